@@ -161,11 +161,11 @@ static void changed_code_is_named(void **state) {
     assert_int_equal(e2e_run(t, "--resume r --trust-run --set run.phases=5"), 2);
     e2e_says(t, "ppo.so (version 9.9.9 is now ");
     e2e_says(t, "gpt2.so (version 9.9.9 is now ");
-    assert_int_equal(e2e_shell(t, "sed -i 's/org.rlhf-host.algo.ppo/org.example.algo.other/' "
+    assert_int_equal(e2e_shell(t, "sed -i 's/org.rlhf-host.ppo/org.example.algo.other/' "
                                   "r/manifest.json"),
                      0);
     assert_int_equal(e2e_run(t, "--resume r --trust-run --set run.phases=5"), 2);
-    e2e_says(t, "ppo.so (id org.example.algo.other is now org.rlhf-host.algo.ppo, version");
+    e2e_says(t, "ppo.so (id org.example.algo.other is now org.rlhf-host.ppo, version");
     assert_int_equal(e2e_shell(t, "rm r/manifest.json"), 0);
     assert_int_equal(e2e_run(t, "--resume r --trust-run --set run.phases=5"), 2);
     e2e_says(t, "r/manifest.json");
