@@ -94,14 +94,36 @@ static void rewards(struct rlhf__buf *out, const json_t *settings) {
     if (json_object_get(judge, "plugin")) row_json(out, "judge", judge);
 }
 
+// "sft, checkpoint 000060" of .../sft/checkpoints/000060; else the last part of a path.
+static void start_of_run(struct rlhf__buf *out, const char *path) {
+    static const char between[] = "/checkpoints/";
+    const char *at = strstr(path, between), *next = NULL;
+    for (; at; at = next) {
+        next = strstr(at + 1, between);
+        if (!next) break;
+    }
+    const char *last = at ? at + strlen(between) : NULL;
+    if (!last || at == path || !*last || strchr(last, '/')) {
+        rlhf__export_code(out, without_path(path), 1);
+        return;
+    }
+    char run[512];
+    snprintf(run, sizeof run, "%.*s", (int)(at - path < 500 ? at - path : 500), path);
+    rlhf__export_code(out, without_path(run), 1);
+    rlhf__buf_puts(out, ", checkpoint ");
+    rlhf__export_code(out, last, 1);
+}
+
 static void start(struct rlhf__buf *out, const json_t *settings) {
     const json_t *policy = json_object_get(settings, "policy");
     const char *path = json_string_value(json_object_get(policy, "path"));
     char hub[128];
     const char *init = json_string_value(json_object_get(policy, "init"));
     rlhf__buf_puts(out, "| start | ");
-    if (path && path[0])
-        rlhf__export_code(out, rlhf__hub_id_of_path(path, hub) ? hub : without_path(path), 1);
+    if (path && path[0] && rlhf__hub_id_of_path(path, hub))
+        rlhf__export_code(out, hub, 1);
+    else if (path && path[0])
+        start_of_run(out, path);
     else
         rlhf__buf_puts(out, "the policy that comes with rlhf-host");
     rlhf__buf_puts(out, init && strcmp(init, "random") == 0 ? ", random weights |\n" : " |\n");

@@ -142,6 +142,11 @@ rlhf_status rlhf__flags_parse(const struct rlhf__flag *flags, size_t n, int argc
                 return rlhf__fail(err, RLHF_E_INVALID, "%s needs a value: %s %s", f->name, f->name,
                                   f->arg);
             value = argv[++i];
+            if (value[0] == '-' && find(flags, n, value, strlen(value)))
+                return rlhf__fail(err, RLHF_E_INVALID,
+                                  "%s needs a value: %s %s, found the flag %s (%s=%s, if that is "
+                                  "the value)",
+                                  f->name, f->name, f->arg, value, f->name, value);
         }
         RLHF_TRY(set(f, value, out, err));
     }

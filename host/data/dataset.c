@@ -96,6 +96,12 @@ static rlhf_status read_label(struct reader *r, const json_t *v, int32_t *out) {
                 *out = i;
                 return RLHF_OK;
             }
+        if (!o->labels && o->setting && strcmp(o->setting, "data.path") == 0)
+            return rlhf__fail(r->err, RLHF_E_INVALID,
+                              "%s:%lld: field '%s' is '%.60s', expected an integer; labels that "
+                              "are words are named in their order, as in --set "
+                              "score.labels=NEGATIVE,POSITIVE",
+                              r->path, (long long)r->line, name, s);
         return rlhf__fail(r->err, RLHF_E_INVALID, "%s:%lld: field '%s' is '%.60s', %s%.60s%s",
                           r->path, (long long)r->line, name, s,
                           o->labels ? "which is no label of the model (the first is '" : "",

@@ -222,6 +222,25 @@ static rlhf_status refuse_python(const char *file, const char *asker, struct rlh
                       asker, file, file);
 }
 
+// A script: it says with what it is run, or its name ends as those of scripts do.
+static rlhf_status refuse_script(const char *file, const char *asker, struct rlhf__error *err) {
+    static const char *const ends[] = {".sh", ".bash", ".pl", ".rb", ".js", ".lua", ".R"};
+    const size_t n = strlen(file);
+    char first[2] = "";
+    FILE *f = fopen(file, "rb");
+    int script = f && fread(first, 1, 2, f) == 2 && memcmp(first, "#!", 2) == 0;
+    if (f) fclose(f);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        const size_t k = strlen(ends[i]);
+        script |= n > k && strcmp(file + n - k, ends[i]) == 0;
+    }
+    if (!script) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s: %s is a program, and a plugin is a shared object; a program that scores "
+                      "is named as exec.so:command=%s",
+                      asker, file, file);
+}
+
 rlhf_status rlhf__plugin_find(const struct rlhf__dirs *dirs, const char *name, int32_t kind,
                               int32_t from, const char *asker, char **path,
                               struct rlhf__error *err) {
@@ -236,6 +255,7 @@ rlhf_status rlhf__plugin_find(const struct rlhf__dirs *dirs, const char *name, i
         if (!rlhf__is_file(file))
             return rlhf__fail(err, RLHF_E_INVALID, "%s: there is no plugin file %s", asker, name);
         RLHF_TRY(refuse_python(file, asker, err));
+        RLHF_TRY(refuse_script(file, asker, err));
         *path = strdup(file);
     } else {
         RLHF_TRY(rlhf__plugin_path_check(err));

@@ -3,6 +3,7 @@
 #include "base/signals.h"
 #include "keep/run_dir.h"
 #include "learn/algo.h"
+#include "run/calibration.h"
 #include "run/checkpoint.h"
 #include "run/phase_report.h"
 #include "run/phase_run.h"
@@ -48,6 +49,7 @@ static rlhf_status open_reports(struct rlhf__run *r, struct rlhf__error *err) {
 // The phase is counted: note what settings look at, write its metrics, and the boundary is there.
 static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
                              struct rlhf__error *err) {
+    rlhf__calibration_note(p);
     RLHF_TRY(rlhf__taught(r, p, err));
     r->count.phase++;
     rlhf__best_see(&r->best, &r->config->checkpoint, r->report.metrics);

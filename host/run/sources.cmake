@@ -1,5 +1,5 @@
 target_sources(rlhf_host_core PRIVATE
-  run/best.c run/boundary.c run/checkpoint.c run/completions.c
+  run/best.c run/boundary.c run/calibration.c run/checkpoint.c run/completions.c
   run/early_stop.c run/effect_rules.c run/feed.c run/fresh_groups.c run/held_out_prompts.c run/iteration.c run/iteration_state.c run/judge.c
   run/loop.c run/pay.c run/phase_run.c run/phase_report.c run/phase_update.c run/plan.c
   run/preference_feed.c run/prompt_feed.c run/read_inputs.c run/rehearsal.c run/reward_accounts.c run/reward_round.c run/reward_training.c

@@ -99,6 +99,23 @@ static void the_list_names_an_id_in_many_files_once(void **state) {
     e2e_says(t, "p/rewards/j4.so");
 }
 
+// A reward model whose scores begin elsewhere than it was fitted to is told of, the fitted one not.
+static void a_reward_model_off_its_scale(void **state) {
+    struct e2e *t = *state;
+    static const char run[] =
+        "\"$HOST\" --algo ppo.so --reward bt_rm.so%s --phases 1 --set batch.size=32 "
+        "--set sampling.max_new_tokens=24 --out %s 2>&1";
+    assert_int_equal(e2e_shell(t, run, "", "a"), 0);
+    assert_null(strstr(t->out, "begins at mean"));
+    assert_int_equal(
+        e2e_shell(t, "cp -rL \"$(dirname \"$HOST\")/../share/rlhf/models/reward_model\" m && "
+                     "sed -i 's/\"bias\": *[-0-9.e]*/\"bias\": 5.0/' m/config.json && grep "
+                     "'\"bias\": 5.0' m/config.json"),
+        0);
+    assert_int_equal(e2e_shell(t, run, ":model=m", "b"), 0);
+    e2e_says(t, "warning: reward bt_rm begins at mean ");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(generate_is_a_function_of_the_seed, e2e_setup,
@@ -106,6 +123,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(eval_judges_responses, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(eval_notices_a_full_disk, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(eval_names_a_bad_label, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_reward_model_off_its_scale, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(one_row_is_no_rows, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(the_list_names_an_id_in_many_files_once, e2e_setup,
                                         e2e_teardown),

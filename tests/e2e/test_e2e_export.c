@@ -122,6 +122,10 @@ static void the_card(void **state) {
     e2e_says(t, "| `objective/kl` | ");
     e2e_says(t, "    \"temperature\": 0.7,\n");
     assert_null(strstr(t->out, "perf/"));
+    // A run that began where another one ended names it.
+    ok(t, e2e_run(t, PPO "--policy r/checkpoints/000003 --threads 1 --out s "));
+    ok(t, e2e_shell(t, "\"$HOST\" export s --to more && cat more/README.md"));
+    e2e_says(t, "| start | `r`, checkpoint `000003`");
     ok(t, e2e_shell(t, "\"$HOST\" export r --to out --force --base-model My-Own"));
     ok(t, e2e_shell(t, "cat out/README.md"));
     e2e_says(t, "base_model: \"My-Own\"\n");

@@ -58,6 +58,10 @@ PATH=$tmp/bin:$PATH
 rlhf-host plugin new reward my_words >"$tmp/log"
 command -v pkg-config >/dev/null || exit 0
 make -C my_words check >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
+# one that needs the mathematical library links with it
+rlhf-host plugin new algo roots >"$tmp/log"
+printf '#include <math.h>\ndouble roots_of(double x);\ndouble roots_of(double x) { return exp(x) + sqrt(x); }\n' >>roots/roots.c
+make -C roots check >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
 # what its test finds does not keep plugin check from being reached, and is not forgotten
 printf '#!/bin/sh\nexit 1\n' >my_words/test_my_words
 if make -C my_words check >"$tmp/log" 2>&1; then echo "make check forgot that the test failed" >&2; exit 1; fi

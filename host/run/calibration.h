@@ -1,0 +1,13 @@
+// calibration.h: whether a reward model's scores begin where its gain and bias were fitted to put
+// them, at mean 0 and standard deviation 1.
+#ifndef RLHF_HOST_RUN_CALIBRATION_H
+#define RLHF_HOST_RUN_CALIBRATION_H
+
+#include "run/phase.h"
+
+// Warn of rewards by bt_rm.so whose scores in a run's first phase are far from that: coefficients
+// that are weighed against them (algo.kl_coef) mean something else then. After the phase's metrics
+// are set and before it is counted. [main]
+void rlhf__calibration_note(const struct rlhf__phase *p);
+
+#endif
