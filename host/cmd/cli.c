@@ -39,7 +39,7 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--threads", threads, "N", "CPU threads, 0 = all (run.threads)"),
     RLHF__FLAG_S(O, "--resume", resume, "RUN", "go on with the run in this directory"),
     RLHF__FLAG_SW(O, "--trust-run", trust_run,
-                  "with --resume: open the code that the run names, wherever it lies"),
+                  "with --resume: run the code and use the services that the run names"),
     RLHF__FLAG_SW(O, "--allow-changed-plugins", allow_changed_plugins,
                   "with --resume: plugins and kernels may differ from those that made the run"),
     RLHF__FLAG_SW(O, "--allow-changed-inputs", allow_changed_inputs,

@@ -204,7 +204,7 @@ static rlhf_status go_on(const struct rlhf__config_request *req, struct rlhf__co
     if (status == RLHF_OK && !plain) status = rlhf__resume_load(req, &stored, err);
     if (status == RLHF_OK) status = rlhf__resume_check(req, plain ? NULL : &stored, out, err);
     if (status == RLHF_OK) status = rlhf__resume_trust(req, out, err);
-    out->judge.stored = !req->trust_run;
+    out->algo.stored = out->judge.stored = !req->trust_run;
     for (size_t i = 0; i < out->n_reward; i++)
         out->reward[i].stored = !req->trust_run;
     if (status == RLHF_OK) status = check_rewards(out, err);

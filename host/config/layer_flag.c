@@ -63,6 +63,8 @@ static rlhf_status set_weight(const char *flag, const char *section, const json_
 static rlhf_status set_switch(const char *flag, const char *section, const char *key,
                               const json_t *v, const char *raw, struct rlhf__plugin_config *p,
                               struct rlhf__error *err) {
+    int32_t *typed = strcmp(key, "isolate") == 0 ? &p->isolate_typed : &p->network_typed;
+    *typed = 1;
     if (rlhf__layer_switch(p, key, v)) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID, "%s: %s.%s must be true or false, found %s", flag,
                       section, key, *raw ? raw : "nothing");

@@ -77,8 +77,8 @@ static rlhf_status set_options(const struct rlhf__plugin *plugin,
     return RLHF_OK;
 }
 
-// Code that the plugin is to run (RLHF_OPT_CODE), in the words of a run directory alone: whoever
-// wrote that would choose what is run.
+// What the plugin is to run or to send to (RLHF_OPT_CODE), in the words of a run directory alone:
+// whoever wrote that would choose it.
 static rlhf_status check_code(const struct rlhf__plugin *plugin,
                               const struct rlhf__plugin_config *p, const char *section,
                               const void *config, struct rlhf__error *err) {
@@ -91,8 +91,9 @@ static rlhf_status check_code(const struct rlhf__plugin *plugin,
         if (json_object_get(from, "raw") || json_object_get(from, "file")) continue;
         memcpy(&value, (const char *)config + o.offset, sizeof value);
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "--resume: the run's config.json names code that %s would run: %s.%s is "
-                          "%s; it is run when you give it again (--set %s.%s=) or give --trust-run",
+                          "--resume: the run's config.json says what %s runs, or what it sends and "
+                          "where to: %s.%s is %s; that is done when you give it again (--set "
+                          "%s.%s=) or give --trust-run",
                           plugin->file, section, o.key, value, section, o.key);
     }
     return RLHF_OK;
@@ -207,6 +208,34 @@ static rlhf_status isolates(const struct rlhf__config *c, const struct rlhf__plu
     return RLHF_OK;
 }
 
+// A run directory does not take down a worker's walls: that is given again, or trusted.
+static rlhf_status check_walls(const struct rlhf__config *c, const struct rlhf__plugins *plugins,
+                               const struct rlhf__plugin_config *p, const char *section,
+                               const char *flag, int apart, struct rlhf__error *err) {
+    const json_t *given = json_object_get(c->given, "rewards.isolate");
+    char *path, *id;
+    if (!p->stored) return RLHF_OK;
+    if (p->network && !p->network_typed)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "--resume: the run's config.json gives %s the network: %s.network is "
+                          "true; give it again (--set %s.network=true) or give --trust-run",
+                          p->plugin, section, section);
+    if (apart || p->isolate_typed || (!p->isolate && json_is_true(json_object_get(given, "typed"))))
+        return RLHF_OK;
+    RLHF_TRY(
+        rlhf__plugins_find(plugins, p->plugin, RLHF_KIND_REWARD, p->from, flag, &path, &id, err));
+    const int shipped = rlhf__plugins_shipped(plugins, path);
+    free(path);
+    free(id);
+    if (shipped) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "--resume: the run's config.json runs %s without a worker's walls: %s is "
+                      "%s; give it again (--set %s%s) or give --trust-run",
+                      p->plugin, p->isolate ? section : "rewards.isolate",
+                      p->isolate ? "isolate=false" : "never", p->isolate ? section : "rewards",
+                      p->isolate ? ".isolate=false" : ".isolate=never");
+}
+
 // Opened in this process or in a worker.
 static rlhf_status open_reward(const struct rlhf__config *c, struct rlhf__plugins *plugins,
                                const struct rlhf__plugin_config *p, const char *section,
@@ -218,6 +247,7 @@ static rlhf_status open_reward(const struct rlhf__config *c, struct rlhf__plugin
                                              .network = p->network};
     int apart;
     RLHF_TRY(isolates(c, plugins, p, flag, &apart, err));
+    RLHF_TRY(check_walls(c, plugins, p, section, flag, apart, err));
     if (apart) return rlhf__worker_plugin(plugins, &rules, p->plugin, p->from, flag, out, err);
     if (p->network)
         return rlhf__fail(err, RLHF_E_INVALID,

@@ -74,16 +74,21 @@ rlhf_status rlhf__resume_trust(const struct rlhf__config_request *req, const str
 static void look_at_code(const struct rlhf__dirs *dirs, const struct rlhf__plugin_config *p,
                          const struct rlhf__plugin *plugin, const char *section,
                          struct rlhf__buf *list) {
+    char setting[300];
     look_at(dirs, p, section, list);
     for (uint32_t i = 0; plugin && i < plugin->table.n; i++) {
         rlhf_opt o;
-        char setting[300];
         rlhf__opt_at(&plugin->table, i, &o);
         const char *value = json_string_value(json_object_get(p->options, o.key));
         if (!(o.flags & RLHF_OPT_CODE) || !value || !json_object_get(p->origin, o.key)) continue;
         snprintf(setting, sizeof setting, "%s.%s", section, o.key);
         add(list, setting, value);
     }
+    snprintf(setting, sizeof setting, "%s.network", section);
+    if (p->network) add(list, setting, "true");
+    if (!plugin || plugin->outside || rlhf__plugin_is_shipped(dirs, plugin->path)) return;
+    snprintf(setting, sizeof setting, "%s.isolate", p->isolate ? section : "rewards");
+    add(list, setting, p->isolate ? "false" : "never");
 }
 
 void rlhf__resume_code(const struct rlhf__dirs *dirs, const struct rlhf__config *c,

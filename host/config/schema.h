@@ -242,10 +242,11 @@ struct rlhf__plugin_config {
     const char *weight_flag; // that gave the weight, NULL = none did; static
     const char *flag; // that named it, for messages; NULL = by its place ("--reward"); static
     int32_t from;     // enum rlhf__name_from: where `plugin` comes from
-    int32_t stored;   // 1: of a run that goes on without --trust-run; code it names is not run
+    int32_t stored;   // 1: of a run that goes on without --trust-run (resume_trust.c)
     int32_t isolate;  // rewards and judge: 0 = as rewards.isolate says, 1 = in a worker, -1 = not
     int32_t network;  // rewards and judge: 1 = its worker may use the network
-    json_t *options;  // owned
+    int32_t isolate_typed, network_typed; // 1: on the command line
+    json_t *options;                      // owned
     // key -> {source, raw | file}: where each option was set, for messages; raw: as typed, file: a
     // --config file, neither: settings that come with the program. Owned.
     json_t *origin;

@@ -64,15 +64,27 @@ void rlhf__inputs_compare(const json_t *before, const json_t *now, struct rlhf__
         json_int_t a = json_integer_value(json_object_get(was, "bytes"));
         json_int_t b = json_integer_value(json_object_get(is, "bytes"));
         const char *old = field(was, "sha256"), *new = field(is, "sha256");
-        const int unknown = !was && before && is_rows(field(is, "setting"));
-        if (!unknown && (!was || (a == b && strcmp(old, new) == 0))) continue;
+        if (was && a == b && strcmp(old, new) == 0) continue;
         rlhf__buf_printf(out, "%s%s %s (", out->len > start ? ", " : "", field(is, "setting"),
                          field(is, "path"));
-        if (unknown)
-            rlhf__buf_puts(out, "it was read as a pipe)");
+        if (!was)
+            rlhf__buf_puts(out, is_rows(field(is, "setting")) ? "it was read as a pipe"
+                                                              : "manifest.json does not list it");
         else if (a != b)
-            rlhf__buf_printf(out, "bytes %lld is now %lld)", (long long)a, (long long)b);
+            rlhf__buf_printf(out, "bytes %lld is now %lld", (long long)a, (long long)b);
         else
-            rlhf__buf_printf(out, "sha256 %.12s is now %.12s)", old, new);
+            rlhf__buf_printf(out, "sha256 %.12s is now %.12s", old, new);
+        rlhf__buf_putc(out, ')');
+    }
+}
+
+void rlhf__inputs_outside(const json_t *now, const char *run, struct rlhf__buf *out) {
+    const size_t n = strlen(run), start = out->len;
+    size_t i;
+    const json_t *e;
+    json_array_foreach(now, i, e) {
+        const char *path = field(e, "path");
+        if (strncmp(path, run, n) == 0 && path[n] == '/') continue;
+        rlhf__buf_printf(out, "%s%s %s", out->len > start ? ", " : "", field(e, "setting"), path);
     }
 }

@@ -20,9 +20,12 @@ rlhf_status rlhf__inputs_add_model(json_t *list, const char *setting, const char
                                    struct rlhf__error *err);
 
 // Append "SETTING PATH (FIELD was is now is)" for every input of `now` that differs from its twin
-// in `before`: the one of the same setting and place there. Without a twin nothing is known of a
-// model; of a file of rows it is said that it was not recorded, as one that could be read only
-// once. before NULL: nothing is known. [any]
+// in `before`: the one of the same setting and place there. An input without a twin is listed too.
+// [any]
 void rlhf__inputs_compare(const json_t *before, const json_t *now, struct rlhf__buf *out);
+
+// Append "SETTING PATH" for every input of `now` that is not in the directory `run`, which is a
+// real path. [any]
+void rlhf__inputs_outside(const json_t *now, const char *run, struct rlhf__buf *out);
 
 #endif

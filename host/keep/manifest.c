@@ -188,10 +188,17 @@ rlhf_status rlhf__manifest_check_inputs(const struct rlhf__manifest *m,
     struct rlhf__buf list = RLHF__BUF_INIT;
     struct rlhf__error unread;
     json_t *stored;
-    if (read_stored(run, &stored, &unread) == RLHF_OK)
-        rlhf__inputs_compare(json_object_get(stored, "inputs"), m->inputs, &list);
+    const int read = read_stored(run, &stored, &unread) == RLHF_OK;
+    const json_t *inputs = json_object_get(stored, "inputs");
+    rlhf__inputs_compare(inputs, m->inputs, &list);
     rlhf_status st = rlhf__buf_ok(&list, err);
-    if (st == RLHF_OK && list.len)
+    if (st == RLHF_OK && list.len && !json_is_array(inputs))
+        st = rlhf__fail(err, RLHF_E_INVALID,
+                        "--resume: what the run '%s' read is not known (%s): it would read %s now; "
+                        "--allow-changed-inputs goes on with these files",
+                        name, read ? "its manifest.json has no list \"inputs\"" : unread.text,
+                        rlhf__buf_text(&list));
+    else if (st == RLHF_OK && list.len)
         st = rlhf__fail(err, RLHF_E_INVALID,
                         "--resume: what the run '%s' reads has changed: %s; put back what it was, "
                         "or go on with what is there now by --allow-changed-inputs",

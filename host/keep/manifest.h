@@ -30,8 +30,8 @@ rlhf_status rlhf__manifest_write(const struct rlhf__manifest *m, const struct rl
 rlhf_status rlhf__manifest_check(const struct rlhf__manifest *m, const struct rlhf__folder *run,
                                  const char *name, struct rlhf__error *err);
 
-// The same of the inputs: another size or sha256 is RLHF_E_INVALID naming every such input. Those
-// that the stored manifest does not list, or all when there is none, are not compared. [main]
+// The same of the inputs: another size or sha256, or one that the stored manifest does not list, is
+// RLHF_E_INVALID naming every such input; and so is a manifest without a list. [main]
 rlhf_status rlhf__manifest_check_inputs(const struct rlhf__manifest *m,
                                         const struct rlhf__folder *run, const char *name,
                                         struct rlhf__error *err);

@@ -67,29 +67,30 @@ static rlhf_status add_opened(const struct rlhf__run *r, struct rlhf__error *err
     return RLHF_OK;
 }
 
-// A file that a plugin has run (RLHF_OPT_CODE). section: "reward.0", "judge".
-static rlhf_status add_code(const struct rlhf__run *r, const struct rlhf__plugin *plugin,
-                            const json_t *options, const char *section, struct rlhf__error *err) {
+// Files that options of a plugin name. section: "reward.0", "judge".
+static rlhf_status add_options(const struct rlhf__run *r, const struct rlhf__plugin *plugin,
+                               const json_t *options, const char *section,
+                               struct rlhf__error *err) {
     for (uint32_t i = 0; i < plugin->table.n; i++) {
         rlhf_opt o;
         char setting[300];
         rlhf__opt_at(&plugin->table, i, &o);
         const char *path = json_string_value(json_object_get(options, o.key));
-        if (!(o.flags & RLHF_OPT_CODE) || o.type != RLHF_T_PATH || !path) continue;
+        if (o.type != RLHF_T_PATH || !path || !rlhf__is_file(path)) continue;
         snprintf(setting, sizeof setting, "%s.%s", section, o.key);
         RLHF_TRY(rlhf__inputs_add_file(r->inputs, setting, path, err));
     }
     return RLHF_OK;
 }
 
-static rlhf_status add_codes(const struct rlhf__run *r, struct rlhf__error *err) {
+static rlhf_status add_files(const struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     for (size_t i = 0; i < r->cast.n_rewards; i++) {
         char section[32];
         snprintf(section, sizeof section, "reward.%zu", i);
-        RLHF_TRY(add_code(r, r->req->rewards[i], c->reward[i].options, section, err));
+        RLHF_TRY(add_options(r, r->req->rewards[i], c->reward[i].options, section, err));
     }
-    return r->cast.judge ? add_code(r, r->req->judge, c->judge.options, "judge", err) : RLHF_OK;
+    return r->cast.judge ? add_options(r, r->req->judge, c->judge.options, "judge", err) : RLHF_OK;
 }
 
 static int is_input(const struct rlhf__run *r, const char *path) {
@@ -102,7 +103,7 @@ static int is_input(const struct rlhf__run *r, const char *path) {
     return 0;
 }
 
-// The same of an option of a reward: its contents are compared where it names a file of code.
+// The same of an option of a reward: its contents are compared where it names a file.
 static rlhf_status check_option(const struct rlhf__run *r, const struct rlhf__plugin_config *p,
                                 const char *section, struct rlhf__error *err) {
     const char *key;
@@ -113,8 +114,8 @@ static rlhf_status check_option(const struct rlhf__run *r, const struct rlhf__pl
         if (json_is_true(json_object_get(from, "moved")) && !is_input(r, path))
             return rlhf__fail(
                 err, RLHF_E_INVALID,
-                "--resume: %s cannot be another file in a run that goes on: of a reward's "
-                "files those of code alone may lie elsewhere, and are compared",
+                "--resume: %s cannot be another file in a run that goes on: only a file of "
+                "an option that names one may lie elsewhere, and is compared",
                 path);
     }
     return RLHF_OK;
@@ -148,6 +149,6 @@ rlhf_status rlhf__setup_inputs(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(add_rows(r, err));
     RLHF_TRY(add_reference(r, err));
     RLHF_TRY(add_opened(r, err));
-    RLHF_TRY(add_codes(r, err));
+    RLHF_TRY(add_files(r, err));
     return check_moved(r, err);
 }

@@ -93,15 +93,15 @@ void rlhf__saving_say_next(const struct rlhf__run *r) {
     rlhf__buf_free(&code);
 }
 
-// How to go on, with the code that --resume does not take from a run directory.
+// How to go on, with what --resume does not take from a run directory.
 static void say_kept(const struct rlhf__run *r, int64_t phases) {
     struct rlhf__buf code = RLHF__BUF_INIT;
     rlhf__resume_code(r->req->env->dirs, r->config, r->req->rewards, r->req->judge, &code);
     rlhf__logf(r->report.log, RLHF_LOG_INFO,
                "%lld phase%s kept; --resume '%s' goes on from there%s%s", (long long)phases,
                phases == 1 ? " is" : "s are", r->req->dir->name,
-               code.len ? "; name again, or trust by --trust-run, the code that does not come with "
-                          "the installation: "
+               code.len ? "; name again, or trust by --trust-run, what --resume does not take from "
+                          "a run directory: "
                         : "",
                code.len ? rlhf__buf_text(&code) : "");
     rlhf__buf_free(&code);

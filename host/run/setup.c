@@ -1,7 +1,10 @@
 // setup.c: rlhf__run_create and rlhf__run_destroy of run.h. Models are setup_models.c's, what
 // differs by where rows come from setup_rows.c's.
 #include "run/setup.h"
+
+#include "base/file.h"
 #include "config/layer.h"
+#include "keep/inputs.h"
 #include "keep/run_dir.h"
 #include "model/room.h"
 #include "plugin/search.h"
@@ -168,6 +171,17 @@ struct rlhf__manifest rlhf__run_manifest(const struct rlhf__run *r) {
                                    .inputs = r->inputs};
 }
 
+// Whoever wrote config.json chose these files: whoever resumes the run is told.
+static void say_outside(const struct rlhf__run *r) {
+    struct rlhf__buf list = RLHF__BUF_INIT;
+    char run[RLHF__PATH_CAP];
+    rlhf__inputs_outside(r->inputs, rlhf__path_real(r->req->dir->path, run) ? run : "", &list);
+    if (list.len)
+        rlhf__logf(r->report.log, RLHF_LOG_INFO, "the run reads files outside its directory: %s",
+                   rlhf__buf_text(&list));
+    rlhf__buf_free(&list);
+}
+
 static rlhf_status resume(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__run_request *q = r->req;
     const struct rlhf__manifest code = rlhf__run_manifest(r);
@@ -176,6 +190,7 @@ static rlhf_status resume(struct rlhf__run *r, struct rlhf__error *err) {
         RLHF_TRY(rlhf__manifest_check(&code, q->dir->root, q->resume, err));
     if (!q->allow_changed_inputs)
         RLHF_TRY(rlhf__manifest_check_inputs(&code, q->dir->root, q->resume, err));
+    say_outside(r);
     rlhf__manifest_moved(&code, q->dir->root, r->report.log);
     rlhf__progress_note(r->report.progress, "loading the checkpoint");
     RLHF_TRY(rlhf__checkpoint_load(r, err));

@@ -53,7 +53,8 @@ static void stop_keeps_the_run(void **state) {
         e2e_says(t, k == 0 ? "(all 16 rows)" : "(rows ");
         e2e_says(t, "2 phases are kept; --resume");
         assert_null(strstr(t->out, "\x1b[2J"));
-        assert_int_equal(e2e_run(t, "--resume %s --set rewards.on_failure=retry", how[k]), 0);
+        assert_int_equal(
+            e2e_run(t, "--resume %s --trust-run --set rewards.on_failure=retry", how[k]), 0);
         the_same_end(t, k == 0 ? "whole0" : "whole1", how[k], k == 0);
     }
 }

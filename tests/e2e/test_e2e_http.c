@@ -80,8 +80,40 @@ static void resumed(void **state) {
     assert_true(e2e_metric(m, 0, "rewards/http/half") == e2e_metric(m, 0, "rewards/http/mean") / 2);
     json_decref(m);
     assert_int_equal(run(t, "batch=3,concurrency=3", "--phases 2 --out b"), 0);
-    assert_int_equal(e2e_run(t, "--resume b --phases 4"), 0);
+    assert_int_equal(e2e_run(t, "--resume b --phases 4 --set reward.0.%s", service.url), 0);
     e2e_same_tree(t, "a/checkpoints/latest/", "b/checkpoints/latest/");
+}
+
+// A run directory may be somebody else's: where prompts and responses go, and with what header of
+// the environment, is said again or trusted.
+static void a_resumed_run_chooses_no_service(void **state) {
+    struct e2e *t = *state;
+    setenv("E2E_TOKEN", "X-Token: secret", 1);
+    assert_int_equal(run(t, "header_env=E2E_TOKEN", "--phases 1 --out b"), 0);
+    const int requests = service.requests;
+    assert_int_equal(e2e_run(t, "--resume b --phases 2"), 2);
+    e2e_says(t, "where to: reward.0.url is http://127.0.0.1:");
+    e2e_says(t, "(--set reward.0.url=) or give --trust-run");
+    assert_int_equal(e2e_run(t, "--resume b --phases 2 --set reward.0.%s", service.url), 2);
+    e2e_says(t, "reward.0.header_env is E2E_TOKEN; ");
+    assert_int_equal(service.requests, requests);
+    assert_int_equal(e2e_run(t,
+                             "--resume b --phases 2 --set reward.0.header_env=E2E_TOKEN "
+                             "--set reward.0.%s",
+                             service.url),
+                     0);
+    assert_int_equal(e2e_run(t, "--resume b --phases 3 --trust-run"), 0);
+    // With other authorities an attacker's certificate would do.
+    e2e_write(t, "ca.pem", "");
+    assert_int_equal(e2e_shell(t, "sed -i \"s|\\\"ca\\\": null|\\\"ca\\\": \\\"$PWD/ca.pem\\\"|\" "
+                                  "b/config.json && grep -q ca.pem b/config.json"),
+                     0);
+    assert_int_equal(e2e_run(t,
+                             "--resume b --phases 4 --set reward.0.header_env=E2E_TOKEN "
+                             "--set reward.0.%s",
+                             service.url),
+                     2);
+    e2e_says(t, "reward.0.ca is /");
 }
 
 // Requests fail again and again, and are asked for again: the same bytes as without.
@@ -106,13 +138,13 @@ static void given_up(void **state) {
     assert_int_equal(run(t, "patience_s=0.5,backoff_s=0.1", "--phases 4 --out a"), 0);
     assert_int_equal(run(t, "patience_s=0.5,backoff_s=0.1", "--phases 2 --out b"), 0);
     service.down = 1;
-    assert_int_equal(e2e_run(t, "--resume b --phases 4"), 1);
+    assert_int_equal(e2e_run(t, "--resume b --phases 4 --trust-run"), 1);
     e2e_says(t, "reward org.rlhf-host.http");
     e2e_says(t, "/score: it answered with status 503 and nothing more, for patience_s=0.5 (all 8 "
                 "rows); rewards.on_failure says stop");
     assert_true(e2e_exists(t, "b/checkpoints/000002"));
     service.down = 0;
-    assert_int_equal(e2e_run(t, "--resume b --phases 4"), 0);
+    assert_int_equal(e2e_run(t, "--resume b --phases 4 --trust-run"), 0);
     e2e_same_tree(t, "a/checkpoints/latest/", "b/checkpoints/latest/");
 }
 
@@ -169,6 +201,7 @@ static void checked(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(resumed, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_resumed_run_chooses_no_service, setup, teardown),
         cmocka_unit_test_setup_teardown(asked_again, setup, teardown),
         cmocka_unit_test_setup_teardown(given_up, setup, teardown),
         cmocka_unit_test_setup_teardown(ctrl_c_in_a_pause, setup, teardown),

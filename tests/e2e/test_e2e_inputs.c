@@ -106,13 +106,26 @@ static void models(void **state) {
     assert_int_equal(e2e_run(t, "--resume r --phases 2"), 0);
     assert_int_equal(e2e_run(t, PPO "--policy p --phases 2 --out straight"), 0);
     e2e_same_tree(t, "r/checkpoints/000002", "straight/checkpoints/000002");
-    // A run of an older host: nothing is known, from then on it is.
+    // A list without one of them, and a manifest without a list: whoever wrote the run may have
+    // left it out. Who goes on all the same has a list from then on.
+    assert_int_equal(e2e_shell(t, "cp -r r left_out; sed -i 's/reward.s classifier/other thing/' "
+                                  "left_out/manifest.json; $HOST --resume left_out --phases 3 "
+                                  "--threads 1"),
+                     2);
+    e2e_says(t, "has changed: a reward's classifier ");
+    e2e_says(t, "/c (manifest.json does not list it)");
     assert_int_equal(e2e_shell(t, "rm -r r; mv as_it_was r; sed -i "
                                   "'/^  \"inputs\": \\[/,/^  \\]/d; s/^  \\],$/  ]/' "
                                   "r/manifest.json; ! grep inputs r/manifest.json"),
                      0);
     assert_int_equal(e2e_shell(t, FLIP("rm")), 0);
-    assert_int_equal(e2e_run(t, "--resume r --phases 2"), 0);
+    assert_int_equal(e2e_run(t, "--resume r --phases 2"), 2);
+    e2e_says(t, "what the run 'r' read is not known (its manifest.json has no list \"inputs\"): ");
+    e2e_says(t, "it would read prompts.path /");
+    e2e_says(t, "--allow-changed-inputs goes on with these files");
+    assert_int_equal(e2e_run(t, "--resume r --phases 2 --allow-changed-inputs"), 0);
+    e2e_says(t, "the run reads files outside its directory: prompts.path /");
+    e2e_says(t, "/prompts.txt, policy.path (the reference) /");
     assert_int_equal(e2e_shell(t, "rm -r rm; mv rm0 rm"), 0);
     refused(t, "a reward's reward model", "/rm (", "sha256 ");
 }

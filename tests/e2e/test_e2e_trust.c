@@ -108,6 +108,32 @@ static void a_resumed_run_opens_no_code_of_its_own(void **state) {
     }
 }
 
+// Nor does its config.json take down the walls around a plugin of the user's.
+static void a_resumed_run_takes_down_no_wall(void **state) {
+    struct e2e *t = *state;
+    static const struct {
+        const char *began, *again, *says;
+    } cases[] = {
+        {":every=1000,network=true", "--set reward.0.network=true",
+         "gives bad_reward.so the network: "},
+        {":every=1000,isolate=false", "--set reward.0.isolate=false",
+         "reward.0 is isolate=false; give it "},
+        {":every=1000 --set rewards.isolate=never", "--set rewards.isolate=never",
+         "rewards.isolate is never; give it again (--set rewards.isolate=never) or give "},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(e2e_run(t,
+                                 PPO "--reward bad_reward.so%s --set run.phases=1 --set "
+                                     "run.dir=r%zu",
+                                 cases[i].began, i),
+                         0);
+        assert_int_equal(e2e_run(t, "--resume r%zu --set run.phases=2", i), 2);
+        e2e_says(t, cases[i].says);
+        assert_int_equal(e2e_run(t, "--resume r%zu --set run.phases=2 %s", i, cases[i].again), 0);
+        assert_int_equal(e2e_run(t, "--resume r%zu --set run.phases=3 --trust-run", i), 0);
+    }
+}
+
 // Nor for the sake of a hint about what was typed.
 static void a_hint_opens_no_code_of_a_run(void **state) {
     struct e2e *t = *state;
@@ -171,6 +197,10 @@ static void changed_code_is_named(void **state) {
     e2e_says(t, "r/manifest.json");
     assert_int_equal(e2e_run(t, "--resume r --trust-run --set run.phases=5 "
                                 "--allow-changed-plugins"),
+                     2);
+    e2e_says(t, "what the run 'r' read is not known (");
+    assert_int_equal(e2e_run(t, "--resume r --trust-run --set run.phases=5 "
+                                "--allow-changed-plugins --allow-changed-inputs"),
                      0);
     assert_int_equal(e2e_run(t, SFT "--allow-changed-plugins --set run.dir=n"), 2);
     e2e_says(t, "--allow-changed-plugins goes with --resume");
@@ -321,6 +351,7 @@ int main(void) {
         T(a_model_directory_runs_no_code),
         T(implicit_plugins_are_installed_ones),
         T(a_resumed_run_opens_no_code_of_its_own),
+        T(a_resumed_run_takes_down_no_wall),
         T(a_hint_opens_no_code_of_a_run),
         T(changed_code_is_named),
         T(no_link_leads_out_of_a_run),

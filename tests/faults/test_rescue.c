@@ -30,7 +30,7 @@ static void fails(struct e2e *t, const char *run, const char *how, int status, i
 // The same, and resuming ends like run u.
 static void costs_a_phase(struct e2e *t, const char *run, const char *how, int status, int kept) {
     fails(t, run, how, status, kept);
-    assert_int_equal(e2e_run(t, "--resume x"), 0);
+    assert_int_equal(e2e_run(t, "--resume x --trust-run"), 0);
     e2e_same_tree(t, "u/checkpoints/latest/", "x/checkpoints/latest/");
 }
 
@@ -81,16 +81,16 @@ static void code_from_elsewhere_is_named(void **state) {
     static const char run[] =
         "--algo grpo.so --reward " STRAY " " COMMON "--set algo.group_size=2 --phases 3 ";
     fails(t, run, "score:2:fail", 1, 1);
-    assert_null(strstr(t->out, "--trust-run"));
+    assert_null(strstr(t->out, "reward.0.plugin"));
+    e2e_says(t, "take from a run directory: rewards.isolate (never)");
     fails(t, run, "score:2:fail env -u RLHF_PLUGIN_PATH", 1, 1);
-    e2e_says(t,
-             "--resume 'x' goes on from there; name again, or trust by --trust-run, the code that "
-             "does not come with the installation: reward.0.plugin (/");
+    e2e_says(t, "--resume 'x' goes on from there; name again, or trust by --trust-run, what "
+                "--resume does not take from a run directory: reward.0.plugin (/");
     assert_null(strstr(t->out, "algo.plugin"));
     assert_int_equal(e2e_shell(t, "unset RLHF_PLUGIN_PATH; \"$HOST\" --resume x --threads 1"), 2);
-    assert_int_equal(
-        e2e_shell(t, "unset RLHF_PLUGIN_PATH; \"$HOST\" --resume x --threads 1 --reward " STRAY),
-        0);
+    assert_int_equal(e2e_shell(t, "unset RLHF_PLUGIN_PATH; \"$HOST\" --resume x --threads 1 "
+                                  "--set rewards.isolate=never --reward " STRAY),
+                     0);
 }
 
 // Without room for the copy, an update that was begun goes back to the last checkpoint.
@@ -124,13 +124,14 @@ static void everything_that_changes_goes_back(void **state) {
         char how[64];
         snprintf(how, sizeof how, "%s STRAY_OUTER=1", hows[i]);
         fails(t, outer, how, 1, 2);
-        assert_int_equal(e2e_shell(t, "STRAY_OUTER=1 \"$HOST\" --resume x --threads 1"), 0);
+        assert_int_equal(e2e_shell(t, "STRAY_OUTER=1 \"$HOST\" --resume x --trust-run --threads 1"),
+                         0);
         e2e_same_tree(t, "u/checkpoints/latest/", "x/checkpoints/latest/");
     }
     const char *critic = RUN "--set value.critic=separate --set optim.kind=muon ";
     assert_int_equal(e2e_shell(t, "STRAY_VALUE=1 \"$HOST\" %s --out v", critic), 0);
     fails(t, critic, "late_loss:3:fail STRAY_VALUE=1", 1, 2);
-    assert_int_equal(e2e_shell(t, "STRAY_VALUE=1 \"$HOST\" --resume x --threads 1"), 0);
+    assert_int_equal(e2e_shell(t, "STRAY_VALUE=1 \"$HOST\" --resume x --trust-run --threads 1"), 0);
     e2e_same_tree(t, "v/checkpoints/latest/", "x/checkpoints/latest/");
 }
 
