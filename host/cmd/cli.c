@@ -5,6 +5,7 @@
 #include "base/signals.h"
 #include "cmd/flags.h"
 #include "cmd/print.h"
+#include "keep/manifest.h"
 #include "keep/run_dir.h"
 #include "run/request.h"
 
@@ -116,6 +117,22 @@ static void speak_json(struct rlhf__log *log) {
     rlhf__last_words_json(1);
 }
 
+// Code of a run that has to be named again, and has changed too, is refused for both at once.
+static rlhf_status say_changed(const struct options *o, rlhf_status st, struct rlhf__error *err) {
+    struct rlhf__buf changed = RLHF__BUF_INIT;
+    const size_t n = strlen(err->text);
+    if (st != RLHF_E_INVALID || !o->resume || o->allow_changed_inputs ||
+        !strstr(err->text, "--trust-run"))
+        return st;
+    rlhf__manifest_changed_code(o->resume, &changed);
+    if (changed.len)
+        snprintf(err->text + n, sizeof err->text - n,
+                 "; it has changed since, too: %s, which --allow-changed-inputs accepts",
+                 rlhf__buf_text(&changed));
+    rlhf__buf_free(&changed);
+    return st;
+}
+
 // *exit_status is set when RLHF_OK is returned.
 static rlhf_status train(const struct rlhf__env *env, const struct options *o,
                          const struct rlhf__config_request *req, int *exit_status,
@@ -136,6 +153,7 @@ static rlhf_status train(const struct rlhf__env *env, const struct options *o,
     if (status == RLHF_OK)
         status =
             rlhf__config_resolve(&config, run.plugins, &run.algo, &run.rewards, &run.judge, err);
+    say_changed(o, status, err);
     if (status == RLHF_OK) {
         *exit_status = 0;
         if (o->print_config)

@@ -1,8 +1,10 @@
 // manifest.c: see manifest.h.
 #include "keep/manifest.h"
 
+#include "base/file.h"
 #include "keep/inputs.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define FURTHER_MODEL "further model" // of a reward: matched by id, the rest by place
@@ -206,6 +208,29 @@ rlhf_status rlhf__manifest_check_inputs(const struct rlhf__manifest *m,
     json_decref(stored);
     rlhf__buf_free(&list);
     return st;
+}
+
+void rlhf__manifest_changed_code(const char *dir, struct rlhf__buf *out) {
+    struct rlhf__error unread;
+    json_t *stored = NULL, *now = json_array();
+    char *path = rlhf__path_join(dir, "manifest.json");
+    size_t i;
+    json_t *in;
+    if (path && now && rlhf__is_file(path) && rlhf__json_load(path, &stored, &unread) == RLHF_OK) {
+        const json_t *before = json_object_get(stored, "inputs");
+        json_array_foreach(before, i, in) {
+            const char *setting = json_string_value(json_object_get(in, "setting"));
+            const char *file = json_string_value(json_object_get(in, "path"));
+            const int code = setting && (strncmp(setting, "reward.", 7) == 0 ||
+                                         strncmp(setting, "judge.", 6) == 0);
+            if (code && file && rlhf__is_file(file))
+                rlhf__inputs_add_file(now, setting, file, &unread);
+        }
+        rlhf__inputs_compare(before, now, out);
+    }
+    free(path);
+    json_decref(stored);
+    json_decref(now);
 }
 
 void rlhf__manifest_moved(const struct rlhf__manifest *m, const struct rlhf__folder *run,

@@ -36,6 +36,11 @@ rlhf_status rlhf__manifest_check_inputs(const struct rlhf__manifest *m,
                                         const struct rlhf__folder *run, const char *name,
                                         struct rlhf__error *err);
 
+// Append what of the code that rewards of the run `dir` run (the options that name a file) is not
+// now what manifest.json recorded, as rlhf__inputs_compare does; nothing when that cannot be read.
+// [main]
+void rlhf__manifest_changed_code(const char *dir, struct rlhf__buf *out);
+
 // Warn when the run was computed on another backend than now, or on a GPU by another card, driver
 // or library; what is asked for by compute.backend or lies at hand is no change that
 // rlhf__manifest_check refuses. [main]

@@ -85,6 +85,9 @@ static void python_pays(void **state) {
     e2e_says(t, "reads has changed: reward.0.file ");
     // Other functions are another run.
     assert_int_equal(e2e_shell(t, "echo '# more' >> rewards.py"), 0);
+    assert_int_equal(e2e_run(t, "--resume a --set run.phases=3"), 2);
+    e2e_says(t, "or give --trust-run; it has changed since, too: reward.0.file ");
+    e2e_says(t, ", which --allow-changed-inputs accepts");
     assert_int_equal(e2e_run(t, "--resume a --trust-run --set run.phases=3"), 2);
     e2e_says(t, "reward.0.file ");
     assert_int_equal(e2e_run(t, "--resume a --trust-run --allow-changed-inputs --set run.phases=3"),
