@@ -17,7 +17,6 @@
 static volatile sig_atomic_t caught;
 static volatile sig_atomic_t checkpoint;
 static volatile sig_atomic_t json;
-static volatile sig_atomic_t finishing;
 static _Atomic int64_t phase_now;    // 0: none
 static _Atomic int64_t phase_end_ms; // of rlhf__seconds(); 0: not known
 
@@ -66,24 +65,24 @@ static void put_again(char *out, size_t cap, int number) {
     append(out, cap, number == SIGINT ? "; Ctrl-C again: at once" : "; a second signal: at once");
 }
 
-// "finishing phase 87 (about 1 s), then a checkpoint; Ctrl-C again: at once"
+// "finishing phase 87 (about 1 s), then a checkpoint; Ctrl-C again: at once". Somebody's reward is
+// named at once: it may take as long as it likes.
 static void put_phase(char *out, size_t cap, int number, int64_t phase) {
     const int64_t end = phase_end_ms, left = (end - (int64_t)(rlhf__seconds() * 1e3) + 500) / 1000;
-    append(out, cap, finishing ? "finishing phase " : "leaving phase ");
+    char who[400];
+    append(out, cap, "finishing phase ");
     append_number(out, cap, phase);
-    if (finishing && end) {
+    if (end) {
         append(out, cap, " (about ");
         append_number(out, cap, left > 1 ? left : 1);
         append(out, cap, " s)");
     }
-    if (finishing) {
-        append(out, cap, ", then a checkpoint");
-    } else if (phase > 1) {
-        append(out, cap, ", the checkpoint is of phase ");
-        append_number(out, cap, phase - 1);
-    } else {
-        append(out, cap, ", which is the first: nothing is kept");
+    if (rlhf__running_describe(who, sizeof who) && strncmp(who, "reward ", 7) == 0) {
+        append(out, cap, " when ");
+        append(out, cap, who);
+        append(out, cap, " has returned");
     }
+    append(out, cap, ", then a checkpoint");
     put_again(out, cap, number);
 }
 
@@ -162,9 +161,8 @@ void rlhf__signals_install(void) {
 
 void rlhf__signals_json(int on) { json = on; }
 
-void rlhf__signals_phase(int64_t phase, int finishes, double seconds) {
+void rlhf__signals_phase(int64_t phase, double seconds) {
     const double end = (rlhf__seconds() + seconds) * 1e3;
-    finishing = finishes;
     phase_end_ms = seconds >= 0 && end < 1e15 ? (int64_t)ceil(end) : 0;
     phase_now = phase;
 }

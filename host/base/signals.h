@@ -16,10 +16,9 @@ void rlhf__signals_install(void);
 // 1: what the first signal says is a JSON object, as log lines are then, but without a time. [main]
 void rlhf__signals_json(int on);
 
-// What a signal comes to now, for what the first one says: the phase at work is finished before the
-// end (finishes = 1) or left, so that the one before is the last (0). phase: its number from 1, 0
+// The phase at work, from 1, which is finished before the end, for what the first signal says; 0
 // while there is none. seconds: how long it takes from now, as it seems; below 0: not known. [main]
-void rlhf__signals_phase(int64_t phase, int finishes, double seconds);
+void rlhf__signals_phase(int64_t phase, double seconds);
 
 // Points at 0 until a signal asked to end, then at its number. Valid for the program's life. [any]
 const volatile sig_atomic_t *rlhf__signals_flag(void);

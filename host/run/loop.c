@@ -80,7 +80,7 @@ static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
     rlhf__iteration_end(&r->iteration);
     if (st == RLHF_OK) st = rlhf__phase_report(&p, &r->early_stop, &r->count.stop, err);
     if (st == RLHF_OK) st = end_phase(r, &p, err);
-    rlhf__signals_phase(0, 0, -1);
+    rlhf__signals_phase(0, -1);
     rlhf__reward_accounts_close(&r->report.rewards);
     rlhf__experience_finish(&p.x);
     return st;

@@ -92,14 +92,11 @@ rlhf_status rlhf__phase_passes(struct rlhf__phase *p, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// What becomes of the phase when a signal asks to end: rows that are drawn and scored are left,
-// everything else is finished.
-static void tell_signals(const struct rlhf__phase *p, int finishes) {
+// How long the phase still takes, going by those before it, for what a signal says.
+static void tell_signals(const struct rlhf__phase *p) {
     const struct rlhf__report *r = p->report;
-    const struct rlhf__count *c = p->count;
-    const double now = rlhf__seconds(), done = (double)(c->phase - c->first_phase);
-    const double left = done > 0 ? (r->times.start - r->began) / done - (now - r->times.start) : -1;
-    rlhf__signals_phase(c->phase + 1, finishes, done > 0 && left < 0 ? 0 : left);
+    const double done = (double)(p->count->phase - p->count->first_phase);
+    rlhf__signals_phase(p->count->phase + 1, done > 0 ? (r->times.start - r->began) / done : -1);
 }
 
 static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
@@ -115,7 +112,6 @@ static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
     times->reward = rlhf__seconds() - drawn;
     if (st == RLHF_OK) st = rlhf__fresh_groups(p, err);
     double complete = rlhf__seconds();
-    tell_signals(p, 1);
     if (st == RLHF_OK) st = pass_reference(p, err);
     times->reference = rlhf__seconds() - complete;
     return st;
@@ -157,8 +153,7 @@ static rlhf_status update(struct rlhf__phase *p, struct rlhf__error *err) {
 
 rlhf_status rlhf__phase_run(struct rlhf__phase *p, struct rlhf__error *err) {
     struct rlhf__phase_times *times = &p->report->times;
-    const int pays = rlhf__cast_pays(p->cast);
-    tell_signals(p, !pays);
+    tell_signals(p);
     RLHF_TRY(collect(p, err));
     double from = rlhf__seconds();
     RLHF_TRY(pass_policy(p, err));
@@ -170,8 +165,5 @@ rlhf_status rlhf__phase_run(struct rlhf__phase *p, struct rlhf__error *err) {
     RLHF_TRY(update(p, err));
     times->reward += described - passed;
     times->update = passed - from + rlhf__seconds() - described;
-    tell_signals(p, !pays);
-    RLHF_TRY(evaluate(p, err));
-    tell_signals(p, 1);
-    return RLHF_OK;
+    return evaluate(p, err);
 }

@@ -95,7 +95,7 @@ static void stopping_names_what_is_waited_for(void **state) {
 }
 
 // In a phase: what becomes of it. The pipe has what the child said, the alarm included.
-static void phase_says(int number, int64_t phase, int finishes, double seconds, int waits,
+static void phase_says(int number, int64_t phase, double seconds, const char *kind, int waits,
                        const char *says) {
     char text[512] = "";
     int ends[2], status;
@@ -105,8 +105,8 @@ static void phase_says(int number, int64_t phase, int finishes, double seconds, 
     if (pid == 0) {
         dup2(ends[1], STDERR_FILENO);
         rlhf__signals_install();
-        rlhf__signals_phase(phase, finishes, seconds);
-        rlhf__running_begin("reward", "org.example.mine", "score()");
+        rlhf__signals_phase(phase, seconds);
+        rlhf__running_begin(kind, "org.example.mine", "score()");
         raise(number);
         if (waits) raise(SIGALRM);
         _exit(0);
@@ -122,15 +122,16 @@ static void phase_says(int number, int64_t phase, int finishes, double seconds, 
 
 static void in_a_phase(void **state) {
     (void)state;
-    phase_says(SIGINT, 87, 1, 0.5, 0,
+    phase_says(SIGINT, 87, 0.5, "model", 0,
                "finishing phase 87 (about 1 s), then a checkpoint; Ctrl-C again: at once\n");
-    phase_says(SIGTERM, 1, 1, -1, 0,
+    phase_says(SIGTERM, 1, -1, "model", 0,
                "finishing phase 1, then a checkpoint; a second signal: at once\n");
-    phase_says(SIGINT, 88, 0, 300, 1,
-               "leaving phase 88, the checkpoint is of phase 87; Ctrl-C again: at once\n"
-               "still waiting for reward org.example.mine, score(); Ctrl-C again: at once\n");
-    phase_says(SIGINT, 1, 0, -1, 0,
-               "leaving phase 1, which is the first: nothing is kept; Ctrl-C again: at once\n");
+    phase_says(SIGINT, 88, 300, "model", 1,
+               "finishing phase 88 (about 300 s), then a checkpoint; Ctrl-C again: at once\n"
+               "still waiting for model org.example.mine, score(); Ctrl-C again: at once\n");
+    phase_says(SIGINT, 2, 3, "reward", 0,
+               "finishing phase 2 (about 3 s) when reward org.example.mine, score() has returned, "
+               "then a checkpoint; Ctrl-C again: at once\n");
 }
 
 int main(void) {

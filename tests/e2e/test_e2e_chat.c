@@ -210,6 +210,11 @@ static void typed(void **state) {
     assert_int_equal(e2e_run(t, "generate --model model --raw --prompt so --json"), 0);
     e2e_says(t, "prompts are continued as they are, without the chat template plain\n");
     e2e_says(t, "\"prompt_length\": 2,");
+    assert_int_equal(e2e_run(t, "eval --model model --reward period_count.so --data prompts.txt "
+                                "--n 4 --set sampling.max_new_tokens=3"),
+                     0);
+    e2e_says(t, "no row has messages: texts are taken as they are, without the model's chat "
+                "template plain\n");
     assert_int_equal(e2e_run(t, "generate --model model --bos --prompt so"), 2);
     e2e_says(t, "prompt 1: --bos is for texts, and a chat template says how a prompt begins; --raw "
                 "leaves the template out");
