@@ -12,13 +12,6 @@
 
 #define MAX_CONFIG_BYTES ((uint64_t)16 << 20)
 
-const char *const *rlhf__host_keys(int entry) {
-    static const char *const algo[] = {"plugin", NULL};
-    static const char *const judge[] = {"plugin", "isolate", "network", NULL};
-    static const char *const reward[] = {"plugin", "name", "weight", "isolate", "network", NULL};
-    return entry == RLHF__ENTRY_REWARD ? reward : entry == RLHF__ENTRY_JUDGE ? judge : algo;
-}
-
 int rlhf__layer_switch(struct rlhf__plugin_config *p, const char *key, const json_t *v) {
     if (!json_is_boolean(v)) return 0;
     const int on = json_is_true(v);

@@ -252,13 +252,6 @@ struct rlhf__plugin_config {
     json_t *origin;
 };
 
-enum rlhf__entry { RLHF__ENTRY_ALGO = 0, RLHF__ENTRY_REWARD = 1, RLHF__ENTRY_JUDGE = 2 };
-
-// Members of a plugin entry (enum rlhf__entry) that belong to the host, NULL-ended: all have
-// "plugin", a judge also "isolate" and "network", a reward these and "name" and "weight". No plugin
-// has an option of such a name. [any]
-const char *const *rlhf__host_keys(int entry);
-
 struct rlhf__config {
     struct rlhf__run_config run;
     struct rlhf__compute_config compute;

@@ -65,3 +65,12 @@ rlhf_status rlhf__opts_new(const struct rlhf__opt_table *t, uint32_t config_size
         free(config);
     return status;
 }
+
+// ---- the host's own members ----
+
+const char *const *rlhf__host_keys(int entry) {
+    static const char *const algo[] = {"plugin", NULL};
+    static const char *const judge[] = {"plugin", "isolate", "network", NULL};
+    static const char *const reward[] = {"plugin", "name", "weight", "isolate", "network", NULL};
+    return entry == RLHF__ENTRY_REWARD ? reward : entry == RLHF__ENTRY_JUDGE ? judge : algo;
+}

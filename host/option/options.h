@@ -71,4 +71,11 @@ json_t *rlhf__opt_default(const rlhf_opt *o);
 json_t *rlhf__opt_schema(const rlhf_opt *o);
 json_t *rlhf__opts_schema(const struct rlhf__opt_table *t);
 
+enum rlhf__entry { RLHF__ENTRY_ALGO = 0, RLHF__ENTRY_REWARD = 1, RLHF__ENTRY_JUDGE = 2 };
+
+// Members of a plugin entry (enum rlhf__entry) that belong to the host, NULL-ended: all have
+// "plugin", a judge also "isolate" and "network", a reward these and "name" and "weight". No plugin
+// has an option of such a name. [any]
+const char *const *rlhf__host_keys(int entry);
+
 #endif

@@ -3,7 +3,7 @@
 
 #include "base/bits.h"
 #include "base/file.h"
-#include "config/schema.h"
+#include "option/options.h"
 
 #include <rlhf/plugin_check.h>
 
@@ -121,7 +121,8 @@ static rlhf_status check_options(struct rlhf__plugin *out, struct rlhf__error *e
     RLHF_TRY(check_option_flags(&out->table, err));
     RLHF_TRY(rlhf__opts_check(&out->table, d->config_size, err));
     if (d->kind == RLHF_KIND_MODEL) return RLHF_OK; // config.json is the model's alone
-    const char *const *key = rlhf__host_keys(d->kind == RLHF_KIND_REWARD);
+    const char *const *key =
+        rlhf__host_keys(d->kind == RLHF_KIND_REWARD ? RLHF__ENTRY_REWARD : RLHF__ENTRY_ALGO);
     for (; *key; key++)
         if (rlhf__opt_find(&out->table, *key) >= 0)
             return rlhf__fail(err, RLHF_E_UNSUPPORTED,

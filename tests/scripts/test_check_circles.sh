@@ -1,15 +1,38 @@
 #!/usr/bin/env bash
-# scripts/check-circles on three small trees: one clean, one with a circle of three files, one with
-# a cycle of three rooms.
+# scripts/check-circles on small trees, which are compiled here: a clean one, circles of three files,
+# and cycles of rooms, each made by a kind of name that a check could overlook.
 #   test_check_circles.sh SOURCE_DIR
 set -uo pipefail
 check=$1/scripts/check-circles
-trees=$1/tests/scripts/circles
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
 fails=0
-expect() { # tree, exit status, lines that the output must have, one each
+
+put() { # TREE FILE CODE
+    mkdir -p "$tmp/$1/$(dirname "$2")"
+    printf '%s\n' "$3" >"$tmp/$1/$2"
+}
+
+build() { # TREE: compile it and write down how, as CMake does
+    local file object comma=
+    mkdir -p "$tmp/$1/build"
+    printf '[' >"$tmp/$1/build/compile_commands.json"
+    for file in $(cd "$tmp/$1" && find . -name '*.c' | sort); do
+        file=${file#./}
+        object=$(tr / _ <<<"$file").o
+        ${CC:-cc} -O2 -c -o "$tmp/$1/build/$object" "$tmp/$1/$file" || exit 1
+        printf '%s{"directory": "%s", "file": "%s", "command": "cc -o %s -c x"}' "$comma" \
+            "$tmp/$1/build" "$tmp/$1/$file" "$object" >>"$tmp/$1/build/compile_commands.json"
+        comma=,
+    done
+    printf ']' >>"$tmp/$1/build/compile_commands.json"
+}
+
+expect() { # TREE, exit status, lines that the output must have, one each
     local tree=$1 want=$2 said status line
     shift 2
-    said=$("$check" "$trees/$tree" 2>&1)
+    build "$tree"
+    said=$("$check" --root "$tmp/$tree" "$tmp/$tree/build" 2>&1)
     status=$?
     if [ $status -ne "$want" ]; then
         printf '%s: exit status %s, not %s\n%s\n' "$tree" $status "$want" "$said"
@@ -22,13 +45,47 @@ expect() { # tree, exit status, lines that the output must have, one each
         fi
     done
 }
+
+# Two nouns may know each other; static functions of one name are not each other's; a name that two
+# parts define is the nearer one's.
+put clean host/a/one.c 'int two(int); static int helper(int x) { return x + 1; }
+int one(int n) { return n ? two(n - 1) : helper(n); }'
+put clean host/a/two.c 'int one(int); int shared(void); static int helper(int x) { return x; }
+int two(int n) { return one(n) + helper(n) + shared(); }'
+put clean host/a/shared.c 'int shared(void) { return 1; }'
+put clean kernels/x.c 'int shared(void); int use(void) { return shared(); }'
+put clean kernels/shared.c 'int shared(void) { return 2; }'
 expect clean 0 "circles: none"
+
+# One arrow each by a function with a static table inside, by a variable, and by a pointer to a
+# function.
+put three host/a/first.c 'int second(int);
+int first(int n) { static const int table[] = {1, 2}; return second(table[n & 1]); }'
+put three host/a/second.c 'extern const int third_table[]; int second(int n) { return third_table[n]; }'
+put three host/a/third.c 'int first(int);
+const int third_table[] = {1, 2, 3}; int (*const third_call)(int) = first;'
 expect three 1 "circle in host/a: host/a/first, host/a/second, host/a/third" \
-    "    host/a/first -> host/a/second: second_of" \
-    "    host/a/second -> host/a/third: THIRD" \
+    "    host/a/first -> host/a/second: second" \
+    "    host/a/second -> host/a/third: third_table" \
     "    host/a/third -> host/a/first: first"
+
+# What the rooms take of each other all lies in functions with a static local.
+put rooms host/a/up.c 'int down(int);
+int up(int n) { static const int t[] = {3, 4}; return n ? down(n) + t[n & 1] : t[0]; }'
+put rooms host/b/mid.c 'int up(int); int mid(int n) { static int calls; return up(n) + ++calls; }'
+put rooms host/c/down.c 'int mid(int); int down(int n) { static int calls; return mid(n - 1) + ++calls; }'
 expect rooms 1 "cycle between rooms: host/a, host/b, host/c" \
-    "    host/a -> host/c: host/a/up down_of" \
-    "    host/b -> host/a: host/b/mid up_call" \
-    "    host/c -> host/b: host/c/down MID_CALL, host/c/down mid"
+    "    host/a -> host/c: host/a/up down" \
+    "    host/b -> host/a: host/b/mid up" \
+    "    host/c -> host/b: host/c/down mid"
+
+# The top-level folders, through a folder of host.
+put parts kernels/k.c 'int from_host(void); int from_kernel(void) { return from_host(); }'
+put parts host/h/h.c 'int from_kernel(void); int from_host(void) { return from_kernel(); }'
+expect parts 1 "cycle between rooms: host/h, kernels"
+
+if "$check" --root "$tmp/clean" "$tmp" >/dev/null 2>&1; then
+    echo "a directory that no build has made passes"
+    fails=$((fails + 1))
+fi
 exit $((fails > 0))

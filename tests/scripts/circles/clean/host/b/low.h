@@ -1,2 +1,0 @@
-#define LOW(x) ((x) + LOW_BASE)
-enum { LOW_BASE = 1 };

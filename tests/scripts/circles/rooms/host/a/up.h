@@ -1,1 +1,0 @@
-typedef int (*up_call)(int n);

@@ -1,2 +1,0 @@
-struct mid;
-int down_of(const struct mid *m);

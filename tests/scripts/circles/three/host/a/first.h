@@ -1,3 +1,0 @@
-struct first {
-    int n;
-};

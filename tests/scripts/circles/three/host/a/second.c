@@ -1,3 +1,0 @@
-#include "a/second.h"
-#include "a/third.h"
-int second_of(int n) { return THIRD(n); }

@@ -1,1 +1,0 @@
-int second_of(int n);

@@ -1,3 +1,0 @@
-struct first;
-#define THIRD(n) ((n) + 3)
-int third_of(const struct first *f);
