@@ -172,6 +172,9 @@ static void what_repeats_makes_room(void **state) {
     char out[4096];
     in_terminal(1, 80, show_arithmetic, out, sizeof out);
     assert_non_null(strstr(out, " 26/200  reward 0.7617  kl 0.387  ETA 2:54  rollout 128/512\r"));
+    in_terminal(1, 110, show_arithmetic, out, sizeof out);
+    assert_non_null(strstr(out, " 26/200  reward 0.7617  kl 0.387  5436 tok/s  ETA 2:54  rollout "
+                                "128/512\r"));
     in_terminal(1, 140, show_arithmetic, out, sizeof out);
     assert_non_null(strstr(out, " 26/200  reward 0.7617  accuracy 0.7617  kl 0.387  5436 tok/s  "
                                 "ETA 2:54  rollout 128/512\r"));
