@@ -14,6 +14,7 @@ static const struct rlhf__alias all[] = {
     {"epochs", "data.epochs", "passes over the rows; of a batch of responses: algo.epochs"},
     {"report_to", "log.tensorboard", "or log.csv; metrics.jsonl is always written"},
     {"logging_steps", "log.samples_every", "of sample tables; metrics have a row a phase"},
+    {"log_completions", "log.samples", "how many"},
     {"save_steps", "checkpoint.every", "phases; checkpoint.every_s: seconds"},
     {"save_total_limit", "checkpoint.keep", NULL},
     {"load_best_model_at_end", "checkpoint.best", "name the metric"},
@@ -81,6 +82,7 @@ static const struct rlhf__alias all[] = {
     {"loss_type", "algo.loss", "grpo.so, dpo.so"},
     {"importance_sampling_level", "algo.ratio", "grpo.so: token or sequence_mean"},
     {"mask_truncated_completions", "algo.mask_truncated", "grpo.so, rloo.so"},
+    {"entropy_coef", "algo.entropy_coef", "ppo.so, grpo.so"},
     {"label_smoothing", "algo.label_smoothing", "dpo.so"},
     // adapters and numbers
     {"lora", "policy.adapter.rank", "a rank above 0, such as 8"},
