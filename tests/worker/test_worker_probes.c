@@ -222,6 +222,19 @@ static void without_both(void **state) {
     nothing_gets_through(*state, "no-namespaces no-landlock");
 }
 
+// What Debian 12's kernel has, and the first one that knew landlock.
+static void with_landlock_of_linux_6_1(void **state) {
+    nothing_gets_through(*state, "no-namespaces landlock=2");
+}
+
+static void with_landlock_of_linux_5_13(void **state) {
+    nothing_gets_through(*state, "no-namespaces landlock=1");
+}
+
+static void with_landlock_of_linux_6_7(void **state) {
+    nothing_gets_through(*state, "no-namespaces landlock=4");
+}
+
 static void as_nobody(void **state) {
     if (geteuid() != 0) skip();
     nothing_gets_through(*state, "nobody");
@@ -319,6 +332,9 @@ int main(void) {
         PROBE_TEST(without_namespaces),
         PROBE_TEST(without_landlock),
         PROBE_TEST(without_both),
+        PROBE_TEST(with_landlock_of_linux_5_13),
+        PROBE_TEST(with_landlock_of_linux_6_1),
+        PROBE_TEST(with_landlock_of_linux_6_7),
         PROBE_TEST(as_nobody),
         PROBE_TEST(as_nobody_without_namespaces),
         PROBE_TEST(as_nobody_without_landlock),
