@@ -216,6 +216,7 @@ static void nothing_gets_through(struct e2e *t, const char *as) {
 
 static void as_this_user(void **state) { nothing_gets_through(*state, ""); }
 static void without_namespaces(void **state) { nothing_gets_through(*state, "no-namespaces"); }
+static void without_user_namespaces(void **state) { nothing_gets_through(*state, "no-users"); }
 static void without_landlock(void **state) { nothing_gets_through(*state, "no-landlock"); }
 
 static void without_both(void **state) {
@@ -330,6 +331,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         PROBE_TEST(as_this_user),
         PROBE_TEST(without_namespaces),
+        PROBE_TEST(without_user_namespaces),
         PROBE_TEST(without_landlock),
         PROBE_TEST(without_both),
         PROBE_TEST(with_landlock_of_linux_5_13),

@@ -1,5 +1,5 @@
 // walled.c: run a program as another user, or on a kernel that seems to lack what walls are made
-// of: walled [nobody] [no-namespaces] [no-landlock] [landlock=N] PROGRAM ARGUMENT...
+// of: walled [nobody] [no-namespaces] [no-users] [no-landlock] [landlock=N] PROGRAM ARGUMENT...
 //
 // landlock=N: the kernel says that its landlock has version N. A process that is left behind says
 // so in its place, as long as there is one to ask.
@@ -32,9 +32,8 @@ static unsigned short put(struct sock_filter *op, unsigned short n, int number, 
     return n;
 }
 
-static int filter(int no_namespaces, int no_landlock) {
-    const unsigned spaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWNS |
-                            CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+// no_namespaces: a mask of CLONE_NEW*.
+static int filter(unsigned no_namespaces, int no_landlock) {
     struct sock_filter op[MOST];
     unsigned short n = 0;
     op[n++] =
@@ -43,12 +42,17 @@ static int filter(int no_namespaces, int no_landlock) {
     op[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EXDEV);
     if (no_landlock) n = put(op, n, 444, EOPNOTSUPP); // landlock_create_ruleset
     if (no_namespaces) {
-        n = put(op, n, SYS_unshare, EPERM);
+        op[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_unshare, 0, 4);
+        op[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+                                               offsetof(struct seccomp_data, args));
+        op[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, no_namespaces, 0, 1);
+        op[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+        op[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
         n = put(op, n, 435, ENOSYS); // clone3
         op[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 3);
         op[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
                                                offsetof(struct seccomp_data, args));
-        op[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, spaces, 0, 1);
+        op[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, no_namespaces, 0, 1);
         op[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
     }
     op[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
@@ -132,13 +136,17 @@ static int become_nobody(void) {
 }
 
 int main(int argc, char **argv) {
-    int no_namespaces = 0, no_landlock = 0, i = 1;
+    unsigned no_namespaces = 0;
+    int no_landlock = 0, i = 1;
     long version = -1;
     for (; i < argc; i++) {
         if (strcmp(argv[i], "nobody") == 0) {
             if (become_nobody() != 0) return SKIPPED;
         } else if (strcmp(argv[i], "no-namespaces") == 0) {
-            no_namespaces = 1;
+            no_namespaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWNS |
+                            CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+        } else if (strcmp(argv[i], "no-users") == 0) {
+            no_namespaces = CLONE_NEWUSER;
         } else if (strcmp(argv[i], "no-landlock") == 0) {
             no_landlock = 1;
         } else if (strncmp(argv[i], "landlock=", 9) == 0) {
