@@ -315,13 +315,29 @@ static void a_check_has_no_terminal(void **state) {
     if (strstr(t->out, "has a terminal")) fail_msg("opened:\n%s", t->out);
 }
 
+// Nor have programs: each row is worth 1 where the terminal can be opened.
+static void a_program_has_no_terminal(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "pay",
+              "#!/bin/sh\nif (: </dev/tty) 2>/dev/null; then r=1; else r=0; fi\n"
+              "while read row; do echo $r; done\n");
+    assert_int_equal(e2e_terminal(t, 80,
+                                  "chmod +x pay; (: </dev/tty) || exit 3; \"$HOST\" " RUN
+                                  "--reward exec.so:command=./pay >out 2>&1"),
+                     0);
+    json_t *rows = e2e_metrics(t, "r");
+    assert_true(e2e_metric(rows, 0, "objective/scores") == 0);
+    json_decref(rows);
+}
+
 // So a key that asks the host to end does not reach them: the host ends them, and does not wait
 // until they have had their time.
 static void an_inspection_can_be_interrupted(void **state) {
     struct e2e *t = *state;
     e2e_shell(t, "RLHF_PROBE_HANG=1 \"$HOST\" plugin info --deep "
                  "\"$RLHF_TEST_PLUGINS/probe_reward.so\" >out 2>&1 & p=$!; "
-                 "until grep -q . /proc/$p/task/$p/children; do sleep 0.1; done; sleep 0.5; "
+                 "for i in 1 2 3 4 5 6 7 8 9; do grep -qs . /proc/$p/task/$p/children && break; "
+                 "sleep 0.2; done; sleep 0.5; "
                  "kill -INT $p; wait $p; cat out");
     e2e_says(t, "(signal 2, Interrupt)");
 }
@@ -345,6 +361,7 @@ int main(void) {
         PROBE_TEST(a_constructor_cannot_forge_it),
         PROBE_TEST(nonsense_ends_the_worker),
         PROBE_TEST(a_check_has_no_terminal),
+        PROBE_TEST(a_program_has_no_terminal),
         PROBE_TEST(an_inspection_can_be_interrupted),
     };
     return cmocka_run_group_tests_name("worker probes", tests, NULL, NULL);
