@@ -6,6 +6,7 @@
 #include <linux/capability.h>
 #include <math.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -14,6 +15,8 @@
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+enum { LARGEST_FILE = 64 << 20, MOST_FILES = 1024 };
 
 // ---- namespaces ----
 
@@ -109,10 +112,28 @@ static unsigned no_capabilities(void) {
     return left && geteuid() == 0 ? 0 : RLHF__CONFINED_CAPABILITIES;
 }
 
+static void at_most(int what, rlim_t most) {
+    struct rlimit limit;
+    if (getrlimit(what, &limit) != 0) return;
+    if (limit.rlim_max > most) limit.rlim_max = most;
+    if (limit.rlim_cur > limit.rlim_max) limit.rlim_cur = limit.rlim_max;
+    setrlimit(what, &limit);
+}
+
+// Files in memory, those that the host shares too, are nobody's address space. Pipes and sockets
+// hold memory as well. One who goes too far is told so (EFBIG), as signals end what did not mean
+// it.
+static void limit_files(void) {
+    signal(SIGXFSZ, SIG_IGN);
+    at_most(RLIMIT_FSIZE, LARGEST_FILE);
+    at_most(RLIMIT_NOFILE, MOST_FILES);
+}
+
 unsigned rlhf__confine(unsigned spaces, int network) {
     const struct rlimit none = {0, 0};
     unsigned in_force = spaces | (network ? (unsigned)RLHF__CONFINED_OPEN : 0);
     setrlimit(RLIMIT_CORE, &none);
+    limit_files();
     in_force |= no_capabilities();
     const int counted = (spaces & RLHF__CONFINED_COUNT) != 0;
     if (!counted && spaces & RLHF__CONFINED_USERS) in_force |= count_of_user();
@@ -120,14 +141,14 @@ unsigned rlhf__confine(unsigned spaces, int network) {
     in_force |= RLHF__CONFINED_PRIVILEGES;
     const int own_proc = (spaces & RLHF__CONFINED_SIGHT) != 0;
     const int own_processes = (spaces & RLHF__CONFINED_PROCESSES) != 0;
-    const int own_ipc = (spaces & RLHF__CONFINED_IPC) != 0;
     if (rlhf__landlock(own_proc, network) == 0)
         in_force |= RLHF__CONFINED_FILES | RLHF__CONFINED_DEVICES | RLHF__CONFINED_SIGHT;
-    if (rlhf__seccomp(own_processes, own_ipc, network) == 0) in_force |= RLHF__CONFINED_CALLS;
+    if (rlhf__seccomp(own_processes, network) == 0) in_force |= RLHF__CONFINED_CALLS;
     return in_force;
 }
 
 unsigned rlhf__confine_memory(uint64_t bytes) {
+    at_most(RLIMIT_FSIZE, 0);
 #ifdef RLHF_SANITIZED
     (void)bytes; // its shadow is larger than any limit
     return 0;
@@ -203,8 +224,8 @@ void rlhf__confined_text(unsigned in, uint64_t memory_mib, struct rlhf__buf *out
         {calls, 0, 1, "a list of system calls", "seccomp", ""},
         {RLHF__CONFINED_PROCESSES, 0, 1, "processes of its own", "PID namespace", ""},
         {RLHF__CONFINED_SIGHT, 0, 1, "no sight of other processes in /proc", NULL, NULL},
-        {RLHF__CONFINED_IPC, in & RLHF__CONFINED_IPC ? 0 : calls, 1,
-         "no shared memory or queues of others", "IPC namespace", "seccomp"},
+        {RLHF__CONFINED_IPC, calls, 1, "no shared memory or queues of others", "IPC namespace",
+         "seccomp"},
         {closed ? RLHF__CONFINED_NETWORK : 0, closed ? calls : 0, 1,
          closed ? "no network" : "no network (network=true)", "network namespace", "seccomp"},
         {RLHF__CONFINED_COUNT, 0, 1, count, NULL, NULL},

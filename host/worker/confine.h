@@ -45,8 +45,8 @@ unsigned rlhf__confine_count(void);
 // functions above returned. Returns all that is in force. [main]
 unsigned rlhf__confine(unsigned spaces, int network);
 
-// At most so many bytes beside those that the process has by now. Returns the bit, or 0 where no
-// limit can be set (a build with a sanitizer). [main]
+// At most so many bytes beside those that the process has by now, and none in files. Returns the
+// bit, or 0 where no limit can be set (a build with a sanitizer). [main]
 unsigned rlhf__confine_memory(uint64_t bytes);
 
 // Processor time of the calling process from now on, and of each that it starts: `seconds` for each
@@ -61,8 +61,8 @@ void rlhf__confined_text(unsigned in_force, uint64_t memory_mib, struct rlhf__bu
 // own_proc 1: /proc tells nothing of others. 0, or -1 without any of it. [main]
 int rlhf__landlock(int own_proc, int network);
 
-// seccomp.c: the list. own_processes 1: signals stay in a PID namespace by themselves; own_ipc 1:
-// System V's objects in an IPC namespace. 0, or -1. [main]
-int rlhf__seccomp(int own_processes, int own_ipc, int network);
+// seccomp.c: the list. own_processes 1: signals stay in a PID namespace by themselves. 0, or -1.
+// [main]
+int rlhf__seccomp(int own_processes, int network);
 
 #endif

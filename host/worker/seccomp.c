@@ -83,7 +83,8 @@ static const int refused[] = {
 //                                 read what may be read
 // 435 clone3 and 437 openat2 fail with ENOSYS (below).
 
-// System V's shared memory, queues and semaphores, and POSIX queues: where they are the machine's.
+// System V's shared memory, queues and semaphores, and POSIX queues: the machine's, or memory that
+// no limit counts.
 static const int shared_ipc[] = {
     SYS_shmget, SYS_shmat, SYS_shmctl, SYS_msgget,  SYS_msgsnd,    SYS_msgrcv,     SYS_msgctl,
     SYS_semget, SYS_semop, SYS_semctl, SYS_mq_open, SYS_mq_unlink, SYS_semtimedop,
@@ -216,10 +217,12 @@ static void some_ioctls(struct program *p) {
     end(p, at, REFUSE(ENOTTY));
 }
 
-// Signals to a process of one's choice, and leases, for which the opening of a file waits.
+// Signals to a process of one's choice, leases, for which the opening of a file waits, and large
+// pipes: memory that no limit counts.
 static void some_fcntls(struct program *p) {
-    static const uint32_t no[] = {8, 10, 15, 1024, 1026}; // F_SETOWN, F_SETSIG, F_SETOWN_EX,
-    const size_t at = begin(p, SYS_fcntl);                // F_SETLEASE, F_NOTIFY
+    static const uint32_t no[] = {8,    10,   15,    // F_SETOWN, F_SETSIG, F_SETOWN_EX
+                                  1024, 1026, 1031}; // F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ
+    const size_t at = begin(p, SYS_fcntl);
     load_arg(p, 1);
     for (size_t i = 0; i < COUNT(no); i++)
         give_if(p, no[i], REFUSE(EPERM));
@@ -266,7 +269,7 @@ static void some_sockets(struct program *p) {
 
 // ---- all ----
 
-static void write_program(struct program *p, int own_processes, int own_ipc, int network) {
+static void write_program(struct program *p, int own_processes, int network) {
     const uint32_t spaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWNS |
                             CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
     load(p, offsetof(struct seccomp_data, arch));
@@ -279,7 +282,7 @@ static void write_program(struct program *p, int own_processes, int own_ipc, int
     give_if(p, 435, REFUSE(ENOSYS)); // clone3 and openat2: their flags cannot be looked at
     give_if(p, 437, REFUSE(ENOSYS));
     if (!network) give_list(p, sockets, COUNT(sockets), REFUSE(EACCES));
-    if (!own_ipc) give_list(p, shared_ipc, COUNT(shared_ipc), REFUSE(EPERM));
+    give_list(p, shared_ipc, COUNT(shared_ipc), REFUSE(EPERM));
     if (network) some_sockets(p);
     some_pairs(p);
     some_ioctls(p);
@@ -298,9 +301,9 @@ static void write_program(struct program *p, int own_processes, int own_ipc, int
     give(p, SECCOMP_RET_ALLOW);
 }
 
-int rlhf__seccomp(int own_processes, int own_ipc, int network) {
+int rlhf__seccomp(int own_processes, int network) {
     struct program p = {.n = 0};
-    write_program(&p, own_processes, own_ipc, network);
+    write_program(&p, own_processes, network);
     const struct sock_fprog all = {p.n, p.op};
     if (p.n == MOST) return -1;
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all, 0, 0);
@@ -308,9 +311,8 @@ int rlhf__seccomp(int own_processes, int own_ipc, int network) {
 
 #else
 
-int rlhf__seccomp(int own_processes, int own_ipc, int network) {
+int rlhf__seccomp(int own_processes, int network) {
     (void)own_processes;
-    (void)own_ipc;
     (void)network;
     errno = ENOSYS;
     return -1;

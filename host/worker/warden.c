@@ -2,17 +2,15 @@
 #include "worker/warden.h"
 
 #include "worker/confine.h"
+#include "worker/descendants.h"
 #include "worker/wire.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { LAST_FD = RLHF__WORKER_OUTPUT };
@@ -32,33 +30,16 @@ _Noreturn static void end_as(int status) {
     _exit(128 + WTERMSIG(status));
 }
 
-// The parent of a process, 0 when it is gone.
-static long parent_of(const char *pid) {
-    char path[64], line[512], *end;
-    long parent = 0;
-    snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
-    FILE *f = fopen(path, "re");
-    if (f && fgets(line, sizeof line, f) && (end = strrchr(line, ')')) != NULL)
-        sscanf(end + 1, " %*c %ld", &parent);
-    if (f) fclose(f);
-    return parent;
-}
-
-// Kill every child. What they had started becomes this process's, for the next round.
-static void kill_children(void) {
-    DIR *dir = opendir("/proc");
-    const struct dirent *e;
-    while (dir && (e = readdir(dir)) != NULL) {
-        const long pid = strtol(e->d_name, NULL, 10);
-        if (pid > 0 && parent_of(e->d_name) == (long)getpid()) kill((pid_t)pid, SIGKILL);
-    }
-    if (dir) closedir(dir);
-}
-
+// A killed process leaves its children to this one, and those that fork on are found in the next
+// round.
 static void end_all(void) {
+    const struct timespec pause = {0, 1000000};
     for (;;) {
-        kill_children();
-        const pid_t got = waitpid(-1, NULL, 0);
+        rlhf__descendants_kill();
+        pid_t got = waitpid(-1, NULL, 0);
+        if (got > 0) nanosleep(&pause, NULL); // they die at the same time: one round reaps many
+        while (got > 0)
+            got = waitpid(-1, NULL, WNOHANG);
         if (got < 0 && errno == ECHILD) return;
     }
 }

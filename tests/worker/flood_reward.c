@@ -4,9 +4,11 @@
 #include <rlhf/reward.h>
 #include <rlhf/service.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -173,6 +175,28 @@ static rlhf_status calls_for_ever(struct self *s) {
         service->encode(service->host, t, (rlhf_str){"It was", 6}, ids, 8, &n);
 }
 
+// Files in memory, which are no address space of anybody's.
+static rlhf_status memory_files(struct self *s) {
+    for (int i = 0; i < 100; i++) {
+        const int fd = memfd_create("flood", MFD_CLOEXEC);
+        if (fd < 0 || ftruncate(fd, 1 << 20) != 0)
+            return s->host->fail(s->host, RLHF_E_NOMEM, "there is no memory for a file");
+    }
+    return RLHF_OK;
+}
+
+// Processes in sessions of their own that do nothing but compute.
+static rlhf_status fork_bomb(struct self *s) {
+    (void)s;
+    for (int i = 0; i < 1000 && fork() != 0; i++)
+        continue;
+    setsid();
+    signal(SIGXCPU, SIG_IGN);
+    for (volatile unsigned k = 0;;)
+        k++;
+    return RLHF_OK;
+}
+
 static const struct {
     const char *name;
     flood *flood;
@@ -189,12 +213,27 @@ static const struct {
            {"no_text", no_text},
            {"long_answer", long_answer},
            {"unread_replies", unread_replies},
-           {"calls_for_ever", calls_for_ever}};
+           {"calls_for_ever", calls_for_ever},
+           {"memory_files", memory_files},
+           {"fork_bomb", fork_bomb}};
 
-static const char *const ways[] = {
-    "nothing",      "long_name",     "many_metrics",   "many_messages",  "long_lines",
-    "much_printed", "one_long_line", "no_answer",      "no_call",        "no_frame",
-    "no_text",      "long_answer",   "unread_replies", "calls_for_ever", NULL};
+static const char *const ways[] = {"nothing",
+                                   "long_name",
+                                   "many_metrics",
+                                   "many_messages",
+                                   "long_lines",
+                                   "much_printed",
+                                   "one_long_line",
+                                   "no_answer",
+                                   "no_call",
+                                   "no_frame",
+                                   "no_text",
+                                   "long_answer",
+                                   "unread_replies",
+                                   "calls_for_ever",
+                                   "memory_files",
+                                   "fork_bomb",
+                                   NULL};
 
 static const rlhf_opt opts[] = {RLHF_OPT_ENUM(struct config, how, 0, ways, "what it sends")};
 

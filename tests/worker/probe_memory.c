@@ -3,8 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/msg.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
 #include <unistd.h>
 
 static long raises(int what) {
@@ -35,11 +38,72 @@ static long seals(const struct bait *b) {
     return fcntl(OUTPUT_FD, F_ADD_SEALS, F_SEAL_WRITE);
 }
 
-static const struct probe limits[] = {
-    {"raise_core", raises_core},
-    {"shorten_input", shortens_input},
-    {"shorten_output", shortens_output},
-    {"seal_output", seals},
+enum { LARGE = 1 << 30 };
+
+static long grows_input(const struct bait *b) {
+    (void)b;
+    return ftruncate(INPUT_FD, LARGE);
+}
+
+static long grows_output(const struct bait *b) {
+    (void)b;
+    return ftruncate(OUTPUT_FD, LARGE);
+}
+
+static long writes_output(const struct bait *b) {
+    (void)b;
+    return pwrite(OUTPUT_FD, "x", 1, LARGE);
+}
+
+static long places_output(const struct bait *b) {
+    (void)b;
+    return fallocate(OUTPUT_FD, 0, 0, LARGE);
+}
+
+static long makes_large_file(const struct bait *b) {
+    (void)b;
+    const int fd = memfd_create("probe", MFD_CLOEXEC);
+    return fd < 0 ? -1 : ftruncate(fd, LARGE);
+}
+
+static long makes_shared_memory(const struct bait *b) {
+    (void)b;
+    const int id = shmget(IPC_PRIVATE, LARGE, 0600 | IPC_CREAT);
+    if (id >= 0) shmctl(id, IPC_RMID, NULL);
+    return id < 0 ? -1 : 0;
+}
+
+static long makes_queue(const struct bait *b) {
+    (void)b;
+    const int id = msgget(IPC_PRIVATE, 0600 | IPC_CREAT);
+    if (id >= 0) msgctl(id, IPC_RMID, NULL);
+    return id < 0 ? -1 : 0;
+}
+
+static long makes_large_pipe(const struct bait *b) {
+    int fd[2];
+    (void)b;
+    return pipe2(fd, O_CLOEXEC) != 0 ? -1 : fcntl(fd[0], F_SETPIPE_SZ, 1 << 20);
+}
+
+static long raises_size(const struct bait *b) {
+    (void)b;
+    return raises(RLIMIT_FSIZE);
+}
+
+static const struct probe uncounted[] = {
+    {"shared_memory", makes_shared_memory},
+    {"message_queue", makes_queue},
+    {"large_pipe", makes_large_pipe},
 };
 
-const struct area probe_memory[] = {AREA(WALL_LIMITS, limits), {0, NULL, 0}};
+static const struct probe limits[] = {
+    {"grow_input", grows_input},         {"grow_output", grows_output},
+    {"write_output", writes_output},     {"place_output", places_output},
+    {"large_memfd", makes_large_file},   {"raise_size", raises_size},
+    {"raise_core", raises_core},         {"shorten_input", shortens_input},
+    {"shorten_output", shortens_output}, {"seal_output", seals},
+};
+
+const struct area probe_memory[] = {
+    AREA(WALL_LIMITS, limits), AREA(WALL_CALLS, uncounted), {0, NULL, 0}};

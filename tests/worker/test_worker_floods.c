@@ -17,11 +17,17 @@ static void is_borne(struct e2e *t, const char *how, const char *says) {
 }
 
 // Its rows have failed, for that reason. No more than `seconds` are waited.
-static void is_ended(struct e2e *t, int seconds, const char *how, const char *says) {
+static void is_ended_with(struct e2e *t, const char *options, int seconds, const char *how,
+                          const char *says) {
     e2e_shell(t, "rm -rf r");
-    assert_int_equal(e2e_run(t, RUN "--set rewards.timeout_s=%d " FLOOD, seconds, how), 1);
+    assert_int_equal(e2e_run(t, RUN "%s --set rewards.timeout_s=%d " FLOOD, options, seconds, how),
+                     1);
     e2e_says(t, "flood_reward, score(), phase 1: ");
     e2e_says(t, says);
+}
+
+static void is_ended(struct e2e *t, int seconds, const char *how, const char *says) {
+    is_ended_with(t, "", seconds, how, says);
 }
 
 static void metrics_are_bounded(void **state) {
@@ -60,6 +66,35 @@ static void the_host_is_not_kept_busy(void **state) {
     is_ended(t, 2, "unread_replies", "it took longer than 2 s (rewards.timeout_s); its worker was");
 }
 
+static void memory_that_is_written_is_limited(void **state) {
+    struct e2e *t = *state;
+    is_borne(t, "memory_files", "done after 2 of 2 phases");
+    if (e2e_shell(t, "test -n \"$RLHF_TEST_SANITIZE\"") == 0) skip(); // nothing is said there
+    is_ended_with(t, "--set rewards.memory_mib=64", 200, "memory_files",
+                  "there is no memory for a file (rewards.memory_mib allows its worker 64 MiB)");
+}
+
+// All of it is gone when the run is: nobody has to wait for it, or to look for it.
+static void a_fork_bomb_is_ended(void **state) {
+    struct e2e *t = *state;
+    static const char *const as[] = {"", "no-namespaces"};
+    for (size_t i = 0; i < sizeof as / sizeof *as; i++) {
+        const int status =
+            e2e_shell(t,
+                      "rm -rf r; export BOMB=$PWD; \"$RLHF_TEST_PLUGINS/walled\" %s \"$HOST\" " RUN
+                      "--threads 1 --set rewards.timeout_s=2 "
+                      "--reward \"$RLHF_TEST_PLUGINS/flood_reward.so:how=fork_bomb\"; s=$?; "
+                      "for e in /proc/[0-9]*/environ; do tr '\\0' '\\n' <$e 2>/dev/null | "
+                      "grep -qx \"BOMB=$PWD\" && ! [ ${e%%/environ} = /proc/$$ ] && "
+                      "echo still there: $e; done; exit $s",
+                      as[i]);
+        if (status == 77) continue;
+        assert_int_equal(status, 1);
+        e2e_says(t, "it took longer than 2 s (rewards.timeout_s); its worker was ended");
+        assert_null(strstr(t->out, "still there"));
+    }
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, e2e_setup, e2e_teardown)
     const struct CMUnitTest tests[] = {
@@ -67,6 +102,8 @@ int main(void) {
         T(messages_are_bounded),
         T(nonsense_ends_a_worker_at_once),
         T(the_host_is_not_kept_busy),
+        T(memory_that_is_written_is_limited),
+        T(a_fork_bomb_is_ended),
     };
     return cmocka_run_group_tests_name("worker floods", tests, NULL, NULL);
 }

@@ -1,0 +1,87 @@
+// descendants.c: see descendants.h. One look at /proc, whatever number there are.
+#include "worker/descendants.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_PID = 1 << 22 }; // Linux gives no higher ones
+
+struct process {
+    pid_t pid, parent;
+};
+
+struct table {
+    struct process *item; // [n]
+    size_t n, cap;
+};
+
+// The parent of a process, 0 when it is gone.
+static pid_t parent_of(pid_t pid) {
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0) close(fd);
+    if (n <= 0) return 0;
+    text[n] = '\0';
+    const char *end = strrchr(text, ')'); // of a name that may have such ones itself
+    return end && strlen(end) > 4 ? (pid_t)strtol(end + 4, NULL, 10) : 0;
+}
+
+static int add(struct table *t, pid_t pid) {
+    if (t->n == t->cap) {
+        const size_t cap = t->cap ? 2 * t->cap : 1024;
+        struct process *more = realloc(t->item, cap * sizeof *more);
+        if (!more) return -1;
+        t->item = more;
+        t->cap = cap;
+    }
+    t->item[t->n++] = (struct process){pid, parent_of(pid)};
+    return 0;
+}
+
+static void read_all(struct table *t) {
+    DIR *dir = opendir("/proc");
+    const struct dirent *e;
+    while (dir && (e = readdir(dir)) != NULL) {
+        const long pid = strtol(e->d_name, NULL, 10);
+        if (pid > 0 && pid < MOST_PID && add(t, (pid_t)pid) != 0) break;
+    }
+    if (dir) closedir(dir);
+}
+
+// found[pid] = 1 for all descendants of root, in as many passes as there are generations.
+static void find(const struct table *t, pid_t root, uint8_t *found) {
+    int more = 1;
+    found[root] = 1;
+    while (more) {
+        more = 0;
+        for (size_t i = 0; i < t->n; i++) {
+            const struct process *p = &t->item[i];
+            if (found[p->pid] || p->parent <= 0 || p->parent >= MOST_PID || !found[p->parent])
+                continue;
+            found[p->pid] = 1;
+            more = 1;
+        }
+    }
+    found[root] = 0;
+}
+
+size_t rlhf__descendants_kill(void) {
+    struct table t = {NULL, 0, 0};
+    uint8_t *found = calloc(MOST_PID, 1);
+    size_t n = 0;
+    read_all(&t);
+    if (found && getpid() < MOST_PID) find(&t, getpid(), found);
+    for (size_t i = 0; found && i < t.n; i++)
+        if (found[t.item[i].pid] && kill(t.item[i].pid, SIGKILL) == 0) n++;
+    free(found);
+    free(t.item);
+    return n;
+}
