@@ -30,6 +30,7 @@ static const char *const long_names[] = {"truncate", "split", NULL};
 static const char *const long_prompt_names[] = {"cut_left", "cut_right", "skip", "refuse", NULL};
 static const char *const template_names[] = {"auto",  "chatml", "llama2", "llama3", "qwen2.5",
                                              "qwen3", "gemma",  "zephyr", "plain",  NULL};
+static const char *const stop_names[] = {"auto", "true", "false", NULL};
 static const char *const truncate_names[] = {"none", "stop", "period", NULL};
 static const char *const non_stop_names[] = {"none", "replace", "subtract", NULL};
 static const char *const normalize_names[] = {"none", "before", "after", NULL};
@@ -191,9 +192,10 @@ static const rlhf_opt sampling_opts[] = {
     I(top_k, 0, 0, 1 << 24, "keep this many most likely tokens; 0: all"),
     I(max_new_tokens, 48, 1, 1 << 20, "longest response in tokens"),
     I(slots, 0, 0, 1 << 16, "rows decoded at once; 0: what suits the device, 64 on a CPU"),
-    B(stop_at_eos, 1,
-      "end a response at an end token; off: they are tokens like others, and responses have full "
-      "length unless sampling.stop ends them"),
+    E(stop_at_eos, RLHF__STOP_AUTO, stop_names,
+      "end a response at an end token; false: end tokens are tokens like others, and responses "
+      "have full length unless sampling.stop ends them; auto: as true, unless the policy's "
+      "config.json has \"rlhf_stop_at_eos\": false, as that of the default policy"),
     L(stop,
       "texts and token ids that end a response too, such as [\"\\n\\n\", 13]; the scored text "
       "ends before such a text"),

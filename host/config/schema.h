@@ -101,13 +101,15 @@ struct rlhf__prompts_config {
     int32_t template;           // of messages: place in rlhf__chat_names() (chat/chat.h); 0: auto
 };
 
+enum rlhf__stop_at_eos { RLHF__STOP_AUTO = 0, RLHF__STOP_ALWAYS = 1, RLHF__STOP_NEVER = 2 };
+
 struct rlhf__sampling_config {
     double temperature, top_p;
     int64_t top_k; // 0 = off
     int64_t max_new_tokens;
     int64_t slots;       // rows decoded at once, 0 = what suits the device
     const char *stop;    // RLHF__OPT_LIST: texts and token ids that end a response
-    int32_t stop_at_eos; // 0: EOS is an ordinary token
+    int32_t stop_at_eos; // enum rlhf__stop_at_eos
     int32_t reserved;
 };
 

@@ -173,7 +173,7 @@ static rlhf_status count_labels(const struct rlhf__peft *p, json_t *config,
 static rlhf_status take_head(json_t *config, json_t *own, struct rlhf__error *err) {
     static const char *const keys[] = {"architectures", "id2label",     "label2id",
                                        "num_labels",    "rlhf_pooling", "rlhf_reward",
-                                       "problem_type",  "pad_token_id"};
+                                       "problem_type",  "pad_token_id", RLHF__STOP_AT_EOS_KEY};
     const char *key;
     json_t *v;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)

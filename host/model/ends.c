@@ -38,6 +38,18 @@ static rlhf_status read_ids(const json_t *config, const char *dir, const char *f
     return RLHF_OK;
 }
 
+static rlhf_status read_goes_on(const json_t *config, const char *dir, struct rlhf__ends *out,
+                                struct rlhf__error *err) {
+    const json_t *v = json_object_get(config, RLHF__STOP_AT_EOS_KEY);
+    if (v && !json_is_boolean(v))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s/config.json: " RLHF__STOP_AT_EOS_KEY " is %s; true or false is "
+                          "allowed",
+                          dir, rlhf__json_kind(v));
+    out->goes_on = json_is_false(v);
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__ends_read(const char *dir, const json_t *config,
                             const struct rlhf__tokenizer *tok, struct rlhf__ends *out,
                             struct rlhf__error *err) {
@@ -46,6 +58,7 @@ rlhf_status rlhf__ends_read(const char *dir, const json_t *config,
     *out = (struct rlhf__ends){0};
     RLHF_TRY(add(out, info->eos, info->n_vocab, dir, err));
     RLHF_TRY(read_ids(config, dir, "config.json", info->n_vocab, out, err));
+    RLHF_TRY(read_goes_on(config, dir, out, err));
     char *path = rlhf__path_join(dir, generation);
     if (!path) return RLHF__NOMEM(err, "out of memory for a path");
     json_t *own = NULL;

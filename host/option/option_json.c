@@ -10,6 +10,13 @@ static json_t *text_json(const rlhf_opt *o, const char *s) {
     return o->flags & RLHF__OPT_LIST ? json_loads(s, 0, NULL) : text_or_null(s);
 }
 
+// A choice by its name; "true" and "false" are JSON's own, so that a switch that becomes a choice
+// reads and writes what it did.
+static json_t *choice_json(const char *name) {
+    if (strcmp(name, "true") == 0) return json_true();
+    return strcmp(name, "false") == 0 ? json_false() : json_string(name);
+}
+
 // The field at `at` as a new JSON value, NULL when out of memory.
 static json_t *field_json(const rlhf_opt *o, const char *at) {
     int32_t small;
@@ -22,7 +29,7 @@ static json_t *field_json(const rlhf_opt *o, const char *at) {
         return json_boolean(small);
     case RLHF_T_ENUM:
         memcpy(&small, at, sizeof small);
-        return json_string(o->choices[small]);
+        return choice_json(o->choices[small]);
     case RLHF_T_I64:
         memcpy(&big, at, sizeof big);
         return json_integer(big);
@@ -55,7 +62,7 @@ json_t *rlhf__opt_default(const rlhf_opt *o) {
     case RLHF_T_BOOL:
         return json_boolean(o->i_def);
     case RLHF_T_ENUM:
-        return json_string(o->choices[o->i_def]);
+        return choice_json(o->choices[o->i_def]);
     case RLHF_T_I64:
         return json_integer(o->i_def);
     case RLHF_T_F64:
@@ -85,7 +92,7 @@ json_t *rlhf__opt_schema(const rlhf_opt *o) {
     if (o->type == RLHF_T_ENUM) {
         json_t *list = json_array();
         for (size_t i = 0; o->choices[i]; i++)
-            json_array_append_new(list, json_string(o->choices[i]));
+            json_array_append_new(list, choice_json(o->choices[i]));
         json_object_set_new(s, "enum", list);
     } else if (o->flags & RLHF__OPT_LIST) {
         json_object_set_new(s, "type", json_pack("[sss]", "array", "string", "integer"));

@@ -8,6 +8,7 @@
 #include "model/parameters.h"
 #include "run/optim_state.h"
 #include "run/run_state.h"
+#include "sample/rollout.h"
 
 #include <stdio.h>
 
@@ -31,6 +32,13 @@ static rlhf_status open_tokenizer(const struct rlhf__run *r, const struct rlhf__
     return rlhf__folder_open(NULL, r->cast.policy->text_dir, out, err);
 }
 
+// A policy that was trained on texts which end, or whose responses ended, ends them from now on.
+static void note_ends(struct rlhf__run *r) {
+    const struct rlhf__cast *c = &r->cast;
+    if (!rlhf__cast_pays(c) || rlhf__rollout_stops(&r->config->sampling, c->policy))
+        json_object_del(c->policy->config, RLHF__STOP_AT_EOS_KEY);
+}
+
 static rlhf_status write_model(struct rlhf__run *r, const struct rlhf__folder *all,
                                const struct rlhf__folder *dir, struct rlhf__error *err) {
     struct rlhf__folder *tokenizer = NULL;
@@ -38,6 +46,7 @@ static rlhf_status write_model(struct rlhf__run *r, const struct rlhf__folder *a
     rlhf_status st = RLHF_OK;
     if (r->reward_training)
         st = rlhf__reward_training_calibrate(r->reward_training, r->count.phase, err);
+    note_ends(r);
     if (st == RLHF_OK) st = rlhf__hf_set_dtype(r->cast.policy->config, dtype, err);
     if (st == RLHF_OK) st = rlhf__hf_config_write(dir, r->cast.policy->config, err);
     if (st == RLHF_OK) st = open_tokenizer(r, all, &tokenizer, err);

@@ -10,6 +10,7 @@
 #include "run/prompt_feed.h"
 #include "run/text_feed.h"
 #include "sample/rewards.h"
+#include "sample/rollout.h"
 
 #include <rlhf/draft/iteration.h>
 
@@ -70,6 +71,7 @@ static rlhf_status open_prompts(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(rlhf__setup_reference(r, err));
     RLHF_TRY(rlhf__prompt_feed_open(&r->feed_env, is_start, &r->feed, err));
     say_uneven(r);
+    rlhf__rollout_say_ends(&r->config->sampling, cast->policy, r->report.log);
     RLHF_TRY(open_rewards(r, err));
     if (r->req->judge) rlhf__progress_note(r->report.progress, "loading the judge");
     RLHF_TRY(rlhf__iteration_open(&r->iteration, rlhf__text_services_reward(r->session.text),

@@ -58,6 +58,14 @@ struct rlhf__rollout_request {
     struct rlhf__ahead *ahead;       // told of each row that is finished; NULL = nobody
 };
 
+// 1: a response of the model ends at its end tokens (sampling.stop_at_eos; auto: unless the model's
+// config.json says that its texts go on). [any]
+int rlhf__rollout_stops(const struct rlhf__sampling_config *, const struct rlhf__model *);
+
+// Log in one line how long responses may be and where they end. [main]
+void rlhf__rollout_say_ends(const struct rlhf__sampling_config *, const struct rlhf__model *,
+                            struct rlhf__log *log);
+
 // The distribution that a run draws from. [any]
 rlhf_dist rlhf__sampling_dist(const struct rlhf__sampling_config *);
 

@@ -1,5 +1,5 @@
-// test_e2e_stop.c: sampling.stop: texts and token ids that end a response. A run with them draws
-// the tokens of one without, up to where they end it.
+// test_e2e_stop.c: where responses end: sampling.stop, whose texts and token ids end a response, so
+// that a run with them draws the tokens of one without, up to where they end it; and end tokens.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -172,6 +172,119 @@ static void a_period_can_be_one_token(void **state) {
     assert_false(e2e_exists(t, "b"));
 }
 
+// ---- end tokens ----
+
+#define ENDS(algo)                                                                                 \
+    "--algo " algo " --policy model --set policy.init=random --prompts prompts.txt "               \
+    "--reward \"$RLHF_TEST_PLUGINS/bad_reward.so:every=1000\" --set batch.size=24 "                \
+    "--set sampling.max_new_tokens=24 --set log.tensorboard=false --phases 1 "
+#define GROUPS "\"$RLHF_TEST_PLUGINS/group_algo.so\""
+
+// config.json of the model says, as the default policy's, that its texts go on.
+static void goes_on(struct e2e *t) {
+    assert_int_equal(
+        e2e_shell(t, "sed -i '0,/{/s//{\"rlhf_stop_at_eos\": false, /' model/config.json"), 0);
+}
+
+static void same_weights(struct e2e *t, const char *a, const char *b, int same) {
+    int differ = e2e_shell(t,
+                           "cmp -s %s/checkpoints/latest/model.safetensors "
+                           "%s/checkpoints/latest/model.safetensors",
+                           a, b);
+    assert_int_equal(differ == 0, same);
+}
+
+static void any_model_stops_at_its_end_tokens(void **state) {
+    struct e2e *t = *state;
+    static const char *const algos[] = {ENDS("ppo.so"), ENDS("grpo.so"), ENDS("rloo.so"),
+                                        ENDS(GROUPS)};
+    for (size_t i = 0; i < sizeof algos / sizeof *algos; i++) {
+        assert_int_equal(e2e_shell(t, "rm -rf a b c"), 0);
+        assert_int_equal(e2e_run(t, "%s --out a", algos[i]), 0);
+        e2e_says(t, "responses: at most 24 tokens, end at <|endoftext|>\n");
+        assert_int_equal(e2e_run(t, "%s --set sampling.stop_at_eos=true --out b", algos[i]), 0);
+        assert_int_equal(e2e_run(t, "%s --set sampling.stop_at_eos=false --out c", algos[i]), 0);
+        e2e_says(t, "responses: 24 tokens each, and do not end early "
+                    "(sampling.stop_at_eos=false)\n");
+        same_weights(t, "a", "b", 1);
+        same_weights(t, "a", "c", 0);
+        json_t *rows = e2e_metrics(t, "a");
+        assert_true(e2e_metric(rows, 0, "completions/mean_length") < 24);
+        json_decref(rows);
+    }
+}
+
+static void a_model_may_say_that_it_goes_on(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, ENDS("grpo.so") "--set sampling.stop_at_eos=false --out never"), 0);
+    goes_on(t);
+    assert_int_equal(e2e_run(t, ENDS("grpo.so") "--out auto"), 0);
+    e2e_says(t, "responses: 24 tokens each, and do not end early (config.json of the policy has "
+                "rlhf_stop_at_eos=false");
+    same_weights(t, "auto", "never", 1);
+    // Its checkpoint says so too, and a resumed run goes on as it began.
+    assert_int_equal(e2e_run(t, ENDS("grpo.so") "--phases 2 --out whole"), 0);
+    assert_int_equal(e2e_run(t, ENDS("grpo.so") "--phases 2 --set run.stop_after=1 --out part"), 0);
+    assert_int_equal(e2e_run(t, "--resume part"), 0);
+    e2e_says(t, "and do not end early");
+    e2e_same_tree(t, "whole/checkpoints/000002", "part/checkpoints/000002");
+    assert_int_equal(e2e_shell(t, "grep -q rlhf_stop_at_eos whole/checkpoints/latest/config.json"),
+                     0);
+    // One that was trained to end does not.
+    assert_int_equal(e2e_run(t, ENDS("grpo.so") "--set sampling.stop_at_eos=true --out ends"), 0);
+    e2e_says(t, "responses: at most 24 tokens, end at");
+    assert_int_equal(e2e_run(t, "--algo sft.so --data texts.jsonl --policy model --set "
+                                "policy.init=random --phases 1 --out texts"),
+                     0);
+    assert_int_equal(e2e_run(t, "--algo sft.so --data texts.jsonl --policy "
+                                "whole/checkpoints/latest --set policy.adapter.rank=2 --phases 1 "
+                                "--out adapted"),
+                     0);
+    assert_int_equal(e2e_shell(t, "cat ends/checkpoints/latest/config.json "
+                                  "texts/checkpoints/latest/config.json "
+                                  "adapted/checkpoints/latest/config.json | grep rlhf_stop_at_eos"),
+                     1);
+    assert_int_equal(e2e_run(t, "--algo grpo.so --policy adapted/checkpoints/latest "
+                                "--prompts prompts.txt --reward \"$RLHF_TEST_PLUGINS/"
+                                "bad_reward.so:every=1000\" --phases 1 --dry-run"),
+                     0);
+    e2e_says(t, "end at <|endoftext|>");
+    assert_int_equal(e2e_shell(t, "sed -i 's/_at_eos\": false/_at_eos\": 0/' model/config.json"),
+                     0);
+    assert_int_equal(e2e_run(t, ENDS("grpo.so") "--out bad"), 2);
+    e2e_says(t, "model/config.json: rlhf_stop_at_eos is an integer; true or false is allowed");
+}
+
+static void a_switch_is_a_choice_now(void **state) {
+    struct e2e *t = *state;
+    static const struct {
+        const char *value, *printed;
+    } cases[] = {
+        {"true", "true"}, {"false", "false"}, {"\"auto\"", "\"auto\""}, {"\"true\"", "true"}};
+    char line[128];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(line, sizeof line, "{\"sampling\": {\"stop_at_eos\": %s}}", cases[i].value);
+        e2e_write(t, "c.json", line);
+        assert_int_equal(e2e_run(t, ENDS("ppo.so") "--config c.json --print-config"), 0);
+        snprintf(line, sizeof line, "\"stop_at_eos\": %s,", cases[i].printed);
+        e2e_says(t, line);
+    }
+    e2e_write(t, "c.json", "{\"sampling\": {\"stop_at_eos\": 1}}");
+    assert_int_equal(e2e_run(t, ENDS("ppo.so") "--config c.json --print-config"), 2);
+    e2e_says(t, "sampling.stop_at_eos must be one of auto, true, false, found 1");
+}
+
+static void texts_and_ids_are_named_too(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, ENDS("ppo.so") "--set 'sampling.stop=[\"e\", 13]' --dry-run"), 0);
+    e2e_says(t, "end at <|endoftext|> and at sampling.stop [\"e\", 13]\n");
+    assert_int_equal(e2e_run(t, ENDS("ppo.so") "--set 'sampling.stop=[\"e\"]' --dry-run "
+                                               "--set sampling.stop_at_eos=false"),
+                     0);
+    e2e_says(t, "responses: at most 24 tokens, end at sampling.stop [\"e\"] only "
+                "(sampling.stop_at_eos=false)\n");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(responses_end_at_texts_and_ids, e2e_setup, e2e_teardown),
@@ -179,6 +292,10 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_list_of_one, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(what_can_not_stop_is_refused, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_period_can_be_one_token, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(any_model_stops_at_its_end_tokens, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_model_may_say_that_it_goes_on, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_switch_is_a_choice_now, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(texts_and_ids_are_named_too, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_stop", tests, NULL, NULL);
 }
