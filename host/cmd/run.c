@@ -50,6 +50,7 @@ int rlhf__cmd_run(const struct rlhf__run_request *asked_for) {
                    "dry run: all is set up for %lld phase%s; nothing was run or written",
                    (long long)left, left == 1 ? "" : "s");
     }
+    const int collapsed = t && t->collapsed;
     int ran = t && t->report.began > 0 && !t->bad_input;
     rlhf__run_destroy(t);
     if (st != RLHF_OK) {
@@ -57,5 +58,6 @@ int rlhf__cmd_run(const struct rlhf__run_request *asked_for) {
         return ran && status == 2 ? 1 : status; // it failed while running, whatever the reason
     }
     int asked = req->env->cancelled ? *req->env->cancelled : 0;
-    return asked ? 128 + asked : 0;
+    if (asked) return 128 + asked;
+    return collapsed ? RLHF__EXIT_COLLAPSED : 0;
 }

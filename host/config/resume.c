@@ -10,25 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const may_change[] = {"run.phases",
-                                         "run.stop_after",
-                                         "run.threads",
-                                         "compute.backend",
-                                         "compute.gpu",
-                                         "compute.workspace_mib",
-                                         "compute.recompute",
-                                         "data.max_mib",
-                                         "checkpoint.",
-                                         "early_stop.",
-                                         "log.",
-                                         "rewards.on_failure",
-                                         "rewards.retries",
-                                         "rewards.isolate",
-                                         "rewards.timeout_s",
-                                         "rewards.memory_mib",
-                                         "rewards.workers",
-                                         "rewards.overlap",
-                                         NULL};
+static const char *const may_change[] = {
+    "run.phases",         "run.stop_after",  "run.stop_on",           "run.threads",
+    "compute.backend",    "compute.gpu",     "compute.workspace_mib", "compute.recompute",
+    "data.max_mib",       "checkpoint.",     "early_stop.",           "log.",
+    "rewards.on_failure", "rewards.retries", "rewards.isolate",       "rewards.timeout_s",
+    "rewards.memory_mib", "rewards.workers", "rewards.overlap",       NULL};
 
 // What a run reads and keeps a sum of: it may lie elsewhere when the run goes on.
 static const char *const may_move[] = {"data.path",   "data.eval_path", "prompts.path",
@@ -90,18 +77,18 @@ static rlhf_status changed(const char *run, const char *path, const json_t *was,
     struct rlhf__buf a = RLHF__BUF_INIT, b = RLHF__BUF_INIT;
     if (was) rlhf__json_write(&a, was, 0);
     if (is) rlhf__json_write(&b, is, 0);
-    rlhf__fail(err, RLHF_E_INVALID,
-               "--resume: %s cannot change from %.100s to %.100s in a run that "
-               "goes on (what can: run.phases, run.stop_after, run.threads, compute.backend, "
-               "compute.gpu, compute.workspace_mib, compute.recompute, data.max_mib, checkpoint.*, "
-               "early_stop.*, log.*, rewards.on_failure, rewards.retries, rewards.isolate, "
-               "rewards.timeout_s, rewards.memory_mib, rewards.workers, rewards.overlap, and, "
-               "with the same contents, where plugins, the files of code that rewards name, rows, "
-               "prompts and the models of policy.path and reference.path lie); start a new run "
-               "with --policy "
-               "'%s/checkpoints/latest' instead",
-               path, a.len ? rlhf__buf_text(&a) : "nothing", b.len ? rlhf__buf_text(&b) : "nothing",
-               run);
+    rlhf__fail(
+        err, RLHF_E_INVALID,
+        "--resume: %s cannot change from %.100s to %.100s in a run that "
+        "goes on (what can: run.phases, run.stop_after, run.stop_on, run.threads, compute.backend, "
+        "compute.gpu, compute.workspace_mib, compute.recompute, data.max_mib, checkpoint.*, "
+        "early_stop.*, log.*, rewards.on_failure, rewards.retries, rewards.isolate, "
+        "rewards.timeout_s, rewards.memory_mib, rewards.workers, rewards.overlap, and, "
+        "with the same contents, where plugins, the files of code that rewards name, rows, "
+        "prompts and the models of policy.path and reference.path lie); start a new run "
+        "with --policy "
+        "'%s/checkpoints/latest' instead",
+        path, a.len ? rlhf__buf_text(&a) : "nothing", b.len ? rlhf__buf_text(&b) : "nothing", run);
     rlhf__buf_free(&a);
     rlhf__buf_free(&b);
     return RLHF_E_INVALID;

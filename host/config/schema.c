@@ -30,6 +30,7 @@ static const char *const long_names[] = {"truncate", "split", NULL};
 static const char *const long_prompt_names[] = {"cut_left", "cut_right", "skip", "refuse", NULL};
 static const char *const template_names[] = {"auto",  "chatml", "llama2", "llama3", "qwen2.5",
                                              "qwen3", "gemma",  "zephyr", "plain",  NULL};
+static const char *const stop_on_names[] = {"none", "collapse", NULL};
 static const char *const stop_names[] = {"auto", "true", "false", NULL};
 static const char *const truncate_names[] = {"none", "stop", "period", NULL};
 static const char *const non_stop_names[] = {"none", "replace", "subtract", NULL};
@@ -57,6 +58,10 @@ static const rlhf_opt run_opts[] = {
     I(stop_after, 0, 0, BIG,
       "stop with a checkpoint after this many phases; acts once: a resumed run goes on to its end "
       "unless it is set again; 0: never"),
+    E(stop_on, RLHF__STOP_ON_NONE, stop_on_names,
+      "collapse: end the run, with a checkpoint and exit status 3, after a phase in which the "
+      "policy "
+      "has collapsed (KL above 1 nat a token, or entropy below a tenth of the first phase's)"),
     I(seed, 1, 0, INT64_MAX, "seed of every random number of the run"),
     I(threads, 0, 0, 1024,
       "CPU threads; 0: one a physical core that this process may use. Results do not depend on it"),

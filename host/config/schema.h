@@ -7,6 +7,8 @@
 
 #include "option/options.h"
 
+enum rlhf__stop_on { RLHF__STOP_ON_NONE = 0, RLHF__STOP_ON_COLLAPSE = 1 };
+
 struct rlhf__run_config {
     const char *dir;    // "" = runs/<algo>-<date>-<n>
     const char *preset; // share/rlhf/configs/presets/<preset>.json, "" = none
@@ -15,6 +17,8 @@ struct rlhf__run_config {
     int64_t stop_after; // phases of this process, then a checkpoint and the end; 0 = off
     int64_t seed;
     int64_t threads; // 0 = one a physical core that may be used
+    int32_t stop_on; // enum rlhf__stop_on
+    int32_t reserved;
 };
 
 enum rlhf__dtype_choice { RLHF__DTYPE_AUTO = 0, RLHF__DTYPE_F32 = 1, RLHF__DTYPE_BF16 = 2 };

@@ -24,6 +24,7 @@ void rlhf__learner_finish(struct rlhf__learner *l) {
 
 void rlhf__learner_begin(struct rlhf__learner *l) {
     l->loss_sum = l->norm_sum = l->clipped_sum = 0;
+    l->norm_first = l->norm_max = 0;
     l->minibatches = l->steps = l->tokens = l->compared = 0;
     l->asked = 0;
     l->flops = l->difference_sum = l->difference_max = 0;
@@ -131,6 +132,8 @@ static rlhf_status step(struct rlhf__learner *l, double loss, double lr_factor,
     l->minibatches++;
     l->loss_sum += loss;
     if (r.skipped) return RLHF_OK; // the weights are what they were
+    if (l->norm_first == 0) l->norm_first = r.grad_norm;
+    if (r.grad_norm > l->norm_max) l->norm_max = r.grad_norm;
     l->steps++;
     l->norm_sum += r.grad_norm;
     l->clipped_sum += r.grad_norm_clipped;

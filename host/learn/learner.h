@@ -57,6 +57,7 @@ struct rlhf__learner {
     struct rlhf__optim_report last;
     // Totals of the phase.
     double loss_sum, norm_sum, clipped_sum;
+    double norm_first, norm_max; // gradient norms: the first that is not 0, and the largest
     int64_t minibatches, steps;
     // Told of rows done, `rows` of rows_all (the caller's numbers) and on; NULL = nobody.
     const struct rlhf__watch *watch;

@@ -153,6 +153,7 @@ static const struct rule {
     {"optim.final_scale", CONSTANT, 0, "optim.schedule is constant", NULL, 0, 0},
     {"optim.warmup_from", NO_WARMUP, 0, "optim.warmup is 0", NULL, 0, 0},
     {"optim.schedule_phases", CONSTANT, 0, "optim.schedule is constant", NULL, 0, 0},
+    {"run.stop_on", FILE_ROWS, 1, "draws no responses, by which a collapse is found", NULL, 0, 0},
     {"early_stop.window", NO_STOP_LIMIT, 0, "neither early_stop.kl nor early_stop.reward is set",
      NULL, 0, 0},
     {"early_stop.patience", NO_STOP_LIMIT, 0, "neither early_stop.kl nor early_stop.reward is set",

@@ -7,6 +7,7 @@
 #include "run/checkpoint.h"
 #include "run/phase_report.h"
 #include "run/phase_run.h"
+#include "run/phase_warnings.h"
 #include "run/run.h"
 #include "run/saving.h"
 #include "run/taught.h"
@@ -62,6 +63,18 @@ static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
     return known == RLHF_OK ? st : known;
 }
 
+// A run that is to end with a collapsed policy does so after the phase that shows it.
+static void see_findings(struct rlhf__run *r, const struct rlhf__phase *p) {
+    rlhf__phase_warnings(&r->findings, p);
+    if (!r->findings.is_collapsed || r->config->run.stop_on != RLHF__STOP_ON_COLLAPSE) return;
+    r->collapsed = 1;
+    r->count.stop = 1;
+    rlhf__logf(r->report.log, RLHF_LOG_WARN,
+               "run.stop_on=collapse: the run ends after phase %lld with exit status %d; its last "
+               "checkpoint is of the collapsed policy",
+               (long long)r->count.phase + 1, RLHF__EXIT_COLLAPSED);
+}
+
 // One phase, from clean totals to a written row of metrics.
 static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__phase p = {.config = r->config,
@@ -78,6 +91,7 @@ static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
     rlhf__iteration_begin(&r->iteration, &p.x);
     if (st == RLHF_OK) st = rlhf__algo_phase_end(r->cast.algo, r->count.phase, err);
     rlhf__iteration_end(&r->iteration);
+    if (st == RLHF_OK) see_findings(r, &p);
     if (st == RLHF_OK) st = rlhf__phase_report(&p, &r->early_stop, &r->count.stop, err);
     if (st == RLHF_OK) st = end_phase(r, &p, err);
     rlhf__signals_phase(0, -1);

@@ -12,6 +12,7 @@
 #include "run/best.h"
 #include "run/boundary.h"
 #include "run/early_stop.h"
+#include "run/findings.h"
 #include "run/iteration.h"
 #include "run/phase.h"
 #include "run/plan.h"
@@ -39,13 +40,14 @@ struct rlhf__run {
     struct rlhf__learner learner;
     struct rlhf__optim *optim, *critic_optim; // critic_optim NULL without a critic of its own
     struct rlhf__early_stop early_stop;
+    struct rlhf__findings findings;
     struct rlhf__best best;
     struct rlhf__boundary boundary; // the last one
     struct rlhf__saved saved;
     struct rlhf__iteration iteration; // moves of the reference, reward-model training
-    json_t *inputs;    // what it reads beside its checkpoints, as keep/inputs.h lists it
-    int32_t bad_input; // 1: a phase showed that the config asks for what there is not
-    int32_t reserved;
+    json_t *inputs;            // what it reads beside its checkpoints, as keep/inputs.h lists it
+    int32_t bad_input;         // 1: a phase showed that the config asks for what there is not
+    int32_t collapsed;         // 1: the policy has collapsed, which ends the run (run.stop_on)
     char said_compute[256];    // what was said of the backend last
     struct rlhf__paper *paper; // what models were opened on before they were loaded; NULL: nothing
 };
@@ -67,6 +69,9 @@ void rlhf__run_say_compute(struct rlhf__run *);
 
 // The code that it runs, for manifest.json. Borrowed. [main]
 struct rlhf__manifest rlhf__run_manifest(const struct rlhf__run *);
+
+// The exit status of a run that run.stop_on=collapse has ended.
+enum { RLHF__EXIT_COLLAPSED = 3 };
 
 // Run the remaining phases. Ends early on early stopping or a signal (the phase at hand is finished
 // first, unless a plugin leaves it with RLHF_E_CANCELLED); always ends with a checkpoint when a

@@ -36,10 +36,40 @@ static void say_rewards(const struct rlhf__run *r, struct rlhf__buf *out) {
 
 // ---- rewards that compare nobody ----
 
-static void say_flat(struct rlhf__run *r) {
-    struct rlhf__buf said = RLHF__BUF_INIT;
+static int has_critic(const struct rlhf__run *r) {
+    return (r->cast.plan.heads & RLHF_HEAD_VALUE) != 0;
+}
+
+// 1: all rows of the phase, two at least, have the same reward.
+static int is_constant(const struct rlhf__rows *e) {
+    for (uint32_t i = 1; i < e->n; i++)
+        if (!(e->reward[i] == e->reward[0])) return 0;
+    return e->n > 1;
+}
+
+// Advice on groups and temperatures would miss the cause.
+static void say_collapsed(const struct rlhf__run *r) {
+    rlhf__logf(r->report.log, RLHF_LOG_WARN,
+               "phase %lld: the responses that are compared have the same rewards because the "
+               "policy has collapsed: rewards teach nothing any more, and more responses or a "
+               "higher temperature do not help; such phases are counted in optim/flat_phases",
+               (long long)r->count.phase + 1);
+}
+
+static void say_constant(const struct rlhf__run *r, const struct rlhf__rows *e) {
+    rlhf__logf(r->report.log, RLHF_LOG_WARN,
+               "phase %lld: all %u responses have the same reward (%.4g), so that rewards teach "
+               "nothing%s; what helps: a reward with more than two values, easier or harder "
+               "prompts, more responses (batch.size%s), a higher sampling.temperature; such phases "
+               "are counted in optim/flat_phases",
+               (long long)r->count.phase + 1, e->n, (double)e->reward[0],
+               has_critic(r) ? " and the policy follows the noise of the value head" : "",
+               r->cast.plan.group_size > 1 ? ", algo.group_size" : "");
+}
+
+// No two responses that are compared have different rewards, but those of two prompts have.
+static void say_flat(const struct rlhf__run *r) {
     const int32_t size = r->cast.plan.group_size;
-    say_rewards(r, &said);
     if (size < 2)
         rlhf__logf(r->report.log, RLHF_LOG_WARN,
                    "phase %lld: all responses are paid the same, so that rewards teach nothing; "
@@ -55,6 +85,11 @@ static void say_flat(struct rlhf__run *r) {
                    "values, algo.dynamic_sampling=true of grpo.so and rloo.so; such phases are "
                    "counted in optim/flat_phases",
                    (long long)r->count.phase + 1, size);
+}
+
+static void say_paid(const struct rlhf__run *r) {
+    struct rlhf__buf said = RLHF__BUF_INIT;
+    say_rewards(r, &said);
     if (!said.bad && said.len)
         rlhf__logf(r->report.log, RLHF_LOG_WARN,
                    "phase %lld: what was paid: %.700s; what a reward looks at is in its options "
@@ -64,17 +99,27 @@ static void say_flat(struct rlhf__run *r) {
     rlhf__buf_free(&said);
 }
 
-// A critic learns from what groups are paid apart.
-static void see_flat(struct rlhf__run *r) {
+// Where groups are compared their spread counts; a critic, or an algorithm that does not say what
+// it compares, learns from what any two responses are paid apart.
+static void see_flat(struct rlhf__run *r, const struct rlhf__rows *e) {
     double share = 0;
     rlhf__metrics_get(r->report.metrics, RLHF_METRIC_FLAT_GROUPS, &share);
-    const int flat = share == 1 && !(r->cast.plan.heads & RLHF_HEAD_VALUE);
+    const int constant = rlhf__cast_pays(&r->cast) && is_constant(e);
+    const int flat = constant || (share == 1 && !has_critic(r));
     r->count.flat_phases += flat;
     if (r->count.flat_phases > 0)
         rlhf__metrics_set(r->report.metrics, "optim/flat_phases", (double)r->count.flat_phases);
     if (!flat || r->report.said_flat) return;
     r->report.said_flat = 1;
-    say_flat(r);
+    if (r->findings.is_collapsed) {
+        say_collapsed(r);
+        return;
+    }
+    if (constant)
+        say_constant(r, e);
+    else
+        say_flat(r);
+    say_paid(r);
 }
 
 // ---- an adapter that stays where it is ----
@@ -127,6 +172,6 @@ static rlhf_status see_adapter(struct rlhf__run *r, const struct rlhf__phase *p,
 
 rlhf_status rlhf__taught(struct rlhf__run *r, const struct rlhf__phase *p,
                          struct rlhf__error *err) {
-    see_flat(r);
+    see_flat(r, &p->x.rows);
     return p->has_adapter ? see_adapter(r, p, err) : RLHF_OK;
 }

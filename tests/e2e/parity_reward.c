@@ -1,15 +1,18 @@
 // parity_reward.c: a reward that pays the first id of a response modulo `levels`: groups without
-// spread come and go with the draws. levels 1 pays everybody the same.
+// spread come and go with the draws. levels 1 pays everybody the same; prompt pays a group the
+// same, and groups differently.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>
 
 struct config {
     int64_t levels;
+    int32_t prompt, reserved;
 };
 
 static const rlhf_opt opts[] = {
     RLHF_OPT_I64(struct config, levels, 2, 1, 1000, "how many different rewards there are"),
+    RLHF_OPT_BOOL(struct config, prompt, 0, "look at the first id of the prompt instead"),
 };
 
 struct self {
@@ -22,7 +25,8 @@ TEST_INSTANCE(struct self)
 static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
     const struct self *s = self;
     for (uint32_t i = 0; i < in->n; i++)
-        out->seq[i] = (float)(in->ids[in->offset[i] + in->prompt_len[i]] % s->config->levels);
+        out->seq[i] = (float)(in->ids[in->offset[i] + (s->config->prompt ? 0 : in->prompt_len[i])] %
+                              s->config->levels);
     s->host->metric(s->host, "rows", (double)in->n);
     return RLHF_OK;
 }

@@ -229,12 +229,13 @@ static int count(const struct e2e *t, const char *what) {
     return n;
 }
 
+#define BY_PROMPT "--set prompts.prepend_bos=false "
+
 static void flat_phases_are_warned_of_and_counted(void **state) {
     struct e2e *t = *state;
     const char *say = "in each group all 4 responses are paid the same";
-    assert_int_equal(e2e_run(t,
-                             PAID(":levels=1") ANY "--algo grpo.so:group_size=4 --set run.phases=3 "
-                                                   "--set run.dir=f"),
+    assert_int_equal(e2e_run(t, PAID(":prompt=true") ANY BY_PROMPT
+                             "--algo grpo.so:group_size=4 --set run.phases=3 --set run.dir=f"),
                      0);
     assert_int_equal(count(t, say), 1);
     e2e_says(t, "algo.group_size");
@@ -246,12 +247,40 @@ static void flat_phases_are_warned_of_and_counted(void **state) {
     for (int i = 0; i < 4; i++)
         assert_true(e2e_metric(rows, i, "optim/flat_phases") == i + 1);
     json_decref(rows);
-    // A critic learns all the same.
-    assert_int_equal(e2e_run(t,
-                             PAID(":levels=1") ANY "--algo ppo.so:group_size=4 --set run.phases=1 "
-                                                   "--set run.dir=p"),
+    // A critic learns from what prompts are paid apart.
+    assert_int_equal(e2e_run(t, PAID(":prompt=true") ANY BY_PROMPT
+                             "--algo ppo.so:group_size=4 --set run.phases=1 --set run.dir=p"),
                      0);
-    assert_int_equal(count(t, say), 0);
+    assert_int_equal(count(t, "are paid the same"), 0);
+    assert_int_equal(count(t, "have the same reward"), 0);
+}
+
+// Whatever the algorithm, critic or not, a reward that is the same for all teaches nothing.
+static void a_constant_reward_is_named_under_any_algorithm(void **state) {
+    struct e2e *t = *state;
+    static const char *const algos[] = {"ppo.so",
+                                        "ppo.so:group_size=4",
+                                        "ppo.so:advantage=sequence",
+                                        "ppo.so:advantage=sequence,group_size=2",
+                                        "grpo.so:group_size=4",
+                                        "rloo.so:group_size=4",
+                                        "\"$RLHF_TEST_PLUGINS/group_algo.so\""};
+    for (size_t k = 0; k < sizeof algos / sizeof *algos; k++) {
+        assert_int_equal(e2e_shell(t, "rm -rf c"), 0);
+        assert_int_equal(
+            e2e_run(t, PAID(":levels=1") ANY "--algo %s --set run.phases=3 --set run.dir=c",
+                    algos[k]),
+            0);
+        assert_int_equal(count(t, "phase 1: all 16 responses have the same reward (0), so that "
+                                  "rewards teach nothing"),
+                         1);
+        assert_int_equal(count(t, "the same reward"), 1);
+        assert_int_equal(count(t, "the policy follows the noise of the value head"), k < 2);
+        assert_int_equal(count(t, "phase 1: what was paid: parity_reward ("), 1);
+        json_t *rows = e2e_metrics(t, "c");
+        assert_true(e2e_metric(rows, 2, "optim/flat_phases") == 3);
+        json_decref(rows);
+    }
 }
 
 // PPO that compares all rows of a phase: they are what is paid the same or not, whatever the
@@ -261,25 +290,12 @@ static void a_phase_is_one_group(void **state) {
     static const char *const how[] = {"ppo.so:advantage=sequence",
                                       "ppo.so:advantage=sequence,group_size=2"};
     for (int k = 0; k < 2; k++) {
-        const char *say = k ? "in each group all 2 responses are paid the same"
-                            : "phase 1: all responses are paid the same, so that rewards teach "
-                              "nothing";
-        assert_int_equal(e2e_run(t,
-                                 PAID(":levels=1") ANY "--algo %s --set run.phases=2 --set "
-                                                       "run.dir=flat%d",
-                                 how[k], k),
-                         0);
-        assert_int_equal(count(t, say), 1);
         assert_int_equal(
             e2e_run(t, RUN "--algo %s --set run.phases=2 --set run.dir=spread%d", how[k], k), 0);
         assert_int_equal(count(t, "are paid the same"), 0);
         char run[16];
-        snprintf(run, sizeof run, "flat%d", k);
-        json_t *rows = e2e_metrics(t, run);
-        assert_true(e2e_metric(rows, 1, "optim/flat_phases") == 2);
-        json_decref(rows);
         snprintf(run, sizeof run, "spread%d", k);
-        rows = e2e_metrics(t, run);
+        json_t *rows = e2e_metrics(t, run);
         for (int i = 0; i < 2; i++) // groups of two are often paid the same
             assert_true(e2e_metric(rows, i, "frac_reward_zero_std") == 0);
         json_decref(rows);
@@ -309,6 +325,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(masked_rows_are_compared, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(uneven_minibatches_are_said, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(all_may_be_masked, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_constant_reward_is_named_under_any_algorithm, e2e_setup,
+                                        e2e_teardown),
         cmocka_unit_test_setup_teardown(flat_phases_are_warned_of_and_counted, e2e_setup,
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(a_phase_is_one_group, e2e_setup, e2e_teardown),

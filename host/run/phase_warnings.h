@@ -1,0 +1,13 @@
+// phase_warnings.h: says in the log what is wrong with a phase (findings.h), with its likely cause
+// and the setting to change.
+#ifndef RLHF_HOST_PHASE_WARNINGS_H
+#define RLHF_HOST_PHASE_WARNINGS_H
+
+#include "run/findings.h"
+#include "run/phase.h"
+
+// Judge a phase after the algorithm's phase_end(), before it is counted, and log what is new.
+// Phases of rows of a file are not judged. [main]
+void rlhf__phase_warnings(struct rlhf__findings *, const struct rlhf__phase *);
+
+#endif

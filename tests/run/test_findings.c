@@ -1,0 +1,178 @@
+// test_findings.c: what is found wrong with a phase, from tables of numbers; and that a run which
+// was stopped and resumed finds the same.
+// clang-format off
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+// clang-format on
+
+#include "run/findings.h"
+
+#include <math.h>
+#include <string.h>
+
+#define N NAN
+
+// entropy, kl, share of right answers, gradient norms (mean, first, largest), share cut off
+typedef struct rlhf__phase_numbers phase;
+
+static const phase sound[] = {
+    {4.0, 0.00, N, 0.9, 0.9, 1.2, N},    {3.9, 0.05, N, 0.8, 0.8, 1.1, 0.5},
+    {3.0, 0.30, N, 40, 2.0, 300, 0.94},  // a spike is not an explosion
+    {1.9, 0.75, N, 0.7, 0.7, 1.0, 0.90}, // less than 0.5 nats more than before
+    {0.5, 0.98, N, 0.7, 0.7, 1.0, 0.10}, // more than a tenth of the first entropy
+};
+
+// Phase by phase what is new; resumed: through a saved state each time.
+static void finds(const phase *p, size_t n, const uint32_t *want, int resumed) {
+    struct rlhf__findings f = {0};
+    for (size_t i = 0; i < n; i++) {
+        const struct rlhf__found found = rlhf__findings_judge(&f, &p[i]);
+        if (found.what != want[i])
+            fail_msg("phase %zu: found %x, want %x", i + 1, found.what, want[i]);
+        if (!resumed) continue;
+        json_t *v = rlhf__findings_save(&f);
+        assert_non_null(v);
+        memset(&f, 0xff, sizeof f);
+        assert_int_equal(rlhf__findings_load(&f, v, NULL), RLHF_OK);
+        json_decref(v);
+    }
+}
+
+static void found(const phase *p, size_t n, const uint32_t *want) {
+    finds(p, n, want, 0);
+    finds(p, n, want, 1);
+}
+
+static void nothing_in_a_sound_run(void **state) {
+    (void)state;
+    static const uint32_t none[5] = {0};
+    found(sound, 5, none);
+}
+
+static void a_collapse_by_distance(void **state) {
+    (void)state;
+    static const phase p[] = {{4, 0, N, 1, 1, 1, N},
+                              {4, 0.49, N, 1, 1, 1, N},
+                              {4, 0.98, N, 1, 1, 1, N},
+                              {4, 1.01, N, 1, 1, 1, N},
+                              {4, 9, N, 1, 1, 1, N}}; // said once
+    static const uint32_t want[] = {0, 0, 0, RLHF__COLLAPSED, 0};
+    found(p, 5, want);
+    static const phase at_once[] = {{4, 0, N, 1, 1, 1, N},
+                                    {4, INFINITY, N, 1, 1, 1, N},
+                                    {4, 0, N, 1, 1, 1, N},
+                                    {4, 0.6, N, 1, 1, 1, N}};
+    static const uint32_t once[] = {0, RLHF__COLLAPSED, 0, 0};
+    found(at_once, 4, once);
+}
+
+static void a_collapse_by_entropy(void **state) {
+    (void)state;
+    static const phase p[] = {
+        {4, N, N, 1, 1, 1, N}, {0.41, N, N, 1, 1, 1, N}, {0.39, N, N, 1, 1, 1, N}};
+    static const uint32_t want[] = {0, 0, RLHF__COLLAPSED};
+    found(p, 3, want);
+    // Sure of right answers, of which there are more than at first; and of wrong ones.
+    static const phase right[] = {
+        {2, 0, 0.4, 1, 1, 1, N}, {0.1, 0.3, 0.9, 1, 1, 1, N}, {0.1, 0.3, 0.3, 1, 1, 1, N}};
+    static const uint32_t sure[] = {0, 0, RLHF__COLLAPSED};
+    found(right, 3, sure);
+}
+
+static void a_jump(void **state) {
+    (void)state;
+    static const phase p[] = {{4, 0.1, N, 1, 1, 1, N},
+                              {4, 0.59, N, 1, 1, 1, N},
+                              {4, N, N, 1, 1, 1, N},
+                              {4, 0.2, N, 1, 1, 1, N},
+                              {4, 0.71, N, 1, 1, 1, N}};
+    static const uint32_t want[] = {0, 0, 0, 0, RLHF__JUMPED};
+    found(p, 5, want);
+    struct rlhf__findings f = {0};
+    rlhf__findings_judge(&f, &p[3]);
+    const struct rlhf__found found = rlhf__findings_judge(&f, &p[4]);
+    assert_true(found.kl_before == 0.2 && f.wild == 2 && !f.is_collapsed);
+}
+
+static void exploding_gradients(void **state) {
+    (void)state;
+    // Within the first phase; later by the median of the phases before, of which one was wild.
+    static const phase first[] = {{4, 0, N, 2e22, 1.1, 9e22, N}};
+    static const uint32_t now[] = {RLHF__EXPLODED};
+    found(first, 1, now);
+    static const phase p[] = {{4, 0, N, 1, 1, 2, N},
+                              {4, 0, N, 50, 1, 900, N},
+                              {4, 0, N, 1, 1, 2, N},
+                              {4, 0, N, 9, 1, 999, N},
+                              {4, 0, N, 200, 1, 9.1e3, N}};
+    static const uint32_t want[] = {0, 0, 0, 0, RLHF__EXPLODED};
+    found(p, 5, want);
+    // Nothing to learn from at first, and then something; small norms do not explode.
+    static const phase still[] = {
+        {4, 0, N, 0, 0, 0, N}, {4, 0, N, 1e-9, 1e-9, 1e-9, N}, {4, 0, N, 0.7, 0.5, 9, N}};
+    static const uint32_t none[] = {0, 0, 0};
+    found(still, 3, none);
+}
+
+// More phases than norms are kept.
+static void a_long_run_keeps_the_newest_norms(void **state) {
+    (void)state;
+    struct rlhf__findings f = {0};
+    for (int i = 0; i < 300; i++) {
+        const phase p = {4, 0, N, 1 + i, 1 + i, 1 + i, N};
+        assert_int_equal(rlhf__findings_judge(&f, &p).what, 0);
+    }
+    assert_int_equal(f.norms, RLHF__FINDINGS_NORMS);
+    assert_true(f.norm[0] == 300 - RLHF__FINDINGS_NORMS + 1 && f.norm[f.norms - 1] == 300);
+    const phase p = {4, 0, N, 1, 1, 300000, N};
+    assert_int_equal(rlhf__findings_judge(&f, &p).what, RLHF__EXPLODED);
+}
+
+static void responses_that_are_cut_off(void **state) {
+    (void)state;
+    static const phase p[] = {{4, 0, N, 1, 1, 1, 0.949},
+                              {4, 0, N, 1, 1, 1, N},
+                              {4, 0, N, 1, 1, 1, 0.95},
+                              {4, 0, N, 1, 1, 1, 1}};
+    static const uint32_t want[] = {0, 0, RLHF__ALL_CUT_OFF, 0};
+    found(p, 4, want);
+}
+
+static void a_damaged_state_is_refused(void **state) {
+    (void)state;
+    static const char *const bad[] = {
+        "{}",
+        "{\"phases\": -1, \"said\": 0, \"wild\": 0, \"entropy\": 1, \"correct\": null, \"kl\": 0, "
+        "\"norms\": []}",
+        "{\"phases\": 1, \"said\": 0, \"wild\": 0, \"entropy\": \"x\", \"correct\": null, \"kl\": "
+        "0, "
+        "\"norms\": []}",
+        "{\"phases\": 1, \"said\": 0, \"wild\": 0, \"entropy\": 1, \"correct\": null, \"kl\": 0}"};
+    struct rlhf__error err;
+    struct rlhf__findings f;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        json_t *v = json_loads(bad[i], 0, NULL);
+        assert_non_null(v);
+        if (rlhf__findings_load(&f, v, &err) != RLHF_E_INVALID) fail_msg("%s is taken", bad[i]);
+        json_decref(v);
+    }
+    assert_int_equal(rlhf__findings_load(&f, NULL, &err), RLHF_OK);
+    assert_int_equal(f.phases, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_in_a_sound_run),
+        cmocka_unit_test(a_collapse_by_distance),
+        cmocka_unit_test(a_collapse_by_entropy),
+        cmocka_unit_test(a_jump),
+        cmocka_unit_test(exploding_gradients),
+        cmocka_unit_test(a_long_run_keeps_the_newest_norms),
+        cmocka_unit_test(responses_that_are_cut_off),
+        cmocka_unit_test(a_damaged_state_is_refused),
+    };
+    return cmocka_run_group_tests_name("findings", tests, NULL, NULL);
+}
