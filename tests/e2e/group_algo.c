@@ -10,15 +10,16 @@
 #include <math.h>
 #include <string.h>
 
-enum { KL_ABSENT, KL_NONE, KL_INFINITE, KL_FIRST };
+enum { KL_ABSENT, KL_NONE, KL_INFINITE, KL_FIRST, KL_STEPS };
 enum { USE_SILENT, USE_STILL, USE_LIE, USE_UNKNOWN };
 
 struct config {
     int64_t group_size, minibatches;
     int32_t whole, kl, use, reserved;
+    double kl_step;
 };
 
-static const char *const kls[] = {"absent", "none", "infinite", "first", NULL};
+static const char *const kls[] = {"absent", "none", "infinite", "first", "steps", NULL};
 
 static const char *const uses[] = {"silent", "still", "lie", "unknown", NULL};
 
@@ -31,8 +32,9 @@ static const rlhf_opt opts[] = {
                   "what no host knows"),
     RLHF_OPT_ENUM(
         struct config, kl, KL_ABSENT, kls,
-        "without a reference; with one, but not reported; reported as infinite; or as 1 in "
-        "the first phase only"),
+        "without a reference; with one, but not reported; reported as infinite; as 1 in the first "
+        "phase only; or as kl_step for each phase before"),
+    RLHF_OPT_F64(struct config, kl_step, 1, 0, 1e6, "nats a sequence (kl: steps)"),
 };
 
 struct self {
@@ -111,6 +113,8 @@ static rlhf_status phase_end(void *self, uint64_t phase) {
     struct self *s = self;
     if (s->config->kl == KL_INFINITE) s->host->metric(s->host, "objective/kl", INFINITY);
     if (s->config->kl == KL_FIRST && phase == 0) s->host->metric(s->host, "objective/kl", 1);
+    if (s->config->kl == KL_STEPS)
+        s->host->metric(s->host, "objective/kl", s->config->kl_step * (double)phase);
     s->host->metric(s->host, "test/split_groups", s->split);
     s->host->metric(s->host, "test/minibatches", s->minibatches);
     s->host->metric(s->host, "test/apart", s->apart);

@@ -1,0 +1,155 @@
+// test_e2e_findings.c: what is wrong with a phase is named in that phase, once in a run, with its
+// cause and the setting to change; and run.stop_on=collapse.
+#include "e2e.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ANY                                                                                        \
+    "--reward \"$RLHF_TEST_PLUGINS/parity_reward.so:levels=5\" --policy model "                    \
+    "--set policy.init=random --prompts prompts.txt --set sampling.max_new_tokens=8 "              \
+    "--set batch.size=16 --set log.samples=0 --set log.tensorboard=false "
+#define WHOLE "--set sampling.stop_at_eos=false "
+#define SOUND "--set optim.lr=1e-4 "
+#define GRPO  ANY WHOLE "--algo grpo.so:group_size=4 "
+#define STEPS(n)                                                                                   \
+    ANY WHOLE SOUND "--algo \"$RLHF_TEST_PLUGINS/group_algo.so:kl=steps,kl_step=" n "\" "
+
+#define COLLAPSED "read its texts (samples.jsonl)"
+
+static int count(const struct e2e *t, const char *what) {
+    int n = 0;
+    for (const char *at = t->out; (at = strstr(at, what)); at++)
+        n++;
+    return n;
+}
+
+static int phases(struct e2e *t, const char *run) {
+    json_t *rows = e2e_metrics(t, run);
+    int n = (int)json_array_size(rows);
+    json_decref(rows);
+    return n;
+}
+
+// A learning rate far too large, with any algorithm, and without anything that holds the policy.
+static void a_learning_rate_that_is_too_large(void **state) {
+    struct e2e *t = *state;
+    static const char *const how[] = {
+        "--algo grpo.so:group_size=4 --set optim.lr=1", "--algo ppo.so --set optim.lr=1",
+        "--algo rloo.so:group_size=4 --set optim.lr=1",
+        "--algo grpo.so:group_size=4,kl_placement=none --set optim.lr=1",
+        "--algo \"$RLHF_TEST_PLUGINS/group_algo.so\" --set optim.lr=1"};
+    for (size_t k = 0; k < sizeof how / sizeof *how; k++) {
+        assert_int_equal(e2e_shell(t, "rm -rf a"), 0);
+        assert_int_equal(e2e_run(t, ANY WHOLE "%s --phases 6 --out a", how[k]), 0);
+        if (count(t, COLLAPSED) != 1) fail_msg("%s:\n%s", how[k], t->out);
+        e2e_says(t, "the learning rate (optim.lr 1) is the first thing to lower");
+        e2e_says(t, "; run.stop_on=collapse ends such a run");
+        assert_int_equal(count(t, "more responses a prompt"), 0);
+        assert_int_equal(count(t, "what helps:"), 0);
+    }
+    assert_int_equal(e2e_run(t, ANY WHOLE "--algo grpo.so:group_size=4 --phases 6 --set "
+                                          "optim.kind=muon --set optim.muon_lr=9 --set optim.lr=1 "
+                                          "--out m"),
+                     0);
+    e2e_says(t, "(optim.muon_lr 9 and optim.lr 1)");
+}
+
+static void a_sound_run_says_nothing(void **state) {
+    struct e2e *t = *state;
+    static const char *const algos[] = {"ppo.so", "grpo.so:group_size=4", "rloo.so:group_size=4",
+                                        "\"$RLHF_TEST_PLUGINS/group_algo.so\""};
+    for (size_t k = 0; k < sizeof algos / sizeof *algos; k++)
+        for (int seed = 1; seed <= 3; seed++) {
+            assert_int_equal(e2e_run(t,
+                                     ANY WHOLE SOUND "--algo %s --phases 6 --set run.seed=%d "
+                                                     "--out s%zu-%d",
+                                     algos[k], seed, k, seed),
+                             0);
+            if (strstr(t->out, "warning: phase")) fail_msg("%s:\n%s", algos[k], t->out);
+        }
+}
+
+// The KL is the algorithm's: 0.55 nats a token more in each phase.
+static void a_jump_and_then_a_collapse(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, STEPS("4.4") "--phases 4 --out a"), 0);
+    e2e_says(t,
+             "phase 2: the policy jumped away from the reference: KL 0.55 nats a token, 0 in the "
+             "phase before; the learning rate (optim.lr 0.0001) is the first thing to lower");
+    e2e_says(t, "phase 3: the policy has collapsed: KL 1.1 nats a token from the reference (more "
+                "than 1), entropy ");
+    assert_int_equal(count(t, "jumped"), 1);
+    assert_int_equal(count(t, COLLAPSED), 1);
+    // One that drifts away is not held back enough.
+    assert_int_equal(e2e_run(t, STEPS("1.2") "--phases 9 --out b"), 0);
+    assert_int_equal(count(t, "jumped"), 0);
+    e2e_says(t, "phase 8: the policy has collapsed: KL 1.05 nats a token");
+}
+
+// A resumed run says what one that was never stopped says, and ends with its bytes.
+static void a_resumed_run_finds_the_same(void **state) {
+    struct e2e *t = *state;
+    const char *say = "grep -h -o 'warning: phase [0-9]*: the .*' ";
+    assert_int_equal(e2e_shell(t, "$HOST " STEPS("4.4") "--threads 1 --phases 4 --out a 2>a.txt"),
+                     0);
+    assert_int_equal(e2e_shell(t, "$HOST " STEPS("4.4") "--threads 1 --phases 4 --set "
+                                                        "run.stop_after=1 --out b 2>b.txt"),
+                     0);
+    assert_int_equal(e2e_shell(t, "$HOST --resume b --set run.stop_after=1 --trust-run 2>>b.txt"),
+                     0);
+    assert_int_equal(e2e_shell(t, "$HOST --resume b --trust-run 2>>b.txt"), 0);
+    assert_int_equal(e2e_shell(t, "test $(%s a.txt | wc -l) -eq 2", say), 0);
+    assert_int_equal(e2e_shell(t, "test \"$(%s a.txt)\" = \"$(%s b.txt)\"", say, say), 0);
+    e2e_same_tree(t, "a/checkpoints/000004", "b/checkpoints/000004");
+}
+
+static void a_collapse_may_end_the_run(void **state) {
+    struct e2e *t = *state;
+    const char *ends = STEPS("9") "--set run.stop_on=collapse --set log.samples=2 ";
+    assert_int_equal(e2e_run(t, "%s --phases 9 --out a", ends), 3);
+    e2e_says(t, "run.stop_on=collapse: the run ends after phase 2 with exit status 3");
+    assert_int_equal(count(t, "run.stop_on=collapse ends such a run"), 0);
+    e2e_says(t, "text of phase 2");
+    e2e_says(t, "done after 2 of 9 phases");
+    assert_int_equal(phases(t, "a"), 2);
+    assert_true(e2e_exists(t, "a/checkpoints/000002/model.safetensors"));
+    // It goes on where it is told to, and else ends again: the policy is what it was.
+    assert_int_equal(e2e_run(t, "--resume a --trust-run"), 3);
+    assert_int_equal(phases(t, "a"), 3);
+    assert_int_equal(e2e_run(t, "--resume a --trust-run --set run.stop_on=none --phases 5"), 0);
+    assert_int_equal(phases(t, "a"), 5);
+    assert_int_equal(e2e_run(t, STEPS("4") "--set run.stop_on=collapse --phases 2 --out b"), 0);
+    assert_int_equal(e2e_run(t, "--algo sft.so --data texts.jsonl --policy model --set "
+                                "policy.init=random --set run.stop_on=collapse --out c"),
+                     2);
+    e2e_says(t, "run.stop_on has no effect here: sft.so draws no responses");
+    assert_int_equal(e2e_run(t, "%s --set run.stop_on=jump --out d", ends), 2);
+    e2e_says(t, "run.stop_on must be one of none, collapse");
+}
+
+static void responses_that_are_cut_off_are_said(void **state) {
+    struct e2e *t = *state;
+    const char *say = "of the responses were cut off after sampling.max_new_tokens=2 tokens";
+    const char *run = ANY SOUND "--algo grpo.so:group_size=4 --set sampling.max_new_tokens=2 ";
+    assert_int_equal(e2e_run(t, "%s --phases 3 --out a", run), 0);
+    assert_int_equal(count(t, say), 1);
+    e2e_says(t, "sampling.stop_at_eos=false says that they need not");
+    assert_int_equal(e2e_run(t, "%s " WHOLE "--phases 2 --out b", run), 0);
+    assert_int_equal(count(t, "cut off"), 0);
+    assert_int_equal(e2e_run(t, "%s --set response.truncate=period --phases 2 --out c", run), 0);
+    assert_int_equal(count(t, "cut off"), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_learning_rate_that_is_too_large, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_sound_run_says_nothing, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_jump_and_then_a_collapse, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_resumed_run_finds_the_same, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_collapse_may_end_the_run, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(responses_that_are_cut_off_are_said, e2e_setup,
+                                        e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("e2e_findings", tests, NULL, NULL);
+}
