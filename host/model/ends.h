@@ -9,8 +9,8 @@
 
 #define RLHF__ENDS_MAX 63
 
-// A member of config.json: false says that the model's texts go on until they are cut, so that a
-// run stops at no end token unless it is told to. The default policy has it.
+// A member of config.json. false: a run does not end responses of this model at end tokens, unless
+// sampling.stop_at_eos is true. The default policy has it.
 #define RLHF__STOP_AT_EOS_KEY "rlhf_stop_at_eos"
 
 struct rlhf__ends {

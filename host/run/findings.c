@@ -78,7 +78,7 @@ struct rlhf__found rlhf__findings_judge(struct rlhf__findings *f,
 
 // ---- state ----
 
-// JSON knows neither infinity nor NaN: they are null.
+// JSON has neither infinity nor NaN: they are written as null.
 static json_t *real(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
 json_t *rlhf__findings_save(const struct rlhf__findings *f) {

@@ -99,8 +99,8 @@ static void say_paid(const struct rlhf__run *r) {
     rlhf__buf_free(&said);
 }
 
-// Where groups are compared their spread counts; a critic, or an algorithm that does not say what
-// it compares, learns from what any two responses are paid apart.
+// Where groups are compared their spread counts. A critic, or an algorithm that does not report
+// what it compares, learns wherever two responses of the phase have different rewards.
 static void see_flat(struct rlhf__run *r, const struct rlhf__rows *e) {
     double share = 0;
     rlhf__metrics_get(r->report.metrics, RLHF_METRIC_FLAT_GROUPS, &share);

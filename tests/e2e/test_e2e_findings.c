@@ -114,7 +114,7 @@ static void a_collapse_may_end_the_run(void **state) {
     e2e_says(t, "done after 2 of 9 phases");
     assert_int_equal(phases(t, "a"), 2);
     assert_true(e2e_exists(t, "a/checkpoints/000002/model.safetensors"));
-    // It goes on where it is told to, and else ends again: the policy is what it was.
+    // A resumed run ends again, as the policy is still collapsed, unless the setting is changed.
     assert_int_equal(e2e_run(t, "--resume a --trust-run"), 3);
     assert_int_equal(phases(t, "a"), 3);
     assert_int_equal(e2e_run(t, "--resume a --trust-run --set run.stop_on=none --phases 5"), 0);

@@ -247,7 +247,7 @@ static void flat_phases_are_warned_of_and_counted(void **state) {
     for (int i = 0; i < 4; i++)
         assert_true(e2e_metric(rows, i, "optim/flat_phases") == i + 1);
     json_decref(rows);
-    // A critic learns from what prompts are paid apart.
+    // A critic learns where two prompts have different rewards.
     assert_int_equal(e2e_run(t, PAID(":prompt=true") ANY BY_PROMPT
                              "--algo ppo.so:group_size=4 --set run.phases=1 --set run.dir=p"),
                      0);
