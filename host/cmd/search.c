@@ -23,6 +23,7 @@ int rlhf__search_name(const char *word, const char *name) { return strcasestr(na
 
 int rlhf__search_text(const char *word, const char *text) {
     const size_t n = strlen(word);
+    if (n == 0) return 1;
     for (const char *at = text; (at = strcasestr(at, word)) != NULL; at++)
         if ((at == text || !isalnum((unsigned char)at[-1])) && !isalnum((unsigned char)at[n]))
             return 1;
