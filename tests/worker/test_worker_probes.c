@@ -194,12 +194,12 @@ static void count(const struct e2e *t, const char *line, struct result *r) {
     }
 }
 
-static void nothing_gets_through(struct e2e *t, const char *as) {
+static void nothing_gets_through(struct e2e *t, const char *as, const char *options) {
     struct attacked a;
     struct result r;
     char line[2048];
     lay(t, &a, strstr(as, "nobody") != NULL);
-    const int status = attack(t, &a, as, "");
+    const int status = attack(t, &a, as, options);
     const int alive = kill(a.bait.victim, 0) == 0 && waitpid(a.bait.victim, NULL, WNOHANG) == 0;
     take_up(&a);
     if (status == SKIPPED) skip();
@@ -214,46 +214,58 @@ static void nothing_gets_through(struct e2e *t, const char *as) {
 
 // ---- the tests ----
 
-static void as_this_user(void **state) { nothing_gets_through(*state, ""); }
-static void without_namespaces(void **state) { nothing_gets_through(*state, "no-namespaces"); }
-static void without_user_namespaces(void **state) { nothing_gets_through(*state, "no-users"); }
-static void without_landlock(void **state) { nothing_gets_through(*state, "no-landlock"); }
+static void as_this_user(void **state) { nothing_gets_through(*state, "", ""); }
+static void without_namespaces(void **state) { nothing_gets_through(*state, "no-namespaces", ""); }
+static void without_user_namespaces(void **state) { nothing_gets_through(*state, "no-users", ""); }
+static void without_landlock(void **state) { nothing_gets_through(*state, "no-landlock", ""); }
 
 static void without_both(void **state) {
-    nothing_gets_through(*state, "no-namespaces no-landlock");
+    nothing_gets_through(*state, "no-namespaces no-landlock", "");
 }
 
 // What Debian 12's kernel has, and the first one that knew landlock.
 static void with_landlock_of_linux_6_1(void **state) {
-    nothing_gets_through(*state, "no-namespaces landlock=2");
+    nothing_gets_through(*state, "no-namespaces landlock=2", "");
 }
 
 static void with_landlock_of_linux_5_13(void **state) {
-    nothing_gets_through(*state, "no-namespaces landlock=1");
+    nothing_gets_through(*state, "no-namespaces landlock=1", "");
 }
 
 static void with_landlock_of_linux_6_7(void **state) {
-    nothing_gets_through(*state, "no-namespaces landlock=4");
+    nothing_gets_through(*state, "no-namespaces landlock=4", "");
+}
+
+// The network is open; the machine's own services are not.
+static void with_a_network(void **state) {
+    struct e2e *t = *state;
+    static const char *const as[] = {"", "no-namespaces"};
+    for (int k = 0; k < 2; k++) {
+        nothing_gets_through(t, as[k], ",network=true");
+        assert_int_equal(e2e_shell(t, "grep 'not in force.*no network (network=true)' out && "
+                                      "grep ' N.tcp=0 ' out"),
+                         0);
+    }
 }
 
 static void as_nobody(void **state) {
     if (geteuid() != 0) skip();
-    nothing_gets_through(*state, "nobody");
+    nothing_gets_through(*state, "nobody", "");
 }
 
 static void as_nobody_without_namespaces(void **state) {
     if (geteuid() != 0) skip();
-    nothing_gets_through(*state, "nobody no-namespaces");
+    nothing_gets_through(*state, "nobody no-namespaces", "");
 }
 
 static void as_nobody_without_landlock(void **state) {
     if (geteuid() != 0) skip();
-    nothing_gets_through(*state, "nobody no-landlock");
+    nothing_gets_through(*state, "nobody no-landlock", "");
 }
 
 static void as_nobody_without_both(void **state) {
     if (geteuid() != 0) skip();
-    nothing_gets_through(*state, "nobody no-namespaces no-landlock");
+    nothing_gets_through(*state, "nobody no-namespaces no-landlock", "");
 }
 
 // The probes are real: without a worker most of them get what they want.
@@ -353,6 +365,7 @@ int main(void) {
         PROBE_TEST(with_landlock_of_linux_5_13),
         PROBE_TEST(with_landlock_of_linux_6_1),
         PROBE_TEST(with_landlock_of_linux_6_7),
+        PROBE_TEST(with_a_network),
         PROBE_TEST(as_nobody),
         PROBE_TEST(as_nobody_without_namespaces),
         PROBE_TEST(as_nobody_without_landlock),
