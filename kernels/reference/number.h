@@ -15,11 +15,13 @@ static inline float rlhf__ref_from_bf16(uint16_t h) {
     return f;
 }
 
-// Rounds to nearest even; a NaN stays a NaN.
+// Rounds to nearest even; a NaN stays a NaN. A number below 2^-126 becomes a zero of its sign, as
+// it does by the instruction of AVX512_BF16.
 static inline uint16_t rlhf__ref_to_bf16(float f) {
     uint32_t bits;
     memcpy(&bits, &f, sizeof bits);
     if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((bits >> 16) | 0x40u);
+    if ((bits & 0x7f800000u) == 0) return (uint16_t)((bits >> 16) & 0x8000u);
     return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 

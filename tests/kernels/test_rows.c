@@ -2,6 +2,7 @@
 // gather, scatter_add, pool, and their derivatives; cpu against reference, rows, threads.
 #include "kit.h"
 #include "support/tensor_close.h"
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -217,6 +218,11 @@ static void threads(void **state) {
     }
 }
 
+// A CPU's bf16 has no denormals; a card's has.
+static float rounded(const rlhf_compute *c, float x) {
+    return c->device == RLHF_DEVICE_CPU && fabsf(x) < FLT_MIN ? copysignf(0, x) : kit_bf16(x);
+}
+
 // Every bf16 value and its neighbours in f32: the rounding of convert, bit for bit.
 static void convert_rounds(void **state) {
     struct kit *kit = *state;
@@ -227,15 +233,13 @@ static void convert_rounds(void **state) {
     for (uint32_t hi = 0; hi < 0x10000; hi++) {
         const uint32_t exponent = hi & 0x7f80;
         if (exponent == 0x7f80 || (hi & 0x7fff) == 0x7f7f) continue; // inf, nan, last finite
-        if (exponent == 0) continue; // AVX512-BF16 takes numbers below 2^-126 for 0
         const uint32_t low[] = {0x8000, 0x7fff, 0x8001};
         for (int j = 0; j < 3; j++) {
             union {
                 uint32_t bits;
                 float f;
             } u = {hi << 16 | low[j]};
-            x[n] = u.f;
-            want[n++] = kit_bf16(u.f);
+            x[n++] = u.f;
         }
     }
     rlhf_compute *backends[] = {kit->ref, kit->cpu1};
@@ -245,6 +249,8 @@ static void convert_rounds(void **state) {
         KIT_OK(k.c, k.c->convert(k.c->ctx, dst, RLHF_BF16, src, RLHF_F32, n));
         kit_read(k.c, got, dst, n, RLHF_BF16);
         call_finish(&k);
+        for (uint64_t i = 0; i < n; i++)
+            want[i] = rounded(k.c, x[i]);
         assert_tensor_close(got, want, n, 0.0, 0.0, backends[b]->name);
     }
     free(x);

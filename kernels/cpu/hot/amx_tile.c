@@ -170,8 +170,8 @@ INLINE void fetch(struct ahead *f) {
     for (size_t i = 0; i < f->b_lines && f->b < f->b_end; i++, f->b += BYTES)
         _mm_prefetch(f->b, _MM_HINT_T1);
     for (size_t i = 0; i < f->c_step && f->c_rows; i++, f->c_rows--, f->c += f->c_stride) {
-        _m_prefetchw((void *)(uintptr_t)f->c);
-        _m_prefetchw((void *)(uintptr_t)(f->c + BYTES));
+        __builtin_prefetch(f->c, 1, 3); // with -mprfchw the prefetch for a write
+        __builtin_prefetch(f->c + BYTES, 1, 3);
     }
 }
 

@@ -11,7 +11,8 @@
 //   vf_load(p) vf_store(p, v)        f32, any alignment; _n: the first n lanes, 0 <= n <= VF_LANES,
 //   vf_load_n(p, n) vf_store_n(...)  other lanes read as 0 and their memory is not touched
 //   vf_load_bf16 / _n, vf_store_bf16 / _n   the same from and to bf16 (uint16_t), nearest even; NaN
-//                                    stays NaN; with BF16 denormal results are flushed to 0
+//                                    stays NaN; below 2^-126 a zero of the same sign, which is what
+//                                    VCVTNEPS2BF16 does: the same bits at every level
 //   vf_add sub mul div sqrt abs      lane by lane
 //   vf_fma(a, b, c) = a * b + c      vf_fnma(a, b, c) = c - a * b
 //   vf_max(a, b) vf_min(a, b)        b when either is NaN

@@ -5,7 +5,7 @@
 #define RLHF_KERNELS_CPU_HOT_VEC_MATH_H
 
 #define VF__EXP_LO (-86.5f)
-#define VF__EXP_HI 88.72284f
+#define VF__EXP_HI 88.72283f // the largest f32 whose e^x is finite
 
 // The ends of the range, for vf_exp alone: x brought to where p 2^n is in range, and the result put
 // right for the x that were not. Where there are lane masks one masked scale does it: it overflows

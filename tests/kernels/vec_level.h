@@ -1,0 +1,16 @@
+// vec_level.h: what vec_level.c has at each level. Call a level's functions only where the CPU has
+// it.
+#ifndef RLHF_TESTS_KERNELS_VEC_LEVEL_H
+#define RLHF_TESTS_KERNELS_VEC_LEVEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define VEC_LEVELS(X) X(baseline) X(avx2) X(avx512) X(avx512_bf16)
+
+#define VEC_PROTO(level)                                                                           \
+    void vec_exp_##level(float *out, const float *x, size_t n);                                    \
+    void vec_to_bf16_##level(uint16_t *out, const float *x, size_t n);
+VEC_LEVELS(VEC_PROTO)
+
+#endif
