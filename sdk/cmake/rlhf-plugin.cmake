@@ -20,8 +20,9 @@ function(rlhf_add_plugin name)
   set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME ${name}
     C_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON)
   target_link_libraries(${target} PRIVATE rlhf_sdk ${P_LIBS} m)
+  # No multiply-add is fused unless the source says fma(): the same bits for every -march.
   # In C++ a table that names its fields is warned of for those that it leaves out, as all do.
-  target_compile_options(${target} PRIVATE
+  target_compile_options(${target} PRIVATE -ffp-contract=off
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>)
   if(TARGET rlhf_warnings)
     target_link_libraries(${target} PRIVATE rlhf_warnings)

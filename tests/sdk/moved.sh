@@ -71,3 +71,26 @@ sed -n '/^export PKG_CONFIG_PATH=/,/^```$/p' "$RLHF_SOURCE_DIR/docs/writing-a-pl
 [ "$(wc -l <"$tmp/line")" = 2 ] || { echo "the page has lost its line of pkg-config" >&2; exit 1; }
 (unset PKG_CONFIG_PATH; sh -eu "$tmp/line") >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
 rlhf-host plugin info ./one.so >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
+# a plugin's multiply-adds are not fused, whichever CPU it is compiled for: by pkg-config, and by CMake
+case $(uname -m) in x86_64) ;; *) exit 0 ;; esac
+mkdir fused && cd fused
+cat >sum.c <<'END'
+float sum(float a, float b, float c);
+float sum(float a, float b, float c) { return a * b + c; }
+END
+cat >CMakeLists.txt <<'END'
+cmake_minimum_required(VERSION 3.20)
+project(fused C)
+find_package(rlhf-sdk REQUIRED)
+rlhf_add_plugin(fused KIND reward SOURCES sum.c)
+END
+PKG_CONFIG_PATH="$place/lib/pkgconfig"
+export PKG_CONFIG_PATH
+eval "gcc -O2 -march=haswell $(pkg-config --cflags rlhf-sdk) -c sum.c -o sum.o"
+"$CMAKE" -S . -B build -DCMAKE_PREFIX_PATH="$place" -DCMAKE_BUILD_TYPE=Release "-DCMAKE_C_FLAGS=-O2 -march=haswell" >"$tmp/log" &&
+    "$CMAKE" --build build >>"$tmp/log" || { cat "$tmp/log" >&2; exit 1; }
+for file in sum.o build/fused.so; do
+    objdump -d "$file" >"$tmp/code"
+    if grep -q fmadd "$tmp/code"; then echo "$file: a multiply-add was fused" >&2; exit 1; fi
+    grep -q mulss "$tmp/code" || { echo "$file: no product was found" >&2; exit 1; }
+done
