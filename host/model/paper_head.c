@@ -17,12 +17,19 @@ static uint64_t half_of(const struct rlhf__paper *p, const rlhf_lm_head *a) {
     return a->dtype == RLHF_BF16 && p->real->device != RLHF_DEVICE_CPU ? 2 : 0;
 }
 
+// Rows of a block where not all fit: in f32 products of a CPU whole chains of the sums over rows.
+static uint64_t part_of(const struct rlhf__paper *p, const rlhf_lm_head *a, uint64_t fit) {
+    const int in_f32 = a->dtype == RLHF_F32 || !(p->real->dtypes & 1u << RLHF_BF16);
+    if (p->real->device != RLHF_DEVICE_CPU || !in_f32) return fit < 64 ? 32 : fit - fit % 64;
+    return fit < 256 ? 256 : fit - fit % 256;
+}
+
 // Logits of as many rows as the budget has room for, with those of the reference and, for backward
 // in bf16, their derivatives.
 static uint64_t logits(struct rlhf__paper *p, const rlhf_lm_head *a, int with_ref) {
     const uint64_t n = (uint64_t)a->vocab, half = half_of(p, a);
     uint64_t fit = budget_of(p, n) / (n * (4u + (with_ref ? 4u : 0u) + half));
-    if (fit < a->rows) fit = fit < 64 ? 32 : fit - fit % 64;
+    if (fit < a->rows) fit = part_of(p, a, fit);
     if (fit > a->rows) fit = a->rows;
     rlhf__paper_work(p, WORK_LOGITS, rlhf__paper_times(fit * n, 4));
     if (with_ref) rlhf__paper_work(p, WORK_REF, rlhf__paper_times(fit * n, 4));

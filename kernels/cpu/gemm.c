@@ -8,6 +8,10 @@
 
 #define LEAST_ROWS 48 // of a block
 
+// Steps of k of a chain where nothing is packed beforehand: an f32 sum over thousands of tokens in
+// one chain loses three to four times what one of short chains does.
+#define K_CHAIN ((int64_t)RLHF__GEMM_ROWS_STEP)
+
 int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype) {
     return !cpu->library && (dtype != RLHF_BF16 || cpu->has_bf16);
 }
@@ -117,13 +121,13 @@ static void run_pass(const struct rlhf__gemm_job *whole, uint64_t a_words) {
     }
 }
 
-int64_t rlhf__gemm_chain(int64_t k) { return k <= K_WHOLE ? k : K_STEP; }
+int64_t rlhf__gemm_pass(int64_t k) { return k <= K_WHOLE ? k : K_STEP; }
 
 // Steps of k in one pass. A chain may be a pass, whose sums are added to C, where C holds nothing
 // else.
 static int64_t step_of(const struct rlhf__gemm_job *j) {
     const struct rlhf__matmul *s = j->s;
-    if (!j->chain || s->k <= K_WHOLE) return rlhf__gemm_chain(s->k);
+    if (!j->chain || s->k <= K_WHOLE || !s->wei_packed) return rlhf__gemm_pass(s->k);
     return s->accumulate || s->bias ? s->k : j->chain;
 }
 
@@ -150,10 +154,13 @@ static rlhf_status run(struct rlhf__cpu *cpu, struct rlhf__gemm_job *j) {
     return RLHF_OK;
 }
 
-// On AVX-512 an f32 sum with a packed right operand is one of chains, cut by k as oneDNN 2.6 cuts
-// it, which multiplied there before: the bits are the same.
+// An f32 sum is one of chains where it is over tokens (no operand is packed), and on AVX-512 with a
+// packed right operand, cut by k as oneDNN 2.6 cuts it, which multiplied there before: the bits are
+// the same.
 static int64_t chain_of(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s) {
-    if (s->in_dtype != RLHF_F32 || !s->wei_packed || cpu->isa < RLHF__ISA_AVX512) return 0;
+    if (s->in_dtype != RLHF_F32) return 0;
+    if (!s->wei_packed) return K_CHAIN;
+    if (cpu->isa < RLHF__ISA_AVX512) return 0;
     return s->k <= 512 ? s->k : s->k <= 1024 ? 512 : 1024;
 }
 

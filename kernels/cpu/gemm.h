@@ -29,9 +29,11 @@ rlhf_status rlhf__gemm_product(struct rlhf__cpu *cpu, const struct rlhf__matmul 
 rlhf_status rlhf__gemm_add(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                            const void *wei, const float *bias, const float *add, float *dst);
 
-// How many steps of a sum over k are one chain of additions from zero; then the next is begun, and
-// added to what there is.
-int64_t rlhf__gemm_chain(int64_t k);
+// How many steps of a sum over k are one pass, whose sum is made from zero and then added to what
+// there is. In an f32 product without a packed operand the pass's sum is one of chains of
+// RLHF__GEMM_ROWS_STEP steps, each from zero.
+int64_t rlhf__gemm_pass(int64_t k);
+#define RLHF__GEMM_ROWS_STEP 256
 
 // A bf16 product and a second one of as many rows and columns, with k2 inputs: s, then src2 wei2 on
 // top of it, rounded once at the end. Both right operands are packed, or both across, k and k2 at

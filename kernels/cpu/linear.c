@@ -3,6 +3,8 @@
 #include "product.h"
 #include "table.h"
 
+#include <string.h>
+
 static rlhf_status check_pair(struct rlhf__cpu *cpu, const char *what, const rlhf_weight *w,
                               int32_t out_dtype, int32_t accumulate) {
     if (!w->packed)
@@ -92,18 +94,23 @@ static void column_sums(struct rlhf__cpu *cpu, float *db, const char *dy, int32_
 }
 
 // dw f32 [k] += x^T dy of a weight with one output: sums over rows, where a product would pack x
-// first. Chains are cut where those of a product are, so the bits are its bits.
+// first. Passes and chains are cut where those of a product are, so the bits are its bits.
 static void one_output_dw(struct rlhf__cpu *cpu, float *dw, const float *x, const float *dy,
                           uint32_t rows, int32_t k) {
-    enum { STEP = 64 };
-    const uint32_t chain = (uint32_t)rlhf__gemm_chain(rows);
+    enum { STEP = 64, CHAIN = RLHF__GEMM_ROWS_STEP };
+    const uint32_t pass = (uint32_t)rlhf__gemm_pass(rows);
     int32_t blocks = (k + STEP - 1) / STEP;
 #pragma omp parallel for schedule(static) num_threads(cpu->threads)
     for (int32_t b = 0; b < blocks; b++) {
         const int32_t c = b * STEP, cols = k - c < STEP ? k - c : STEP;
-        for (uint32_t r = 0; r < rows; r += chain)
-            cpu->hot.weighted_sums(dw + c, x + (size_t)r * (size_t)k + c, dy + r,
-                                   rows - r < chain ? rows - r : chain, (size_t)cols, (size_t)k);
+        float sum[STEP];
+        for (uint32_t r = 0, n; r < rows; r += n) {
+            n = rows - r < CHAIN ? rows - r : CHAIN;
+            if (r % pass == 0) memset(sum, 0, sizeof sum);
+            cpu->hot.weighted_sums(sum, x + (size_t)r * (size_t)k + c, dy + r, n, (size_t)cols,
+                                   (size_t)k);
+            if ((r + n) % pass == 0 || r + n == rows) cpu->hot.add(dw + c, sum, 0, (size_t)cols);
+        }
     }
 }
 

@@ -140,7 +140,7 @@ static rlhf_status lm_head(void *ctx, const rlhf_lm_head *from) {
     RLHF_TRY(head_read(cpu, "lm_head", &a, &dist, from, 0));
     cpu->lm_kept.valid = 0;
     const int with_ref = a.kl != NULL, with_entropy = a.entropy != NULL;
-    const uint32_t step = rlhf__lm_block_rows(cpu, a.rows, a.vocab, with_ref);
+    const uint32_t step = rlhf__lm_block_rows(cpu, a.weight, a.rows, with_ref);
     for (uint32_t first = 0; first < a.rows; first += step) {
         uint32_t rows = a.rows - first < step ? a.rows - first : step;
         struct rlhf__lm_block b = block_of(&a, with_ref, with_entropy, first, rows);
@@ -207,7 +207,7 @@ static rlhf_status lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
     RLHF_TRY(head_read(cpu, "lm_head_bwd", &a, &dist, from, 1));
     if (a.rows == 0) return RLHF_OK;
     const int with_ref = a.d_kl != NULL, with_entropy = a.d_entropy != NULL;
-    const uint32_t step = rlhf__lm_block_rows(cpu, a.rows, a.vocab, with_ref);
+    const uint32_t step = rlhf__lm_block_rows(cpu, a.weight, a.rows, with_ref);
     const struct rlhf__lm_kept want = kept_of(cpu, &a, with_ref, with_entropy);
     const int kept = kept_serves(&cpu->lm_kept, &want);
     cpu->lm_kept.valid = 0; // the derivatives overwrite the logits

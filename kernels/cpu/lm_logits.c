@@ -8,7 +8,7 @@
 #define LM_ROWS  1536u
 #define LM_LEAST ((uint64_t)384 << 20)
 #define LM_LINE  ((size_t)32) // elements: two cache lines, a panel of the product
-#define LM_STEP  32u          // of the tiles' sums: chains of d_weight are cut between steps
+#define LM_STEP  32u // of the tiles' sums in bf16: chains of d_weight are cut between steps
 
 rlhf_status rlhf__lm_dist_read(struct rlhf__cpu *cpu, const char *op, rlhf_dist *d,
                                const rlhf_dist *from) {
@@ -50,12 +50,14 @@ static uint64_t budget_of(const struct rlhf__cpu *cpu, int32_t vocab) {
     return rows < LM_LEAST ? LM_LEAST : rows;
 }
 
-uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, uint32_t rows, int32_t vocab,
+uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows,
                              int with_ref) {
-    const uint64_t row = (uint64_t)vocab * (with_ref ? 2 : 1) * sizeof(float);
-    const uint64_t fit = budget_of(cpu, vocab) / row;
+    const uint64_t row = (uint64_t)w->n * (with_ref ? 2 : 1) * sizeof(float);
+    const uint64_t fit = budget_of(cpu, w->n) / row;
+    const int chains = w->exec_dtype == RLHF_F32;
+    const uint64_t least = chains ? RLHF__GEMM_ROWS_STEP : LM_STEP, step = chains ? least : 64;
     if (fit >= rows) return rows;
-    const uint64_t part = fit < 64 ? LM_STEP : fit - fit % 64;
+    const uint64_t part = fit < step ? least : fit - fit % step;
     return part < rows ? (uint32_t)part : rows;
 }
 

@@ -32,10 +32,10 @@ rlhf_status rlhf__lm_weight_check(struct rlhf__cpu *cpu, const char *op, const r
 // True when the distribution leaves tokens out.
 int rlhf__lm_dist_cuts(const rlhf_dist *d, int32_t vocab);
 
-// Rows whose logits and reference logits fit the workspace budget (their derivatives lie over the
-// logits); all, or a multiple of 32, so that the sums of d_weight go on from block to block with
-// the bits of one block.
-uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, uint32_t rows, int32_t vocab,
+// Rows of a head whose logits and reference logits fit the workspace budget (their derivatives lie
+// over the logits); all, or a multiple of 32, in f32 of RLHF__GEMM_ROWS_STEP, so that the sums of
+// d_weight go on from block to block with the bits of one block.
+uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows,
                              int with_ref);
 
 // Points b->logits, ref_logits and stat at workspaces for b->rows rows. [step]

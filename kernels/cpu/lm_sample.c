@@ -115,7 +115,7 @@ static rlhf_status lm_sample(void *ctx, const rlhf_lm_sample *from) {
     RLHF_TRY(sample_read(cpu, &a, &dist, &logp_dist, from));
     RLHF_TRY(scratch_place(cpu, a.vocab, &scratch));
     cpu->lm_kept.valid = 0;
-    const uint32_t step = rlhf__lm_block_rows(cpu, a.rows, a.vocab, 0);
+    const uint32_t step = rlhf__lm_block_rows(cpu, a.weight, a.rows, 0);
     const uint64_t row_bytes = (uint64_t)a.d * rlhf_dtype_size(a.dtype);
     const size_t words = rlhf_support_words(a.vocab);
     for (uint32_t first = 0; first < a.rows; first += step) {

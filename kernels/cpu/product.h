@@ -41,8 +41,8 @@ rlhf_status rlhf__product_rows(struct rlhf__cpu *cpu, const struct rlhf__matmul 
                                void *dst);
 
 // dw f32 += x^T dy, as linear_dw of the table without db. goes_on: the sums start at dw, so that
-// rows cut at multiples of 32 into calls give the bits of one call; else a call's sum is added.
-// [step]
+// rows cut into calls at multiples of RLHF__GEMM_ROWS_STEP (gemm.h), in bf16 of 32, give the bits
+// of one call; else a call's sum is added. [step]
 rlhf_status rlhf__linear_dw(struct rlhf__cpu *cpu, void *dw, const void *x, const void *dy,
                             const rlhf_weight *w, uint32_t rows, int goes_on);
 

@@ -263,7 +263,7 @@ static void the_workspace_grows_with_the_vocabulary(void **state) {
     const uint64_t taken = head_on_both(*state, 0, 1200, 100000);
     assert_true(taken >= all && taken < all + all / 50);
     assert_true(head_on_both(*state, 3, 1200, 1000) < 3 * mib + mib / 2);
-    assert_true(head_on_both(*state, 1, 70, 8000) < 2 * mib); // 32 rows, as few as there are
+    assert_true(head_on_both(*state, 1, 600, 8000) < 9 * mib); // 256 rows, as few as there are
 }
 
 int main(void) {

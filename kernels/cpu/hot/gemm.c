@@ -150,10 +150,10 @@ INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v) {
     vf_store_n(c, v, n);
 }
 
-// What the chain starts at.
-INLINE vf start(const struct rlhf__panel *p, size_t row, size_t col) {
+// What sums that go on were so far.
+INLINE vf so_far(const struct rlhf__panel *p, size_t row, size_t col) {
     const size_t left = p->columns > col ? p->columns - col : 0;
-    if (!p->goes_on || left == 0) return vf_zero();
+    if (left == 0) return vf_zero();
     return vf_load_n((const float *)p->c + row * p->ldc + col, left < VF_LANES ? left : VF_LANES);
 }
 
@@ -187,8 +187,7 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
     __asm__("" : "=m"(sum)); // GCC 12 does not see that what is read was stored
 #pragma GCC unroll 12
     for (size_t r = 0; r < rows; r++) {
-        c0[r] = start(p, row + r, 0);
-        c1[r] = start(p, row + r, VF_LANES);
+        c0[r] = c1[r] = vf_zero();
         fetch_c(p, row + r);
     }
     for (size_t k = 0, left = p->k; left; left -= k) {
@@ -205,11 +204,14 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
                 c1[r] = vf_fma(x, b1, c1[r]);
             }
         }
-        if (k == p->k) break;
+        if (k == p->k && !p->goes_on) break;
 #pragma GCC unroll 12
         for (size_t r = 0; r < rows; r++) {
             float *s = sum + r * NC;
-            if (!first) {
+            if (first && p->goes_on) {
+                c0[r] = vf_add(so_far(p, row + r, 0), c0[r]);
+                c1[r] = vf_add(so_far(p, row + r, VF_LANES), c1[r]);
+            } else if (!first) {
                 c0[r] = vf_add(vf_load(s), c0[r]);
                 c1[r] = vf_add(vf_load(s + VF_LANES), c1[r]);
             }

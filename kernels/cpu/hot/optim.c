@@ -88,17 +88,36 @@ INLINE vf dy_at(const void *dy, int bf16, size_t at, size_t l) {
     return l == VF_LANES ? vf_load_bf16(h) : vf_load_bf16_n(h, l);
 }
 
+// Rows that are summed from 0, such sums that are, and again: f32 alone loses in one long sum what
+// rounding to bf16 has lost already.
+enum { SUM_ROWS = 16, SUM_SUMS = 16 * SUM_ROWS, SUM_ALL = 16 * SUM_SUMS };
+
 // Of `vectors` vectors; l is the length of a single one, which may be the row's last.
 INLINE void sum_rows(float *db, const void *dy, const int bf16, size_t rows, const size_t vectors,
                      const size_t l, size_t stride) {
-    vf sum[ABREAST];
-    for (size_t j = 0; j < vectors; j++)
-        sum[j] = vf_zero();
-    for (size_t r = 0; r < rows; r++)
+    const size_t steps[3] = {bf16 ? rows : SUM_ROWS, bf16 ? rows : SUM_SUMS, bf16 ? rows : SUM_ALL};
+    vf sum[3][ABREAST];
+    for (size_t i = 0; i < 3; i++)
         for (size_t j = 0; j < vectors; j++)
-            sum[j] = vf_add(sum[j], dy_at(dy, bf16, r * stride + j * VF_LANES, l));
-    for (size_t j = 0; j < vectors; j++)
-        store(db + j * VF_LANES, vf_add(load(db + j * VF_LANES, l), sum[j]), l);
+            sum[i][j] = vf_zero();
+    for (size_t r = 0, n; r < rows; r += n) {
+        n = rows - r < steps[0] ? rows - r : steps[0];
+        for (size_t i = r; i < r + n; i++)
+            for (size_t j = 0; j < vectors; j++)
+                sum[0][j] = vf_add(sum[0][j], dy_at(dy, bf16, i * stride + j * VF_LANES, l));
+        for (size_t i = 1; i < 3; i++) {
+            if (r + n < rows && (r + n) % steps[i - 1]) break;
+            for (size_t j = 0; j < vectors; j++) {
+                sum[i][j] = vf_add(sum[i][j], sum[i - 1][j]);
+                sum[i - 1][j] = vf_zero();
+            }
+        }
+        if (r + n < rows && (r + n) % steps[2]) continue;
+        for (size_t j = 0; j < vectors; j++) {
+            store(db + j * VF_LANES, vf_add(load(db + j * VF_LANES, l), sum[2][j]), l);
+            sum[2][j] = vf_zero();
+        }
+    }
 }
 
 INLINE void sum_columns(float *db, const char *dy, const int bf16, size_t rows, size_t cols,

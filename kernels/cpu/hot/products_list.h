@@ -42,10 +42,11 @@ struct rlhf__panel {
     const float *bias;   // of the panel's columns; NULL allowed
     void *c;             // first column of the panel
     size_t ldc, columns; // columns <= panel width
-    size_t chain; // f32 only: the sum is one of chains of so many steps of k, added up in their
-                  // order; 0: one chain. Not with goes_on
+    size_t chain; // f32 only: the sum is one of chains of so many steps of k, each from 0, added
+                  // up in their order, with goes_on to C; 0: one chain
     int a_packed, c_bf16, accumulate; // accumulate: C + sum; both: see bf16.h, c_bf16 there only
-    int goes_on; // without accumulate, bias and c_bf16; k cut at multiples of 32 shows in no bit
+    int goes_on;         // without accumulate, bias and c_bf16; k cut at multiples of the chain, or
+                         // where it is 0 at multiples of 32, shows in no bit
     const float *from;   // accumulate: what is added to, rows as C's; NULL: C itself
     const float *addend; // c_bf16 only: C = addend[m, panel width] + sum; NULL allowed
 };
@@ -59,7 +60,8 @@ struct rlhf__adam_step {
 // gemm_*       f32 products, see struct rlhf__panel; packings as in bf16.h, and gemm_turn_a packs A
 //              from its rows; stream: past the caches, dst is then 64-byte aligned; gemm_turn_b as
 //              rlhf__bf16_turn_b
-// column_sums  db[c] += sum over rows of dy[row][c]; dy has row stride `stride` elements
+// column_sums  db[c] += sum over rows of dy[row][c]; dy has row stride `stride` elements; in f32 of
+//              sums of 16 rows, of 16 of those, and of 16 of those
 // weighted_sums  dw[c] += sum over rows of dy[row] x[row][c], a chain of vf_fma in row order
 // head_stat    fills max, log_sum and, with entropy, entropy; sums (NULL allowed): see head_sums
 // head_kl      needs head_stat; fills kl, ref_max, ref_log_sum from the reference's row r
