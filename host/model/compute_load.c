@@ -114,3 +114,16 @@ int rlhf__nvidia_cards(const char *root) {
     closedir(d);
     return n;
 }
+
+int rlhf__nvidia_signs(const char *root) {
+    // The driver's, WSL's, those of Tegra, and what the kernel's module leaves before the first
+    // device file is made.
+    static const char *const files[] = {"dev/nvidiactl", "dev/dxg", "dev/nvhost-ctrl-gpu",
+                                        "dev/nvgpu", "proc/driver/nvidia"};
+    const char *named = getenv("CUDA_VISIBLE_DEVICES");
+    char path[RLHF__PATH_CAP];
+    if (named && *named) return 1;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (access(rlhf__path_put(path, "%s/%s", root, files[i]), F_OK) == 0) return 1;
+    return rlhf__nvidia_cards(rlhf__path_put(path, "%s/sys/bus/pci/devices", root)) > 0;
+}

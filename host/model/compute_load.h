@@ -28,4 +28,9 @@ rlhf_status rlhf__compute_describe(const rlhf_kernels *, const char *path, uint3
 // accelerators of NVIDIA, with a driver or without. [any]
 int rlhf__nvidia_cards(const char *root);
 
+// True when a GPU may be usable: a device file or the driver's folder is below `root` ("" for the
+// machine itself), a card is on its PCI bus, or CUDA_VISIBLE_DEVICES names one. Without any of
+// these nothing of CUDA needs to be loaded. [any]
+int rlhf__nvidia_signs(const char *root);
+
 #endif

@@ -4,12 +4,15 @@
 
 #include "e2e.h"
 
+#include <stdlib.h>
+
 // The program below t->dir after e2e_cuda_install, and the backend as a file.
 #define CUDA_HOST "gpu/bin/rlhf-host"
 #define CUDA_SO   "gpu/lib/rlhf/0/kernels/kernels_cuda.so"
 
 // Make gpu/ in t->dir: the program, links to what it opens, the emulated backend as its
-// kernels_cuda.so. What machine it sees RLHF_FAKE_CUDA says (tests/cuda/fake_runtime.h).
+// kernels_cuda.so. What machine it sees RLHF_FAKE_CUDA says (tests/cuda/fake_runtime.h);
+// CUDA_VISIBLE_DEVICES names a card, without which the program does not look for one.
 static inline void e2e_cuda_install(struct e2e *t) {
     const int status = e2e_shell(
         t,
@@ -19,6 +22,7 @@ static inline void e2e_cuda_install(struct e2e *t) {
         "$l/kernels/ && for k in algos models rewards; do ln -s "
         "\"$b\"/lib/rlhf/0/$k $l/; done && ln -sf \"$b\"/tests/cuda/kernels_cuda_emu.so " CUDA_SO);
     if (status) fail_msg("no installation: %s", t->out);
+    setenv("RLHF_TEST_CARDS", "0", 1);
 }
 
 #endif

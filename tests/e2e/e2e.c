@@ -112,11 +112,12 @@ static void command_of(const struct e2e *t, const char *script, const char *to, 
                        size_t cap) {
     const char *build = getenv("RLHF_BUILD_DIR");
     assert_non_null(build);
-    int n = snprintf(command, cap,
-                     "cd '%s' && HOST='%s/bin/rlhf-host' RLHF_PLUGIN_PATH='%s/tests/e2e' "
-                     "RLHF_TEST_PLUGINS='%s/tests/e2e' CUDA_VISIBLE_DEVICES=; export HOST "
-                     "RLHF_PLUGIN_PATH CUDA_VISIBLE_DEVICES; { %s\n} %s",
-                     t->dir, build, build, build, script, to);
+    int n = snprintf(
+        command, cap,
+        "cd '%s' && HOST='%s/bin/rlhf-host' RLHF_PLUGIN_PATH='%s/tests/e2e' "
+        "RLHF_TEST_PLUGINS='%s/tests/e2e' CUDA_VISIBLE_DEVICES=\"$RLHF_TEST_CARDS\"; export HOST "
+        "RLHF_PLUGIN_PATH CUDA_VISIBLE_DEVICES; { %s\n} %s",
+        t->dir, build, build, build, script, to);
     assert_true(n > 0 && (size_t)n < cap);
 }
 

@@ -48,6 +48,27 @@ static void cards_are_counted(void **state) {
     assert_int_equal(system(command), 0);
 }
 
+static void signs_of_a_card(void **state) {
+    (void)state;
+    static const char *const signs[] = {"dev/nvidiactl", "dev/dxg", "proc/driver/nvidia/version"};
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
+        char root[] = "/tmp/rlhf-signs-XXXXXX", command[256];
+        assert_non_null(mkdtemp(root));
+        assert_int_equal(rlhf__nvidia_signs(root), 0);
+        snprintf(command, sizeof command, "mkdir -p $(dirname %s/%s) && touch %s/%s", root,
+                 signs[i], root, signs[i]);
+        assert_int_equal(system(command), 0);
+        assert_int_equal(rlhf__nvidia_signs(root), 1);
+        snprintf(command, sizeof command, "rm -r %s", root);
+        assert_int_equal(system(command), 0);
+    }
+    setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    assert_int_equal(rlhf__nvidia_signs("/no/such/directory"), 0);
+    setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+    assert_int_equal(rlhf__nvidia_signs("/no/such/directory"), 1);
+}
+
 // ---- what the machine has ----
 
 static void say(const char *root, const char *path, const char *text) {
@@ -156,7 +177,8 @@ static void every_buffer_is_listed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cards_are_counted), cmocka_unit_test(a_control_group_limits_what_is_left),
+        cmocka_unit_test(cards_are_counted), cmocka_unit_test(signs_of_a_card),
+        cmocka_unit_test(a_control_group_limits_what_is_left),
         cmocka_unit_test(what_does_not_fit_is_refused), cmocka_unit_test(every_buffer_is_listed)};
     return cmocka_run_group_tests_name("models: room on a device", tests, NULL, NULL);
 }

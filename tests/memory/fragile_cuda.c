@@ -1,0 +1,11 @@
+// fragile_cuda.c: stands for a kernels_cuda.so whose runtime library, like CUDA's, does not look at
+// what it is given while it is loaded.
+#include <stdlib.h>
+
+__attribute__((constructor)) static void load(void) {
+    for (int i = 0; i < 3000; i++) {
+        char *volatile p = malloc(64);
+        *p = 1;
+        free(p);
+    }
+}
