@@ -108,36 +108,54 @@ static rlhf_status score(const struct rlhf__reward_model *rm, const struct rlhf_
     return st;
 }
 
-// Models of rewards on paper; of one that a reward has asked already, and which is loaded, another.
+// Of the models that rewards have asked already, and which are loaded, others on paper. They are
+// opened before anything else is counted: the models are there for the whole phase.
 struct twins {
     struct rlhf__model *model[RLHF__OWNERS];
+    const struct rlhf__model *of[RLHF__OWNERS];
     size_t n;
 };
 
-static rlhf_status on_paper(const struct rlhf__run *r, const struct rlhf__model *m, struct twins *t,
-                            const struct rlhf__model **out, struct rlhf__error *err) {
-    *out = m;
-    if (m->on_paper) return RLHF_OK;
-    *out = NULL;
-    if (t->n == RLHF__OWNERS) return RLHF_OK;
+static rlhf_status open_twin(const struct rlhf__run *r, const struct rlhf__model *m,
+                             struct twins *t, struct rlhf__error *err) {
+    if (m->on_paper || t->n == RLHF__OWNERS) return RLHF_OK;
     RLHF_TRY(rlhf__model_open(&r->session.models, &m->spec, &t->model[t->n], err));
-    *out = t->model[t->n++];
+    t->of[t->n++] = m;
     return RLHF_OK;
 }
 
+static rlhf_status open_twins(const struct rlhf__run *r, struct twins *t, struct rlhf__error *err) {
+    const struct rlhf__text_services *text = r->session.text;
+    const struct rlhf__reward_service *models = rlhf__text_services_reward(text);
+    const struct rlhf__model *c;
+    const struct rlhf__reward_model *rm;
+    if (!rlhf__cast_pays(&r->cast)) return RLHF_OK;
+    for (size_t i = 0; (c = rlhf__text_services_classifier(text, i)); i++)
+        RLHF_TRY(open_twin(r, c, t, err));
+    for (size_t i = 0; (rm = rlhf__reward_service_at(models, i, NULL)); i++)
+        RLHF_TRY(open_twin(r, rm->model, t, err));
+    return RLHF_OK;
+}
+
+// m, or its twin; NULL: there is no room for one.
+static const struct rlhf__model *on_paper(const struct rlhf__model *m, const struct twins *t) {
+    for (size_t i = 0; i < t->n; i++)
+        if (t->of[i] == m) return t->model[i];
+    return m->on_paper ? m : NULL;
+}
+
 static rlhf_status ask_rewards(const struct rlhf__run *r, const struct rlhf__rows *e,
-                               struct twins *t, struct rlhf__error *err) {
+                               const struct twins *t, struct rlhf__error *err) {
     const struct rlhf__text_services *text = r->session.text;
     const struct rlhf__reward_service *models = rlhf__text_services_reward(text);
     const struct rlhf__model *c;
     const struct rlhf__reward_model *rm;
     for (size_t i = 0; (c = rlhf__text_services_classifier(text, i)); i++) {
-        RLHF_TRY(on_paper(r, c, t, &c, err));
+        c = on_paper(c, t);
         if (c) RLHF_TRY(classify(c, e, err));
     }
     for (size_t i = 0; (rm = rlhf__reward_service_at(models, i, NULL)); i++) {
-        const struct rlhf__model *m;
-        RLHF_TRY(on_paper(r, rm->model, t, &m, err));
+        const struct rlhf__model *m = on_paper(rm->model, t);
         struct rlhf__reward_model twin = *rm;
         twin.model = (struct rlhf__model *)(uintptr_t)m;
         if (m) RLHF_TRY(score(&twin, e, err));
@@ -188,7 +206,7 @@ static void count_host(const struct rlhf__run *r, const struct rlhf__rows *e, ui
 
 // ---- all of it ----
 
-static rlhf_status play(const struct rlhf__run *r, struct rlhf__phase *p, struct twins *t,
+static rlhf_status play(const struct rlhf__run *r, struct rlhf__phase *p, const struct twins *t,
                         struct rlhf__error *err) {
     rlhf__paper_account(r->paper, r->cast.policy->role, RLHF__USE_ACTIVATIONS);
     RLHF_TRY(rlhf__phase_passes(p, err));
@@ -213,7 +231,8 @@ static rlhf_status rehearse(const struct rlhf__run *r, struct rlhf__phase *p,
     static const struct rlhf__reward_head head = {.pooling = RLHF_POOL_MEAN, .gain = 1};
     struct rlhf__optim *made[2] = {NULL, NULL};
     struct twins twins = {.n = 0};
-    rlhf_status st = optimisers(r, made, err);
+    rlhf_status st = open_twins(r, &twins, err);
+    if (st == RLHF_OK) st = optimisers(r, made, err);
     struct rlhf__learner l = rlhf__trainer_learner(r, made[0], made[1]);
     l.objective = (struct rlhf__objective){.loss = no_loss};
     if (r->cast.plan.source == RLHF_SOURCE_PREFERENCES && r->cast.plan.heads & RLHF_HEAD_SCORE)
