@@ -63,6 +63,7 @@ struct rlhf__cpu {
     int isa;                    // enum rlhf__isa of hot.h
     int isa_capped;             // the user asked for this level
     int has_bf16;               // bf16 products are those of gemm.h; else f32 products stand in
+    int bf16_weights;           // a weight of bf16 was made: the dtype of the run, for Muon
     int64_t half_l2;            // bytes of half of a core's second-level cache
     struct rlhf__hot hot;       // hot loops of this instruction set
     uint64_t workspace_bytes;   // budget of the lm_head workspace; 0: by the vocabulary

@@ -1,8 +1,8 @@
 // muon.c: Muon (K. Jordan 2024): momentum, orthogonalised by a quintic Newton-Schulz iteration.
 //
 // One step is X = a X + (b A + c A A) X with A = X X^T. A matrix with more rows than columns is
-// transposed first, so that A is the smaller Gram matrix. Operands of the products are bf16 where
-// the CPU has such products; X and all sums stay f32.
+// transposed first, so that A is the smaller Gram matrix. Operands of the products have the dtype of
+// the run's weights, at every level of instruction sets; X and all sums stay f32.
 #include "product.h"
 #include "table.h"
 
@@ -33,7 +33,7 @@ static rlhf_status work_place(struct rlhf__cpu *cpu, uint64_t n, uint64_t m, str
     k->poly = k->gram + n * n;
     k->low_gram = (char *)(k->poly + n * n);
     k->low_x = k->low_gram + n * n * sizeof(float);
-    k->dtype = cpu->has_bf16 ? RLHF_BF16 : RLHF_F32;
+    k->dtype = cpu->bf16_weights ? RLHF_BF16 : RLHF_F32;
     return RLHF_OK;
 }
 

@@ -57,6 +57,7 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
     RLHF_TRY(check_shape(cpu, k, n, dtype, flags));
     rlhf_weight *w = calloc(1, sizeof *w);
     if (!w) return rlhf__cpu_fail(cpu, RLHF_E_NOMEM, "out of memory for a weight");
+    if (dtype == RLHF_BF16) cpu->bf16_weights = 1;
     w->k = k;
     w->n = n;
     w->dtype = dtype;

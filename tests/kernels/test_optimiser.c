@@ -21,12 +21,10 @@ static rlhf_dev inputs(struct call *k, int64_t tag, uint64_t n) {
     return call_floats(k, x, n, RLHF_F32);
 }
 
-// Muon's products have bf16 operands where the CPU has such products, as in the original: the
-// update (its elements are about lr / sqrt of the smaller side) then carries a relative error of
-// about a per cent. RLHF_CPU_ISA=avx2 asks for f32.
-static int is_rounded(const rlhf_compute *c) {
-    return c->name[0] == 'c' && (c->dtypes & 1u << RLHF_BF16);
-}
+// Muon's products have the dtype of the weights on a CPU, here f32; on a card they are bf16, as in
+// the original: the update (its elements are about lr / sqrt of the smaller side) then carries a
+// relative error of about a per cent.
+static int is_rounded(const rlhf_compute *c) { return c->device == RLHF_DEVICE_CUDA; }
 
 // ---- vectors ----
 
@@ -204,6 +202,51 @@ static void match(void **state) {
         check_match(*state, muon, &shapes[i], 0, newton, newton);
         check_match(*state, sumsq, &shapes[i], 0, f64, f64);
     }
+}
+
+// w after a step of muon on a matrix of 64 x 256.
+static void muon_step(rlhf_compute *c, float w[64 * 256]) {
+    const rlhf_muon a = {sizeof(rlhf_muon), 1, 5, 0, 0.02, 0.95, 0.0, 1.0};
+    const uint64_t n = 64 * 256;
+    struct call k = {.c = c};
+    rlhf_dev dw = call_zeros(&k, n, RLHF_F32), mom = call_zeros(&k, n, RLHF_F32);
+    rlhf_dev dg = call_floats(&k, call_normal(&k, 2, n, 1.0), n, RLHF_F32);
+    KIT_OK(c, c->muon(c->ctx, dw, dg, mom, 64, 256, &a));
+    kit_read(c, w, dw, n, RLHF_F32);
+    call_finish(&k);
+}
+
+// Root mean square of the difference to want, divided by that of want.
+static double distance(const float *got, const float *want, size_t n) {
+    double diff = 0, all = 0;
+    for (size_t i = 0; i < n; i++) {
+        const double d = (double)got[i] - (double)want[i];
+        diff += d * d;
+        all += (double)want[i] * (double)want[i];
+    }
+    return sqrt(diff / all);
+}
+
+// Products have the dtype of the weights, whichever a CPU would be fastest in: f32 until there is a
+// weight of bf16.
+static void muon_takes_the_dtype_of_the_weights(void **state) {
+    const struct kit *kit = *state;
+    static float want[64 * 256], got[64 * 256];
+    if (kit->cpu1->device != RLHF_DEVICE_CPU) skip();
+    rlhf_compute *c = kit_create(kit->kernels_cpu, 1, 0, 0);
+    muon_step(kit->ref, want);
+    rlhf_weight *f32 = NULL, *bf16 = NULL;
+    KIT_OK(c, c->weight_create(c->ctx, 16, 16, RLHF_F32, 0, &f32));
+    muon_step(c, got);
+    assert_true(distance(got, want, 64 * 256) < 1e-5);
+    KIT_OK(c, c->weight_create(c->ctx, 16, 16, RLHF_BF16, 0, &bf16));
+    muon_step(c, got);
+    const double rounded = distance(got, want, 64 * 256);
+    printf("     in bf16 %.1e from the exact step\n", rounded);
+    assert_true(rounded > 1e-4 && rounded < 6e-2);
+    c->weight_destroy(c->ctx, f32);
+    c->weight_destroy(c->ctx, bf16);
+    kit->kernels_cpu->destroy(c);
 }
 
 static void threads(void **state) {
@@ -393,6 +436,7 @@ int main(void) {
                                        cmocka_unit_test(muon_equals_numpy),
                                        cmocka_unit_test(adamw_steps),
                                        cmocka_unit_test(match),
+                                       cmocka_unit_test(muon_takes_the_dtype_of_the_weights),
                                        cmocka_unit_test(threads),
                                        cmocka_unit_test(many_tensors_are_one_by_one),
                                        cmocka_unit_test(many_tensors_without_a_clip),
