@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 __attribute__((constructor)) static void load(void) {
-    for (int i = 0; i < 3000; i++) {
+    for (int i = 0; i < 30000; i++) {
         char *volatile p = malloc(64);
         *p = 1;
         free(p);
