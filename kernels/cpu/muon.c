@@ -1,8 +1,8 @@
 // muon.c: Muon (K. Jordan 2024): momentum, orthogonalised by a quintic Newton-Schulz iteration.
 //
 // One step is X = a X + (b A + c A A) X with A = X X^T. A matrix with more rows than columns is
-// transposed first, so that A is the smaller Gram matrix. Operands of the products have the dtype of
-// the run's weights, at every level of instruction sets; X and all sums stay f32.
+// transposed first, so that A is the smaller Gram matrix. Operands of the products have the dtype
+// of the run's weights, at every level of instruction sets; X and all sums stay f32.
 #include "product.h"
 #include "table.h"
 
