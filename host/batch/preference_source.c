@@ -49,6 +49,7 @@ static void put_group(const struct rlhf__preference *p, int64_t source, int32_t 
         e->source[*at] = source;
         e->group[*at] = group;
         e->label[*at] = j == p->best;
+        if (e->margin) e->margin[*at] = p->margin;
     }
 }
 
@@ -71,6 +72,7 @@ rlhf_status rlhf__preference_rows(const struct rlhf__preferences *set, const int
         total += rlhf__preference_tokens(&p);
     }
     RLHF_TRY(batch_init(e, rows, total, err));
+    if (rlhf__preferences_margins(set)) RLHF_TRY(rlhf__rows_add_margins(e, err));
     uint32_t at = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct rlhf__preference p = rlhf__preferences_get(set, pick[i]);

@@ -52,6 +52,7 @@ void rlhf__rows_finish(struct rlhf__rows *e) {
     free(e->ref_row);
     free(e->support);
     free(e->left_out);
+    free(e->margin);
     memset(e, 0, sizeof *e);
 }
 
@@ -66,6 +67,7 @@ static void copy_row(struct rlhf__rows *dst, uint32_t to, const struct rlhf__row
         size_t d = (size_t)src->d_hidden;
         memcpy(dst->ref_hidden + a * d, src->ref_hidden + b * d, len * d * sizeof(float));
     }
+    if (src->margin) dst->margin[to] = src->margin[from];
     if (src->left_out) memcpy(dst->left_out + a, src->left_out + b, len);
     dst->prompt_len[to] = src->prompt_len[from];
     dst->group[to] = src->group[from];
@@ -90,6 +92,12 @@ rlhf_status rlhf__rows_add_left_out(struct rlhf__rows *e, struct rlhf__error *er
     e->left_out = zeroed(e->total, 1);
     if (e->left_out) return RLHF_OK;
     return RLHF__NOMEM(err, "out of memory for a batch of %u tokens", e->total);
+}
+
+rlhf_status rlhf__rows_add_margins(struct rlhf__rows *e, struct rlhf__error *err) {
+    e->margin = zeroed(e->n, sizeof *e->margin);
+    if (e->margin) return RLHF_OK;
+    return RLHF__NOMEM(err, "out of memory for a batch of %u rows", e->n);
 }
 
 int64_t rlhf__rows_loss_tokens(const struct rlhf__rows *e, uint32_t from, uint32_t to) {
@@ -165,7 +173,8 @@ rlhf_status rlhf__rows_pick(struct rlhf__rows *dst, const struct rlhf__rows *src
             return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for hidden states");
         }
     }
-    if (src->left_out && rlhf__rows_add_left_out(dst, err) != RLHF_OK) {
+    if ((src->left_out && rlhf__rows_add_left_out(dst, err) != RLHF_OK) ||
+        (src->margin && rlhf__rows_add_margins(dst, err) != RLHF_OK)) {
         rlhf__rows_finish(dst);
         return RLHF_E_NOMEM;
     }

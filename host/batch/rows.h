@@ -56,6 +56,7 @@ struct rlhf__rows {
     uint32_t reserved;
     // [total] 1 = a response token that is no part of the loss (rlhf_loss_in.left_out); NULL: none.
     uint8_t *left_out;
+    float *margin; // [n] of preferences (rlhf_loss_in.margin); NULL: no row has one
 };
 
 // Zeroed arrays for n rows of total tokens (both may be 0). Rows must be filled in by the caller,
@@ -78,6 +79,8 @@ rlhf_status rlhf__rows_add_support(struct rlhf__rows *e, int32_t n_vocab, struct
 
 // Zeroed marks of tokens that are left out. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_add_left_out(struct rlhf__rows *e, struct rlhf__error *err);
+// The same for margins, which are 0. [any]
+rlhf_status rlhf__rows_add_margins(struct rlhf__rows *e, struct rlhf__error *err);
 
 // Response tokens of rows [from, to) that are not left out. [any]
 int64_t rlhf__rows_loss_tokens(const struct rlhf__rows *e, uint32_t from, uint32_t to);

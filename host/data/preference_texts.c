@@ -4,7 +4,10 @@
 #include "base/json.h"
 #include "chat/message.h"
 
+#include <math.h>
 #include <string.h>
+
+enum { MARGIN_MAX = 1000 };
 
 struct place {
     const char *path;
@@ -152,6 +155,26 @@ static rlhf_status take_responses(const struct place *r, const json_t *row,
     return take_best(r, row, t);
 }
 
+// "margin", which data sets without one for every row leave out or have as null.
+static rlhf_status take_margin(const struct place *r, const json_t *row, const char *refused_by,
+                               struct rlhf__preference_texts *t) {
+    const json_t *v = json_object_get(row, "margin");
+    if (!v || json_is_null(v)) return RLHF_OK;
+    if (refused_by)
+        return BAD(r,
+                   "the row has a 'margin', which %s does not use; remove the field, or train a "
+                   "reward model with bradley_terry.so, which uses it",
+                   refused_by);
+    if (!json_is_number(v))
+        return BAD(r, "field 'margin' is %s, expected a number", rlhf__json_kind(v));
+    if (!(fabs(json_number_value(v)) <= MARGIN_MAX))
+        return BAD(r, "field 'margin' is %g; allowed: -%d to %d", json_number_value(v), MARGIN_MAX,
+                   MARGIN_MAX);
+    t->margin = (float)json_number_value(v);
+    t->has_margin = 1;
+    return RLHF_OK;
+}
+
 // A completion and whether it is wanted.
 static rlhf_status take_completion(const struct place *r, const json_t *row,
                                    struct rlhf__preference_texts *t) {
@@ -178,6 +201,7 @@ rlhf_status rlhf__preference_texts_read(const json_t *row, const struct rlhf__pr
     *t = (struct rlhf__preference_texts){0};
     RLHF_TRY(take_prompt(r, row, o->prepend_bos, o->completions, t));
     if (o->completions) return take_completion(r, row, t);
+    RLHF_TRY(take_margin(r, row, o->no_margins, t));
     int pair = json_object_get(row, "chosen") || json_object_get(row, "rejected");
     if (!json_object_get(row, "responses")) return take_pair(r, row, t);
     if (pair)

@@ -15,6 +15,8 @@ struct rlhf__preference_texts {
     int32_t n, best;         // responses; index of the best one, -1: a completion is not wanted
     // shared: messages that chosen and rejected begin with, where there is no prompt (NULL).
     int32_t is_chat, shared;
+    float margin;
+    int32_t has_margin;
 };
 
 // Check the row and take its texts, in the form that the options want; with bos the prompt may be

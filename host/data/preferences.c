@@ -13,7 +13,8 @@
 struct item {
     size_t ids, len; // places in the pools: prompt ids, response lengths
     int64_t row;
-    int32_t n_prompt, n, best, reserved;
+    int32_t n_prompt, n, best;
+    float margin;
 };
 
 struct rlhf__preferences {
@@ -21,6 +22,7 @@ struct rlhf__preferences {
     struct item *item;         // [n]
     size_t n, cap;
     int64_t truncated, dropped, chats, too_long;
+    int32_t margins, reserved; // margins: 1 = a row has one
 };
 
 // What a reading loop carries along.
@@ -120,7 +122,7 @@ static rlhf_status append(struct rlhf__ids *to, const struct rlhf__ids *more,
     return RLHF_OK;
 }
 
-static rlhf_status keep(struct reader *r, int32_t best) {
+static rlhf_status keep(struct reader *r, const struct rlhf__preference_texts *t) {
     struct rlhf__preferences *set = r->set;
     if (set->n == set->cap) {
         size_t cap = set->cap ? set->cap * 2 : 256;
@@ -134,7 +136,9 @@ static rlhf_status keep(struct reader *r, int32_t best) {
                       .row = r->seen - 1,
                       .n_prompt = (int32_t)r->prompt.n,
                       .n = (int32_t)r->len.n,
-                      .best = best};
+                      .best = t->best,
+                      .margin = t->margin};
+    set->margins |= t->has_margin;
     RLHF_TRY(append(&set->ids, &r->prompt, r->err));
     RLHF_TRY(append(&set->ids, &r->ids, r->err));
     RLHF_TRY(append(&set->len, &r->len, r->err));
@@ -219,7 +223,7 @@ static rlhf_status add_texts(struct reader *r, const struct rlhf__preference_tex
         return RLHF_OK;
     }
     set->chats += t->is_chat;
-    return keep(r, t->best);
+    return keep(r, t);
 }
 
 // ---- files ----
@@ -329,6 +333,7 @@ struct rlhf__preference rlhf__preferences_get(const struct rlhf__preferences *se
                                      .n_prompt = it->n_prompt,
                                      .n = it->n,
                                      .best = it->best,
+                                     .margin = it->margin,
                                      .row = it->row};
 }
 
@@ -336,6 +341,7 @@ int64_t rlhf__preferences_count(const struct rlhf__preferences *set) { return (i
 int64_t rlhf__preferences_responses(const struct rlhf__preferences *set) {
     return (int64_t)set->len.n;
 }
+int rlhf__preferences_margins(const struct rlhf__preferences *set) { return set->margins; }
 int64_t rlhf__preferences_truncated(const struct rlhf__preferences *set) { return set->truncated; }
 int64_t rlhf__preferences_dropped(const struct rlhf__preferences *set) { return set->dropped; }
 int64_t rlhf__preferences_chats(const struct rlhf__preferences *set) { return set->chats; }

@@ -4,6 +4,7 @@
 //     {"prompt": text, "completion": text, "label": true or false}
 //     {"prompt": text, "chosen": text, "rejected": text}
 //     {"prompt": text, "responses": [text, text, ...], "best": index of the better one, from 0}
+// The last two may have a "margin", a number: how far the better response should lead.
 // The prompt may be a list of messages (under "prompt" or "messages"), each response then one too
 // (as is a completion),
 // or the text of what the assistant says: TRL's conversational form. Without a prompt, chosen and
@@ -42,6 +43,7 @@ struct rlhf__preference_opts {
     int32_t long_rows;    // enum rlhf__preference_long
     int32_t completions;  // 1: rows of one response each, which is wanted or not
     int32_t reserved;
+    const char *no_margins;              // who refuses rows with a margin; NULL = they are read
     const struct rlhf__loading *loading; // NULL = the default bound, never stopped
 };
 
@@ -54,8 +56,8 @@ struct rlhf__preference {
     int32_t n_prompt;
     int32_t n;    // responses, at least 2; 1 of a completion
     int32_t best; // the preferred one, 0 <= best < n; of a completion -1 where it is not wanted
-    int32_t reserved;
-    int64_t row; // row of the files that it came from, from 0, skipped rows counted
+    float margin; // of the row; 0 = it has none
+    int64_t row;  // row of the files that it came from, from 0, skipped rows counted
 };
 
 struct rlhf__preferences; // opaque
@@ -81,6 +83,9 @@ struct rlhf__preference rlhf__preferences_get(const struct rlhf__preferences *se
 
 // Responses in all rows: the sequences of one pass over the data. [any]
 int64_t rlhf__preferences_responses(const struct rlhf__preferences *set);
+
+// Whether a row that is used has a margin. [any]
+int rlhf__preferences_margins(const struct rlhf__preferences *set);
 
 // Rows that lost tokens; rows left out because their tokens are equal. [any]
 int64_t rlhf__preferences_truncated(const struct rlhf__preferences *set);

@@ -56,6 +56,7 @@ static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__ro
                        .n_labels = l->model->n_labels,
                        .minibatches = l->epoch_minibatches};
     in.ids = b->ids;
+    if (e->margin) in.margin = e->margin + from;
     if (e->left_out) in.left_out = e->left_out + base;
     if (e->flags & RLHF__DRAWN) {
         in.logp_sampled = e->token[RLHF__LOGP_SAMPLED] + base;

@@ -35,6 +35,7 @@ static const struct bit flags[] = {{RLHF_PLAN_REFERENCE, "RLHF_PLAN_REFERENCE"},
                                    {RLHF_PLAN_WHOLE_GROUPS, "RLHF_PLAN_WHOLE_GROUPS"},
                                    {RLHF_PLAN_LEAVES_OUT, "RLHF_PLAN_LEAVES_OUT"},
                                    {RLHF_PLAN_MISMATCHED, "RLHF_PLAN_MISMATCHED"},
+                                   {RLHF_PLAN_MARGINS, "RLHF_PLAN_MARGINS"},
                                    {RLHF_PLAN_REWARD_MODEL, "RLHF_PLAN_REWARD_MODEL"},
                                    {RLHF_PLAN_MOVES_REFERENCE, "RLHF_PLAN_MOVES_REFERENCE"},
                                    {0, NULL}};
@@ -52,11 +53,13 @@ static const struct bit flags[] = {{RLHF_PLAN_REFERENCE, "RLHF_PLAN_REFERENCE"},
 static const struct source {
     const char *rows;
     uint32_t heads, flags;
-} sources[] = {{"rollouts", TOKEN_HEADS | RLHF_HEAD_VALUE, ~(uint32_t)RLHF_PLAN_MISMATCHED},
-               {"rows of text", TOKEN_HEADS, FILE_FLAGS},
-               {"labelled rows", TOKEN_HEADS | RLHF_HEAD_SCORE, FILE_FLAGS},
-               {"rows of preferences", TOKEN_HEADS | RLHF_HEAD_SCORE, FILE_FLAGS},
-               {"rows of completions", TOKEN_HEADS, FILE_FLAGS | RLHF_PLAN_MISMATCHED}};
+} sources[] = {
+    {"rollouts", TOKEN_HEADS | RLHF_HEAD_VALUE,
+     ~((uint32_t)RLHF_PLAN_MISMATCHED | RLHF_PLAN_MARGINS)},
+    {"rows of text", TOKEN_HEADS, FILE_FLAGS},
+    {"labelled rows", TOKEN_HEADS | RLHF_HEAD_SCORE, FILE_FLAGS},
+    {"rows of preferences", TOKEN_HEADS | RLHF_HEAD_SCORE, FILE_FLAGS | RLHF_PLAN_MARGINS},
+    {"rows of completions", TOKEN_HEADS, FILE_FLAGS | RLHF_PLAN_MISMATCHED}};
 
 static const char *id_of(const struct rlhf__instance *algo) { return algo->plugin->desc.id; }
 

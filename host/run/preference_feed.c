@@ -126,6 +126,7 @@ static struct rlhf__preference_opts row_opts(const struct preference_feed *f,
         .max_tokens = f->max_tokens,
         .long_rows = RLHF__PREFERENCE_CUT,
         .completions = cast->plan.source == RLHF_SOURCE_COMPLETIONS,
+        .no_margins = cast->plan.flags & RLHF_PLAN_MARGINS ? NULL : cast->algo->plugin->file,
         .loading = env->loading};
 }
 

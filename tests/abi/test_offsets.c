@@ -232,7 +232,7 @@ static const struct entry layout[] = {
     F(rlhf_loss_in, returns), F(rlhf_loss_in, label), F(rlhf_loss_in, n_labels),
     F(rlhf_loss_in, reserved2), F(rlhf_loss_in, minibatches), F(rlhf_loss_in, logp_sampled),
     F(rlhf_loss_in, version), F(rlhf_loss_in, steps), F(rlhf_loss_in, left_out),
-    F(rlhf_loss_in, ids),
+    F(rlhf_loss_in, ids), F(rlhf_loss_in, margin),
     S(rlhf_loss_out), F(rlhf_loss_out, size), F(rlhf_loss_out, reserved), F(rlhf_loss_out, loss),
     F(rlhf_loss_out, d_heads),
     S(rlhf_step_info), F(rlhf_step_info, size), F(rlhf_step_info, epoch),

@@ -130,7 +130,8 @@ static double rows_loss(struct algo *a, struct batch *b, int32_t from, int32_t t
                        .returns = b->returns + base,
                        .label = b->label + from,
                        .n_labels = b->n_labels,
-                       .minibatches = b->minibatches};
+                       .minibatches = b->minibatches,
+                       .margin = b->margin ? b->margin + from : NULL};
     rlhf_loss_out out = {.size = sizeof out, .d_heads = &d};
     assert_int_equal(a->ops->loss(a->self, &in, &out), RLHF_OK);
     return out.loss;

@@ -12,6 +12,8 @@ from make_batch import c_array, f32, mean
 
 CASES = [("plain", {}), ("margin", dict(margin=0.7)), ("centred", dict(center_coef=0.05)),
          ("both", dict(margin=0.3, center_coef=0.2))]
+ROW_CASES = [("row_margin", {}), ("row_both", dict(margin=0.3, center_coef=0.2))]
+ROW_MARGIN = [0.5, 0.0, 1.25, -0.75, 2.0, 0.125]  # of the data rows
 SIZES, BEST = [2, 2, 4, 3, 2, 4], [0, 1, 2, 0, 0, 3]
 
 
@@ -24,10 +26,10 @@ def group_loss(r, best, margin, centre):
     return -math.log(z[best] / math.fsum(z)) + centre * (2 * mean(r)) ** 2
 
 
-def loss(groups, margin=0.0, center_coef=0.0):
+def loss(groups, margin=0.0, center_coef=0.0, row_margin=[0.0] * len(SIZES)):
     n = sum(SIZES)
-    return math.fsum(len(r) / n * group_loss(r, b, margin, center_coef)
-                     for r, b in zip(groups, BEST))
+    return math.fsum(len(r) / n * group_loss(r, b, margin + m, center_coef)
+                     for r, b, m in zip(groups, BEST, row_margin))
 
 
 def derivative(groups, o):
@@ -52,6 +54,17 @@ def metrics(groups):
             mean(chosen) - mean(rejected), mean(chosen), mean(rejected)]
 
 
+def print_cases(table, groups, cases, rows):
+    for name, o in cases:
+        c_array("bt_" + name, derivative(groups, {**o, **rows}), exact=False)
+    print(f"static const struct preference_case {table}[] = {{")
+    m = ", ".join(f"{v:.12g}" for v in metrics(groups))  # accuracy, margin, chosen, rejected
+    for name, o in cases:
+        opts = ",".join(f"{k}={v}" for k, v in o.items())
+        print(f'    {{"{opts}", {loss(groups, **o, **rows)!r}, bt_{name},\n     {{{m}}}}},')
+    print("};")
+
+
 def main():
     rng = random.Random(8)
     groups = [[f32(rng.gauss(0.2, 1.5)) for _ in range(k)] for k in SIZES]
@@ -61,14 +74,10 @@ def main():
     c_array("bt_group", [7 + i for i, k in enumerate(SIZES) for _ in range(k)], "int32_t")
     c_array("bt_label", [int(j == b) for k, b in zip(SIZES, BEST) for j in range(k)], "int32_t")
     c_array("bt_reward", [x for r in groups for x in r])
-    for name, o in CASES:
-        c_array("bt_" + name, derivative(groups, o), exact=False)
-    print("static const struct preference_case bt_cases[] = {")
-    m = ", ".join(f"{v:.12g}" for v in metrics(groups))  # accuracy, margin, chosen, rejected
-    for name, o in CASES:
-        opts = ",".join(f"{k}={v}" for k, v in o.items())
-        print(f'    {{"{opts}", {loss(groups, **o)!r}, bt_{name},\n     {{{m}}}}},')
-    print("};\n// clang-format on")
+    print_cases("bt_cases", groups, CASES, {})
+    c_array("bt_row_margins", [m for k, m in zip(SIZES, ROW_MARGIN) for _ in range(k)], "float")
+    print_cases("bt_row_cases", groups, ROW_CASES, dict(row_margin=ROW_MARGIN))
+    print("// clang-format on")
 
 
 if __name__ == "__main__":

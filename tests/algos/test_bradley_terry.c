@@ -25,6 +25,14 @@ static void load(void) {
 static const struct preference_algo bt = {
     "bradley_terry.so", &b, b.class_score, b.d_class_score, BT_N, load, names};
 
+static void load_with_margins(void) {
+    load();
+    b.margin = bt_row_margins;
+}
+
+static const struct preference_algo bt_rows = {
+    "bradley_terry.so", &b, b.class_score, b.d_class_score, BT_N, load_with_margins, names};
+
 // n rows of one group; the first is preferred.
 static void one_group(const float *reward, int32_t n) {
     preference_group(&b, n, 0, 1);
@@ -37,7 +45,7 @@ static void plan(void **state) {
     algo_open(&a, "bradley_terry.so", "", 8);
     assert_int_equal(a.plan.source, RLHF_SOURCE_PREFERENCES);
     assert_int_equal(a.plan.heads, RLHF_HEAD_SCORE);
-    assert_int_equal(a.plan.flags, 0);
+    assert_int_equal(a.plan.flags, RLHF_PLAN_MARGINS);
     assert_int_equal(a.plan.epochs, 1);
     assert_int_equal(a.plan.minibatches, 1);
     algo_close(&a);
@@ -52,6 +60,36 @@ static void reference(void **state) {
         preference_check(&bt, bt_cases + i, each);
         preference_check(&bt, bt_cases + i, uneven);
     }
+    for (size_t i = 0; i < sizeof bt_row_cases / sizeof *bt_row_cases; i++) {
+        preference_check(&bt_rows, bt_row_cases + i, whole);
+        preference_check(&bt_rows, bt_row_cases + i, each);
+    }
+}
+
+// A host whose rlhf_loss_in ends before the margins: there are none.
+static void an_older_host(void **state) {
+    (void)state;
+    static const float lead[] = {1, -1}, margin[] = {2, 2};
+    struct algo a;
+    one_group(lead, 2);
+    algo_open(&a, "bradley_terry.so", "", 2);
+    rlhf_heads x = {.size = sizeof x, .score = b.class_score};
+    rlhf_heads d = {.size = sizeof d, .score = b.d_class_score};
+    rlhf_loss_in in = {.size = (uint32_t)offsetof(rlhf_loss_in, margin),
+                       .n = 2,
+                       .total = (uint32_t)b.total,
+                       .batch_sequences = 2,
+                       .offset = b.offset,
+                       .prompt_len = b.prompt_len,
+                       .group = b.group,
+                       .heads = &x,
+                       .label = b.label,
+                       .n_labels = 1,
+                       .margin = margin};
+    rlhf_loss_out out = {.size = sizeof out, .d_heads = &d};
+    assert_int_equal(a.ops->loss(a.self, &in, &out), RLHF_OK);
+    assert_near(out.loss, log1p(exp(-2)), 1e-12, "-log sigmoid(2)");
+    algo_close(&a);
 }
 
 static void by_hand(void **state) {
@@ -154,10 +192,14 @@ static void allocation_failure(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plan),           cmocka_unit_test(reference),
-        cmocka_unit_test(by_hand),        cmocka_unit_test(extreme_rewards),
-        cmocka_unit_test(signs),          cmocka_unit_test(finite_differences),
-        cmocka_unit_test(broken_batches), cmocka_unit_test(allocation_failure)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plan),
+                                       cmocka_unit_test(reference),
+                                       cmocka_unit_test(an_older_host),
+                                       cmocka_unit_test(by_hand),
+                                       cmocka_unit_test(extreme_rewards),
+                                       cmocka_unit_test(signs),
+                                       cmocka_unit_test(finite_differences),
+                                       cmocka_unit_test(broken_batches),
+                                       cmocka_unit_test(allocation_failure)};
     return cmocka_run_group_tests_name("algos/bradley_terry", tests, NULL, NULL);
 }

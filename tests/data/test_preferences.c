@@ -197,6 +197,10 @@ static void bad_rows(void **state) {
          "'best' is a string, expected an integer"},
         {"{\"prompt\": \"p\", \"responses\": [\"a\", \"b\", \"b\"], \"best\": 2}",
          "responses 1 and 2 are the same text"},
+        {"{\"prompt\": \"p\", \"chosen\": \"c\", \"rejected\": \"d\", \"margin\": \"1\"}",
+         "field 'margin' is a string, expected a number"},
+        {"{\"prompt\": \"p\", \"chosen\": \"c\", \"rejected\": \"d\", \"margin\": 1001}",
+         "field 'margin' is 1001; allowed: -1000 to 1000"},
         {"[1]", "expected an object"},
         {"{\"prompt\"", "not valid JSON"},
         {"{\"prompt\": \"\xff\"}", "invalid UTF-8 at byte 13"},
@@ -218,6 +222,38 @@ static void bad_rows(void **state) {
     struct rlhf__preference_opts o = {.paths = &path, .n_paths = 1, .max_tokens = 9};
     check_error(rlhf__preferences_open(&o, f->tok, &set, &err), RLHF_E_INVALID, &err,
                 "nothing.jsonl");
+}
+
+#define WITH(margin)                                                                               \
+    "{\"prompt\": \"p\", \"chosen\": \" a\", \"rejected\": \" b\", \"margin\": " margin "}\n"
+
+// A margin is that of all responses of its row, 0 where a row has none; picked rows keep theirs.
+static void margins(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    struct rlhf__rows e = {0}, some = {0};
+    const struct rlhf__preference_opts o = {0}, none = {.no_margins = "dpo.so"};
+    expect_open(f, o,
+                PAIR("p", " a", " b") WITH("2.5")
+                    WITH("null") "{\"prompt\": \"p\", \"responses\": "
+                                 "[\" a\", \" b\", \" c\"], \"best\": 1, \"margin\": -1}\n");
+    static const int64_t pick[] = {3, 2, 1, 0};
+    static const float want[] = {-1, -1, -1, 0, 0, 2.5f, 2.5f, 0, 0};
+    check_ok(rlhf__preference_rows(f->set, pick, 4, &e, &err), &err);
+    assert_int_equal(e.n, 9);
+    assert_memory_equal(e.margin, want, sizeof want);
+    static const uint32_t rows[] = {5, 6, 0};
+    static const float kept[] = {2.5f, 2.5f, -1};
+    check_ok(rlhf__rows_pick(&some, &e, rows, 3, &err), &err);
+    assert_memory_equal(some.margin, kept, sizeof kept);
+    rlhf__rows_finish(&some);
+    rlhf__rows_finish(&e);
+    expect_open(f, none, PAIR("p", " a", " b") WITH("null"));
+    check_ok(rlhf__preference_rows(f->set, pick + 2, 2, &e, &err), &err);
+    assert_null(e.margin);
+    rlhf__rows_finish(&e);
+    expect_error(f, none, PAIR("p", " a", " b") WITH("0"),
+                 "p.jsonl:2: the row has a 'margin', which dpo.so does not use; remove the field");
 }
 
 #define ANSWER(prompt, completion, label)                                                          \
@@ -314,6 +350,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(skip_and_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(cutting, setup, teardown),
         cmocka_unit_test_setup_teardown(bad_rows, setup, teardown),
+        cmocka_unit_test_setup_teardown(margins, setup, teardown),
         cmocka_unit_test_setup_teardown(completions, setup, teardown),
         cmocka_unit_test_setup_teardown(mismatched_completions, setup, teardown),
     };

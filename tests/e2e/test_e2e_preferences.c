@@ -305,6 +305,33 @@ static void trained_on(void **state) {
     json_decref(head);
 }
 
+// A margin of every row is the option of the same value; other algorithms refuse it.
+static void margins_of_rows(void **state) {
+    struct e2e *t = *state;
+    must(t,
+         e2e_shell(t, "sed 's/}$/, \"margin\": 0.75}/' pairs.jsonl >m.jsonl && "
+                      "sed '9q' m.jsonl >mixed.jsonl && sed '1,9d' pairs.jsonl >>mixed.jsonl"),
+         "sed");
+    must(t, e2e_run(t, TRAIN "--set run.phases=3 --out none"), "no margin");
+    must(t, e2e_run(t, TRAIN "--set run.phases=3 --set algo.margin=0.75 --out option"), "option");
+    must(t, e2e_run(t, TRAIN "--set run.phases=3 --data m.jsonl --out rows"), "rows");
+    must(t, e2e_run(t, TRAIN "--set run.phases=3 --data mixed.jsonl --out mixed"), "some rows");
+    e2e_same_tree(t, "option/checkpoints/000003", "rows/checkpoints/000003");
+#define DIFFERS(a, b)                                                                              \
+    "! cmp " a "/checkpoints/latest/model.safetensors " b                                          \
+    "/checkpoints/latest/model.safetensors && "
+    must(
+        t,
+        e2e_shell(t, DIFFERS("none", "rows") DIFFERS("none", "mixed") DIFFERS("rows", "mixed") ":"),
+        "margins have no effect");
+    assert_int_equal(e2e_run(t, "--algo dpo.so --policy model --set policy.init=random --data "
+                                "mixed.jsonl --set run.phases=1 --out d"),
+                     2);
+    e2e_says(t,
+             "mixed.jsonl:1: the row has a 'margin', which dpo.so does not use; remove the field");
+    must(t, e2e_run(t, "eval --model rows --data m.jsonl"), "eval");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(learns_and_is_measured, setup, e2e_teardown),
@@ -316,6 +343,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(per_token_pays_the_mean, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(bad_input, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(context_of_the_reward_model, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(margins_of_rows, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(trained_on, setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_preferences", tests, NULL, NULL);

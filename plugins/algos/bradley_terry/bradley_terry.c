@@ -1,7 +1,8 @@
 // bradley_terry.c: training a reward model on preferences: rows of two or more responses to one
 // prompt, one of which is preferred.
 //
-//   b the preferred response of a row of k, R the rewards, m the margin, c the centring coefficient
+//   b the preferred response of a row of k, R the rewards, c the centring coefficient,
+//   m the margin: the option's and, where the data row has one, that added
 //   loss_g = log(1 + sum_{j != b} exp(R_j + m - R_b)) + c (2/k sum_j R_j)^2
 //   L      = sum_g (k_g / n) loss_g           n = responses of the minibatch
 //
@@ -52,7 +53,7 @@ static rlhf_status bt_plan(void *self, const rlhf_run_info *info, rlhf_plan *out
     (void)info;
     out->source = RLHF_SOURCE_PREFERENCES;
     out->heads = RLHF_HEAD_SCORE;
-    out->flags = 0;
+    out->flags = RLHF_PLAN_MARGINS;
     out->epochs = out->minibatches = out->group_size = 1;
     return RLHF_OK;
 }
@@ -69,25 +70,25 @@ static rlhf_status bt_check(const struct bt *b, const rlhf_loss_in *in, const rl
     return RLHF_OK;
 }
 
-// w * loss of one group with rewards r[k] and preferred response `best`; writes the derivative to
-// d[k].
-static double group_loss(const struct bt_config *c, const float *r, int64_t k, int64_t best,
+// w * loss of one group with rewards r[k], a margin and the preferred response `best`; writes the
+// derivative to d[k].
+static double group_loss(double center_coef, double margin, const float *r, int64_t k, int64_t best,
                          double w, float *d) {
     double top = (double)r[best], sum = 0, total = 0;
     for (int64_t j = 0; j < k; j++) {
-        double shifted = (double)r[j] + (j == best ? 0.0 : c->margin);
+        double shifted = (double)r[j] + (j == best ? 0.0 : margin);
         if (shifted > top) top = shifted;
         total += (double)r[j];
     }
     for (int64_t j = 0; j < k; j++)
-        sum += exp((double)r[j] + (j == best ? 0.0 : c->margin) - top);
+        sum += exp((double)r[j] + (j == best ? 0.0 : margin) - top);
     double log_sum = top + log(sum), twice = 2.0 * total / (double)k;
-    double centre = c->center_coef * 4.0 * twice / (double)k;
+    double centre = center_coef * 4.0 * twice / (double)k;
     for (int64_t j = 0; j < k; j++) {
-        double p = exp((double)r[j] + (j == best ? 0.0 : c->margin) - log_sum);
+        double p = exp((double)r[j] + (j == best ? 0.0 : margin) - log_sum);
         d[j] = (float)(w * (p - (j == best ? 1.0 : 0.0) + centre));
     }
-    return w * (log_sum - (double)r[best] + c->center_coef * twice * twice);
+    return w * (log_sum - (double)r[best] + center_coef * twice * twice);
 }
 
 static void count_group(struct bt_sums *s, const float *r, int64_t k, int64_t best) {
@@ -109,12 +110,14 @@ static void count_group(struct bt_sums *s, const float *r, int64_t k, int64_t be
 static rlhf_status bt_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
     struct bt *b = self;
     RLHF_TRY(bt_check(b, in, out));
+    const float *margins = RLHF_HAS(rlhf_loss_in, in, margin) ? in->margin : NULL;
     double loss = 0;
     for (int64_t begin = 0, end, best; begin < in->n; begin = end) {
         RLHF_TRY(rlhf__preferred(b->host, in, begin, &end, &best));
         int64_t k = end - begin;
         best -= begin;
-        loss += group_loss(&b->config, in->heads->score + begin, k, best,
+        const double margin = b->config.margin + (margins ? (double)margins[begin] : 0.0);
+        loss += group_loss(b->config.center_coef, margin, in->heads->score + begin, k, best,
                            (double)k / (double)in->batch_sequences, out->d_heads->score + begin);
         count_group(&b->phase, in->heads->score + begin, k, best);
     }
@@ -157,8 +160,10 @@ static rlhf_status bt_phase_end(void *self, uint64_t phase) {
 }
 
 static const rlhf_opt options[] = {
-    RLHF_OPT_F64(struct bt_config, margin, 0, 0, 1000,
-                 "how far the preferred reward must lead before a pair counts as learnt"),
+    RLHF_OPT_F64(
+        struct bt_config, margin, 0, 0, 1000,
+        "how far the preferred reward must lead before a pair counts as learnt; a row's own "
+        "margin is added"),
     RLHF_OPT_F64(struct bt_config, center_coef, 0, 0, 1000,
                  "pull rewards towards mean 0: this times (R_chosen + R_rejected)^2"),
 };

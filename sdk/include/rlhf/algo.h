@@ -28,7 +28,8 @@
 //   ROLLOUT      logp, entropy, kl, value    every flag    epochs, minibatches, groups of 1 or more
 //   TEXT         logp, entropy, kl           file flags    1 of each
 //   LABELLED     logp, entropy, kl, score    file flags    1 of each
-//   PREFERENCES  logp, entropy, kl, score    file flags    1 of each
+//   PREFERENCES  logp, entropy, kl, score    file flags,   1 of each
+//                                            MARGINS
 //   COMPLETIONS  logp, entropy, kl           file flags,   1 of each
 //                                            MISMATCHED
 //
@@ -65,7 +66,9 @@ enum rlhf_plan_flag {
     // that of the row before it in the batch (of the last, behind the first; of another row of the
     // file where the batch has one row), cut at the end to the context. Its label is -1, and
     // `use` spares it what it does not need.
-    RLHF_PLAN_MISMATCHED = 128
+    RLHF_PLAN_MISMATCHED = 128,
+    // PREFERENCES: loss() uses rlhf_loss_in.margin. Without it a data row with a margin is refused.
+    RLHF_PLAN_MARGINS = 256
     // Bits 24 and up belong to rlhf/draft/, which does not freeze.
 };
 
@@ -180,6 +183,9 @@ typedef struct rlhf_loss_in {
     // none, as always without RLHF_PLAN_LEAVES_OUT.
     const uint8_t *left_out;
     const int32_t *ids; // [total] the tokens, prompts included
+    // [n] PREFERENCES: the margin of the data row, 0 where it has none; the same for all rows of a
+    // group. NULL: no row has one, as always without RLHF_PLAN_MARGINS.
+    const float *margin;
 } rlhf_loss_in;
 
 typedef struct rlhf_loss_out {

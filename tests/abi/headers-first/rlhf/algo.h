@@ -28,7 +28,8 @@
 //   ROLLOUT      logp, entropy, kl, value    every flag    epochs, minibatches, groups of 1 or more
 //   TEXT         logp, entropy, kl           file flags    1 of each
 //   LABELLED     logp, entropy, kl, score    file flags    1 of each
-//   PREFERENCES  logp, entropy, kl, score    file flags    1 of each
+//   PREFERENCES  logp, entropy, kl, score    file flags,   1 of each
+//                                            MARGINS
 //   COMPLETIONS  logp, entropy, kl           file flags,   1 of each
 //                                            MISMATCHED
 //
@@ -65,7 +66,9 @@ enum rlhf_plan_flag {
     // that of the row before it in the batch (of the last, behind the first; of another row of the
     // file where the batch has one row), cut at the end to the context. Its label is -1, and
     // `use` spares it what it does not need.
-    RLHF_PLAN_MISMATCHED = 128
+    RLHF_PLAN_MISMATCHED = 128,
+    // PREFERENCES: loss() uses rlhf_loss_in.margin. Without it a data row with a margin is refused.
+    RLHF_PLAN_MARGINS = 256
     // Bits 24 and up belong to rlhf/draft/, which does not freeze.
 };
 

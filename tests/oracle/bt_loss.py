@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""What TRL's reward trainer computes of given rewards and margins, in float64: the expectations of
+tests/algos/test_bradley_terry.c for rows of two responses, which are all that TRL has.
+
+Usage: bt_loss.py BT_VECTORS.H
+
+RewardTrainer.compute_loss is called on the pairs of the header, with the rewards in place of a
+model's. TRL has one margin: the option's and the row's added up.
+"""
+import re
+import sys
+from collections import defaultdict
+from types import SimpleNamespace
+
+import torch
+from trl import RewardTrainer
+
+torch.set_default_dtype(torch.float64)
+
+
+class One:
+    """accelerate's Accelerator where there is one process."""
+
+    def gather_for_metrics(self, x):
+        return x
+
+    gather = gather_for_metrics
+
+
+def trl_loss(chosen, rejected, margin, centre):
+    logits = torch.cat([chosen, rejected])[:, None]
+    model = lambda **_: SimpleNamespace(logits=logits)
+    model.training = True
+    t = SimpleNamespace(model=model, accelerator=One(), _total_train_tokens=0, _tp_size=1,
+                        args=SimpleNamespace(center_rewards_coefficient=centre),
+                        _metrics={"train": defaultdict(list)})
+    inputs = {"margin": margin, "attention_mask": torch.ones(1)}
+    return RewardTrainer.compute_loss(t, model, inputs)
+
+
+def array(text, name):
+    body = re.search(r"\b" + name + r"\[[^=]*=\s*\{([^;]*)\};", text).group(1)
+    return [float(v) for v in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", body)]
+
+
+def main():
+    text = open(sys.argv[1]).read()
+    group, label = array(text, "bt_group"), array(text, "bt_label")
+    rows = array(text, "bt_row_margins")
+    pairs = [i for i in range(len(group) - 1)
+             if group.count(group[i]) == 2 and group[i] == group[i + 1]]
+    best = [i if label[i] else i + 1 for i in pairs]
+    other = [i + 1 if label[i] else i for i in pairs]
+    worst, cases = 0, 0
+    for options, name in re.findall(r'\{"([^"]*)", [-0-9.e]+, (bt_\w+),', text):
+        o = {k: float(v) for k, v in (p.split("=") for p in options.split(",") if p)}
+        r = torch.tensor(array(text, "bt_reward")).requires_grad_()
+        of_row = torch.tensor([rows[i] if "row" in name else 0.0 for i in pairs])
+        loss = trl_loss(r[best], r[other], of_row + o.get("margin", 0), o.get("center_coef"))
+        # TRL's mean is over the pairs; here a response counts 1/n of the batch.
+        (loss * len(pairs) * 2 / len(group)).backward()
+        ours = torch.tensor(array(text, name))
+        off = (r.grad - ours)[best + other].abs().max().item()
+        print(f"{name}: {len(pairs)} pairs, off by {off:.1e}")
+        worst, cases = max(worst, off), cases + 1
+    print(f"{cases} cases, largest difference {worst:.1e}")
+    sys.exit(not (cases >= 6 and len(pairs) >= 3 and worst < 1e-9))
+
+
+main()
