@@ -181,7 +181,7 @@ static void texts(void **state) {
            {"Paris", "#### Paris.", 1}, {"Paris", "#### **Paris**", 1}, {"Paris", "#### paris", 0},
            {"New York", "#### New  York ", 1}, {"New York", "#### NewYork", 0},
            {"Paris", "Paris", 1}, {"Paris", "It is Paris", 0}, {"x^2+1", "\\boxed{$x^2+1$}", 1},
-           {"x^2+1", "\\boxed{x^2 + 1}", 0}, {"10:30", "\\boxed{10:30}", 1},
+           {"x^2+1", "\\boxed{x^2 + 1}", 1}, {"10:30", "\\boxed{10:30}", 1},
            {"10:30", "\\boxed{10.30}", 0}, {"(3, 4)", "\\boxed{\\left(3, 4\\right)}", 1});
     EXPECT("", {"B", "\\boxed{\\text{(B)}}", 1}, {"(B)", "#### B.", 1}, {"B", "\\boxed{(A)}", 0},
            {"(3, 4)", "\\boxed{3, 4}", 0}, {"( )", "\\boxed{( )}", 1}, {"f(x)", "\\boxed{fx}", 0},
@@ -191,6 +191,54 @@ static void texts(void **state) {
 }
 
 // The solutions of data sets are answers too.
+// ---- what math-verify says of the same ----
+
+static void variables_are_no_units(void **state) {
+    (void)state;
+    EXPECT("where=boxed", {"5", "\\boxed{5x}", 0}, {"5", "\\boxed{5 x}", 0},
+           {"5", "\\boxed{5xy}", 0}, {"5", "\\boxed{5x^2}", 0}, {"5", "\\boxed{5n}", 0},
+           {"5", "\\boxed{5\\pi}", 0}, {"5", "\\boxed{5 \\sqrt{2}}", 0},
+           {"5", "\\boxed{5\xcf\x80}", 0}, {"5", "\\boxed{3x - 2 = 5}", 0},
+           {"5", "\\boxed{f(2) = 5}", 1}, {"5", "\\boxed{5(x)}", 0}, {"5", "\\boxed{5K}", 0},
+           {"5x", "\\boxed{5}", 0}, {"5x", "\\boxed{5 x}", 1}, {"5\\pi", "\\boxed{5 \\pi}", 1},
+           {"5i", "\\boxed{5}", 0}, {"5", "\\boxed{5 m}", 1}, {"5", "\\boxed{5cm}", 1},
+           {"5", "\\boxed{5 cm^2}", 1}, {"5", "\\boxed{5\\text{ km/h}}", 1},
+           {"5", "\\boxed{5 a day}", 1}, {"5", "\\boxed{5 K}", 1}, {"5", "\\boxed{5\\%}", 1},
+           {"5", "\\boxed{5th}", 1});
+    EXPECT("", {"5", "#### 5x", 0}, {"5", "#### 5 x", 0}, {"5", "#### 5 apples", 1},
+           {"5", "It is 5, or 3x.", 1}, {"3", "It is 5, or 3x.", 0}, {"5", "5\\pi", 0},
+           {"15", "5 x 3 = 15 m", 1}, {"5", "x &= 5 \\end{aligned}", 1});
+}
+
+static void brackets_around_a_number(void **state) {
+    (void)state;
+    EXPECT("where=boxed", {"5", "\\boxed{(5)}", 1}, {"5", "\\boxed{\\left(5\\right)}", 1},
+           {"5", "\\boxed{\\left[ 5 \\right]}", 1}, {"5", "\\boxed{\\{5\\}}", 1},
+           {"5", "\\boxed{{5}}", 1}, {"5", "\\boxed{((5))}", 1}, {"(5)", "\\boxed{5}", 1},
+           {"\\{5\\}", "\\boxed{5.0}", 1},
+           {"\\frac{1}{2}", "\\boxed{\\left(\\frac{1}{2}\\right)}", 1}, {"-3", "\\boxed{(-3)}", 1},
+           {"5", "\\boxed{x = (5)}", 1}, {"5", "\\boxed{(5)(x)}", 0}, {"5", "\\boxed{(5, 6)}", 0},
+           {"5", "\\boxed{(5x)}", 0}, {"5", "\\boxed{(5}", 0}, {"5", "\\boxed{f(5)}", 0},
+           {"5", "\\boxed{()}", 0}, {"5", "\\boxed{(5](}", 0});
+}
+
+static void white_space_of_tex(void **state) {
+    (void)state;
+    EXPECT("where=boxed", {"x^2+1", "\\boxed{x^2 + 1}", 1}, {"x^2+1", "\\boxed{x^{2} + 1}", 1},
+           {"(1,2)", "\\boxed{\\left( 1,\\, 2 \\right)}", 1}, {"[1,2)", "\\boxed{[1, 2)}", 1},
+           {"\\sqrt{2}", "\\boxed{\\sqrt 2}", 1}, {"\\sqrt{2}", "\\boxed{\\sqrt{ 2 }}", 1},
+           {"2\\pi r", "\\boxed{2 \\pi  r}", 1}, {"3+4i", "\\boxed{3 + 4i}", 1},
+           {"\\{1,2\\}", "\\boxed{\\{ 1, 2 \\}}", 1},
+           {"x \xe2\x89\xa4 3",
+            "\\boxed{x\xe2\x89\xa4"
+            "3}",
+            1},
+           {"x_1", "\\boxed{x_{1}}", 1}, {"x^{12}", "\\boxed{x^12}", 0},
+           {"x^{12}", "\\boxed{x^{ 12 }}", 1}, {"New York", "\\boxed{New  York}", 1},
+           {"New York", "\\boxed{NewYork}", 0}, {"1 2 x", "\\boxed{12 x}", 0},
+           {"\xc3\xa9 \xc3\xa9", "\\boxed{\xc3\xa9\xc3\xa9}", 0}, {"x{", "\\boxed{x\\{}", 0});
+}
+
 static void gold_in_solutions(void **state) {
     (void)state;
     EXPECT("", {"He has 3 * 6 = 18 eggs.\n#### 18", "#### 18", 1},
@@ -345,6 +393,9 @@ int main(void) {
                                        cmocka_unit_test(exact_numbers_of_any_size),
                                        cmocka_unit_test(tolerance),
                                        cmocka_unit_test(texts),
+                                       cmocka_unit_test(variables_are_no_units),
+                                       cmocka_unit_test(brackets_around_a_number),
+                                       cmocka_unit_test(white_space_of_tex),
                                        cmocka_unit_test(gold_in_solutions),
                                        cmocka_unit_test(pay_and_metrics),
                                        cmocka_unit_test(nothing_found_is_said),

@@ -12,6 +12,8 @@
 enum { COMPARE_AUTO = 0, COMPARE_NUMBER = 1, COMPARE_TEXT = 2 };
 enum { PERCENT_UNIT = 0, PERCENT_HUNDREDTH = 1, PERCENT_EITHER = 2 };
 
+enum { MAX_BRACKETS = 4 };
+
 static const rlhf_str hashes = {"####", 4};
 
 static const char *const where_names[] = {"any",    "marked",      "marker", "boxed",
@@ -105,15 +107,36 @@ static int right_side(rlhf_str *text) {
         if (left >= 3 && memcmp(p, "\xe2\x89\x88", 3) == 0) n = 3; // approximately
         if (left >= 7 && memcmp(p, "\\approx", 7) == 0) n = 7;
         if (!n) continue;
+        if (rlhf__has_term((rlhf_str){text->ptr, at})) return 0; // an equation to be solved
         *text = (rlhf_str){p + n, left - n};
         return 1;
     }
     return 1;
 }
 
-// A text that is a number and nothing else.
+// Without the brackets around all of it, when nothing inside is in brackets; 0 = it has none.
+static int unwrap(rlhf_str *text) {
+    static const char *const pairs[][2] = {
+        {"(", ")"}, {"[", "]"}, {"\\{", "\\}"}, {"{", "}"}, {"\\lbrace", "\\rbrace"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        const size_t a = strlen(pairs[i][0]), b = strlen(pairs[i][1]);
+        if (text->len <= a + b || memcmp(text->ptr, pairs[i][0], a) != 0 ||
+            memcmp(text->ptr + text->len - b, pairs[i][1], b) != 0)
+            continue;
+        *text = rlhf__strip((rlhf_str){text->ptr + a, text->len - a - b});
+        return 1;
+    }
+    return 0;
+}
+
+// A text that is a number and nothing else, but for brackets around it.
 static int read_alone(rlhf_str text, int units, struct rlhf__reading *out) {
-    return right_side(&text) && rlhf__read_whole(rlhf__strip(text), units, out);
+    if (!right_side(&text)) return 0;
+    text = rlhf__strip(text);
+    if (rlhf__read_whole(text, units, out)) return 1;
+    for (int depth = 0; depth < MAX_BRACKETS && unwrap(&text); depth++)
+        if (rlhf__read_whole(text, 0, out)) return 1;
+    return 0;
 }
 
 // ---- gold answers ----
@@ -257,7 +280,7 @@ static int read_number(const struct rlhf__checker *c, enum kind kind, rlhf_str t
     if (kind == KIND_LAST) return rlhf__read_last(text, out);
     if (kind == KIND_ALONE) return read_alone(text, units, out);
     return rlhf__read_whole(rlhf__strip(text), units, out) ||
-           (units && rlhf__read_first(text, out));
+           (units && !out->term && rlhf__read_first(text, out));
 }
 
 rlhf_status rlhf__checker_judge(struct rlhf__checker *c, rlhf_str row, rlhf_str response,

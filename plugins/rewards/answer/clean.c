@@ -149,27 +149,96 @@ rlhf_str rlhf__strip(rlhf_str text) { return cut_ends(text, "\"'*_`$", "\"'*_`$.
 
 // ---- sameness ----
 
-// The next byte that counts, ' ' for a run of white space, -1 at the end.
-static int next_byte(rlhf_str *t, int ignore_case) {
+// A cleaned text that is read byte by byte.
+struct reading {
+    rlhf_str left;
+    char before;        // the last byte that counted, 0 at the beginning
+    int32_t word;       // it is of a letter
+    int32_t in_command; // it is of a command's name
+    int32_t closing;    // braces around one character whose end is still to come
+    int32_t ignore_case, reserved;
+};
+
+// Whether a text begins with a letter, of any script; `was` for the bytes that go on a character.
+static int is_word(rlhf_str t, int was) {
+    const unsigned char c = (unsigned char)*t.ptr;
+    if (c < 0x80) return rlhf__is_letter(*t.ptr);
+    if (c < 0xc0) return was;
+    const int times =
+        t.len > 1 && (t.ptr[1] == '\x97' || t.ptr[1] == '\xb7'); // and the division sign
+    return c != 0xc2 && c != 0xe2 && !(c == 0xc3 && times);
+}
+
+// Whether a space here sets words or numbers apart.
+static int sets_apart(const struct reading *r) {
+    if (r->in_command || !r->before) return 0;
+    return r->word ? is_word(r->left, 0)
+                   : rlhf__is_digit(r->before) && rlhf__is_digit(*r->left.ptr);
+}
+
+static uint64_t spaces(rlhf_str t, uint64_t at) {
+    const uint64_t begin = at;
+    for (uint64_t n; (n = loose_at((rlhf_str){t.ptr + at, t.len - at}, 0, "")) != 0;)
+        at += n;
+    return at - begin;
+}
+
+// The bytes of "{" and the white space behind it where one character and "}" follow, else 0.
+static uint64_t single(rlhf_str t) {
+    const uint64_t at = 1 + spaces(t, 1);
+    if (at >= t.len || rlhf__is_one_of(t.ptr[at], "{}\\") || (unsigned char)t.ptr[at] >= 0x80)
+        return 0;
+    const uint64_t end = at + 1 + spaces(t, at + 1);
+    return end < t.len && t.ptr[end] == '}' ? at : 0;
+}
+
+static void step(struct reading *r, uint64_t n) {
+    r->left.ptr += n;
+    r->left.len -= n;
+}
+
+// Step over what does not count; 1 = there was white space.
+static int skip(struct reading *r) {
     int space = 0;
-    while (t->len) {
-        uint64_t n = *t->ptr == '$' ? 1 : loose_at(*t, 0, "");
-        if (!n) break;
-        space |= *t->ptr != '$';
-        t->ptr += n;
-        t->len -= n;
+    for (uint64_t n = 1; n && r->left.len;) {
+        n = loose_at(r->left, 0, "");
+        space |= n > 0;
+        if (!n && *r->left.ptr == '$') n = 1;
+        if (!n && *r->left.ptr == '}' && r->closing > 0) {
+            n = 1;
+            r->closing--;
+        }
+        if (!n && *r->left.ptr == '{') {
+            n = single(r->left);
+            r->closing += n > 0;
+        }
+        step(r, n);
     }
-    if (space) return ' ';
-    if (!t->len) return -1;
-    const char c = *t->ptr++;
-    t->len--;
-    return (unsigned char)(ignore_case ? rlhf__lower(c) : c);
+    return space;
+}
+
+// The next byte that counts, ' ' for white space that does, -1 at the end.
+static int next_byte(struct reading *r) {
+    const int space = skip(r);
+    if (!r->left.len) return -1;
+    if (space && sets_apart(r)) {
+        r->before = 0;
+        return ' ';
+    }
+    const char here = *r->left.ptr;
+    r->in_command = here == '\\' || (r->in_command && rlhf__is_letter(here));
+    r->word = is_word(r->left, r->word);
+    r->before = here;
+    step(r, 1);
+    return (unsigned char)(r->ignore_case ? rlhf__lower(here) : here);
 }
 
 int rlhf__same_text(rlhf_str a, rlhf_str b, int ignore_case) {
+    struct reading x = {.left = a, .ignore_case = ignore_case};
+    struct reading y = {.left = b, .ignore_case = ignore_case};
     for (;;) {
-        const int x = next_byte(&a, ignore_case), y = next_byte(&b, ignore_case);
-        if (x != y) return 0;
-        if (x < 0) return 1;
+        const int one = next_byte(&x), other = next_byte(&y);
+        if (one != other) return 0;
+        if (one < 0) return 1;
     }
 }

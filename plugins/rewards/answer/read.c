@@ -47,6 +47,69 @@ static int take_currency(struct rlhf__cursor *c) {
     return 0;
 }
 
+// Symbols of one or two letters that stand for units, and endings as in 1st.
+static int is_symbol(const char *word, size_t n, int joined) {
+    static const char all[] = " m g s h l L N J W V A K C F cm mm km dm nm um kg mg ug ml mL dl dL "
+                              "cl cL kL ft in yd mi lb"
+                              " oz hr hp Hz Pa kW MW kJ MJ kN eV mA mV ms ns us GB MB KB kB TB am "
+                              "pm AM PM st nd rd th pt "
+                              "qt ha cc ct Rs ";
+    char padded[5] = " ";
+    if (joined && n == 1 && *word == 'K') return 0; // 5K is a thousand times as much
+    memcpy(padded + 1, word, n);
+    padded[n + 1] = ' ';
+    padded[n + 2] = 0;
+    return strstr(all, padded) != NULL;
+}
+
+static size_t letters(const char *at, const char *end) {
+    size_t n = 0;
+    while (at + n < end && rlhf__is_letter(at[n]))
+        n++;
+    return n;
+}
+
+// A letter or two directly behind a number that are no unit's symbol: 5x.
+static int has_variable(const char *at, const char *end) {
+    const size_t n = letters(at, end);
+    return n > 0 && n < 3 && !is_symbol(at, n, 1);
+}
+
+int rlhf__has_term(rlhf_str text) {
+    for (uint64_t i = 1; i < text.len; i++)
+        if (rlhf__is_digit(text.ptr[i - 1]) && has_variable(text.ptr + i, text.ptr + text.len))
+            return 1;
+    return 0;
+}
+
+// What a number is multiplied with where this stands behind it: 5\pi.
+static int is_factor(const struct rlhf__cursor *c) {
+    static const char *const all[] = {"\\pi",     "\\sqrt",   "\\theta",      "\\alpha",
+                                      "\\beta",   "\\ln",     "\\log",        "\\sin",
+                                      "\\cos",    "\\tan",    "\\exp",        "\xcf\x80",
+                                      "\xce\xb8", "\xce\xb1", "\xe2\x88\x9a", "\xe2\x88\x9e"};
+    struct rlhf__cursor here = *c;
+    rlhf__skip_spaces(&here);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (rlhf__next_is(&here, all[i])) return 1;
+    return 0;
+}
+
+// Whether what stands behind a number makes it a term: a factor, a variable, or nothing but letters
+// that are neither words nor units.
+static int is_term(const struct rlhf__cursor *c) {
+    size_t unknown = 0, longest = 0;
+    if (is_factor(c) || has_variable(c->at, c->end) || rlhf__next_is(c, "(")) return 1;
+    for (const char *at = c->at; at < c->end; at++) {
+        const size_t n = letters(at, c->end);
+        if (!n) continue;
+        if (n > longest) longest = n;
+        unknown += n < 3 && !is_symbol(at, n, 0);
+        at += n - 1;
+    }
+    return unknown > 0 && longest < 3;
+}
+
 // Whether the rest is a unit: words, "km/h", "cm^2"; no digits but in an exponent, no operation.
 static int rest_is_unit(struct rlhf__cursor *c) {
     int64_t power;
@@ -81,6 +144,8 @@ int rlhf__read_whole(rlhf_str text, int units, struct rlhf__reading *out) {
     if (!sign) sign = rlhf__take_sign(&c);
     if (rlhf__take_magnitude(&c, &out->value) <= 0) return 0;
     take_suffix(&c, out);
+    out->term = is_term(&c);
+    if (out->term) return 0;
     rlhf__skip_spaces(&c);
     if (units ? !rest_is_unit(&c) : rlhf__left(&c)) return 0;
     if (sign < 0) out->value.num.sign = -out->value.num.sign;
@@ -151,6 +216,7 @@ static int find(rlhf_str text, int last, struct rlhf__reading *out) {
         const int taken = rlhf__take_magnitude(&c, &r.value);
         if (c.at == begin) c.at++;
         if (taken == 0 || take_torn(&c) || taken < 0) continue;
+        if (has_variable(c.at, c.end) || is_factor(&c)) continue;
         take_suffix(&c, &r);
         r.value.num.sign *= sign;
         *out = r;

@@ -15,12 +15,16 @@
 struct rlhf__reading {
     struct rlhf__ratio value;
     int32_t percent; // 1: a percent sign stands behind it
-    int32_t reserved;
+    int32_t term;    // 1: rlhf__read_whole found a number with a variable behind it: 5x
 };
 
 // The whole text is one number, with a sign and a currency sign before it and, with units, a unit
-// behind it. 1, or 0 = it is none. [any]
+// behind it. 1, or 0 = it is none. A letter or two are a unit only where they are the symbol of
+// one: 5 m is 5, 5x is not. [any]
 int rlhf__read_whole(rlhf_str text, int units, struct rlhf__reading *out);
+
+// 1 when a letter or two that are no unit's symbol stand directly behind a digit: 3x. [any]
+int rlhf__has_term(rlhf_str text);
 
 // The first or the last number that stands anywhere in the text; digits inside words (x2),
 // exponents (cm^2) and what is neither one number nor another (1/2/2024, 1.2.3, 5/0) are none. 1,
