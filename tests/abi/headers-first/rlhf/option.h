@@ -31,8 +31,9 @@ enum rlhf_opt_flag {
     // I64 in a model's config.json: null is 0, where a key that is missing is the default; without
     // it null is as missing
     RLHF_OPT_NULL_IS_0 = 8,
-    // STR or PATH: names code that the plugin has run. A run that is resumed takes it from its own
-    // directory only if the user says so (--trust-run).
+    // STR or PATH: names code that the plugin has run, or where it sends data, or a secret that it
+    // sends. A run that is resumed takes it from its own directory only if the user says so
+    // (--trust-run).
     RLHF_OPT_CODE = 16
 };
 
