@@ -66,7 +66,7 @@ static rlhf_status text_quality(struct rlhf__workplace *w, const struct rlhf__ev
                           "model",
                           m->dir);
     rlhf__progress_note(w->progress, "measuring the rows");
-    rlhf_status st = rlhf__evaluate_text(m, ds, 0, &q, err);
+    rlhf_status st = rlhf__evaluate_text(m, ds, 0, w->env->cancelled, &q, err);
     rlhf__progress_hide(w->progress);
     if (st != RLHF_OK) return st;
     double bits = rlhf__bits_per_byte(&q);
@@ -89,7 +89,8 @@ static rlhf_status label_quality(struct rlhf__workplace *w, const struct rlhf__e
         return rlhf__fail(err, RLHF_E_INVALID, "--max-tokens is %lld; the context of '%s' is %d",
                           (long long)o->max_tokens, m->dir, m->info.n_ctx);
     rlhf__progress_note(w->progress, "measuring the rows");
-    rlhf_status st = rlhf__evaluate_labels(m, ds, (int32_t)o->max_tokens, &q, err);
+    rlhf_status st =
+        rlhf__evaluate_labels(m, ds, (int32_t)o->max_tokens, w->env->cancelled, &q, err);
     rlhf__progress_hide(w->progress);
     if (st != RLHF_OK) return st;
     double accuracy = (double)q.correct / (double)q.rows;

@@ -143,15 +143,20 @@ static rlhf_status read_row(const struct rlhf__model *m, const struct rlhf__data
     return rlhf__error_context(err, "%s", where);
 }
 
+static rlhf_status stopped(struct rlhf__error *err) {
+    return rlhf__fail(err, RLHF_E_CANCELLED, "stopped while the rows were measured");
+}
+
 rlhf_status rlhf__evaluate_text(const struct rlhf__model *m, const struct rlhf__dataset *ds,
-                                int assistant_only, struct rlhf__text_quality *out,
-                                struct rlhf__error *err) {
+                                int assistant_only, const volatile sig_atomic_t *cancelled,
+                                struct rlhf__text_quality *out, struct rlhf__error *err) {
     *out = (struct rlhf__text_quality){0};
     struct chunk c = {0};
     struct scored_row row = {0};
     rlhf_status st = RLHF_OK;
     for (int64_t i = 0; st == RLHF_OK && i < rlhf__dataset_rows(ds); i++) {
-        st = read_row(m, ds, i, assistant_only, &row, err);
+        if (cancelled && *cancelled) st = stopped(err);
+        if (st == RLHF_OK) st = read_row(m, ds, i, assistant_only, &row, err);
         if (st != RLHF_OK) break;
         out->rows++;
         out->bytes += row.bytes;
@@ -225,8 +230,8 @@ static rlhf_status labelled_ids(const struct rlhf__model *m, const struct rlhf__
 }
 
 rlhf_status rlhf__evaluate_labels(const struct rlhf__model *m, const struct rlhf__dataset *ds,
-                                  int32_t max_tokens, struct rlhf__label_quality *out,
-                                  struct rlhf__error *err) {
+                                  int32_t max_tokens, const volatile sig_atomic_t *cancelled,
+                                  struct rlhf__label_quality *out, struct rlhf__error *err) {
     *out = (struct rlhf__label_quality){0};
     size_t longest = (size_t)(max_tokens > 0 ? max_tokens : m->info.n_ctx);
     struct chunk c = {0};
@@ -239,6 +244,7 @@ rlhf_status rlhf__evaluate_labels(const struct rlhf__model *m, const struct rlhf
         if (row.label < 0 || row.label >= m->n_labels)
             st = rlhf__fail(err, RLHF_E_INVALID, "%s: label %d is outside 0..%d, what '%s' knows",
                             where, row.label, m->n_labels - 1, m->dir);
+        if (st == RLHF_OK && cancelled && *cancelled) st = stopped(err);
         if (st == RLHF_OK) {
             st = labelled_ids(m, &row, longest, &ids, err);
             if (st != RLHF_OK) rlhf__error_context(err, "%s", where);

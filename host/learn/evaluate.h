@@ -7,6 +7,8 @@
 #include "data/preferences.h"
 #include "model/reward_model.h"
 
+#include <signal.h>
+
 struct rlhf__text_quality {
     double nats;                 // of all scored tokens
     int64_t rows, tokens, bytes; // scored tokens; UTF-8 bytes of the texts
@@ -17,10 +19,11 @@ struct rlhf__text_quality {
 // advance by half of it, so that a token has at least half a context before it where there is one.
 // Without a BOS the first token of a text cannot be scored, and neither it nor its bytes count.
 // Messages are the text that the chat template makes of them, without anything around it;
-// assistant_only: of them only what the assistant says is scored and counted. [main]
+// assistant_only: of them only what the assistant says is scored and counted. cancelled: looked at
+// between rows (RLHF_E_CANCELLED); NULL = never. [main]
 rlhf_status rlhf__evaluate_text(const struct rlhf__model *, const struct rlhf__dataset *ds,
-                                int assistant_only, struct rlhf__text_quality *out,
-                                struct rlhf__error *err);
+                                int assistant_only, const volatile sig_atomic_t *cancelled,
+                                struct rlhf__text_quality *out, struct rlhf__error *err);
 
 // Bits per byte of a result. [any]
 double rlhf__bits_per_byte(const struct rlhf__text_quality *);
@@ -31,10 +34,10 @@ struct rlhf__label_quality {
 };
 
 // Arg max of the score head against the labels of ds, texts cut to max_tokens (0 = the context).
-// [main]
+// cancelled: as above. [main]
 rlhf_status rlhf__evaluate_labels(const struct rlhf__model *, const struct rlhf__dataset *ds,
-                                  int32_t max_tokens, struct rlhf__label_quality *out,
-                                  struct rlhf__error *err);
+                                  int32_t max_tokens, const volatile sig_atomic_t *cancelled,
+                                  struct rlhf__label_quality *out, struct rlhf__error *err);
 
 // Sums over the rows.
 struct rlhf__preference_quality {

@@ -63,7 +63,7 @@ static rlhf_status evaluate_labels(struct rlhf__feed *feed, const struct rlhf__h
     struct rlhf__label_quality q;
     if (!is_due(f, h)) return RLHF_OK;
     rlhf_status st =
-        rlhf__evaluate_labels(f->feed.env->cast->policy, f->held_out, f->max_tokens, &q, err);
+        rlhf__evaluate_labels(f->feed.env->cast->policy, f->held_out, f->max_tokens, NULL, &q, err);
     if (st != RLHF_OK) return st;
     rlhf__metrics_set(h->metrics, "eval/accuracy", (double)q.correct / (double)q.rows);
     rlhf__metrics_set(h->metrics, "eval/loss", q.nats / (double)q.rows);
@@ -78,7 +78,7 @@ static rlhf_status evaluate_text(struct rlhf__feed *feed, const struct rlhf__hel
     struct rlhf__text_quality q;
     if (!is_due(f, h)) return RLHF_OK;
     rlhf_status st = rlhf__evaluate_text(f->feed.env->cast->policy, f->held_out,
-                                         feed->env->config->data.assistant_only, &q, err);
+                                         feed->env->config->data.assistant_only, NULL, &q, err);
     if (st != RLHF_OK) return st;
     rlhf__metrics_set(h->metrics, "eval/bits_per_byte", rlhf__bits_per_byte(&q));
     rlhf__metrics_set(h->metrics, "eval/loss", q.nats / (double)q.tokens);

@@ -15,8 +15,10 @@ struct chars {
     size_t n, cap;
 };
 
-static rlhf_status reserve(struct chars *c, struct rlhf__error *err) {
+static rlhf_status reserve(struct chars *c, const struct rlhf__buf *out, struct rlhf__error *err) {
     if (c->cap - c->n >= DECOMPOSED_MAX) return RLHF_OK;
+    // A character is a byte or more.
+    if (c->n > RLHF__NORMAL_BYTES_MAX) return rlhf__normal_room(out, c->n, err);
     size_t cap = c->cap ? c->cap * 2 : 256;
     utf8proc_int32_t *cp =
         cap <= SIZE_MAX / 2 / sizeof *cp ? realloc(c->cp, cap * sizeof *cp) : NULL;
@@ -86,7 +88,7 @@ static rlhf_status put_region(int32_t form, const char *s, size_t n, struct char
             rlhf__buf_put(out, s + at, len);
             continue;
         }
-        RLHF_TRY(reserve(c, err));
+        RLHF_TRY(reserve(c, out, err));
         utf8proc_ssize_t k = utf8proc_decompose_char((utf8proc_int32_t)cp, c->cp + c->n,
                                                      DECOMPOSED_MAX, (utf8proc_option_t)form, NULL);
         if (k < 0 || k > DECOMPOSED_MAX) {

@@ -7,7 +7,8 @@
 #include "text/normaliser.h"
 #include "text/pattern.h"
 
-enum { RLHF__NORMAL_STEPS_MAX = 16 };
+// Steps of a normaliser; bytes that a text may have after one of them.
+enum { RLHF__NORMAL_STEPS_MAX = 16, RLHF__NORMAL_BYTES_MAX = 64 << 20 };
 
 struct rlhf__normal_step {
     // Append the normal form of s[0..n) to out, which is empty.
@@ -31,6 +32,9 @@ struct rlhf__normaliser {
 rlhf_status rlhf__normal_step_read(const json_t *part, struct rlhf__normal_step *step,
                                    struct rlhf__error *err);
 void rlhf__normal_step_finish(struct rlhf__normal_step *step);
+
+// Whether n more bytes may follow out. Errors: RLHF_E_UNSUPPORTED.
+rlhf_status rlhf__normal_room(const struct rlhf__buf *out, size_t n, struct rlhf__error *err);
 
 // `apply` of NFC, NFD, NFKC and NFKD, by step->form.
 rlhf_status rlhf__normal_form(const struct rlhf__normal_step *step, const char *s, size_t n,

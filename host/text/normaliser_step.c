@@ -115,8 +115,9 @@ static rlhf_status apply_strip(const struct rlhf__normal_step *step, const char 
 
 static rlhf_status apply_prepend(const struct rlhf__normal_step *step, const char *s, size_t n,
                                  struct rlhf__buf *out, struct rlhf__error *err) {
-    (void)err;
-    if (n) rlhf__buf_put(out, step->text, step->n_text);
+    if (!n) return RLHF_OK;
+    RLHF_TRY(rlhf__normal_room(out, step->n_text, err));
+    rlhf__buf_put(out, step->text, step->n_text);
     rlhf__buf_put(out, s, n);
     return RLHF_OK;
 }
@@ -129,6 +130,7 @@ static rlhf_status replace_run(const struct rlhf__normal_step *step, const char 
     rlhf_status st = 0;
     rlhf__search_reset(match);
     while (n && (st = rlhf__pattern_next(step->pattern, s, n, match, err)) == 1) {
+        RLHF_TRY(rlhf__normal_room(out, match->begin - from + step->n_text, err));
         rlhf__buf_put(out, s + from, match->begin - from);
         rlhf__buf_put(out, step->text, step->n_text);
         from = match->end;

@@ -132,6 +132,7 @@ void rlhf__search_reset(struct rlhf__search *match) {
 
 void rlhf__search_finish(struct rlhf__search *match) {
     pcre2_match_data_free(match->room);
+    pcre2_match_context_free(match->limits);
     *match = (struct rlhf__search){0};
 }
 
@@ -151,15 +152,30 @@ static rlhf_status gave_up(const struct rlhf__pattern *pattern, int code, struct
     return refuse(pattern->text, pattern->n, why, err);
 }
 
+// Steps from one place of the text, and bytes of memory, that grow with it: what needs far more
+// tries the same bytes again and again.
+enum { STEPS = 100000, STEPS_A_BYTE = 32, ROOM_KIB = 64 << 10, ROOM_A_BYTE = 256 };
+
+static int set_limits(struct rlhf__search *match, size_t n) {
+    if (!match->limits) match->limits = pcre2_match_context_create(NULL);
+    if (!match->limits) return -1;
+    const uint64_t steps = STEPS + (uint64_t)n * STEPS_A_BYTE;
+    const uint64_t kib = ROOM_KIB + (uint64_t)n * ROOM_A_BYTE / 1024;
+    pcre2_set_match_limit(match->limits, steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX);
+    pcre2_set_heap_limit(match->limits, kib < UINT32_MAX ? (uint32_t)kib : UINT32_MAX);
+    return 0;
+}
+
 static rlhf_status search(const struct rlhf__pattern *pattern, const char *s, size_t n,
                           struct rlhf__search *match, struct rlhf__error *err) {
     if (!match->room) match->room = pcre2_match_data_create(1, NULL);
-    if (!match->room) return RLHF__NOMEM(err, "out of memory for a pattern");
+    if (!match->room || set_limits(match, n) != 0)
+        return RLHF__NOMEM(err, "out of memory for a pattern");
     int code = pcre2_match(pattern->code, (PCRE2_SPTR)s, n, match->from, PCRE2_NO_UTF_CHECK,
-                           match->room, NULL);
+                           match->room, match->limits);
     if (code == PCRE2_ERROR_JIT_STACKLIMIT)
         code = pcre2_match(pattern->code, (PCRE2_SPTR)s, n, match->from,
-                           PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, match->room, NULL);
+                           PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, match->room, match->limits);
     if (code == PCRE2_ERROR_NOMATCH) return 0;
     if (code == PCRE2_ERROR_NOMEMORY) return RLHF__NOMEM(err, "out of memory for a pattern");
     if (code < 0) return gave_up(pattern, code, err);

@@ -35,7 +35,7 @@ struct rlhf__search {
     size_t from;  // where the next search begins
     int32_t seen; // there was a match
     int32_t reserved;
-    void *room; // PCRE2's
+    void *room, *limits; // PCRE2's
 };
 
 // Begin a search in another text. [any, one thread per search]
@@ -44,8 +44,8 @@ void rlhf__search_finish(struct rlhf__search *match);
 
 // The next match in s[0..n), well-formed UTF-8, as Oniguruma's find_iter: an empty match directly
 // behind another is none. Returns 1 when there is one, 0, or an error: RLHF_E_NOMEM,
-// RLHF_E_UNSUPPORTED with the pattern's text (PCRE2 gave up: it would take too long). [any, one
-// thread per search]
+// RLHF_E_UNSUPPORTED with the pattern's text (PCRE2 gave up: it would take too long for a text of
+// that length). [any, one thread per search]
 rlhf_status rlhf__pattern_next(const struct rlhf__pattern *pattern, const char *s, size_t n,
                                struct rlhf__search *match, struct rlhf__error *err);
 

@@ -159,9 +159,51 @@ static void refused(void **state) {
         expect_refused(cases[i].normal, cases[i].text, cases[i].code, cases[i].part);
 }
 
+// What a normaliser of these steps makes of `times` times the text.
+static rlhf_status normalise(json_t *steps, const char *text, size_t times,
+                             struct rlhf__error *err) {
+    struct rlhf__normaliser *n = NULL;
+    struct rlhf__buf in = RLHF__BUF_INIT, out = RLHF__BUF_INIT, spare = RLHF__BUF_INIT;
+    json_t *all = json_pack("{s:s, s:o}", "type", "Sequence", "normalizers", steps);
+    for (size_t i = 0; i < times; i++)
+        rlhf__buf_puts(&in, text);
+    check_ok(rlhf__normaliser_create(all, &n, err), err);
+    const rlhf_status st =
+        rlhf__normaliser_apply(n, rlhf__buf_text(&in), in.len, &out, &spare, err);
+    rlhf__normaliser_destroy(n);
+    rlhf__buf_free(&in);
+    rlhf__buf_free(&out);
+    rlhf__buf_free(&spare);
+    json_decref(all);
+    return st;
+}
+
+// Whatever a tokenizer.json makes of a text has an end at 64 MiB.
+static void no_step_makes_a_text_too_long(void **state) {
+    struct rlhf__error err = {0};
+    char content[4097];
+    (void)state;
+    memset(content, 'a', sizeof content - 1);
+    content[sizeof content - 1] = '\0';
+    static const char *const patterns[] = {"String", "Regex"};
+    for (int i = 0; i < 2; i++) {
+#define REPLACE                                                                                    \
+    json_pack("[{s:s, s:{s:s}, s:s}]", "type", "Replace", "pattern", patterns[i], "a", "content",  \
+              content)
+        check_ok(normalise(REPLACE, "a", 16000, &err), &err);
+        check_error(normalise(REPLACE, "a", 17000, &err), RLHF_E_UNSUPPORTED, &err,
+                    "the normalizer makes a text longer than 64 MiB");
+    }
+    check_error(normalise(json_pack("[{s:s}]", "type", "NFKD"), "\xEF\xB7\xBA", 2100000, &err),
+                RLHF_E_UNSUPPORTED, &err, "the normalizer makes a text longer than 64 MiB");
+    check_error(normalise(json_pack("[{s:s, s:s}]", "type", "Prepend", "prepend", "a"), content,
+                          16384, &err),
+                RLHF_E_UNSUPPORTED, &err, "the normalizer makes a text longer than 64 MiB");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(as_the_library_does),
-                                       cmocka_unit_test(ill_formed_bytes),
-                                       cmocka_unit_test(refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(as_the_library_does), cmocka_unit_test(ill_formed_bytes),
+        cmocka_unit_test(refused), cmocka_unit_test(no_step_makes_a_text_too_long)};
     return cmocka_run_group_tests_name("parts of tokenizer.json", tests, NULL, NULL);
 }

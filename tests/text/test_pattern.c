@@ -188,9 +188,38 @@ static void characters_are_the_librarys(void **state) {
     }
 }
 
+// The status of the first search in a text of n times c, then `end`.
+static rlhf_status first_match(const char *pattern, char c, size_t n, char end,
+                               struct rlhf__error *err) {
+    struct rlhf__pattern *p = NULL;
+    struct rlhf__search match = {0};
+    char *text = malloc(n + 1);
+    assert_non_null(text);
+    memset(text, c, n);
+    text[n] = end;
+    check_ok(rlhf__pattern_create(pattern, strlen(pattern), 0, &p, err), err);
+    const rlhf_status st = rlhf__pattern_next(p, text, n + 1, &match, err);
+    rlhf__search_finish(&match);
+    rlhf__pattern_destroy(p);
+    free(text);
+    return st;
+}
+
+// A pattern may take so many steps for each byte: a short text may not take seconds, a long one has
+// what it needs.
+static void steps_go_with_the_text(void **state) {
+    struct rlhf__error err = {0};
+    (void)state;
+    assert_int_equal(first_match("^((a|aa)+)+$", 'a', 8, 'b', &err), 0);
+    assert_int_equal(first_match("^((a|aa)+)+$", 'a', 13, 'b', &err), RLHF_E_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "PCRE2 gave up on a text: match limit exceeded"));
+    assert_int_equal(first_match("^(?: |\\t)+[xz]", ' ', 200000, 'y', &err), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(words_by_hand_are_those_of_pcre2),
                                        cmocka_unit_test(refused_with_their_text),
-                                       cmocka_unit_test(characters_are_the_librarys)};
+                                       cmocka_unit_test(characters_are_the_librarys),
+                                       cmocka_unit_test(steps_go_with_the_text)};
     return cmocka_run_group_tests_name("patterns", tests, NULL, NULL);
 }

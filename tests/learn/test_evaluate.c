@@ -1,0 +1,33 @@
+// test_evaluate.c: measuring stops between rows when the user asks for it.
+#include "support/scratch.h"
+
+#include "learn/evaluate.h"
+
+// A model that nothing may be asked of: the first row is not read.
+static void a_stop_is_heard_before_a_row(void **state) {
+    struct scratch *s = *state;
+    const char *path = scratch_text(s, "rows.jsonl", "{\"text\": \"a\", \"label\": 0}\n");
+    struct rlhf__dataset_opts o = {.paths = &path,
+                                   .n_paths = 1,
+                                   .need = RLHF__FIELD_BIT(RLHF__FIELD_TEXT),
+                                   .want = RLHF__FIELD_BIT(RLHF__FIELD_TEXT) |
+                                           RLHF__FIELD_BIT(RLHF__FIELD_LABEL)};
+    const volatile sig_atomic_t stop = 1;
+    struct rlhf__model nothing = {.n_labels = 1};
+    struct rlhf__error err = {0};
+    struct rlhf__dataset *ds = NULL;
+    struct rlhf__text_quality text;
+    struct rlhf__label_quality labels;
+    check_ok(rlhf__dataset_open(&o, &ds, &err), &err);
+    check_error(rlhf__evaluate_text(&nothing, ds, 0, &stop, &text, &err), RLHF_E_CANCELLED, &err,
+                "stopped while the rows were measured");
+    check_error(rlhf__evaluate_labels(&nothing, ds, 1, &stop, &labels, &err), RLHF_E_CANCELLED,
+                &err, "stopped while the rows were measured");
+    rlhf__dataset_close(ds);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(
+        a_stop_is_heard_before_a_row, scratch_setup, scratch_teardown)};
+    return cmocka_run_group_tests_name("evaluate", tests, NULL, NULL);
+}
