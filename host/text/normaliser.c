@@ -50,14 +50,6 @@ void rlhf__normaliser_destroy(struct rlhf__normaliser *normaliser) {
     free(normaliser);
 }
 
-rlhf_status rlhf__normal_room(const struct rlhf__buf *out, size_t n, struct rlhf__error *err) {
-    if (out->len <= RLHF__NORMAL_BYTES_MAX && n <= RLHF__NORMAL_BYTES_MAX - out->len)
-        return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                      "the normalizer makes a text longer than %d MiB, the most that is allowed",
-                      RLHF__NORMAL_BYTES_MAX >> 20);
-}
-
 rlhf_status rlhf__normaliser_apply(const struct rlhf__normaliser *normaliser, const char *s,
                                    size_t n, struct rlhf__buf *out, struct rlhf__buf *spare,
                                    struct rlhf__error *err) {

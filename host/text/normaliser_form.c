@@ -10,6 +10,14 @@
 
 enum { DECOMPOSED_MAX = 32, FEW = 16 };
 
+rlhf_status rlhf__normal_room(const struct rlhf__buf *out, size_t n, struct rlhf__error *err) {
+    if (out->len <= RLHF__NORMAL_BYTES_MAX && n <= RLHF__NORMAL_BYTES_MAX - out->len)
+        return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                      "the normalizer makes a text longer than %d MiB, the most that is allowed",
+                      RLHF__NORMAL_BYTES_MAX >> 20);
+}
+
 struct chars {
     utf8proc_int32_t *cp;
     size_t n, cap;
