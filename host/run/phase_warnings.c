@@ -37,12 +37,14 @@ static struct rlhf__phase_numbers numbers_of(const struct rlhf__phase *p) {
                                       .norm_first = l->norm_first,
                                       .norm_max = l->norm_max,
                                       .cut_off = NAN};
-    double kl, length;
+    double kl, length, flat = 0;
     if (rlhf__metrics_get(m, RLHF_METRIC_KL, &kl) &&
         rlhf__metrics_get(m, "completions/mean_length", &length) && length > 0)
         out.kl = kl / length;
     rlhf__metrics_get(m, "objective/verifiable_correct_rate", &out.correct);
-    if (l->steps > 0) out.norm = l->norm_sum / (double)l->steps;
+    // Without a reward to follow, gradients are those of the penalties alone: not what is usual.
+    rlhf__metrics_get(m, RLHF_METRIC_FLAT_GROUPS, &flat);
+    if (l->steps > 0 && flat < 1) out.norm = l->norm_sum / (double)l->steps;
     if (may_end(p)) rlhf__metrics_get(m, "completions/clipped_ratio", &out.cut_off);
     return out;
 }
