@@ -9,7 +9,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -55,23 +54,39 @@ static int open_ruleset(int network, struct ruleset *rules) {
 }
 
 // Of a file the rights of directories cannot be given.
-static void allow(int rules, int at, const char *path, uint64_t rights) {
-    struct stat s;
-    struct rule_beneath rule = {rights, openat(at, path, O_PATH | O_CLOEXEC)};
-    if (rule.fd < 0) return;
-    if (fstat(rule.fd, &s) == 0 && !S_ISDIR(s.st_mode)) rule.allowed &= ~(uint64_t)READ_DIR;
+static void allow_fd(int rules, int fd, const struct stat *s, uint64_t rights) {
+    struct rule_beneath rule = {rights, fd};
+    if (!S_ISDIR(s->st_mode)) rule.allowed &= ~(uint64_t)READ_DIR;
     syscall(ADD_RULE, rules, PATH_BENEATH, &rule, 0);
-    close(rule.fd);
+}
+
+static void allow(int rules, const char *path, uint64_t rights) {
+    struct stat s;
+    const int fd = open(path, O_PATH | O_CLOEXEC);
+    if (fd >= 0 && fstat(fd, &s) == 0) allow_fd(rules, fd, &s, rights);
+    if (fd >= 0) close(fd);
+}
+
+// Whether it is one of the directories of which only parts are allowed: a link may lead to one.
+static int is_apart(const struct stat *s) {
+    static const char *const apart[] = {"/", "/dev", "/proc"};
+    struct stat other;
+    for (size_t i = 0; i < sizeof apart / sizeof *apart; i++)
+        if (stat(apart[i], &other) == 0 && other.st_dev == s->st_dev && other.st_ino == s->st_ino)
+            return 1;
+    return 0;
 }
 
 static int allow_root(int rules) {
     DIR *dir = opendir("/");
     const struct dirent *e;
     if (!dir) return -1;
-    while ((e = readdir(dir)) != NULL)
-        if (e->d_name[0] != '.' || (e->d_name[1] && strcmp(e->d_name, "..") != 0))
-            if (strcmp(e->d_name, "dev") != 0 && strcmp(e->d_name, "proc") != 0)
-                allow(rules, dirfd(dir), e->d_name, READ);
+    while ((e = readdir(dir)) != NULL) {
+        struct stat s;
+        const int fd = openat(dirfd(dir), e->d_name, O_PATH | O_CLOEXEC);
+        if (fd >= 0 && fstat(fd, &s) == 0 && !is_apart(&s)) allow_fd(rules, fd, &s, READ);
+        if (fd >= 0) close(fd);
+    }
     closedir(dir);
     return 0;
 }
@@ -84,13 +99,13 @@ static void allow_system(int rules, uint64_t handled, int own_proc) {
                                        "/proc/sys",     "/proc/uptime",  "/proc/version"};
     const uint64_t device = READ_FILE | (handled & IOCTL_DEV);
     // Where programs send what nobody wants.
-    allow(rules, AT_FDCWD, "/dev/null", device | (handled & (WRITE_FILE | TRUNCATE)));
+    allow(rules, "/dev/null", device | (handled & (WRITE_FILE | TRUNCATE)));
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
-        allow(rules, AT_FDCWD, devices[i], device);
-    allow(rules, AT_FDCWD, "/dev/shm", READ);
-    if (own_proc) allow(rules, AT_FDCWD, "/proc", READ);
+        allow(rules, devices[i], device);
+    allow(rules, "/dev/shm", READ);
+    if (own_proc) allow(rules, "/proc", READ);
     for (size_t i = 0; !own_proc && i < sizeof told / sizeof *told; i++)
-        allow(rules, AT_FDCWD, told[i], READ);
+        allow(rules, told[i], READ);
 }
 
 int rlhf__landlock(int own_proc, int network) {

@@ -75,16 +75,32 @@ static unsigned own_proc(void) {
 struct mount_change {
     uint64_t set, clear, propagation, user_fd;
 };
-enum { MOUNT_SETATTR = 442, READ_ONLY = 1, NO_SUID = 2, RECURSIVE = 0x8000 };
+enum { MOUNT_SETATTR = 442, READ_ONLY = 1, NO_SUID = 2, NO_DEVICES = 4, RECURSIVE = 0x8000 };
+
+static int change(const char *path, unsigned how, uint64_t set, uint64_t clear) {
+    const struct mount_change what = {.set = set, .clear = clear};
+    return (int)syscall(MOUNT_SETATTR, AT_FDCWD, path, how, &what, sizeof what);
+}
+
+// Nothing can be written, and a device opens nowhere but where own_dev() has put it.
+static unsigned read_only(int has_dev) {
+    char path[64];
+    int bad = 0;
+    if (change("/", RECURSIVE, READ_ONLY | NO_SUID, 0) != 0) return 0;
+    if (!has_dev || change("/", RECURSIVE, NO_DEVICES, 0) != 0) return RLHF__CONFINED_READ_ONLY;
+    for (int i = 0; i < N_DEVICES; i++) {
+        snprintf(path, sizeof path, "/dev/%s", devices[i]);
+        bad |= access(path, F_OK) == 0 && change(path, 0, 0, NO_DEVICES) != 0;
+    }
+    if (bad) change("/", RECURSIVE, 0, NO_DEVICES);
+    return RLHF__CONFINED_READ_ONLY;
+}
 
 unsigned rlhf__mounts(void) {
-    const struct mount_change change = {.set = READ_ONLY | NO_SUID};
     if (unshare(CLONE_NEWNS) != 0) return 0;
     // What is mounted later outside is seen; what is mounted here is not seen outside.
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0) return 0;
     unsigned in_force = own_dev();
     in_force |= own_proc();
-    if (syscall(MOUNT_SETATTR, AT_FDCWD, "/", RECURSIVE, &change, sizeof change) == 0)
-        in_force |= RLHF__CONFINED_READ_ONLY;
-    return in_force;
+    return in_force | read_only(in_force & RLHF__CONFINED_DEVICES);
 }

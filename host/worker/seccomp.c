@@ -46,9 +46,11 @@ static const int refused[] = {
     SYS_quotactl, SYS_acct, SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex,
     SYS_sethostname, SYS_setdomainname, SYS_vhangup, SYS_syslog, SYS_personality, SYS_fanotify_init,
     SYS_lookup_dcookie, SYS_nfsservctl,
-    // Files: modes, owners, times, attributes; truncate() is not seen by landlock before Linux 6.2.
+    // Files: modes, owners, times, attributes, locks that runs are kept apart by; truncate() is not
+    // seen by landlock before Linux 6.2.
     SYS_mknodat, SYS_fchmod, SYS_fchmodat, SYS_fchown, SYS_fchownat, SYS_setxattr, SYS_lsetxattr,
     SYS_fsetxattr, SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, SYS_utimensat, SYS_truncate,
+    SYS_flock,
 #ifdef SYS_chmod
     SYS_chmod, SYS_chown, SYS_lchown, SYS_mknod, SYS_utime, SYS_utimes, SYS_futimesat, SYS_iopl,
     SYS_ioperm, SYS_modify_ldt, SYS_uselib,

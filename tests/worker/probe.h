@@ -32,6 +32,7 @@ enum wall {
     WALL_DEVICES = 'D',   // no terminals or other devices
     WALL_CALLS = 'C',     // a list of system calls
     WALL_PROCESSES = 'P', // a list of system calls; harmless signals where there is a PID namespace
+    WALL_MOUNTS = 'M',    // read-only mounts
     WALL_SIGHT = 'S',     // no sight of other processes
     WALL_IPC = 'I',       // no shared memory or queues of others
     WALL_RIGHTS = 'R',    // no capabilities

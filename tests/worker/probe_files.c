@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -207,6 +208,9 @@ static long opens_tree_attr(const struct bait *b) {
     return syscall(467, AT_FDCWD, b->file, 0, NULL, 0);
 }
 
+// So that a run seems to be in use.
+static long locks(const struct bait *b) { return flock(reading(b), LOCK_EX | LOCK_NB); }
+
 static long takes_lease(const struct bait *b) { return fcntl(reading(b), F_SETLEASE, F_RDLCK); }
 
 // System calls and ioctls that landlock does not see.
@@ -227,6 +231,7 @@ static const struct probe attributes[] = {
     {"file_setattr", sets_file_attr},
     {"open_tree_attr", opens_tree_attr},
     {"lease", takes_lease},
+    {"flock", locks},
     {"io_uring", writes_io_uring},
     {"mknod", makes_node},
 };

@@ -57,6 +57,15 @@ static const struct probe devices[] = {
     {"console", opens_console}, {"ptmx", makes_pty},
 };
 
+// A node that lies elsewhere, as in the directory of a container. Only root's test has one.
+static long opens_node(const struct bait *b) {
+    char path[600];
+    snprintf(path, sizeof path, "%s/random", b->dir);
+    return open(path, O_RDONLY);
+}
+
+static const struct probe nodes[] = {{"node", opens_node}};
+
 // ---- ioctls ----
 
 static long types(const struct bait *b) { return ioctl(terminal(b), TIOCSTI, "x"); }
@@ -148,6 +157,7 @@ __attribute__((constructor)) static void when_opened(void) {
 }
 
 const struct area probe_terminal[] = {AREA(WALL_DEVICES, devices),
+                                      AREA(WALL_MOUNTS, nodes),
                                       AREA(WALL_CALLS, ioctls),
                                       AREA(WALL_LIMITS, session),
                                       {0, NULL, 0}};

@@ -96,7 +96,8 @@ static void lay(struct e2e *t, struct attacked *a, int as_nobody) {
     memset(a, 0, sizeof *a);
     start_victim(a, as_nobody);
     assert_int_equal(e2e_shell(t, "rm -rf bait r && mkdir -p bait/sub && for f in file file2 file3 "
-                                  "file5; do echo bait >bait/$f; done"),
+                                  "file5; do echo bait >bait/$f; done; "
+                                  "[ $(id -u) != 0 ] || mknod bait/random c 1 8"),
                      0);
     open_sockets(t, a);
     a->bait.shm = shmget(IPC_PRIVATE, 4096, 0666 | IPC_CREAT);
@@ -155,15 +156,12 @@ static int stands(const char *line, char wall) {
     static const struct {
         char wall;
         const char *text;
-    } walls[] = {{WALL_FILES, "no writing to files"},
-                 {WALL_DEVICES, "no terminals"},
-                 {WALL_CALLS, "a list of system calls"},
-                 {WALL_PROCESSES, "a list of system"},
-                 {WALL_SIGHT, "no sight of other processes"},
-                 {WALL_IPC, "no shared memory or"},
-                 {WALL_RIGHTS, "no capabilities"},
-                 {WALL_NETWORK, "no network ("},
-                 {WALL_SOCKETS, "a list of system calls"}};
+    } walls[] = {
+        {WALL_FILES, "no writing to files"},    {WALL_DEVICES, "no terminals"},
+        {WALL_CALLS, "a list of system calls"}, {WALL_PROCESSES, "a list of system"},
+        {WALL_MOUNTS, "read-only mounts"},      {WALL_SIGHT, "no sight of other processes"},
+        {WALL_IPC, "no shared memory or"},      {WALL_RIGHTS, "no capabilities"},
+        {WALL_NETWORK, "no network ("},         {WALL_SOCKETS, "a list of system calls"}};
     for (size_t i = 0; i < sizeof walls / sizeof *walls; i++)
         if (walls[i].wall == wall) return strstr(line, walls[i].text) != NULL;
     return 1;
