@@ -36,6 +36,7 @@ rlhf_status rlhf__text_source_open(struct rlhf__text_source *s, const struct rlh
                                    .limit = o->limit,
                                    .loading = o->loading};
     if (o->labelled) d.need |= RLHF__FIELD_BIT(RLHF__FIELD_LABEL);
+    if (!o->labelled) d.want |= RLHF__FIELD_BIT(RLHF__FIELD_COMPLETION);
     rlhf_status st = rlhf__dataset_open(&d, &s->data, err);
     if (st != RLHF_OK) return st;
     s->n_data = rlhf__dataset_rows(s->data);
@@ -53,7 +54,10 @@ rlhf_status rlhf__text_source_tokenise(struct rlhf__text_source *s, const struct
                                  .long_rows = o->split ? RLHF__LONG_SPLIT : RLHF__LONG_TRUNCATE,
                                  .min_len = o->labelled ? 1 : 2,
                                  .threads = o->threads,
-                                 .says = o->assistant_only,
+                                 .says = o->assistant_only ? RLHF__SAYS_ASSISTANT
+                                         : rlhf__dataset_completions(s->data)
+                                             ? RLHF__SAYS_COMPLETION
+                                             : RLHF__SAYS_NOTHING,
                                  .loading = o->loading};
     rlhf_status st = rlhf__token_rows_init(&s->rows, s->data, tok, &t, err);
     if (st != RLHF_OK) return st;

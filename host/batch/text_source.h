@@ -1,5 +1,6 @@
-// text_source.h: batches for supervised algorithms: {"text"} or {"messages"} rows, or texts with a
-// label, tokenised once and visited in a fresh order on every pass.
+// text_source.h: batches for supervised algorithms: {"text"}, {"messages"} or {"prompt",
+// "completion"} rows, or texts with a label, tokenised once and visited in a fresh order on every
+// pass.
 //
 // The cursor is that of the order (two integers), so a resumed run goes on with the next row. It
 // does not know configurations or phases.

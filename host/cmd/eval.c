@@ -48,6 +48,7 @@ static rlhf_status open_rows(const struct rlhf__eval_options *o, const struct rl
                                    .want = RLHF__FIELD_BIT(RLHF__FIELD_MESSAGES),
                                    .limit = o->limit,
                                    .loading = loading};
+    if (m->n_labels == 0) d.want |= RLHF__FIELD_BIT(RLHF__FIELD_COMPLETION);
     if (m->n_labels > 0) {
         d.need |= RLHF__FIELD_BIT(RLHF__FIELD_LABEL);
         d.labels = (const char *const *)m->labels.name;

@@ -3,6 +3,7 @@
 #include "data/dataset.h"
 
 #include "base/json.h"
+#include "data/completion_row.h"
 #include "data/lines.h"
 #include "data/row_line.h"
 
@@ -17,7 +18,7 @@ enum { META = RLHF__N_TEXT_FIELDS, MESSAGES, PARTS };
 struct record {
     uint64_t at; // first part in the buffer
     int64_t line;
-    int32_t file, label;
+    int32_t file, label, asked;
     uint32_t len[PARTS]; // text fields, the meta, the messages; ABSENT takes no bytes
 };
 
@@ -28,6 +29,7 @@ struct rlhf__dataset {
     char **path; // [n_paths]
     size_t n_paths;
     int32_t n_labels, is_lines;
+    int32_t completions, reserved; // completions: 1 = a row is a prompt and a completion
 };
 
 // What a reading loop carries along.
@@ -77,7 +79,13 @@ static void put_part(struct reader *r, struct record *rec, int part, const char 
     rec->len[part] = (uint32_t)len; // a line has at most RLHF__LINE_MAX bytes
 }
 
-static rlhf_status missing(struct reader *r, int field) {
+static rlhf_status missing(struct reader *r, const json_t *row, int field) {
+    if (field == RLHF__FIELD_TEXT && wants(r->opts, RLHF__FIELD_COMPLETION))
+        return rlhf__fail(r->err, RLHF_E_INVALID,
+                          "%s:%lld: the row has neither a field '%s', nor 'messages', nor 'prompt' "
+                          "and 'completion'%s",
+                          r->path, (long long)r->line, field_name(r->opts, field),
+                          rlhf__completion_row_hint(row));
     if (field < RLHF__N_TEXT_FIELDS && wants(r->opts, RLHF__FIELD_MESSAGES))
         return rlhf__fail(r->err, RLHF_E_INVALID,
                           "%s:%lld: the row has neither a field '%s' nor 'messages'", r->path,
@@ -187,6 +195,40 @@ rlhf_status rlhf__data_row_messages(const struct rlhf__data_row *row, json_t **h
     return rlhf__messages_read(out, *held, "messages", err);
 }
 
+// ---- a prompt and a completion ----
+
+int rlhf__data_row_is_pair(const struct rlhf__data_row *row) {
+    return row->text[RLHF__FIELD_PROMPT].ptr && row->text[RLHF__FIELD_CHOSEN].ptr;
+}
+
+static int has(const json_t *row, const char *name) {
+    const json_t *v = json_object_get(row, name);
+    return v && !json_is_null(v);
+}
+
+// Whether a row has no text but a completion, where that is wanted.
+static int is_completion(const struct reader *r, const json_t *row) {
+    return wants(r->opts, RLHF__FIELD_COMPLETION) && has(row, "completion") &&
+           !has(row, field_name(r->opts, RLHF__FIELD_TEXT)) && !has(row, "messages");
+}
+
+static rlhf_status read_completion(struct reader *r, const json_t *row, struct record *rec) {
+    struct rlhf__completion_row c = {.asked = 0};
+    rlhf_status st = rlhf__completion_row_read(row, &c, r->err);
+    if (st != RLHF_OK && st != RLHF_E_NOMEM)
+        rlhf__error_context(r->err, "%s:%lld", r->path, (long long)r->line);
+    if (st == RLHF_OK && c.messages) {
+        put_part(r, rec, MESSAGES, c.messages, strlen(c.messages)); // less than a line's bytes more
+        rec->asked = c.asked;
+    } else if (st == RLHF_OK) {
+        put_part(r, rec, RLHF__FIELD_PROMPT, c.prompt.ptr, (size_t)c.prompt.len);
+        put_part(r, rec, RLHF__FIELD_CHOSEN, c.completion.ptr, (size_t)c.completion.len);
+    }
+    r->ds->completions = 1;
+    free(c.messages);
+    return st;
+}
+
 // ---- rows ----
 
 static rlhf_status read_fields(struct reader *r, const json_t *row, struct record *rec) {
@@ -196,7 +238,7 @@ static rlhf_status read_fields(struct reader *r, const json_t *row, struct recor
         if (!wants(r->opts, field)) continue;
         const json_t *v = json_object_get(row, field_name(r->opts, field));
         if (name && field < RLHF__N_TEXT_FIELDS) continue;
-        if (!v && (r->opts->need & RLHF__FIELD_BIT(field))) return missing(r, field);
+        if (!v && (r->opts->need & RLHF__FIELD_BIT(field))) return missing(r, row, field);
         if (!v) continue;
         if (field == RLHF__FIELD_LABEL) {
             RLHF_TRY(read_label(r, v, &rec->label));
@@ -216,6 +258,11 @@ static rlhf_status read_json(struct reader *r, rlhf_str line, struct record *rec
     json_t *row;
     RLHF_TRY(rlhf__row_line_json(line, r->path, r->line, &row, r->err));
     const char *name;
+    if (is_completion(r, row)) {
+        rlhf_status read = read_completion(r, row, rec);
+        json_decref(row);
+        return read;
+    }
     rlhf_status st = read_fields(r, row, rec);
     if (st == RLHF_OK && r->opts->keep_meta) put_part(r, rec, META, line.ptr, (size_t)line.len);
     const json_t *list = messages_of(r, row, &name);
@@ -370,7 +417,8 @@ int64_t rlhf__dataset_chats(const struct rlhf__dataset *ds) {
 
 struct rlhf__data_row rlhf__dataset_row(const struct rlhf__dataset *ds, int64_t i) {
     const struct record *rec = &ds->row[i];
-    struct rlhf__data_row out = {.label = rec->label, .file = rec->file, .line = rec->line};
+    struct rlhf__data_row out = {
+        .label = rec->label, .file = rec->file, .line = rec->line, .asked = rec->asked};
     const char *at = ds->bytes.data + rec->at;
     for (int p = 0; p < PARTS; p++) {
         if (rec->len[p] == ABSENT) continue;
@@ -391,5 +439,7 @@ const char *rlhf__dataset_path(const struct rlhf__dataset *ds, int32_t i) { retu
 void rlhf__dataset_where(const struct rlhf__dataset *ds, int64_t i, char *out, size_t cap) {
     snprintf(out, cap, "%s:%lld", ds->path[ds->row[i].file], (long long)ds->row[i].line);
 }
+
+int rlhf__dataset_completions(const struct rlhf__dataset *ds) { return ds->completions; }
 
 int32_t rlhf__dataset_labels(const struct rlhf__dataset *ds) { return ds->n_labels; }

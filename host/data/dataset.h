@@ -16,7 +16,10 @@ enum rlhf__field {
     RLHF__N_TEXT_FIELDS = 4,
     RLHF__FIELD_LABEL = 4,
     // The list "messages", or the list that stands where the text or the prompt does (TRL's form).
-    RLHF__FIELD_MESSAGES = 5
+    RLHF__FIELD_MESSAGES = 5,
+    // "prompt" and "completion", two texts or lists of messages, in the place of a text (TRL's
+    // form); only ever wanted. The completion's text is in RLHF__FIELD_CHOSEN's place.
+    RLHF__FIELD_COMPLETION = 6
 };
 
 // Bit of a field in rlhf__dataset_opts.need and .want.
@@ -50,6 +53,7 @@ struct rlhf__data_row {
     rlhf_str messages;                  // the list as JSON text, checked
     int32_t label;                      // -1 = none
     int32_t file;                       // index into paths
+    int32_t asked;                      // > 0: messages are a prompt of so many, and a completion
     int64_t line;                       // line number in the file, from 1
 };
 
@@ -81,6 +85,12 @@ int rlhf__dataset_is_lines(const struct rlhf__dataset *ds);
 
 // Row i, 0 <= i < rows. The strings live as long as the dataset. [any]
 struct rlhf__data_row rlhf__dataset_row(const struct rlhf__dataset *ds, int64_t i);
+
+// Whether a row is a prompt and a completion. [any]
+int rlhf__dataset_completions(const struct rlhf__dataset *ds);
+
+// Whether this one is, as texts. [any]
+int rlhf__data_row_is_pair(const struct rlhf__data_row *row);
 
 // The messages of a row that has some: their contents are borrowed from *held, which the caller
 // releases with json_decref after the last use. Errors: RLHF_E_NOMEM. [any]

@@ -28,6 +28,42 @@ static rlhf_status add_row(struct rlhf__token_chunk *c, int64_t source, int32_t 
     return RLHF_OK;
 }
 
+// Every id from `from` on counts as said.
+static void mark(struct rlhf__ids *ids, size_t from) {
+    for (size_t i = from; i < ids->n; i++)
+        ids->data[i] |= RLHF__TOKEN_SAYS;
+}
+
+rlhf_status rlhf__token_completion(const struct rlhf__tokenizer *tok,
+                                   const struct rlhf__data_row *row, uint32_t flags,
+                                   struct rlhf__ids *ids, struct rlhf__error *err) {
+    RLHF_TRY(rlhf__tokenizer_encode(tok, row->text[RLHF__FIELD_PROMPT], flags & RLHF__ENCODE_BOS, 0,
+                                    ids, err));
+    const size_t from = ids->n;
+    RLHF_TRY(rlhf__tokenizer_encode(tok, row->text[RLHF__FIELD_CHOSEN], 0, 0, ids, err));
+    if (flags & RLHF__ENCODE_EOS)
+        RLHF_TRY(rlhf__ids_push(ids, rlhf__tokenizer_info(tok)->eos, err));
+    mark(ids, from);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__token_completion_chat(const struct rlhf__tokenizer *tok,
+                                        const struct rlhf__messages *m, size_t asked,
+                                        struct rlhf__ids *ids, struct rlhf__error *err) {
+    const struct rlhf__messages prompt = {.item = m->item, .n = asked};
+    const struct rlhf__messages answer = {.item = m->item + asked, .n = m->n - asked};
+    struct rlhf__ids own = {0}, rest = {0};
+    rlhf_status st = rlhf__conversation_encode(tok, &prompt, 1, &own, NULL, err);
+    if (st == RLHF_OK)
+        st = rlhf__conversation_answer(tok, &prompt, &answer, own.data, own.n, &rest, err);
+    mark(&rest, 0);
+    for (size_t i = 0; st == RLHF_OK && i < own.n + rest.n; i++)
+        st = rlhf__ids_push(ids, i < own.n ? own.data[i] : rest.data[i - own.n], err);
+    rlhf__ids_finish(&own);
+    rlhf__ids_finish(&rest);
+    return st;
+}
+
 // All ids of one dataset row behind ids->n: bos, text, eos, cut to what can be used.
 static rlhf_status encode_row(const struct rlhf__token_cut *how, rlhf_str text,
                               struct rlhf__ids *ids, int *cut, struct rlhf__error *err) {
@@ -57,10 +93,13 @@ static rlhf_status encode_messages(const struct rlhf__token_cut *how,
     struct rlhf__messages m = {0};
     struct rlhf__buf says = RLHF__BUF_INIT;
     json_t *held = NULL;
+    const int marked = how->opts->says == RLHF__SAYS_ASSISTANT;
     size_t before = ids->n, max = (size_t)how->opts->max_len;
     rlhf_status st = rlhf__data_row_messages(row, &held, &m, err);
-    if (st == RLHF_OK)
-        st = rlhf__conversation_encode(how->tok, &m, 0, ids, how->opts->says ? &says : NULL, err);
+    if (st == RLHF_OK && row->asked > 0)
+        st = rlhf__token_completion_chat(how->tok, &m, (size_t)row->asked, ids, err);
+    else if (st == RLHF_OK)
+        st = rlhf__conversation_encode(how->tok, &m, 0, ids, marked ? &says : NULL, err);
     for (size_t i = 0; st == RLHF_OK && i < says.len; i++)
         if (says.data[i]) ids->data[before + i] |= RLHF__TOKEN_SAYS;
     *cut = how->opts->long_rows != RLHF__LONG_SPLIT && ids->n - before > max;
@@ -121,10 +160,20 @@ static rlhf_status encode_text(const struct rlhf__token_cut *how, const struct r
                                struct rlhf__ids *ids, int *cut, struct rlhf__error *err) {
     rlhf_str text = row->text[how->opts->field];
     if (!text.ptr) return rlhf__fail(err, RLHF_E_INVALID, "the row has no such field");
-    if (how->opts->says)
+    if (how->opts->says == RLHF__SAYS_ASSISTANT)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "the row is a text, and data.assistant_only is for rows with messages");
     return encode_row(how, text, ids, cut, err);
+}
+
+// A row that is cut has no eos, as a text that is cut.
+static rlhf_status encode_pair(const struct rlhf__token_cut *how, const struct rlhf__data_row *row,
+                               struct rlhf__ids *ids, int *cut, struct rlhf__error *err) {
+    const size_t before = ids->n, max = (size_t)how->opts->max_len;
+    RLHF_TRY(rlhf__token_completion(how->tok, row, how->opts->encode_flags, ids, err));
+    *cut = how->opts->long_rows != RLHF__LONG_SPLIT && ids->n - before > max;
+    if (*cut) ids->n = before + max;
+    return RLHF_OK;
 }
 
 rlhf_status rlhf__token_chunk_add(struct rlhf__token_chunk *c, const struct rlhf__token_cut *how,
@@ -132,8 +181,13 @@ rlhf_status rlhf__token_chunk_add(struct rlhf__token_chunk *c, const struct rlhf
                                   struct rlhf__ids *ids, struct rlhf__error *err) {
     size_t at = ids->n;
     int cut = 0, chat = row->messages.ptr != NULL;
-    RLHF_TRY(chat ? encode_messages(how, row, ids, &cut, err)
-                  : encode_text(how, row, ids, &cut, err));
+    if (rlhf__data_row_is_pair(row))
+        RLHF_TRY(encode_pair(how, row, ids, &cut, err));
+    else
+        RLHF_TRY(chat ? encode_messages(how, row, ids, &cut, err)
+                      : encode_text(how, row, ids, &cut, err));
+    if (how->opts->says == RLHF__SAYS_COMPLETION && !row->asked && !rlhf__data_row_is_pair(row))
+        mark(ids, at);
     c->chats += chat;
     c->truncated += cut;
     return cut_row(how, c, source, ids, at, err);

@@ -21,9 +21,6 @@ struct rlhf__token_chunk {
     int64_t total, truncated, dropped, silent, chats;
 };
 
-// Set in an id of *ids that the assistant says.
-#define RLHF__TOKEN_SAYS (1 << 30)
-
 // Append the ids of row `source` to *ids and what rows they make to the chunk. Errors:
 // RLHF_E_NOMEM, RLHF_E_INVALID (no such field; messages that cannot be rendered). [any]
 rlhf_status rlhf__token_chunk_add(struct rlhf__token_chunk *, const struct rlhf__token_cut *,

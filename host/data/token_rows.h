@@ -8,6 +8,14 @@
 #include "data/dataset.h"
 #include "text/tokenizer.h"
 
+// Which tokens are marked in rlhf__token_rows.says; rows without such a token but the first are
+// left out.
+enum rlhf__says {
+    RLHF__SAYS_NOTHING = 0,   // none are
+    RLHF__SAYS_ASSISTANT = 1, // what an assistant says; rows are messages, or prompt and completion
+    RLHF__SAYS_COMPLETION = 2 // of a prompt and a completion the completion, of other rows all
+};
+
 enum rlhf__long { RLHF__LONG_TRUNCATE = 0, RLHF__LONG_SPLIT = 1 };
 
 struct rlhf__token_opts {
@@ -19,9 +27,7 @@ struct rlhf__token_opts {
                        // exactly once
     int32_t min_len;   // rows and windows with fewer tokens are left out; 0 = 1
     int32_t threads;   // 0 = all online cores
-    // 1: rows are messages, and what the assistant says is marked; those without such a token but
-    // the first are left out.
-    int32_t says;
+    int32_t says;      // enum rlhf__says
     int32_t reserved;
     const struct rlhf__loading *loading; // NULL = the default bound, never stopped
 };
@@ -39,11 +45,26 @@ struct rlhf__token_rows {
     int64_t silent;    // dataset rows and windows left out since the assistant says nothing in them
 };
 
+// Set in an id that the assistant says, or that is of a completion.
+#define RLHF__TOKEN_SAYS (1 << 30)
+
+// Append the ids of a prompt and its completion, tokenised apart as a rollout has them, the latter
+// with RLHF__TOKEN_SAYS. flags: RLHF__ENCODE_BOS in front, RLHF__ENCODE_EOS behind. Of messages the
+// first `asked` are the prompt; the completion ends with the token that ends its turn. Errors:
+// RLHF_E_NOMEM, what rlhf__conversation_encode says. [any]
+rlhf_status rlhf__token_completion(const struct rlhf__tokenizer *tok,
+                                   const struct rlhf__data_row *row, uint32_t flags,
+                                   struct rlhf__ids *ids, struct rlhf__error *err);
+rlhf_status rlhf__token_completion_chat(const struct rlhf__tokenizer *tok,
+                                        const struct rlhf__messages *m, size_t asked,
+                                        struct rlhf__ids *ids, struct rlhf__error *err);
+
 // Tokenise every row of ds: messages by the tokenizer's chat template, with nothing around them.
 // Zero-initialised or finished *out; release with
 // rlhf__token_rows_finish. Errors: RLHF_E_INVALID (no row has min_len tokens; a row has no such
-// field; bos or eos asked for and absent; says and a text; what rlhf__conversation_encode says;
-// rows and tokens are more than opts->loading allows), RLHF_E_NOMEM, RLHF_E_CANCELLED. [main]
+// field; bos or eos asked for and absent; RLHF__SAYS_ASSISTANT and a text; what
+// rlhf__conversation_encode says; rows and tokens are more than opts->loading allows),
+// RLHF_E_NOMEM, RLHF_E_CANCELLED. [main]
 rlhf_status rlhf__token_rows_init(struct rlhf__token_rows *out, const struct rlhf__dataset *ds,
                                   const struct rlhf__tokenizer *tok,
                                   const struct rlhf__token_opts *opts, struct rlhf__error *err);

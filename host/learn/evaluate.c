@@ -1,10 +1,12 @@
 // evaluate.c: see evaluate.h.
 #include "learn/evaluate.h"
+#include "data/token_rows.h"
 #include "learn/pass.h"
 #include "text/conversation.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define CHUNK_TOKENS 65536 // rows are collected up to this many tokens, then scored
 
@@ -76,6 +78,19 @@ struct scored_row {
     int64_t bytes; // of what is scored
 };
 
+// The chunk has just got n ids of row, from `begin` on: a byte for each id, where one of the rows
+// in it has some.
+static rlhf_status put_skip(struct chunk *c, const struct scored_row *row, size_t begin, size_t n,
+                            struct rlhf__error *err) {
+    if (!c->skip.len && !row->skip.len) return RLHF_OK;
+    const size_t before = c->skip.len, missing = c->ids.n - before;
+    char *more = rlhf__buf_grow(&c->skip, missing);
+    if (!more) return rlhf__buf_ok(&c->skip, err);
+    memset(more, 0, missing);
+    if (row->skip.len) memcpy(more + missing - n, row->skip.data + begin, n);
+    return RLHF_OK;
+}
+
 // Cut bos + text into windows; window w begins at w * (context / 2).
 static rlhf_status add_windows(const struct rlhf__model *m, const struct scored_row *row,
                                struct chunk *c, struct rlhf__error *err) {
@@ -86,10 +101,10 @@ static rlhf_status add_windows(const struct rlhf__model *m, const struct scored_
         if (end <= scored) continue;
         RLHF_TRY(
             chunk_add(c, row->ids.data + begin, end - begin, (int32_t)(scored - begin), 0, err));
-        if (row->skip.len) rlhf__buf_put(&c->skip, row->skip.data + begin, end - begin);
+        RLHF_TRY(put_skip(c, row, begin, end - begin, err));
         scored = end;
     }
-    return rlhf__buf_ok(&c->skip, err);
+    return RLHF_OK;
 }
 
 static rlhf_status read_text(const struct rlhf__model *m, rlhf_str text, struct scored_row *out,
@@ -123,6 +138,31 @@ static rlhf_status read_messages(const struct rlhf__model *m, const struct rlhf_
     return st;
 }
 
+// A prompt and a completion: the completion is scored, without an end token where it is a text.
+static rlhf_status read_completion(const struct rlhf__model *m, const struct rlhf__data_row *row,
+                                   struct scored_row *out, struct rlhf__error *err) {
+    const uint32_t flags = rlhf__tokenizer_info(m->tok)->bos >= 0 ? RLHF__ENCODE_BOS : 0;
+    struct rlhf__messages list = {0};
+    json_t *held = NULL;
+    rlhf_status st = RLHF_OK;
+    if (row->asked) st = rlhf__data_row_messages(row, &held, &list, err);
+    if (st == RLHF_OK)
+        st = row->asked
+                 ? rlhf__token_completion_chat(m->tok, &list, (size_t)row->asked, &out->ids, err)
+                 : rlhf__token_completion(m->tok, row, flags, &out->ids, err);
+    char *skip = st == RLHF_OK && out->ids.n ? rlhf__buf_grow(&out->skip, out->ids.n) : NULL;
+    if (st == RLHF_OK) st = rlhf__buf_ok(&out->skip, err);
+    for (size_t i = 0; skip && i < out->ids.n; i++) {
+        skip[i] = !(out->ids.data[i] & RLHF__TOKEN_SAYS);
+        out->ids.data[i] &= ~RLHF__TOKEN_SAYS;
+        if (i > 0 && !skip[i])
+            out->bytes += (int64_t)rlhf__tokenizer_decode(m->tok, out->ids.data + i, 1, 0, NULL, 0);
+    }
+    rlhf__messages_finish(&list);
+    json_decref(held);
+    return st;
+}
+
 static rlhf_status read_row(const struct rlhf__model *m, const struct rlhf__dataset *ds, int64_t i,
                             int assistant_only, struct scored_row *out, struct rlhf__error *err) {
     const struct rlhf__data_row row = rlhf__dataset_row(ds, i);
@@ -130,7 +170,9 @@ static rlhf_status read_row(const struct rlhf__model *m, const struct rlhf__data
     out->bytes = 0;
     rlhf__buf_clear(&out->skip);
     rlhf_status st;
-    if (row.messages.ptr)
+    if (row.asked > 0 || rlhf__data_row_is_pair(&row))
+        st = read_completion(m, &row, out, err);
+    else if (row.messages.ptr)
         st = read_messages(m, &row, assistant_only, out, err);
     else if (assistant_only)
         st = rlhf__fail(err, RLHF_E_INVALID,

@@ -151,6 +151,7 @@ static rlhf_status open_held_out(struct text_feed *f, struct rlhf__error *err) {
                                    .want = RLHF__FIELD_BIT(RLHF__FIELD_MESSAGES),
                                    .limit = c->eval_limit,
                                    .loading = env->loading};
+    if (!f->labelled) d.want |= RLHF__FIELD_BIT(RLHF__FIELD_COMPLETION);
     if (f->labelled) {
         d.need |= RLHF__FIELD_BIT(RLHF__FIELD_LABEL);
         d.labels = (const char *const *)env->cast->policy->labels.name;
@@ -160,9 +161,15 @@ static rlhf_status open_held_out(struct text_feed *f, struct rlhf__error *err) {
 }
 
 // A loss on some of the tokens is the algorithm's to do.
-static rlhf_status check_assistant_only(const struct rlhf__feed_env *env, struct rlhf__error *err) {
-    if (!env->config->data.assistant_only || env->cast->plan.flags & RLHF_PLAN_LEAVES_OUT)
-        return RLHF_OK;
+static rlhf_status check_assistant_only(const struct text_feed *f, struct rlhf__error *err) {
+    const struct rlhf__feed_env *env = f->feed.env;
+    if (env->cast->plan.flags & RLHF_PLAN_LEAVES_OUT) return RLHF_OK;
+    if (rlhf__dataset_completions(f->source.data))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s: rows of a prompt and a completion are trained on the completion "
+                          "alone, but %s has no loss on some of a row's tokens",
+                          env->config->data.path, env->cast->algo->plugin->file);
+    if (!env->config->data.assistant_only) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "data.assistant_only is true, but %s has no loss on some of a row's tokens",
                       env->cast->algo->plugin->file);
@@ -178,7 +185,7 @@ static int32_t threads(const struct rlhf__feed_env *env) {
 rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *feed, struct rlhf__error *err) {
     struct text_feed *f = of(feed);
     const struct rlhf__feed_env *env = feed->env;
-    RLHF_TRY(check_assistant_only(env, err));
+    RLHF_TRY(check_assistant_only(f, err));
     struct rlhf__text_opts o = options(f);
     rlhf_status st = rlhf__feed_max_tokens(env, &f->max_tokens, err);
     o.max_len = f->max_tokens;

@@ -100,6 +100,44 @@ static void the_assistant_alone(void **state) {
     rlhf__text_source_finish(&s);
 }
 
+// The loss is on the completion, end token included; of other rows of the file on everything.
+static void the_completion_alone(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__text_opts o = {.batch_size = 4};
+    struct rlhf__text_source s;
+    struct rlhf__rows e = {0};
+    struct rlhf__error err = {0, ""};
+    e2e_write(f->scratch, "rows.jsonl",
+              "{\"prompt\":\"ab\",\"completion\":\"cd\"}\n{\"text\":\"e\"}\n"
+              "{\"prompt\":[{\"role\":\"user\",\"content\":\"ab\"}],\"completion\":\"c\"}\n"
+              "{\"prompt\":[{\"role\":\"user\",\"content\":\"ab\"}],\"completion\":["
+              "{\"role\":\"assistant\",\"content\":\"c\"}]}\n");
+    snprintf(f->data, sizeof f->data, "%s/rows.jsonl", f->scratch->dir);
+    assert_int_equal(rlhf__tokenizer_name_chat(f->tok, "plain", &err), RLHF_OK);
+    open(f, &o, &s);
+    assert_int_equal(rlhf__text_source_next(&s, &e, &err), RLHF_OK);
+    const int32_t ids[] = {259, 'a', 'b', 'c', 'd', 259, 259, 'e', 259,
+                           'a', 'b', 'c', 259, 'a', 'b', 'c', 259};
+    const int32_t prompt_len[] = {3, 1, 2, 2};
+    assert_int_equal(e.total, 17);
+    assert_memory_equal(e.ids, ids, sizeof ids);
+    assert_memory_equal(e.prompt_len, prompt_len, sizeof prompt_len);
+    for (uint32_t i = 0; i < e.total; i++)
+        assert_int_equal(e.left_out[i], 0);
+    assert_int_equal(rlhf__rows_loss_tokens(&e, 0, 4), 3 + 2 + 2 + 2);
+    rlhf__rows_finish(&e);
+    rlhf__text_source_finish(&s);
+    o.max_len = 4; // a row whose completion is cut off altogether is left out
+    e2e_write(f->scratch, "rows.jsonl",
+              "{\"prompt\":\"abcdef\",\"completion\":\"g\"}\n{\"prompt\":\"ab\",\"completion\":"
+              "\"cd\"}\n");
+    open(f, &o, &s);
+    assert_int_equal(s.rows.n, 1);
+    assert_int_equal(s.rows.silent, 1);
+    assert_int_equal(s.rows.truncated, 2);
+    rlhf__text_source_finish(&s);
+}
+
 static void a_token_budget_is_kept(void **state) {
     struct rlhf__text_opts o = {.batch_size = 1, .batch_tokens = 8, .epochs = 1};
     struct rlhf__text_source s;
@@ -157,6 +195,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rows_come_with_bos_and_eos, setup, teardown),
         cmocka_unit_test_setup_teardown(the_assistant_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_completion_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(a_token_budget_is_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(epochs_may_be_fractions, setup, teardown),
         cmocka_unit_test_setup_teardown(the_cursor_is_all_there_is, setup, teardown),

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define SFT                                                                                        \
     "--algo sft.so --policy model --data texts.jsonl --set policy.init=random "                    \
@@ -129,8 +130,68 @@ static void epochs_decide_the_phases(void **state) {
     json_decref(rows);
 }
 
+// Rows of a prompt and a completion; what other tools write is named with the command that converts
+// it, which is tried where there is a jq.
+static void prompts_and_completions(void **state) {
+    struct e2e *t = *state;
+    static const char sft[] = "--algo sft.so --policy model --set policy.init=random --set "
+                              "batch.size=2 --set run.phases=2 ";
+    e2e_write(t, "rows.jsonl",
+              "{\"prompt\": \"It was\", \"completion\": \" good.\"}\n{\"text\": \"The film\"}\n");
+    assert_int_equal(
+        e2e_run(
+            t,
+            "%s--data rows.jsonl --set data.eval_path=rows.jsonl --set data.eval_every=1 --out a",
+            sft),
+        0);
+    assert_int_equal(e2e_run(t, "eval --model a --data rows.jsonl --json"), 0);
+    // " good." of the first row, all of the second.
+    e2e_says(t, "\"rows\": 2, \"tokens\": 14, \"bytes\": 14");
+    static const struct {
+        const char *name, *row, *jq;
+    } others[] = {
+        {"alpaca", "{\"instruction\": \"Add.\", \"input\": \"1 2\", \"output\": \"3\"}",
+         "jq -c '{prompt: (.instruction"},
+        {"sharegpt",
+         "{\"conversations\": [{\"from\": \"human\", \"value\": \"Hi\"}, {\"from\": \"gpt\", "
+         "\"value\": \"Ho\"}]}",
+         "jq -c '{messages: [.conversations[]"},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        e2e_write(t, "FILE", others[i].row);
+        assert_int_equal(e2e_run(t, "%s--data FILE --out %s", sft, others[i].name), 2);
+        e2e_says(t, others[i].jq);
+        const char *from = strstr(t->out, "jq -c"), *to = from ? strstr(from, " FILE") : NULL;
+        assert_non_null(to);
+        char command[600];
+        snprintf(command, sizeof command, "%.*s FILE", (int)(to - from), from);
+        e2e_write(t, "convert.sh", command);
+        if (e2e_shell(t, "command -v jq") != 0) continue;
+        assert_int_equal(e2e_shell(t, "sh convert.sh >converted.jsonl"), 0);
+        assert_int_equal(e2e_run(t,
+                                 "%s--data converted.jsonl --set prompts.template=plain --out %s",
+                                 sft, others[i].name),
+                         0);
+    }
+    static const char *const bad[][2] = {
+        {"{\"completion\": \"x\"}", "FILE:1: the row has a 'completion' but no field 'prompt'"},
+        {"{\"prompt\": \"x\", \"completion\": \"\"}", "FILE:1: field 'completion' is empty"},
+        {"{\"prompt\": \"x\", \"completion\": 3}",
+         "field 'completion' is an integer, expected a string"},
+        {"{\"prompt\": \"x\", \"completion\": []}",
+         "field 'completion' is a list, expected a string"},
+        {"{\"prompt\": 3, \"completion\": \"x\"}", "field 'prompt' is an integer"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        e2e_write(t, "FILE", bad[i][0]);
+        assert_int_equal(e2e_run(t, "%s--data FILE --out b", sft), 2);
+        e2e_says(t, bad[i][1]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(prompts_and_completions, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(sft_lowers_the_loss, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(same_seed_same_bits, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(muon_resumes_exactly_from_bf16, e2e_setup, e2e_teardown),

@@ -1,0 +1,98 @@
+// completion_row.c: see completion_row.h.
+#include "data/completion_row.h"
+
+#include "base/json.h"
+#include "chat/message.h"
+
+static rlhf_status no_memory(struct rlhf__error *err) {
+    return RLHF__NOMEM(err, "out of memory for a row");
+}
+
+static json_t *said_by_assistant(const json_t *text) {
+    json_t *m = json_object();
+    if (!m || json_object_set_new(m, "role", json_string("assistant")) != 0 ||
+        json_object_set_new(m, "content", json_deep_copy(text)) != 0) {
+        json_decref(m);
+        return NULL;
+    }
+    return m;
+}
+
+// Prompt and completion as one list; the caller owns it, NULL = out of memory.
+static json_t *join(const json_t *prompt, const json_t *completion) {
+    json_t *all = json_deep_copy(prompt), *rest = NULL;
+    int bad = !all;
+    if (!bad && json_is_array(completion)) {
+        rest = json_deep_copy(completion);
+        bad = !rest || json_array_extend(all, rest) != 0;
+    } else if (!bad) {
+        bad = json_array_append_new(all, said_by_assistant(completion)) != 0;
+    }
+    json_decref(rest);
+    if (!bad) return all;
+    json_decref(all);
+    return NULL;
+}
+
+static rlhf_status check_completion(const json_t *completion, struct rlhf__error *err) {
+    struct rlhf__messages m = {0};
+    rlhf_status st = rlhf__messages_read(&m, completion, "completion", err);
+    if (st == RLHF_OK && (m.n == 0 || m.item[0].role != RLHF__ROLE_ASSISTANT ||
+                          m.item[m.n - 1].role != RLHF__ROLE_ASSISTANT))
+        st = rlhf__fail(err, RLHF_E_INVALID,
+                        "field 'completion' does not begin and end with the assistant's turn");
+    rlhf__messages_finish(&m);
+    return st;
+}
+
+static rlhf_status read_messages(const json_t *row, const json_t *prompt, const json_t *completion,
+                                 struct rlhf__completion_row *out, struct rlhf__error *err) {
+    struct rlhf__messages m = {0};
+    rlhf_status st = rlhf__messages_check_row(row, err);
+    if (st == RLHF_OK) st = rlhf__messages_read(&m, prompt, "prompt", err);
+    if (st == RLHF_OK) st = rlhf__messages_check_prompt(&m, "prompt", err);
+    if (st == RLHF_OK && json_is_array(completion)) st = check_completion(completion, err);
+    out->asked = (int32_t)m.n;
+    rlhf__messages_finish(&m);
+    if (st != RLHF_OK) return st;
+    json_t *all = join(prompt, completion);
+    out->messages = all ? json_dumps(all, JSON_COMPACT) : NULL;
+    json_decref(all);
+    return out->messages ? RLHF_OK : no_memory(err);
+}
+
+rlhf_status rlhf__completion_row_read(const json_t *row, struct rlhf__completion_row *out,
+                                      struct rlhf__error *err) {
+    const json_t *prompt = json_object_get(row, "prompt");
+    const json_t *completion = json_object_get(row, "completion");
+    const int chat = json_is_array(prompt), said = json_is_string(completion);
+    if (!prompt)
+        return rlhf__fail(err, RLHF_E_INVALID, "the row has a 'completion' but no field 'prompt'");
+    if (!chat && !json_is_string(prompt))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "field 'prompt' is %s, expected a string or a list of messages",
+                          rlhf__json_kind(prompt));
+    if (!said && !(chat && json_is_array(completion)))
+        return rlhf__fail(err, RLHF_E_INVALID, "field 'completion' is %s, expected a string%s",
+                          rlhf__json_kind(completion), chat ? " or a list of messages" : "");
+    if (said && json_string_length(completion) == 0)
+        return rlhf__fail(err, RLHF_E_INVALID, "field 'completion' is empty");
+    if (chat) return read_messages(row, prompt, completion, out, err);
+    out->prompt = (rlhf_str){json_string_value(prompt), json_string_length(prompt)};
+    out->completion = (rlhf_str){json_string_value(completion), json_string_length(completion)};
+    return RLHF_OK;
+}
+
+// Rows of other tools, and the command that makes rows of them.
+const char *rlhf__completion_row_hint(const json_t *row) {
+    const json_t *turns = json_object_get(row, "conversations");
+    if (json_is_string(json_object_get(json_array_get(turns, 0), "from")))
+        return "; ShareGPT rows become messages by: jq -c '{messages: [.conversations[] | {role: "
+               "({human: \"user\", gpt: \"assistant\"}[.from] // .from), content: .value}]}' FILE";
+    if (json_object_get(row, "instruction") && json_object_get(row, "output"))
+        return "; Alpaca rows become prompts and completions by: jq -c '{prompt: (.instruction + "
+               "(if (.input // \"\") == \"\" then \"\" else \"\\n\\n\" + .input end) + "
+               "\"\\n\\n\"), "
+               "completion: .output}' FILE";
+    return "";
+}
