@@ -1,4 +1,6 @@
 # Debian 12 packages the build needs; the README says what each is for.
+option(RLHF_STATIC_DEPS "Link the libraries of the packages below statically (scripts/pack-gpu)" OFF)
+set(ZLIB_USE_STATIC_LIBS ${RLHF_STATIC_DEPS})
 find_package(PkgConfig REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS C)
 find_package(ZLIB REQUIRED)
@@ -6,6 +8,9 @@ find_package(Threads REQUIRED)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson>=2.13)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
+if(RLHF_STATIC_DEPS)
+  include(${CMAKE_CURRENT_LIST_DIR}/rlhf-static.cmake)
+endif()
 
 # What http.so is built with; without it everything else is built.
 set(RLHF_HTTP AUTO CACHE STRING "Build http.so: AUTO (where libcurl is), ON or OFF")

@@ -195,6 +195,11 @@ uint32_t rlhf__compute_slots(const rlhf_compute *t, int64_t configured) {
     return RLHF_COMPUTE_HAS(t, slots_hint) ? t->slots_hint : 64;
 }
 
+uint64_t rlhf__compute_workspace(const struct rlhf__compute *c, int64_t configured_mib) {
+    if (configured_mib > 0) return (uint64_t)configured_mib << 20;
+    return c->room.total >= (uint64_t)40 << 30 ? (uint64_t)8 << 30 : 0;
+}
+
 int64_t rlhf__compute_microbatch(const rlhf_compute *t, int64_t configured) {
     if (configured > 0) return configured;
     return RLHF_COMPUTE_HAS(t, microbatch_hint) ? t->microbatch_hint : 4096;

@@ -55,6 +55,10 @@ void rlhf__compute_close(struct rlhf__compute *);
 uint32_t rlhf__compute_slots(const rlhf_compute *, int64_t configured);
 int64_t rlhf__compute_microbatch(const rlhf_compute *, int64_t configured);
 
+// Bytes of the LM head's workspace: what was configured in MiB, or where that is 0 what a device of
+// its own memory takes by default: 8 GiB of 40 and more. 0: see the backend's own default. [any]
+uint64_t rlhf__compute_workspace(const struct rlhf__compute *, int64_t configured_mib);
+
 // RLHF_F32 or RLHF_BF16 for a configured "auto", "f32" or "bf16": auto is bf16 where the table says
 // that it runs at full speed. [any]
 int32_t rlhf__compute_dtype(const rlhf_compute *, const char *configured);

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-// The backends' own where nothing is set: 4 GiB of a card, and of the CPU's memory 384 MiB or what
-// 1536 rows of a larger vocabulary take.
+// The backends' own where nothing is set: 4 GiB of a card (rlhf__compute_workspace knows large
+// ones), and of the CPU's memory 384 MiB or what 1536 rows of a larger vocabulary take.
 static uint64_t budget_of(const struct rlhf__paper *p, uint64_t vocab) {
     const uint64_t least = (uint64_t)384 << 20, rows = rlhf__paper_times(vocab, 6 * 1024);
     if (p->budget) return p->budget;

@@ -203,7 +203,8 @@ static int only_told(const struct rlhf__run *r) { return r->req->dry_run && !r->
 // On paper first: what does not fit is refused before anything of it is loaded.
 static rlhf_status open_models(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__model_env *env = &r->session.models;
-    const uint64_t budget = (uint64_t)r->config->compute.workspace_mib << 20;
+    const uint64_t budget =
+        rlhf__compute_workspace(r->session.compute, r->config->compute.workspace_mib);
     if (env->unchecked && !r->req->dry_run) return rlhf__setup_rows(r, err);
     RLHF_TRY(rlhf__paper_create(env->compute, budget, &r->paper, err));
     env->paper = r->paper;

@@ -45,8 +45,9 @@ rlhf_status rlhf__cuda_attention_bwd(struct rlhf__cuda *cu, struct rlhf__attn_bw
 rlhf_status rlhf__cuda_attention_bwd_bf16(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b);
 rlhf_status rlhf__cuda_attention_bwd_f32(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b);
 
-// 2^x for x <= 127 with a relative error of 8e-8; 0 below -127. NaN stays NaN. Shorter than
-// rlhf__exp2f by what denormals and infinity take there.
+// 2^x of the f32 kernels, the emulation's bits on every card: for x <= 127 with a relative error of
+// 8e-8; 0 below -127. NaN stays NaN. Shorter than rlhf__exp2f by what denormals and infinity take
+// there. The bf16 kernels, whose sums are the tensor cores', have rlhf__ex2 of ptx.h.
 static __device__ __forceinline__ float rlhf__attn_exp2(float x) {
     x = x < -127.0f ? -127.0f : x;
     const float n = x + 12582912.0f, f = x - (n - 12582912.0f); // n: to the nearest integer

@@ -21,30 +21,39 @@ template <int HD> static __device__ __forceinline__ void begin(struct state<HD> 
         x.o[n][0] = x.o[n][1] = x.o[n][2] = x.o[n][3] = 0.0f;
 }
 
-// Scores of a tile of keys from j0 on become probabilities; query h sees keys below seen[h].
+// Scores of a tile of keys from j0 on, before their scale, become probabilities; query h sees keys
+// below seen[h]. The largest is found before the scale, which then costs an FMA: a scale below 0
+// changes all signs, and one of 0 becomes the least number, so that no score is NaN.
 template <int HD>
 static __device__ __forceinline__ void softmax(struct state<HD> &x, float (*s)[4], int j0,
                                                const int seen[2], float scale) {
     const int t = (int)threadIdx.x % 4;
+    const float size = fmaxf(fabsf(scale), 0x1p-126f);
+    if (scale < 0.0f)
+#pragma unroll
+        for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                s[n][i] = -s[n][i];
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        float top = x.m[h];
+        float raw = -INFINITY;
 #pragma unroll
         for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
             for (int i = 2 * h; i < 2 * h + 2; i++) {
-                s[n][i] = j0 + n * 8 + 2 * t + (i & 1) < seen[h] ? s[n][i] * scale : -INFINITY;
-                top = fmaxf(top, s[n][i]);
+                s[n][i] = j0 + n * 8 + 2 * t + (i & 1) < seen[h] ? s[n][i] : -INFINITY;
+                raw = fmaxf(raw, s[n][i]);
             }
-        top = rlhf__attn_quad_max(top);
-        const float base = top == -INFINITY ? 0.0f : top, fade = rlhf__attn_exp2(x.m[h] - base);
+        const float top = fmaxf(x.m[h], rlhf__attn_quad_max(raw) * size);
+        const float base = top == -INFINITY ? 0.0f : top, fade = rlhf__ex2(x.m[h] - base);
         x.m[h] = top;
         x.l[h] *= fade;
 #pragma unroll
         for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
             for (int i = 2 * h; i < 2 * h + 2; i++)
-                x.l[h] += s[n][i] = rlhf__attn_exp2(s[n][i] - base);
+                x.l[h] += s[n][i] = rlhf__ex2(fmaf(s[n][i], size, -base));
 #pragma unroll
         for (int n = 0; n < HD / 8; n++)
             x.o[n][2 * h] *= fade, x.o[n][2 * h + 1] *= fade;
@@ -57,7 +66,7 @@ static __device__ __forceinline__ void merge(struct state<HD> &x, const float *k
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const float m = kept[h * THREADS], top = fmaxf(m, x.m[h]);
-        const float was = rlhf__attn_exp2(m - top), now = rlhf__attn_exp2(x.m[h] - top);
+        const float was = rlhf__ex2(m - top), now = rlhf__ex2(x.m[h] - top);
         x.m[h] = top;
         x.l[h] = fmaf(x.l[h], now, kept[(2 + h) * THREADS] * was);
 #pragma unroll
@@ -217,7 +226,7 @@ static __global__ void __launch_bounds__(128) attend_parts(struct rlhf__attn_arg
     for (int s = 1; s * RLHF__ATTN_SEGMENT < seen; s++) {
         part += 2 + a.head_dim;
         const float top = fmaxf(m, part[0]);
-        const float was = rlhf__attn_exp2(m - top), now = rlhf__attn_exp2(part[0] - top);
+        const float was = rlhf__ex2(m - top), now = rlhf__ex2(part[0] - top);
         m = top;
         l = fmaf(part[1], now, l * was);
 #pragma unroll

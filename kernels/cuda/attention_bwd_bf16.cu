@@ -37,10 +37,11 @@ static __device__ __forceinline__ void product(float (*s)[4], const rlhf__bf16 *
     }
 }
 
-// exp(score - lse) with both in natural units, score before its scale.
-static __device__ __forceinline__ float probability(float s, float scale_log2, float lse) {
-    return rlhf__attn_exp2(fmaf(lse, -1.44269504f, s * scale_log2));
+// exp(score - lse) of a score before its scale; both are in units of log2 then.
+static __device__ __forceinline__ float probability(float s, float scale_log2, float lse_log2) {
+    return rlhf__ex2(fmaf(s, scale_log2, -lse_log2));
 }
+static __device__ __forceinline__ float in_log2(float lse) { return lse * 1.44269504f; }
 
 template <int HD> static __device__ __forceinline__ void clear(float (*d)[4]) {
 #pragma unroll
@@ -84,7 +85,7 @@ static __global__ void __launch_bounds__(THREADS, 3) grad_q_bf16(struct rlhf__at
         const int r = own + lane / 4 + 8 * h, there = r < row.nq;
         const int64_t at = (int64_t)(row.t0 + r) * a.heads + head;
         seen[h] = !there ? 0 : a.causal ? row.start + r + 1 : row.nk;
-        lse[h] = there ? a.lse[at] : 0.0f;
+        lse[h] = there ? in_log2(a.lse[at]) : 0.0f;
         delta[h] = there ? b.delta[at] : 0.0f;
     }
     clear<HD>(dq);
@@ -196,7 +197,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__a
             for (int i = 0; i < 4; i++) {
                 const int o = n * 8 + 2 * (lane % 4) + (i & 1);
                 const int key = row.start + own + lane / 4 + 8 * (i >> 1);
-                const float p = probability(s[n][i], a.scale_log2, lse[o]);
+                const float p = probability(s[n][i], a.scale_log2, in_log2(lse[o]));
                 s[n][i] = !a.causal || key <= w.pos + o ? p : 0.0f;
                 dp[n][i] = s[n][i] * (dp[n][i] - delta[o]);
             }

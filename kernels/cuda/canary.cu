@@ -1,6 +1,7 @@
 // canary.cu: the proof that a library product is row exact on this card: random rows, alone and in
-// any company, bit for bit.
+// any company, bit for bit; and on the same numbers, how long algorithms take.
 #include "canary.h"
+#include "lt_plan.h"
 
 enum {
     THREADS = RLHF__CANARY_THREADS,
@@ -61,7 +62,7 @@ static __global__ void __launch_bounds__(THREADS)
 struct buffers {
     void *w, *x, *c, *out;          // the whole
     void *x_some, *c_some, *o_some; // a choice
-    float *bias;
+    void *bias;
     int *differ;
     uint64_t x_words, out_words; // of a row
     uint64_t some;               // rows of the largest choice
@@ -89,10 +90,15 @@ static rlhf_status buffers_make(struct rlhf__cuda *cu, const struct rlhf__lt_sha
     b->x_words = words_of(s->ldb, s->dtype);
     b->out_words = words_of(s->ldd, s->out_dtype);
     const uint64_t add = s->out_dtype == RLHF_F32;
-    const uint64_t bytes[9] = {
-        w_n * rlhf_dtype_size(s->dtype), b->x_words * 4 * ROWS,    b->out_words * 4 * ROWS * add,
-        b->out_words * 4 * ROWS,         b->x_words * 4 * b->some, b->out_words * 4 * b->some * add,
-        b->out_words * 4 * b->some,      (uint64_t)s->m * 4,       sizeof *b->differ};
+    const uint64_t bytes[9] = {w_n * rlhf_dtype_size(s->dtype),
+                               b->x_words * 4 * ROWS,
+                               b->out_words * 4 * ROWS * add,
+                               b->out_words * 4 * ROWS,
+                               b->x_words * 4 * b->some,
+                               b->out_words * 4 * b->some * add,
+                               b->out_words * 4 * b->some,
+                               (uint64_t)s->m * 4,
+                               sizeof *b->differ}; // of a bias in bf16 half of it
     void **to[7] = {&b->w, &b->x, &b->c, &b->out, &b->x_some, &b->c_some, &b->o_some};
     uint64_t total = 0;
     for (uint64_t n : bytes)
@@ -101,23 +107,29 @@ static rlhf_status buffers_make(struct rlhf__cuda *cu, const struct rlhf__lt_sha
     char *at = (char *)*base;
     for (int i = 0; i < 7; at += (bytes[i] + 255) / 256 * 256, i++)
         *to[i] = at;
-    b->bias = (float *)at;
+    b->bias = at;
     b->differ = (int *)(at + (bytes[7] + 255) / 256 * 256);
     const uint64_t lda = (uint64_t)s->lda, ldb = (uint64_t)s->ldb, ldd = (uint64_t)s->ldd,
                    k = (uint64_t)s->k, m = (uint64_t)s->m;
     RLHF_TRY(rlhf__canary_fill(cu, b->w, s->dtype, {w_n, lda, k, !s->trans_a, -1, 1}));
     RLHF_TRY(rlhf__canary_fill(cu, b->x, s->dtype, {x_n, ldb, k, 0, 1, 2}));
     if (add) RLHF_TRY(rlhf__canary_fill(cu, b->c, s->out_dtype, {out_n, ldd, ldd, 0, 0, 3}));
-    RLHF_TRY(rlhf__canary_fill(cu, b->bias, RLHF_F32, {m, m, m, 0, 0, 4}));
+    // Before a bf16 result the bias is 0: another would hide the roundings that cancel brings out.
+    if (add)
+        RLHF_TRY(rlhf__canary_fill(cu, b->bias, s->out_dtype, {m, m, m, 0, 0, 4}));
+    else
+        RLHF_TRY(
+            rlhf__cuda_check(cu, "cudaMemset", cudaMemsetAsync(b->bias, 0, m * 4, cu->stream)));
     return rlhf__cuda_check(cu, "cudaMemset",
                             cudaMemsetAsync(b->differ, 0, sizeof *b->differ, cu->stream));
 }
 
 // A refusal of the library to run what it has offered counts as a difference.
-static int product(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, const struct buffers *b,
-                   const void *x, const void *c, void *out, unsigned rows) {
+static int product(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, const rlhf__lt_algo *algo,
+                   const struct buffers *b, const void *x, const void *c, void *out,
+                   unsigned rows) {
     const struct rlhf__lt_operands o = {b->w, x, c, out, b->bias};
-    return rlhf__lt_run(cu, p, &o, rows) == RLHF__LT_SUCCESS;
+    return rlhf__lt_run_as(cu, p, algo, &o, rows) == RLHF__LT_SUCCESS;
 }
 
 static rlhf_status gather(struct rlhf__cuda *cu, void *to, const void *from, uint64_t words,
@@ -127,50 +139,73 @@ static rlhf_status gather(struct rlhf__cuda *cu, void *to, const void *from, uin
     return RLHF_OK;
 }
 
+namespace {
+struct proof {
+    const rlhf__lt_algo *whole, *some;
+    const canary_pick *picks;
+    unsigned n;
+};
+} // namespace
+
 // Compares the choices with the whole, with c or without.
 static rlhf_status compare_all(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
-                               const struct rlhf__lt_shape *s, const struct buffers *b,
-                               const canary_pick *picks, unsigned n, int add, int *runs) {
+                               const struct buffers *b, const struct proof *t, int add, int *runs) {
+    const struct rlhf__lt_shape *s = &p->shape;
     const uint64_t half = rlhf_dtype_size(s->out_dtype) / 2; // 2-byte words of an element
-    *runs = product(cu, p, b, b->x, add ? b->c : NULL, b->out, ROWS);
-    for (unsigned i = 0; i < n && *runs; i++) {
-        RLHF_TRY(gather(cu, b->x_some, b->x, b->x_words, picks[i]));
-        if (add) RLHF_TRY(gather(cu, b->c_some, b->c, b->out_words, picks[i]));
-        *runs = product(cu, p, b, b->x_some, add ? b->c_some : NULL, b->o_some, picks[i].n);
-        RUN(cu, canary_compare, rlhf__canary_blocks(picks[i].n * (uint64_t)s->m * half),
-            dim3(THREADS), 0, b->differ, (const unsigned short *)b->o_some,
-            (const unsigned short *)b->out, (uint64_t)s->ldd * half, (uint64_t)s->m * half,
-            picks[i]);
+    *runs = product(cu, p, t->whole, b, b->x, add ? b->c : NULL, b->out, ROWS);
+    for (unsigned i = 0; i < t->n && *runs; i++) {
+        const canary_pick *pick = &t->picks[i];
+        RLHF_TRY(gather(cu, b->x_some, b->x, b->x_words, *pick));
+        if (add) RLHF_TRY(gather(cu, b->c_some, b->c, b->out_words, *pick));
+        *runs = product(cu, p, t->some, b, b->x_some, add ? b->c_some : NULL, b->o_some, pick->n);
+        RUN(cu, canary_compare, rlhf__canary_blocks(pick->n * (uint64_t)s->m * half), dim3(THREADS),
+            0, b->differ, (const unsigned short *)b->o_some, (const unsigned short *)b->out,
+            (uint64_t)s->ldd * half, (uint64_t)s->m * half, *pick);
     }
     return RLHF_OK;
 }
 
-// Rows with which the product has tiles for WAVES turns of the card; at most 8192 and 64 MiB.
-static unsigned tall_rows(int sm_count, const struct rlhf__lt_shape *s) {
+// Rows that `most` bytes of results have room for.
+static uint64_t rows_of(const struct rlhf__lt_shape *s, uint64_t most) {
+    return most / (words_of(s->ldd, s->out_dtype) * 4);
+}
+
+// Rows with which the product has tiles for WAVES turns of the card; at most 8192 and 64 MiB, at
+// least those of the whole.
+unsigned rlhf__lt_canary_tall(const struct rlhf__cuda *cu, const struct rlhf__lt_shape *s) {
     const uint64_t across = ((uint64_t)s->m + TILE - 1) / TILE;
-    uint64_t rows = (uint64_t)WAVES * (uint64_t)sm_count / across * TILE;
-    const uint64_t most = ((uint64_t)64 << 20) / (words_of(s->ldd, s->out_dtype) * 4);
+    uint64_t rows = (uint64_t)WAVES * (uint64_t)rlhf__lt_of(cu)->multiprocessors / across * TILE;
+    const uint64_t most = rows_of(s, (uint64_t)64 << 20);
     if (rows > most) rows = most;
+    if (rows < (uint64_t)ROWS) rows = ROWS;
     return (unsigned)(rows > 8192 ? 8192 : rows);
 }
 
+// Results of at most 1 GiB (twice, with c), a power of two: 4096 rows of a vocabulary of 50,304.
+unsigned rlhf__lt_canary_most(const struct rlhf__lt_shape *s) {
+    const uint64_t rows = rows_of(s, (uint64_t)1 << 30);
+    unsigned n = 1;
+    while (2 * (uint64_t)n <= rows && n < 1u << 20)
+        n *= 2;
+    return n;
+}
+
 rlhf_status rlhf__lt_canary_rows(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
-                                 const struct rlhf__lt_shape *s, int *same) {
-    canary_pick picks[] = {{1, 300, 1},   {2, 0, 1},     {17, 496, 1},    {64, 40, 1},
-                           {129, 200, 1}, {256, 257, 1}, {96, 7, STRIDE}, {0, 0, STRIDE}};
-    unsigned n = sizeof picks / sizeof *picks - 1;
-    const unsigned tall = tall_rows(rlhf__lt_of(cu)->multiprocessors, s);
+                                 const rlhf__lt_algo *whole, const rlhf__lt_algo *some,
+                                 unsigned tall, int *same) {
+    canary_pick picks[] = {{1, 300, 1},     {2, 0, 1},     {17, 496, 1},
+                           {64, 40, 1},     {129, 200, 1}, {256, 257, 1},
+                           {96, 7, STRIDE}, {ROWS, 0, 1},  {tall, 0, STRIDE}};
+    const struct proof t = {whole, some, picks, (unsigned)(sizeof picks / sizeof *picks)};
     struct buffers b = {};
     void *base = NULL;
     int differ = 0, runs = 1;
-    b.some = 256;
-    if (tall > ROWS) {
-        picks[n++].n = tall;
-        b.some = tall;
-    }
-    rlhf_status st = buffers_make(cu, s, &b, &base);
-    for (int add = 0; add <= (s->out_dtype == RLHF_F32) && runs && st == RLHF_OK; add++)
-        st = compare_all(cu, p, s, &b, picks, n, add, &runs);
+    b.some = tall;
+    rlhf_status st = buffers_make(cu, &p->shape, &b, &base);
+    void *ws = NULL; // made here, so that its want is not the library's refusal
+    if (st == RLHF_OK) st = rlhf__cuda_workspace(cu, RLHF__CUDA_WS_LIBRARY, p->workspace, &ws);
+    for (int add = 0; add <= (p->shape.out_dtype == RLHF_F32) && runs && st == RLHF_OK; add++)
+        st = compare_all(cu, p, &b, &t, add, &runs);
     if (st == RLHF_OK)
         st = rlhf__cuda_check(
             cu, "reading what the canary found",
@@ -178,5 +213,50 @@ rlhf_status rlhf__lt_canary_rows(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
     if (st == RLHF_OK) st = rlhf__cuda_wait(cu);
     rlhf__cuda_mem_free(cu, base);
     *same = runs && !differ;
+    return st;
+}
+
+// ---- time ----
+
+#ifdef __CUDACC__
+enum { REPEATS = 10, UNCOUNTED = 2 };
+#else
+enum { REPEATS = 1, UNCOUNTED = 0 };
+#endif
+
+static rlhf_status time_one(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
+                            const rlhf__lt_algo *algo, const struct buffers *b, unsigned rows,
+                            cudaEvent_t const *at, float *ms) {
+    int runs = 1;
+    for (int i = -UNCOUNTED; i < REPEATS; i++) {
+        if (!i)
+            RLHF_TRY(rlhf__cuda_check(cu, "cudaEventRecord", cudaEventRecord(at[0], cu->stream)));
+        runs &= product(cu, p, algo, b, b->x_some, NULL, b->o_some, rows);
+    }
+    RLHF_TRY(rlhf__cuda_check(cu, "cudaEventRecord", cudaEventRecord(at[1], cu->stream)));
+    RLHF_TRY(rlhf__cuda_wait(cu));
+    RLHF_TRY(rlhf__cuda_check(cu, "cudaEventElapsedTime", cudaEventElapsedTime(ms, at[0], at[1])));
+    *ms = runs ? *ms / REPEATS : INFINITY;
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__lt_canary_time(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
+                                 const rlhf__lt_algo *const *algos, int n, unsigned tall,
+                                 float (*ms)[2]) {
+    const unsigned rows[2] = {256, tall};
+    const canary_pick all = {tall, 0, STRIDE};
+    struct buffers b = {};
+    void *base = NULL;
+    cudaEvent_t at[2] = {NULL, NULL};
+    b.some = tall;
+    rlhf_status st = buffers_make(cu, &p->shape, &b, &base);
+    for (int i = 0; i < 2 && st == RLHF_OK; i++)
+        st = rlhf__cuda_check(cu, "cudaEventCreate", cudaEventCreateWithFlags(&at[i], 0));
+    if (st == RLHF_OK) st = gather(cu, b.x_some, b.x, b.x_words, all);
+    for (int i = 0; i < 2 * n && st == RLHF_OK; i++)
+        st = time_one(cu, p, algos[i / 2], &b, rows[i % 2], at, &ms[i / 2][i % 2]);
+    for (cudaEvent_t e : at)
+        if (e) cudaEventDestroy(e);
+    rlhf__cuda_mem_free(cu, base);
     return st;
 }

@@ -15,7 +15,8 @@ static const uint64_t operand_bytes_most = (uint64_t)64 << 20;
 namespace {
 struct sums {
     void *a, *b, *d;
-    float *bias;
+    void *bias;
+    const rlhf__lt_algo *algo;
     unsigned long long *hash; // [HASHES]
     uint32_t depth, other;    // of the product, and of those between
 };
@@ -64,11 +65,11 @@ static rlhf_status sums_make(struct rlhf__cuda *cu, const struct rlhf__lt_shape 
     o->a = at[0];
     o->b = at[1];
     o->d = at[2];
-    o->bias = (float *)at[3];
+    o->bias = at[3];
     o->hash = (unsigned long long *)at[4];
     RLHF_TRY(rlhf__canary_fill(cu, o->a, s->dtype, {a_n, lda, k, !s->trans_a, -1, 1}));
     RLHF_TRY(rlhf__canary_fill(cu, o->b, s->dtype, {b_n, ldb, k, s->trans_b, 1, 2}));
-    RLHF_TRY(rlhf__canary_fill(cu, o->bias, RLHF_F32, {m, m, m, 0, 0, 4}));
+    RLHF_TRY(rlhf__canary_fill(cu, o->bias, s->out_dtype, {m, m, m, 0, 0, 4}));
     return rlhf__cuda_check(cu, "cudaMemset", cudaMemsetAsync(o->hash, 0, bytes[4], cu->stream));
 }
 
@@ -80,7 +81,7 @@ static rlhf_status once(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, const st
     const uint64_t n = (uint64_t)s->n, width = (uint64_t)s->m * half;
     const struct rlhf__lt_operands operands = {o->a, o->b, add ? o->d : NULL, o->d, o->bias};
     RLHF_TRY(rlhf__canary_fill(cu, o->d, s->out_dtype, {ldd * n, ldd, ldd, 0, 0, 3}));
-    *runs = *runs && rlhf__lt_run(cu, p, &operands, o->depth) == RLHF__LT_SUCCESS;
+    *runs = *runs && rlhf__lt_run_as(cu, p, o->algo, &operands, o->depth) == RLHF__LT_SUCCESS;
     RUN(cu, canary_hash, rlhf__canary_blocks(n * width), dim3(THREADS), 0, o->hash + which,
         (const unsigned short *)o->d, ldd * half, width, n);
     return RLHF_OK;
@@ -90,7 +91,7 @@ static rlhf_status once(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, const st
 static void between(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, const struct sums *o,
                     int *runs) {
     const struct rlhf__lt_operands operands = {o->a, o->b, NULL, o->d, o->bias};
-    *runs = *runs && rlhf__lt_run(cu, p, &operands, o->other) == RLHF__LT_SUCCESS;
+    *runs = *runs && rlhf__lt_run_as(cu, p, o->algo, &operands, o->other) == RLHF__LT_SUCCESS;
 }
 
 static rlhf_status run_all(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, const struct sums *o,
@@ -106,11 +107,13 @@ static rlhf_status run_all(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, const
 }
 
 rlhf_status rlhf__lt_canary_sums(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
-                                 const struct rlhf__lt_shape *s, int *same) {
+                                 const rlhf__lt_algo *algo, int *same) {
+    const struct rlhf__lt_shape *s = &p->shape;
     struct sums o = {};
     void *base = NULL;
     unsigned long long hash[HASHES] = {};
     int runs = 1;
+    o.algo = algo;
     o.depth = depth_of(s);
     o.other = s->k ? o.depth : (uint32_t)SHORT;
     rlhf_status st = sums_make(cu, s, &o, &base);

@@ -18,6 +18,7 @@ enum rlhf__cuda_ws {
     RLHF__CUDA_WS_PARTIAL, // partial sums of reductions over rows
     RLHF__CUDA_WS_PRODUCT, // converted operands and biases of a product
     RLHF__CUDA_WS_LIBRARY, // cuBLASLt's own
+    RLHF__CUDA_WS_COPIES,  // operands at odd addresses, for cuBLASLt
     RLHF__CUDA_WS_ATTN,
     RLHF__CUDA_WS_LOGITS,
     RLHF__CUDA_WS_REF,

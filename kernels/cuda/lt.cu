@@ -6,15 +6,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-// Files by the name of their soname. The emulation opens one by path only: the real library would
-// not know its memory.
-#ifdef __CUDACC__
+// Sonames, the newest first, and directories that are searched after the loader's own. The
+// emulation opens the library by RLHF_CUBLASLT only: the real one would not know its memory.
 static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
 enum { N_NAMES = sizeof names / sizeof *names };
+#ifdef __CUDACC__
+static const char *const dirs[] = {"", "/usr/local/cuda/lib64/"};
+enum { N_DIRS = sizeof dirs / sizeof *dirs };
 #else
-static const char *const *const names = NULL;
-enum { N_NAMES = 0 };
+static const char *const *const dirs = NULL;
+enum { N_DIRS = 0 };
 #endif
 
 enum { LEAST_SM = 90 }; // below, splitting k is not the only thing that ties rows together
@@ -55,19 +58,41 @@ static void *open_one(const char *file, char *why, size_t cap) {
     void *so = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (!so) {
         const char *text = dlerror();
-        snprintf(why, cap, "%s", text ? text : file);
+        snprintf(why, cap, "%.*s", (int)cap - 1, text ? text : file);
     }
     return so;
 }
 
-// The library, or NULL with the reason (of the newest, where there are several names).
-static void *open_any(char *why, size_t cap) {
-    const char *file = getenv("RLHF_CUBLASLT");
-    if (file && *file) return open_one(file, why, cap);
-    snprintf(why, cap, "RLHF_CUBLASLT names no file");
+// The newest library of a directory, whose name ends with a slash; "": where the loader looks. NULL
+// with the reason that the newest could not be opened.
+static void *open_in(const char *dir, char *why, size_t cap) {
+    char path[4096], later[160];
     for (int i = 0; i < N_NAMES; i++) {
+        snprintf(path, sizeof path, "%.4000s%s", dir, names[i]);
+        void *so = open_one(path, i ? later : why, i ? sizeof later : cap);
+        if (so) return so;
+    }
+    return NULL;
+}
+
+static int is_dir(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+// The library, or NULL with the reason, that of the first place where it was looked for.
+static void *open_any(char *why, size_t cap) {
+    const char *named = getenv("RLHF_CUBLASLT");
+    if (named && *named && is_dir(named)) {
+        char dir[4096];
+        snprintf(dir, sizeof dir, "%.4000s/", named);
+        return open_in(dir, why, cap);
+    }
+    if (named && *named) return open_one(named, why, cap);
+    snprintf(why, cap, "RLHF_CUBLASLT names no file");
+    for (int i = 0; i < N_DIRS; i++) {
         char later[160];
-        void *so = open_one(names[i], i ? later : why, i ? sizeof later : cap);
+        void *so = open_in(dirs[i], i ? later : why, i ? sizeof later : cap);
         if (so) return so;
     }
     return NULL;

@@ -4,15 +4,20 @@
 // The library is never a must: without it, with one that is too old or lacks a function, and for
 // every shape that it cannot take or that the canary finds fault with, the own product is used.
 // Which of the two makes rows (rows_exact) depends on their shape alone, never on the row count, on
-// addresses or on timing: a row has the same bits in any company. A sum over rows is the own
-// product's, too, where it is too short for the algorithm or an operand is at an odd address; its
-// bits may depend on the row count, and a run repeats itself as long as its batches and addresses
-// do. Nothing depends on timing.
+// addresses or on timing: a row has the same bits in any company. A clock chooses only among
+// algorithms whose rows have been found equal to the bit, one for few rows and one for many. No
+// call has more rows than were proved: a larger count is proved when it first comes, or else its
+// rows are made in pieces. A bias before a bf16 result is rounded to bf16 (the library wants it in
+// the type of the result), added to the f32 sum, and the result is rounded once. A sum over rows is
+// the own product's, too, where it is too short for the algorithm or an operand is at an odd
+// address; its bits may depend on the row count, and a run repeats itself as long as its batches
+// and addresses do. No bit depends on timing.
 //
-// Environment: RLHF_CUBLASLT, the file to open; RLHF_CUDA_LT, "off" (own products only), "force"
-// (the library on cards below compute capability 9.0, too) or "free": to measure what all this
-// costs, the library may split sums and share them out as it likes, with an algorithm of its choice
-// for each row count and without a proof. The table then does not claim row exactness.
+// Environment: RLHF_CUBLASLT, the file to open, or a directory to look in; RLHF_CUDA_LT_LOG, a file
+// that gets a line for each decision about a shape; RLHF_CUDA_LT, "off" (own products only),
+// "force" (the library on cards below compute capability 9.0, too) or "free": to measure what all
+// this costs, the library may split sums and share them out as it likes, with an algorithm of its
+// choice for each row count and without a proof. The table then does not claim row exactness.
 #ifndef RLHF_CUDA_LT_H
 #define RLHF_CUDA_LT_H
 
@@ -27,7 +32,7 @@ struct rlhf__lt_shape {
     int32_t trans_a, trans_b; // A is stored [m, k], with trans_a [k, m]; B [k, n] or [n, k]
     int64_t m, n, k;
     int64_t lda, ldb, ldd; // elements between columns
-    int32_t bias;          // f32 [m] is added to every column
+    int32_t bias;          // [m] of D's type is added to every column
     int32_t exact;         // n is the row count; a column's bits may depend on nothing else
 };
 
@@ -35,7 +40,7 @@ struct rlhf__lt_shape {
 struct rlhf__lt_operands {
     const void *a, *b, *c;
     void *d;
-    const float *bias;
+    const void *bias; // of D's type
 };
 
 struct rlhf__lt_plan; // what was decided about a shape
@@ -88,16 +93,11 @@ rlhf_status rlhf__lt_plan_of(struct rlhf__cuda *cu, const struct rlhf__lt_shape 
 void rlhf__lt_plans_free(struct rlhf__cuda_lt *lt);
 
 // Queues one product of a plan that the library makes; rows: the size that the shape leaves open.
-// Every operand at a multiple of 16 bytes.
+// Every operand at a multiple of 16 bytes. Of an exact shape no more rows than are proved at once.
 rlhf__lt_status rlhf__lt_run(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                              const struct rlhf__lt_operands *o, uint32_t rows);
 
-// Set *same, of an exact shape: 513 random rows have the same bits alone and in any company, with c
-// and without. Of another one: the product has the same bits when it is made again at once, and
-// after other products of the plan. RLHF_E_NOMEM when there is no room: nothing is known then.
-rlhf_status rlhf__lt_canary_rows(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
-                                 const struct rlhf__lt_shape *s, int *same);
-rlhf_status rlhf__lt_canary_sums(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
-                                 const struct rlhf__lt_shape *s, int *same);
+// Proves an exact plan for `rows`, where memory and time allow: not between record and record_end.
+rlhf_status rlhf__lt_prove_more(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, uint32_t rows);
 
 #endif

@@ -4,7 +4,7 @@
 #include <new>
 #include <string.h>
 
-enum { FREE_WORKSPACE = 32 << 20 }; // of products whose sums may be taken apart
+enum { WORKSPACE = 32 << 20 }; // what the library is tuned for on compute capability 9.0
 
 static void plan_free(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p) {
     if (!p) return;
@@ -44,7 +44,7 @@ static rlhf__lt_status desc_make(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan 
     const uint32_t epilogue = s->bias ? RLHF__LT_EPILOGUE_BIAS : RLHF__LT_EPILOGUE_DEFAULT;
     // The search reads no bias, only how its address is aligned.
     const void *const aligned = (const void *)(uintptr_t)RLHF__LT_ALIGN;
-    const int32_t f32 = RLHF__LT_R_32F;
+    const int32_t bias_type = lt_type(s->out_dtype);
     LT_TRY(lt->api.cublasLtMatmulDescCreate(&p->desc, RLHF__LT_COMPUTE_32F, RLHF__LT_R_32F));
 #define SET(attribute, value)                                                                      \
     LT_TRY(lt->api.cublasLtMatmulDescSetAttribute(p->desc, attribute, &(value), sizeof(value)))
@@ -53,7 +53,7 @@ static rlhf__lt_status desc_make(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan 
     SET(RLHF__LT_DESC_EPILOGUE, epilogue);
     if (s->bias) {
         SET(RLHF__LT_DESC_BIAS, aligned);
-        SET(RLHF__LT_DESC_BIAS_TYPE, f32);
+        SET(RLHF__LT_DESC_BIAS_TYPE, bias_type);
     }
 #undef SET
     return RLHF__LT_SUCCESS;
@@ -92,27 +92,23 @@ rlhf__lt_status rlhf__lt_rows_set(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan
 // Makes the plan of a new shape: the library's when it fits, is offered, and the canary lives.
 static rlhf_status plan_make(struct rlhf__cuda *cu, struct rlhf__lt_plan *p) {
     struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
-    int same = 1;
+    struct rlhf__lt_candidates found = {};
     p->own = 1;
-    p->workspace = p->shape.exact ? 0 : FREE_WORKSPACE;
+    p->workspace = WORKSPACE;
     if (!shape_fits(&p->shape)) return RLHF_OK;
     if (desc_make(lt, p) != RLHF__LT_SUCCESS ||
         layouts_make(lt, p, RLHF__LT_ROWS_LARGE) != RLHF__LT_SUCCESS ||
-        (!lt->free && !rlhf__lt_search(lt, p))) {
+        (!lt->free && !rlhf__lt_search(lt, p, &found))) {
         lt->offered_none++;
+        rlhf__lt_log(lt, &p->shape, NULL, "own product: the library offers none");
         rlhf__lt_say(cu);
         return RLHF_OK;
     }
-    rlhf_status st = RLHF_OK;
-    if (p->shape.exact)
-        st = rlhf__lt_canary_rows(cu, p, &p->shape, &same);
-    else if (!lt->free)
-        st = rlhf__lt_canary_sums(cu, p, &p->shape, &same);
-    if (st < 0 && st != RLHF_E_NOMEM) return st;
-    p->own = st < 0 || !same;
-    lt->no_room += st < 0;
-    lt->not_exact += st == RLHF_OK && !same && p->shape.exact;
-    lt->not_same += st == RLHF_OK && !same && !p->shape.exact;
+    if (lt->free) {
+        p->own = 0;
+        return RLHF_OK;
+    }
+    RLHF_TRY(rlhf__lt_choose(cu, p, &found));
     if (p->own) rlhf__lt_say(cu);
     return RLHF_OK;
 }
@@ -141,13 +137,12 @@ rlhf_status rlhf__lt_plan_of(struct rlhf__cuda *cu, const struct rlhf__lt_shape 
 
 // ---- products ----
 
-rlhf__lt_status rlhf__lt_run(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
-                             const struct rlhf__lt_operands *o, uint32_t rows) {
+rlhf__lt_status rlhf__lt_run_as(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
+                                const rlhf__lt_algo *algo, const struct rlhf__lt_operands *o,
+                                uint32_t rows) {
     struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
     const float one = 1, beta = o->c ? 1 : 0;
     void *ws = NULL;
-    if (lt->free && p->searched != rows && !rlhf__lt_search_at(lt, p, rows))
-        return RLHF__LT_NOT_SUPPORTED;
     LT_TRY(rlhf__lt_rows_set(lt, p, rows));
     if (p->shape.bias)
         LT_TRY(lt->api.cublasLtMatmulDescSetAttribute(p->desc, RLHF__LT_DESC_BIAS, &o->bias,
@@ -155,6 +150,27 @@ rlhf__lt_status rlhf__lt_run(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
     if (p->workspace && rlhf__cuda_workspace(cu, RLHF__CUDA_WS_LIBRARY, p->workspace, &ws) < 0)
         return RLHF__LT_ALLOC_FAILED;
     return lt->api.cublasLtMatmul(lt->handle, p->desc, &one, o->a, p->a, o->b, p->b, &beta,
-                                  o->c ? o->c : o->d, p->d, o->d, p->d, &p->algo, ws, p->workspace,
+                                  o->c ? o->c : o->d, p->d, o->d, p->d, algo, ws, p->workspace,
                                   cu->stream);
+}
+
+rlhf__lt_status rlhf__lt_run(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
+                             const struct rlhf__lt_operands *o, uint32_t rows) {
+    struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
+    const struct rlhf__lt_shape *s = &p->shape;
+    if (lt->free && p->searched != rows && !rlhf__lt_search_at(lt, p, rows))
+        return RLHF__LT_NOT_SUPPORTED;
+    const rlhf__lt_algo *algo = &p->algo[!lt->free && rows > RLHF__LT_FEW];
+    if (!s->exact || rows <= p->proved) return rlhf__lt_run_as(cu, p, algo, o, rows);
+    const uint64_t x_row = (uint64_t)s->ldb * rlhf_dtype_size(s->dtype),
+                   out_row = (uint64_t)s->ldd * rlhf_dtype_size(s->out_dtype);
+    for (uint64_t from = 0; from < rows; from += p->proved) {
+        struct rlhf__lt_operands part = *o;
+        part.b = (const char *)o->b + from * x_row;
+        part.c = o->c ? (const char *)o->c + from * out_row : NULL;
+        part.d = (char *)o->d + from * out_row;
+        const uint64_t n = rows - from < p->proved ? rows - from : p->proved;
+        LT_TRY(rlhf__lt_run_as(cu, p, algo, &part, (uint32_t)n));
+    }
+    return RLHF__LT_SUCCESS;
 }

@@ -2,8 +2,8 @@
 //
 // Row-major out [rows, cols] is column-major D [cols, rows], so the right operand is the library's
 // A and the left one its B.
-#include "lanes.h"
 #include "lt_plan.h"
+#include "mathf.h"
 #include "product_tile.h"
 #include "weight.h"
 
@@ -61,14 +61,12 @@ static rlhf_status run_on_copies(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                    b = operand_bytes(&s->left, s->rows, s->depth, s->in_dtype),
                    d = extent(s->rows, s->out_ld, s->cols, s->out_dtype), bias = s->cols * 4ull;
     void *ws;
-    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_LIBRARY, a + b + 2 * d + bias + 5 * 256, &ws));
+    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_COPIES, a + b + 2 * d + bias + 5 * 256, &ws));
     char *at = (char *)ws;
     RLHF_TRY(straighten(cu, &o->a, a, &at));
     RLHF_TRY(straighten(cu, &o->b, b, &at));
     RLHF_TRY(straighten(cu, &o->c, d, &at));
-    const void *copy = o->bias;
-    RLHF_TRY(straighten(cu, &copy, bias, &at));
-    o->bias = (const float *)copy;
+    RLHF_TRY(straighten(cu, &o->bias, bias, &at));
     // Of the output, too: what lies between its rows is kept.
     const void *out = o->d;
     RLHF_TRY(straighten(cu, &out, d, &at));
@@ -80,79 +78,26 @@ static rlhf_status run_on_copies(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
 }
 
 // ---- a bias before a result in bf16 ----
-//
-// The library would want the bias in bf16, too. It makes sum + bias in f32 in a workspace, some
-// rows at a time so that they stay in the cache, and they are rounded from there: the own product's
-// rounding. The way over f32 is 8 bytes an output against 2 * depth operations, so it is taken for
-// deep products only.
 
-enum { BIAS_DEPTH = 1024, THREADS = 256, EACH = 8, ROWS_LEAST = 128 };
-#ifdef __CUDACC__
-enum { BIAS_BYTES = 32 << 20 };
-#else
-enum { BIAS_BYTES = 1 }; // as few rows at a time as there may be: so tests see several turns
-#endif
+enum { THREADS = 256 };
 
-// to[rows, to_ld] = from[rows, from_ld]; a thread has 8 columns, `across` of them make a row.
-template <bool WIDE>
 static __global__ void __launch_bounds__(THREADS)
-    round_rows(rlhf__bf16 *to, uint64_t to_ld, const float *from, uint64_t from_ld, unsigned cols,
-               unsigned across, unsigned n) {
+    round_bias(rlhf__bf16 *to, const float *from, unsigned n) {
     const unsigned i = blockIdx.x * THREADS + threadIdx.x;
-    if (i >= n) return;
-    const unsigned row = i / across, col = i % across * EACH;
-    const float *line = from + row * from_ld;
-    float low[4], high[4], v[EACH];
-    rlhf__load<true>(low, line, col, cols);
-    rlhf__load<true>(high, line, col + 4, cols);
-#pragma unroll
-    for (int j = 0; j < 4; j++) {
-        v[j] = low[j];
-        v[4 + j] = high[j];
-    }
-    rlhf__store<WIDE>(to + row * to_ld, v, col, cols);
+    if (i < n) rlhf__put(to, i, from[i]);
 }
 
-static rlhf_status rounded(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
-                           int *taken) {
-    struct rlhf__cuda_product_spec part = *s;
-    const uint64_t ld = ((uint64_t)s->cols + 3) / 4 * 4;
-    const unsigned across = (s->cols + EACH - 1) / EACH;
-    uint64_t step = BIAS_BYTES / (ld * sizeof(float)) / ROWS_LEAST * ROWS_LEAST;
-    if (!step) step = ROWS_LEAST;
+// A copy of the bias in bf16, as the library wants it before a bf16 result.
+static rlhf_status rounded(struct rlhf__cuda *cu, const float *bias, uint32_t n, const void **out) {
     void *ws = NULL;
-    part.out_dtype = RLHF_F32;
-    part.out_ld = ld;
-    const struct rlhf__lt_shape shape = shape_of(rlhf__lt_of(cu), &part);
-    struct rlhf__lt_plan *p = NULL;
-    if (!s->rows_exact || s->left.across || s->depth < BIAS_DEPTH) return RLHF_OK;
-    RLHF_TRY(rlhf__lt_plan_of(cu, &shape, &p));
-    if (!p || !s->rows) return RLHF_OK;
-    const uint64_t most = s->rows < step ? s->rows : step;
-    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_PRODUCT, most * ld * sizeof(float), &ws));
-    rlhf__bf16 *out = (rlhf__bf16 *)s->out;
-    const bool wide = rlhf__aligned<EACH>(out, s->out_ld);
-    part.out = ws;
-    for (uint64_t from = 0; from < s->rows; from += step) {
-        part.rows = s->rows - from < step ? s->rows - (uint32_t)from : (uint32_t)step;
-        part.left.ptr =
-            (const char *)s->left.ptr + from * s->left.ld * rlhf_dtype_size(s->in_dtype);
-        RLHF_TRY(rlhf__lt_product(cu, &part, taken));
-        if (!*taken) return RLHF_OK; // RLHF_CUDA_LT=free: the own product makes all rows
-        const unsigned n = part.rows * across;
-        const dim3 grid((n + THREADS - 1) / THREADS);
-        rlhf__bf16 *to = out + from * s->out_ld;
-        if (wide)
-            RUN(cu, round_rows<true>, grid, dim3(THREADS), 0, to, s->out_ld, (const float *)ws, ld,
-                s->cols, across, n);
-        else
-            RUN(cu, round_rows<false>, grid, dim3(THREADS), 0, to, s->out_ld, (const float *)ws, ld,
-                s->cols, across, n);
-    }
+    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_PRODUCT, n * sizeof(rlhf__bf16), &ws));
+    RUN(cu, round_bias, dim3((n + THREADS - 1) / THREADS), dim3(THREADS), 0, (rlhf__bf16 *)ws, bias,
+        n);
+    *out = ws;
     return RLHF_OK;
 }
 
-// ---- all others ----
+// ---- products ----
 
 rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                              int *taken) {
@@ -161,12 +106,13 @@ rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_prod
     struct rlhf__lt_operands o = {s->right.ptr, s->left.ptr, s->addend, s->out, s->bias};
     rlhf__lt_status lt_st;
     *taken = 0;
-    if (s->bias && s->out_dtype == RLHF_BF16 && s->cols) return rounded(cu, s, taken);
     if (!s->cols || (s->rows_exact ? !s->depth : !s->rows)) return RLHF_OK;
     RLHF_TRY(rlhf__lt_plan_of(cu, &shape, &p));
     if (!p || !s->rows || !s->depth) return RLHF_OK;
     void *ws = NULL; // made here, where its want is a sentence
     if (p->workspace) RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_LIBRARY, p->workspace, &ws));
+    if (s->bias && s->out_dtype == RLHF_BF16) RLHF_TRY(rounded(cu, s->bias, s->cols, &o.bias));
+    if (shape.exact) RLHF_TRY(rlhf__lt_prove_more(cu, p, s->rows));
     const int copies = odd(o.a) || odd(o.b) || odd(o.c) || odd(o.d) || odd(o.bias);
     if (!copies)
         lt_st = rlhf__lt_run(cu, p, &o, s->rows_exact ? s->rows : s->depth);

@@ -1,5 +1,5 @@
-// lt_search.cu: one algorithm of cuBLASLt for a shape, chosen once from what the library offers at
-// two fixed row counts.
+// lt_search.cu: the algorithms of cuBLASLt for a shape, from what the library offers at two fixed
+// row counts.
 #include "lt_plan.h"
 
 #include <new>
@@ -116,29 +116,33 @@ static void offers_get(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, rlhf__
     }
 }
 
-// The choice: what is offered at both row counts, with the least sum of places in the two lists
-// (the large one's order decides between equals); else the first of the large, else of the small.
-static int choose(struct rlhf__lt_plan *p, const struct offers *large, const struct offers *small) {
-    int best = -1, best_sum = 0;
-    for (int i = 0; i < large->n; i++)
-        for (int j = 0; j < small->n; j++)
-            if (memcmp(&large->config[i], &small->config[j], sizeof large->config[i]) == 0 &&
-                (best < 0 || i + j < best_sum)) {
-                best = i;
-                best_sum = i + j;
-            }
-    if (best < 0 && large->n) best = 0;
-    if (best >= 0)
-        p->algo = large->found[best].algo;
-    else if (small->n)
-        p->algo = small->found[0].algo;
-    else
-        return 0;
-    return 1;
+// Place of an algorithm in a list; OFFERS when it is not there.
+static int place(const struct offers *in, const struct config *c) {
+    int i = 0;
+    while (i < in->n && memcmp(&in->config[i], c, sizeof *c) != 0)
+        i++;
+    return i < in->n ? i : OFFERS;
 }
 
-// Chooses from what is offered at one row count or two.
-static int search(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, const uint64_t *rows, int n) {
+// Sorts what is offered at either row count by the sum of its places in the two lists, that of the
+// large count first between equals.
+static int rank(struct rlhf__lt_candidates *out, const struct offers *large,
+                const struct offers *small) {
+    out->n = 0;
+    for (int sum = 0; sum < 2 * OFFERS; sum++) {
+        for (int i = 0; i < large->n && out->n < RLHF__LT_CANDIDATES; i++)
+            if (i + place(small, &large->config[i]) == sum)
+                out->algo[out->n++] = large->found[i].algo;
+        for (int i = 0; i < small->n && out->n < RLHF__LT_CANDIDATES; i++)
+            if (place(large, &small->config[i]) == OFFERS && i + OFFERS == sum)
+                out->algo[out->n++] = small->found[i].algo;
+    }
+    return out->n > 0;
+}
+
+// Candidates from what is offered at one row count or two.
+static int search(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, const uint64_t *rows, int n,
+                  struct rlhf__lt_candidates *out) {
     rlhf__lt_pref pref = NULL;
     struct offers *o = new (std::nothrow) struct offers[2]();
     int found = 0;
@@ -146,7 +150,7 @@ static int search(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, const uint6
         if (pref_set(lt, pref, p) == RLHF__LT_SUCCESS) {
             for (int i = 0; i < n; i++)
                 offers_get(lt, p, pref, rows[i], &o[i]);
-            found = choose(p, &o[0], &o[1]);
+            found = rank(out, &o[0], &o[1]);
         }
         lt->api.cublasLtMatmulPreferenceDestroy(pref);
     }
@@ -154,12 +158,15 @@ static int search(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, const uint6
     return found;
 }
 
-int rlhf__lt_search(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p) {
-    return search(lt, p, search_rows, 2);
+int rlhf__lt_search(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p,
+                    struct rlhf__lt_candidates *out) {
+    return search(lt, p, search_rows, 2, out);
 }
 
 int rlhf__lt_search_at(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, uint64_t rows) {
-    const int found = search(lt, p, &rows, 1);
-    p->searched = found ? rows : 0;
-    return found;
+    struct rlhf__lt_candidates found;
+    const int any = search(lt, p, &rows, 1, &found);
+    if (any) p->algo[0] = found.algo[0];
+    p->searched = any ? rows : 0;
+    return any;
 }

@@ -18,6 +18,18 @@ static __device__ __forceinline__ void rlhf__mma_bf16(float d[4], const unsigned
 #endif
 }
 
+// 2^x within two units of the last place; x and the result are 0 where they would be denormal. -inf
+// gives 0, 0 exactly 1, NaN itself. A card repeats its bits; the emulation has others.
+static __device__ __forceinline__ float rlhf__ex2(float x) {
+#ifdef __CUDACC__
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return emu_ex2(x);
+#endif
+}
+
 // D times sum[M][N] += a[d][M] b[d][N], an FMA each, d ascending.
 template <int D, int M, int N>
 static __device__ __forceinline__ void rlhf__fma_outer(float (&sum)[M][N], const float (&a)[D][M],

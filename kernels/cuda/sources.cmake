@@ -22,6 +22,8 @@ set(RLHF_CUDA_SOURCES
   linear.cu
   low_rank.cu
   lt.cu
+  lt_choose.cu
+  lt_log.cu
   lt_plan.cu
   lt_product.cu
   lt_search.cu

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORKSPACE_DEFAULT ((uint64_t)4 << 30)
-
 static const char *last_error(void *ctx) { return ((struct rlhf__cuda *)ctx)->error; }
 
 static void context_free(struct rlhf__cuda *cu) {
@@ -24,6 +22,17 @@ static void context_free(struct rlhf__cuda *cu) {
     if (cu->staging.ptr) cudaFreeHost(cu->staging.ptr);
     if (cu->stream) cudaStreamDestroy(cu->stream);
     free(cu);
+}
+
+// The LM head's budget where none is given: room for the logits of 32,736 rows over a vocabulary of
+// 50,304 on a card that is sold with 48 GB or more, so that the backward pass finds them.
+static rlhf_status workspace_fill(struct rlhf__cuda *cu) {
+    const uint64_t gib = (uint64_t)1 << 30;
+    size_t left = 0, total = 0;
+    if (cu->workspace_bytes) return RLHF_OK;
+    RLHF_TRY(rlhf__cuda_check(cu, "asking for the card's memory", cudaMemGetInfo(&left, &total)));
+    cu->workspace_bytes = total >= 40 * gib ? 8 * gib : 4 * gib;
+    return RLHF_OK;
 }
 
 // Many rows in flight and large microbatches where the card has room for them beside the weights:
@@ -45,8 +54,9 @@ static rlhf_status context_init(struct rlhf__cuda *cu, const rlhf_kernels_option
     if (in) RLHF_TRY(rlhf__cuda_copy_in(cu, "create", &opt, sizeof opt, in, sizeof in->size));
     RLHF_TRY(rlhf__lt_mode_check(cu)); // whether there is a card or not
     cu->guard = opt.guard != 0;
-    cu->workspace_bytes = opt.workspace_bytes ? opt.workspace_bytes : WORKSPACE_DEFAULT;
+    cu->workspace_bytes = opt.workspace_bytes;
     RLHF_TRY(rlhf__cuda_device_open(cu, opt.gpu));
+    RLHF_TRY(workspace_fill(cu));
     RLHF_TRY(rlhf__cuda_check(cu, "cudaStreamCreate",
                               cudaStreamCreateWithFlags(&cu->stream, cudaStreamNonBlocking)));
     RLHF_TRY(rlhf__cuda_memory_open(cu));

@@ -11,14 +11,15 @@ struct rlhf__cuda_in_block {
 };
 
 struct rlhf_weight {
-    int32_t k, n;         // inputs, outputs
-    int32_t k_pad, n_pad; // k rounded up to 8, n to 64; what is beyond k and n is zero
-    int32_t dtype;        // of ptr and of the operands the caller gives
-    uint32_t flags;       // bits of RLHF_WEIGHT_KNOWN
-    int32_t packed;       // weight_pack was called
-    void *ptr;            // device, [n_pad, k_pad]: the k inputs of an output lie together
-    int32_t rank;         // of a weight in blocks
-    float scale;          // its
+    int32_t k, n; // inputs, outputs
+    int32_t k_pad,
+        n_pad;      // k rounded up to 8, above 64 to 64, n to 64; what is beyond k and n is zero
+    int32_t dtype;  // of ptr and of the operands the caller gives
+    uint32_t flags; // bits of RLHF_WEIGHT_KNOWN
+    int32_t packed; // weight_pack was called
+    void *ptr;      // device, [n_pad, k_pad]: the k inputs of an output lie together
+    int32_t rank;   // of a weight in blocks
+    float scale;    // its
     struct rlhf__cuda_in_block *in_block; // device [n]; NULL: dense
 };
 

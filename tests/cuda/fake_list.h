@@ -108,6 +108,7 @@
     X(cudaError_t, cudaEventCreateWithFlags, (cudaEvent_t *, unsigned))                            \
     X(cudaError_t, cudaEventDestroy, (cudaEvent_t))                                                \
     X(cudaError_t, cudaEventRecord, (cudaEvent_t, cudaStream_t))                                   \
+    X(cudaError_t, cudaEventElapsedTime, (float *, cudaEvent_t, cudaEvent_t))                      \
     X(cudaError_t, cudaEventQuery, (cudaEvent_t))                                                  \
     X(cudaError_t, cudaEventSynchronize, (cudaEvent_t))                                            \
     X(cudaError_t, cudaStreamBeginCapture, (cudaStream_t, enum cudaStreamCaptureMode))             \

@@ -13,11 +13,13 @@ namespace {
 const uint64_t HANDLE = 0x68616e646c65, DESC = 0x64657363, LAYOUT = 0x6c61796f7574,
                PREF = 0x70726566, ALGO = 0x616c676f, GONE = 0xdead;
 
-uint64_t n_products, n_short;
+uint64_t n_products, n_short, widest;
+int last_tile;
 int n_handles, n_objects;
 char why[256];
 
 // What the fake runtime has for us, where it is in the process.
+typedef void (*tick_fn)(float ms);
 typedef int (*enqueue_fn)(void (*run)(void *), void *arg, void (*drop)(void *), CUstream_st *);
 
 int mode(const char *name) {
@@ -51,8 +53,9 @@ __attribute__((format(printf, 2, 3))) int broken(int status, const char *fmt, ..
 
 struct rlhf__lt_context {
     uint64_t magic;
-    int hostile, unasked, none, restless, residue;
+    int hostile, unasked, none, restless, residue, unlike, giant;
     enqueue_fn enqueue; // NULL: products are made at once
+    tick_fn tick;
 };
 struct rlhf__lt_desc_mem {
     uint64_t magic;
@@ -192,6 +195,11 @@ uint64_t workspace_of(const algo &x, const layouts &l) {
     return x.reduction == FAKE_LT_COMPUTE_TYPE ? (uint64_t)x.split * l.d->rows * l.d->cols * 4 : 0;
 }
 
+float time_of(const algo &x, uint64_t cols) { // milliseconds
+    const float tall = x.tile == FAKE_LT_TILE_128 ? 4.0f : 1.0f;
+    return x.id == 2 ? 100.0f * (float)cols : cols <= 256 ? tall : (float)cols / tall;
+}
+
 int algo_rules(rlhf__lt_desc o, const layouts &l, const rlhf__lt_algo *in, algo *x) {
     RULE(in, "no algorithm");
     memcpy(x, in, sizeof *x);
@@ -238,9 +246,10 @@ void offers(rlhf__lt_handle h, rlhf__lt_desc o, const layouts &l, rlhf__lt_pref 
                              : 2 | RLHF__LT_IMPL_SUM_32F | RLHF__LT_IMPL_IN_16BF;
     const uint64_t tf32 = 2 | RLHF__LT_IMPL_SUM_32F | RLHF__LT_IMPL_IN_TF32;
     const uint64_t sig = signature_of(o, l);
-    const uint32_t sum = h->hostile ? FAKE_LT_BY_COLS : FAKE_LT_CHAIN;
+    const uint32_t sum = h->hostile ? FAKE_LT_BY_COLS : h->giant ? FAKE_LT_GIANT : FAKE_LT_CHAIN;
     const algo tall = {0, 1, FAKE_LT_TILE_128, 1, 0, 16, sum, one, sig, {}};
-    const algo small = {0, 1, FAKE_LT_TILE_64, 1, 0, 16, sum, one, sig, {}};
+    const uint32_t other = h->unlike ? (uint32_t)FAKE_LT_HALVES : sum;
+    const algo small = {0, 1, FAKE_LT_TILE_64, 1, 0, 16, other, one, sig, {}};
     const algo any = {0, 2, FAKE_LT_TILE_64, 1, 0, size, sum, one, sig, {}};
     const algo cut = {0, 4, FAKE_LT_TILE_128, 1, 0, 16, FAKE_LT_TF32, tf32, sig, {}};
     algo split = {0, 3, FAKE_LT_TILE_128, 4, FAKE_LT_COMPUTE_TYPE, 16, FAKE_LT_SPLIT, one, sig, {}};
@@ -291,6 +300,12 @@ int overlap(const void *p, rlhf__lt_layout l, const void *q, rlhf__lt_layout k) 
 // ---- the library's functions ----
 
 EXPORT uint64_t fake_lt_products(void) { return n_products; }
+EXPORT int fake_lt_tile(void) { return last_tile == FAKE_LT_TILE_64 ? 64 : 128; }
+EXPORT uint64_t fake_lt_largest(void) {
+    const uint64_t n = widest;
+    widest = 0;
+    return n;
+}
 EXPORT const char *fake_lt_why(void) { return why; }
 
 EXPORT size_t cublasLtGetVersion(void) {
@@ -309,9 +324,8 @@ EXPORT int cublasLtCreate(rlhf__lt_handle *out) {
     RULE(out, "create: nowhere to put it");
     if (mode("nodriver")) return RLHF__LT_NOT_INITIALIZED;
     *out = new rlhf__lt_context();
-    **out = {HANDLE,       mode("hostile"),  mode("unasked"),
-             mode("none"), mode("restless"), mode("residue"),
-             NULL};
+    **out = {HANDLE,          mode("hostile"), mode("unasked"), mode("none"), mode("restless"),
+             mode("residue"), mode("unlike"),  mode("giant"),   NULL,         NULL};
     // The caller is the backend, and the fake runtime is in the same file.
     Dl_info from;
     void *so = NULL, *f = NULL;
@@ -319,6 +333,8 @@ EXPORT int cublasLtCreate(rlhf__lt_handle *out) {
         so = dlopen(from.dli_fname, RTLD_NOW | RTLD_NOLOAD);
     if (so) f = dlsym(so, "emu_enqueue");
     memcpy(&(*out)->enqueue, &f, sizeof f);
+    if (so) f = dlsym(so, "emu_tick");
+    memcpy(&(*out)->tick, &f, sizeof f);
     if (so) dlclose(so);
     n_handles++;
     return 0;
@@ -522,10 +538,18 @@ EXPORT int cublasLtMatmul(rlhf__lt_handle h, rlhf__lt_desc o, const void *alpha,
                             by,
                             plus,
                             (fake_lt_sum)x.sum,
-                            h->residue ? n_short : n_products}};
+                            h->residue ? n_short : n_products,
+                            h->tick,
+                            time_of(x, dl->cols)}};
     n_products++;
+    last_tile = x.tile;
+    if (dl->cols > widest) widest = dl->cols;
     n_short += q->work.k < 300;
-    void (*run)(void *) = [](void *p) { fake_lt_compute(&((queued *)p)->work); };
+    void (*run)(void *) = [](void *p) {
+        const fake_lt_work *w = &((queued *)p)->work;
+        fake_lt_compute(w);
+        if (w->tick) w->tick(w->ms);
+    };
     void (*drop)(void *) = [](void *p) { delete (queued *)p; };
     if (h->enqueue) return h->enqueue(run, q, drop, stream) ? RLHF__LT_EXECUTION_FAILED : 0;
     run(q);

@@ -4,6 +4,8 @@
 // Environment, read by cublasLtGetVersion and cublasLtCreate: FAKE_LT =
 //   honest    (and unset) every algorithm that keeps k in one piece is row exact
 //   hostile   none is: how k is summed depends on the number of columns; nothing for odd alignments
+//   unlike    the algorithm for few columns sums in two pieces: row exact, with bits of its own
+//   giant     with more than 2,000 columns k is summed otherwise
 //   restless  sums that may be taken apart are, and differently each time
 //   residue   they are differently after each product that is less than 300 deep
 //   unasked   splits of k and TF32 come first although the search forbids them
@@ -11,6 +13,9 @@
 //   old       version 11.6.0
 //   newer     version 13.2.0
 //   nodriver  cublasLtCreate fails as on a machine without a GPU
+//
+// On the emulated card's clock (emu_tick) the algorithm with 64 columns in a tile is the fastest up
+// to 256 columns, the one with 128 beyond; the one for odd addresses is slow.
 //
 // What the search allows crowds out the rest, as in a list of bounded length: TF32 where it is
 // allowed, splits of k where those are, and with a workspace an algorithm first that is not row
@@ -35,6 +40,8 @@ enum fake_lt_sum {
     FAKE_LT_CHAIN,   // k in one piece, ascending
     FAKE_LT_SPLIT,   // in four pieces, summed at the end
     FAKE_LT_TF32,    // f32 inputs cut to TF32
+    FAKE_LT_HALVES,  // in two pieces
+    FAKE_LT_GIANT,   // in two with more than 2,000 columns
     FAKE_LT_BY_COLS, // pieces of k by the number of columns: not row exact
     FAKE_LT_BY_TURN  // pieces of k by `turn`: does not repeat itself
 };
@@ -57,6 +64,8 @@ struct fake_lt_work {
     float alpha, beta;
     enum fake_lt_sum sum;
     uint64_t turn;
+    void (*tick)(float ms); // NULL: nobody's clock
+    float ms;
 };
 
 void fake_lt_compute(const struct fake_lt_work *w);
@@ -64,6 +73,8 @@ void fake_lt_compute(const struct fake_lt_work *w);
 // Exported beside the library's own functions.
 #define FAKE_LT_EXTRAS(X)                                                                          \
     X(fake_lt_products, uint64_t, (void)) /* products that were made since the start */            \
+    X(fake_lt_tile, int, (void))          /* columns in a tile of the last one: 64 or 128 */       \
+    X(fake_lt_largest, uint64_t, (void))  /* columns of the widest since this was last asked */    \
     X(fake_lt_why, const char *, (void))  /* the last broken rule, or "" */
 
 #endif

@@ -72,6 +72,8 @@ __attribute__((target("avx2"))) void chain_avx2(float acc[J][I], const float *a,
 
 int pieces(const fake_lt_work *w) {
     if (w->sum == FAKE_LT_SPLIT) return 4;
+    if (w->sum == FAKE_LT_HALVES) return 2;
+    if (w->sum == FAKE_LT_GIANT) return w->n > 2000 ? 2 : 1;
     if (w->sum == FAKE_LT_BY_COLS) return w->n <= 64 ? 1 : w->n <= 256 ? 2 : 3;
     if (w->sum == FAKE_LT_BY_TURN) return 2 + (int)(w->turn % 3);
     return 1;

@@ -22,6 +22,7 @@ struct CUstream_st {
 struct CUevent_st {
     CUstream_st *stream = NULL; // NULL: never recorded, which counts as done
     uint64_t at = 0;
+    std::shared_ptr<double> clock; // where the time of its record goes; NULL: made without timing
 };
 struct CUgraph_st {
     std::vector<fake_work> nodes;

@@ -9,6 +9,8 @@
 
 namespace {
 
+double card_clock; // milliseconds
+
 CUstream_st by_default;
 std::set<CUstream_st *> streams = {&by_default};
 std::map<const void *, unsigned> shared_allowed; // kernel -> bytes of dynamic shared memory
@@ -76,6 +78,8 @@ __attribute__((visibility("default"))) uint64_t rlhf__fake_cuda_pending(void) {
 }
 
 // ---- work ----
+
+__attribute__((visibility("default"))) void emu_tick(float ms) { card_clock += (double)ms; }
 
 __attribute__((visibility("default"))) cudaError_t
 emu_enqueue(void (*run)(void *), void *arg, void (*drop)(void *), cudaStream_t s) {
@@ -157,9 +161,10 @@ cudaError_t cudaDeviceSynchronize(void) {
     if (no == cudaSuccess) fake::run_all();
     return no;
 }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags) {
     FAKE_ENTER();
     *out = new CUevent_st;
+    if (!(flags & cudaEventDisableTiming)) (*out)->clock = std::make_shared<double>(-1.0);
     return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t e) {
@@ -172,8 +177,20 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t stream) {
     if (known(stream) != cudaSuccess) return cudaErrorInvalidResourceHandle;
     CUstream_st *s = fake::stream_of(stream);
     if (s->graph) return broken(s);
+    if (e->clock) {
+        const std::shared_ptr<double> to = e->clock;
+        const cudaError_t no = fake::submit(stream, [=] { *to = card_clock; });
+        if (no != cudaSuccess) return no;
+    }
     e->stream = s;
     e->at = s->begun;
+    return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
+    FAKE_ENTER();
+    if (!from->clock || !to->clock) return fake::failed(cudaErrorInvalidResourceHandle);
+    if (*from->clock < 0 || *to->clock < 0) return fake::failed(cudaErrorNotReady);
+    *ms = (float)(*to->clock - *from->clock);
     return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t e) {

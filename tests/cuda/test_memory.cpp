@@ -1,5 +1,6 @@
 // test_memory.cpp: memory, transfers, marks and recordings of the CUDA backend, on the fake
 // runtime.
+#include "context.h"
 #include "fake_runtime.h"
 #include <rlhf/compute.h>
 
@@ -115,6 +116,28 @@ void hints(void **) {
         rlhf_compute *c = make(0);
         if (c->slots_hint != x.slots || c->microbatch_hint != x.microbatch)
             fail_msg("%s: %u slots, %u tokens", x.card, c->slots_hint, c->microbatch_hint);
+        kernels->destroy(c);
+    }
+}
+
+// The LM head's budget, on which no bit depends: by the card's memory where none is asked for.
+void head_budget(void **) {
+    const struct {
+        const char *card;
+        uint64_t asked, want;
+    } cases[] = {{"memory=24G", 0, 4ull << 30},
+                 {"memory=39G", 0, 4ull << 30},
+                 {"memory=40G", 0, 8ull << 30},
+                 {"memory=80G", 1 << 30, 1 << 30}};
+    for (const auto &x : cases) {
+        assert_true(fake(x.card));
+        rlhf_kernels_options o = {};
+        o.size = sizeof o;
+        o.workspace_bytes = x.asked;
+        rlhf_compute *c = NULL;
+        assert_int_equal(kernels->create(&o, &c, NULL, 0), RLHF_OK);
+        const uint64_t got = ((const rlhf__cuda *)c->ctx)->workspace_bytes;
+        if (got != x.want) fail_msg("%s: %llu bytes", x.card, (unsigned long long)got);
         kernels->destroy(c);
     }
 }
@@ -608,6 +631,7 @@ int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(hints),
+        TEST(head_budget),
         TEST(a_look_changes_no_card),
         TEST(blocks),
         TEST(no_allocation_waits),

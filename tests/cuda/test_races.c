@@ -12,12 +12,15 @@
 struct world {
     const rlhf_kernels *kernels;
     void *so;
+    int emulated;
     rlhf_compute *c;
 };
 
 static int setup(void **state) {
     struct world *w = calloc(1, sizeof *w);
-    w->kernels = kit_load("cuda_emu", &w->so);
+    const char *backend = getenv("RLHF_TEST_BACKEND");
+    w->kernels = kit_load(backend ? backend : "cuda_emu", &w->so);
+    w->emulated = !backend || strcmp(backend, "cuda_emu") == 0;
     w->c = kit_create(w->kernels, 1, 0, 0);
     *state = w;
     return 0;
@@ -278,10 +281,12 @@ static void canary(void **state) {
     struct world *w = *state;
     char lt[4096];
     snprintf(lt, sizeof lt, "%s/tests/cuda/fake_cublaslt.so", getenv("RLHF_BUILD_DIR"));
-    setenv("RLHF_CUBLASLT", lt, 1);
-    setenv("FAKE_LT", "honest", 1);
+    if (w->emulated) {
+        setenv("RLHF_CUBLASLT", lt, 1);
+        setenv("FAKE_LT", "honest", 1);
+    }
     struct call k = {.c = kit_create(w->kernels, 1, 0, 0)};
-    unsetenv("RLHF_CUBLASLT");
+    if (w->emulated) unsetenv("RLHF_CUBLASLT");
     rlhf_compute *c = k.c;
     assert_non_null(strstr(c->detail, "cuBLASLt"));
     rlhf_weight *weight =

@@ -86,4 +86,10 @@ EMU_ORDER(long long)
 EMU_ORDER(unsigned long long)
 #undef EMU_ORDER
 
+// ex2.approx.ftz.f32: a card's result is within two units of the last place of this one.
+inline float emu_ex2(float x) {
+    const float y = fabsf(x) < 0x1p-126f ? 1.0f : (float)exp2((double)x);
+    return y < 0x1p-126f ? 0.0f : y;
+}
+
 #endif

@@ -1,0 +1,20 @@
+# RLHF_STATIC_DEPS=ON: programs and plugins that need no package on the machine they run on, apart
+# from the C library. Each -dev package has the archive that is linked here instead of its .so.
+
+# Replaces the libraries of an imported target by lib<name>.a.
+function(rlhf_link_archive target name)
+  find_library(RLHF_ARCHIVE_${name} NAMES lib${name}.a REQUIRED)
+  set_property(TARGET ${target} PROPERTY INTERFACE_LINK_LIBRARIES ${RLHF_ARCHIVE_${name}})
+endfunction()
+rlhf_link_archive(PkgConfig::JANSSON jansson)
+rlhf_link_archive(PkgConfig::PCRE2 pcre2-8)
+rlhf_link_archive(PkgConfig::UTF8PROC utf8proc)
+
+# Plugins export their entry alone, so what an archive defines stays inside.
+add_link_options(-static-libgcc $<$<LINK_LANGUAGE:CXX,CUDA>:-static-libstdc++> -Wl,--exclude-libs,ALL)
+
+# Two libraries stay shared, and scripts/pack-gpu puts them beside what loads them: GCC's OpenMP
+# runtime, whose archive cannot become part of a shared object (its thread-local data), and cmocka,
+# which has no archive.
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+set(CMAKE_INSTALL_RPATH "$ORIGIN")
