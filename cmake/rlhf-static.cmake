@@ -11,7 +11,8 @@ rlhf_link_archive(PkgConfig::PCRE2 pcre2-8)
 rlhf_link_archive(PkgConfig::UTF8PROC utf8proc)
 
 # Plugins export their entry alone, so what an archive defines stays inside.
-add_link_options(-static-libgcc $<$<LINK_LANGUAGE:CXX,CUDA>:-static-libstdc++> -Wl,--exclude-libs,ALL)
+add_link_options(-static-libgcc $<$<LINK_LANGUAGE:CXX,CUDA>:-static-libstdc++>
+  -Wl,--exclude-libs,libjansson.a:libpcre2-8.a:libutf8proc.a:libz.a:libstdc++.a:libgcc.a)
 
 # Two libraries stay shared, and scripts/pack-gpu puts them beside what loads them: GCC's OpenMP
 # runtime, whose archive cannot become part of a shared object (its thread-local data), and cmocka,
