@@ -8,6 +8,9 @@
 #include <string.h>
 
 #define SM_LEAST 80 // compute capability that the kernels are built for, and newer
+#ifndef RLHF_CUDA_MAJORS
+#define RLHF_CUDA_MAJORS (1 << 8 | 1 << 9) // major ones that have machine code
+#endif
 
 // "13.0" of CUDA's 13000.
 static void put_version(char *out, size_t cap, int version) {
@@ -123,6 +126,11 @@ static void read_library(rlhf_device_info *d, uint32_t gpu) {
         snprintf(d->missing, sizeof d->missing, "%s", cu->error);
     else
         snprintf(d->library, sizeof d->library, "%.*s", (int)sizeof d->library - 1, cu->detail);
+    const size_t n = strlen(d->library);
+    if (!(RLHF_CUDA_MAJORS >> d->capability / 10 & 1))
+        snprintf(d->library + n, sizeof d->library - n,
+                 "%sthe driver compiles the kernels when a program first starts on this card",
+                 n ? "; " : "");
     rlhf__lt_close(cu);
     free(cu);
 }

@@ -142,6 +142,18 @@ void head_budget(void **) {
     }
 }
 
+// Where there is no machine code for a card, the driver compiles at the first start: devices says
+// so.
+void compiled_by_the_driver(void **) {
+    for (int new_card = 0; new_card < 2; new_card++) {
+        assert_true(fake(new_card ? "sm=120" : "sm=86"));
+        rlhf_device_info d = {};
+        d.size = sizeof d;
+        assert_int_equal(kernels->describe(0, &d), RLHF_OK);
+        assert_int_equal(strstr(d.library, "the driver compiles the kernels") != NULL, new_card);
+    }
+}
+
 // A look at another card leaves a context's own the current one, also where it cannot be used.
 void a_look_changes_no_card(void **) {
     assert_true(fake("devices=3,sm=90/90/75"));
@@ -632,6 +644,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(hints),
         TEST(head_budget),
+        TEST(compiled_by_the_driver),
         TEST(a_look_changes_no_card),
         TEST(blocks),
         TEST(no_allocation_waits),
