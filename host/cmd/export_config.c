@@ -110,6 +110,8 @@ static json_t *generation_config(const struct rlhf__export_source *s, json_t *ow
     for (size_t i = 0; sampling && i < sizeof drawn / sizeof *drawn; i++)
         if (json_is_number(json_object_get(sampling, drawn[i])))
             json_object_set(out, drawn[i], json_object_get(sampling, drawn[i]));
+    json_t *min_p = json_object_get(sampling, "min_p");
+    if (json_number_value(min_p) > 0) json_object_set(out, "min_p", min_p);
     if (sampling) add_stops(out, json_object_get(sampling, "stop"));
     return out;
 }

@@ -19,7 +19,7 @@ struct options {
     const char *model, *prompts, *template;
     struct rlhf__flag_list prompt, stop, stop_id;
     int64_t n, max_new, seed, top_k, max_mib;
-    double temperature, top_p;
+    double temperature, top_p, min_p;
     int32_t greedy, bos, raw, ignore_eos, json;
     struct rlhf__workplace_flags at;
 };
@@ -41,6 +41,8 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_F(O, "--temperature", temperature, "T", 1e-6, 100, "logits are divided by it [1]"),
     RLHF__FLAG_I(O, "--top-k", top_k, "K", 0, 1 << 24, "keep the K most likely tokens; 0: all [0]"),
     RLHF__FLAG_F(O, "--top-p", top_p, "P", 1e-9, 1, "keep the most likely mass P [1]"),
+    RLHF__FLAG_F(O, "--min-p", min_p, "P", 0, 1,
+                 "keep the tokens at least P times as likely as the likeliest one; 0: all [0]"),
     RLHF__FLAG_I(O, "--max-mib", max_mib, "N", 1, 1 << 20,
                  "MiB of memory that the prompts may take [1024]"),
     RLHF__FLAG_SW(O, "--greedy", greedy, "always the most likely token"),
@@ -242,6 +244,7 @@ static rlhf_status sample(const struct job *j, const struct rlhf__env *env,
     const uint32_t each = o->n < BLOCK_ROWS ? (uint32_t)o->n : BLOCK_ROWS;
     rlhf_gen *cache = NULL;
     rlhf_dist dist = RLHF_DIST(1 / o->temperature, o->top_p, (int32_t)o->top_k, o->greedy);
+    dist.min_p = o->min_p;
     struct rlhf__gen_request q = {.prefix_slots = rlhf__prefix_slots(j->m, slots, each),
                                   .max_new = (int32_t)o->max_new,
                                   .ends = o->ignore_eos ? NULL : &j->m->ends,
@@ -251,6 +254,7 @@ static rlhf_status sample(const struct job *j, const struct rlhf__env *env,
                                   .seed = (uint64_t)o->seed,
                                   .stream = rlhf_rng_stream("generate"),
                                   .cancelled = env->cancelled};
+    RLHF_TRY(rlhf__compute_draws(j->m->compute, &dist, err));
     rlhf_status st = rlhf__model_gen_open(
         j->m, slots + q.prefix_slots, (uint32_t)((int64_t)j->longest + o->max_new), &cache, err);
     for (uint64_t at = 0; st == RLHF_OK && at < all; at += q.n) {
@@ -307,12 +311,14 @@ static rlhf_status check_flags(struct options *o, struct rlhf__error *err) {
     const struct rlhf__flag_idle drawing[] = {{"--temperature", o->temperature > 0, 0},
                                               {"--top-k", o->top_k >= 0, 0},
                                               {"--top-p", o->top_p > 0, 0},
+                                              {"--min-p", o->min_p >= 0, 0},
                                               {"--seed", o->seed >= 0, 0},
                                               {"--n", o->n > 1, 0}};
-    if (o->greedy) RLHF_TRY(rlhf__flags_idle(drawing, 5, "generate", "with --greedy", err));
+    if (o->greedy) RLHF_TRY(rlhf__flags_idle(drawing, 6, "generate", "with --greedy", err));
     if (o->temperature <= 0) o->temperature = 1;
     if (o->top_k < 0) o->top_k = 0;
     if (o->top_p <= 0) o->top_p = 1;
+    if (o->min_p < 0) o->min_p = 0;
     if (o->seed < 0) o->seed = 1;
     return RLHF_OK;
 }
@@ -323,7 +329,8 @@ int rlhf__cmd_generate(const struct rlhf__env *env, int argc, char **argv) {
                         .n = 1,
                         .max_new = 48,
                         .seed = -1, // of these: below what the flag allows, not given
-                        .top_k = -1};
+                        .top_k = -1,
+                        .min_p = -1};
     if (rlhf__flags_helped(flags, N_FLAGS, "rlhf-host generate --model DIR --prompt TEXT [flags]",
                            argc, argv))
         return 0;

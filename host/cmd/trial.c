@@ -71,6 +71,8 @@ static rlhf_status open_models(struct rlhf__trial *t, const struct rlhf__trial_o
                                struct rlhf__error *err) {
     rlhf_status st = rlhf__workplace_start(&t->at, o->seed, err);
     if (st == RLHF_OK) st = rlhf__workplace_writer(&t->at, o->model, &t->model, err);
+    const rlhf_dist dist = rlhf__sampling_dist(&t->config.sampling);
+    if (st == RLHF_OK) st = rlhf__compute_draws(t->model->compute, &dist, err);
     if (st != RLHF_OK || !o->reference) return st;
     char room[RLHF__PATH_CAP];
     const char *dir = o->reference;

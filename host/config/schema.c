@@ -195,6 +195,8 @@ static const rlhf_opt sampling_opts[] = {
     F_ABOVE(temperature, 1, 0, 100, "logits are divided by it"),
     F_ABOVE(top_p, 1, 0, 1, "keep the most likely tokens up to this mass; 1: all"),
     I(top_k, 0, 0, 1 << 24, "keep this many most likely tokens; 0: all"),
+    F(min_p, 0, 0, 1,
+      "keep the tokens whose probability is at least this times the likeliest one's; 0: all"),
     I(max_new_tokens, 48, 1, 1 << 20, "longest response in tokens"),
     I(slots, 0, 0, 1 << 16, "rows decoded at once; 0: what suits the device, 64 on a CPU"),
     E(stop_at_eos, RLHF__STOP_AUTO, stop_names,

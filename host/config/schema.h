@@ -108,7 +108,7 @@ struct rlhf__prompts_config {
 enum rlhf__stop_at_eos { RLHF__STOP_AUTO = 0, RLHF__STOP_ALWAYS = 1, RLHF__STOP_NEVER = 2 };
 
 struct rlhf__sampling_config {
-    double temperature, top_p;
+    double temperature, top_p, min_p;
     int64_t top_k; // 0 = off
     int64_t max_new_tokens;
     int64_t slots;       // rows decoded at once, 0 = what suits the device

@@ -190,6 +190,15 @@ void rlhf__compute_close(struct rlhf__compute *c) {
     free(c);
 }
 
+rlhf_status rlhf__compute_draws(const rlhf_compute *c, const rlhf_dist *d,
+                                struct rlhf__error *err) {
+    if (d->min_p <= 0 || (c->flags & RLHF_COMPUTE_MIN_P)) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                      "min_p is %g, but the compute backend %s has no min-p sampling; set it to 0, "
+                      "or use compute.backend=cpu",
+                      d->min_p, c->name);
+}
+
 uint32_t rlhf__compute_slots(const rlhf_compute *t, int64_t configured) {
     if (configured > 0) return (uint32_t)configured;
     return RLHF_COMPUTE_HAS(t, slots_hint) ? t->slots_hint : 64;

@@ -228,13 +228,14 @@ static rlhf_status check_sizes(const struct rlhf__feed_env *env, struct rlhf__er
 static rlhf_status choose_support(struct prompt_feed *f, struct rlhf__error *err) {
     const struct rlhf__cast *cast = f->feed.env->cast;
     const rlhf_dist d = rlhf__sampling_dist(&f->feed.env->config->sampling);
-    int cuts = d.top_p < 1 || (d.top_k > 0 && d.top_k < cast->policy->info.n_vocab);
+    RLHF_TRY(rlhf__compute_draws(cast->policy->compute, &d, err));
+    int cuts = d.top_p < 1 || d.min_p > 0 || (d.top_k > 0 && d.top_k < cast->policy->info.n_vocab);
     f->keep_support = cuts && !(cast->plan.flags & RLHF_PLAN_FULL_SUPPORT);
     const struct rlhf__model *models[] = {cast->policy, cast->reference};
     for (size_t i = 0; f->keep_support && i < 2; i++)
         if (models[i] && !(models[i]->info.heads & RLHF_HEAD_SUPPORT))
             return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                              "log-probs over what top-k or top-p kept "
+                              "log-probs over what top-k, top-p or min-p kept "
                               "(algo.logprob_support=sampled): %s cannot give them for '%s'; "
                               "algo.logprob_support=full does without",
                               models[i]->instance->plugin->file, models[i]->dir);

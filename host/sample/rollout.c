@@ -110,7 +110,9 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const ch
 }
 
 rlhf_dist rlhf__sampling_dist(const struct rlhf__sampling_config *s) {
-    return (rlhf_dist)RLHF_DIST(1 / s->temperature, s->top_p, (int32_t)s->top_k, 0);
+    rlhf_dist dist = RLHF_DIST(1 / s->temperature, s->top_p, (int32_t)s->top_k, 0);
+    dist.min_p = s->min_p;
+    return dist;
 }
 
 // ---- where responses end ----

@@ -21,7 +21,8 @@ static rlhf_status support_check(struct rlhf__cpu *cpu, const char *op, const rl
     if (!a->support) return RLHF_OK;
     if (rlhf__lm_dist_cuts(a->dist, a->vocab))
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
-                              "%s: top_k and top_p must be off where rows have a support", op);
+                              "%s: top_k, top_p and min_p must be off where rows have a support",
+                              op);
     const size_t words = rlhf_support_words(a->vocab);
     for (uint32_t i = 0; i < a->rows; i++) {
         const uint32_t id = (uint32_t)targets(a)[i];
@@ -119,7 +120,7 @@ static struct rlhf__lm_kept kept_of(const struct rlhf__cpu *cpu, const rlhf_lm_h
 
 static int same_dist(const rlhf_dist *a, const rlhf_dist *b) {
     return a->inv_temperature == b->inv_temperature && a->top_p == b->top_p &&
-           a->top_k == b->top_k && a->greedy == b->greedy;
+           a->top_k == b->top_k && a->min_p == b->min_p && a->greedy == b->greedy;
 }
 
 // True when the workspaces hold what `want` asks for; kept entropy and KL may be more than that.

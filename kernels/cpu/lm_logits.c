@@ -20,6 +20,9 @@ rlhf_status rlhf__lm_dist_read(struct rlhf__cpu *cpu, const char *op, rlhf_dist 
     if (!(d->top_p > 0.0 && d->top_p <= 1.0))
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: top_p is %g, must be in (0, 1]", op,
                               d->top_p);
+    if (!(d->min_p >= 0.0 && d->min_p <= 1.0))
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: min_p is %g, must be in [0, 1]", op,
+                              d->min_p);
     if (d->top_k < 0)
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: top_k is %d, must not be negative", op,
                               d->top_k);
@@ -39,7 +42,21 @@ rlhf_status rlhf__lm_weight_check(struct rlhf__cpu *cpu, const char *op, const r
 }
 
 int rlhf__lm_dist_cuts(const rlhf_dist *d, int32_t vocab) {
-    return d->top_p < 1.0 || (d->top_k > 0 && d->top_k < vocab);
+    return d->top_p < 1.0 || d->min_p > 0.0 || (d->top_k > 0 && d->top_k < vocab);
+}
+
+void rlhf__lm_keep(const struct rlhf__cpu *cpu, float *z, size_t n, float scale, const rlhf_dist *d,
+                   float *work) {
+    if (d->top_p < 1.0 || d->top_k > 0) cpu->hot.head_keep(z, n, scale, d->top_k, d->top_p, work);
+    if (d->min_p <= 0.0) return;
+    const double least = log(d->min_p);
+    float max = -INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        if (!(z[i] <= INFINITY)) return; // NaN: the log-probs are NaN
+        max = z[i] > max ? z[i] : max;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (((double)z[i] - (double)max) * (double)scale < least) z[i] = -INFINITY;
 }
 
 // Unless it is set: room for LM_ROWS rows of logits, so that a microbatch of a large vocabulary
@@ -130,7 +147,7 @@ void rlhf__lm_row_stat(const struct rlhf__cpu *cpu, const struct rlhf__lm_block 
     if (b->support)
         support_apply(z, b->support + row * rlhf_support_words(b->vocab), n);
     else if (work)
-        cpu->hot.head_keep(z, n, b->scale, b->dist->top_k, b->dist->top_p, work);
+        rlhf__lm_keep(cpu, z, n, b->scale, b->dist, work);
     cpu->hot.head_stat(&b->stat[row], z, n, b->scale, b->with_entropy, NULL);
     if (b->ref_weight)
         cpu->hot.head_kl(&b->stat[row], z, b->ref_logits + row * b->stride, n, b->scale);

@@ -32,6 +32,10 @@ rlhf_status rlhf__lm_weight_check(struct rlhf__cpu *cpu, const char *op, const r
 // True when the distribution leaves tokens out.
 int rlhf__lm_dist_cuts(const rlhf_dist *d, int32_t vocab);
 
+// Logits z[n] outside what d keeps become -inf; scale is the inverse temperature, work[n] scratch.
+void rlhf__lm_keep(const struct rlhf__cpu *cpu, float *z, size_t n, float scale, const rlhf_dist *d,
+                   float *work);
+
 // Rows of a head whose logits and reference logits fit the workspace budget (their derivatives lie
 // over the logits); all, or a multiple of 32, in f32 of RLHF__GEMM_ROWS_STEP, so that the sums of
 // d_weight go on from block to block with the bits of one block.

@@ -29,7 +29,7 @@ static rlhf_status sample_read(struct rlhf__cpu *cpu, rlhf_lm_sample *a, rlhf_di
     }
     if (a->host_support && rlhf__lm_dist_cuts(a->logp_dist, a->vocab))
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
-                              "lm_sample: logp_dist's top_k and top_p must be off where the "
+                              "lm_sample: logp_dist's top_k, top_p and min_p must be off where the "
                               "support is wanted");
     return rlhf__lm_weight_check(cpu, "lm_sample", a->weight, a->d, a->vocab, a->dtype);
 }
@@ -72,7 +72,7 @@ static int32_t draw(const struct rlhf__cpu *cpu, const float *z, size_t n, const
     const int cuts = rlhf__lm_dist_cuts(d, (int32_t)n);
     if (cuts) {
         memcpy(s->copy, z, n * sizeof *z);
-        cpu->hot.head_keep(s->copy, n, scale, d->top_k, d->top_p, s->work);
+        rlhf__lm_keep(cpu, s->copy, n, scale, d, s->work);
         z = s->copy;
     }
     if (bits) rlhf__lm_support_store(bits, z, n);

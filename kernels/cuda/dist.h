@@ -21,9 +21,10 @@ static inline unsigned rlhf__dist_threads(int32_t n) {
 // What a kernel needs of an rlhf_dist; made by rlhf__dist_rule.
 struct rlhf__dist_rule {
     double top_p;  // 1 = off
+    double least;  // log of min_p, of which has_least says whether it is on
     float it;      // inverse temperature, 1 when greedy
     int32_t top_k; // 0 = off
-    int32_t greedy;
+    int32_t greedy, has_least;
 };
 
 // A row of n logits; ids outside the support (NULL: none are) count as -inf.

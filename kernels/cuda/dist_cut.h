@@ -143,12 +143,33 @@ static __device__ __forceinline__ uint64_t rlhf__cut_find(struct rlhf__dist_shar
     return found;
 }
 
-// The rank of the last id that rule keeps of the row; 0: nothing is cut. top and low are the keys
-// of its largest and smallest logit. A row whose largest is not finite (NaN counts) is not ranked.
-static __device__ __forceinline__ uint64_t rlhf__cut_of(struct rlhf__dist_shared &s,
-                                                        const struct rlhf__dist_row &r,
-                                                        const struct rlhf__dist_rule &rule,
-                                                        unsigned top, unsigned low) {
+// True when min-p keeps a logit of this key. Monotone in the key.
+static __device__ __forceinline__ bool rlhf__cut_likely(const struct rlhf__dist_rule &rule,
+                                                        float max, unsigned key) {
+    const double below = (double)rlhf__dist_unkey(key) - (double)max;
+    return !(below * (double)rule.it < rule.least);
+}
+
+// The rank below which min-p leaves ids out. top: key of the largest logit, which is finite.
+static __device__ __forceinline__ uint64_t rlhf__cut_least(const struct rlhf__dist_row &r,
+                                                           const struct rlhf__dist_rule &rule,
+                                                           unsigned top) {
+    const float max = rlhf__dist_unkey(top);
+    // A guess within some floats of the smallest one that is kept; no logit lies below -3.4e38.
+    const double guess = (double)max + rule.least / (double)rule.it;
+    unsigned key = rlhf__dist_key(guess < -3.4e38 ? -3.4e38f : (float)guess);
+    while (key < top && !rlhf__cut_likely(rule, max, key))
+        key++;
+    while (key > RLHF__DIST_KEY_LOW + 1 && rlhf__cut_likely(rule, max, key - 1))
+        key--;
+    return rlhf__dist_rank(key, r.n - 1, r.n, rlhf__dist_id_bits(r.n));
+}
+
+// The rank of the last id that top-k and top-p keep of the row, as rlhf__cut_of.
+static __device__ __forceinline__ uint64_t rlhf__cut_top(struct rlhf__dist_shared &s,
+                                                         const struct rlhf__dist_row &r,
+                                                         const struct rlhf__dist_rule &rule,
+                                                         unsigned top, unsigned low) {
     const int id_bits = rlhf__dist_id_bits(r.n);
     struct rlhf__cut_search c = {rlhf__dist_rank(low, r.n - 1, r.n, id_bits),
                                  rlhf__dist_rank(top, 0, r.n, id_bits), 0, 0.0};
@@ -171,6 +192,18 @@ static __device__ __forceinline__ uint64_t rlhf__cut_of(struct rlhf__dist_shared
         key < top ? rlhf__dist_rank(key, r.n - 1, r.n, id_bits) : 0; // spares the rank
     c.low = least > c.low ? least : c.low;
     return rlhf__cut_find(s, r, c, [=](float z) { return rlhf__dist_weight(z, max, it, one); });
+}
+
+// The rank of the last id that rule keeps of the row; 0: nothing is cut. top and low are the keys
+// of its largest and smallest logit. A row whose largest is not finite (NaN counts) is not ranked.
+static __device__ __forceinline__ uint64_t rlhf__cut_of(struct rlhf__dist_shared &s,
+                                                        const struct rlhf__dist_row &r,
+                                                        const struct rlhf__dist_rule &rule,
+                                                        unsigned top, unsigned low) {
+    const uint64_t cut = rlhf__cut_top(s, r, rule, top, low);
+    if (!rule.has_least || top >= RLHF__DIST_KEY_INF || top <= RLHF__DIST_KEY_LOW) return cut;
+    const uint64_t least = rlhf__cut_least(r, rule, top);
+    return least > cut ? least : cut;
 }
 
 // True when id, with logit z, is kept.

@@ -15,10 +15,15 @@ rlhf_status rlhf__head_dist(struct rlhf__cuda *cu, const char *op, rlhf_dist *d,
     if (!(d->top_p > 0.0 && d->top_p <= 1.0))
         return rlhf__cuda_fail(cu, RLHF_E_INVALID, "%s: top_p is %g, must be in (0, 1]", op,
                                d->top_p);
+    if (!(d->min_p >= 0.0 && d->min_p <= 1.0))
+        return rlhf__cuda_fail(cu, RLHF_E_INVALID, "%s: min_p is %g, must be in [0, 1]", op,
+                               d->min_p);
     if (d->top_k < 0)
         return rlhf__cuda_fail(cu, RLHF_E_INVALID, "%s: top_k is %d, must not be negative", op,
                                d->top_k);
     rule->top_p = d->top_p;
+    rule->has_least = d->min_p > 0.0;
+    rule->least = rule->has_least ? log(d->min_p) : 0.0;
     rule->it = d->greedy ? 1.0f : (float)d->inv_temperature;
     rule->top_k = d->top_k < vocab ? d->top_k : 0;
     rule->greedy = d->greedy != 0;
@@ -69,7 +74,8 @@ rlhf_status rlhf__head_read(struct rlhf__cuda *cu, const char *op, struct rlhf__
     if (c->with_ref) RLHF_TRY(rlhf__head_weight(cu, op, a->ref_weight, a->d, a->vocab, a->dtype));
     if (a->support && rlhf__head_cuts(c->rule))
         return rlhf__cuda_fail(cu, RLHF_E_INVALID,
-                               "%s: top_k and top_p must be off where rows have a support", op);
+                               "%s: top_k, top_p and min_p must be off where rows have a support",
+                               op);
     if (backward && a->d_hidden && !(a->weight->flags & RLHF_WEIGHT_BACKWARD))
         return rlhf__cuda_fail(cu, RLHF_E_INVALID,
                                "%s: the weight was made without RLHF_WEIGHT_BACKWARD", op);
@@ -109,7 +115,7 @@ static int same_range(const struct rlhf__cuda_range &a, const struct rlhf__cuda_
 
 static int same_dist(const rlhf_dist *a, const rlhf_dist *b) {
     return a->inv_temperature == b->inv_temperature && a->top_p == b->top_p &&
-           a->top_k == b->top_k && a->greedy == b->greedy;
+           a->top_k == b->top_k && a->min_p == b->min_p && a->greedy == b->greedy;
 }
 
 int rlhf__head_serves(const struct rlhf__cuda_kept *have, const struct rlhf__cuda_kept *want) {

@@ -46,7 +46,7 @@ rlhf_status rlhf__head_weight(struct rlhf__cuda *cu, const char *op, const rlhf_
 
 // True when the rule leaves ids out.
 static inline bool rlhf__head_cuts(const struct rlhf__dist_rule &r) {
-    return r.top_k > 0 || r.top_p < 1.0;
+    return r.top_k > 0 || r.top_p < 1.0 || r.has_least;
 }
 
 // logits f32 [rows, n_pad] = hidden[rows, d] W. [step]

@@ -197,11 +197,12 @@ static __device__ __forceinline__ void cut_row(struct rlhf__dist_shared &s,
                                                unsigned top, unsigned low) {
     if (!a.drawn.greedy) w->drawn = rlhf__cut_of(s, w->r, a.drawn, top, low);
     const bool same = !a.drawn.greedy && a.drawn.top_k == a.scored.top_k &&
-                      a.drawn.top_p == a.scored.top_p && a.drawn.it == a.scored.it;
+                      a.drawn.top_p == a.scored.top_p && a.drawn.has_least == a.scored.has_least &&
+                      a.drawn.least == a.scored.least && a.drawn.it == a.scored.it;
     w->scored = same ? w->drawn : rlhf__cut_of(s, w->r, a.scored, top, low);
 }
 
-// CUT: top-k or top-p is on in either distribution.
+// CUT: top-k, top-p or min-p is on in either distribution.
 template <bool CUT>
 static __global__ void __launch_bounds__(RLHF__DIST_THREADS) sample_rows(struct sample_args a) {
     SHARED(struct rlhf__dist_shared, s);
@@ -244,9 +245,10 @@ static rlhf_status sample_read(struct rlhf__cuda *cu, rlhf_lm_sample *a, rlhf_di
     RLHF_TRY(rlhf__head_dist(cu, op, &dist[0], a->dist, a->vocab, &k->drawn));
     RLHF_TRY(rlhf__head_dist(cu, op, &dist[1], a->logp_dist, a->vocab, &k->scored));
     if ((a->id ? a->support != NULL : a->host_support != NULL) && rlhf__head_cuts(k->scored))
-        return rlhf__cuda_fail(cu, RLHF_E_INVALID,
-                               "lm_sample: logp_dist's top_k and top_p must be off where the "
-                               "support is wanted");
+        return rlhf__cuda_fail(
+            cu, RLHF_E_INVALID,
+            "lm_sample: logp_dist's top_k, top_p and min_p must be off where the "
+            "support is wanted");
     if (a->id && !(a->counter && a->logp))
         return rlhf__cuda_fail(cu, RLHF_E_INVALID,
                                "lm_sample: %s is NULL; with id set, counter and logp are too",

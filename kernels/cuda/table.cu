@@ -72,7 +72,7 @@ static rlhf_status context_init(struct rlhf__cuda *cu, const rlhf_kernels_option
     t->device = RLHF_DEVICE_CUDA;
     t->dtypes = 1u << RLHF_F32 | 1u << RLHF_BF16;
     t->threads = 1;
-    t->flags = RLHF_COMPUTE_ROW_EXACT;
+    t->flags = RLHF_COMPUTE_ROW_EXACT | RLHF_COMPUTE_MIN_P;
     t->name = "cuda";
     t->detail = cu->detail;
     t->ctx = cu;

@@ -13,6 +13,8 @@ rlhf_status rlhf__ref_dist_read(struct rlhf__ref *r, rlhf_dist *d, const rlhf_di
                               d->inv_temperature);
     if (!(d->top_p > 0.0 && d->top_p <= 1.0))
         return rlhf__ref_fail(r, RLHF_E_INVALID, "top_p %g, must be in (0, 1]", d->top_p);
+    if (!(d->min_p >= 0.0 && d->min_p <= 1.0))
+        return rlhf__ref_fail(r, RLHF_E_INVALID, "min_p %g, must be in [0, 1]", d->min_p);
     if (d->top_k < 0)
         return rlhf__ref_fail(r, RLHF_E_INVALID, "top_k %d, must not be negative", d->top_k);
     return RLHF_OK;
@@ -49,8 +51,7 @@ static void log_softmax(double *z, int32_t vocab) {
 }
 
 // Length of the prefix of the ranking that top-k, then top-p keep.
-static int32_t kept_count(const struct rlhf__ref_ranked *ranked, int32_t vocab,
-                          const rlhf_dist *d) {
+static int32_t top_count(const struct rlhf__ref_ranked *ranked, int32_t vocab, const rlhf_dist *d) {
     int32_t kept = d->top_k > 0 && d->top_k < vocab ? d->top_k : vocab;
     if (d->top_p >= 1.0) return kept;
     double sum = 0.0, reached = 0.0;
@@ -60,6 +61,16 @@ static int32_t kept_count(const struct rlhf__ref_ranked *ranked, int32_t vocab,
         reached += exp(ranked[i].logit - ranked[0].logit);
         if (reached >= d->top_p * sum) return i + 1;
     }
+    return kept;
+}
+
+// The same with min-p.
+static int32_t kept_count(const struct rlhf__ref_ranked *ranked, int32_t vocab,
+                          const rlhf_dist *d) {
+    int32_t kept = top_count(ranked, vocab, d);
+    const double least = log(d->min_p);
+    while (d->min_p > 0.0 && kept > 1 && ranked[kept - 1].logit - ranked[0].logit < least)
+        kept--;
     return kept;
 }
 
@@ -75,7 +86,7 @@ void rlhf__ref_support_apply(double *logits, const uint32_t *bits, int32_t vocab
 }
 
 int rlhf__ref_dist_cuts(const rlhf_dist *d, int32_t vocab) {
-    return d->top_p < 1.0 || (d->top_k > 0 && d->top_k < vocab);
+    return d->top_p < 1.0 || d->min_p > 0.0 || (d->top_k > 0 && d->top_k < vocab);
 }
 
 void rlhf__ref_log_probs(double *logits, struct rlhf__ref_ranked *ranked, int32_t vocab,

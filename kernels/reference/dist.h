@@ -1,8 +1,10 @@
 // dist.h: from a row of logits to the log-probs of the distribution that is sampled from.
 //
-// Rules, in the order of rlhf_dist: logits * inv_temperature, top-k, softmax, top-p, renormalise.
+// Rules, in the order of rlhf_dist: logits * inv_temperature, top-k, softmax, top-p, min-p,
+// renormalise.
 // Tokens are ranked by logit, equal logits by id (lowest first). top-k keeps the first k; top-p
-// keeps the shortest prefix of the ranking whose probability is at least top_p. The other tokens
+// keeps the shortest prefix of the ranking whose probability is at least top_p; min-p keeps those
+// whose probability is at least min_p times the largest. The other tokens
 // get log-prob -inf. lm_head and lm_sample share these functions, so their log-probs have the same
 // bits.
 #ifndef RLHF_KERNELS_REFERENCE_DIST_H
@@ -29,7 +31,7 @@ void rlhf__ref_logits(double *logits, rlhf_dev hidden, const rlhf_weight *w, uin
 void rlhf__ref_support_store(uint32_t *bits, const double *logp, int32_t vocab);
 void rlhf__ref_support_apply(double *logits, const uint32_t *bits, int32_t vocab);
 
-// 1 when d's top-k or top-p may leave ids out.
+// 1 when d's top-k, top-p or min-p may leave ids out.
 int rlhf__ref_dist_cuts(const rlhf_dist *d, int32_t vocab);
 
 // logits[vocab] becomes log-probs. ranked[vocab] is scratch. A NaN logit makes all of them NaN.

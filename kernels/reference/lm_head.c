@@ -32,7 +32,7 @@ rlhf_status rlhf__ref_head_read(struct rlhf__ref *r, const char *op, rlhf_lm_hea
     if (with_kl) RLHF_TRY(check_head_weight(r, op, "ref_weight", a, a->ref_weight, 0));
     if (a->support && rlhf__ref_dist_cuts(a->dist, a->vocab))
         return rlhf__ref_fail(r, RLHF_E_INVALID,
-                              "top_k and top_p must be off where rows have a support");
+                              "top_k, top_p and min_p must be off where rows have a support");
     return RLHF_OK;
 }
 

@@ -104,7 +104,7 @@ static const struct entry layout[] = {
     F(rlhf_attn, dtype), F(rlhf_attn, reserved), F(rlhf_attn, q_stride), F(rlhf_attn, kv_stride),
     F(rlhf_attn, out_stride), F(rlhf_attn, scale), F(rlhf_attn, kv_heads), F(rlhf_attn, reserved2),
     S(rlhf_dist), F(rlhf_dist, size), F(rlhf_dist, greedy), F(rlhf_dist, inv_temperature), F(rlhf_dist, top_p), F(rlhf_dist, top_k),
-    F(rlhf_dist, reserved),
+    F(rlhf_dist, reserved), F(rlhf_dist, min_p),
     S(rlhf_lm_head), F(rlhf_lm_head, size), F(rlhf_lm_head, rows), F(rlhf_lm_head, d),
     F(rlhf_lm_head, vocab), F(rlhf_lm_head, dtype), F(rlhf_lm_head, reserved),
     F(rlhf_lm_head, dist), F(rlhf_lm_head, hidden), F(rlhf_lm_head, weight),

@@ -8,7 +8,8 @@
 #define PPO                                                                                        \
     "--algo ppo.so --reward period_count.so --policy model --prompts prompts.txt "                 \
     "--set policy.init=random --set batch.size=4 --set sampling.max_new_tokens=6 "                 \
-    "--set sampling.temperature=0.7 --set sampling.top_k=5 --set sampling.top_p=0.9 "              \
+    "--set sampling.temperature=0.7 --set sampling.top_k=5 --set sampling.top_p=0.9 --set "        \
+    "sampling.min_p=0.02 "                                                                         \
     "--set 'sampling.stop=[\"x\", 13]' --set run.phases=3 --set checkpoint.every=1 "               \
     "--set checkpoint.keep=0 --set optim.weight_decay=0.1 --set run.note='for nobody' "
 
@@ -48,6 +49,7 @@ static void the_last_checkpoint(void **state) {
     says(g, "temperature", "0.7");
     says(g, "top_k", "5");
     says(g, "top_p", "0.9");
+    says(g, "min_p", "0.02");
     says(g, "max_new_tokens", "6");
     says(g, "eos_token_id", "[259, 13]");
     json_decref(g);

@@ -1,5 +1,6 @@
-// test_e2e_support.c: runs that sample with top-k or top-p and take log-probs over what was sampled
-// from (algo.logprob_support=sampled): policy and reference are looked at on the same tokens.
+// test_e2e_support.c: runs that sample with top-k, top-p or min-p and take log-probs over what was
+// sampled from (algo.logprob_support=sampled): policy and reference are looked at on the same
+// tokens.
 #include "e2e.h"
 
 #include <math.h>
@@ -24,6 +25,7 @@ static const struct {
     {"ppo, log-probs of a second forward at temperature 1",
      "--algo ppo.so --set sampling.top_p=0.8 --set sampling.temperature=1.5 "
      "--set algo.logprob_temperature=unit --set algo.old_logp=recompute"},
+    {"ppo, min-p", "--algo ppo.so --set sampling.min_p=0.5"},
     {"grpo, top-k", "--algo grpo.so --set sampling.top_k=5 --set algo.group_size=4"},
     {"grpo, top-k and top-p, k2", "--algo grpo.so --set sampling.top_k=20 --set sampling.top_p=0.7 "
                                   "--set algo.group_size=4 --set algo.kl_estimator=k2"},

@@ -208,7 +208,7 @@ static void what_does_not_fit_is_refused(void **state) {
         refused(k.c, k.c->lm_head(k.c->ctx, &a), text);
         refused(k.c, k.c->lm_head_bwd(k.c->ctx, &a), text);
         a.dist = &cut;
-        refused(k.c, k.c->lm_head(k.c->ctx, &a), "top_k and top_p must be off");
+        refused(k.c, k.c->lm_head(k.c->ctx, &a), "top_k, top_p and min_p must be off");
         const uint64_t counter[ROWS] = {0};
         int32_t ids[ROWS];
         float logp[ROWS];
@@ -225,7 +225,7 @@ static void what_does_not_fit_is_refused(void **state) {
                                   .host_id = ids,
                                   .host_logp = logp,
                                   .host_support = bits};
-        refused(k.c, k.c->lm_sample(k.c->ctx, &s), "top_k and top_p must be off");
+        refused(k.c, k.c->lm_sample(k.c->ctx, &s), "top_k, top_p and min_p must be off");
         call_finish(&k);
     }
 }

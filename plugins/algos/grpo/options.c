@@ -79,7 +79,7 @@ const rlhf_opt rlhf__grpo_option_table[] = {
     RLHF_OPT_ENUM(PG, logprob_temperature, RLHF__TEMPERATURE_SAMPLING, rlhf__temperature_names,
                   "log-probs at the sampling temperature, or at 1"),
     RLHF_OPT_ENUM(PG, logprob_support, RLHF__SUPPORT_FULL, rlhf__support_names,
-                  "log-probs over the whole vocabulary, or over what top-k and top-p kept"),
+                  "log-probs over the whole vocabulary, or over what top-k, top-p and min-p kept"),
 };
 _Static_assert(sizeof rlhf__grpo_option_table ==
                    RLHF__GRPO_OPTION_COUNT * sizeof *rlhf__grpo_option_table,

@@ -88,16 +88,31 @@ static void pad(const rlhf_gen *g, const rlhf_gen_step *s, uint32_t rows) {
 // Everything that a step's calls take by value; equal keys mean equal calls.
 static uint64_t key_of(const struct rlhf__tf *m, const rlhf_gen *g, const rlhf_gen_step *s,
                        const rlhf_dist *d, const rlhf_dist *logp, uint32_t rows, uint32_t max_k) {
-    uint64_t top_p[2], temperature[2], h = 0xcbf29ce484222325u;
+    uint64_t top_p[2], min_p[2], temperature[2], h = 0xcbf29ce484222325u;
     memcpy(&top_p[0], &d->top_p, sizeof *top_p);
     memcpy(&top_p[1], &logp->top_p, sizeof *top_p);
+    memcpy(&min_p[0], &d->min_p, sizeof *min_p);
+    memcpy(&min_p[1], &logp->min_p, sizeof *min_p);
     memcpy(&temperature[0], &d->inv_temperature, sizeof *temperature);
     memcpy(&temperature[1], &logp->inv_temperature, sizeof *temperature);
-    const uint64_t part[] = {
-        (uintptr_t)m,           g->recorded->session,  rows,     max_k,
-        s->prefix != NULL,      s->support != NULL,    s->seed,  s->stream,
-        (uint32_t)d->greedy,    (uint32_t)d->top_k,    top_p[0], temperature[0],
-        (uint32_t)logp->greedy, (uint32_t)logp->top_k, top_p[1], temperature[1]};
+    const uint64_t part[] = {(uintptr_t)m,
+                             g->recorded->session,
+                             rows,
+                             max_k,
+                             s->prefix != NULL,
+                             s->support != NULL,
+                             s->seed,
+                             s->stream,
+                             (uint32_t)d->greedy,
+                             (uint32_t)d->top_k,
+                             top_p[0],
+                             temperature[0],
+                             min_p[0],
+                             (uint32_t)logp->greedy,
+                             (uint32_t)logp->top_k,
+                             top_p[1],
+                             temperature[1],
+                             min_p[1]};
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
         h = (h ^ part[i]) * 0x9e3779b97f4a7c15u;
         h ^= h >> 29;

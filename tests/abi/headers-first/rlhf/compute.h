@@ -116,7 +116,7 @@ typedef struct rlhf_rope {
 } rlhf_rope;
 
 // The distribution over the vocabulary that is sampled from and scored.
-// Order of the rules: logits * inv_temperature, top-k, softmax, top-p, renormalise.
+// Order of the rules: logits * inv_temperature, top-k, softmax, top-p, min-p, renormalise.
 typedef struct rlhf_dist {
     uint32_t size;
     int32_t greedy;         // sampling only: take the arg max (lowest id on a tie)
@@ -124,11 +124,14 @@ typedef struct rlhf_dist {
     double top_p;           // (0, 1]; 1 = off
     int32_t top_k;          // 0 = off
     int32_t reserved;
+    // [0, 1]; 0 = off: an id whose probability is below min_p times that of the likeliest goes.
+    // Only where the table has RLHF_COMPUTE_MIN_P.
+    double min_p;
 } rlhf_dist;
 
 // Initialisers of a dist: its fields; the whole vocabulary at temperature 1.
 #define RLHF_DIST(inv_temperature, top_p, top_k, greedy)                                           \
-    { (uint32_t)sizeof(rlhf_dist), greedy, inv_temperature, top_p, top_k, 0 }
+    { (uint32_t)sizeof(rlhf_dist), greedy, inv_temperature, top_p, top_k, 0, 0.0 }
 #define RLHF_DIST_WHOLE RLHF_DIST(1.0, 1.0, 0, 0)
 
 // A support: the ids that a row's distribution is over. Id v is bit v % 32 of word v / 32; bits
@@ -139,11 +142,11 @@ static inline uint32_t rlhf_support_words(int32_t vocab) { return ((uint32_t)voc
 typedef struct rlhf_lm_head {
     uint32_t size, rows;
     int32_t d, vocab, dtype, reserved;
-    const rlhf_dist *dist; // top_k/top_p active: log-probs renormalised over the kept set, and a
-                           // target outside it gets -inf
-    rlhf_dev hidden;       // act dtype [rows, d], after the final norm
-    const rlhf_weight *weight;  // k = d, n = vocab
-    rlhf_dev target;            // i32 [rows]
+    const rlhf_dist *dist;     // top_k, top_p or min_p active: log-probs renormalised over the kept
+                               // set, and a target outside it gets -inf
+    rlhf_dev hidden;           // act dtype [rows, d], after the final norm
+    const rlhf_weight *weight; // k = d, n = vocab
+    rlhf_dev target;           // i32 [rows]
     rlhf_dev logp, entropy, kl; // f32 [rows] each; entropy and kl may be NULL
     rlhf_dev ref_hidden;        // act dtype [rows, d]; needed for kl
     const rlhf_weight *ref_weight;
@@ -236,9 +239,11 @@ typedef struct rlhf_clip {
 enum rlhf_device { RLHF_DEVICE_CPU = 1, RLHF_DEVICE_CUDA = 2 };
 
 enum rlhf_compute_flag {
-    RLHF_COMPUTE_ROW_EXACT = 1 // see the head of this file; without it rows may differ by rounding
+    RLHF_COMPUTE_ROW_EXACT = 1, // see the head of this file; without it rows may differ by rounding
+    RLHF_COMPUTE_MIN_P = 2      // knows rlhf_dist.min_p
 };
-#define RLHF_COMPUTE_KNOWN RLHF_COMPUTE_ROW_EXACT // all bits of this header; others are refused
+// All bits of this header; others are refused.
+#define RLHF_COMPUTE_KNOWN (RLHF_COMPUTE_ROW_EXACT | RLHF_COMPUTE_MIN_P)
 
 // What a caller of record does next.
 enum rlhf_record { RLHF_RECORD_RUN = 0, RLHF_RECORD_CAPTURE = 1, RLHF_RECORD_REPLAY = 2 };
