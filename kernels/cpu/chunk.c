@@ -1,4 +1,4 @@
-// chunk.c: see chunk.h. First fit; free ranges of a chunk are listed in themselves, by address.
+// chunk.c: see chunk.h. Best fit; free ranges of a chunk are listed in themselves, by address.
 #include "chunk.h"
 
 #include <stddef.h>
@@ -35,34 +35,40 @@ static struct rlhf__chunk *chunk_open(void) {
     return c;
 }
 
-// From the first range that is large enough, or NULL.
-static void *cut(struct rlhf__chunk *c, uint64_t bytes) {
-    for (struct range **at = &c->free; *at; at = &(*at)->next) {
-        struct range *r = *at;
-        if (r->bytes < bytes) continue;
-        if (r->bytes == bytes) {
-            *at = r->next;
-            return r;
-        }
-        struct range *rest = (struct range *)(void *)((char *)r + bytes);
-        *rest = (struct range){r->next, r->bytes - bytes};
-        *at = rest;
+// Where the smallest range of a chunk that is large enough is linked, or NULL.
+static struct range **closest(struct rlhf__chunk *c, uint64_t bytes) {
+    struct range **found = NULL;
+    for (struct range **at = &c->free; *at; at = &(*at)->next)
+        if ((*at)->bytes >= bytes && (!found || (*at)->bytes < (*found)->bytes)) found = at;
+    return found;
+}
+
+// The beginning of the range that is linked at `at`.
+static void *cut(struct range **at, uint64_t bytes) {
+    struct range *r = *at;
+    if (r->bytes == bytes) {
+        *at = r->next;
         return r;
     }
-    return NULL;
+    struct range *rest = (struct range *)(void *)((char *)r + bytes);
+    *rest = (struct range){r->next, r->bytes - bytes};
+    *at = rest;
+    return r;
 }
 
 void *rlhf__chunk_cut(struct rlhf__chunk **all, uint64_t bytes) {
     if (bytes > RLHF__CHUNK_BYTES) return NULL;
+    struct range **found = NULL;
     for (struct rlhf__chunk *c = *all; c; c = c->next) {
-        void *p = cut(c, bytes);
-        if (p) return p;
+        struct range **at = closest(c, bytes);
+        if (at && (!found || (*at)->bytes < (*found)->bytes)) found = at;
     }
+    if (found) return cut(found, bytes);
     struct rlhf__chunk *c = chunk_open();
     if (!c) return NULL;
     c->next = *all;
     *all = c;
-    return cut(c, bytes);
+    return cut(&c->free, bytes);
 }
 
 // r and the range behind it, where they touch, become one.

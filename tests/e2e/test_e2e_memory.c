@@ -104,6 +104,39 @@ static void a_dry_run_loads_nothing(void **state) {
     e2e_says(t, "dry run: all is set up for 1 phase;");
 }
 
+// A reward's model that its self-test has loaded takes what it takes when it is loaded later, and
+// is there while the policy is updated.
+static void a_model_that_is_loaded_is_counted(void **state) {
+    struct e2e *t = *state;
+    double total[2] = {0, 0};
+    for (int k = 0; k < 2; k++) {
+        char path[512];
+        size_t i;
+        int found = 0;
+        json_t *b;
+        assert_int_equal(
+            e2e_shell(t,
+                      "\"$HOST\" --algo ppo.so --reward imdb.so:self_test=%s --phases 1 "
+                      "--threads 2 --dry-run --set log.format=json --out x | "
+                      "grep '\"event\": \"memory\"' >memory.json",
+                      k ? "true" : "false"),
+            0);
+        snprintf(path, sizeof path, "%s/memory.json", t->dir);
+        json_t *memory = json_load_file(path, 0, NULL);
+        assert_non_null(memory);
+        json_array_foreach(json_object_get(memory, "buffers"), i, b) {
+            const char *role = json_string_value(json_object_get(b, "role"));
+            if (role && strcmp(role, "classifier") == 0) found++;
+        }
+        assert_true(found >= 2); // weights and packed weights
+        total[k] = json_number_value(json_object_get(memory, "total_bytes"));
+        json_decref(memory);
+    }
+    printf("told with the model loaded %.1f MiB, without %.1f\n", total[1] / 0x1p20,
+           total[0] / 0x1p20);
+    assert_true(total[1] > 0.98 * total[0] && total[1] < 1.02 * total[0]);
+}
+
 // Further rows of dynamic sampling lie beside the phase's, and both are joined into new ones.
 static void fresh_rows_are_counted(void **state) {
     struct e2e *t = *state;
@@ -153,6 +186,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_dry_run_loads_nothing, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_model_that_cannot_be_counted, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(parts_of_a_phase_do_not_add_up, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_model_that_is_loaded_is_counted, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(fresh_rows_are_counted, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_run_that_does_not_fit_is_refused, e2e_setup,
                                         e2e_teardown)};

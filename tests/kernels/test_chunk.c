@@ -84,6 +84,29 @@ static void test_pages(void **state) {
     assert_null(all);
 }
 
+// A piece goes where the least is left over: a large range is kept for large pieces, and fewer
+// chunks have memory that nobody uses.
+static void test_closest(void **state) {
+    (void)state;
+    struct rlhf__chunk *all = NULL;
+    char *large = rlhf__chunk_cut(&all, 8 * MIB), *a = rlhf__chunk_cut(&all, 64);
+    char *small = rlhf__chunk_cut(&all, 3 * MIB), *b = rlhf__chunk_cut(&all, 64);
+    char *rest = rlhf__chunk_cut(&all, RLHF__CHUNK_BYTES - 11 * MIB - 128);
+    char *other = rlhf__chunk_cut(&all, 20 * MIB); // a newer chunk, with 12 MiB left
+    rlhf__chunk_return(&all, large, 8 * MIB);
+    rlhf__chunk_return(&all, small, 3 * MIB);
+    char *p = rlhf__chunk_cut(&all, 3 * MIB - 64), *q = rlhf__chunk_cut(&all, 7 * MIB);
+    assert_ptr_equal(p, small);
+    assert_ptr_equal(q, large);
+    rlhf__chunk_return(&all, p, 3 * MIB - 64);
+    rlhf__chunk_return(&all, q, 7 * MIB);
+    rlhf__chunk_return(&all, other, 20 * MIB);
+    rlhf__chunk_return(&all, rest, RLHF__CHUNK_BYTES - 11 * MIB - 128);
+    rlhf__chunk_return(&all, a, 64);
+    rlhf__chunk_return(&all, b, 64);
+    assert_null(all);
+}
+
 // Pieces of many sizes come and go; each keeps what was written into it.
 static void test_many(void **state) {
     (void)state;
@@ -116,6 +139,7 @@ static void test_many(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_whole), cmocka_unit_test(test_joined),
-                                       cmocka_unit_test(test_pages), cmocka_unit_test(test_many)};
+                                       cmocka_unit_test(test_pages), cmocka_unit_test(test_closest),
+                                       cmocka_unit_test(test_many)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,12 @@
 // fragile_cuda.c: stands for a kernels_cuda.so whose runtime library, like CUDA's, does not look at
 // what it is given while it is loaded.
+#include <stdint.h>
 #include <stdlib.h>
 
 __attribute__((constructor)) static void load(void) {
     for (int i = 0; i < 30000; i++) {
-        char *volatile p = malloc(64);
+        volatile char *p = malloc(64);
         *p = 1;
-        free(p);
+        free((void *)(uintptr_t)p);
     }
 }
