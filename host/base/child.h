@@ -21,8 +21,8 @@ struct rlhf__child_end {
     int32_t status, reserved;
 };
 
-// Forks; the child, which has a session of its own and ends with this process, calls work(arg,
-// out). What it put into out comes back in *out (appended), with its status. A child that fails
+// Forks. The child starts a new session, dies with this process and calls work(arg, out). What it
+// appends to out is appended to *out, and its status is returned. A child that fails
 // puts its sentence into out. One that ended otherwise, after `seconds` by SIGALRM:
 // RLHF_E_INTERNAL, err says how, and *end too (NULL allowed). [main]
 rlhf_status rlhf__child_ask(const struct rlhf__child_limits *limits,

@@ -30,13 +30,14 @@ rlhf_status rlhf__folder_make(const struct rlhf__folder *in, const char *name, i
 rlhf_status rlhf__folder_make_above(const struct rlhf__folder *in, const char *name,
                                     struct rlhf__error *err);
 
-// Take hold of the directory `dir`, so that rlhf__folder_is_held() is 1 for others, also in other
-// processes, until the returned descriptor is closed. real: its absolute path without links, which
-// stays what it is for as long. -1: there is no such directory, or its file system has no locks;
-// then `real` is not set, or not kept. [any]
+// Take hold of the directory `dir`: until the returned descriptor is closed, rlhf__folder_is_held()
+// is 1 for others, other processes included. real: its absolute path without links, which stays
+// valid for as long. Returns -1 when the directory does not exist or its file system lacks locks;
+// then `real` is unset or not held. [any]
 int rlhf__folder_hold(const char *dir, char real[RLHF__PATH_CAP]);
 
-// 1 when somebody holds it. Else nobody can while f is open and has not been renamed. [any]
+// 1 when a process holds it. If 0, it cannot be held while f is open and has not been renamed.
+// [any]
 int rlhf__folder_is_held(const struct rlhf__folder *f);
 
 // fsync the directory `name` ("." = `in` itself): its names are on disk then. [any]

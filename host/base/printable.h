@@ -26,8 +26,8 @@ void rlhf__put_printable(struct rlhf__buf *out, const char *s, size_t n, const c
 // [any]
 const char *rlhf__printable(const char *s, char *out, size_t cap);
 
-// Append s as a word of a command line that a shell takes as it is: in single quotes where it has
-// other than letters, digits and ._/+=@%:,- [any]
+// Append s as one shell word: in single quotes if it contains anything but letters, digits and
+// ._/+=@%:,- [any]
 void rlhf__put_shell(struct rlhf__buf *out, const char *s);
 
 #endif

@@ -16,8 +16,8 @@ void rlhf__signals_install(void);
 // 1: what the first signal says is a JSON object, as log lines are then, but without a time. [main]
 void rlhf__signals_json(int on);
 
-// The phase at work, from 1, which is finished before the end, for what the first signal says; 0
-// while there is none. seconds: how long it takes from now, as it seems; below 0: not known. [main]
+// Set the current phase, from 1, which the first signal's message promises to finish; 0 outside
+// phases. seconds: estimated time to its end; below 0: unknown. [main]
 void rlhf__signals_phase(int64_t phase, double seconds);
 
 // Points at 0 until a signal asked to end, then at its number. Valid for the program's life. [any]

@@ -56,7 +56,7 @@ struct rlhf__rows {
     uint32_t reserved;
     // [total] 1 = a response token that is no part of the loss (rlhf_loss_in.left_out); NULL: none.
     uint8_t *left_out;
-    float *margin; // [n] of preferences (rlhf_loss_in.margin); NULL: no row has one
+    float *margin; // [n] of preferences (rlhf_loss_in.margin); NULL: no margins
 };
 
 // Zeroed arrays for n rows of total tokens (both may be 0). Rows must be filled in by the caller,

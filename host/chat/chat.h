@@ -43,8 +43,8 @@ rlhf_status rlhf__chat_render(const struct rlhf__chat *, const struct rlhf__mess
 // Its name; NULL when none is known. [any]
 const char *rlhf__chat_known(const struct rlhf__chat *);
 
-// Why the template that a directory has is not known, as a clause; NULL when it is known or there
-// is none. [any]
+// Why the directory's template is not recognized, as a clause; NULL when it is recognized or the
+// directory lacks one. [any]
 const char *rlhf__chat_unknown(const struct rlhf__chat *);
 
 // Append what it is in words: "qwen2.5 (recognised from DIR/tokenizer_config.json)". Nothing when

@@ -72,7 +72,7 @@ static rlhf_status set_f64(const struct rlhf__flag *f, const char *text, void *a
                            struct rlhf__error *err) {
     char *end;
     double v = strtod(text, &end);
-    const int decimal = !text[strspn(text, "+-.0123456789eE")]; // neither blanks nor hexadecimal
+    const int decimal = !text[strspn(text, "+-.0123456789eE")]; // excludes blanks and hexadecimal
     if (end == text || *end || !decimal || !isfinite(v) || v < f->f_min || v > f->f_max)
         return rlhf__fail(err, RLHF_E_INVALID, "%s must be a number from %g to %g, found %s",
                           f->name, f->f_min, f->f_max, *text ? text : "nothing");

@@ -30,7 +30,7 @@ int rlhf__search_text(const char *word, const char *text) {
     return 0;
 }
 
-// What is looked for, and what was found.
+// The word searched for and the matches.
 struct search {
     const struct rlhf__env *env;
     struct rlhf__plugins *plugins;
@@ -98,7 +98,7 @@ static rlhf_status visit_name(void *arg, int32_t kind, const char *path) {
 
 // ---- metrics and the help itself ----
 
-// Column k of a row of a Markdown table, its marks left out; "" when there is none.
+// Column k of a row of a Markdown table without its markup; "" if the row is shorter.
 static void column(const char *row, int k, char *out, size_t cap) {
     size_t n = 0;
     for (; *row && k >= 0; row++) {

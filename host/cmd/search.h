@@ -1,5 +1,5 @@
-// search.h: `rlhf-host help WORD`, where WORD is no command: settings, options of plugins, metrics
-// and lines of the help in which the word is found.
+// search.h: `rlhf-host help WORD`, where WORD is not a command: lists the settings, plugin options,
+// metrics and help lines that contain the word.
 #ifndef RLHF_HOST_CMD_SEARCH_H
 #define RLHF_HOST_CMD_SEARCH_H
 
@@ -17,7 +17,7 @@ int rlhf__search_settings(const struct rlhf__env *env, const char *word);
 // 1 when the word is part of a name, upper and lower case alike. [any]
 int rlhf__search_name(const char *word, const char *name);
 
-// 1 when it stands in a text as a word of its own. [any]
+// 1 when text contains it as a whole word. [any]
 int rlhf__search_text(const char *word, const char *text);
 
 #endif

@@ -15,10 +15,10 @@ rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlh
 // Refuse what differs from the stored config (NULL: nothing was given that could), except
 // run.phases, run.stop_after, run.stop_on, run.threads, compute.backend, compute.gpu,
 // compute.workspace_mib, data.max_mib, checkpoint.*, early_stop.* and log.*: anything else would
-// make the rest of the run a different run. Rows, prompts, and the models of policy.path and
-// reference.path may lie elsewhere by now, and so may files of code that options of rewards name:
-// such a path is marked "moved" in c->given, or in the reward's origin, and what is there has to be
-// what the run began with (keep/inputs.h). Then c->run.dir is the resumed directory. [main]
+// make the rest of the run a different run. Rows, prompts, the models of policy.path and
+// reference.path, and the code files that rewards' options name may have moved: such a path is
+// marked "moved" in c->given, or in the reward's origin, and must still hold what the run began
+// with (keep/inputs.h). Then c->run.dir is the resumed directory. [main]
 rlhf_status rlhf__resume_check(const struct rlhf__config_request *req,
                                const struct rlhf__config *stored, struct rlhf__config *c,
                                struct rlhf__error *err);

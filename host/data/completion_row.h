@@ -17,8 +17,8 @@ struct rlhf__completion_row {
 rlhf_status rlhf__completion_row_read(const json_t *row, struct rlhf__completion_row *out,
                                       struct rlhf__error *err);
 
-// How rows of other tools (Alpaca, ShareGPT) are converted, as the end of a message; "" where this
-// is none. [any]
+// How to convert a row of another tool's format (Alpaca, ShareGPT), as the end of a message; "" for
+// any other row. [any]
 const char *rlhf__completion_row_hint(const json_t *row);
 
 #endif

@@ -206,7 +206,7 @@ static int has(const json_t *row, const char *name) {
     return v && !json_is_null(v);
 }
 
-// Whether a row has no text but a completion, where that is wanted.
+// Whether the reader wants completions and the row has only a completion as text.
 static int is_completion(const struct reader *r, const json_t *row) {
     return wants(r->opts, RLHF__FIELD_COMPLETION) && has(row, "completion") &&
            !has(row, field_name(r->opts, RLHF__FIELD_TEXT)) && !has(row, "messages");

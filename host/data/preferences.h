@@ -56,7 +56,7 @@ struct rlhf__preference {
     int32_t n_prompt;
     int32_t n;    // responses, at least 2; 1 of a completion
     int32_t best; // the preferred one, 0 <= best < n; of a completion -1 where it is not wanted
-    float margin; // of the row; 0 = it has none
+    float margin; // of the row; 0 if unset
     int64_t row;  // row of the files that it came from, from 0, skipped rows counted
 };
 

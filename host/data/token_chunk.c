@@ -166,7 +166,7 @@ static rlhf_status encode_text(const struct rlhf__token_cut *how, const struct r
     return encode_row(how, text, ids, cut, err);
 }
 
-// A row that is cut has no eos, as a text that is cut.
+// Like a truncated text, a truncated row gets no eos.
 static rlhf_status encode_pair(const struct rlhf__token_cut *how, const struct rlhf__data_row *row,
                                struct rlhf__ids *ids, int *cut, struct rlhf__error *err) {
     const size_t before = ids->n, max = (size_t)how->opts->max_len;

@@ -272,7 +272,7 @@ static rlhf_status remove_one(const struct rlhf__folder *all, const char *name,
     RLHF_TRY(rlhf__folder_open(all, name, &checkpoint, err));
     rlhf_status st = RLHF_OK;
     if (!rlhf__folder_is_held(checkpoint)) st = rlhf__folder_rename(all, name, going, err);
-    rlhf__folder_close(checkpoint); // nobody who has seen its name can take hold of it now
+    rlhf__folder_close(checkpoint); // its old name can no longer be held
     return st == RLHF_OK ? rlhf__folder_remove(all, going, err) : st;
 }
 

@@ -30,7 +30,7 @@ static int unfinished_only(int dir, const char *name) {
     }
     for (const struct dirent *e; n == 0 && (e = readdir(d)) != NULL;)
         n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
-             strcmp(e->d_name, ".latest") != 0 && // the link to one that has no name yet
+             strcmp(e->d_name, ".latest") != 0 && // link to a checkpoint not named yet
              strncmp(e->d_name, RLHF__CHECKPOINT_WRITING, strlen(RLHF__CHECKPOINT_WRITING)) != 0;
     closedir(d);
     return n == 0;

@@ -1,5 +1,4 @@
-// leftover.h: what a run leaves that ended before its first checkpoint: files that no run can go on
-// from.
+// leftover.h: files of a run that ended before its first checkpoint, from which nothing can resume.
 #ifndef RLHF_HOST_LEFTOVER_H
 #define RLHF_HOST_LEFTOVER_H
 

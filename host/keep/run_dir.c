@@ -218,7 +218,7 @@ static rlhf_status write_start(const struct rlhf__run_dir *d, const struct rlhf_
     return rlhf__json_save_new(d->root, "config.json", v, 2, err);
 }
 
-// The files of a run that ended before its first checkpoint go, for it to be begun anew.
+// Removes the files of a run that ended before its first checkpoint, so that it can start over.
 static rlhf_status clear(const struct rlhf__run_dir *d, const struct rlhf__config *config,
                          struct rlhf__log *log, struct rlhf__error *err) {
     const int rows = !rlhf__leftover_is_all(d->root, 0);

@@ -155,8 +155,8 @@ static rlhf_status open_auto(const struct rlhf__compute_spec *spec, struct rlhf_
     if (!rlhf__is_file(path))
         return open_cpu(spec, "rlhf-host was built without the CUDA backend (no nvcc was there)", 0,
                         out, err);
-    // The runtime's library is not even loaded on a machine without a card: that takes time, and it
-    // crashes where it is given no memory.
+    // Without a card, do not even load CUDA's runtime library: loading takes time, and the library
+    // crashes when an allocation fails.
     if (spec->gpu == 0 && !rlhf__nvidia_signs(""))
         return open_cpu(spec,
                         "there is no NVIDIA card (no /dev/nvidiactl, no /dev/dxg, none on the PCI "

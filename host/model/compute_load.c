@@ -116,8 +116,8 @@ int rlhf__nvidia_cards(const char *root) {
 }
 
 int rlhf__nvidia_signs(const char *root) {
-    // The driver's, WSL's, those of Tegra, and what the kernel's module leaves before the first
-    // device file is made.
+    // Device files of the driver, WSL and Tegra, and files that the kernel module creates before
+    // the first device file.
     static const char *const files[] = {"dev/nvidiactl", "dev/dxg", "dev/nvhost-ctrl-gpu",
                                         "dev/nvgpu", "proc/driver/nvidia"};
     const char *named = getenv("CUDA_VISIBLE_DEVICES");

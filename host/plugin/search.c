@@ -222,7 +222,7 @@ static rlhf_status refuse_python(const char *file, const char *asker, struct rlh
                       asker, file, file);
 }
 
-// A script: it says with what it is run, or its name ends as those of scripts do.
+// A script: it starts with an interpreter line, or its name ends like a script's.
 static rlhf_status refuse_script(const char *file, const char *asker, struct rlhf__error *err) {
     static const char *const ends[] = {".sh", ".bash", ".pl", ".rb", ".js", ".lua", ".R"};
     const size_t n = strlen(file);

@@ -13,7 +13,7 @@ int rlhf__terminal_width(int fd, int otherwise);
 int rlhf__put_clipped(struct rlhf__buf *out, rlhf_str text, int columns);
 
 // How many bytes of text go on a line of `columns` columns, at least one character: all that fit,
-// or less, behind a space, where the cut would be in a word that begins in the second half. [any]
+// or fewer, up to a space, where the cut would split a word that begins in the second half. [any]
 size_t rlhf__wrap_at(rlhf_str text, int columns);
 
 #endif

@@ -66,7 +66,7 @@ static double seconds_left(const struct rlhf__progress_state *s) {
     return done > 0 ? s->seconds / (double)done * (double)(s->phases - s->phase) : NAN;
 }
 
-// What a narrow terminal has no room for, in this order.
+// What a narrow terminal drops, in this order.
 enum shed { NOTHING, REPEATED, SPEED, RETRIES, ACCURACY, JUDGE, KL, BAR, FAILURES, VALUE, N_SHED };
 
 // "reward 0.731  kl 3.21  5210 tok/s", without what is shed.
@@ -98,7 +98,7 @@ static int note_columns(const struct rlhf__progress *p, int terminal) {
     return 2 + (used > usual ? used : usual);
 }
 
-// Numbers and the time left, as many as fit beside the bar and the note.
+// Numbers and the time left, as many as fit next to the bar and the note.
 static int put_fitting(const struct rlhf__progress *p, int terminal, struct rlhf__buf *text) {
     const struct rlhf__progress_state *s = &p->state;
     const int room = terminal - 1 - note_columns(p, terminal);

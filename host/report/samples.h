@@ -12,7 +12,7 @@ struct rlhf__sample {
     double reward;             // mixed score
     double ref_logp;           // sum over the response under the reference, nats; NaN = not known
     double logp;               // the same under the policy that sampled it; NaN = not known
-    const float *paid;         // [n_rewards of the table] by each reward; NULL where there is one
+    const float *paid;         // [n_rewards of the table] the rewards' scores; NULL: one reward
 };
 
 struct rlhf__samples;
@@ -40,14 +40,14 @@ enum { RLHF__SAMPLE_REWARDS = 4 }; // that have a column of their own
 struct rlhf__sample_table {
     int64_t phase;
     const char *const
-        *rewards;     // [n_rewards] names of several rewards; 0: one, no columns of its own
+        *rewards;     // [n_rewards] names of several rewards; 0: one, without extra columns
     size_t n_rewards; // at most RLHF__SAMPLE_REWARDS
-    int32_t width;    // columns in all; 0 = ask the terminal, 100 when there is none
+    int32_t width;    // columns in all; 0 = ask the terminal, 100 without one
     int32_t boxed;    // 1: box lines, and texts on several lines; 0: a line a sample
 };
 
-// The table of a phase: reward, what each of several rewards paid, reference log-prob, text. The
-// log-prob goes where it would leave too little of the text. [main]
+// Prints the table of a phase: reward, each of several rewards' scores, reference log-prob, text.
+// It omits the log-prob where that would leave too little room for the text. [main]
 void rlhf__samples_table(FILE *out, const struct rlhf__sample_table *,
                          const struct rlhf__sample *samples, size_t n);
 

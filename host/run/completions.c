@@ -66,7 +66,7 @@ static int compare_rows(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// n rows to show, ascending: the first of each prompt, and where there are too few of these, others
+// Picks n rows to show, ascending: the first of each prompt, then, if these are too few, others
 // from the front.
 static void choose(const struct rlhf__phase *p, uint32_t *pick, uint32_t n) {
     const uint32_t rows = p->x.rows.n;
@@ -89,7 +89,7 @@ static char *keep_text(char *at, rlhf_str from, rlhf_str *to) {
     return at + from.len;
 }
 
-// The texts of these rows, and what each of several rewards paid them, go on living in *s.
+// Copies the texts of these rows and each of several rewards' scores into *s.
 static rlhf_status keep_texts(struct rlhf__shown *s, const struct rlhf__scored *x,
                               const uint32_t *pick, uint32_t n, struct rlhf__error *err) {
     const size_t each = x->paid ? x->n_rewards : 0;

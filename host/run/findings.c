@@ -37,7 +37,7 @@ static int explodes(double norm, double usual) {
 
 // ---- distance and entropy ----
 
-// Where right answers are counted, a policy that becomes sure of them is what was wanted.
+// Where correct answers are counted, growing certainty of them is the goal, not a collapse.
 static int is_surely_right(const struct rlhf__findings *f, const struct rlhf__phase_numbers *p) {
     return !isnan(p->correct) && !isnan(f->correct) && p->correct > f->correct;
 }
@@ -78,7 +78,7 @@ struct rlhf__found rlhf__findings_judge(struct rlhf__findings *f,
 
 // ---- state ----
 
-// JSON has neither infinity nor NaN: they are written as null.
+// JSON lacks infinity and NaN: they are written as null.
 static json_t *real(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
 json_t *rlhf__findings_save(const struct rlhf__findings *f) {
@@ -93,7 +93,7 @@ json_t *rlhf__findings_save(const struct rlhf__findings *f) {
                      norms, "said", (json_int_t)f->said, "wild", (json_int_t)f->wild);
 }
 
-// A number, or null for what is not finite.
+// Reads a number; null stands for a value that was not finite.
 static int take(const json_t *v, const char *key, double null, double *out) {
     const json_t *x = json_object_get(v, key);
     *out = json_is_null(x) ? null : json_number_value(x);

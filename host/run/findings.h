@@ -35,7 +35,7 @@ enum rlhf__finding {
     RLHF__ALL_CUT_OFF = 8
 };
 
-// What is new in a phase, and what it was compared with.
+// New findings of a phase, with the values they were compared with.
 struct rlhf__found {
     uint32_t what;             // bits of enum rlhf__finding that no phase before had
     int32_t by_kl, by_entropy; // why it has collapsed
@@ -44,7 +44,7 @@ struct rlhf__found {
 
 enum { RLHF__FINDINGS_NORMS = 64 };
 
-// Zero-initialise: no phase was seen yet. All but `is_collapsed` is part of a checkpoint.
+// Zero-initialise: before the first phase. All but `is_collapsed` is part of a checkpoint.
 struct rlhf__findings {
     int64_t phases;                    // seen
     double entropy;                    // of the first one, nats a token

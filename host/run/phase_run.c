@@ -92,7 +92,7 @@ rlhf_status rlhf__phase_passes(struct rlhf__phase *p, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// How long the phase still takes, going by those before it, for what a signal says.
+// Tells the signal handler how long the phase still takes, judging by earlier phases.
 static void tell_signals(const struct rlhf__phase *p) {
     const struct rlhf__report *r = p->report;
     const double done = (double)(p->count->phase - p->count->first_phase);

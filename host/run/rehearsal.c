@@ -137,7 +137,7 @@ static rlhf_status open_twins(const struct rlhf__run *r, struct twins *t, struct
     return RLHF_OK;
 }
 
-// m, or its twin; NULL: there is no room for one.
+// m if it is on paper, else its twin; NULL without one.
 static const struct rlhf__model *on_paper(const struct rlhf__model *m, const struct twins *t) {
     for (size_t i = 0; i < t->n; i++)
         if (t->of[i] == m) return t->model[i];

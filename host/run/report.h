@@ -14,7 +14,7 @@ struct rlhf__phase_times {
     double start, rollout, reward, reference, update;
 };
 
-// Samples of the phase at hand; their texts lie in bytes, what several rewards paid them in paid.
+// Samples of the current phase; `bytes` holds their texts, `paid` the scores of several rewards.
 struct rlhf__shown {
     struct rlhf__sample *rows; // [n]
     char *bytes;

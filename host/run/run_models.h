@@ -1,8 +1,8 @@
 // run_models.h: run directories that a run's settings name where a model is wanted.
 //
-// Each becomes the checkpoint that stands for it (weights/run_checkpoint.h), in the settings too:
-// config.json names the checkpoint, so a run that goes on reads the same weights, however far the
-// other run has got since.
+// Each is replaced, in the settings too, by the checkpoint that represents it
+// (weights/run_checkpoint.h): config.json names the checkpoint, so a resumed run reads the same
+// weights, however far the other run has progressed.
 #ifndef RLHF_HOST_RUN_MODELS_H
 #define RLHF_HOST_RUN_MODELS_H
 

@@ -101,9 +101,9 @@ static int is_typed(const struct rlhf__config *c, const char *section, const cha
     return rlhf__layer_typed_by(c, section, key) != NULL;
 }
 
-// Limits that cannot end the run in the phases that are left are refused. Where a preset or a file
-// has them and the command line gave only fewer phases, as for a try, a warning says so. A run that
-// is resumed with the settings that it had just goes on.
+// Refuses limits that cannot end the run in the remaining phases. If they come from a preset or a
+// file and the command line only set fewer phases, as for a trial run, it warns instead. A run
+// resumed with unchanged settings just continues.
 static rlhf_status check_early_stop(const struct rlhf__run *r, const struct rlhf__early_stop *s,
                                     int64_t left, struct rlhf__error *err) {
     static const char *const keys[] = {"kl", "reward", "patience", "window"};
@@ -171,7 +171,7 @@ struct rlhf__manifest rlhf__run_manifest(const struct rlhf__run *r) {
                                    .inputs = r->inputs};
 }
 
-// Whoever wrote config.json chose these files: whoever resumes the run is told.
+// Whoever wrote config.json chose these files, so list them for whoever resumes the run.
 static void say_outside(const struct rlhf__run *r) {
     struct rlhf__buf list = RLHF__BUF_INIT;
     char run[RLHF__PATH_CAP];

@@ -1,5 +1,5 @@
-// taught.h: whether a phase taught anything: rewards that tell no response from another, an adapter
-// that stays where it is. Both make a run that teaches nothing look like one that does.
+// taught.h: whether a phase taught anything: detects rewards that do not distinguish responses, and
+// an adapter that does not move. Both make a run that teaches nothing look like one that does.
 #ifndef RLHF_HOST_TAUGHT_H
 #define RLHF_HOST_TAUGHT_H
 
@@ -10,8 +10,8 @@
 enum { RLHF__STILL_PHASES = 16 };
 
 // Called when the phase's metrics are set and before it is counted: warns, once in a process, of a
-// phase in which all that are compared have the same reward (for which a collapsed policy is the
-// cause where there is one: findings.h), and of one that left the adapter where it
+// phase in which all compared responses have the same reward (a collapsed policy is named as the
+// cause if findings.h found one), and of one that left the adapter where it
 // started; counts such phases. Errors: RLHF_E_NUMERIC, with an adapter that has never moved: a step
 // was taken for a loss that wants it elsewhere, or nothing was asked of it in RLHF__STILL_PHASES
 // phases or to the end of the run. [main]

@@ -16,7 +16,7 @@ static void left_out(struct rlhf__reward_metrics *m) {
     host->log(host, RLHF_LOG_WARN, text);
 }
 
-// NULL: there is no room for it.
+// Finds or adds it. NULL: the table is full, or memory ran out.
 static struct rlhf__reward_metric *find(struct rlhf__reward_metrics *m, const char *name) {
     for (size_t i = 0; i < m->n; i++)
         if (strcmp(m->item[i].name, name) == 0) return &m->item[i];

@@ -12,10 +12,10 @@ enum { RLHF__MOST_METRICS = 1024 };
 // A number that was reported.
 struct rlhf__reward_metric {
     char name[RLHF__METRIC_NAME]; // as the run knows it
-    double value, last;           // of the call at hand; of the last one that is over
-    double sum, weight;           // of calls that are over
+    double value, last;           // of the current call; of the last finished one
+    double sum, weight;           // of finished calls
     int32_t calls;                // that reported it
-    int32_t now;                  // 1: the one at hand does
+    int32_t now;                  // 1: the current call did
 };
 
 // Zero-initialise; release with rlhf__reward_metrics_finish.

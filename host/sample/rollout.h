@@ -22,9 +22,9 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const ch
                                   const struct rlhf__loading *loading, struct rlhf__prompts **out,
                                   struct rlhf__error *err);
 
-// Refuse what was typed and cannot act with this model (RLHF_E_INVALID): prompts.prepend_bos where
-// its tokenizer has no BOS token (as a default it is only logged), and sampling.top_k above the
-// number of tokens that can be drawn. [main]
+// Refuse explicit settings without effect on this model (RLHF_E_INVALID): prompts.prepend_bos if
+// its tokenizer lacks a BOS token (the default is only logged), and sampling.top_k above the number
+// of tokens that can be sampled. [main]
 rlhf_status rlhf__rollout_check_model(const struct rlhf__config *c, const struct rlhf__model *m,
                                       struct rlhf__log *log, struct rlhf__error *err);
 

@@ -15,7 +15,7 @@ struct rlhf__scored {
     int32_t *scored_len;                // [n] response tokens that are scored
     uint8_t *no_period;                 // [n] 1 = the period rule found none
     uint8_t *verdict; // [n] enum rlhf_verdict of all rewards; none before rlhf__score
-    float *paid;      // [n * n_rewards] what each reward paid each row; NULL: there is one reward
+    float *paid;      // [n * n_rewards] each reward's score of each row; NULL: one reward
     uint32_t n, n_rewards;
 };
 
@@ -36,7 +36,7 @@ void rlhf__scored_finish(struct rlhf__scored *); // accepts a zeroed one [any]
 rlhf_status rlhf__scored_join(struct rlhf__scored *a, struct rlhf__scored *b,
                               struct rlhf__error *err);
 
-// Keep what each of several rewards paid: raw[n_rewards * n], as rlhf__score fills it. Errors:
+// Keep each of several rewards' scores: raw[n_rewards * n], as rlhf__score fills it. Errors:
 // RLHF_E_NOMEM. [any]
 rlhf_status rlhf__scored_take_paid(struct rlhf__scored *, const float *raw, uint32_t n_rewards,
                                    struct rlhf__error *err);

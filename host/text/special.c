@@ -151,7 +151,7 @@ static rlhf_status read_usual(struct rlhf__tokenizer *tok, enum rlhf__family fam
     return RLHF_OK;
 }
 
-// A bos token that a file says is null is none, whatever is usual.
+// An explicit null removes the bos token, whatever the default is.
 static int says_no_bos(const struct files *f) {
     return json_is_null(rlhf__special_said(f->v[CONFIG], f->v[MAP], "bos_token"));
 }

@@ -1,6 +1,6 @@
-// run_checkpoint.h: which checkpoint of a run directory stands for a model.
+// run_checkpoint.h: which checkpoint of a run directory represents it as a model.
 //
-// A run directory is data that may be somebody else's: its config.json tells that it is a run, and
+// A run directory is data that may come from others: its config.json identifies it as a run, and
 // nothing else is read here.
 #ifndef RLHF_HOST_WEIGHTS_RUN_CHECKPOINT_H
 #define RLHF_HOST_WEIGHTS_RUN_CHECKPOINT_H

@@ -87,10 +87,11 @@ static void end_flood(struct rlhf__asked *a) {
     end_one(a, RLHF_E_INTERNAL, why);
 }
 
-// The next call, when it is there. After the answer no more is received than what came before it.
+// The next call, if it has arrived. After the answer, the channel is read once more, for the calls
+// that were sent before it.
 static int next_call(struct rlhf__asked *a, struct rlhf__wire *in, size_t *bytes) {
     struct rlhf__channel *c = &a->worker->call;
-    // Without a reader a reply waits in memory: no other one is made meanwhile.
+    // An unread reply stays in memory: make no other until the worker has read it.
     if (c->out.len) return 0;
     const int got = rlhf__channel_front(c, in, bytes);
     if (got != 0 || a->filled) return got;

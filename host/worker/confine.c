@@ -1,4 +1,4 @@
-// confine.c: see confine.h. What has a file of its own: landlock.c, mounts.c, seccomp.c.
+// confine.c: see confine.h. landlock.c, mounts.c and seccomp.c hold the larger parts.
 #include "worker/confine.h"
 
 #include <errno.h>
@@ -103,12 +103,12 @@ static unsigned no_capabilities(void) {
     const struct __user_cap_data_struct none[2] = {{0, 0, 0}, {0, 0, 0}};
     int left = 0;
     for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++) {
-        prctl(PR_CAPBSET_DROP, cap, 0, 0, 0); // not possible, nor needed, without any capability
+        prctl(PR_CAPBSET_DROP, cap, 0, 0, 0); // fails without capabilities, harmlessly
         left += prctl(PR_CAPBSET_READ, cap, 0, 0, 0) == 1;
     }
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     if (syscall(SYS_capset, &header, none) != 0) return 0;
-    // With no new privileges the bounding set gives nothing to a process that has none.
+    // With no new privileges, the bounding set gives nothing to a process without capabilities.
     return left && geteuid() == 0 ? 0 : RLHF__CONFINED_CAPABILITIES;
 }
 
@@ -120,9 +120,9 @@ static void at_most(int what, rlim_t most) {
     setrlimit(what, &limit);
 }
 
-// Files in memory, those that the host shares too, are nobody's address space. Pipes and sockets
-// hold memory as well. One who goes too far is told so (EFBIG), as signals end what did not mean
-// it.
+// Files in memory, including those shared with the host, do not count as address space. Pipes and
+// sockets hold memory too. A process that exceeds the limit gets EFBIG, not a signal, because a
+// signal would end one that exceeds it by accident.
 static void limit_files(void) {
     signal(SIGXFSZ, SIG_IGN);
     at_most(RLIMIT_FSIZE, LARGEST_FILE);

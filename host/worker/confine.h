@@ -1,18 +1,18 @@
-// confine.h: what a worker may do, as far as the kernel has means: no new privileges and none of
-// root's, nothing written to the file system and no device read (landlock, mounts), no system calls
-// that administer the machine and no signals to others (seccomp), no network unless it is allowed,
-// processes, queues and shared memory of its own (namespaces), so many processes, so much memory
-// and processor time.
+// confine.h: confines a worker as far as the kernel allows: no new privileges and none of root's,
+// no writes to the file system and no reads from devices (landlock, mounts), no system calls that
+// administer the machine and no signals to others (seccomp), no network unless it is allowed,
+// private processes, queues and shared memory (namespaces), and limits on processes, memory and
+// processor time.
 #ifndef RLHF_HOST_WORKER_CONFINE_H
 #define RLHF_HOST_WORKER_CONFINE_H
 
 #include "base/buf.h"
 
 enum rlhf__confined {
-    RLHF__CONFINED_PROCESSES = 1 << 0,     // a PID namespace: what is outside cannot be seen
-    RLHF__CONFINED_NETWORK = 1 << 1,       // a network namespace of its own
+    RLHF__CONFINED_PROCESSES = 1 << 0,     // a PID namespace: outside processes are invisible
+    RLHF__CONFINED_NETWORK = 1 << 1,       // a private network namespace
     RLHF__CONFINED_PRIVILEGES = 1 << 2,    // no new ones
-    RLHF__CONFINED_FILES = 1 << 3,         // landlock: no file is written
+    RLHF__CONFINED_FILES = 1 << 3,         // landlock: no writes to files
     RLHF__CONFINED_CALLS = 1 << 4,         // seccomp
     RLHF__CONFINED_MEMORY = 1 << 5,        // an address space of limited size
     RLHF__CONFINED_OPEN = 1 << 6,          // the network was allowed
@@ -33,20 +33,20 @@ enum { RLHF__MOST_PROCESSES = 1024 };
 // which are in force, of the enum. [main]
 unsigned rlhf__confine_spaces(int network);
 
-// In the first process of a PID namespace, before it forks: a view of the file system of its own.
-// Returns which are in force: _READ_ONLY, _DEVICES, _SIGHT. [main]
+// In the first process of a PID namespace, before it forks: gives it a private view of the file
+// system. Returns which are in force: _READ_ONLY, _DEVICES, _SIGHT. [main]
 unsigned rlhf__mounts(void);
 
 // In the first process of a PID namespace, before it forks: no more than RLHF__MOST_PROCESSES in
 // there. Returns the bit, or 0 where the kernel counts them for all namespaces together. [main]
 unsigned rlhf__confine_count(void);
 
-// The rest, of the calling process, for good; network 1: it may have sockets. `spaces` is what the
-// functions above returned. Returns all that is in force. [main]
+// Applies the rest to the calling process, permanently; network 1: it may have sockets. `spaces` is
+// what the functions above returned. Returns everything in force. [main]
 unsigned rlhf__confine(unsigned spaces, int network);
 
-// At most so many bytes beside those that the process has by now, and none in files. Returns the
-// bit, or 0 where no limit can be set (a build with a sanitizer). [main]
+// Allows this many bytes on top of the process's present use, and none in files. Returns the bit,
+// or 0 where no limit can be set (a build with a sanitizer). [main]
 unsigned rlhf__confine_memory(uint64_t bytes);
 
 // Processor time of the calling process from now on, and of each that it starts: `seconds` for each
@@ -57,8 +57,8 @@ unsigned rlhf__confine_time(double seconds);
 // "no new privileges, no writing to files, ...", and what is not in force, in words. [any]
 void rlhf__confined_text(unsigned in_force, uint64_t memory_mib, struct rlhf__buf *out);
 
-// landlock.c: nothing is written, and neither devices nor what /proc tells of others are read.
-// own_proc 1: /proc tells nothing of others. 0, or -1 without any of it. [main]
+// landlock.c: forbids writing files and reading devices and /proc entries about other processes.
+// own_proc 1: /proc shows only its own processes. 0, or -1 without landlock. [main]
 int rlhf__landlock(int own_proc, int network);
 
 // seccomp.c: the list. own_processes 1: signals stay in a PID namespace by themselves. 0, or -1.

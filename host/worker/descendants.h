@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-// Kill all descendants of the calling process. One of them may have started others meanwhile: those
-// are left, and so is everything when /proc cannot be read. Returns how many. [main]
+// Kill all descendants of the calling process. Processes that one of them starts during the call
+// survive, and everything survives when /proc cannot be read. Returns how many were killed. [main]
 size_t rlhf__descendants_kill(void);
 
 #endif

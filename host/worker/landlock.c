@@ -1,5 +1,5 @@
-// landlock.c: what a worker may do with files, by landlock; see confine.h. By its numbers: Debian
-// 12's libc has no functions for it, and its headers do not know the later rights.
+// landlock.c: what a worker may do with files, by landlock; see confine.h. It uses raw system
+// calls: Debian 12's libc lacks functions for them, and its headers lack the later rights.
 //
 // Nothing may be written, made, moved or removed. All may be read except devices, terminals among
 // them, and what /proc tells of other processes: landlock can only name what is allowed, so each
@@ -98,7 +98,7 @@ static void allow_system(int rules, uint64_t handled, int own_proc) {
                                        "/proc/loadavg", "/proc/meminfo", "/proc/stat",
                                        "/proc/sys",     "/proc/uptime",  "/proc/version"};
     const uint64_t device = READ_FILE | (handled & IOCTL_DEV);
-    // Where programs send what nobody wants.
+    // Programs discard output there.
     allow(rules, "/dev/null", device | (handled & (WRITE_FILE | TRUNCATE)));
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
         allow(rules, devices[i], device);

@@ -1,5 +1,5 @@
-// mounts.c: a worker's own view of the file system; see confine.h. Everything is mounted to be read
-// only, /dev has no terminal and no disk, and /proc has the processes of the PID namespace alone.
+// mounts.c: a worker's private view of the file system; see confine.h. All mounts are read-only,
+// /dev omits terminals and disks, and /proc shows only the PID namespace's processes.
 #include "worker/confine.h"
 
 #include <fcntl.h>

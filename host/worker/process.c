@@ -66,7 +66,7 @@ static int spawn(const char *program, int network, const int given[N_GIVEN], pid
     for (int i = 0; i < N_GIVEN; i++)
         bad |= posix_spawn_file_actions_adddup2(&files, given[i], i);
     bad |= posix_spawn_file_actions_addclosefrom_np(&files, N_GIVEN);
-    // A session of its own: the user's terminal is not its terminal.
+    // A new session detaches it from the user's terminal.
     posix_spawnattr_setflags(&attr,
                              POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     posix_spawnattr_setsigmask(&attr, &none);

@@ -1,12 +1,12 @@
 // seccomp.c: the system calls that a worker may not make; see confine.h. A refused call fails with
-// EPERM, a socket with EACCES, an ioctl with ENOTTY; what programs have an older way for fails with
-// ENOSYS, so that they take it.
+// EPERM, a socket with EACCES, an ioctl with ENOTTY; a call for which programs know an older
+// alternative fails with ENOSYS, so that they use that one.
 //
-// Most of it lists what is refused: a reward is anybody's code, and nobody knows which calls its
-// libraries make. Refused is what administers the machine, reaches other processes, or changes
-// files in ways that landlock does not see. Three lists name what is allowed instead: ioctls, kinds
-// of sockets, and the numbers of system calls themselves: one that is newer than the last number
-// that was examined fails with ENOSYS.
+// Most of it is a list of refusals: a reward can be any code, and the calls that its libraries make
+// are not known in advance. It refuses calls that administer the machine, reach other processes, or
+// change files in ways that landlock does not see. Three lists name what is allowed instead:
+// ioctls, kinds of sockets, and the numbers of system calls themselves: a call newer than the last
+// number examined fails with ENOSYS.
 #include "worker/confine.h"
 
 #include <errno.h>
@@ -92,7 +92,7 @@ static const int shared_ipc[] = {
     SYS_semget, SYS_semop, SYS_semctl, SYS_mq_open, SYS_mq_unlink, SYS_semtimedop,
 };
 
-// Of sockets, where there is no network: a pair of them needs none of it.
+// Without a network, refuse sockets; socketpair needs no network and stays allowed.
 static const int sockets[] = {SYS_socket, SYS_connect, SYS_bind,
                               SYS_listen, SYS_accept,  SYS_accept4};
 
@@ -183,8 +183,8 @@ static void only(struct program *p, int number, int i, uint32_t v, uint32_t w) {
     end(p, at, REFUSE(EPERM));
 }
 
-// Without a PID namespace: what touches a process by its number touches this one alone. `who` of
-// priorities is a process where argument 0 says so.
+// Without a PID namespace: calls that take a process id may only act on the caller. For priorities,
+// `who` is a process if argument 0 says it is.
 static void only_itself(struct program *p) {
     static const int by_first[] = {SYS_sched_setaffinity, SYS_sched_setscheduler,
                                    SYS_sched_setparam,    SYS_sched_setattr,
@@ -219,8 +219,8 @@ static void some_ioctls(struct program *p) {
     end(p, at, REFUSE(ENOTTY));
 }
 
-// Signals to a process of one's choice, leases, for which the opening of a file waits, and large
-// pipes: memory that no limit counts.
+// Signals to a chosen process, leases, which make others wait to open the file, and large pipes,
+// whose memory no limit counts.
 static void some_fcntls(struct program *p) {
     static const uint32_t no[] = {8,    10,   15,    // F_SETOWN, F_SETSIG, F_SETOWN_EX
                                   1024, 1026, 1031}; // F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ
@@ -242,7 +242,7 @@ static void no_emptying(struct program *p, int number, int flags) {
     end(p, at, SECCOMP_RET_ALLOW);
 }
 
-// Two connected ends are no way out; one of datagrams could still send to any path.
+// Two connected ends cannot reach outside, but a datagram socket of a pair could send to any path.
 static void some_pairs(struct program *p) {
     const size_t at = begin(p, SYS_socketpair);
     load_arg(p, 0);

@@ -50,7 +50,7 @@ static void not_now(struct serving *s) {
 
 // ---- the plugin ----
 
-// What is in force is told before the file is opened: its constructors could tell anything.
+// Report what is in force before opening the file: its constructors could report anything.
 static void ask_confine(struct serving *s, struct rlhf__wire *in) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     const uint64_t memory_mib = rlhf__wire_get_u64(in);

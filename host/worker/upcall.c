@@ -11,7 +11,7 @@
 
 enum rlhf__handle_kind { CLASSIFIER = 1, TOKENIZER = 2, MODEL = 3 };
 enum { MOST_LINES = 50, LONGEST_LINE = 1000, MOST_TEXTS = 1 << 24 };
-#define MOST_REPLY (RLHF__WIRE_MAX / 4) // bytes of what a service gives back
+#define MOST_REPLY (RLHF__WIRE_MAX / 4) // bytes of a service's reply
 
 // ---- words ----
 

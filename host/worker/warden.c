@@ -104,7 +104,7 @@ _Noreturn static void first_process(int report, int (*work)(void *arg, unsigned 
                                     unsigned spaces) {
     int status = 0;
     spaces |= rlhf__confine_count();
-    spaces |= rlhf__mounts(); // here: the warden's view of /proc is that of its own processes
+    spaces |= rlhf__mounts(); // here: the warden's /proc shows the namespace's processes
     const pid_t worker = fork_with_parent();
     if (worker == 0) {
         close(report);

@@ -86,9 +86,8 @@ rlhf_str rlhf__wire_get_text(struct rlhf__wire *w);
 // A text of whole items of that size, aligned or not; *n = how many. [any]
 const void *rlhf__wire_get_items(struct rlhf__wire *w, size_t size, size_t *n);
 
-// The frame at byte `at` of b: 1 and *out, which borrows from b, with *bytes = its whole length;
-// 0 when it is not all there; -1 when it is no frame; -2 when it says that it has more than `most`
-// bytes. [any]
+// The frame at byte `at` of b: 1 and *out, which borrows from b, with *bytes = its whole length; 0
+// when it is incomplete; -1 when it is malformed; -2 when it claims more than `most` bytes. [any]
 int rlhf__wire_front(const struct rlhf__buf *b, size_t at, uint64_t most, struct rlhf__wire *out,
                      size_t *bytes);
 

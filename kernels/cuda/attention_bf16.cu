@@ -22,8 +22,9 @@ template <int HD> static __device__ __forceinline__ void begin(struct state<HD> 
 }
 
 // Scores of a tile of keys from j0 on, before their scale, become probabilities; query h sees keys
-// below seen[h]. The largest is found before the scale, which then costs an FMA: a scale below 0
-// changes all signs, and one of 0 becomes the least number, so that no score is NaN.
+// below seen[h]. The maximum is taken before scaling, so scaling costs only an FMA: a negative
+// scale flips all signs, and a scale of 0 becomes the smallest number, which keeps NaN out of the
+// scores.
 template <int HD>
 static __device__ __forceinline__ void softmax(struct state<HD> &x, float (*s)[4], int j0,
                                                const int seen[2], float scale) {

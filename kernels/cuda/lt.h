@@ -92,8 +92,8 @@ rlhf_status rlhf__lt_plan_of(struct rlhf__cuda *cu, const struct rlhf__lt_shape 
                              struct rlhf__lt_plan **out);
 void rlhf__lt_plans_free(struct rlhf__cuda_lt *lt);
 
-// Queues one product of a plan that the library makes; rows: the size that the shape leaves open.
-// Every operand at a multiple of 16 bytes. Of an exact shape no more rows than are proved at once.
+// Queues one product of a library plan; rows: the dimension that the shape leaves open. Requires
+// every operand at a multiple of 16 bytes and, for an exact shape, no more rows than are proved.
 rlhf__lt_status rlhf__lt_run(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                              const struct rlhf__lt_operands *o, uint32_t rows);
 

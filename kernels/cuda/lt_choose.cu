@@ -1,6 +1,5 @@
-// lt_choose.cu: which of the algorithms that the library offers for a shape make its products: the
-// first that the canary finds no fault with, and beside it, of an exact shape, the fastest of those
-// that give the same bits.
+// lt_choose.cu: chooses which of the library's algorithms for a shape make its products: the first
+// that passes the canary and, for an exact shape, also the fastest of those with the same bits.
 #include "lt_plan.h"
 
 // What is equal to the first that was found exact, itself included.

@@ -43,7 +43,7 @@ struct rlhf__lt_candidates {
 // The layouts say `rows` from here on.
 rlhf__lt_status rlhf__lt_rows_set(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, uint64_t rows);
 
-// Finds the algorithms of a plan whose descriptors are made; 0 when the library has none for it.
+// Finds algorithms for a plan whose descriptors exist; 0 when the library offers none.
 int rlhf__lt_search(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p,
                     struct rlhf__lt_candidates *out);
 
@@ -61,9 +61,9 @@ rlhf__lt_status rlhf__lt_run_as(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
 
 // ---- proofs (canary.cu, canary_sums.cu) ----
 
-// Sets *same, of an exact shape: 513 random rows of `whole` have the bits that `some` gives them
+// Sets *same, for an exact shape: 513 random rows of `whole` have the bits that `some` gives them
 // alone and in any company, up to `tall` rows (at least 513), with c and without. RLHF_E_NOMEM when
-// there is no room: nothing is known then.
+// memory does not suffice: the result is then unknown.
 rlhf_status rlhf__lt_canary_rows(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                  const rlhf__lt_algo *whole, const rlhf__lt_algo *some,
                                  unsigned tall, int *same);
@@ -76,14 +76,14 @@ rlhf_status rlhf__lt_canary_time(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                  const rlhf__lt_algo *const *algos, int n, unsigned tall,
                                  float (*ms)[2]);
 
-// Sets *same, of a shape that is not exact: the product has the same bits when it is made again at
+// Sets *same, for a shape that is not exact: the product has the same bits when it is repeated at
 // once, and after other products of the plan. RLHF_E_NOMEM as above.
 rlhf_status rlhf__lt_canary_sums(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                  const rlhf__lt_algo *algo, int *same);
 
 // ---- RLHF_CUDA_LT_LOG (lt_log.cu) ----
 
-// Appends a line: the shape, the algorithm (NULL: none), and what is said of it.
+// Appends a line: the shape, the algorithm (NULL: none), and the remark.
 __attribute__((format(printf, 4, 5))) void rlhf__lt_log(struct rlhf__cuda_lt *lt,
                                                         const struct rlhf__lt_shape *s,
                                                         const rlhf__lt_algo *algo, const char *fmt,

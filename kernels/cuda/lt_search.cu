@@ -1,5 +1,5 @@
-// lt_search.cu: the algorithms of cuBLASLt for a shape, from what the library offers at two fixed
-// row counts.
+// lt_search.cu: finds cuBLASLt's algorithms for a shape among the library's offers at two fixed row
+// counts.
 #include "lt_plan.h"
 
 #include <new>
@@ -140,7 +140,7 @@ static int rank(struct rlhf__lt_candidates *out, const struct offers *large,
     return out->n > 0;
 }
 
-// Candidates from what is offered at one row count or two.
+// Collects candidates from the offers at one row count or two.
 static int search(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, const uint64_t *rows, int n,
                   struct rlhf__lt_candidates *out) {
     rlhf__lt_pref pref = NULL;

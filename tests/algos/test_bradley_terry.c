@@ -66,7 +66,7 @@ static void reference(void **state) {
     }
 }
 
-// A host whose rlhf_loss_in ends before the margins: there are none.
+// An older host's rlhf_loss_in ends before `margin`: the plugin must not read it.
 static void an_older_host(void **state) {
     (void)state;
     static const float lead[] = {1, -1}, margin[] = {2, 2};

@@ -1,6 +1,6 @@
-// test_dpo.c: dpo.so against the float64 reference of make_dpo_vectors.py (which
+// test_dpo.c: checks dpo.so against the float64 reference of make_dpo_vectors.py (which
 // tests/oracle/dpo_loss.py compares with TRL), by hand, by finite differences and signs, in any
-// split that keeps groups whole, and what it refuses.
+// split that keeps groups whole, and its refusals.
 #include "algos/dpo_vectors.h"
 #include "algos/preference_case.h"
 

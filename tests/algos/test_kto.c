@@ -1,13 +1,13 @@
-// test_kto.c: kto.so against numbers of TRL's KTO trainer in float64 (tests/oracle/kto_loss.py
-// compares them with its code), by finite differences, in any split into microbatches, its metrics,
-// and what it refuses.
+// test_kto.c: checks kto.so against numbers of TRL's KTO trainer in float64
+// (tests/oracle/kto_loss.py compares them with its code), by finite differences, in any split into
+// microbatches, its metrics, and its refusals.
 #include "algos/preference_case.h"
 
 #include <math.h>
 
 enum { N = 8, TOTAL = 32, OWN = 4, CASES = 6 };
 
-// Four prompts, each with a completion of its own and one of another row.
+// Four prompts, each with its completion and one of another row.
 static const int32_t offset[N + 1] = {0, 4, 7, 10, 15, 20, 23, 27, 32};
 static const int32_t prompt_len[N] = {2, 2, 1, 1, 2, 2, 2, 2};
 static const int32_t label[N] = {1, -1, 0, -1, 1, -1, 0, -1};
@@ -174,7 +174,7 @@ static void metrics(void **state) {
     algo_close(&a);
 }
 
-// A batch of one kind has no margin and none of the other kind's metrics.
+// A batch of one kind lacks a margin and the other kind's metrics.
 static void one_kind_alone(void **state) {
     struct algo a;
     double value;

@@ -4,7 +4,7 @@
 // Environment, read by cublasLtGetVersion and cublasLtCreate: FAKE_LT =
 //   honest    (and unset) every algorithm that keeps k in one piece is row exact
 //   hostile   none is: how k is summed depends on the number of columns; nothing for odd alignments
-//   unlike    the algorithm for few columns sums in two pieces: row exact, with bits of its own
+//   unlike    the algorithm for few columns sums in two pieces: row exact, with other bits
 //   giant     with more than 2,000 columns k is summed otherwise
 //   restless  sums that may be taken apart are, and differently each time
 //   residue   they are differently after each product that is less than 300 deep
@@ -64,7 +64,7 @@ struct fake_lt_work {
     float alpha, beta;
     enum fake_lt_sum sum;
     uint64_t turn;
-    void (*tick)(float ms); // NULL: nobody's clock
+    void (*tick)(float ms); // NULL: without a clock
     float ms;
 };
 

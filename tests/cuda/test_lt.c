@@ -334,8 +334,8 @@ static void run_rows(rlhf_compute *c, uint32_t rows, struct outputs *out) {
     op_run(c, run, &s, rows, out);
 }
 
-// Among algorithms of the same bits the clock of the card decides, for few rows and for many; one
-// that has other bits is not used beside the first, however fast.
+// Among algorithms of the same bits the card's clock decides, separately for few rows and for many;
+// one with other bits is not used together with the first, however fast it is.
 static void fastest_of_equals(void **state) {
     struct world *w = *state;
     for (int unlike = 0; unlike < 2; unlike++) {

@@ -142,8 +142,8 @@ void head_budget(void **) {
     }
 }
 
-// Where there is no machine code for a card, the driver compiles at the first start: devices says
-// so.
+// Without machine code for a card, the driver compiles at the first start, and `devices` reports
+// it.
 void compiled_by_the_driver(void **) {
     for (int new_card = 0; new_card < 2; new_card++) {
         assert_true(fake(new_card ? "sm=120" : "sm=86"));

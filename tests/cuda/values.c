@@ -352,7 +352,7 @@ struct attention {
     double *out, *lse, *dq, *dk, *dv; // what is expected
 };
 
-// One query head of one token: its output, lse and what it adds to the gradients.
+// One token's query head: its output, its lse and its contribution to the gradients.
 static void query_expect(struct attention *a, size_t seq, size_t i, size_t head, double *p) {
     const size_t n = a->causal ? i + 1 : (size_t)lengths[seq], hd = a->width;
     const size_t t = (size_t)a->offset[seq] + i, group = a->heads / a->kv;
@@ -451,7 +451,7 @@ static struct device_side on_device(struct test *t, const struct attention *a) {
     return s;
 }
 
-// The last query of each sequence alone, its keys where they are: as decoding does.
+// Only the last query of each sequence over the existing keys, as in decoding.
 static int decoded_differ(struct test *t, const struct attention *a, const struct device_side *s,
                           const float *trained) {
     const size_t line = a->heads * a->width;

@@ -227,7 +227,7 @@ static void bad_rows(void **state) {
 #define WITH(margin)                                                                               \
     "{\"prompt\": \"p\", \"chosen\": \" a\", \"rejected\": \" b\", \"margin\": " margin "}\n"
 
-// A margin is that of all responses of its row, 0 where a row has none; picked rows keep theirs.
+// A margin applies to all responses of its row, 0 by default; picked rows keep theirs.
 static void margins(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};

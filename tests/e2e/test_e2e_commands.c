@@ -99,7 +99,7 @@ static void the_list_names_an_id_in_many_files_once(void **state) {
     e2e_says(t, "p/rewards/j4.so");
 }
 
-// A reward model whose scores begin elsewhere than it was fitted to is told of, the fitted one not.
+// Warns of a reward model whose scores begin away from the fitted scale, not of a fitted one.
 static void a_reward_model_off_its_scale(void **state) {
     struct e2e *t = *state;
     static const char run[] =

@@ -84,8 +84,8 @@ static void resumed(void **state) {
     e2e_same_tree(t, "a/checkpoints/latest/", "b/checkpoints/latest/");
 }
 
-// A run directory may be somebody else's: where prompts and responses go, and with what header of
-// the environment, is said again or trusted.
+// A run directory may come from others: where prompts and responses go, and with which header from
+// the environment, must be given again or trusted.
 static void a_resumed_run_chooses_no_service(void **state) {
     struct e2e *t = *state;
     setenv("E2E_TOKEN", "X-Token: secret", 1);

@@ -95,7 +95,7 @@ static void a_dead_run_is_resumed(void **state) {
 
 #define EARLY "--set checkpoint.every=0 --set checkpoint.every_s=0 "
 
-// Killed in its second phase, before any checkpoint: the same command begins it anew.
+// Killed in its second phase, before any checkpoint: the same command starts it over.
 static void a_run_that_was_killed_early_begins_anew(void **state) {
     struct e2e *t = *state;
     fine(t,
@@ -203,7 +203,7 @@ static void a_name_that_is_taken(void **state) {
     refused(t, e2e_run(t, SFT "--out link"), "link' exists already and is not a directory");
 }
 
-// state/run.json with a count that no run can have.
+// state/run.json with an impossible count.
 static void a_state_that_lies(void **state) {
     struct e2e *t = *state;
     static const struct {

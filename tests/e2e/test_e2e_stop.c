@@ -222,7 +222,7 @@ static void a_model_may_say_that_it_goes_on(void **state) {
     e2e_says(t, "responses: 24 tokens each, and do not end early (config.json of the policy has "
                 "rlhf_stop_at_eos=false");
     same_weights(t, "auto", "never", 1);
-    // Its checkpoint says so too, and a resumed run goes on as it began.
+    // Its checkpoint has the same setting, and a resumed run goes on as it began.
     assert_int_equal(e2e_run(t, ENDS("grpo.so") "--phases 2 --out whole"), 0);
     assert_int_equal(e2e_run(t, ENDS("grpo.so") "--phases 2 --set run.stop_after=1 --out part"), 0);
     assert_int_equal(e2e_run(t, "--resume part"), 0);

@@ -65,7 +65,7 @@ static void muon_resumes_exactly_from_bf16(void **state) {
     e2e_same_tree(t, "a/checkpoints/000004", "b/checkpoints/000004");
 }
 
-// What stands around a text is told: a bos that is missing beside a tokenizer.json is none.
+// The log reports the tokens around a text; bos is unset if missing next to a tokenizer.json.
 static void around_texts(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, SFT "--set run.phases=1 --set run.dir=a"), 0);
@@ -130,8 +130,8 @@ static void epochs_decide_the_phases(void **state) {
     json_decref(rows);
 }
 
-// Rows of a prompt and a completion; what other tools write is named with the command that converts
-// it, which is tried where there is a jq.
+// Rows of a prompt and a completion; for other tools' rows the message gives the command that
+// converts them, which this test runs if jq is installed.
 static void prompts_and_completions(void **state) {
     struct e2e *t = *state;
     static const char sft[] = "--algo sft.so --policy model --set policy.init=random --set "

@@ -218,7 +218,7 @@ static void threads(void **state) {
     }
 }
 
-// A CPU's bf16 has no denormals; a card's has.
+// A CPU's bf16 lacks denormals; a card's has them.
 static float rounded(const rlhf_compute *c, float x) {
     return c->device == RLHF_DEVICE_CPU && fabsf(x) < FLT_MIN ? copysignf(0, x) : kit_bf16(x);
 }

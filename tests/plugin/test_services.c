@@ -87,7 +87,7 @@ static void options_reach_the_plugin(void **state) {
     assert_null(f->instance);
 }
 
-// Keeps nothing: what it is given it passes on to the run.
+// Stores nothing: it passes its arguments on to the run.
 static void pass_on_metric(void *ctx, const char *name, double value) {
     rlhf__instance_report(ctx, name, value);
 }

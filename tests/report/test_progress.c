@@ -144,7 +144,7 @@ static void a_narrow_terminal_has_a_short_bar(void **state) {
                                 "rollout\r"));
     on_a_terminal(1, 53, out, sizeof out); // the line is cut to the terminal
     assert_non_null(strstr(out, "\r\033[K━━━    11/20  reward 0.5000  ETA 1:12  rollout\r"));
-    on_a_terminal(1, 30, out, sizeof out); // the time left and what is being done stay longest
+    on_a_terminal(1, 30, out, sizeof out); // the time left and the stage stay longest
     assert_non_null(strstr(out, "\r\033[K 11/20  ETA 1:12  rollout\r"));
 }
 

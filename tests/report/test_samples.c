@@ -84,7 +84,7 @@ static void the_table_fits_its_width(void **state) {
                 "└───────────┴───────────┴────────────────┘\n");
 }
 
-// A column a reward, and the reference's log-probs where there is room for them and the text.
+// One column per reward, and the reference's log-probs if they leave room for the text.
 static void several_rewards(void **state) {
     (void)state;
     static const float paid[] = {0.5F, -1};

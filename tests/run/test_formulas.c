@@ -236,7 +236,7 @@ static void early_stop_that_cannot_stop_is_refused(void **state) {
     rlhf__early_stop_offer(&s, RLHF__EARLY_STOP_KL, 9, why);
     assert_int_equal(left(&s, 2, text), RLHF_OK);
     assert_int_equal(left(&s, 1, text), RLHF_E_INVALID);
-    // Nothing is left to stop, or there is no limit.
+    // With 0 phases left to stop, or without a limit, all values are accepted.
     assert_int_equal(left(&s, 0, text), RLHF_OK);
     c.kl = 0;
     assert_int_equal(left(&s, 1, text), RLHF_OK);

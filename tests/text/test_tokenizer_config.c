@@ -111,7 +111,7 @@ static void roles_by_class(void **state) {
     expect_roles(s, "{\"tokenizer_class\":\"Qwen2Tokenizer\",\"bos_token\":\"<s>\"}", 256, 256);
     expect_roles(s, "{\"bos_token\":null}", -1, 256);
     expect_roles(s, "{}", -1, 256); // bos_token_id is the model's, not the tokenizer's
-    write_file(s, META("first"));   // SentencePiece's kind: a class of its own
+    write_file(s, META("first"));   // SentencePiece has a separate class
     expect_roles(s, "{\"tokenizer_class\":\"LlamaTokenizer\"}", 256, 256);
     expect_roles(s, "{\"tokenizer_class\":\"LlamaTokenizer\",\"bos_token\":null}", -1, 256);
     expect_roles(s, "{\"tokenizer_class\":\"PreTrainedTokenizerFast\"}", -1, 256);

@@ -49,7 +49,7 @@ static void send_frame(int fd, uint32_t kind, uint64_t says, const void *bytes, 
     }
 }
 
-// Long enough for a host that waits for the end of what it has found out.
+// Long enough for a host that waits for the worker's end after it noticed the fault.
 static rlhf_status end_later(void) {
     sleep(4);
     exit(9);
@@ -147,7 +147,7 @@ static rlhf_status long_answer(struct self *s) {
     return end_later();
 }
 
-// Requests one after the other, whose replies nobody reads.
+// Requests in sequence, whose replies the worker never reads.
 static rlhf_status unread_replies(struct self *s) {
     enum { TEXT = 1 << 20 };
     const rlhf_tokenizer_service *service = s->host->service(s->host, RLHF_SVC_TOKENIZER);
@@ -175,7 +175,7 @@ static rlhf_status calls_for_ever(struct self *s) {
         service->encode(service->host, t, (rlhf_str){"It was", 6}, ids, 8, &n);
 }
 
-// Files in memory, which are no address space of anybody's.
+// Files in memory, which do not count as address space.
 static rlhf_status memory_files(struct self *s) {
     for (int i = 0; i < 100; i++) {
         const int fd = memfd_create("flood", MFD_CLOEXEC);

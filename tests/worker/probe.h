@@ -1,6 +1,6 @@
-// probe.h: hostile probes: each tries one thing that a reward plugin has no business to do. A table
-// of them is an area: probe_files.c, probe_terminal.c, ... The plugin that runs them is
-// probe_reward.c, the test that judges what it says test_worker_probes.c.
+// probe.h: hostile probes: each tries one thing that a reward plugin must not do. Each area has a
+// table of them: probe_files.c, probe_terminal.c, ... probe_reward.c is the plugin that runs them,
+// and test_worker_probes.c judges its reports.
 #ifndef RLHF_TESTS_WORKER_PROBE_H
 #define RLHF_TESTS_WORKER_PROBE_H
 
@@ -22,7 +22,7 @@ enum { ASK_FD = 3, CALL_FD = 4, INPUT_FD = 5, OUTPUT_FD = 6 };
 
 struct probe {
     const char *name;
-    // -1 with errno where it was refused, else what the attacker got. In a process of its own.
+    // -1 with errno if it was refused, else what the attacker got. Runs in a separate process.
     long (*run)(const struct bait *b);
 };
 
@@ -31,7 +31,7 @@ enum wall {
     WALL_FILES = 'F',     // no writing to files
     WALL_DEVICES = 'D',   // no terminals or other devices
     WALL_CALLS = 'C',     // a list of system calls
-    WALL_PROCESSES = 'P', // a list of system calls; harmless signals where there is a PID namespace
+    WALL_PROCESSES = 'P', // a list of system calls; in a PID namespace signals are harmless
     WALL_MOUNTS = 'M',    // read-only mounts
     WALL_SIGHT = 'S',     // no sight of other processes
     WALL_IPC = 'I',       // no shared memory or queues of others

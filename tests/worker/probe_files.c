@@ -178,7 +178,7 @@ static long sets_xattr_at(const struct bait *b) {
     return syscall(463, AT_FDCWD, b->file, 0, "user.probe", &args, sizeof args);
 }
 
-// "No such attribute" is what it says who may remove them.
+// "No such attribute" means that the caller may remove attributes.
 static long removed(long got) { return got < 0 && errno == ENODATA ? 0 : got; }
 
 static long removes_xattr(const struct bait *b) {

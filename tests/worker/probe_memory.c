@@ -13,7 +13,7 @@
 static long raises(int what) {
     struct rlimit limit;
     if (getrlimit(what, &limit) != 0) return -1;
-    if (limit.rlim_max == RLIM_INFINITY) return 0; // there is none
+    if (limit.rlim_max == RLIM_INFINITY) return 0; // unlimited already
     limit.rlim_max += 1;
     return setrlimit(what, &limit);
 }

@@ -90,7 +90,7 @@ static int pair(int type) {
     return socketpair(AF_UNIX, type, 0, fd) == 0 ? fd[0] : -1;
 }
 
-// One end of a pair can be connected anew where it is of datagrams.
+// One end of a datagram pair can be connected to another address.
 static long sends_path_pair(const struct bait *b) {
     return to_path(b, pair(SOCK_DGRAM), "socket.dgram");
 }

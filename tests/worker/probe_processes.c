@@ -52,7 +52,7 @@ static long limits_of(const struct bait *b) {
 
 static long slows(const struct bait *b) { return setpriority(PRIO_PROCESS, (id_t)b->victim, 19); }
 
-// All of the user's; in a PID namespace those in there are none but the worker's.
+// All of the user's processes; in a PID namespace only the worker's are visible.
 static long slows_all(const struct bait *b) {
     const int was = getpriority(PRIO_PROCESS, 0);
     errno = 0;
@@ -147,7 +147,7 @@ static long proc_list(const struct bait *b) {
     const struct dirent *e;
     int n = 0;
     (void)b;
-    while (dir && (e = readdir(dir)) != NULL) // more than the worker and what it has started
+    while (dir && (e = readdir(dir)) != NULL) // more than the worker and its children
         n += strtol(e->d_name, NULL, 10) > 0;
     if (dir) closedir(dir);
     errno = ENOENT;

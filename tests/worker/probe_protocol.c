@@ -62,9 +62,9 @@ static int take_request(void) {
     return 1;
 }
 
-// Takes the worker's place while the file is being opened, and answers for good. What it says of
-// itself comes with walls in front (RLHF_PROBE_FORGE=walls), as a worker once told them, or
-// without.
+// Takes the worker's place while the file is being opened, and answers for good. Its
+// self-description lists walls first (RLHF_PROBE_FORGE=walls), as a worker once reported them, or
+// omits them.
 __attribute__((constructor)) static void forge(void) {
     const char *how = getenv("RLHF_PROBE_FORGE");
     struct frame f = {.n = 0};
@@ -74,7 +74,7 @@ __attribute__((constructor)) static void forge(void) {
     put_given(&f, "org.rlhf-host.test.probe_reward");
     put_given(&f, "1");
     put_given(&f, "forged");
-    for (int i = 0; i < 6; i++) // minor, state, flags, flags of ops, what it has, options
+    for (int i = 0; i < 6; i++) // minor, state, flags, flags of ops, features, options
         put_u32(&f, 0);
     send_frame(ASK_FD, 0, &f);
     while (take_request()) {
@@ -96,7 +96,7 @@ static long unknown_call(const struct bait *b) {
     return send_frame(CALL_FD, 77, &f);
 }
 
-// A length that no frame has.
+// A length above any frame's.
 static long endless_frame(const struct bait *b) {
     struct frame f = {.n = 0};
     (void)b;

@@ -1,6 +1,6 @@
-// probe_reward.c: a reward that tries what a worker must not be able to do (probe.h) and logs what
-// came of it: "probed: F.write=13 F.append=13 ...", the wall, the probe, and errno, 0 where it got
-// what it wanted, or -N where signal N ended it. Each probe runs in a process of its own.
+// probe_reward.c: a reward that tries what a worker must not be able to do (probe.h) and logs the
+// outcomes: "probed: F.write=13 F.append=13 ...": the wall, the probe, and errno, 0 if it
+// succeeded, or -N if signal N ended it. Each probe runs in a separate process.
 #include "worker/probe.h"
 
 #include "support/plugin.h"

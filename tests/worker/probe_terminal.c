@@ -40,7 +40,7 @@ static long makes_pty(const struct bait *b) {
     return opens("/dev/ptmx", O_RDWR);
 }
 
-// Opened with no right at all, as landlock has no rule about that: ioctls can be tried.
+// Opened without any access right, as landlock cannot forbid that: ioctls can then be tried.
 static int terminal(const struct bait *b) {
     static const int how[] = {O_RDWR, O_RDONLY, O_WRONLY, O_ACCMODE};
     const char *const paths[] = {b->terminal, "/dev/tty"};

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// The host's table as far as tokenizers need it, and what was asked of them.
+// The part of the host's table that tokenizers need, and a record of its calls.
 struct fixture {
     rlhf_host api; // first: service() casts back
     rlhf_tokenizer_service tokenizers;
@@ -133,7 +133,7 @@ static void the_hosts_work_is_not_counted(void **state) {
     assert_int_equal(f->encoded, 3);
 }
 
-// Frames stay where they are until all of them are out.
+// Frames stay in place until all of them have been taken out.
 static void frames_are_not_moved(void **state) {
     struct fixture *f = *state;
     struct rlhf__channel *c = &f->worker.call;

@@ -9,7 +9,7 @@
     "--set batch.size=8 --set sampling.max_new_tokens=4 --set run.phases=2 --set run.dir=r "
 #define FLOOD "--reward \"$RLHF_TEST_PLUGINS/flood_reward.so:how=%s\" "
 
-// The run ends well, and says so.
+// The run succeeds and its output contains `says`.
 static void is_borne(struct e2e *t, const char *how, const char *says) {
     e2e_shell(t, "rm -rf r");
     assert_int_equal(e2e_run(t, RUN FLOOD, how), 0);
@@ -50,7 +50,7 @@ static void messages_are_bounded(void **state) {
     is_borne(t, "one_long_line", "flood_reward: xxxx");
 }
 
-// At once: one that is waited for ends with a status of its own.
+// At once: a worker that the host waited for would end with its own status.
 static void nonsense_ends_a_worker_at_once(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"no_answer", "no_call", "no_frame", "no_text"};
@@ -74,7 +74,7 @@ static void memory_that_is_written_is_limited(void **state) {
                   "there is no memory for a file (rewards.memory_mib allows its worker 64 MiB)");
 }
 
-// All of it is gone when the run is: nobody has to wait for it, or to look for it.
+// The run's end removes all of it, without waiting or searching.
 static void a_fork_bomb_is_ended(void **state) {
     struct e2e *t = *state;
     static const char *const as[] = {"", "no-namespaces"};

@@ -1,6 +1,7 @@
-// test_worker_probes.c: hostile probes run in a real worker (probe.h), as this user and as nobody,
-// on this kernel and on one that seems to have no namespaces or no landlock (walled.c). What the
-// host says is in force must refuse what it is there for, and the bait must be as it was.
+// test_worker_probes.c: runs hostile probes in a real worker (probe.h), as this user and as
+// `nobody`, on this kernel and on a simulated one without namespaces or landlock (walled.c). Each
+// protection that the host lists as in force must refuse its probes, and the bait must be
+// unchanged.
 #include "e2e/e2e.h"
 #include "worker/probe.h"
 
@@ -143,7 +144,7 @@ static int attack(struct e2e *t, const struct attacked *a, const char *as, const
                         b->msg, b->sem, as, options);
 }
 
-// What stands in the line of what is in force, without what does not.
+// The protections listed as in force, without those listed as missing.
 static void in_force(const struct e2e *t, char *out, size_t cap) {
     const char *from = strstr(t->out, "runs in a worker process: ");
     if (!from) fail_msg("nothing is said to be in force in:\n%s", t->out);

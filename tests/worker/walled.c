@@ -1,8 +1,9 @@
-// walled.c: run a program as another user, or on a kernel that seems to lack what walls are made
-// of: walled [nobody] [no-namespaces] [no-users] [no-landlock] [landlock=N] PROGRAM ARGUMENT...
+// walled.c: runs a program as another user, or on a simulated kernel that lacks what workers are
+// confined with: walled [nobody] [no-namespaces] [no-users] [no-landlock] [landlock=N] PROGRAM
+// ARGUMENT...
 //
-// landlock=N: the kernel says that its landlock has version N. A process that is left behind says
-// so in its place, as long as there is one to ask.
+// landlock=N: the kernel seems to have landlock version N: a process that stays behind answers the
+// query in the kernel's place, as long as any process can ask.
 //
 // System calls newer than any that the filter of a worker names fail with EXDEV, so that a probe
 // can tell that filter from the kernel. Exit status 77: it could not be done.

@@ -46,7 +46,7 @@ struct rlhf__panel {
                   // up in their order, with goes_on to C; 0: one chain
     int a_packed, c_bf16, accumulate; // accumulate: C + sum; both: see bf16.h, c_bf16 there only
     int goes_on;         // without accumulate, bias and c_bf16; k cut at multiples of the chain, or
-                         // where it is 0 at multiples of 32, shows in no bit
+                         // if that is 0 at multiples of 32, changes no bit
     const float *from;   // accumulate: what is added to, rows as C's; NULL: C itself
     const float *addend; // c_bf16 only: C = addend[m, panel width] + sum; NULL allowed
 };

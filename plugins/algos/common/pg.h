@@ -53,7 +53,7 @@ struct rlhf__pg {
     const struct rlhf__pg_method *method;
     struct rlhf__pg_options opt;
     int32_t aggregation, scope; // enum rlhf__aggregation, rlhf__scope (of advantages)
-    int32_t unclipped;          // 1: the surrogate has no clip, and reports no clipped share
+    int32_t unclipped;          // 1: without clipping, and without a clipped share metric
     int32_t critic, together;   // critic 1: the algorithm trains a value head; together 1: all rows
                                 // of a phase are compared with each other, whatever their groups
     struct rlhf__clip clip;

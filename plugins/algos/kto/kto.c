@@ -9,7 +9,7 @@
 // others; n are the rows of the batch. z estimates the policy's divergence from the reference on
 // prompts with completions of other prompts: the host makes those rows (RLHF_PLAN_MISMATCHED) and
 // shows the batch with its log-probs before the update (RLHF_PLAN_RECOMPUTE_LOGP). With loss
-// apo_zero_unpaired (D'Oosterlinck et al. 2024) z is 0, and there are no such rows.
+// apo_zero_unpaired (D'Oosterlinck et al. 2024) z is 0, without such rows.
 #include "common/rows.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ enum { ROWS, REWARD, LOGP, N_KIND_SUMS }; // REWARD: beta u
 struct state {
     const rlhf_host *host;
     struct config config;
-    double z, n;                       // of the batch at hand; n: its own rows
+    double z, n;                       // of the current batch; n: its own rows
     double loss, kind[2][N_KIND_SUMS]; // of the phase; kind[1]: the wanted rows
 };
 

@@ -114,7 +114,7 @@ static int right_side(rlhf_str *text) {
     return 1;
 }
 
-// Without the brackets around all of it, when nothing inside is in brackets; 0 = it has none.
+// Strips a pair of brackets from both ends of the text; 0 = unchanged.
 static int unwrap(rlhf_str *text) {
     static const char *const pairs[][2] = {
         {"(", ")"}, {"[", "]"}, {"\\{", "\\}"}, {"{", "}"}, {"\\lbrace", "\\rbrace"}};
@@ -129,7 +129,7 @@ static int unwrap(rlhf_str *text) {
     return 0;
 }
 
-// A text that is a number and nothing else, but for brackets around it.
+// Reads a text that is only a number, possibly in brackets.
 static int read_alone(rlhf_str text, int units, struct rlhf__reading *out) {
     if (!right_side(&text)) return 0;
     text = rlhf__strip(text);

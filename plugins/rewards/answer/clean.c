@@ -183,7 +183,7 @@ static uint64_t spaces(rlhf_str t, uint64_t at) {
     return at - begin;
 }
 
-// The bytes of "{" and the white space behind it where one character and "}" follow, else 0.
+// The length of "{" and any white space after it when one character and "}" follow, else 0.
 static uint64_t single(rlhf_str t) {
     const uint64_t at = 1 + spaces(t, 1);
     if (at >= t.len || rlhf__is_one_of(t.ptr[at], "{}\\") || (unsigned char)t.ptr[at] >= 0x80)

@@ -19,7 +19,7 @@ rlhf_str rlhf__strip(rlhf_str text);
 rlhf_str rlhf__trim(rlhf_str text); // without white space at both ends [any]
 
 // Whether two cleaned texts are the same. White space counts only where TeX needs it: between two
-// words or two numbers, however wide, and not behind a command. Braces around a single character do
+// words or two numbers, however wide, and not after a command. Braces around a single character do
 // not count, nor does $, nor, with ignore_case, the case of ASCII letters. [any]
 int rlhf__same_text(rlhf_str a, rlhf_str b, int ignore_case);
 

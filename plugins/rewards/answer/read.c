@@ -47,7 +47,7 @@ static int take_currency(struct rlhf__cursor *c) {
     return 0;
 }
 
-// Symbols of one or two letters that stand for units, and endings as in 1st.
+// Unit symbols of one or two letters, and endings as in 1st.
 static int is_symbol(const char *word, size_t n, int joined) {
     static const char all[] = " m g s h l L N J W V A K C F cm mm km dm nm um kg mg ug ml mL dl dL "
                               "cl cL kL ft in yd mi lb"
@@ -69,7 +69,7 @@ static size_t letters(const char *at, const char *end) {
     return n;
 }
 
-// A letter or two directly behind a number that are no unit's symbol: 5x.
+// One or two letters directly after a number that are not a unit's symbol: 5x.
 static int has_variable(const char *at, const char *end) {
     const size_t n = letters(at, end);
     return n > 0 && n < 3 && !is_symbol(at, n, 1);
@@ -82,7 +82,7 @@ int rlhf__has_term(rlhf_str text) {
     return 0;
 }
 
-// What a number is multiplied with where this stands behind it: 5\pi.
+// A factor after a number: 5\pi.
 static int is_factor(const struct rlhf__cursor *c) {
     static const char *const all[] = {"\\pi",     "\\sqrt",   "\\theta",      "\\alpha",
                                       "\\beta",   "\\ln",     "\\log",        "\\sin",
@@ -95,8 +95,8 @@ static int is_factor(const struct rlhf__cursor *c) {
     return 0;
 }
 
-// Whether what stands behind a number makes it a term: a factor, a variable, or nothing but letters
-// that are neither words nor units.
+// Whether the text after a number makes it a term: a factor, a variable, or only letters that are
+// neither words nor units.
 static int is_term(const struct rlhf__cursor *c) {
     size_t unknown = 0, longest = 0;
     if (is_factor(c) || has_variable(c->at, c->end) || rlhf__next_is(c, "(")) return 1;

@@ -14,16 +14,16 @@
 
 struct rlhf__reading {
     struct rlhf__ratio value;
-    int32_t percent; // 1: a percent sign stands behind it
-    int32_t term;    // 1: rlhf__read_whole found a number with a variable behind it: 5x
+    int32_t percent; // 1: followed by a percent sign
+    int32_t term;    // 1: rlhf__read_whole found a number and a variable: 5x
 };
 
 // The whole text is one number, with a sign and a currency sign before it and, with units, a unit
-// behind it. 1, or 0 = it is none. A letter or two are a unit only where they are the symbol of
-// one: 5 m is 5, 5x is not. [any]
+// after it. 1, or 0 if it is not. One or two letters are a unit only if they are its symbol: 5 m is
+// 5, 5x is not. [any]
 int rlhf__read_whole(rlhf_str text, int units, struct rlhf__reading *out);
 
-// 1 when a letter or two that are no unit's symbol stand directly behind a digit: 3x. [any]
+// 1 when one or two letters that are not a unit's symbol directly follow a digit: 3x. [any]
 int rlhf__has_term(rlhf_str text);
 
 // The first or the last number that stands anywhere in the text; digits inside words (x2),

@@ -21,8 +21,9 @@ void rlhf__said_forget(struct rlhf__said *); // [any]
 // ends it. [step]
 void rlhf__said_show(struct rlhf__said *, const rlhf_host *, const char *name);
 
-// Read what is there on fd, which does not block (-1: nothing); whole lines go to the host's log,
-// at the debug level where they are not shown. Returns 0 at the end of the file, else 1. [step]
+// Read the available output from fd, which does not block (-1: nothing); whole lines go to the
+// host's log, at the debug level if they are not shown. Returns 0 at the end of the file, else 1.
+// [step]
 int rlhf__said_read(struct rlhf__said *, const rlhf_host *, int fd);
 
 // "" or "; it said: " with its last lines, quoted, into out[cap]. Returns out. [any]
