@@ -40,7 +40,7 @@ static void child(int fd, const struct rlhf__child_limits *limits,
                   rlhf_status (*work)(void *arg, struct rlhf__buf *out), void *arg) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     rlhf__last_words_silence();
-    setsid(); // the user's terminal is not its terminal
+    setsid(); // detaches it from the user's terminal
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
@@ -57,8 +57,8 @@ static void child(int fd, const struct rlhf__child_limits *limits,
     _exit(0); // no exit handlers of plugins
 }
 
-// To the end. What asks this program to end, with a key that the child's session does not see, ends
-// the child.
+// Reads to the end. Passes on signals that ask this program to end: the child's session does not
+// receive the terminal's keys.
 static void read_all(int fd, pid_t pid, struct rlhf__buf *out) {
     const volatile sig_atomic_t *asked = rlhf__signals_flag();
     char chunk[4096];

@@ -65,8 +65,8 @@ static void put_again(char *out, size_t cap, int number) {
     append(out, cap, number == SIGINT ? "; Ctrl-C again: at once" : "; a second signal: at once");
 }
 
-// "finishing phase 87 (about 1 s), then a checkpoint; Ctrl-C again: at once". Somebody's reward is
-// named at once: it may take as long as it likes.
+// "finishing phase 87 (about 1 s), then a checkpoint; Ctrl-C again: at once". A user's reward is
+// named at once: its time is unbounded.
 static void put_phase(char *out, size_t cap, int number, int64_t phase) {
     const int64_t end = phase_end_ms, left = (end - (int64_t)(rlhf__seconds() * 1e3) + 500) / 1000;
     char who[400];
@@ -86,7 +86,7 @@ static void put_phase(char *out, size_t cap, int number, int64_t phase) {
     put_again(out, cap, number);
 }
 
-// It takes long: who is waited for.
+// It takes long: name what the program is waiting for.
 static void on_wait(int number) {
     char who[400], text[600] = "still waiting for ";
     const int error = errno;

@@ -79,7 +79,7 @@ rlhf_status rlhf__rows_add_support(struct rlhf__rows *e, int32_t n_vocab, struct
 
 // Zeroed marks of tokens that are left out. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_add_left_out(struct rlhf__rows *e, struct rlhf__error *err);
-// The same for margins, which are 0. [any]
+// The same for margins, initialised to 0. [any]
 rlhf_status rlhf__rows_add_margins(struct rlhf__rows *e, struct rlhf__error *err);
 
 // Response tokens of rows [from, to) that are not left out. [any]

@@ -117,7 +117,7 @@ static void speak_json(struct rlhf__log *log) {
     rlhf__last_words_json(1);
 }
 
-// Code of a run that has to be named again, and has changed too, is refused for both at once.
+// Code of a run that must be named again and has also changed is refused with both reasons at once.
 static rlhf_status say_changed(const struct options *o, rlhf_status st, struct rlhf__error *err) {
     struct rlhf__buf changed = RLHF__BUF_INIT;
     const size_t n = strlen(err->text);

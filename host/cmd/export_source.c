@@ -117,7 +117,7 @@ rlhf_status rlhf__export_source_open(struct rlhf__export_source *s, const char *
         return rlhf__error_context(err, "export");
     }
     char real[RLHF__PATH_CAP];
-    s->held = 1 + rlhf__folder_hold(s->dir, real); // a run that prunes its checkpoints lets it be
+    s->held = 1 + rlhf__folder_hold(s->dir, real); // a run's pruning spares it
     if (find_adapter(s, adapter, err) != RLHF_OK || (s->run[0] && read_run(s, err) != RLHF_OK))
         return rlhf__error_context(err, "export");
     return RLHF_OK;

@@ -123,7 +123,7 @@ static const char *known(const struct job *j) {
     return rlhf__chat_known(rlhf__tokenizer_chat(j->m->tok));
 }
 
-// Which template is in force, and whether texts that are typed become turns of it.
+// Logs the active template, and whether typed texts become turns of it.
 static rlhf_status name_template(struct job *j, struct rlhf__error *err) {
     int64_t chats = 0;
     for (size_t i = 0; j->prompts.own && i < j->prompts.n; i++)
@@ -141,7 +141,7 @@ static rlhf_status name_template(struct job *j, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// What becomes of texts where the model has a chat template.
+// How texts are treated if the model has a chat template.
 static void tell_of_template(const struct job *j, struct rlhf__log *log) {
     const char *unknown = rlhf__chat_unknown(rlhf__tokenizer_chat(j->m->tok));
     struct rlhf__buf what = RLHF__BUF_INIT;

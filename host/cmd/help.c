@@ -78,7 +78,7 @@ static void put_setting(FILE *out, const char *section, const rlhf_opt *o,
     rlhf__buf_free(&text);
 }
 
-// Whether word names the section or the setting, or is found in the setting's name or help.
+// Whether word names the section or the setting, or occurs in the setting's name or help.
 static int is_wanted(const char *word, const char *section, const rlhf_opt *o) {
     char full[160];
     snprintf(full, sizeof full, "%s.%s", section, o->key);

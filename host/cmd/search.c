@@ -116,7 +116,7 @@ static void column(const char *row, int k, char *out, size_t cap) {
     memmove(out, out + strspn(out, " "), strlen(out + strspn(out, " ")) + 1);
 }
 
-// A heading says in which column the definitions are.
+// A table's heading tells which column holds the definitions.
 static void search_metrics(struct search *s) {
     size_t n = 0;
     int at = 2;

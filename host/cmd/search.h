@@ -6,9 +6,9 @@
 #include "base/env.h"
 #include "base/nearest.h"
 
-// Print what is known of near->wanted; of a plugin's name what `plugin info` says. Returns the exit
-// status: 2, and an error in the log, when nothing is found; near has been offered the commands
-// then. [main]
+// Print the matches of near->wanted; for a plugin's name, the output of `plugin info`. Returns the
+// exit status: without a match 2, with an error in the log, for which `near` already holds the
+// commands. [main]
 int rlhf__search(const struct rlhf__env *env, struct rlhf__nearest *near);
 
 // The same among settings alone, for `help settings WORD`. [main]

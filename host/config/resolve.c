@@ -77,8 +77,8 @@ static rlhf_status set_options(const struct rlhf__plugin *plugin,
     return RLHF_OK;
 }
 
-// What the plugin is to run or to send to (RLHF_OPT_CODE), in the words of a run directory alone:
-// whoever wrote that would choose it.
+// Options that name code to run or places to send data to (RLHF_OPT_CODE) and come only from a run
+// directory: its author would choose them.
 static rlhf_status check_code(const struct rlhf__plugin *plugin,
                               const struct rlhf__plugin_config *p, const char *section,
                               const void *config, struct rlhf__error *err) {
@@ -208,7 +208,8 @@ static rlhf_status isolates(const struct rlhf__config *c, const struct rlhf__plu
     return RLHF_OK;
 }
 
-// A run directory does not take down a worker's walls: that is given again, or trusted.
+// A run directory alone cannot weaken a worker's confinement: the user gives the setting again or
+// trusts it.
 static rlhf_status check_walls(const struct rlhf__config *c, const struct rlhf__plugins *plugins,
                                const struct rlhf__plugin_config *p, const char *section,
                                const char *flag, int apart, struct rlhf__error *err) {

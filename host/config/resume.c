@@ -48,7 +48,7 @@ rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlh
                             "checkpoint's run is the directory above checkpoints/)",
                             req->resume);
     if (status == RLHF_OK) status = rlhf__layer_apply(&layer, NULL, c, err);
-    c->run.stop_after = 0; // it was for the process that it was given to
+    c->run.stop_after = 0; // applied only to the earlier process
     rlhf__layer_finish(&layer);
     return status;
 }

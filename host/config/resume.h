@@ -28,10 +28,10 @@ rlhf_status rlhf__resume_check(const struct rlhf__config_request *req,
 rlhf_status rlhf__resume_trust(const struct rlhf__config_request *req, const struct rlhf__config *c,
                                struct rlhf__error *err);
 
-// Append "SETTING (VALUE)" for all that a run of this resolved config wants named again when it is
-// resumed: what rlhf__resume_trust says, options of RLHF_OPT_CODE, and walls of workers that are
-// down. plugin: of
-// the rewards [c->n_reward]; judge: NULL without one. [main]
+// Append "SETTING (VALUE)" for every setting that must be given again to resume a run of this
+// resolved config: those of rlhf__resume_trust, options with RLHF_OPT_CODE, and settings that
+// weaken a worker's confinement. plugin: of the rewards [c->n_reward]; judge: NULL without one.
+// [main]
 void rlhf__resume_code(const struct rlhf__dirs *dirs, const struct rlhf__config *c,
                        const struct rlhf__plugin *const *plugin, const struct rlhf__plugin *judge,
                        struct rlhf__buf *list);

@@ -83,7 +83,7 @@ rlhf_status rlhf__completion_row_read(const json_t *row, struct rlhf__completion
     return RLHF_OK;
 }
 
-// Rows of other tools, and the command that makes rows of them.
+// Row formats of other tools, and the commands that convert them.
 const char *rlhf__completion_row_hint(const json_t *row) {
     const json_t *turns = json_object_get(row, "conversations");
     if (json_is_string(json_object_get(json_array_get(turns, 0), "from")))

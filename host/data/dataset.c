@@ -303,7 +303,7 @@ static int is_stdin(const struct rlhf__dataset_opts *o, size_t file) {
     return o->standard_input && strcmp(o->paths[file], "-") == 0;
 }
 
-// `{"`, or a brace alone: what an object of rows begins with, and hardly a text.
+// `{"`, or a brace alone: the start of a JSON row, unlikely in a text.
 static int begins_object(rlhf_str line) {
     uint64_t i = 0;
     while (i < line.len && isspace((unsigned char)line.ptr[i]))
@@ -314,7 +314,7 @@ static int begins_object(rlhf_str line) {
     return i == line.len || line.ptr[i] == '"';
 }
 
-// What a text has to become that was piped and looks like a row.
+// Advice for piped text that looks like a JSON row.
 static rlhf_status hint_text(rlhf_status st, struct rlhf__error *err) {
     const size_t n = strlen(err->text);
     if (st == RLHF_E_INVALID)

@@ -4,14 +4,14 @@
 //     {"prompt": text, "completion": text, "label": true or false}
 //     {"prompt": text, "chosen": text, "rejected": text}
 //     {"prompt": text, "responses": [text, text, ...], "best": index of the better one, from 0}
-// The last two may have a "margin", a number: how far the better response should lead.
-// The prompt may be a list of messages (under "prompt" or "messages"), each response then one too
-// (as is a completion),
-// or the text of what the assistant says: TRL's conversational form. Without a prompt, chosen and
-// rejected are whole conversations and what they begin with is it. The tokenizer's chat template
-// makes the tokens of them; a response ends with the token that ends the assistant's turn.
-// Other keys are ignored. Prompt and response are tokenised apart, as a rollout has them: the
-// response continues the prompt's tokens. What it is not: an order (data/order.h) or a model batch.
+// The last two forms may have a "margin", a number: how far the better response should lead. The
+// prompt may be a list of messages (under "prompt" or "messages"), each response then one too (as
+// is a completion), or the text of what the assistant says: TRL's conversational form. Without a
+// prompt, chosen and rejected are whole conversations and what they begin with is it. The
+// tokenizer's chat template makes the tokens of them; a response ends with the token that ends the
+// assistant's turn. Other keys are ignored. Prompt and response are tokenised apart, as a rollout
+// has them: the response continues the prompt's tokens. What it is not: an order (data/order.h) or
+// a model batch.
 #ifndef RLHF_HOST_DATA_PREFERENCES_H
 #define RLHF_HOST_DATA_PREFERENCES_H
 
@@ -43,7 +43,7 @@ struct rlhf__preference_opts {
     int32_t long_rows;    // enum rlhf__preference_long
     int32_t completions;  // 1: rows of one response each, which is wanted or not
     int32_t reserved;
-    const char *no_margins;              // who refuses rows with a margin; NULL = they are read
+    const char *no_margins;              // the algorithm that refuses margins; NULL = they are read
     const struct rlhf__loading *loading; // NULL = the default bound, never stopped
 };
 

@@ -261,8 +261,8 @@ rlhf_status rlhf__checkpoint_dir_recover(const struct rlhf__folder *run, struct 
 
 // ---- pruning ----
 
-// The name changes first, so that a crash leaves no half checkpoint. One that a process reads from
-// stays until the next time.
+// Rename first, so that a crash cannot leave half a checkpoint. A checkpoint that a process is
+// reading stays until the next pruning.
 static rlhf_status remove_one(const struct rlhf__folder *all, const char *name,
                               struct rlhf__error *err) {
     char going[64];

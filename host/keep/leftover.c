@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// What a run makes before its first checkpoint. The files of rows are empty until a phase ends;
+// The files that a run creates before its first checkpoint. Row files are empty until a phase ends;
 // TensorBoard's files repeat metrics.jsonl.
 static const struct made {
     const char *name;

@@ -93,7 +93,7 @@ static int same_settings(const json_t *stored, const struct rlhf__config *config
 static int has_checkpoint(const struct rlhf__folder *run) {
     char name[64], path[96];
     if (rlhf__folder_has(run, "checkpoints/latest")) return 1;
-    // A crash may have come between the checkpoint and its link: --resume mends that.
+    // After a crash between the checkpoint and its link, --resume repairs the link.
     if (!rlhf__folder_target(run, "checkpoints/.latest", name, sizeof name)) return 0;
     snprintf(path, sizeof path, "checkpoints/%s", name);
     return rlhf__folder_has(run, path);
@@ -107,7 +107,7 @@ static enum there held_of_run(const struct rlhf__folder *run, const json_t *stor
     return rlhf__leftover_is_all(run, 1) && same_settings(stored, config) ? BEGUN : NO_CHECKPOINT;
 }
 
-// What a directory that is not empty holds, by its config.json.
+// Classifies a directory that is not empty, by its config.json.
 static enum there held(const char *path, const struct rlhf__config *settings) {
     struct rlhf__folder *f = NULL;
     enum there is = OTHER;

@@ -19,8 +19,8 @@ struct rlhf__text_quality {
 // advance by half of it, so that a token has at least half a context before it where there is one.
 // Without a BOS the first token of a text cannot be scored, and neither it nor its bytes count.
 // Messages are the text that the chat template makes of them, without anything around it;
-// assistant_only: of them only what the assistant says is scored and counted. cancelled: looked at
-// between rows (RLHF_E_CANCELLED); NULL = never. [main]
+// assistant_only: score and count only the assistant's tokens. cancelled: looked at between rows
+// (RLHF_E_CANCELLED); NULL = never. [main]
 rlhf_status rlhf__evaluate_text(const struct rlhf__model *, const struct rlhf__dataset *ds,
                                 int assistant_only, const volatile sig_atomic_t *cancelled,
                                 struct rlhf__text_quality *out, struct rlhf__error *err);

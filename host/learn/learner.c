@@ -84,7 +84,7 @@ static rlhf_status rows_of(struct rlhf__learner *l, const struct rlhf__rows *e, 
 }
 
 // The loss leaves out all rows of the phase's first minibatch. The weights are still those that
-// sampled, so a forward alone compares: after the step it would be too late.
+// sampled, so compare with a forward pass alone, before the step changes them.
 static rlhf_status compare_masked(struct rlhf__learner *l, const struct rlhf__rows *e,
                                   struct rlhf__place *p, struct rlhf__error *err) {
     p->train = 0;

@@ -76,9 +76,8 @@ void rlhf__learner_finish(struct rlhf__learner *); // frees the arrays, not what
 // A phase begins: the totals are cleared. [step]
 void rlhf__learner_begin(struct rlhf__learner *);
 
-// What is to come of it: minibatches of an epoch, rows in all epochs; compare = 1: what the forward
-// of the first minibatch says is compared with RLHF__LOGP_OLD, also when all its rows are masked.
-// [step]
+// Announces the work: minibatches of an epoch, rows in all epochs; compare = 1: compare the first
+// minibatch's forward pass with RLHF__LOGP_OLD, even if all its rows are masked. [step]
 void rlhf__learner_expect(struct rlhf__learner *, uint32_t minibatches, int64_t rows, int compare);
 
 // One minibatch: gradients of the objective's loss over all rows, then an optimiser step with

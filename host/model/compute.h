@@ -50,8 +50,8 @@ rlhf_status rlhf__compute_open(const struct rlhf__compute_spec *, struct rlhf__c
 // NULL allowed. Every buffer and weight of the table must have been released. [main]
 void rlhf__compute_close(struct rlhf__compute *);
 
-// RLHF_E_UNSUPPORTED, with a sentence, where the backend does not know a rule of what is drawn
-// from. [any]
+// RLHF_E_UNSUPPORTED, with a sentence, if the backend does not implement one of the sampling rules.
+// [any]
 rlhf_status rlhf__compute_draws(const rlhf_compute *, const rlhf_dist *, struct rlhf__error *);
 
 // Rows decoded at once, and tokens of a microbatch: what was configured, or where that is 0 what

@@ -114,7 +114,7 @@ rlhf_status rlhf__model_open(const struct rlhf__model_env *, const struct rlhf__
                              struct rlhf__model **out, struct rlhf__error *err);
 void rlhf__model_close(struct rlhf__model *); // NULL allowed [main]
 
-// Let the directories that it holds be pruned from now on. [main]
+// Release the directories that it holds, so that they may be pruned. [main]
 void rlhf__model_let_go(struct rlhf__model *m);
 
 // A model that was opened on paper becomes a real one: *m stays where it is, and what was its

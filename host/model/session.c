@@ -23,7 +23,7 @@ rlhf_status rlhf__dtype_choice(const char *text, const char *flag, int32_t *out,
                       text);
 }
 
-// More threads than processors wait for each other.
+// Warn of more threads than processors: they would wait for each other.
 static void say_threads(int64_t threads, struct rlhf__log *log) {
     cpu_set_t allowed;
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;

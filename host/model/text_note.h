@@ -1,5 +1,5 @@
-// text_note.h: one line of what stands around the texts of a run, so that a BOS or EOS that a
-// tokenizer has, or has not, is seen before the first phase.
+// text_note.h: logs in one line the tokens around a run's texts, so that an unexpected or missing
+// BOS or EOS is noticed before the first phase.
 #ifndef RLHF_HOST_MODEL_TEXT_NOTE_H
 #define RLHF_HOST_MODEL_TEXT_NOTE_H
 

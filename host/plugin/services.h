@@ -70,7 +70,8 @@ void rlhf__instance_metrics_to(const struct rlhf__instance *i,
                                void (*metric)(void *ctx, const char *name, double value),
                                void *ctx);
 
-// Report to the run what was kept from it so: it goes past `metric`, which may call this. [step]
+// Report to the run a metric that `metric` held back; `metric`, which may call this, is bypassed.
+// [step]
 void rlhf__instance_report(const struct rlhf__instance *i, const char *name, double value);
 
 // What stands behind the table that an instance was given, for a plugin of the host's own

@@ -88,7 +88,7 @@ static void put_numbers(struct rlhf__buf *b, const struct rlhf__progress_state *
 // Shorter on a narrow terminal, where the numbers say more than the bar.
 static int bar_columns(int terminal) { return terminal >= 100 ? BAR_COLUMNS : terminal / 8; }
 
-// Columns that the note has for itself, so that numbers do not come and go with its length.
+// Columns reserved for the note, so that its length does not make numbers appear and disappear.
 static int note_columns(const struct rlhf__progress *p, int terminal) {
     struct rlhf__buf seen = RLHF__BUF_INIT;
     const int used = rlhf__put_clipped(&seen, (rlhf_str){p->note, strlen(p->note)}, terminal);

@@ -108,7 +108,7 @@ rlhf_status rlhf__samples_sync(struct rlhf__samples *s, struct rlhf__error *err)
 #define TEXT_LINES     3  // of a sample, in a box
 #define TEXT_COLUMNS   40 // fewer, and the reference's log-probs make room
 
-// What there is room for.
+// The columns that fit.
 struct layout {
     const struct rlhf__sample_table *t;
     const char *bar, *sep, *end;

@@ -35,7 +35,7 @@ rlhf_status rlhf__samples_sync(struct rlhf__samples *s, struct rlhf__error *err)
 // One sample as an object of a JSON log: {"event": "sample", "phase", "prompt", ...}. [main]
 void rlhf__samples_event(struct rlhf__log *log, int64_t phase, const struct rlhf__sample *s);
 
-enum { RLHF__SAMPLE_REWARDS = 4 }; // that have a column of their own
+enum { RLHF__SAMPLE_REWARDS = 4 }; // most rewards with a separate column
 
 struct rlhf__sample_table {
     int64_t phase;

@@ -5,8 +5,8 @@
 
 #include "run/phase.h"
 
-// Warn of rewards by bt_rm.so whose scores in a run's first phase are far from that: coefficients
-// that are weighed against them (algo.kl_coef) mean something else then. After the phase's metrics
+// Warn of bt_rm.so rewards whose scores in a run's first phase are far from that, because
+// coefficients relative to them (algo.kl_coef) then mean something else. After the phase's metrics
 // are set and before it is counted. [main]
 void rlhf__calibration_note(const struct rlhf__phase *p);
 

@@ -32,7 +32,8 @@ static rlhf_status open_tokenizer(const struct rlhf__run *r, const struct rlhf__
     return rlhf__folder_open(NULL, r->cast.policy->text_dir, out, err);
 }
 
-// A policy that was trained on texts which end, or whose responses ended, ends them from now on.
+// From now on the policy's responses end if it was trained on texts with an end token, or if its
+// responses stopped at end tokens.
 static void note_ends(struct rlhf__run *r) {
     const struct rlhf__cast *c = &r->cast;
     if (!rlhf__cast_pays(c) || rlhf__rollout_stops(&r->config->sampling, c->policy))
@@ -136,7 +137,8 @@ static rlhf_status save(struct rlhf__run *r, const struct rlhf__folder *all,
         st = rlhf__checkpoint_dir_commit(all, fresh, r->count.phase, r->report.log, err);
     if (st != RLHF_OK) rlhf__folder_remove(all, fresh, NULL);
     if (st == RLHF_OK) st = point_best(r, all, err);
-    // The one before stays until the next is written: whoever found it by `latest` may be reading.
+    // Keep the previous one until the next is written: a process that found it by `latest` may be
+    // reading it.
     const int64_t keep = r->config->checkpoint.keep;
     if (st == RLHF_OK)
         rlhf__checkpoint_dir_prune(all, r->count.phase, keep == 1 ? 2 : keep, r->report.log);

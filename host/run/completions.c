@@ -48,7 +48,7 @@ void rlhf__shown_finish(struct rlhf__shown *s) {
     *s = (struct rlhf__shown){0};
 }
 
-// Whether row i is of the group of one of these rows, or has its prompt.
+// Whether row i shares a group or a prompt with one of these rows.
 static int is_repeated(const struct rlhf__phase *p, uint32_t i, const uint32_t *seen, uint32_t n) {
     const int32_t *group = p->x.rows.group;
     const rlhf_str *prompt = p->x.scored.prompt;

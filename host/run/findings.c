@@ -23,7 +23,7 @@ static double usual_norm(const struct rlhf__findings *f, const struct rlhf__phas
     return sorted[f->norms / 2];
 }
 
-// A norm of 0 is a phase without anything to learn from.
+// A norm of 0 means that the phase gave nothing to learn from.
 static void note_norm(struct rlhf__findings *f, double norm) {
     if (!(norm > 0) || !isfinite(norm)) return;
     if (f->norms == RLHF__FINDINGS_NORMS)
@@ -60,7 +60,7 @@ struct rlhf__found rlhf__findings_judge(struct rlhf__findings *f,
     const int jumped = p->kl - f->kl > RLHF__KL_JUMP;
     const int exploded = explodes(p->norm_max, out.usual_norm);
     f->is_collapsed = out.by_kl || out.by_entropy;
-    // Of a collapse and the jump that led there the collapse is the news.
+    // Report a collapse, not also the jump that led to it.
     if (f->is_collapsed) f->said |= RLHF__JUMPED;
     out.what = if_true(f->is_collapsed, RLHF__COLLAPSED) | if_true(jumped, RLHF__JUMPED) |
                if_true(exploded, RLHF__EXPLODED) |

@@ -1,9 +1,9 @@
 // findings.h: what is wrong with a phase of a run that draws responses: a policy that has collapsed
 // or jumped away from its reference, exploding gradients, responses that are nearly all cut off.
 //
-// Rules about numbers and their history, which is part of a checkpoint. What is said of them, and
-// where the numbers come from, is phase_warnings.h's. (Rewards that tell no response from another
-// are taught.h's.)
+// Rules about numbers and their history, which is part of a checkpoint. phase_warnings.h collects
+// the numbers and writes the messages. (taught.h detects rewards that do not distinguish
+// responses.)
 #ifndef RLHF_HOST_FINDINGS_H
 #define RLHF_HOST_FINDINGS_H
 

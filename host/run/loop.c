@@ -63,7 +63,7 @@ static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
     return known == RLHF_OK ? st : known;
 }
 
-// A run that is to end with a collapsed policy does so after the phase that shows it.
+// With run.stop_on=collapse, the run ends after the phase that shows the collapse.
 static void see_findings(struct rlhf__run *r, const struct rlhf__phase *p) {
     rlhf__phase_warnings(&r->findings, p);
     if (!r->findings.is_collapsed || r->config->run.stop_on != RLHF__STOP_ON_COLLAPSE) return;

@@ -42,7 +42,7 @@ static struct rlhf__phase_numbers numbers_of(const struct rlhf__phase *p) {
         rlhf__metrics_get(m, "completions/mean_length", &length) && length > 0)
         out.kl = kl / length;
     rlhf__metrics_get(m, "objective/verifiable_correct_rate", &out.correct);
-    // Without a reward to follow, gradients are those of the penalties alone: not what is usual.
+    // Without a reward signal only the penalties give gradients, so their norms are not typical.
     rlhf__metrics_get(m, RLHF_METRIC_FLAT_GROUPS, &flat);
     if (l->steps > 0 && flat < 1) out.norm = l->norm_sum / (double)l->steps;
     if (may_end(p)) rlhf__metrics_get(m, "completions/clipped_ratio", &out.cut_off);

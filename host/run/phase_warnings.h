@@ -1,5 +1,5 @@
-// phase_warnings.h: says in the log what is wrong with a phase (findings.h), with its likely cause
-// and the setting to change.
+// phase_warnings.h: logs the findings of a phase (findings.h), with the likely cause and the
+// setting to change.
 #ifndef RLHF_HOST_PHASE_WARNINGS_H
 #define RLHF_HOST_PHASE_WARNINGS_H
 

@@ -108,8 +108,9 @@ static rlhf_status score(const struct rlhf__reward_model *rm, const struct rlhf_
     return st;
 }
 
-// Of the models that rewards have asked already, and which are loaded, others on paper. They are
-// opened before anything else is counted: the models are there for the whole phase.
+// Opens twins on paper of the models that rewards have already used, and which are therefore
+// loaded. They are opened before anything else is counted, because the models stay loaded for the
+// whole phase.
 struct twins {
     struct rlhf__model *model[RLHF__OWNERS];
     const struct rlhf__model *of[RLHF__OWNERS];

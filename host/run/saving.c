@@ -93,7 +93,7 @@ void rlhf__saving_say_next(const struct rlhf__run *r) {
     rlhf__buf_free(&code);
 }
 
-// How to go on, with what --resume does not take from a run directory.
+// The command that resumes, including settings that --resume does not take from a run directory.
 static void say_kept(const struct rlhf__run *r, int64_t phases) {
     struct rlhf__buf code = RLHF__BUF_INIT;
     rlhf__resume_code(r->req->env->dirs, r->config, r->req->rewards, r->req->judge, &code);

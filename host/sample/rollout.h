@@ -28,9 +28,9 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const ch
 rlhf_status rlhf__rollout_check_model(const struct rlhf__config *c, const struct rlhf__model *m,
                                       struct rlhf__log *log, struct rlhf__error *err);
 
-// Refuse what was typed and cannot act with these rows (RLHF_E_INVALID): prompts.prepend_bos where
-// all prompts have messages, whose template says where BOS stands, and prompts.field where each
-// line is a prompt. [main]
+// Refuse explicit settings without effect on these rows (RLHF_E_INVALID): prompts.prepend_bos if
+// all prompts have messages, whose template places BOS, and prompts.field if each line is a prompt.
+// [main]
 rlhf_status rlhf__rollout_check_rows(const struct rlhf__config *c, const struct rlhf__prompts *set,
                                      struct rlhf__error *err);
 

@@ -152,8 +152,8 @@ static rlhf_status gave_up(const struct rlhf__pattern *pattern, int code, struct
     return refuse(pattern->text, pattern->n, why, err);
 }
 
-// Steps from one place of the text, and bytes of memory, that grow with it: what needs far more
-// tries the same bytes again and again.
+// Limits of steps from one position and of bytes of memory, which grow with the text: a search that
+// needs far more retries the same bytes repeatedly.
 enum { STEPS = 100000, STEPS_A_BYTE = 32, ROOM_KIB = 64 << 10, ROOM_A_BYTE = 256 };
 
 static int set_limits(struct rlhf__search *match, size_t n) {

@@ -67,7 +67,7 @@ static void end_one(struct rlhf__asked *a, rlhf_status code, const char *why) {
     a->done = 1;
 }
 
-// It sent what no worker sends: got as rlhf__channel_front says.
+// It sent a malformed message: `got` is rlhf__channel_front's result.
 static void end_liar(struct rlhf__asked *a, int got, uint64_t most) {
     char why[128];
     if (got == -2)
@@ -100,8 +100,8 @@ static int next_call(struct rlhf__asked *a, struct rlhf__wire *in, size_t *bytes
     return rlhf__channel_front(c, in, bytes);
 }
 
-// What the plugin calls, for SLICE seconds. Adds the seconds in which models and tokenizers worked
-// for it to *worked. Returns 1 when there is more to do at once.
+// Serves the plugin's calls for SLICE seconds. Adds the seconds in which models and tokenizers
+// worked for it to *worked. Returns 1 when there is more to do at once.
 static int take_calls(struct rlhf__asked *a, double *worked) {
     struct rlhf__channel *c = &a->worker->call;
     struct rlhf__buf reply = RLHF__BUF_INIT;
@@ -220,8 +220,8 @@ static void end_call(struct rlhf__asked *a) {
     a->done = 1;
 }
 
-// One look at everything that has come. Returns how many have not answered; *more = 1 when there is
-// more to do at once.
+// Processes everything that has arrived. Returns how many have not answered; *more = 1 when there
+// is more to do at once.
 static size_t look(struct wait *w, int *more) {
     size_t left = 0;
     *more = 0;

@@ -38,8 +38,8 @@ static void map_user(uid_t uid, gid_t gid) {
     put_file("/proc/self/gid_map", text);
 }
 
-// A user namespace takes root's rights over the machine from root too. With one the others are made
-// in the same call, so that one that could not have them is not made at all.
+// A user namespace removes root's rights over the machine too. The other namespaces are created in
+// the same call, so that the user namespace is not created without them.
 static unsigned with_users(int network) {
     static const int most[] = {CLONE_NEWIPC, 0};
     const uid_t uid = geteuid();
@@ -97,7 +97,7 @@ static unsigned count_of_user(void) {
 
 // ---- all ----
 
-// None is left in any set, so that no program that it starts has one either.
+// Empties all capability sets, so that programs that it starts cannot have any either.
 static unsigned no_capabilities(void) {
     const struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
     const struct __user_cap_data_struct none[2] = {{0, 0, 0}, {0, 0, 0}};
@@ -190,7 +190,7 @@ static void add_with(struct rlhf__buf *list, const char *text, const char *one, 
                      *one && *two ? ", " : "", two);
 }
 
-// A wall that stands by one of two means, or by both.
+// A protection by one of two mechanisms, or by both.
 struct wall {
     unsigned one, two;
     int wanted; // 0: it is not missed where it does not stand

@@ -1,9 +1,9 @@
 // landlock.c: what a worker may do with files, by landlock; see confine.h. It uses raw system
 // calls: Debian 12's libc lacks functions for them, and its headers lack the later rights.
 //
-// Nothing may be written, made, moved or removed. All may be read except devices, terminals among
-// them, and what /proc tells of other processes: landlock can only name what is allowed, so each
-// entry of the root directory but these two is.
+// Forbids writing, creating, moving and removing files. Allows reading all files except devices,
+// including terminals, and /proc entries about other processes: landlock can only list what is
+// allowed, so the rules list every entry of the root directory except these two.
 #include "worker/confine.h"
 
 #include <dirent.h>

@@ -39,7 +39,7 @@ static int fill_dev(const int device[N_DEVICES], int shm) {
     return bad | symlink("/proc/self/fd/2", "/dev/stderr");
 }
 
-// A directory in memory over /dev with the few devices that any program may want.
+// Mounts a tmpfs over /dev with the few devices that programs commonly need.
 static unsigned own_dev(void) {
     int device[N_DEVICES];
     char path[64];
@@ -82,7 +82,7 @@ static int change(const char *path, unsigned how, uint64_t set, uint64_t clear) 
     return (int)syscall(MOUNT_SETATTR, AT_FDCWD, path, how, &what, sizeof what);
 }
 
-// Nothing can be written, and a device opens nowhere but where own_dev() has put it.
+// Makes all mounts read-only; devices open only where own_dev() has put them.
 static unsigned read_only(int has_dev) {
     char path[64];
     int bad = 0;
@@ -98,7 +98,7 @@ static unsigned read_only(int has_dev) {
 
 unsigned rlhf__mounts(void) {
     if (unshare(CLONE_NEWNS) != 0) return 0;
-    // What is mounted later outside is seen; what is mounted here is not seen outside.
+    // Later mounts outside become visible here; mounts made here stay invisible outside.
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0) return 0;
     unsigned in_force = own_dev();
     in_force |= own_proc();

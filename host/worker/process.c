@@ -287,7 +287,7 @@ void rlhf__channel_flush(struct rlhf__channel *c) {
     c->sent = 0;
 }
 
-// What was taken out leaves the buffer, and a large buffer that is empty is freed.
+// Drops consumed bytes from the buffer, and frees a large buffer once it is empty.
 static void compact(struct rlhf__channel *c) {
     if (!c->taken) return;
     c->in.len -= c->taken;

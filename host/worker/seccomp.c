@@ -161,7 +161,8 @@ static void give_list(struct program *p, const int *list, size_t n, uint32_t wha
         give_if(p, (uint32_t)list[i], what);
 }
 
-// What stands between the two is for the call `number` alone, which ends there: else as it says.
+// The instructions between begin() and end() apply only to the call `number`; unless one of them
+// decides, its result is `otherwise`.
 static size_t begin(struct program *p, int number) {
     emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 0));
     return p->n - (size_t)1;
@@ -231,8 +232,8 @@ static void some_fcntls(struct program *p) {
     end(p, at, SECCOMP_RET_ALLOW);
 }
 
-// A file that is opened without the right to write cannot be emptied by it: landlock does not see
-// that before Linux 6.2.
+// Refuses O_TRUNC without write access, which would empty the file: landlock does not see that
+// before Linux 6.2.
 static void no_emptying(struct program *p, int number, int flags) {
     const size_t at = begin(p, number);
     load_arg(p, flags);
@@ -255,8 +256,8 @@ static void some_pairs(struct program *p) {
     end(p, at, REFUSE(EACCES));
 }
 
-// The network is not the machine's own services: a session bus or a Docker socket, at a path or an
-// abstract name, would do anything for the user.
+// Network access does not include local services: a session bus or a Docker socket, at a path or an
+// abstract name, would execute any of the user's requests.
 static void some_sockets(struct program *p) {
     const size_t at = begin(p, SYS_socket);
     load_arg(p, 0);

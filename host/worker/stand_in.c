@@ -81,7 +81,7 @@ rlhf_status rlhf__stand_in_worker(struct rlhf__stand_in *s, struct rlhf__worker 
     *out = NULL;
     if (rlhf__worker_start(s->program, s->rules.network, &w, err) < 0)
         return rlhf__error_context(err, "%s", s->path);
-    // What it sends was in its memory.
+    // It sends messages from its memory, so they cannot be larger.
     if (s->rules.memory_mib) w->most = (s->rules.memory_mib + 1) << 20;
     rlhf_status st = ask_confine(s, w, err);
     if (st == RLHF_OK) st = ask_open(s, w, what, err);

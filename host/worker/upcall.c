@@ -396,7 +396,7 @@ static void not_beside(const struct rlhf__ear *e, struct rlhf__buf *out) {
     answer(out, rlhf__services_failed(rlhf__services_behind(e->api), &err));
 }
 
-// What nothing goes back for.
+// Calls without a reply.
 static int words(struct rlhf__ear *e, struct rlhf__wire *in) {
     const size_t bytes = (size_t)(in->end - in->at);
     e->bytes += bytes;

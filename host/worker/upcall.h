@@ -36,7 +36,7 @@ void rlhf__ear_begin(struct rlhf__ear *e);
 // End it: says how many lines were left out. [main]
 void rlhf__ear_end(struct rlhf__ear *e);
 
-// 1 when it has sent more in this call than it may. [main]
+// 1 when it has exceeded a limit of this call. [main]
 int rlhf__ear_flooded(const struct rlhf__ear *e);
 
 // A line that the worker printed. [main]

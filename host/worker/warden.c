@@ -30,8 +30,8 @@ _Noreturn static void end_as(int status) {
     _exit(128 + WTERMSIG(status));
 }
 
-// A killed process leaves its children to this one, and those that fork on are found in the next
-// round.
+// A killed process's children become this process's, and processes forked in the meantime are found
+// in the next round.
 static void end_all(void) {
     const struct timespec pause = {0, 1000000};
     for (;;) {

@@ -8,8 +8,8 @@
 
 #define LEAST_ROWS 48 // of a block
 
-// Steps of k of a chain where nothing is packed beforehand: an f32 sum over thousands of tokens in
-// one chain loses three to four times what one of short chains does.
+// Steps of k per chain when no operand is packed beforehand: an f32 sum over thousands of tokens in
+// one chain loses three to four times as much precision as a sum of short chains.
 #define K_CHAIN ((int64_t)RLHF__GEMM_ROWS_STEP)
 
 int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype) {
@@ -154,9 +154,9 @@ static rlhf_status run(struct rlhf__cpu *cpu, struct rlhf__gemm_job *j) {
     return RLHF_OK;
 }
 
-// An f32 sum is one of chains where it is over tokens (no operand is packed), and on AVX-512 with a
-// packed right operand, cut by k as oneDNN 2.6 cuts it, which multiplied there before: the bits are
-// the same.
+// An f32 sum is split into chains if it is over tokens (no operand is packed). On AVX-512 with a
+// packed right operand it is cut by k as in oneDNN 2.6, which made these products before, so the
+// bits are the same.
 static int64_t chain_of(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s) {
     if (s->in_dtype != RLHF_F32) return 0;
     if (!s->wei_packed) return K_CHAIN;

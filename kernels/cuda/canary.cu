@@ -202,7 +202,7 @@ rlhf_status rlhf__lt_canary_rows(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
     int differ = 0, runs = 1;
     b.some = tall;
     rlhf_status st = buffers_make(cu, &p->shape, &b, &base);
-    void *ws = NULL; // made here, so that its want is not the library's refusal
+    void *ws = NULL; // allocated here, so that a lack of memory is not taken for a refusal
     if (st == RLHF_OK) st = rlhf__cuda_workspace(cu, RLHF__CUDA_WS_LIBRARY, p->workspace, &ws);
     for (int add = 0; add <= (p->shape.out_dtype == RLHF_F32) && runs && st == RLHF_OK; add++)
         st = compare_all(cu, p, &b, &t, add, &runs);

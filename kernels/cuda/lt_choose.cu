@@ -2,7 +2,7 @@
 // that passes the canary and, for an exact shape, also the fastest of those with the same bits.
 #include "lt_plan.h"
 
-// What is equal to the first that was found exact, itself included.
+// Algorithms with the same bits as the first exact one, including it.
 struct equals {
     int n;
     const rlhf__lt_algo *algo[RLHF__LT_CANDIDATES];

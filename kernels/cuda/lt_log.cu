@@ -1,4 +1,4 @@
-// lt_log.cu: the lines of RLHF_CUDA_LT_LOG: what was decided about each shape of a library product.
+// lt_log.cu: the lines of RLHF_CUDA_LT_LOG: the decisions about each shape of a library product.
 #include "lt_plan.h"
 
 #include <stdarg.h>

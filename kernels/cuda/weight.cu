@@ -11,7 +11,7 @@
 
 enum { TILE = 64, THREADS = 256 };
 
-// What is beyond k and n is there, too. Lines of more than 64 inputs begin at multiples of 128
+// The padding beyond k and n is stored too. Lines of more than 64 inputs begin at multiples of 128
 // bytes in bf16, as cuBLASLt's fastest copies like them.
 static int32_t padded_k(int32_t k) {
     const int32_t to = k > 64 ? 64 : 8;

@@ -150,7 +150,7 @@ INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v) {
     vf_store_n(c, v, n);
 }
 
-// What sums that go on were so far.
+// The partial sums that are continued.
 INLINE vf so_far(const struct rlhf__panel *p, size_t row, size_t col) {
     const size_t left = p->columns > col ? p->columns - col : 0;
     if (left == 0) return vf_zero();

@@ -88,8 +88,8 @@ INLINE vf dy_at(const void *dy, int bf16, size_t at, size_t l) {
     return l == VF_LANES ? vf_load_bf16(h) : vf_load_bf16_n(h, l);
 }
 
-// Rows that are summed from 0, such sums that are, and again: f32 alone loses in one long sum what
-// rounding to bf16 has lost already.
+// Rows per sum from 0, such sums per sum, and again: one long f32 sum would lose as much precision
+// as rounding to bf16.
 enum { SUM_ROWS = 16, SUM_SUMS = 16 * SUM_ROWS, SUM_ALL = 16 * SUM_SUMS };
 
 // Of `vectors` vectors; l is the length of a single one, which may be the row's last.

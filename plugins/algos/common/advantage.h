@@ -42,7 +42,7 @@ struct rlhf__group_stats rlhf__group_normalize(const double *y, const int32_t *g
 void rlhf__leave_one_out(const double *y, const int32_t *group, int64_t n, int64_t *order,
                          double *x);
 
-// flat[i] = 1 where all rows that share group[i] have x 0, else 0; order[n] is scratch. [any]
+// flat[i] = 1 if all rows that share group[i] have x 0, else 0; order[n] is scratch. [any]
 void rlhf__flat_groups(const double *x, const int32_t *group, int64_t n, int64_t *order,
                        uint8_t *flat);
 

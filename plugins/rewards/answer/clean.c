@@ -169,7 +169,7 @@ static int is_word(rlhf_str t, int was) {
     return c != 0xc2 && c != 0xe2 && !(c == 0xc3 && times);
 }
 
-// Whether a space here sets words or numbers apart.
+// Whether a space here separates words or numbers.
 static int sets_apart(const struct reading *r) {
     if (r->in_command || !r->before) return 0;
     return r->word ? is_word(r->left, 0)
@@ -197,7 +197,7 @@ static void step(struct reading *r, uint64_t n) {
     r->left.len -= n;
 }
 
-// Step over what does not count; 1 = there was white space.
+// Skips insignificant bytes; 1 = white space was skipped.
 static int skip(struct reading *r) {
     int space = 0;
     for (uint64_t n = 1; n && r->left.len;) {
@@ -217,7 +217,7 @@ static int skip(struct reading *r) {
     return space;
 }
 
-// The next byte that counts, ' ' for white space that does, -1 at the end.
+// The next significant byte, ' ' for significant white space, -1 at the end.
 static int next_byte(struct reading *r) {
     const int space = skip(r);
     if (!r->left.len) return -1;

@@ -9,7 +9,7 @@ enum { RLHF__SAID_TAIL = 2048, RLHF__SAID_SHOWN = 5 };
 struct rlhf__said {
     size_t n;                   // bytes of tail
     size_t line;                // where in tail the line that is not at its end begins
-    const char *shown_as;       // name in front of the lines that are shown; NULL: none are
+    const char *shown_as;       // name before the shown lines; NULL: none are shown
     uint32_t shown, hidden;     // lines since rlhf__said_show
     char tail[RLHF__SAID_TAIL]; // the last that it said
 };
