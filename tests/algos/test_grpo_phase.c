@@ -110,7 +110,7 @@ static void adaptive_controller(void **state) {
     }
 }
 
-// A minibatch whose rows are all masked has a loss of 0, and is one of those that the mean is over.
+// A minibatch whose rows are all masked has a loss of 0 and counts in the mean.
 static void masked_minibatches_count_in_the_loss(void **state) {
     (void)state;
     double mean[2];

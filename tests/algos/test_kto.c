@@ -106,7 +106,7 @@ static void plan(void **state) {
     algo_close(&a);
 }
 
-// The derivative by differences of the loss; z stays what it was.
+// The derivative by differences of the loss, with z held fixed.
 static void check_slopes(struct algo *a) {
     static float given[TOTAL];
     memcpy(given, b.d_logp, sizeof given);

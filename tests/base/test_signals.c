@@ -94,7 +94,8 @@ static void stopping_names_what_is_waited_for(void **state) {
                   "once\"}\n");
 }
 
-// In a phase: what becomes of it. The pipe has what the child said, the alarm included.
+// In a phase, the message tells what happens to it. The pipe holds the child's output, including
+// the alarm's.
 static void phase_says(int number, int64_t phase, double seconds, const char *kind, int waits,
                        const char *says) {
     char text[512] = "";

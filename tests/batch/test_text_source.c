@@ -100,7 +100,7 @@ static void the_assistant_alone(void **state) {
     rlhf__text_source_finish(&s);
 }
 
-// The loss is on the completion, end token included; of other rows of the file on everything.
+// The loss covers the completion and its end token; for other rows of the file, all tokens.
 static void the_completion_alone(void **state) {
     struct fixture *f = *state;
     struct rlhf__text_opts o = {.batch_size = 4};

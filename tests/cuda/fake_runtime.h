@@ -48,8 +48,8 @@ cudaError_t emu_enqueue(void (*run)(void *), void *arg, void (*drop)(void *), cu
 // Lets a kernel take `bytes` of dynamic shared memory; how much it may take (48 KiB unless said).
 cudaError_t emu_allow_shared(const void *kernel, uint64_t bytes);
 unsigned emu_allowed_shared(const void *kernel);
-// The emulated card's clock goes on by so many milliseconds: to what runs on it. Nothing else moves
-// it, so that times repeat.
+// Advances the emulated card's clock by so many milliseconds; for code that runs on it. Nothing
+// else advances it, so times are reproducible.
 void emu_tick(float ms);
 // What an address is to the device, as the end of a sentence.
 void emu_describe_address(const void *p, char *text, size_t cap);

@@ -140,7 +140,7 @@ static const struct shape taken[] = {
     {LINEAR_DW, 333, 32, 24, F, F, 0, 0, 0, 0}, {LINEAR_DW, 333, 32, 24, F, F, OI, 0, 0, 0},
     {LINEAR, 300, 1024, 24, B, B, 0, 0, 1, 0},  {LINEAR, 70, 64, 96, B, B, OI, 0, 1, 0}};
 
-// What it is not asked for: lines that do not end at 16 bytes, a handful of outputs.
+// Shapes that never go to the library: rows whose size is not a multiple of 16 bytes, few outputs.
 static const struct shape own[] = {
     {LINEAR, 70, 1024, 27, B, B, OI, 0, 1, 0}, {LINEAR, 70, 100, 96, B, F, 0, 0, 0, 0},
     {LINEAR, 70, 64, 97, B, F, 0, 0, 1, 0},    {LINEAR, 70, 66, 98, F, F, OI, 0, 1, 0},
@@ -371,7 +371,7 @@ static void proved_again(void **state) {
     w->cuda->destroy(c);
 }
 
-// What is not row exact beyond some number of rows is made in pieces of a number that was proved.
+// A product that is not row exact beyond some number of rows is made in pieces of a proved size.
 static void pieces(void **state) {
     struct world *w = *state;
     rlhf_compute *honest = with_fake(w, "honest"), *c = with_fake(w, "giant");

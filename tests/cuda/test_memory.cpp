@@ -120,7 +120,7 @@ void hints(void **) {
     }
 }
 
-// The LM head's budget, on which no bit depends: by the card's memory where none is asked for.
+// The LM head's budget, which does not affect any bit: by default it depends on the card's memory.
 void head_budget(void **) {
     const struct {
         const char *card;

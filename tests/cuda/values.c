@@ -111,7 +111,7 @@ static void release_all(struct test *t) {
 // ---- verdicts ----
 
 // Differences in units of the root mean square: the largest may be `allowed`, their own mean square
-// an eighth of it. Of a bf16 result what rounding explains does not count for the largest.
+// an eighth of it. For a bf16 result, the largest excludes differences explained by rounding.
 static void compare(struct test *t, const char *what, const float *got, const double *want,
                     size_t n, int32_t dtype, double allowed) {
     double worst = 0, errors = 0, squares = 0;

@@ -11,7 +11,7 @@
 #define CUDA_SO   "gpu/lib/rlhf/0/kernels/kernels_cuda.so"
 
 // Make gpu/ in t->dir: the program, links to what it opens, the emulated backend as its
-// kernels_cuda.so. What machine it sees RLHF_FAKE_CUDA says (tests/cuda/fake_runtime.h);
+// kernels_cuda.so. RLHF_FAKE_CUDA describes the machine that it sees (tests/cuda/fake_runtime.h);
 // CUDA_VISIBLE_DEVICES names a card, without which the program does not look for one.
 static inline void e2e_cuda_install(struct e2e *t) {
     const int status = e2e_shell(

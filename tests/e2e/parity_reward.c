@@ -1,6 +1,6 @@
 // parity_reward.c: a reward that pays the first id of a response modulo `levels`: groups without
-// spread come and go with the draws. levels 1 pays everybody the same; prompt pays a group the
-// same, and groups differently.
+// spread come and go with the draws. levels 1 gives all rows the same reward; prompt gives the same
+// reward within a group, and groups different ones.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>

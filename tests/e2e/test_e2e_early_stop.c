@@ -54,7 +54,7 @@ static void what_cannot_stop_in_the_phases_left_is_refused(void **state) {
               "{\"early_stop\": {\"patience\": 5, \"reward\": 0.5}, \"run\": {\"phases\": 9}}");
     assert_int_equal(e2e_run(t, ROLLOUT "--algo ppo.so --config c.json --phases 1 --out a"), 0);
     e2e_says(t, "early_stop.reward cannot end this run");
-    // What is left decides when a run goes on with another limit; one that just goes on does so.
+    // With a changed limit, the remaining phases decide; a run resumed unchanged just continues.
     assert_int_equal(e2e_run(t, REWARDED
                              "--set early_stop.patience=3 --phases 3 --set run.stop_after=1 "
                              "--out b"),
@@ -64,7 +64,7 @@ static void what_cannot_stop_in_the_phases_left_is_refused(void **state) {
     assert_int_equal(e2e_run(t, "--resume b"), 0);
 }
 
-// Without a word about patience and window a limit stops after two phases.
+// With the default patience and window, a limit stops the run after two phases.
 static void a_limit_alone_stops_a_short_run(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, REWARDED "--phases 5 --out a"), 0);

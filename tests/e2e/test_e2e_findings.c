@@ -1,5 +1,5 @@
-// test_e2e_findings.c: what is wrong with a phase is named in that phase, once in a run, with its
-// cause and the setting to change; and run.stop_on=collapse.
+// test_e2e_findings.c: a run reports a problem in the phase where it occurs, once, with its cause
+// and the setting to change; and run.stop_on=collapse.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -81,13 +81,14 @@ static void a_jump_and_then_a_collapse(void **state) {
                 "than 1), entropy ");
     assert_int_equal(count(t, "jumped"), 1);
     assert_int_equal(count(t, COLLAPSED), 1);
-    // One that drifts away is not held back enough.
+    // A policy that drifts away is not held back enough.
     assert_int_equal(e2e_run(t, STEPS("1.2") "--phases 9 --out b"), 0);
     assert_int_equal(count(t, "jumped"), 0);
     e2e_says(t, "phase 8: the policy has collapsed: KL 1.05 nats a token");
 }
 
-// A resumed run says what one that was never stopped says, and ends with its bytes.
+// A resumed run prints the same warnings as one that was never stopped, and ends with the same
+// bytes.
 static void a_resumed_run_finds_the_same(void **state) {
     struct e2e *t = *state;
     const char *say = "grep -h -o 'warning: phase [0-9]*: the .*' ";

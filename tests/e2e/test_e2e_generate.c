@@ -226,8 +226,8 @@ static void names(struct e2e *t, const char *run, const char *text) {
         fail_msg("%s/config.json does not have %s", run, text);
 }
 
-// A policy and a reference: the checkpoint is said, and it is in config.json, so that the run goes
-// on with it whatever becomes of the other run.
+// A policy and a reference: the log names the checkpoint and config.json stores it, so the run
+// resumes with it, whatever happens to the other run.
 static void a_run_to_start_from(void **state) {
     struct e2e *t = *state;
     run(t, SFT "--policy model --set policy.init=random --set run.phases=2 --out r");

@@ -107,7 +107,7 @@ static void models(void **state) {
     assert_int_equal(e2e_run(t, PPO "--policy p --phases 2 --out straight"), 0);
     e2e_same_tree(t, "r/checkpoints/000002", "straight/checkpoints/000002");
     // A list without one of them, and a manifest without a list: whoever wrote the run may have
-    // left it out. Who goes on all the same has a list from then on.
+    // omitted it. A run resumed anyway has a list from then on.
     assert_int_equal(e2e_shell(t, "cp -r r left_out; sed -i 's/reward.s classifier/other thing/' "
                                   "left_out/manifest.json; $HOST --resume left_out --phases 3 "
                                   "--threads 1"),

@@ -104,8 +104,8 @@ static void a_dry_run_loads_nothing(void **state) {
     e2e_says(t, "dry run: all is set up for 1 phase;");
 }
 
-// A reward's model that its self-test has loaded takes what it takes when it is loaded later, and
-// is there while the policy is updated.
+// A reward's model takes the same memory if its self-test loaded it as if it is loaded later, and
+// stays loaded while the policy is updated.
 static void a_model_that_is_loaded_is_counted(void **state) {
     struct e2e *t = *state;
     double total[2] = {0, 0};

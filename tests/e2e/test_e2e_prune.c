@@ -127,7 +127,7 @@ static void a_checkpoint_in_use_stays(void **state) {
     holds(t, "r", "000012 latest ");
 }
 
-// Whoever found a checkpoint by `latest` may read it until one after the next is written.
+// A process that found a checkpoint by `latest` may read it until the next but one is written.
 static void the_one_before_the_newest_stays_while_the_run_goes_on(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_shell(

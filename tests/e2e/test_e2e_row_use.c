@@ -190,8 +190,8 @@ static void all_may_be_masked(void **state) {
     json_decref(rows);
 }
 
-// What was sampled is compared in every phase, also where the first minibatch is masked, and before
-// its step moves the weights: AdamW's momentum does so without a gradient.
+// Sampled log-probs are compared in every phase, even if the first minibatch is masked, and before
+// its step changes the weights, as AdamW's momentum does without a gradient.
 static void masked_rows_are_compared(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN "--algo grpo.so:group_size=2,kl_placement=none,minibatches=8 "

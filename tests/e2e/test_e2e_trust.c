@@ -108,7 +108,7 @@ static void a_resumed_run_opens_no_code_of_its_own(void **state) {
     }
 }
 
-// Nor does its config.json take down the walls around a plugin of the user's.
+// Its config.json cannot weaken the confinement of a user's plugin either.
 static void a_resumed_run_takes_down_no_wall(void **state) {
     struct e2e *t = *state;
     static const struct {

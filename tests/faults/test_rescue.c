@@ -23,7 +23,7 @@ static void fails(struct e2e *t, const char *run, const char *how, int status, i
     snprintf(text, sizeof text, kept == 1 ? "%d phase is kept" : "%d phases are kept", kept);
     if (e2e_exists(t, "x/checkpoints/latest") != (kept > 0) || (kept && !e2e_exists(t, link)))
         fail_msg("%s: not %d phases are kept:\n%s", how, kept, t->out);
-    // Who pressed Ctrl-C gets the command instead.
+    // After Ctrl-C the user gets the command instead.
     if (kept) e2e_says(t, status == 130 ? "go on: rlhf-host --resume x" : text);
 }
 

@@ -84,8 +84,8 @@ static void test_pages(void **state) {
     assert_null(all);
 }
 
-// A piece goes where the least is left over: a large range is kept for large pieces, and fewer
-// chunks have memory that nobody uses.
+// A piece goes where the least space is left over: large ranges stay free for large pieces, and
+// less memory of the chunks is unused.
 static void test_closest(void **state) {
     (void)state;
     struct rlhf__chunk *all = NULL;

@@ -3,7 +3,7 @@
 
 #include "learn/evaluate.h"
 
-// A model that nothing may be asked of: the first row is not read.
+// A model that must not be used: the first row is not read.
 static void a_stop_is_heard_before_a_row(void **state) {
     struct scratch *s = *state;
     const char *path = scratch_text(s, "rows.jsonl", "{\"text\": \"a\", \"label\": 0}\n");

@@ -191,7 +191,7 @@ static void texts(void **state) {
 }
 
 // The solutions of data sets are answers too.
-// ---- what math-verify says of the same ----
+// ---- math-verify's verdicts on the same answers ----
 
 static void variables_are_no_units(void **state) {
     (void)state;

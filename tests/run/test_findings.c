@@ -1,5 +1,5 @@
-// test_findings.c: what is found wrong with a phase, from tables of numbers; and that a run which
-// was stopped and resumed finds the same.
+// test_findings.c: checks the findings of phases given as tables of numbers, and that a stopped and
+// resumed run has the same findings.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>

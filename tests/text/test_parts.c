@@ -178,7 +178,7 @@ static rlhf_status normalise(json_t *steps, const char *text, size_t times,
     return st;
 }
 
-// Whatever a tokenizer.json makes of a text has an end at 64 MiB.
+// A tokenizer.json cannot make a text longer than 64 MiB.
 static void no_step_makes_a_text_too_long(void **state) {
     struct rlhf__error err = {0};
     char content[4097];

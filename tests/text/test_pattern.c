@@ -205,8 +205,8 @@ static rlhf_status first_match(const char *pattern, char c, size_t n, char end,
     return st;
 }
 
-// A pattern may take so many steps for each byte: a short text may not take seconds, a long one has
-// what it needs.
+// The limit of steps grows with the text: a short text cannot take seconds, and a long one has
+// enough.
 static void steps_go_with_the_text(void **state) {
     struct rlhf__error err = {0};
     (void)state;

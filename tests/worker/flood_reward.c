@@ -1,4 +1,4 @@
-// flood_reward.c: a reward that sends its host more than it should, or what no worker sends.
+// flood_reward.c: a reward that sends its host too many or malformed messages.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>
@@ -163,7 +163,7 @@ static rlhf_status unread_replies(struct self *s) {
         send_frame(CALL, ENCODE, 16 + TEXT, request, 16 + TEXT);
 }
 
-// The host works for it again and again: that is not its own time, but it has an end.
+// The host works for it repeatedly: that time does not count as the worker's, but it is limited.
 static rlhf_status calls_for_ever(struct self *s) {
     const rlhf_tokenizer_service *service = s->host->service(s->host, RLHF_SVC_TOKENIZER);
     rlhf_tokenizer *t = NULL;

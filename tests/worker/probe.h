@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-// What the test has put there to be attacked.
+// Objects that the test sets up to be attacked.
 struct bait {
     const char *dir;    // file, file2, file3, sub/, socket.stream, socket.dgram; absolute
     char file[512];     // dir/file
@@ -26,7 +26,7 @@ struct probe {
     long (*run)(const struct bait *b);
 };
 
-// The wall that has to refuse the probes of an area, of those the host says are in force.
+// The protection, among those that the host lists as in force, that must refuse an area's probes.
 enum wall {
     WALL_FILES = 'F',     // no writing to files
     WALL_DEVICES = 'D',   // no terminals or other devices
@@ -51,8 +51,8 @@ struct area {
 extern const struct area probe_files[], probe_terminal[], probe_processes[], probe_machine[],
     probe_network[], probe_memory[];
 
-// What ends the worker, or keeps it busy, so that it is tried alone (probe=NAME): in the worker
-// itself, in score(). What becomes of the run is the test's to know. Ended by one without a name.
+// Probes that end the worker or keep it busy, so each is tried alone (probe=NAME), in the worker
+// itself, in score(). The test knows how the run must end. The last entry has a NULL name.
 extern const struct probe probe_alone[];
 
 #define AREA(wall, table)                                                                          \

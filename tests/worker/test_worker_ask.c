@@ -110,7 +110,8 @@ static rlhf_status ask(struct fixture *f, double timeout_s) {
     return st;
 }
 
-// A reply of four bytes a byte does not go into the socket: no other request is done until then.
+// A reply of four bytes per byte of text exceeds the socket's buffer: other requests wait until it
+// is read.
 static void a_reply_that_nobody_reads_is_the_last(void **state) {
     struct fixture *f = *state;
     const int room = 1 << 20;

@@ -1,5 +1,5 @@
-// test_worker_floods.c: what a worker sends is bounded. Too much of it, or what no worker sends,
-// ends the worker, not the run.
+// test_worker_floods.c: a worker's messages are limited. Too many or malformed ones end the worker,
+// not the run.
 #include "e2e/e2e.h"
 
 #include <string.h>

@@ -173,7 +173,7 @@ struct result {
     char through[4096]; // walls that stand and did not refuse
 };
 
-// line: what is in force, NULL: nothing has to be refused.
+// line: the protections in force; NULL: nothing needs to be refused.
 static void count(const struct e2e *t, const char *line, struct result *r) {
     const char *at = t->out;
     memset(r, 0, sizeof *r);
@@ -282,8 +282,7 @@ static void without_walls_most_get_through(void **state) {
     if (r.open < r.n / 2) fail_msg("only %d of %d got through:\n%s", r.open, r.n, t->out);
 }
 
-// What a constructor of the plugin says is not what is in force, even where it takes the worker's
-// place.
+// A forged report by the plugin's constructor is ignored, even if it takes the worker's place.
 static void a_constructor_cannot_forge_it(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"walls", "none"};
@@ -326,7 +325,7 @@ static void a_check_has_no_terminal(void **state) {
     if (strstr(t->out, "has a terminal")) fail_msg("opened:\n%s", t->out);
 }
 
-// Nor have programs: each row is worth 1 where the terminal can be opened.
+// Programs cannot open it either: each row scores 1 if the terminal can be opened.
 static void a_program_has_no_terminal(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "pay",
