@@ -134,10 +134,11 @@ static void take_answer(struct rlhf__asked *a) {
     struct rlhf__channel *c = &a->worker->ask;
     struct rlhf__wire in;
     size_t bytes;
+    const int over = rlhf__worker_over(a->worker); // first: it may answer and end meanwhile
     rlhf__channel_fill(c);
     const int got = rlhf__channel_front(c, &in, &bytes);
     if (got == 0) {
-        a->answered = c->ended ? -1 : 0;
+        a->answered = c->ended || over ? -1 : 0;
         return;
     }
     if (got < 0 || in.kind != RLHF__ASK_ANSWER || c->in.len != bytes) {

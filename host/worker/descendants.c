@@ -13,7 +13,8 @@
 enum { MOST_PID = 1 << 22 }; // Linux gives no higher ones
 
 struct process {
-    pid_t pid, parent;
+    pid_t pid, parent, group, session;
+    int zombie;
 };
 
 struct table {
@@ -21,17 +22,24 @@ struct table {
     size_t n, cap;
 };
 
-// The parent of a process, 0 when it is gone.
-static pid_t parent_of(pid_t pid) {
+// All but its pid are 0 when it is gone.
+static struct process read_one(pid_t pid) {
+    struct process p = {.pid = pid};
     char path[64], text[512];
     snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     const ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     if (fd >= 0) close(fd);
-    if (n <= 0) return 0;
+    if (n <= 0) return p;
     text[n] = '\0';
     const char *end = strrchr(text, ')'); // of a name that may have such ones itself
-    return end && strlen(end) > 4 ? (pid_t)strtol(end + 4, NULL, 10) : 0;
+    if (!end || strlen(end) <= 4) return p;
+    char *at;
+    p.zombie = end[2] == 'Z' || end[2] == 'X';
+    p.parent = (pid_t)strtol(end + 4, &at, 10);
+    p.group = (pid_t)strtol(at, &at, 10);
+    p.session = (pid_t)strtol(at, &at, 10);
+    return p;
 }
 
 static int add(struct table *t, pid_t pid) {
@@ -42,7 +50,7 @@ static int add(struct table *t, pid_t pid) {
         t->item = more;
         t->cap = cap;
     }
-    t->item[t->n++] = (struct process){pid, parent_of(pid)};
+    t->item[t->n++] = read_one(pid);
     return 0;
 }
 
@@ -82,6 +90,20 @@ size_t rlhf__descendants_kill(void) {
     for (size_t i = 0; found && i < t.n; i++)
         if (found[t.item[i].pid] && kill(t.item[i].pid, SIGKILL) == 0) n++;
     free(found);
+    free(t.item);
+    return n;
+}
+
+size_t rlhf__session_kill(pid_t session) {
+    struct table t = {NULL, 0, 0};
+    size_t n = 0;
+    read_all(&t);
+    for (size_t i = 0; i < t.n; i++) {
+        const struct process *p = &t.item[i];
+        if (p->session != session || p->group <= 1 || p->group == session || p->zombie) continue;
+        kill(-p->group, SIGKILL);
+        n++;
+    }
     free(t.item);
     return n;
 }

@@ -9,4 +9,8 @@
 // survive, and everything survives when /proc cannot be read. Returns how many were killed. [main]
 size_t rlhf__descendants_kill(void);
 
+// Kill all process groups of a session but the group of its leader. Returns how many processes in
+// them had not ended before. [main]
+size_t rlhf__session_kill(pid_t session);
+
 #endif

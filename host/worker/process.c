@@ -2,6 +2,7 @@
 #include "worker/process.h"
 
 #include "base/clock.h"
+#include "worker/descendants.h"
 #include "worker/fence.h"
 
 #include <errno.h>
@@ -177,15 +178,32 @@ static int wait_for(pid_t pid, double seconds, int *status) {
     }
 }
 
+int rlhf__worker_over(const struct rlhf__worker *w) {
+    siginfo_t info = {.si_pid = 0};
+    return w->pid && waitid(P_PID, (id_t)w->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == w->pid;
+}
+
+// What a warden that was killed, or that did not run, has left in its session.
+static void end_session(pid_t warden) {
+    const double until = rlhf__seconds() + PATIENCE;
+    const struct timespec ms = {0, 1000000};
+    while (rlhf__session_kill(warden) > 0 && rlhf__seconds() < until)
+        nanosleep(&ms, NULL);
+}
+
 // *status is that of a worker that ended by itself; 0 when it had to be ended.
 static int end_process(struct rlhf__worker *w, double patience, int *status) {
     int own = patience > 0 && wait_for(w->pid, patience, status);
     if (!own) {
         kill(w->pid, SIGTERM);
         if (!wait_for(w->pid, PATIENCE, status)) {
+            end_session(w->pid);
             kill(w->pid, SIGKILL);
             wait_for(w->pid, PATIENCE, status);
         }
+    } else if (WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL) {
+        end_session(w->pid); // it may have been the warden that was killed
     }
     w->pid = 0;
     return own;

@@ -47,6 +47,10 @@ void rlhf__worker_fail(struct rlhf__worker *w, rlhf_status code, const char *why
 // [main]
 void rlhf__worker_gone(struct rlhf__worker *w);
 
+// 1 = its warden has ended. What the worker started may still hold the sockets when the warden was
+// killed. [main]
+int rlhf__worker_over(const struct rlhf__worker *w);
+
 // Room for a batch; what was there before may be lost. [main]
 rlhf_status rlhf__worker_room(struct rlhf__worker *w, uint64_t input, uint64_t output,
                               struct rlhf__error *err);

@@ -196,7 +196,10 @@ static void only_itself(struct program *p) {
     only(p, SYS_rt_sigqueueinfo, 0, own, own);
     only(p, SYS_rt_tgsigqueueinfo, 0, own, own);
     give_if(p, SYS_tkill, REFUSE(EPERM));
-    only(p, SYS_setpgid, 1, 0, own); // into no other group, which kill(0) would then reach
+    // All stay in the group and the session of the worker, by which the warden and the host end
+    // them; in another group kill(0) would reach others.
+    give_if(p, SYS_setpgid, REFUSE(EPERM));
+    give_if(p, SYS_setsid, REFUSE(EPERM));
     for (size_t i = 0; i < COUNT(by_first); i++)
         only(p, by_first[i], 0, 0, own);
     const int by_who[] = {SYS_setpriority, SYS_ioprio_set};

@@ -60,6 +60,20 @@ static void close_all(void) {
         close(fd);
 }
 
+// Reap what has ended: 1 with the status of `child` when it has, -1 when no children are left. The
+// kernel keeps the number of a process for its group only until the process is reaped, so the group
+// is ended before that.
+static int reap(pid_t child, int *status) {
+    for (;;) {
+        siginfo_t info = {.si_pid = 0};
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return -1;
+        if (info.si_pid == 0) return 0;
+        if (info.si_pid == child) kill(-child, SIGKILL);
+        waitpid(info.si_pid, status, 0);
+        if (info.si_pid == child) return 1;
+    }
+}
+
 // Until `child` ended: 1 with its status; 0 when the warden is told to end or its parent, `host`,
 // is gone (0: that is not looked at). The kernel's own signal of that comes when the thread is gone
 // that started this process, which need not be the host's main one.
@@ -68,10 +82,8 @@ static int wait_for(pid_t child, long host, int *status) {
     sigset_t set;
     waited_for(&set);
     for (;;) {
-        for (pid_t got; (got = waitpid(-1, status, WNOHANG)) != 0;) {
-            if (got == child) return 1;
-            if (got < 0 && errno == ECHILD) return 0;
-        }
+        const int got = reap(child, status);
+        if (got != 0) return got > 0;
         const int number = host ? sigtimedwait(&set, NULL, &tick) : sigwaitinfo(&set, NULL);
         if (number > 0 && number != SIGCHLD) return 0;
         if (host && (long)getppid() != host) return 0;
@@ -142,7 +154,9 @@ _Noreturn static void without_space(long host, int (*work)(void *arg, unsigned s
     if (worker == 0) work_in_child(work, arg, 0);
     close_all();
     if (worker < 0) _exit(1);
+    setpgid(worker, worker);
     const int ended = wait_for(worker, host, &status);
+    if (!ended) kill(-worker, SIGKILL);
     end_all();
     end_as(ended ? status : SIGTERM);
 }

@@ -3,7 +3,9 @@
 // when the host is gone. Its own wait status is the worker's.
 //
 // With a PID namespace there is one process more, the first of it: when that ends, the kernel ends
-// all others in there. Without one the warden adopts what is left behind and ends it.
+// all others in there. Without one the list of system calls keeps them all in one
+// process group, which the kernel ends at once, however fast they fork; the warden adopts what is
+// left beside that and ends it.
 #ifndef RLHF_HOST_WORKER_WARDEN_H
 #define RLHF_HOST_WORKER_WARDEN_H
 

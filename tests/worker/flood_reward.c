@@ -197,6 +197,23 @@ static rlhf_status fork_bomb(struct self *s) {
     return RLHF_OK;
 }
 
+// Processes that leave its group and its session if they may, and hold its sockets.
+static rlhf_status children(struct self *s) {
+    char line[64];
+    for (int i = 0; i < 4; i++) {
+        if (fork() != 0) continue;
+        setsid();
+        setpgid(0, 0);
+        alarm(60);
+        for (;;)
+            pause();
+    }
+    snprintf(line, sizeof line, "its parent is %ld.", (long)getppid());
+    s->host->log(s->host, RLHF_LOG_INFO, line);
+    pause();
+    return RLHF_OK;
+}
+
 static const struct {
     const char *name;
     flood *flood;
@@ -215,25 +232,15 @@ static const struct {
            {"unread_replies", unread_replies},
            {"calls_for_ever", calls_for_ever},
            {"memory_files", memory_files},
-           {"fork_bomb", fork_bomb}};
+           {"fork_bomb", fork_bomb},
+           {"children", children}};
 
-static const char *const ways[] = {"nothing",
-                                   "long_name",
-                                   "many_metrics",
-                                   "many_messages",
-                                   "long_lines",
-                                   "much_printed",
-                                   "one_long_line",
-                                   "no_answer",
-                                   "no_call",
-                                   "no_frame",
-                                   "no_text",
-                                   "long_answer",
-                                   "unread_replies",
-                                   "calls_for_ever",
-                                   "memory_files",
-                                   "fork_bomb",
-                                   NULL};
+static const char *const ways[] = {"nothing",        "long_name",      "many_metrics",
+                                   "many_messages",  "long_lines",     "much_printed",
+                                   "one_long_line",  "no_answer",      "no_call",
+                                   "no_frame",       "no_text",        "long_answer",
+                                   "unread_replies", "calls_for_ever", "memory_files",
+                                   "fork_bomb",      "children",       NULL};
 
 static const rlhf_opt opts[] = {RLHF_OPT_ENUM(struct config, how, 0, ways, "what it sends")};
 

@@ -74,25 +74,44 @@ static void memory_that_is_written_is_limited(void **state) {
                   "there is no memory for a file (rewards.memory_mib allows its worker 64 MiB)");
 }
 
+// Environments of processes name the test's directory; prints those that live.
+#define SHOW_LEFT                                                                                  \
+    "for e in /proc/[0-9]*/environ; do tr '\\0' '\\n' <$e 2>/dev/null | "                          \
+    "grep -qx \"BOMB=$PWD\" && ! [ ${e%%/environ} = /proc/$$ ] && echo still there: $e; done; "
+
 // The run's end removes all of it, without waiting or searching.
 static void a_fork_bomb_is_ended(void **state) {
     struct e2e *t = *state;
     static const char *const as[] = {"", "no-namespaces"};
     for (size_t i = 0; i < sizeof as / sizeof *as; i++) {
-        const int status =
-            e2e_shell(t,
-                      "rm -rf r; export BOMB=$PWD; \"$RLHF_TEST_PLUGINS/walled\" %s \"$HOST\" " RUN
-                      "--threads 1 --set rewards.timeout_s=2 "
-                      "--reward \"$RLHF_TEST_PLUGINS/flood_reward.so:how=fork_bomb\"; s=$?; "
-                      "for e in /proc/[0-9]*/environ; do tr '\\0' '\\n' <$e 2>/dev/null | "
-                      "grep -qx \"BOMB=$PWD\" && ! [ ${e%%/environ} = /proc/$$ ] && "
-                      "echo still there: $e; done; exit $s",
-                      as[i]);
+        const int status = e2e_shell(
+            t,
+            "rm -rf r; export BOMB=$PWD; \"$RLHF_TEST_PLUGINS/walled\" %s \"$HOST\" " RUN
+            "--threads 1 --set rewards.timeout_s=2 "
+            "--reward \"$RLHF_TEST_PLUGINS/flood_reward.so:how=fork_bomb\"; s=$?; " SHOW_LEFT
+            "exit $s",
+            as[i]);
         if (status == 77) continue;
         assert_int_equal(status, 1);
         e2e_says(t, "it took longer than 2 s (rewards.timeout_s); its worker was ended");
         assert_null(strstr(t->out, "still there"));
     }
+}
+
+// The warden would end them; when it is killed the host does, and does not wait for their sockets.
+static void nothing_outlives_a_killed_warden(void **state) {
+    struct e2e *t = *state;
+    const int status = e2e_shell(
+        t, "rm -rf r; export BOMB=$PWD; \"$RLHF_TEST_PLUGINS/walled\" no-namespaces "
+           "\"$HOST\" " RUN "--threads 1 --set rewards.timeout_s=50 "
+           "--reward \"$RLHF_TEST_PLUGINS/flood_reward.so:how=children\" >out 2>&1 & p=$!; "
+           "for i in $(seq 200); do w=$(sed -n 's/.*its parent is \\([0-9]*\\)\\..*/\\1/p' "
+           "out); [ \"$w\" ] && break; kill -0 $p || break; sleep 0.1; done; "
+           "[ \"$w\" ] && kill -9 $w; wait $p; s=$?; cat out; " SHOW_LEFT "exit $s");
+    if (status == 77) skip();
+    assert_int_equal(status, 1);
+    e2e_says(t, "its worker was ended by signal 9");
+    assert_null(strstr(t->out, "still there"));
 }
 
 int main(void) {
@@ -104,6 +123,7 @@ int main(void) {
         T(the_host_is_not_kept_busy),
         T(memory_that_is_written_is_limited),
         T(a_fork_bomb_is_ended),
+        T(nothing_outlives_a_killed_warden),
     };
     return cmocka_run_group_tests_name("worker floods", tests, NULL, NULL);
 }
