@@ -1,6 +1,6 @@
 // eval.c: `rlhf-host eval`: how good a model is on a file. Bits per byte on {"text"} rows; accuracy
-// when the model is a classifier, or, on rows of preferences, a reward model; with --reward, what
-// its responses to {"prompt"} rows are worth.
+// when the model is a classifier, or on rows of preferences; with --reward, what its responses to
+// {"prompt"} rows are worth.
 #include "cmd/eval_impl.h"
 
 #include "base/json.h"
@@ -20,9 +20,13 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_I(O, "--limit", limit, "N", 0, (int64_t)1 << 40, "use the first N rows; 0: all [0]"),
     RLHF__FLAG_SW(O, "--json", json, "print one JSON object"),
     RLHF__FLAG_I(O, "--max-tokens", max_tokens, "N", 0, 1 << 24,
-                 "classifier, reward model: cut rows to N tokens; 0: the context [0]"),
+                 "classifier, preferences: cut rows to N tokens; 0: the context [0]"),
     RLHF__FLAG_L(O, "--reward", reward, "X.so[:k=v,..]", "score responses to prompts; repeatable"),
-    RLHF__FLAG_S(O, "--reference", reference, "DIR", "with --reward: model to measure KL against"),
+    RLHF__FLAG_S(O, "--reference", reference, "DIR",
+                 "with --reward: for the KL; policy on preferences: for implicit rewards"),
+    RLHF__FLAG_F(O, "--beta", beta, "X", 1e-6, 1e6,
+                 "policy on preferences: factor of the implicit rewards [0.1]"),
+    RLHF__FLAG_SW(O, "--bos", bos, "policy on preferences: put the BOS token in front of prompts"),
     RLHF__FLAG_I(O, "--n", n, "N", 1, 1 << 20,
                  "with --reward: responses in all, prompts used in turn [512]"),
     RLHF__FLAG_S(O, "--config", config, "FILE",
@@ -63,8 +67,8 @@ static rlhf_status text_quality(struct rlhf__workplace *w, const struct rlhf__ev
     struct rlhf__text_quality q;
     if (o->max_tokens > 0)
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "eval: --max-tokens has no effect here: '%s' is no classifier or reward "
-                          "model",
+                          "eval: --max-tokens has no effect here: '%s' is a language model and the "
+                          "rows are texts",
                           m->dir);
     rlhf__progress_note(w->progress, "measuring the rows");
     rlhf_status st = rlhf__evaluate_text(m, ds, 0, w->env->cancelled, &q, err);
@@ -126,12 +130,32 @@ static rlhf_status eval_texts(struct rlhf__workplace *w, const char *dir,
     return st;
 }
 
+// A reward model on preferences, a policy on preferences, or a model on texts.
+static rlhf_status eval_kind(struct rlhf__workplace *w, const char *dir, const json_t *config,
+                             const struct rlhf__eval_options *o, int preferences,
+                             struct rlhf__error *err) {
+    const int reward_model = rlhf__reward_model_is(config);
+    if (preferences < 0) preferences = o->reference != NULL;
+    const struct rlhf__flag_idle policy[] = {{"--reference", o->reference != NULL, 0},
+                                             {"--bos", o->bos, 0}};
+    if (!reward_model && preferences) return rlhf__eval_policy_preferences(w, dir, o, err);
+    RLHF_TRY(rlhf__flags_idle(policy, 2, "eval",
+                              reward_model
+                                  ? "here: the model is a reward model; it is for a policy"
+                                  : "here: the rows are no preferences (\"prompt\", \"chosen\", "
+                                    "\"rejected\"), and no --reward is given",
+                              err));
+    return reward_model ? rlhf__eval_preferences(w, dir, o, err) : eval_texts(w, dir, o, err);
+}
+
 static rlhf_status eval_rows(const struct rlhf__env *env, const struct rlhf__eval_options *o,
                              struct rlhf__error *err) {
     struct rlhf__workplace w = {0};
     json_t *config = NULL;
     char room[RLHF__PATH_CAP];
+    int preferences = 0;
     rlhf_status st = rlhf__workplace_init(&w, env, &o->at, RLHF__PROGRESS_AUTO, err);
+    if (st == RLHF_OK) st = rlhf__preferences_are(o->data, "--data", &preferences, err);
     if (st == RLHF_OK) st = rlhf__workplace_start(&w, o->seed, err);
     if (st == RLHF_OK) {
         const char *dir = NULL;
@@ -140,9 +164,7 @@ static rlhf_status eval_rows(const struct rlhf__env *env, const struct rlhf__eva
             st = rlhf__adapter_config_of(dir, &w.adapter, &config, err);
             st = rlhf__workplace_opened(o->model, st, err);
         }
-        if (st == RLHF_OK)
-            st = rlhf__reward_model_is(config) ? rlhf__eval_preferences(&w, dir, o, err)
-                                               : eval_texts(&w, dir, o, err);
+        if (st == RLHF_OK) st = eval_kind(&w, dir, config, o, preferences, err);
     }
     json_decref(config);
     rlhf__workplace_finish(&w);
@@ -155,15 +177,20 @@ static rlhf_status check_flags(struct rlhf__eval_options *o, struct rlhf__error 
                                                {"--seed", o->seed != NOT_GIVEN, 0},
                                                {"--config", o->config != NULL, 0},
                                                {"--set", o->set.n > 0, 0}};
-    const struct rlhf__flag_idle rows[] = {{"--max-tokens", o->max_tokens != NOT_GIVEN, 0}};
+    const struct rlhf__flag_idle rows[] = {{"--max-tokens", o->max_tokens != NOT_GIVEN, 0},
+                                           {"--beta", o->beta != NOT_GIVEN, 0},
+                                           {"--bos", o->bos, 0}};
+    const struct rlhf__flag_idle beta = {"--beta", o->beta != NOT_GIVEN, 0};
     const struct rlhf__flag_idle chat = {"--template", o->template != NULL, 0};
     if (o->reward.n == 0)
         RLHF_TRY(rlhf__flags_idle(sampling, 4, "eval", "without --reward", err));
     else
-        RLHF_TRY(rlhf__flags_idle(rows, 1, "eval", "with --reward", err));
+        RLHF_TRY(rlhf__flags_idle(rows, 3, "eval", "with --reward", err));
     if (o->reward.n > 0)
         RLHF_TRY(rlhf__flags_idle(
             &chat, 1, "eval", "with --reward, where --set prompts.template=NAME names it", err));
+    if (!o->reference) RLHF_TRY(rlhf__flags_idle(&beta, 1, "eval", "without --reference", err));
+    if (o->beta == NOT_GIVEN) o->beta = 0.1; // dpo.so's
     if (o->n == NOT_GIVEN) o->n = 512;
     if (o->seed == NOT_GIVEN) o->seed = 1;
     if (o->max_tokens == NOT_GIVEN) o->max_tokens = 0;
@@ -172,18 +199,17 @@ static rlhf_status check_flags(struct rlhf__eval_options *o, struct rlhf__error 
 
 int rlhf__cmd_eval(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__error err = {0, ""};
-    struct rlhf__eval_options o = {
-        .at = RLHF__WORKPLACE_DEFAULTS, .n = NOT_GIVEN, .seed = NOT_GIVEN, .max_tokens = NOT_GIVEN};
+    struct rlhf__eval_options o = {.at = RLHF__WORKPLACE_DEFAULTS,
+                                   .n = NOT_GIVEN,
+                                   .seed = NOT_GIVEN,
+                                   .max_tokens = NOT_GIVEN,
+                                   .beta = NOT_GIVEN};
     if (rlhf__flags_helped(flags, N_FLAGS, "rlhf-host eval --model DIR --data FILE [flags]", argc,
                            argv))
         return 0;
     rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err);
     if (st == RLHF_OK && !o.data && o.reward.n == 0)
         st = rlhf__fail(&err, RLHF_E_INVALID, "eval: give the rows with --data FILE");
-    if (st == RLHF_OK && o.reference && o.reward.n == 0)
-        st = rlhf__fail(&err, RLHF_E_INVALID,
-                        "eval: --reference is for responses, which are drawn with --reward X.so "
-                        "only");
     if (st == RLHF_OK) st = check_flags(&o, &err);
     if (st == RLHF_OK)
         st = o.reward.n ? rlhf__eval_rollout(env, &o, &err) : eval_rows(env, &o, &err);

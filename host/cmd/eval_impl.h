@@ -9,7 +9,8 @@
 struct rlhf__eval_options {
     const char *model, *data, *reference, *config, *template;
     int64_t limit, n, seed, max_tokens, max_mib;
-    int32_t json, reserved;
+    double beta;
+    int32_t json, bos;
     struct rlhf__flag_list reward, set;
     struct rlhf__workplace_flags at;
 };
@@ -23,5 +24,11 @@ rlhf_status rlhf__eval_rollout(const struct rlhf__env *env, const struct rlhf__e
 // [main]
 rlhf_status rlhf__eval_preferences(struct rlhf__workplace *, const char *dir,
                                    const struct rlhf__eval_options *o, struct rlhf__error *err);
+
+// Accuracy, margin and log-probs of a policy on those rows: a response's reward is beta times its
+// log-prob less that of --reference; without --reference, its log-prob. Prints the result. [main]
+rlhf_status rlhf__eval_policy_preferences(struct rlhf__workplace *, const char *dir,
+                                          const struct rlhf__eval_options *o,
+                                          struct rlhf__error *err);
 
 #endif

@@ -1,9 +1,36 @@
-// eval_preferences.c: `rlhf-host eval` of a reward model. See eval_impl.h.
+// eval_preferences.c: `rlhf-host eval` of a reward model or a policy on preference rows. See
+// eval_impl.h.
 #include "cmd/eval_impl.h"
 
 #include "learn/evaluate.h"
 
+#include <math.h>
 #include <stdio.h>
+
+// The rows of --data in the tokens of m, cut to --max-tokens or else to the context of `shortest`.
+static rlhf_status open_rows(const struct rlhf__workplace *w, const struct rlhf__eval_options *o,
+                             const struct rlhf__model *m, const struct rlhf__model *shortest,
+                             int32_t bos, struct rlhf__preferences **out, struct rlhf__error *err) {
+    const int32_t context = shortest->info.n_ctx;
+    struct rlhf__loading loading = rlhf__workplace_loading(w, o->max_mib);
+    struct rlhf__preference_opts rows = {.paths = &o->data,
+                                         .n_paths = 1,
+                                         .setting = "--data",
+                                         .limit = o->limit,
+                                         .prepend_bos = bos,
+                                         .max_tokens =
+                                             o->max_tokens ? (int32_t)o->max_tokens : context,
+                                         .long_rows = RLHF__PREFERENCE_CUT,
+                                         .loading = &loading};
+    if (o->max_tokens > context)
+        return rlhf__fail(err, RLHF_E_INVALID, "--max-tokens is %lld; the context of '%s' is %d",
+                          (long long)o->max_tokens, shortest->dir, context);
+    RLHF_TRY(rlhf__workplace_template(m, o->template, err));
+    RLHF_TRY(rlhf__preferences_open(&rows, m->tok, out, err));
+    return rlhf__workplace_template_used("eval", o->template, rlhf__preferences_chats(*out), err);
+}
+
+// ---- a reward model ----
 
 static rlhf_status print_quality(const struct rlhf__eval_options *o, const char *dir,
                                  const struct rlhf__preference_quality *q,
@@ -25,30 +52,103 @@ rlhf_status rlhf__eval_preferences(struct rlhf__workplace *w, const char *dir,
     struct rlhf__preferences *set = NULL;
     struct rlhf__preference_quality q;
     struct rlhf__reward_model_spec spec = {.dir = dir, .adapter = w->adapter};
-    struct rlhf__loading loading = rlhf__workplace_loading(w, o->max_mib);
     rlhf_status st = rlhf__reward_model_open(&w->session.models, &spec, &rm, err);
     if (st != RLHF_OK) return rlhf__workplace_opened(o->model, st, err);
-    struct rlhf__preference_opts rows = {.paths = &o->data,
-                                         .n_paths = 1,
-                                         .setting = "--data",
-                                         .limit = o->limit,
-                                         .prepend_bos = rlhf__tokenizer_has_bos(rm->model->tok),
-                                         .max_tokens = o->max_tokens ? (int32_t)o->max_tokens
-                                                                     : rm->model->info.n_ctx,
-                                         .long_rows = RLHF__PREFERENCE_CUT,
-                                         .loading = &loading};
-    if (o->max_tokens > rm->model->info.n_ctx)
-        st = rlhf__fail(err, RLHF_E_INVALID, "--max-tokens is %lld; the context of '%s' is %d",
-                        (long long)o->max_tokens, rm->model->dir, rm->model->info.n_ctx);
-    if (st == RLHF_OK) st = rlhf__workplace_template(rm->model, o->template, err);
-    if (st == RLHF_OK) st = rlhf__preferences_open(&rows, rm->model->tok, &set, err);
-    if (st == RLHF_OK)
-        st = rlhf__workplace_template_used("eval", o->template, rlhf__preferences_chats(set), err);
+    const struct rlhf__model *m = rm->model;
+    st = open_rows(w, o, m, m, rlhf__tokenizer_has_bos(m->tok), &set, err);
     rlhf__progress_note(w->progress, "scoring the rows");
     if (st == RLHF_OK) st = rlhf__evaluate_preferences(rm, set, &q, err);
     rlhf__progress_hide(w->progress);
-    if (st == RLHF_OK) st = print_quality(o, rm->model->dir, &q, err);
+    if (st == RLHF_OK) st = print_quality(o, m->dir, &q, err);
     rlhf__preferences_close(set);
     rlhf__reward_model_close(rm);
+    return st;
+}
+
+// ---- a policy ----
+
+struct policy_measured {
+    const struct rlhf__eval_options *o;
+    struct rlhf__model *policy, *reference; // reference NULL: log-probs alone
+    struct rlhf__preferences *set;
+    struct rlhf__preference_quality q;
+};
+
+// The directory that a model stands for: with an adapter the adapter's, not its base's.
+static const char *dir_of(const struct rlhf__model *m) {
+    return m->peft.dir ? m->peft.dir : m->dir;
+}
+
+static rlhf_status print_policy_json(const struct policy_measured *m, double accuracy, double error,
+                                     double margin, struct rlhf__error *err) {
+    const double rows = (double)m->q.rows;
+    json_t *v =
+        json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f}", "model", dir_of(m->policy), "measure",
+                  m->reference ? "implicit_reward" : "log_prob", "rows", (json_int_t)m->q.rows,
+                  "accuracy", accuracy, "accuracy_error", error, "margin", margin, "logp_chosen",
+                  m->q.chosen / rows, "logp_rejected", m->q.rejected / rows);
+    if (v && m->reference) {
+        json_object_set_new(v, "reference", json_string(dir_of(m->reference)));
+        json_object_set_new(v, "beta", json_real(m->o->beta));
+    }
+    return rlhf__print_json_new(v, err);
+}
+
+static rlhf_status print_policy(const struct policy_measured *m, struct rlhf__error *err) {
+    const double rows = (double)m->q.rows, accuracy = (double)m->q.correct / rows;
+    const double error = sqrt(accuracy * (1 - accuracy) / rows);
+    const double margin = (m->reference ? m->o->beta : 1) * (m->q.margin / rows);
+    if (m->o->json) return print_policy_json(m, accuracy, error, margin, err);
+    printf("accuracy    %.4f (standard error %.4f, %lld row%s)\n", accuracy, error,
+           (long long)m->q.rows, m->q.rows == 1 ? "" : "s");
+    if (m->reference)
+        printf("margin      %.4f (implicit rewards, beta %g, reference %s)\n", margin, m->o->beta,
+               dir_of(m->reference));
+    else
+        printf("margin      %.4f nats (log-probs alone, without a reference)\n", margin);
+    printf("chosen      %.4f nats a response\nrejected    %.4f nats a response\n",
+           m->q.chosen / rows, m->q.rejected / rows);
+    return rlhf__print_flush(err);
+}
+
+static rlhf_status check_bos(const struct policy_measured *m, struct rlhf__error *err) {
+    const struct rlhf__flag_idle bos = {"--bos", m->o->bos, 0};
+    if (rlhf__tokenizer_info(m->policy->tok)->bos < 0)
+        return rlhf__flags_idle(&bos, 1, "eval", "here: the model's tokenizer has no BOS token",
+                                err);
+    return RLHF_OK;
+}
+
+// Rows fit the shorter context of the two models.
+static rlhf_status open_policy(struct rlhf__workplace *w, const char *dir,
+                               struct policy_measured *m, struct rlhf__error *err) {
+    const struct rlhf__eval_options *o = m->o;
+    RLHF_TRY(rlhf__workplace_writer(w, o->model ? dir : NULL, &m->policy, err));
+    if (o->reference)
+        RLHF_TRY(rlhf__workplace_reference(w, o->reference, m->policy, &m->reference, err));
+    const int other = m->reference && m->reference->info.n_ctx < m->policy->info.n_ctx;
+    const struct rlhf__model *shortest = other ? m->reference : m->policy;
+    RLHF_TRY(check_bos(m, err));
+    RLHF_TRY(open_rows(w, o, m->policy, shortest, o->bos, &m->set, err));
+    if (rlhf__preferences_chats(m->set) < rlhf__preferences_count(m->set)) return RLHF_OK;
+    return rlhf__flags_idle(&(struct rlhf__flag_idle){"--bos", o->bos, 0}, 1, "eval",
+                            "here: all rows have messages, and the chat template says how they "
+                            "begin",
+                            err);
+}
+
+rlhf_status rlhf__eval_policy_preferences(struct rlhf__workplace *w, const char *dir,
+                                          const struct rlhf__eval_options *o,
+                                          struct rlhf__error *err) {
+    struct policy_measured m = {.o = o};
+    rlhf_status st = open_policy(w, dir, &m, err);
+    rlhf__progress_note(w->progress, "measuring the rows");
+    if (st == RLHF_OK)
+        st = rlhf__evaluate_policy_preferences(m.policy, m.reference, m.set, &m.q, err);
+    rlhf__progress_hide(w->progress);
+    if (st == RLHF_OK) st = print_policy(&m, err);
+    rlhf__preferences_close(m.set);
+    rlhf__model_close(m.reference);
+    rlhf__model_close(m.policy);
     return st;
 }

@@ -1,11 +1,9 @@
 // trial.c: see trial.h.
 #include "cmd/trial.h"
-#include "weights/run_checkpoint.h"
 
 #include "config/effect.h"
 #include "model/chat_note.h"
 #include "sample/rewards.h"
-#include "weights/run_checkpoint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,19 +72,7 @@ static rlhf_status open_models(struct rlhf__trial *t, const struct rlhf__trial_o
     const rlhf_dist dist = rlhf__sampling_dist(&t->config.sampling);
     if (st == RLHF_OK) st = rlhf__compute_draws(t->model->compute, &dist, err);
     if (st != RLHF_OK || !o->reference) return st;
-    char room[RLHF__PATH_CAP];
-    const char *dir = o->reference;
-    RLHF_TRY(rlhf__run_model("--reference", &dir, room, t->at.env->log, err));
-    struct rlhf__model_spec ref = {
-        .dir = dir, .role = "reference", .frozen = 1, .tokens_only = 1, .language = 1};
-    rlhf__progress_note(t->at.progress, "loading the reference");
-    st = rlhf__model_open(&t->at.session.models, &ref, &t->reference, err);
-    if (st == RLHF_E_INVALID) return rlhf__error_context(err, "--reference");
-    if (st == RLHF_OK && !rlhf__tokenizer_equal(t->reference->tok, t->model->tok))
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "the vocabulary of the reference '%s' is not the model's ('%s')",
-                          t->reference->dir, t->model->dir);
-    return st;
+    return rlhf__workplace_reference(&t->at, o->reference, t->model, &t->reference, err);
 }
 
 static rlhf_status open_rewards(struct rlhf__trial *t, const char *flag, struct rlhf__error *err) {

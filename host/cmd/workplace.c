@@ -93,3 +93,21 @@ rlhf_status rlhf__workplace_writer(struct rlhf__workplace *w, const char *given,
     if (st == RLHF_OK && (*out)->peft.rank > 0) w->session.models.shared = *out;
     return rlhf__workplace_opened(given, st, err);
 }
+
+rlhf_status rlhf__workplace_reference(struct rlhf__workplace *w, const char *given,
+                                      const struct rlhf__model *model, struct rlhf__model **out,
+                                      struct rlhf__error *err) {
+    char room[RLHF__PATH_CAP];
+    const char *dir = given;
+    RLHF_TRY(rlhf__run_model("--reference", &dir, room, w->env->log, err));
+    struct rlhf__model_spec ref = {
+        .dir = dir, .role = "reference", .frozen = 1, .tokens_only = 1, .language = 1};
+    rlhf__progress_note(w->progress, "loading the reference");
+    rlhf_status st = rlhf__model_open(&w->session.models, &ref, out, err);
+    if (st == RLHF_E_INVALID) return rlhf__error_context(err, "--reference");
+    if (st == RLHF_OK && !rlhf__tokenizer_equal((*out)->tok, model->tok))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the vocabulary of the reference '%s' is not the model's ('%s')",
+                          (*out)->dir, model->dir);
+    return st;
+}

@@ -84,4 +84,10 @@ rlhf_status rlhf__workplace_template_used(const char *command, const char *name,
 rlhf_status rlhf__workplace_writer(struct rlhf__workplace *, const char *given,
                                    struct rlhf__model **out, struct rlhf__error *err);
 
+// The language model that --reference gave, a directory or a run, frozen: its vocabulary is
+// `model`'s. Close it before `model`. [main]
+rlhf_status rlhf__workplace_reference(struct rlhf__workplace *, const char *given,
+                                      const struct rlhf__model *model, struct rlhf__model **out,
+                                      struct rlhf__error *err);
+
 #endif

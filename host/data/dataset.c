@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "data/completion_row.h"
+#include "data/kinds.h"
 #include "data/lines.h"
 #include "data/row_line.h"
 
@@ -282,11 +283,6 @@ static rlhf_status read_line(struct reader *r, rlhf_str line, struct record *rec
     return RLHF_OK;
 }
 
-static int ends_with(const char *s, const char *tail) {
-    size_t n = strlen(s), k = strlen(tail);
-    return n >= k && !strcmp(s + n - k, tail);
-}
-
 static rlhf_status read_row(struct reader *r, rlhf_str line, int text) {
     RLHF_TRY(rlhf__row_line_check(line, r->path, r->line, r->err));
     struct record *rec = add_record(r);
@@ -326,7 +322,7 @@ static rlhf_status hint_text(rlhf_status st, struct rlhf__error *err) {
 
 static rlhf_status read_file(struct reader *r) {
     int std = is_stdin(r->opts, r->file), more = 1, first = 1;
-    int text = ends_with(r->path, ".txt") || ends_with(r->path, ".txt.gz");
+    int text = rlhf__data_is_text(r->path);
     struct rlhf__lines *lines = NULL;
     RLHF_TRY(std ? rlhf__lines_open_stdin(&lines, r->err)
                  : rlhf__lines_open(r->path, r->opts->setting, &lines, r->err));

@@ -55,3 +55,5 @@ rlhf_status rlhf__data_begin_check(const char *path, int first, struct rlhf__err
                       "writes that",
                       path);
 }
+
+int rlhf__data_is_text(const char *path) { return ends_with(path, plain_length(path), ".txt"); }

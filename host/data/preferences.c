@@ -2,6 +2,8 @@
 // row the prompt and then the responses, in one pool.
 #include "data/preferences.h"
 
+#include "base/file.h"
+#include "data/kinds.h"
 #include "data/lines.h"
 #include "data/preference_texts.h"
 #include "data/row_line.h"
@@ -9,6 +11,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct item {
     size_t ids, len; // places in the pools: prompt ids, response lengths
@@ -314,6 +317,34 @@ rlhf_status rlhf__preferences_open(const struct rlhf__preference_opts *opts,
         *out = set;
     else
         rlhf__preferences_close(set);
+    return st;
+}
+
+static int has_preferences(const json_t *row) {
+    if (json_object_get(row, "text")) return 0;
+    return json_object_get(row, "chosen") || json_object_get(row, "rejected") ||
+           json_object_get(row, "responses");
+}
+
+rlhf_status rlhf__preferences_are(const char *path, const char *setting, int *are,
+                                  struct rlhf__error *err) {
+    struct rlhf__lines *lines = NULL;
+    rlhf_str line = {NULL, 0};
+    int64_t number;
+    int more = 1;
+    json_t *row = NULL;
+    *are = 0;
+    if (access(path, F_OK) == 0 && !rlhf__is_file(path)) *are = -1;
+    if (*are || rlhf__data_is_text(path)) return RLHF_OK;
+    RLHF_TRY(rlhf__lines_open(path, setting, &lines, err));
+    rlhf_status st = RLHF_OK;
+    while (st == RLHF_OK && more && rlhf__row_line_blank(line))
+        st = rlhf__lines_next(lines, &line, &number, &more, err);
+    if (st == RLHF_OK && more) st = rlhf__row_line_check(line, path, number, err);
+    if (st == RLHF_OK && more) st = rlhf__row_line_json(line, path, number, &row, err);
+    if (st == RLHF_OK) *are = has_preferences(row);
+    json_decref(row);
+    rlhf__lines_close(lines);
     return st;
 }
 

@@ -44,6 +44,9 @@ struct rlhf__preference_quality {
     int64_t rows, correct; // correct: the preferred response has the highest reward, alone
     double nats;           // -log softmax of the rewards at the preferred response
     double margin;         // its reward minus the mean of the others'
+    // What the model alone gives the preferred response, and the mean of what it gives the others:
+    // rewards, or log-probabilities from which no reference's are subtracted.
+    double chosen, rejected;
 };
 
 // Rewards of every response of the set, gain and bias applied. [main]

@@ -8,21 +8,25 @@
 
 #define CHUNK_ROWS 64
 
+// The mean of a row's k rewards without r[best].
+static double mean_of_others(const float *r, int32_t k, int32_t best) {
+    double others = 0;
+    for (int32_t j = 0; j < k; j++)
+        if (j != best) others += (double)r[j];
+    return others / (double)(k - 1);
+}
+
 // One row's k rewards, the preferred one being r[best].
 static void count_row(const float *r, int32_t k, int32_t best,
                       struct rlhf__preference_quality *out) {
     const struct rlhf__peak p = rlhf__peak_of(r, k);
-    double others = 0;
     int right = 1;
-    for (int32_t j = 0; j < k; j++) {
-        if (j == best) continue;
-        others += (double)r[j];
-        right &= r[j] < r[best];
-    }
+    for (int32_t j = 0; j < k; j++)
+        right &= j == best || r[j] < r[best];
     out->rows++;
     out->correct += right;
     out->nats += (double)r[p.at] + log(p.sum) - (double)r[best];
-    out->margin += (double)r[best] - others / (double)(k - 1);
+    out->margin += (double)r[best] - mean_of_others(r, k, best);
 }
 
 // One completion and its reward.
@@ -53,13 +57,13 @@ static rlhf_status add_logp(const struct rlhf__model *m, const struct rlhf__rows
     return st;
 }
 
+// score[i] = what the model alone gives row i.
 static rlhf_status score(const struct measured *m, const struct rlhf__rows *e,
                          struct rlhf__error *err) {
     if (m->rm)
         return rlhf__reward_model_score(m->rm, e->n, e->ids, e->offset, e->prompt_len, 0, e->score,
                                         NULL, err);
-    rlhf_status st = add_logp(m->policy, e, 1, err);
-    return st == RLHF_OK && m->reference ? add_logp(m->reference, e, -1, err) : st;
+    return add_logp(m->policy, e, 1, err);
 }
 
 // Where it is counted: one of the two.
@@ -68,6 +72,17 @@ struct counted {
     struct rlhf__completion_quality *completions;
 };
 
+// The sums of what the model alone gives the responses.
+static void count_own(const struct rlhf__preferences *set, const int64_t *pick, uint32_t n,
+                      const float *score, struct rlhf__preference_quality *out) {
+    for (uint32_t i = 0; i < n; i++) {
+        const struct rlhf__preference p = rlhf__preferences_get(set, pick[i]);
+        out->chosen += (double)score[p.best];
+        out->rejected += mean_of_others(score, p.n, p.best);
+        score += p.n;
+    }
+}
+
 static rlhf_status score_rows(const struct measured *m, const struct rlhf__preferences *set,
                               const int64_t *pick, uint32_t n, const struct counted *out,
                               struct rlhf__error *err) {
@@ -75,6 +90,8 @@ static rlhf_status score_rows(const struct measured *m, const struct rlhf__prefe
     rlhf_status st = rlhf__preference_rows(set, pick, n, &e, err);
     if (st != RLHF_OK) return st;
     st = score(m, &e, err);
+    if (st == RLHF_OK && out->preferences) count_own(set, pick, n, e.score, out->preferences);
+    if (st == RLHF_OK && m->reference) st = add_logp(m->reference, &e, -1, err);
     uint32_t at = 0;
     for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
         struct rlhf__preference p = rlhf__preferences_get(set, pick[i]);

@@ -1,4 +1,5 @@
-// test_e2e_preferences.c: reward models as a user trains, measures and uses them.
+// test_e2e_preferences.c: reward models as a user trains, measures and uses them; policies measured
+// on preferences.
 #include "e2e.h"
 
 #include <math.h>
@@ -332,6 +333,121 @@ static void margins_of_rows(void **state) {
     must(t, e2e_run(t, "eval --model rows --data m.jsonl"), "eval");
 }
 
+static double member(const json_t *v, const char *name) {
+    const json_t *x = json_object_get(v, name);
+    if (!json_is_number(x)) fail_msg("no number %s", name);
+    return json_number_value(x);
+}
+
+// Measure held.jsonl; the caller owns the object.
+static json_t *measured(struct e2e *t, const char *flags) {
+    must(t, e2e_run(t, "eval --data held.jsonl --json %s", flags), flags);
+    const char *object = strchr(t->out, '{'); // after the log's lines
+    json_t *v = object ? json_loads(object, 0, NULL) : NULL;
+    if (!v) fail_msg("no JSON: %s", t->out);
+    return v;
+}
+
+static json_t *train_dpo(struct e2e *t, const char *flags) {
+    must(t,
+         e2e_run(t,
+                 "--algo dpo.so --policy policy --data pairs.jsonl --set batch.size=8 "
+                 "--set optim.lr=0.001 --set run.phases=2 --set data.eval_path=held.jsonl " QUIET
+                 "--set run.dir=d %s",
+                 flags),
+         "dpo");
+    return e2e_metrics(t, "d");
+}
+
+// A policy is measured as the run that trained it measured it; some pairs are the other way round,
+// so that the accuracy is neither 0 nor 1.
+static void policy_is_measured_as_in_its_run(void **state) {
+    struct e2e *t = *state;
+    make_policy(t);
+    must(t,
+         e2e_shell(t, "sed -n 1,23p pairs.jsonl >held.jsonl && sed -n 24,31p pairs.jsonl | "
+                      "sed 's/chosen/x/; s/rejected/chosen/; s/\"x\"/\"rejected\"/' >>held.jsonl"),
+         "held.jsonl");
+    json_t *rows = train_dpo(t, "");
+    const double accuracy = e2e_metric(rows, -1, "eval/accuracy");
+    const double margin = e2e_metric(rows, -1, "eval/margin");
+    json_decref(rows);
+    assert_true(accuracy > 0 && accuracy < 1);
+    static const char *const references[] = {"policy", "s --beta 0.25"};
+    for (int i = 0; i < 2; i++) {
+        char flags[96];
+        snprintf(flags, sizeof flags, "--model d --reference %s", references[i]);
+        json_t *v = measured(t, flags);
+        assert_int_equal(member(v, "rows"), 31);
+        assert_true(member(v, "accuracy") == accuracy);
+        assert_true(fabs(member(v, "accuracy_error") - sqrt(accuracy * (1 - accuracy) / 31)) <
+                    1e-12);
+        assert_true(member(v, "beta") == (i ? 0.25 : 0.1));
+        assert_true(member(v, "margin") == (i ? 0.25 : 0.1) * margin);
+        assert_string_equal(json_string_value(json_object_get(v, "measure")), "implicit_reward");
+        json_decref(v);
+    }
+    // Without a reference by log-probs; what a reference adds is what it gives the rows itself.
+    json_t *own = measured(t, "--model d"), *first = measured(t, "--model policy");
+    assert_string_equal(json_string_value(json_object_get(own, "measure")), "log_prob");
+    assert_null(json_object_get(own, "beta"));
+    const double lead = member(own, "logp_chosen") - member(own, "logp_rejected");
+    assert_true(member(own, "logp_chosen") < 0);
+    assert_true(fabs(member(own, "margin") - lead) < 1e-9);
+    assert_true(fabs(member(own, "margin") - member(first, "margin") - margin) < 1e-4);
+    json_decref(own);
+    json_decref(first);
+    must(t, e2e_run(t, "eval --model d --reference policy --data held.jsonl"), "table");
+    e2e_says(t, "standard error");
+    e2e_says(t, "beta 0.1");
+    must(t, e2e_run(t, "eval --model d --data held.jsonl"), "table");
+    e2e_says(t, "without a reference");
+    must(t, e2e_shell(t, "cat held.jsonl | $HOST eval --model d --reference s --data /dev/stdin"),
+         "a pipe");
+}
+
+// An adapter's policy against its base; rows with a BOS as the run had them.
+static void policy_with_adapter_or_bos_is_measured(void **state) {
+    struct e2e *t = *state;
+    static const char *const train[] = {"--set policy.adapter.rank=2 --set optim.lr=0.02",
+                                        "--set prompts.prepend_bos=true"};
+    static const char *const eval[] = {"--model d --reference policy",
+                                       "--model d --reference policy --bos"};
+    make_policy(t);
+    must(t, e2e_shell(t, "sed -n 1,31p pairs.jsonl >held.jsonl"), "held.jsonl");
+    for (int i = 0; i < 2; i++) {
+        json_t *rows = train_dpo(t, train[i]), *v = measured(t, eval[i]);
+        assert_true(member(v, "accuracy") == e2e_metric(rows, -1, "eval/accuracy"));
+        assert_true(member(v, "margin") == 0.1 * e2e_metric(rows, -1, "eval/margin"));
+        assert_non_null(strstr(json_string_value(json_object_get(v, "model")), "/d/checkpoints/"));
+        json_decref(rows);
+        json_decref(v);
+        must(t, e2e_shell(t, "rm -r d"), "rm");
+    }
+}
+
+static void bad_measures_of_a_policy(void **state) {
+    struct e2e *t = *state;
+    make_policy(t);
+    must(t,
+         e2e_shell(t, "cp -r policy other && sed -i 's/i n/t i/' other/merges.txt && "
+                      "sed -i 's/\"in\"/\"ti\"/' other/vocab.json"),
+         "copy");
+    refuse(t, "eval --model policy --data pairs.jsonl --beta 0.2",
+           "--beta has no effect without --reference");
+    refuse(t, "eval --model policy --data texts.jsonl --reference policy",
+           "--reference has no effect here: the rows are no preferences");
+    refuse(t, "eval --model rm --data pairs.jsonl --reference policy",
+           "--reference has no effect here: the model is a reward model");
+    refuse(t, "eval --model policy --data pairs.jsonl --reference other",
+           "the vocabulary of the reference");
+    refuse(t, "eval --model policy --data pairs.jsonl --reference rm",
+           "--reference: the reference");
+    refuse(t, "eval --model policy --data pairs.jsonl --max-tokens 65", "--max-tokens is 65");
+    e2e_write(t, "half.jsonl", "{\"prompt\": \"a\", \"chosen\": \" b\"}\n");
+    refuse(t, "eval --model policy --data half.jsonl", "half.jsonl:1");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(learns_and_is_measured, setup, e2e_teardown),
@@ -345,6 +461,10 @@ int main(void) {
         cmocka_unit_test_setup_teardown(context_of_the_reward_model, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(margins_of_rows, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(trained_on, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(policy_is_measured_as_in_its_run, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(policy_with_adapter_or_bos_is_measured, setup,
+                                        e2e_teardown),
+        cmocka_unit_test_setup_teardown(bad_measures_of_a_policy, setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_preferences", tests, NULL, NULL);
 }
