@@ -39,13 +39,13 @@ static const int refused[] = {
     SYS_ptrace,
 #endif
     // Other processes and the machine.
-    SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp, SYS_mount, SYS_umount2, SYS_pivot_root,
-    SYS_chroot, SYS_swapon, SYS_swapoff, SYS_reboot, SYS_kexec_load, SYS_kexec_file_load,
-    SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_bpf, SYS_perf_event_open, SYS_keyctl,
-    SYS_add_key, SYS_request_key, SYS_setns, SYS_unshare, SYS_userfaultfd, SYS_open_by_handle_at,
-    SYS_quotactl, SYS_acct, SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex,
-    SYS_sethostname, SYS_setdomainname, SYS_vhangup, SYS_syslog, SYS_personality, SYS_fanotify_init,
-    SYS_lookup_dcookie, SYS_nfsservctl,
+    SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp, SYS_get_robust_list, SYS_mount,
+    SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_swapon, SYS_swapoff, SYS_reboot, SYS_kexec_load,
+    SYS_kexec_file_load, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_bpf,
+    SYS_perf_event_open, SYS_keyctl, SYS_add_key, SYS_request_key, SYS_setns, SYS_unshare,
+    SYS_userfaultfd, SYS_open_by_handle_at, SYS_quotactl, SYS_acct, SYS_settimeofday,
+    SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex, SYS_sethostname, SYS_setdomainname,
+    SYS_vhangup, SYS_syslog, SYS_personality, SYS_fanotify_init, SYS_lookup_dcookie, SYS_nfsservctl,
     // Files: modes, owners, times, attributes, locks that runs are kept apart by; truncate() is not
     // seen by landlock before Linux 6.2.
     SYS_mknodat, SYS_fchmod, SYS_fchmodat, SYS_fchown, SYS_fchownat, SYS_setxattr, SYS_lsetxattr,
@@ -235,6 +235,14 @@ static void some_fcntls(struct program *p) {
     end(p, at, SECCOMP_RET_ALLOW);
 }
 
+// Core scheduling is set for a process of one's choice (PR_SCHED_CORE).
+static void some_prctls(struct program *p) {
+    const size_t at = begin(p, SYS_prctl);
+    load_arg(p, 0);
+    give_if(p, 62, REFUSE(EPERM));
+    end(p, at, SECCOMP_RET_ALLOW);
+}
+
 // Refuses O_TRUNC without write access, which would empty the file: landlock does not see that
 // before Linux 6.2.
 static void no_emptying(struct program *p, int number, int flags) {
@@ -293,6 +301,7 @@ static void write_program(struct program *p, int own_processes, int network) {
     some_pairs(p);
     some_ioctls(p);
     some_fcntls(p);
+    some_prctls(p);
     no_emptying(p, SYS_openat, 2);
 #ifdef SYS_open
     no_emptying(p, SYS_open, 1);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -154,12 +155,27 @@ static long proc_list(const struct bait *b) {
     return n > 4 ? n : -1;
 }
 
+// Where the list of a thread's locks lies in its memory.
+static long lock_list(const struct bait *b) {
+    void *list;
+    size_t n;
+    return syscall(SYS_get_robust_list, b->victim, &list, &n);
+}
+
+// A cookie of the victim (PR_SCHED_CORE, PR_SCHED_CORE_GET). What a machine without siblings says
+// (ENODEV), or a kernel without it (EINVAL), comes after the right.
+static long core_cookie(const struct bait *b) {
+    uint64_t cookie;
+    const long got = prctl(62, 0, (long)b->victim, 0, &cookie);
+    return got < 0 && errno != EPERM ? 0 : got;
+}
+
 static const struct probe inside[] = {
 #ifndef __SANITIZE_ADDRESS__
     {"ptrace", traces},
 #endif
-    {"vm_readv", reads_memory},
-    {"kcmp", compares},
+    {"vm_readv", reads_memory}, {"kcmp", compares},
+    {"robust_list", lock_list}, {"core_cookie", core_cookie},
 };
 
 static const struct probe sight[] = {
