@@ -485,7 +485,7 @@ typedef struct rlhf_compute {
 
 typedef struct rlhf_kernels_options {
     uint32_t size, threads; // threads 0 = all cores
-    // budget of the lm_head workspace, on which no bit depends; 0 = cuda 4 GiB, cpu 384 MiB, or
+    // lm_head budget; no bit depends on it; 0 = cuda 4 GiB, 8 if the card has 40; cpu 384 MiB, or
     // more where 1024 rows of a vocabulary's logits and derivatives take more (6 KiB a token)
     uint64_t workspace_bytes;
     // reference: buffers are unreadable outside table functions; cuda: every call reports at once
