@@ -210,8 +210,8 @@ static void a_state_that_lies(void **state) {
         const char *change, *sentence;
     } cases[] = {
         {"s/\"phase\": 2/\"phase\": 9/", "phase is 9, but the checkpoint is that of 000002"},
-        {"s/\"phase\": 2/\"phase\": 2, \"flat_phases\": 7/",
-         "flat_phases is 7, but there are only 2 phases"},
+        {"s/\"phase\": 2/\"phase\": 2, \"still_phases\": 7/",
+         "still_phases is 7, but there are only 2 phases"},
         {"s/\"seen\": 2/\"seen\": 99/", "seen is 99, but there are only 2 phases"},
         {"s/\"beyond\": 0/\"beyond\": 50/", "beyond is 50, but there are only 2 phases"},
         {"s/\"skipped_in_a_row\": 0/\"skipped_in_a_row\": 5/", "optim.skipped_in_a_row is 5"},
