@@ -14,9 +14,19 @@ struct rlhf__response_rules {
     struct rlhf__buf tail; // scratch
 };
 
+// A text that is a special token is meant as its id: decoded texts leave special tokens out.
+static void special_to_id(struct rlhf__response_rules *r, size_t i) {
+    const json_t *v = json_array_get(r->stop, i);
+    const rlhf_str text = {json_string_value(v), json_string_length(v)};
+    const int32_t id = text.len ? rlhf__tokenizer_find(r->tok, text) : -1;
+    if (id >= 0 && rlhf__tokenizer_is_special(r->tok, id))
+        json_array_set_new(r->stop, i, json_integer(id));
+}
+
 static rlhf_status check_stop(struct rlhf__response_rules *r, struct rlhf__error *err) {
     int32_t n_vocab = rlhf__tokenizer_info(r->tok)->n_vocab;
     for (size_t i = 0; i < json_array_size(r->stop); i++) {
+        special_to_id(r, i);
         const json_t *v = json_array_get(r->stop, i);
         if (json_is_integer(v) && json_integer_value(v) >= n_vocab)
             return rlhf__fail(err, RLHF_E_INVALID,

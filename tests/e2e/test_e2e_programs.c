@@ -185,10 +185,27 @@ static void interrupted(void **state) {
     assert_int_equal(status, 130);
 }
 
+// Ctrl-C while a program is asked that answers soon: the phase is finished and kept.
+static void interrupted_and_answered(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "slow.sh",
+              "while read line; do\n"
+              "[ -e fired ] || { touch fired; kill -INT $(cat host); sleep 0.3; }\n"
+              "echo 1\n"
+              "done\n");
+    const int status =
+        e2e_shell(t, "sh -c 'echo $$ >host; exec \"$HOST\" " RUN "--reward \"exec.so:command=sh "
+                     "$PWD/slow.sh\" --set run.dir=i --set run.phases=50 --threads 1'");
+    assert_int_equal(status, 130);
+    e2e_says(t, "stopped after 1 of 50 phases");
+    assert_true(e2e_exists(t, "i/checkpoints/000001/state/run.json"));
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
-    const struct CMUnitTest tests[] = {
-        T(a_program_pays),       T(a_command_is_no_place), T(python_pays), T(what_cannot_be_run),
-        T(a_program_that_fails), T(asked_again),           T(interrupted)};
+    const struct CMUnitTest tests[] = {T(a_program_pays),       T(a_command_is_no_place),
+                                       T(python_pays),          T(what_cannot_be_run),
+                                       T(a_program_that_fails), T(asked_again),
+                                       T(interrupted),          T(interrupted_and_answered)};
     return cmocka_run_group_tests_name("e2e_programs", tests, NULL, NULL);
 }

@@ -100,6 +100,14 @@ static void ids_stop_where_they_are_drawn(void **state) {
     rlhf__response_rules_destroy(r);
 }
 
+static void a_special_token_stops_by_its_text(void **state) {
+    (void)state;
+    struct rlhf__response_rules *r = rules("[\"<|endoftext|>\"]", &plain);
+    const int32_t ids[] = {A, B, EOS, A};
+    assert_int_equal(stops_after(r, ids, 4), 3);
+    rlhf__response_rules_destroy(r);
+}
+
 static void the_text_ends_before_the_first(void **state) {
     (void)state;
     struct rlhf__response_rules *r = rules("[\"END\", \"\\n\", 4]", &plain);
@@ -137,6 +145,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_may_span_tokens),
         cmocka_unit_test(ids_stop_where_they_are_drawn),
+        cmocka_unit_test(a_special_token_stops_by_its_text),
         cmocka_unit_test(the_text_ends_before_the_first),
         cmocka_unit_test(a_period_is_a_token_or_any_with_one),
     };

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 enum { CHUNK = 1 << 16, SLICE_MS = 100, LAST_WAIT_MS = 500 };
+#define STOP_S 1.0 // seconds for an answer after Ctrl-C, as workers have
 
 struct talk {
     struct rlhf__program *p;
@@ -20,6 +21,7 @@ struct talk {
     int closed;   // it writes no more
     int silent;   // standard error is at its end
     enum rlhf__taken taken;
+    double stop_at; // after Ctrl-C: when to stop waiting; 0 before
 };
 
 static double seconds(void) {
@@ -96,10 +98,17 @@ static enum rlhf__talk look(struct talk *t) {
     return rlhf__program_has_ended(p) ? RLHF__TALK_ENDED : RLHF__TALK_CLOSED;
 }
 
+// After Ctrl-C an answer that comes soon is still taken, so that the phase can be finished.
+static int must_stop(struct talk *t) {
+    if (!t->p->host->cancelled(t->p->host)) return 0;
+    if (t->stop_at <= 0) t->stop_at = seconds() + STOP_S;
+    return seconds() >= t->stop_at;
+}
+
 static enum rlhf__talk go_on(struct talk *t) {
     struct rlhf__program *p = t->p;
     for (;;) {
-        if (p->host->cancelled(p->host)) return RLHF__TALK_CANCELLED;
+        if (must_stop(t)) return RLHF__TALK_CANCELLED;
         if (!t->silent && !rlhf__said_read(&p->said, p->host, p->err)) t->silent = 1;
         const int sent = send_some(t), took = take_some(t);
         if (t->taken == RLHF__TAKEN_NONE) return RLHF__TALK_REFUSED;
