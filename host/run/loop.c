@@ -158,9 +158,10 @@ rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
     if (st != RLHF_OK && (st != RLHF_E_CANCELLED || !is_cancelled(r))) return st;
     rlhf__progress_end(r->report.progress);
     say_spared(r);
-    rlhf__logf(r->report.log, RLHF_LOG_INFO, "%s after %lld of %lld phase%s: %s",
-               is_cancelled(r) ? "stopped" : "done", (long long)r->count.phase,
-               (long long)r->count.phases, r->count.phases == 1 ? "" : "s", r->req->dir->name);
+    rlhf__logf(r->report.log, RLHF_LOG_INFO, "%s after %lld of %lld phase%s%s: %s",
+               is_cancelled(r) || r->collapsed ? "stopped" : "done", (long long)r->count.phase,
+               (long long)r->count.phases, r->count.phases == 1 ? "" : "s",
+               r->findings.is_collapsed ? ", and the policy has collapsed" : "", r->req->dir->name);
     if (is_cancelled(r) || (c->run.stop_after > 0 && !r->count.stop)) rlhf__saving_say_next(r);
     return RLHF_OK;
 }

@@ -112,7 +112,7 @@ static void a_collapse_may_end_the_run(void **state) {
     e2e_says(t, "run.stop_on=collapse: the run ends after phase 2 with exit status 3");
     assert_int_equal(count(t, "run.stop_on=collapse ends such a run"), 0);
     e2e_says(t, "text of phase 2");
-    e2e_says(t, "done after 2 of 9 phases");
+    e2e_says(t, "stopped after 2 of 9 phases, and the policy has collapsed");
     assert_int_equal(phases(t, "a"), 2);
     assert_true(e2e_exists(t, "a/checkpoints/000002/model.safetensors"));
     // A resumed run ends again, as the policy is still collapsed, unless the setting is changed.
