@@ -2,7 +2,6 @@
 #include "lt.h"
 
 #include <dlfcn.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,37 +21,8 @@ enum { N_DIRS = 0 };
 
 enum { LEAST_SM = 90 }; // below, splitting k is not the only thing that ties rows together
 
-__attribute__((format(printf, 2, 3))) static void say(struct rlhf__cuda *cu, const char *fmt, ...) {
-    const size_t at = rlhf__lt_of(cu)->detail_at;
-    va_list ap;
-    va_start(ap, fmt);
-    const int n = snprintf(cu->detail + at, sizeof cu->detail - at, at ? ", " : "");
-    vsnprintf(cu->detail + at + n, sizeof cu->detail - at - (size_t)n, fmt, ap);
-    va_end(ap);
-}
-
-static unsigned long long part(size_t version, int which) {
-    return which == 0 ? version / 10000 : which == 1 ? version / 100 % 100 : version % 100;
-}
-#define VERSION(v) part((v), 0), part((v), 1), part((v), 2)
-
-void rlhf__lt_say(struct rlhf__cuda *cu) {
-    const struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
-    char none[48] = "", inexact[48] = "", unlike[48] = "", no_room[64] = "";
-    if (lt->offered_none) snprintf(none, sizeof none, ", %u that it offers none", lt->offered_none);
-    if (lt->not_exact)
-        snprintf(inexact, sizeof inexact, ", %u that it is not row exact on", lt->not_exact);
-    if (lt->not_same) snprintf(unlike, sizeof unlike, ", %u that it does not repeat", lt->not_same);
-    if (lt->no_room)
-        snprintf(no_room, sizeof no_room, ", %u that there was no memory to prove it on",
-                 lt->no_room);
-    say(cu, "cuBLASLt %llu.%llu.%llu%s%s%s%s%s%s", VERSION(lt->version),
-        lt->free ? ", not row exact (RLHF_CUDA_LT=free)" : "",
-        lt->offered_none || lt->not_exact || lt->not_same || lt->no_room
-            ? "; own products for shapes"
-            : "",
-        none, inexact, unlike, no_room);
-}
+#define VERSION(v)                                                                                 \
+    rlhf__lt_version_part((v), 0), rlhf__lt_version_part((v), 1), rlhf__lt_version_part((v), 2)
 
 static void *open_one(const char *file, char *why, size_t cap) {
     void *so = dlopen(file, RTLD_NOW | RTLD_LOCAL);
@@ -117,24 +87,25 @@ static void start(struct rlhf__cuda *cu) {
     char why[160];
     lt->so = open_any(why, sizeof why);
     if (!lt->so) {
-        say(cu, "own products (cuBLASLt: %s)", why);
+        rlhf__lt_detail(cu, "own products (cuBLASLt: %s)", why);
         return;
     }
     const char *lacks = functions_find(lt);
     if (lacks) {
-        say(cu, "own products (cuBLASLt lacks %s)", lacks);
+        rlhf__lt_detail(cu, "own products (cuBLASLt lacks %s)", lacks);
         return;
     }
     lt->version = lt->api.cublasLtGetVersion();
-    if (part(lt->version, 0) < 12 || part(lt->version, 0) > 13) {
-        say(cu, "own products (cuBLASLt %llu.%llu.%llu, used are 12 and 13)", VERSION(lt->version));
+    if (rlhf__lt_version_part(lt->version, 0) < 12 || rlhf__lt_version_part(lt->version, 0) > 13) {
+        rlhf__lt_detail(cu, "own products (cuBLASLt %llu.%llu.%llu, used are 12 and 13)",
+                        VERSION(lt->version));
         return;
     }
     const rlhf__lt_status st = lt->api.cublasLtCreate(&lt->handle);
     if (st != RLHF__LT_SUCCESS) {
         lt->handle = NULL;
-        say(cu, "own products (cuBLASLt %llu.%llu.%llu does not start: %s)", VERSION(lt->version),
-            lt->api.cublasLtGetStatusName(st));
+        rlhf__lt_detail(cu, "own products (cuBLASLt %llu.%llu.%llu does not start: %s)",
+                        VERSION(lt->version), lt->api.cublasLtGetStatusName(st));
         return;
     }
     cu->library = rlhf__lt_product;
@@ -163,9 +134,9 @@ rlhf_status rlhf__lt_open(struct rlhf__cuda *cu) {
     lt->detail_at = strlen(cu->detail);
     lt->free = any;
     if (off)
-        say(cu, "own products (RLHF_CUDA_LT=off)");
+        rlhf__lt_detail(cu, "own products (RLHF_CUDA_LT=off)");
     else if (cu->sm < LEAST_SM && !force && !any)
-        say(cu, "own products (cuBLASLt is used from compute capability 9.0 on)");
+        rlhf__lt_detail(cu, "own products (cuBLASLt is used from compute capability 9.0 on)");
     else
         start(cu);
     if (!lt->handle) return RLHF_OK;

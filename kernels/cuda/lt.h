@@ -70,8 +70,17 @@ rlhf_status rlhf__lt_mode_check(struct rlhf__cuda *cu);
 rlhf_status rlhf__lt_open(struct rlhf__cuda *cu);
 void rlhf__lt_close(struct rlhf__cuda *cu); // before the stream and the memory go [main]
 
-// Writes the library's part of cu->detail again. [step]
+// Write the library's part of cu->detail anew. [step]
+__attribute__((format(printf, 2, 3))) void rlhf__lt_detail(struct rlhf__cuda *cu, const char *fmt,
+                                                           ...);
+
+// Write the library's part of cu->detail again, with the shapes that own products make. [step]
 void rlhf__lt_say(struct rlhf__cuda *cu);
+
+// A version of the library is major * 10000 + minor * 100 + patch; which: 0, 1 or 2.
+static inline unsigned long long rlhf__lt_version_part(size_t version, int which) {
+    return which == 0 ? version / 10000 : which == 1 ? version / 100 % 100 : version % 100;
+}
 
 // cu->library: makes the product and sets *taken, or leaves both to the own product. Decides about
 // a shape that is new: that waits for the GPU and takes memory for the time of the call, so it is

@@ -1,4 +1,5 @@
-// lt_log.cu: the lines of RLHF_CUDA_LT_LOG: the decisions about each shape of a library product.
+// lt_log.cu: what is reported of the library: the lines of RLHF_CUDA_LT_LOG, one for each decision
+// about a shape, and its part of the context's detail.
 #include "lt_plan.h"
 
 #include <stdarg.h>
@@ -48,4 +49,36 @@ void rlhf__lt_log(struct rlhf__cuda_lt *lt, const struct rlhf__lt_shape *s,
     va_end(ap);
     fputc('\n', f);
     fclose(f);
+}
+
+// ---- the context's detail ----
+
+#define VERSION(v)                                                                                 \
+    rlhf__lt_version_part((v), 0), rlhf__lt_version_part((v), 1), rlhf__lt_version_part((v), 2)
+
+void rlhf__lt_detail(struct rlhf__cuda *cu, const char *fmt, ...) {
+    const size_t at = rlhf__lt_of(cu)->detail_at;
+    va_list ap;
+    va_start(ap, fmt);
+    const int n = snprintf(cu->detail + at, sizeof cu->detail - at, at ? ", " : "");
+    vsnprintf(cu->detail + at + n, sizeof cu->detail - at - (size_t)n, fmt, ap);
+    va_end(ap);
+}
+
+void rlhf__lt_say(struct rlhf__cuda *cu) {
+    const struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
+    char none[48] = "", inexact[48] = "", unlike[48] = "", no_room[64] = "";
+    if (lt->offered_none) snprintf(none, sizeof none, ", %u that it offers none", lt->offered_none);
+    if (lt->not_exact)
+        snprintf(inexact, sizeof inexact, ", %u that it is not row exact on", lt->not_exact);
+    if (lt->not_same) snprintf(unlike, sizeof unlike, ", %u that it does not repeat", lt->not_same);
+    if (lt->no_room)
+        snprintf(no_room, sizeof no_room, ", %u that there was no memory to prove it on",
+                 lt->no_room);
+    rlhf__lt_detail(cu, "cuBLASLt %llu.%llu.%llu%s%s%s%s%s%s", VERSION(lt->version),
+                    lt->free ? ", not row exact (RLHF_CUDA_LT=free)" : "",
+                    lt->offered_none || lt->not_exact || lt->not_same || lt->no_room
+                        ? "; own products for shapes"
+                        : "",
+                    none, inexact, unlike, no_room);
 }

@@ -1,4 +1,4 @@
-// lt_plan.cu: one plan of cuBLASLt for each shape, and the products made with it.
+// lt_plan.cu: one plan of cuBLASLt for each shape.
 #include "lt_plan.h"
 
 #include <new>
@@ -73,20 +73,6 @@ static rlhf__lt_status layouts_make(struct rlhf__cuda_lt *lt, struct rlhf__lt_pl
     return lt->api.cublasLtMatrixLayoutCreate(&p->d, out, m, n, s->ldd);
 }
 
-// The row count is the number of columns of those that have it: x and out, or the two
-// factors of a sum over rows.
-rlhf__lt_status rlhf__lt_rows_set(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p,
-                                  uint64_t rows) {
-    if (p->rows == rows || (p->shape.n && p->shape.k)) return RLHF__LT_SUCCESS;
-    rlhf__lt_layout has[2] = {p->b, p->shape.n ? p->a : p->d};
-    p->rows = 0; // half set is not set
-    for (int i = 0; i < 2; i++)
-        LT_TRY(lt->api.cublasLtMatrixLayoutSetAttribute(has[i], RLHF__LT_LAYOUT_COLS, &rows,
-                                                        sizeof rows));
-    p->rows = rows;
-    return RLHF__LT_SUCCESS;
-}
-
 // ---- plans ----
 
 // Makes the plan of a new shape: the library's when it fits, is offered, and the canary lives.
@@ -133,44 +119,4 @@ rlhf_status rlhf__lt_plan_of(struct rlhf__cuda *cu, const struct rlhf__lt_shape 
     }
     *out = p->own ? NULL : p;
     return RLHF_OK;
-}
-
-// ---- products ----
-
-rlhf__lt_status rlhf__lt_run_as(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
-                                const rlhf__lt_algo *algo, const struct rlhf__lt_operands *o,
-                                uint32_t rows) {
-    struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
-    const float one = 1, beta = o->c ? 1 : 0;
-    void *ws = NULL;
-    LT_TRY(rlhf__lt_rows_set(lt, p, rows));
-    if (p->shape.bias)
-        LT_TRY(lt->api.cublasLtMatmulDescSetAttribute(p->desc, RLHF__LT_DESC_BIAS, &o->bias,
-                                                      sizeof o->bias));
-    if (p->workspace && rlhf__cuda_workspace(cu, RLHF__CUDA_WS_LIBRARY, p->workspace, &ws) < 0)
-        return RLHF__LT_ALLOC_FAILED;
-    return lt->api.cublasLtMatmul(lt->handle, p->desc, &one, o->a, p->a, o->b, p->b, &beta,
-                                  o->c ? o->c : o->d, p->d, o->d, p->d, algo, ws, p->workspace,
-                                  cu->stream);
-}
-
-rlhf__lt_status rlhf__lt_run(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
-                             const struct rlhf__lt_operands *o, uint32_t rows) {
-    struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
-    const struct rlhf__lt_shape *s = &p->shape;
-    if (lt->free && p->searched != rows && !rlhf__lt_search_at(lt, p, rows))
-        return RLHF__LT_NOT_SUPPORTED;
-    const rlhf__lt_algo *algo = &p->algo[!lt->free && rows > RLHF__LT_FEW];
-    if (!s->exact || rows <= p->proved) return rlhf__lt_run_as(cu, p, algo, o, rows);
-    const uint64_t x_row = (uint64_t)s->ldb * rlhf_dtype_size(s->dtype),
-                   out_row = (uint64_t)s->ldd * rlhf_dtype_size(s->out_dtype);
-    for (uint64_t from = 0; from < rows; from += p->proved) {
-        struct rlhf__lt_operands part = *o;
-        part.b = (const char *)o->b + from * x_row;
-        part.c = o->c ? (const char *)o->c + from * out_row : NULL;
-        part.d = (char *)o->d + from * out_row;
-        const uint64_t n = rows - from < p->proved ? rows - from : p->proved;
-        LT_TRY(rlhf__lt_run_as(cu, p, algo, &part, (uint32_t)n));
-    }
-    return RLHF__LT_SUCCESS;
 }

@@ -26,6 +26,7 @@ set(RLHF_CUDA_SOURCES
   lt_log.cu
   lt_plan.cu
   lt_product.cu
+  lt_run.cu
   lt_search.cu
   memory.cu
   muon.cu
