@@ -105,6 +105,16 @@ rlhf_status rlhf__cuda_fault_report(struct rlhf__cuda *cu, const struct rlhf__fa
     return rlhf__cuda_fail(cu, known[f.code].status, known[f.code].text, f.index, f.value, f.limit);
 }
 
+rlhf_status rlhf__cuda_not_recording(struct rlhf__cuda *cu, const char *what) {
+    if (!cu->recordings.now) return RLHF_OK;
+    return rlhf__cuda_fail(cu, RLHF_E_INVALID, "%s between record and record_end", what);
+}
+
+rlhf_status rlhf__cuda_not_capturing(struct rlhf__cuda *cu, const char *what) {
+    return cu->recordings.what == RLHF_RECORD_CAPTURE ? rlhf__cuda_not_recording(cu, what)
+                                                      : RLHF_OK;
+}
+
 static rlhf_status wait_now(struct rlhf__cuda *cu) {
     RLHF_TRY(rlhf__cuda_check(cu, "reading faults",
                               cudaMemcpyAsync(cu->fault_host, cu->fault, sizeof *cu->fault,

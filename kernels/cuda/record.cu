@@ -19,16 +19,6 @@ void rlhf__cuda_recordings_drop(struct rlhf__cuda *cu, uint64_t serial) {
         if (r.key && r.serial >= serial && &r != cu->recordings.now) drop(&r);
 }
 
-rlhf_status rlhf__cuda_not_recording(struct rlhf__cuda *cu, const char *what) {
-    if (!cu->recordings.now) return RLHF_OK;
-    return rlhf__cuda_fail(cu, RLHF_E_INVALID, "%s between record and record_end", what);
-}
-
-rlhf_status rlhf__cuda_not_capturing(struct rlhf__cuda *cu, const char *what) {
-    return cu->recordings.what == RLHF_RECORD_CAPTURE ? rlhf__cuda_not_recording(cu, what)
-                                                      : RLHF_OK;
-}
-
 // The recording of key: what is kept, or the place of the one that was used longest ago.
 static struct rlhf__cuda_recording *place_of(struct rlhf__cuda *cu, uint64_t key) {
     struct rlhf__cuda_recording *oldest = cu->recordings.kept;
