@@ -45,7 +45,7 @@ int rlhf__cmd_run(const struct rlhf__run_request *asked_for) {
         st = err.code;
     }
     if (st == RLHF_OK && !req->dry_run) st = rlhf__run_phases(t, &err);
-    if (st == RLHF_OK && req->dry_run) {
+    if (t && st == RLHF_OK && req->dry_run) {
         const int64_t left = t->count.phases - t->count.phase;
         rlhf__logf(req->env->log, RLHF_LOG_INFO,
                    "dry run: all is set up for %lld phase%s; nothing was run or written",

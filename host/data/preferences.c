@@ -330,7 +330,7 @@ rlhf_status rlhf__preferences_are(const char *path, const char *setting, int *ar
                                   struct rlhf__error *err) {
     struct rlhf__lines *lines = NULL;
     rlhf_str line = {NULL, 0};
-    int64_t number;
+    int64_t number = 0;
     int more = 1;
     json_t *row = NULL;
     *are = 0;
