@@ -23,7 +23,7 @@
 //     answering family FILE          starts one in a session of its own, which writes its number to
 //                                    FILE; both hang, whatever they are asked
 //     answering memory MIB           1 for each line if it can have so much memory, else ends with
-//     9
+//     9; nothing for a line with "hang"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,6 +131,8 @@ static void each(const char *mode, const char *arg) {
     char text[32];
     long n = 0;
     while (next_line() > 0) {
+        while (strcmp(mode, "memory") == 0 && strstr(line, "\"hang\""))
+            pause();
         n++;
         snprintf(text, sizeof text, "%zu", strcspn(behind_index(), "\n"));
         if (strcmp(mode, "length") == 0)

@@ -112,7 +112,10 @@ static enum rlhf__talk go_on(struct talk *t) {
         if (!t->silent && !rlhf__said_read(&p->said, p->host, p->err)) t->silent = 1;
         const int sent = send_some(t), took = take_some(t);
         if (t->taken == RLHF__TAKEN_NONE) return RLHF__TALK_REFUSED;
-        if (is_done(t)) return RLHF__TALK_DONE;
+        if (is_done(t)) { // what it printed before its answer is in the pipe
+            if (!t->silent) rlhf__said_read(&p->said, p->host, p->err);
+            return RLHF__TALK_DONE;
+        }
         if (sent < 0 || took < 0) return RLHF__TALK_FAILED;
         const double left = time_left(t);
         if (left <= 0) return RLHF__TALK_LATE;
