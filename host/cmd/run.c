@@ -38,7 +38,7 @@ int rlhf__cmd_run(const struct rlhf__run_request *asked_for) {
     with_need.need = &need;
     rlhf_status st = find_dir(req, &err);
     if (st == RLHF_OK) st = rlhf__run_create(req, &t, &err);
-    if (t) rlhf__progress_end(t->report.progress); // no rest of a bar before the table
+    if (t && req->dry_run) rlhf__progress_end(t->report.progress); // no rest of a bar is left
     if (req->dry_run && print_memory(&need, req->env->log->json, &unprinted) != RLHF_OK &&
         st == RLHF_OK) {
         err = unprinted;
