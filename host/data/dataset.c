@@ -6,9 +6,9 @@
 #include "data/completion_row.h"
 #include "data/kinds.h"
 #include "data/lines.h"
+#include "data/row_label.h"
 #include "data/row_line.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,37 +96,10 @@ static rlhf_status missing(struct reader *r, const json_t *row, int field) {
 }
 
 static rlhf_status read_label(struct reader *r, const json_t *v, int32_t *out) {
-    const struct rlhf__dataset_opts *o = r->opts;
-    const char *name = field_name(o, RLHF__FIELD_LABEL);
-    if (json_is_string(v)) {
-        const char *s = json_string_value(v);
-        for (int32_t i = 0; o->labels && i < o->n_labels; i++)
-            if (!strcmp(o->labels[i], s)) {
-                *out = i;
-                return RLHF_OK;
-            }
-        if (!o->labels && o->setting && strcmp(o->setting, "data.path") == 0)
-            return rlhf__fail(r->err, RLHF_E_INVALID,
-                              "%s:%lld: field '%s' is '%.60s', expected an integer; labels that "
-                              "are words are named in their order, as in --set "
-                              "score.labels=NEGATIVE,POSITIVE",
-                              r->path, (long long)r->line, name, s);
-        return rlhf__fail(r->err, RLHF_E_INVALID, "%s:%lld: field '%s' is '%.60s', %s%.60s%s",
-                          r->path, (long long)r->line, name, s,
-                          o->labels ? "which is no label of the model (the first is '" : "",
-                          o->labels && o->n_labels ? o->labels[0] : "expected an integer",
-                          o->labels ? "')" : "");
-    }
-    if (!json_is_integer(v))
-        return rlhf__fail(r->err, RLHF_E_INVALID,
-                          "%s:%lld: field '%s' is %s, expected an integer or a label's name",
-                          r->path, (long long)r->line, name, rlhf__json_kind(v));
-    json_int_t i = json_integer_value(v), limit = o->n_labels > 0 ? o->n_labels : 1 << 16;
-    if (i < 0 || i >= limit)
-        return rlhf__fail(r->err, RLHF_E_INVALID, "%s:%lld: field '%s' is %lld; allowed: 0 to %lld",
-                          r->path, (long long)r->line, name, (long long)i, (long long)limit - 1);
-    *out = (int32_t)i;
-    return RLHF_OK;
+    const char *name = field_name(r->opts, RLHF__FIELD_LABEL);
+    rlhf_status st = rlhf__row_label_read(r->opts, name, v, out, r->err);
+    if (st != RLHF_OK) rlhf__error_context(r->err, "%s:%lld", r->path, (long long)r->line);
+    return st;
 }
 
 // ---- messages ----
@@ -299,27 +272,6 @@ static int is_stdin(const struct rlhf__dataset_opts *o, size_t file) {
     return o->standard_input && strcmp(o->paths[file], "-") == 0;
 }
 
-// `{"`, or a brace alone: the start of a JSON row, unlikely in a text.
-static int begins_object(rlhf_str line) {
-    uint64_t i = 0;
-    while (i < line.len && isspace((unsigned char)line.ptr[i]))
-        i++;
-    if (i == line.len || line.ptr[i] != '{') return 0;
-    for (i++; i < line.len && isspace((unsigned char)line.ptr[i]);)
-        i++;
-    return i == line.len || line.ptr[i] == '"';
-}
-
-// Advice for piped text that looks like a JSON row.
-static rlhf_status hint_text(rlhf_status st, struct rlhf__error *err) {
-    const size_t n = strlen(err->text);
-    if (st == RLHF_E_INVALID)
-        snprintf(err->text + n, sizeof err->text - n,
-                 " (standard input begins with {, so its lines are JSON rows; such a text is "
-                 "given as {\"prompt\": ...})");
-    return st;
-}
-
 static rlhf_status read_file(struct reader *r) {
     int std = is_stdin(r->opts, r->file), more = 1, first = 1;
     int text = rlhf__data_is_text(r->path);
@@ -336,10 +288,10 @@ static rlhf_status read_file(struct reader *r) {
         if (st < 0) break;
         rlhf__loading_seen(r->opts->loading, "reading rows", r->line, 0);
         if (rlhf__row_line_blank(line) || r->seen++ < r->opts->skip) continue;
-        if (std && first) text = !begins_object(line);
+        if (std && first) text = !rlhf__row_line_begins_object(line);
         first = 0;
         st = read_row(r, line, text);
-        if (std && !text) st = hint_text(st, r->err);
+        if (std && !text) st = rlhf__row_line_hint_text(st, r->err);
     }
     r->ds->is_lines = text;
     rlhf__lines_close(lines);

@@ -4,12 +4,33 @@
 #include "base/json.h"
 #include "text/utf8.h"
 
+#include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 int rlhf__row_line_blank(rlhf_str line) {
     for (uint64_t i = 0; i < line.len; i++)
         if (!strchr(" \t\v\f\r", line.ptr[i]) || !line.ptr[i]) return 0;
     return 1;
+}
+
+int rlhf__row_line_begins_object(rlhf_str line) {
+    uint64_t i = 0;
+    while (i < line.len && isspace((unsigned char)line.ptr[i]))
+        i++;
+    if (i == line.len || line.ptr[i] != '{') return 0;
+    for (i++; i < line.len && isspace((unsigned char)line.ptr[i]);)
+        i++;
+    return i == line.len || line.ptr[i] == '"';
+}
+
+rlhf_status rlhf__row_line_hint_text(rlhf_status st, struct rlhf__error *err) {
+    const size_t n = strlen(err->text);
+    if (st == RLHF_E_INVALID)
+        snprintf(err->text + n, sizeof err->text - n,
+                 " (standard input begins with {, so its lines are JSON rows; such a text is "
+                 "given as {\"prompt\": ...})");
+    return st;
 }
 
 rlhf_status rlhf__row_line_check(rlhf_str line, const char *path, int64_t number,

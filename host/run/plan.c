@@ -171,3 +171,26 @@ rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *
                               (long long)field[i].is);
     return RLHF_OK;
 }
+
+rlhf_status rlhf__plan_check_batch(const struct rlhf__plugin *algo, const rlhf_plan *p,
+                                   const struct rlhf__config *c, struct rlhf__error *err) {
+    if (p->fresh_rounds > 0 && c->mixing.normalize != RLHF__NORMALIZE_NONE)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "algo.dynamic_sampling draws the responses of a phase in rounds, and "
+                          "rewards.normalize=%s goes by all of them at once; rewards.normalize "
+                          "must be none",
+                          c->mixing.normalize == RLHF__NORMALIZE_BEFORE ? "before" : "after");
+    if (c->batch.size % p->group_size != 0 || c->batch.size < p->minibatches)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "batch.size is %lld; it must be a multiple of the group size %d and at "
+                          "least the number of minibatches %d",
+                          (long long)c->batch.size, p->group_size, p->minibatches);
+    if ((p->flags & RLHF_PLAN_WHOLE_GROUPS) && c->batch.size / p->group_size < p->minibatches)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "batch.size %lld is %lld groups of %d, fewer than the %d minibatches, "
+                          "and %s does not split a group: at least %lld is needed",
+                          (long long)c->batch.size, (long long)(c->batch.size / p->group_size),
+                          p->group_size, p->minibatches, algo->file,
+                          (long long)p->minibatches * p->group_size);
+    return RLHF_OK;
+}

@@ -3,6 +3,7 @@
 #ifndef RLHF_HOST_PLAN_H
 #define RLHF_HOST_PLAN_H
 
+#include "config/config.h"
 #include "plugin/services.h"
 
 #include <rlhf/algo.h>
@@ -21,5 +22,10 @@ rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *
 // can give. [any]
 rlhf_status rlhf__plan_check(const struct rlhf__plugin *algo, const rlhf_plan *p,
                              struct rlhf__error *err);
+
+// Whether the batches of responses that the configuration asks for can be had under the plan.
+// Errors: RLHF_E_INVALID. [main]
+rlhf_status rlhf__plan_check_batch(const struct rlhf__plugin *algo, const rlhf_plan *p,
+                                   const struct rlhf__config *c, struct rlhf__error *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include "learn/pass.h"
 #include "model/text_note.h"
 #include "run/held_out_prompts.h"
+#include "run/plan.h"
 #include "sample/decode.h"
 #include "sample/rollout.h"
 
@@ -202,26 +203,7 @@ static rlhf_status check_sizes(const struct rlhf__feed_env *env, struct rlhf__er
     if (c->sampling.max_new_tokens > RLHF__MAX_NEW_TOKENS)
         return rlhf__fail(err, RLHF_E_INVALID, "sampling.max_new_tokens is %lld; at most %d",
                           (long long)c->sampling.max_new_tokens, RLHF__MAX_NEW_TOKENS);
-    const rlhf_plan *p = &env->cast->plan;
-    if (p->fresh_rounds > 0 && c->mixing.normalize != RLHF__NORMALIZE_NONE)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "algo.dynamic_sampling draws the responses of a phase in rounds, and "
-                          "rewards.normalize=%s goes by all of them at once; rewards.normalize "
-                          "must be none",
-                          c->mixing.normalize == RLHF__NORMALIZE_BEFORE ? "before" : "after");
-    if (c->batch.size % p->group_size != 0 || c->batch.size < p->minibatches)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "batch.size is %lld; it must be a multiple of the group size %d and at "
-                          "least the number of minibatches %d",
-                          (long long)c->batch.size, p->group_size, p->minibatches);
-    if ((p->flags & RLHF_PLAN_WHOLE_GROUPS) && c->batch.size / p->group_size < p->minibatches)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "batch.size %lld is %lld groups of %d, fewer than the %d minibatches, "
-                          "and %s does not split a group: at least %lld is needed",
-                          (long long)c->batch.size, (long long)(c->batch.size / p->group_size),
-                          p->group_size, p->minibatches, env->cast->algo->plugin->file,
-                          (long long)p->minibatches * p->group_size);
-    return RLHF_OK;
+    return rlhf__plan_check_batch(env->cast->algo->plugin, &env->cast->plan, c, err);
 }
 
 // Log-probs over what was sampled from need models that can take them so.
