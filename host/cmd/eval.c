@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "learn/evaluate.h"
 #include "model/adapter.h"
+#include "weights/run_checkpoint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,8 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_L(O, "--set", set, "PATH=VALUE",
                  "with --reward: one setting, e.g. sampling.top_k=20"),
     RLHF__TEMPLATE_FLAG(O),
+    RLHF__FLAG_S(O, "--tokens", tokens, "WHICH",
+                 "rows of messages: all tokens or the assistant's [auto: as the run counted them]"),
     RLHF__FLAG_I(O, "--max-mib", max_mib, "N", 1, 1 << 20,
                  "MiB of memory that the rows may take [1024]"),
     RLHF__FLAG_I(O, "--seed", seed, "S", 0, INT64_MAX, "seed of the draws [1]"),
@@ -61,17 +64,49 @@ static rlhf_status open_rows(const struct rlhf__eval_options *o, const struct rl
     return rlhf__dataset_open(&d, out, err);
 }
 
-static rlhf_status text_quality(struct rlhf__workplace *w, const struct rlhf__eval_options *o,
-                                const struct rlhf__model *m, const struct rlhf__dataset *ds,
-                                struct rlhf__error *err) {
+// 1 when the run of this checkpoint learned the assistant's tokens alone.
+static rlhf_status learned_assistant(const char *dir, int *only, struct rlhf__error *err) {
+    char run[RLHF__PATH_CAP];
+    json_t *config = NULL;
+    RLHF_TRY(rlhf__run_above(dir, run, err));
+    if (!run[0]) return RLHF_OK;
+    RLHF_TRY(rlhf__json_load_any(run, "config.json", &config, err));
+    *only = json_is_true(json_object_get(json_object_get(config, "data"), "assistant_only"));
+    json_decref(config);
+    return RLHF_OK;
+}
+
+// Which tokens of the rows count: what --tokens says, else those that the checkpoint's run learned.
+static rlhf_status which_tokens(const struct rlhf__workplace *w, const char *dir,
+                                const struct rlhf__eval_options *o, const struct rlhf__dataset *ds,
+                                int *assistant_only, struct rlhf__error *err) {
+    const struct rlhf__flag_idle idle = {"--tokens", o->tokens && !rlhf__dataset_chats(ds), 0};
+    RLHF_TRY(rlhf__flags_idle(&idle, 1, "eval", "here: no row has messages", err));
+    *assistant_only = o->tokens && strcmp(o->tokens, "assistant") == 0;
+    if (*assistant_only || (o->tokens && strcmp(o->tokens, "all") == 0) ||
+        rlhf__dataset_chats(ds) < rlhf__dataset_rows(ds))
+        return RLHF_OK;
+    RLHF_TRY(learned_assistant(w->adapter.dir ? w->adapter.dir : dir, assistant_only, err));
+    if (*assistant_only)
+        rlhf__logf(w->env->log, RLHF_LOG_INFO,
+                   "eval: only the assistant's tokens count, as in the run (data.assistant_only); "
+                   "--tokens all counts every token");
+    return RLHF_OK;
+}
+
+static rlhf_status text_quality(struct rlhf__workplace *w, const char *dir,
+                                const struct rlhf__eval_options *o, const struct rlhf__model *m,
+                                const struct rlhf__dataset *ds, struct rlhf__error *err) {
     struct rlhf__text_quality q;
     if (o->max_tokens > 0)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "eval: --max-tokens has no effect here: '%s' is a language model and the "
                           "rows are texts",
                           m->dir);
+    int assistant_only;
+    RLHF_TRY(which_tokens(w, dir, o, ds, &assistant_only, err));
     rlhf__progress_note(w->progress, "measuring the rows");
-    rlhf_status st = rlhf__evaluate_text(m, ds, 0, w->env->cancelled, &q, err);
+    rlhf_status st = rlhf__evaluate_text(m, ds, assistant_only, w->env->cancelled, &q, err);
     rlhf__progress_hide(w->progress);
     if (st != RLHF_OK) return st;
     double bits = rlhf__bits_per_byte(&q);
@@ -90,6 +125,8 @@ static rlhf_status label_quality(struct rlhf__workplace *w, const struct rlhf__e
                                  const struct rlhf__model *m, const struct rlhf__dataset *ds,
                                  struct rlhf__error *err) {
     struct rlhf__label_quality q;
+    const struct rlhf__flag_idle idle = {"--tokens", o->tokens != NULL, 0};
+    RLHF_TRY(rlhf__flags_idle(&idle, 1, "eval", "here: the model is a classifier", err));
     if (o->max_tokens > m->info.n_ctx)
         return rlhf__fail(err, RLHF_E_INVALID, "--max-tokens is %lld; the context of '%s' is %d",
                           (long long)o->max_tokens, m->dir, m->info.n_ctx);
@@ -124,7 +161,8 @@ static rlhf_status eval_texts(struct rlhf__workplace *w, const char *dir,
     if (st == RLHF_OK)
         st = rlhf__workplace_template_used("eval", o->template, rlhf__dataset_chats(ds), err);
     if (st == RLHF_OK)
-        st = m->n_labels > 0 ? label_quality(w, o, m, ds, err) : text_quality(w, o, m, ds, err);
+        st =
+            m->n_labels > 0 ? label_quality(w, o, m, ds, err) : text_quality(w, dir, o, m, ds, err);
     rlhf__dataset_close(ds);
     rlhf__model_close(m);
     return st;
@@ -138,6 +176,9 @@ static rlhf_status eval_kind(struct rlhf__workplace *w, const char *dir, const j
     if (preferences < 0) preferences = o->reference != NULL;
     const struct rlhf__flag_idle policy[] = {{"--reference", o->reference != NULL, 0},
                                              {"--bos", o->bos, 0}};
+    const struct rlhf__flag_idle tokens = {"--tokens", o->tokens != NULL, 0};
+    if (reward_model || preferences)
+        RLHF_TRY(rlhf__flags_idle(&tokens, 1, "eval", "on rows of preferences", err));
     if (!reward_model && preferences) return rlhf__eval_policy_preferences(w, dir, o, err);
     RLHF_TRY(rlhf__flags_idle(policy, 2, "eval",
                               reward_model
@@ -179,17 +220,22 @@ static rlhf_status check_flags(struct rlhf__eval_options *o, struct rlhf__error 
                                                {"--set", o->set.n > 0, 0}};
     const struct rlhf__flag_idle rows[] = {{"--max-tokens", o->max_tokens != NOT_GIVEN, 0},
                                            {"--beta", o->beta != NOT_GIVEN, 0},
+                                           {"--tokens", o->tokens != NULL, 0},
                                            {"--bos", o->bos, 0}};
     const struct rlhf__flag_idle beta = {"--beta", o->beta != NOT_GIVEN, 0};
     const struct rlhf__flag_idle chat = {"--template", o->template != NULL, 0};
     if (o->reward.n == 0)
         RLHF_TRY(rlhf__flags_idle(sampling, 4, "eval", "without --reward", err));
     else
-        RLHF_TRY(rlhf__flags_idle(rows, 3, "eval", "with --reward", err));
+        RLHF_TRY(rlhf__flags_idle(rows, 4, "eval", "with --reward", err));
     if (o->reward.n > 0)
         RLHF_TRY(rlhf__flags_idle(
             &chat, 1, "eval", "with --reward, where --set prompts.template=NAME names it", err));
     if (!o->reference) RLHF_TRY(rlhf__flags_idle(&beta, 1, "eval", "without --reference", err));
+    if (o->tokens && strcmp(o->tokens, "auto") != 0 && strcmp(o->tokens, "all") != 0 &&
+        strcmp(o->tokens, "assistant") != 0)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "eval: --tokens is '%s'; allowed: auto, all, assistant", o->tokens);
     if (o->beta == NOT_GIVEN) o->beta = 0.1; // dpo.so's
     if (o->n == NOT_GIVEN) o->n = 512;
     if (o->seed == NOT_GIVEN) o->seed = 1;

@@ -7,7 +7,7 @@
 #include "cmd/workplace.h"
 
 struct rlhf__eval_options {
-    const char *model, *data, *reference, *config, *template;
+    const char *model, *data, *reference, *config, *template, *tokens;
     int64_t limit, n, seed, max_tokens, max_mib;
     double beta;
     int32_t json, bos;

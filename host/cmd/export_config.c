@@ -2,6 +2,7 @@
 #include "cmd/export_config.h"
 
 #include "base/json.h"
+#include "text/tokenizer.h"
 #include "weights/hf_dir.h"
 
 #include <string.h>
@@ -78,30 +79,53 @@ static json_t *id_of(const json_t *first, const json_t *second, const char *key)
     return json_is_integer(v) || json_is_array(v) ? json_deep_copy(v) : NULL;
 }
 
-// Token ids that ended a response of the run end one in transformers too. (Texts in sampling.stop
-// are not written: stop_strings makes generate() fail where it is not given the tokenizer.)
-static void add_stops(json_t *out, const json_t *stop) {
-    size_t i;
-    json_t *v, *all = json_object_get(out, "eos_token_id");
-    json_array_foreach(stop, i, v) {
-        if (!json_is_integer(v)) continue;
-        if (!json_is_array(all)) {
-            json_t *list = json_array();
-            if (json_is_integer(all)) json_array_append(list, all);
-            json_object_set_new(out, "eos_token_id", list);
-            all = list;
-        }
-        json_array_append(all, v);
+// The id of a stop text that is one special token, as a run reads it; -1 for other texts.
+static int32_t special_id(const struct rlhf__tokenizer *tok, const json_t *stop) {
+    const rlhf_str text = {json_string_value(stop), json_string_length(stop)};
+    const int32_t id = text.len ? rlhf__tokenizer_find(tok, text) : -1;
+    return id >= 0 && rlhf__tokenizer_is_special(tok, id) ? id : -1;
+}
+
+static void add_end(json_t *out, json_int_t id) {
+    json_t *all = json_object_get(out, "eos_token_id");
+    if (!json_is_array(all)) {
+        json_t *list = json_array();
+        if (json_is_integer(all)) json_array_append(list, all);
+        json_object_set_new(out, "eos_token_id", list);
+        all = list;
     }
+    size_t i;
+    json_t *v;
+    json_array_foreach(all, i, v) if (json_integer_value(v) == id) return;
+    json_array_append_new(all, json_integer(id));
+}
+
+// Tokens that ended a response of the run end one in transformers too. (Other texts in
+// sampling.stop are not written: stop_strings makes generate() fail where it is not given the
+// tokenizer.)
+static rlhf_status add_stops(const struct rlhf__export_source *s, json_t *out, const json_t *stop,
+                             struct rlhf__error *err) {
+    struct rlhf__tokenizer *tok = NULL;
+    size_t i;
+    json_t *v;
+    if (json_array_size(stop) == 0) return RLHF_OK;
+    RLHF_TRY(rlhf__tokenizer_open(rlhf__export_source_text(s), &tok, err));
+    json_array_foreach(stop, i, v) {
+        const json_int_t id = json_is_integer(v) ? json_integer_value(v) : special_id(tok, v);
+        if (id >= 0) add_end(out, id);
+    }
+    rlhf__tokenizer_close(tok);
+    return RLHF_OK;
 }
 
 // What transformers' defaults would change is written too (top_k is 50 there).
 // own: the model's, NULL = it has none.
-static json_t *generation_config(const struct rlhf__export_source *s, json_t *own) {
+static rlhf_status generation_config(const struct rlhf__export_source *s, json_t *own,
+                                     json_t **made, struct rlhf__error *err) {
     static const char *const ids[] = {"bos_token_id", "eos_token_id", "pad_token_id"};
     static const char *const drawn[] = {"temperature", "top_k", "top_p", "max_new_tokens"};
     const json_t *sampling = rlhf__export_sampling(s);
-    json_t *out = !sampling && own ? json_copy(own) : json_object();
+    json_t *out = *made = !sampling && own ? json_copy(own) : json_object();
     for (size_t i = 0; i < 3; i++) {
         json_t *id = id_of(own, s->config, ids[i]);
         if (id) json_object_set_new(out, ids[i], id);
@@ -112,8 +136,7 @@ static json_t *generation_config(const struct rlhf__export_source *s, json_t *ow
             json_object_set(out, drawn[i], json_object_get(sampling, drawn[i]));
     json_t *min_p = json_object_get(sampling, "min_p");
     if (json_number_value(min_p) > 0) json_object_set(out, "min_p", min_p);
-    if (sampling) add_stops(out, json_object_get(sampling, "stop"));
-    return out;
+    return add_stops(s, out, json_object_get(sampling, "stop"), err);
 }
 
 // ---- all of them ----
@@ -129,7 +152,12 @@ rlhf_status rlhf__export_config_write(const struct rlhf__export_source *s,
     rlhf__folder_close(from);
     if (st != RLHF_OK || !rlhf__export_source_writes(s)) return st;
     RLHF_TRY(rlhf__export_source_json(s, name, &own, err));
-    st = rlhf__json_save_new(to, name, generation_config(s, own), 2, err);
+    json_t *made = NULL;
+    st = generation_config(s, own, &made, err);
+    if (st == RLHF_OK)
+        st = rlhf__json_save_new(to, name, made, 2, err);
+    else
+        json_decref(made);
     json_decref(own);
     return st;
 }

@@ -20,17 +20,9 @@ rlhf_status rlhf__export_source_json(const struct rlhf__export_source *s, const 
 
 // ---- what a directory is ----
 
-// A checkpoint lies in RUN/checkpoints/NAME.
 static rlhf_status find_run_above(struct rlhf__export_source *s, struct rlhf__error *err) {
-    char path[RLHF__PATH_CAP], above[RLHF__PATH_CAP];
-    int run = 0;
-    rlhf__path_put(path, "%s/state/run.json", s->dir);
-    if (!rlhf__is_file(path)) return RLHF_OK;
-    rlhf__path_put(path, "%s/../..", s->dir);
-    if (rlhf__path_real(path, above)) RLHF_TRY(rlhf__run_is(above, &run, err));
-    if (!run) return RLHF_OK;
-    snprintf(s->run, sizeof s->run, "%s", above);
-    snprintf(s->checkpoint, sizeof s->checkpoint, "%.60s", rlhf__path_base(s->dir));
+    RLHF_TRY(rlhf__run_above(s->dir, s->run, err));
+    if (s->run[0]) snprintf(s->checkpoint, sizeof s->checkpoint, "%.60s", rlhf__path_base(s->dir));
     return RLHF_OK;
 }
 

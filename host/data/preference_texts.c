@@ -162,8 +162,9 @@ static rlhf_status take_margin(const struct place *r, const json_t *row, const c
     if (!v || json_is_null(v)) return RLHF_OK;
     if (refused_by)
         return BAD(r,
-                   "the row has a 'margin', which %s does not use; remove the field, or train a "
-                   "reward model with bradley_terry.so, which uses it",
+                   "the row has a 'margin', which %s does not use; remove the field with jq -c "
+                   "'del(.margin)' FILE, or train a reward model with bradley_terry.so, which uses "
+                   "it",
                    refused_by);
     if (!json_is_number(v))
         return BAD(r, "field 'margin' is %s, expected a number", rlhf__json_kind(v));

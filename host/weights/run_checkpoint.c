@@ -13,6 +13,19 @@ rlhf_status rlhf__run_is(const char *dir, int *run, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
+rlhf_status rlhf__run_above(const char *dir, char run[RLHF__PATH_CAP], struct rlhf__error *err) {
+    char path[RLHF__PATH_CAP], above[RLHF__PATH_CAP], real[RLHF__PATH_CAP];
+    int is = 0;
+    run[0] = '\0';
+    if (!rlhf__path_real(dir, real)) return RLHF_OK;
+    rlhf__path_put(path, "%s/state/run.json", real);
+    if (!rlhf__is_file(path)) return RLHF_OK;
+    rlhf__path_put(path, "%s/../..", real);
+    if (rlhf__path_real(path, above)) RLHF_TRY(rlhf__run_is(above, &is, err));
+    if (is) memcpy(run, above, sizeof above);
+    return RLHF_OK;
+}
+
 static rlhf_status no_checkpoint(const char *command, const char *given, const char *name,
                                  struct rlhf__error *err) {
     if (strcmp(name, "latest") == 0)

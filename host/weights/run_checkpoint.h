@@ -12,6 +12,10 @@
 // RLHF_E_IO. [main]
 rlhf_status rlhf__run_is(const char *dir, int *run, struct rlhf__error *err);
 
+// The run that the directory `dir` is a checkpoint of (RUN/checkpoints/NAME), absolute and without
+// links, in run; "" = of none. Errors: those of rlhf__run_is. [main]
+rlhf_status rlhf__run_above(const char *dir, char run[RLHF__PATH_CAP], struct rlhf__error *err);
+
 // A checkpoint that was found.
 struct rlhf__run_checkpoint {
     char dir[RLHF__PATH_CAP]; // absolute, without links

@@ -2,6 +2,7 @@
 // prompts, texts on the assistant's tokens, preferences; what is logged, kept, and refused.
 #include "e2e.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,17 @@ static void plain_is_the_prompt(void **state) {
     "--algo sft.so --policy model --set policy.init=random --data talks.jsonl --set batch.size=2 " \
     "--set run.phases=2 --set data.eval_path=talks.jsonl --set optim.lr=0.01 "
 
+// Nats a token, as `eval` measures them on talks.jsonl.
+static double measured(struct e2e *t, const char *flags) {
+    char line[256];
+    snprintf(line, sizeof line, "\"$HOST\" eval %s --data talks.jsonl --json 2>log", flags);
+    assert_int_equal(e2e_shell(t, line), 0);
+    json_t *v = json_loads(t->out, 0, NULL);
+    const double x = json_number_value(json_object_get(v, "nats_per_token"));
+    json_decref(v);
+    return x;
+}
+
 static void supervised(void **state) {
     struct e2e *t = *state;
     if (e2e_run(t, SFT "--set run.dir=all") != 0) fail_msg("%s", t->out);
@@ -109,11 +121,20 @@ static void supervised(void **state) {
     assert_true(a > 5.3 && a < 5.9);
     assert_true(e2e_metric(says, 0, "optim/grad_norm") != e2e_metric(all, 0, "optim/grad_norm"));
     assert_true(e2e_metric(says, 1, "eval/loss") != e2e_metric(all, 1, "eval/loss"));
+    // `eval` counts the tokens that the run did.
+    const double whole = e2e_metric(all, 1, "eval/loss"), theirs = e2e_metric(says, 1, "eval/loss");
+    assert_true(fabs(measured(t, "--model all/checkpoints/latest") - whole) < 1e-9);
+    assert_true(fabs(measured(t, "--model says/checkpoints/latest") - theirs) < 1e-9);
+    assert_true(fabs(measured(t, "--model says") - theirs) < 1e-9);
+    assert_true(fabs(measured(t, "--model says --tokens all") - theirs) > 1e-4);
+    assert_true(fabs(measured(t, "--model all --tokens assistant") - whole) > 1e-4);
+    assert_int_equal(e2e_run(t, "eval --model says --data talks.jsonl --tokens some"), 2);
+    e2e_says(t, "eval: --tokens is 'some'; allowed: auto, all, assistant");
+    assert_int_equal(e2e_run(t, "eval --model says --data texts.jsonl --tokens all"), 2);
+    e2e_says(t, "eval: --tokens has no effect here: no row has messages");
     json_decref(all);
     json_decref(says);
     json_decref(small);
-    assert_int_equal(e2e_run(t, "eval --model all/checkpoints/latest --data talks.jsonl --json"),
-                     0);
 }
 
 static void others(void **state) {

@@ -65,6 +65,19 @@ static void the_last_checkpoint(void **state) {
                        "tail -n $((n/2)) both | cmp - a"));
 }
 
+// A stop text that is one special token ends a text in transformers as it did in the run.
+static void special_stop(void **state) {
+    struct e2e *t = *state;
+    ok(t, e2e_shell(t, "cp -rL model special && echo '{\"eos_token\": \"<|endoftext|>\", "
+                       "\"pad_token\": \"the\"}' >special/special_tokens_map.json"));
+    ok(t, e2e_run(t, PPO "--policy special --set 'sampling.stop=[\"the\", \"in\", "
+                         "\"<|endoftext|>\"]' --out s"));
+    ok(t, e2e_shell(t, "\"$HOST\" export s --to new/special"));
+    json_t *g = json_of(t, "new/special/generation_config.json");
+    says(g, "eos_token_id", "[259, 257]");
+    json_decref(g);
+}
+
 static void best_last_or_by_name(void **state) {
     struct e2e *t = *state;
     ok(t, e2e_run(t, PPO "--set checkpoint.best=objective/entropy "
@@ -325,6 +338,7 @@ static void broken_json(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_last_checkpoint, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(special_stop, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(what_a_killed_export_left_goes, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(best_last_or_by_name, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(exact_weights_of_a_rounded_checkpoint, e2e_setup,
