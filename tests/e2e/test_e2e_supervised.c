@@ -148,14 +148,20 @@ static void prompts_and_completions(void **state) {
     // " good." of the first row, all of the second.
     e2e_says(t, "\"rows\": 2, \"tokens\": 14, \"bytes\": 14");
     static const struct {
-        const char *name, *row, *jq;
+        const char *name, *row, *jq, *converted;
     } others[] = {
-        {"alpaca", "{\"instruction\": \"Add.\", \"input\": \"1 2\", \"output\": \"3\"}",
-         "jq -c '{prompt: (.instruction"},
+        {"alpaca",
+         "{\"instruction\": \"Add.\", \"input\": \"1 2\", \"output\": \"3\"}\n"
+         "{\"instruction\": \"Wait.\", \"input\": \"\", \"output\": \"I do.\"}",
+         "jq -c '{prompt: (.instruction",
+         "{\"prompt\":\"Add.\\n\\n1 2\\n\\n\",\"completion\":\"3\"}\n"
+         "{\"prompt\":\"Wait.\\n\\n\",\"completion\":\"I do.\"}\n"},
         {"sharegpt",
          "{\"conversations\": [{\"from\": \"human\", \"value\": \"Hi\"}, {\"from\": \"gpt\", "
          "\"value\": \"Ho\"}]}",
-         "jq -c '{messages: [.conversations[]"},
+         "jq -c '{messages: [.conversations[]",
+         "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"},{\"role\":\"assistant\","
+         "\"content\":\"Ho\"}]}\n"},
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         e2e_write(t, "FILE", others[i].row);
@@ -167,7 +173,8 @@ static void prompts_and_completions(void **state) {
         snprintf(command, sizeof command, "%.*s FILE", (int)(to - from), from);
         e2e_write(t, "convert.sh", command);
         if (e2e_shell(t, "command -v jq") != 0) continue;
-        assert_int_equal(e2e_shell(t, "sh convert.sh >converted.jsonl"), 0);
+        assert_int_equal(e2e_shell(t, "sh convert.sh >converted.jsonl && cat converted.jsonl"), 0);
+        assert_string_equal(t->out, others[i].converted);
         assert_int_equal(e2e_run(t,
                                  "%s--data converted.jsonl --set prompts.template=plain --out %s",
                                  sft, others[i].name),
