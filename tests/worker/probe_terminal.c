@@ -68,7 +68,18 @@ static const struct probe nodes[] = {{"node", opens_node}};
 
 // ---- ioctls ----
 
-static long types(const struct bait *b) { return ioctl(terminal(b), TIOCSTI, "x"); }
+// The kernel refuses some ioctls of a terminal that is not the caller's own, with another errno:
+// the filter, which refuses them on every terminal, says ENOTTY.
+static long by_filter(const struct bait *b, unsigned long request, void *arg) {
+    const int fd = terminal(b);
+    const long got = ioctl(fd, request, arg);
+    return got < 0 && errno != ENOTTY && isatty(fd) ? 0 : got;
+}
+
+static long types(const struct bait *b) {
+    char key = 'x';
+    return by_filter(b, TIOCSTI, &key);
+}
 
 static long pastes(const struct bait *b) {
     char selection = 3; // paste
@@ -80,7 +91,7 @@ static long takes_foreground(const struct bait *b) {
     return ioctl(terminal(b), TIOCSPGRP, &own);
 }
 
-static long becomes_controlling(const struct bait *b) { return ioctl(terminal(b), TIOCSCTTY, 1); }
+static long becomes_controlling(const struct bait *b) { return by_filter(b, TIOCSCTTY, NULL); }
 static long leaves(const struct bait *b) { return ioctl(terminal(b), TIOCNOTTY); }
 
 static long sets(const struct bait *b, unsigned long request) {
