@@ -1,6 +1,7 @@
 // log.c: see log.h.
 #include "base/log.h"
 
+#include "base/columns.h"
 #include "base/json.h"
 #include "base/printable.h"
 
@@ -85,17 +86,34 @@ void rlhf__log_event(struct rlhf__log *log, const char *event, const char *membe
     end(log);
 }
 
+// One line where it is read by programs; on a terminal as many as it takes, broken at blanks.
+// `used` columns of the first are taken.
+static void put_text(const struct rlhf__log *log, const char *text, int used) {
+    enum { INDENT = 4 };
+    char shown[SHOWN_BYTES];
+    struct rlhf__buf lines = RLHF__BUF_INIT;
+    const int columns = rlhf__terminal_width(fileno(log->out), 0);
+    rlhf__printable(text, shown, sizeof shown);
+    if (columns > 0)
+        rlhf__put_wrapped(&lines, (rlhf_str){shown, strlen(shown)}, columns, used, INDENT);
+    fputs(columns > 0 && !lines.bad ? rlhf__buf_text(&lines) : shown, log->out);
+    rlhf__buf_free(&lines);
+}
+
 static void put_line(struct rlhf__log *log, int32_t level, const char *text) {
     static const char *const words[] = {"debug: ", "", "warning: ", "error: "};
     static const char *const names[] = {"debug", "info", "warn", "error"};
-    char when[32], shown[SHOWN_BYTES];
+    char when[32];
     const char *color = "";
     if (log->color && level >= RLHF_LOG_WARN)
         color = level == RLHF_LOG_WARN ? "\033[33m" : "\033[31m";
     begin(log);
-    if (!log->json || !put_json_text(log, names[level], text))
-        fprintf(log->out, "%s %s%s%s%s\n", rlhf__clock_text(&log->day, when), color, words[level],
-                rlhf__printable(text, shown, sizeof shown), *color ? "\033[0m" : "");
+    if (!log->json || !put_json_text(log, names[level], text)) {
+        rlhf__clock_text(&log->day, when);
+        fprintf(log->out, "%s %s%s", when, color, words[level]);
+        put_text(log, text, (int)(strlen(when) + 1 + strlen(words[level])));
+        fprintf(log->out, "%s\n", *color ? "\033[0m" : "");
+    }
     end(log);
 }
 
@@ -110,11 +128,14 @@ void rlhf__logf(struct rlhf__log *log, int32_t level, const char *fmt, ...) {
 }
 
 void rlhf__log_error(struct rlhf__log *log, const char *text) {
-    char shown[SHOWN_BYTES];
+    static const char who[] = "rlhf-host: error:";
     begin(log);
-    if (!log->json || !put_json_text(log, "error", text))
-        fprintf(log->out, "%srlhf-host: error:%s %s\n", log->color ? "\033[31m" : "",
-                log->color ? "\033[0m" : "", rlhf__printable(text, shown, sizeof shown));
+    if (!log->json || !put_json_text(log, "error", text)) {
+        fprintf(log->out, "%s%s%s ", log->color ? "\033[31m" : "", who,
+                log->color ? "\033[0m" : "");
+        put_text(log, text, (int)strlen(who) + 1);
+        fputc('\n', log->out);
+    }
     end(log);
 }
 

@@ -1,5 +1,6 @@
 // log.h: log lines on stderr. Results go to stdout, never here. Texts may be anybody's: a line
-// shows what no terminal should obey as printable.h spells it.
+// shows what no terminal should obey as printable.h spells it. On a terminal a text that is longer
+// than a line is broken at blanks.
 //
 // A progress bar shares the terminal: it registers hooks that take it off the screen before a line
 // and put it back after.

@@ -4,4 +4,4 @@ target_sources(rlhf_host_core PRIVATE
   base/memory.c base/nearest.c base/printable.c base/sha256.c base/shared_object.c base/signals.c)
 set_source_files_properties(base/dirs.c PROPERTIES COMPILE_DEFINITIONS
   "RLHF_LIBDIR=\"${CMAKE_INSTALL_LIBDIR}\";RLHF_DATADIR=\"${CMAKE_INSTALL_DATADIR}\";RLHF_PREFIX_LIBDIR=\"${CMAKE_INSTALL_FULL_LIBDIR}\";RLHF_PREFIX_DATADIR=\"${CMAKE_INSTALL_FULL_DATADIR}\"")
-target_sources(rlhf_host_core PRIVATE base/child.c base/clock.c base/last_words.c base/mapped.c base/running.c)
+target_sources(rlhf_host_core PRIVATE base/child.c base/clock.c base/columns.c base/last_words.c base/mapped.c base/running.c)

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "report/columns.h"
+#include "base/columns.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "report/samples.h"
 
 #include "base/json.h"
-#include "report/columns.h"
+#include "base/columns.h"
 #include "report/jsonl.h"
 
 #include <math.h>

@@ -108,6 +108,32 @@ static void json_is_one_object_a_line(void **state) {
     e2e_says(t, "\"level\": \"warn\", \"message\": \"nothing to do");
 }
 
+// A long message is broken at blanks on a terminal, and one line elsewhere.
+static void messages_are_broken_at_blanks(void **state) {
+    struct e2e *t = *state;
+    const char *bad = "\"$HOST\" --algo ppo.so --reward none.so";
+    int lines = 0;
+    assert_int_equal(e2e_shell(t, "%s", bad), 2);
+    const char *whole = strstr(t->out, "rlhf-host: error: ");
+    assert_non_null(whole);
+    assert_true(strlen(whole) > 80);
+    char *text = strdup(whole);
+    assert_int_equal(e2e_terminal(t, 60, "%s", bad), 2);
+    char *at = strstr(t->out, "rlhf-host: error: "), *words = text;
+    assert_non_null(at);
+    // The same words in lines of at most 60 columns.
+    for (char *line, *rest; (line = strtok_r(lines++ ? NULL : at, "\r\n", &rest));) {
+        if (strlen(line) > 60) fail_msg("%zu columns: %s", strlen(line), line);
+        for (char *word, *more = line; (word = strtok_r(NULL, " ", &more));) {
+            const size_t n = strcspn(words, " \n");
+            if (strlen(word) != n || strncmp(word, words, n) != 0) fail_msg("%s: %s", word, words);
+            words += n + 1;
+        }
+    }
+    assert_true(lines > 2);
+    free(text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_terminal_shows_every_step, e2e_setup, e2e_teardown),
@@ -116,6 +142,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(lines_carry_the_time, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(nobody_has_to_look, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(json_is_one_object_a_line, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(messages_are_broken_at_blanks, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_progress", tests, NULL, NULL);
 }

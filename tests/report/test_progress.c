@@ -196,7 +196,7 @@ static void draw_while_it_shrinks(struct rlhf__log *log) {
     rlhf__progress_note(p, "one");
     set_columns(50);
     rlhf__progress_note(p, "two");
-    set_columns(20);
+    set_columns(30);
     rlhf__logf(log, RLHF_LOG_INFO, "a line");
     set_columns(100);
     rlhf__progress_note(p, "three");
@@ -213,7 +213,7 @@ static void a_terminal_that_shrinks(void **state) {
     two = strstr(one, "\r\033[1A\033[J"); // 24 + 58 columns on 50 are 2 lines
     assert_non_null(two);
     assert_non_null(strstr(two, "11/20  reward"));
-    line = strstr(two + 1, "\r\033[1A\033[J"); // 36 columns on 20 are 2
+    line = strstr(two + 1, "\r\033[1A\033[J"); // 36 columns on 30 are 2
     assert_non_null(line);
     assert_non_null(strstr(line, "a line\r\n\r\033[K"));
     three = strstr(line, "three");

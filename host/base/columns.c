@@ -1,5 +1,5 @@
 // columns.c: see columns.h.
-#include "report/columns.h"
+#include "base/columns.h"
 
 #include "base/printable.h"
 
@@ -49,6 +49,40 @@ size_t rlhf__wrap_at(rlhf_str text, int columns) {
     }
     rlhf__buf_free(&seen);
     return at < text.len && space && text.ptr[at] != ' ' ? space : at;
+}
+
+// The word at *at, with the blanks in front of it: where it begins, its columns; *at is moved after
+// it.
+static size_t next_word(rlhf_str text, size_t *at, int *columns) {
+    struct rlhf__buf seen = RLHF__BUF_INIT;
+    size_t from = *at;
+    while (from < text.len && text.ptr[from] == ' ')
+        from++;
+    *at = from;
+    *columns = 0;
+    while (*at < text.len && text.ptr[*at] != ' ')
+        *columns += put_char(&seen, text, at);
+    rlhf__buf_free(&seen);
+    return from;
+}
+
+void rlhf__put_wrapped(struct rlhf__buf *out, rlhf_str text, int columns, int used, int indent) {
+    size_t at = 0;
+    for (int first = 1; at < text.len; first = 0) {
+        const size_t before = at;
+        int wide;
+        const size_t word = next_word(text, &at, &wide);
+        const int blanks = (int)(word - before);
+        if (!first && columns > indent && used + blanks + wide > columns) {
+            rlhf__buf_printf(out, "\n%*s", indent, "");
+            used = indent;
+        } else {
+            rlhf__buf_put(out, text.ptr + before, (size_t)blanks);
+            used += blanks;
+        }
+        rlhf__buf_put(out, text.ptr + word, at - word);
+        used += wide;
+    }
 }
 
 int rlhf__put_clipped(struct rlhf__buf *out, rlhf_str text, int columns) {

@@ -16,4 +16,9 @@ int rlhf__put_clipped(struct rlhf__buf *out, rlhf_str text, int columns);
 // or fewer, up to a space, where the cut would split a word that begins in the second half. [any]
 size_t rlhf__wrap_at(rlhf_str text, int columns);
 
+// Append text in lines of at most `columns` columns, broken at blanks: the first has `used` columns
+// taken already, the others begin with `indent` spaces. A word that is longer than a line stays
+// whole. columns <= indent: one line. [any]
+void rlhf__put_wrapped(struct rlhf__buf *out, rlhf_str text, int columns, int used, int indent);
+
 #endif
