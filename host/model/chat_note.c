@@ -1,6 +1,7 @@
 // chat_note.c: see chat_note.h.
 #include "model/chat_note.h"
 
+#include <stdio.h>
 #include <string.h>
 
 rlhf_status rlhf__model_name_chat(const struct rlhf__model *m, int32_t template,
@@ -8,8 +9,11 @@ rlhf_status rlhf__model_name_chat(const struct rlhf__model *m, int32_t template,
     return rlhf__tokenizer_name_chat(m->tok, rlhf__chat_names()[template], err);
 }
 
-static void note_end(const struct rlhf__model *m, const char *end, struct rlhf__log *log) {
+// draws: 1 where responses are sampled, which sampling.stop can end.
+static void note_end(const struct rlhf__model *m, const char *end, int draws,
+                     struct rlhf__log *log) {
     const int32_t id = rlhf__tokenizer_find(m->tok, (rlhf_str){end, strlen(end)});
+    char remedy[160];
     if (id < 0 || !rlhf__tokenizer_is_special(m->tok, id)) {
         rlhf__logf(log, RLHF_LOG_WARN,
                    "the tokenizer of '%s' has no special token '%s', which ends the turns of its "
@@ -18,15 +22,21 @@ static void note_end(const struct rlhf__model *m, const char *end, struct rlhf__
         return;
     }
     if (!(m->info.heads & RLHF_HEAD_GENERATE) || rlhf__ends_has(&m->ends, id)) return;
-    rlhf__logf(
-        log, RLHF_LOG_WARN,
-        "'%s' ends turns of the chat template, but is none of the tokens that end a response "
-        "of '%s' (eos_token_id of generation_config.json and config.json): responses go on "
-        "behind it; sampling.stop=[%d] ends them there",
-        end, m->dir, (int)id);
+    if (draws)
+        snprintf(remedy, sizeof remedy,
+                 "responses go on after it; sampling.stop=[%d] ends them there", (int)id);
+    else
+        snprintf(remedy, sizeof remedy,
+                 "responses of the trained model will go on after it; id %d among the "
+                 "eos_token_id of generation_config.json ends them there",
+                 (int)id);
+    rlhf__logf(log, RLHF_LOG_WARN,
+               "'%s' ends turns of the chat template, but is none of the tokens that end a "
+               "response of '%s' (eos_token_id of generation_config.json and config.json): %s",
+               end, m->dir, remedy);
 }
 
-void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows, int32_t template,
+void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows, int32_t template, int draws,
                            struct rlhf__log *log) {
     const struct rlhf__chat *chat = rlhf__tokenizer_chat(m->tok);
     if (rows == 0) {
@@ -48,5 +58,5 @@ void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows, int32_t te
                rlhf__buf_text(&what), (long long)rows, rows == 1 ? "" : "s");
     rlhf__buf_free(&what);
     const char *end = rlhf__chat_turn_end(chat);
-    if (end) note_end(m, end, log);
+    if (end) note_end(m, end, draws, log);
 }

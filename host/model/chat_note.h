@@ -13,8 +13,9 @@ rlhf_status rlhf__model_name_chat(const struct rlhf__model *m, int32_t template,
 
 // Log which template `rows` rows with messages went through; warn when there are none although one
 // is named, when its special tokens are none of the tokenizer's, and, for models that write, when
-// the token that ends a turn is none that ends a response. [main]
-void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows, int32_t template,
+// the token that ends a turn is none that ends a response. draws: 1 where responses are sampled,
+// which sampling.stop can end. [main]
+void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows, int32_t template, int draws,
                            struct rlhf__log *log);
 
 #endif

@@ -361,6 +361,30 @@ static void evaluated(void **state) {
              "--template has no effect with --reward, where --set prompts.template=NAME names it");
 }
 
+// The warning about a turn's end names a remedy that has an effect in the run at hand.
+static void a_turn_end_that_ends_no_response(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_shell(t, "sed -i 's/\"vocab_size\": 260/\"vocab_size\": 261/' "
+                                  "model/config.json && rm model/chat_template.jinja"),
+                     0);
+    e2e_write(t, "model/tokenizer_config.json",
+              "{\"added_tokens_decoder\": {\"260\": {\"content\": \"<|im_end|>\", \"special\": "
+              "true}}}");
+    assert_int_equal(e2e_run(t, GRPO "--dry-run --set prompts.template=chatml"), 0);
+    e2e_says(t, "responses go on after it; sampling.stop=[260] ends them there");
+    assert_int_equal(e2e_run(t, "--algo sft.so --policy model --set policy.init=random "
+                                "--data talks.jsonl --dry-run --set prompts.template=chatml"),
+                     0);
+    e2e_says(t, "responses of the trained model will go on after it; id ");
+    e2e_says(t, " among the eos_token_id of generation_config.json ends them there");
+    assert_null(strstr(t->out, "sampling.stop"));
+    assert_int_equal(e2e_run(t, "--algo dpo.so --policy model --set policy.init=random "
+                                "--data pairs.jsonl --dry-run --set prompts.template=chatml"),
+                     0);
+    e2e_says(t, "responses of the trained model will go on after it; id ");
+    assert_null(strstr(t->out, "sampling.stop"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rollouts, setup, e2e_teardown),
@@ -373,6 +397,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(classified, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(evaluated, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(refused, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_turn_end_that_ends_no_response, setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_chat", tests, NULL, NULL);
 }
