@@ -66,6 +66,9 @@ struct rlhf__found rlhf__findings_judge(struct rlhf__findings *f,
                if_true(exploded, RLHF__EXPLODED) |
                if_true(p->cut_off >= RLHF__CUT_OFF, RLHF__ALL_CUT_OFF);
     out.what &= ~(uint32_t)f->said;
+    // After a collapse the other findings follow from it, as do new cut-offs in its phase.
+    if (f->said & RLHF__COLLAPSED) out.what = 0;
+    if (out.what & RLHF__COLLAPSED) out.what &= ~(uint32_t)RLHF__ALL_CUT_OFF;
     f->said |= out.what;
     if ((jumped || exploded) && f->wild == 0) f->wild = f->phases + 1;
     note_norm(f, p->norm);

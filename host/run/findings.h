@@ -35,7 +35,8 @@ enum rlhf__finding {
     RLHF__ALL_CUT_OFF = 8
 };
 
-// New findings of a phase, with the values they were compared with.
+// New findings of a phase, with the values they were compared with. Nothing is new once a collapse
+// has been found.
 struct rlhf__found {
     uint32_t what;             // bits of enum rlhf__finding that no phase before had
     int32_t by_kl, by_entropy; // why it has collapsed

@@ -47,15 +47,6 @@ static int is_constant(const struct rlhf__rows *e) {
     return e->n > 1;
 }
 
-// Advice on groups and temperatures would miss the cause.
-static void say_collapsed(const struct rlhf__run *r) {
-    rlhf__logf(r->report.log, RLHF_LOG_WARN,
-               "phase %lld: the responses that are compared have the same rewards because the "
-               "policy has collapsed: rewards teach nothing any more, and more responses or a "
-               "higher temperature do not help; such phases are counted in optim/flat_phases",
-               (long long)r->count.phase + 1);
-}
-
 static void say_constant(const struct rlhf__run *r, const struct rlhf__rows *e) {
     rlhf__logf(r->report.log, RLHF_LOG_WARN,
                "phase %lld: all %u responses have the same reward (%.4g), so that rewards teach "
@@ -109,12 +100,9 @@ static void see_flat(struct rlhf__run *r, const struct rlhf__rows *e) {
     r->count.flat_phases += flat;
     if (r->count.flat_phases > 0)
         rlhf__metrics_set(r->report.metrics, "optim/flat_phases", (double)r->count.flat_phases);
-    if (!flat || r->report.said_flat) return;
+    // A collapse is the cause, and has been reported: advice on groups and temperatures misses it.
+    if (!flat || r->report.said_flat || (r->findings.said & RLHF__COLLAPSED)) return;
     r->report.said_flat = 1;
-    if (r->findings.is_collapsed) {
-        say_collapsed(r);
-        return;
-    }
     if (constant)
         say_constant(r, e);
     else

@@ -47,6 +47,7 @@ static void a_learning_rate_that_is_too_large(void **state) {
         e2e_says(t, "; run.stop_on=collapse ends such a run");
         assert_int_equal(count(t, "more responses a prompt"), 0);
         assert_int_equal(count(t, "what helps:"), 0);
+        assert_int_equal(count(t, "rewards teach nothing"), 0);
     }
     assert_int_equal(e2e_run(t, ANY WHOLE "--algo grpo.so:group_size=4 --phases 6 --set "
                                           "optim.kind=muon --set optim.muon_lr=9 --set optim.lr=1 "

@@ -141,6 +141,17 @@ static void responses_that_are_cut_off(void **state) {
     found(p, 4, want);
 }
 
+// What follows from a collapse is not reported: neither with it nor after it.
+static void nothing_after_a_collapse(void **state) {
+    (void)state;
+    static const phase p[] = {{4, 0, N, 1, 1, 1, 0.5},
+                              {0.1, 1.2, N, 1, 1, 1, 1},
+                              {4, 0, N, 1, 1, 1, 1}, // even if the numbers recover
+                              {4, 0.9, N, 1, 1, 9e9, 1}};
+    static const uint32_t want[] = {0, RLHF__COLLAPSED, 0, 0};
+    found(p, 4, want);
+}
+
 static void a_damaged_state_is_refused(void **state) {
     (void)state;
     static const char *const bad[] = {
@@ -172,6 +183,7 @@ int main(void) {
         cmocka_unit_test(exploding_gradients),
         cmocka_unit_test(a_long_run_keeps_the_newest_norms),
         cmocka_unit_test(responses_that_are_cut_off),
+        cmocka_unit_test(nothing_after_a_collapse),
         cmocka_unit_test(a_damaged_state_is_refused),
     };
     return cmocka_run_group_tests_name("findings", tests, NULL, NULL);
