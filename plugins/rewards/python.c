@@ -34,6 +34,8 @@ struct python {
     struct rlhf__bytes ready; // text of the driver's first answer
     uint32_t n;               // functions
     int32_t noted;            // 1: what the driver notes has been said
+    int32_t said_unscored;    // 1: a row without a score has been reported
+    int32_t reserved;
     uint64_t phase;           // whose printed lines are shown
     float weight[MOST_FUNCTIONS];
     char name[256]; // "rewards.py (python3)"
@@ -280,7 +282,7 @@ static void show_printed(struct python *p, uint64_t phase) {
     rlhf__said_show(&p->program.said, p->host, base_name(p->config->file));
 }
 
-// "metric VALUE NAME" and "note SENTENCE".
+// "metric VALUE NAME", "note SENTENCE" and "unscored SENTENCE".
 static void take_line(struct python *p, rlhf_str line, struct rlhf__tally *tally) {
     char text[512], *end;
     if (line.len >= sizeof text) return;
@@ -293,6 +295,9 @@ static void take_line(struct python *p, rlhf_str line, struct rlhf__tally *tally
     } else if (strncmp(text, "note ", 5) == 0 && !p->noted) {
         p->noted = 1;
         p->host->log(p->host, RLHF_LOG_INFO, text + 5);
+    } else if (strncmp(text, "unscored ", 9) == 0 && !p->said_unscored) {
+        p->said_unscored = 1;
+        p->host->log(p->host, RLHF_LOG_WARN, text + 9);
     }
 }
 

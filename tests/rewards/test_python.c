@@ -127,6 +127,13 @@ static void several_functions(void **state) {
     assert_true(m.seq[0] == 1.0f + 0.1f && m.seq[1] == 0.2f && m.seq[2] == 3 && isnan(m.seq[3]));
     assert_true(metric("a/mean") == 2 && fabs(metric("b/mean") - 0.15) < 1e-12);
     assert_true(metric("unscored") == 0.25);
+    assert_true(rlhf_test_logged(
+        &r.host, "rewards.py: a() returned None for row 3 of 4, so that no function scores it; "
+                 "return a number for every row, or set rewards.nan_policy to zero or drop"));
+    reward_close(&r);
+    open_file(text, "function=a");
+    scores(4);
+    assert_true(rlhf_test_logged(&r.host, "a() returned None for row 1 and 1 more of 4, so "));
     reward_close(&r);
     open_file(text, "function=a + b,weights=2+-0.5");
     scores(4);

@@ -7,8 +7,8 @@
 # An answer on what was standard output is "KIND BYTES DOUBLES\n", so many bytes of text and so many
 # doubles as the machine has them:
 #   ready    lines "name NAME" of every function, "needs COLUMN" of what they cannot be called without
-#   scores   lines "metric VALUE NAME" and "note SENTENCE"; the doubles are the rewards of the first function, of the
-#            second, ..., NaN for None
+#   scores   lines "metric VALUE NAME", "note SENTENCE" and "unscored SENTENCE"; the doubles are the rewards of the first
+#            function, of the second, ..., NaN for None
 #   failed   a sentence
 # What the functions print goes to standard error.
 import os
@@ -217,8 +217,8 @@ def arguments(request, metrics, notes):
     return passed
 
 
-def doubles(name, output, n):
-    """The rewards that a function returned, NaN for None."""
+def doubles(name, output, n, blank):
+    """The rewards that a function returned, NaN for None; blank: row -> function that returned None."""
     if output is None:
         raise Refused(f"{name}() returned None and no list of rewards")
     try:
@@ -232,6 +232,8 @@ def doubles(name, output, n):
         try:
             if isinstance(value, (str, bytes)):
                 raise TypeError
+            if value is None:
+                blank.setdefault(i, name)
             result.append(math.nan if value is None else float(value))
         except (TypeError, ValueError, OverflowError):
             shown = repr(value)
@@ -241,15 +243,26 @@ def doubles(name, output, n):
     return result
 
 
+def unscored(blank, results, n, path):
+    """A sentence about rows that no function scores, because one returned None; or None."""
+    rows = [i for i in sorted(blank) if all(math.isnan(result[i]) for result in results)]
+    if not rows:
+        return None
+    others = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+    return (f"{os.path.basename(path)}: {blank[rows[0]]}() returned None for row {rows[0]}{others} of {n}, "
+            "so that no function scores it; return a number for every row, or set rewards.nan_policy "
+            "to zero or drop")
+
+
 def score(functions, loop, path, request):
-    n = len(request["completions"])
+    n, blank = len(request["completions"]), {}
     metrics, notes = [], set()
     passed = arguments(request, metrics, notes)
     results = [None] * len(functions)
 
     async def wait(i, name, f):
         try:
-            results[i] = doubles(name, await f(**passed), n)
+            results[i] = doubles(name, await f(**passed), n, blank)
         except (Exception, SystemExit) as error:
             return name, error
 
@@ -262,7 +275,7 @@ def score(functions, loop, path, request):
             later.append((i, name, f))
             continue
         try:
-            results[i] = doubles(name, f(**passed), n)
+            results[i] = doubles(name, f(**passed), n, blank)
         except (Exception, SystemExit) as error:
             failed = [(name, error)]
             break
@@ -273,6 +286,9 @@ def score(functions, loop, path, request):
         raise error if isinstance(error, Refused) else Refused(f"{name}() failed: {where(error, path, passed)}")
     lines = [f"metric {value!r} {name}" for name, value in metrics]
     lines += [f"note {note}" for note in sorted(notes)]
+    sentence = unscored(blank, results, n, path)
+    if sentence:
+        lines.append(f"unscored {sentence}")
     return lines, [x for result in results for x in result]
 
 
