@@ -28,12 +28,12 @@ rlhf_status rlhf__resume_check(const struct rlhf__config_request *req,
 rlhf_status rlhf__resume_trust(const struct rlhf__config_request *req, const struct rlhf__config *c,
                                struct rlhf__error *err);
 
-// Append "SETTING (VALUE)" for every setting that must be given again to resume a run of this
-// resolved config: those of rlhf__resume_trust, options with RLHF_OPT_CODE, and settings that
-// weaken a worker's confinement. plugin: of the rewards [c->n_reward]; judge: NULL without one.
-// [main]
-void rlhf__resume_code(const struct rlhf__dirs *dirs, const struct rlhf__config *c,
-                       const struct rlhf__plugin *const *plugin, const struct rlhf__plugin *judge,
-                       struct rlhf__buf *list);
+// Append " --reward PATH", " --set SETTING=VALUE" and so on, as typed in a shell, for all that must
+// be given again to resume a run of this resolved config without --trust-run: what concerns
+// rlhf__resume_trust, options with RLHF_OPT_CODE, and settings that weaken a worker's confinement.
+// plugin: of the rewards [c->n_reward]; judge: NULL without one. [main]
+void rlhf__resume_words(const struct rlhf__dirs *dirs, const struct rlhf__config *c,
+                        const struct rlhf__plugin *const *plugin, const struct rlhf__plugin *judge,
+                        struct rlhf__buf *words);
 
 #endif

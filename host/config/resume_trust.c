@@ -1,8 +1,9 @@
-// resume_trust.c: rlhf__resume_trust and rlhf__resume_code of resume.h: which code may a run's
+// resume_trust.c: rlhf__resume_trust and rlhf__resume_words of resume.h: which code may a run's
 // config.json name, and which has to be named again?
 #include "config/resume.h"
 
 #include "base/file.h"
+#include "base/printable.h"
 #include "plugin/load.h"
 #include "plugin/search.h"
 
@@ -70,37 +71,61 @@ rlhf_status rlhf__resume_trust(const struct rlhf__config_request *req, const str
     return st;
 }
 
+// ---- how to name it again ----
+
+// " --set SETTING=VALUE"
+static void add_set(struct rlhf__buf *words, const char *section, const char *key,
+                    const char *value) {
+    struct rlhf__buf word = RLHF__BUF_INIT;
+    rlhf__buf_printf(&word, "%s.%s=%s", section, key, value);
+    rlhf__buf_puts(words, " --set ");
+    rlhf__put_shell(words, rlhf__buf_text(&word));
+    if (word.bad) words->bad = 1;
+    rlhf__buf_free(&word);
+}
+
+// The plugin, by its flag where that means this section.
+static void add_plugin(const struct rlhf__dirs *dirs, const struct rlhf__plugin_config *p,
+                       const char *section, const char *flag, struct rlhf__buf *words) {
+    struct rlhf__buf list = RLHF__BUF_INIT;
+    look_at(dirs, p, section, &list);
+    if (list.len && flag) {
+        rlhf__buf_printf(words, " %s ", flag);
+        rlhf__put_shell(words, p->plugin);
+    } else if (list.len) {
+        add_set(words, section, "plugin", p->plugin);
+    }
+    rlhf__buf_free(&list);
+}
+
 // A plugin, and what it runs in the user's words. Options at their default are the plugin's own.
-static void look_at_code(const struct rlhf__dirs *dirs, const struct rlhf__plugin_config *p,
-                         const struct rlhf__plugin *plugin, const char *section,
-                         struct rlhf__buf *list) {
-    char setting[300];
-    look_at(dirs, p, section, list);
+static void add_code(const struct rlhf__dirs *dirs, const struct rlhf__plugin_config *p,
+                     const struct rlhf__plugin *plugin, const char *section, const char *flag,
+                     struct rlhf__buf *words) {
+    add_plugin(dirs, p, section, flag, words);
     for (uint32_t i = 0; plugin && i < plugin->table.n; i++) {
         rlhf_opt o;
         rlhf__opt_at(&plugin->table, i, &o);
         const char *value = json_string_value(json_object_get(p->options, o.key));
         if (!(o.flags & RLHF_OPT_CODE) || !value || !json_object_get(p->origin, o.key)) continue;
-        snprintf(setting, sizeof setting, "%s.%s", section, o.key);
-        add(list, setting, value);
+        add_set(words, section, o.key, value);
     }
-    snprintf(setting, sizeof setting, "%s.network", section);
-    if (p->network) add(list, setting, "true");
+    if (p->network) add_set(words, section, "network", "true");
     if (!plugin || plugin->outside || rlhf__plugin_is_shipped(dirs, plugin->path)) return;
-    snprintf(setting, sizeof setting, "%s.isolate", p->isolate ? section : "rewards");
-    add(list, setting, p->isolate ? "false" : "never");
+    add_set(words, p->isolate ? section : "rewards", "isolate", p->isolate ? "false" : "never");
 }
 
-void rlhf__resume_code(const struct rlhf__dirs *dirs, const struct rlhf__config *c,
-                       const struct rlhf__plugin *const *plugin, const struct rlhf__plugin *judge,
-                       struct rlhf__buf *list) {
-    look_at(dirs, &c->algo, "algo", list);
+void rlhf__resume_words(const struct rlhf__dirs *dirs, const struct rlhf__config *c,
+                        const struct rlhf__plugin *const *plugin, const struct rlhf__plugin *judge,
+                        struct rlhf__buf *words) {
+    add_plugin(dirs, &c->algo, "algo", "--algo", words);
     for (size_t i = 0; i < c->n_reward; i++) {
         char section[32];
         snprintf(section, sizeof section, "reward.%zu", i);
-        look_at_code(dirs, &c->reward[i], plugin[i], section, list);
+        add_code(dirs, &c->reward[i], plugin[i], section, c->n_reward == 1 ? "--reward" : NULL,
+                 words);
     }
-    look_at_code(dirs, &c->judge, judge, "judge", list);
+    add_code(dirs, &c->judge, judge, "judge", "--judge", words);
     if (strchr(c->compute.backend, '/') && !kernels_installed(dirs, c->compute.backend))
-        add(list, "compute.backend", c->compute.backend);
+        add_set(words, "compute", "backend", c->compute.backend);
 }

@@ -84,10 +84,10 @@ rlhf_status rlhf__saving_end(struct rlhf__run *r, struct rlhf__error *err) {
 void rlhf__saving_say_next(const struct rlhf__run *r) {
     struct rlhf__buf say = RLHF__BUF_INIT, code = RLHF__BUF_INIT;
     if (r->saved.phase <= 0 || r->count.phase >= r->count.phases) return;
-    rlhf__resume_code(r->req->env->dirs, r->config, r->req->rewards, r->req->judge, &code);
+    rlhf__resume_words(r->req->env->dirs, r->config, r->req->rewards, r->req->judge, &code);
     rlhf__buf_puts(&say, "go on: rlhf-host --resume ");
     rlhf__put_shell(&say, r->req->dir->name);
-    if (code.len) rlhf__buf_printf(&say, " --trust-run (or name again %s)", rlhf__buf_text(&code));
+    rlhf__buf_puts(&say, rlhf__buf_text(&code));
     rlhf__logf(r->report.log, RLHF_LOG_INFO, "%s", rlhf__buf_text(&say));
     rlhf__buf_free(&say);
     rlhf__buf_free(&code);
@@ -96,13 +96,11 @@ void rlhf__saving_say_next(const struct rlhf__run *r) {
 // The command that resumes, including settings that --resume does not take from a run directory.
 static void say_kept(const struct rlhf__run *r, int64_t phases) {
     struct rlhf__buf code = RLHF__BUF_INIT;
-    rlhf__resume_code(r->req->env->dirs, r->config, r->req->rewards, r->req->judge, &code);
+    rlhf__resume_words(r->req->env->dirs, r->config, r->req->rewards, r->req->judge, &code);
     rlhf__logf(r->report.log, RLHF_LOG_INFO,
                "%lld phase%s kept; --resume '%s' goes on from there%s%s", (long long)phases,
                phases == 1 ? " is" : "s are", r->req->dir->name,
-               code.len ? "; name again, or trust by --trust-run, what --resume does not take from "
-                          "a run directory: "
-                        : "",
+               code.len ? ", with what it does not take from a run directory:" : "",
                code.len ? rlhf__buf_text(&code) : "");
     rlhf__buf_free(&code);
 }

@@ -201,11 +201,34 @@ static void interrupted_and_answered(void **state) {
     assert_true(e2e_exists(t, "i/checkpoints/000001/state/run.json"));
 }
 
+// The command that a stopped run prints goes on with it: it holds the code that was typed, and no
+// option besides.
+static void the_command_that_goes_on(void **state) {
+    struct e2e *t = *state;
+    static const char *const how[][2] = {
+        {PYTHON, "go on: rlhf-host --resume a --set reward.0.file=/"},
+        {"--reward period_count.so " PYTHON, "go on: rlhf-host --resume a --set reward.1.file=/"},
+        {"--reward ./mine.so ", "go on: rlhf-host --resume a --reward /"},
+        {"--reward period_count.so ", "go on: rlhf-host --resume a\n"}};
+    assert_int_equal(e2e_shell(t, "cp \"$RLHF_TEST_PLUGINS/parity_reward.so\" mine.so"), 0);
+    for (size_t i = has_python() ? 0 : 2; i < sizeof how / sizeof *how; i++) {
+        assert_int_equal(e2e_run(t, RUN "%s --set run.stop_after=1 --phases 2 --out a", how[i][0]),
+                         0);
+        e2e_says(t, how[i][1]);
+        assert_null(strstr(t->out, "--trust-run"));
+        e2e_write(t, "said", t->out);
+        assert_int_equal(e2e_shell(t, "sed -n 's/.*go on: rlhf-host/\"$HOST\"/p' said >again && "
+                                      "sh again && rm -r a"),
+                         0);
+        e2e_says(t, "done after 2 of 2 phases");
+    }
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
-    const struct CMUnitTest tests[] = {T(a_program_pays),       T(a_command_is_no_place),
-                                       T(python_pays),          T(what_cannot_be_run),
-                                       T(a_program_that_fails), T(asked_again),
-                                       T(interrupted),          T(interrupted_and_answered)};
+    const struct CMUnitTest tests[] = {
+        T(a_program_pays),     T(a_command_is_no_place),    T(python_pays),
+        T(what_cannot_be_run), T(a_program_that_fails),     T(asked_again),
+        T(interrupted),        T(interrupted_and_answered), T(the_command_that_goes_on)};
     return cmocka_run_group_tests_name("e2e_programs", tests, NULL, NULL);
 }
