@@ -36,7 +36,7 @@ struct python {
     int32_t noted;            // 1: what the driver notes has been said
     int32_t said_unscored;    // 1: a row without a score has been reported
     int32_t reserved;
-    uint64_t phase;           // whose printed lines are shown
+    uint64_t phase; // whose printed lines are shown
     float weight[MOST_FUNCTIONS];
     char name[256]; // "rewards.py (python3)"
 };
