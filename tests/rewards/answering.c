@@ -15,6 +15,9 @@
 //     answering batch N              reads N lines, then answers all of them with 1
 //     answering keep FILE            appends each line to FILE and answers 1
 //     answering loud N               N bytes on standard error before each answer of 1
+//     answering waits FILE           100,000 bytes and "last words" on standard error, which has
+//     room
+//                                    for them, an answer of 1, and then there is FILE
 //     answering wide N               answers with an object of N bytes
 //     answering twice                two lines for each
 //     answering each TEXT            TEXT for each line
@@ -24,6 +27,7 @@
 //                                    FILE; both hang, whatever they are asked
 //     answering memory MIB           1 for each line if it can have so much memory, else ends with
 //     9; nothing for a line with "hang"
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,6 +122,18 @@ static void loud(size_t n) {
     }
 }
 
+static void waits(const char *file) {
+    fcntl(STDERR_FILENO, F_SETPIPE_SZ, 1 << 20);
+    while (next_line() > 0) {
+        for (int i = 0; i < 1250; i++)
+            fprintf(stderr, "%079d\n", i);
+        fputs("last words\n", stderr);
+        answer("1");
+        FILE *f = fopen(file, "w");
+        if (f) fclose(f);
+    }
+}
+
 static void wide(size_t n) {
     while (next_line() > 0) {
         fputs("{\"reward\": 1", stdout);
@@ -166,6 +182,7 @@ int main(int argc, char **argv) {
     if (strcmp(mode, "flaky") == 0) flaky(arg);
     if (strcmp(mode, "stuck") == 0) stuck(arg);
     if (strcmp(mode, "loud") == 0) loud((size_t)n);
+    if (strcmp(mode, "waits") == 0) waits(arg);
     if (strcmp(mode, "wide") == 0) wide((size_t)n);
     if (strcmp(mode, "keep") == 0) keep(arg);
     if (strcmp(mode, "early") == 0) answer("1");

@@ -337,6 +337,42 @@ static void ended_between_calls(void **state) {
     reward_close(&r);
 }
 
+static char answered[128];
+static int looks, last_words;
+
+// Once the rows are sent, and before anything is read: until the program has answered.
+static int32_t wait_for_answer(const rlhf_host *host) {
+    (void)host;
+    looks++;
+    for (int i = 0; looks == 2 && i < 1000 && access(answered, F_OK) != 0; i++)
+        poll(NULL, 0, 10);
+    return 0;
+}
+
+static void hear(const rlhf_host *host, int32_t level, const char *text) {
+    (void)host;
+    (void)level;
+    last_words += strcmp(text, "last words") == 0;
+}
+
+// The answer is there already, and more was printed than is read at a time: all of it is logged
+// before the call returns.
+static void what_it_printed_comes_before_its_answer(void **state) {
+    char args[160];
+    (void)state;
+    snprintf(answered, sizeof answered, "%s/answered", folder);
+    snprintf(args, sizeof args, "waits %s", answered);
+    open_it(args, 0);
+    fill(1, "x");
+    looks = last_words = 0;
+    r.host.table.cancelled = wait_for_answer;
+    r.host.table.log = hear;
+    assert_int_equal(many_score(&r, &m, 1), RLHF_OK);
+    assert_int_equal(last_words, 1);
+    unlink(answered);
+    reward_close(&r);
+}
+
 static void stopped_by_the_user(void **state) {
     (void)state;
     open_it("after 0 hang", 0);
@@ -468,6 +504,7 @@ int main(void) {
                                        cmocka_unit_test(it_talks_nonsense),
                                        cmocka_unit_test(no_row_is_sure),
                                        cmocka_unit_test(ended_between_calls),
+                                       cmocka_unit_test(what_it_printed_comes_before_its_answer),
                                        cmocka_unit_test(stopped_by_the_user),
                                        cmocka_unit_test(no_orphans),
                                        cmocka_unit_test(memory_is_limited),
