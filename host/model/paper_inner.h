@@ -27,7 +27,8 @@ struct rlhf__paper {
     const rlhf_compute *real;
     struct rlhf__ledger ledger;
     uint64_t budget;
-    int32_t keeps_none, reserved; // 1: the backend has no workspaces between calls
+    int32_t keeps_none;   // 1: the backend has no workspaces between calls
+    int32_t bf16_weights; // 1: a weight of bf16 was made: Muon's products are in bf16
     uint64_t work[WORK_N];
 };
 
@@ -50,6 +51,8 @@ void rlhf__paper_on_host(struct rlhf__paper *p, enum rlhf__paper_ws which, uint6
 void rlhf__paper_product(struct rlhf__paper *p, const rlhf_weight *weight, uint64_t rows);
 void rlhf__paper_product_dx(struct rlhf__paper *p, const rlhf_weight *weight, uint64_t rows);
 void rlhf__paper_product_dw(struct rlhf__paper *p, const rlhf_weight *weight, uint64_t rows);
+// rows times [depth, cols], neither of them packed beforehand, in the dtype of the run.
+void rlhf__paper_product_plain(struct rlhf__paper *p, uint64_t rows, uint64_t depth, uint64_t cols);
 void rlhf__paper_fill_products(rlhf_compute *t, const rlhf_compute *real);
 
 // ---- paper_head.c: the language-model head ----

@@ -45,6 +45,7 @@ static rlhf_status new_sheet(struct rlhf__paper *p, const struct sheet *w, rlhf_
         free(own);
         return st;
     }
+    if (w->dtype == RLHF_BF16) p->bf16_weights = 1;
     *out = (rlhf_weight *)(void *)own;
     return RLHF_OK;
 }
@@ -136,6 +137,9 @@ static rlhf_status p_linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t
     rlhf__paper_product_dx(ctx, w, rows);
     return RLHF_OK;
 }
+// Rows of a tile: of AMX in bf16 and of AVX-512 in f32; other levels' are no larger.
+static uint64_t tile_rows(uint64_t size) { return size == 2 ? 32 : 12; }
+
 // Rows of a block of a product with `rows` rows of `bytes` each, whole tiles: they fit half of the
 // second-level cache, within bounds.
 static uint64_t block_rows(uint64_t rows, uint64_t bytes, uint64_t tile) {
@@ -153,7 +157,7 @@ void rlhf__paper_product_dw(struct rlhf__paper *p, const rlhf_weight *weight, ui
     const uint64_t k = (uint64_t)w->k, n = (uint64_t)w->n;
     const int out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0, wide = is_widened(p, w->dtype);
     const uint64_t size = wide ? sizeof(float) : rlhf_dtype_size(w->dtype);
-    const uint64_t tile = size == 2 ? 32 : 16; // those of AMX; others take a little less
+    const uint64_t tile = tile_rows(size);
     const uint64_t deep = rlhf__paper_up(rows < BLOCK_K ? rows : BLOCK_K, tile);
     if (wide)
         rlhf__paper_work(p, WORK_WIDE,
@@ -164,6 +168,27 @@ void rlhf__paper_product_dw(struct rlhf__paper *p, const rlhf_weight *weight, ui
     rlhf__paper_on_host(
         p, WORK_BLOCK,
         rlhf__paper_times(block_rows(out_in ? n : k, deep * size, tile), deep * size));
+}
+
+// The right operand is packed for the call, and rows of the left one; both are widened first, with
+// room for a result, where bf16 has no products.
+void rlhf__paper_product_plain(struct rlhf__paper *p, uint64_t rows, uint64_t depth,
+                               uint64_t cols) {
+    const int32_t dtype = p->bf16_weights ? RLHF_BF16 : RLHF_F32;
+    const int wide = is_widened(p, dtype);
+    const uint64_t size = wide ? sizeof(float) : rlhf_dtype_size(dtype);
+    const uint64_t tile = tile_rows(size);
+    const uint64_t step = depth <= BLOCK_K ? depth : BLOCK_K / 2;
+    if (p->real->device != RLHF_DEVICE_CPU) return;
+    if (wide)
+        rlhf__paper_work(
+            p, WORK_WIDE,
+            rlhf__paper_times(rlhf__paper_times(rows + cols, depth) + rlhf__paper_times(rows, cols),
+                              sizeof(float)));
+    rlhf__paper_work(p, WORK_PRODUCT,
+                     rlhf__paper_times(rlhf__paper_times(depth, rlhf__paper_up(cols, 32)), size));
+    rlhf__paper_on_host(p, WORK_BLOCK,
+                        rlhf__paper_times(block_rows(rows, step * size, tile), step * size));
 }
 
 static rlhf_status p_linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,

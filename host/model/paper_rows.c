@@ -10,6 +10,9 @@ static rlhf_status p_muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32
     const uint64_t m = (uint64_t)(rows < cols ? cols : rows);
     rlhf__paper_work(ctx, WORK_MUON,
                      rlhf__paper_times(rlhf__paper_times(n, 2 * m + 3 * n), sizeof(float)));
+    if (a->ns_steps < 1) return RLHF_OK;
+    rlhf__paper_product_plain(ctx, n, m, n); // X X^T
+    rlhf__paper_product_plain(ctx, n, n, m); // the polynomial of it times X
     return RLHF_OK;
 }
 

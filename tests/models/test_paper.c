@@ -266,8 +266,69 @@ static void the_workspace_grows_with_the_vocabulary(void **state) {
     assert_true(head_on_both(*state, 1, 600, 8000) < 9 * mib); // 256 rows, as few as there are
 }
 
+// ---- Muon's workspaces ----
+
+// Bytes that a step of Muon leaves in use; weights are of `dtype`.
+static uint64_t muon_takes(const rlhf_compute *c, int32_t dtype, int32_t rows, int32_t cols) {
+    const rlhf_muon how = {sizeof how, 1, 1, 0, 0.02, 0.95, 0.0, 1.0};
+    const uint64_t bytes = (uint64_t)rows * (uint64_t)cols * sizeof(float);
+    rlhf_weight *weight = NULL;
+    rlhf_dev at[3]; // weight, gradient, momentum
+    assert_int_equal(c->weight_create(c->ctx, 16, 16, dtype, 0, &weight), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(c->alloc(c->ctx, bytes, &at[i]), 0);
+        assert_int_equal(c->zero(c->ctx, at[i], bytes), 0);
+    }
+    const uint64_t before = c->bytes_in_use(c->ctx);
+    assert_int_equal(c->muon(c->ctx, at[0], at[1], at[2], rows, cols, &how), 0);
+    const uint64_t taken = c->bytes_in_use(c->ctx) - before;
+    for (int i = 0; i < 3; i++)
+        c->release(c->ctx, at[i]);
+    c->weight_destroy(c->ctx, weight);
+    return taken;
+}
+
+// In both dtypes on the CPU, wide and tall; within 3 %.
+static void muon_on_both(struct fixture *f) {
+    static const int32_t sizes[][2] = {{384, 1024}, {1024, 384}, {512, 512}};
+    const struct rlhf__run_config run = {.seed = 1, .threads = 1};
+    for (int32_t dtype = RLHF_F32; dtype <= RLHF_BF16; dtype++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            const struct rlhf__compute_config compute = {.backend = "cpu"};
+            const int32_t rows = sizes[i][0], cols = sizes[i][1];
+            struct rlhf__paper *paper = NULL;
+            MUST(rlhf__session_init(&f->session, &f->dirs, NULL, NULL, f->plugins, &compute, &run,
+                                    &err));
+            const rlhf_compute *c = f->session.models.compute;
+            MUST(rlhf__paper_create(c, 0, &paper, &err));
+            const uint64_t counted = muon_takes(rlhf__paper_table(paper), dtype, rows, cols);
+            const uint64_t real = muon_takes(c, dtype, rows, cols);
+            printf("     %d x %d in %s: %llu bytes on paper, %llu in use\n", rows, cols,
+                   dtype == RLHF_BF16 ? "bf16" : "f32", (unsigned long long)counted,
+                   (unsigned long long)real);
+            same(counted, real, 3 * real / 10, "Muon");
+            rlhf__paper_destroy(paper);
+            rlhf__session_finish(&f->session);
+        }
+}
+
+// At the machine's own level, and at one whose products of bf16 are made on f32 copies.
+static void muon_is_counted(void **state) {
+    const char *cap = getenv("RLHF_CPU_ISA");
+    char was[32] = "";
+    if (cap) snprintf(was, sizeof was, "%s", cap);
+    muon_on_both(*state);
+    setenv("RLHF_CPU_ISA", "avx2", 1);
+    muon_on_both(*state);
+    if (cap)
+        setenv("RLHF_CPU_ISA", was, 1);
+    else
+        unsetenv("RLHF_CPU_ISA");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(muon_is_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(on_the_cpu, setup, teardown),
         cmocka_unit_test_setup_teardown(on_the_reference, setup, teardown),
         cmocka_unit_test_setup_teardown(the_workspace_grows_with_the_vocabulary, setup, teardown)};
