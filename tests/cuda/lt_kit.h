@@ -1,0 +1,56 @@
+// lt_kit.h: what the tests of products by cuBLASLt share: a CUDA backend on the fake of the
+// library, products of given shapes, and those that the library takes.
+#ifndef RLHF_TESTS_LT_KIT_H
+#define RLHF_TESTS_LT_KIT_H
+
+#include "cuda/fake_lt.h"
+#include "kernels/kit.h"
+
+#include <stdbool.h>
+
+struct lt_world {
+    struct kit kit; // reference, and no more of it
+    void *so_cuda, *so_fake;
+    const rlhf_kernels *cuda;
+    rlhf_compute *own; // without the library
+    uint64_t (*products)(void);
+    uint64_t (*largest)(void);
+    int (*tile)(void);
+    bool (*fake_cuda)(const char *settings);
+    char fake[4096], lacking[4096];
+};
+
+// A backend with RLHF_CUBLASLT, RLHF_CUDA_LT and FAKE_LT set so; NULL: not set.
+rlhf_compute *lt_backend(struct lt_world *w, const char *file, const char *lt, const char *fake);
+rlhf_compute *lt_with_fake(struct lt_world *w, const char *mode);
+
+int lt_setup(void **state);
+int lt_teardown(void **state);
+
+enum lt_op { LINEAR, LINEAR_ADD, LINEAR_DX, LINEAR_DW };
+
+struct lt_shape {
+    enum lt_op op;
+    uint32_t rows;
+    int32_t k, n, dtype, out_dtype, flags, accumulate, bias;
+    uint32_t shift; // elements by which every operand lies behind a multiple of 16 bytes
+};
+
+enum { F = RLHF_F32, B = RLHF_BF16, OI = RLHF_WEIGHT_OUT_IN };
+
+// What the library takes; lt_taken[LT_TAKEN_DW] is a sum over rows.
+enum { LT_TAKEN = 16, LT_TAKEN_DW = 10 };
+extern const struct lt_shape lt_taken[LT_TAKEN];
+
+// One product, a struct lt_shape; op_run's function.
+void lt_run(struct call *c, const void *shape, struct outputs *out);
+
+void lt_same_bits(const struct outputs *a, const struct outputs *b);
+// The product on both backends has the same bits.
+void lt_compare_bits(rlhf_compute *a, rlhf_compute *b, const struct lt_shape *s);
+// The values of the reference.
+void lt_matches(struct kit *k, const struct lt_shape *s);
+// The backend's detail ends with text.
+void lt_ends_with(const rlhf_compute *c, const char *text);
+
+#endif
