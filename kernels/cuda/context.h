@@ -113,6 +113,7 @@ struct rlhf__cuda {
     struct rlhf__cuda_kept kept;
     struct rlhf__cuda_buffer staging; // pinned: lm_sample's results on their way
     uint64_t weight_generation;       // counts weight_pack and weight_destroy
+    int bf16_weights;                 // a weight of bf16 was made: the dtype of the run, for Muon
     char error[512];
     char detail[256];
 };

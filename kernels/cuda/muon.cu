@@ -1,8 +1,9 @@
 // muon.cu: Muon (K. Jordan 2024): momentum, orthogonalised by a quintic Newton-Schulz iteration.
 //
 // One step is X = a X + (b A + c A A) X with A = X X^T. A matrix with more rows than columns is
-// transposed first, so that A is the smaller Gram matrix. Operands of the products are bf16; X and
-// all sums stay f32. Nothing waits for the host: the norm stays on the device.
+// transposed first, so that A is the smaller Gram matrix. Operands of the products have the dtype
+// of the run's weights, as on the CPU; X and all sums stay f32. Nothing waits for the host: the
+// norm stays on the device.
 #include "product.h"
 #include "table.h"
 
@@ -18,11 +19,12 @@ namespace {
 // Workspace of one call: n is the smaller side, m the larger.
 struct work {
     uint32_t n, m;
-    uint64_t n_pad, m_pad;   // lines of the bf16 operands
-    float *x, *gram, *poly;  // [n, m], [n, n], [n, n]
-    rlhf__bf16 *low_x, *low; // [n, m_pad], [n, n_pad]
-    double *squares;         // of each tile
-    float *scale;            // 1 / norm
+    uint64_t n_pad, m_pad;  // lines of the operands
+    float *x, *gram, *poly; // [n, m], [n, n], [n, n]
+    void *low_x, *low;      // operands in the dtype of the products: [n, m_pad], [n, n_pad]
+    int32_t dtype;
+    double *squares; // of each tile
+    float *scale;    // 1 / norm
 };
 } // namespace
 
@@ -117,8 +119,9 @@ static __global__ void __launch_bounds__(THREADS)
 // ---- lines of X and of the Gram matrix become operands ----
 
 // x *= scale, low = x, x *= a; a is NS_A, scale NULL after the first step.
+template <class T>
 static __global__ void __launch_bounds__(THREADS)
-    lower(rlhf__bf16 *low, uint64_t ld, float *x, unsigned m, const float *scale, float a) {
+    lower(T *low, uint64_t ld, float *x, unsigned m, const float *scale, float a) {
     const unsigned per = (m + LINE - 1) / LINE;
     const uint64_t line = blockIdx.x / per;
     const unsigned end = blockIdx.x % per * LINE + LINE < m ? blockIdx.x % per * LINE + LINE : m;
@@ -131,8 +134,9 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 // low = b gram + c poly; gram alone when there is no poly.
+template <class T>
 static __global__ void __launch_bounds__(THREADS)
-    blend(rlhf__bf16 *low, uint64_t ld, const float *gram, const float *poly, unsigned n) {
+    blend(T *low, uint64_t ld, const float *gram, const float *poly, unsigned n) {
     const unsigned per = (n + LINE - 1) / LINE;
     const uint64_t line = blockIdx.x / per;
     const unsigned end = blockIdx.x % per * LINE + LINE < n ? blockIdx.x % per * LINE + LINE : n;
@@ -156,7 +160,7 @@ static rlhf_status product(struct rlhf__cuda *cu, const struct work *k, float *o
     s.rows = k->n;
     s.cols = cols;
     s.depth = depth;
-    s.in_dtype = RLHF_BF16;
+    s.in_dtype = k->dtype;
     s.out_dtype = RLHF_F32;
     s.left = a;
     s.right = b;
@@ -166,18 +170,20 @@ static rlhf_status product(struct rlhf__cuda *cu, const struct work *k, float *o
     return rlhf__cuda_product(cu, &s);
 }
 
+template <class T>
 static rlhf_status newton_schulz(struct rlhf__cuda *cu, const struct work *k, int32_t steps) {
     const uint32_t n = k->n, m = k->m;
-    const struct rlhf__cuda_operand x = {k->low_x, k->m_pad, 0}, x_across = {k->low_x, k->m_pad, 1};
-    const struct rlhf__cuda_operand a = {k->low, k->n_pad, 0}, a_across = {k->low, k->n_pad, 1};
+    T *low_x = (T *)k->low_x, *low = (T *)k->low;
+    const struct rlhf__cuda_operand x = {low_x, k->m_pad, 0}, x_across = {low_x, k->m_pad, 1};
+    const struct rlhf__cuda_operand a = {low, k->n_pad, 0}, a_across = {low, k->n_pad, 1};
     for (int32_t i = 0; i < steps; i++) {
-        RUN(cu, lower, line_blocks(n, m), dim3(THREADS), 0, k->low_x, k->m_pad, k->x, m,
+        RUN(cu, lower<T>, line_blocks(n, m), dim3(THREADS), 0, low_x, k->m_pad, k->x, m,
             i ? NULL : k->scale, NS_A);
         RLHF_TRY(product(cu, k, k->gram, NULL, x, x, n, m));
-        RUN(cu, blend, line_blocks(n, n), dim3(THREADS), 0, k->low, k->n_pad, k->gram,
+        RUN(cu, blend<T>, line_blocks(n, n), dim3(THREADS), 0, low, k->n_pad, k->gram,
             (const float *)NULL, n);
         RLHF_TRY(product(cu, k, k->poly, NULL, a, a_across, n, n));
-        RUN(cu, blend, line_blocks(n, n), dim3(THREADS), 0, k->low, k->n_pad, k->gram, k->poly, n);
+        RUN(cu, blend<T>, line_blocks(n, n), dim3(THREADS), 0, low, k->n_pad, k->gram, k->poly, n);
         RLHF_TRY(product(cu, k, k->x, k->x, a, x_across, m, n));
     }
     return RLHF_OK;
@@ -195,10 +201,13 @@ static rlhf_status work_place(struct rlhf__cuda *cu, uint32_t n, uint32_t m, uin
     k->m = m;
     k->n_pad = ((uint64_t)n + 7) / 8 * 8;
     k->m_pad = ((uint64_t)m + 7) / 8 * 8;
+    k->dtype = cu->bf16_weights ? RLHF_BF16 : RLHF_F32;
+    const uint64_t size = rlhf_dtype_size(k->dtype);
     uint64_t bytes = 0;
     const uint64_t x = room(&bytes, (uint64_t)n * m * 4), gram = room(&bytes, (uint64_t)n * n * 4);
-    const uint64_t poly = room(&bytes, (uint64_t)n * n * 4), low_x = room(&bytes, n * k->m_pad * 2);
-    const uint64_t low = room(&bytes, n * k->n_pad * 2), squares = room(&bytes, tiles * 8);
+    const uint64_t poly = room(&bytes, (uint64_t)n * n * 4);
+    const uint64_t low_x = room(&bytes, n * k->m_pad * size);
+    const uint64_t low = room(&bytes, n * k->n_pad * size), squares = room(&bytes, tiles * 8);
     const uint64_t scale = room(&bytes, 4);
     void *p = NULL;
     RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_MUON, bytes, &p));
@@ -206,8 +215,8 @@ static rlhf_status work_place(struct rlhf__cuda *cu, uint32_t n, uint32_t m, uin
     k->x = (float *)(base + x);
     k->gram = (float *)(base + gram);
     k->poly = (float *)(base + poly);
-    k->low_x = (rlhf__bf16 *)(base + low_x);
-    k->low = (rlhf__bf16 *)(base + low);
+    k->low_x = base + low_x;
+    k->low = base + low;
     k->squares = (double *)(base + squares);
     k->scale = (float *)(base + scale);
     return RLHF_OK;
@@ -244,7 +253,8 @@ static rlhf_status muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32_t
     RUN(cu, begin, grid, block, 0, k.x, k.squares, rlhf__cuda_f32(mom), rlhf__cuda_f32(g), nr, nc,
         tall, d);
     RUN(cu, norm, dim3(1), block, 0, k.scale, k.squares, (unsigned)tiles);
-    RLHF_TRY(newton_schulz(cu, &k, a.ns_steps));
+    RLHF_TRY(k.dtype == RLHF_BF16 ? newton_schulz<rlhf__bf16>(cu, &k, a.ns_steps)
+                                  : newton_schulz<float>(cu, &k, a.ns_steps));
     const double ratio = aspect(&a, rows, cols), lr = a.lr * sqrt(ratio > 1.0 ? ratio : 1.0);
     RUN(cu, apply, grid, block, 0, rlhf__cuda_f32(w), k.x, a.ns_steps ? NULL : k.scale, nr, nc,
         tall, (float)(1.0 - a.lr * a.weight_decay), (float)lr);

@@ -61,6 +61,7 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
         delete w;
         return st;
     }
+    if (dtype == RLHF_BF16) cu->bf16_weights = 1;
     *out = w;
     return RLHF_OK;
 }

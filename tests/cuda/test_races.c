@@ -239,10 +239,16 @@ static void muon_of(struct call *k, int32_t high, int32_t wide, int32_t in_out) 
     end(k);
 }
 
+// Products in f32, and in bf16 once there is a weight of it.
 static void muon(void **state) {
     struct call k = begin(state);
-    muon_of(&k, 20, 37, 0);
-    muon_of(&k, 37, 20, 1);
+    rlhf_weight *bf16 = NULL;
+    for (int i = 0; i < 2; i++) {
+        muon_of(&k, 20, 37, 0);
+        muon_of(&k, 37, 20, 1);
+        if (i == 0) OK(&k, weight_create, 8, 8, RLHF_BF16, 0, &bf16);
+    }
+    k.c->weight_destroy(k.c->ctx, bf16);
 }
 
 // ---- products; every tile of them: test_product.cpp ----

@@ -21,11 +21,6 @@ static rlhf_dev inputs(struct call *k, int64_t tag, uint64_t n) {
     return call_floats(k, x, n, RLHF_F32);
 }
 
-// Muon's products have the dtype of the weights on a CPU, here f32; on a card they are bf16, as in
-// the original: the update (its elements are about lr / sqrt of the smaller side) then carries a
-// relative error of about a per cent.
-static int is_rounded(const rlhf_compute *c) { return c->device == RLHF_DEVICE_CUDA; }
-
 // ---- vectors ----
 
 static void check_values(struct call *k, rlhf_dev p, const double *want, uint64_t n,
@@ -78,8 +73,7 @@ static void muon_equals_numpy(void **state) {
             snprintf(label, sizeof label, "%s, %d x %d%s", k.c->name, rows, cols,
                      muon_vectors[i].how.in_out ? " [in, out]" : "");
             check_values(&k, w, muon_vectors[i].w, (uint64_t)muon_vectors[i].n,
-                         (uint64_t)muon_vectors[i].stride, n, 1e-6, is_rounded(k.c) ? 1.5e-3 : 1e-6,
-                         label);
+                         (uint64_t)muon_vectors[i].stride, n, 1e-6, 1e-6, label);
             check_values(&k, mom, muon_vectors[i].mom, (uint64_t)muon_vectors[i].n,
                          (uint64_t)muon_vectors[i].stride, n, 1e-6, 1e-6, label);
             call_finish(&k);
@@ -193,10 +187,7 @@ static void sumsq(struct call *k, const void *shape, struct outputs *out) {
 }
 
 static void match(void **state) {
-    const struct kit *k = *state;
-    const struct bound tight = {1e-13, 1e-6}, f64 = {1e-24, 1e-11};
-    const struct bound newton =
-        is_rounded(k->cpu1) ? (struct bound){4e-3, 2e-1} : (struct bound){1e-10, 1e-4};
+    const struct bound tight = {1e-13, 1e-6}, f64 = {1e-24, 1e-11}, newton = {1e-10, 1e-4};
     for (size_t i = 0; i < CHECK_COUNT(shapes); i++) {
         check_match(*state, adamw, &shapes[i], 0, tight, tight);
         check_match(*state, muon, &shapes[i], 0, newton, newton);
@@ -227,12 +218,11 @@ static double distance(const float *got, const float *want, size_t n) {
     return sqrt(diff / all);
 }
 
-// Products have the dtype of the weights, whichever a CPU would be fastest in: f32 until there is a
-// weight of bf16.
+// Products have the dtype of the weights, whichever a backend would be fastest in: f32 until there
+// is a weight of bf16.
 static void muon_takes_the_dtype_of_the_weights(void **state) {
     const struct kit *kit = *state;
     static float want[64 * 256], got[64 * 256];
-    if (kit->cpu1->device != RLHF_DEVICE_CPU) skip();
     rlhf_compute *c = kit_create(kit->kernels_cpu, 1, 0, 0);
     muon_step(kit->ref, want);
     rlhf_weight *f32 = NULL, *bf16 = NULL;
