@@ -57,7 +57,7 @@ rlhf_status rlhf__eval_preferences(struct rlhf__workplace *w, const char *dir,
     const struct rlhf__model *m = rm->model;
     st = open_rows(w, o, m, m, rlhf__tokenizer_has_bos(m->tok), &set, err);
     rlhf__progress_note(w->progress, "scoring the rows");
-    if (st == RLHF_OK) st = rlhf__evaluate_preferences(rm, set, &q, err);
+    if (st == RLHF_OK) st = rlhf__evaluate_preferences(rm, set, w->env->cancelled, &q, err);
     rlhf__progress_hide(w->progress);
     if (st == RLHF_OK) st = print_quality(o, m->dir, &q, err);
     rlhf__preferences_close(set);
@@ -144,7 +144,8 @@ rlhf_status rlhf__eval_policy_preferences(struct rlhf__workplace *w, const char 
     rlhf_status st = open_policy(w, dir, &m, err);
     rlhf__progress_note(w->progress, "measuring the rows");
     if (st == RLHF_OK)
-        st = rlhf__evaluate_policy_preferences(m.policy, m.reference, m.set, &m.q, err);
+        st = rlhf__evaluate_policy_preferences(m.policy, m.reference, m.set, w->env->cancelled,
+                                               &m.q, err);
     rlhf__progress_hide(w->progress);
     if (st == RLHF_OK) st = print_policy(&m, err);
     rlhf__preferences_close(m.set);

@@ -14,6 +14,7 @@
 struct chunk {
     struct rlhf__ids ids, offset, prompt_len, label;
     struct rlhf__buf skip; // a byte an id where not all are scored: 1 = this one is not
+    const volatile sig_atomic_t *cancelled;
 };
 
 static void chunk_finish(struct chunk *c) {
@@ -58,7 +59,7 @@ static rlhf_status score_text(const struct rlhf__model *m, struct chunk *c,
     float *logp = calloc(c->ids.n, sizeof *logp);
     if (!logp) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory evaluating");
     rlhf_dist dist = RLHF_DIST_WHOLE;
-    struct rlhf__pass_out pass = {.logp = logp};
+    struct rlhf__pass_out pass = {.logp = logp, .cancelled = c->cancelled};
     rlhf_status st = rlhf__pass(m, &e, &dist, RLHF__MICROBATCH_TOKENS, &pass, err);
     for (uint32_t i = 0; st == RLHF_OK && i < e.n; i++)
         for (int32_t k = e.offset[i] + e.prompt_len[i]; k < e.offset[i + 1]; k++) {
@@ -193,7 +194,7 @@ rlhf_status rlhf__evaluate_text(const struct rlhf__model *m, const struct rlhf__
                                 int assistant_only, const volatile sig_atomic_t *cancelled,
                                 struct rlhf__text_quality *out, struct rlhf__error *err) {
     *out = (struct rlhf__text_quality){0};
-    struct chunk c = {0};
+    struct chunk c = {.cancelled = cancelled};
     struct scored_row row = {0};
     rlhf_status st = RLHF_OK;
     for (int64_t i = 0; st == RLHF_OK && i < rlhf__dataset_rows(ds); i++) {
@@ -245,7 +246,7 @@ static rlhf_status score_labels(const struct rlhf__model *m, struct chunk *c,
     float *logits = calloc((size_t)e.n * width, sizeof *logits);
     if (!logits) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory evaluating");
     rlhf_dist dist = RLHF_DIST_WHOLE;
-    struct rlhf__pass_out pass = {.score = logits};
+    struct rlhf__pass_out pass = {.score = logits, .cancelled = c->cancelled};
     rlhf_status st = rlhf__pass(m, &e, &dist, RLHF__MICROBATCH_TOKENS, &pass, err);
     for (uint32_t i = 0; st == RLHF_OK && i < e.n; i++)
         count_row(logits + i * width, m->n_labels, c->label.data[i], out);
@@ -276,7 +277,7 @@ rlhf_status rlhf__evaluate_labels(const struct rlhf__model *m, const struct rlhf
                                   struct rlhf__label_quality *out, struct rlhf__error *err) {
     *out = (struct rlhf__label_quality){0};
     size_t longest = (size_t)(max_tokens > 0 ? max_tokens : m->info.n_ctx);
-    struct chunk c = {0};
+    struct chunk c = {.cancelled = cancelled};
     struct rlhf__ids ids = {0};
     rlhf_status st = RLHF_OK;
     for (int64_t i = 0; st == RLHF_OK && i < rlhf__dataset_rows(ds); i++) {

@@ -19,8 +19,8 @@ struct rlhf__text_quality {
 // advance by half of it, so that a token has at least half a context before it where there is one.
 // Without a BOS the first token of a text cannot be scored, and neither it nor its bytes count.
 // Messages are the text that the chat template makes of them, without anything around it;
-// assistant_only: score and count only the assistant's tokens. cancelled: looked at between rows
-// (RLHF_E_CANCELLED); NULL = never. [main]
+// assistant_only: score and count only the assistant's tokens. cancelled: looked at between
+// microbatches (RLHF_E_CANCELLED); NULL = never. [main]
 rlhf_status rlhf__evaluate_text(const struct rlhf__model *, const struct rlhf__dataset *ds,
                                 int assistant_only, const volatile sig_atomic_t *cancelled,
                                 struct rlhf__text_quality *out, struct rlhf__error *err);
@@ -49,9 +49,11 @@ struct rlhf__preference_quality {
     double chosen, rejected;
 };
 
-// Rewards of every response of the set, gain and bias applied. [main]
+// Rewards of every response of the set, gain and bias applied. cancelled: looked at every few rows.
+// [main]
 rlhf_status rlhf__evaluate_preferences(const struct rlhf__reward_model *rm,
                                        const struct rlhf__preferences *set,
+                                       const volatile sig_atomic_t *cancelled,
                                        struct rlhf__preference_quality *out,
                                        struct rlhf__error *err);
 
@@ -60,6 +62,7 @@ rlhf_status rlhf__evaluate_preferences(const struct rlhf__reward_model *rm,
 rlhf_status rlhf__evaluate_policy_preferences(const struct rlhf__model *policy,
                                               const struct rlhf__model *reference,
                                               const struct rlhf__preferences *set,
+                                              const volatile sig_atomic_t *cancelled,
                                               struct rlhf__preference_quality *out,
                                               struct rlhf__error *err);
 

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define CHUNK_ROWS 64
+#define CHUNK_ROWS 64 // at most; fewer when their tokens reach RLHF__MICROBATCH_TOKENS
 
 // The mean of a row's k rewards without r[best].
 static double mean_of_others(const float *r, int32_t k, int32_t best) {
@@ -39,6 +39,7 @@ static void count_completion(float r, int32_t best, struct rlhf__completion_qual
 struct measured {
     const struct rlhf__reward_model *rm;
     const struct rlhf__model *policy, *reference;
+    const volatile sig_atomic_t *cancelled; // NULL: nobody can stop it
 };
 
 // score[i] += sign * the log-probability of row i's response.
@@ -55,6 +56,11 @@ static rlhf_status add_logp(const struct rlhf__model *m, const struct rlhf__rows
         e->score[i] += sign * (float)sum;
     }
     return st;
+}
+
+static rlhf_status check_cancelled(const struct measured *m, struct rlhf__error *err) {
+    if (!m->cancelled || !*m->cancelled) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_CANCELLED, "stopped while the rows were measured");
 }
 
 // score[i] = what the model alone gives row i.
@@ -91,6 +97,7 @@ static rlhf_status score_rows(const struct measured *m, const struct rlhf__prefe
     if (st != RLHF_OK) return st;
     st = score(m, &e, err);
     if (st == RLHF_OK && out->preferences) count_own(set, pick, n, e.score, out->preferences);
+    if (st == RLHF_OK) st = check_cancelled(m, err);
     if (st == RLHF_OK && m->reference) st = add_logp(m->reference, &e, -1, err);
     uint32_t at = 0;
     for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
@@ -105,35 +112,60 @@ static rlhf_status score_rows(const struct measured *m, const struct rlhf__prefe
     return st;
 }
 
+static int64_t tokens_of(const struct rlhf__preference *p) {
+    int64_t tokens = 0;
+    for (int32_t k = 0; k < p->n; k++)
+        tokens += p->n_prompt + p->len[k];
+    return tokens;
+}
+
+// The next rows from `at` on, small enough that a stop is noticed soon. Returns their number.
+static uint32_t pick_chunk(const struct rlhf__preferences *set, int64_t at, int64_t *pick) {
+    int64_t tokens = 0;
+    uint32_t n = 0;
+    while (n < CHUNK_ROWS && at + n < rlhf__preferences_count(set) &&
+           tokens < RLHF__MICROBATCH_TOKENS) {
+        const struct rlhf__preference p = rlhf__preferences_get(set, at + n);
+        tokens += tokens_of(&p);
+        pick[n] = at + n;
+        n++;
+    }
+    return n;
+}
+
 static rlhf_status measure(const struct measured *m, const struct rlhf__preferences *set,
                            const struct counted *out, struct rlhf__error *err) {
     int64_t rows = rlhf__preferences_count(set), pick[CHUNK_ROWS];
     rlhf_status st = RLHF_OK;
-    for (int64_t at = 0; st == RLHF_OK && at < rows; at += CHUNK_ROWS) {
-        uint32_t n = (uint32_t)(rows - at < CHUNK_ROWS ? rows - at : CHUNK_ROWS);
-        for (uint32_t i = 0; i < n; i++)
-            pick[i] = at + i;
-        st = score_rows(m, set, pick, n, out, err);
+    for (int64_t at = 0; st == RLHF_OK && at < rows;) {
+        const uint32_t n = pick_chunk(set, at, pick);
+        st = check_cancelled(m, err);
+        if (st == RLHF_OK) st = score_rows(m, set, pick, n, out, err);
+        at += n;
     }
     return st;
 }
 
 rlhf_status rlhf__evaluate_preferences(const struct rlhf__reward_model *rm,
                                        const struct rlhf__preferences *set,
+                                       const volatile sig_atomic_t *cancelled,
                                        struct rlhf__preference_quality *out,
                                        struct rlhf__error *err) {
     *out = (struct rlhf__preference_quality){0};
-    return measure(&(struct measured){.rm = rm}, set, &(struct counted){.preferences = out}, err);
+    return measure(&(struct measured){.rm = rm, .cancelled = cancelled}, set,
+                   &(struct counted){.preferences = out}, err);
 }
 
 rlhf_status rlhf__evaluate_policy_preferences(const struct rlhf__model *policy,
                                               const struct rlhf__model *reference,
                                               const struct rlhf__preferences *set,
+                                              const volatile sig_atomic_t *cancelled,
                                               struct rlhf__preference_quality *out,
                                               struct rlhf__error *err) {
     *out = (struct rlhf__preference_quality){0};
-    return measure(&(struct measured){.policy = policy, .reference = reference}, set,
-                   &(struct counted){.preferences = out}, err);
+    return measure(
+        &(struct measured){.policy = policy, .reference = reference, .cancelled = cancelled}, set,
+        &(struct counted){.preferences = out}, err);
 }
 
 rlhf_status rlhf__evaluate_policy_completions(const struct rlhf__model *policy,

@@ -87,6 +87,10 @@ rlhf_status rlhf__pass(const struct rlhf__model *m, const struct rlhf__rows *e,
     rlhf_status st = RLHF_OK;
     for (uint32_t from = 0, to; st == RLHF_OK && from < e->n; from = to) {
         to = rlhf__rows_slice_end(e, from, microbatch_tokens, share);
+        if (out->cancelled && *out->cancelled) {
+            st = rlhf__fail(err, RLHF_E_CANCELLED, "stopped while the rows were measured");
+            break;
+        }
         st = pass_slice(&p, from, to, share, out, err);
         if (out->watch) rlhf__watch_seen(out->watch, out->doing, to, e->n);
     }

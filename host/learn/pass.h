@@ -6,6 +6,8 @@
 #include "batch/rows.h"
 #include "model/model.h"
 
+#include <signal.h>
+
 // 1 when the model computes the prompts of rows of one group once: the rows say that they share
 // them (RLHF__SHARE_PROMPTS) and the model can. [any]
 int rlhf__can_share_prompts(const struct rlhf__model *, const struct rlhf__rows *);
@@ -22,6 +24,8 @@ struct rlhf__pass_out {
     double *flops;                   // grows by those of the pass's products
     const struct rlhf__watch *watch; // told of rows done; NULL = nobody
     const char *doing;               // what the watch is told
+    // Looked at between microbatches (RLHF_E_CANCELLED); NULL = never.
+    const volatile sig_atomic_t *cancelled;
 };
 
 // Forward all rows in microbatches, train = 0. Prompts are shared as in training (not for scores);

@@ -51,10 +51,10 @@ static rlhf_status measure(const struct preference_feed *f, struct rlhf__prefere
                            struct rlhf__error *err) {
     const struct rlhf__cast *cast = f->feed.env->cast;
     if (!f->reward_training)
-        return rlhf__evaluate_policy_preferences(cast->policy, cast->reference, f->held_out, q,
-                                                 err);
+        return rlhf__evaluate_policy_preferences(cast->policy, cast->reference, f->held_out, NULL,
+                                                 q, err);
     struct rlhf__reward_model rm = {cast->policy, f->reward_training->written};
-    return rlhf__evaluate_preferences(&rm, f->held_out, q, err);
+    return rlhf__evaluate_preferences(&rm, f->held_out, NULL, q, err);
 }
 
 // A mean of no rows is not reported.

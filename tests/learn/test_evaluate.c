@@ -26,8 +26,34 @@ static void a_stop_is_heard_before_a_row(void **state) {
     rlhf__dataset_close(ds);
 }
 
+// The same of pairs, by a reward model and by a policy.
+static void a_stop_is_heard_before_a_pair(void **state) {
+    struct scratch *s = *state;
+    const char *path = scratch_text(
+        s, "pairs.jsonl", "{\"prompt\": \"It\", \"chosen\": \" was\", \"rejected\": \" is\"}\n");
+    struct rlhf__preference_opts o = {.paths = &path, .n_paths = 1, .max_tokens = 64};
+    const volatile sig_atomic_t stop = 1;
+    const struct rlhf__model nothing = {.n_labels = 1};
+    const struct rlhf__reward_model rm = {0};
+    struct rlhf__error err = {0};
+    struct rlhf__tokenizer *tok = NULL;
+    struct rlhf__preferences *set = NULL;
+    struct rlhf__preference_quality q;
+    check_ok(rlhf__tokenizer_open("../text/data/bpe", &tok, &err), &err);
+    check_ok(rlhf__preferences_open(&o, tok, &set, &err), &err);
+    check_error(rlhf__evaluate_preferences(&rm, set, &stop, &q, &err), RLHF_E_CANCELLED, &err,
+                "stopped while the rows were measured");
+    check_error(rlhf__evaluate_policy_preferences(&nothing, NULL, set, &stop, &q, &err),
+                RLHF_E_CANCELLED, &err, "stopped while the rows were measured");
+    rlhf__preferences_close(set);
+    rlhf__tokenizer_close(tok);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(
-        a_stop_is_heard_before_a_row, scratch_setup, scratch_teardown)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_stop_is_heard_before_a_row, scratch_setup,
+                                        scratch_teardown),
+        cmocka_unit_test_setup_teardown(a_stop_is_heard_before_a_pair, scratch_setup,
+                                        scratch_teardown)};
     return cmocka_run_group_tests_name("evaluate", tests, NULL, NULL);
 }
