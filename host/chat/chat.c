@@ -193,11 +193,12 @@ rlhf_status rlhf__chat_name(struct rlhf__chat *c, const char *name, struct rlhf_
 rlhf_status rlhf__chat_render(const struct rlhf__chat *c, const struct rlhf__messages *m,
                               int generate, struct rlhf__turns *out, struct rlhf__error *err) {
     if (!c->style.form)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "the row has messages, but %s; name the template with "
-                          "prompts.template=NAME (chatml, llama2, llama3, qwen2.5, qwen3, gemma, "
-                          "zephyr, plain)",
-                          c->why);
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "the row has messages, but %s; name the template with prompts.template=NAME "
+            "(chatml, llama2, llama3, qwen2.5, qwen3, gemma, zephyr, plain), in "
+            "generate, eval and label with --template NAME",
+            c->why);
     return rlhf__style_render(&c->style, m->item, m->n, generate, out, err);
 }
 

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const struct rlhf__flag *find(const struct rlhf__flag *flags, size_t n, const char *name,
                                      size_t len) {
@@ -29,6 +30,31 @@ static const char *other_name(const struct rlhf__flag *flags, size_t n, const ch
                                            : NULL;
 }
 
+// The flag that stands for a setting here: --max-new for sampling.max_new_tokens, --template for
+// prompts.template. NULL without one.
+static const char *flag_of(const struct rlhf__flag *flags, size_t n, const char *setting) {
+    const char *dot = strrchr(setting, '.');
+    char name[64];
+    snprintf(name, sizeof name, "--%s", dot ? dot + 1 : setting + strspn(setting, "-"));
+    for (char *c = name; *c; c++)
+        if (*c == '_') *c = '-';
+    const char *other = other_name(flags, n, name);
+    if (other) return other;
+    for (size_t i = 0; i < n; i++) {
+        const size_t len = strlen(flags[i].name);
+        const int is_start = len > strlen("--n") && (name[len] == '-' || !name[len]);
+        if (strncmp(flags[i].name, name, len) == 0 && is_start) return flags[i].name;
+    }
+    return NULL;
+}
+
+// A foreign word, or a setting, in a command whose flags are no settings.
+static const char *flag_for(const struct rlhf__flag *flags, size_t n, const char *typed) {
+    const struct rlhf__alias *a = rlhf__alias_find(typed);
+    const char *flag = a && a->ours ? flag_of(flags, n, a->ours) : NULL;
+    return flag ? flag : flag_of(flags, n, typed);
+}
+
 static rlhf_status unknown(const struct rlhf__flag *flags, size_t n, const char *name, size_t len,
                            const char *command, struct rlhf__error *err) {
     char typed[64], hint[200];
@@ -37,9 +63,15 @@ static rlhf_status unknown(const struct rlhf__flag *flags, size_t n, const char 
     for (size_t i = 0; i < n; i++)
         rlhf__nearest_offer(&near, flags[i].name);
     rlhf__nearest_hint(&near, hint, sizeof hint);
+    const int trains = find(flags, n, "--policy", strlen("--policy")) != NULL;
     const char *other = other_name(flags, n, typed);
+    if (!other && !trains) other = flag_for(flags, n, typed);
     if (other) snprintf(hint, sizeof hint, "; here it is %s", other);
-    if (!other && find(flags, n, "--policy", strlen("--policy"))) { // a training run
+    if (!trains && strcmp(typed, "--set") == 0 && !find(flags, n, "--set", strlen("--set")))
+        snprintf(hint, sizeof hint,
+                 "; settings are of training runs, and %s takes the flags that '%s --help' lists",
+                 command, command);
+    if (!other && trains) {
         struct rlhf__buf theirs = RLHF__BUF_INIT;
         if (rlhf__alias_hint(typed, 1, &theirs))
             snprintf(hint, sizeof hint, "%s", rlhf__buf_text(&theirs));
@@ -113,6 +145,36 @@ static rlhf_status set(const struct rlhf__flag *f, const char *text, void *out,
     }
 }
 
+// Something that is no flag's value: a model's directory, or a text, without its flag.
+static rlhf_status unexpected(const struct rlhf__flag *flags, size_t n, const char *arg,
+                              const char *command, struct rlhf__error *err) {
+    static const char *const models[] = {"--policy", "--model"};
+    struct stat seen;
+    char hint[64] = "";
+    const int is_dir = stat(arg, &seen) == 0 && S_ISDIR(seen.st_mode);
+    for (size_t i = 0; is_dir && i < 2; i++)
+        if (find(flags, n, models[i], strlen(models[i])))
+            snprintf(hint, sizeof hint, "; a model directory is given by %s DIR", models[i]);
+    if (!is_dir && find(flags, n, "--prompt", strlen("--prompt")))
+        snprintf(hint, sizeof hint, "; a text is given by --prompt TEXT");
+    return rlhf__fail(err, RLHF_E_INVALID, "%s%s\"%s\" was not expected here%s", command,
+                      *command ? ": " : "", arg, hint);
+}
+
+// A temperature of 0 is what other programs call greedy decoding.
+static rlhf_status no_temperature(const struct rlhf__flag *flags, size_t n,
+                                  const struct rlhf__flag *f, const char *value,
+                                  struct rlhf__error *err) {
+    char *end;
+    if (strcmp(f->name, "--temperature") != 0 || strtod(value, &end) != 0 || end == value ||
+        !find(flags, n, "--greedy", strlen("--greedy")))
+        return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "--temperature must be above 0, found %s; --greedy always takes the most "
+                      "likely token",
+                      value);
+}
+
 rlhf_status rlhf__flags_parse(const struct rlhf__flag *flags, size_t n, int argc, char **argv,
                               void *out, struct rlhf__flag_list *rest, struct rlhf__error *err) {
     int only_rest = 0;
@@ -125,9 +187,7 @@ rlhf_status rlhf__flags_parse(const struct rlhf__flag *flags, size_t n, int argc
             continue;
         }
         if (only_rest || arg[0] != '-' || !arg[1]) {
-            if (!rest)
-                return rlhf__fail(err, RLHF_E_INVALID, "%s%s\"%s\" was not expected here", command,
-                                  *command ? ": " : "", arg);
+            if (!rest) return unexpected(flags, n, arg, command, err);
             RLHF_TRY(append(rest, arg, err));
             continue;
         }
@@ -148,6 +208,7 @@ rlhf_status rlhf__flags_parse(const struct rlhf__flag *flags, size_t n, int argc
                                   "the value)",
                                   f->name, f->name, f->arg, value, f->name, value);
         }
+        if (value) RLHF_TRY(no_temperature(flags, n, f, value, err));
         RLHF_TRY(set(f, value, out, err));
     }
     return RLHF_OK;

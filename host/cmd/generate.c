@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define BLOCK_ROWS 512 // texts decoded, then printed
 
@@ -165,6 +166,25 @@ static void tell_of_template(const struct job *j, struct rlhf__log *log) {
     rlhf__buf_free(&what);
 }
 
+// What decides about a text and nobody has to type. For people: on a terminal only.
+static void tell_of_decoding(const struct job *j, struct rlhf__log *log) {
+    const struct options *o = j->o;
+    const char *dtype = j->m->env->dtype == RLHF_BF16 ? "bf16" : "f32";
+    struct rlhf__buf cut = RLHF__BUF_INIT;
+    if (!isatty(STDERR_FILENO)) return;
+    if (o->top_k > 0) rlhf__buf_printf(&cut, ", top-k %lld", (long long)o->top_k);
+    if (o->top_p < 1) rlhf__buf_printf(&cut, ", top-p %g", o->top_p);
+    if (o->min_p > 0) rlhf__buf_printf(&cut, ", min-p %g", o->min_p);
+    if (o->greedy)
+        rlhf__logf(log, RLHF_LOG_INFO, "decoding: greedy, in %s", dtype);
+    else
+        rlhf__logf(log, RLHF_LOG_INFO,
+                   "decoding: drawn at temperature %g%s, seed %lld, in %s (--greedy takes the most "
+                   "likely token)",
+                   o->temperature, rlhf__buf_text(&cut), (long long)o->seed, dtype);
+    rlhf__buf_free(&cut);
+}
+
 static rlhf_status encode_prompts(struct job *j, struct rlhf__error *err) {
     j->at = calloc(j->prompts.n + 1, sizeof *j->at);
     if (!j->at) return RLHF__NOMEM(err, "out of memory for %zu prompts", j->prompts.n);
@@ -296,6 +316,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     if (st == RLHF_OK) st = encode_prompts(&j, err);
     if (st == RLHF_OK) tell_of_template(&j, env->log);
     if (st == RLHF_OK) tell_of_bos(&j, env->log);
+    if (st == RLHF_OK) tell_of_decoding(&j, env->log);
     if (st == RLHF_OK) st = sample(&j, env, err);
     rlhf__typed_prompts_finish(&j.prompts);
     rlhf__ids_finish(&j.ids);

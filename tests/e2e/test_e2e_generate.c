@@ -280,6 +280,46 @@ static void a_run_that_judges(void **state) {
     e2e_says(t, "has no checkpoint: it ended before the first one was written");
 }
 
+// Words of other programs, settings of runs, and what lacks its flag: each gets the spelling.
+static void words_of_other_programs(void **state) {
+    struct e2e *t = *state;
+    static const char *const said[][2] = {
+        {"--max_new_tokens 4",
+         "generate: unknown option \"--max_new_tokens\"; here it is --max-new\n"},
+        {"--max-new-tokens 4", "here it is --max-new\n"},
+        {"--sampling.max_new_tokens=4", "here it is --max-new\n"},
+        {"--max_completion_length=4", "here it is --max-new\n"},
+        {"--prompts.template chatml", "here it is --template\n"},
+        {"--chat-template-path chatml", "here it is --template\n"},
+        {"--model_name_or_path model", "here it is --model\n"},
+        {"--top_p 0.9", "here it is --top-p\n"},
+        {"--set sampling.top_k=4", "unknown option \"--set\"; settings are of training runs"},
+        {"--temperature 0",
+         "must be above 0, found 0; --greedy always takes the most likely token"},
+        {"--temperature 0.0 --prompt a", "--greedy always takes"},
+        {"model", "\"model\" was not expected here; a model directory is given by --model DIR"},
+        {"'It was'", "\"It was\" was not expected here; a text is given by --prompt TEXT"}};
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        assert_int_equal(e2e_run(t, "generate %s", said[i][0]), 2);
+        e2e_says(t, said[i][1]);
+    }
+    assert_int_equal(e2e_run(t, "--algo sft.so model"), 2);
+    e2e_says(t, "a model directory is given by --policy DIR");
+}
+
+static void decoding_is_said(void **state) {
+    struct e2e *t = *state;
+#define ON_TERMINAL(args) e2e_terminal(t, 120, "\"$HOST\" " MODEL "--prompt It " args)
+    assert_int_equal(ON_TERMINAL("--greedy --dtype f32"), 0);
+    e2e_says(t, "decoding: greedy, in f32\r\n");
+    assert_int_equal(ON_TERMINAL("--greedy --dtype bf16"), 0);
+    e2e_says(t, "decoding: greedy, in bf16\r\n");
+    assert_int_equal(ON_TERMINAL("--top-k 3 --top-p 0.5 --temperature 2 --dtype f32"), 0);
+    e2e_says(t, "decoding: drawn at temperature 2, top-k 3, top-p 0.5, seed 1, in f32 (");
+    run(t, MODEL "--prompt It --greedy");
+    assert_null(strstr(t->out, "decoding"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(several_prompts, setup, e2e_teardown),
@@ -291,6 +331,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_run, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_run_to_start_from, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_run_that_judges, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(words_of_other_programs, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(decoding_is_said, setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_generate", tests, NULL, NULL);
 }
