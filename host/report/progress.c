@@ -214,7 +214,7 @@ void rlhf__progress_destroy(struct rlhf__progress *p) {
 // ---- lines ----
 
 static void print_line(struct rlhf__progress *p, const struct rlhf__progress_state *s) {
-    struct rlhf__buf text = RLHF__BUF_INIT;
+    struct rlhf__buf text = RLHF__BUF_INIT, line = RLHF__BUF_INIT;
     char when[32];
     rlhf__buf_printf(&text, "%s %s %lld/%lld", rlhf__clock_text(&p->day, when),
                      s->unit ? s->unit : "phase", (long long)s->phase, (long long)s->phases);
@@ -225,9 +225,13 @@ static void print_line(struct rlhf__progress *p, const struct rlhf__progress_sta
         rlhf__buf_puts(&text, "  ETA ");
         put_duration(&text, seconds_left(s));
     }
-    printf("%s\n", rlhf__buf_text(&text));
+    if (p->kind == RLHF__PROGRESS_BAR)
+        rlhf__put_wrapped(&line, (rlhf_str){rlhf__buf_text(&text), text.len},
+                          rlhf__terminal_width(STDOUT_FILENO, 80), 0, 4);
+    printf("%s\n", rlhf__buf_text(p->kind == RLHF__PROGRESS_BAR ? &line : &text));
     fflush(stdout);
     rlhf__buf_free(&text);
+    rlhf__buf_free(&line);
 }
 
 static void put_member(struct rlhf__buf *b, const char *name, double v) {
@@ -252,11 +256,21 @@ static void print_object(const struct rlhf__progress *p, const struct rlhf__prog
     rlhf__buf_free(&b);
 }
 
+// Of the last phase the bar itself remains.
+static void draw_phase(struct rlhf__progress *p) {
+    const struct rlhf__progress_state *s = &p->state;
+    if (s->history && !p->hidden && s->phase > s->first_phase && s->phase < s->phases) {
+        erase(p);
+        print_line(p, s);
+    }
+    draw(p);
+}
+
 void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_state *s) {
     p->state = *s;
     p->note[0] = '\0';
     p->doing[0] = '\0';
-    if (p->kind == RLHF__PROGRESS_BAR) alone(p, draw);
+    if (p->kind == RLHF__PROGRESS_BAR) alone(p, draw_phase);
     if (p->kind != RLHF__PROGRESS_PLAIN || s->phase <= s->first_phase) return;
     if (p->log && p->log->json)
         print_object(p, s);

@@ -20,6 +20,8 @@ struct rlhf__progress_state {
     double accuracy;       // of a supervised stage, or share of right answers; NaN = not shown
     int64_t failures;      // rows that rewards could not score, and were asked about again; shown
     int64_t retries;       // where they are not 0
+    int32_t history;       // 1: above a bar a line of this phase remains
+    int32_t reserved;
 };
 
 struct rlhf__progress;

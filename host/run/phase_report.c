@@ -97,6 +97,15 @@ static int stops(const struct rlhf__phase *p, struct rlhf__early_stop *s, int32_
     return 1;
 }
 
+// Where no table of samples is shown, a terminal keeps about twenty lines of a run.
+static int is_history(const struct rlhf__phase *p) {
+    enum { LINES = 20 };
+    const struct rlhf__log_config *c = &p->config->log;
+    const int64_t phase = p->count->phase + 1, every = (p->count->phases + LINES - 1) / LINES;
+    const int tables = rlhf__cast_pays(p->cast) && c->samples > 0 && c->samples_every > 0;
+    return !tables && every > 0 && (phase == 1 || phase % every == 0);
+}
+
 static struct rlhf__progress_state progress_state(const struct rlhf__phase *p) {
     const struct rlhf__metrics *m = p->report->metrics;
     const struct rlhf__learner *l = p->learner;
@@ -123,7 +132,8 @@ static struct rlhf__progress_state progress_state(const struct rlhf__phase *p) {
                                          .retries = asked.retries,
                                          .tokens_per_s = spent > 0 ? (double)tokens / spent : NAN,
                                          .seconds = rlhf__seconds() - p->report->began,
-                                         .first_phase = p->count->first_phase};
+                                         .first_phase = p->count->first_phase,
+                                         .history = is_history(p)};
 }
 
 rlhf_status rlhf__phase_report(const struct rlhf__phase *p, struct rlhf__early_stop *early_stop,

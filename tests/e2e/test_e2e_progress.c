@@ -108,6 +108,26 @@ static void json_is_one_object_a_line(void **state) {
     e2e_says(t, "\"level\": \"warn\", \"message\": \"nothing to do");
 }
 
+// Without tables of samples, and with rows of a file, a terminal keeps lines of phases.
+static void a_terminal_keeps_a_history(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(
+        e2e_terminal(t, 120, "\"$HOST\" " PPO "--phases 3 --set log.samples=0 --out a"), 0);
+    e2e_says(t, " phase 1/3  reward ");
+    e2e_says(t, " phase 2/3  reward ");
+    assert_null(strstr(t->out, " phase 3/3")); // the bar remains
+    assert_int_equal(e2e_terminal(t, 120, "\"$HOST\" " PPO "--phases 3 --out b"), 0);
+    assert_null(strstr(t->out, " phase 2/3  reward "));
+    assert_int_equal(e2e_terminal(t, 120,
+                                  "\"$HOST\" --algo sft.so --policy model --set policy.init=random "
+                                  "--data texts.jsonl --set batch.size=2 --phases 42 --threads 1 "
+                                  "--out c"),
+                     0);
+    e2e_says(t, " phase 1/42  loss ");
+    e2e_says(t, " phase 39/42  loss ");
+    assert_null(strstr(t->out, " phase 40/42"));
+}
+
 // A long message is broken at blanks on a terminal, and one line elsewhere.
 static void messages_are_broken_at_blanks(void **state) {
     struct e2e *t = *state;
@@ -143,6 +163,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(nobody_has_to_look, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(json_is_one_object_a_line, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(messages_are_broken_at_blanks, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_terminal_keeps_a_history, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_progress", tests, NULL, NULL);
 }
