@@ -16,15 +16,16 @@ static void show(int32_t kind, struct rlhf__log *log) {
     struct rlhf__error err;
     struct rlhf__progress *p;
     if (rlhf__progress_create(kind, log, &p, &err) < 0) return;
-    struct rlhf__progress_state s = {10, 20, "reward", 0, NAN, NAN, 0, 10, NULL, NAN, NAN, 0, 0};
+    struct rlhf__progress_state s = {10,   20,  "reward", 0, NAN, NAN, 0, 10,
+                                     NULL, NAN, NAN,      0, 0,   0,   0};
     rlhf__progress_phase(p, &s); // nothing done yet in this process
-    s = (struct rlhf__progress_state){11, 20,   "reward", 0.5, 1.25, 5210.4, 8,
-                                      10, NULL, NAN,      NAN, 0,    0};
+    s = (struct rlhf__progress_state){11,   20,  "reward", 0.5, 1.25, 5210.4, 8, 10,
+                                      NULL, NAN, NAN,      0,   0,    0,      0};
     rlhf__progress_phase(p, &s);
     rlhf__progress_note(p, "rollout");
     rlhf__logf(log, RLHF_LOG_INFO, "a line");
-    s = (struct rlhf__progress_state){20, 20,   "reward", 0.75,  NAN, NAN, 3700,
-                                      10, NULL, 0.25,     0.875, 3,   2};
+    s = (struct rlhf__progress_state){20,   20,   "reward", 0.75, NAN, NAN, 3700, 10,
+                                      NULL, 0.25, 0.875,    3,    2,   0,   0};
     rlhf__progress_phase(p, &s);
     rlhf__progress_destroy(p);
 }
@@ -190,8 +191,8 @@ static void draw_while_it_shrinks(struct rlhf__log *log) {
     struct rlhf__error err;
     struct rlhf__progress *p;
     if (rlhf__progress_create(RLHF__PROGRESS_AUTO, log, &p, &err) < 0) return;
-    struct rlhf__progress_state s = {11, 20,   "reward", 0.5, 1.25, 5210.4, 8,
-                                     10, NULL, NAN,      NAN, 0,    0};
+    struct rlhf__progress_state s = {11,   20,  "reward", 0.5, 1.25, 5210.4, 8, 10,
+                                     NULL, NAN, NAN,      0,   0,    0,      0};
     rlhf__progress_phase(p, &s);
     rlhf__progress_note(p, "one");
     set_columns(50);
@@ -229,7 +230,7 @@ static void load_and_work(struct rlhf__log *log) {
     const struct rlhf__watch *w = rlhf__progress_watch(p);
     rlhf__watch_seen(w, "reading rows", 4096, 0);
     rlhf__logf(log, RLHF_LOG_INFO, "a line");
-    struct rlhf__progress_state s = {0, 20, NULL, 0, NAN, NAN, 0, 0, NULL, NAN, NAN, 0, 0};
+    struct rlhf__progress_state s = {0, 20, NULL, 0, NAN, NAN, 0, 0, NULL, NAN, NAN, 0, 0, 0, 0};
     rlhf__progress_phase(p, &s);
     rlhf__watch_seen(w, "rollout", 3, 8);
     for (int i = 4; i < 8; i++)
