@@ -24,6 +24,10 @@ static void generate_is_a_function_of_the_seed(void **state) {
     assert_string_equal(t->out, first);
     assert_int_equal(e2e_run(t, "%s --seed 6", run), 0);
     assert_string_not_equal(t->out, first);
+    assert_int_equal(e2e_run(t, "%s --seed 5 --min-p 1", run), 0); // the likeliest token alone
+    snprintf(first, sizeof first, "%s", t->out);
+    assert_int_equal(e2e_run(t, "%s --seed 6 --min-p 1", run), 0);
+    assert_string_equal(t->out, first);
     assert_int_equal(e2e_run(t, "%s --seed 5 --max-new 100", run), 2);
     e2e_says(t, "context");
     assert_int_equal(e2e_run(t, "generate --model nowhere --prompt a"), 2);

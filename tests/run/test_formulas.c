@@ -13,6 +13,7 @@
 #include "run/early_stop.h"
 #include "sample/diversity.h"
 #include "sample/mixing.h"
+#include "sample/rollout.h"
 
 #include <math.h>
 #include <string.h>
@@ -364,6 +365,14 @@ static void distinct_counts_ngrams_inside_rows(void **state) {
     close_to(d, 1, 0);
 }
 
+static void settings_reach_the_distribution(void **state) {
+    const struct rlhf__sampling_config s = {
+        .temperature = 2, .top_p = 0.75, .top_k = 3, .min_p = 0.25};
+    const rlhf_dist d = rlhf__sampling_dist(&s);
+    (void)state;
+    assert_true(d.top_p == 0.75 && d.top_k == 3 && d.min_p == 0.25 && !d.greedy);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(schedule_warms_up_and_decays),
@@ -379,6 +388,7 @@ int main(void) {
         cmocka_unit_test(early_stop_knows_infinity),
         cmocka_unit_test(early_stop_survives_a_checkpoint),
         cmocka_unit_test(slices_hold_whole_rows),
+        cmocka_unit_test(settings_reach_the_distribution),
         cmocka_unit_test(distinct_counts_ngrams_inside_rows),
     };
     return cmocka_run_group_tests_name("formulas", tests, NULL, NULL);
