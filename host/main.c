@@ -39,13 +39,26 @@ static void offer_commands(struct rlhf__nearest *near) {
     rlhf__nearest_offer(near, "settings"); // of help
 }
 
+// A training run has no command word, and a plugin needs its flag.
+static const char *run_hint(const char *name) {
+    static const char *const words[] = {"train", "run", "sft", "grpo", "ppo", "dpo", "rloo", "kto"};
+    const size_t n = strlen(name);
+    if (n > 3 && strcmp(name + n - 3, ".so") == 0)
+        return "; an algorithm is given by --algo X.so, a reward by --reward X.so";
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(name, words[i]) == 0)
+            return "; a training run has no command word: rlhf-host --algo X.so ...";
+    return NULL;
+}
+
 static int unknown_command(struct rlhf__log *log, const char *name) {
     struct rlhf__nearest near = {name, NULL, 0};
     struct rlhf__error err;
     char hint[128];
     offer_commands(&near);
+    const char *run = run_hint(name);
     rlhf__fail(&err, RLHF_E_INVALID, "unknown command \"%s\"%s; see rlhf-host --help", name,
-               rlhf__nearest_hint(&near, hint, sizeof hint));
+               run ? run : rlhf__nearest_hint(&near, hint, sizeof hint));
     rlhf__log_error(log, err.text);
     return 2;
 }
