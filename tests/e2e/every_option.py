@@ -74,6 +74,8 @@ CONTEXT = {
     **{k: REPLAY for k in ("replay_share", "replay_history", "rm_epochs", "rm_batch", "rm_lr",
                            "rm_refit")},
 }
+# What an option acts beside too, each of which is tried: minibatches of whole groups are other ones.
+EACH = {"advantage_scope": ("advantage_scale=group", "advantage_scale=none")}
 # Other values than the generated ones.
 VALUE = {"dual_clip": "1.0011", "clip_range": "0.001", "clip_range_high": "0.001",
          "kl_target": "1e-5", "target_kl": "1e-9", "value_clip": "1e-5", "group_size": "8",
@@ -175,6 +177,11 @@ def try_option(job):
         changed |= seen
         if not seen and not reasons:
             wrong.append(f"{algo}.so: {key}={value} changes nothing and is not refused")
+        for c, options in enumerate(EACH.get(key, ())):
+            got, _ = run(algo, f"{options},{key}={value}", [], f"r{n}.{k}.each{c}")
+            if got == baseline(algo, options, ()):
+                wrong.append(f"{algo}.so: {key}={value} changes nothing with {options} and is not "
+                             "refused")
     if not changed:
         wrong.append(f"{algo}.so: no value of {key} changes a run"
                      + (f" ({reasons[-1]})" if reasons else ""))
