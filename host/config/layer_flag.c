@@ -116,9 +116,12 @@ static rlhf_status apply_pairs(char *pairs, const char *flag, const char *sectio
         char *next = *end ? end + 1 : end;
         *end = '\0';
         char *value = strchr(pairs, '=');
+        const size_t n = strlen(pairs);
+        const int is_python = n > 3 && strcmp(pairs + n - 3, ".py") == 0;
         if (!value || value == pairs)
-            return rlhf__fail(err, RLHF_E_INVALID, "%s: \"%s\" is not of the form key=value", flag,
-                              pairs);
+            return rlhf__fail(err, RLHF_E_INVALID, "%s: \"%s\" is not of the form key=value%s",
+                              flag, pairs,
+                              is_python ? ": python.so:file=FILE.py,function=NAME" : "");
         *value++ = '\0';
         RLHF_TRY(set_member(flag, section, pairs, value, entry, p, err));
         pairs = next;

@@ -119,6 +119,9 @@ static void a_command_is_no_place(void **state) {
 // Nothing is written, and the sentence says what.
 static void what_cannot_be_run(void **state) {
     struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN "--reward python.so:rewards.py"), 2);
+    e2e_says(t,
+             "\"rewards.py\" is not of the form key=value: python.so:file=FILE.py,function=NAME");
     assert_int_equal(e2e_run(t, RUN "--reward exec.so:command=./nothing --set run.dir=c"), 2);
     e2e_says(t,
              "reward org.rlhf-host.exec, create(): the program ./nothing cannot be run: there is "
