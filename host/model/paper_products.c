@@ -161,8 +161,7 @@ void rlhf__paper_product_dw(struct rlhf__paper *p, const rlhf_weight *weight, ui
     const uint64_t deep = rlhf__paper_up(rows < BLOCK_K ? rows : BLOCK_K, tile);
     if (wide)
         rlhf__paper_work(p, WORK_WIDE,
-                         rlhf__paper_times(rlhf__paper_times(rows, k + n) + rlhf__paper_times(k, n),
-                                           sizeof(float)));
+                         rlhf__paper_times(rlhf__paper_times(rows, k + n), sizeof(float)));
     rlhf__paper_work(p, WORK_PRODUCT,
                      rlhf__paper_times(rlhf__paper_times(rows, out_in ? k : n), size));
     rlhf__paper_on_host(
@@ -170,8 +169,8 @@ void rlhf__paper_product_dw(struct rlhf__paper *p, const rlhf_weight *weight, ui
         rlhf__paper_times(block_rows(out_in ? n : k, deep * size, tile), deep * size));
 }
 
-// The right operand is packed for the call, and rows of the left one; both are widened first, with
-// room for a result, where bf16 has no products.
+// The right operand is packed for the call, and rows of the left one; both are widened first
+// where bf16 has no products.
 void rlhf__paper_product_plain(struct rlhf__paper *p, uint64_t rows, uint64_t depth,
                                uint64_t cols) {
     const int32_t dtype = p->bf16_weights ? RLHF_BF16 : RLHF_F32;
@@ -181,10 +180,8 @@ void rlhf__paper_product_plain(struct rlhf__paper *p, uint64_t rows, uint64_t de
     const uint64_t step = depth <= BLOCK_K ? depth : BLOCK_K / 2;
     if (p->real->device != RLHF_DEVICE_CPU) return;
     if (wide)
-        rlhf__paper_work(
-            p, WORK_WIDE,
-            rlhf__paper_times(rlhf__paper_times(rows + cols, depth) + rlhf__paper_times(rows, cols),
-                              sizeof(float)));
+        rlhf__paper_work(p, WORK_WIDE,
+                         rlhf__paper_times(rlhf__paper_times(rows + cols, depth), sizeof(float)));
     rlhf__paper_work(p, WORK_PRODUCT,
                      rlhf__paper_times(rlhf__paper_times(depth, rlhf__paper_up(cols, 32)), size));
     rlhf__paper_on_host(p, WORK_BLOCK,

@@ -31,8 +31,9 @@ static rlhf_status widen(struct rlhf__cpu *cpu, float **ws, const void **x, int3
 static rlhf_status product_f32(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                                const struct rlhf__packed *wei, const void *plain_wei,
                                const float *bias, void *dst) {
-    uint64_t mk = (uint64_t)(s->m * s->k), mn = (uint64_t)(s->m * s->n);
-    uint64_t kn = s->wei_packed ? 0 : (uint64_t)(s->k * s->n);
+    const uint64_t mk = (uint64_t)(s->m * s->k);
+    const uint64_t mn = s->out_dtype == RLHF_F32 ? 0 : (uint64_t)(s->m * s->n);
+    const uint64_t kn = s->wei_packed ? 0 : (uint64_t)(s->k * s->n);
     void *p = NULL;
     RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_WIDEN, (mk + kn + mn) * sizeof(float), &p));
     float *ws = p;
