@@ -20,7 +20,6 @@ int rlhf__cmd_generate(const struct rlhf__env *env, int argc, char **argv);
 int rlhf__cmd_eval(const struct rlhf__env *env, int argc, char **argv);
 int rlhf__cmd_label(const struct rlhf__env *env, int argc, char **argv);
 int rlhf__cmd_pairs(const struct rlhf__env *env, int argc, char **argv);
-int rlhf__cmd_export(const struct rlhf__env *env, int argc, char **argv);
 int rlhf__cmd_plugin(const struct rlhf__env *env, int argc, char **argv); // list | info
 int rlhf__cmd_devices(const struct rlhf__env *env, int argc, char **argv);
 

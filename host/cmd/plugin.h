@@ -5,7 +5,6 @@
 #include "cmd/commands.h"
 
 int rlhf__plugin_list(const struct rlhf__env *env, int argc, char **argv);
-int rlhf__plugin_check(const struct rlhf__env *env, int argc, char **argv);
 int rlhf__plugin_info(const struct rlhf__env *env, int argc, char **argv);
 int rlhf__plugin_new(const struct rlhf__env *env, int argc, char **argv);
 

@@ -6,6 +6,7 @@
 #include "base/nearest.h"
 #include "base/printable.h"
 #include "cmd/flags.h"
+#include "cmd/program.h"
 #include "plugin/search.h"
 
 #include <stdio.h>
@@ -47,7 +48,7 @@ int rlhf__cmd_plugin(const struct rlhf__env *env, int argc, char **argv) {
     }
     if (strcmp(what, "check") == 0) {
         argv[1] = check_name;
-        return rlhf__plugin_check(env, argc - 1, argv + 1);
+        return rlhf__program_exec(env, "rlhf-plugin-check", argv + 1);
     }
     if (strcmp(what, "new") == 0) {
         argv[1] = new_name;

@@ -69,6 +69,11 @@ expect three 1 "circle in host/a: host/a/first, host/a/second, host/a/third" \
     "    host/a/second -> host/a/third: third_table" \
     "    host/a/third -> host/a/first: first"
 
+# A lower part that uses a higher one.
+put upward lib/core/base/low.c 'int high(void); int low(void) { return high(); }'
+put upward host/run/high.c 'int high(void) { static int calls; return ++calls; }'
+expect upward 1 "arrow upward: lib/core/base/low -> host/run/high: high"
+
 # What the rooms take of each other all lies in functions with a static local.
 put rooms host/a/up.c 'int down(int);
 int up(int n) { static const int t[] = {3, 4}; return n ? down(n) + t[n & 1] : t[0]; }'

@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "weights/gguf.h"
+#include "export/gguf.h"
 
 // ---- a reader ----
 

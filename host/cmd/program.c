@@ -1,0 +1,71 @@
+// program.c: see program.h.
+#include "cmd/program.h"
+
+#include "base/file.h"
+#include "base/last_words.h"
+#include "base/memory.h"
+#include "base/signals.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+// The next file to be opened would take a closed descriptor from 0 to 2, and would receive what is
+// printed.
+static void fill_descriptors(void) {
+    for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+        int got = open("/dev/null", O_RDWR);
+        if (got < 0) got = open("/", O_RDONLY | O_DIRECTORY); // taken is enough
+        if (got < 0) return;
+    }
+}
+
+// Checks that stdout was written, except for progress output (report/progress.c). If the reader has
+// gone (EPIPE, as with head), says nothing.
+static int check_output(struct rlhf__log *log, int status) {
+    errno = 0;
+    const int bad = fflush(stdout) != 0 || ferror(stdout), why = errno;
+    if (!bad || status != 0) return status;
+    struct rlhf__error err;
+    rlhf__fail(&err, RLHF_E_IO, "cannot write to standard output%s%s", why ? ": " : "",
+               why ? strerror(why) : "");
+    if (why != EPIPE) rlhf__log_error(log, err.text);
+    return 1;
+}
+
+int rlhf__program(int argc, char **argv,
+                  int (*work)(const struct rlhf__env *env, int argc, char **argv)) {
+    struct rlhf__dirs dirs;
+    struct rlhf__log log;
+    struct rlhf__error err;
+    int status = 1;
+    fill_descriptors();
+    rlhf__memory_guard_json();
+    rlhf__log_init(&log);
+    rlhf__last_words_install();
+    rlhf__signals_install();
+    if (rlhf__dirs_find(&dirs, &err) < 0) {
+        rlhf__log_error(&log, err.text);
+    } else {
+        // The file that was started, even if another has replaced it since.
+        snprintf(dirs.program, sizeof dirs.program, "/proc/self/exe");
+        struct rlhf__env env = {&dirs, &log, rlhf__signals_flag(), rlhf__signals_checkpoint()};
+        status = check_output(&log, work(&env, argc, argv));
+    }
+    rlhf__log_finish(&log);
+    return status;
+}
+
+int rlhf__program_exec(const struct rlhf__env *env, const char *name, char **argv) {
+    char path[RLHF__PATH_CAP];
+    rlhf__path_put(path, "%s/%s", env->dirs->exe, name);
+    execv(path, argv);
+    struct rlhf__error err;
+    rlhf__fail(&err, RLHF_E_IO, "cannot start %s, which is installed with rlhf-host: %s", path,
+               strerror(errno));
+    rlhf__log_error(env->log, err.text);
+    return rlhf__exit_status(RLHF_E_IO);
+}

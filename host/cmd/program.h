@@ -1,0 +1,18 @@
+// program.h: what each program does before and after its work.
+#ifndef RLHF_HOST_CMD_PROGRAM_H
+#define RLHF_HOST_CMD_PROGRAM_H
+
+#include "base/env.h"
+
+// Opens descriptors 0 to 2 where they are closed, installs the handlers of signals and of
+// out-of-memory, finds the directories, runs `work` and flushes what it printed. Returns the exit
+// status: that of `work`, or 1 if the output could not be written. [main]
+int rlhf__program(int argc, char **argv,
+                  int (*work)(const struct rlhf__env *env, int argc, char **argv));
+
+// Replaces this process by another of our programs, `name`, from the directory of this one. argv
+// ends with NULL. Returns only if the program cannot be started: the exit status, after logging
+// the reason. [main]
+int rlhf__program_exec(const struct rlhf__env *env, const char *name, char **argv);
+
+#endif

@@ -1,0 +1,305 @@
+// export.c: `rlhf-host export`: a checkpoint of a run, or any model directory, as a directory for
+// transformers (from_pretrained) with its model card, and as a GGUF file for llama.cpp. Nothing is
+// computed: what is in the weight files is copied or rounded.
+#include "export/export.h"
+
+#include "base/printable.h"
+#include "cmd/commands.h"
+#include "cmd/flags.h"
+#include "cmd/print.h"
+#include "export/export_adapter.h"
+#include "export/export_card.h"
+#include "export/export_config.h"
+#include "export/export_gguf.h"
+#include "export/export_place.h"
+#include "export/export_tensors.h"
+#include "export/hub_id.h"
+#include "model/adapter.h"
+#include "weights/shards.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct options {
+    const char *to, *gguf, *dtype, *checkpoint, *shard_size, *base_model, *adapter;
+    int32_t force, merge;
+    const char *source;
+    uint64_t shard_bytes;
+    int32_t to_dtype, reserved2; // enum rlhf__tensor_dtype, -1 = as stored
+};
+
+#define O struct options
+static const struct rlhf__flag flags[] = {
+    RLHF__FLAG_S(O, "--to", to, "DIR", "the directory to make"),
+    RLHF__FLAG_S(O, "--gguf", gguf, "FILE", "the model for llama.cpp; beside --to or without it"),
+    RLHF__FLAG_S(O, "--adapter", adapter, "DIR", "adapter on the model, as PEFT wrote it"),
+    RLHF__FLAG_SW(O, "--merge", merge,
+                  "of an adapter: the whole model with the adapter in it [the adapter alone]"),
+    RLHF__FLAG_S(O, "--dtype", dtype, "T", "f32, bf16 or f16 [as stored]"),
+    RLHF__FLAG_S(O, "--checkpoint", checkpoint, "NAME",
+                 "of a run: best, last or a name [best where the run keeps one, else last]"),
+    RLHF__FLAG_S(O, "--shard-size", shard_size, "SIZE",
+                 "bytes of weights in a file, as 500MB, 2GiB [5GB]"),
+    RLHF__FLAG_S(O, "--base-model", base_model, "ID",
+                 "the model on the hub that it was made from, for the card"),
+    RLHF__FLAG_SW(O, "--force", force, "replace DIR when it holds a model, and FILE"),
+};
+#undef O
+#define N_FLAGS (sizeof flags / sizeof *flags)
+
+// ---- flags ----
+
+static rlhf_status parse_size(const char *text, uint64_t *out, struct rlhf__error *err) {
+    static const struct {
+        const char *unit;
+        uint64_t bytes;
+    } units[] = {{"", 1},          {"KB", 1000},     {"MB", 1000000}, {"GB", 1000000000},
+                 {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}};
+    char *end;
+    errno = 0;
+    const unsigned long long n = strtoull(text, &end, 10);
+    const int digits = text[0] >= '0' && text[0] <= '9' && !errno;
+    for (size_t i = 0; digits && n > 0 && i < sizeof units / sizeof *units; i++)
+        if (strcmp(end, units[i].unit) == 0 && n <= ((uint64_t)1 << 50) / units[i].bytes) {
+            *out = n * units[i].bytes;
+            return RLHF_OK;
+        }
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "--shard-size must be a number of bytes from 1 to 1024 TiB, as 500MB, 5GB or "
+                      "2GiB, found %s",
+                      *text ? text : "nothing");
+}
+
+static rlhf_status parse_dtype(const char *text, int32_t *out, struct rlhf__error *err) {
+    static const struct {
+        const char *name;
+        int32_t dtype;
+    } names[] = {{"f32", RLHF__TENSOR_F32}, {"bf16", RLHF__TENSOR_BF16}, {"f16", RLHF__TENSOR_F16}};
+    *out = -1;
+    for (size_t i = 0; text && i < 3; i++)
+        if (strcmp(text, names[i].name) == 0) *out = names[i].dtype;
+    if (!text || *out >= 0) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID, "--dtype must be f32, bf16 or f16, found %s",
+                      *text ? text : "nothing");
+}
+
+static rlhf_status check(struct options *o, const struct rlhf__flag_list *rest,
+                         struct rlhf__error *err) {
+    const struct rlhf__flag_idle of_dir[] = {{"--shard-size", o->shard_size != NULL, 0},
+                                             {"--base-model", o->base_model != NULL, 0}};
+    if (rest->n != 1 || (!o->to && !o->gguf))
+        return rlhf__fail(err, RLHF_E_INVALID, "export: give %s, as in export RUN --to DIR",
+                          rest->n == 0  ? "a run's directory or a model's"
+                          : rest->n > 1 ? "one directory"
+                                        : "the result's name with --to DIR or --gguf FILE");
+    if (!o->to) RLHF_TRY(rlhf__flags_idle(of_dir, 2, "export", "without --to", err));
+    o->source = rest->item[0];
+    RLHF_TRY(parse_dtype(o->dtype, &o->to_dtype, err));
+    RLHF_TRY(parse_size(o->shard_size ? o->shard_size : "5GB", &o->shard_bytes, err));
+    if (!o->base_model || rlhf__is_hub_id(o->base_model)) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "--base-model must be NAME or OWNER/NAME as on the hub, found %s",
+                      *o->base_model ? o->base_model : "nothing");
+}
+
+// ---- the export ----
+
+static const char *dtype_text(int32_t dtype) {
+    return dtype == RLHF__TENSOR_F32    ? "f32"
+           : dtype == RLHF__TENSOR_BF16 ? "bf16"
+           : dtype == RLHF__TENSOR_F16  ? "f16"
+                                        : NULL;
+}
+
+struct job {
+    const struct rlhf__env *env;
+    const struct options *o;
+    struct rlhf__export_source source;
+    struct rlhf__export_tensors tensors;
+    struct rlhf__export_adapter adapter; // with --merge
+    int64_t n_adapter;                   // parameters of an adapter that is written alone
+    struct rlhf__export_place place;     // with --to
+    struct rlhf__export_gguf file;       // with --gguf
+    struct rlhf__gguf_model gguf;        // what is in it
+    char name[256];                      // of the model in it
+    int32_t dtype, reserved;             // of what is written, -1 = mixed
+};
+
+static rlhf_status outside(const struct job *j, const char *flag, const char *given,
+                           const char *real, struct rlhf__error *err) {
+    if (!rlhf__export_source_holds(&j->source, real)) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "export: %s '%s' lies in what is exported; choose a name outside of it", flag,
+                      given);
+}
+
+static rlhf_status choose_place(struct job *j, struct rlhf__error *err) {
+    char real[RLHF__PATH_CAP];
+    if (j->o->to) {
+        RLHF_TRY(rlhf__export_place_choose(&j->place, j->o->to, j->o->force, err));
+        rlhf__export_place_real(j->place.to, real);
+        RLHF_TRY(outside(j, "--to", j->o->to, real, err));
+    }
+    if (!j->o->gguf) return RLHF_OK;
+    rlhf__export_place_real(j->o->gguf, real);
+    RLHF_TRY(outside(j, "--gguf", j->o->gguf, real, err));
+    return rlhf__export_gguf_choose(&j->file, j->o->gguf, j->o->to ? &j->place : NULL, j->o->force,
+                                    err);
+}
+
+// The source is an adapter and stays one.
+static int is_adapter(const struct job *j) { return j->source.peft.dir && !j->o->merge; }
+
+static rlhf_status write_adapter(struct job *j, struct rlhf__error *err) {
+    RLHF_TRY(rlhf__export_adapter_write(&j->source, j->o->to_dtype, j->o->base_model, j->place.dir,
+                                        &j->n_adapter, err));
+    const struct rlhf__export_card card = {.source = &j->source,
+                                           .title = rlhf__path_base(j->place.to),
+                                           .base_model = j->o->base_model,
+                                           .dtype = dtype_text(j->dtype),
+                                           .n_parameters = j->n_adapter,
+                                           .adapter = 1};
+    return rlhf__export_card_write(&card, j->place.dir, err);
+}
+
+static rlhf_status write_dir(struct job *j, struct rlhf__shards_done *done,
+                             struct rlhf__error *err) {
+    if (is_adapter(j)) return write_adapter(j, err);
+    const struct rlhf__shards shards = {.tensor = j->tensors.tensor,
+                                        .n = j->tensors.n,
+                                        .dtype = j->o->to_dtype,
+                                        .limit = j->o->shard_bytes,
+                                        .cancelled = j->env->cancelled};
+    RLHF_TRY(rlhf__export_config_write(&j->source, j->place.dir, err));
+    RLHF_TRY(rlhf__shards_write(&shards, j->place.dir, done, err));
+    const struct rlhf__export_card card = {.source = &j->source,
+                                           .title = rlhf__path_base(j->place.to),
+                                           .base_model = j->o->base_model,
+                                           .dtype = dtype_text(j->dtype),
+                                           .n_parameters = done->n_parameters};
+    return rlhf__export_card_write(&card, j->place.dir, err);
+}
+
+static rlhf_status write_all(struct job *j, struct rlhf__shards_done *done,
+                             struct rlhf__error *err) {
+    if (j->o->to) RLHF_TRY(rlhf__export_place_open(&j->place, err));
+    if (j->o->to) RLHF_TRY(write_dir(j, done, err));
+    if (j->o->gguf) RLHF_TRY(rlhf__export_gguf_write(&j->file, &j->gguf, err));
+    if (*j->env->cancelled && j->o->to) return rlhf__fail(err, RLHF_E_CANCELLED, "stopped");
+    if (j->o->to) RLHF_TRY(rlhf__export_place_commit(&j->place, err));
+    if (!j->o->gguf || rlhf__export_gguf_commit(&j->file, err) == RLHF_OK) return RLHF_OK;
+    return rlhf__error_context(err, "export: '%s' was written, but not --gguf", j->o->to);
+}
+
+// What is asked of a GGUF file; refused before anything is written.
+static rlhf_status prepare_gguf(struct job *j, struct rlhf__error *err) {
+    const char *base = rlhf__path_base(j->o->to ? j->place.to : j->o->gguf);
+    const char *dot = j->o->to ? NULL : strrchr(base, '.');
+    snprintf(j->name, sizeof j->name, "%.*s", (int)(dot && dot > base ? dot - base : 200), base);
+    j->gguf = (struct rlhf__gguf_model){.dir = rlhf__export_source_text(&j->source),
+                                        .name = j->name,
+                                        .config = j->source.config,
+                                        .tensor = j->tensors.tensor,
+                                        .n = j->tensors.n,
+                                        .dtype = j->o->to_dtype,
+                                        .cancelled = j->env->cancelled};
+    return rlhf__gguf_check(&j->gguf, err) == RLHF_OK ? RLHF_OK
+                                                      : rlhf__error_context(err, "export: --gguf");
+}
+
+static rlhf_status say_done(const struct job *j, const struct rlhf__shards_done *done,
+                            struct rlhf__error *err) {
+    const char *dtype = dtype_text(j->dtype);
+    char base[RLHF__PATH_CAP]; // its name is from the adapter's config
+    if (is_adapter(j)) {
+        printf("adapter of %lld parameters%s%s on %s: %s\n", (long long)j->n_adapter,
+               dtype ? " as " : "", dtype ? dtype : "",
+               rlhf__printable(j->source.base, base, sizeof base), j->o->to);
+        return rlhf__print_flush(err);
+    }
+    if (j->o->to)
+        printf("%lld parameters%s%s in %zu file%s: %s\n", (long long)done->n_parameters,
+               dtype ? " as " : "", dtype ? dtype : "", done->n_files,
+               done->n_files == 1 ? "" : "s", j->o->to);
+    if (j->o->gguf)
+        printf("for llama.cpp%s%s: %s\n", dtype ? " as " : "", dtype ? dtype : "", j->o->gguf);
+    return rlhf__print_flush(err);
+}
+
+static void warn_of_pooling(const struct job *j) {
+    const char *theirs, *pooling = rlhf__export_pooling(&j->source, &theirs);
+    if (pooling && j->o->to)
+        rlhf__logf(j->env->log, RLHF_LOG_WARN,
+                   "scores come from the %s of the tokens here and from the %s one in "
+                   "transformers, whose logits differ",
+                   pooling, theirs);
+}
+
+// What goes with an adapter only, and what does not go with one alone.
+static rlhf_status check_adapter(const struct job *j, struct rlhf__error *err) {
+    const struct options *o = j->o;
+    const struct rlhf__flag_idle of_model[] = {{"--gguf", o->gguf != NULL, 0},
+                                               {"--shard-size", o->shard_size != NULL, 0}};
+    if (o->merge && !j->source.peft.dir)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "export: --merge has no effect here: '%s' has no adapter (--adapter DIR "
+                          "gives it one)",
+                          o->source);
+    if (j->source.peft.dir)
+        RLHF_TRY(rlhf__adapter_check_base(&j->source.peft, j->source.base, err));
+    if (!is_adapter(j)) return RLHF_OK;
+    return rlhf__flags_idle(of_model, 2, "export", "of an adapter without --merge", err);
+}
+
+static rlhf_status run(struct job *j, struct rlhf__error *err) {
+    const struct options *o = j->o;
+    struct rlhf__shards_done done = {0};
+    struct rlhf__log *log = j->env->log;
+    RLHF_TRY(rlhf__export_source_open(&j->source, o->source, o->adapter, o->checkpoint, log, err));
+    const struct rlhf__flag_idle of_card = {"--base-model",
+                                            o->base_model && rlhf__export_card_kept(&j->source), 0};
+    RLHF_TRY(rlhf__flags_idle(&of_card, 1, "export",
+                              "on a model with a README.md of its own, which stays as it is", err));
+    RLHF_TRY(check_adapter(j, err));
+    RLHF_TRY(choose_place(j, err));
+    if (is_adapter(j)) {
+        j->dtype = o->to_dtype;
+        RLHF_TRY(write_all(j, &done, err));
+        return say_done(j, &done, err);
+    }
+    // bf16 of the exact weights is what the checkpoint holds already
+    const int exact = o->to_dtype == RLHF__TENSOR_F32 || o->to_dtype == RLHF__TENSOR_F16;
+    RLHF_TRY(rlhf__export_tensors_open(&j->tensors, &j->source, exact, log, err));
+    if (o->merge)
+        RLHF_TRY(rlhf__export_adapter_merge(&j->adapter, &j->tensors, &j->source, 1, err));
+    j->dtype = o->to_dtype >= 0 ? o->to_dtype : j->tensors.dtype;
+    RLHF_TRY(rlhf__export_config_set(&j->source, j->tensors.weights, j->dtype, err));
+    if (o->gguf) RLHF_TRY(prepare_gguf(j, err));
+    warn_of_pooling(j);
+    RLHF_TRY(write_all(j, &done, err));
+    return say_done(j, &done, err);
+}
+
+int rlhf__cmd_export(const struct rlhf__env *env, int argc, char **argv) {
+    struct rlhf__error err = {0, ""};
+    struct rlhf__flag_list rest = {0};
+    struct options o = {0};
+    struct job j = {.env = env, .o = &o};
+    if (rlhf__flags_helped(flags, N_FLAGS,
+                           "rlhf-host export RUN|DIR --to DIR [--gguf FILE] [flags]", argc, argv))
+        return 0;
+    rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, &rest, &err);
+    if (st == RLHF_OK) st = check(&o, &rest, &err);
+    if (st == RLHF_OK) st = run(&j, &err);
+    if (st == RLHF_E_CANCELLED)
+        rlhf__logf(env->log, RLHF_LOG_INFO, "stopped; '%s' was not written", o.to ? o.to : o.gguf);
+    rlhf__export_gguf_finish(&j.file);
+    rlhf__export_place_finish(&j.place);
+    rlhf__export_tensors_finish(&j.tensors);
+    rlhf__export_adapter_finish(&j.adapter);
+    rlhf__export_source_finish(&j.source);
+    free(rest.item);
+    return rlhf__cmd_end(env, st, &err);
+}

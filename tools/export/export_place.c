@@ -1,0 +1,247 @@
+// export_place.c: see export_place.h.
+#include "export/export_place.h"
+
+#include "base/json.h"
+#include "weights/peft.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+// ---- the name ----
+
+// The one folder that an export makes.
+static const char templates[] = "additional_chat_templates";
+
+static int is_template(const char *name) {
+    const size_t n = strlen(name), m = strlen(".jinja");
+    return n > m && strcmp(name + n - m, ".jinja") == 0;
+}
+
+// What lies in a directory, in the folder of templates too: entries, and those that no export
+// makes.
+static void count(const char *path, int inner, int *all, int *other) {
+    DIR *d = opendir(path);
+    if (!d) ++*other; // nobody knows what it holds
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        struct stat st;
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        ++*all;
+        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+            if (S_ISREG(st.st_mode) && (!inner || is_template(e->d_name))) continue;
+            if (S_ISDIR(st.st_mode) && !inner && strcmp(e->d_name, templates) == 0) {
+                char folder[RLHF__PATH_CAP];
+                count(rlhf__path_put(folder, "%s/%s", path, templates), 1, all, other);
+                continue;
+            }
+        }
+        ++*other;
+    }
+    if (d) closedir(d);
+}
+
+static int is_model(const char *dir) {
+    char path[RLHF__PATH_CAP];
+    json_t *config = NULL;
+    rlhf__path_put(path, "%s/config.json", dir);
+    if (rlhf__is_file(path) && rlhf__json_load(path, &config, NULL) != RLHF_OK) config = NULL;
+    const int is = json_object_get(config, "model_type") != NULL;
+    json_decref(config);
+    return is || rlhf__peft_is(dir);
+}
+
+// --force takes away a whole directory, so it has to be one that an export could have left.
+static rlhf_status check_taken(struct rlhf__export_place *p, int force, struct rlhf__error *err) {
+    struct stat st;
+    int all = 0, other = 0;
+    p->replaces = 0;
+    if (lstat(p->to, &st) != 0) return RLHF_OK;
+    if (!S_ISDIR(st.st_mode))
+        return rlhf__fail(err, RLHF_E_INVALID, "export: --to '%s' exists already and is %s", p->to,
+                          S_ISLNK(st.st_mode) ? "a link" : "no directory");
+    count(p->to, 0, &all, &other);
+    if (all + other == 0) return RLHF_OK;
+    if (other > 0 || !is_model(p->to))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "export: --to '%s' exists already and holds something else than an "
+                          "exported model; choose another name",
+                          p->to);
+    if (!force)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "export: --to '%s' exists already and holds a model; --force replaces it",
+                          p->to);
+    p->replaces = 1;
+    p->seen = st.st_mtim;
+    return RLHF_OK;
+}
+
+// Long after the first look: nothing may have come that would go with the old directory.
+static rlhf_status look_again(struct rlhf__export_place *p, struct rlhf__error *err) {
+    const struct timespec seen = p->seen;
+    RLHF_TRY(check_taken(p, p->replaces, err));
+    if (!p->replaces || (seen.tv_sec == p->seen.tv_sec && seen.tv_nsec == p->seen.tv_nsec))
+        return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "export: files came to --to '%s' or went from it since the export began; it "
+                      "was not replaced",
+                      p->to);
+}
+
+// Append to `real` the names of a path that is not there: "." and ".." go, as they would once
+// directories of these names are made. Longer than a path may be: real is empty.
+static void put_rest(char real[RLHF__PATH_CAP], const char *rest) {
+    while (*rest && *real) {
+        const size_t n = strcspn(rest, "/"), at = strlen(real);
+        if (n == 2 && strncmp(rest, "..", n) == 0) {
+            char *last = strrchr(real, '/');
+            if (last) last[last == real] = '\0';
+        } else if (n > 1 || (n == 1 && *rest != '.')) {
+            const int fits = snprintf(real + at, RLHF__PATH_CAP - at, "%s%.*s",
+                                      real[at - 1] == '/' ? "" : "/", (int)n, rest);
+            if (fits < 0 || (size_t)fits >= RLHF__PATH_CAP - at) *real = '\0';
+        }
+        rest += n;
+        rest += strspn(rest, "/");
+    }
+}
+
+// The longest part of `path` that exists, without links, and the names that are not there.
+void rlhf__export_place_real(const char *path, char real[RLHF__PATH_CAP]) {
+    char part[RLHF__PATH_CAP], found[RLHF__PATH_CAP];
+    size_t n = strlen(path);
+    rlhf__path_put(part, "%s", path);
+    while (n > 0 && !rlhf__path_real(part, found)) {
+        while (n > 0 && path[n - 1] != '/')
+            n--;
+        while (n > 0 && path[n - 1] == '/')
+            n--;
+        rlhf__path_put(part, "%.*s", (int)n, path);
+    }
+    if (n == 0 && !rlhf__path_real(path[0] == '/' ? "/" : ".", found)) found[0] = '\0';
+    rlhf__path_put(real, "%s", found);
+    put_rest(real, path + n);
+}
+
+rlhf_status rlhf__export_place_choose(struct rlhf__export_place *p, const char *to, int force,
+                                      struct rlhf__error *err) {
+    rlhf__path_put(p->to, "%s", to);
+    size_t n = strlen(p->to);
+    while (n > 1 && p->to[n - 1] == '/')
+        p->to[--n] = '\0';
+    const char *base = rlhf__path_base(p->to);
+    if (n > RLHF__PATH_CAP - 64 || (n == 0 && *to))
+        return rlhf__fail(err, RLHF_E_INVALID, "export: --to is longer than a path may be");
+    if (!*base || strcmp(base, ".") == 0 || strcmp(base, "..") == 0)
+        return rlhf__fail(err, RLHF_E_INVALID, "export: --to '%s' is no name for a new directory",
+                          to);
+    return check_taken(p, force, err);
+}
+
+// ---- filling it ----
+
+// A name beside `to` that only this process uses.
+static void beside(const struct rlhf__export_place *p, const char *what, char out[RLHF__PATH_CAP]) {
+    const size_t above = (size_t)(rlhf__path_base(p->to) - p->to);
+    rlhf__path_put(out, "%.*s.rlhf-export-%s-%ld", (int)above, p->to, what, (long)getpid());
+}
+
+// ---- what killed ones left ----
+
+#define FRESH ".rlhf-export-new-"
+
+// Every export holds a lock on its directory for as long as it lives. One without a lock is of a
+// process that is gone, or of one that has made it this moment, and then it is empty.
+static int is_left(const struct rlhf__folder *dir) {
+    struct stat st;
+    int all = 0, other = 0;
+    if (flock(dir->fd, LOCK_EX | LOCK_NB) != 0) return 0;
+    count(dir->path, 0, &all, &other);
+    return all > 0 || (fstat(dir->fd, &st) == 0 && time(NULL) - st.st_mtime > 60);
+}
+
+// Directories that exports into `above` were filling when they were killed. What cannot be taken
+// away stays; the next export tries again.
+static void remove_left(const char *above) {
+    DIR *d = opendir(above);
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        char path[RLHF__PATH_CAP];
+        struct rlhf__folder *dir = NULL;
+        if (strncmp(e->d_name, FRESH, sizeof FRESH - 1) != 0) continue;
+        rlhf__path_put(path, "%s/%s", above, e->d_name);
+        if (rlhf__folder_open(NULL, path, &dir, NULL) != RLHF_OK) continue;
+        if (is_left(dir)) rlhf__folder_remove(NULL, path, NULL);
+        rlhf__folder_close(dir);
+    }
+    if (d) closedir(d);
+}
+
+// The directory that `to` is in.
+static void above_of(const struct rlhf__export_place *p, char out[RLHF__PATH_CAP]) {
+    const size_t n = (size_t)(rlhf__path_base(p->to) - p->to);
+    rlhf__path_put(out, "%.*s", n ? (int)n : 1, n ? p->to : ".");
+}
+
+rlhf_status rlhf__export_place_open(struct rlhf__export_place *p, struct rlhf__error *err) {
+    char fresh[RLHF__PATH_CAP], above[RLHF__PATH_CAP];
+    int taken = 0;
+    beside(p, "new", fresh);
+    above_of(p, above);
+    rlhf_status st = rlhf__folder_make_above(NULL, p->to, err);
+    if (st == RLHF_OK) remove_left(above);
+    if (st == RLHF_OK) st = rlhf__folder_remove(NULL, fresh, err); // of a killed one of this number
+    if (st == RLHF_OK) memcpy(p->fresh, fresh, sizeof fresh);      // to be removed from now on
+    if (st == RLHF_OK) st = rlhf__folder_make(NULL, fresh, &taken, &p->dir, err);
+    if (st == RLHF_OK && taken)
+        st = rlhf__fail(err, RLHF_E_IO, "%s: cannot create the directory: it exists", fresh);
+    if (st != RLHF_OK) return rlhf__error_context(err, "export: --to");
+    (void)flock(p->dir->fd, LOCK_EX); // where there are no locks nobody takes it away
+    char *shown = strdup(p->to);      // messages are about the name it is to have
+    if (!shown) return RLHF__NOMEM(err, "out of memory for a path");
+    free(p->dir->path);
+    p->dir->path = shown;
+    return RLHF_OK;
+}
+
+static rlhf_status no_name(const struct rlhf__export_place *p, int why, struct rlhf__error *err) {
+    const int taken = why == EEXIST || why == ENOTEMPTY || why == ENOTDIR;
+    return rlhf__fail(err, taken ? RLHF_E_INVALID : RLHF_E_IO,
+                      "export: cannot give '%s' its name: %s", p->to, strerror(why));
+}
+
+// The two directories change their names in one step; in two where the file system cannot do that.
+static int swap(const struct rlhf__export_place *p, char old[RLHF__PATH_CAP]) {
+    rlhf__path_put(old, "%s", p->fresh);
+    if (renameat2(AT_FDCWD, p->fresh, AT_FDCWD, p->to, RENAME_EXCHANGE) == 0) return 0;
+    if (errno != EINVAL && errno != ENOSYS) return -1;
+    beside(p, "old", old);
+    if (rename(p->to, old) != 0) return -1;
+    if (rename(p->fresh, p->to) == 0) return 0;
+    const int why = errno;
+    rename(old, p->to);
+    errno = why;
+    return -1;
+}
+
+rlhf_status rlhf__export_place_commit(struct rlhf__export_place *p, struct rlhf__error *err) {
+    char old[RLHF__PATH_CAP], above[RLHF__PATH_CAP];
+    RLHF_TRY(rlhf__folder_sync(p->dir, ".", err));
+    RLHF_TRY(look_again(p, err));
+    if ((p->replaces ? swap(p, old) : rename(p->fresh, p->to)) != 0) return no_name(p, errno, err);
+    p->fresh[0] = '\0';
+    above_of(p, above);
+    RLHF_TRY(rlhf__folder_sync(NULL, above, err));
+    return p->replaces ? rlhf__folder_remove(NULL, old, err) : RLHF_OK;
+}
+
+void rlhf__export_place_finish(struct rlhf__export_place *p) {
+    rlhf__folder_close(p->dir);
+    if (p->fresh[0]) rlhf__folder_remove(NULL, p->fresh, NULL);
+    memset(p, 0, sizeof *p);
+}

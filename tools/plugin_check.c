@@ -1,0 +1,169 @@
+// plugin_check.c: rlhf-plugin-check, the program behind `rlhf-host plugin check FILE`: reports what
+// is wrong with a plugin, as text or as JSON.
+#include "base/printable.h"
+#include "check/check.h"
+#include "cmd/flags.h"
+#include "cmd/program.h"
+#include "plugin/search.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct options {
+    int32_t json, reserved;
+    int64_t seconds;
+    const char *rows;
+    struct rlhf__flag_list set;
+};
+
+static const struct rlhf__flag flags[] = {
+    RLHF__FLAG_SW(struct options, "--json", json, "print a JSON object"),
+    RLHF__FLAG_L(struct options, "--set", set, "KEY=VALUE",
+                 "an option of the plugin; VALUE is JSON, else a text"),
+    RLHF__FLAG_S(
+        struct options, "--rows", rows, "FILE",
+        "rows to score: JSON lines with \"prompt\", \"response\" and what the reward reads"),
+    RLHF__FLAG_I(struct options, "--seconds", seconds, "N", 1, 3600,
+                 "what one step may take, 60 unless said"),
+};
+enum { FLAGS = sizeof flags / sizeof *flags };
+
+static rlhf_status read_options(const struct rlhf__flag_list *set, json_t *out,
+                                struct rlhf__error *err) {
+    for (size_t i = 0; i < set->n; i++) {
+        const char *text = set->item[i], *eq = strchr(text, '=');
+        if (!eq || eq == text)
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "plugin check: --set wants KEY=VALUE, found \"%s\"", text);
+        char *key = strndup(text, (size_t)(eq - text));
+        json_t *value = rlhf__json_decode(eq + 1, strlen(eq + 1), JSON_DECODE_ANY, NULL);
+        if (!value) value = rlhf__json_text(eq + 1);
+        const int set_it = key && json_object_set_new(out, key, value) == 0;
+        free(key);
+        if (!set_it)
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "plugin check: --set: \"%s\" cannot be an option", text);
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status read_rows(const char *path, json_t *out, struct rlhf__error *err) {
+    struct rlhf__buf file = RLHF__BUF_INIT;
+    rlhf_status st = rlhf__file_read(path, (uint64_t)64 << 20, &file, err);
+    const char *at = rlhf__buf_text(&file), *end = at + file.len;
+    for (int64_t line = 1; st == RLHF_OK && at < end; line++) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        const size_t n = (size_t)((stop ? stop : end) - at);
+        char name[RLHF__PATH_CAP];
+        json_t *row = NULL;
+        rlhf__path_put(name, "%s, line %lld", path, (long long)line);
+        if (n) st = rlhf__json_parse(name, at, n, &row, err);
+        if (row && (!json_is_string(json_object_get(row, "prompt")) ||
+                    !json_is_string(json_object_get(row, "response"))))
+            st = rlhf__fail(err, RLHF_E_INVALID,
+                            "%s: a row wants \"prompt\" and \"response\", two texts", name);
+        if (st == RLHF_OK && row) json_array_append(out, row);
+        json_decref(row);
+        at += n + 1;
+    }
+    rlhf__buf_free(&file);
+    if (st == RLHF_OK && json_array_size(out) == 0)
+        st = rlhf__fail(err, RLHF_E_INVALID, "%s holds no rows", path);
+    return st;
+}
+
+static const char *text_of(const json_t *row, const char *key) {
+    const char *s = json_string_value(json_object_get(row, key));
+    return s ? s : "";
+}
+
+static void put_text(struct rlhf__buf *out, const char *path, const struct rlhf__check_report *r) {
+    size_t i;
+    json_t *row;
+    rlhf__put_printable(out, path, strlen(path), "");
+    json_array_foreach(r->plugins, i, row)
+        rlhf__buf_printf(out, "%s %s", i ? "," : ":", json_string_value(row));
+    rlhf__buf_printf(out, ": %lld steps\n", (long long)r->steps);
+    json_array_foreach(r->facts, i, row) {
+        rlhf__buf_puts(out, "  ");
+        rlhf__put_printable(out, text_of(row, "text"), strlen(text_of(row, "text")), "");
+        rlhf__buf_putc(out, '\n');
+    }
+    json_array_foreach(r->found, i, row) {
+        rlhf__buf_printf(out, "%s: ", text_of(row, "rule"));
+        rlhf__put_printable(out, text_of(row, "saw"), strlen(text_of(row, "saw")), "");
+        rlhf__buf_printf(out, "\n  %s:%lld: %s\n", text_of(row, "header"),
+                         (long long)json_integer_value(json_object_get(row, "line")),
+                         text_of(row, "says"));
+    }
+    if (json_array_size(r->found) == 0) rlhf__buf_puts(out, "nothing found\n");
+}
+
+static void put_json(struct rlhf__buf *out, const char *path, const struct rlhf__check_report *r) {
+    json_t *all =
+        json_pack("{so,sO,sI,sO,sO}", "file", rlhf__json_text(path), "plugins", r->plugins, "steps",
+                  (json_int_t)r->steps, "found", r->found, "facts", r->facts);
+    rlhf__json_write(out, all, 2);
+    rlhf__buf_putc(out, '\n');
+    json_decref(all);
+}
+
+static int check(const struct rlhf__env *env, const struct options *o,
+                 const struct rlhf__flag_list *rest, struct rlhf__error *err) {
+    struct rlhf__check_request request = {.dirs = env->dirs, .seconds = (int32_t)o->seconds};
+    struct rlhf__check_report report = {0};
+    struct rlhf__buf out = RLHF__BUF_INIT;
+    json_t *options = json_object(), *rows = json_array();
+    char *path = NULL;
+    if (rest->n != 1)
+        rlhf__fail(
+            err, RLHF_E_INVALID,
+            "plugin check: name one plugin file, e.g. rlhf-host plugin check ./my_reward.so");
+    rlhf_status st = rest->n == 1 ? read_options(&o->set, options, err) : RLHF_E_INVALID;
+    if (st == RLHF_OK && o->rows) st = read_rows(o->rows, rows, err);
+    if (st == RLHF_OK)
+        st = rlhf__plugin_find(env->dirs, rest->item[0], 0, RLHF__NAME_TYPED, "plugin check", &path,
+                               err);
+    request.path = path;
+    request.options = options;
+    request.rows = rows;
+    if (st == RLHF_OK) st = rlhf__check_file(&request, &report, err);
+    const int found = st == RLHF_OK && json_array_size(report.found) > 0;
+    if (st == RLHF_OK && o->json) put_json(&out, path, &report);
+    if (st == RLHF_OK && !o->json) put_text(&out, path, &report);
+    fputs(rlhf__buf_text(&out), stdout);
+    rlhf__buf_free(&out);
+    rlhf__check_report_finish(&report);
+    json_decref(options);
+    json_decref(rows);
+    free(path);
+    return st == RLHF_OK ? found : -1;
+}
+
+static int run(const struct rlhf__env *env, int argc, char **argv) {
+    static char name[] = "plugin check"; // in messages
+    struct options o = {.seconds = 60};
+    struct rlhf__flag_list rest = {NULL, 0};
+    struct rlhf__error err;
+    int status = -1;
+    if (rlhf__flags_want_help(argc, argv)) {
+        puts("usage: rlhf-plugin-check FILE [flags]    same as rlhf-host plugin check");
+        rlhf__flags_help(stdout, flags, FLAGS);
+        return 0;
+    }
+    argv[0] = name;
+    // There is nothing to save: a signal ends it, and its children with it (child.h).
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
+    if (rlhf__flags_parse(flags, FLAGS, argc, argv, &o, &rest, &err) == RLHF_OK)
+        status = check(env, &o, &rest, &err);
+    if (status < 0) rlhf__log_error(env->log, err.text);
+    free(o.set.item);
+    free(rest.item);
+    // A file that cannot be opened or has crashed in the loader is bad input here.
+    return status < 0 ? 2 : status;
+}
+
+int main(int argc, char **argv) { return rlhf__program(argc, argv, run); }
