@@ -39,7 +39,7 @@ static void fill(struct rows *r) {
     static const char row[] = "{\"prompt\": \"text\", \"answer\": \"42\"}";
     memset(r, 0, sizeof *r);
     for (int i = 0; i < PROMPT + RESPONSE; i++)
-        r->text[i] = i % 60 == 59 ? '\n' : (char)('a' + i % 26);
+        r->text[i] = (char)(i % 60 == 59 ? '\n' : 'a' + i % 26);
     for (int i = 0; i < ROWS; i++) {
         r->prompt[i] = (rlhf_str){r->text, PROMPT};
         r->response[i] = (rlhf_str){r->text + PROMPT, RESPONSE};

@@ -1,4 +1,2 @@
 // main.c: nothing; the link is the test.
-int main(void) {
-    return 0;
-}
+int main(void) { return 0; }
