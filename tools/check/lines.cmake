@@ -1,18 +1,19 @@
-# lines.cmake: the line of a header that each rule of rules.def is in, as C.
+# lines.cmake: the line of a header that states each rule of rules.def, as C. The line, or the end of
+# its comment, carries the rule's anchor: [R:id].
 #   cmake -DRULES=rules.def -DHEADERS=sdk/include/rlhf -DOUT=rule_lines.h -P lines.cmake
 file(STRINGS ${RULES} rules REGEX "^RULE\\(")
 set(text "")
 foreach(rule ${rules})
-  if(NOT rule MATCHES "^RULE\\([A-Z_]+, \"([^\"]+)\", \"([^\"]+)\", \"(.*)\"\\)$")
+  if(NOT rule MATCHES "^RULE\\(([A-Z_]+), \"([^\"]+)\", \"([^\"]+)\", \"(.*)\"\\)$")
     message(FATAL_ERROR "rules.def: cannot be read: ${rule}")
   endif()
   set(id ${CMAKE_MATCH_1})
-  set(header ${CMAKE_MATCH_2})
-  set(words "${CMAKE_MATCH_3}")
+  set(anchor ${CMAKE_MATCH_2})
+  set(header ${CMAKE_MATCH_3})
   file(READ ${HEADERS}/${header} whole)
-  string(FIND "${whole}" "${words}" at)
+  string(FIND "${whole}" "[R:${anchor}]" at)
   if(at LESS 0)
-    message(FATAL_ERROR "rules.def: ${header} has no line with: ${words} (rule ${id})")
+    message(FATAL_ERROR "rules.def: ${header} has no anchor [R:${anchor}] (rule ${id})")
   endif()
   string(SUBSTRING "${whole}" 0 ${at} before)
   string(REGEX REPLACE "[^\n]" "" before "${before}")

@@ -16,14 +16,14 @@
 //
 // With several workers, advantages() sees the same rows on each of them, loss() some of a
 // minibatch's microbatches: sums that loss() keeps are completed by host->reduce, in
-// minibatch_end() or phase_end(), before anything is decided or reported.
+// minibatch_end() or phase_end(), before anything is decided or reported. [R:split]
 #ifndef RLHF_ALGO_H
 #define RLHF_ALGO_H
 
 #include "model.h"
 #include "plugin.h"
 
-// What a plan may ask of a source of rows; the host refuses the rest by name.
+// What a plan may ask of a source of rows; the host refuses the rest by name. [R:plan]
 //
 //   ROLLOUT      logp, entropy, kl, value    every flag    epochs, minibatches, groups of 1 or more
 //   TEXT         logp, entropy, kl           file flags    1 of each
@@ -86,7 +86,7 @@ enum rlhf_row_use {
     RLHF_ROW_TRAINS = 0,
     // loss() sees it, but its derivatives are exactly 0 whatever the heads say: it is forwarded,
     // and left out of the backward pass. Any other derivative ends the run, RLHF_E_INTERNAL.
-    RLHF_ROW_STILL = 1,
+    RLHF_ROW_STILL = 1, // [R:row-use]
     // It is no part of the loss: loss() does not see it, batch_tokens does not count it (but
     // batch_sequences does), and no forward is spent on it.
     RLHF_ROW_MASKED = 2
@@ -133,6 +133,7 @@ typedef struct rlhf_rollout {
     const float *logp_old, *logp_ref, *value_old;
     // out [total], zeroed: what loss() then finds under these names. returns is what a value head
     // learns to foretell; the host hands both on and keeps them in a rollout log, no more.
+    // [R:advantages]
     float *advantage, *returns;
     // The phase's whole batch, which this may be one minibatch of.
     // [batch_n] what its rows are paid in all, score and token_reward; NULL: this rollout is it.
@@ -180,7 +181,7 @@ typedef struct rlhf_loss_in {
     const int64_t *version;    // [n]
     int64_t steps;
     // [total] 1: a response token that is no part of the loss, its derivatives 0. NULL: there are
-    // none, as always without RLHF_PLAN_LEAVES_OUT.
+    // none, as always without RLHF_PLAN_LEAVES_OUT. [R:left-out]
     const uint8_t *left_out;
     const int32_t *ids; // [total] the tokens, prompts included
     // [n] PREFERENCES: the margin of the data row, 0 where it has none; the same for all rows of a
@@ -190,7 +191,8 @@ typedef struct rlhf_loss_in {
 
 typedef struct rlhf_loss_out {
     uint32_t size, reserved;
-    double loss;         // out: this microbatch's share of the minibatch loss
+    double loss; // out: this microbatch's share of the minibatch loss [R:finite]
+    // [R:derivative] [R:loss-outside]
     rlhf_heads *d_heads; // zeroed arrays to fill: derivative of loss for each planned head
 } rlhf_loss_out;
 

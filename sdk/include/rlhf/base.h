@@ -20,7 +20,8 @@
 //   [any]   concurrent calls are allowed.
 //
 // Ownership: arguments are borrowed until return; what a create/open function made, its
-// destroy/close twin frees; nobody frees the other side's memory. Strings are UTF-8.
+// destroy/close twin frees; nobody frees the other side's memory. Strings are UTF-8. [R:leak]
+// [R:crash] [R:borrowed]
 #ifndef RLHF_BASE_H
 #define RLHF_BASE_H
 
@@ -41,6 +42,7 @@
 #define RLHF_HAS(T, p, f) ((p)->size >= RLHF_SIZE_TO(T, f) && (p)->f)
 
 // 0, or one of the negative codes below; an unknown negative reads as RLHF_E_INTERNAL.
+// [R:ends-process] [R:status]
 typedef int32_t rlhf_status;
 
 // X(name, value, text): one list gives the enum, the names and the texts.
@@ -99,7 +101,7 @@ static inline rlhf_status rlhf_copy_out(void *dst, const void *src, uint32_t own
     return RLHF_OK;
 }
 
-// A borrowed byte string, not NUL-ended. ptr may be NULL when len is 0. Frozen.
+// A borrowed byte string, not NUL-ended. ptr may be NULL when len is 0. Frozen. [R:text]
 typedef struct rlhf_str {
     const char *ptr;
     uint64_t len;

@@ -22,7 +22,7 @@
 // is done in the order of the calls. Errors: negative status; last_error() has the text. What a
 // backend finds wrong in the contents of device arrays (an id outside the vocabulary, offsets that
 // contradict each other) it may report as late as the next sync, download or host_ output; the
-// outputs are then undefined.
+// outputs are then undefined. [R:rows] [R:step]
 #ifndef RLHF_COMPUTE_H
 #define RLHF_COMPUTE_H
 

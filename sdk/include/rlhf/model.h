@@ -8,7 +8,7 @@
 // Alignment of per-token arrays [total]: entry t of logp, entropy, kl belongs to predicting ids[t]
 // from the tokens before it in its row; value[t] is the value of the state before ids[t] is chosen.
 // Only response tokens (index in row >= prompt_len >= 1) are computed; the rest read 0. logp,
-// entropy and kl are natural logarithms (nats).
+// entropy and kl are natural logarithms (nats). [R:log-probs]
 #ifndef RLHF_MODEL_H
 #define RLHF_MODEL_H
 
@@ -18,7 +18,7 @@
 enum rlhf_head {
     RLHF_HEAD_LOGP = 1,
     RLHF_HEAD_ENTROPY = 2,
-    RLHF_HEAD_KL = 4, // full-distribution KL(policy || reference)
+    RLHF_HEAD_KL = 4, // full-distribution KL(policy || reference) [R:kl]
     RLHF_HEAD_VALUE = 8,
     RLHF_HEAD_SCORE = 16,        // pooled, [n, n_labels]
     RLHF_HEAD_HIDDEN = 32,       // hidden states after the final norm, to feed another model's kl
@@ -69,7 +69,7 @@ typedef struct rlhf_adapter {
 
 typedef struct rlhf_model_open {
     uint32_t size;
-    int32_t dtype;     // act dtype, RLHF_F32 or RLHF_BF16
+    int32_t dtype;     // act dtype, RLHF_F32 or RLHF_BF16 [R:bf16]
     int32_t trainable; // 0: no gradients are allocated, backward is refused
     int32_t n_labels;  // > 0: a score head with that many outputs exists
     int32_t pooling;   // enum rlhf_pool for the score head; 0 = the architecture's own
@@ -108,7 +108,7 @@ typedef struct rlhf_model_open {
 } rlhf_model_open;
 
 typedef struct rlhf_model_info {
-    uint32_t size, heads; // heads: bits of enum rlhf_head that forward can give
+    uint32_t size, heads; // heads: bits of enum rlhf_head that forward can give [R:heads]
     int64_t n_params;     // all elements of param()
     int64_t
         flops_per_token; // forward multiply-adds * 2 a token, LM head included, no attention scores
@@ -170,7 +170,7 @@ enum rlhf_init {
 enum rlhf_forward_flag {
     // The model without its adapter, e.g. as its own reference. Not with train. A model that has no
     // adapter is its own base: the flag changes nothing. With B = 0 the bits are the same with the
-    // flag and without.
+    // flag and without. [R:adapter]
     RLHF_FORWARD_BASE = 1
 };
 
@@ -250,16 +250,16 @@ typedef struct rlhf_gen_step {
 
 typedef struct rlhf_model_ops {
     uint32_t size, flags;
-    // Allocate parameters (zero). Called once after create(). [main]
+    // Allocate parameters (zero). Called once after create(). [main] [R:open]
     rlhf_status (*open)(void *self, const rlhf_model_open *);
     rlhf_status (*info)(void *self, rlhf_model_info *out); // after open [any]
-    // RLHF_E_INVALID past the end. out->size says what the caller knows. [any]
+    // RLHF_E_INVALID past the end. out->size says what the caller knows. [any] [R:param]
     rlhf_status (*param)(void *self, uint32_t i, rlhf_param *out);
-    // Parameter values changed: re-pack the weights. [step]
+    // Parameter values changed: re-pack the weights. [step] [R:forward]
     rlhf_status (*refresh)(void *self);
     rlhf_status (*forward)(void *self, const rlhf_batch *, const rlhf_forward *,
                            const rlhf_heads *out); // [step]
-    // Adds to the gradients. Must follow forward(train = 1) of the same batch. [step]
+    // Adds to the gradients. Must follow forward(train = 1) of the same batch. [step] [R:gradient]
     rlhf_status (*backward)(void *self, const rlhf_batch *, const rlhf_forward *,
                             const rlhf_heads *grad);
     rlhf_status (*gen_open)(void *self, uint32_t n_slots, uint32_t max_len,

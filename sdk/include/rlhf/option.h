@@ -40,7 +40,7 @@ enum rlhf_opt_flag {
 // One row. Read with the descriptor's opt_stride, so the table can grow although it is an array.
 typedef struct rlhf_opt rlhf_opt;
 struct rlhf_opt {
-    const char *key, *help;
+    const char *key, *help; // [R:help] [R:option-name]
     int32_t type;
     uint32_t flags, offset, reserved; // offset into the config struct, bytes
     int64_t i_def, i_min, i_max;      // BOOL, I64, ENUM

@@ -5,7 +5,7 @@
 // (elf_note.h) says the same to whoever does not want to run it. The ops tables of the
 // three kinds are in reward.h, algo.h and model.h.
 //
-// Smallest plugin: see sdk/templates/reward.c.
+// Smallest plugin: see sdk/templates/reward.c. [R:exports]
 #ifndef RLHF_PLUGIN_H
 #define RLHF_PLUGIN_H
 
@@ -18,7 +18,7 @@
 enum rlhf_kind { RLHF_KIND_ALGO = 1, RLHF_KIND_REWARD = 2, RLHF_KIND_MODEL = 3 };
 
 // A byte sink, for the save() that it was given to: returns 0, or a negative status that save()
-// must return unchanged.
+// must return unchanged. [R:save]
 typedef struct rlhf_ostream rlhf_ostream;
 struct rlhf_ostream {
     uint32_t size, reserved;
@@ -26,7 +26,7 @@ struct rlhf_ostream {
 };
 
 // A byte source, for the load() that it was given to: fills n bytes, or returns RLHF_E_IO when
-// fewer are left.
+// fewer are left. [R:load]
 typedef struct rlhf_istream rlhf_istream;
 struct rlhf_istream {
     uint32_t size, reserved;
@@ -35,19 +35,19 @@ struct rlhf_istream {
 
 typedef struct rlhf_plugin {
     uint32_t size, kind;
-    uint32_t host_minor_min; // oldest host minor this plugin runs on
-    uint32_t state_version;  // bump when save()'s bytes change; 0 = no save and no load
-    const char *id;          // reverse DNS, e.g. "org.example.period"
-    const char *version, *summary;
-    const rlhf_opt *opts; // NULL when n_opts is 0
+    uint32_t host_minor_min;       // oldest host minor this plugin runs on
+    uint32_t state_version;        // bump when save()'s bytes change; 0 = no save and no load
+    const char *id;                // reverse DNS, e.g. "org.example.period" [R:id]
+    const char *version, *summary; // [R:summary]
+    const rlhf_opt *opts;          // NULL when n_opts is 0
     uint32_t n_opts, opt_stride, config_size, flags;
     // config and host outlive the instance. NULL create: self is the config, and there is neither
-    // destroy nor state. [main]
+    // destroy nor state. [main] [R:create]
     rlhf_status (*create)(const rlhf_host *, const void *config, void **self);
-    void (*destroy)(void *self); // NULL allowed as self [main]
+    void (*destroy)(void *self); // NULL allowed as self [main] [R:destroy]
     // State that a resumed run needs (controllers, running statistics): both, or neither when
     // state_version is 0; a plugin with one of the three alone is refused. load may refuse a
-    // state_version it does not know. [main]
+    // state_version it does not know. [main] [R:state] [R:unsaved-state]
     rlhf_status (*save)(void *self, const rlhf_ostream *);
     rlhf_status (*load)(void *self, const rlhf_istream *, uint32_t state_version);
     const void *ops; // rlhf_algo_ops, rlhf_reward_ops or rlhf_model_ops, after kind

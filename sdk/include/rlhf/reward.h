@@ -13,7 +13,7 @@
 enum rlhf_reward_flag {
     RLHF_REWARD_PER_TOKEN = 1, // fills out->token
     // A row's reward depends on that row alone, not on its group either: it may be asked for as
-    // soon as the row is finished, with any others.
+    // soon as the row is finished, with any others. [R:row-alone]
     RLHF_REWARD_ROW_ALONE = 2
 };
 
@@ -37,12 +37,13 @@ typedef struct rlhf_reward_in {
 
 typedef struct rlhf_reward_out {
     uint32_t size, reserved;
+    // [R:unwritten] [R:outside]
     float *seq; // [n] must be written; NaN or Inf is handled by rewards.nan_policy
     // [total] zeroed by the host; NULL unless RLHF_REWARD_PER_TOKEN. Entries of response tokens
     // count, those of prompt tokens do not. A row's reward is seq and its token rewards together.
     float *token;
     // [n] enum rlhf_verdict, zeroed by the host: for a reward that knows which responses are right,
-    // whatever it pays them. objective/verifiable_correct_rate is made of it.
+    // whatever it pays them. objective/verifiable_correct_rate is made of it. [R:verdict]
     uint8_t *verdict;
     // [n] zeroed by the host: 1 = the reward could not score this row (a service did not answer, a
     // worker died). What it wrote for it counts for nothing; rewards.on_failure says what becomes
@@ -55,6 +56,7 @@ typedef struct rlhf_reward_ops {
     // A row's reward may depend on the rows of its group, on no others. A negative status other
     // than RLHF_E_CANCELLED: all rows of the call failed, for the reason that host->fail was given.
     // The host asks again for rows that failed; a reward does not repeat them itself. [step]
+    // [R:repeat] [R:order]
     rlhf_status (*score)(void *self, const rlhf_reward_in *, const rlhf_reward_out *);
     // Whether responses to a data row (rlhf_reward_in.meta) can be scored: called for every prompt
     // before the first phase, so that no run ends at one. NULL: they all can. [main]

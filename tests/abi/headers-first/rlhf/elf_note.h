@@ -9,6 +9,7 @@
 //
 // RLHF_DEFINE_PLUGIN and RLHF_DEFINE_KERNELS write it. In other languages an rlhf_elf_note, 8-byte
 // aligned, goes into a section called .note.rlhf (Rust: #[link_section = ".note.rlhf"] #[used]).
+// [R:note]
 #ifndef RLHF_ELF_NOTE_H
 #define RLHF_ELF_NOTE_H
 

@@ -13,7 +13,7 @@
 enum rlhf_reward_flag {
     RLHF_REWARD_PER_TOKEN = 1, // fills out->token
     // A row's reward depends on that row alone, not on its group either: it may be asked for as
-    // soon as the row is finished, with any others.
+    // soon as the row is finished, with any others. [R:row-alone]
     RLHF_REWARD_ROW_ALONE = 2
 };
 
@@ -34,6 +34,7 @@ typedef struct rlhf_reward_in {
 
 typedef struct rlhf_reward_out {
     uint32_t size, reserved;
+    // [R:unwritten] [R:outside]
     float *seq; // [n] must be written; NaN or Inf is handled by rewards.nan_policy
     // [total] zeroed by the host; NULL unless RLHF_REWARD_PER_TOKEN. Entries of response tokens
     // count, those of prompt tokens do not. A row's reward is seq and its token rewards together.
@@ -45,6 +46,7 @@ typedef struct rlhf_reward_ops {
     // A row's reward may depend on the rows of its group, on no others. A negative status other
     // than RLHF_E_CANCELLED: all rows of the call failed, for the reason that host->fail was given.
     // The host asks again for rows that failed; a reward does not repeat them itself. [step]
+    // [R:repeat] [R:order]
     rlhf_status (*score)(void *self, const rlhf_reward_in *, const rlhf_reward_out *);
 } rlhf_reward_ops;
 
