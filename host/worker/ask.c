@@ -280,9 +280,12 @@ rlhf_status rlhf__ask(struct rlhf__asked *a, size_t n, double timeout_s, const c
         if (a[i].frame.bad || k->ask.out.bad)
             rlhf__worker_fail(k, RLHF_E_NOMEM, "out of memory for a request to its worker");
         a[i].done = k->failed.code != 0;
+        rlhf__worker_order(k, RLHF__WORKER_WAKE);
     }
     pass_on(&w);
     if (st == RLHF_OK) wait_all(&w);
+    for (size_t i = 0; i < n; i++)
+        rlhf__worker_order(a[i].worker, RLHF__WORKER_REST);
     for (size_t i = 0; i < n && st == RLHF_OK; i++)
         if (a[i].worker->failed.code) st = a[i].worker->failed.code;
     return st;

@@ -15,6 +15,7 @@ enum { MOST_PID = 1 << 22 }; // Linux gives no higher ones
 struct process {
     pid_t pid, parent, group, session;
     int zombie;
+    uint64_t ticks, started;
 };
 
 struct table {
@@ -39,6 +40,11 @@ static struct process read_one(pid_t pid) {
     p.parent = (pid_t)strtol(end + 4, &at, 10);
     p.group = (pid_t)strtol(at, &at, 10);
     p.session = (pid_t)strtol(at, &at, 10);
+    uint64_t field[17]; // the 7th to the 22nd, at their numbers less 6
+    for (int i = 1; i < 17; i++)
+        field[i] = strtoull(at, &at, 10);
+    p.ticks = field[14 - 6] + field[15 - 6];
+    p.started = field[22 - 6];
     return p;
 }
 
@@ -92,6 +98,23 @@ size_t rlhf__descendants_kill(void) {
     free(found);
     free(t.item);
     return n;
+}
+
+struct rlhf__tree rlhf__descendants_look(pid_t except) {
+    struct table t = {NULL, 0, 0};
+    struct rlhf__tree tree = {0, 0};
+    uint8_t *found = calloc(MOST_PID, 1);
+    read_all(&t);
+    if (found && getpid() < MOST_PID) find(&t, getpid(), found);
+    for (size_t i = 0; found && i < t.n; i++) {
+        const struct process *p = &t.item[i];
+        if (!found[p->pid] || p->pid == except) continue;
+        tree.ticks += p->ticks;
+        if (p->started > tree.newest) tree.newest = p->started;
+    }
+    free(found);
+    free(t.item);
+    return tree;
 }
 
 size_t rlhf__session_kill(pid_t session) {

@@ -3,11 +3,22 @@
 #define RLHF_HOST_WORKER_DESCENDANTS_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 // Kill all descendants of the calling process. Processes that one of them starts during the call
 // survive, and everything survives when /proc cannot be read. Returns how many were killed. [main]
 size_t rlhf__descendants_kill(void);
+
+// What all descendants of the calling process but `except` have used: a tree that is stopped looks
+// the same each time.
+struct rlhf__tree {
+    uint64_t ticks;  // of processor time
+    uint64_t newest; // when the newest was started
+};
+
+// Zeros when /proc cannot be read. [main]
+struct rlhf__tree rlhf__descendants_look(pid_t except);
 
 // Kill all process groups of a session but the group of its leader. Returns how many processes in
 // them had not ended before. [main]

@@ -27,7 +27,7 @@ extern char **environ;
 // ---- starting ----
 
 // What the child gets as 0, 1, 2, 3, ...
-enum { N_GIVEN = RLHF__WORKER_OUTPUT + 1 };
+enum { N_GIVEN = RLHF__WORKER_REINS + 1 };
 
 // A copy of fd that is above all that the child is given, so that none of them is overwritten.
 static int above(int fd) {
@@ -81,13 +81,15 @@ static int spawn(const char *program, int network, const int given[N_GIVEN], pid
 static void not_to_wait(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
 static int open_all(struct rlhf__worker *w, int given[N_GIVEN]) {
-    int ask[2] = {-1, -1}, call[2] = {-1, -1}, noise[2] = {-1, -1};
+    int ask[2] = {-1, -1}, call[2] = {-1, -1}, noise[2] = {-1, -1}, reins[2] = {-1, -1};
     const int bad = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ask) != 0 ||
                     socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, call) != 0 ||
+                    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, reins) != 0 ||
                     pipe2(noise, O_CLOEXEC) != 0;
     w->ask.fd = ask[0];
     w->call.fd = call[0];
     w->noise = noise[0];
+    w->reins = reins[0];
     w->input_bytes = w->output_bytes = 65536;
     w->input_fd = memory_file("rlhf-input", w->input_bytes);
     w->output_fd = memory_file("rlhf-output", w->output_bytes);
@@ -99,6 +101,7 @@ static int open_all(struct rlhf__worker *w, int given[N_GIVEN]) {
     given[RLHF__WORKER_INPUT] = w->input_fd < 0 ? -1 : fcntl(w->input_fd, F_DUPFD_CLOEXEC, N_GIVEN);
     given[RLHF__WORKER_OUTPUT] =
         w->output_fd < 0 ? -1 : fcntl(w->output_fd, F_DUPFD_CLOEXEC, N_GIVEN);
+    given[RLHF__WORKER_REINS] = above(reins[1]);
     for (int i = 0; i < N_GIVEN; i++)
         if (given[i] < 0) return -1;
     if (bad) return -1;
@@ -123,6 +126,7 @@ static void finish(struct rlhf__worker *w) {
     close_fd(&w->ask.fd);
     close_fd(&w->call.fd);
     close_fd(&w->noise);
+    close_fd(&w->reins);
     close_fd(&w->input_fd);
     close_fd(&w->output_fd);
     if (w->input) munmap(w->input, (size_t)w->input_bytes);
@@ -176,6 +180,10 @@ static int wait_for(pid_t pid, double seconds, int *status) {
         const struct timespec ms = {0, 500000};
         nanosleep(&ms, NULL);
     }
+}
+
+void rlhf__worker_order(const struct rlhf__worker *w, char order) {
+    if (w->pid) send(w->reins, &order, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 int rlhf__worker_over(const struct rlhf__worker *w) {

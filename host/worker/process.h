@@ -22,6 +22,7 @@ struct rlhf__channel {
 struct rlhf__worker {
     pid_t pid; // of the warden; 0: it has ended and failed.text says how
     int noise; // what it prints, -1 = at its end
+    int reins; // orders to its warden
     struct rlhf__channel ask, call;
     struct rlhf__buf printed; // the line that is not at its end yet
     int input_fd, output_fd;
@@ -46,6 +47,10 @@ void rlhf__worker_fail(struct rlhf__worker *w, rlhf_status code, const char *why
 // fault)"). One that has closed its sockets and lives on is waited for: it may be about to end.
 // [main]
 void rlhf__worker_gone(struct rlhf__worker *w);
+
+// RLHF__WORKER_WAKE before it is asked something, RLHF__WORKER_REST after it has answered: between
+// calls neither it nor anything that it started gets processor time. [main]
+void rlhf__worker_order(const struct rlhf__worker *w, char order);
 
 // 1 = its warden has ended. What the worker started may still hold the sockets when the warden was
 // killed. [main]

@@ -1,19 +1,24 @@
 // warden.c: see warden.h.
 #include "worker/warden.h"
 
+#include "base/clock.h"
 #include "worker/confine.h"
 #include "worker/descendants.h"
 #include "worker/wire.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { LAST_FD = RLHF__WORKER_OUTPUT };
+enum { LAST_FD = RLHF__WORKER_OUTPUT, TICK_MS = 300, MOST_RESTLESS = 3 };
+#define CHECK 2.0 // seconds between two looks at a tree that is to be at rest
 
 // ---- the end ----
 
@@ -74,19 +79,80 @@ static int reap(pid_t child, int *status) {
     }
 }
 
-// Until `child` ended: 1 with its status; 0 when the warden is told to end or its parent, `host`,
-// is gone (0: that is not looked at). The kernel's own signal of that comes when the thread is gone
-// that started this process, which need not be the host's main one.
-static int wait_for(pid_t child, long host, int *status) {
-    const struct timespec tick = {0, 300000000};
+// What a warden, or the first process of a namespace, waits for and whom it orders about.
+struct watch {
+    pid_t child; // whose end is waited for
+    long host;   // the parent, which may go; 0: that is not looked at
+    int orders;  // where they come from
+    int to;      // the first process, which gets them, or -1:
+    pid_t whom;  // kill() has it: -1 = all of the namespace, or a group
+    int resting, signals, seen;
+    int restless;   // how often the tree had not rested when it should have
+    double checked; // when
+    struct rlhf__tree tree;
+};
+
+enum { GOES_ON = -2, BURNS = -1, GONE = 0, ENDED = 1 };
+
+static void pass_on(const struct watch *w, char order) {
+    if (w->to >= 0)
+        send(w->to, &order, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    else
+        kill(w->whom, order == RLHF__WORKER_REST ? SIGSTOP : SIGCONT);
+}
+
+// The last of the orders that have come; what came before it is over. 0: whoever gave them is gone.
+static int obey(struct watch *w) {
+    char order[64];
+    const ssize_t n = recv(w->orders, order, sizeof order, MSG_DONTWAIT);
+    if (n == 0) return 0;
+    if (n < 0) return 1;
+    w->resting = order[n - 1] == RLHF__WORKER_REST;
+    w->seen = w->restless = 0;
+    w->checked = rlhf__seconds();
+    pass_on(w, order[n - 1]);
+    return 1;
+}
+
+// A stopped tree uses nothing and starts nothing. The first look is what the next is held against.
+static int rests(struct watch *w) {
+    if (!w->resting || rlhf__seconds() < w->checked + CHECK) return 1;
+    pass_on(w, RLHF__WORKER_REST);
+    const struct rlhf__tree now = rlhf__descendants_look(w->to >= 0 ? w->child : 0);
+    const int same = now.ticks == w->tree.ticks && now.newest == w->tree.newest;
+    if (w->seen && !same) w->restless++;
+    w->seen = 1;
+    w->tree = now;
+    w->checked = rlhf__seconds();
+    return w->restless < MOST_RESTLESS;
+}
+
+// Whatever has come: GOES_ON, or how it ends.
+static int look(struct watch *w) {
+    struct pollfd p[2] = {{w->signals, POLLIN, 0}, {w->orders, POLLIN, 0}};
+    struct signalfd_siginfo got;
+    if (poll(p, 2, w->host ? TICK_MS : -1) > 0) {
+        if (p[0].revents && read(w->signals, &got, sizeof got) == (ssize_t)sizeof got &&
+            got.ssi_signo != SIGCHLD)
+            return GONE;
+        if (p[1].revents && !obey(w)) return GONE;
+    }
+    if (w->host && (long)getppid() != w->host) return GONE;
+    return w->host && !rests(w) ? BURNS : GOES_ON;
+}
+
+// Until the child ended: ENDED with its status; GONE when this process is told to end or its parent
+// is gone; BURNS. The kernel's own signal of a parent's end comes when the thread is gone that
+// started this process, which need not be the host's main one.
+static int wait_for(struct watch *w, int *status) {
     sigset_t set;
     waited_for(&set);
+    w->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     for (;;) {
-        const int got = reap(child, status);
-        if (got != 0) return got > 0;
-        const int number = host ? sigtimedwait(&set, NULL, &tick) : sigwaitinfo(&set, NULL);
-        if (number > 0 && number != SIGCHLD) return 0;
-        if (host && (long)getppid() != host) return 0;
+        const int got = reap(w->child, status);
+        if (got != 0) return got > 0 ? ENDED : GONE;
+        const int how = w->signals < 0 ? GONE : look(w);
+        if (how != GOES_ON) return how;
     }
 }
 
@@ -112,18 +178,20 @@ static pid_t fork_with_parent(void) {
 }
 
 // The first process of a PID namespace: tells through `report` how the worker ended.
-_Noreturn static void first_process(int report, int (*work)(void *arg, unsigned spaces), void *arg,
-                                    unsigned spaces) {
+_Noreturn static void first_process(int report, int orders, int (*work)(void *arg, unsigned spaces),
+                                    void *arg, unsigned spaces) {
+    struct watch w = {.orders = orders, .to = -1, .whom = -1};
     int status = 0;
     spaces |= rlhf__confine_count();
     spaces |= rlhf__mounts(); // here: the warden's /proc shows the namespace's processes
-    const pid_t worker = fork_with_parent();
-    if (worker == 0) {
+    w.child = fork_with_parent();
+    if (w.child == 0) {
         close(report);
+        close(orders);
         work_in_child(work, arg, spaces);
     }
     close_all();
-    if (worker > 0 && wait_for(worker, 0, &status)) {
+    if (w.child > 0 && wait_for(&w, &status) == ENDED) {
         const ssize_t put = write(report, &status, sizeof status);
         (void)put;
     }
@@ -132,33 +200,44 @@ _Noreturn static void first_process(int report, int (*work)(void *arg, unsigned 
 
 _Noreturn static void with_space(long host, int (*work)(void *arg, unsigned spaces), void *arg,
                                  unsigned spaces) {
-    int report[2], status = 0, ended = 0;
-    if (pipe(report) != 0) _exit(1);
-    const pid_t first = fork_with_parent();
-    if (first == 0) {
+    struct watch w = {.host = host, .orders = RLHF__WORKER_REINS};
+    int report[2], orders[2], status = 0, ended = 0;
+    if (pipe(report) != 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, orders) != 0) _exit(1);
+    w.child = fork_with_parent();
+    if (w.child == 0) {
         close(report[0]);
-        first_process(report[1], work, arg, spaces);
+        close(orders[0]);
+        close(RLHF__WORKER_REINS);
+        first_process(report[1], orders[1], work, arg, spaces);
     }
     close(report[1]);
+    close(orders[1]);
     close_all();
-    if (first < 0) _exit(1);
-    wait_for(first, host, &ended);
+    if (w.child < 0) _exit(1);
+    w.to = orders[0];
+    const int how = wait_for(&w, &ended);
     end_all();
+    if (how == BURNS) end_as(SIGXCPU);
     end_as(read(report[0], &status, sizeof status) == (ssize_t)sizeof status ? status : ended);
 }
 
 _Noreturn static void without_space(long host, int (*work)(void *arg, unsigned spaces), void *arg) {
+    struct watch w = {.host = host, .orders = RLHF__WORKER_REINS, .to = -1};
     int status = SIGTERM;
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    const pid_t worker = fork_with_parent();
-    if (worker == 0) work_in_child(work, arg, 0);
+    w.child = fork_with_parent();
+    if (w.child == 0) {
+        close(RLHF__WORKER_REINS);
+        work_in_child(work, arg, 0);
+    }
     close_all();
-    if (worker < 0) _exit(1);
-    setpgid(worker, worker);
-    const int ended = wait_for(worker, host, &status);
-    if (!ended) kill(-worker, SIGKILL);
+    if (w.child < 0) _exit(1);
+    setpgid(w.child, w.child);
+    w.whom = -w.child;
+    const int how = wait_for(&w, &status);
+    if (how != ENDED) kill(-w.child, SIGKILL);
     end_all();
-    end_as(ended ? status : SIGTERM);
+    end_as(how == BURNS ? SIGXCPU : how == ENDED ? status : SIGTERM);
 }
 
 _Noreturn void rlhf__warden(long host, int network, int (*work)(void *arg, unsigned spaces),

@@ -2,6 +2,11 @@
 // with everything that the worker started when the worker ends, when it is told to (SIGTERM) or
 // when the host is gone. Its own wait status is the worker's.
 //
+// It obeys the host's orders (wire.h): between calls it stops the worker and everything that the
+// worker started (SIGSTOP), and looks every CHECK seconds whether they are at rest. What is not,
+// because something of it has SIGCONT sent to it, is ended the third time: SIGXCPU is then the
+// worker's wait status.
+//
 // With a PID namespace there is one process more, the first of it: when that ends, the kernel ends
 // all others in there. Without one the list of system calls keeps them all in one
 // process group, which the kernel ends at once, however fast they fork; the warden adopts what is

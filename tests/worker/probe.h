@@ -38,6 +38,7 @@ enum wall {
     WALL_RIGHTS = 'R',    // no capabilities
     WALL_NETWORK = 'N',   // no network
     WALL_SOCKETS = 'U',   // a list of system calls: sockets that are not the network's
+    WALL_MEMORY = 'G',    // rewards.memory_mib
     WALL_LIMITS = 'L'     // always
 };
 
@@ -54,6 +55,9 @@ extern const struct area probe_files[], probe_terminal[], probe_processes[], pro
 // Probes that end the worker or keep it busy, so each is tried alone (probe=NAME), in the worker
 // itself, in score(). The test knows how the run must end. The last entry has a NULL name.
 extern const struct probe probe_alone[];
+
+// probe_rest.c: children named probe-burner that stay when score() has returned. [of probe_alone]
+long probe_burns(const struct bait *b), probe_wakes(const struct bait *b);
 
 #define AREA(wall, table)                                                                          \
     { wall, table, sizeof(table) / sizeof *(table) }

@@ -8,6 +8,7 @@
 #include <sys/msg.h>
 #include <sys/resource.h>
 #include <sys/shm.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static long raises(int what) {
@@ -60,6 +61,27 @@ static long places_output(const struct bait *b) {
     return fallocate(OUTPUT_FD, 0, 0, LARGE);
 }
 
+// By one byte, in each of three ways.
+static long grows(int fd, int how) {
+    struct stat s;
+    if (fstat(fd, &s) != 0) return -1;
+    if (how == 0) return ftruncate(fd, s.st_size + 1);
+    if (how == 1) return pwrite(fd, "x", 1, s.st_size);
+    return fallocate(fd, 0, s.st_size, 1);
+}
+
+#define GROWS(name, fd, how)                                                                       \
+    static long name(const struct bait *b) {                                                       \
+        (void)b;                                                                                   \
+        return grows(fd, how);                                                                     \
+    }
+GROWS(truncates_input, INPUT_FD, 0)
+GROWS(truncates_output, OUTPUT_FD, 0)
+GROWS(appends_input, INPUT_FD, 1)
+GROWS(appends_output, OUTPUT_FD, 1)
+GROWS(allocates_input, INPUT_FD, 2)
+GROWS(allocates_output, OUTPUT_FD, 2)
+
 static long makes_large_file(const struct bait *b) {
     (void)b;
     const int fd = memfd_create("probe", MFD_CLOEXEC);
@@ -97,6 +119,12 @@ static const struct probe uncounted[] = {
     {"large_pipe", makes_large_pipe},
 };
 
+static const struct probe growth[] = {
+    {"grow_input", truncates_input},     {"grow_output", truncates_output},
+    {"append_input", appends_input},     {"append_output", appends_output},
+    {"allocate_input", allocates_input}, {"allocate_output", allocates_output},
+};
+
 static const struct probe limits[] = {
     {"grow_input", grows_input},         {"grow_output", grows_output},
     {"write_output", writes_output},     {"place_output", places_output},
@@ -105,5 +133,7 @@ static const struct probe limits[] = {
     {"shorten_output", shortens_output}, {"seal_output", seals},
 };
 
-const struct area probe_memory[] = {
-    AREA(WALL_LIMITS, limits), AREA(WALL_CALLS, uncounted), {0, NULL, 0}};
+const struct area probe_memory[] = {AREA(WALL_LIMITS, limits),
+                                    AREA(WALL_MEMORY, growth),
+                                    AREA(WALL_CALLS, uncounted),
+                                    {0, NULL, 0}};

@@ -118,8 +118,7 @@ static long early_answer(const struct bait *b) {
 }
 
 const struct probe probe_alone[] = {
-    {"unknown_call", unknown_call},
-    {"endless_frame", endless_frame},
-    {"early_answer", early_answer},
-    {NULL, NULL},
+    {"unknown_call", unknown_call}, {"endless_frame", endless_frame},
+    {"early_answer", early_answer}, {"burn", probe_burns},
+    {"wake", probe_wakes},          {NULL, NULL},
 };

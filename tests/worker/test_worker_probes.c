@@ -158,11 +158,12 @@ static int stands(const char *line, char wall) {
         char wall;
         const char *text;
     } walls[] = {
-        {WALL_FILES, "no writing to files"},    {WALL_DEVICES, "no terminals"},
-        {WALL_CALLS, "a list of system calls"}, {WALL_PROCESSES, "a list of system"},
-        {WALL_MOUNTS, "read-only mounts"},      {WALL_SIGHT, "no sight of other processes"},
-        {WALL_IPC, "no shared memory or"},      {WALL_RIGHTS, "no capabilities"},
-        {WALL_NETWORK, "no network ("},         {WALL_SOCKETS, "a list of system calls"}};
+        {WALL_FILES, "no writing to files"},     {WALL_DEVICES, "no terminals"},
+        {WALL_CALLS, "a list of system calls"},  {WALL_PROCESSES, "a list of system"},
+        {WALL_MOUNTS, "read-only mounts"},       {WALL_SIGHT, "no sight of other processes"},
+        {WALL_IPC, "no shared memory or"},       {WALL_RIGHTS, "no capabilities"},
+        {WALL_MEMORY, "rewards.memory_mib"},     {WALL_NETWORK, "no network ("},
+        {WALL_SOCKETS, "a list of system calls"}};
     for (size_t i = 0; i < sizeof walls / sizeof *walls; i++)
         if (walls[i].wall == wall) return strstr(line, walls[i].text) != NULL;
     return 1;
@@ -233,6 +234,18 @@ static void with_landlock_of_linux_5_13(void **state) {
 
 static void with_landlock_of_linux_6_7(void **state) {
     nothing_gets_through(*state, "no-namespaces landlock=4", "");
+}
+
+// No file may grow, those that are shared with the host included.
+static void with_a_memory_limit(void **state) {
+    struct e2e *t = *state;
+    static const char *const as[] = {"", "no-namespaces", "nobody", "nobody no-namespaces"};
+    for (int k = 0; k < (geteuid() == 0 ? 4 : 2); k++) {
+        nothing_gets_through(t, as[k], "\" --set \"rewards.memory_mib=4096");
+        assert_int_equal(e2e_shell(t, "grep -q ' G.grow_output=[1-9]' out || "
+                                      "grep 'not in force.*rewards.memory_mib' out"),
+                         0);
+    }
 }
 
 // The network is open; the machine's own services are not.
@@ -315,6 +328,49 @@ static void nonsense_ends_the_worker(void **state) {
     e2e_says(t, "sent what no worker sends");
 }
 
+// A reward that leaves a child behind, and beside it a program that holds the run up until it has
+// seen what becomes of the child: all of them have stopped ("T"), or are gone ("").
+static void at_rest(struct e2e *t, const char *as, const char *probe, const char *want,
+                    const char *says) {
+    struct attacked a;
+    char options[512];
+    lay(t, &a, strstr(as, "nobody") != NULL);
+    e2e_write(t, "pay",
+              "#!/bin/bash\nread row; read want <want; was=; for ((i = 0; i < 300; i++)); do\n"
+              "  found=$(cat /proc/[0-9]*/stat 2>/dev/null | sed -n 's/.*(probe-burner) //p' | "
+              "cut -c 1 | sort -u | tr -d '\\n')\n"
+              "  was=$was$found; [ \"$was\" ] && [ \"$found\" = \"$want\" ] && break; sleep 0.1\n"
+              "done\necho \"found:$found:\" >>seen\necho 1; while read row; do echo 1; done\n");
+    e2e_write(t, "want", want);
+    assert_int_equal(e2e_shell(t, "chmod a+rx pay; chmod a+r want"), 0);
+    snprintf(options, sizeof options, ",probe=%s\" --reward \"exec.so:command=./pay", probe);
+    const int status = attack(t, &a, as, options);
+    take_up(&a);
+    if (status == SKIPPED) skip();
+    if (status != 0) fail_msg("%s %s: status %d:\n%s", as, probe, status, t->out);
+    e2e_shell(t, "cat seen out");
+    e2e_says(t, says);
+    assert_int_equal(e2e_shell(t, "! cat /proc/[0-9]*/comm 2>/dev/null | grep probe-burner"), 0);
+}
+
+static const char *const kernels[] = {"", "no-namespaces", "nobody", "nobody no-namespaces"};
+enum { N_KERNELS = sizeof kernels / sizeof *kernels };
+
+static int can_be(const char *as) { return geteuid() == 0 || !strstr(as, "nobody"); }
+
+// Between calls a child does not run, whatever signal it ignores.
+static void a_child_rests_between_calls(void **state) {
+    for (int k = 0; k < N_KERNELS; k++)
+        if (can_be(kernels[k])) at_rest(*state, kernels[k], "burn", "T", "found:T:");
+}
+
+// One that wakes itself is ended, with its worker: the next call, here the one that ends it, says
+// so.
+static void a_child_that_will_not_rest_is_ended(void **state) {
+    for (int k = 0; k < N_KERNELS; k++)
+        if (can_be(kernels[k])) at_rest(*state, kernels[k], "wake", "", "signal 24 (CPU");
+}
+
 // The children of `plugin check` have sessions of their own, too.
 static void a_check_has_no_terminal(void **state) {
     struct e2e *t = *state;
@@ -363,6 +419,7 @@ int main(void) {
         PROBE_TEST(with_landlock_of_linux_5_13),
         PROBE_TEST(with_landlock_of_linux_6_1),
         PROBE_TEST(with_landlock_of_linux_6_7),
+        PROBE_TEST(with_a_memory_limit),
         PROBE_TEST(with_a_network),
         PROBE_TEST(as_nobody),
         PROBE_TEST(as_nobody_without_namespaces),
@@ -371,6 +428,8 @@ int main(void) {
         PROBE_TEST(without_walls_most_get_through),
         PROBE_TEST(a_constructor_cannot_forge_it),
         PROBE_TEST(nonsense_ends_the_worker),
+        PROBE_TEST(a_child_rests_between_calls),
+        PROBE_TEST(a_child_that_will_not_rest_is_ended),
         PROBE_TEST(a_check_has_no_terminal),
         PROBE_TEST(a_program_has_no_terminal),
         PROBE_TEST(an_inspection_can_be_interrupted),
