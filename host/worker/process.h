@@ -48,8 +48,8 @@ void rlhf__worker_fail(struct rlhf__worker *w, rlhf_status code, const char *why
 // [main]
 void rlhf__worker_gone(struct rlhf__worker *w);
 
-// RLHF__WORKER_WAKE before it is asked something, RLHF__WORKER_REST after it has answered: between
-// calls neither it nor anything that it started gets processor time. [main]
+// RLHF__WORKER_WAKE before each request, RLHF__WORKER_REST after its answer: between calls the
+// worker and everything that it started get no processor time. [main]
 void rlhf__worker_order(const struct rlhf__worker *w, char order);
 
 // 1 = its warden has ended. What the worker started may still hold the sockets when the warden was

@@ -114,7 +114,7 @@ static int obey(struct watch *w) {
     return 1;
 }
 
-// A stopped tree uses nothing and starts nothing. The first look is what the next is held against.
+// A stopped tree uses nothing and starts nothing. Each look is compared with the one before it.
 static int rests(struct watch *w) {
     if (!w->resting || rlhf__seconds() < w->checked + CHECK) return 1;
     pass_on(w, RLHF__WORKER_REST);
@@ -141,9 +141,9 @@ static int look(struct watch *w) {
     return w->host && !rests(w) ? BURNS : GOES_ON;
 }
 
-// Until the child ended: ENDED with its status; GONE when this process is told to end or its parent
-// is gone; BURNS. The kernel's own signal of a parent's end comes when the thread is gone that
-// started this process, which need not be the host's main one.
+// Waits. ENDED: the child has, with *status. GONE: a signal asks this process to end, or its parent
+// has ended. BURNS: the tree does not stay stopped. The kernel's own signal of a parent's end comes
+// when the thread that started this process ends, which need not be the host's main one.
 static int wait_for(struct watch *w, int *status) {
     sigset_t set;
     waited_for(&set);

@@ -75,8 +75,8 @@ static long grows(int fd, int how) {
         (void)b;                                                                                   \
         return grows(fd, how);                                                                     \
     }
-GROWS(truncates_input, INPUT_FD, 0)
-GROWS(truncates_output, OUTPUT_FD, 0)
+GROWS(extends_input, INPUT_FD, 0)
+GROWS(extends_output, OUTPUT_FD, 0)
 GROWS(appends_input, INPUT_FD, 1)
 GROWS(appends_output, OUTPUT_FD, 1)
 GROWS(allocates_input, INPUT_FD, 2)
@@ -120,7 +120,7 @@ static const struct probe uncounted[] = {
 };
 
 static const struct probe growth[] = {
-    {"grow_input", truncates_input},     {"grow_output", truncates_output},
+    {"extend_input", extends_input},     {"extend_output", extends_output},
     {"append_input", appends_input},     {"append_output", appends_output},
     {"allocate_input", allocates_input}, {"allocate_output", allocates_output},
 };

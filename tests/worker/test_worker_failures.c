@@ -311,11 +311,11 @@ static void without_a_host_it_ends(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"kill -9 $p", "kill -INT $p; sleep 1; kill -INT $p"};
     for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
-        e2e_shell(t, "rm -rf r");
+        e2e_shell(t, "rm -rf r out");
         assert_int_equal(e2e_shell(t,
                                    MARKED "$HOST " RUN WILD
                                           "how=hang\" --threads 1 >out 2>&1 & p=$!; "
-                                          "until grep -q 'runs in a worker' out; do sleep 0.1; "
+                                          "until grep -qs 'runs in a worker' out; do sleep 0.1; "
                                           "done; marked || exit 3; %s; wait $p; "
                                           "while marked; do sleep 0.1; done; exit 0",
                                    how[i]),

@@ -242,7 +242,7 @@ static void with_a_memory_limit(void **state) {
     static const char *const as[] = {"", "no-namespaces", "nobody", "nobody no-namespaces"};
     for (int k = 0; k < (geteuid() == 0 ? 4 : 2); k++) {
         nothing_gets_through(t, as[k], "\" --set \"rewards.memory_mib=4096");
-        assert_int_equal(e2e_shell(t, "grep -q ' G.grow_output=[1-9]' out || "
+        assert_int_equal(e2e_shell(t, "grep -q ' G.extend_output=[1-9]' out || "
                                       "grep 'not in force.*rewards.memory_mib' out"),
                          0);
     }
@@ -328,8 +328,8 @@ static void nonsense_ends_the_worker(void **state) {
     e2e_says(t, "sent what no worker sends");
 }
 
-// A reward that leaves a child behind, and beside it a program that holds the run up until it has
-// seen what becomes of the child: all of them have stopped ("T"), or are gone ("").
+// One reward leaves a child running. A program, the other reward, delays the run until all such
+// children have stopped (want "T") or ended (want "").
 static void at_rest(struct e2e *t, const char *as, const char *probe, const char *want,
                     const char *says) {
     struct attacked a;
