@@ -4,9 +4,9 @@
 #include "base/file.h"
 #include "keep/checkpoint_dir.h"
 #include "keep/run_dir.h"
+#include "learn/optim_state.h"
 #include "model/adapter.h"
 #include "model/parameters.h"
-#include "run/optim_state.h"
 #include "run/run_state.h"
 #include "sample/rollout.h"
 

@@ -5,8 +5,8 @@
 
 #include "config/effect.h"
 #include "learn/learner.h"
+#include "learn/plan.h"
 #include "run/early_stop.h"
-#include "run/plan.h"
 
 #include <rlhf/draft/iteration.h>
 

@@ -3,7 +3,9 @@
 #ifndef RLHF_HOST_FRESH_GROUPS_H
 #define RLHF_HOST_FRESH_GROUPS_H
 
-#include "run/phase.h"
+#include "feed/feed.h"
+#include "learn/phase.h"
+#include "report/report.h"
 
 // p->x is the first round, drawn and paid. As long as some of its groups have no spread and the
 // plan's fresh_rounds allow: draw as many further groups as are missing, pay them, and let those

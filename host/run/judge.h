@@ -3,7 +3,9 @@
 #ifndef RLHF_HOST_JUDGE_H
 #define RLHF_HOST_JUDGE_H
 
-#include "run/phase.h"
+#include "feed/feed.h"
+#include "learn/phase.h"
+#include "report/report.h"
 
 // Let the judge of the cast, if there is one, score the responses of p->x into p->x.judged: metrics
 // judge/mean and judge/std. A score that is not finite is RLHF_E_NUMERIC with rewards.nan_policy

@@ -2,7 +2,9 @@
 #ifndef RLHF_HOST_RUN_PAY_H
 #define RLHF_HOST_RUN_PAY_H
 
-#include "run/phase.h"
+#include "feed/feed.h"
+#include "learn/phase.h"
+#include "report/report.h"
 
 // Pay the responses in x, which are p's or some more of its phase; those that rewards.nan_policy or
 // rewards.on_failure drops leave. more 1: x is some more, of which none need stay. [step]

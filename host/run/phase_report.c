@@ -3,9 +3,9 @@
 
 #include "base/clock.h"
 #include "base/nearest.h"
+#include "learn/plan.h"
 #include "model/compute.h"
-#include "run/completions.h"
-#include "run/plan.h"
+#include "report/completions.h"
 
 #include <rlhf/draft/iteration.h>
 

@@ -2,9 +2,10 @@
 #ifndef RLHF_HOST_PHASE_REPORT_H
 #define RLHF_HOST_PHASE_REPORT_H
 
-#include "run/best.h"
+#include "keep/best.h"
+#include "learn/phase.h"
+#include "report/report.h"
 #include "run/early_stop.h"
-#include "run/phase.h"
 
 // Set lr, episode, optim/*, time/*, perf/*, sampling/*; offer the phase to early stopping, *stop =
 // 1 when it ends the run; write and show samples and progress. Called after the algorithm's

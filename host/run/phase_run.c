@@ -5,12 +5,12 @@
 #include "base/signals.h"
 #include "learn/moved.h"
 #include "learn/pass.h"
-#include "run/completions.h"
+#include "learn/plan.h"
+#include "report/completions.h"
 #include "run/fresh_groups.h"
 #include "run/judge.h"
 #include "run/pay.h"
 #include "run/phase_update.h"
-#include "run/plan.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,9 @@
 #ifndef RLHF_HOST_PHASE_RUN_H
 #define RLHF_HOST_PHASE_RUN_H
 
-#include "run/phase.h"
+#include "feed/feed.h"
+#include "learn/phase.h"
+#include "report/report.h"
 
 // Fill p->x and learn from it. What can fail for reasons outside (a reward, a judge, a file) comes
 // before the first step, so that the weights are still those of the boundary; p->x.drawn is right

@@ -5,7 +5,7 @@
 #include "data/prompts.h"
 #include "learn/algo.h"
 #include "learn/optim.h"
-#include "run/plan.h"
+#include "learn/plan.h"
 
 #include <stdlib.h>
 #include <string.h>

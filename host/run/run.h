@@ -7,17 +7,19 @@
 #define RLHF_HOST_RUN_H
 
 #include "base/clock.h"
+#include "feed/feed.h"
+#include "feed/reward_training.h"
+#include "keep/best.h"
+#include "keep/boundary.h"
 #include "keep/manifest.h"
+#include "learn/phase.h"
+#include "learn/plan.h"
 #include "model/session.h"
-#include "run/best.h"
-#include "run/boundary.h"
+#include "outer/iteration.h"
+#include "report/findings.h"
+#include "report/report.h"
 #include "run/early_stop.h"
-#include "run/findings.h"
-#include "run/iteration.h"
-#include "run/phase.h"
-#include "run/plan.h"
 #include "run/request.h"
-#include "run/reward_training.h"
 
 // What is kept of the run on disk.
 struct rlhf__saved {

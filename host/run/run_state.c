@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "run/optim_state.h"
+#include "learn/optim_state.h"
 #include "run/run.h"
 
 #include <stdlib.h>

@@ -4,8 +4,8 @@
 #include "base/printable.h"
 #include "config/resume.h"
 #include "keep/run_dir.h"
+#include "outer/reward_round.h"
 #include "run/checkpoint.h"
-#include "run/reward_round.h"
 #include "run/run.h"
 #include "run/run_state.h"
 

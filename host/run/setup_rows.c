@@ -3,12 +3,12 @@
 // rows are there nobody does.
 #include "run/setup.h"
 
+#include "feed/preference_feed.h"
+#include "feed/prompt_feed.h"
+#include "feed/text_feed.h"
 #include "model/adapter.h"
 #include "model/classifier_config.h"
 #include "model/reward_model.h"
-#include "run/preference_feed.h"
-#include "run/prompt_feed.h"
-#include "run/text_feed.h"
 #include "sample/rewards.h"
 #include "sample/rollout.h"
 

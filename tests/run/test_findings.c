@@ -8,7 +8,7 @@
 #include <cmocka.h>
 // clang-format on
 
-#include "run/findings.h"
+#include "report/findings.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "check/algo_phase.h"
 
 #include "check/guard.h"
-#include "run/plan.h"
+#include "learn/plan.h"
 
 #include <math.h>
 #include <stdlib.h>

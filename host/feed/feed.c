@@ -1,0 +1,40 @@
+// feed.c: see feed.h.
+#include "feed/feed.h"
+
+void rlhf__feed_destroy(struct rlhf__feed *f) {
+    if (f) f->ops->destroy(f);
+}
+
+#define LOOK_AHEAD 64 // phases
+
+rlhf_status rlhf__feed_largest(struct rlhf__feed *f, struct rlhf__experience *x,
+                               struct rlhf__error *err) {
+    struct rlhf__order *order = f->ops->order(f);
+    const uint64_t pass = order->pass;
+    const int64_t pos = order->pos;
+    rlhf_status st = RLHF_OK;
+    for (int i = 0; st == RLHF_OK && i < LOOK_AHEAD; i++) {
+        struct rlhf__experience next = {0}, less = {0};
+        st = f->ops->next(f, 0, 0, &next, err);
+        const int more = next.rows.total > x->rows.total;
+        less = more ? *x : next;
+        if (more) *x = next;
+        const int end = less.rows.n == 0 && !more;
+        rlhf__experience_finish(&less);
+        if (end) break;
+    }
+    const rlhf_status back = rlhf__order_seek(order, pass, pos, st == RLHF_OK ? err : NULL);
+    return st == RLHF_OK ? back : st;
+}
+
+rlhf_status rlhf__feed_max_tokens(const struct rlhf__feed_env *env, int32_t *out,
+                                  struct rlhf__error *err) {
+    const struct rlhf__model *policy = env->cast->policy;
+    int64_t max = env->config->data.max_tokens;
+    if (max > policy->info.n_ctx)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "data.max_tokens is %lld, but the context of '%s' is %d tokens",
+                          (long long)max, policy->dir, policy->info.n_ctx);
+    *out = max > 0 ? (int32_t)max : policy->info.n_ctx;
+    return RLHF_OK;
+}

@@ -1,0 +1,110 @@
+// held_out_prompts.c: see held_out_prompts.h.
+#include "feed/held_out_prompts.h"
+
+#include "sample/mixing.h"
+#include "sample/scoring.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+rlhf_status rlhf__held_out_prompts_open(const struct rlhf__feed_env *env,
+                                        struct rlhf__prompts **out, struct rlhf__error *err) {
+    const struct rlhf__config *c = env->config;
+    struct rlhf__prompts_config rules = c->prompts;
+    *out = NULL;
+    if (!c->data.eval_path[0]) return RLHF_OK;
+    rules.path = c->data.eval_path;
+    rules.text = "";
+    rules.limit = c->data.eval_limit;
+    return rlhf__rollout_prompts(&rules, "data.eval_path", env->cast->policy,
+                                 (int32_t)c->sampling.max_new_tokens, env->dirs, env->log,
+                                 env->loading, out, err);
+}
+
+// What the rows are worth.
+struct worth {
+    double mean;    // of what they are paid
+    double correct; // share that is right; NaN where no reward verifies
+};
+
+static rlhf_status pay(const struct rlhf__feed_env *env, const struct rlhf__prompts *prompts,
+                       const struct rlhf__held_out *h, struct rlhf__rows *e, struct worth *worth,
+                       struct rlhf__reward_books *books, struct rlhf__error *err) {
+    struct rlhf__config config = *env->config; // members stay the run's
+    config.mixing.normalize = RLHF__NORMALIZE_NONE;
+    config.mixing.clip = 0;
+    const struct rlhf__scorer s = {.config = &config,
+                                   .rewards = env->cast->rewards,
+                                   .metric = rlhf__metrics_sink,
+                                   .metric_ctx = h->metrics,
+                                   .phase = (uint64_t)(h->phase > 0 ? h->phase - 1 : 0),
+                                   .watch = rlhf__progress_watch(env->progress),
+                                   .log = env->log,
+                                   .books = books};
+    const struct rlhf__scored_by by = {&config.response, env->cast->rules, prompts};
+    struct rlhf__scored x = {0};
+    double std;
+    uint8_t *keep = calloc(e->n, 1);
+    if (!keep) return RLHF__NOMEM(err, "out of memory for %u held-out responses", e->n);
+    rlhf_status st = rlhf__scored_init(&x, &by, e, err);
+    if (st == RLHF_OK) st = rlhf__score(&s, &x, e, keep, NULL, err);
+    if (st == RLHF_OK) rlhf__mean_std(e->reward, keep, e->n, &worth->mean, &std);
+    worth->correct = rlhf__scored_correct(&x, keep);
+    rlhf__scored_finish(&x);
+    free(keep);
+    return st;
+}
+
+// The rewards have books of their own for these rows, which join those of the process.
+static rlhf_status pay_on_books(const struct rlhf__feed_env *env,
+                                const struct rlhf__prompts *prompts, const struct rlhf__held_out *h,
+                                struct rlhf__rows *e, struct worth *worth,
+                                struct rlhf__error *err) {
+    const size_t n = env->config->n_reward;
+    char owner[192];
+    struct rlhf__reward_books *books = calloc(n + 1, sizeof *books);
+    if (!books) return RLHF__NOMEM(err, "out of memory for %u held-out responses", e->n);
+    rlhf_status st = pay(env, prompts, h, e, worth, books, err);
+    for (size_t k = 0; k < n; k++) {
+        snprintf(owner, sizeof owner, "rewards/%s", env->config->reward[k].name);
+        if (st == RLHF_OK)
+            rlhf__reward_books_report(&books[k], owner, rlhf__metrics_sink, h->metrics);
+        rlhf__reward_books_add(&h->accounts->run[k], &books[k]);
+    }
+    free(books);
+    return st;
+}
+
+static void say(const struct rlhf__feed_env *env, const struct rlhf__held_out *h,
+                const struct worth *worth, uint32_t n) {
+    char right[40] = "", when[60] = "before the first phase";
+    if (!isnan(worth->correct)) snprintf(right, sizeof right, ", %.4f right", worth->correct);
+    if (h->phase > 0)
+        snprintf(when, sizeof when, "after %lld phase%s", (long long)h->phase,
+                 h->phase == 1 ? "" : "s");
+    rlhf__logf(env->log, RLHF_LOG_INFO, "held-out reward %.4f%s (%u response%s) %s", worth->mean,
+               right, n, n == 1 ? "" : "s", when);
+}
+
+rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *env,
+                                           struct rlhf__rollout_request q,
+                                           const struct rlhf__held_out *h,
+                                           struct rlhf__error *err) {
+    struct rlhf__rows e = {0};
+    struct worth worth = {0, 0};
+    rlhf__progress_note(env->progress, "evaluation");
+    q.n = (uint32_t)rlhf__prompts_count(q.prompts);
+    q.group = 1;
+    q.keep_support = 0; // texts to be scored
+    q.stream = "eval";
+    q.first = 0;
+    rlhf_status st = rlhf__rollout_in_turn(&q, &e, err);
+    rlhf__metrics_under(h->metrics, "eval/");
+    if (st == RLHF_OK) st = pay_on_books(env, q.prompts, h, &e, &worth, err);
+    if (st == RLHF_OK) st = rlhf__metrics_set(h->metrics, "reward", worth.mean);
+    rlhf__metrics_under(h->metrics, NULL);
+    if (st == RLHF_OK) say(env, h, &worth, e.n);
+    rlhf__rows_finish(&e);
+    return st;
+}

@@ -1,0 +1,388 @@
+// prompt_feed.c: see prompt_feed.h.
+#include "feed/prompt_feed.h"
+
+#include "feed/held_out_prompts.h"
+#include "learn/pass.h"
+#include "learn/plan.h"
+#include "model/text_note.h"
+#include "sample/decode.h"
+#include "sample/rollout.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK_ROWS   4
+#define CHECK_TOKENS 8
+
+struct prompt_feed {
+    struct rlhf__feed feed;
+    struct rlhf__prompts *prompts;
+    struct rlhf__prompts *held_out; // data.eval_path, or NULL
+    int64_t n;                      // prompts
+    struct rlhf__order order;
+    rlhf_gen *cache; // NULL until the policy is loaded
+    uint32_t slots, prefix_slots;
+    uint32_t group;             // rows a prompt
+    int32_t share;              // 1: they share it
+    int32_t keep_support;       // 1: log-probs are over what top-k and top-p kept
+    int32_t reference_is_start; // 1: the reference is the policy as it starts
+};
+
+static struct prompt_feed *of(struct rlhf__feed *f) { return (struct prompt_feed *)f; }
+
+static const struct prompt_feed *look(const struct rlhf__feed *f) {
+    return (const struct prompt_feed *)f;
+}
+
+// ---- drawing ----
+
+// What all draws of a run have in common.
+static struct rlhf__rollout_request request(const struct prompt_feed *f) {
+    const struct rlhf__cast *cast = f->feed.env->cast;
+    struct rlhf__rollout_request q =
+        rlhf__rollout_request(f->feed.env->config, cast->policy, f->prompts, cast->rules);
+    q.cache = f->cache;
+    q.slots = f->slots;
+    q.prefix_slots = f->prefix_slots;
+    q.keep_support = f->keep_support;
+    q.logp_dist = cast->logp_dist;
+    return q;
+}
+
+// Of a phase: rows come in groups, one prompt each.
+static struct rlhf__rollout_request batch_request(const struct prompt_feed *f) {
+    struct rlhf__rollout_request q = request(f);
+    q.n = (uint32_t)f->feed.env->config->batch.size;
+    q.stream = "rollout";
+    q.group = f->group;
+    return q;
+}
+
+// Rewards that may be asked while rows are drawn are (rewards.overlap).
+static rlhf_status look_ahead(const struct prompt_feed *f, uint32_t n, struct rlhf__experience *x,
+                              struct rlhf__error *err) {
+    const struct rlhf__feed_env *env = f->feed.env;
+    const struct rlhf__ahead_request q = {
+        .config = env->config,
+        .rewards = env->cast->rewards,
+        .by = {&env->config->response, env->cast->rules, f->prompts},
+        .phase = x->phase,
+        .log = env->log,
+        .n = n,
+        .group = f->group};
+    return env->config->mixing.overlap ? rlhf__ahead_create(&q, &x->ahead, err) : RLHF_OK;
+}
+
+static rlhf_status draw(struct rlhf__feed *feed, uint32_t n, uint64_t first, int64_t version,
+                        struct rlhf__experience *x, struct rlhf__error *err) {
+    struct prompt_feed *f = of(feed);
+    int64_t *row = calloc(n, sizeof *row);
+    rlhf__progress_note(feed->env->progress, "rollout");
+    if (!row) return RLHF__NOMEM(err, "out of memory for %u prompts", n);
+    for (uint32_t i = 0; i < n; i++)
+        row[i] = i % f->group ? row[i - 1] : rlhf__order_next(&f->order);
+    struct rlhf__rollout_request q = batch_request(f);
+    q.n = n;
+    q.watch = rlhf__progress_watch(feed->env->progress);
+    q.doing = "rollout";
+    q.first = first;
+    q.version = version;
+    rlhf_status st = look_ahead(f, n, x, err);
+    q.ahead = x->ahead;
+    if (st == RLHF_OK) st = rlhf__rollout(&q, row, &x->rows, &x->tokens, err);
+    free(row);
+    if (st != RLHF_OK) return st;
+    if (f->share) x->rows.flags |= RLHF__SHARE_PROMPTS;
+    x->sampled = rlhf__rows_response_tokens(&x->rows, 0, n);
+    x->drawn = n;
+    return RLHF_OK;
+}
+
+static rlhf_status prompt_next(struct rlhf__feed *feed, uint64_t first, int64_t version,
+                               struct rlhf__experience *x, struct rlhf__error *err) {
+    return draw(feed, (uint32_t)feed->env->config->batch.size, first, version, x, err);
+}
+
+static rlhf_status prompt_more(struct rlhf__feed *feed, uint32_t groups, uint64_t first,
+                               int64_t version, struct rlhf__experience *x,
+                               struct rlhf__error *err) {
+    return draw(feed, groups * of(feed)->group, first, version, x, err);
+}
+
+rlhf_status rlhf__prompt_feed_sample(const struct rlhf__feed *feed, const struct rlhf__model *model,
+                                     uint32_t n, const char *stream, uint64_t first,
+                                     struct rlhf__rows *e, struct rlhf__error *err) {
+    struct rlhf__rollout_request q = request(look(feed));
+    q.model = model;
+    q.cache = NULL;
+    q.keep_support = 0; // texts to be scored
+    q.n = n;
+    q.stream = stream;
+    q.first = first;
+    return rlhf__rollout_in_turn(&q, e, err);
+}
+
+int32_t rlhf__prompt_feed_longest(const struct rlhf__feed *feed) {
+    const struct prompt_feed *f = look(feed);
+    const int32_t held_out = f->held_out ? rlhf__prompts_longest(f->held_out) : 0;
+    const int32_t longest = rlhf__prompts_longest(f->prompts);
+    return (longest > held_out ? longest : held_out) +
+           (int32_t)feed->env->config->sampling.max_new_tokens;
+}
+
+static struct rlhf__order *prompt_order(struct rlhf__feed *f) { return &of(f)->order; }
+
+// ---- the check at start-up ----
+
+static double largest_difference(const struct rlhf__rows *e, const float *a, const float *b) {
+    double max = 0;
+    for (uint32_t i = 0; i < e->n; i++)
+        for (int32_t k = e->offset[i] + e->prompt_len[i]; k < e->offset[i + 1]; k++) {
+            double d = fabs((double)a[k] - (double)b[k]);
+            if (!(d <= max)) max = d;
+        }
+    return max;
+}
+
+static rlhf_status compare(const struct rlhf__feed_env *env, const struct rlhf__model *m,
+                           const struct rlhf__rows *e, const char *what, struct rlhf__error *err) {
+    // One numerical path: where rows are exact the difference is 0, elsewhere it is rounding.
+    const double rounding = m->env->dtype == RLHF_BF16 ? 0.1 : 1e-3;
+    double allowed = m->compute->flags & RLHF_COMPUTE_ROW_EXACT ? 0 : rounding;
+    struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF]};
+    const int64_t tokens =
+        rlhf__compute_microbatch(m->compute, env->config->batch.microbatch_tokens);
+    rlhf_status st = rlhf__pass(m, e, &env->cast->logp_dist, tokens, &out, err);
+    if (st != RLHF_OK) return st;
+    double d = largest_difference(e, e->token[RLHF__LOGP_OLD], e->token[RLHF__LOGP_REF]);
+    if (d <= allowed) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INTERNAL,
+                      "before the first update the log-probs of sampling and of %s differ by %g",
+                      what, d);
+}
+
+static rlhf_status prompt_check(struct rlhf__feed *feed, struct rlhf__error *err) {
+    const struct prompt_feed *f = look(feed);
+    const struct rlhf__cast *cast = feed->env->cast;
+    struct rlhf__rollout_request q = request(f);
+    // Two rows a prompt where prompts are shared, so that sharing is checked too.
+    uint32_t each = f->share ? 2 : 1, prompts = CHECK_ROWS / each;
+    if (prompts > f->n) prompts = (uint32_t)f->n;
+    int64_t row[CHECK_ROWS];
+    rlhf__progress_note(feed->env->progress, "checking");
+    q.n = prompts * each;
+    for (uint32_t i = 0; i < q.n; i++)
+        row[i] = i / each;
+    if (q.max_new > CHECK_TOKENS) q.max_new = CHECK_TOKENS;
+    q.stream = "check";
+    q.group = each;
+    struct rlhf__rows e = {0};
+    rlhf_status st = rlhf__rollout(&q, row, &e, NULL, err);
+    if (f->share) e.flags |= RLHF__SHARE_PROMPTS;
+    if (st == RLHF_OK) st = compare(feed->env, cast->policy, &e, "the training forward", err);
+    if (st == RLHF_OK && cast->reference && f->reference_is_start)
+        st = compare(feed->env, cast->reference, &e, "the reference", err);
+    rlhf__rows_finish(&e);
+    return st;
+}
+
+static rlhf_status prompt_evaluate(struct rlhf__feed *feed, const struct rlhf__held_out *h,
+                                   struct rlhf__error *err) {
+    const struct prompt_feed *f = look(feed);
+    if (!h->due || !f->held_out) return RLHF_OK;
+    struct rlhf__rollout_request q = request(f);
+    q.prompts = f->held_out;
+    return rlhf__held_out_prompts_measure(feed->env, q, h, err);
+}
+
+// ---- life ----
+
+static rlhf_status check_sizes(const struct rlhf__feed_env *env, struct rlhf__error *err) {
+    const struct rlhf__config *c = env->config;
+    if (c->sampling.max_new_tokens > RLHF__MAX_NEW_TOKENS)
+        return rlhf__fail(err, RLHF_E_INVALID, "sampling.max_new_tokens is %lld; at most %d",
+                          (long long)c->sampling.max_new_tokens, RLHF__MAX_NEW_TOKENS);
+    return rlhf__plan_check_batch(env->cast->algo->plugin, &env->cast->plan, c, err);
+}
+
+// Log-probs over what was sampled from need models that can take them so.
+static rlhf_status choose_support(struct prompt_feed *f, struct rlhf__error *err) {
+    const struct rlhf__cast *cast = f->feed.env->cast;
+    const rlhf_dist d = rlhf__sampling_dist(&f->feed.env->config->sampling);
+    RLHF_TRY(rlhf__compute_draws(cast->policy->compute, &d, err));
+    int cuts = d.top_p < 1 || d.min_p > 0 || (d.top_k > 0 && d.top_k < cast->policy->info.n_vocab);
+    f->keep_support = cuts && !(cast->plan.flags & RLHF_PLAN_FULL_SUPPORT);
+    const struct rlhf__model *models[] = {cast->policy, cast->reference};
+    for (size_t i = 0; f->keep_support && i < 2; i++)
+        if (models[i] && !(models[i]->info.heads & RLHF_HEAD_SUPPORT))
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                              "log-probs over what top-k, top-p or min-p kept "
+                              "(algo.logprob_support=sampled): %s cannot give them for '%s'; "
+                              "algo.logprob_support=full does without",
+                              models[i]->instance->plugin->file, models[i]->dir);
+    return RLHF_OK;
+}
+
+static void choose_slots(struct prompt_feed *f) {
+    const struct rlhf__config *c = f->feed.env->config;
+    const struct rlhf__cast *cast = f->feed.env->cast;
+    f->slots = rlhf__compute_slots(cast->policy->compute, c->sampling.slots);
+    if (f->slots > c->batch.size) f->slots = (uint32_t)c->batch.size;
+    f->group = (uint32_t)cast->plan.group_size;
+    f->share = c->batch.share_prompts && f->group > 1;
+    if (f->share) f->prefix_slots = rlhf__prefix_slots(cast->policy, f->slots, f->group);
+}
+
+static void prompt_destroy(struct rlhf__feed *feed) {
+    struct prompt_feed *f = of(feed);
+    rlhf__model_gen_close(feed->env->cast->policy, f->cache);
+    rlhf__prompts_close(f->prompts);
+    rlhf__prompts_close(f->held_out);
+    rlhf__order_finish(&f->order);
+    free(f);
+}
+
+static rlhf_status open_cache(const struct prompt_feed *f, rlhf_gen **out,
+                              struct rlhf__error *err) {
+    return rlhf__model_gen_open(f->feed.env->cast->policy, f->slots + f->prefix_slots,
+                                (uint32_t)rlhf__prompt_feed_longest(&f->feed), out, err);
+}
+
+// ---- as large as it may be ----
+
+#define LOOK_AHEAD 64 // phases
+
+// The prompts of that one of the next phases which has the most tokens of them.
+static void longest_prompts(struct prompt_feed *f, uint32_t n, int64_t *row, int64_t *best) {
+    int64_t most = -1;
+    for (int k = 0; k < LOOK_AHEAD; k++) {
+        int64_t tokens = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            row[i] = i % f->group ? row[i - 1] : rlhf__order_next(&f->order);
+            tokens += rlhf__prompts_get(f->prompts, row[i]).n;
+        }
+        if (tokens > most) memcpy(best, row, n * sizeof *row);
+        if (tokens > most) most = tokens;
+    }
+}
+
+// Rows of those prompts with responses of max_new tokens.
+static rlhf_status lay_out(const struct prompt_feed *f, const int64_t *row, uint32_t n,
+                           int32_t max_new, struct rlhf__rows *e, struct rlhf__error *err) {
+    int64_t total = 0;
+    for (uint32_t i = 0; i < n; i++)
+        total += rlhf__prompts_get(f->prompts, row[i]).n + max_new;
+    if (total > INT32_MAX)
+        return rlhf__fail(err, RLHF_E_INVALID, "a batch of %lld tokens is too large",
+                          (long long)total);
+    RLHF_TRY(rlhf__rows_init(e, n, (uint32_t)total, err));
+    e->flags |= RLHF__DRAWN | (f->share ? RLHF__SHARE_PROMPTS : 0u);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct rlhf__prompt p = rlhf__prompts_get(f->prompts, row[i]);
+        memcpy(e->ids + e->offset[i], p.ids, (size_t)p.n * sizeof *e->ids);
+        e->prompt_len[i] = p.n;
+        e->source[i] = row[i];
+        e->group[i] = (int32_t)(i / f->group);
+        e->offset[i + 1] = e->offset[i] + p.n + max_new;
+    }
+    if (!f->keep_support) return RLHF_OK;
+    return rlhf__rows_add_support(e, f->feed.env->cast->policy->info.n_vocab, err);
+}
+
+static rlhf_status prompt_largest(struct rlhf__feed *feed, struct rlhf__experience *x,
+                                  struct rlhf__error *err) {
+    struct prompt_feed *f = of(feed);
+    const size_t n = (size_t)feed->env->config->batch.size;
+    const uint64_t pass = f->order.pass;
+    const int64_t pos = f->order.pos;
+    int64_t *row = calloc(2 * n, sizeof *row);
+    if (!row) return RLHF__NOMEM(err, "out of memory for %zu prompts", n);
+    longest_prompts(f, (uint32_t)n, row + n, row);
+    rlhf_status st = rlhf__order_seek(&f->order, pass, pos, err);
+    if (st == RLHF_OK)
+        st = lay_out(f, row, (uint32_t)n, (int32_t)feed->env->config->sampling.max_new_tokens,
+                     &x->rows, err);
+    free(row);
+    return st;
+}
+
+// Every slot is filled and goes on by a token.
+static rlhf_status prompt_rehearse(struct rlhf__feed *feed, const struct rlhf__experience *x,
+                                   struct rlhf__error *err) {
+    struct prompt_feed *f = of(feed);
+    const struct rlhf__model *policy = feed->env->cast->policy;
+    struct rlhf__rollout_request q = batch_request(f);
+    struct rlhf__rows few = {0};
+    q.stream = "paper";
+    q.n = f->slots;
+    q.max_new = q.max_new < 2 ? q.max_new : 2;
+    q.keep_support = 0;
+    q.rules = NULL;
+    int64_t *row = calloc(q.n, sizeof *row);
+    if (!row) return RLHF__NOMEM(err, "out of memory for %u prompts", q.n);
+    for (uint32_t i = 0; i < q.n; i++)
+        row[i] = x->rows.source[i];
+    rlhf_status st = open_cache(f, &q.cache, err);
+    if (st == RLHF_OK) st = rlhf__rollout(&q, row, &few, NULL, err);
+    rlhf__model_gen_close(policy, q.cache);
+    rlhf__rows_finish(&few);
+    free(row);
+    return st;
+}
+
+// A session stays where its steps are recorded; elsewhere each rollout opens one and closes it, so
+// that there is none beside the update.
+static rlhf_status prompt_ready(struct rlhf__feed *feed, struct rlhf__error *err) {
+    struct prompt_feed *f = of(feed);
+    if (!RLHF_COMPUTE_HAS(feed->env->cast->policy->compute, record)) return RLHF_OK;
+    return open_cache(f, &f->cache, err);
+}
+
+static const struct rlhf__feed_ops prompt_ops = {.next = prompt_next,
+                                                 .more = prompt_more,
+                                                 .largest = prompt_largest,
+                                                 .rehearse = prompt_rehearse,
+                                                 .order = prompt_order,
+                                                 .ready = prompt_ready,
+                                                 .check = prompt_check,
+                                                 .evaluate = prompt_evaluate,
+                                                 .destroy = prompt_destroy};
+
+static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {
+    const struct rlhf__feed_env *env = f->feed.env;
+    const struct rlhf__config *c = env->config;
+    const struct rlhf__model *policy = env->cast->policy;
+    RLHF_TRY(rlhf__rollout_check_model(c, policy, env->log, err));
+    RLHF_TRY(rlhf__rollout_prompts(&c->prompts, "prompts.path", policy,
+                                   (int32_t)c->sampling.max_new_tokens, env->dirs, env->log,
+                                   env->loading, &f->prompts, err));
+    f->n = rlhf__prompts_count(f->prompts);
+    rlhf__model_text_note(policy, "texts", f->n - rlhf__prompts_chats(f->prompts),
+                          c->prompts.prepend_bos ? RLHF__ENCODE_BOS : 0, 0, env->log);
+    RLHF_TRY(rlhf__held_out_prompts_open(env, &f->held_out, err));
+    RLHF_TRY(rlhf__rollout_check_rows(c, f->prompts, err));
+    f->feed.prompts = f->prompts;
+    f->feed.held_out = f->held_out;
+    RLHF_TRY(rlhf__order_init(&f->order, f->n, (uint64_t)c->run.seed, "prompts", c->prompts.shuffle,
+                              err));
+    return choose_support(f, err);
+}
+
+rlhf_status rlhf__prompt_feed_open(const struct rlhf__feed_env *env, int reference_is_start,
+                                   struct rlhf__feed **out, struct rlhf__error *err) {
+    *out = NULL;
+    RLHF_TRY(check_sizes(env, err));
+    struct prompt_feed *f = calloc(1, sizeof *f);
+    if (!f) return RLHF__NOMEM(err, "out of memory for the rollout");
+    f->feed = (struct rlhf__feed){.ops = &prompt_ops, .env = env, .phases = RLHF__DEFAULT_PHASES};
+    f->reference_is_start = reference_is_start;
+    choose_slots(f);
+    rlhf_status st = open_feed(f, err);
+    if (st != RLHF_OK) {
+        prompt_destroy(&f->feed);
+        return st;
+    }
+    *out = &f->feed;
+    return RLHF_OK;
+}

@@ -1,0 +1,191 @@
+// reward_training.c: see reward_training.h.
+#include "feed/reward_training.h"
+#include "base/file.h"
+
+#include "data/order.h"
+#include "data/preferences.h"
+#include "data/prompts.h"
+#include "sample/rollout.h"
+
+#include <stdlib.h>
+
+// ---- samples of the reference ----
+
+// The prompts of all rows that leave room for a response, at most `room` tokens long.
+static rlhf_status take_prompts(const struct rlhf__preferences *rows, int32_t room,
+                                const struct rlhf__model *m, struct rlhf__prompts **out,
+                                struct rlhf__error *err) {
+    int64_t all = rlhf__preferences_count(rows), n = 0;
+    const int32_t **ids = calloc((size_t)all, sizeof *ids);
+    int32_t *len = calloc((size_t)all, sizeof *len);
+    rlhf_status st = RLHF_OK;
+    if (!ids || !len) st = RLHF__NOMEM(err, "out of memory for prompts");
+    for (int64_t i = 0; st == RLHF_OK && i < all; i++) {
+        struct rlhf__preference p = rlhf__preferences_get(rows, i);
+        if (p.n_prompt > room) continue;
+        ids[n] = p.prompt;
+        len[n++] = p.n_prompt;
+    }
+    if (st == RLHF_OK && n == 0)
+        st = rlhf__fail(err, RLHF_E_INVALID,
+                        "score.calibrate draws responses of sampling.max_new_tokens tokens, but no "
+                        "prompt of the rows leaves room for them in the context of '%s', %d tokens",
+                        m->dir, m->info.n_ctx);
+    if (st == RLHF_OK) st = rlhf__prompts_from_ids(ids, len, n, m->tok, out, err);
+    free(ids);
+    free(len);
+    return st;
+}
+
+static rlhf_status draw(const struct rlhf__feed_env *env, const volatile sig_atomic_t *cancelled,
+                        const struct rlhf__model *m, const struct rlhf__prompts *prompts,
+                        struct rlhf__rows *e, struct rlhf__error *err) {
+    const struct rlhf__config *c = env->config;
+    struct rlhf__rollout_request q = rlhf__rollout_request(c, m, prompts, NULL);
+    q.n = (uint32_t)c->score_head.calibrate;
+    q.stream = "calibrate";
+    q.cancelled = cancelled;
+    q.watch = rlhf__progress_watch(env->progress);
+    q.doing = "samples of the reference";
+    struct rlhf__order order = {0};
+    int64_t *row = calloc(q.n, sizeof *row);
+    rlhf_status st = rlhf__response_rules_create(&c->sampling, &c->response, m->tok, &q.rules, err);
+    if (st == RLHF_OK && !row) st = RLHF__NOMEM(err, "out of memory for %u samples", q.n);
+    if (st == RLHF_OK)
+        st = rlhf__order_init(&order, rlhf__prompts_count(prompts), q.seed, "calibrate:prompts", 1,
+                              err);
+    for (uint32_t i = 0; st == RLHF_OK && i < q.n; i++)
+        row[i] = rlhf__order_next(&order);
+    if (st == RLHF_OK) st = rlhf__rollout(&q, row, e, NULL, err);
+    rlhf__order_finish(&order);
+    rlhf__response_rules_destroy(q.rules);
+    free(row);
+    return st;
+}
+
+// The model that is sampled from: reference.path, or the policy as it starts (*own NULL: itself;
+// one whose score head took the place of its LM head is opened again with that).
+static rlhf_status open_reference(const struct rlhf__feed_env *env,
+                                  const struct rlhf__model_env *models, int was_classifier,
+                                  struct rlhf__model **own, struct rlhf__error *err) {
+    const char *path = env->config->reference.path;
+    const struct rlhf__model *policy = env->cast->policy;
+    *own = NULL;
+    struct rlhf__model_spec spec = {
+        .dir = path, .role = "reference", .frozen = 1, .tokens_only = 1};
+    if (!path[0]) {
+        const int headless = policy->info.causal && !(policy->info.heads & RLHF_HEAD_GENERATE);
+        spec.dir = policy->dir;
+        if (env->config->policy.init == RLHF__INIT_RANDOM) spec.start = RLHF__START_RANDOM;
+        if (!was_classifier) return headless ? rlhf__model_open(models, &spec, own, err) : RLHF_OK;
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "score.calibrate draws responses of the reference, but '%s' is a "
+                          "classifier or reward model and writes none: name the reference with "
+                          "reference.path, or set score.calibrate to 0",
+                          policy->dir);
+    }
+    rlhf_status st = rlhf__model_open(models, &spec, own, err);
+    if (st != RLHF_OK || rlhf__tokenizer_equal((*own)->tok, policy->tok)) return st;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "the vocabulary of the reference '%s' is not the reward model's ('%s')",
+                      (*own)->dir, policy->dir);
+}
+
+// `own` is the reference, or NULL: the policy is.
+static rlhf_status sample(const struct rlhf__feed_env *env, const volatile sig_atomic_t *cancelled,
+                          const struct rlhf__model *own, const struct rlhf__preferences *rows,
+                          struct rlhf__rows *e, struct rlhf__error *err) {
+    const struct rlhf__model *policy = env->cast->policy, *m = own ? own : policy;
+    struct rlhf__prompts *prompts = NULL;
+    // Rows must fit the reference that draws and the reward model that reads.
+    int32_t least = m->info.n_ctx < policy->info.n_ctx ? m->info.n_ctx : policy->info.n_ctx;
+    int64_t room = least - env->config->sampling.max_new_tokens;
+    rlhf_status st = take_prompts(rows, room > 0 ? (int32_t)room : 0, m, &prompts, err);
+    if (st == RLHF_OK) st = draw(env, cancelled, m, prompts, e, err);
+    rlhf__prompts_close(prompts);
+    return st;
+}
+
+// ---- the head ----
+
+static rlhf_status calibrate(struct rlhf__reward_training *r, struct rlhf__reward_head *head,
+                             struct rlhf__error *err) {
+    const struct rlhf__rows *e = &r->samples;
+    struct rlhf__reward_model rm = {r->model, *head};
+    int fitted = 0;
+    if (e->n == 0) return RLHF_OK;
+    rlhf_status st =
+        rlhf__reward_model_calibrate(&rm, e->n, e->ids, e->offset, e->prompt_len, &fitted, err);
+    if (fitted) *head = rm.head;
+    return st;
+}
+
+static rlhf_status choose_head(const struct rlhf__feed_env *env, struct rlhf__reward_head *head,
+                               int *fresh, struct rlhf__error *err) {
+    int32_t pooling = env->config->score_head.pooling;
+    const struct rlhf__model *policy = env->cast->policy;
+    char file[4400];
+    int found;
+    rlhf__path_in(file, sizeof file, policy->dir, "config.json");
+    rlhf_status st = rlhf__reward_head_read(policy->config, file, head, &found, err);
+    if (st != RLHF_OK) return st;
+    if (pooling == RLHF_POOL_FIRST)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "score.pooling is first; a reward model pools mean or last");
+    *fresh = !found || (pooling && pooling != head->pooling);
+    if (pooling) head->pooling = pooling;
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__reward_training_create(const struct rlhf__feed_env *env,
+                                         const struct rlhf__model_env *models,
+                                         const volatile sig_atomic_t *cancelled, int resumed,
+                                         const struct rlhf__preferences *rows,
+                                         struct rlhf__reward_training **out,
+                                         struct rlhf__error *err) {
+    struct rlhf__model *policy = env->cast->policy, *own = NULL;
+    int fresh = 0, was_classifier = rlhf__model_is_classifier(policy->config);
+    int samples = !resumed && env->config->score_head.calibrate > 0;
+    *out = NULL;
+    struct rlhf__reward_training *r = calloc(1, sizeof *r);
+    if (!r) return RLHF__NOMEM(err, "out of memory for the reward model");
+    r->model = policy;
+    r->calibrated = -1;
+    rlhf_status st = choose_head(env, &r->head, &fresh, err);
+    if (st == RLHF_OK && samples) st = open_reference(env, models, was_classifier, &own, err);
+    if (st == RLHF_OK && samples) st = sample(env, cancelled, own, rows, &r->samples, err);
+    rlhf__model_close(own);
+    if (st == RLHF_OK && fresh) st = calibrate(r, &r->head, err);
+    r->written = r->head;
+    if (st == RLHF_OK) st = rlhf__reward_model_config(policy, &r->written, err);
+    if (st != RLHF_OK) {
+        rlhf__reward_training_destroy(r);
+        return st;
+    }
+    if (!resumed)
+        rlhf__logf(env->log, RLHF_LOG_INFO, "reward model: %s, gain %.4g, bias %.4g",
+                   r->head.pooling == RLHF_POOL_LAST ? "score of the last token"
+                                                     : "mean score of a response's tokens",
+                   r->head.gain, r->head.bias);
+    *out = r;
+    return RLHF_OK;
+}
+
+void rlhf__reward_training_destroy(struct rlhf__reward_training *r) {
+    if (!r) return;
+    rlhf__rows_finish(&r->samples);
+    free(r);
+}
+
+const struct rlhf__reward_head *rlhf__reward_training_head(const struct rlhf__reward_training *r) {
+    return r ? &r->head : NULL;
+}
+
+rlhf_status rlhf__reward_training_calibrate(struct rlhf__reward_training *r, int64_t phase,
+                                            struct rlhf__error *err) {
+    if (r->calibrated == phase) return RLHF_OK;
+    rlhf_status st = calibrate(r, &r->written, err);
+    if (st == RLHF_OK) st = rlhf__reward_model_config(r->model, &r->written, err);
+    if (st == RLHF_OK) r->calibrated = phase;
+    return st;
+}

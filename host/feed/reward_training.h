@@ -1,0 +1,53 @@
+// reward_training.h: what training a reward model needs beside the learner: gain and bias, and the
+// samples of the reference policy that they are fitted on.
+//
+// A new head gets gain and bias before the first step, and they stay what they are while it trains.
+// Every checkpoint is written with gain and bias fitted again for its weights (Stiennon et al.
+// 2020; Ziegler et al. 2019, section 2.1: mean 0, standard deviation 1 on the samples). The samples
+// are drawn once, from the starting weights (or reference.path), and kept with the checkpoint.
+#ifndef RLHF_HOST_REWARD_TRAINING_H
+#define RLHF_HOST_REWARD_TRAINING_H
+
+#include "feed/feed.h"
+#include "model/reward_model.h"
+
+#include <signal.h>
+
+struct rlhf__preferences;
+
+struct rlhf__reward_training {
+    struct rlhf__model *model;        // borrowed
+    struct rlhf__reward_head head;    // of the training steps
+    struct rlhf__reward_head written; // of checkpoints: the newest fit
+    struct rlhf__rows samples;        // n = 0: nothing is fitted
+    int64_t calibrated;               // phases done when `written` was calibrated; -1 = never
+};
+
+// For the cast's policy, whose config.json becomes a reward model's. Draws the samples, responses
+// to the prompts of `rows` in a random order, and fits a new head, unless the run is resumed: then
+// rlhf__reward_training_load follows. Caller owns *out. Errors: RLHF_E_INVALID (score.pooling
+// first; a start that cannot be sampled from; no prompt leaves room for a response). [main]
+rlhf_status rlhf__reward_training_create(const struct rlhf__feed_env *env,
+                                         const struct rlhf__model_env *models,
+                                         const volatile sig_atomic_t *cancelled, int resumed,
+                                         const struct rlhf__preferences *rows,
+                                         struct rlhf__reward_training **out,
+                                         struct rlhf__error *err);
+void rlhf__reward_training_destroy(struct rlhf__reward_training *); // NULL allowed [main]
+
+// The head that the learner pools with; NULL for NULL. [any]
+const struct rlhf__reward_head *rlhf__reward_training_head(const struct rlhf__reward_training *);
+
+// Fit `written` for the weights as they are after `phase` phases (nothing when that was done) and
+// put it into the model's config. [step]
+rlhf_status rlhf__reward_training_calibrate(struct rlhf__reward_training *, int64_t phase,
+                                            struct rlhf__error *err);
+
+// state/reward_head.json and state/samples.safetensors of a checkpoint; STATE/... [main]
+rlhf_status rlhf__reward_training_save(const struct rlhf__reward_training *,
+                                       const struct rlhf__folder *checkpoint,
+                                       struct rlhf__error *err);
+rlhf_status rlhf__reward_training_load(struct rlhf__reward_training *, const char *checkpoint,
+                                       struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,244 @@
+// iteration.c: see iteration.h. The checkpoint's part is iteration_state.c.
+#include "outer/iteration.h"
+
+#include "base/clock.h"
+#include "model/parameters.h"
+#include "model/reward_front.h"
+#include "model/reward_service.h"
+#include "outer/reward_round.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---- the service ----
+
+static rlhf_status tell(const struct rlhf__iteration *it, rlhf_status st,
+                        const struct rlhf__error *err) {
+    return st == RLHF_OK ? st : rlhf__services_failed(it->services, err);
+}
+
+static rlhf_status may_call(const struct rlhf__iteration *it, const char *what,
+                            struct rlhf__error *err) {
+    if (it->x) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID, "%s is allowed in phase_end() of a rollout run only",
+                      what);
+}
+
+static rlhf_status reference_sync(void *host) {
+    struct rlhf__iteration *it = host;
+    struct rlhf__error err = {0, ""};
+    rlhf_status st = may_call(it, "reference_sync()", &err);
+    if (st == RLHF_OK && !(it->cast->plan.flags & RLHF_PLAN_MOVES_REFERENCE))
+        st = rlhf__fail(&err, RLHF_E_INVALID,
+                        "reference_sync() needs RLHF_PLAN_MOVES_REFERENCE in the plan");
+    if (st != RLHF_OK) return tell(it, st, &err);
+    it->syncs++; // before the copy: one that fails half-way changes the reference too
+    // Without a reference nothing compares with it: there is nothing to move.
+    if (it->cast->reference) st = rlhf__params_copy(it->cast->reference, it->cast->policy, &err);
+    return tell(it, st, &err);
+}
+
+static int same_response(const struct rlhf__iteration *it, uint32_t a, uint32_t b) {
+    const struct rlhf__rows *e = &it->x->rows;
+    int32_t n = it->x->scored.scored_len[a];
+    return n == it->x->scored.scored_len[b] &&
+           memcmp(e->ids + e->offset[a] + e->prompt_len[a],
+                  e->ids + e->offset[b] + e->prompt_len[b], (size_t)n * sizeof *e->ids) == 0;
+}
+
+// The chosen response follows its prompt. Pairs are kept as the reward model reads them.
+static rlhf_status add_pair(struct rlhf__iteration *it, const int32_t *prompt, int32_t n,
+                            int32_t n_chosen, const int32_t *rejected, int32_t n_rejected,
+                            struct rlhf__error *err) {
+    const struct rlhf__tokenizer *tok = it->round->rm->model->tok;
+    const int32_t offset[] = {0, n};
+    struct rlhf__fronted f;
+    rlhf_status st = rlhf__reward_rows(tok, 1, prompt, offset, &n, &f, err);
+    if (st == RLHF_OK)
+        st = rlhf__replay_add(&it->replay, f.ids, f.prompt_len[0], prompt + n, n_chosen, rejected,
+                              n_rejected, err);
+    rlhf__fronted_finish(&f);
+    return st;
+}
+
+// The best against the worst of rows [from, to) of one group; *added grows when they differ. The
+// first of equals counts; responses of no token and scores that are not finite are left out.
+static rlhf_status collect_group(struct rlhf__iteration *it, uint32_t from, uint32_t to,
+                                 uint32_t *added, struct rlhf__error *err) {
+    const struct rlhf__rows *e = &it->x->rows;
+    const int32_t *len = it->x->scored.scored_len;
+    uint32_t best = to, worst = to;
+    for (uint32_t i = from; i < to; i++) {
+        if (len[i] < 1 || !isfinite(it->x->judged[i])) continue;
+        if (best == to || it->x->judged[i] > it->x->judged[best]) best = i;
+        if (worst == to || it->x->judged[i] < it->x->judged[worst]) worst = i;
+    }
+    if (best == to || !(it->x->judged[best] > it->x->judged[worst]) ||
+        same_response(it, best, worst))
+        return RLHF_OK;
+    const int32_t *prompt = e->ids + e->offset[best];
+    int32_t n = e->prompt_len[best];
+    const int32_t *other = e->ids + e->offset[worst] + e->prompt_len[worst];
+    ++*added;
+    return add_pair(it, prompt, n, len[best], other, len[worst], err);
+}
+
+static rlhf_status collect_pairs(void *host, uint32_t *added) {
+    struct rlhf__iteration *it = host;
+    struct rlhf__error err = {0, ""};
+    rlhf_status st = may_call(it, "collect_pairs()", &err);
+    *added = 0;
+    if (st != RLHF_OK) return tell(it, st, &err);
+    if (!it->x->judged || !it->round)
+        return tell(it,
+                    rlhf__fail(&err, RLHF_E_INVALID,
+                               "collect_pairs() needs a judge and RLHF_PLAN_REWARD_MODEL in the "
+                               "plan"),
+                    &err);
+    const struct rlhf__rows *e = &it->x->rows;
+    for (uint32_t from = 0, to; st == RLHF_OK && from < e->n; from = to) {
+        for (to = from + 1; to < e->n && e->group[to] == e->group[from];)
+            to++;
+        st = collect_group(it, from, to, added, &err);
+    }
+    return tell(it, st, &err);
+}
+
+// What the algorithm cannot know; it reports the rest.
+static void report_round(const struct rlhf__iteration *it, const rlhf_reward_update_report *r,
+                         double seconds) {
+    const struct rlhf__reward_head *head = &it->round->rm->head;
+    rlhf__metrics_set(it->report->metrics, "time/reward_model", seconds);
+    rlhf__metrics_set(it->report->metrics, "reward_model/gain", head->gain);
+    rlhf__metrics_set(it->report->metrics, "reward_model/bias", head->bias);
+    if (r->steps > 0)
+        rlhf__logf(it->report->log, RLHF_LOG_INFO,
+                   "reward model: %lld new and %lld earlier pairs in %u steps; accuracy on the new "
+                   "ones %.3f, now %.3f",
+                   (long long)r->fresh, (long long)r->replayed, r->steps, r->fresh_before,
+                   r->fresh_after);
+}
+
+static rlhf_status reward_update(void *host, const rlhf_reward_update *in,
+                                 rlhf_reward_update_report *out) {
+    struct rlhf__iteration *it = host;
+    struct rlhf__error err = {0, ""};
+    rlhf_reward_update u = {0};
+    rlhf_reward_update_report report = {.size = sizeof report};
+    rlhf_status st = may_call(it, "reward_update()", &err);
+    if (st == RLHF_OK && !it->round)
+        st = rlhf__fail(&err, RLHF_E_INVALID,
+                        "reward_update() needs RLHF_PLAN_REWARD_MODEL in the plan");
+    if (st == RLHF_OK)
+        st = rlhf__copy_in(&u, sizeof u, in, RLHF_SIZE_TO(rlhf_reward_update, history_max),
+                           "rlhf_reward_update", &err);
+    double from = rlhf__seconds();
+    rlhf__progress_note(it->report->progress, "reward model");
+    if (st == RLHF_OK)
+        st = rlhf__reward_round_run(it->round, &it->replay, it->syncs, &u, &report, &err);
+    if (st == RLHF_OK && rlhf_copy_out(out, &report, sizeof report,
+                                       RLHF_SIZE_TO(rlhf_reward_update_report, fresh_after)) < 0)
+        st =
+            rlhf__fail(&err, RLHF_E_UNSUPPORTED,
+                       "its rlhf_reward_update_report says it has %u bytes, at least %u are needed",
+                       out->size, RLHF_SIZE_TO(rlhf_reward_update_report, fresh_after));
+    if (st == RLHF_OK) report_round(it, &report, rlhf__seconds() - from);
+    return tell(it, st, &err);
+}
+
+// ---- life ----
+
+rlhf_status rlhf__iteration_init(struct rlhf__iteration *it, const struct rlhf__config *config,
+                                 const struct rlhf__cast *cast, struct rlhf__report *report,
+                                 struct rlhf__services *services, struct rlhf__error *err) {
+    *it = (struct rlhf__iteration){
+        .config = config, .cast = cast, .report = report, .services = services};
+    it->table = (rlhf_iteration_service){.size = sizeof it->table,
+                                         .host = it,
+                                         .reference_sync = reference_sync,
+                                         .collect_pairs = collect_pairs,
+                                         .reward_update = reward_update};
+    return rlhf__services_offer(services, RLHF_SVC_ITERATION, &it->table, err);
+}
+
+void rlhf__iteration_finish(struct rlhf__iteration *it) {
+    rlhf__replay_finish(&it->replay);
+    rlhf__reward_round_destroy(it->round);
+    it->round = NULL;
+}
+
+static rlhf_status check_plan(const struct rlhf__cast *c, const struct rlhf__plugin *judge,
+                              struct rlhf__error *err) {
+    const char *algo = c->algo->plugin->file;
+    if (!judge)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s trains the reward model on pairs that a judge chooses: name one, "
+                          "e.g. --judge imdb.so",
+                          algo);
+    if (c->plan.group_size >= 2) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s trains the reward model on pairs from groups of responses to a prompt, "
+                      "but the group size is %d; at least 2",
+                      algo, c->plan.group_size);
+}
+
+// The one reward model that the run's rewards ask; *users = how often.
+static rlhf_status find_model(const struct rlhf__cast *c, const struct rlhf__reward_service *s,
+                              struct rlhf__reward_model **out, int64_t *users,
+                              struct rlhf__error *err) {
+    size_t n = 0;
+    *out = rlhf__reward_service_at(s, 0, users);
+    while (rlhf__reward_service_at(s, n, NULL))
+        n++;
+    if (n == 1) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s trains the run's reward model on, so the rewards must ask exactly one "
+                      "(--reward bt_rm.so:model=DIR); they ask %zu",
+                      c->algo->plugin->file, n);
+}
+
+static rlhf_status open_judge(const struct rlhf__iteration *it, const struct rlhf__plugin *judge,
+                              struct rlhf__instance **out, struct rlhf__error *err) {
+    struct rlhf__origin from = {"the config", "judge", NULL, 0, 0, 0};
+    if (!judge) return RLHF_OK;
+    return rlhf__instance_create(judge, it->services, "judge", it->config->judge.options, &from,
+                                 out, err);
+}
+
+rlhf_status rlhf__iteration_open(struct rlhf__iteration *it, struct rlhf__reward_service *models,
+                                 const struct rlhf__plugin *judge,
+                                 struct rlhf__instance **out_judge, struct rlhf__error *err) {
+    struct rlhf__reward_model *rm = NULL;
+    int64_t before = 0, after = 0;
+    int trains = (it->cast->plan.flags & RLHF_PLAN_REWARD_MODEL) != 0;
+    if (trains) RLHF_TRY(check_plan(it->cast, judge, err));
+    if (trains) RLHF_TRY(find_model(it->cast, models, &rm, &before, err));
+    rlhf__reward_service_trainable(models, 0); // a judge's own model stays as it is
+    RLHF_TRY(open_judge(it, judge, out_judge, err));
+    if (!trains) return RLHF_OK;
+    rlhf__reward_service_at(models, 0, &after);
+    if (after != before)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the judge %s is the reward being trained: it asks the model '%s' too; "
+                          "choose another",
+                          judge->file, rm->model->dir);
+    it->trained = rm;
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__iteration_ready(struct rlhf__iteration *it, const struct rlhf__feed *feed,
+                                  struct rlhf__error *err) {
+    if (!it->trained) return RLHF_OK;
+    return rlhf__reward_round_create(it->config, it->cast, feed, it->report->log, it->trained,
+                                     &it->round, err);
+}
+
+// ---- the phase at hand ----
+
+void rlhf__iteration_begin(struct rlhf__iteration *it, const struct rlhf__experience *x) {
+    it->x = x->scored.n > 0 ? x : NULL;
+}
+
+void rlhf__iteration_end(struct rlhf__iteration *it) { it->x = NULL; }

@@ -1,0 +1,65 @@
+// iteration.h: the service "rlhf.draft.iteration/0" (rlhf/draft/iteration.h) that an algorithm
+// calls at a phase's end, and its state in a checkpoint.
+//
+// Training the reward model is reward_round.h's, the pairs are replay.h's, the phases phase.h's.
+#ifndef RLHF_HOST_ITERATION_H
+#define RLHF_HOST_ITERATION_H
+
+#include "base/folder.h"
+#include "batch/replay.h"
+#include "feed/feed.h"
+#include "report/report.h"
+
+#include <rlhf/draft/iteration.h>
+
+struct rlhf__reward_model;
+struct rlhf__reward_round;
+struct rlhf__reward_service;
+
+struct rlhf__iteration {
+    rlhf_iteration_service table;
+    const struct rlhf__config *config;
+    const struct rlhf__cast *cast;
+    struct rlhf__report *report;
+    struct rlhf__services *services;
+    const struct rlhf__experience
+        *x;                     // of the phase that ends; NULL: the service is not to be called
+    uint64_t syncs;             // of the reference with the policy
+    struct rlhf__replay replay; // with RLHF_PLAN_REWARD_MODEL
+    struct rlhf__reward_model *trained; // the reward model that is trained, or NULL; borrowed
+    struct rlhf__reward_round *round;   // what trains it, once it is loaded; owned
+};
+
+// Offer the service. What is given is borrowed; *it must stay where it is; release with
+// rlhf__iteration_finish. Errors as of rlhf__services_offer. [main]
+rlhf_status rlhf__iteration_init(struct rlhf__iteration *it, const struct rlhf__config *config,
+                                 const struct rlhf__cast *cast, struct rlhf__report *report,
+                                 struct rlhf__services *services, struct rlhf__error *err);
+void rlhf__iteration_finish(struct rlhf__iteration *it); // accepts a zeroed one [main]
+
+// Open the judge (NULL = none) and, where the plan says so, find the reward model that is trained:
+// the one that the run's rewards, which are open, ask. Errors: RLHF_E_INVALID when the plan needs a
+// judge and there is none, when not exactly one reward model is asked for rewards, when the judge
+// asks that model too, when groups are of one; and what plugins say. [main]
+rlhf_status rlhf__iteration_open(struct rlhf__iteration *it, struct rlhf__reward_service *models,
+                                 const struct rlhf__plugin *judge,
+                                 struct rlhf__instance **out_judge, struct rlhf__error *err);
+
+// Make what trains that model, if there is one, once it is loaded; feed is one of prompts. [main]
+rlhf_status rlhf__iteration_ready(struct rlhf__iteration *it, const struct rlhf__feed *feed,
+                                  struct rlhf__error *err);
+
+// Allow the service's calls about the responses of x, or refuse them again. [main]
+void rlhf__iteration_begin(struct rlhf__iteration *it, const struct rlhf__experience *x);
+void rlhf__iteration_end(struct rlhf__iteration *it);
+
+// Write to, or read from, the directory of a checkpoint: state/iteration.json,
+// state/reference.safetensors (once the reference has moved) and, for a run that trains a reward
+// model, state/replay.bin, state/reward_optimizer.safetensors and reward_model/, a model directory.
+// Nothing for other runs. [main]
+rlhf_status rlhf__iteration_save(const struct rlhf__iteration *it, const struct rlhf__folder *dir,
+                                 struct rlhf__error *err);
+rlhf_status rlhf__iteration_load(struct rlhf__iteration *it, const char *dir,
+                                 struct rlhf__error *err);
+
+#endif

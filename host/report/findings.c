@@ -1,0 +1,121 @@
+// findings.c: see findings.h.
+#include "report/findings.h"
+
+#include "base/json.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---- gradients ----
+
+static int by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// The median gradient norm of the phases before; without one, the first norm of this phase.
+static double usual_norm(const struct rlhf__findings *f, const struct rlhf__phase_numbers *p) {
+    double sorted[RLHF__FINDINGS_NORMS];
+    if (f->norms == 0) return p->norm_first;
+    memcpy(sorted, f->norm, (size_t)f->norms * sizeof *sorted);
+    qsort(sorted, (size_t)f->norms, sizeof *sorted, by_value);
+    return sorted[f->norms / 2];
+}
+
+// A norm of 0 means that the phase gave nothing to learn from.
+static void note_norm(struct rlhf__findings *f, double norm) {
+    if (!(norm > 0) || !isfinite(norm)) return;
+    if (f->norms == RLHF__FINDINGS_NORMS)
+        memmove(f->norm, f->norm + 1, (size_t)--f->norms * sizeof *f->norm);
+    f->norm[f->norms++] = norm;
+}
+
+static int explodes(double norm, double usual) {
+    return usual > 0 && norm > RLHF__NORM_EXPLODES * usual && norm > RLHF__NORM_LARGE;
+}
+
+// ---- distance and entropy ----
+
+// Where correct answers are counted, growing certainty of them is the goal, not a collapse.
+static int is_surely_right(const struct rlhf__findings *f, const struct rlhf__phase_numbers *p) {
+    return !isnan(p->correct) && !isnan(f->correct) && p->correct > f->correct;
+}
+
+static int is_too_sure(const struct rlhf__findings *f, const struct rlhf__phase_numbers *p) {
+    return f->entropy > 0 && p->entropy < RLHF__COLLAPSED_ENTROPY * f->entropy &&
+           !is_surely_right(f, p);
+}
+
+// ---- a phase ----
+
+static uint32_t if_true(int is, uint32_t what) { return is ? what : 0; }
+
+struct rlhf__found rlhf__findings_judge(struct rlhf__findings *f,
+                                        const struct rlhf__phase_numbers *p) {
+    struct rlhf__found out = {.kl_before = f->kl,
+                              .usual_norm = usual_norm(f, p),
+                              .by_kl = p->kl > RLHF__COLLAPSED_KL,
+                              .by_entropy = is_too_sure(f, p)};
+    const int jumped = p->kl - f->kl > RLHF__KL_JUMP;
+    const int exploded = explodes(p->norm_max, out.usual_norm);
+    f->is_collapsed = out.by_kl || out.by_entropy;
+    // Report a collapse, not also the jump that led to it.
+    if (f->is_collapsed) f->said |= RLHF__JUMPED;
+    out.what = if_true(f->is_collapsed, RLHF__COLLAPSED) | if_true(jumped, RLHF__JUMPED) |
+               if_true(exploded, RLHF__EXPLODED) |
+               if_true(p->cut_off >= RLHF__CUT_OFF, RLHF__ALL_CUT_OFF);
+    out.what &= ~(uint32_t)f->said;
+    // After a collapse the other findings follow from it, as do new cut-offs in its phase.
+    if (f->said & RLHF__COLLAPSED) out.what = 0;
+    if (out.what & RLHF__COLLAPSED) out.what &= ~(uint32_t)RLHF__ALL_CUT_OFF;
+    f->said |= out.what;
+    if ((jumped || exploded) && f->wild == 0) f->wild = f->phases + 1;
+    note_norm(f, p->norm);
+    if (!isnan(p->kl)) f->kl = p->kl;
+    if (f->phases == 0) f->correct = p->correct;
+    if (f->phases == 0 && p->entropy > 0) f->entropy = p->entropy;
+    f->phases++;
+    return out;
+}
+
+// ---- state ----
+
+// JSON lacks infinity and NaN: they are written as null.
+static json_t *real(double x) { return isfinite(x) ? json_real(x) : json_null(); }
+
+json_t *rlhf__findings_save(const struct rlhf__findings *f) {
+    json_t *norms = json_array();
+    for (int64_t i = 0; norms && i < f->norms; i++)
+        if (json_array_append_new(norms, json_real(f->norm[i])) != 0) {
+            json_decref(norms);
+            return NULL;
+        }
+    return json_pack("{s:I, s:f, s:o, s:o, s:o, s:I, s:I}", "phases", (json_int_t)f->phases,
+                     "entropy", f->entropy, "correct", real(f->correct), "kl", real(f->kl), "norms",
+                     norms, "said", (json_int_t)f->said, "wild", (json_int_t)f->wild);
+}
+
+// Reads a number; null stands for a value that was not finite.
+static int take(const json_t *v, const char *key, double null, double *out) {
+    const json_t *x = json_object_get(v, key);
+    *out = json_is_null(x) ? null : json_number_value(x);
+    return json_is_null(x) || json_is_number(x);
+}
+
+rlhf_status rlhf__findings_load(struct rlhf__findings *f, const json_t *v,
+                                struct rlhf__error *err) {
+    *f = (struct rlhf__findings){0};
+    if (!v) return RLHF_OK;
+    const struct rlhf__json_count counts[] = {
+        {"phases", &f->phases}, {"said", &f->said}, {"wild", &f->wild}};
+    const json_t *norms = json_object_get(v, "norms");
+    RLHF_TRY(rlhf__json_counts(v, counts, 3, err));
+    if (!take(v, "entropy", 0, &f->entropy) || !take(v, "correct", NAN, &f->correct) ||
+        !take(v, "kl", INFINITY, &f->kl) || !json_is_array(norms) ||
+        json_array_size(norms) > RLHF__FINDINGS_NORMS)
+        return rlhf__fail(err, RLHF_E_INVALID, "run.json: findings is damaged");
+    for (; (size_t)f->norms < json_array_size(norms); f->norms++)
+        f->norm[f->norms] = json_number_value(json_array_get(norms, (size_t)f->norms));
+    return RLHF_OK;
+}
