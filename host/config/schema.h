@@ -213,7 +213,7 @@ enum rlhf__checkpoint_dtype { RLHF__CHECKPOINT_F32 = 0, RLHF__CHECKPOINT_BF16 = 
 struct rlhf__checkpoint_config {
     int64_t every;     // phases, 0 = only at the end
     int64_t every_s;   // seconds, 0 = not by time
-    int64_t undo_mib;  // largest copy of weights and moments kept in memory; see keep/undo.h
+    int64_t undo_mib;  // largest copy of weights and moments kept in memory; see keep/boundary.h
     int64_t keep;      // newest ones kept, 0 = all
     int32_t dtype;     // enum rlhf__checkpoint_dtype: of model.safetensors; state/ is always exact
     int32_t best_mode; // enum rlhf__best_mode

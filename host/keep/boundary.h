@@ -1,17 +1,55 @@
-// boundary.h: the last phase boundary of a run, to which a failure of the next phase goes back:
-// what a checkpoint of it holds beside the weights, and the weights as undo.h has them.
+// boundary.h: the last phase boundary of a run, which the run returns to when the next phase fails:
+// what a checkpoint of it holds beside the weights, and a copy of everything that an update changes
+// (weights, moments, the reference where it moves; the reward model, its optimiser and its pairs
+// where it is trained).
 //
-// It is noted after every phase and kept in memory; files are checkpoint.h's.
+// It is noted after every phase and kept in memory; checkpoint.h writes files. The copy (`undo`)
+// takes as much memory as those tensors have (AdamW: 12 bytes a trained parameter), so there is a
+// limit beyond which there is no copy (checkpoint.undo_mib).
 #ifndef RLHF_HOST_BOUNDARY_H
 #define RLHF_HOST_BOUNDARY_H
 
 #include "keep/best.h"
 #include "keep/plugin_states.h"
-#include "keep/undo.h"
+#include "learn/optim.h"
+#include "model/model.h"
+#include "model/reward_head.h"
+#include "outer/iteration.h"
 
 #include <jansson.h>
 
-// Counters that grow whenever something that undo.h copies may have changed.
+#define RLHF__UNDO_MODELS 4
+#define RLHF__UNDO_OPTIMS 3
+
+// What an update changes; NULL where there is none.
+struct rlhf__changing {
+    const rlhf_compute *compute;
+    struct rlhf__model *model[RLHF__UNDO_MODELS];
+    const struct rlhf__optim *optim[RLHF__UNDO_OPTIMS];
+    struct rlhf__iteration *iteration;
+};
+
+struct rlhf__undo_item {
+    rlhf_dev dev;
+    uint64_t bytes;
+};
+
+// Zero-initialise; release with rlhf__undo_finish.
+struct rlhf__undo {
+    int32_t taken; // 1: there is a copy
+    int32_t reserved;
+    uint64_t bytes;               // of all items
+    size_t n;                     // items, 0 = not listed yet
+    struct rlhf__undo_item *item; // [n]
+    char *copy;                   // [bytes], NULL when beyond the limit
+    // Of a reward model in training.
+    struct rlhf__reward_head head;
+    struct rlhf__replay replay;
+    struct rlhf__optim_count count; // of its optimiser
+    uint64_t syncs;
+};
+
+// Counters that grow whenever something that the copy holds may have changed.
 struct rlhf__boundary_marks {
     int64_t step[RLHF__UNDO_OPTIMS];
     uint64_t syncs, rounds, pairs;
@@ -44,7 +82,8 @@ rlhf_status rlhf__boundary_note(struct rlhf__boundary *b, const struct rlhf__bou
 
 // A phase was left half-way: weights, moments and what else an update changes become what they were
 // at the boundary. Exact before the first optimiser step of the phase; after it, by the copy.
-// Errors: rlhf__undo_back's. [main]
+// Errors: RLHF_E_UNSUPPORTED where there is no copy and one is needed (the message names the
+// limit, undo_mib), and the device's. [main]
 rlhf_status rlhf__boundary_restore(struct rlhf__boundary *b, const struct rlhf__changing *what,
                                    int64_t undo_mib, struct rlhf__error *err);
 

@@ -14,7 +14,7 @@ enum rlhf__use {
     RLHF__USE_CACHE,       // keys and values while sampling
     RLHF__USE_WORKSPACE,   // of the backend: logits, operands of products
     RLHF__USE_ROWS,        // tokens and numbers of a phase, texts
-    RLHF__USE_UNDO,        // what an update changes, copied (keep/undo.h)
+    RLHF__USE_UNDO,        // what an update changes, copied (keep/boundary.h)
     RLHF__USE_PROGRAM,     // what the process has before models are loaded: code, data, tokenizers
     RLHF__USES
 };

@@ -2,8 +2,7 @@
 // or jumped away from its reference, exploding gradients, responses that are nearly all cut off.
 //
 // Rules about numbers and their history, which is part of a checkpoint. phase_warnings.h collects
-// the numbers and writes the messages. (taught.h detects rewards that do not distinguish
-// responses.)
+// the numbers and writes the messages.
 #ifndef RLHF_HOST_FINDINGS_H
 #define RLHF_HOST_FINDINGS_H
 

@@ -1,6 +1,7 @@
 // phase_warnings.c: see phase_warnings.h.
 #include "report/phase_warnings.h"
 
+#include "learn/algo.h"
 #include "sample/rollout.h"
 
 #include <math.h>
@@ -146,4 +147,193 @@ void rlhf__phase_warnings(struct rlhf__findings *f, const struct rlhf__phase *p)
     if (found.what & RLHF__COLLAPSED) say_collapsed(f, p, &n, &found);
     if (found.what & RLHF__JUMPED) say_jumped(f, p, &n, &found);
     if (found.what & RLHF__ALL_CUT_OFF) say_cut_off(p, n.cut_off);
+}
+
+// ---- what the rewards said ----
+
+struct said {
+    const struct rlhf__metrics *metrics;
+    struct rlhf__buf *out;
+    const char *owner; // "rewards/NAME/"
+    int32_t n, reserved;
+};
+
+static void say_metric(void *arg, const char *name) {
+    struct said *s = arg;
+    double value = 0;
+    const size_t n = strlen(s->owner);
+    if (strncmp(name, s->owner, n) != 0 || !rlhf__metrics_get(s->metrics, name, &value)) return;
+    rlhf__buf_printf(s->out, "%s%s %.4g", s->n++ ? ", " : "", name + n, value);
+}
+
+// "answer (correct 0, found 0, marked 0, mean 0, std 0)" of each reward, from the phase's metrics.
+static void say_rewards(const struct rlhf__phase *p, struct rlhf__buf *out) {
+    for (size_t k = 0; k < p->cast->n_rewards; k++) {
+        char owner[128];
+        snprintf(owner, sizeof owner, "rewards/%s/", p->config->reward[k].name);
+        struct said s = {.metrics = p->report->metrics, .out = out, .owner = owner};
+        rlhf__buf_printf(out, "%s%s (", k ? ", " : "", p->config->reward[k].name);
+        rlhf__metrics_names(p->report->metrics, say_metric, &s);
+        rlhf__buf_puts(out, ")");
+    }
+}
+
+// ---- rewards that compare nobody ----
+
+static int has_critic(const struct rlhf__phase *p) {
+    return (p->cast->plan.heads & RLHF_HEAD_VALUE) != 0;
+}
+
+// 1: all rows of the phase, two at least, have the same reward.
+static int is_constant(const struct rlhf__rows *e) {
+    for (uint32_t i = 1; i < e->n; i++)
+        if (!(e->reward[i] == e->reward[0])) return 0;
+    return e->n > 1;
+}
+
+static void say_constant(const struct rlhf__phase *p, const struct rlhf__rows *e) {
+    rlhf__logf(p->report->log, RLHF_LOG_WARN,
+               "phase %lld: all %u responses have the same reward (%.4g), so that rewards teach "
+               "nothing%s; what helps: a reward with more than two values, easier or harder "
+               "prompts, more responses (batch.size%s), a higher sampling.temperature; such phases "
+               "are counted in optim/flat_phases",
+               (long long)p->count->phase + 1, e->n, (double)e->reward[0],
+               has_critic(p) ? " and the policy follows the noise of the value head" : "",
+               p->cast->plan.group_size > 1 ? ", algo.group_size" : "");
+}
+
+// No two responses that are compared have different rewards, but those of two prompts have.
+static void say_flat(const struct rlhf__phase *p) {
+    const int32_t size = p->cast->plan.group_size;
+    if (size < 2)
+        rlhf__logf(p->report->log, RLHF_LOG_WARN,
+                   "phase %lld: all responses are paid the same, so that rewards teach nothing; "
+                   "what helps: more responses a phase (batch.size), a higher "
+                   "sampling.temperature, easier or harder prompts, a reward with more than two "
+                   "values; such phases are counted in optim/flat_phases",
+                   (long long)p->count->phase + 1);
+    else
+        rlhf__logf(p->report->log, RLHF_LOG_WARN,
+                   "phase %lld: in each group all %d responses are paid the same, so that rewards "
+                   "teach nothing; what helps: more responses a prompt (algo.group_size), a higher "
+                   "sampling.temperature, easier or harder prompts, a reward with more than two "
+                   "values, algo.dynamic_sampling=true of grpo.so and rloo.so; such phases are "
+                   "counted in optim/flat_phases",
+                   (long long)p->count->phase + 1, size);
+}
+
+static void say_paid(const struct rlhf__phase *p) {
+    struct rlhf__buf said = RLHF__BUF_INIT;
+    say_rewards(p, &said);
+    if (!said.bad && said.len)
+        rlhf__logf(p->report->log, RLHF_LOG_WARN,
+                   "phase %lld: what was paid: %.700s; what a reward looks at is in its options "
+                   "('rlhf-host plugin info NAME'), what it was given in samples.jsonl of "
+                   "the run",
+                   (long long)p->count->phase + 1, rlhf__buf_text(&said));
+    rlhf__buf_free(&said);
+}
+
+// Where groups are compared their spread counts. A critic, or an algorithm that does not report
+// what it compares, learns wherever two responses of the phase have different rewards.
+static void see_flat(const struct rlhf__phase *p, struct rlhf__count *count,
+                     const struct rlhf__findings *findings) {
+    const struct rlhf__rows *e = &p->x.rows;
+    double share = 0;
+    rlhf__metrics_get(p->report->metrics, RLHF_METRIC_FLAT_GROUPS, &share);
+    const int constant = rlhf__cast_pays(p->cast) && is_constant(e);
+    const int flat = constant || (share == 1 && !has_critic(p));
+    count->flat_phases += flat;
+    if (count->flat_phases > 0)
+        rlhf__metrics_set(p->report->metrics, "optim/flat_phases", (double)count->flat_phases);
+    // A collapse is the cause, and has been reported: advice on groups and temperatures misses it.
+    if (!flat || p->report->said_flat || (findings->said & RLHF__COLLAPSED)) return;
+    p->report->said_flat = 1;
+    if (constant)
+        say_constant(p, e);
+    else
+        say_flat(p);
+    say_paid(p);
+}
+
+// ---- an adapter that stays where it is ----
+
+static rlhf_status stuck(const struct rlhf__phase *p, double lr, struct rlhf__error *err) {
+    return rlhf__fail(err, RLHF_E_NUMERIC,
+                      "the adapter does not move: after phase %lld, with %lld steps at a learning "
+                      "rate of %g, its update norm is 0; the run would teach nothing",
+                      (long long)p->count->phase + 1, (long long)p->learner->steps, lr);
+}
+
+// Nobody asked anything of it: a weight decay that shrinks its A is no lesson.
+static rlhf_status unasked(const struct rlhf__phase *p, struct rlhf__count *count,
+                           struct rlhf__error *err) {
+    const int64_t here = ++count->still_phases, left = count->phases - p->count->phase - 1;
+    struct rlhf__buf said = RLHF__BUF_INIT;
+    say_rewards(p, &said);
+    const char *paid = said.len && !said.bad ? rlhf__buf_text(&said) : "the rows' own loss";
+    rlhf_status st = RLHF_OK;
+    if (++p->report->still_phases >= RLHF__STILL_PHASES || left <= 0)
+        st = rlhf__fail(err, RLHF_E_NUMERIC,
+                        "the adapter has not moved: in %lld phase%s there was nothing to learn "
+                        "from, at last by %.500s; the run would teach nothing",
+                        (long long)here, here == 1 ? "" : "s", paid);
+    else if (p->report->still_phases == 1)
+        rlhf__logf(p->report->log, RLHF_LOG_WARN,
+                   "phase %lld: the adapter is where it started: every derivative of the phase's "
+                   "loss is 0, so that nothing was asked of it; %lld more such phases end the run",
+                   (long long)p->count->phase + 1,
+                   (long long)(left < RLHF__STILL_PHASES - 1 ? left : RLHF__STILL_PHASES - 1));
+    rlhf__buf_free(&said);
+    return st;
+}
+
+static rlhf_status see_adapter(const struct rlhf__phase *p, struct rlhf__count *count,
+                               struct rlhf__error *err) {
+    const double lr = p->config->optim.lr *
+                      rlhf__schedule_factor(&p->config->optim, p->count->phase, p->count->horizon);
+    rlhf__metrics_set(p->report->metrics, "optim/adapter_update_norm", p->adapter_norm);
+    // Still as long as it has not moved since the start of the run, resumed ones included.
+    const int still = p->count->phase == 0 || count->still_phases > 0;
+    if (!still) return RLHF_OK;
+    if (!p->learner->asked) return unasked(p, count, err);
+    if (p->adapter_norm == 0 && p->learner->steps > 0 && lr > 0) return stuck(p, lr, err);
+    if (p->adapter_norm != 0)
+        count->still_phases = 0;
+    else
+        count->still_phases++;
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__check_taught(const struct rlhf__phase *p, struct rlhf__count *count,
+                               const struct rlhf__findings *findings, struct rlhf__error *err) {
+    see_flat(p, count, findings);
+    return p->has_adapter ? see_adapter(p, count, err) : RLHF_OK;
+}
+
+// ---- a reward model's scale ----
+
+#define FEWEST 32 // responses that a mean is taken seriously of
+
+static int get(const struct rlhf__phase *p, size_t k, const char *what, double *out) {
+    char name[192];
+    snprintf(name, sizeof name, "rewards/%s/%s", p->config->reward[k].name, what);
+    return rlhf__metrics_get(p->report->metrics, name, out);
+}
+
+void rlhf__calibration_note(const struct rlhf__phase *p) {
+    if (p->count->phase > 0 || p->x.rows.n < FEWEST) return;
+    for (size_t k = 0; k < p->cast->n_rewards; k++) {
+        double mean, std;
+        if (strcmp(p->cast->rewards[k]->plugin->desc.id, "org.rlhf-host.bt-rm") != 0 ||
+            !get(p, k, "mean", &mean) || !get(p, k, "std", &std))
+            continue;
+        if (fabs(mean) < 1 && std > 1.0 / 3 && std < 3) continue;
+        rlhf__logf(p->report->log, RLHF_LOG_WARN,
+                   "reward %s begins at mean %.2f and standard deviation %.2f, where a reward "
+                   "model is fitted to 0 and 1 (score.calibrate): it was fitted on other prompts "
+                   "or another policy's responses; what is weighed against it (algo.kl_coef) "
+                   "weighs as much less or more",
+                   p->config->reward[k].name, mean, std);
+    }
 }

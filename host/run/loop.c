@@ -3,14 +3,12 @@
 #include "base/signals.h"
 #include "keep/run_dir.h"
 #include "learn/algo.h"
-#include "report/calibration.h"
 #include "report/phase_warnings.h"
 #include "run/checkpoint.h"
 #include "run/phase_report.h"
 #include "run/phase_run.h"
 #include "run/run.h"
 #include "run/saving.h"
-#include "run/taught.h"
 
 // Phases that a resume leaves are cut from an earlier file also where this process writes none.
 static rlhf_status open_rollouts(struct rlhf__run *r, int64_t keep, struct rlhf__error *err) {
@@ -51,7 +49,7 @@ static rlhf_status open_reports(struct rlhf__run *r, struct rlhf__error *err) {
 static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
                              struct rlhf__error *err) {
     rlhf__calibration_note(p);
-    RLHF_TRY(rlhf__taught(r, p, err));
+    RLHF_TRY(rlhf__check_taught(p, &r->count, &r->findings, err));
     r->count.phase++;
     rlhf__best_see(&r->best, &r->config->checkpoint, r->report.metrics);
     rlhf_status known = rlhf__phase_measured(p, &r->best, &r->early_stop, err);

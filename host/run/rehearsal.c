@@ -175,7 +175,7 @@ static uint64_t params_bytes(const struct rlhf__model *m) {
     return bytes;
 }
 
-// A copy of all that an update changes, where it is allowed (keep/undo.h).
+// A copy of all that an update changes, where it is allowed (keep/boundary.h).
 static uint64_t undo_bytes(const struct rlhf__run *r) {
     const struct rlhf__cast *c = &r->cast;
     const uint64_t each = 1 + (uint64_t)rlhf__trainer_moments(r->config);
