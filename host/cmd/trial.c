@@ -2,7 +2,7 @@
 #include "cmd/trial.h"
 
 #include "config/effect.h"
-#include "model/chat_note.h"
+#include "model/text_note.h"
 #include "sample/rewards.h"
 
 #include <stdio.h>

@@ -5,7 +5,6 @@
 #include "config/effect.h"
 #include "feed/reward_training.h"
 #include "learn/evaluate.h"
-#include "model/chat_note.h"
 #include "model/text_note.h"
 
 #include <stdlib.h>

@@ -3,8 +3,7 @@
 
 #include "batch/text_source.h"
 #include "learn/evaluate.h"
-#include "model/chat_note.h"
-#include "model/classifier_config.h"
+#include "model/model_config.h"
 #include "model/text_note.h"
 
 #include <stdio.h>

@@ -61,9 +61,4 @@ rlhf_status rlhf__adapter_context(const struct rlhf__model *m, struct rlhf__erro
 rlhf_status rlhf__adapter_write(const struct rlhf__model *m, int32_t dtype, int state,
                                 const struct rlhf__folder *dir, struct rlhf__error *err);
 
-// The modules of m that have an adapter, by the last part of their names, each once: what
-// "all-linear" stands for. [*n]; the list is the caller's to free, the names too (one block). NULL:
-// out of memory. [any]
-char **rlhf__adapter_leaves(const struct rlhf__model *m, size_t *n);
-
 #endif

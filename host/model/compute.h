@@ -72,7 +72,7 @@ rlhf_status rlhf__compute_fail(const rlhf_compute *, rlhf_status st, const char 
                                struct rlhf__error *err);
 
 // Measured speed of a large product in `dtype`, in floating-point operations a second; about 50 ms
-// of work on a fast backend. compute_peak.c. 0 when it cannot be measured. Used only as the base of
+// of work on a fast backend. 0 when it cannot be measured. Used only as the base of
 // perf/mfu. [step]
 double rlhf__compute_peak(const rlhf_compute *, int32_t dtype);
 // Bytes of the host's memory that it takes while it measures. [any]

@@ -1,9 +1,38 @@
-// ledger.c: see ledger.h. Addresses count up from a place where nothing is; what is kept of an
-// allocation is its place, its length and whose it is.
+// ledger.c: see ledger.h. Addresses count up from a place where nothing is; the ledger keeps the
+// address, the length and the owner of each allocation.
 #include "model/ledger.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+// ---- bytes by owner and use ----
+
+const char *rlhf__use_name(int32_t use) {
+    static const char *const names[] = {"weights",     "packed weights", "gradients", "moments",
+                                        "activations", "cache",          "workspace", "rows",
+                                        "undo copy",   "program"};
+    return use >= 0 && use < RLHF__USES ? names[use] : "memory";
+}
+
+uint32_t rlhf__uses_owner(struct rlhf__uses *u, const char *name) {
+    uint32_t i = 0;
+    while (i < u->n && strcmp(u->name[i], name) != 0)
+        i++;
+    if (i == RLHF__OWNERS) return i - 1;
+    if (i == u->n) snprintf(u->name[u->n++], sizeof u->name[0], "%s", name);
+    return i;
+}
+
+uint64_t rlhf__uses_total(const struct rlhf__uses *u) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < u->n; i++)
+        for (int32_t k = 0; k < RLHF__USES; k++)
+            sum += u->bytes[i][k];
+    return sum;
+}
+
+// ---- allocations ----
 
 #define FIRST ((uint64_t)1 << 40) // bytes; an address below is nobody's
 
@@ -51,7 +80,7 @@ rlhf_status rlhf__ledger_take(struct rlhf__ledger *l, uint64_t bytes, int32_t us
 
 static struct rlhf__ledger_block *find(const struct rlhf__ledger *l, rlhf_dev dev) {
     const uint64_t at = (uintptr_t)dev;
-    size_t from = 0, to = l->n; // the last block that does not begin behind it
+    size_t from = 0, to = l->n; // the last block that does not begin after it
     while (to - from > 1) {
         const size_t mid = from + (to - from) / 2;
         if (l->block[mid].at <= at)

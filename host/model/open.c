@@ -1,16 +1,196 @@
-// open.c: rlhf__model_open of model.h: a directory is read, its plugin found, its parameters
-// filled; or all of it on paper, until rlhf__model_load.
-#include "model/open_inner.h"
-
+// open.c: rlhf__model_open, rlhf__model_load and rlhf__model_weigh of model.h: read the directory,
+// find the plugin, fill the parameters; or do all of it on paper until rlhf__model_load.
+#include "base/bits.h"
 #include "base/folder.h"
 #include "model/adapter.h"
+#include "model/model.h"
+#include "model/model_config.h"
 #include "model/parameters.h"
 #include "model/room.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-// Rows of the embedding: what the tokenizer must fit into, however many of them have a logit.
+// ---- the plugin of a model type ----
+
+// A plugin of several model types lists them; its file name need not be one of them.
+static int is_type(struct rlhf__plugins *plugins, const char *stem) {
+    const struct rlhf__plugin *p = NULL;
+    struct rlhf__error unsaid = {0};
+    char name[256];
+    rlhf_opt o;
+    snprintf(name, sizeof name, "%s.so", stem);
+    if (rlhf__plugin_open(plugins, name, RLHF_KIND_MODEL, RLHF__NAME_LOOKED_UP, "config.json", &p,
+                          &unsaid) != RLHF_OK)
+        return 1;
+    const int32_t at = rlhf__opt_find(&p->table, "model_type");
+    if (at < 0) return 1;
+    rlhf__opt_at(&p->table, (uint32_t)at, &o);
+    for (const char *const *c = o.type == RLHF_T_ENUM ? o.choices : NULL; c && *c; c++)
+        if (!strcmp(*c, stem)) return 1;
+    return o.type != RLHF_T_ENUM;
+}
+
+// *out = the model types of all plugins, as "a, b"; *there = 1: model_type has a plugin, which
+// failed.
+static rlhf_status list_types(struct rlhf__plugins *plugins, const char *model_type,
+                              struct rlhf__buf *out, int *there) {
+    struct rlhf__buf stems = RLHF__BUF_INIT;
+    rlhf_status st = rlhf__plugin_stems(plugins, RLHF_KIND_MODEL, model_type, &stems, there);
+    char *rest = NULL, *text = st == RLHF_OK ? strdup(rlhf__buf_text(&stems)) : NULL;
+    if (st == RLHF_OK && !text) st = RLHF_E_NOMEM;
+    for (char *s = text ? strtok_r(text, ", ", &rest) : NULL; s; s = strtok_r(NULL, ", ", &rest))
+        if (is_type(plugins, s)) rlhf__buf_printf(out, "%s%s", out->len ? ", " : "", s);
+    free(text);
+    rlhf__buf_free(&stems);
+    return st == RLHF_OK && out->bad ? RLHF_E_NOMEM : st;
+}
+
+// After model_type's plugin could not be opened: when there is none, the sentence says so.
+static rlhf_status explain_type(const struct rlhf__model *m, const char *model_type,
+                                struct rlhf__error *err) {
+    struct rlhf__buf known = RLHF__BUF_INIT;
+    int there = 0;
+    rlhf_status st = list_types(m->env->plugins, model_type, &known, &there);
+    if (st == RLHF_OK && !there)
+        rlhf__fail(
+            err, RLHF_E_INVALID,
+            "%s/config.json: model_type '%s' is not supported%s; supported: %s", m->dir, model_type,
+            json_object_get(m->config, "auto_map") ? ", and code of its own (auto_map) is never run"
+                                                   : "",
+            rlhf__buf_text(&known));
+    rlhf__buf_free(&known);
+    return RLHF_E_INVALID;
+}
+
+// The plugin of the config's model_type, and an instance of it. Errors: RLHF_E_INVALID names the
+// type and the supported ones.
+static rlhf_status open_instance(struct rlhf__model *m, struct rlhf__error *err) {
+    char name[256], where[4200];
+    const char *model_type = NULL;
+    RLHF_TRY(rlhf__hf_model_type(m->config, m->dir, &model_type, err));
+    snprintf(name, sizeof name, "%s.so", model_type);
+    snprintf(where, sizeof where, "%s/config.json", m->dir);
+    const struct rlhf__plugin *plugin = NULL;
+    rlhf_status st = rlhf__plugin_open(m->env->plugins, name, RLHF_KIND_MODEL, RLHF__NAME_LOOKED_UP,
+                                       where, &plugin, err);
+    if (st == RLHF_E_INVALID) st = explain_type(m, model_type, err);
+    if (st != RLHF_OK) return st;
+    struct rlhf__origin from = {where, "", NULL, 0, 1, 0};
+    char owner[64];
+    snprintf(owner, sizeof owner, "models/%s", m->role);
+    st =
+        rlhf__instance_create(plugin, m->env->services, owner, m->config, &from, &m->instance, err);
+    // A plugin knows the fields, not where the file lies.
+    if (st != RLHF_OK)
+        return strstr(err->text, m->dir) ? st : rlhf__error_context(err, "%s", m->dir);
+    m->ops = &plugin->ops.model;
+    m->self = m->instance->self;
+    return RLHF_OK;
+}
+
+// ---- on a compute backend ----
+
+// The functions that this use of the plugin needs.
+static rlhf_status check_functions(const struct rlhf__model *m, struct rlhf__error *err) {
+    const char *id = m->instance->plugin->desc.id;
+    if (m->trainable && !m->ops->backward)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s lacks the function backward(), which a model that is trained needs",
+                          id);
+    return RLHF_OK;
+}
+
+static rlhf_status check_info(const struct rlhf__model *m, struct rlhf__error *err) {
+    const char *id = m->instance->plugin->desc.id;
+    const rlhf_model_info *i = &m->info;
+    if (i->heads & ~(uint32_t)RLHF_HEAD_KNOWN)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s, info(), sets bit %d of the heads, which this host does not know", id,
+                          rlhf__lowest_bit(i->heads & ~(uint32_t)RLHF_HEAD_KNOWN));
+    if ((i->heads & RLHF_HEAD_GENERATE) && !m->ops->gen_open)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s offers to generate text, but lacks the function gen_open()", id);
+    if (i->n_vocab < 1 || i->n_ctx < 1 || i->d_model < 1 || i->n_tensors < 0)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s, info(): %d tokens in the vocabulary, a context of %d, a width of %d "
+                          "and %d parameters are no model",
+                          id, i->n_vocab, i->n_ctx, i->d_model, i->n_tensors);
+    return RLHF_OK;
+}
+
+// Before the first refresh() every parameter has a value.
+static rlhf_status check_values(const struct rlhf__model *m, struct rlhf__error *err) {
+    for (uint32_t i = 0; i < m->n_tensors; i++)
+        if (!m->params[i].value)
+            return rlhf__fail(
+                err, RLHF_E_INVALID,
+                "%s, param(): its parameter '%s' has no value (NULL) before the first "
+                "refresh()",
+                m->instance->plugin->desc.id, m->params[i].name);
+    return RLHF_OK;
+}
+
+static rlhf_status check_gradients(const struct rlhf__model *m, struct rlhf__error *err) {
+    uintptr_t base = (uintptr_t)m->info.grad_base;
+    for (uint32_t i = 0; base && i < m->n_tensors; i++) {
+        uintptr_t at = (uintptr_t)m->params[i].grad;
+        uint64_t bytes = (uint64_t)rlhf__param_count(&m->params[i]) * sizeof(float);
+        if (at &&
+            (at < base || bytes > m->info.grad_bytes || at - base > m->info.grad_bytes - bytes))
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "%s, info(): the gradient of %s lies outside of the range that it "
+                              "names",
+                              m->instance->plugin->desc.id, m->params[i].name);
+    }
+    return RLHF_OK;
+}
+
+// Call open(), info() and param() of the instance on m->compute and check their answers. Errors:
+// theirs; RLHF_E_INVALID and RLHF_E_UNSUPPORTED for wrong answers.
+static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_spec *spec,
+                                struct rlhf__error *err) {
+    rlhf_model_open o = {.size = sizeof o,
+                         .dtype = m->env->dtype,
+                         .trainable = spec->trainable,
+                         .n_labels = m->n_labels,
+                         .pooling = m->pooling,
+                         .value_kind = spec->value_kind,
+                         .value_init = spec->value_init,
+                         .value_detach = spec->value_detach,
+                         .compute = m->compute,
+                         .score_init = spec->score_init,
+                         .frozen = spec->frozen,
+                         .recompute = spec->trainable ? m->env->recompute : 0};
+    const rlhf_adapter adapter = rlhf__adapter_open(&m->peft);
+    if (m->peft.rank > 0) o.adapter = &adapter;
+    if (m->base) o.base = m->base->self;
+    // With a base the LM head is the base's.
+    const struct rlhf__model_spec *whole = m->base ? &m->base->spec : spec;
+    if (whole->tokens_only && m->tok) o.n_tokens = rlhf__tokenizer_info(m->tok)->n_vocab;
+    rlhf_status st = check_functions(m, err);
+    if (st != RLHF_OK) return st;
+    struct rlhf__call call = rlhf__call_begin(m->instance, "open()");
+    st = rlhf__call_end(&call, m->ops->open(m->self, &o), err);
+    if (st != RLHF_OK) return rlhf__adapter_context(m, err);
+    m->info.size = sizeof m->info;
+    call = rlhf__call_begin(m->instance, "info()");
+    st = rlhf__call_end(&call, m->ops->info(m->self, &m->info), err);
+    if (st == RLHF_OK) st = check_info(m, err);
+    if (st == RLHF_OK) st = rlhf__adapter_check(m, err);
+    if (st != RLHF_OK) return st;
+    m->n_tensors = (uint32_t)m->info.n_tensors;
+    m->params = calloc(m->n_tensors ? m->n_tensors : 1, sizeof *m->params);
+    if (!m->params) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory opening a model");
+    st = rlhf__model_list_params(m, err);
+    if (st == RLHF_OK) st = check_values(m, err);
+    return st == RLHF_OK ? check_gradients(m, err) : st;
+}
+
+// ---- parameters ----
+
+// Rows of the embedding, with or without a logit: the tokenizer must fit into them.
 static int32_t embedded(const struct rlhf__model *m) {
     if (m->base) return embedded(m->base);
     for (uint32_t i = 0; i < m->n_tensors; i++)
@@ -23,7 +203,8 @@ static rlhf_status check_text(struct rlhf__model *m, struct rlhf__error *err) {
     char what[4200];
     snprintf(what, sizeof what, "%s '%s'", m->role, m->dir);
     RLHF_TRY(rlhf__tokenizer_check_model(m->tok, embedded(m), what, err));
-    // A reward model that is trained from a policy writes too: what its scores are set to 0 on.
+    // A reward model that is trained from a policy writes too: its scores are set to 0 on these
+    // texts.
     const int writes = m->info.heads & RLHF_HEAD_GENERATE;
     return writes ? rlhf__ends_read(m->text_dir, m->config, m->tok, &m->ends, err) : RLHF_OK;
 }
@@ -40,12 +221,12 @@ static rlhf_status fill(struct rlhf__model *m, int32_t start, struct rlhf__error
 
 // ---- on paper ----
 
-// Values and gradients are allocated by open(), packed weights by then or by the first refresh().
+// open() allocates values and gradients; it or the first refresh() allocates packed weights.
 static rlhf_status open_on_paper(struct rlhf__model *m, struct rlhf__paper *paper,
                                  struct rlhf__error *err) {
     m->compute = rlhf__paper_table(paper);
     rlhf__paper_account(paper, m->role, RLHF__USE_WEIGHTS);
-    RLHF_TRY(rlhf__model_open_backend(m, &m->spec, err));
+    RLHF_TRY(open_backend(m, &m->spec, err));
     rlhf__paper_retag(paper, m->info.grad_base, RLHF__USE_GRADIENTS);
     for (uint32_t i = 0; !m->info.grad_base && i < m->n_tensors; i++)
         rlhf__paper_retag(paper, m->params[i].grad, RLHF__USE_GRADIENTS);
@@ -54,7 +235,7 @@ static rlhf_status open_on_paper(struct rlhf__model *m, struct rlhf__paper *pape
     return st;
 }
 
-// One that others use stays: they go before it.
+// An instance that others use stays until they are closed.
 static void drop_instance(struct rlhf__model *m) {
     if (m->users > 1)
         m->was = m->instance;
@@ -75,7 +256,7 @@ rlhf_status rlhf__model_weigh(const struct rlhf__model *m, struct rlhf__uses *ou
     other.users = 1;
     other.params = NULL;
     rlhf_status st = rlhf__paper_create(m->env->compute, 0, &paper, err);
-    if (st == RLHF_OK) st = rlhf__model_open_instance(&other, err);
+    if (st == RLHF_OK) st = open_instance(&other, err);
     if (st == RLHF_OK) st = open_on_paper(&other, paper, err);
     if (st == RLHF_OK) *out = *rlhf__paper_peak(paper);
     drop_instance(&other);
@@ -85,9 +266,9 @@ rlhf_status rlhf__model_weigh(const struct rlhf__model *m, struct rlhf__uses *ou
 
 static rlhf_status open_for_good(struct rlhf__model *m, struct rlhf__error *err) {
     m->compute = m->env->compute;
-    RLHF_TRY(rlhf__model_open_instance(m, err));
+    RLHF_TRY(open_instance(m, err));
     if (!m->tok) RLHF_TRY(rlhf__tokenizer_open(m->text_dir, &m->tok, err));
-    return rlhf__model_open_backend(m, &m->spec, err);
+    return open_backend(m, &m->spec, err);
 }
 
 rlhf_status rlhf__model_load(struct rlhf__model *m, struct rlhf__error *err) {
@@ -119,7 +300,7 @@ static rlhf_status open_into(struct rlhf__model *m, struct rlhf__error *err) {
     rlhf__adapter_share(m);
     if (env->paper) {
         m->on_paper = 1;
-        RLHF_TRY(rlhf__model_open_instance(m, err));
+        RLHF_TRY(open_instance(m, err));
         RLHF_TRY(rlhf__tokenizer_open(m->text_dir, &m->tok, err));
         RLHF_TRY(open_on_paper(m, env->paper, err));
         return check_text(m, err);

@@ -1,11 +1,11 @@
 // paper.c: see paper.h.
-#include "model/paper_inner.h"
+#include "model/paper_work.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-// Ops that do nothing name their arguments as the table does.
+// Ops that compute nothing name their arguments as the table does.
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 // ---- memory ----
@@ -20,7 +20,7 @@ static void p_release(void *ctx, rlhf_dev dev) {
 static uint64_t p_bytes_in_use(void *ctx) { return ((struct rlhf__paper *)ctx)->ledger.now; }
 static const char *p_last_error(void *ctx) { return ((struct rlhf__paper *)ctx)->ledger.error; }
 
-// The one thing that is really there: models write into it.
+// The only memory that is allocated: models write into it.
 static rlhf_status p_alloc_host(void *ctx, uint64_t bytes, void **out) {
     *out = bytes > RLHF__LEDGER_MOST ? NULL : aligned_alloc(64, (bytes + 127) / 64 * 64);
     if (!*out) return rlhf__ledger_none(&((struct rlhf__paper *)ctx)->ledger, bytes);
@@ -101,7 +101,7 @@ static rlhf_status p_record_end(void *ctx) { return RLHF_OK; }
 
 _Static_assert(sizeof(rlhf_compute) ==
                    offsetof(rlhf_compute, linear_sum) + sizeof(((rlhf_compute *)0)->linear_sum),
-               "an op that is new in the table needs its line here or in a file of paper_inner.h");
+               "an op that is new in the table needs its line here or in paper_work.c");
 
 // ---- life ----
 
@@ -125,9 +125,7 @@ rlhf_status rlhf__paper_create(const rlhf_compute *real, uint64_t budget, struct
                         .slots_hint = real->slots_hint,
                         .microbatch_hint = real->microbatch_hint};
     OPS(RLHF__PAPER_PUT)
-    rlhf__paper_fill_products(t, real);
-    rlhf__paper_fill_head(t, real);
-    rlhf__paper_fill_rows(t, real);
+    rlhf__paper_fill_work(t, real);
     rlhf__paper_account(p, "models", RLHF__USE_ACTIVATIONS);
     *out = p;
     return RLHF_OK;

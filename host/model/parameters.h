@@ -16,12 +16,12 @@ rlhf_status rlhf__param_check(const struct rlhf__model *m, const rlhf_param *p,
                               struct rlhf__error *err);
 
 // Read DIR/model.safetensors into trunk and score parameters, names tried with and without the
-// plugin's base_prefix, shapes checked. What the file holds beyond them is refused by name, unless
-// surplus.h knows it. Of a tied LM head one copy is enough, under either name. Value parameters
-// come from DIR/state/value_head.safetensors when that holds a head of the same kind, else they are
-// drawn. A score head that is absent is drawn when draw_score is set, else an error. An adapter,
-// with the score head beside it, comes from its directory, or is drawn where it has none. Does not
-// refresh. [main]
+// plugin's base_prefix, shapes checked. Other tensors of the file are refused by name, unless they
+// may be left (check_surplus). Of a tied LM head one copy is enough, under either name. Value
+// parameters come from DIR/state/value_head.safetensors when that holds a head of the same kind,
+// else they are drawn. A score head that is absent is drawn when draw_score is set, else an error.
+// An adapter, with the score head beside it, comes from its directory, or is drawn where it has
+// none. Does not refresh. [main]
 rlhf_status rlhf__params_read(struct rlhf__model *m, int draw_score, struct rlhf__error *err);
 
 // What rlhf__params_read would say of names and shapes; nothing is read, m may be on paper. [main]

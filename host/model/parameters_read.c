@@ -3,12 +3,73 @@
 
 #include "base/file.h"
 #include "model/compute.h"
-#include "model/surplus.h"
+#include "weights/beside.h"
 #include "weights/safetensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+// ---- tensors that no parameter takes ----
+
+// Heads: a tensor of that name, or (with a dot at the end) all below it.
+static const char *const heads[] = {"score.weight",      "classifier.",      "pre_classifier.",
+                                    "vocab_transform.",  "vocab_projector.", "qa_outputs.",
+                                    "vocab_layer_norm.", "lm_head.weight"};
+
+static int may_be_left(const char *name) {
+    if (rlhf__tensor_is_buffer(name) || rlhf__tensor_is_value_head(name)) return 1;
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        const size_t n = strlen(heads[i]);
+        if (heads[i][n - 1] == '.' ? !strncmp(name, heads[i], n) : !strcmp(name, heads[i]))
+            return 1;
+    }
+    return 0;
+}
+
+static rlhf_status check_tied(const struct rlhf__model *m, const struct rlhf__tensor *head,
+                              const struct rlhf__tensor *embedding, struct rlhf__error *err) {
+    int same = 1;
+    if (m->n_labels > 0 || !embedding || embedding == head) return RLHF_OK;
+    RLHF_TRY(rlhf__tensor_same(head, embedding, &same, err));
+    if (same) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s: %s is not %s, but %s/config.json ties them; tie_word_embeddings must be "
+                      "false for a head of its own",
+                      head->file, head->name, embedding->name, m->dir);
+}
+
+// Tensors of a checkpoint that no parameter takes: some may be left; others show that the
+// checkpoint belongs to another model. taken[i] is 1 when tensor i of w has become a parameter of
+// m; embedding is the tensor that m's token embedding is read from, NULL: none is known. These may
+// be left: masks and tables that old versions of transformers stored beside the weights (attn.bias,
+// rotary_emb.inv_freq, position_ids); heads of other uses (of a language model in a classifier, and
+// so on); the LM head of a language model that has no parameter for it because it is tied: its
+// numbers must equal the embedding's. Errors: RLHF_E_INVALID, naming the first other tensor and how
+// many there are.
+static rlhf_status check_surplus(const struct rlhf__model *m, const struct rlhf__weights *w,
+                                 const uint8_t *taken, const struct rlhf__tensor *embedding,
+                                 struct rlhf__error *err) {
+    const struct rlhf__tensor *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < rlhf__weights_count(w); i++) {
+        const struct rlhf__tensor *t = rlhf__weights_at(w, i);
+        if (taken[i]) continue;
+        if (!strcmp(t->name, "lm_head.weight")) RLHF_TRY(check_tied(m, t, embedding, err));
+        if (may_be_left(t->name)) continue;
+        if (!first) first = t;
+        n++;
+    }
+    if (!first) return RLHF_OK;
+    char more[64] = "";
+    if (n > 1) snprintf(more, sizeof more, " and %zu more", n - 1);
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s holds the tensor %s%s, for which the model that %s/config.json describes "
+                      "has no place",
+                      first->file, first->name, more, m->dir);
+}
+
+// ---- matching and reading ----
 
 // A tensor by the parameter's name, with and without the base prefix.
 static const struct rlhf__tensor *find(const struct rlhf__weights *w, const struct rlhf__model *m,
@@ -232,7 +293,7 @@ static rlhf_status match_all(struct rlhf__model *m, struct matches *k, int draw_
     for (uint32_t i = 0; i < m->n_tensors; i++)
         if (m->params[i].group != RLHF_PARAM_VALUE) RLHF_TRY(match(k, m, i, draw_score, err));
     // Of a trunk that another model has read the tensors are its.
-    if (!m->base) RLHF_TRY(rlhf__surplus_check(m, k->w, k->taken, k->embedding, err));
+    if (!m->base) RLHF_TRY(check_surplus(m, k->w, k->taken, k->embedding, err));
     return check_adapter(k, m, err);
 }
 

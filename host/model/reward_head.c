@@ -4,10 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-struct rlhf__reward_head rlhf__reward_head_default(void) {
-    return (struct rlhf__reward_head){RLHF_POOL_MEAN, 0, 1, 0};
-}
-
 static rlhf_status bad(const char *file, const char *what, struct rlhf__error *err) {
     return rlhf__fail(err, RLHF_E_INVALID, "%s: %s", file, what);
 }
@@ -15,7 +11,7 @@ static rlhf_status bad(const char *file, const char *what, struct rlhf__error *e
 rlhf_status rlhf__reward_head_read(const json_t *config, const char *file,
                                    struct rlhf__reward_head *out, int *found,
                                    struct rlhf__error *err) {
-    *out = rlhf__reward_head_default();
+    *out = (struct rlhf__reward_head){RLHF_POOL_MEAN, 0, 1, 0};
     const json_t *v = json_object_get(config, "rlhf_reward");
     *found = v != NULL;
     if (!v) return RLHF_OK;

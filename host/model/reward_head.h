@@ -18,13 +18,10 @@ struct rlhf__reward_head {
     double gain, bias;
 };
 
-// What a fresh head starts with: mean, gain 1, bias 0. [any]
-struct rlhf__reward_head rlhf__reward_head_default(void);
-
 // "rlhf_reward": {"pooling", "gain", "bias"} of a config.json; 1 when the config is that of a
-// reward model (*out is the default where it is not). file is where config was read, for the
-// message. Errors: RLHF_E_INVALID (a member that is missing, of the wrong type or out of range).
-// [any]
+// reward model (where it is not, *out is a fresh head: mean, gain 1, bias 0). file is where config
+// was read, for the message. Errors: RLHF_E_INVALID (a member that is missing, of the wrong type or
+// out of range). [any]
 rlhf_status rlhf__reward_head_read(const json_t *config, const char *file,
                                    struct rlhf__reward_head *out, int *found,
                                    struct rlhf__error *err);

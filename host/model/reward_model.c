@@ -3,13 +3,79 @@
 
 #include "base/file.h"
 #include "model/adapter.h"
-#include "model/classifier_config.h"
+#include "model/model_config.h"
 #include "model/parameters.h"
-#include "model/reward_front.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+// ---- the front of a row ----
+
+// What a row needs for this tokenizer: 1 a bos, -1 one bos fewer, 0 nothing. A prompt that is only
+// a bos keeps it: a response has to follow something.
+static int32_t front(const struct rlhf__tokenizer *tok, const int32_t *row, int32_t prompt_len) {
+    int32_t bos = rlhf__tokenizer_info(tok)->bos;
+    int has = prompt_len > 0 && row[0] == bos, wants = rlhf__tokenizer_has_bos(tok);
+    if (bos < 0 || has == wants) return 0;
+    return wants ? 1 : -(prompt_len > 1);
+}
+
+rlhf_status rlhf__reward_rows(const struct rlhf__tokenizer *tok, uint32_t n, const int32_t *ids,
+                              const int32_t *offset, const int32_t *prompt_len,
+                              struct rlhf__fronted *out, struct rlhf__error *err) {
+    int64_t total = 0;
+    int changed = 0;
+    *out = (struct rlhf__fronted){ids, offset, prompt_len, NULL};
+    for (uint32_t i = 0; i < n; i++) {
+        int32_t more = front(tok, ids + offset[i], prompt_len[i]);
+        changed |= more != 0;
+        total += (int64_t)(offset[i + 1] - offset[i]) + more;
+    }
+    if (!changed) return RLHF_OK;
+    if (total > INT32_MAX)
+        return rlhf__fail(err, RLHF_E_INVALID, "%lld tokens are too many for one batch",
+                          (long long)total);
+    int32_t *own = malloc(((size_t)total + 2 * (size_t)n + 1) * sizeof *own);
+    if (!own) return RLHF__NOMEM(err, "out of memory for the rows of a reward model");
+    int32_t *to = own, *end = own + total, *len = end + n + 1;
+    out->own = own;
+    out->ids = own;
+    out->offset = end;
+    out->prompt_len = len;
+    for (uint32_t i = 0; i < n; i++) {
+        const int32_t *row = ids + offset[i];
+        int32_t more = front(tok, row, prompt_len[i]);
+        int32_t kept = offset[i + 1] - offset[i] - (more < 0);
+        end[i] = (int32_t)(to - own);
+        len[i] = prompt_len[i] + more;
+        if (more > 0) *to++ = rlhf__tokenizer_info(tok)->bos;
+        memcpy(to, row + (more < 0), (size_t)kept * sizeof *to);
+        to += kept;
+    }
+    end[n] = (int32_t)total;
+    return RLHF_OK;
+}
+
+void rlhf__fronted_finish(struct rlhf__fronted *f) {
+    free(f->own);
+    *f = (struct rlhf__fronted){0};
+}
+
+// token[] of the original rows from apart[] of f's rows; a token that was added has no place.
+static void tokens_of(const struct rlhf__fronted *f, uint32_t n, const int32_t *offset,
+                      const float *apart, float *token) {
+    for (uint32_t i = 0; i < n; i++) {
+        int32_t len = offset[i + 1] - offset[i], own = f->offset[i + 1] - f->offset[i];
+        int32_t shared = len < own ? len : own; // the rows end alike
+        for (int32_t k = 0; k < len - shared; k++)
+            token[offset[i] + k] = 0;
+        memcpy(token + offset[i + 1] - shared, apart + f->offset[i + 1] - shared,
+               (size_t)shared * sizeof *token);
+    }
+}
+
+// ---- the model ----
 
 int rlhf__reward_model_is(const json_t *config) {
     struct rlhf__labels labels = {0};
@@ -179,7 +245,7 @@ static rlhf_status score(const struct rlhf__reward_model *rm, uint32_t n, struct
     if (token && f.own) apart = calloc((size_t)f.offset[n] + 1, sizeof *apart);
     st = token && !apart ? RLHF__NOMEM(err, "out of memory for the reward model")
                          : score_rows(rm, n, own, head, seq, apart, err);
-    if (st == RLHF_OK && apart != token) rlhf__fronted_tokens(&f, n, r.offset, apart, token);
+    if (st == RLHF_OK && apart != token) tokens_of(&f, n, r.offset, apart, token);
     if (apart != token) free(apart);
     rlhf__fronted_finish(&f);
     return st;

@@ -1,5 +1,5 @@
 // reward_model.h: a reward model: a trunk with one score a token (RLHF_HEAD_TOKEN_SCORE), pooling,
-// gain and bias; what bradley_terry.so trains and bt_rm.so asks.
+// gain and bias. bradley_terry.so trains it; bt_rm.so asks it.
 //
 // Its directory is a GPT2ForSequenceClassification of one label as transformers reads it (whose
 // logit is the raw score of the last token), with "rlhf_reward" in config.json. It trains nothing:
@@ -10,6 +10,7 @@
 #include "base/folder.h"
 #include "model/model.h"
 #include "model/reward_head.h"
+#include "text/tokenizer.h"
 
 struct rlhf__reward_model {
     struct rlhf__model *model; // role "reward model", n_labels 1; owned
@@ -64,5 +65,24 @@ rlhf_status rlhf__reward_model_config(struct rlhf__model *m, const struct rlhf__
 // (f32). rm must be trainable: others keep packed weights only. [main]
 rlhf_status rlhf__reward_model_write(const struct rlhf__reward_model *rm,
                                      const struct rlhf__folder *dir, struct rlhf__error *err);
+
+// ---- the front of a row ----
+
+// A reward model reads rows as its own tokenizer begins them (as it was trained, recorded by
+// bradley_terry.so or by transformers): with a bos or without. Rows of a run begin as the policy
+// wants them (prompts.prepend_bos), so a bos is added to them or removed.
+
+// Rows with their fronts changed; zero-initialise, release with rlhf__fronted_finish.
+struct rlhf__fronted {
+    const int32_t *ids, *offset, *prompt_len; // the caller's own when nothing changed
+    int32_t *own;                             // NULL: nothing changed
+};
+
+// The n rows as the tokenizer wants them; the arguments must outlive *out. Errors: RLHF_E_INVALID
+// (too many tokens), RLHF_E_NOMEM. [any]
+rlhf_status rlhf__reward_rows(const struct rlhf__tokenizer *tok, uint32_t n, const int32_t *ids,
+                              const int32_t *offset, const int32_t *prompt_len,
+                              struct rlhf__fronted *out, struct rlhf__error *err);
+void rlhf__fronted_finish(struct rlhf__fronted *f); // accepts a zeroed one [any]
 
 #endif

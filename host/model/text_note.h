@@ -1,5 +1,5 @@
-// text_note.h: logs in one line the tokens around a run's texts, so that an unexpected or missing
-// BOS or EOS is noticed before the first phase.
+// text_note.h: log lines about a run's texts before its first phase: the chat template, and the
+// tokens around each text, so that an unexpected or missing BOS or EOS is noticed.
 #ifndef RLHF_HOST_MODEL_TEXT_NOTE_H
 #define RLHF_HOST_MODEL_TEXT_NOTE_H
 
@@ -7,9 +7,21 @@
 #include "model/model.h"
 
 // Log `what` ("texts") with the tokens before and after each: flags as the texts are encoded (enum
-// rlhf__encode_flag; RLHF__ENCODE_BOS counts where the tokenizer has one), ends: 1 = say what
-// follows them, too. texts: how many rows are texts; nothing is logged for 0. [main]
+// rlhf__encode_flag; RLHF__ENCODE_BOS counts where the tokenizer has one), ends: 1 = also log the
+// tokens after. texts: how many rows are texts; 0 logs nothing. [main]
 void rlhf__model_text_note(const struct rlhf__model *m, const char *what, int64_t texts,
                            uint32_t flags, int32_t ends, struct rlhf__log *log);
+
+// Use the template that prompts.template names (its index in rlhf__chat_names()). Errors:
+// RLHF_E_NOMEM. [main]
+rlhf_status rlhf__model_name_chat(const struct rlhf__model *m, int32_t template,
+                                  struct rlhf__error *err);
+
+// Log which template rendered `rows` rows with messages. Warn when there are none although a
+// template is named, when the tokenizer lacks the template's special tokens and, for models that
+// write, when the token that ends a turn does not end a response. draws: 1 where responses are
+// sampled, which sampling.stop can end. [main]
+void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows, int32_t template, int draws,
+                           struct rlhf__log *log);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What a plugin holds: its tokenizer, and whether it was opened for it.
+// What a plugin holds: its tokenizer, and whether it owns it.
 struct rlhf_tokenizer {
     const struct rlhf__tokenizer *tok;
     struct rlhf__tokenizer *owned;

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "learn/optim_state.h"
 #include "model/parameters.h"
-#include "model/reward_front.h"
+#include "model/reward_model.h"
 #include "model/reward_service.h"
 #include "outer/reward_round.h"
 

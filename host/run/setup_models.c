@@ -3,8 +3,8 @@
 
 #include "base/file.h"
 #include "keep/run_dir.h"
-#include "model/chat_note.h"
 #include "model/parameters.h"
+#include "model/text_note.h"
 #include "run/trainer.h"
 
 #include <rlhf/draft/iteration.h>

@@ -7,7 +7,7 @@
 #include "feed/prompt_feed.h"
 #include "feed/text_feed.h"
 #include "model/adapter.h"
-#include "model/classifier_config.h"
+#include "model/model_config.h"
 #include "model/reward_model.h"
 #include "sample/rewards.h"
 #include "sample/rollout.h"

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "config/effect.h"
-#include "model/chat_note.h"
+#include "model/text_note.h"
 #include "sample/decode.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "fuzz.h"
 
 #include "base/json.h"
-#include "model/config_common.h"
+#include "model/model_config.h"
 #include "plugin/services.h"
 #include "weights/hf_dir.h"
 

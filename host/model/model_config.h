@@ -1,0 +1,40 @@
+// model_config.h: the fields of a model's config.json that mean the same in every architecture.
+// They are checked before a model is opened; those of a score head (labels, pooling, architecture)
+// are also written. The plugin of an architecture reads the architecture's own fields.
+#ifndef RLHF_HOST_MODEL_CONFIG_H
+#define RLHF_HOST_MODEL_CONFIG_H
+
+#include "model/model.h"
+
+// Refuse by field and value: quantized weights (quantization_config), an unknown dtype, a use that
+// is not supported here (architectures), an encoder with a decoder, pruned heads, several labels
+// per text (problem_type, where labels > 1), and a number of labels that contradicts their names.
+// dir is for messages. Errors: RLHF_E_INVALID, RLHF_E_UNSUPPORTED. [any]
+rlhf_status rlhf__config_common(const json_t *config, const char *dir, struct rlhf__error *err);
+rlhf_status rlhf__config_labels(const json_t *config, const char *dir, int32_t labels,
+                                struct rlhf__error *err);
+
+// m->config, n_labels, labels and pooling from the directory's config.json. Errors: RLHF_E_INVALID
+// names file and field; those of rlhf__adapter_config. [main]
+rlhf_status rlhf__model_read_config(struct rlhf__model *m, const struct rlhf__model_spec *spec,
+                                    struct rlhf__error *err);
+
+// ---- a score head ----
+
+// Labels of the comma-separated list score.labels; n = 0 for "". Errors: RLHF_E_INVALID (an empty
+// or repeated name, fewer than two), RLHF_E_NOMEM. Release with rlhf__labels_finish. [main]
+rlhf_status rlhf__score_labels(const char *list, struct rlhf__labels *out, struct rlhf__error *err);
+
+// LABEL_0, LABEL_1, ... [main]
+rlhf_status rlhf__score_labels_numbered(int32_t n, struct rlhf__labels *out,
+                                        struct rlhf__error *err);
+
+// Turn m->config into that of a classifier with these labels: architectures
+// <Name>ForSequenceClassification, id2label, label2id, num_labels, rlhf_pooling. [main]
+rlhf_status rlhf__classifier_config(struct rlhf__model *m, const struct rlhf__labels *labels,
+                                    struct rlhf__error *err);
+
+// Set the architecture in config to the classifier of its family. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__classifier_architecture(json_t *config, struct rlhf__error *err);
+
+#endif
