@@ -4,7 +4,6 @@
 #include "keep/run_dir.h"
 #include "learn/algo.h"
 #include "report/phase_warnings.h"
-#include "run/checkpoint.h"
 #include "run/phase_report.h"
 #include "run/phase_run.h"
 #include "run/run.h"
@@ -123,7 +122,7 @@ static int is_cancelled(const struct rlhf__run *r) {
 
 rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
-    if (r->req->resume) RLHF_TRY(rlhf__checkpoint_mend(r, err));
+    if (r->req->resume) RLHF_TRY(rlhf__saving_mend(r, err));
     if (r->count.phase >= r->count.phases) {
         rlhf__logf(r->report.log, RLHF_LOG_WARN,
                    "nothing to do: %lld phase%s done and run.phases is %lld; --set "

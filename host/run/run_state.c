@@ -30,12 +30,11 @@ json_t *rlhf__run_state(const struct rlhf__run *r) {
     return v;
 }
 
-rlhf_status rlhf__run_state_write(const struct rlhf__run *r, json_t *state,
-                                  const struct rlhf__folder *checkpoint, struct rlhf__error *err) {
+rlhf_status rlhf__run_state_add_best(const struct rlhf__run *r, json_t *state,
+                                     struct rlhf__error *err) {
     json_t *best = rlhf__best_save(&r->best, &r->config->checkpoint);
-    if (best && json_object_set_new(state, "best", best) != 0)
-        return RLHF__NOMEM(err, "out of memory for run.json");
-    return rlhf__json_save_new(checkpoint, "state/run.json", json_incref(state), 0, err);
+    if (!best || json_object_set_new(state, "best", best) == 0) return RLHF_OK;
+    return RLHF__NOMEM(err, "out of memory for run.json");
 }
 
 static rlhf_status check(const struct rlhf__run *r, const json_t *v, struct rlhf__error *err) {

@@ -2,17 +2,17 @@
 #ifndef RLHF_HOST_RUN_STATE_H
 #define RLHF_HOST_RUN_STATE_H
 
-#include "base/folder.h"
+#include "base/error.h"
 
 #include <jansson.h>
 
 struct rlhf__run;
 
-// What the run is now (new reference, NULL = out of memory), but for the best checkpoint, which is
-// added when it is written. [main]
+// What the run is now (new reference, NULL = out of memory), except for the best checkpoint, which
+// is added when the state is written. [main]
 json_t *rlhf__run_state(const struct rlhf__run *r);
-rlhf_status rlhf__run_state_write(const struct rlhf__run *r, json_t *state,
-                                  const struct rlhf__folder *checkpoint, struct rlhf__error *err);
+rlhf_status rlhf__run_state_add_best(const struct rlhf__run *r, json_t *state,
+                                     struct rlhf__error *err);
 
 // Make the run what state/run.json in the checkpoint `dir` says. Errors: RLHF_E_INVALID naming file
 // and field, or another algorithm. [main]

@@ -3,11 +3,117 @@
 
 #include "base/printable.h"
 #include "config/resume.h"
+#include "keep/checkpoint.h"
+#include "keep/checkpoint_dir.h"
 #include "keep/run_dir.h"
 #include "outer/reward_round.h"
-#include "run/checkpoint.h"
 #include "run/run.h"
 #include "run/run_state.h"
+
+// ---- one checkpoint ----
+
+static struct rlhf__kept kept(struct rlhf__run *r) {
+    return (struct rlhf__kept){.config = r->config,
+                               .cast = &r->cast,
+                               .optim = r->optim,
+                               .critic_optim = r->critic_optim,
+                               .reward_training = r->reward_training,
+                               .iteration = &r->iteration,
+                               .resumed = r->req->resume != NULL};
+}
+
+static rlhf_status write_files(struct rlhf__run *r, const struct rlhf__folder *all,
+                               const char *fresh, struct rlhf__error *err) {
+    const struct rlhf__kept k = kept(r);
+    RLHF_TRY(rlhf__run_state_add_best(r, r->boundary.run, err));
+    return rlhf__checkpoint_write(&k, r->count.phase, &r->boundary.plugins, r->boundary.run, all,
+                                  fresh, err);
+}
+
+// Whether this checkpoint is the best so far goes into its own state. Only those that every run of
+// this configuration writes take part, not those by time, signal or failure: else where a run was
+// stopped would show in its state.
+static void choose_best(struct rlhf__run *r) {
+    const struct rlhf__checkpoint_config *c = &r->config->checkpoint;
+    int planned = (c->every > 0 && r->count.phase % c->every == 0) ||
+                  r->count.phase >= r->count.phases || r->count.stop;
+    if (planned && !rlhf__best_offer(&r->best, c, r->count.phase))
+        rlhf__logf(
+            r->report.log, RLHF_LOG_WARN,
+            "checkpoint.best: the metric '%s' has no value in phase %lld, so this checkpoint "
+            "cannot be the best",
+            c->best, (long long)r->count.phase);
+}
+
+// The best link is set again each time, as a crash may have come between.
+static rlhf_status point_best(const struct rlhf__run *r, const struct rlhf__folder *all,
+                              struct rlhf__error *err) {
+    if (!r->config->checkpoint.best[0] || r->best.phase <= 0) return RLHF_OK;
+    return rlhf__checkpoint_dir_best(all, r->best.phase, err);
+}
+
+static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all,
+                           struct rlhf__error *err) {
+    char fresh[64];
+    snprintf(fresh, sizeof fresh, RLHF__CHECKPOINT_WRITING "%06lld", (long long)r->count.phase);
+    if (rlhf__checkpoint_dir_is_latest(all, r->count.phase)) return RLHF_OK; // written already
+    choose_best(r);
+    rlhf_status st = rlhf__metrics_sync(r->report.metrics, err);
+    if (st == RLHF_OK) st = rlhf__samples_sync(r->report.samples, err);
+    if (st == RLHF_OK && r->report.rollout_log)
+        st = rlhf__rollout_log_sync(r->report.rollout_log, err);
+    if (st == RLHF_OK) st = write_files(r, all, fresh, err);
+    if (st == RLHF_OK)
+        st = rlhf__checkpoint_dir_commit(all, fresh, r->count.phase, r->report.log, err);
+    if (st != RLHF_OK) rlhf__folder_remove(all, fresh, NULL);
+    if (st == RLHF_OK) st = point_best(r, all, err);
+    // Keep the previous one until the next is written: a process that found it by `latest` may be
+    // reading it.
+    const int64_t keep = r->config->checkpoint.keep;
+    if (st == RLHF_OK)
+        rlhf__checkpoint_dir_prune(all, r->count.phase, keep == 1 ? 2 : keep, r->report.log);
+    return st;
+}
+
+// Write the checkpoint of r->boundary (r->count.phase and the weights are those of it), point
+// `latest` at it, choose checkpoints/best and remove old ones beyond checkpoint.keep. Does nothing
+// when `latest` is of this very phase. RLHF_E_IO (disk full) leaves what was there.
+static rlhf_status save_checkpoint(struct rlhf__run *r, struct rlhf__error *err) {
+    struct rlhf__folder *all = NULL;
+    rlhf_status st = rlhf__folder_make(r->req->dir->root, "checkpoints", NULL, &all, err);
+    if (st == RLHF_OK) st = save_in(r, all, err);
+    rlhf__folder_close(all);
+    if (st == RLHF_OK) return RLHF_OK;
+    return rlhf__error_context(err, "the checkpoint of phase %lld was not written",
+                               (long long)r->count.phase);
+}
+
+// Remove the checkpoints beyond checkpoint.keep; save_checkpoint leaves at least two.
+static void prune(const struct rlhf__run *r) {
+    struct rlhf__folder *all = NULL;
+    if (rlhf__folder_open(r->req->dir->root, "checkpoints", &all, NULL) != RLHF_OK) return;
+    rlhf__checkpoint_dir_prune(all, r->count.phase, r->config->checkpoint.keep, r->report.log);
+    rlhf__folder_close(all);
+}
+
+rlhf_status rlhf__saving_mend(const struct rlhf__run *r, struct rlhf__error *err) {
+    struct rlhf__folder *all = NULL;
+    rlhf_status st = rlhf__folder_open(r->req->dir->root, "checkpoints", &all, err);
+    if (st == RLHF_OK) st = point_best(r, all, err);
+    if (st == RLHF_OK && r->count.phase < r->count.phases)
+        st = rlhf__checkpoint_dir_roll_back(all, r->count.phase, r->report.log, err);
+    rlhf__folder_close(all);
+    return st;
+}
+
+rlhf_status rlhf__saving_load(struct rlhf__run *r, struct rlhf__error *err) {
+    const struct rlhf__kept k = kept(r);
+    const char *dir = r->req->dir->checkpoint;
+    RLHF_TRY(rlhf__checkpoint_read(&k, dir, err));
+    return rlhf__run_state_load(r, dir, err);
+}
+
+// ---- phase boundaries ----
 
 void rlhf__saving_begin(struct rlhf__run *r) {
     int64_t phase = r->req->resume ? r->count.phase : -1;
@@ -49,7 +155,7 @@ static rlhf_status restore(struct rlhf__run *r, struct rlhf__error *err) {
 static rlhf_status save(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__saved *s = &r->saved;
     s->tried = r->count.phase;
-    rlhf_status st = rlhf__checkpoint_save(r, err);
+    rlhf_status st = save_checkpoint(r, err);
     s->at = rlhf__seconds();
     if (st == RLHF_OK) s->phase = r->count.phase;
     return st;
@@ -77,7 +183,7 @@ rlhf_status rlhf__saving_phase(struct rlhf__run *r, struct rlhf__error *err) {
 
 rlhf_status rlhf__saving_end(struct rlhf__run *r, struct rlhf__error *err) {
     if (r->saved.phase != r->count.phase) RLHF_TRY(save(r, err));
-    rlhf__checkpoint_end(r);
+    prune(r);
     return RLHF_OK;
 }
 

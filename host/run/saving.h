@@ -1,12 +1,19 @@
 // saving.h: when a run writes a checkpoint, and what is kept of a run whose phase failed.
 //
-// Files are checkpoint.h's; what a boundary is, boundary.h's.
+// keep/checkpoint.h has the files, keep/boundary.h the boundary in memory.
 #ifndef RLHF_HOST_SAVING_H
 #define RLHF_HOST_SAVING_H
 
 #include "base/error.h"
 
 struct rlhf__run;
+
+// Put a fresh run where the checkpoint r->req->dir->checkpoint left off. [main]
+rlhf_status rlhf__saving_load(struct rlhf__run *r, struct rlhf__error *err);
+
+// For a resumed run: make the link `best` what the state says and, if phases are to be run, set
+// aside checkpoints of later phases. [main]
+rlhf_status rlhf__saving_mend(const struct rlhf__run *r, struct rlhf__error *err);
 
 // The run begins (again): r->count.phase is in its checkpoint when it was resumed. [main]
 void rlhf__saving_begin(struct rlhf__run *r);

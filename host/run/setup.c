@@ -9,10 +9,10 @@
 #include "model/room.h"
 #include "plugin/search.h"
 #include "report/completions.h"
-#include "run/checkpoint.h"
 #include "run/effect_rules.h"
 #include "run/rehearsal.h"
 #include "run/run_models.h"
+#include "run/saving.h"
 #include "run/trainer.h"
 #include "sample/rewards.h"
 
@@ -193,7 +193,7 @@ static rlhf_status resume(struct rlhf__run *r, struct rlhf__error *err) {
     say_outside(r);
     rlhf__manifest_moved(&code, q->dir->root, r->report.log);
     rlhf__progress_note(r->report.progress, "loading the checkpoint");
-    RLHF_TRY(rlhf__checkpoint_load(r, err));
+    RLHF_TRY(rlhf__saving_load(r, err));
     return check_early_stop(r, &r->early_stop, r->count.phases - r->count.phase, err);
 }
 

@@ -1,0 +1,132 @@
+// checkpoint.c: see checkpoint.h.
+#include "keep/checkpoint.h"
+
+#include "base/file.h"
+#include "base/json.h"
+#include "learn/optim_state.h"
+#include "model/adapter.h"
+#include "model/parameters.h"
+#include "sample/rollout.h"
+
+#include <stdio.h>
+
+// The model whose value head is trained: the critic, or the policy.
+static struct rlhf__model *value_model(const struct rlhf__kept *k) {
+    return k->cast->critic ? k->cast->critic : k->cast->policy;
+}
+
+// Whether a fresh checkpoint needs the exact weights beside the exported ones.
+static int needs_master(const struct rlhf__kept *k) {
+    return k->config->checkpoint.dtype == RLHF__CHECKPOINT_BF16;
+}
+
+// Where the tokenizer's files come from. A resumed run opened its policy in a checkpoint, which may
+// be pruned by now.
+static rlhf_status open_tokenizer(const struct rlhf__kept *k, const struct rlhf__folder *all,
+                                  struct rlhf__folder **out, struct rlhf__error *err) {
+    char latest[256];
+    if (k->resumed && rlhf__folder_target(all, "latest", latest, sizeof latest))
+        return rlhf__folder_open(all, latest, out, err);
+    return rlhf__folder_open(NULL, k->cast->policy->text_dir, out, err);
+}
+
+// From now on the policy's responses end if it was trained on texts with an end token, or if its
+// responses stopped at end tokens.
+static void note_ends(const struct rlhf__kept *k) {
+    const struct rlhf__cast *c = k->cast;
+    if (!rlhf__cast_pays(c) || rlhf__rollout_stops(&k->config->sampling, c->policy))
+        json_object_del(c->policy->config, RLHF__STOP_AT_EOS_KEY);
+}
+
+static rlhf_status write_model(const struct rlhf__kept *k, int64_t phase,
+                               const struct rlhf__folder *all, const struct rlhf__folder *dir,
+                               struct rlhf__error *err) {
+    struct rlhf__folder *tokenizer = NULL;
+    int32_t dtype = needs_master(k) ? RLHF_BF16 : RLHF_F32;
+    rlhf_status st = RLHF_OK;
+    if (k->reward_training) st = rlhf__reward_training_calibrate(k->reward_training, phase, err);
+    note_ends(k);
+    if (st == RLHF_OK) st = rlhf__hf_set_dtype(k->cast->policy->config, dtype, err);
+    if (st == RLHF_OK) st = rlhf__hf_config_write(dir, k->cast->policy->config, err);
+    if (st == RLHF_OK) st = open_tokenizer(k, all, &tokenizer, err);
+    if (st == RLHF_OK) st = rlhf__hf_copy_tokenizer(tokenizer, dir, err);
+    rlhf__folder_close(tokenizer);
+    if (st == RLHF_OK) st = rlhf__tokenizer_write_frame(k->cast->policy->tok, dir, err);
+    if (st == RLHF_OK) st = rlhf__tokenizer_write_chat(k->cast->policy->tok, dir, err);
+    if (st != RLHF_OK) return st;
+    if (k->cast->policy->peft.rank > 0)
+        return rlhf__adapter_write(k->cast->policy, dtype, 1, dir, err);
+    return rlhf__params_write(k->cast->policy, RLHF__PART_MODEL, dtype, dir, "model.safetensors",
+                              err);
+}
+
+static rlhf_status write_state(const struct rlhf__kept *k,
+                               const struct rlhf__plugin_states *plugins, json_t *state,
+                               const struct rlhf__folder *dir, struct rlhf__error *err) {
+    rlhf_status st = RLHF_OK;
+    if (needs_master(k))
+        st = rlhf__params_write(k->cast->policy, RLHF__PART_MODEL, RLHF_F32, dir,
+                                "state/master.safetensors", err);
+    if (st == RLHF_OK && k->cast->critic)
+        st = rlhf__params_write(k->cast->critic, RLHF__PART_MODEL, RLHF_F32, dir,
+                                "state/critic.safetensors", err);
+    if (st == RLHF_OK && rlhf__params_has(value_model(k), RLHF__PART_VALUE))
+        st = rlhf__params_write(value_model(k), RLHF__PART_VALUE, RLHF_F32, dir,
+                                "state/value_head.safetensors", err);
+    if (st == RLHF_OK) st = rlhf__optim_write(k->optim, dir, "state/optimizer.safetensors", err);
+    if (st == RLHF_OK && k->cast->critic)
+        st = rlhf__optim_write(k->critic_optim, dir, "state/critic_optimizer.safetensors", err);
+    if (st == RLHF_OK) st = rlhf__plugin_states_write(plugins, dir, err);
+    if (st == RLHF_OK && k->reward_training)
+        st = rlhf__reward_training_save(k->reward_training, dir, err);
+    if (st == RLHF_OK) st = rlhf__json_save_new(dir, "state/run.json", json_incref(state), 0, err);
+    return st == RLHF_OK ? rlhf__folder_sync(dir, "state", err) : st;
+}
+
+rlhf_status rlhf__checkpoint_write(const struct rlhf__kept *k, int64_t phase,
+                                   const struct rlhf__plugin_states *plugins, json_t *state,
+                                   const struct rlhf__folder *all, const char *fresh,
+                                   struct rlhf__error *err) {
+    struct rlhf__folder *dir = NULL, *folder = NULL;
+    rlhf_status st = rlhf__folder_remove(all, fresh, err); // left by a failure
+    if (st == RLHF_OK) st = rlhf__folder_make(all, fresh, NULL, &dir, err);
+    if (st == RLHF_OK) st = rlhf__folder_make(dir, "state", NULL, &folder, err);
+    if (st == RLHF_OK) st = write_model(k, phase, all, dir, err);
+    if (st == RLHF_OK) st = write_state(k, plugins, state, dir, err);
+    if (st == RLHF_OK) st = rlhf__iteration_save(k->iteration, dir, err);
+    if (st == RLHF_OK) st = rlhf__folder_sync(dir, ".", err);
+    rlhf__folder_close(folder);
+    rlhf__folder_close(dir);
+    return st;
+}
+
+// The path of NAME in the checkpoint, written to `path`.
+#define IN(name) rlhf__path_in(path, sizeof path, dir, name)
+
+static rlhf_status load_weights(const struct rlhf__kept *k, const char *dir,
+                                struct rlhf__error *err) {
+    char path[4400];
+    const struct rlhf__cast *c = k->cast;
+    struct rlhf__model *value = value_model(k);
+    if (!rlhf__is_file(IN("state/master.safetensors")))
+        IN(c->policy->peft.rank > 0 ? RLHF__PEFT_WEIGHTS : "model.safetensors");
+    RLHF_TRY(rlhf__params_read_back(c->policy, path, err));
+    if (c->critic) RLHF_TRY(rlhf__params_read_back(c->critic, IN("state/critic.safetensors"), err));
+    if (rlhf__params_has(value, RLHF__PART_VALUE))
+        RLHF_TRY(rlhf__params_read_file(value, IN("state/value_head.safetensors"), RLHF_PARAM_VALUE,
+                                        err));
+    RLHF_TRY(rlhf__model_refresh(c->policy, err));
+    return c->critic ? rlhf__model_refresh(c->critic, err) : RLHF_OK;
+}
+
+rlhf_status rlhf__checkpoint_read(const struct rlhf__kept *k, const char *dir,
+                                  struct rlhf__error *err) {
+    char path[4400];
+    RLHF_TRY(load_weights(k, dir, err));
+    RLHF_TRY(rlhf__optim_read(k->optim, IN("state/optimizer.safetensors"), err));
+    if (k->critic_optim)
+        RLHF_TRY(rlhf__optim_read(k->critic_optim, IN("state/critic_optimizer.safetensors"), err));
+    RLHF_TRY(rlhf__plugin_states_load(k->cast, dir, err));
+    if (k->reward_training) RLHF_TRY(rlhf__reward_training_load(k->reward_training, dir, err));
+    return rlhf__iteration_load(k->iteration, dir, err);
+}

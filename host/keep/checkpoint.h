@@ -1,0 +1,44 @@
+// checkpoint.h: the files of RUN/checkpoints/NNNNNN/, a Hugging Face directory with a state/
+// folder. run/saving.h decides when one is written; checkpoint_dir.h publishes it, so that a crash
+// at any instant leaves the earlier checkpoints and no half one.
+//
+// What state/ holds: run.json (counters, cursors), optimizer.safetensors, value_head.safetensors,
+// master.safetensors (exact weights, when model.safetensors is bf16), critic.safetensors and
+// critic_optimizer.safetensors (value.critic separate), reward_head.json and samples.safetensors (a
+// reward model in training: its gain and bias, and what they are fitted on), algo.bin,
+// reward_<i>.bin and judge.bin (what plugins saved), and what an outer loop leaves (iteration.h;
+// reward_model/ lies beside state/). Nothing in a checkpoint depends on time, threads or place.
+#ifndef RLHF_HOST_CHECKPOINT_H
+#define RLHF_HOST_CHECKPOINT_H
+
+#include "config/config.h"
+#include "feed/reward_training.h"
+#include "keep/plugin_states.h"
+#include "learn/optim.h"
+#include "outer/iteration.h"
+
+// The parts of a run that a checkpoint holds. All borrowed.
+struct rlhf__kept {
+    const struct rlhf__config *config;
+    const struct rlhf__cast *cast;
+    struct rlhf__optim *optim, *critic_optim;      // critic_optim NULL without a critic of its own
+    struct rlhf__reward_training *reward_training; // NULL: no reward model is trained on rows
+    struct rlhf__iteration *iteration;
+    int32_t resumed; // 1: the policy was opened in a checkpoint of the same run
+    int32_t reserved;
+};
+
+// Write all files into the new directory `fresh` of the folder `all`: the weights as they are after
+// `phase` phases, `plugins`, and `state` as run.json. The caller removes what a failure leaves.
+// [main]
+rlhf_status rlhf__checkpoint_write(const struct rlhf__kept *kept, int64_t phase,
+                                   const struct rlhf__plugin_states *plugins, json_t *state,
+                                   const struct rlhf__folder *all, const char *fresh,
+                                   struct rlhf__error *err);
+
+// Restore all parts from the checkpoint in the directory `dir`; the caller reads state/run.json.
+// [main]
+rlhf_status rlhf__checkpoint_read(const struct rlhf__kept *kept, const char *dir,
+                                  struct rlhf__error *err);
+
+#endif
