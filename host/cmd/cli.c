@@ -7,7 +7,7 @@
 #include "cmd/print.h"
 #include "keep/manifest.h"
 #include "keep/run_dir.h"
-#include "run/request.h"
+#include "run/run.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "base/env.h"
 #include "base/error.h"
 
-struct rlhf__run_request; // run/request.h
+struct rlhf__run_request; // run/run.h
 
 int rlhf__cmd_run(const struct rlhf__run_request *req); // train; cmd/run.c
 

@@ -123,7 +123,7 @@ static int same_place(const char *path, const json_t *was, const json_t *is) {
     if (!rlhf__path_real(json_string_value(is), real)) return 0;
     for (size_t i = 0; may_move[i] && json_string_length(was) > 0; i++)
         if (strcmp(path, may_move[i]) == 0) return 1;
-    // Which options name code is known later: run/read_inputs.c refuses the others.
+    // Which options name code is known later: run/setup_inputs.c refuses the others.
     const int is_option = of_plugin && !ends_in(path, ".plugin") && !ends_in(path, ".name");
     if (is_option && *json_string_value(was) == '/' && rlhf__is_file(real)) return 1;
     return !strcmp(real, json_string_value(was));

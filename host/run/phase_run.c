@@ -7,10 +7,7 @@
 #include "learn/pass.h"
 #include "learn/plan.h"
 #include "report/completions.h"
-#include "run/fresh_groups.h"
-#include "run/judge.h"
-#include "run/pay.h"
-#include "run/phase_update.h"
+#include "run/phase_pay.h"
 
 #include <stdlib.h>
 

@@ -20,4 +20,8 @@ rlhf_status rlhf__phase_passes(struct rlhf__phase *p, struct rlhf__error *err);
 // [step]
 void rlhf__phase_trim(const struct rlhf__phase *p);
 
+// Of it, the updates: advantages, epochs of minibatches, and what log.rollouts records of them.
+// Learns from p->x, whose numbers are all there. [step]
+rlhf_status rlhf__phase_update(struct rlhf__phase *p, struct rlhf__error *err);
+
 #endif

@@ -1,5 +1,5 @@
-// phase_update.c: see phase_update.h.
-#include "run/phase_update.h"
+// phase_update.c: rlhf__phase_update of phase_run.h.
+#include "run/phase_run.h"
 
 #include "batch/minibatches.h"
 #include "data/prompts.h"

@@ -1,11 +1,13 @@
-// rehearsal.c: see rehearsal.h.
-#include "run/rehearsal.h"
+// rehearsal.c: rlhf__rehearse of setup.h: a phase of a run on paper, to know what memory it takes.
+// It makes the calls of a phase, with rows as large as they may be, on models whose backend counts
+// and computes nothing.
+#include "run/setup.h"
 
 #include "base/host_memory.h"
 #include "batch/minibatches.h"
 #include "model/parameters.h"
+#include "model/room.h"
 #include "run/phase_run.h"
-#include "run/trainer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,7 +180,7 @@ static uint64_t params_bytes(const struct rlhf__model *m) {
 // A copy of all that an update changes, where it is allowed (keep/boundary.h).
 static uint64_t undo_bytes(const struct rlhf__run *r) {
     const struct rlhf__cast *c = &r->cast;
-    const uint64_t each = 1 + (uint64_t)rlhf__trainer_moments(r->config);
+    const uint64_t each = 1 + (uint64_t)rlhf__setup_moments(r->config);
     uint64_t bytes = each * (params_bytes(c->policy) + params_bytes(c->critic));
     if (c->reference && !c->reference->frozen) bytes += params_bytes(c->reference);
     if (r->iteration.trained) bytes += 3 * params_bytes(r->iteration.trained->model);
@@ -222,7 +224,7 @@ static rlhf_status optimisers(const struct rlhf__run *r, struct rlhf__optim *mad
     for (int i = 0; i < 2; i++) {
         if (!own[i]) continue;
         rlhf__paper_account(r->paper, own[i]->role, RLHF__USE_MOMENTS);
-        RLHF_TRY(rlhf__trainer_optim(r, own[i], &made[i], err));
+        RLHF_TRY(rlhf__setup_optim(r, own[i], &made[i], err));
     }
     return RLHF_OK;
 }
@@ -234,7 +236,7 @@ static rlhf_status rehearse(const struct rlhf__run *r, struct rlhf__phase *p,
     struct twins twins = {.n = 0};
     rlhf_status st = open_twins(r, &twins, err);
     if (st == RLHF_OK) st = optimisers(r, made, err);
-    struct rlhf__learner l = rlhf__trainer_learner(r, made[0], made[1]);
+    struct rlhf__learner l = rlhf__setup_learner(r, made[0], made[1]);
     l.objective = (struct rlhf__objective){.loss = no_loss};
     if (r->cast.plan.source == RLHF_SOURCE_PREFERENCES && r->cast.plan.heads & RLHF_HEAD_SCORE)
         l.reward_head = &head;

@@ -1,5 +1,5 @@
-// setup.c: rlhf__run_create and rlhf__run_destroy of run.h. Models are setup_models.c's, what
-// differs by where rows come from setup_rows.c's.
+// setup.c: rlhf__run_create and rlhf__run_destroy of run.h, from top to bottom in the order in
+// which a run is set up. setup.h names the files behind the larger steps.
 #include "run/setup.h"
 
 #include "base/file.h"
@@ -10,15 +10,14 @@
 #include "plugin/search.h"
 #include "report/completions.h"
 #include "run/effect_rules.h"
-#include "run/rehearsal.h"
-#include "run/run_models.h"
 #include "run/saving.h"
-#include "run/trainer.h"
 #include "sample/rewards.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+// ---- the device ----
 
 static rlhf_status open_session(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
@@ -53,7 +52,8 @@ static void say_compute(struct rlhf__run *r, const char *passed_over, int32_t le
                    table->name);
 }
 
-// "auto" becomes what it found: a run goes on where it began, unless it is told otherwise.
+// Replace "auto" by what it found: a resumed run uses the backend that it began with, unless it is
+// told otherwise.
 static rlhf_status open_compute(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__compute_config *c = &r->req->config->compute;
     const int is_auto = strcmp(c->backend, "auto") == 0;
@@ -76,7 +76,7 @@ static rlhf_status open_compute(struct rlhf__run *r, struct rlhf__error *err) {
                                           .adapter = rlhf__setup_adapter(r),
                                           .role = "policy",
                                           .trainable = 1,
-                                          .moments = rlhf__trainer_moments(r->config)};
+                                          .moments = rlhf__setup_moments(r->config)};
     if (rlhf__room_check_spec(&r->session.models, &spec, &full) == RLHF_OK) {
         say_compute(r, found->passed_over, found->passed_level);
         return RLHF_OK;
@@ -87,6 +87,8 @@ static rlhf_status open_compute(struct rlhf__run *r, struct rlhf__error *err) {
     say_compute(r, full.text, RLHF_LOG_INFO);
     return RLHF_OK;
 }
+
+// ---- the plan ----
 
 // Dist of the log-probs. What top-k and top-p left out while sampling is known from the rows
 // (prompt_feed.c), not from what they would leave out now.
@@ -145,11 +147,46 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
     return st == RLHF_OK ? rlhf__effect_rules(c, r->req->algo->file, plan, r->report.log, err) : st;
 }
 
+// ---- rows and models ----
+
+// A dry run ends where a run would load its models, unless it has a checkpoint to check.
+static int only_told(const struct rlhf__run *r) { return r->req->dry_run && !r->req->resume; }
+
+// Models are opened on paper first, so that a run that does not fit is refused before anything of
+// it is loaded.
+static rlhf_status open_models(struct rlhf__run *r, struct rlhf__error *err) {
+    struct rlhf__model_env *env = &r->session.models;
+    const uint64_t budget =
+        rlhf__compute_workspace(r->session.compute, r->config->compute.workspace_mib);
+    if (env->unchecked && !r->req->dry_run) return rlhf__setup_rows(r, err);
+    RLHF_TRY(rlhf__paper_create(env->compute, budget, &r->paper, err));
+    env->paper = r->paper;
+    RLHF_TRY(rlhf__setup_rows(r, err));
+    rlhf__progress_note(r->report.progress, "counting memory");
+    RLHF_TRY(rlhf__rehearse(r, r->req->need, err));
+    env->paper = NULL;
+    return only_told(r) ? rlhf__setup_check(r, err) : rlhf__setup_load(r, err);
+}
+
+// Name plugins that were found by name and hide another one of that name: the file may have been
+// forgotten there.
+static void say_hidden(const struct rlhf__run *r) {
+    const struct rlhf__plugin *const *all;
+    const size_t n = rlhf__plugins_list(r->req->plugins, &all);
+    char other[RLHF__PATH_CAP];
+    for (size_t i = 0; i < n; i++)
+        if (rlhf__plugin_hidden(r->req->env->dirs, all[i]->path, other))
+            rlhf__logf(r->report.log, RLHF_LOG_WARN, "%s is %s, which hides %s", all[i]->file,
+                       all[i]->path, other);
+}
+
+// ---- the learner, and where a resumed run continues ----
+
 static rlhf_status open_learner(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__cast *cast = &r->cast;
-    RLHF_TRY(rlhf__trainer_optim(r, cast->policy, &r->optim, err));
-    if (cast->critic) RLHF_TRY(rlhf__trainer_optim(r, cast->critic, &r->critic_optim, err));
-    r->learner = rlhf__trainer_learner(r, r->optim, r->critic_optim);
+    RLHF_TRY(rlhf__setup_optim(r, cast->policy, &r->optim, err));
+    if (cast->critic) RLHF_TRY(rlhf__setup_optim(r, cast->critic, &r->critic_optim, err));
+    r->learner = rlhf__setup_learner(r, r->optim, r->critic_optim);
     return rlhf__early_stop_init(&r->early_stop, &r->config->early_stop, err);
 }
 
@@ -197,35 +234,7 @@ static rlhf_status resume(struct rlhf__run *r, struct rlhf__error *err) {
     return check_early_stop(r, &r->early_stop, r->count.phases - r->count.phase, err);
 }
 
-// A dry run ends where a run would load its models, unless there is a checkpoint to look at.
-static int only_told(const struct rlhf__run *r) { return r->req->dry_run && !r->req->resume; }
-
-// On paper first: what does not fit is refused before anything of it is loaded.
-static rlhf_status open_models(struct rlhf__run *r, struct rlhf__error *err) {
-    struct rlhf__model_env *env = &r->session.models;
-    const uint64_t budget =
-        rlhf__compute_workspace(r->session.compute, r->config->compute.workspace_mib);
-    if (env->unchecked && !r->req->dry_run) return rlhf__setup_rows(r, err);
-    RLHF_TRY(rlhf__paper_create(env->compute, budget, &r->paper, err));
-    env->paper = r->paper;
-    RLHF_TRY(rlhf__setup_rows(r, err));
-    rlhf__progress_note(r->report.progress, "counting memory");
-    RLHF_TRY(rlhf__rehearse(r, r->req->need, err));
-    env->paper = NULL;
-    return only_told(r) ? rlhf__setup_check(r, err) : rlhf__setup_load(r, err);
-}
-
-// A plugin that was found by its name in front of another one of that name is said: it may have
-// been meant, or forgotten there.
-static void say_hidden(const struct rlhf__run *r) {
-    const struct rlhf__plugin *const *all;
-    const size_t n = rlhf__plugins_list(r->req->plugins, &all);
-    char other[RLHF__PATH_CAP];
-    for (size_t i = 0; i < n; i++)
-        if (rlhf__plugin_hidden(r->req->env->dirs, all[i]->path, other))
-            rlhf__logf(r->report.log, RLHF_LOG_WARN, "%s is %s, which hides %s", all[i]->file,
-                       all[i]->path, other);
-}
+// ---- all of it, in order ----
 
 static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__env *env = r->req->env;
@@ -240,13 +249,13 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
                                           .log = r->report.log,
                                           .progress = r->report.progress,
                                           .loading = &r->loading};
-    RLHF_TRY(rlhf__run_models_settings(r, err));
+    RLHF_TRY(rlhf__setup_checkpoints(r, err));
     RLHF_TRY(open_compute(r, err));
     RLHF_TRY(rlhf__iteration_init(&r->iteration, r->config, &r->cast, &r->report,
                                   &r->session.services, err));
     RLHF_TRY(make_plan(r, err));
     RLHF_TRY(open_models(r, err));
-    RLHF_TRY(rlhf__run_models_rewards(r, err));
+    RLHF_TRY(rlhf__setup_reward_checkpoints(r, err));
     RLHF_TRY(rlhf__setup_inputs(r, err));
     say_hidden(r);
     if (only_told(r)) {

@@ -1,20 +1,99 @@
-// setup.h: what rlhf__run_create is made of.
+// setup.h: what rlhf__run_create is made of: setup.c calls the functions below.
 #ifndef RLHF_HOST_SETUP_H
 #define RLHF_HOST_SETUP_H
 
-#include "run/setup_models.h"
+#include "run/run.h"
 
-// Everything that depends on the source of rows that is planned: the feed, the policy and what else
-// is needed to use its rows. [main]
+struct rlhf__room_need;
+
+// ---- rows: setup_rows.c ----
+
+// Open everything that depends on the planned source of rows: the feed, the policy and what else
+// the use of its rows needs. [main]
 rlhf_status rlhf__setup_rows(struct rlhf__run *r, struct rlhf__error *err);
 
-// What is made of rows and models, which are loaded: the feed's own, what trains a reward model.
-// [main]
+// Make what needs rows and loaded models: the feed's own, and what trains a reward model. [main]
 rlhf_status rlhf__setup_ready(struct rlhf__run *r, struct rlhf__error *err);
 
-// List in r->inputs what a resume opens again: the rows, the reference unless the checkpoint has
-// one, and what rewards and judge opened, but for a reward model that the run trains. All of it is
-// open. [main]
+// ---- models: setup_models.c ----
+
+// Ask the algorithm for its plan; phases and labels of a run are known only after its rows are
+// read. [main]
+rlhf_status rlhf__setup_ask_plan(const struct rlhf__run *r, int64_t phases, int32_t n_labels,
+                                 rlhf_plan *out, struct rlhf__error *err);
+
+// The score head that the trained model needs; zeroed: none.
+struct rlhf__setup_head {
+    int32_t n_labels, pooling; // as in struct rlhf__model_spec
+    int32_t init;              // enum rlhf_score_init
+    int32_t draws;             // 1: responses are drawn from it
+};
+
+// Where the policy starts: policy.path, the default one, or the newest checkpoint of the run that
+// is resumed. [main]
+void rlhf__setup_policy_dir(const struct rlhf__run *r, char out[4200]);
+
+// The adapter that the policy's model begins with, as the settings say; none where the checkpoint
+// of a resumed run has it. [any]
+struct rlhf__model_adapter rlhf__setup_adapter(const struct rlhf__run *r);
+
+// Open the policy, from the newest checkpoint when resuming, and check that it has the planned
+// heads. [main]
+rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_head *head,
+                               struct rlhf__error *err);
+
+// Open a critic of its own when value.critic asks for one. The policy is open. [main]
+rlhf_status rlhf__setup_critic(struct rlhf__run *r, struct rlhf__error *err);
+
+// Open the reference when the plan asks for one, whatever the rows are: reference.path, else where
+// the policy starts. The policy is open. Errors: those of rlhf__model_open; RLHF_E_INVALID for
+// another vocabulary and, with RLHF_HEAD_KL, for a model of another plugin or width. [main]
+rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err);
+
+// Check names and shapes of tensors of models that were opened on paper, where they would be read
+// from files. Errors: those of rlhf__params_check. [main]
+rlhf_status rlhf__setup_check(struct rlhf__run *r, struct rlhf__error *err);
+
+// Load models that were opened on paper; a reference that begins as the policy becomes a copy of
+// it. Errors: those of rlhf__model_load. [main]
+rlhf_status rlhf__setup_load(struct rlhf__run *r, struct rlhf__error *err);
+
+// Values that the optimiser keeps of each parameter. [any]
+int32_t rlhf__setup_moments(const struct rlhf__config *c);
+
+// Create the optimiser of m, the policy or the critic, which is loaded or on paper. [main]
+rlhf_status rlhf__setup_optim(const struct rlhf__run *r, const struct rlhf__model *m,
+                              struct rlhf__optim **out, struct rlhf__error *err);
+
+// The run's learner with these optimisers; the critic's is NULL without one. The caller finishes
+// it. [any]
+struct rlhf__learner rlhf__setup_learner(const struct rlhf__run *r, struct rlhf__optim *optim,
+                                         struct rlhf__optim *critic_optim);
+
+// ---- memory: rehearsal.c ----
+
+// Rehearse a phase with everything that rlhf__setup_rows opened, which is on paper, and refuse the
+// run when it takes more memory than there is (model/room.h) unless compute.memory_check is off. A
+// model that fails on paper is counted as far as it came, and a line says so. *out (NULL allowed) =
+// what it takes, also when it is refused. [main]
+rlhf_status rlhf__rehearse(struct rlhf__run *r, struct rlhf__room_need *out,
+                           struct rlhf__error *err);
+
+// ---- files and models that settings name: setup_inputs.c ----
+
+// Where policy.path, policy.adapter.path, reference.path or value.path names a run directory,
+// replace it, in the settings too, by the checkpoint that represents the run
+// (weights/run_checkpoint.h): config.json names the checkpoint, so a resumed run reads the same
+// weights, however far the other run has progressed. Before any model is opened. Errors:
+// RLHF_E_INVALID (a run without a checkpoint). [main]
+rlhf_status rlhf__setup_checkpoints(struct rlhf__run *r, struct rlhf__error *err);
+
+// The same for options by which rewards and the judge, which are open, opened a run's model. [main]
+rlhf_status rlhf__setup_reward_checkpoints(struct rlhf__run *r, struct rlhf__error *err);
+
+// List in r->inputs what a resumed run opens again: the rows, the reference unless the checkpoint
+// has one, and what rewards and judge opened, except a reward model that the run trains. All of it
+// is open. [main]
 rlhf_status rlhf__setup_inputs(struct rlhf__run *r, struct rlhf__error *err);
 
 #endif

@@ -1,11 +1,11 @@
-// setup_models.c: see setup_models.h.
-#include "run/setup_models.h"
+// setup_models.c: the models of a run and what trains them; see setup.h.
+#include "run/setup.h"
 
 #include "base/file.h"
 #include "keep/run_dir.h"
+#include "learn/algo.h"
 #include "model/parameters.h"
 #include "model/text_note.h"
-#include "run/trainer.h"
 
 #include <rlhf/draft/iteration.h>
 
@@ -112,7 +112,7 @@ rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_hea
         .role = "policy",
         .start = c->policy.init == RLHF__INIT_RANDOM ? RLHF__START_RANDOM : RLHF__START_HEADS,
         .trainable = 1,
-        .moments = rlhf__trainer_moments(r->config),
+        .moments = rlhf__setup_moments(r->config),
         .n_labels = head->n_labels,
         .pooling = head->pooling,
         .score_init = head->init,
@@ -169,7 +169,7 @@ rlhf_status rlhf__setup_critic(struct rlhf__run *r, struct rlhf__error *err) {
     if (!wants_value(r) || c->value.critic == RLHF__CRITIC_SHARED) return RLHF_OK;
     struct rlhf__model_spec spec = {.role = "critic",
                                     .trainable = 1,
-                                    .moments = rlhf__trainer_moments(r->config),
+                                    .moments = rlhf__setup_moments(r->config),
                                     .value_kind = c->value.kind,
                                     .value_init = c->value.init,
                                     .value_detach = c->value.detach};
@@ -305,4 +305,42 @@ rlhf_status rlhf__setup_load(struct rlhf__run *r, struct rlhf__error *err) {
         RLHF_TRY(rlhf__params_copy(cast->reference, cast->policy, err));
     rlhf__progress_note(r->report.progress, "loading the rewards");
     return rlhf__text_services_load(r->session.text, err);
+}
+
+// ---- what trains them ----
+
+int32_t rlhf__setup_moments(const struct rlhf__config *c) {
+    return c->optim.kind == RLHF__OPTIM_MUON ? 1 : 2;
+}
+
+rlhf_status rlhf__setup_optim(const struct rlhf__run *r, const struct rlhf__model *m,
+                              struct rlhf__optim **out, struct rlhf__error *err) {
+    const struct rlhf__config *c = r->config;
+    const int critic = m == r->cast.critic;
+    struct rlhf__optim_config own = c->optim;
+    if (critic && c->value.lr > 0) own.lr = c->value.lr;
+    RLHF_TRY(rlhf__optim_create(m->compute, m->params, m->n_tensors, &own, critic ? 0 : c->value.lr,
+                                out, err));
+    rlhf__optim_range(*out, m->info.grad_base, m->info.grad_bytes);
+    return RLHF_OK;
+}
+
+struct rlhf__learner rlhf__setup_learner(const struct rlhf__run *r, struct rlhf__optim *optim,
+                                         struct rlhf__optim *critic_optim) {
+    const struct rlhf__config *c = r->config;
+    const struct rlhf__cast *cast = &r->cast;
+    return (struct rlhf__learner){.model = cast->policy,
+                                  .reference = cast->reference,
+                                  .critic = cast->critic,
+                                  .reward_head = rlhf__reward_training_head(r->reward_training),
+                                  .critic_optim = critic_optim,
+                                  .objective = rlhf__algo_objective(cast->algo),
+                                  .optim = optim,
+                                  .plan = cast->plan,
+                                  .dist = cast->logp_dist,
+                                  .microbatch_tokens = rlhf__compute_microbatch(
+                                      cast->policy->compute, c->batch.microbatch_tokens),
+                                  .written_out = !c->batch.share_prompts,
+                                  .max_new_tokens = c->sampling.max_new_tokens,
+                                  .watch = rlhf__progress_watch(r->report.progress)};
 }

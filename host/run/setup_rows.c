@@ -1,6 +1,6 @@
-// setup_rows.c: rlhf__setup_rows of setup.h: opens what the planned source of rows needs. What
-// looks at settings by the plan (plan.c, setup.c, effect_rules.c) asks which source it is too; once
-// rows are there nobody does.
+// setup_rows.c: rlhf__setup_rows of setup.h: opens what the planned source of rows needs.
+// learn/plan.c, setup.c and effect_rules.c weigh settings by the source too; once the rows are open
+// nobody does.
 #include "run/setup.h"
 
 #include "feed/preference_feed.h"

@@ -1,0 +1,209 @@
+// phase_pay.c: see phase_pay.h.
+#include "run/phase_pay.h"
+
+#include "base/clock.h"
+#include "sample/mixing.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---- the rewards ----
+
+rlhf_status rlhf__phase_pay(const struct rlhf__phase *p, struct rlhf__experience *x, int more,
+                            struct rlhf__error *err) {
+    struct rlhf__scorer s = {.config = p->config,
+                             .rewards = p->cast->rewards,
+                             .metric = rlhf__metrics_sink,
+                             .metric_ctx = p->report->metrics,
+                             .phase = (uint64_t)p->count->phase,
+                             .may_drop_all = more,
+                             .watch = rlhf__progress_watch(p->report->progress),
+                             .log = p->report->log,
+                             .books = p->report->rewards.phase,
+                             .ahead = x->ahead};
+    const struct rlhf__scored_by by = {&p->config->response, p->cast->rules, p->feed->prompts};
+    if (!rlhf__cast_pays(p->cast)) return RLHF_OK;
+    rlhf__progress_note(p->report->progress, "reward");
+    const uint32_t several = p->config->n_reward > 1 ? (uint32_t)p->config->n_reward : 0;
+    uint8_t *keep = calloc(x->rows.n ? x->rows.n : 1, 1);
+    float *raw = several ? calloc((size_t)x->rows.n * several + 1, sizeof *raw) : NULL;
+    if (!keep || (several && !raw)) {
+        free(keep);
+        free(raw);
+        return RLHF__NOMEM(err, "out of memory scoring");
+    }
+    rlhf_status st = rlhf__scored_init(&x->scored, &by, &x->rows, err);
+    if (st == RLHF_OK) st = rlhf__score(&s, &x->scored, &x->rows, keep, raw, err);
+    if (st == RLHF_OK && raw) st = rlhf__scored_take_paid(&x->scored, raw, several, err);
+    if (st == RLHF_OK) st = rlhf__experience_keep(x, keep, err);
+    free(keep);
+    free(raw);
+    rlhf__ahead_destroy(x->ahead);
+    x->ahead = NULL;
+    return st;
+}
+
+// ---- groups without spread ----
+
+// The rounds of fresh prompts of a phase.
+struct rounds {
+    int64_t rounds, prompts, flat; // rounds; prompts drawn in all; groups without spread
+    uint32_t live, reserved;       // groups with spread of the newest round
+};
+
+// keep[i] = 1 for the rows of groups with spread; the number of groups, and of those with it.
+static uint32_t mark_live(const struct rlhf__rows *e, uint8_t *keep, uint32_t *groups) {
+    uint32_t live = 0;
+    *groups = 0;
+    for (uint32_t i = 0, end; i < e->n; i = end) {
+        end = rlhf__rows_group_end(e, i);
+        const int spread = !rlhf__rows_flat(e, i, end);
+        live += spread != 0;
+        ++*groups;
+        for (uint32_t k = i; k < end; k++)
+            keep[k] = spread != 0;
+    }
+    return live;
+}
+
+// The first groups that are not kept are, until `room` of them are.
+static void keep_flat(const struct rlhf__rows *e, uint8_t *keep, uint32_t room) {
+    for (uint32_t i = 0, end; i < e->n && room > 0; i = end) {
+        end = rlhf__rows_group_end(e, i);
+        if (keep[i]) continue;
+        for (uint32_t k = i; k < end; k++)
+            keep[k] = 1;
+        room--;
+    }
+}
+
+// Live groups of y take the place of x's flat ones; y's others are left out.
+static rlhf_status take(struct rlhf__experience *x, struct rlhf__experience *y, uint32_t want,
+                        struct rounds *b, struct rlhf__error *err) {
+    uint32_t groups, more;
+    uint8_t *keep = calloc((size_t)x->rows.n + y->rows.n + 1, 1);
+    if (!keep) return RLHF__NOMEM(err, "out of memory for %u rows", x->rows.n + y->rows.n);
+    more = mark_live(&y->rows, keep, &groups);
+    b->live = more;
+    rlhf_status st = rlhf__experience_keep(y, keep, err);
+    const uint32_t live = mark_live(&x->rows, keep, &groups);
+    keep_flat(&x->rows, keep, live + more < want ? want - live - more : 0);
+    if (st == RLHF_OK) st = rlhf__experience_keep(x, keep, err);
+    if (st == RLHF_OK) st = rlhf__experience_join(x, y, err);
+    free(keep);
+    return st;
+}
+
+static rlhf_status draw_and_pay(struct rlhf__phase *p, uint32_t groups, struct rlhf__experience *y,
+                                struct rlhf__error *err) {
+    struct rlhf__phase_times *times = &p->report->times;
+    const double from = rlhf__seconds();
+    rlhf_status st = p->feed->ops->more(p->feed, groups, (uint64_t)p->count->sequences + p->x.drawn,
+                                        p->learner->optim->count.step, y, err);
+    p->x.drawn += y->drawn;
+    const double drawn = rlhf__seconds();
+    if (st == RLHF_OK) st = rlhf__phase_pay(p, y, 1, err);
+    times->rollout += drawn - from;
+    times->reward += rlhf__seconds() - drawn;
+    return st;
+}
+
+static rlhf_status round_of(struct rlhf__phase *p, uint32_t want, uint32_t missing,
+                            struct rounds *b, struct rlhf__error *err) {
+    struct rlhf__experience y = {.phase = p->x.phase};
+    rlhf__metrics_mute(p->report->metrics, 1);
+    rlhf_status st = draw_and_pay(p, missing, &y, err);
+    rlhf__metrics_mute(p->report->metrics, 0);
+    b->rounds++;
+    b->prompts += missing;
+    if (st == RLHF_OK) st = take(&p->x, &y, want, b, err);
+    rlhf__experience_finish(&y);
+    return st;
+}
+
+static void report_rounds(const struct rlhf__phase *p, const struct rounds *b, uint32_t left) {
+    struct rlhf__metrics *m = p->report->metrics;
+    rlhf__metrics_set(m, "sampling/fresh_rounds", (double)b->rounds);
+    rlhf__metrics_set(m, "sampling/prompts", (double)b->prompts);
+    rlhf__metrics_set(m, "sampling/flat_ratio", (double)b->flat / (double)b->prompts);
+    rlhf__metrics_set(m, "sampling/flat_left", (double)left);
+    if (left == 0 || p->report->said_left) return;
+    p->report->said_left = 1;
+    rlhf__logf(
+        p->report->log, RLHF_LOG_WARN,
+        "phase %lld: after %lld rounds of fresh prompts %u groups have no spread and stay in "
+        "the batch; sampling/flat_left counts them",
+        (long long)p->count->phase + 1, (long long)b->rounds, left);
+}
+
+rlhf_status rlhf__fresh_groups(struct rlhf__phase *p, struct rlhf__error *err) {
+    const rlhf_plan *plan = &p->cast->plan;
+    if (plan->fresh_rounds <= 0) return RLHF_OK;
+    const uint32_t want = p->x.drawn / (uint32_t)plan->group_size;
+    uint32_t groups, live;
+    struct rounds b = {.prompts = want};
+    uint8_t *keep = calloc((size_t)p->x.rows.n + 1, 1);
+    if (!keep) return RLHF__NOMEM(err, "out of memory for %u rows", p->x.rows.n);
+    live = mark_live(&p->x.rows, keep, &groups);
+    free(keep);
+    b.flat = want - live;
+    rlhf_status st = RLHF_OK;
+    while (st == RLHF_OK && live < want && b.rounds < plan->fresh_rounds) {
+        const uint32_t missing = want - live;
+        st = round_of(p, want, missing, &b, err);
+        b.flat += missing - b.live; // a group that was dropped whole has no spread
+        live += b.live;
+    }
+    if (st == RLHF_OK) report_rounds(p, &b, want - live);
+    return st;
+}
+
+// ---- the judge ----
+
+// finite[i], 1 where the judge could not score a row, becomes 1 where it gave a number.
+static rlhf_status check_judged(const struct rlhf__phase *p, uint8_t *finite,
+                                struct rlhf__error *err) {
+    const float *judged = p->x.judged;
+    for (uint32_t i = 0; i < p->x.rows.n; i++) {
+        const int failed = finite[i]; // as rlhf__score_alone left it
+        finite[i] = isfinite(judged[i]);
+        if (!finite[i] && !failed && p->config->mixing.nan_policy == RLHF__NAN_STOP)
+            return rlhf__fail(err, RLHF_E_NUMERIC,
+                              "the judge %s gave %g for row %u of phase %lld; rewards.nan_policy "
+                              "says stop (with zero or drop its opinion is left out)",
+                              p->cast->judge->plugin->desc.id,
+                              isnan(judged[i]) ? (double)NAN : (double)judged[i], i,
+                              (long long)p->count->phase + 1);
+    }
+    return RLHF_OK;
+}
+
+static void report_judged(const struct rlhf__phase *p, const uint8_t *finite) {
+    uint32_t n = p->x.rows.n;
+    double mean, std;
+    if (n == 0 || !memchr(finite, 1, n)) return;
+    rlhf__mean_std(p->x.judged, finite, n, &mean, &std);
+    rlhf__metrics_set(p->report->metrics, "judge/mean", mean);
+    rlhf__metrics_set(p->report->metrics, "judge/std", std);
+}
+
+rlhf_status rlhf__judge(struct rlhf__phase *p, struct rlhf__error *err) {
+    struct rlhf__experience *x = &p->x;
+    uint32_t n = x->rows.n;
+    if (!p->cast->judge) return RLHF_OK;
+    const struct rlhf__reward_call q = {.rules = &p->config->mixing,
+                                        .plugin = p->cast->judge,
+                                        .phase = (uint64_t)p->count->phase,
+                                        .log = p->report->log,
+                                        .books = &p->report->rewards.phase[p->cast->n_rewards]};
+    x->judged = calloc(n ? n : 1, sizeof *x->judged);
+    uint8_t *finite = calloc(n ? n : 1, 1);
+    rlhf_status st = RLHF_OK;
+    if (!x->judged || !finite) st = RLHF__NOMEM(err, "out of memory judging %u responses", n);
+    if (st == RLHF_OK) st = rlhf__score_alone(&q, &x->scored, &x->rows, x->judged, finite, err);
+    if (st == RLHF_OK) st = check_judged(p, finite, err);
+    if (st == RLHF_OK) report_judged(p, finite);
+    free(finite);
+    return st;
+}
