@@ -1,9 +1,8 @@
 // replay_file.c: the buffer's file in a checkpoint; see replay.h for the format.
 #include "batch/replay.h"
 
-#include "base/crc32c.h"
 #include "base/file.h"
-#include "base/file_writer.h"
+#include "base/hash.h"
 
 #include <string.h>
 

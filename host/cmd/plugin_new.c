@@ -5,7 +5,6 @@
 
 #include "base/buf.h"
 #include "base/file.h"
-#include "base/file_writer.h"
 #include "base/folder.h"
 #include "base/nearest.h"
 #include "cmd/flags.h"

@@ -2,8 +2,8 @@
 #include "cmd/program.h"
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/last_words.h"
-#include "base/memory.h"
 #include "base/signals.h"
 
 #include <errno.h>
@@ -43,7 +43,7 @@ int rlhf__program(int argc, char **argv,
     struct rlhf__error err;
     int status = 1;
     fill_descriptors();
-    rlhf__memory_guard_json();
+    rlhf__json_guard_memory();
     rlhf__log_init(&log);
     rlhf__last_words_install();
     rlhf__signals_install();

@@ -2,13 +2,78 @@
 #include "config/resume.h"
 
 #include "base/file.h"
-#include "base/links.h"
 #include "config/config.h"
 #include "config/layer.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// ---- the links of a run directory ----
+
+#define MAX_DEPTH 64
+
+// 1 when the target lies beside or below its link. All links of the tree are like that, so the
+// links on the way to it cannot lead out either.
+static int stays(const char *target) {
+    if (*target == '/') return 0;
+    for (const char *part = target; part; part = strchr(part, '/')) {
+        part += *part == '/';
+        if (strncmp(part, "..", 2) == 0 && (part[2] == '/' || !part[2])) return 0;
+    }
+    return 1;
+}
+
+static rlhf_status check_link(const char *path, const char *what, struct rlhf__error *err) {
+    char target[4096];
+    ssize_t n = readlink(path, target, sizeof target - 1);
+    if (n < 0)
+        return rlhf__fail(err, RLHF_E_IO, "%s: cannot read the link: %s", path, strerror(errno));
+    target[n] = '\0';
+    if ((size_t)n < sizeof target - 1 && stays(target)) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID, "%s is a link to %s, which leads out of %s", path,
+                      target, what);
+}
+
+// Check everything below dir, which may be a link itself. A link whose target begins with '/' or
+// contains a ".." is refused (RLHF_E_INVALID with its path and target, "... leads out of <what>"),
+// as are pipes, sockets, devices and more than 64 levels; RLHF_E_IO when a directory cannot be
+// read.
+static rlhf_status links_stay(const char *dir, const char *what, int depth,
+                              struct rlhf__error *err) {
+    if (depth > MAX_DEPTH)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: more than %d directories deep", dir, MAX_DEPTH);
+    DIR *d = opendir(dir);
+    if (!d && depth > 0 && errno == ENOENT) return RLHF_OK; // it went away
+    if (!d)
+        return rlhf__fail(err, RLHF_E_IO, "%s: cannot read the directory: %s", dir,
+                          strerror(errno));
+    rlhf_status st = RLHF_OK;
+    for (struct dirent *e; st == RLHF_OK && (e = readdir(d)) != NULL;) {
+        struct stat s;
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        char *path = rlhf__path_join(dir, e->d_name);
+        if (!path)
+            st = rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", dir);
+        else if (lstat(path, &s) != 0)
+            st = RLHF_OK; // it went away
+        else if (S_ISLNK(s.st_mode))
+            st = check_link(path, what, err);
+        else if (S_ISDIR(s.st_mode))
+            st = links_stay(path, what, depth + 1, err);
+        else if (!S_ISREG(s.st_mode))
+            st = rlhf__fail(err, RLHF_E_INVALID, "%s is neither a file nor a directory", path);
+        free(path);
+    }
+    closedir(d);
+    return st;
+}
+
+// ---- what may change ----
 
 static const char *const may_change[] = {
     "run.phases",         "run.stop_after",  "run.stop_on",           "run.threads",
@@ -17,7 +82,7 @@ static const char *const may_change[] = {
     "rewards.on_failure", "rewards.retries", "rewards.isolate",       "rewards.timeout_s",
     "rewards.memory_mib", "rewards.workers", "rewards.overlap",       NULL};
 
-// What a run reads and keeps a sum of: it may lie elsewhere when the run goes on.
+// Files that a run reads and keeps a checksum of: they may lie elsewhere when the run is resumed.
 static const char *const may_move[] = {"data.path",   "data.eval_path", "prompts.path",
                                        "policy.path", "reference.path", NULL};
 
@@ -30,7 +95,7 @@ rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlh
                           req->config_file ? "--config" : "--preset");
     if (!rlhf__is_dir(req->resume))
         return rlhf__fail(err, RLHF_E_INVALID, "--resume: there is no directory %s", req->resume);
-    RLHF_TRY(rlhf__links_stay(req->resume, "the run directory", err));
+    RLHF_TRY(links_stay(req->resume, "the run directory", 0, err));
     char *path = rlhf__path_join(req->resume, "config.json");
     const char *kept = path ? rlhf__strings_add(&c->strings, path) : NULL;
     free(path);

@@ -2,7 +2,6 @@
 #include "keep/plugin_states.h"
 
 #include "base/file.h"
-#include "base/file_writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

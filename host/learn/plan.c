@@ -1,8 +1,6 @@
 // plan.c: see plan.h.
 #include "learn/plan.h"
 
-#include "base/bits.h"
-
 #include <rlhf/draft/iteration.h>
 
 #include <stdlib.h>
@@ -70,7 +68,7 @@ static rlhf_status check_known(const char *id, const char *what, const struct bi
     if (!set) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                       "%s plans the %s bit %d, which this host does not know", id, what,
-                      rlhf__lowest_bit(set));
+                      __builtin_ctz(set));
 }
 
 static const char *first_name(const struct bit *known, uint32_t set) {

@@ -1,10 +1,9 @@
 // compute.c: see compute.h.
 #include "model/compute.h"
 
-#include "base/bits.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/running.h"
-#include "base/sha256.h"
 #include "model/compute_load.h"
 #include "plugin/load.h"
 
@@ -54,7 +53,7 @@ static rlhf_status read_table(struct rlhf__compute *c, struct rlhf__error *err) 
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "compute backend '%s' sets bit %d of the flags of its table, which this "
                           "host does not know",
-                          c->path, rlhf__lowest_bit(t->flags & ~(uint32_t)RLHF_COMPUTE_KNOWN));
+                          c->path, __builtin_ctz(t->flags & ~(uint32_t)RLHF_COMPUTE_KNOWN));
     c->table = t;
     return RLHF_OK;
 }

@@ -1,8 +1,6 @@
 // model.c: see model.h.
 #include "model/model.h"
 
-#include "base/bits.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -100,7 +98,7 @@ static rlhf_status check_param(const struct rlhf__model *m, uint32_t i, const rl
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s sets bit %d of the flags of its parameter '%s', which this host does "
                           "not know",
-                          id, rlhf__lowest_bit(p->flags & ~(uint32_t)RLHF_PARAM_KNOWN), name);
+                          id, __builtin_ctz(p->flags & ~(uint32_t)RLHF_PARAM_KNOWN), name);
     if (p->group < RLHF_PARAM_TRUNK || p->group > RLHF_PARAM_ADAPTER || p->init > RLHF_INIT_UNIFORM)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s: its parameter '%s' is of group %d and init %u; 0 to %d and 0 to %d "

@@ -1,6 +1,5 @@
 // open.c: rlhf__model_open, rlhf__model_load and rlhf__model_weigh of model.h: read the directory,
 // find the plugin, fill the parameters; or do all of it on paper until rlhf__model_load.
-#include "base/bits.h"
 #include "base/folder.h"
 #include "model/adapter.h"
 #include "model/model.h"
@@ -108,7 +107,7 @@ static rlhf_status check_info(const struct rlhf__model *m, struct rlhf__error *e
     if (i->heads & ~(uint32_t)RLHF_HEAD_KNOWN)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s, info(), sets bit %d of the heads, which this host does not know", id,
-                          rlhf__lowest_bit(i->heads & ~(uint32_t)RLHF_HEAD_KNOWN));
+                          __builtin_ctz(i->heads & ~(uint32_t)RLHF_HEAD_KNOWN));
     if ((i->heads & RLHF_HEAD_GENERATE) && !m->ops->gen_open)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s offers to generate text, but lacks the function gen_open()", id);

@@ -1,7 +1,6 @@
 // descriptor.c: see descriptor.h.
 #include "plugin/descriptor.h"
 
-#include "base/bits.h"
 #include "base/file.h"
 #include "option/options.h"
 
@@ -95,7 +94,7 @@ static rlhf_status check_flags(const struct rlhf__plugin *p, struct rlhf__error 
     if (!set) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                       "%s sets bit %d of the flags of its %s, which this host does not know",
-                      p->desc.id, rlhf__lowest_bit(set), ops ? "ops" : "descriptor");
+                      p->desc.id, __builtin_ctz(set), ops ? "ops" : "descriptor");
 }
 
 // The host's own tables have flags beside these.
@@ -110,7 +109,7 @@ static rlhf_status check_option_flags(const struct rlhf__opt_table *t, struct rl
                 err, RLHF_E_UNSUPPORTED,
                 "its option \"%s\" sets bit %d of its flags, which this host does not "
                 "know",
-                o.key ? o.key : "", rlhf__lowest_bit(o.flags & ~known));
+                o.key ? o.key : "", __builtin_ctz(o.flags & ~known));
     }
     return RLHF_OK;
 }

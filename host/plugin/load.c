@@ -2,8 +2,8 @@
 #include "plugin/load.h"
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/running.h"
-#include "base/sha256.h"
 #include "base/shared_object.h"
 #include "plugin/descriptor.h"
 #include "plugin/search.h"

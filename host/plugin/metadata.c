@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 #include "plugin/descriptor.h"
 #include "plugin/elf.h"
 #include "plugin/kernels.h"

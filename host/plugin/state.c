@@ -4,7 +4,7 @@
 // before it. Integers are little-endian.
 #include "plugin/instance.h"
 
-#include "base/crc32c.h"
+#include "base/hash.h"
 
 #include <string.h>
 

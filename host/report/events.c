@@ -6,8 +6,8 @@
 //   SummaryMetadata 1:PluginData { 1:bytes plugin_name }
 #include "report/events.h"
 
-#include "base/crc32c.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "report/append.h"
 
 #include <dirent.h>

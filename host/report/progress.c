@@ -2,8 +2,8 @@
 #include "report/progress.h"
 
 #include "base/clock.h"
-#include "base/columns.h"
 #include "base/json.h"
+#include "base/printable.h"
 
 #include <math.h>
 #include <stdio.h>

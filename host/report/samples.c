@@ -1,8 +1,8 @@
 // samples.c: see samples.h.
 #include "report/samples.h"
 
-#include "base/columns.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "report/jsonl.h"
 
 #include <math.h>

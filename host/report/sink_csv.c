@@ -7,7 +7,6 @@
 #include "report/sink.h"
 
 #include "base/file.h"
-#include "base/file_writer.h"
 #include "base/json.h"
 #include "report/append.h"
 #include "report/csv_columns.h"

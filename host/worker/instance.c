@@ -1,8 +1,8 @@
 // instance.c: see instance.h.
 #include "worker/instance.h"
 
+#include "base/hash.h"
 #include "base/printable.h"
-#include "base/sha256.h"
 #include "worker/batch.h"
 
 #include <rlhf/service.h>

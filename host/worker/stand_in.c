@@ -1,8 +1,8 @@
 // stand_in.c: see stand_in.h. Instances are instance.c's.
 #include "worker/stand_in.h"
 
+#include "base/hash.h"
 #include "base/printable.h"
-#include "base/sha256.h"
 #include "plugin/search.h"
 #include "worker/instance.h"
 

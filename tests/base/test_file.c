@@ -1,5 +1,5 @@
 // test_file.c: reading files, and that a writer leaves the old file or the new one whatever fails.
-#include "base/file_writer.h"
+#include "base/file.h"
 #include "support/scratch.h"
 
 #include <dirent.h>

@@ -1,8 +1,7 @@
 // test_hash.c: SHA-256 and CRC-32C against published vectors (FIPS 180-4 examples; RFC 3720 B.4).
 #include "support/scratch.h"
 
-#include "base/crc32c.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 
 // Both ways there are; on a CPU without the instructions they are the same one.
 static void check_sha_by(int hardware, const void *bytes, size_t n, size_t step, const char *want) {

@@ -1,5 +1,5 @@
 // test_replay.c: the replay buffer: which pairs a round uses, rows, and the file.
-#include "base/file_writer.h"
+#include "base/file.h"
 #include "support/scratch.h"
 
 #include "batch/replay.h"

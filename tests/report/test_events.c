@@ -3,7 +3,7 @@
 // TensorBoard's own reader is asked in check_events.py, where it is installed.
 #include "support/scratch.h"
 
-#include "base/crc32c.h"
+#include "base/hash.h"
 #include "report/events.h"
 
 #include <dirent.h>

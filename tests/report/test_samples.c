@@ -1,7 +1,7 @@
 // test_samples.c: clipping to columns, the sample table, rows of samples.jsonl.
 #include "support/scratch.h"
 
-#include "base/columns.h"
+#include "base/printable.h"
 #include "report/samples.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 // export_card.c: see export_card.h. What it says of the run is export_card_run.c's.
 #include "export/export_card.h"
 
-#include "base/file_writer.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "export/export_card_run.h"
 #include "export/export_config.h"

@@ -1,7 +1,7 @@
 // gguf_writer.c: see gguf_writer.h.
 #include "export/gguf_writer.h"
 
-#include "base/file_writer.h"
+#include "base/file.h"
 
 #include <stdlib.h>
 #include <string.h>

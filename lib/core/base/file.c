@@ -1,6 +1,7 @@
-// file.c: whole files in, and the small questions about paths; see file.h. The atomic writer is in
-// file_writer.c, directories are in folder.c.
+// file.c: see file.h.
 #include "base/file.h"
+
+#include "base/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+// ---- reading, and paths ----
 
 static rlhf_status read_all(int fd, const char *path, uint64_t max_bytes, struct rlhf__buf *out,
                             struct rlhf__error *err) {
@@ -94,4 +97,146 @@ const char *rlhf__path_in(char *out, size_t cap, const char *dir, const char *na
 const char *rlhf__path_base(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
+}
+
+// ---- writing ----
+
+#define BUFFER_BYTES ((size_t)1 << 18)
+
+// It writes a temporary file beside the target, syncs it and renames it.
+struct rlhf__file_writer {
+    const struct rlhf__folder *in; // NULL: the names are paths
+    char *name, *temp;
+    int fd;
+    int why;   // errno of the first failure, 0 = none
+    int named; // 1: the temporary exists
+    int reserved;
+    size_t used;
+    char *buffer;
+};
+
+static int at(const struct rlhf__file_writer *w) { return w->in ? w->in->fd : AT_FDCWD; }
+
+static void writer_free(struct rlhf__file_writer *w) {
+    if (w->fd >= 0) close(w->fd);
+    if (w->named && w->temp) unlinkat(at(w), w->temp, 0);
+    free(w->name);
+    free(w->temp);
+    free(w->buffer);
+    free(w);
+}
+
+static rlhf_status failed(const struct rlhf__file_writer *w, struct rlhf__error *err) {
+    rlhf_status code = w->why == ENAMETOOLONG ? RLHF_E_INVALID : RLHF_E_IO;
+    rlhf__fail(err, code, "%s%s%s: cannot write: %s", w->in ? w->in->path : "", w->in ? "/" : "",
+               w->name, strerror(w->why));
+    return code == RLHF_E_INVALID ? RLHF_E_INVALID : RLHF_E_IO; // seen as a failure by analysers
+}
+
+// A leftover of a killed process with our number, or a link that someone put there, may be in the
+// way: it goes, and is not written through.
+static void make_temp(struct rlhf__file_writer *w) {
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    w->fd = openat(at(w), w->temp, flags, 0666);
+    if (w->fd < 0 && errno == EEXIST && unlinkat(at(w), w->temp, 0) == 0)
+        w->fd = openat(at(w), w->temp, flags, 0666);
+    if (w->fd < 0) w->why = errno;
+    w->named = w->fd >= 0;
+}
+
+rlhf_status rlhf__file_writer_open(const struct rlhf__folder *in, const char *name,
+                                   struct rlhf__file_writer **out, struct rlhf__error *err) {
+    *out = NULL;
+    struct rlhf__file_writer *w = calloc(1, sizeof *w);
+    if (!w) return RLHF__NOMEM(err, "%s: out of memory", name);
+    w->fd = -1;
+    w->in = in;
+    w->name = strdup(name);
+    w->buffer = malloc(BUFFER_BYTES);
+    if (asprintf(&w->temp, "%s.tmp-%ld", name, (long)getpid()) < 0) w->temp = NULL;
+    if (!w->name || !w->buffer || !w->temp) {
+        writer_free(w);
+        return RLHF__NOMEM(err, "%s: out of memory", name);
+    }
+    make_temp(w);
+    if (w->fd < 0) {
+        rlhf_status status = failed(w, err);
+        writer_free(w);
+        return status;
+    }
+    *out = w;
+    return RLHF_OK;
+}
+
+static void write_out(struct rlhf__file_writer *w, const char *bytes, size_t n) {
+    while (n > 0 && !w->why) {
+        ssize_t done = write(w->fd, bytes, n);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) {
+            w->why = done < 0 ? errno : ENOSPC;
+            return;
+        }
+        bytes += done;
+        n -= (size_t)done;
+    }
+}
+
+static void flush(struct rlhf__file_writer *w) {
+    write_out(w, w->buffer, w->used);
+    w->used = 0;
+}
+
+rlhf_status rlhf__file_writer_put(struct rlhf__file_writer *w, const void *bytes, size_t n,
+                                  struct rlhf__error *err) {
+    if (n > BUFFER_BYTES - w->used) flush(w);
+    if (n >= BUFFER_BYTES) {
+        write_out(w, bytes, n);
+    } else if (n > 0) {
+        memcpy(w->buffer + w->used, bytes, n);
+        w->used += n;
+    }
+    return w->why ? failed(w, err) : RLHF_OK;
+}
+
+static rlhf_status sync_parent(const struct rlhf__file_writer *w, struct rlhf__error *err) {
+    char *dir = strdup(w->name);
+    if (!dir) return RLHF__NOMEM(err, "%s: out of memory", w->name);
+    char *slash = strrchr(dir, '/');
+    if (slash) slash[slash == dir] = '\0';
+    rlhf_status status = rlhf__folder_sync(w->in, slash ? dir : ".", err);
+    free(dir);
+    return status;
+}
+
+rlhf_status rlhf__file_writer_commit(struct rlhf__file_writer *w, struct rlhf__error *err) {
+    flush(w);
+    if (!w->why && fsync(w->fd) != 0 && errno != EINVAL) w->why = errno;
+    if (close(w->fd) != 0 && !w->why) w->why = errno;
+    w->fd = -1;
+    if (!w->why && renameat(at(w), w->temp, at(w), w->name) != 0) w->why = errno;
+    if (w->why) {
+        rlhf_status status = failed(w, err);
+        writer_free(w);
+        return status;
+    }
+    w->named = 0;
+    rlhf_status status = sync_parent(w, err);
+    writer_free(w);
+    return status;
+}
+
+void rlhf__file_writer_abort(struct rlhf__file_writer *w) {
+    if (w) writer_free(w);
+}
+
+rlhf_status rlhf__file_write(const struct rlhf__folder *in, const char *name, const void *bytes,
+                             size_t n, struct rlhf__error *err) {
+    struct rlhf__file_writer *w;
+    RLHF_TRY(rlhf__file_writer_open(in, name, &w, err));
+    rlhf_status status = rlhf__file_writer_put(w, bytes, n, err);
+    if (status < 0) {
+        rlhf__file_writer_abort(w);
+        return status;
+    }
+    return rlhf__file_writer_commit(w, err);
 }

@@ -1,8 +1,11 @@
-// file.h: reading whole files, and their paths.
+// file.h: reading whole files, paths, and writing a file so that a crash leaves the old one or the
+// new one, never half of one.
 #ifndef RLHF_HOST_FILE_H
 #define RLHF_HOST_FILE_H
 
 #include "base/buf.h"
+
+// ---- reading, and paths ----
 
 // Append the whole of path to *out. A file of more than max_bytes is refused by name and size.
 // RLHF_E_IO when it cannot be opened or read (RLHF_E_INVALID when it does not exist). [any]
@@ -17,13 +20,12 @@ rlhf_status rlhf__file_read_fd(int fd, const char *path, uint64_t max_bytes, str
 int rlhf__is_file(const char *path);
 int rlhf__is_dir(const char *path);
 
-// The absolute path without links and "..", where nothing is allocated; NULL, with errno set, when
-// there is no such file. Returns out. [any]
+// The absolute path without links and ".."; allocates nothing. Returns out; NULL, with errno set,
+// when there is no such file. [any]
 #define RLHF__PATH_CAP 4096
 char *rlhf__path_real(const char *path, char out[RLHF__PATH_CAP]);
 
-// A path by printf's rules into out; where it is longer than any may be, the empty one, which names
-// nothing. Returns out. [any]
+// Print a path into out; one that does not fit becomes "", which names nothing. Returns out. [any]
 __attribute__((format(printf, 2, 3))) const char *rlhf__path_put(char out[RLHF__PATH_CAP],
                                                                  const char *fmt, ...);
 
@@ -35,5 +37,33 @@ const char *rlhf__path_in(char *out, size_t cap, const char *dir, const char *na
 
 // The part of path after its last '/'. Borrowed from path. [any]
 const char *rlhf__path_base(const char *path);
+
+// ---- writing ----
+
+struct rlhf__folder; // folder.h
+
+// A file being written under a temporary name beside its target. [step]
+struct rlhf__file_writer;
+
+// Start writing `name` in a folder (borrowed until the end; NULL: name is a path): creates a new
+// "<name>.tmp-<pid>", never through a link of that name. Only commit changes the target.
+rlhf_status rlhf__file_writer_open(const struct rlhf__folder *in, const char *name,
+                                   struct rlhf__file_writer **out, struct rlhf__error *err);
+
+// Write n bytes (buffered). After a failure every later call returns the same failure. Disk full
+// gives RLHF_E_IO with the target's name and the system's reason.
+rlhf_status rlhf__file_writer_put(struct rlhf__file_writer *w, const void *bytes, size_t n,
+                                  struct rlhf__error *err);
+
+// Flush, fsync, rename over the target, fsync the directory; frees w, also on failure. A failure
+// removes the temporary and leaves the target unchanged.
+rlhf_status rlhf__file_writer_commit(struct rlhf__file_writer *w, struct rlhf__error *err);
+
+// Drop what was written; frees w. NULL allowed.
+void rlhf__file_writer_abort(struct rlhf__file_writer *w);
+
+// Open, put and commit in one call.
+rlhf_status rlhf__file_write(const struct rlhf__folder *in, const char *name, const void *bytes,
+                             size_t n, struct rlhf__error *err);
 
 #endif

@@ -1,10 +1,17 @@
-// json.c: reading JSON; see json.h. The writer is in json_write.c.
+// json.c: see json.h.
 #include "base/json.h"
 
 #include "base/file.h"
+#include "base/printable.h"
 
+#include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+// ---- reading ----
 
 #define MAX_FILE_BYTES ((uint64_t)64 << 20)
 
@@ -69,7 +76,8 @@ const char *rlhf__json_kind(const json_t *v) {
     }
 }
 
-// ---- the line of a key ------------------------------------------------------------------------
+// ---- the line of a key ----
+
 // A walk over text that is known to be valid; every step still checks the end.
 
 struct cursor {
@@ -166,3 +174,227 @@ rlhf_status rlhf__json_counts(const json_t *object, const struct rlhf__json_coun
         *list[i].to = json_integer_value(json_object_get(object, list[i].name));
     return RLHF_OK;
 }
+
+// ---- integers of any size ----
+
+// Jansson keeps integers in 64 bits and refuses longer ones. JSON has no such limit, and other
+// writers use that (a tokenizer without a limit has a length of 10^30).
+
+// An integer literal s[0..n), followed by what ends a number, that 64 bits do not hold is
+// written as the nearest double in the same n bytes, so that what follows keeps its place:
+// 17 digits, an exponent, spaces. 1 when it was.
+static int widen(char *s, size_t n) {
+    size_t sign = *s == '-';
+    if (n < sign + 19 || s[sign] == '0' || strspn(s + sign, "0123456789") < n - sign) return 0;
+    errno = 0;
+    (void)strtoll(s, NULL, 10);
+    double v = strtod(s, NULL);
+    if (errno != ERANGE || !isfinite(v)) return 0;
+    char digits[40], fresh[40];
+    snprintf(digits, sizeof digits, "%.16e", fabs(v)); // d.dddddddddddddddde+NN
+    int len = snprintf(fresh, sizeof fresh, "%s%c%.16se%ld", sign ? "-" : "", digits[0], digits + 2,
+                       strtol(digits + 19, NULL, 10) - 16);
+    memset(s, ' ', n);
+    memcpy(s, fresh, (size_t)len);
+    return 1;
+}
+
+// Every such literal outside strings in the NUL-ended text[len]; how many there were.
+static size_t widen_all(char *text, size_t len) {
+    size_t found = 0;
+    for (size_t i = 0; i < len;) {
+        if (text[i] == '"') {
+            for (i++; i < len && text[i] != '"'; i++)
+                i += text[i] == '\\';
+            i++;
+        } else if (text[i] == '-' || (text[i] >= '0' && text[i] <= '9')) {
+            size_t n = strspn(text + i, "0123456789+-.eE");
+            found += (size_t)widen(text + i, n);
+            i += n;
+        } else {
+            i++;
+        }
+    }
+    return found;
+}
+
+json_t *rlhf__json_decode(const char *text, size_t len, size_t flags, json_error_t *why) {
+    json_error_t own;
+    if (!why) why = &own;
+    json_t *v = json_loadb(text, len, flags, why);
+    if (v || json_error_code(why) != json_error_numeric_overflow) return v;
+    char *copy = malloc(len + 1);
+    if (!copy) {
+        snprintf(why->text, sizeof why->text, "out of memory");
+        why->text[sizeof why->text - 1] = json_error_out_of_memory;
+        return NULL;
+    }
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+    if (widen_all(copy, len)) v = json_loadb(copy, len, flags, why);
+    free(copy);
+    return v;
+}
+
+// ---- writing ----
+
+const char *rlhf__format_double(double v, int real, char out[40]) {
+    if (!isfinite(v)) return memcpy(out, "null", sizeof "null");
+    int digits = 1;
+    for (; digits <= 17; digits++) {
+        snprintf(out, 40, "%.*g", digits, v);
+        if (strtod(out, NULL) == v) break;
+    }
+    // "10", not "1e+01": %g switches to exponents as soon as there are more places than digits.
+    if (fabs(v) >= 1 && fabs(v) < 1e9 && digits < 10) snprintf(out, 40, "%.10g", v);
+    if (real && !strpbrk(out, ".e")) memcpy(out + strlen(out), ".0", sizeof ".0");
+    return out;
+}
+
+const char *rlhf__format_float(float v, char out[40]) {
+    if (!isfinite(v)) return memcpy(out, "null", sizeof "null");
+    // Nine digits are enough for any; %g leaves the zeros of fewer away.
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(out, 40, "%.*g", digits, (double)v);
+        if ((float)strtod(out, NULL) == v) break;
+    }
+    return out;
+}
+
+// A character that must not be shown, as JSON's escapes.
+static void put_escaped(struct rlhf__buf *out, uint32_t c) {
+    if (c < 0x10000)
+        rlhf__buf_printf(out, "\\u%04x", c);
+    else
+        rlhf__buf_printf(out, "\\u%04x\\u%04x", 0xd7c0 + (c >> 10), 0xdc00 + (c & 0x3ff));
+}
+
+void rlhf__json_write_string(struct rlhf__buf *out, const char *bytes, size_t n) {
+    static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
+    rlhf__buf_putc(out, '"');
+    for (size_t i = 0; i < n;) {
+        uint32_t c;
+        size_t len = rlhf__char_at(bytes + i, n - i, &c);
+        const char *escape = len == 1 && c ? strchr(from, (int)c) : NULL;
+        if (len == 0)
+            rlhf__buf_puts(out, "\xef\xbf\xbd");
+        else if (escape)
+            rlhf__buf_printf(out, "\\%c", to[escape - from]);
+        else if (!rlhf__is_printable(c))
+            put_escaped(out, c);
+        else
+            rlhf__buf_put(out, bytes + i, len);
+        i += len ? len : 1;
+    }
+    rlhf__buf_putc(out, '"');
+}
+
+json_t *rlhf__json_text(const char *bytes) {
+    struct rlhf__buf good = RLHF__BUF_INIT;
+    size_t n = bytes ? strlen(bytes) : 0;
+    uint32_t c;
+    for (size_t i = 0; i < n;) {
+        size_t len = rlhf__char_at(bytes + i, n - i, &c);
+        if (len)
+            rlhf__buf_put(&good, bytes + i, len);
+        else
+            rlhf__buf_puts(&good, "\xef\xbf\xbd");
+        i += len ? len : 1;
+    }
+    json_t *text = good.bad ? NULL : json_string(rlhf__buf_text(&good));
+    rlhf__buf_free(&good);
+    return text;
+}
+
+static void newline(struct rlhf__buf *out, int indent, int depth) {
+    if (!indent) return;
+    rlhf__buf_putc(out, '\n');
+    for (int i = 0; i < indent * depth; i++)
+        rlhf__buf_putc(out, ' ');
+}
+
+static void write_value(struct rlhf__buf *out, const json_t *v, int indent, int depth);
+
+static void write_object(struct rlhf__buf *out, const json_t *v, int indent, int depth) {
+    // Jansson iterates a const object but asks for a plain pointer.
+    json_t *object = (json_t *)(uintptr_t)v;
+    const char *key, *comma = "";
+    json_t *item;
+    rlhf__buf_putc(out, '{');
+    json_object_foreach(object, key, item) {
+        rlhf__buf_puts(out, comma);
+        newline(out, indent, depth + 1);
+        rlhf__json_write_string(out, key, strlen(key));
+        rlhf__buf_puts(out, ": ");
+        write_value(out, item, indent, depth + 1);
+        comma = indent ? "," : ", ";
+    }
+    if (*comma) newline(out, indent, depth);
+    rlhf__buf_putc(out, '}');
+}
+
+static void write_array(struct rlhf__buf *out, const json_t *v, int indent, int depth) {
+    size_t n = json_array_size(v);
+    rlhf__buf_putc(out, '[');
+    for (size_t i = 0; i < n; i++) {
+        if (i) rlhf__buf_puts(out, indent ? "," : ", ");
+        newline(out, indent, depth + 1);
+        write_value(out, json_array_get(v, i), indent, depth + 1);
+    }
+    if (n) newline(out, indent, depth);
+    rlhf__buf_putc(out, ']');
+}
+
+static void write_value(struct rlhf__buf *out, const json_t *v, int indent, int depth) {
+    char number[40];
+    switch (json_typeof(v)) {
+    case JSON_OBJECT:
+        write_object(out, v, indent, depth);
+        break;
+    case JSON_ARRAY:
+        write_array(out, v, indent, depth);
+        break;
+    case JSON_STRING:
+        rlhf__json_write_string(out, json_string_value(v), json_string_length(v));
+        break;
+    case JSON_INTEGER:
+        rlhf__buf_printf(out, "%lld", (long long)json_integer_value(v));
+        break;
+    case JSON_REAL:
+        rlhf__buf_puts(out, rlhf__format_double(json_real_value(v), 1, number));
+        break;
+    default:
+        rlhf__buf_puts(out, json_is_true(v) ? "true" : json_is_false(v) ? "false" : "null");
+    }
+}
+
+void rlhf__json_write(struct rlhf__buf *out, const json_t *v, int indent) {
+    write_value(out, v, indent, 0);
+}
+
+rlhf_status rlhf__json_save_new(const struct rlhf__folder *in, const char *name, json_t *v,
+                                int indent, struct rlhf__error *err) {
+    if (!v) return RLHF__NOMEM(err, "%s: out of memory", name);
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    rlhf__json_write(&text, v, indent);
+    rlhf__buf_putc(&text, '\n');
+    json_decref(v);
+    rlhf_status st = rlhf__buf_ok(&text, err);
+    if (st == RLHF_OK) st = rlhf__file_write(in, name, text.data, text.len, err);
+    rlhf__buf_free(&text);
+    return st;
+}
+
+// ---- memory ----
+
+// Nothing here may allocate, and nothing buffered or registered may run: _exit.
+static void *must_allocate(size_t n) {
+    char text[96];
+    void *p = malloc(n ? n : 1);
+    if (p) return p;
+    int len = snprintf(text, sizeof text, "rlhf-host: error: out of memory (%zu bytes)\n", n);
+    if (write(STDERR_FILENO, text, (size_t)len) < 0) _exit(1); // nowhere to say it
+    _exit(1);
+}
+
+void rlhf__json_guard_memory(void) { json_set_alloc_funcs(must_allocate, free); }

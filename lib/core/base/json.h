@@ -1,7 +1,7 @@
 // json.h: reading JSON strictly and writing it readably.
 //
-// Jansson parses; what this adds is integers of any size, file names and lines in messages, the
-// line of a key, and a writer that prints the shortest number that reads back the same (0.1, not
+// Jansson parses. This adds integers of any size, file names and lines in messages, the line of a
+// key, and a writer that prints the shortest number that reads back the same (0.1, not
 // 0.10000000000000001).
 #ifndef RLHF_HOST_JSON_H
 #define RLHF_HOST_JSON_H
@@ -14,8 +14,8 @@
 // allowed) is that in text. New reference. All JSON is read through this. [any]
 json_t *rlhf__json_decode(const char *text, size_t len, size_t flags, json_error_t *why);
 
-// What to return when that gave NULL: "NAME:LINE:COLUMN: not valid JSON: ..." as RLHF_E_INVALID, or
-// RLHF_E_NOMEM when it is not the text that failed. [any]
+// The failure to return when that gave NULL: "NAME:LINE:COLUMN: not valid JSON: ..." as
+// RLHF_E_INVALID, or RLHF_E_NOMEM when memory ran out. [any]
 rlhf_status rlhf__json_failed(const char *name, int64_t line, const json_error_t *why,
                               struct rlhf__error *err);
 
@@ -45,12 +45,12 @@ int64_t rlhf__json_line_of(const char *text, size_t len, const char *path);
 // their order. [any]
 void rlhf__json_write(struct rlhf__buf *out, const json_t *v, int indent);
 
-// Append one JSON string with quotes; bytes that are no UTF-8 become U+FFFD, and what is no
-// character to look at (printable.h) is escaped, so that the text is safe on a terminal. [any]
+// Append one JSON string with quotes; invalid UTF-8 becomes U+FFFD, and characters that
+// must not be shown (printable.h) are escaped, so that the text is safe on a terminal. [any]
 void rlhf__json_write_string(struct rlhf__buf *out, const char *bytes, size_t n);
 
-// A JSON string of any NUL-ended bytes: what is no UTF-8 becomes U+FFFD. New reference, NULL when
-// out of memory; of NULL the empty string. [any]
+// A JSON string of any NUL-ended bytes: invalid UTF-8 becomes U+FFFD; NULL gives the empty string.
+// New reference; NULL when out of memory. [any]
 json_t *rlhf__json_text(const char *bytes);
 
 // Shortest decimal that reads back as v, with ".0" when it would look like an integer and
@@ -61,8 +61,8 @@ const char *rlhf__format_double(double v, int real, char out[40]);
 // out. [any]
 const char *rlhf__format_float(float v, char out[40]);
 
-// Fields of an object that count something, whole numbers of 0 or more. All are read or none;
-// RLHF_E_INVALID names the field. [any]
+// Fields of an object that count something: whole numbers of 0 or more. All are read or none;
+// RLHF_E_INVALID names the wrong field. [any]
 struct rlhf__json_count {
     const char *name;
     int64_t *to;
@@ -72,5 +72,12 @@ rlhf_status rlhf__json_counts(const json_t *object, const struct rlhf__json_coun
 
 // What a value is, in words: "a string", "an integer", "null", ...; NULL is "missing". [any]
 const char *rlhf__json_kind(const json_t *v);
+
+// From now on Jansson's allocations succeed or end the program, with one sentence and status 1.
+// Call it before the first use of Jansson. Jansson 2.14 dereferences NULL after some failed
+// allocations and reports others as wrong input; its setters would have to be checked at a hundred
+// places. Ending the program is safe: files are written so that a run survives a kill at any
+// instant. The rest of the host reports RLHF_E_NOMEM. [main]
+void rlhf__json_guard_memory(void);
 
 #endif

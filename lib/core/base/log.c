@@ -1,7 +1,6 @@
 // log.c: see log.h.
 #include "base/log.h"
 
-#include "base/columns.h"
 #include "base/json.h"
 #include "base/printable.h"
 

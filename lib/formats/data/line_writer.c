@@ -1,7 +1,7 @@
 // line_writer.c: see line_writer.h.
 #include "data/line_writer.h"
 
-#include "base/file_writer.h"
+#include "base/file.h"
 #include "base/json.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // tokenizer.c: see tokenizer.h. Closing a tokenizer and asking it questions.
 #include "text/tokenizer_impl.h"
 
-#include "base/file_writer.h"
+#include "base/file.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 #include "weights/hf_dir.h"
 
 #include "base/file.h"
-#include "base/file_writer.h"
 #include "base/json.h"
 
 #include <dirent.h>

@@ -3,7 +3,6 @@
 #include "weights/safetensors_writer.h"
 
 #include "base/file.h"
-#include "base/file_writer.h"
 #include "base/json.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #define RLHF_HOST_WEIGHTS_SUM_H
 
 #include "base/error.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 
 struct rlhf__sum {
     struct rlhf__sha256 hash; // rlhf__sha256_hex ends it

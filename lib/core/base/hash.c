@@ -1,15 +1,19 @@
-// sha256.c: FIPS 180-4, sections 4.1.2, 5 and 6.2. The constants are the first 32 bits of the
-// fractional parts of cube (k) and square (h) roots of the first primes.
-#include "base/sha256.h"
+// hash.c: see hash.h.
+#include "base/hash.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
 #ifdef __x86_64__
 #include <cpuid.h>
 #include <immintrin.h>
 #endif
 
+// ---- SHA-256 ----
+
+// FIPS 180-4, sections 4.1.2, 5 and 6.2. The constants are the first 32 bits of the fractional
+// parts of cube (k) and square (h) roots of the first primes.
 static const uint32_t k_round[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
@@ -159,3 +163,27 @@ rlhf_status rlhf__sha256_file(const char *path, char hex[65], struct rlhf__error
     rlhf__sha256_hex(&s, hex);
     return RLHF_OK;
 }
+
+// ---- CRC-32C ----
+
+// Bit by bit over a 16-entry table: events and state files are small.
+#define POLY      0x82f63b78u
+#define STEP(c)   ((c)&1u ? ((c) >> 1) ^ POLY : (c) >> 1)
+#define NIBBLE(n) STEP(STEP(STEP(STEP((uint32_t)(n)))))
+
+uint32_t rlhf__crc32c(uint32_t crc, const void *bytes, size_t n) {
+    static const uint32_t table[16] = {NIBBLE(0),  NIBBLE(1),  NIBBLE(2),  NIBBLE(3),
+                                       NIBBLE(4),  NIBBLE(5),  NIBBLE(6),  NIBBLE(7),
+                                       NIBBLE(8),  NIBBLE(9),  NIBBLE(10), NIBBLE(11),
+                                       NIBBLE(12), NIBBLE(13), NIBBLE(14), NIBBLE(15)};
+    const uint8_t *p = bytes;
+    crc = ~crc;
+    for (size_t i = 0; i < n; i++) {
+        crc ^= p[i];
+        crc = crc >> 4 ^ table[crc & 15];
+        crc = crc >> 4 ^ table[crc & 15];
+    }
+    return ~crc;
+}
+
+uint32_t rlhf__crc32c_mask(uint32_t crc) { return (crc >> 15 | crc << 17) + 0xa282ead8u; }

@@ -1,8 +1,13 @@
-// sha256.h: SHA-256 (FIPS 180-4), to name plugins and weights in a run's manifest. Not for secrets.
-#ifndef RLHF_HOST_SHA256_H
-#define RLHF_HOST_SHA256_H
+// hash.h: checksums of files and of state: SHA-256 and CRC-32C.
+#ifndef RLHF_HOST_HASH_H
+#define RLHF_HOST_HASH_H
 
 #include "base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+// ---- SHA-256 (FIPS 180-4): names plugins and weights in a manifest; not for secrets ----
 
 struct rlhf__sha256 {
     uint32_t h[8];
@@ -21,5 +26,13 @@ void rlhf__sha256_hex(struct rlhf__sha256 *s, char hex[65]);
 
 // Hash of a file as 64 hexadecimal digits and a NUL. [any]
 rlhf_status rlhf__sha256_file(const char *path, char hex[65], struct rlhf__error *err);
+
+// ---- CRC-32C (Castagnoli, reflected polynomial 0x82f63b78), as TFRecord files use it ----
+
+// CRC of n bytes appended to data whose CRC is crc (0 at the start). [any]
+uint32_t rlhf__crc32c(uint32_t crc, const void *bytes, size_t n);
+
+// TFRecord's masked form: rotated right by 15, plus a constant. [any]
+uint32_t rlhf__crc32c_mask(uint32_t crc);
 
 #endif
