@@ -117,13 +117,19 @@ static void speak_json(struct rlhf__log *log) {
     rlhf__last_words_json(1);
 }
 
-// Code of a run that must be named again and has also changed is refused with both reasons at once.
-static rlhf_status say_changed(const struct options *o, rlhf_status st, struct rlhf__error *err) {
+// Code of a run must be named again. When the run cannot be resumed anyway, that reason takes the
+// place of this advice. Code that has also changed is refused with both reasons at once.
+static rlhf_status say_trust(const struct options *o, const struct rlhf__run_dir *dir,
+                             rlhf_status st, struct rlhf__error *err) {
     struct rlhf__buf changed = RLHF__BUF_INIT;
+    struct rlhf__error ended = {0};
     const size_t n = strlen(err->text);
-    if (st != RLHF_E_INVALID || !o->resume || o->allow_changed_inputs ||
-        !strstr(err->text, "--trust-run"))
-        return st;
+    if (st != RLHF_E_INVALID || !o->resume || !strstr(err->text, "--trust-run")) return st;
+    if (!o->print_config && rlhf__run_dir_can_go_on(dir, &ended) != RLHF_OK) {
+        *err = ended;
+        return ended.code;
+    }
+    if (o->allow_changed_inputs) return st;
     rlhf__manifest_changed_code(o->resume, &changed);
     if (changed.len)
         snprintf(err->text + n, sizeof err->text - n,
@@ -153,7 +159,7 @@ static rlhf_status train(const struct rlhf__env *env, const struct options *o,
     if (status == RLHF_OK)
         status =
             rlhf__config_resolve(&config, run.plugins, &run.algo, &run.rewards, &run.judge, err);
-    say_changed(o, status, err);
+    status = say_trust(o, &dir, status, err);
     if (status == RLHF_OK) {
         *exit_status = 0;
         if (o->print_config)

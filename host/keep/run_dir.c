@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "keep/begun.h"
 #include "keep/leftover.h"
 #include "keep/run_lock.h"
 
@@ -61,36 +62,7 @@ static int is_empty(const char *path) {
     return d && n == 0;
 }
 
-// The directory's config.json, which the caller releases; NULL when it cannot be read.
-static json_t *stored_config(const struct rlhf__folder *f) {
-    struct rlhf__buf text = RLHF__BUF_INIT;
-    json_t *config = NULL;
-    if (rlhf__folder_read(f, "config.json", (uint64_t)64 << 20, &text, NULL) == RLHF_OK)
-        rlhf__json_parse("config.json", rlhf__buf_text(&text), text.len, &config, NULL);
-    rlhf__buf_free(&text);
-    return config;
-}
-
-// Whether a stored config.json says the same as `config`; the directory may be spelled differently.
-static int same_settings(const json_t *stored, const struct rlhf__config *config) {
-    json_t *now = NULL, *was = json_deep_copy(stored);
-    int same = was && rlhf__config_to_json(config, &now, NULL) == RLHF_OK;
-    if (same) {
-        json_object_del(json_object_get(was, "run"), "dir");
-        json_object_del(json_object_get(now, "run"), "dir");
-        // "auto" becomes what it finds (run/setup.c).
-        if (strcmp(config->compute.backend, "auto") == 0) {
-            json_object_del(json_object_get(was, "compute"), "backend");
-            json_object_del(json_object_get(now, "compute"), "backend");
-        }
-        same = json_equal(was, now);
-    }
-    json_decref(was);
-    json_decref(now);
-    return same;
-}
-
-static int has_checkpoint(const struct rlhf__folder *run) {
+int rlhf__run_dir_has_checkpoint(const struct rlhf__folder *run) {
     char name[64], path[96];
     if (rlhf__folder_has(run, "checkpoints/latest")) return 1;
     // After a crash between the checkpoint and its link, --resume repairs the link.
@@ -102,9 +74,11 @@ static int has_checkpoint(const struct rlhf__folder *run) {
 // A run's directory, of which `stored` is the config.json.
 static enum there held_of_run(const struct rlhf__folder *run, const json_t *stored,
                               const struct rlhf__config *config) {
-    if (has_checkpoint(run)) return RUN;
+    if (rlhf__run_dir_has_checkpoint(run)) return RUN;
     if (rlhf__leftover_is_all(run, 0)) return LEFTOVER;
-    return rlhf__leftover_is_all(run, 1) && same_settings(stored, config) ? BEGUN : NO_CHECKPOINT;
+    return rlhf__leftover_is_all(run, 1) && !rlhf__begun_differ(stored, config, NULL)
+               ? BEGUN
+               : NO_CHECKPOINT;
 }
 
 // Classifies a directory that is not empty, by its config.json.
@@ -112,7 +86,7 @@ static enum there held(const char *path, const struct rlhf__config *settings) {
     struct rlhf__folder *f = NULL;
     enum there is = OTHER;
     if (rlhf__folder_open(NULL, path, &f, NULL) != RLHF_OK) return OTHER;
-    json_t *config = stored_config(f);
+    json_t *config = rlhf__begun_settings(f);
     if (json_object_get(config, "model_type"))
         is = MODEL;
     else if (json_object_get(config, "run"))
@@ -130,20 +104,42 @@ static enum there what_is(const char *path, const struct rlhf__config *config) {
     return is_empty(path) ? EMPTY : held(path, config);
 }
 
+// Why the files of a run without a checkpoint stay: "files of a run that began with other settings
+// (run.seed was 1 and is now 2)".
+static void say_files(const char *path, const struct rlhf__config *settings, char *out,
+                      size_t cap) {
+    struct rlhf__buf first = RLHF__BUF_INIT;
+    struct rlhf__folder *f = NULL;
+    size_t n = 0;
+    if (rlhf__folder_open(NULL, path, &f, NULL) == RLHF_OK) {
+        json_t *stored = rlhf__begun_settings(f);
+        n = rlhf__begun_differ(stored, settings, &first);
+        json_decref(stored);
+        rlhf__folder_close(f);
+    }
+    if (n > 1) rlhf__buf_printf(&first, "; %zu more differ%s", n - 1, n == 2 ? "s" : "");
+    if (first.len && !first.bad)
+        snprintf(out, cap, "files of a run that began with other settings (%.600s)",
+                 rlhf__buf_text(&first));
+    else
+        snprintf(out, cap, "files of a run and others that may be worth keeping");
+    rlhf__buf_free(&first);
+}
+
 static rlhf_status refuse_existing(const char *name, const struct rlhf__config *config,
                                    struct rlhf__error *err) {
-    char how[4200] = "; choose another run.dir";
+    char how[4200] = "; choose another run.dir", files[800];
     switch (what_is(name, config)) {
     case RUN:
         snprintf(how, sizeof how,
                  "; choose another run.dir, or go on with that run by --resume '%s'", name);
         break;
     case NO_CHECKPOINT:
-        snprintf(
-            how, sizeof how,
-            " and has no checkpoint to go on from, but files of a run that had begun with other "
-            "settings; choose another run.dir, or remove it: rm -r '%s'",
-            name);
+        say_files(name, config, files, sizeof files);
+        snprintf(how, sizeof how,
+                 " and has no checkpoint to go on from, but %s; choose another run.dir, or remove "
+                 "it: rm -r '%.3000s'",
+                 files, name);
         break;
     case ALIVE:
         snprintf(how, sizeof how,
@@ -222,10 +218,10 @@ static rlhf_status write_start(const struct rlhf__run_dir *d, const struct rlhf_
 static rlhf_status clear(const struct rlhf__run_dir *d, const struct rlhf__config *config,
                          struct rlhf__log *log, struct rlhf__error *err) {
     const int rows = !rlhf__leftover_is_all(d->root, 0);
-    if (has_checkpoint(d->root) || !rlhf__leftover_is_all(d->root, 1))
+    if (rlhf__run_dir_has_checkpoint(d->root) || !rlhf__leftover_is_all(d->root, 1))
         return refuse_existing(d->name, config, err);
-    json_t *stored = stored_config(d->root);
-    const int same = !rows || same_settings(stored, config);
+    json_t *stored = rlhf__begun_settings(d->root);
+    const int same = !rows || !rlhf__begun_differ(stored, config, NULL);
     json_decref(stored);
     if (!same) return refuse_existing(d->name, config, err);
     rlhf__logf(log, RLHF_LOG_INFO,

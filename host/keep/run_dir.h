@@ -32,6 +32,14 @@ void rlhf__run_dir_finish(struct rlhf__run_dir *d);
 rlhf_status rlhf__run_dir_choose(struct rlhf__run_dir *d, const struct rlhf__config *config,
                                  const char *algo, struct rlhf__error *err);
 
+// Whether there is a checkpoint to go on from. After a crash between a checkpoint and its link,
+// attaching repairs the link. [main]
+int rlhf__run_dir_has_checkpoint(const struct rlhf__folder *run);
+
+// Before a run is attached: RLHF_E_INVALID when attaching would fail because the run is alive or
+// has no checkpoint. Changes nothing. [main]
+rlhf_status rlhf__run_dir_can_go_on(const struct rlhf__run_dir *d, struct rlhf__error *err);
+
 // A run that goes on: take its lock, finish or clear away what a crash left half done, and find its
 // newest checkpoint. A dry run only looks. Errors: RLHF_E_INVALID when the run is alive, has no
 // checkpoint, or is reached through links. [main]

@@ -70,6 +70,12 @@ static rlhf_status find_checkpoint(struct rlhf__run_dir *d, struct rlhf__error *
         d->name, target);
 }
 
+rlhf_status rlhf__run_dir_can_go_on(const struct rlhf__run_dir *d, struct rlhf__error *err) {
+    if (!d->root || rlhf__run_dir_has_checkpoint(d->root)) return RLHF_OK;
+    RLHF_TRY(rlhf__run_lock_probe(d->root, err));
+    return no_latest(d, err);
+}
+
 rlhf_status rlhf__run_dir_attach(struct rlhf__run_dir *d, const char *resume, int dry,
                                  struct rlhf__log *log, struct rlhf__error *err) {
     if (!d->root)

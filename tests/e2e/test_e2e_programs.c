@@ -88,6 +88,10 @@ static void python_pays(void **state) {
     assert_int_equal(e2e_run(t, "--resume a --set run.phases=3"), 2);
     e2e_says(t, "or give --trust-run; it has changed since, too: reward.0.file ");
     e2e_says(t, ", which --allow-changed-inputs accepts");
+    assert_int_equal(e2e_shell(t, "cp -r a early && rm -r early/checkpoints"), 0);
+    assert_int_equal(e2e_run(t, "--resume early --set run.phases=3"), 2);
+    e2e_says(t, "early has no checkpoint");
+    assert_null(strstr(t->out, "--trust-run"));
     assert_int_equal(e2e_run(t, "--resume a --trust-run --set run.phases=3"), 2);
     e2e_says(t, "reward.0.file ");
     assert_int_equal(e2e_run(t, "--resume a --trust-run --allow-changed-inputs --set run.phases=3"),

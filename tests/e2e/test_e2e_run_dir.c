@@ -98,19 +98,24 @@ static void a_dead_run_is_resumed(void **state) {
 // Killed in its second phase, before any checkpoint: the same command starts it over.
 static void a_run_that_was_killed_early_begins_anew(void **state) {
     struct e2e *t = *state;
-    fine(t,
-         e2e_shell(
-             t, "begin() { exec \"$HOST\" " WAITS("1", "k") EARLY
-             "\"$@\"; }; "
-             "begin >log 2>&1 & pid=$!; " WAIT_FOR(
-                 "-s k/metrics.jsonl") "(begin); alive=$?; kill -KILL $pid; wait $pid; touch gate; "
-                                       "mkdir -p k/checkpoints/.writing-000001/state; "
-                                       "(begin --seed 9); other=$?; touch k/mine; (begin); "
-                                       "mine=$?; rm k/mine; "
-                                       "echo alive $alive other $other mine $mine; begin"));
-    e2e_says(t, "alive 2 other 2 mine 2");
+    fine(
+        t,
+        e2e_shell(
+            t, "begin() { exec \"$HOST\" " WAITS("1", "k") EARLY
+            "\"$@\"; }; "
+            "begin >log 2>&1 & pid=$!; " WAIT_FOR(
+                "-s k/metrics.jsonl") "(begin); alive=$?; kill -KILL $pid; wait $pid; touch gate; "
+                                      "mkdir -p k/checkpoints/.writing-000001/state; "
+                                      "(begin --seed 9); other=$?; (begin --seed 9 --threads 2); "
+                                      "two=$?; touch k/mine; (begin); "
+                                      "mine=$?; rm k/mine; "
+                                      "echo alive $alive other $other two $two mine $mine; begin"));
+    e2e_says(t, "alive 2 other 2 two 2 mine 2");
     e2e_says(t, "exists already and a run is alive in it");
-    e2e_says(t, "files of a run that had begun with other settings");
+    e2e_says(t, "but files of a run that began with other settings (run.seed was 1 and is now 9); "
+                "choose");
+    e2e_says(t, "(run.seed was 1 and is now 9; 1 more differs)");
+    e2e_says(t, "but files of a run and others that may be worth keeping; choose");
     e2e_says(t, "ended before its first checkpoint; it begins anew");
     assert_int_equal(rows(t, "k"), 2);
     fine(t, e2e_shell(t, "ls -A k/checkpoints | tr '\\n' ' '"));

@@ -89,6 +89,13 @@ static void a_resumed_run_opens_no_code_of_its_own(void **state) {
         e2e_says(t, "--trust-run");
         assert_null(strstr(t->out, "compute.backend ("));
     }
+    // Where nothing is to go on from, trust would not help; only the settings can be shown.
+    assert_int_equal(e2e_shell(t, "cp -r r early && rm -r early/checkpoints"), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(e2e_run(t, "--resume early --set run.phases=2 %s", how[i]), 2);
+        e2e_says(t, i < 2 ? "--resume: early has no checkpoint" : "--trust-run");
+        if (i < 2) assert_null(strstr(t->out, "--trust-run"));
+    }
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=2 --reward ./own.so"), 0);
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=3 --trust-run"), 0);
     assert_int_equal(e2e_run(t, SFT "--trust-run --set run.dir=n"), 2);
