@@ -1,11 +1,17 @@
 // early_stop.c: see early_stop.h.
 #include "run/early_stop.h"
 
+#include "base/nearest.h"
+#include "report/phase_report.h"
+
+#include <rlhf/draft/iteration.h>
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-static rlhf_status watch_init(struct rlhf__watched *w, int64_t window, struct rlhf__error *err) {
+static rlhf_status watch_init(struct rlhf__stop_rule *w, int64_t window, struct rlhf__error *err) {
     w->ring = calloc((size_t)window, sizeof *w->ring);
     if (w->ring) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a window of %lld phases",
@@ -47,9 +53,9 @@ rlhf_status rlhf__early_stop_check(const struct rlhf__early_stop_config *c, cons
     return RLHF_OK;
 }
 
-static rlhf_status check_watched(const struct rlhf__early_stop_config *c,
-                                 const struct rlhf__watched *w, const char *name, int64_t left,
-                                 struct rlhf__error *err) {
+static rlhf_status check_rule(const struct rlhf__early_stop_config *c,
+                              const struct rlhf__stop_rule *w, const char *name, int64_t left,
+                              struct rlhf__error *err) {
     const int64_t measured = w->seen + left, most = w->beyond + left;
     if (c->patience > most)
         return rlhf__fail(err, RLHF_E_INVALID,
@@ -71,9 +77,9 @@ rlhf_status rlhf__early_stop_check_left(const struct rlhf__early_stop *s, int64_
                                         struct rlhf__error *err) {
     const struct rlhf__early_stop_config *c = s->config;
     if (left > 0 && rlhf__early_stop_looks_at(c, RLHF__EARLY_STOP_KL))
-        RLHF_TRY(check_watched(c, &s->kl, "kl", left, err));
+        RLHF_TRY(check_rule(c, &s->kl, "kl", left, err));
     if (left > 0 && rlhf__early_stop_looks_at(c, RLHF__EARLY_STOP_REWARD))
-        RLHF_TRY(check_watched(c, &s->reward, "reward", left, err));
+        RLHF_TRY(check_rule(c, &s->reward, "reward", left, err));
     return RLHF_OK;
 }
 
@@ -87,7 +93,7 @@ static double mean(const double *x, int64_t n) {
 int rlhf__early_stop_offer(struct rlhf__early_stop *s, int32_t what, double value, char why[160]) {
     const struct rlhf__early_stop_config *c = s->config;
     int is_kl = what == RLHF__EARLY_STOP_KL;
-    struct rlhf__watched *w = is_kl ? &s->kl : &s->reward;
+    struct rlhf__stop_rule *w = is_kl ? &s->kl : &s->reward;
     double limit = is_kl ? c->kl : c->reward;
     w->ring[w->seen % c->window] = isfinite(value) ? value : INFINITY;
     w->seen++;
@@ -99,10 +105,76 @@ int rlhf__early_stop_offer(struct rlhf__early_stop *s, int32_t what, double valu
     return 1;
 }
 
+// ---- the metrics of a phase ----
+
+// Offer one quantity of the phase.
+static int stops(const struct rlhf__phase *p, struct rlhf__early_stop *s, int32_t what,
+                 const char *metric) {
+    char why[160];
+    double value;
+    if (!rlhf__metrics_get(p->report->metrics, metric, &value) ||
+        !rlhf__early_stop_offer(s, what, value, why))
+        return 0;
+    rlhf__logf(p->report->log, RLHF_LOG_INFO, "early stop: %s", why);
+    return 1;
+}
+
+int rlhf__early_stop_phase(struct rlhf__early_stop *s, const struct rlhf__phase *p) {
+    if (!rlhf__cast_pays(p->cast)) return 0;
+    const int kl = stops(p, s, RLHF__EARLY_STOP_KL, RLHF_METRIC_KL);
+    const int reward = stops(p, s, RLHF__EARLY_STOP_REWARD, RLHF__REWARD_METRIC);
+    return kl || reward;
+}
+
+static void offer_name(void *arg, const char *name) { rlhf__nearest_offer(arg, name); }
+
+static rlhf_status no_best(const struct rlhf__phase *p, struct rlhf__error *err) {
+    const char *best = p->config->checkpoint.best;
+    char hint[300];
+    struct rlhf__nearest near = {best, NULL, 0};
+    rlhf__metrics_names(p->report->metrics, offer_name, &near);
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "checkpoint.best: phase %lld reports no metric \"%.200s\"%s; "
+                      "metrics.jsonl has the names",
+                      (long long)p->count->phase, best,
+                      rlhf__nearest_hint(&near, hint, sizeof hint));
+}
+
+// Every name is known after the first phase of a process, except those of what only some phases
+// measure: held-out rows, and what an outer loop reports at its own pace.
+static int wants_best(const struct rlhf__phase *p, const struct rlhf__best *b) {
+    const uint32_t outer = RLHF_PLAN_MOVES_REFERENCE | RLHF_PLAN_REWARD_MODEL;
+    const char *best = p->config->checkpoint.best;
+    return *best && b->phase == 0 && p->count->phase == p->count->first_phase + 1 &&
+           !(p->cast->plan.flags & outer) && strncmp(best, "eval/", 5) != 0;
+}
+
+static rlhf_status no_early_stop(const struct rlhf__phase *p, const char *setting,
+                                 const char *metric, struct rlhf__error *err) {
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s: phase %lld reports no metric \"%s\", so it would never end the run; 0 "
+                      "switches it off",
+                      setting, (long long)p->count->phase, metric);
+}
+
+rlhf_status rlhf__early_stop_measured(const struct rlhf__early_stop *s,
+                                      const struct rlhf__best *best, const struct rlhf__phase *p,
+                                      struct rlhf__error *err) {
+    double value;
+    if (wants_best(p, best) &&
+        !rlhf__metrics_get(p->report->metrics, p->config->checkpoint.best, &value))
+        return no_best(p, err);
+    if (rlhf__early_stop_looks_at(s->config, RLHF__EARLY_STOP_KL) && s->kl.seen == 0)
+        return no_early_stop(p, "early_stop.kl", RLHF_METRIC_KL, err);
+    if (rlhf__early_stop_looks_at(s->config, RLHF__EARLY_STOP_REWARD) && s->reward.seen == 0)
+        return no_early_stop(p, "early_stop.reward", RLHF__REWARD_METRIC, err);
+    return RLHF_OK;
+}
+
 // ---- state ----
 
 // JSON knows no infinity: it is null.
-static json_t *watch_save(const struct rlhf__watched *w, int64_t window) {
+static json_t *watch_save(const struct rlhf__stop_rule *w, int64_t window) {
     json_t *ring = json_array();
     for (int64_t i = 0; ring && i < window; i++)
         if (json_array_append_new(ring, isfinite(w->ring[i]) ? json_real(w->ring[i])
@@ -119,7 +191,7 @@ json_t *rlhf__early_stop_save(const struct rlhf__early_stop *s) {
                      watch_save(&s->reward, s->config->window));
 }
 
-static rlhf_status watch_load(struct rlhf__watched *w, int64_t window, const json_t *v,
+static rlhf_status watch_load(struct rlhf__stop_rule *w, int64_t window, const json_t *v,
                               const char *name, struct rlhf__error *err) {
     const json_t *ring = json_object_get(v, "window"), *seen = json_object_get(v, "seen");
     const json_t *beyond = json_object_get(v, "beyond");

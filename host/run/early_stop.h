@@ -5,11 +5,13 @@
 #define RLHF_HOST_EARLY_STOP_H
 
 #include "config/schema.h"
+#include "keep/best.h"
+#include "learn/phase.h"
 
 enum rlhf__early_stop_what { RLHF__EARLY_STOP_KL = 0, RLHF__EARLY_STOP_REWARD = 1 };
 
-// One quantity that is watched.
-struct rlhf__watched {
+// What a rule knows of one quantity.
+struct rlhf__stop_rule {
     double *ring;   // of the last `window` phases that measured it
     int64_t seen;   // phases that measured it
     int64_t beyond; // checks in a row beyond the limit
@@ -17,7 +19,7 @@ struct rlhf__watched {
 
 struct rlhf__early_stop {
     const struct rlhf__early_stop_config *config;
-    struct rlhf__watched kl, reward;
+    struct rlhf__stop_rule kl, reward;
 };
 
 // config must outlive it. Errors: RLHF_E_NOMEM. [main]
@@ -43,6 +45,15 @@ rlhf_status rlhf__early_stop_check_left(const struct rlhf__early_stop *, int64_t
 // without a final period. While fewer phases than the window were offered, their mean is compared.
 // [main]
 int rlhf__early_stop_offer(struct rlhf__early_stop *, int32_t what, double value, char why[160]);
+
+// Offer what the phase measured, its metrics not flushed yet. 1, and a line in the log, when the
+// run is to end. [main]
+int rlhf__early_stop_phase(struct rlhf__early_stop *, const struct rlhf__phase *);
+
+// The phase is counted, its metrics are not flushed yet: refuse (RLHF_E_INVALID) a checkpoint.best
+// or early_stop.* that needs a metric which no phase has reported. [main]
+rlhf_status rlhf__early_stop_measured(const struct rlhf__early_stop *, const struct rlhf__best *,
+                                      const struct rlhf__phase *, struct rlhf__error *err);
 
 // State as JSON (new reference, NULL when out of memory) and back. [main]
 json_t *rlhf__early_stop_save(const struct rlhf__early_stop *);

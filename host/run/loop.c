@@ -3,8 +3,8 @@
 #include "base/signals.h"
 #include "keep/run_dir.h"
 #include "learn/algo.h"
+#include "report/phase_report.h"
 #include "report/phase_warnings.h"
-#include "run/phase_report.h"
 #include "run/phase_run.h"
 #include "run/run.h"
 #include "run/saving.h"
@@ -51,7 +51,7 @@ static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
     RLHF_TRY(rlhf__check_taught(p, &r->count, &r->findings, err));
     r->count.phase++;
     rlhf__best_see(&r->best, &r->config->checkpoint, r->report.metrics);
-    rlhf_status known = rlhf__phase_measured(p, &r->best, &r->early_stop, err);
+    rlhf_status known = rlhf__early_stop_measured(&r->early_stop, &r->best, p, err);
     r->bad_input = known != RLHF_OK;
     rlhf_status st =
         rlhf__metrics_flush(r->report.metrics, r->count.phase, known == RLHF_OK ? err : NULL);
@@ -72,6 +72,13 @@ static void see_findings(struct rlhf__run *r, const struct rlhf__phase *p) {
                (long long)r->count.phase + 1, RLHF__EXIT_COLLAPSED);
 }
 
+static rlhf_status report_phase(struct rlhf__run *r, const struct rlhf__phase *p,
+                                struct rlhf__error *err) {
+    rlhf__phase_metrics(p);
+    r->count.stop |= rlhf__early_stop_phase(&r->early_stop, p);
+    return rlhf__phase_show(p, r->count.stop, err);
+}
+
 // One phase, from clean totals to a written row of metrics.
 static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__phase p = {.config = r->config,
@@ -89,7 +96,7 @@ static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
     if (st == RLHF_OK) st = rlhf__algo_phase_end(r->cast.algo, r->count.phase, err);
     rlhf__iteration_end(&r->iteration);
     if (st == RLHF_OK) see_findings(r, &p);
-    if (st == RLHF_OK) st = rlhf__phase_report(&p, &r->early_stop, &r->count.stop, err);
+    if (st == RLHF_OK) st = report_phase(r, &p, err);
     if (st == RLHF_OK) st = end_phase(r, &p, err);
     rlhf__signals_phase(0, -1);
     rlhf__reward_accounts_close(&r->report.rewards);
@@ -120,8 +127,42 @@ static int is_cancelled(const struct rlhf__run *r) {
     return r->req->env->cancelled && *r->req->env->cancelled;
 }
 
+// The last phase that this process runs: of the run, or by run.stop_after.
+static int64_t last_phase(const struct rlhf__run *r) {
+    const int64_t after = r->config->run.stop_after;
+    const int64_t last = r->count.phase + after;
+    return after > 0 && last < r->count.phases ? last : r->count.phases;
+}
+
+// All phases, and the checkpoint after the last. A signal ends the loop between two phases, which
+// is no failure.
+static rlhf_status run_all(struct rlhf__run *r, struct rlhf__error *err) {
+    const int64_t last = last_phase(r);
+    r->report.began = rlhf__seconds();
+    rlhf__saving_begin(r);
+    rlhf_status st = rlhf__saving_note(r, err);
+    rlhf__run_say_compute(r);
+    if (st == RLHF_OK) st = look_first(r, err);
+    while (st == RLHF_OK && r->count.phase < last && !r->count.stop && !is_cancelled(r)) {
+        st = run_phase(r, err);
+        rlhf__run_say_compute(r);
+        if (st == RLHF_OK) st = rlhf__saving_phase(r, err);
+    }
+    return st == RLHF_OK ? rlhf__saving_end(r, err) : st;
+}
+
+static void say_end(const struct rlhf__run *r) {
+    const int stopped = is_cancelled(r);
+    rlhf__progress_end(r->report.progress);
+    say_spared(r);
+    rlhf__logf(r->report.log, RLHF_LOG_INFO, "%s after %lld of %lld phase%s%s: %s",
+               stopped || r->collapsed ? "stopped" : "done", (long long)r->count.phase,
+               (long long)r->count.phases, r->count.phases == 1 ? "" : "s",
+               r->findings.is_collapsed ? ", and the policy has collapsed" : "", r->req->dir->name);
+    if (stopped || (r->config->run.stop_after > 0 && !r->count.stop)) rlhf__saving_say_next(r);
+}
+
 rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
-    const struct rlhf__config *c = r->config;
     if (r->req->resume) RLHF_TRY(rlhf__saving_mend(r, err));
     if (r->count.phase >= r->count.phases) {
         rlhf__logf(r->report.log, RLHF_LOG_WARN,
@@ -131,34 +172,15 @@ rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
                    (long long)r->count.phases, r->req->dir->name);
         return RLHF_OK;
     }
-    if (is_cancelled(r)) // while things were loaded: there is nothing to keep, so nothing is made
+    if (is_cancelled(r)) // during the set-up: nothing was made, so there is nothing to keep
         return rlhf__fail(err, RLHF_E_CANCELLED, "stopped before the first phase");
-    rlhf_status st = open_reports(r, err);
-    if (st != RLHF_OK) return st;
-    int64_t last = r->count.phases;
-    if (c->run.stop_after > 0 && r->count.phase + c->run.stop_after < last)
-        last = r->count.phase + c->run.stop_after;
-    r->report.began = rlhf__seconds();
-    rlhf__saving_begin(r);
-    st = rlhf__saving_note(r, err);
-    rlhf__run_say_compute(r);
-    if (st == RLHF_OK) st = look_first(r, err);
-    while (st == RLHF_OK && r->count.phase < last && !r->count.stop && !is_cancelled(r)) {
-        st = run_phase(r, err);
-        rlhf__run_say_compute(r);
-        if (st == RLHF_OK) st = rlhf__saving_phase(r, err);
-    }
-    if (st == RLHF_OK) st = rlhf__saving_end(r, err);
+    RLHF_TRY(open_reports(r, err));
+    const rlhf_status st = run_all(r, err);
     rlhf__run_advise(r, st, err); // before others fail
     if (st != RLHF_OK) rlhf__saving_rescue(r);
-    rlhf__reward_accounts_say(&r->report.rewards, c, r->report.log);
-    if (st != RLHF_OK && (st != RLHF_E_CANCELLED || !is_cancelled(r))) return st;
-    rlhf__progress_end(r->report.progress);
-    say_spared(r);
-    rlhf__logf(r->report.log, RLHF_LOG_INFO, "%s after %lld of %lld phase%s%s: %s",
-               is_cancelled(r) || r->collapsed ? "stopped" : "done", (long long)r->count.phase,
-               (long long)r->count.phases, r->count.phases == 1 ? "" : "s",
-               r->findings.is_collapsed ? ", and the policy has collapsed" : "", r->req->dir->name);
-    if (is_cancelled(r) || (c->run.stop_after > 0 && !r->count.stop)) rlhf__saving_say_next(r);
+    rlhf__reward_accounts_say(&r->report.rewards, r->config, r->report.log);
+    // A plugin that left its phase because of the signal did not fail; without a signal it did.
+    if (st != RLHF_OK && !(st == RLHF_E_CANCELLED && is_cancelled(r))) return st;
+    say_end(r);
     return RLHF_OK;
 }

@@ -1,16 +1,12 @@
 // phase_report.c: see phase_report.h.
-#include "run/phase_report.h"
+#include "report/phase_report.h"
 
 #include "base/clock.h"
-#include "base/nearest.h"
 #include "learn/plan.h"
 #include "model/compute.h"
 #include "report/completions.h"
 
-#include <rlhf/draft/iteration.h>
-
 #include <math.h>
-#include <string.h>
 #include <sys/resource.h>
 
 static void set(const struct rlhf__phase *p, const char *name, double value) {
@@ -36,8 +32,8 @@ static void report_optim(const struct rlhf__phase *p) {
     }
 }
 
-// Rows that the backward pass was spared, and the time that it saved. Without rows to measure by
-// the time is not known.
+// Rows that were left out of the backward pass, and the time that this saved, which is unknown when
+// no row was measured.
 static void report_spared(const struct rlhf__phase *p) {
     const struct rlhf__row_books *b = &p->learner->books;
     const int64_t rows = b->rows[RLHF_ROW_STILL] + b->rows[RLHF_ROW_MASKED];
@@ -83,20 +79,6 @@ static void report_speed(const struct rlhf__phase *p) {
         set(p, "perf/peak_rss_mb", (double)usage.ru_maxrss / 1024); // KiB on Linux
 }
 
-#define REWARD_METRIC "objective/scores"
-
-// One of the quantities early_stop.* looks at.
-static int stops(const struct rlhf__phase *p, struct rlhf__early_stop *s, int32_t what,
-                 const char *metric) {
-    char why[160];
-    double value;
-    if (!rlhf__metrics_get(p->report->metrics, metric, &value) ||
-        !rlhf__early_stop_offer(s, what, value, why))
-        return 0;
-    rlhf__logf(p->report->log, RLHF_LOG_INFO, "early stop: %s", why);
-    return 1;
-}
-
 // Where no table of samples is shown, a terminal keeps about twenty lines of a run.
 static int is_history(const struct rlhf__phase *p) {
     enum { LINES = 20 };
@@ -113,7 +95,7 @@ static struct rlhf__progress_state progress_state(const struct rlhf__phase *p) {
     double reward = 0, kl = NAN, judge = NAN, accuracy = NAN;
     rlhf__metrics_get(m, RLHF_METRIC_KL, &kl);
     rlhf__metrics_get(m, "judge/mean", &judge);
-    rlhf__metrics_get(m, REWARD_METRIC, &reward);
+    rlhf__metrics_get(m, RLHF__REWARD_METRIC, &reward);
     if (pays) rlhf__metrics_get(m, "objective/verifiable_correct_rate", &accuracy);
     if (!pays && !rlhf__metrics_get(m, RLHF_METRIC_PAIR_ACCURACY, &accuracy))
         rlhf__metrics_get(m, RLHF_METRIC_LABEL_ACCURACY, &accuracy);
@@ -136,64 +118,16 @@ static struct rlhf__progress_state progress_state(const struct rlhf__phase *p) {
                                          .history = is_history(p)};
 }
 
-rlhf_status rlhf__phase_report(const struct rlhf__phase *p, struct rlhf__early_stop *early_stop,
-                               int32_t *stop, struct rlhf__error *err) {
+void rlhf__phase_metrics(const struct rlhf__phase *p) {
     report_optim(p);
     report_times(p);
     report_spared(p);
     report_speed(p);
-    if (rlhf__cast_pays(p->cast)) {
-        *stop |= stops(p, early_stop, RLHF__EARLY_STOP_KL, RLHF_METRIC_KL);
-        *stop |= stops(p, early_stop, RLHF__EARLY_STOP_REWARD, REWARD_METRIC);
-    }
-    RLHF_TRY(rlhf__completions_show(p, *stop, err));
+}
+
+rlhf_status rlhf__phase_show(const struct rlhf__phase *p, int is_last, struct rlhf__error *err) {
+    RLHF_TRY(rlhf__completions_show(p, is_last, err));
     const struct rlhf__progress_state s = progress_state(p);
     rlhf__progress_phase(p->report->progress, &s);
-    return RLHF_OK;
-}
-
-// ---- metrics that settings look at ----
-
-static void offer_name(void *arg, const char *name) { rlhf__nearest_offer(arg, name); }
-
-static rlhf_status no_best(const struct rlhf__phase *p, struct rlhf__error *err) {
-    const char *best = p->config->checkpoint.best;
-    char hint[300];
-    struct rlhf__nearest near = {best, NULL, 0};
-    rlhf__metrics_names(p->report->metrics, offer_name, &near);
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "checkpoint.best: phase %lld reports no metric \"%.200s\"%s; "
-                      "metrics.jsonl has the names",
-                      (long long)p->count->phase, best,
-                      rlhf__nearest_hint(&near, hint, sizeof hint));
-}
-
-// Every name is known after the first phase of a process, but for what only some phases measure:
-// held-out rows, and what an outer loop reports at its own pace.
-static int wants_best(const struct rlhf__phase *p, const struct rlhf__best *b) {
-    const uint32_t outer = RLHF_PLAN_MOVES_REFERENCE | RLHF_PLAN_REWARD_MODEL;
-    const char *best = p->config->checkpoint.best;
-    return *best && b->phase == 0 && p->count->phase == p->count->first_phase + 1 &&
-           !(p->cast->plan.flags & outer) && strncmp(best, "eval/", 5) != 0;
-}
-
-static rlhf_status no_early_stop(const struct rlhf__phase *p, const char *setting,
-                                 const char *metric, struct rlhf__error *err) {
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "%s: phase %lld reports no metric \"%s\", so it would never end the run; 0 "
-                      "switches it off",
-                      setting, (long long)p->count->phase, metric);
-}
-
-rlhf_status rlhf__phase_measured(const struct rlhf__phase *p, const struct rlhf__best *best,
-                                 const struct rlhf__early_stop *s, struct rlhf__error *err) {
-    double value;
-    if (wants_best(p, best) &&
-        !rlhf__metrics_get(p->report->metrics, p->config->checkpoint.best, &value))
-        return no_best(p, err);
-    if (rlhf__early_stop_looks_at(s->config, RLHF__EARLY_STOP_KL) && s->kl.seen == 0)
-        return no_early_stop(p, "early_stop.kl", RLHF_METRIC_KL, err);
-    if (rlhf__early_stop_looks_at(s->config, RLHF__EARLY_STOP_REWARD) && s->reward.seen == 0)
-        return no_early_stop(p, "early_stop.reward", REWARD_METRIC, err);
     return RLHF_OK;
 }

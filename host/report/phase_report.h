@@ -1,0 +1,19 @@
+// phase_report.h: the metrics that the host itself knows, samples and the progress line, at a
+// phase's end.
+#ifndef RLHF_HOST_PHASE_REPORT_H
+#define RLHF_HOST_PHASE_REPORT_H
+
+#include "learn/phase.h"
+#include "report/report.h"
+
+#define RLHF__REWARD_METRIC "objective/scores" // mean reward of the phase's responses
+
+// Set lr, episode, optim/*, time/*, perf/*, sampling/*. Called after the algorithm's phase_end(),
+// before the phase is counted; its sequences are. [main]
+void rlhf__phase_metrics(const struct rlhf__phase *p);
+
+// Write and show samples and progress of the phase, whose metrics are set; is_last 1: early
+// stopping ends the run after it. Errors: those of writing samples. [main]
+rlhf_status rlhf__phase_show(const struct rlhf__phase *p, int is_last, struct rlhf__error *err);
+
+#endif
