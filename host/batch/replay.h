@@ -7,7 +7,7 @@
 
 #include "base/folder.h"
 #include "batch/rows.h"
-#include "text/ids.h"
+#include "text/vocab.h"
 
 // Where a pair lies in ids: the prompt, the chosen response, the rejected response.
 struct rlhf__replay_pair {

@@ -2,7 +2,7 @@
 #include "cmd/generate_prompts.h"
 
 #include "text/conversation.h"
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "data/preferences.h"
 #include "data/prompts.h"
 #include "data/token_rows.h"
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -6,7 +6,7 @@
 #include "chat/jinja_parse.h"
 #include "chat/jinja_run.h"
 #include "chat/probe.h"
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include "fuzz.h"
 
 #include "data/dataset.h"
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 #include <string.h>
 #include <unistd.h>

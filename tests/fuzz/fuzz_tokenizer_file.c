@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "text/bpe.h"
 #include "text/tokenizer.h"
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 #include <string.h>
 #include <unistd.h>

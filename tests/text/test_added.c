@@ -4,7 +4,7 @@
 #include "support/scratch.h"
 
 #include "base/json.h"
-#include "text/match.h"
+#include "text/added.h"
 #include "text/tokenizer.h"
 
 static struct rlhf__tokenizer *open_dir(struct scratch *s) {

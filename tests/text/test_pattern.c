@@ -5,8 +5,6 @@
 
 #include "text/pattern.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
-#include "text/word_rule.h"
 
 #include <rlhf/rng.h>
 

@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "text/bpe.h"
 #include "text/tokenizer.h"
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 // {"<stand-in of byte b>": b, ...} and what `more` adds, as vocab.json.
 static void write_vocab(struct scratch *s, const char *more) {

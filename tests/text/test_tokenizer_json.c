@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "text/bpe.h"
 #include "text/tokenizer.h"
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 // The 256 bytes, "ab" 256 and <|endoftext|> 257, as the inside of {}.
 static void put_vocab(struct rlhf__buf *text) {

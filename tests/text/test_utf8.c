@@ -1,7 +1,7 @@
 // test_utf8.c: well-formedness and repair of UTF-8.
 #include "support/scratch.h"
 
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 static void valid_and_invalid(void **state) {
     (void)state;

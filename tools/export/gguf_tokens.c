@@ -6,8 +6,8 @@
 #include "base/json.h"
 #include "export/gguf_chat.h"
 #include "export/gguf_form.h"
-#include "text/special.h"
 #include "text/tokenizer.h"
+#include "text/tokenizer_config.h"
 
 #include <stdio.h>
 #include <stdlib.h>

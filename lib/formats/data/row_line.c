@@ -2,7 +2,7 @@
 #include "data/row_line.h"
 
 #include "base/json.h"
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,124 +1,186 @@
-// added.c: see added.h. A text is split as the tokenizers library splits it: by the tokens that are
-// looked for in the text itself, then, between them, the normal text by those that are normalized.
+// added.c: see added.h.
 #include "text/added.h"
 
-#include "text/pipeline.h"
-#include "text/unicode.h"
-#include "text/utf8.h"
+#include <stdlib.h>
+#include <string.h>
 
-struct splitting {
-    const struct rlhf__tokenizer *tok;
-    struct rlhf__work *work;
-    uint32_t flags;
-    size_t stop_at;
-    struct rlhf__ids *out;
-    struct rlhf__error *err;
-};
+// ---- finding many texts in one ----
 
-typedef rlhf_status piece_fn(const struct splitting *sp, const char *s, size_t n, int at_start);
+rlhf_status rlhf__matcher_add(struct rlhf__matcher *m, const char *s, size_t len, uint32_t value,
+                              struct rlhf__error *err) {
+    if (!len) return RLHF_OK;
+    if (len > UINT32_MAX - m->bytes.len || m->n == UINT32_MAX)
+        return rlhf__fail(err, RLHF_E_INVALID, "the added tokens are larger than 4 GiB");
+    if (m->n == m->cap) {
+        size_t cap = m->cap ? m->cap * 2 : 16;
+        struct rlhf__needle *item = realloc(m->item, cap * sizeof *item);
+        if (!item) return RLHF__NOMEM(err, "out of memory for the added tokens");
+        m->item = item;
+        m->cap = cap;
+    }
+    m->item[m->n] = (struct rlhf__needle){.at = (uint32_t)m->bytes.len,
+                                          .len = (uint32_t)len,
+                                          .value = value,
+                                          .order = (uint32_t)m->n};
+    m->n++;
+    rlhf__buf_put(&m->bytes, s, len);
+    return rlhf__buf_ok(&m->bytes, err);
+}
 
-// ---- characters
-// ------------------------------------------------------------------------------------
+static const uint8_t *bytes_of(const struct rlhf__matcher *m, const struct rlhf__needle *x) {
+    return (const uint8_t *)m->bytes.data + x->at;
+}
 
-// The character that ends at s + n; 0 where there is none or bytes that are none.
-static uint32_t last_char(const char *s, size_t n, size_t *len) {
-    for (size_t back = 1; back <= 4 && back <= n; back++) {
-        uint32_t cp = 0;
-        *len = back;
-        if (rlhf__utf8_next(s + n - back, back, &cp, NULL) == back) return cp;
+static int by_bytes(const void *a, const void *b, void *m) {
+    const struct rlhf__needle *x = a, *y = b;
+    int order = memcmp(bytes_of(m, x), bytes_of(m, y), x->len < y->len ? x->len : y->len);
+    if (order) return order;
+    if (x->len != y->len) return x->len < y->len ? -1 : 1;
+    return x->order < y->order ? -1 : 1;
+}
+
+void rlhf__matcher_sort(struct rlhf__matcher *m) {
+    if (m->n) qsort_r(m->item, m->n, sizeof *m->item, by_bytes, m);
+    size_t kept = 0;
+    for (size_t i = 0; i < m->n; i++) {
+        const struct rlhf__needle *x = &m->item[i], *last = &m->item[kept ? kept - 1 : 0];
+        if (kept && last->len == x->len && !memcmp(bytes_of(m, last), bytes_of(m, x), x->len))
+            continue;
+        m->item[kept++] = *x;
+    }
+    m->n = kept;
+    size_t i = 0;
+    for (unsigned b = 0; b <= 256; b++) {
+        while (i < m->n && *bytes_of(m, &m->item[i]) < b)
+            i++;
+        m->first[b] = (uint32_t)i;
+    }
+}
+
+// Narrow item[*lo..*hi), which agree before `depth`, to those with byte b there.
+static void narrow(const struct rlhf__matcher *m, size_t *lo, size_t *hi, size_t depth, uint8_t b) {
+    for (int side = 0; side < 2; side++) { // the first with at least b, the first with more
+        size_t from = *lo, to = *hi;
+        while (from < to) {
+            size_t mid = from + (to - from) / 2;
+            if (bytes_of(m, &m->item[mid])[depth] < b + side)
+                from = mid + 1;
+            else
+                to = mid;
+        }
+        *(side ? hi : lo) = from;
+    }
+}
+
+// The longest text that s[0..n) begins with, NULL when there is none.
+static const struct rlhf__needle *longest(const struct rlhf__matcher *m, const uint8_t *s,
+                                          size_t n) {
+    size_t lo = m->first[s[0]], hi = m->first[s[0] + 1];
+    const struct rlhf__needle *found = NULL;
+    for (size_t depth = 1; lo < hi; depth++) {
+        if (m->item[lo].len == depth) found = &m->item[lo++]; // the shortest stands first
+        if (lo == hi || depth == n) break;
+        uint8_t a = bytes_of(m, &m->item[lo])[depth], z = bytes_of(m, &m->item[hi - 1])[depth];
+        if (s[depth] < a || s[depth] > z) break;
+        if (a != z) narrow(m, &lo, &hi, depth, s[depth]);
+    }
+    return found;
+}
+
+int rlhf__matcher_next(const struct rlhf__matcher *m, const char *s, size_t n, size_t from,
+                       struct rlhf__match *out) {
+    const uint8_t *bytes = (const uint8_t *)s;
+    for (size_t at = from; m->n && at < n; at++) {
+        if (m->first[bytes[at]] == m->first[bytes[at] + 1]) continue;
+        const struct rlhf__needle *x = longest(m, bytes + at, n - at);
+        if (!x) continue;
+        *out = (struct rlhf__match){at, at + x->len, x->value};
+        return 1;
     }
     return 0;
 }
 
-// What \w means to the library: letters, marks, decimal numbers, connecting punctuation, joiners
-// and what else counts as alphabetic.
-static int is_word(uint32_t cp) {
-    if ((cp >= 0x24B6 && cp <= 0x24E9) || (cp >= 0x1F130 && cp <= 0x1F149) ||
-        (cp >= 0x1F150 && cp <= 0x1F169) || (cp >= 0x1F170 && cp <= 0x1F189) || cp == 0x200C ||
-        cp == 0x200D)
-        return 1;
-    switch (rlhf__unicode_category(cp)) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME:
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_PC:
-        return 1;
-    default:
-        return 0;
+void rlhf__matcher_finish(struct rlhf__matcher *m) {
+    rlhf__buf_free(&m->bytes);
+    free(m->item);
+    *m = (struct rlhf__matcher){0};
+}
+
+// ---- the list ----
+
+// ---- the list ----
+
+const char *rlhf__added_text(const struct rlhf__added *a, const struct rlhf__added_token *t) {
+    return rlhf__buf_text(&a->text) + t->at;
+}
+
+static size_t probe(const struct rlhf__added *a, const char *s, size_t len) {
+    size_t mask = a->n_slots - 1, i = (size_t)rlhf__vocab_hash_bytes(s, len) & mask;
+    for (; a->slot[i] != UINT32_MAX; i = (i + 1) & mask) {
+        const struct rlhf__added_token *t = &a->item[a->slot[i]];
+        if (t->len == len && !memcmp(rlhf__added_text(a, t), s, len)) break;
     }
+    return i;
 }
 
-static int within_word(const char *s, size_t n, const struct rlhf__match *m) {
-    size_t len;
-    uint32_t next = 0;
-    if (m->begin && is_word(last_char(s, m->begin, &len))) return 1;
-    if (m->end < n) rlhf__utf8_next(s + m->end, n - m->end, &next, NULL);
-    return m->end < n && is_word(next);
+struct rlhf__added_token *rlhf__added_find(const struct rlhf__added *a, const char *s, size_t len) {
+    if (!a->n) return NULL;
+    size_t i = probe(a, s, len);
+    return a->slot[i] == UINT32_MAX ? NULL : &a->item[a->slot[i]];
 }
 
-static size_t space_before(const char *s, size_t at) {
-    size_t len = 0;
-    while (at && rlhf__unicode_is_space(last_char(s, at, &len)))
-        at -= len;
-    return at;
+static rlhf_status grow(struct rlhf__added *a, struct rlhf__error *err) {
+    size_t cap = a->cap ? a->cap * 2 : 16, slots = cap * 2;
+    struct rlhf__added_token *item = realloc(a->item, cap * sizeof *item);
+    if (item) a->item = item;
+    uint32_t *slot = item ? realloc(a->slot, slots * sizeof *slot) : NULL;
+    if (!slot) return RLHF__NOMEM(err, "out of memory for the added tokens");
+    a->slot = slot;
+    a->cap = cap;
+    a->n_slots = slots;
+    memset(slot, 0xFF, slots * sizeof *slot);
+    for (size_t i = 0; i < a->n; i++)
+        slot[probe(a, rlhf__added_text(a, &item[i]), item[i].len)] = (uint32_t)i;
+    return RLHF_OK;
 }
 
-static size_t space_behind(const char *s, size_t n, size_t at) {
-    while (at < n) {
-        uint32_t cp = 0;
-        size_t len = rlhf__utf8_next(s + at, n - at, &cp, NULL);
-        if (!len || !rlhf__unicode_is_space(cp)) break;
-        at += len;
-    }
-    return at;
+rlhf_status rlhf__added_append(struct rlhf__added *a, const char *s, size_t len,
+                               const struct rlhf__added_token *token, struct rlhf__error *err) {
+    if (len > UINT32_MAX - a->text.len)
+        return rlhf__fail(err, RLHF_E_INVALID, "the added tokens are larger than 4 GiB");
+    if (a->n == a->cap) RLHF_TRY(grow(a, err));
+    struct rlhf__added_token *t = &a->item[a->n];
+    *t = *token;
+    t->at = (uint32_t)a->text.len;
+    t->len = (uint32_t)len;
+    rlhf__buf_put(&a->text, s, len);
+    RLHF_TRY(rlhf__buf_ok(&a->text, err));
+    a->slot[probe(a, s, len)] = (uint32_t)a->n++;
+    if (t->id > a->largest) a->largest = t->id;
+    return RLHF_OK;
 }
 
-// ---- splitting
-// -------------------------------------------------------------------------------------
-
-// Cut s at the tokens of m; what lies between goes to `piece`. A match that does not count is
-// passed over as a whole. A token's white space may be another's too, as in the library.
-static rlhf_status split(const struct splitting *sp, const struct rlhf__matcher *m, int ordinary,
-                         const char *s, size_t n, int at_start, piece_fn *piece) {
-    const struct rlhf__added *added = &sp->tok->added;
-    int specials = (sp->flags & RLHF__ENCODE_SPECIAL) != 0;
-    size_t from = 0;
-    struct rlhf__match at = {0};
-    while ((ordinary || specials) && sp->out->n < sp->stop_at &&
-           rlhf__matcher_next(m, s, n, at.end, &at)) {
-        const struct rlhf__added_token *t = &added->item[at.value];
-        if ((t->special && !specials) || (t->single_word && within_word(s, n, &at))) continue;
-        size_t begin = t->lstrip ? space_before(s, at.begin) : at.begin;
-        if (from < begin) RLHF_TRY(piece(sp, s + from, begin - from, at_start && !from));
-        if (sp->out->n < sp->stop_at) RLHF_TRY(rlhf__ids_push(sp->out, t->id, sp->err));
-        from = t->rstrip ? space_behind(s, n, at.end) : at.end;
-    }
-    return from < n ? piece(sp, s + from, n - from, at_start && !from) : RLHF_OK;
+void rlhf__added_finish(struct rlhf__added *a) {
+    rlhf__buf_free(&a->text);
+    rlhf__matcher_finish(&a->plain);
+    rlhf__matcher_finish(&a->normal);
+    free(a->item);
+    free(a->slot);
+    *a = (struct rlhf__added){0};
 }
 
-static rlhf_status words(const struct splitting *sp, const char *s, size_t n, int at_start) {
-    return rlhf__pipeline_words(sp->tok, sp->work, s, n, at_start, sp->stop_at, sp->out, sp->err);
+rlhf_str rlhf__added_content(const struct rlhf__added *a, int32_t id) {
+    for (size_t i = 0; i < a->n; i++)
+        if (a->item[i].id == id)
+            return (rlhf_str){rlhf__added_text(a, &a->item[i]), a->item[i].len};
+    return (rlhf_str){NULL, 0};
 }
 
-static rlhf_status normal_text(const struct splitting *sp, const char *s, size_t n, int at_start) {
-    const struct rlhf__added *added = &sp->tok->added;
-    const char *normal;
-    size_t len;
-    if (sp->out->n >= sp->stop_at) return RLHF_OK;
-    RLHF_TRY(rlhf__pipeline_normal(sp->tok, sp->work, s, n, &normal, &len, sp->err));
-    return split(sp, &added->normal, added->normal_ordinary, normal, len, at_start, words);
-}
-
-rlhf_status rlhf__added_encode(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
-                               const char *s, size_t n, uint32_t flags, size_t stop_at,
-                               struct rlhf__ids *out, struct rlhf__error *err) {
-    struct splitting sp = {tok, work, flags, stop_at, out, err};
-    return split(&sp, &tok->added.plain, tok->added.plain_ordinary, s, n, 1, normal_text);
+rlhf_str rlhf__added_shown(const struct rlhf__added *a, const struct rlhf__vocab *vocab,
+                           int32_t id) {
+    rlhf_str b = rlhf__vocab_bytes(vocab, id);
+    for (size_t i = 0; b.ptr && vocab->token[id].shown && i < a->n; i++)
+        if (a->item[i].id == id)
+            return (rlhf_str){rlhf__buf_text(&a->text) + a->item[i].shown_at, a->item[i].shown_len};
+    return b;
 }

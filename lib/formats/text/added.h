@@ -1,17 +1,94 @@
-// added.h: the added tokens of a tokenizer in a text: they are found before anything else is done
-// to it, and the pipeline sees what lies between them.
+// added.h: the list of the added tokens of a tokenizer, which stand beside a model's own, and the
+// search for many texts in one.
 //
-// What it is not: which tokens are added the files say (special.c); internal to text/.
+// What it is not: the reader of the files that name them (added_read.h), and the splitting of texts
+// (tokenizer.c); internal to text/.
 #ifndef RLHF_HOST_TEXT_ADDED_H
 #define RLHF_HOST_TEXT_ADDED_H
 
-#include "text/tokenizer_impl.h"
+#include "base/buf.h"
+#include "text/vocab.h"
 
-// Append the ids of s[0..n), special tokens recognised with RLHF__ENCODE_SPECIAL, other added ones
-// always. Stops early once out->n >= stop_at. Errors: RLHF_E_NOMEM, RLHF_E_UNSUPPORTED (a pattern
-// that takes too long). [any]
-rlhf_status rlhf__added_encode(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
-                               const char *s, size_t n, uint32_t flags, size_t stop_at,
-                               struct rlhf__ids *out, struct rlhf__error *err);
+// ---- finding many texts in one: the earliest match first, then the longest ----
+
+struct rlhf__needle {
+    uint32_t at, len; // bytes in `bytes`
+    uint32_t value, order;
+};
+
+// Zero-initialise; release with rlhf__matcher_finish. Texts are added, then sorted once.
+struct rlhf__matcher {
+    struct rlhf__buf bytes;
+    struct rlhf__needle *item; // [n], by their bytes once sorted
+    size_t n, cap;
+    uint32_t first[257]; // those that begin with byte b are item[first[b]..first[b + 1])
+};
+
+// Find s[0..len) from now on, as `value`; of two equal texts the one added first counts. An empty
+// one is never found. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (more than 4 GiB). [one thread]
+rlhf_status rlhf__matcher_add(struct rlhf__matcher *m, const char *s, size_t len, uint32_t value,
+                              struct rlhf__error *err);
+
+// After the last of them, before the first search. [one thread]
+void rlhf__matcher_sort(struct rlhf__matcher *m);
+
+struct rlhf__match {
+    size_t begin, end; // bytes of the text
+    uint32_t value;
+};
+
+// The first match in s[from..n), 0 when there is none. [any]
+int rlhf__matcher_next(const struct rlhf__matcher *m, const char *s, size_t n, size_t from,
+                       struct rlhf__match *out);
+
+void rlhf__matcher_finish(struct rlhf__matcher *m);
+
+// ---- the list ----
+
+// As in tokenizer.json. single_word: found only where no word continues on either side; lstrip,
+// rstrip: takes the white space on that side as well; normalized: its normal form is searched for
+// in the normal text, after the others have been found in the text itself.
+struct rlhf__added_token {
+    uint32_t at, len;             // bytes in `text`
+    uint32_t shown_at, shown_len; // what it decodes as, in `text`; where vocab_token.shown is set
+    int32_t id;
+    uint8_t special, single_word, lstrip, rstrip, normalized;
+    uint8_t reserved[3];
+};
+
+// Zero-initialise, largest -1; release with rlhf__added_finish.
+struct rlhf__added {
+    struct rlhf__buf text;
+    struct rlhf__added_token *item; // [n]
+    size_t n, cap;
+    uint32_t *slot;                      // [n_slots] hash table of places, UINT32_MAX = empty
+    size_t n_slots;                      // a power of two, at least twice n
+    int32_t n_model;                     // tokens of the model itself
+    int32_t largest;                     // the largest id of the list, -1 = it is empty
+    struct rlhf__matcher plain, normal;  // values are places in the list
+    int plain_ordinary, normal_ordinary; // 1 when one of them is not special
+};
+
+// Append a token with the text s[0..len), which is not on the list yet; sets at and len of the
+// list's copy of *token. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (more than 4 GiB). [main]
+rlhf_status rlhf__added_append(struct rlhf__added *added, const char *s, size_t len,
+                               const struct rlhf__added_token *token, struct rlhf__error *err);
+
+// The token with this text, NULL = not on the list. Borrowed until the next append. [any]
+struct rlhf__added_token *rlhf__added_find(const struct rlhf__added *added, const char *s,
+                                           size_t len);
+
+// The text of a token of the list, its len bytes. [any]
+const char *rlhf__added_text(const struct rlhf__added *added, const struct rlhf__added_token *t);
+
+// The same by id; {NULL, 0} where it is not on the list. [any]
+rlhf_str rlhf__added_content(const struct rlhf__added *added, int32_t id);
+
+// What a token decodes as: its bytes in the vocabulary, but the normal form of one that is
+// normalized, as in the library; {NULL, 0} for ids without a token. [any]
+rlhf_str rlhf__added_shown(const struct rlhf__added *added, const struct rlhf__vocab *vocab,
+                           int32_t id);
+
+void rlhf__added_finish(struct rlhf__added *added);
 
 #endif

@@ -2,11 +2,57 @@
 #include "text/added_read.h"
 
 #include "base/json.h"
-#include "text/added_id.h"
+#include "text/added.h"
 #include "text/tokenizer_impl.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+// ---- which token of the model ----
+
+// The bytes of the token s[0..len): those that its stand-ins mean where the model sees bytes and
+// all characters are stand-ins, else its own. *stands: the model's tokens are written in these
+// bytes. The caller frees *out. Errors: RLHF_E_NOMEM.
+static rlhf_status added_bytes(const struct rlhf__tokenizer *tok, const char *s, size_t len,
+                               char **out, size_t *n, int *stands, struct rlhf__error *err) {
+    *out = malloc(len + 1);
+    if (!*out) return RLHF__NOMEM(err, "out of memory for the added tokens");
+    *n = rlhf__pre_tokenizer_bytes(tok->pre_tokenizer) ? rlhf__bpe_token_bytes(s, len, *out)
+                                                       : SIZE_MAX;
+    *stands = *n != SIZE_MAX || !rlhf__pre_tokenizer_bytes(tok->pre_tokenizer);
+    if (*n != SIZE_MAX) return RLHF_OK;
+    memcpy(*out, s, len);
+    *n = len;
+    return RLHF_OK;
+}
+
+// Id of the model's token with the bytes from added_bytes, -1 = none.
+static int32_t model_id(const struct rlhf__tokenizer *tok, const char *bytes, size_t n,
+                        int stands) {
+    if (stands) return rlhf__vocab_find(&tok->vocab, bytes, n);
+    int32_t other = rlhf__vocab_find(&tok->vocab, bytes, n); // written in stand-ins
+    for (int32_t i = 0; i < tok->vocab.n; i++) {
+        rlhf_str b = rlhf__vocab_bytes(&tok->vocab, i);
+        if (b.len == n && n && i != other && !memcmp(b.ptr, bytes, n)) return i;
+    }
+    return -1;
+}
+
+int32_t rlhf__added_id(const struct rlhf__tokenizer *tok, const char *content, size_t len) {
+    const struct rlhf__added_token *t = rlhf__added_find(&tok->added, content, len);
+    struct rlhf__error err;
+    char *bytes = NULL;
+    size_t n;
+    int stands;
+    if (t) return t->id;
+    int32_t id = -1;
+    if (added_bytes(tok, content, len, &bytes, &n, &stands, &err) == RLHF_OK)
+        id = model_id(tok, bytes, n, stands);
+    free(bytes);
+    return id;
+}
+
+// ---- reading ----
 
 static const char *const flag_names[] = {"special", "single_word", "lstrip", "rstrip",
                                          "normalized"};
@@ -18,8 +64,8 @@ static uint8_t *flag(struct rlhf__added_token *t, size_t i) {
     return flags[i];
 }
 
-// What is not said is no; but a token that is not special is normalized.
-// content[0..len) need not end there.
+// A flag that is not given is false, but a token that is not special is normalized. content[0..len)
+// need not end in a NUL.
 static rlhf_status read_flags(const json_t *entry, const char *content, size_t len,
                               struct rlhf__added_token *t, struct rlhf__error *err) {
     for (size_t i = 0; i < N_FLAGS; i++) {
@@ -33,8 +79,8 @@ static rlhf_status read_flags(const json_t *entry, const char *content, size_t l
     return RLHF_OK;
 }
 
-// A token that is there already: what the entry says must be what was said, but a tokenizer without
-// tokenizer.json learns it from here.
+// A token that is on the list already: the entry must say the same again, but a tokenizer without
+// tokenizer.json takes the flags from it.
 static rlhf_status say_again(struct rlhf__tokenizer *tok, struct rlhf__added_token *t, int64_t id,
                              const json_t *entry, struct rlhf__error *err) {
     const char *content = rlhf__added_text(&tok->added, t);
@@ -72,8 +118,7 @@ static rlhf_status check_id(const struct rlhf__tokenizer *tok, int64_t id, const
         return rlhf__fail(err, RLHF_E_INVALID, "the added token '%s' has the id %lld of '%.*s'",
                           content, (long long)id, (int)b.len, b.ptr);
     if (b.ptr) return RLHF_OK;
-    int32_t own = rlhf__added_model_id(tok, bytes, n, stands),
-            want = own < 0 ? next_id(&tok->added) : own;
+    int32_t own = model_id(tok, bytes, n, stands), want = own < 0 ? next_id(&tok->added) : own;
     if (!tok->has_json ? own < 0 : id == want) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "the added token '%s' has the id %lld, but it is %d that the tokenizers "
@@ -96,7 +141,7 @@ static rlhf_status add(struct rlhf__tokenizer *tok, int64_t id, const char *cont
     if (there) return say_again(tok, there, id, entry, err);
     if (!len) return rlhf__fail(err, RLHF_E_INVALID, "an added token is empty");
     RLHF_TRY(read_flags(entry, content, len, &token, err));
-    RLHF_TRY(rlhf__added_bytes(tok, content, len, &bytes, &n, &stands, err));
+    RLHF_TRY(added_bytes(tok, content, len, &bytes, &n, &stands, err));
     rlhf_status st = check_id(tok, id, content, bytes, n, stands, err);
     int known = id >= 0 && id < tok->vocab.n && tok->vocab.token[id].used;
     if (st == RLHF_OK && !known) st = rlhf__vocab_add(&tok->vocab, id, bytes, n, err);
@@ -189,4 +234,63 @@ rlhf_status rlhf__added_mark_id(struct rlhf__tokenizer *tok, int32_t id, struct 
         return RLHF_OK;
     }
     return b.len ? rlhf__added_append(a, b.ptr, (size_t)b.len, &token, err) : RLHF_OK;
+}
+
+// ---- preparing the search ----
+
+// From now on the token decodes as its normal form, s[0..n).
+static rlhf_status show(struct rlhf__tokenizer *tok, struct rlhf__added_token *t, const char *s,
+                        size_t n, struct rlhf__error *err) {
+    struct rlhf__buf *text = &tok->added.text;
+    char *bytes;
+    int stands;
+    RLHF_TRY(added_bytes(tok, s, n, &bytes, &n, &stands, err));
+    t->shown_at = (uint32_t)text->len;
+    t->shown_len = (uint32_t)n;
+    rlhf_status st = RLHF_OK;
+    if (n > UINT32_MAX - text->len)
+        st = rlhf__fail(err, RLHF_E_INVALID, "the added tokens are larger than 4 GiB");
+    else
+        rlhf__buf_put(text, bytes, n);
+    tok->vocab.token[t->id].shown = 1;
+    free(bytes);
+    return st == RLHF_OK ? rlhf__buf_ok(text, err) : st;
+}
+
+static rlhf_status add_needle(struct rlhf__tokenizer *tok, size_t i, struct rlhf__buf *normal,
+                              struct rlhf__buf *spare, struct rlhf__error *err) {
+    struct rlhf__added *a = &tok->added;
+    struct rlhf__added_token *t = &a->item[i];
+    if (!t->normalized || !tok->normaliser)
+        return rlhf__matcher_add(t->normalized ? &a->normal : &a->plain, rlhf__added_text(a, t),
+                                 t->len, (uint32_t)i, err);
+    RLHF_TRY(rlhf__normaliser_apply(tok->normaliser, rlhf__added_text(a, t), t->len, normal, spare,
+                                    err));
+    RLHF_TRY(show(tok, t, rlhf__buf_text(normal), normal->len, err));
+    // As in the library, decoding skips what looks like a special token.
+    const struct rlhf__added_token *like = rlhf__added_find(a, rlhf__buf_text(normal), normal->len);
+    tok->vocab.token[t->id].special |= like && like->special;
+    return rlhf__matcher_add(&a->normal, rlhf__buf_text(normal), normal->len, (uint32_t)i, err);
+}
+
+rlhf_status rlhf__added_ready(struct rlhf__tokenizer *tok, struct rlhf__error *err) {
+    struct rlhf__added *a = &tok->added;
+    struct rlhf__buf normal = RLHF__BUF_INIT, spare = RLHF__BUF_INIT;
+    rlhf_status st = RLHF_OK;
+    // Of two with the same normal form the first counts (the library takes either, by chance).
+    for (size_t i = 0; i < a->n && st == RLHF_OK; i++)
+        st = add_needle(tok, i, &normal, &spare, err);
+    for (size_t i = 0; i < a->n; i++) {
+        const struct rlhf__added_token *t = &a->item[i];
+        struct rlhf__vocab_token *v = &tok->vocab.token[t->id];
+        if (!v->shown) v->special |= t->special;
+        *(t->normalized ? &a->normal_ordinary : &a->plain_ordinary) |= !t->special;
+    }
+    if (st == RLHF_OK) { // or a needle may have no bytes
+        rlhf__matcher_sort(&a->plain);
+        rlhf__matcher_sort(&a->normal);
+    }
+    rlhf__buf_free(&normal);
+    rlhf__buf_free(&spare);
+    return st;
 }

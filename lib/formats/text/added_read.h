@@ -1,6 +1,7 @@
-// added_read.h: what the files of a directory say of added tokens.
+// added_read.h: the added tokens that the files of a directory list, and preparing the search for
+// them.
 //
-// What it is not: which token has which role is special.c's; internal to text/.
+// What it is not: the roles of tokens, which tokenizer_config.c reads; internal to text/.
 #ifndef RLHF_HOST_TEXT_ADDED_READ_H
 #define RLHF_HOST_TEXT_ADDED_READ_H
 
@@ -9,6 +10,9 @@
 #include <jansson.h>
 
 struct rlhf__tokenizer;
+
+// Id of the token that the files write as content[0..len), -1 = none. [any]
+int32_t rlhf__added_id(const struct rlhf__tokenizer *tok, const char *content, size_t len);
 
 // Add {"id", "content", "special", ...} for each entry of tokenizer.json's added_tokens. Errors:
 // RLHF_E_INVALID (also where the tokenizers library would give a token another id), RLHF_E_NOMEM.
@@ -25,12 +29,16 @@ rlhf_status rlhf__added_read_ids(struct rlhf__tokenizer *tok, json_t *file,
 rlhf_status rlhf__added_read_decoder(struct rlhf__tokenizer *tok, json_t *decoder,
                                      struct rlhf__error *err);
 
-// Make a token special that tokenizer_config.json or special_tokens_map.json names: "content" or
-// {"content", "lstrip", ...}. One that no token is written as is left alone. [main]
+// Make the token special that tokenizer_config.json or special_tokens_map.json names: "content" or
+// {"content", "lstrip", ...}. A name without a token changes nothing. [main]
 rlhf_status rlhf__added_mark(struct rlhf__tokenizer *tok, const json_t *named,
                              struct rlhf__error *err);
 
 // Make a token special whose id config.json names. [main]
 rlhf_status rlhf__added_mark_id(struct rlhf__tokenizer *tok, int32_t id, struct rlhf__error *err);
+
+// Prepare the search in texts, after the last token was added. Errors: RLHF_E_NOMEM,
+// RLHF_E_UNSUPPORTED (a pattern of the normaliser takes too long). [main]
+rlhf_status rlhf__added_ready(struct rlhf__tokenizer *tok, struct rlhf__error *err);
 
 #endif

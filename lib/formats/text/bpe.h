@@ -4,16 +4,35 @@
 #ifndef RLHF_HOST_TEXT_BPE_H
 #define RLHF_HOST_TEXT_BPE_H
 
-#include "text/bpe_merge.h"
 #include "text/vocab.h"
 
-// GPT-2's printable stand-in of each byte, used in vocab.json and merges.txt: bytes that print as
-// themselves keep their code point, the others get U+0100 and up in order. [any]
-void rlhf__bpe_byte_chars(uint16_t chars[256]);
+// ---- merges ----
 
-// Translate a token as written in the files (stand-ins, UTF-8) to its bytes in out[len]; returns
-// how many, or SIZE_MAX when a character is no stand-in. [any]
-size_t rlhf__bpe_token_bytes(const char *s, size_t len, char *out);
+struct rlhf__merge {
+    uint64_t pair; // left id << 32 | right id
+    uint32_t rank;
+    int32_t id; // the token made; -1 = empty slot
+};
+
+// Zero-initialise; release with rlhf__merges_finish.
+struct rlhf__merges {
+    struct rlhf__merge *slot; // [n_slots] open addressing, n_slots a power of two
+    size_t n_slots;
+};
+
+// Make room for n merges (drops what was there). Errors: RLHF_E_NOMEM. [one thread]
+rlhf_status rlhf__merges_init(struct rlhf__merges *m, size_t n, struct rlhf__error *err);
+
+// left + right -> id; the lower rank is applied first. At most the n of init. [one thread]
+void rlhf__merges_add(struct rlhf__merges *m, int32_t left, int32_t right, uint32_t rank,
+                      int32_t id);
+
+// 1 when both hold the same merges in the same order. [any]
+int rlhf__merges_equal(const struct rlhf__merges *a, const struct rlhf__merges *b);
+
+void rlhf__merges_finish(struct rlhf__merges *m);
+
+// ---- the model ----
 
 struct rlhf__bpe; // opaque
 

@@ -1,7 +1,6 @@
 // conversation.c: see conversation.h.
 #include "text/conversation.h"
 
-#include "text/pipeline.h"
 #include "text/tokenizer_impl.h"
 
 #include <string.h>

@@ -5,8 +5,10 @@
 #ifndef RLHF_HOST_TEXT_DECODER_H
 #define RLHF_HOST_TEXT_DECODER_H
 
-#include "text/added_tokens.h"
-#include "text/decoder_step.h"
+#include "text/added.h"
+#include "text/work.h"
+
+#include <jansson.h>
 
 struct rlhf__decoder; // opaque
 struct rlhf__tokenizer;

@@ -136,8 +136,7 @@ void rlhf__tokenizer_set_bos(struct rlhf__tokenizer *tok, int on) {
     tok->frame_changed = 1;
 }
 
-// ---- writing
-// -------------------------------------------------------------------------------------
+// ---- writing ----
 
 static json_t *special_items(const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
                              json_t *single, json_t *named) {

@@ -1,5 +1,5 @@
-// normaliser.h: what is done to a text before it is cut: the "normalizer" of tokenizer.json as a
-// list of steps.
+// normaliser.h: the "normalizer" of tokenizer.json as a list of steps: what changes a text before
+// it is cut into words.
 //
 // What it is not: it finds no added tokens (added.h) and cuts nothing (pre_tokenizer.h); internal
 // to text/.
@@ -7,9 +7,12 @@
 #define RLHF_HOST_TEXT_NORMALISER_H
 
 #include "base/buf.h"
-#include "text/bert_normal.h"
 
 #include <jansson.h>
+
+struct rlhf__bert_opts {
+    int32_t clean, lower, strip_accents, split_cjk;
+};
 
 struct rlhf__normaliser; // opaque
 

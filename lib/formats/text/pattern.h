@@ -1,15 +1,17 @@
 // pattern.h: the regular expression of a part of tokenizer.json, and finding it in texts.
 //
-// Patterns are Oniguruma's (the tokenizers library's engine). The two that nearly all models use
-// are matched by hand (word_rule.h); others are translated and given to PCRE2.
+// Patterns are written for Oniguruma, the tokenizers library's engine. Those that nearly all
+// byte-level models use are matched by hand; others are translated and given to PCRE2.
 //
-// What it is not: it decides nothing about what is done with what it finds; internal to text/.
+// What it is not: it does not decide what happens to what it finds; internal to text/.
 #ifndef RLHF_HOST_TEXT_PATTERN_H
 #define RLHF_HOST_TEXT_PATTERN_H
 
 #include "base/buf.h"
 
 #include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
 
 struct rlhf__pattern; // opaque
 
@@ -49,11 +51,23 @@ void rlhf__search_finish(struct rlhf__search *match);
 rlhf_status rlhf__pattern_next(const struct rlhf__pattern *pattern, const char *s, size_t n,
                                struct rlhf__search *match, struct rlhf__error *err);
 
-// The rule (word_rule.h) that matches it by hand, 0 = none does. [any]
+// The rule that matches it by hand (enum rlhf__word_rule), 0 = none does. [any]
 int32_t rlhf__pattern_rule(const struct rlhf__pattern *pattern);
 
 // Append the PCRE2 form of an Oniguruma pattern to out. Returns NULL, or what is in it that has no
 // translation. [main]
 const char *rlhf__pattern_translate(const char *text, size_t n, struct rlhf__buf *out);
+
+// ---- patterns that are matched by hand ----
+
+enum rlhf__word_rule {
+    RLHF__WORD_GPT2 = 1,
+    RLHF__WORD_LLAMA3, // numbers in groups of up to three digits
+    RLHF__WORD_QWEN2   // every digit alone
+};
+
+// Where the word that begins at s[at] ends, at < n; every character is in a word. s is well-formed
+// UTF-8. [any]
+size_t rlhf__word_end(int32_t rule, const char *s, size_t n, size_t at);
 
 #endif

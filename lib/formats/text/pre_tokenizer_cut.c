@@ -1,8 +1,10 @@
-// pre_tokenizer_cut.c: one step over one piece: where the delimiters are, and what becomes of them.
-#include "text/pre_tokenizer_impl.h"
+// pre_tokenizer_cut.c: see pre_tokenizer_cut.h.
+#include "text/pre_tokenizer_cut.h"
 
-#include "text/utf8.h"
-#include "text/word_rule.h"
+#include "text/pattern.h"
+#include "text/unicode.h"
+
+// ---- one step over one piece: where the delimiters are, and what becomes of them ----
 
 // The spans of a piece, delimiters and others, in order, to pieces.
 struct joiner {
@@ -91,9 +93,10 @@ static rlhf_status by_rule(struct joiner *j, const char *s, size_t n, int32_t ru
     return RLHF_OK;
 }
 
-rlhf_status rlhf__cut_piece(const struct rlhf__cut_step *step, const char *s, size_t at, size_t n,
-                            uint32_t flags, struct rlhf__search *match, struct rlhf__pieces *out,
-                            struct rlhf__error *err) {
+// Append the pieces of s[at..at + n), well-formed UTF-8, to out.
+static rlhf_status cut_piece(const struct rlhf__cut_step *step, const char *s, size_t at, size_t n,
+                             uint32_t flags, struct rlhf__search *match, struct rlhf__pieces *out,
+                             struct rlhf__error *err) {
     struct joiner j = {.step = step, .out = out, .err = err, .base = at, .flags = flags};
     int32_t rule = step->pattern ? rlhf__pattern_rule(step->pattern) : 0;
     if (rule && step->behaviour == RLHF__CUT_ISOLATED)
@@ -105,4 +108,109 @@ rlhf_status rlhf__cut_piece(const struct rlhf__cut_step *step, const char *s, si
     else
         RLHF_TRY(push(&j, 0, n));
     return flush(&j);
+}
+
+// ---- all steps over a text ----
+
+// The runs of well-formed and of ill-formed bytes.
+static rlhf_status cut_runs(const char *s, size_t n, struct rlhf__pieces *out,
+                            struct rlhf__error *err) {
+    uint32_t on = 0;
+    for (size_t at = 0; at < n;) {
+        size_t good = rlhf__utf8_valid(s + at, n - at), bad = 0;
+        RLHF_TRY(rlhf__pieces_push(out, at, good, on, err));
+        at += good;
+        while (at + bad < n) {
+            size_t part = 1;
+            if (rlhf__utf8_next(s + at + bad, n - at - bad, NULL, &part)) break;
+            bad += part;
+        }
+        RLHF_TRY(rlhf__pieces_push(out, at, bad, RLHF__PIECE_RAW, err));
+        at += bad;
+        on = RLHF__PIECE_ON;
+    }
+    return RLHF_OK;
+}
+
+// The text of a piece with spaces replaced and a space in front, behind what is in `text`.
+static void put_changed(const struct rlhf__cut_step *step, const char *s,
+                        const struct rlhf__piece *p, int first, struct rlhf__buf *text) {
+    const char *from = s + p->at, *end = from + p->n;
+    int has = p->n >= step->n_space && memcmp(from, step->space, step->n_space) == 0;
+    if (step->replaces && *from == ' ') has = 1;
+    int wanted =
+        step->prefix == RLHF__PREFIX_ALWAYS || (step->prefix == RLHF__PREFIX_FIRST && first);
+    if (wanted && !has && !(p->flags & RLHF__PIECE_ON))
+        rlhf__buf_put(text, step->space, step->n_space);
+    while (step->replaces && from < end) {
+        const char *space = memchr(from, ' ', (size_t)(end - from));
+        if (!space) break;
+        rlhf__buf_put(text, from, (size_t)(space - from));
+        rlhf__buf_put(text, step->space, step->n_space);
+        from = space + 1;
+    }
+    rlhf__buf_put(text, from, (size_t)(end - from));
+}
+
+// out becomes the pieces of `in` over a text of its own, which the step's spaces are in.
+static rlhf_status change(const struct rlhf__cut_step *step, const struct rlhf__pieces *in,
+                          struct rlhf__pieces *out, struct rlhf__buf *text, int at_start,
+                          struct rlhf__error *err) {
+    rlhf__buf_clear(text);
+    out->n = 0;
+    for (size_t i = 0; i < in->n; i++) {
+        const struct rlhf__piece *p = &in->item[i];
+        size_t at = text->len;
+        if (p->flags & RLHF__PIECE_RAW)
+            rlhf__buf_put(text, in->text + p->at, p->n);
+        else
+            put_changed(step, in->text, p, at_start && i == 0, text);
+        RLHF_TRY(rlhf__pieces_push(out, at, text->len - at, p->flags, err));
+    }
+    RLHF_TRY(rlhf__buf_ok(text, err));
+    struct rlhf__buf old = out->own; // what out->text was made of is not needed any more
+    out->own = *text;
+    *text = old;
+    out->text = rlhf__buf_text(&out->own);
+    return RLHF_OK;
+}
+
+static rlhf_status cut_all(const struct rlhf__cut_step *step, const struct rlhf__pieces *in,
+                           struct rlhf__pieces *out, struct rlhf__search *match,
+                           struct rlhf__error *err) {
+    out->n = 0;
+    out->text = in->text;
+    for (size_t i = 0; i < in->n; i++) {
+        const struct rlhf__piece *p = &in->item[i];
+        if (p->flags & RLHF__PIECE_RAW)
+            RLHF_TRY(rlhf__pieces_push(out, p->at, p->n, p->flags, err));
+        else
+            RLHF_TRY(cut_piece(step, in->text, p->at, p->n, p->flags, match, out, err));
+    }
+    return RLHF_OK;
+}
+
+static void swap(struct rlhf__work *work) {
+    struct rlhf__pieces last = work->pieces;
+    work->pieces = work->cut;
+    work->cut = last;
+}
+
+rlhf_status rlhf__pre_tokenizer_cut(const struct rlhf__pre_tokenizer *pre, struct rlhf__work *work,
+                                    const char *s, size_t n, int at_start,
+                                    struct rlhf__error *err) {
+    work->pieces.n = 0;
+    work->pieces.text = s;
+    RLHF_TRY(cut_runs(s, n, &work->pieces, err));
+    for (size_t i = 0; pre && i < pre->n; i++) {
+        const struct rlhf__cut_step *step = &pre->step[i];
+        if (step->prefix || step->replaces) {
+            swap(work);
+            RLHF_TRY(change(step, &work->cut, &work->pieces, &work->spare, at_start, err));
+        }
+        if (!step->is && !step->pattern) continue;
+        swap(work);
+        RLHF_TRY(cut_all(step, &work->cut, &work->pieces, &work->search, err));
+    }
+    return RLHF_OK;
 }

@@ -1,7 +1,11 @@
-// tokenizer.c: see tokenizer.h. Closing a tokenizer and asking it questions.
-#include "text/tokenizer_impl.h"
+// tokenizer.c: see tokenizer.h. Questions to a tokenizer; encoding and decoding.
+#include "text/tokenizer.h"
 
 #include "base/file.h"
+#include "text/added.h"
+#include "text/decoder.h"
+#include "text/tokenizer_impl.h"
+#include "text/unicode.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -72,4 +76,309 @@ int rlhf__tokenizer_equal(const struct rlhf__tokenizer *a, const struct rlhf__to
         if (x.len != y.len || (x.len && memcmp(x.ptr, y.ptr, (size_t)x.len) != 0)) return 0;
     }
     return 1;
+}
+
+// ---- WordPiece ----
+
+enum { WORD_MAX = 100, WORD_BYTES = WORD_MAX * 4 };
+
+// A word as UTF-8 behind two bytes of room for "##"; end[i] is where character i ends.
+struct word {
+    char bytes[2 + WORD_BYTES];
+    size_t end[WORD_MAX + 1];
+    size_t n; // characters
+};
+
+// Longest token at character `from`; the number of characters taken, 0 = none.
+static size_t longest(const struct rlhf__vocab *v, struct word *w, size_t from, int32_t *id) {
+    size_t at = w->end[from];
+    if (from) { // the bytes before are used up: "##" may lie over them
+        at -= 2;
+        memcpy(w->bytes + at, "##", 2);
+    }
+    size_t to = w->n;
+    while (to > from && w->end[to] - at > v->longest)
+        to--;
+    for (; to > from; to--) {
+        *id = rlhf__vocab_find(v, w->bytes + at, w->end[to] - at);
+        if (*id >= 0) return to - from;
+    }
+    return 0;
+}
+
+// The characters of s[0..n) into w; 0 when there are too many or one is ill-formed.
+static int read_word(struct word *w, const char *s, size_t n) {
+    size_t at = 0;
+    w->n = 0;
+    w->end[0] = 2;
+    while (at < n && w->n < WORD_MAX) {
+        size_t len = rlhf__utf8_next(s + at, n - at, NULL, NULL);
+        if (!len) return 0;
+        at += len;
+        w->end[++w->n] = 2 + at;
+    }
+    if (at < n) return 0;
+    memcpy(w->bytes + 2, s, n);
+    return 1;
+}
+
+// Append the ids of the word s[0..n); ill-formed UTF-8 is unknown. Errors: RLHF_E_NOMEM.
+static rlhf_status wordpiece_encode(const struct rlhf__wordpiece *wp, const char *s, size_t n,
+                                    struct rlhf__ids *out, struct rlhf__error *err) {
+    struct word w;
+    if (!read_word(&w, s, n)) return rlhf__ids_push(out, wp->unk, err);
+    size_t before = out->n;
+    for (size_t at = 0; at < w.n;) {
+        int32_t id = -1;
+        size_t taken = longest(wp->vocab, &w, at, &id);
+        if (!taken) {
+            out->n = before;
+            return rlhf__ids_push(out, wp->unk, err);
+        }
+        RLHF_TRY(rlhf__ids_push(out, id, err));
+        at += taken;
+    }
+    return RLHF_OK;
+}
+
+// ---- words ----
+
+rlhf_status rlhf__pipeline_normal(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
+                                  const char *s, size_t n, const char **out, size_t *len,
+                                  struct rlhf__error *err) {
+    *out = s;
+    *len = n;
+    if (!tok->normaliser || !n) return RLHF_OK;
+    RLHF_TRY(rlhf__normaliser_apply(tok->normaliser, s, n, &work->normal, &work->spare, err));
+    *out = rlhf__buf_text(&work->normal);
+    *len = work->normal.len;
+    return RLHF_OK;
+}
+
+// The ids of a word, or of a part of one that no merge goes beyond.
+static rlhf_status encode_part(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
+                               const char *s, size_t n, struct rlhf__ids *out,
+                               struct rlhf__error *err) {
+    rlhf_status st = rlhf__word_cache_get(work->cache, s, n, out, err);
+    if (st != 0) return st < 0 ? st : RLHF_OK;
+    size_t from = out->n;
+    RLHF_TRY(tok->bpe ? rlhf__bpe_encode(tok->bpe, s, n, out, err)
+                      : wordpiece_encode(&tok->piece, s, n, out, err));
+    rlhf__word_cache_put(work->cache, s, n, out->data + from, out->n - from);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__pipeline_words(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
+                                 const char *s, size_t n, int at_start, size_t stop_at,
+                                 struct rlhf__ids *out, struct rlhf__error *err) {
+    if (!n) return RLHF_OK;
+    RLHF_TRY(rlhf__pre_tokenizer_cut(tok->pre_tokenizer, work, s, n, at_start, err));
+    const struct rlhf__pieces *words = &work->pieces;
+    for (size_t i = 0; i < words->n && out->n < stop_at; i++) {
+        const char *word = words->text + words->item[i].at;
+        size_t len = words->item[i].n;
+        for (size_t at = 0, end; at < len && out->n < stop_at; at = end) {
+            end = tok->bpe ? rlhf__bpe_part_end(tok->bpe, word, len, at) : len;
+            RLHF_TRY(encode_part(tok, work, word + at, end - at, out, err));
+        }
+    }
+    return RLHF_OK;
+}
+
+// ---- splitting a text by its added tokens ----
+//
+// As the tokenizers library splits it: first by the tokens that are found in the text itself, then,
+// between them, the normal text by those that are normalized.
+
+struct splitting {
+    const struct rlhf__tokenizer *tok;
+    struct rlhf__work *work;
+    uint32_t flags;
+    size_t stop_at;
+    struct rlhf__ids *out;
+    struct rlhf__error *err;
+};
+
+typedef rlhf_status piece_fn(const struct splitting *sp, const char *s, size_t n, int at_start);
+
+// The character that ends at s + n; 0 where there is none or bytes that are none.
+static uint32_t last_char(const char *s, size_t n, size_t *len) {
+    for (size_t back = 1; back <= 4 && back <= n; back++) {
+        uint32_t cp = 0;
+        *len = back;
+        if (rlhf__utf8_next(s + n - back, back, &cp, NULL) == back) return cp;
+    }
+    return 0;
+}
+
+static int within_word(const char *s, size_t n, const struct rlhf__match *m) {
+    size_t len;
+    uint32_t next = 0;
+    if (m->begin && rlhf__unicode_is_word(last_char(s, m->begin, &len))) return 1;
+    if (m->end < n) rlhf__utf8_next(s + m->end, n - m->end, &next, NULL);
+    return m->end < n && rlhf__unicode_is_word(next);
+}
+
+static size_t space_before(const char *s, size_t at) {
+    size_t len = 0;
+    while (at && rlhf__unicode_is_space(last_char(s, at, &len)))
+        at -= len;
+    return at;
+}
+
+static size_t space_behind(const char *s, size_t n, size_t at) {
+    while (at < n) {
+        uint32_t cp = 0;
+        size_t len = rlhf__utf8_next(s + at, n - at, &cp, NULL);
+        if (!len || !rlhf__unicode_is_space(cp)) break;
+        at += len;
+    }
+    return at;
+}
+
+// ---- splitting ----
+
+// Cut s at the tokens of m; what lies between goes to `piece`. A match that does not count is
+// passed over as a whole. A token's white space may be another's too, as in the library.
+static rlhf_status split(const struct splitting *sp, const struct rlhf__matcher *m, int ordinary,
+                         const char *s, size_t n, int at_start, piece_fn *piece) {
+    const struct rlhf__added *added = &sp->tok->added;
+    int specials = (sp->flags & RLHF__ENCODE_SPECIAL) != 0;
+    size_t from = 0;
+    struct rlhf__match at = {0};
+    while ((ordinary || specials) && sp->out->n < sp->stop_at &&
+           rlhf__matcher_next(m, s, n, at.end, &at)) {
+        const struct rlhf__added_token *t = &added->item[at.value];
+        if ((t->special && !specials) || (t->single_word && within_word(s, n, &at))) continue;
+        size_t begin = t->lstrip ? space_before(s, at.begin) : at.begin;
+        if (from < begin) RLHF_TRY(piece(sp, s + from, begin - from, at_start && !from));
+        if (sp->out->n < sp->stop_at) RLHF_TRY(rlhf__ids_push(sp->out, t->id, sp->err));
+        from = t->rstrip ? space_behind(s, n, at.end) : at.end;
+    }
+    return from < n ? piece(sp, s + from, n - from, at_start && !from) : RLHF_OK;
+}
+
+static rlhf_status put_words(const struct splitting *sp, const char *s, size_t n, int at_start) {
+    return rlhf__pipeline_words(sp->tok, sp->work, s, n, at_start, sp->stop_at, sp->out, sp->err);
+}
+
+static rlhf_status normal_text(const struct splitting *sp, const char *s, size_t n, int at_start) {
+    const struct rlhf__added *added = &sp->tok->added;
+    const char *normal;
+    size_t len;
+    if (sp->out->n >= sp->stop_at) return RLHF_OK;
+    RLHF_TRY(rlhf__pipeline_normal(sp->tok, sp->work, s, n, &normal, &len, sp->err));
+    return split(sp, &added->normal, added->normal_ordinary, normal, len, at_start, put_words);
+}
+
+// Append the ids of s[0..n), special tokens recognised with RLHF__ENCODE_SPECIAL, other added ones
+// always. Stops early once out->n >= stop_at. Errors: RLHF_E_NOMEM, RLHF_E_UNSUPPORTED (a pattern
+// that takes too long).
+static rlhf_status added_encode(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
+                                const char *s, size_t n, uint32_t flags, size_t stop_at,
+                                struct rlhf__ids *out, struct rlhf__error *err) {
+    struct splitting sp = {tok, work, flags, stop_at, out, err};
+    return split(&sp, &tok->added.plain, tok->added.plain_ordinary, s, n, 1, normal_text);
+}
+
+// ---- encoding ----
+
+// The ids that go around the text: what flags ask for outside, the tokenizer's own inside.
+struct around {
+    int32_t before[1 + RLHF__FRAME_MAX], after[RLHF__FRAME_MAX + 1];
+    size_t n_before, n_after;
+};
+
+static rlhf_status make_frame(const struct rlhf__tokenizer *tok, uint32_t flags, struct around *f,
+                              struct rlhf__error *err) {
+    const struct rlhf__tokenizer_info *info = &tok->info;
+    const struct rlhf__frame *own = &tok->frame;
+    *f = (struct around){0};
+    if ((flags & RLHF__ENCODE_BOS) && info->bos < 0)
+        return rlhf__fail(err, RLHF_E_INVALID, "the tokenizer has no bos token");
+    if ((flags & RLHF__ENCODE_EOS) && info->eos < 0)
+        return rlhf__fail(err, RLHF_E_INVALID, "the tokenizer has no eos token");
+    int template = (flags & RLHF__ENCODE_TEMPLATE) != 0;
+    if (flags & RLHF__ENCODE_BOS) f->before[f->n_before++] = info->bos;
+    for (size_t i = 0; template && i < own->n_before; i++)
+        f->before[f->n_before++] = own->before[i];
+    for (size_t i = 0; template && i < own->n_after; i++)
+        f->after[f->n_after++] = own->after[i];
+    if (flags & RLHF__ENCODE_EOS) f->after[f->n_after++] = info->eos;
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__tokenizer_encode(const struct rlhf__tokenizer *tok, rlhf_str text, uint32_t flags,
+                                   size_t max_tokens, struct rlhf__ids *out,
+                                   struct rlhf__error *err) {
+    struct around f;
+    RLHF_TRY(make_frame(tok, flags, &f, err));
+    if (max_tokens && max_tokens < f.n_before + f.n_after)
+        return rlhf__fail(err, RLHF_E_INVALID, "%zu tokens have no room for the special tokens",
+                          max_tokens);
+    for (size_t i = 0; i < f.n_before; i++)
+        RLHF_TRY(rlhf__ids_push(out, f.before[i], err));
+    size_t room = max_tokens ? max_tokens - f.n_before - f.n_after : SIZE_MAX;
+    size_t stop_at = room > SIZE_MAX - out->n ? SIZE_MAX : out->n + room;
+    if (text.len) {
+        size_t n = (size_t)text.len;
+        struct rlhf__work *work;
+        RLHF_TRY(rlhf__works_take(tok->works, &work, err));
+        rlhf_status st = added_encode(tok, work, text.ptr, n, flags, stop_at, out, err);
+        rlhf__works_give(tok->works, work);
+        RLHF_TRY(st);
+    }
+    if (out->n > stop_at) out->n = stop_at; // the last word overshot
+    for (size_t i = 0; i < f.n_after; i++)
+        RLHF_TRY(rlhf__ids_push(out, f.after[i], err));
+    return RLHF_OK;
+}
+
+// ---- decoding ----
+
+// 1 when the id gives nothing: no token has it, or it is special and those are left out.
+static int left_out(const struct rlhf__tokenizer *tok, int32_t id, uint32_t flags) {
+    if (!rlhf__vocab_bytes(&tok->vocab, id).ptr) return 1;
+    return (flags & RLHF__DECODE_SKIP_SPECIAL) && tok->vocab.token[id].special;
+}
+
+size_t rlhf__tokenizer_decode(const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
+                              uint32_t flags, char *out, size_t cap) {
+    size_t len = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (left_out(tok, ids[i], flags)) continue;
+        rlhf_str b = rlhf__decoder_piece(tok->decoder, &tok->added, &tok->vocab, ids[i]);
+        size_t room = len < cap ? cap - len : 0;
+        if (room && b.len) memcpy(out + len, b.ptr, b.len < room ? (size_t)b.len : room);
+        len += (size_t)b.len;
+    }
+    return len;
+}
+
+static char *repaired(const struct rlhf__spans *list, size_t *len) {
+    const char *bytes = rlhf__buf_text(&list->bytes);
+    size_t n = list->bytes.len, fixed = rlhf__utf8_repair(bytes, n, NULL, 0);
+    char *text = malloc(fixed + 1);
+    if (!text) return NULL;
+    rlhf__utf8_repair(bytes, n, text, fixed);
+    text[fixed] = '\0';
+    if (len) *len = fixed;
+    return text;
+}
+
+char *rlhf__tokenizer_text(const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
+                           uint32_t flags, size_t *len) {
+    struct rlhf__spans list = {0}, spare = {0};
+    struct rlhf__error err = {0};
+    for (size_t i = 0; i < n; i++) {
+        if (left_out(tok, ids[i], flags)) continue;
+        rlhf_str s = rlhf__added_shown(&tok->added, &tok->vocab, ids[i]);
+        rlhf__spans_put(&list, s.ptr, (size_t)s.len);
+        rlhf__spans_end(&list);
+    }
+    rlhf_status st = rlhf__decoder_run(tok->decoder, &list, &spare, 0, &err);
+    char *text = st == RLHF_OK ? repaired(&list, len) : NULL;
+    rlhf__spans_finish(&list);
+    rlhf__spans_finish(&spare);
+    return text;
 }

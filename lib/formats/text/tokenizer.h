@@ -11,7 +11,7 @@
 
 #include "base/folder.h"
 #include "chat/chat.h"
-#include "text/ids.h"
+#include "text/vocab.h"
 
 enum rlhf__tokenizer_kind { RLHF__TOKENIZER_BPE = 1, RLHF__TOKENIZER_WORDPIECE = 2 };
 

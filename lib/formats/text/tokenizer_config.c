@@ -1,26 +1,45 @@
-// tokenizer_config.c: see tokenizer_config.h.
+// tokenizer_config.c: see tokenizer_config.h. The options, then the special tokens: which they are
+// and what each is for.
+//
+// The files name special tokens in several ways, and all of them are optional: added tokens
+// (added_tokens.json, tokenizer_config.json), roles by text (tokenizer_config.json,
+// special_tokens_map.json), roles by id (config.json). The first that names a role wins; then the
+// usual names are tried.
 #include "text/tokenizer_config.h"
 
+#include "base/file.h"
+#include "base/json.h"
+#include "text/added.h"
+#include "text/added_read.h"
 #include "text/tokenizer_impl.h"
 #include "text/tokenizer_part.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-// ---- classes
-// ---------------------------------------------------------------------------------------
+// Whose special tokens are usual, where no file names them.
+enum family {
+    FAMILY_GPT2, // and what has no class of its own
+    FAMILY_QWEN2,
+    FAMILY_LLAMA,
+    FAMILY_BERT,
+    FAMILY_N
+};
+
+// ---- classes ----
 
 static const struct {
     const char *name; // "Fast" may follow
-    enum rlhf__family family;
+    enum family family;
     int alone;       // means something without a tokenizer.json
     const char *bos; // where no file names one; NULL = none
 } classes[] = {
-    {"GPT2Tokenizer", RLHF__FAMILY_GPT2, 1, "<|endoftext|>"},
-    {"CodeGenTokenizer", RLHF__FAMILY_GPT2, 1, "<|endoftext|>"},
-    {"Qwen2Tokenizer", RLHF__FAMILY_QWEN2, 0, NULL},
-    {"LlamaTokenizer", RLHF__FAMILY_LLAMA, 0, "<s>"},
-    {"PreTrainedTokenizer", RLHF__FAMILY_GPT2, 0, NULL},
-    {"TokenizersBackend", RLHF__FAMILY_GPT2, 0, NULL},
+    {"GPT2Tokenizer", FAMILY_GPT2, 1, "<|endoftext|>"},
+    {"CodeGenTokenizer", FAMILY_GPT2, 1, "<|endoftext|>"},
+    {"Qwen2Tokenizer", FAMILY_QWEN2, 0, NULL},
+    {"LlamaTokenizer", FAMILY_LLAMA, 0, "<s>"},
+    {"PreTrainedTokenizer", FAMILY_GPT2, 0, NULL},
+    {"TokenizersBackend", FAMILY_GPT2, 0, NULL},
 };
 enum { N_CLASSES = sizeof classes / sizeof *classes };
 
@@ -39,10 +58,10 @@ static size_t class_at(const char *name) {
     return name ? i : N_CLASSES;
 }
 
-enum rlhf__family rlhf__tokenizer_family(const struct rlhf__tokenizer *tok, const json_t *config) {
+static enum family family_of(const struct rlhf__tokenizer *tok, const json_t *config) {
     size_t at = class_at(class_name(config));
-    if (tok->info.kind == RLHF__TOKENIZER_WORDPIECE) return RLHF__FAMILY_BERT;
-    return at < N_CLASSES ? classes[at].family : RLHF__FAMILY_GPT2;
+    if (tok->info.kind == RLHF__TOKENIZER_WORDPIECE) return FAMILY_BERT;
+    return at < N_CLASSES ? classes[at].family : FAMILY_GPT2;
 }
 
 // The class that transformers loads without a tokenizer_class, or instead of the named one.
@@ -56,13 +75,17 @@ static const char *loaded_class(const struct rlhf__tokenizer *tok, const json_t 
     if (name && type && !strcmp(type, "mistral")) return "TokenizersBackend";
     if (!name && type && !strcmp(type, "gpt2")) return "GPT2Tokenizer";
     if (!name) return "TokenizersBackend"; // Qwen2Tokenizer for qwen3: neither has a usual bos
-    if (at < N_CLASSES && classes[at].family == RLHF__FAMILY_LLAMA && tok->bpe_opts.bytes)
+    if (at < N_CLASSES && classes[at].family == FAMILY_LLAMA && tok->bpe_opts.bytes)
         return "TokenizersBackend"; // Llama 3: LlamaTokenizer is of SentencePiece's kind
     return name;
 }
 
-const char *rlhf__tokenizer_usual_bos(const struct rlhf__tokenizer *tok, const json_t *config,
-                                      const json_t *model) {
+// The bos token where no file of the tokenizer names one, NULL = none. Beside a tokenizer.json it
+// is the one of the class that AutoTokenizer of transformers 5 loads, which depends on
+// tokenizer_class and on the model_type of config.json (config, model: NULL allowed); bos_token_id
+// of config.json does not count there.
+static const char *usual_bos(const struct rlhf__tokenizer *tok, const json_t *config,
+                             const json_t *model) {
     size_t at = class_at(loaded_class(tok, config, model));
     if (tok->info.kind == RLHF__TOKENIZER_WORDPIECE) return NULL;
     if (at == N_CLASSES) return tok->has_json ? NULL : "<|endoftext|>";
@@ -82,8 +105,7 @@ static rlhf_status check_class(const struct rlhf__tokenizer *tok, const char *na
         name, tok->has_json ? "" : " without a tokenizer.json");
 }
 
-// ---- what stands in front
-// ------------------------------------------------------------------------------
+// ---- what stands in front ----
 
 static int32_t prefix_of(const json_t *part, int depth) {
     static const char *const keys[] = {"pretokenizers", "normalizers"};
@@ -133,8 +155,7 @@ static rlhf_status check_prefix(const struct rlhf__tokenizer *tok, const json_t 
                            on ? "parts of tokenizer.json put no space in front of a text"
                               : "parts of tokenizer.json put a space in front of a text",
                            err);
-    if (!json_is_boolean(legacy) || rlhf__tokenizer_family(tok, config) != RLHF__FAMILY_LLAMA)
-        return RLHF_OK;
+    if (!json_is_boolean(legacy) || family_of(tok, config) != FAMILY_LLAMA) return RLHF_OK;
     on = json_is_true(legacy);
     if (on ? tok->prefix == RLHF__PREFIX_FIRST : tok->prefix == RLHF__PREFIX_ALWAYS)
         return contradicts("legacy", on,
@@ -145,8 +166,11 @@ static rlhf_status check_prefix(const struct rlhf__tokenizer *tok, const json_t 
     return RLHF_OK;
 }
 
-rlhf_status rlhf__tokenizer_read_config(struct rlhf__tokenizer *tok, const json_t *config,
-                                        struct rlhf__error *err) {
+// Take the options of BERT's normaliser; refuse a tokenizer_class that is not there, and
+// add_prefix_space and legacy that contradict tokenizer.json. config NULL allowed. Errors:
+// RLHF_E_UNSUPPORTED, RLHF_E_INVALID.
+static rlhf_status read_config(struct rlhf__tokenizer *tok, const json_t *config,
+                               struct rlhf__error *err) {
     RLHF_TRY(check_class(tok, class_name(config), err));
     RLHF_TRY(check_prefix(tok, config, err));
     struct rlhf__bert_opts *o = rlhf__normaliser_bert(tok->normaliser);
@@ -160,14 +184,16 @@ rlhf_status rlhf__tokenizer_read_config(struct rlhf__tokenizer *tok, const json_
     return RLHF_OK;
 }
 
-// ---- around a text
-// -------------------------------------------------------------------------------------
+// ---- around a text ----
 
-rlhf_status rlhf__tokenizer_check_frame(const struct rlhf__tokenizer *tok, const json_t *config,
-                                        struct rlhf__error *err) {
+// Refuse add_bos_token and add_eos_token that contradict the post_processor of tokenizer.json,
+// where some versions of transformers go by the one and some by the other. After the frame is
+// known. Errors: RLHF_E_INVALID.
+static rlhf_status check_frame(const struct rlhf__tokenizer *tok, const json_t *config,
+                               struct rlhf__error *err) {
     const json_t *bos = json_object_get(config, "add_bos_token");
     const json_t *eos = json_object_get(config, "add_eos_token");
-    if (rlhf__tokenizer_family(tok, config) != RLHF__FAMILY_LLAMA) return RLHF_OK;
+    if (family_of(tok, config) != FAMILY_LLAMA) return RLHF_OK;
     int has_bos = tok->frame.n_before > 0, has_eos = tok->frame.n_after > 0;
     if (json_is_boolean(bos) && json_is_true(bos) != has_bos)
         return contradicts("add_bos_token", !has_bos,
@@ -180,4 +206,187 @@ rlhf_status rlhf__tokenizer_check_frame(const struct rlhf__tokenizer *tok, const
                                    : "post_processor of tokenizer.json puts none behind",
                            err);
     return RLHF_OK;
+}
+
+// ---- special tokens ----
+
+struct role {
+    const char *key, *id_key;
+    const char *usual[FAMILY_N]; // by enum family; bos: usual_bos
+    size_t at;                   // offset of the id in struct rlhf__tokenizer_info
+};
+
+#define ROLE(name, gpt2, qwen2, llama, bert)                                                       \
+    {                                                                                              \
+#name "_token", #name "_token_id",                                                         \
+            {gpt2, qwen2, llama, bert }, offsetof(struct rlhf__tokenizer_info, name)               \
+    }
+static const struct role roles[] = {
+    ROLE(bos, NULL, NULL, NULL, NULL),
+    ROLE(eos, "<|endoftext|>", "<|endoftext|>", "</s>", NULL),
+    ROLE(unk, NULL, NULL, "<unk>", "[UNK]"),
+    ROLE(cls, NULL, NULL, NULL, "[CLS]"),
+    ROLE(sep, NULL, NULL, NULL, "[SEP]"),
+    ROLE(pad, NULL, NULL, NULL, "[PAD]"),
+};
+enum { BOS, N_ROLES = sizeof roles / sizeof roles[0] };
+
+static int32_t *role_id(struct rlhf__tokenizer *tok, const struct role *role) {
+    return (int32_t *)(void *)((char *)&tok->info + role->at);
+}
+
+rlhf_status rlhf__tokenizer_json(const char *dir, const char *name, json_t **out,
+                                 struct rlhf__error *err) {
+    *out = NULL;
+    char *path = rlhf__path_join(dir, name);
+    if (!path) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a path");
+    rlhf_status st = RLHF_OK;
+    if (rlhf__is_file(path)) {
+        st = rlhf__json_load(path, out, err);
+        if (st == RLHF_OK && !json_is_object(*out)) {
+            st = rlhf__fail(err, RLHF_E_INVALID, "%s: expected an object, found %s", path,
+                            rlhf__json_kind(*out));
+            json_decref(*out);
+            *out = NULL;
+        }
+    }
+    free(path);
+    return st;
+}
+
+// Id of the token that a file names, as text or {"content": text}; -1 = none.
+static int32_t named_id(const struct rlhf__tokenizer *tok, const json_t *v) {
+    if (json_is_object(v)) v = json_object_get(v, "content");
+    return json_is_string(v) ? rlhf__added_id(tok, json_string_value(v), json_string_length(v))
+                             : -1;
+}
+
+static int map_counts(const json_t *config) {
+    return !json_object_get(config, "added_tokens_decoder");
+}
+
+const json_t *rlhf__special_said(const json_t *config, const json_t *map, const char *key) {
+    const json_t *v = map_counts(config) ? json_object_get(map, key) : NULL;
+    return v ? v : json_object_get(config, key);
+}
+
+// The files, and which of them is being read.
+enum { ADDED, CONFIG, MAP, MODEL, N_FILES };
+struct files {
+    json_t *v[N_FILES]; // NULL = there is none
+    int at;
+};
+
+static rlhf_status read_roles(struct rlhf__tokenizer *tok, struct files *f,
+                              struct rlhf__error *err) {
+    for (size_t r = 0; r < N_ROLES; r++) {
+        const json_t *v = rlhf__special_said(f->v[CONFIG], f->v[MAP], roles[r].key);
+        f->at = v && v == json_object_get(f->v[MAP], roles[r].key) ? MAP : CONFIG;
+        *role_id(tok, &roles[r]) = named_id(tok, v);
+        RLHF_TRY(rlhf__added_mark(tok, v, err));
+    }
+    return RLHF_OK;
+}
+
+// Further special tokens, in a list or each by a name of its own.
+static rlhf_status read_more(struct rlhf__tokenizer *tok, struct files *f, int at,
+                             struct rlhf__error *err) {
+    static const char *const keys[] = {"additional_special_tokens", "extra_special_tokens"};
+    const char *name;
+    size_t i;
+    json_t *v;
+    f->at = at;
+    for (size_t k = 0; k < 2; k++) {
+        json_t *list = json_object_get(f->v[at], keys[k]);
+        json_array_foreach(list, i, v) RLHF_TRY(rlhf__added_mark(tok, v, err));
+        json_object_foreach(list, name, v) RLHF_TRY(rlhf__added_mark(tok, v, err));
+    }
+    return RLHF_OK;
+}
+
+// Roles given as ids; several eos ids: the first. An id without a token names nothing.
+static rlhf_status read_role_ids(struct rlhf__tokenizer *tok, const json_t *file, int skip_bos,
+                                 struct rlhf__error *err) {
+    for (size_t r = skip_bos ? BOS + 1 : 0; r < N_ROLES; r++) {
+        int32_t *id = role_id(tok, &roles[r]);
+        const json_t *v = json_object_get(file, roles[r].id_key);
+        if (json_is_array(v)) v = json_array_get(v, 0);
+        json_int_t value = json_is_integer(v) ? json_integer_value(v) : -1;
+        if (*id >= 0 || value < 0 || value >= tok->vocab.n || !tok->vocab.token[value].used)
+            continue;
+        *id = (int32_t)value;
+        RLHF_TRY(rlhf__added_mark_id(tok, *id, err));
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status mark_text(struct rlhf__tokenizer *tok, const char *text, int32_t *id,
+                             struct rlhf__error *err) {
+    json_t *v = json_string(text);
+    if (!v) return RLHF__NOMEM(err, "out of memory for a tokenizer");
+    *id = named_id(tok, v);
+    rlhf_status st = rlhf__added_mark(tok, v, err);
+    json_decref(v);
+    return st;
+}
+
+static rlhf_status read_usual(struct rlhf__tokenizer *tok, enum family family, const char *bos,
+                              struct rlhf__error *err) {
+    for (size_t r = 0; r < N_ROLES; r++) {
+        int32_t *id = role_id(tok, &roles[r]);
+        const char *usual = r == BOS ? bos : roles[r].usual[family];
+        if (*id < 0 && usual) RLHF_TRY(mark_text(tok, usual, id, err));
+    }
+    int32_t mask;
+    if (family == FAMILY_BERT) RLHF_TRY(mark_text(tok, "[MASK]", &mask, err));
+    // A vocab.json alone: what is no word of bytes can only be a special token.
+    for (int32_t i = 0; i < tok->vocab.n; i++)
+        if (tok->vocab.token[i].special) RLHF_TRY(rlhf__added_mark_id(tok, i, err));
+    return RLHF_OK;
+}
+
+// An explicit null removes the bos token, whatever the default is.
+static int says_no_bos(const struct files *f) {
+    return json_is_null(rlhf__special_said(f->v[CONFIG], f->v[MAP], "bos_token"));
+}
+
+static rlhf_status read_all(struct rlhf__tokenizer *tok, struct files *f, struct rlhf__error *err) {
+    json_t *config = f->v[CONFIG];
+    f->at = ADDED;
+    RLHF_TRY(rlhf__added_read_ids(tok, f->v[ADDED], err));
+    f->at = CONFIG;
+    RLHF_TRY(rlhf__added_read_decoder(tok, json_object_get(config, "added_tokens_decoder"), err));
+    RLHF_TRY(read_config(tok, config, err));
+    enum family family = family_of(tok, config);
+    const int null = says_no_bos(f), no_id = null || tok->has_json;
+    const char *bos = null ? NULL : usual_bos(tok, config, f->v[MODEL]);
+    RLHF_TRY(read_roles(tok, f, err));
+    f->at = MODEL;
+    RLHF_TRY(read_role_ids(tok, f->v[MODEL], no_id, err));
+    RLHF_TRY(read_usual(tok, family, bos, err));
+    RLHF_TRY(read_more(tok, f, MAP, err));
+    RLHF_TRY(read_more(tok, f, CONFIG, err));
+    rlhf__frame_default(tok, config);
+    RLHF_TRY(check_frame(tok, config, err));
+    f->at = N_FILES; // from here on it is the tokens of all of them
+    return rlhf__added_ready(tok, err);
+}
+
+rlhf_status rlhf__tokenizer_load_special(struct rlhf__tokenizer *tok, const char *dir,
+                                         struct rlhf__error *err) {
+    static const char *const names[N_FILES] = {"added_tokens.json", "tokenizer_config.json",
+                                               "special_tokens_map.json", "config.json"};
+    struct files f = {.at = N_FILES};
+    rlhf_status st = RLHF_OK;
+    for (int i = 0; i < N_FILES && st == RLHF_OK; i++)
+        if (i != MAP || map_counts(f.v[CONFIG]))
+            st = rlhf__tokenizer_json(dir, names[i], &f.v[i], err);
+    if (st == RLHF_OK) {
+        st = read_all(tok, &f, err);
+        const char *name = f.at < N_FILES ? names[f.at] : tok->has_json ? "tokenizer.json" : NULL;
+        if (st < 0) rlhf__error_context(err, "%s%s%s", dir, name ? "/" : "", name ? name : "");
+    }
+    for (int i = 0; i < N_FILES; i++)
+        json_decref(f.v[i]);
+    return st;
 }

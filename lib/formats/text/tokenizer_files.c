@@ -1,12 +1,13 @@
-// tokenizer_files.c: reading the vocabulary files: vocab.json with merges.txt, or vocab.txt, and
-// which of a directory's files count.
+// tokenizer_files.c: opening a tokenizer: which of a directory's files count, and reading the
+// vocabulary files: vocab.json with merges.txt, or vocab.txt.
 //
-// What it is not: tokenizer.json is tokenizer_json.c's, special tokens and options special.c's.
+// What it is not: tokenizer.json is tokenizer_json.c's, special tokens and options are
+// tokenizer_config.c's.
 #include "text/tokenizer_impl.h"
 
 #include "base/file.h"
 #include "base/json.h"
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,73 +28,6 @@ static int has(const char *dir, const char *name) {
     char path[4096];
     const int n = snprintf(path, sizeof path, "%s/%s", dir, name);
     return n > 0 && (size_t)n < sizeof path && rlhf__is_file(path);
-}
-
-// A byte-level token that is not written in stand-ins (an added token in plain text) keeps its own
-// bytes and is not found by merges.
-rlhf_status rlhf__tokenizer_add_vocab(struct rlhf__tokenizer *tok, json_t *vocab, int byte_level,
-                                      struct rlhf__error *err) {
-    RLHF_TRY(rlhf__vocab_index(&tok->vocab, (int32_t)json_object_size(vocab), err));
-    char *bytes = NULL;
-    size_t cap = 0;
-    const char *text;
-    json_t *id;
-    rlhf_status st = RLHF_OK;
-    json_object_foreach(vocab, text, id) {
-        size_t len = strlen(text), n = SIZE_MAX;
-        if (len > cap) {
-            free(bytes);
-            cap = len * 2;
-            bytes = malloc(cap);
-        }
-        if (len && !bytes) st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the vocabulary");
-        if (st == RLHF_OK && !json_is_integer(id))
-            st = rlhf__fail(err, RLHF_E_INVALID, "the id of '%.60s' is %s, expected an integer",
-                            text, rlhf__json_kind(id));
-        if (st < 0) break;
-        if (byte_level) n = rlhf__bpe_token_bytes(text, len, bytes);
-        st = rlhf__vocab_add(&tok->vocab, json_integer_value(id), n == SIZE_MAX ? text : bytes,
-                             n == SIZE_MAX ? len : n, err);
-        if (st < 0) break;
-        int32_t at = (int32_t)json_integer_value(id);
-        if (byte_level && n == SIZE_MAX)
-            tok->vocab.token[at].special = !tok->has_json; // there added_tokens says it
-        else
-            rlhf__vocab_hash(&tok->vocab, at);
-    }
-    free(bytes);
-    return st;
-}
-
-// The bytes of a token in out; returns how many, SIZE_MAX when it is not written in stand-ins.
-static size_t token_bytes(int bytes, const char *s, size_t n, char *out) {
-    if (bytes) return rlhf__bpe_token_bytes(s, n, out);
-    memcpy(out, s, n);
-    return n;
-}
-
-rlhf_status rlhf__tokenizer_add_merge(struct rlhf__tokenizer *tok, int byte_level, const char *left,
-                                      size_t n_left, const char *right, size_t n_right,
-                                      uint32_t rank, struct rlhf__error *err) {
-    char bytes[4096];
-    if (!n_left || !n_right)
-        return rlhf__fail(err, RLHF_E_INVALID, "expected two tokens with one space between");
-    if (n_left > sizeof bytes - n_right || n_right > sizeof bytes)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "a token of more than %zu bytes", sizeof bytes);
-    size_t a = token_bytes(byte_level, left, n_left, bytes);
-    size_t b = a == SIZE_MAX ? a : token_bytes(byte_level, right, n_right, bytes + a);
-    if (a == SIZE_MAX || b == SIZE_MAX)
-        return rlhf__fail(err, RLHF_E_INVALID, "'%.*s %.*s' is not written in byte characters",
-                          (int)n_left, left, (int)n_right, right);
-    int32_t l = rlhf__vocab_find(&tok->vocab, bytes, a);
-    int32_t r = rlhf__vocab_find(&tok->vocab, bytes + a, b);
-    int32_t both = rlhf__vocab_find(&tok->vocab, bytes, a + b);
-    if (l < 0 || r < 0 || both < 0)
-        return rlhf__fail(err, RLHF_E_INVALID, "'%.*s%.*s' is not in the vocabulary",
-                          l < 0 || r >= 0 ? (int)n_left : 0, left, l >= 0 ? (int)n_right : 0,
-                          right);
-    rlhf__merges_add(&tok->merges, l, r, rank, both);
-    return RLHF_OK;
 }
 
 // merges.txt: "left right" a line, best first, after an optional "#version" line.
@@ -178,8 +112,7 @@ static rlhf_status load_lines(struct rlhf__tokenizer *tok, const char *dir,
     return st;
 }
 
-// ---- two forms of one vocabulary
-// ---------------------------------------------------------------------
+// ---- two forms of one vocabulary ----
 
 static int same_token(rlhf_str a, rlhf_str b) {
     if (!a.ptr || !b.ptr) return !a.ptr && !b.ptr;
@@ -241,8 +174,9 @@ static rlhf_status imply(struct rlhf__tokenizer *tok, const char *normaliser, co
     return st;
 }
 
-rlhf_status rlhf__tokenizer_load(struct rlhf__tokenizer *tok, const char *dir,
-                                 struct rlhf__error *err) {
+// Fill info.kind, vocab, and merges or piece.opts from the files of dir. Errors as
+// rlhf__tokenizer_open.
+static rlhf_status load(struct rlhf__tokenizer *tok, const char *dir, struct rlhf__error *err) {
     int merges = has(dir, "merges.txt"), vocab = has(dir, "vocab.json");
     // tokenizer.json says the most, so it is the one to go by.
     if (has(dir, "tokenizer.json")) {
@@ -265,4 +199,68 @@ rlhf_status rlhf__tokenizer_load(struct rlhf__tokenizer *tok, const char *dir,
                       "%s holds no tokenizer; expected vocab.json with merges.txt, vocab.txt, or "
                       "tokenizer.json",
                       dir);
+}
+
+// ---- opening ----
+
+static rlhf_status build(struct rlhf__tokenizer *tok, const char *dir, struct rlhf__error *err) {
+    rlhf_status st = RLHF_OK;
+    if (tok->info.kind == RLHF__TOKENIZER_BPE) {
+        st = rlhf__bpe_create(&tok->bpe_opts, &tok->vocab, &tok->merges, &tok->bpe, err);
+    } else {
+        tok->piece.vocab = &tok->vocab;
+        tok->piece.unk = tok->info.unk;
+        if (tok->info.unk < 0 || tok->info.cls < 0 || tok->info.sep < 0)
+            st = rlhf__fail(err, RLHF_E_INVALID,
+                            "the vocabulary needs the tokens [UNK], [CLS] and [SEP]");
+    }
+    if (st == RLHF_OK) st = rlhf__decoder_prepare(tok->decoder, &tok->added, &tok->vocab, err);
+    if (st < 0) rlhf__error_context(err, "%s", dir);
+    return st;
+}
+
+// A token as it is written, for templates; NULL when there is none. Caller frees.
+static char *written(const struct rlhf__tokenizer *tok, int32_t id) {
+    rlhf_str s = rlhf__added_content(&tok->added, id);
+    if (!s.ptr && id >= 0) s = rlhf__vocab_bytes(&tok->vocab, id);
+    return s.ptr ? strndup(s.ptr, (size_t)s.len) : NULL;
+}
+
+static rlhf_status open_chat(struct rlhf__tokenizer *tok, const char *dir,
+                             struct rlhf__error *err) {
+    const int32_t ids[] = {tok->info.bos, tok->info.eos, tok->info.unk, tok->info.pad};
+    char *text[4];
+    for (int i = 0; i < 4; i++)
+        text[i] = written(tok, ids[i]);
+    const struct rlhf__chat_tokens tokens = {text[0], text[1], text[2], text[3]};
+    rlhf_status st = rlhf__chat_open(dir, &tokens, &tok->chat, err);
+    for (int i = 0; i < 4; i++)
+        free(text[i]);
+    return st;
+}
+
+rlhf_status rlhf__tokenizer_open(const char *dir, struct rlhf__tokenizer **out,
+                                 struct rlhf__error *err) {
+    struct rlhf__tokenizer *tok = calloc(1, sizeof *tok);
+    if (!tok) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a tokenizer");
+    tok->info = (struct rlhf__tokenizer_info){
+        .bos = -1, .eos = -1, .unk = -1, .cls = -1, .sep = -1, .pad = -1};
+    rlhf_status st = RLHF_OK;
+    tok->added.largest = -1;
+    tok->works = malloc(sizeof *tok->works);
+    if (tok->works)
+        rlhf__works_init(tok->works);
+    else
+        st = RLHF__NOMEM(err, "out of memory for a tokenizer");
+    if (st == RLHF_OK) st = load(tok, dir, err);
+    if (st == RLHF_OK) st = rlhf__tokenizer_load_special(tok, dir, err);
+    if (st == RLHF_OK) st = build(tok, dir, err);
+    if (st == RLHF_OK) st = open_chat(tok, dir, err);
+    if (st < 0) {
+        rlhf__tokenizer_close(tok);
+        return st;
+    }
+    tok->info.n_vocab = tok->vocab.n;
+    *out = tok;
+    return RLHF_OK;
 }

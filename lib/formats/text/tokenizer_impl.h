@@ -5,15 +5,22 @@
 #define RLHF_HOST_TEXT_TOKENIZER_IMPL_H
 
 #include "chat/chat.h"
-#include "text/added_tokens.h"
+#include "text/added.h"
 #include "text/bpe.h"
 #include "text/decoder.h"
 #include "text/normaliser.h"
 #include "text/pre_tokenizer.h"
 #include "text/tokenizer.h"
-#include "text/wordpiece.h"
+#include "text/work.h"
 
 #include <jansson.h>
+
+// BERT's WordPiece: each word becomes the longest tokens that fit, greedily from the left; tokens
+// inside a word begin with "##".
+struct rlhf__wordpiece {
+    const struct rlhf__vocab *vocab; // borrowed
+    int32_t unk; // id for words that no tokens make up and for words of over 100 characters
+};
 
 // The special tokens that go around a text.
 enum { RLHF__FRAME_MAX = 4 };
@@ -40,11 +47,6 @@ struct rlhf__tokenizer {
     int has_json, frame_given; // tokenizer.json was read; its post_processor is the frame
     int frame_changed;         // by rlhf__tokenizer_set_bos
 };
-
-// Fill info.kind, vocab, and merges or piece.opts from the files of dir. Errors as
-// rlhf__tokenizer_open. [main]
-rlhf_status rlhf__tokenizer_load(struct rlhf__tokenizer *tok, const char *dir,
-                                 struct rlhf__error *err);
 
 // The optional files: added tokens, roles of special tokens, letter case. After load. [main]
 rlhf_status rlhf__tokenizer_load_special(struct rlhf__tokenizer *tok, const char *dir,
@@ -75,5 +77,19 @@ void rlhf__frame_default(struct rlhf__tokenizer *tok, const json_t *config);
 // DIR/name parsed; *out NULL when there is no such file. [main]
 rlhf_status rlhf__tokenizer_json(const char *dir, const char *name, json_t **out,
                                  struct rlhf__error *err);
+
+// The normal form of s[0..n) in *out, *len: s itself without a normaliser, else in work->normal.
+// Errors: RLHF_E_NOMEM, RLHF_E_UNSUPPORTED (a pattern that takes too long). [any, one thread per
+// work]
+rlhf_status rlhf__pipeline_normal(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
+                                  const char *s, size_t n, const char **out, size_t *len,
+                                  struct rlhf__error *err);
+
+// Append the ids of the normal text s[0..n), stopping early once out->n >= stop_at (a whole word
+// may overshoot). at_start: the whole text begins here. Errors: RLHF_E_NOMEM, RLHF_E_UNSUPPORTED.
+// [any, one thread per work]
+rlhf_status rlhf__pipeline_words(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
+                                 const char *s, size_t n, int at_start, size_t stop_at,
+                                 struct rlhf__ids *out, struct rlhf__error *err);
 
 #endif

@@ -1,5 +1,5 @@
-// tokenizer_json.c: reading tokenizer.json, the file of the tokenizers library: the pipeline's
-// parts read themselves, what is here is the model.
+// tokenizer_json.c: reading tokenizer.json, the file of the tokenizers library. The pipeline's
+// parts read themselves; here is the reader of the model.
 //
 // A part that would change ids and is not implemented is refused by the name of its type.
 #include "text/tokenizer_impl.h"
@@ -9,7 +9,79 @@
 #include "text/tokenizer_config.h"
 #include "text/tokenizer_part.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+// ---- vocabulary and merges ----
+
+// A byte-level token that is not written in stand-ins (an added token in plain text) keeps its own
+// bytes and is not found by merges.
+rlhf_status rlhf__tokenizer_add_vocab(struct rlhf__tokenizer *tok, json_t *vocab, int byte_level,
+                                      struct rlhf__error *err) {
+    RLHF_TRY(rlhf__vocab_index(&tok->vocab, (int32_t)json_object_size(vocab), err));
+    char *bytes = NULL;
+    size_t cap = 0;
+    const char *text;
+    json_t *id;
+    rlhf_status st = RLHF_OK;
+    json_object_foreach(vocab, text, id) {
+        size_t len = strlen(text), n = SIZE_MAX;
+        if (len > cap) {
+            free(bytes);
+            cap = len * 2;
+            bytes = malloc(cap);
+        }
+        if (len && !bytes) st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the vocabulary");
+        if (st == RLHF_OK && !json_is_integer(id))
+            st = rlhf__fail(err, RLHF_E_INVALID, "the id of '%.60s' is %s, expected an integer",
+                            text, rlhf__json_kind(id));
+        if (st < 0) break;
+        if (byte_level) n = rlhf__bpe_token_bytes(text, len, bytes);
+        st = rlhf__vocab_add(&tok->vocab, json_integer_value(id), n == SIZE_MAX ? text : bytes,
+                             n == SIZE_MAX ? len : n, err);
+        if (st < 0) break;
+        int32_t at = (int32_t)json_integer_value(id);
+        if (byte_level && n == SIZE_MAX)
+            tok->vocab.token[at].special = !tok->has_json; // there added_tokens says it
+        else
+            rlhf__vocab_hash(&tok->vocab, at);
+    }
+    free(bytes);
+    return st;
+}
+
+// The bytes of a token in out; returns how many, SIZE_MAX when it is not written in stand-ins.
+static size_t token_bytes(int bytes, const char *s, size_t n, char *out) {
+    if (bytes) return rlhf__bpe_token_bytes(s, n, out);
+    memcpy(out, s, n);
+    return n;
+}
+
+rlhf_status rlhf__tokenizer_add_merge(struct rlhf__tokenizer *tok, int byte_level, const char *left,
+                                      size_t n_left, const char *right, size_t n_right,
+                                      uint32_t rank, struct rlhf__error *err) {
+    char bytes[4096];
+    if (!n_left || !n_right)
+        return rlhf__fail(err, RLHF_E_INVALID, "expected two tokens with one space between");
+    if (n_left > sizeof bytes - n_right || n_right > sizeof bytes)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "a token of more than %zu bytes", sizeof bytes);
+    size_t a = token_bytes(byte_level, left, n_left, bytes);
+    size_t b = a == SIZE_MAX ? a : token_bytes(byte_level, right, n_right, bytes + a);
+    if (a == SIZE_MAX || b == SIZE_MAX)
+        return rlhf__fail(err, RLHF_E_INVALID, "'%.*s %.*s' is not written in byte characters",
+                          (int)n_left, left, (int)n_right, right);
+    int32_t l = rlhf__vocab_find(&tok->vocab, bytes, a);
+    int32_t r = rlhf__vocab_find(&tok->vocab, bytes + a, b);
+    int32_t both = rlhf__vocab_find(&tok->vocab, bytes, a + b);
+    if (l < 0 || r < 0 || both < 0)
+        return rlhf__fail(err, RLHF_E_INVALID, "'%.*s%.*s' is not in the vocabulary",
+                          l < 0 || r >= 0 ? (int)n_left : 0, left, l >= 0 ? (int)n_right : 0,
+                          right);
+    rlhf__merges_add(&tok->merges, l, r, rank, both);
+    return RLHF_OK;
+}
+
+// ---- the file ----
 
 static int text_is(const json_t *v, const char *key, const char *want) {
     const char *s = json_string_value(json_object_get(v, key));

@@ -24,7 +24,8 @@ static const json_t *parts_of(const json_t *part) {
     return found;
 }
 
-void rlhf__part_name(const json_t *part, char *out, size_t cap) {
+// "Sequence[Digits, ByteLevel]": the type with those of its parts.
+static void part_name(const json_t *part, char *out, size_t cap) {
     const json_t *inner = parts_of(part), *item;
     size_t at = (size_t)snprintf(out, cap, "%.60s", rlhf__part_type(part)), i;
     if (!inner) return;
@@ -71,7 +72,7 @@ rlhf_status rlhf__part_check(const char *key, const json_t *part, struct rlhf__e
 rlhf_status rlhf__part_refuse(const char *key, const json_t *part, const char *allowed,
                               struct rlhf__error *err) {
     char name[400];
-    rlhf__part_name(part, name, sizeof name);
+    part_name(part, name, sizeof name);
     return rlhf__fail(err, RLHF_E_UNSUPPORTED, "the %s '%s' is not supported; allowed: %s", key,
                       name, allowed);
 }

@@ -16,11 +16,8 @@ const char *rlhf__part_type(const json_t *part);
 // 1 when that is its type. [any]
 int rlhf__part_is(const json_t *part, const char *type);
 
-// "Sequence[Digits, ByteLevel]": the type with those of its parts. [any]
-void rlhf__part_name(const json_t *part, char *out, size_t cap);
-
-// Refuse a part that is no object (NULL and null are none) and switches in it, or in those of a
-// Sequence, that are neither true nor false. Errors: RLHF_E_INVALID. [any]
+// Refuse a part that is not an object (a part may be NULL or null), and switches in it, or in those
+// of a Sequence, that are neither true nor false. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__part_check(const char *key, const json_t *part, struct rlhf__error *err);
 
 // RLHF_E_UNSUPPORTED: "the KEY 'TYPE' is not supported; allowed: ALLOWED". [any]

@@ -1,6 +1,190 @@
-// unicode.c: see unicode.h. The lists are what the tokenizers library was seen to do with every
-// code point.
+// unicode.c: see unicode.h.
 #include "text/unicode.h"
+
+#include <string.h>
+
+// ---- UTF-8 ----
+
+// Number of continuation bytes after lead byte c, -1 when c cannot start a character; [*lo, *hi] is
+// the range of the first continuation byte.
+static int lead(uint8_t c, uint8_t *lo, uint8_t *hi) {
+    *lo = 0x80;
+    *hi = 0xBF;
+    if (c >= 0xC2 && c <= 0xDF) return 1;
+    if (c >= 0xE0 && c <= 0xEF) {
+        if (c == 0xE0) *lo = 0xA0;
+        if (c == 0xED) *hi = 0x9F;
+        return 2;
+    }
+    if (c >= 0xF0 && c <= 0xF4) {
+        if (c == 0xF0) *lo = 0x90;
+        if (c == 0xF4) *hi = 0x8F;
+        return 3;
+    }
+    return -1;
+}
+
+size_t rlhf__utf8_next(const char *s, size_t n, uint32_t *cp, size_t *bad) {
+    uint8_t c = (uint8_t)s[0], lo, hi;
+    if (c < 0x80) {
+        if (cp) *cp = c;
+        return 1;
+    }
+    int more = lead(c, &lo, &hi);
+    uint32_t v = more < 0 ? 0 : c & (0x3Fu >> more);
+    for (int i = 1; i <= more; i++) {
+        uint8_t d = (size_t)i < n ? (uint8_t)s[i] : 0;
+        if (d < lo || d > hi) {
+            if (bad) *bad = (size_t)i;
+            return 0;
+        }
+        v = (v << 6) | (d & 0x3F);
+        lo = 0x80;
+        hi = 0xBF;
+    }
+    if (more < 0) {
+        if (bad) *bad = 1;
+        return 0;
+    }
+    if (cp) *cp = v;
+    return (size_t)more + 1;
+}
+
+size_t rlhf__utf8_valid(const char *s, size_t n) {
+    size_t i = 0;
+    while (i < n) {
+        uint64_t w;
+        if (n - i >= sizeof w) { // eight ASCII bytes at a time
+            memcpy(&w, s + i, sizeof w);
+            if (!(w & 0x8080808080808080u)) {
+                i += sizeof w;
+                continue;
+            }
+        }
+        size_t len = rlhf__utf8_next(s + i, n - i, NULL, NULL);
+        if (!len) return i;
+        i += len;
+    }
+    return n;
+}
+
+size_t rlhf__utf8_put(uint32_t cp, char *out) {
+    if (cp < 0x80) {
+        out[0] = (char)cp;
+        return 1;
+    }
+    if (cp < 0x800) {
+        out[0] = (char)(0xC0 | (cp >> 6));
+        out[1] = (char)(0x80 | (cp & 0x3F));
+        return 2;
+    }
+    if (cp < 0x10000) {
+        out[0] = (char)(0xE0 | (cp >> 12));
+        out[1] = (char)(0x80 | ((cp >> 6) & 0x3F));
+        out[2] = (char)(0x80 | (cp & 0x3F));
+        return 3;
+    }
+    out[0] = (char)(0xF0 | (cp >> 18));
+    out[1] = (char)(0x80 | ((cp >> 12) & 0x3F));
+    out[2] = (char)(0x80 | ((cp >> 6) & 0x3F));
+    out[3] = (char)(0x80 | (cp & 0x3F));
+    return 4;
+}
+
+size_t rlhf__utf8_repair(const char *s, size_t n, char *out, size_t cap) {
+    size_t len = 0;
+    int room = 1;
+    for (size_t i = 0; i < n;) {
+        size_t bad = 1, step = rlhf__utf8_next(s + i, n - i, NULL, &bad);
+        const char *from = step ? s + i : "\xEF\xBF\xBD";
+        size_t bytes = step ? step : 3;
+        room = room && cap >= len && bytes <= cap - len; // once full, stay full
+        if (room) memcpy(out + len, from, bytes);
+        len += bytes;
+        i += step ? step : bad;
+    }
+    return len;
+}
+
+// ---- what Unicode 15, 15.1 and 16 added to Unicode 14 ----
+
+enum {
+    LU = UTF8PROC_CATEGORY_LU,
+    LL = UTF8PROC_CATEGORY_LL,
+    LM = UTF8PROC_CATEGORY_LM,
+    LO = UTF8PROC_CATEGORY_LO,
+    MN = UTF8PROC_CATEGORY_MN,
+    MC = UTF8PROC_CATEGORY_MC,
+    ND = UTF8PROC_CATEGORY_ND,
+    NO = UTF8PROC_CATEGORY_NO,
+    PD = UTF8PROC_CATEGORY_PD,
+    PO = UTF8PROC_CATEGORY_PO,
+    SM = UTF8PROC_CATEGORY_SM,
+    SO = UTF8PROC_CATEGORY_SO,
+    CF = UTF8PROC_CATEGORY_CF
+};
+
+static const struct {
+    uint32_t first, last;
+    uint8_t category;
+} added[] = {
+    {0x897, 0x897, MN},     {0xCF3, 0xCF3, MC},     {0xECE, 0xECE, MN},     {0x1B4E, 0x1B4F, PO},
+    {0x1B7F, 0x1B7F, PO},   {0x1C89, 0x1C89, LU},   {0x1C8A, 0x1C8A, LL},   {0x2427, 0x2429, SO},
+    {0x2FFC, 0x2FFF, SO},   {0x31E4, 0x31E5, SO},   {0x31EF, 0x31EF, SO},   {0xA7CB, 0xA7CC, LU},
+    {0xA7CD, 0xA7CD, LL},   {0xA7DA, 0xA7DA, LU},   {0xA7DB, 0xA7DB, LL},   {0xA7DC, 0xA7DC, LU},
+    {0x105C0, 0x105F3, LO}, {0x10D40, 0x10D49, ND}, {0x10D4A, 0x10D4D, LO}, {0x10D4E, 0x10D4E, LM},
+    {0x10D4F, 0x10D4F, LO}, {0x10D50, 0x10D65, LU}, {0x10D69, 0x10D6D, MN}, {0x10D6E, 0x10D6E, PD},
+    {0x10D6F, 0x10D6F, LM}, {0x10D70, 0x10D85, LL}, {0x10D8E, 0x10D8F, SM}, {0x10EC2, 0x10EC4, LO},
+    {0x10EFC, 0x10EFF, MN}, {0x1123F, 0x11240, LO}, {0x11241, 0x11241, MN}, {0x11380, 0x11389, LO},
+    {0x1138B, 0x1138B, LO}, {0x1138E, 0x1138E, LO}, {0x11390, 0x113B5, LO}, {0x113B7, 0x113B7, LO},
+    {0x113B8, 0x113BA, MC}, {0x113BB, 0x113C0, MN}, {0x113C2, 0x113C2, MC}, {0x113C5, 0x113C5, MC},
+    {0x113C7, 0x113CA, MC}, {0x113CC, 0x113CD, MC}, {0x113CE, 0x113CE, MN}, {0x113CF, 0x113CF, MC},
+    {0x113D0, 0x113D0, MN}, {0x113D1, 0x113D1, LO}, {0x113D2, 0x113D2, MN}, {0x113D3, 0x113D3, LO},
+    {0x113D4, 0x113D5, PO}, {0x113D7, 0x113D8, PO}, {0x113E1, 0x113E2, MN}, {0x116D0, 0x116E3, ND},
+    {0x11B00, 0x11B09, PO}, {0x11BC0, 0x11BE0, LO}, {0x11BE1, 0x11BE1, PO}, {0x11BF0, 0x11BF9, ND},
+    {0x11F00, 0x11F01, MN}, {0x11F02, 0x11F02, LO}, {0x11F03, 0x11F03, MC}, {0x11F04, 0x11F10, LO},
+    {0x11F12, 0x11F33, LO}, {0x11F34, 0x11F35, MC}, {0x11F36, 0x11F3A, MN}, {0x11F3E, 0x11F3F, MC},
+    {0x11F40, 0x11F40, MN}, {0x11F41, 0x11F41, MC}, {0x11F42, 0x11F42, MN}, {0x11F43, 0x11F4F, PO},
+    {0x11F50, 0x11F59, ND}, {0x11F5A, 0x11F5A, MN}, {0x1342F, 0x1342F, LO}, {0x13439, 0x1343F, CF},
+    {0x13440, 0x13440, MN}, {0x13441, 0x13446, LO}, {0x13447, 0x13455, MN}, {0x13460, 0x143FA, LO},
+    {0x16100, 0x1611D, LO}, {0x1611E, 0x16129, MN}, {0x1612A, 0x1612C, MC}, {0x1612D, 0x1612F, MN},
+    {0x16130, 0x16139, ND}, {0x16D40, 0x16D42, LM}, {0x16D43, 0x16D6A, LO}, {0x16D6B, 0x16D6C, LM},
+    {0x16D6D, 0x16D6F, PO}, {0x16D70, 0x16D79, ND}, {0x18CFF, 0x18CFF, LO}, {0x1B132, 0x1B132, LO},
+    {0x1B155, 0x1B155, LO}, {0x1CC00, 0x1CCEF, SO}, {0x1CCF0, 0x1CCF9, ND}, {0x1CD00, 0x1CEB3, SO},
+    {0x1D2C0, 0x1D2D3, NO}, {0x1DF25, 0x1DF2A, LL}, {0x1E030, 0x1E06D, LM}, {0x1E08F, 0x1E08F, MN},
+    {0x1E4D0, 0x1E4EA, LO}, {0x1E4EB, 0x1E4EB, LM}, {0x1E4EC, 0x1E4EF, MN}, {0x1E4F0, 0x1E4F9, ND},
+    {0x1E5D0, 0x1E5ED, LO}, {0x1E5EE, 0x1E5EF, MN}, {0x1E5F0, 0x1E5F0, LO}, {0x1E5F1, 0x1E5FA, ND},
+    {0x1E5FF, 0x1E5FF, PO}, {0x1F6DC, 0x1F6DC, SO}, {0x1F774, 0x1F776, SO}, {0x1F77B, 0x1F77F, SO},
+    {0x1F7D9, 0x1F7D9, SO}, {0x1F8B2, 0x1F8BB, SO}, {0x1F8C0, 0x1F8C1, SO}, {0x1FA75, 0x1FA77, SO},
+    {0x1FA87, 0x1FA89, SO}, {0x1FA8F, 0x1FA8F, SO}, {0x1FAAD, 0x1FAAF, SO}, {0x1FABB, 0x1FABF, SO},
+    {0x1FAC6, 0x1FAC6, SO}, {0x1FACE, 0x1FACF, SO}, {0x1FADA, 0x1FADC, SO}, {0x1FADF, 0x1FADF, SO},
+    {0x1FAE8, 0x1FAE9, SO}, {0x1FAF7, 0x1FAF8, SO}, {0x1FBCB, 0x1FBEF, SO}, {0x2B739, 0x2B739, LO},
+    {0x2EBF0, 0x2EE5D, LO}, {0x31350, 0x323AF, LO},
+};
+enum { N = sizeof added / sizeof *added };
+
+int rlhf__unicode_new(size_t i, struct rlhf__unicode_range *out) {
+    if (i >= N) return 0;
+    *out = (struct rlhf__unicode_range){added[i].first, added[i].last,
+                                        (utf8proc_category_t)added[i].category};
+    return 1;
+}
+
+utf8proc_category_t rlhf__unicode_category(uint32_t cp) {
+    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)cp);
+    if (category != UTF8PROC_CATEGORY_CN) return category;
+    size_t low = 0, high = N;
+    while (low < high) { // the first entry that does not end before cp
+        size_t mid = (low + high) / 2;
+        if (added[mid].last < cp)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < N && added[low].first <= cp ? (utf8proc_category_t)added[low].category : category;
+}
+
+// ---- kinds of characters ----
 
 struct range {
     uint32_t first, last;
@@ -147,4 +331,27 @@ int rlhf__unicode_is_accent(uint32_t cp) {
     if (cp == 0x1734) return 1; // was one then
     return utf8proc_category((utf8proc_int32_t)cp) == UTF8PROC_CATEGORY_MN &&
            !IS_IN(cp, young_marks) && !IS_IN(cp, young);
+}
+
+int rlhf__unicode_is_word(uint32_t cp) {
+    if ((cp >= 0x24B6 && cp <= 0x24E9) || (cp >= 0x1F130 && cp <= 0x1F149) ||
+        (cp >= 0x1F150 && cp <= 0x1F169) || (cp >= 0x1F170 && cp <= 0x1F189) || cp == 0x200C ||
+        cp == 0x200D)
+        return 1;
+    switch (rlhf__unicode_category(cp)) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_PC:
+        return 1;
+    default:
+        return 0;
+    }
 }

@@ -1,16 +1,37 @@
-// unicode.h: what the tokenizers library takes a character for.
+// unicode.h: UTF-8, and what kind of character the tokenizers library takes a code point for.
 //
-// Its parts are of different ages: patterns know Unicode 16, Lowercase and Digits Unicode 17,
-// normal forms Unicode 9, punctuation Unicode 8. What utf8proc (15) and PCRE2 (14) say is corrected
-// by short lists, so that ids agree on every character that there is.
+// That library's parts are of different ages: patterns know Unicode 16, Lowercase and Digits
+// Unicode 17, normal forms Unicode 9, punctuation Unicode 8. Short lists correct what utf8proc (15)
+// and PCRE2 (14) say, so that ids agree on every character that there is.
 //
-// What it is not: a Unicode library (that is utf8proc); internal to text/.
+// What it is not: a Unicode library (that is utf8proc).
 #ifndef RLHF_HOST_TEXT_UNICODE_H
 #define RLHF_HOST_TEXT_UNICODE_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <utf8proc.h>
+
+// ---- UTF-8 ----
+
+// Length of the longest prefix of s[0..n) that is well-formed UTF-8 (no overlong forms, no
+// surrogates, at most U+10FFFF); n when all of it is. [any]
+size_t rlhf__utf8_valid(const char *s, size_t n);
+
+// Length of the well-formed character at s (n >= 1 bytes are there), or 0 when s starts an
+// ill-formed sequence; then *bad is the length of the maximal subpart to replace by one U+FFFD
+// (WHATWG practice). *cp gets the code point. cp and bad may be NULL. [any]
+size_t rlhf__utf8_next(const char *s, size_t n, uint32_t *cp, size_t *bad);
+
+// Write code point cp (<= U+10FFFF) as UTF-8 to out[0..4); returns its length. [any]
+size_t rlhf__utf8_put(uint32_t cp, char *out);
+
+// Copy s[0..n) to out with every ill-formed subpart replaced by U+FFFD. Writes at most cap bytes
+// (whole characters only) and returns the length of the whole result, which may exceed cap; out may
+// be NULL when cap is 0. No NUL is added. [any]
+size_t rlhf__utf8_repair(const char *s, size_t n, char *out, size_t cap);
+
+// ---- kinds of characters ----
 
 // General category as of Unicode 16. [any]
 utf8proc_category_t rlhf__unicode_category(uint32_t cp);
@@ -43,5 +64,9 @@ int rlhf__unicode_is_mark(uint32_t cp);
 // BERT's control characters and accents: categories C but tab and ends of lines, and Mn. [any]
 int rlhf__unicode_is_control(uint32_t cp);
 int rlhf__unicode_is_accent(uint32_t cp);
+
+// What \w is to the library: letters, marks, decimal numbers, connecting punctuation, joiners and
+// what else counts as alphabetic. [any]
+int rlhf__unicode_is_word(uint32_t cp);
 
 #endif

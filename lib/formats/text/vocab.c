@@ -1,8 +1,38 @@
-// vocab.c: see vocab.h. Open addressing with linear probing, at most half full.
+// vocab.c: see vocab.h.
 #include "text/vocab.h"
+
+#include "text/unicode.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+// ---- lists of ids ----
+
+rlhf_status rlhf__ids_reserve(struct rlhf__ids *ids, size_t more, struct rlhf__error *err) {
+    if (more <= ids->cap - ids->n) return RLHF_OK;
+    size_t cap = ids->cap ? ids->cap : 64, limit = SIZE_MAX / 2 / sizeof *ids->data;
+    if (more > limit - ids->n) return rlhf__fail(err, RLHF_E_NOMEM, "too many token ids");
+    while (cap - ids->n < more)
+        cap *= 2;
+    int32_t *data = realloc(ids->data, cap * sizeof *data);
+    if (!data) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %zu token ids", cap);
+    ids->data = data;
+    ids->cap = cap;
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__ids_push(struct rlhf__ids *ids, int32_t id, struct rlhf__error *err) {
+    if (ids->n == ids->cap) RLHF_TRY(rlhf__ids_reserve(ids, 1, err));
+    ids->data[ids->n++] = id;
+    return RLHF_OK;
+}
+
+void rlhf__ids_finish(struct rlhf__ids *ids) {
+    free(ids->data);
+    *ids = (struct rlhf__ids){0};
+}
+
+// ---- vocabularies ----
 
 uint64_t rlhf__vocab_hash_bytes(const char *s, size_t len) {
     uint64_t h = 0x9E3779B97F4A7C15u ^ len;
@@ -114,4 +144,37 @@ void rlhf__vocab_finish(struct rlhf__vocab *v) {
     free(v->bytes);
     free(v->slot);
     *v = (struct rlhf__vocab){0};
+}
+
+// ---- how the files write bytes ----
+
+void rlhf__bpe_byte_chars(uint16_t chars[256]) {
+    uint16_t next = 0x100;
+    for (unsigned b = 0; b < 256; b++) {
+        int printable = (b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
+        chars[b] = printable ? (uint16_t)b : next++;
+    }
+}
+
+// The byte a stand-in character is for, -1 = none. The inverse of rlhf__bpe_byte_chars.
+static int byte_of(uint32_t cp) {
+    if ((cp >= '!' && cp <= '~') || (cp >= 0xA1 && cp <= 0xAC) || (cp >= 0xAE && cp <= 0xFF))
+        return (int)cp;
+    if (cp < 0x100 || cp >= 0x100 + 68) return -1;
+    uint32_t k = cp - 0x100; // the k-th byte without a printable form
+    if (k <= 0x20) return (int)k;
+    return k <= 0x42 ? (int)(k - 0x21 + 0x7F) : 0xAD;
+}
+
+size_t rlhf__bpe_token_bytes(const char *s, size_t len, char *out) {
+    size_t n = 0;
+    for (size_t i = 0; i < len;) {
+        uint32_t cp = 0;
+        size_t step = rlhf__utf8_next(s + i, len - i, &cp, NULL);
+        int b = step ? byte_of(cp) : -1;
+        if (b < 0) return SIZE_MAX;
+        out[n++] = (char)b;
+        i += step;
+    }
+    return n;
 }

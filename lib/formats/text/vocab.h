@@ -1,10 +1,30 @@
-// vocab.h: the tokens of a vocabulary: id to bytes and bytes to id.
+// vocab.h: the tokens of a vocabulary: id to bytes and bytes to id; and lists of ids.
 //
-// What it is not: it knows no merges and no special tokens; internal to text/.
+// What it is not: it knows no merges and no special tokens, and no ragged batches
+// (data/token_rows.h).
 #ifndef RLHF_HOST_TEXT_VOCAB_H
 #define RLHF_HOST_TEXT_VOCAB_H
 
 #include "base/error.h"
+
+// ---- lists of ids ----
+
+// Zero-initialise; release with rlhf__ids_finish. data[0..n) are valid.
+struct rlhf__ids {
+    int32_t *data;
+    size_t n, cap;
+};
+
+// Make room for `more` further ids. Errors: RLHF_E_NOMEM. [any, one thread per array]
+rlhf_status rlhf__ids_reserve(struct rlhf__ids *ids, size_t more, struct rlhf__error *err);
+
+// Append one id. Errors: RLHF_E_NOMEM. [any, one thread per array]
+rlhf_status rlhf__ids_push(struct rlhf__ids *ids, int32_t id, struct rlhf__error *err);
+
+// Free the memory and make the array empty; accepts an empty array. [any]
+void rlhf__ids_finish(struct rlhf__ids *ids);
+
+// ---- vocabularies ----
 
 #define RLHF__VOCAB_MAX (1 << 22) // ids of a vocabulary file must be below this
 
@@ -12,7 +32,7 @@ struct rlhf__vocab_token {
     uint32_t at, len; // bytes of the token in `bytes`; len 0 with used 0 = no token has this id
     uint8_t used, special; // special: found only where special tokens are looked for
     uint8_t added;         // found in every text before it is cut into words
-    uint8_t shown;         // decodes as something else, see added_tokens.h
+    uint8_t shown;         // decodes as something else, see added.h
 };
 
 // Zero-initialise; release with rlhf__vocab_finish.
@@ -47,5 +67,15 @@ void rlhf__vocab_finish(struct rlhf__vocab *v);
 
 // 64-bit hash of a byte string. [any]
 uint64_t rlhf__vocab_hash_bytes(const char *s, size_t len);
+
+// ---- how the files write bytes ----
+
+// GPT-2's printable stand-in of each byte, used in vocab.json and merges.txt: bytes that print as
+// themselves keep their code point, the others get U+0100 and up in order. [any]
+void rlhf__bpe_byte_chars(uint16_t chars[256]);
+
+// Translate a token as written in the files (stand-ins, UTF-8) to its bytes in out[len]; returns
+// how many, or SIZE_MAX when a character is no stand-in. [any]
+size_t rlhf__bpe_token_bytes(const char *s, size_t len, char *out);
 
 #endif

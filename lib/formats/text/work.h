@@ -1,4 +1,5 @@
-// work.h: the memory that one encoding needs beside the tokenizer, kept from text to text.
+// work.h: the lists that encoding and decoding work with, and the memory that one encoding needs
+// beside the tokenizer, kept from text to text.
 //
 // A tokenizer is read-only and used by many threads; each call takes a work from the tokenizer's
 // store and puts it back, so there are as many as threads that encoded at once.
@@ -7,11 +8,77 @@
 #ifndef RLHF_HOST_TEXT_WORK_H
 #define RLHF_HOST_TEXT_WORK_H
 
+#include "base/buf.h"
 #include "text/pattern.h"
-#include "text/pieces.h"
-#include "text/word_cache.h"
+#include "text/vocab.h"
 
 #include <pthread.h>
+
+// ---- a text and where it is cut ----
+
+enum rlhf__piece_flag {
+    RLHF__PIECE_RAW = 1, // ill-formed UTF-8: no part looks at it
+    RLHF__PIECE_ON = 2   // goes on where ill-formed bytes ended: not the beginning of anything
+};
+
+struct rlhf__piece {
+    size_t at, n; // bytes of the text
+    uint32_t flags, reserved;
+};
+
+// Zero-initialise; release with rlhf__pieces_finish. item[0..n) are valid.
+struct rlhf__pieces {
+    const char *text; // borrowed, or own.data
+    struct rlhf__piece *item;
+    size_t n, cap;
+    struct rlhf__buf own; // the text, where a part changed it
+};
+
+// Append the bytes [at, at + n) of the text as a piece; nothing when n is 0. Errors: RLHF_E_NOMEM.
+// [any, one thread per list]
+rlhf_status rlhf__pieces_push(struct rlhf__pieces *p, size_t at, size_t n, uint32_t flags,
+                              struct rlhf__error *err);
+
+// ---- the ids of recent words ----
+
+struct rlhf__word_cache; // opaque: about 1 MiB
+
+// Append the ids of s[0..n), n >= 1, to out, when it is known: returns 1, else 0. Errors:
+// RLHF_E_NOMEM. [any, one thread per cache]
+rlhf_status rlhf__word_cache_get(const struct rlhf__word_cache *cache, const char *s, size_t n,
+                                 struct rlhf__ids *out, struct rlhf__error *err);
+
+// Remember that s[0..n) is ids[0..n_ids); long words and many ids are not. [any, one thread per
+// cache]
+void rlhf__word_cache_put(struct rlhf__word_cache *cache, const char *s, size_t n,
+                          const int32_t *ids, size_t n_ids);
+
+// ---- lists of texts ----
+
+// Zero-initialise; release with rlhf__spans_finish. Text i ends at end[i], where the next begins;
+// bytes after the last end belong to a text that has not ended. A failed allocation makes it
+// sticky-bad, as in buf.h.
+struct rlhf__spans {
+    struct rlhf__buf bytes;
+    size_t *end; // [n]
+    size_t n, cap;
+};
+
+// Append to the text that is being written. [one thread]
+void rlhf__spans_put(struct rlhf__spans *list, const void *bytes, size_t n);
+
+// End it; the next put begins another. [one thread]
+void rlhf__spans_end(struct rlhf__spans *list);
+
+// Text i < n. Borrowed until the next put. [any]
+rlhf_str rlhf__spans_get(const struct rlhf__spans *list, size_t i);
+
+// Make the list empty and keep its memory. [one thread]
+void rlhf__spans_clear(struct rlhf__spans *list);
+
+void rlhf__spans_finish(struct rlhf__spans *list);
+
+// ---- works ----
 
 struct rlhf__work {
     struct rlhf__work *next;

@@ -1,9 +1,9 @@
-// normaliser_form.c: NFC, NFD, NFKC and NFKD by utf8proc, for the characters that the tokenizers
-// library's own tables know (unicode.h): others stay where they are, and nothing joins over them.
-#include "text/normaliser_impl.h"
+// normal_form.c: see normal_form.h. NFC, NFD, NFKC and NFKD by utf8proc, for the characters that
+// the tokenizers library's own tables know (unicode.h): others stay where they are, and nothing is
+// composed across them.
+#include "text/normal_form.h"
 
 #include "text/unicode.h"
-#include "text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -125,11 +125,11 @@ static size_t easy_end(const char *s, size_t n, size_t at, uint8_t limit) {
     return at;
 }
 
-rlhf_status rlhf__normal_form(const struct rlhf__normal_step *step, const char *s, size_t n,
-                              struct rlhf__buf *out, struct rlhf__error *err) {
+rlhf_status rlhf__normal_form(int32_t form, const char *s, size_t n, struct rlhf__buf *out,
+                              struct rlhf__error *err) {
     // NFC leaves all below U+0300 (0xCC 0x80) alone, the others all of ASCII. Bytes that continue a
     // character are below the limit too, but only behind a lead byte that is.
-    int nfc = step->form == (UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+    int nfc = form == (UTF8PROC_STABLE | UTF8PROC_COMPOSE);
     uint8_t limit = nfc ? 0xCC : 0x80;
     struct chars c = {0};
     rlhf_status st = RLHF_OK;
@@ -147,7 +147,7 @@ rlhf_status rlhf__normal_form(const struct rlhf__normal_step *step, const char *
         while (end < n && (uint8_t)s[end] >= 0x80 &&
                ((uint8_t)s[end] >= limit || ((uint8_t)s[end] & 0xC0) == 0x80))
             end++;
-        st = put_region(step->form, s + from, end - from, &c, out, err);
+        st = put_region(form, s + from, end - from, &c, out, err);
         at = end;
     }
     free(c.cp);

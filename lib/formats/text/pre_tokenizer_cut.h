@@ -1,8 +1,8 @@
-// pre_tokenizer_impl.h: the steps that a pre-tokeniser is made of.
+// pre_tokenizer_cut.h: the steps that a pre-tokeniser is made of, and cutting a text by them.
 //
-// What it is not: for others than pre_tokenizer*.c.
-#ifndef RLHF_HOST_TEXT_PRE_TOKENIZER_IMPL_H
-#define RLHF_HOST_TEXT_PRE_TOKENIZER_IMPL_H
+// What it is not: it reads no tokenizer.json (pre_tokenizer.c does); internal to text/.
+#ifndef RLHF_HOST_TEXT_PRE_TOKENIZER_CUT_H
+#define RLHF_HOST_TEXT_PRE_TOKENIZER_CUT_H
 
 #include "text/pattern.h"
 #include "text/pre_tokenizer.h"
@@ -41,14 +41,5 @@ struct rlhf__pre_tokenizer {
     size_t n;
     int32_t bytes; // the model sees bytes
 };
-
-// Add the steps of a part of tokenizer.json that is no Sequence. [main]
-rlhf_status rlhf__cut_steps_read(const json_t *part, struct rlhf__pre_tokenizer *pre,
-                                 struct rlhf__error *err);
-
-// Append the pieces of s[at..at + n), well-formed UTF-8, to out. [any]
-rlhf_status rlhf__cut_piece(const struct rlhf__cut_step *step, const char *s, size_t at, size_t n,
-                            uint32_t flags, struct rlhf__search *match, struct rlhf__pieces *out,
-                            struct rlhf__error *err);
 
 #endif

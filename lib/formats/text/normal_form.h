@@ -1,0 +1,19 @@
+// normal_form.h: the normal forms of Unicode, for the characters that the tokenizers library knows.
+//
+// What it is not: the other steps of a normaliser, which are in normaliser.c; internal to text/.
+#ifndef RLHF_HOST_TEXT_NORMAL_FORM_H
+#define RLHF_HOST_TEXT_NORMAL_FORM_H
+
+#include "base/buf.h"
+
+enum { RLHF__NORMAL_BYTES_MAX = 64 << 20 }; // bytes that a text may have after a step
+
+// Whether n more bytes may follow out. Errors: RLHF_E_UNSUPPORTED.
+rlhf_status rlhf__normal_room(const struct rlhf__buf *out, size_t n, struct rlhf__error *err);
+
+// Append the normal form of s[0..n) to out. form: utf8proc's options of NFC, NFD, NFKC or NFKD.
+// Errors: RLHF_E_NOMEM, RLHF_E_UNSUPPORTED. [any]
+rlhf_status rlhf__normal_form(int32_t form, const char *s, size_t n, struct rlhf__buf *out,
+                              struct rlhf__error *err);
+
+#endif
