@@ -5,7 +5,7 @@
 //
 // It is noted after every phase and kept in memory; checkpoint.h writes files. The copy (`undo`)
 // takes as much memory as those tensors have (AdamW: 12 bytes a trained parameter), so there is a
-// limit beyond which there is no copy (checkpoint.undo_mib).
+// limit above which none is made (checkpoint.undo_mib).
 #ifndef RLHF_HOST_BOUNDARY_H
 #define RLHF_HOST_BOUNDARY_H
 
@@ -21,7 +21,7 @@
 #define RLHF__UNDO_MODELS 4
 #define RLHF__UNDO_OPTIMS 3
 
-// What an update changes; NULL where there is none.
+// What an update changes; NULL where a run has no such part.
 struct rlhf__changing {
     const rlhf_compute *compute;
     struct rlhf__model *model[RLHF__UNDO_MODELS];
@@ -36,7 +36,7 @@ struct rlhf__undo_item {
 
 // Zero-initialise; release with rlhf__undo_finish.
 struct rlhf__undo {
-    int32_t taken; // 1: there is a copy
+    int32_t taken; // 1: the copy was made
     int32_t reserved;
     uint64_t bytes;               // of all items
     size_t n;                     // items, 0 = not listed yet
@@ -69,7 +69,7 @@ struct rlhf__boundary {
 struct rlhf__boundary_now {
     int64_t phase;
     struct rlhf__best best;
-    json_t *run; // taken over, also after a failure; NULL = there was no memory for it
+    json_t *run; // owned by the boundary from now on, also after a failure; NULL = out of memory
     const struct rlhf__cast *cast;
     struct rlhf__changing what;
     int64_t undo_mib; // limit of the copy

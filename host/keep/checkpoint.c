@@ -15,13 +15,13 @@ static struct rlhf__model *value_model(const struct rlhf__kept *k) {
     return k->cast->critic ? k->cast->critic : k->cast->policy;
 }
 
-// Whether a fresh checkpoint needs the exact weights beside the exported ones.
+// Whether a new checkpoint needs the exact weights in addition to the exported ones.
 static int needs_master(const struct rlhf__kept *k) {
     return k->config->checkpoint.dtype == RLHF__CHECKPOINT_BF16;
 }
 
 // Where the tokenizer's files come from. A resumed run opened its policy in a checkpoint, which may
-// be pruned by now.
+// have been pruned since.
 static rlhf_status open_tokenizer(const struct rlhf__kept *k, const struct rlhf__folder *all,
                                   struct rlhf__folder **out, struct rlhf__error *err) {
     char latest[256];

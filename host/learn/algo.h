@@ -1,4 +1,4 @@
-// algo.h: the calls into an algorithm's plugin, but for plan() (learn/plan.h).
+// algo.h: the calls into an algorithm's plugin, except plan() (learn/plan.h).
 #ifndef RLHF_HOST_LEARN_ALGO_H
 #define RLHF_HOST_LEARN_ALGO_H
 

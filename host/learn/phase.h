@@ -18,10 +18,10 @@ struct rlhf__count {
     int64_t phases;      // of the whole run
     int64_t horizon;     // phases that the learning rate is planned for, at least `phases`
     int64_t sequences;   // seen so far: the number of the next one
-    int64_t flat_phases; // phases in which all responses to each prompt were paid the same
+    int64_t flat_phases; // phases in which all responses to each prompt had the same reward
     // With an adapter: phases at the start of the run in which it did not move; 0 once it has.
     int64_t still_phases;
-    int32_t stop; // 1: early stopping said so
+    int32_t stop; // 1: early stopping ends the run
     int32_t reserved;
 };
 

@@ -178,13 +178,13 @@ static void say_rewards(const struct rlhf__phase *p, struct rlhf__buf *out) {
     }
 }
 
-// ---- rewards that compare nobody ----
+// ---- rewards that do not distinguish responses ----
 
 static int has_critic(const struct rlhf__phase *p) {
     return (p->cast->plan.heads & RLHF_HEAD_VALUE) != 0;
 }
 
-// 1: all rows of the phase, two at least, have the same reward.
+// 1: all rows of the phase, at least two, have the same reward.
 static int is_constant(const struct rlhf__rows *e) {
     for (uint32_t i = 1; i < e->n; i++)
         if (!(e->reward[i] == e->reward[0])) return 0;
@@ -202,7 +202,7 @@ static void say_constant(const struct rlhf__phase *p, const struct rlhf__rows *e
                p->cast->plan.group_size > 1 ? ", algo.group_size" : "");
 }
 
-// No two responses that are compared have different rewards, but those of two prompts have.
+// Responses that are compared have the same reward; those of different prompts do not.
 static void say_flat(const struct rlhf__phase *p) {
     const int32_t size = p->cast->plan.group_size;
     if (size < 2)
@@ -256,7 +256,7 @@ static void see_flat(const struct rlhf__phase *p, struct rlhf__count *count,
     say_paid(p);
 }
 
-// ---- an adapter that stays where it is ----
+// ---- an adapter that does not move ----
 
 static rlhf_status stuck(const struct rlhf__phase *p, double lr, struct rlhf__error *err) {
     return rlhf__fail(err, RLHF_E_NUMERIC,
@@ -265,7 +265,8 @@ static rlhf_status stuck(const struct rlhf__phase *p, double lr, struct rlhf__er
                       (long long)p->count->phase + 1, (long long)p->learner->steps, lr);
 }
 
-// Nobody asked anything of it: a weight decay that shrinks its A is no lesson.
+// No derivative of the loss reached the adapter. That weight decay shrinks its A does not count as
+// learning.
 static rlhf_status unasked(const struct rlhf__phase *p, struct rlhf__count *count,
                            struct rlhf__error *err) {
     const int64_t here = ++count->still_phases, left = count->phases - p->count->phase - 1;
@@ -293,7 +294,7 @@ static rlhf_status see_adapter(const struct rlhf__phase *p, struct rlhf__count *
     const double lr = p->config->optim.lr *
                       rlhf__schedule_factor(&p->config->optim, p->count->phase, p->count->horizon);
     rlhf__metrics_set(p->report->metrics, "optim/adapter_update_norm", p->adapter_norm);
-    // Still as long as it has not moved since the start of the run, resumed ones included.
+    // `still` until the adapter has moved for the first time since the start of the run.
     const int still = p->count->phase == 0 || count->still_phases > 0;
     if (!still) return RLHF_OK;
     if (!p->learner->asked) return unasked(p, count, err);
@@ -313,7 +314,7 @@ rlhf_status rlhf__check_taught(const struct rlhf__phase *p, struct rlhf__count *
 
 // ---- a reward model's scale ----
 
-#define FEWEST 32 // responses that a mean is taken seriously of
+#define FEWEST 32 // responses, below which a mean says too little
 
 static int get(const struct rlhf__phase *p, size_t k, const char *what, double *out) {
     char name[192];

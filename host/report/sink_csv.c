@@ -9,7 +9,6 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "report/append.h"
-#include "report/csv_columns.h"
 
 #include <errno.h>
 #include <math.h>
@@ -19,12 +18,88 @@
 
 #define MAX_BYTES ((uint64_t)1 << 32)
 
+// ---- columns: names without what a header line cannot hold, sorted ----
+
+struct columns {
+    char **name; // [n]; a comma, a quote or a control character is '_' in it
+    size_t n, cap;
+};
+
+#define NO_COLUMN SIZE_MAX
+
+static unsigned char clean(char c) {
+    return c == ',' || c == '"' || (unsigned char)c < ' ' ? '_' : (unsigned char)c;
+}
+
+// Below, equal or above 0 as the column comes before, is or comes after the name.
+static int order(const char *column, rlhf_str name) {
+    for (uint64_t i = 0; i < name.len; i++)
+        if ((unsigned char)column[i] != clean(name.ptr[i]))
+            return (unsigned char)column[i] < clean(name.ptr[i]) ? -1 : 1;
+    return column[name.len] ? 1 : 0;
+}
+
+static size_t place(const struct columns *c, rlhf_str name, int *there) {
+    size_t lo = 0, hi = c->n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (order(c->name[mid], name) < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    *there = lo < c->n && order(c->name[lo], name) == 0;
+    return lo;
+}
+
+// Index of the column of a name, NO_COLUMN where there is none.
+static size_t columns_find(const struct columns *c, rlhf_str name) {
+    int there;
+    size_t at = place(c, name, &there);
+    return there ? at : NO_COLUMN;
+}
+
+// Add the name where it is missing.
+static rlhf_status columns_add(struct columns *c, rlhf_str name, struct rlhf__error *err) {
+    int there;
+    size_t at = place(c, name, &there);
+    if (there) return RLHF_OK;
+    char *copy = strndup(name.ptr, (size_t)name.len);
+    if (c->n == c->cap) {
+        size_t cap = c->cap ? 2 * c->cap : 64;
+        char **all = realloc(c->name, cap * sizeof *all);
+        if (all) {
+            c->name = all;
+            c->cap = cap;
+        }
+    }
+    if (!copy || c->n == c->cap) {
+        free(copy);
+        return RLHF__NOMEM(err, "out of memory for columns");
+    }
+    for (char *p = copy; *p; p++)
+        *p = (char)clean(*p);
+    memmove(c->name + at + 1, c->name + at, (c->n - at) * sizeof *c->name);
+    c->name[at] = copy;
+    c->n++;
+    return RLHF_OK;
+}
+
+static void columns_finish(struct columns *c) {
+    for (size_t i = 0; i < c->n; i++)
+        free(c->name[i]);
+    free(c->name);
+    *c = (struct columns){0};
+}
+
+// ---- the file ----
+
 struct csv {
     const struct rlhf__folder *run;
     char *path; // for messages
     int fd;
     int has_header;
-    struct rlhf__csv_columns columns; // without "phase"
+    struct columns columns; // without "phase"
 };
 
 // ---- reading what is there ----
@@ -99,7 +174,7 @@ static rlhf_status each_row(struct reading *r, int64_t keep_phase, int64_t *odd,
 // ---- writing anew ----
 
 struct copy {
-    const struct rlhf__csv_columns *to;
+    const struct columns *to;
     struct rlhf__file_writer *out;
     struct rlhf__buf line;
     rlhf_str *cell; // [to->n]
@@ -116,8 +191,8 @@ static rlhf_status copy_row(void *arg, const struct reading *r, struct rlhf__err
     struct copy *c = arg;
     memset(c->cell, 0, c->to->n * sizeof *c->cell);
     for (size_t i = 1; i < r->n; i++) {
-        size_t at = rlhf__csv_columns_find(c->to, r->name[i]);
-        if (at != RLHF__CSV_NONE) c->cell[at] = r->cell[i];
+        size_t at = columns_find(c->to, r->name[i]);
+        if (at != NO_COLUMN) c->cell[at] = r->cell[i];
     }
     rlhf__buf_clear(&c->line);
     rlhf__buf_put(&c->line, r->cell[0].ptr, (size_t)r->cell[0].len);
@@ -140,8 +215,8 @@ static rlhf_status copy_all(struct copy *c, struct reading *r, int64_t keep_phas
 }
 
 // The file with the columns *to, which are taken over, and its rows up to keep_phase.
-static rlhf_status rewrite(struct csv *c, struct reading *r, struct rlhf__csv_columns *to,
-                           int64_t keep_phase, struct rlhf__error *err) {
+static rlhf_status rewrite(struct csv *c, struct reading *r, struct columns *to, int64_t keep_phase,
+                           struct rlhf__error *err) {
     struct copy copy = {.to = to};
     int fd = -1;
     RLHF_TRY(rlhf__file_writer_open(c->run, rlhf__sink_csv.name, &copy.out, err));
@@ -157,23 +232,23 @@ static rlhf_status rewrite(struct csv *c, struct reading *r, struct rlhf__csv_co
     close(c->fd);
     c->fd = fd;
     c->has_header = 1;
-    rlhf__csv_columns_finish(&c->columns);
+    columns_finish(&c->columns);
     c->columns = *to;
-    *to = (struct rlhf__csv_columns){0};
+    *to = (struct columns){0};
     return RLHF_OK;
 }
 
 // Columns that a row has a number in.
 static rlhf_status add_used(void *arg, const struct reading *r, struct rlhf__error *err) {
     for (size_t i = 1; i < r->n; i++)
-        if (r->cell[i].len > 0) RLHF_TRY(rlhf__csv_columns_add(arg, r->name[i], err));
+        if (r->cell[i].len > 0) RLHF_TRY(columns_add(arg, r->name[i], err));
     return RLHF_OK;
 }
 
 static rlhf_status cut(struct csv *c, int64_t keep_phase, struct rlhf__log *log,
                        struct rlhf__error *err) {
     struct reading r = {0};
-    struct rlhf__csv_columns used = {0};
+    struct columns used = {0};
     int64_t odd = 0;
     rlhf_status st = read_file(c, &r, err);
     if (st == RLHF_OK) st = each_row(&r, keep_phase, &odd, add_used, &used, err);
@@ -181,7 +256,7 @@ static rlhf_status cut(struct csv *c, int64_t keep_phase, struct rlhf__log *log,
         rlhf__logf(log, RLHF_LOG_WARN, "%s: %lld line%s no row of this file; left out", c->path,
                    (long long)odd, odd == 1 ? " is" : "s are");
     if (st == RLHF_OK) st = rewrite(c, &r, &used, keep_phase, err);
-    rlhf__csv_columns_finish(&used);
+    columns_finish(&used);
     reading_finish(&r);
     return st;
 }
@@ -207,17 +282,17 @@ static rlhf_str text_of(const char *s) { return (rlhf_str){s, strlen(s)}; }
 // Columns for the names of the row too, where there are new ones.
 static rlhf_status widen(struct csv *c, const struct rlhf__sink_row *row, struct rlhf__error *err) {
     struct reading r = {0};
-    struct rlhf__csv_columns all = {0};
+    struct columns all = {0};
     rlhf_status st = RLHF_OK;
     for (size_t i = 0; st == RLHF_OK && i < c->columns.n; i++)
-        st = rlhf__csv_columns_add(&all, text_of(c->columns.name[i]), err);
+        st = columns_add(&all, text_of(c->columns.name[i]), err);
     for (size_t i = 0; st == RLHF_OK && i < row->n; i++)
-        st = rlhf__csv_columns_add(&all, text_of(row->metric[i].name), err);
+        st = columns_add(&all, text_of(row->metric[i].name), err);
     if (st == RLHF_OK && (all.n > c->columns.n || !c->has_header)) {
         st = read_file(c, &r, err);
         if (st == RLHF_OK) st = rewrite(c, &r, &all, INT64_MAX, err);
     }
-    rlhf__csv_columns_finish(&all);
+    columns_finish(&all);
     reading_finish(&r);
     return st;
 }
@@ -230,8 +305,7 @@ static rlhf_status csv_row(void *self, const struct rlhf__sink_row *row, struct 
     const double **value = calloc(c->columns.n + 1, sizeof *value);
     if (!value) return RLHF__NOMEM(err, "%s: out of memory", c->path);
     for (size_t i = 0; i < row->n; i++)
-        value[rlhf__csv_columns_find(&c->columns, text_of(row->metric[i].name))] =
-            &row->metric[i].value;
+        value[columns_find(&c->columns, text_of(row->metric[i].name))] = &row->metric[i].value;
     rlhf__buf_printf(&line, "%lld", (long long)row->phase);
     for (size_t i = 0; i < c->columns.n; i++) {
         rlhf__buf_putc(&line, ',');
@@ -255,7 +329,7 @@ static void csv_close(void *self) {
     struct csv *c = self;
     if (!c) return;
     if (c->fd >= 0) close(c->fd);
-    rlhf__csv_columns_finish(&c->columns);
+    columns_finish(&c->columns);
     free(c->path);
     free(c);
 }

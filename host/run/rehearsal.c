@@ -168,7 +168,7 @@ static rlhf_status ask_rewards(const struct rlhf__run *r, const struct rlhf__row
 
 // ---- what is the host's ----
 
-// What of a model an update may change.
+// Bytes of the parameters that an update may change.
 static uint64_t params_bytes(const struct rlhf__model *m) {
     uint64_t bytes = 0;
     for (uint32_t i = 0; m && i < m->n_tensors; i++)
@@ -177,7 +177,7 @@ static uint64_t params_bytes(const struct rlhf__model *m) {
     return bytes;
 }
 
-// A copy of all that an update changes, where it is allowed (keep/boundary.h).
+// Size of the copy of everything that an update changes (keep/boundary.h), 0 above its limit.
 static uint64_t undo_bytes(const struct rlhf__run *r) {
     const struct rlhf__cast *c = &r->cast;
     const uint64_t each = 1 + (uint64_t)rlhf__setup_moments(r->config);

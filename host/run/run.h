@@ -82,15 +82,15 @@ rlhf_status rlhf__run_create(const struct rlhf__run_request *req, struct rlhf__r
                              struct rlhf__error *err);
 void rlhf__run_destroy(struct rlhf__run *); // NULL allowed [main]
 
-// Say behind the failure st, when it is want of memory on a device of its own, what of the settings
-// takes less. Returns st. [main]
+// If the failure st is that a device of its own ran out of memory, append to the message which
+// settings take less. Returns st. [main]
 rlhf_status rlhf__run_advise(const struct rlhf__run *, rlhf_status st, struct rlhf__error *err);
 
-// Say what the backend says of itself now, if that is another thing than before: it learns of the
-// shapes it multiplies while they come. [main]
+// Log how the backend describes itself if that has changed: it learns the shapes that it multiplies
+// during the run. [main]
 void rlhf__run_say_compute(struct rlhf__run *);
 
-// The code that it runs, for manifest.json. Borrowed. [main]
+// What manifest.json says of the run. Borrowed. [main]
 struct rlhf__manifest rlhf__run_manifest(const struct rlhf__run *);
 
 // The exit status of a run that run.stop_on=collapse has ended.

@@ -30,9 +30,9 @@ static rlhf_status write_files(struct rlhf__run *r, const struct rlhf__folder *a
                                   fresh, err);
 }
 
-// Whether this checkpoint is the best so far goes into its own state. Only those that every run of
-// this configuration writes take part, not those by time, signal or failure: else where a run was
-// stopped would show in its state.
+// Whether this checkpoint is the best so far is part of its own state. Only checkpoints that every
+// run of this configuration writes take part, not those by time, signal or failure: otherwise the
+// state would depend on where a run was stopped.
 static void choose_best(struct rlhf__run *r) {
     const struct rlhf__checkpoint_config *c = &r->config->checkpoint;
     int planned = (c->every > 0 && r->count.phase % c->every == 0) ||

@@ -1,4 +1,4 @@
-// saving.h: when a run writes a checkpoint, and what is kept of a run whose phase failed.
+// saving.h: when a run writes a checkpoint, and what it keeps after a phase that failed.
 //
 // keep/checkpoint.h has the files, keep/boundary.h the boundary in memory.
 #ifndef RLHF_HOST_SAVING_H
@@ -8,7 +8,7 @@
 
 struct rlhf__run;
 
-// Put a fresh run where the checkpoint r->req->dir->checkpoint left off. [main]
+// Restore a new run from the checkpoint r->req->dir->checkpoint. [main]
 rlhf_status rlhf__saving_load(struct rlhf__run *r, struct rlhf__error *err);
 
 // For a resumed run: make the link `best` what the state says and, if phases are to be run, set
@@ -33,8 +33,8 @@ rlhf_status rlhf__saving_end(struct rlhf__run *r, struct rlhf__error *err);
 // not tried, and log what is kept and what is lost. r->count.phase is what is kept. [main]
 void rlhf__saving_rescue(struct rlhf__run *r);
 
-// After the end: log the command that goes on with the run; nothing where nothing is kept or all
-// phases are done. [main]
+// After the end: log the command that resumes the run, unless nothing is kept or all phases are
+// done. [main]
 void rlhf__saving_say_next(const struct rlhf__run *r);
 
 #endif
