@@ -302,3 +302,48 @@ rlhf_batch rlhf__rows_batch(const struct rlhf__rows *e, uint32_t from, uint32_t 
                         .offset = offset,
                         .prompt_len = e->prompt_len + from};
 }
+
+// ---- distinct n-grams ----
+
+struct gram {
+    const int32_t *ids;
+    int32_t n, reserved;
+};
+
+static int compare_grams(const void *a, const void *b) {
+    const struct gram *x = a, *y = b;
+    for (int32_t k = 0; k < x->n; k++)
+        if (x->ids[k] != y->ids[k]) return x->ids[k] < y->ids[k] ? -1 : 1;
+    return 0;
+}
+
+rlhf_status rlhf__distinct_n(const int32_t *ids, const int32_t *begin, const int32_t *end,
+                             uint32_t rows, int32_t n, double *out, struct rlhf__error *err) {
+    size_t count = 0, distinct = 0;
+    for (uint32_t i = 0; i < rows; i++)
+        if (end[i] - begin[i] >= n) count += (size_t)(end[i] - begin[i] - n + 1);
+    *out = 1;
+    if (count == 0) return RLHF_OK;
+    struct gram *g = calloc(count, sizeof *g);
+    if (!g) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %zu n-grams", count);
+    size_t at = 0;
+    for (uint32_t i = 0; i < rows; i++)
+        for (int32_t k = begin[i]; k + n <= end[i]; k++)
+            g[at++] = (struct gram){ids + k, n, 0};
+    qsort(g, count, sizeof *g, compare_grams);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || compare_grams(&g[i - 1], &g[i]) != 0) distinct++;
+    free(g);
+    *out = (double)distinct / (double)count;
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__rows_distinct3(const struct rlhf__rows *e, double *out, struct rlhf__error *err) {
+    int32_t *begin = calloc(e->n ? e->n : 1, sizeof *begin);
+    if (!begin) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for n-grams");
+    for (uint32_t i = 0; i < e->n; i++)
+        begin[i] = e->offset[i] + e->prompt_len[i];
+    rlhf_status st = rlhf__distinct_n(e->ids, begin, e->offset + 1, e->n, 3, out, err);
+    free(begin);
+    return st;
+}

@@ -4,9 +4,9 @@
 #include "cmd/eval_impl.h"
 #include "learn/pass.h"
 
+#include "batch/rows.h"
 #include "cmd/trial.h"
 #include "sample/decode.h"
-#include "sample/diversity.h"
 #include "sample/mixing.h"
 
 #include <math.h>

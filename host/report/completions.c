@@ -1,8 +1,8 @@
 // completions.c: see completions.h.
 #include "report/completions.h"
 
+#include "batch/rows.h"
 #include "learn/plan.h"
-#include "sample/diversity.h"
 #include "sample/mixing.h"
 
 #include <math.h>

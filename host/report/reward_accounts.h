@@ -5,7 +5,7 @@
 
 #include "config/config.h"
 #include "report/metrics.h"
-#include "sample/reward_books.h"
+#include "sample/reward_call.h"
 
 #include <stddef.h>
 

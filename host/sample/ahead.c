@@ -1,7 +1,7 @@
 // ahead.c: see ahead.h.
 #include "sample/ahead.h"
 
-#include "sample/reward_narrow.h"
+#include "sample/reward_call.h"
 
 #include <rlhf/service.h>
 

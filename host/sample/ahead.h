@@ -9,7 +9,7 @@
 #ifndef RLHF_HOST_AHEAD_H
 #define RLHF_HOST_AHEAD_H
 
-#include "sample/reward_early.h"
+#include "sample/reward_ask.h"
 
 struct rlhf__ahead;
 

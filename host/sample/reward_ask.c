@@ -1,28 +1,97 @@
 // reward_ask.c: see reward_ask.h.
 #include "sample/reward_ask.h"
 
-#include "sample/reward_narrow.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+// ---- before the batch ----
+
+rlhf_status rlhf__reward_early_init(struct rlhf__reward_early *e, uint32_t n,
+                                    struct rlhf__error *err) {
+    e->n = n;
+    e->known = calloc((size_t)n + 1, 1);
+    e->verdict = calloc((size_t)n + 1, 1);
+    e->failed = calloc((size_t)n + 1, 1);
+    e->seq = calloc((size_t)n + 1, sizeof *e->seq);
+    e->token = calloc((size_t)n + 1, sizeof *e->token);
+    if (e->known && e->verdict && e->failed && e->seq && e->token) return RLHF_OK;
+    return RLHF__NOMEM(err, "out of memory for rewards.overlap");
+}
+
+void rlhf__reward_early_finish(struct rlhf__reward_early *e) {
+    for (uint32_t i = 0; e->token && i < e->n; i++)
+        free(e->token[i]);
+    rlhf__reward_metrics_finish(&e->metrics);
+    free(e->known);
+    free(e->verdict);
+    free(e->failed);
+    free(e->seq);
+    free(e->token);
+    *e = (struct rlhf__reward_early){0};
+}
+
+// Keep the answer about row k of r, which is row i of the batch.
+static void keep(struct rlhf__reward_early *e, const struct rlhf__reward_rows *r,
+                 const struct rlhf__reward_answer *a, uint32_t k, uint32_t i, int tokens) {
+    const size_t len = (size_t)(r->offset[k + 1] - r->offset[k]);
+    if (tokens) {
+        e->token[i] = malloc((len + 1) * sizeof(float));
+        if (!e->token[i]) return; // not known
+        memcpy(e->token[i], a->token + r->offset[k], len * sizeof(float));
+    }
+    e->seq[i] = a->seq[k];
+    e->verdict[i] = a->verdict[k];
+    e->failed[i] = a->failed[k];
+    e->known[i] = 1;
+}
+
+void rlhf__reward_ask_early(const struct rlhf__reward_call *q, const struct rlhf__reward_rows *r,
+                            const uint32_t *number, struct rlhf__reward_early *e) {
+    const int tokens = (q->plugin->plugin->ops.reward.flags & RLHF_REWARD_PER_TOKEN) != 0;
+    struct rlhf__reward_answer a = {0};
+    struct rlhf__error why, err;
+    int32_t whole;
+    rlhf_status st = rlhf__reward_answer_init(&a, r, &err);
+    if (st == RLHF_OK) st = rlhf__reward_narrow(q, &e->metrics, r, &a, &why, &whole, &err);
+    if (st == RLHF_OK && why.code != 0 &&
+        e->why.code != 0) // the first one is reported with the rows
+        rlhf__logf(q->log, RLHF_LOG_WARN, "%s", why.text);
+    if (st == RLHF_OK && why.code != 0 && e->why.code == 0) e->why = why;
+    for (uint32_t k = 0; st == RLHF_OK && k < r->n; k++)
+        keep(e, r, &a, k, number[k], tokens);
+    rlhf__reward_answer_finish(&a);
+}
+
+// Copy the early answer about row i: 1, or 0 when there is none.
+static int take_answer(const struct rlhf__reward_early *e, uint32_t i,
+                       const struct rlhf__reward_rows *r, struct rlhf__reward_answer *a) {
+    if (!e->known[i]) return 0;
+    a->seq[i] = e->seq[i];
+    a->verdict[i] = e->verdict[i];
+    a->failed[i] = e->failed[i];
+    if (e->token[i])
+        memcpy(a->token + r->offset[i], e->token[i],
+               (size_t)(r->offset[i + 1] - r->offset[i]) * sizeof *a->token);
+    return 1;
+}
+
 enum { SHOWN_ROWS = 4 }; // numbers of failed rows in a sentence
 
-// Rows that are asked about, and what came of it.
+// Rows that a reward is asked about, and the outcome.
 struct asking {
     struct rlhf__reward_call *q;
     struct rlhf__reward_early *early;
     const struct rlhf__reward_rows *r; // all
     struct rlhf__reward_answer *a;     // about all
-    uint8_t *open;                     // [n] 1 = nothing that counts is said of it yet
+    uint8_t *open;                     // [n] 1 = it has no valid answer yet
     uint32_t *pick;                    // [n] rows of the next try
     uint32_t n_open, n_pick;
-    uint32_t odd;            // of the open ones, those that were paid no finite number
-    int32_t whole;           // 1: the last try failed whole
-    struct rlhf__error why;  // of what failed in it; code 0: nothing
-    struct rlhf__buf before; // the reward's state before it; empty: it keeps none
+    uint32_t odd;            // open rows whose score is not finite
+    int32_t whole;           // 1: the whole last call failed
+    struct rlhf__error why;  // why rows of it failed; code 0: none did
+    struct rlhf__buf before; // the reward's state before it; empty: it has none
     struct rlhf__reward_metrics metrics;
 };
 
@@ -41,7 +110,7 @@ static void say_no_number(struct asking *s, uint32_t i) {
                rlhf__reward_answer_unwritten(s->a, i) ? "it wrote no result" : what);
 }
 
-// Which of the open rows stay open.
+// Close the open rows that have an answer.
 static void close_rows(struct asking *s) {
     const int numbers =
         policy_is(s, RLHF__FAILURE_RETRY) && s->q->rules->nan_policy == RLHF__NAN_STOP;
@@ -56,8 +125,7 @@ static void close_rows(struct asking *s) {
     s->n_open = rlhf__marks_count(s->open, s->r->n);
 }
 
-// The rows that the open ones have to be asked about with: their groups, unless each is scored for
-// itself.
+// Pick the open rows with their groups, unless the reward scores each row alone.
 static void pick_rows(struct asking *s) {
     const int alone = (s->q->plugin->plugin->ops.reward.flags & RLHF_REWARD_ROW_ALONE) != 0;
     const struct rlhf__reward_rows *r = s->r;
@@ -89,11 +157,11 @@ static rlhf_status ask_some(struct asking *s, struct rlhf__error *err) {
 static rlhf_status ask_picked(struct asking *s, struct rlhf__error *err) {
     if (s->n_pick < s->r->n) return ask_some(s, err);
     for (uint32_t i = 0; i < s->r->n; i++)
-        if (!s->open[i]) return ask_some(s, err); // of which some keep what was said of them
+        if (!s->open[i]) return ask_some(s, err); // some rows keep their answers
     return rlhf__reward_narrow(s->q, &s->metrics, s->r, s->a, &s->why, &s->whole, err);
 }
 
-// Ask about the rows that were picked.
+// Ask about the picked rows.
 static rlhf_status ask(struct asking *s, struct rlhf__error *err) {
     rlhf__buf_clear(&s->before);
     if (policy_is(s, RLHF__FAILURE_RETRY))
@@ -105,8 +173,8 @@ static rlhf_status ask(struct asking *s, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// What was said of rows before now: those of which nothing was are open; the others are looked at
-// when these have been asked about.
+// Take the early answers; rows without one stay open. look_at_early checks the early answers after
+// the other rows have been asked about.
 static void take_early(struct asking *s) {
     struct rlhf__reward_early *early = s->early;
     if (!early) return;
@@ -114,7 +182,7 @@ static void take_early(struct asking *s) {
     early->metrics = (struct rlhf__reward_metrics){0};
     if (s->q->books) rlhf__reward_books_add(s->q->books, &early->books);
     for (uint32_t i = 0; i < s->r->n; i++)
-        if (rlhf__reward_early_take(early, i, s->r, s->a)) s->open[i] = 0;
+        if (take_answer(early, i, s->r, s->a)) s->open[i] = 0;
     s->n_open = rlhf__marks_count(s->open, s->r->n);
 }
 
@@ -129,7 +197,7 @@ static void look_at_early(struct asking *s) {
     if (s->q->books) s->q->books->failures += s->n_open - counted;
 }
 
-// The first try: all that nothing was said of yet.
+// The first try: all rows without an early answer.
 static rlhf_status ask_first(struct asking *s, struct rlhf__error *err) {
     s->n_open = s->r->n;
     take_early(s);
@@ -139,7 +207,7 @@ static rlhf_status ask_first(struct asking *s, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// ---- what is said of failures ----
+// ---- sentences about failures ----
 
 // "row 3 of 8", "rows 3, 7, 9, 11 and 2 more of 8", "all 8 rows".
 static void put_rows(const struct asking *s, char *out, size_t cap) {
@@ -179,7 +247,7 @@ static rlhf_status try_again(struct asking *s, int64_t times, struct rlhf__error
     snprintf(policy, sizeof policy, "retry: asked again, %lld of %lld", (long long)times + 1,
              (long long)s->q->rules->retries);
     go_on(s, policy);
-    s->q->narrows = times + 1 == s->q->rules->retries; // the last time only what fails is to fail
+    s->q->narrows = times + 1 == s->q->rules->retries; // the last try finds the rows that fail
     if (s->q->books) s->q->books->retries += s->n_open;
     if (s->whole && s->before.len > 0)
         RLHF_TRY(rlhf__instance_load(s->q->plugin, s->before.data, s->before.len, err));

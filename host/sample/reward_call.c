@@ -4,7 +4,129 @@
 #include "base/clock.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+// ---- books ----
+
+void rlhf__reward_books_add(struct rlhf__reward_books *to, const struct rlhf__reward_books *b) {
+    to->seconds += b->seconds;
+    to->failures += b->failures;
+    to->retries += b->retries;
+    to->unscored += b->unscored;
+    to->not_finite += b->not_finite;
+}
+
+void rlhf__reward_books_report(const struct rlhf__reward_books *b, const char *owner,
+                               void (*metric)(void *ctx, const char *name, double value),
+                               void *ctx) {
+    char name[256];
+    snprintf(name, sizeof name, "%s/time", owner);
+    metric(ctx, name, b->seconds);
+    snprintf(name, sizeof name, "%s/failures", owner);
+    metric(ctx, name, (double)b->failures);
+    snprintf(name, sizeof name, "%s/retries", owner);
+    metric(ctx, name, (double)b->retries);
+}
+
+void rlhf__reward_books_say(const struct rlhf__reward_books *b, const char *name,
+                            struct rlhf__log *log) {
+    char rows[64] = "every row was scored in the end";
+    if (b->unscored)
+        snprintf(rows, sizeof rows, "%lld row%s stayed without a score", (long long)b->unscored,
+                 b->unscored == 1 ? "" : "s");
+    if (b->failures)
+        rlhf__logf(log, RLHF_LOG_WARN,
+                   "%s: %s (rows that a try could not score, tries added up: %lld; asked again: "
+                   "%lld)",
+                   name, rows, (long long)b->failures, (long long)b->retries);
+    if (b->not_finite)
+        rlhf__logf(log, RLHF_LOG_INFO, "%s: %lld row%s got no finite number (rewards.nan_policy)",
+                   name, (long long)b->not_finite, b->not_finite == 1 ? "" : "s");
+}
+
+// ---- metrics ----
+
+static void left_out(struct rlhf__reward_metrics *m) {
+    const rlhf_host *host = m->reward->host;
+    char text[96];
+    if (m->warned || !host) return;
+    m->warned = 1;
+    snprintf(text, sizeof text,
+             "it reports more than %d metrics in a phase; the others are left out",
+             RLHF__MOST_METRICS);
+    host->log(host, RLHF_LOG_WARN, text);
+}
+
+// Find or add a metric. NULL: the table is full, or memory ran out.
+static struct rlhf__reward_metric *find(struct rlhf__reward_metrics *m, const char *name) {
+    for (size_t i = 0; i < m->n; i++)
+        if (strcmp(m->item[i].name, name) == 0) return &m->item[i];
+    if (m->n == RLHF__MOST_METRICS) {
+        left_out(m);
+        return NULL;
+    }
+    if (m->n == m->cap) {
+        const size_t cap = m->cap ? 2 * m->cap : 8;
+        struct rlhf__reward_metric *more = realloc(m->item, cap * sizeof *more);
+        if (!more) return NULL;
+        m->item = more;
+        m->cap = cap;
+    }
+    struct rlhf__reward_metric *one = &m->item[m->n++];
+    *one = (struct rlhf__reward_metric){0};
+    snprintf(one->name, sizeof one->name, "%s", name);
+    return one;
+}
+
+static void keep(void *arg, const char *name, double value) {
+    struct rlhf__reward_metrics *m = arg;
+    struct rlhf__reward_metric *one = find(m, name);
+    if (one) {
+        one->value = value;
+        one->now = 1;
+    } else if (m->n < RLHF__MOST_METRICS) { // no memory: it is reported at once
+        rlhf__instance_report(m->reward, name, value);
+    }
+}
+
+// The next call of the reward begins: *m keeps what it reports.
+static void metrics_begin(struct rlhf__reward_metrics *m, const struct rlhf__instance *reward) {
+    m->reward = reward;
+    rlhf__instance_metrics_to(reward, keep, m);
+}
+
+// The call is over and scored that many rows; a call that scored none leaves no metrics.
+static void metrics_end(struct rlhf__reward_metrics *m, uint32_t rows) {
+    rlhf__instance_metrics_to(m->reward, NULL, NULL);
+    for (size_t i = 0; i < m->n; i++) {
+        struct rlhf__reward_metric *one = &m->item[i];
+        if (one->now && rows > 0) {
+            one->sum += rows * one->value;
+            one->weight += rows;
+            one->last = one->value;
+            one->calls++;
+        }
+        one->now = 0;
+    }
+}
+
+void rlhf__reward_metrics_flush(struct rlhf__reward_metrics *m) {
+    for (size_t i = 0; i < m->n; i++) {
+        const struct rlhf__reward_metric *one = &m->item[i];
+        if (one->calls == 0) continue;
+        rlhf__instance_report(m->reward, one->name,
+                              one->calls == 1 ? one->last : one->sum / one->weight);
+    }
+    m->n = 0;
+}
+
+void rlhf__reward_metrics_finish(struct rlhf__reward_metrics *m) {
+    free(m->item);
+    *m = (struct rlhf__reward_metrics){0};
+}
+
+// ---- one call ----
 
 uint32_t rlhf__marks_count(const uint8_t *marks, uint32_t n) {
     uint32_t all = 0;
@@ -13,7 +135,7 @@ uint32_t rlhf__marks_count(const uint8_t *marks, uint32_t n) {
     return all;
 }
 
-// A reward that marked rows and gave no reason.
+// Complete the sentence about a reward that marked rows and gave no reason.
 static void say_rows(struct rlhf__error *why, const uint8_t *failed, uint32_t n) {
     const char *text = rlhf__status_text(RLHF_E_IO);
     const size_t all = strlen(why->text), end = strlen(text);
@@ -25,8 +147,8 @@ static void say_rows(struct rlhf__error *why, const uint8_t *failed, uint32_t n)
              first);
 }
 
-// score() of r, for which there is room in a; *some = 1 when it returned and marked rows as failed.
-// Its status, or RLHF_E_IO with some.
+// Call score() about r; *some = 1 when it returned and marked rows as failed. Returns its status,
+// or RLHF_E_IO with some.
 static rlhf_status score(const struct rlhf__reward_call *q, const struct rlhf__reward_rows *r,
                          struct rlhf__reward_answer *a, struct rlhf__error *why, int *some) {
     const struct rlhf__instance *plugin = q->plugin;
@@ -56,17 +178,16 @@ static rlhf_status score(const struct rlhf__reward_call *q, const struct rlhf__r
     return st;
 }
 
-rlhf_status rlhf__reward_call(const struct rlhf__reward_call *q,
-                              struct rlhf__reward_metrics *metrics,
-                              const struct rlhf__reward_rows *r, struct rlhf__reward_answer *a,
-                              struct rlhf__error *why, int32_t *whole, struct rlhf__error *err) {
+static rlhf_status call(const struct rlhf__reward_call *q, struct rlhf__reward_metrics *metrics,
+                        const struct rlhf__reward_rows *r, struct rlhf__reward_answer *a,
+                        struct rlhf__error *why, int32_t *whole, struct rlhf__error *err) {
     int some = 0;
     *why = (struct rlhf__error){0, ""};
-    rlhf__reward_metrics_begin(metrics, q->plugin);
+    metrics_begin(metrics, q->plugin);
     const rlhf_status st = score(q, r, a, why, &some);
     *whole = st != RLHF_OK && !some;
     if (*whole) memset(a->failed, 1, r->n);
-    rlhf__reward_metrics_end(metrics, r->n - rlhf__marks_count(a->failed, r->n));
+    metrics_end(metrics, r->n - rlhf__marks_count(a->failed, r->n));
     if (*whole && (st == RLHF_E_CANCELLED || st == RLHF_E_NOMEM)) {
         *err = *why;
         return st;
@@ -74,4 +195,138 @@ rlhf_status rlhf__reward_call(const struct rlhf__reward_call *q,
     for (uint32_t i = 0; i < r->n; i++)
         if (a->failed[i]) rlhf__reward_answer_void(a, r, i);
     return RLHF_OK;
+}
+
+// ---- in parts ----
+
+enum { MOST_ENDED = 16 };
+
+struct narrowing {
+    const struct rlhf__reward_call *q;
+    struct rlhf__reward_metrics *metrics;
+    const struct rlhf__reward_rows *r;
+    struct rlhf__reward_answer *a;
+    uint32_t *pick; // [n]
+    uint32_t ended; // how often the process ended
+    int32_t trust;  // 1: so far the reported row was the cause
+    double until;   // rlhf__seconds(); 0: no limit
+};
+
+int rlhf__reward_narrows(const struct rlhf__mixing_config *rules) {
+    return rules->on_failure == RLHF__FAILURE_ZERO || rules->on_failure == RLHF__FAILURE_DROP;
+}
+
+// The row of the last call at which the reward's process ended; -1: it did not end.
+static int64_t ended_at(const struct rlhf__instance *reward) {
+    const struct rlhf__outside *o = reward->plugin->outside;
+    return o && o->ended_at ? o->ended_at(reward->self) : -1;
+}
+
+// ---- rows that are asked about together ----
+
+static int parted(const struct narrowing *s, uint32_t i) {
+    const int alone = (s->q->plugin->plugin->ops.reward.flags & RLHF_REWARD_ROW_ALONE) != 0;
+    return alone || s->r->group[i] != s->r->group[i - 1];
+}
+
+static uint32_t first_with(const struct narrowing *s, uint32_t i, uint32_t from) {
+    while (i > from && !parted(s, i))
+        i--;
+    return i;
+}
+
+static uint32_t after(const struct narrowing *s, uint32_t i, uint32_t to) {
+    do
+        i++;
+    while (i < to && !parted(s, i));
+    return i;
+}
+
+// ---- parts ----
+
+static void fail_rows(const struct narrowing *s, uint32_t from, uint32_t to) {
+    memset(s->a->failed + from, 1, to - from);
+    for (uint32_t i = from; i < to; i++)
+        rlhf__reward_answer_void(s->a, s->r, i);
+}
+
+// Ask about rows [from, to); *row = the one at which the process ended; -1: it did not end, and the
+// answers are taken.
+static rlhf_status ask(struct narrowing *s, uint32_t from, uint32_t to, int64_t *row,
+                       struct rlhf__error *err) {
+    struct rlhf__reward_rows some = {0};
+    struct rlhf__reward_answer part = {0};
+    struct rlhf__error why;
+    int32_t whole = 0;
+    *row = -1;
+    for (uint32_t i = from; i < to; i++)
+        s->pick[i - from] = i;
+    rlhf_status st = rlhf__reward_rows_pick(&some, s->r, s->pick, to - from, err);
+    if (st == RLHF_OK) st = rlhf__reward_answer_init(&part, &some, err);
+    if (st == RLHF_OK) st = call(s->q, s->metrics, &some, &part, &why, &whole, err);
+    if (st == RLHF_OK && s->q->books) s->q->books->retries += to - from;
+    const int64_t at = st == RLHF_OK ? ended_at(s->q->plugin) : -1;
+    for (uint32_t k = 0; st == RLHF_OK && at < 0 && k < some.n; k++)
+        rlhf__reward_answer_take(s->a, s->r, from + k, &part, &some, k);
+    if (at >= 0) *row = (int64_t)from + at;
+    rlhf__reward_answer_finish(&part);
+    rlhf__reward_rows_finish(&some);
+    return st;
+}
+
+static rlhf_status split(struct narrowing *s, uint32_t from, uint32_t to, int64_t row,
+                         struct rlhf__error *err);
+
+static rlhf_status part(struct narrowing *s, uint32_t from, uint32_t to, struct rlhf__error *err) {
+    int64_t row;
+    if (from == to) return RLHF_OK;
+    if (s->ended >= MOST_ENDED || (s->until > 0 && rlhf__seconds() > s->until)) {
+        fail_rows(s, from, to);
+        return RLHF_OK;
+    }
+    RLHF_TRY(ask(s, from, to, &row, err));
+    if (row < 0) return RLHF_OK;
+    s->ended++;
+    return split(s, from, to, row, err);
+}
+
+// Rows [from, to) ended the process, apparently at `row`.
+static rlhf_status split(struct narrowing *s, uint32_t from, uint32_t to, int64_t row,
+                         struct rlhf__error *err) {
+    const uint32_t guess = s->trust && row < to ? (uint32_t)row : from + (to - from) / 2;
+    const uint32_t at = first_with(s, guess, from), end = after(s, at, to);
+    if (at == from && end == to) {
+        fail_rows(s, from, to);
+        return RLHF_OK;
+    }
+    if (!s->trust || row >= to) {
+        const uint32_t half = at > from ? at : end;
+        RLHF_TRY(part(s, from, half, err));
+        return part(s, half, to, err);
+    }
+    RLHF_TRY(part(s, from, at, err));
+    const uint32_t before = s->ended;
+    RLHF_TRY(part(s, at, end, err));
+    if (s->ended == before) s->trust = 0;
+    return part(s, end, to, err);
+}
+
+rlhf_status rlhf__reward_narrow(const struct rlhf__reward_call *q,
+                                struct rlhf__reward_metrics *metrics,
+                                const struct rlhf__reward_rows *r, struct rlhf__reward_answer *a,
+                                struct rlhf__error *why, int32_t *whole, struct rlhf__error *err) {
+    struct narrowing s = {.q = q, .metrics = metrics, .r = r, .a = a, .ended = 1, .trust = 1};
+    RLHF_TRY(call(q, metrics, r, a, why, whole, err));
+    const int64_t row = *whole && q->narrows ? ended_at(q->plugin) : -1;
+    if (row < 0 || q->plugin->plugin->desc.state_version != 0) return RLHF_OK;
+    if (after(&s, 0, r->n) == r->n) return RLHF_OK;
+    rlhf__logf(q->log, RLHF_LOG_WARN, "%.1600s; asked again in parts", why->text);
+    if (q->rules->timeout_s > 0) s.until = rlhf__seconds() + 4 * q->rules->timeout_s;
+    s.pick = calloc((size_t)r->n + 1, sizeof *s.pick);
+    if (!s.pick) return RLHF__NOMEM(err, "out of memory scoring %u rows", r->n);
+    const rlhf_status st = split(&s, 0, r->n, row, err);
+    free(s.pick);
+    *whole = 0;
+    if (rlhf__marks_count(a->failed, r->n) == 0) *why = (struct rlhf__error){0, ""};
+    return st;
 }

@@ -11,7 +11,6 @@
 #include "batch/rows.h"
 #include "learn/optim.h"
 #include "run/early_stop.h"
-#include "sample/diversity.h"
 #include "sample/mixing.h"
 #include "sample/rollout.h"
 

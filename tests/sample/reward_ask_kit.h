@@ -6,7 +6,7 @@
 #include "plugin/modules.h"
 
 #include "sample/reward_ask.h"
-#include "sample/reward_narrow.h"
+#include "sample/reward_call.h"
 
 enum { ROWS = 8 };
 
