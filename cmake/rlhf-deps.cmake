@@ -1,4 +1,4 @@
-# Debian 12 packages the build needs; the README says what each is for.
+# Debian 12 packages the build needs; docs/installing.md says what each is for.
 option(RLHF_STATIC_DEPS "Link the libraries of the packages below statically (scripts/pack-gpu)" OFF)
 set(ZLIB_USE_STATIC_LIBS ${RLHF_STATIC_DEPS})
 find_package(PkgConfig REQUIRED)
