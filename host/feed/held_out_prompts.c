@@ -22,10 +22,10 @@ rlhf_status rlhf__held_out_prompts_open(const struct rlhf__feed_env *env,
                                  env->loading, out, err);
 }
 
-// What the rows are worth.
+// The rewards of the rows.
 struct worth {
-    double mean;    // of what they are paid
-    double correct; // share that is right; NaN where no reward verifies
+    double mean;    // of the rewards
+    double correct; // share of right answers; NaN unless a reward verifies them
 };
 
 static rlhf_status pay(const struct rlhf__feed_env *env, const struct rlhf__prompts *prompts,
@@ -56,7 +56,7 @@ static rlhf_status pay(const struct rlhf__feed_env *env, const struct rlhf__prom
     return st;
 }
 
-// The rewards have books of their own for these rows, which join those of the process.
+// Calls for these rows are counted apart and then added to those of the process.
 static rlhf_status pay_on_books(const struct rlhf__feed_env *env,
                                 const struct rlhf__prompts *prompts, const struct rlhf__held_out *h,
                                 struct rlhf__rows *e, struct worth *worth,

@@ -1,6 +1,6 @@
-// preference_feed.h: a feed of rows that say which response is better, for a reward model (score
-// head) or a policy; held-out rows measure how often the model agrees. Completions with a label are
-// such rows of one response; held-out ones measure what they are worth by their label.
+// preference_feed.h: a feed of rows that say which response is better, to train a reward model
+// (score head) or a policy. Held-out rows measure how often the model agrees. Completions with a
+// label are such rows with one response; held-out ones measure the mean reward of each label.
 #ifndef RLHF_HOST_PREFERENCE_FEED_H
 #define RLHF_HOST_PREFERENCE_FEED_H
 

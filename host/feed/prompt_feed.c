@@ -24,7 +24,7 @@ struct prompt_feed {
     rlhf_gen *cache; // NULL until the policy is loaded
     uint32_t slots, prefix_slots;
     uint32_t group;             // rows a prompt
-    int32_t share;              // 1: they share it
+    int32_t share;              // 1: rows of a group share its prompt
     int32_t keep_support;       // 1: log-probs are over what top-k and top-p kept
     int32_t reference_is_start; // 1: the reference is the policy as it starts
 };
@@ -37,7 +37,7 @@ static const struct prompt_feed *look(const struct rlhf__feed *f) {
 
 // ---- drawing ----
 
-// What all draws of a run have in common.
+// The part of the request that all draws of a run share.
 static struct rlhf__rollout_request request(const struct prompt_feed *f) {
     const struct rlhf__cast *cast = f->feed.env->cast;
     struct rlhf__rollout_request q =
@@ -50,7 +50,7 @@ static struct rlhf__rollout_request request(const struct prompt_feed *f) {
     return q;
 }
 
-// Of a phase: rows come in groups, one prompt each.
+// The request of a phase, whose rows come in groups of one prompt.
 static struct rlhf__rollout_request batch_request(const struct prompt_feed *f) {
     struct rlhf__rollout_request q = request(f);
     q.n = (uint32_t)f->feed.env->config->batch.size;
@@ -59,7 +59,7 @@ static struct rlhf__rollout_request batch_request(const struct prompt_feed *f) {
     return q;
 }
 
-// Rewards that may be asked while rows are drawn are (rewards.overlap).
+// With rewards.overlap, rewards that allow it are asked while rows are drawn.
 static rlhf_status look_ahead(const struct prompt_feed *f, uint32_t n, struct rlhf__experience *x,
                               struct rlhf__error *err) {
     const struct rlhf__feed_env *env = f->feed.env;
@@ -147,7 +147,8 @@ static double largest_difference(const struct rlhf__rows *e, const float *a, con
 
 static rlhf_status compare(const struct rlhf__feed_env *env, const struct rlhf__model *m,
                            const struct rlhf__rows *e, const char *what, struct rlhf__error *err) {
-    // One numerical path: where rows are exact the difference is 0, elsewhere it is rounding.
+    // All three compute the same function: the difference is 0 on a backend with exact rows, and
+    // rounding error elsewhere.
     const double rounding = m->env->dtype == RLHF_BF16 ? 0.1 : 1e-3;
     double allowed = m->compute->flags & RLHF_COMPUTE_ROW_EXACT ? 0 : rounding;
     struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF]};
@@ -166,7 +167,7 @@ static rlhf_status prompt_check(struct rlhf__feed *feed, struct rlhf__error *err
     const struct prompt_feed *f = look(feed);
     const struct rlhf__cast *cast = feed->env->cast;
     struct rlhf__rollout_request q = request(f);
-    // Two rows a prompt where prompts are shared, so that sharing is checked too.
+    // With shared prompts two rows a prompt, so that sharing is checked too.
     uint32_t each = f->share ? 2 : 1, prompts = CHECK_ROWS / each;
     if (prompts > f->n) prompts = (uint32_t)f->n;
     int64_t row[CHECK_ROWS];
@@ -206,7 +207,7 @@ static rlhf_status check_sizes(const struct rlhf__feed_env *env, struct rlhf__er
     return rlhf__plan_check_batch(env->cast->algo->plugin, &env->cast->plan, c, err);
 }
 
-// Log-probs over what was sampled from need models that can take them so.
+// Log-probs over the sampled support need models that can compute them.
 static rlhf_status choose_support(struct prompt_feed *f, struct rlhf__error *err) {
     const struct rlhf__cast *cast = f->feed.env->cast;
     const rlhf_dist d = rlhf__sampling_dist(&f->feed.env->config->sampling);
@@ -253,7 +254,7 @@ static rlhf_status open_cache(const struct prompt_feed *f, rlhf_gen **out,
 
 #define LOOK_AHEAD 64 // phases
 
-// The prompts of that one of the next phases which has the most tokens of them.
+// The prompts of the phase, among the next ones, whose prompts have the most tokens.
 static void longest_prompts(struct prompt_feed *f, uint32_t n, int64_t *row, int64_t *best) {
     int64_t most = -1;
     for (int k = 0; k < LOOK_AHEAD; k++) {
@@ -267,7 +268,7 @@ static void longest_prompts(struct prompt_feed *f, uint32_t n, int64_t *row, int
     }
 }
 
-// Rows of those prompts with responses of max_new tokens.
+// Rows of those prompts, with responses of max_new tokens.
 static rlhf_status lay_out(const struct prompt_feed *f, const int64_t *row, uint32_t n,
                            int32_t max_new, struct rlhf__rows *e, struct rlhf__error *err) {
     int64_t total = 0;
@@ -307,7 +308,7 @@ static rlhf_status prompt_largest(struct rlhf__feed *feed, struct rlhf__experien
     return st;
 }
 
-// Every slot is filled and goes on by a token.
+// Fill every slot, then decode one more token.
 static rlhf_status prompt_rehearse(struct rlhf__feed *feed, const struct rlhf__experience *x,
                                    struct rlhf__error *err) {
     struct prompt_feed *f = of(feed);
@@ -331,8 +332,8 @@ static rlhf_status prompt_rehearse(struct rlhf__feed *feed, const struct rlhf__e
     return st;
 }
 
-// A session stays where its steps are recorded; elsewhere each rollout opens one and closes it, so
-// that there is none beside the update.
+// A backend that records steps keeps one session for the whole run. Otherwise each rollout opens
+// and closes its own, so that none takes memory during the update.
 static rlhf_status prompt_ready(struct rlhf__feed *feed, struct rlhf__error *err) {
     struct prompt_feed *f = of(feed);
     if (!RLHF_COMPUTE_HAS(feed->env->cast->policy->compute, record)) return RLHF_OK;

@@ -18,9 +18,9 @@ rlhf_status rlhf__prompt_feed_open(const struct rlhf__feed_env *, int reference_
 // Longest prompt + sampling.max_new_tokens, in tokens. [any]
 int32_t rlhf__prompt_feed_longest(const struct rlhf__feed *);
 
-// Responses of `model` (the policy or one of its vocabulary) to n prompts, taken in the order of
-// the file from the start as often as need be; draws of the named stream from sequence number
-// `first` on. The cursor stays. *e must be zeroed or finished. [step]
+// Responses of `model` (the policy or one of its vocabulary) to n prompts, taken from the start of
+// the file and repeated as needed; random numbers are those of the named stream from sequence
+// number `first` on. The cursor does not move. *e must be zeroed or finished. [step]
 rlhf_status rlhf__prompt_feed_sample(const struct rlhf__feed *, const struct rlhf__model *model,
                                      uint32_t n, const char *stream, uint64_t first,
                                      struct rlhf__rows *e, struct rlhf__error *err);

@@ -1,8 +1,8 @@
 // reward_training.h: what training a reward model needs beside the learner: gain and bias, and the
 // samples of the reference policy that they are fitted on.
 //
-// A new head gets gain and bias before the first step, and they stay what they are while it trains.
-// Every checkpoint is written with gain and bias fitted again for its weights (Stiennon et al.
+// A new head gets gain and bias before the first step; training does not change them. Every
+// checkpoint is written with gain and bias fitted to its weights (Stiennon et al.
 // 2020; Ziegler et al. 2019, section 2.1: mean 0, standard deviation 1 on the samples). The samples
 // are drawn once, from the starting weights (or reference.path), and kept with the checkpoint.
 #ifndef RLHF_HOST_REWARD_TRAINING_H

@@ -105,7 +105,7 @@ static const struct rlhf__feed_ops labelled_ops = {.next = text_next,
                                                    .evaluate = evaluate_labels,
                                                    .destroy = text_destroy};
 
-// labels: NULL = rows without.
+// labels: NULL = rows without labels.
 static rlhf_status open_rows(const struct rlhf__feed_env *env, struct rlhf__labels *labels,
                              struct rlhf__feed **out, struct rlhf__error *err) {
     struct text_feed *f = calloc(1, sizeof *f);
@@ -159,7 +159,7 @@ static rlhf_status open_held_out(struct text_feed *f, struct rlhf__error *err) {
     return rlhf__dataset_open(&d, &f->held_out, err);
 }
 
-// A loss on some of the tokens is the algorithm's to do.
+// Refuse a loss on some of the tokens unless the algorithm can leave tokens out.
 static rlhf_status check_assistant_only(const struct text_feed *f, struct rlhf__error *err) {
     const struct rlhf__feed_env *env = f->feed.env;
     if (env->cast->plan.flags & RLHF_PLAN_LEAVES_OUT) return RLHF_OK;

@@ -10,13 +10,13 @@
 rlhf_status rlhf__text_feed_open(const struct rlhf__feed_env *, struct rlhf__feed **out,
                                  struct rlhf__error *err);
 
-// The same of labelled rows; labels->n = 0: their number is taken from the rows and they are named
-// by it. [main]
+// The same for labelled rows. With labels->n = 0 the rows tell how many labels there are, and their
+// numbers become their names. [main]
 rlhf_status rlhf__labelled_feed_open(const struct rlhf__feed_env *, struct rlhf__labels *labels,
                                      struct rlhf__feed **out, struct rlhf__error *err);
 
-// Of either, when the policy is there: read the held-out rows, make tokens of all. Errors:
-// RLHF_E_INVALID (rows longer than the context are asked for) and those of
+// For either, once the policy is open: read the held-out rows and tokenise all rows. Errors:
+// RLHF_E_INVALID (data.max_tokens is longer than the context) and those of
 // rlhf__text_source_tokenise. [main]
 rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *, struct rlhf__error *err);
 

@@ -37,8 +37,8 @@ static rlhf_status reference_sync(void *host) {
         st = rlhf__fail(&err, RLHF_E_INVALID,
                         "reference_sync() needs RLHF_PLAN_MOVES_REFERENCE in the plan");
     if (st != RLHF_OK) return tell(it, st, &err);
-    it->syncs++; // before the copy: one that fails half-way changes the reference too
-    // Without a reference nothing compares with it: there is nothing to move.
+    it->syncs++; // before the copy, because a copy that fails half-way changes the reference too
+    // Without a reference there is nothing to move.
     if (it->cast->reference) st = rlhf__params_copy(it->cast->reference, it->cast->policy, &err);
     return tell(it, st, &err);
 }
@@ -66,8 +66,9 @@ static rlhf_status add_pair(struct rlhf__iteration *it, const int32_t *prompt, i
     return st;
 }
 
-// The best against the worst of rows [from, to) of one group; *added grows when they differ. The
-// first of equals counts; responses of no token and scores that are not finite are left out.
+// Pair the best with the worst of rows [from, to) of one group; count the pair in *added if they
+// differ. Among equals the first is taken; empty responses and scores that are not finite are left
+// out.
 static rlhf_status collect_group(struct rlhf__iteration *it, uint32_t from, uint32_t to,
                                  uint32_t *added, struct rlhf__error *err) {
     const struct rlhf__rows *e = &it->x->rows;
@@ -109,7 +110,7 @@ static rlhf_status collect_pairs(void *host, uint32_t *added) {
     return tell(it, st, &err);
 }
 
-// What the algorithm cannot know; it reports the rest.
+// Report what the algorithm cannot know; it reports the rest itself.
 static void report_round(const struct rlhf__iteration *it, const rlhf_reward_update_report *r,
                          double seconds) {
     const struct rlhf__reward_head *head = &it->round->rm->head;
@@ -218,7 +219,7 @@ rlhf_status rlhf__iteration_open(struct rlhf__iteration *it, struct rlhf__reward
     int trains = (it->cast->plan.flags & RLHF_PLAN_REWARD_MODEL) != 0;
     if (trains) RLHF_TRY(check_plan(it->cast, judge, err));
     if (trains) RLHF_TRY(find_model(it->cast, models, &rm, &before, err));
-    rlhf__reward_service_trainable(models, 0); // a judge's own model stays as it is
+    rlhf__reward_service_trainable(models, 0); // a judge's own model is not trained
     RLHF_TRY(open_judge(it, judge, out_judge, err));
     if (!trains) return RLHF_OK;
     rlhf__reward_service_at(models, 0, &after);
@@ -250,7 +251,7 @@ void rlhf__iteration_end(struct rlhf__iteration *it) { it->x = NULL; }
 
 #define STATE_FORMAT 1
 
-// What is written.
+// Writing.
 
 static rlhf_status write_numbers(const struct rlhf__iteration *it, const struct rlhf__folder *dir,
                                  struct rlhf__error *err) {
@@ -283,7 +284,7 @@ rlhf_status rlhf__iteration_save(const struct rlhf__iteration *it, const struct 
     return st == RLHF_OK && it->round ? write_round(it, dir, err) : st;
 }
 
-// What is read back.
+// Reading.
 
 static rlhf_status take_numbers(struct rlhf__iteration *it, const json_t *v,
                                 struct rlhf__error *err) {

@@ -1,7 +1,6 @@
-// iteration.h: the service "rlhf.draft.iteration/0" (rlhf/draft/iteration.h) that an algorithm
-// calls at a phase's end, and its state in a checkpoint.
-//
-// Training the reward model is reward_round.h's, the pairs are replay.h's, the phases phase.h's.
+// iteration.h: the service "rlhf.draft.iteration/0" (rlhf/draft/iteration.h), which an algorithm
+// calls at a phase's end to move the reference or train the reward model, and its state in a
+// checkpoint. reward_round.h trains the reward model, batch/replay.h keeps the pairs.
 #ifndef RLHF_HOST_ITERATION_H
 #define RLHF_HOST_ITERATION_H
 
@@ -22,15 +21,14 @@ struct rlhf__iteration {
     const struct rlhf__cast *cast;
     struct rlhf__report *report;
     struct rlhf__services *services;
-    const struct rlhf__experience
-        *x;                     // of the phase that ends; NULL: the service is not to be called
-    uint64_t syncs;             // of the reference with the policy
-    struct rlhf__replay replay; // with RLHF_PLAN_REWARD_MODEL
+    const struct rlhf__experience *x;   // of the phase that ends; NULL: the service refuses calls
+    uint64_t syncs;                     // how often the reference became the policy
+    struct rlhf__replay replay;         // with RLHF_PLAN_REWARD_MODEL
     struct rlhf__reward_model *trained; // the reward model that is trained, or NULL; borrowed
-    struct rlhf__reward_round *round;   // what trains it, once it is loaded; owned
+    struct rlhf__reward_round *round;   // trains it, once it is loaded; owned
 };
 
-// Offer the service. What is given is borrowed; *it must stay where it is; release with
+// Offer the service. All arguments are borrowed; *it must not move in memory; release with
 // rlhf__iteration_finish. Errors as of rlhf__services_offer. [main]
 rlhf_status rlhf__iteration_init(struct rlhf__iteration *it, const struct rlhf__config *config,
                                  const struct rlhf__cast *cast, struct rlhf__report *report,
@@ -45,11 +43,12 @@ rlhf_status rlhf__iteration_open(struct rlhf__iteration *it, struct rlhf__reward
                                  const struct rlhf__plugin *judge,
                                  struct rlhf__instance **out_judge, struct rlhf__error *err);
 
-// Make what trains that model, if there is one, once it is loaded; feed is one of prompts. [main]
+// Create the round that trains that model, if there is one, once it is loaded; feed must be one of
+// prompts. [main]
 rlhf_status rlhf__iteration_ready(struct rlhf__iteration *it, const struct rlhf__feed *feed,
                                   struct rlhf__error *err);
 
-// Allow the service's calls about the responses of x, or refuse them again. [main]
+// Let the service answer calls about the responses of x, until rlhf__iteration_end. [main]
 void rlhf__iteration_begin(struct rlhf__iteration *it, const struct rlhf__experience *x);
 void rlhf__iteration_end(struct rlhf__iteration *it);
 

@@ -1,7 +1,8 @@
 // reward_round.h: one round of reward-model training inside a rollout run: the model that the run's
 // rewards ask, its optimiser, the loss of pairs, and gain and bias afterwards.
 //
-// Which pairs a round uses is replay.h's; when it happens is the algorithm's (iteration.h).
+// batch/replay.h chooses the pairs of a round; the algorithm decides when one takes place
+// (iteration.h).
 #ifndef RLHF_HOST_REWARD_ROUND_H
 #define RLHF_HOST_REWARD_ROUND_H
 
@@ -19,11 +20,11 @@ struct rlhf__reward_round {
     struct rlhf__log *log;
     struct rlhf__reward_model *rm; // the reward service's; open as long as the rewards are
     struct rlhf__optim *optim;     // AdamW with the run's optim.* and the round's lr; owned
-    struct rlhf__pair_loss loss;   // of the round at hand
+    struct rlhf__pair_loss loss;   // of the current round
     struct rlhf__learner learner;
 };
 
-// rm must be trainable; what is given is borrowed. Caller owns *out. [main]
+// rm must be trainable; all arguments are borrowed. Caller owns *out. [main]
 rlhf_status rlhf__reward_round_create(const struct rlhf__config *config,
                                       const struct rlhf__cast *cast, const struct rlhf__feed *feed,
                                       struct rlhf__log *log, struct rlhf__reward_model *rm,
@@ -31,8 +32,8 @@ rlhf_status rlhf__reward_round_create(const struct rlhf__config *config,
 void rlhf__reward_round_destroy(struct rlhf__reward_round *); // before rm is closed; NULL allowed
 
 // Train on the buffer's fresh pairs mixed with history as u says, lr falling linearly to 0, and
-// retire the fresh ones; with u->refit fit gain and bias again on responses of the reference, drawn
-// with counters that depend on `syncs` alone. Without fresh pairs nothing is trained. Errors:
+// retire the fresh ones; with u->refit fit gain and bias again on responses of the reference, whose
+// random numbers depend on `syncs` alone. Does nothing without fresh pairs. Errors:
 // RLHF_E_INVALID (u out of range), RLHF_E_NUMERIC, RLHF_E_NOMEM. [step]
 rlhf_status rlhf__reward_round_run(struct rlhf__reward_round *, struct rlhf__replay *replay,
                                    uint64_t syncs, const rlhf_reward_update *u,
