@@ -48,6 +48,17 @@ static struct process read_one(pid_t pid) {
     return p;
 }
 
+static int is_traced(pid_t pid) {
+    char path[64], line[256];
+    long tracer = 0;
+    snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f) && sscanf(line, "TracerPid: %ld", &tracer) != 1)
+        ;
+    if (f) fclose(f);
+    return tracer != 0;
+}
+
 static int add(struct table *t, pid_t pid) {
     if (t->n == t->cap) {
         const size_t cap = t->cap ? 2 * t->cap : 1024;
@@ -102,7 +113,7 @@ size_t rlhf__descendants_kill(void) {
 
 struct rlhf__tree rlhf__descendants_look(pid_t except) {
     struct table t = {NULL, 0, 0};
-    struct rlhf__tree tree = {0, 0};
+    struct rlhf__tree tree = {0, 0, 0};
     uint8_t *found = calloc(MOST_PID, 1);
     read_all(&t);
     if (found && getpid() < MOST_PID) find(&t, getpid(), found);
@@ -111,6 +122,7 @@ struct rlhf__tree rlhf__descendants_look(pid_t except) {
         if (!found[p->pid] || p->pid == except) continue;
         tree.ticks += p->ticks;
         if (p->started > tree.newest) tree.newest = p->started;
+        if (is_traced(p->pid)) tree.traced = 1;
     }
     free(found);
     free(t.item);

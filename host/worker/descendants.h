@@ -15,6 +15,7 @@ size_t rlhf__descendants_kill(void);
 struct rlhf__tree {
     uint64_t ticks;  // of processor time
     uint64_t newest; // when the newest was started
+    int traced;      // 1: a debugger is attached to one
 };
 
 // Zeros when /proc cannot be read. [main]

@@ -114,13 +114,14 @@ static int obey(struct watch *w) {
     return 1;
 }
 
-// A stopped tree uses nothing and starts nothing. Each look is compared with the one before it.
+// A stopped tree uses nothing and starts nothing. Each look is compared with the one before it. A
+// debugger continues what was stopped; a worker itself cannot trace, seccomp refuses it.
 static int rests(struct watch *w) {
     if (!w->resting || rlhf__seconds() < w->checked + CHECK) return 1;
     pass_on(w, RLHF__WORKER_REST);
     const struct rlhf__tree now = rlhf__descendants_look(w->to >= 0 ? w->child : 0);
     const int same = now.ticks == w->tree.ticks && now.newest == w->tree.newest;
-    if (w->seen && !same) w->restless++;
+    if (w->seen && !same && !now.traced) w->restless++;
     w->seen = 1;
     w->tree = now;
     w->checked = rlhf__seconds();
