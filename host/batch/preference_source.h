@@ -6,7 +6,7 @@
 #define RLHF_HOST_PREFERENCE_SOURCE_H
 
 #include "batch/rows.h"
-#include "data/batches.h"
+#include "data/order.h"
 #include "data/preferences.h"
 
 struct rlhf__preference_source {

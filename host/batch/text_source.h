@@ -8,7 +8,7 @@
 #define RLHF_HOST_TEXT_SOURCE_H
 
 #include "batch/rows.h"
-#include "data/batches.h"
+#include "data/order.h"
 #include "data/token_rows.h"
 
 struct rlhf__text_opts {

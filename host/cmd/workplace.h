@@ -6,7 +6,7 @@
 #include "base/env.h"
 #include "base/file.h"
 #include "cmd/flags.h"
-#include "data/loading.h"
+#include "data/lines.h"
 #include "model/session.h"
 #include "report/progress.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/dirs.h"
 #include "config/config.h"
-#include "data/loading.h"
+#include "data/lines.h"
 #include "data/order.h"
 #include "learn/cast.h"
 #include "report/metrics.h"

@@ -3,7 +3,6 @@
 
 #include "base/file.h"
 #include "model/compute.h"
-#include "weights/beside.h"
 #include "weights/safetensors.h"
 
 #include <stdio.h>

@@ -4,7 +4,6 @@
 #include "weights/rounding.h"
 #include "weights/safetensors.h"
 #include "weights/safetensors_writer.h"
-#include "weights/shards.h"
 
 #include <math.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
 // edges of rounding.
 #include "support/scratch.h"
 
-#include "weights/beside.h"
+#include "weights/safetensors.h"
 #include "weights/tensor.h"
 
 #include <math.h>

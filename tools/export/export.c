@@ -15,7 +15,7 @@
 #include "export/export_tensors.h"
 #include "export/hub_id.h"
 #include "model/adapter.h"
-#include "weights/shards.h"
+#include "weights/rounding.h"
 
 #include <errno.h>
 #include <stdio.h>

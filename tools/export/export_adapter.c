@@ -5,9 +5,8 @@
 #include "base/nearest.h"
 #include "model/model.h"
 #include "weights/hf_dir.h"
-#include "weights/low_rank.h"
-#include "weights/rounded_file.h"
 #include "weights/rounding.h"
+#include "weights/tensor.h"
 
 #include <stdio.h>
 #include <stdlib.h>

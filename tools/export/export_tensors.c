@@ -1,9 +1,9 @@
 // export_tensors.c: see export_tensors.h.
 #include "export/export_tensors.h"
 
-#include "weights/beside.h"
 #include "weights/hf_dir.h"
 #include "weights/rounding.h"
+#include "weights/safetensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>

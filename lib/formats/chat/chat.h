@@ -12,7 +12,6 @@
 #define RLHF_HOST_CHAT_CHAT_H
 
 #include "chat/message.h"
-#include "chat/turns.h"
 
 struct rlhf__chat; // opaque
 

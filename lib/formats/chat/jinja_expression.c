@@ -1,9 +1,85 @@
 // jinja_expression.c: see jinja_expression.h. Recursive descent; precedences are Jinja's own:
-// conditional, or, and, not, comparisons, + and -, ~, * and /, signs, then what stands behind a
-// value.
+// conditional, or, and, not, comparisons, + and -, ~, * and /, signs, then what follows a value.
 #include "chat/jinja_expression.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+// ---- the parser ----
+
+enum { DEPTH_MAX = 48, NODES_MAX = 1 << 17 };
+
+const struct rlhf__jinja_token *rlhf__jinja_look(const struct rlhf__jinja_parser *p) {
+    return &p->tokens.item[p->at]; // the last one is END, which nobody steps over
+}
+
+const char *rlhf__jinja_word(const struct rlhf__jinja_token *t) {
+    return t->kind == RLHF__JINJA_NAME ? json_string_value(t->value) : "";
+}
+
+// 1 when this operator comes.
+static int is_op(const struct rlhf__jinja_parser *p, const char *op) {
+    return rlhf__jinja_look(p)->kind == RLHF__JINJA_OP && strcmp(rlhf__jinja_look(p)->op, op) == 0;
+}
+
+int rlhf__jinja_is_word(const struct rlhf__jinja_parser *p, const char *name) {
+    return strcmp(rlhf__jinja_word(rlhf__jinja_look(p)), name) == 0;
+}
+
+int rlhf__jinja_take_op(struct rlhf__jinja_parser *p, const char *op) {
+    int yes = is_op(p, op);
+    p->at += (size_t)yes;
+    return yes;
+}
+
+int rlhf__jinja_take_word(struct rlhf__jinja_parser *p, const char *name) {
+    int yes = rlhf__jinja_is_word(p, name);
+    p->at += (size_t)yes;
+    return yes;
+}
+
+// Step over this operator; fail when another token comes.
+static rlhf_status want_op(struct rlhf__jinja_parser *p, const char *op) {
+    return rlhf__jinja_take_op(p, op) ? RLHF_OK
+                                      : RLHF__JINJA_UNKNOWN_HERE(p, "'%s' is missing", op);
+}
+
+// A node with these operands; value is borrowed and kept.
+rlhf_status rlhf__jinja_add(struct rlhf__jinja_parser *p, struct rlhf__jinja_node node,
+                            json_t *value, int32_t *to) {
+    struct rlhf__jinja *j = p->out;
+    if (j->n >= NODES_MAX) return RLHF__JINJA_UNKNOWN_HERE(p, "more than %d parts", NODES_MAX);
+    if (j->n == j->cap) {
+        size_t cap = j->cap ? 2 * j->cap : 256;
+        struct rlhf__jinja_node *grown = realloc(j->node, cap * sizeof *grown);
+        if (!grown) return RLHF__NOMEM(p->err, "out of memory for a chat template");
+        j->node = grown;
+        j->cap = cap;
+    }
+    node.line = rlhf__jinja_look(p)->line;
+    node.value = json_incref(value);
+    j->node[j->n] = node;
+    *to = (int32_t)j->n++;
+    return RLHF_OK;
+}
+
+// Put node at the end of the list that *first and *last are of.
+void rlhf__jinja_chain(const struct rlhf__jinja_parser *p, int32_t *first, int32_t *last,
+                       int32_t node) {
+    if (*last)
+        p->out->node[*last].next = node;
+    else
+        *first = node;
+    *last = node;
+}
+
+rlhf_status rlhf__jinja_deeper(struct rlhf__jinja_parser *p) {
+    if (++p->depth > DEPTH_MAX)
+        return RLHF__JINJA_UNKNOWN_HERE(p, "more than %d levels", DEPTH_MAX);
+    return RLHF_OK;
+}
+
+// ---- expressions ----
 
 // Expressions up to `end`, which is taken; pairs: "key: value".
 static rlhf_status items(struct rlhf__jinja_parser *p, const char *end, int pairs, int32_t *first) {
@@ -13,14 +89,14 @@ static rlhf_status items(struct rlhf__jinja_parser *p, const char *end, int pair
         int32_t item, value;
         RLHF_TRY(rlhf__jinja_expression(p, &item));
         if (pairs) {
-            RLHF_TRY(rlhf__jinja_want_op(p, ":"));
+            RLHF_TRY(want_op(p, ":"));
             RLHF_TRY(rlhf__jinja_expression(p, &value));
             RLHF_TRY(rlhf__jinja_add(
                 p, (struct rlhf__jinja_node){.kind = RLHF__JN_KEY, .a = item, .b = value}, NULL,
                 &item));
         }
         rlhf__jinja_chain(p, first, &last, item);
-        if (!rlhf__jinja_is_op(p, end)) RLHF_TRY(rlhf__jinja_want_op(p, ","));
+        if (!is_op(p, end)) RLHF_TRY(want_op(p, ","));
     }
     return RLHF_OK;
 }
@@ -40,7 +116,7 @@ static rlhf_status arguments(struct rlhf__jinja_parser *p, int32_t *first) {
             RLHF_TRY(rlhf__jinja_add(p, (struct rlhf__jinja_node){.kind = RLHF__JN_KEY, .a = item},
                                      name->value, &item));
         rlhf__jinja_chain(p, first, &last, item);
-        if (!rlhf__jinja_is_op(p, ")")) RLHF_TRY(rlhf__jinja_want_op(p, ","));
+        if (!is_op(p, ")")) RLHF_TRY(want_op(p, ","));
     }
     return RLHF_OK;
 }
@@ -85,7 +161,7 @@ static rlhf_status primary(struct rlhf__jinja_parser *p, int32_t *out) {
     }
     if (rlhf__jinja_take_op(p, "(")) {
         RLHF_TRY(rlhf__jinja_expression(p, out));
-        return rlhf__jinja_want_op(p, ")");
+        return want_op(p, ")");
     }
     if (rlhf__jinja_take_op(p, "[")) {
         RLHF_TRY(items(p, "]", 0, &list.a));
@@ -103,14 +179,13 @@ static rlhf_status subscript(struct rlhf__jinja_parser *p, int32_t *out) {
     struct rlhf__jinja_node n = {.kind = RLHF__JN_ITEM, .a = *out};
     int32_t *part[] = {&n.b, &n.c, &n.d};
     for (int i = 0; i < 3; i++) {
-        if (!rlhf__jinja_is_op(p, ":") && !rlhf__jinja_is_op(p, "]"))
-            RLHF_TRY(rlhf__jinja_expression(p, part[i]));
+        if (!is_op(p, ":") && !is_op(p, "]")) RLHF_TRY(rlhf__jinja_expression(p, part[i]));
         if (!rlhf__jinja_take_op(p, ":")) break;
         n.kind = RLHF__JN_SLICE;
     }
     if (n.kind == RLHF__JN_ITEM && !n.b)
         return RLHF__JINJA_UNKNOWN_HERE(p, "'%s' is missing", "index");
-    RLHF_TRY(rlhf__jinja_want_op(p, "]"));
+    RLHF_TRY(want_op(p, "]"));
     return rlhf__jinja_add(p, n, NULL, out);
 }
 
@@ -119,7 +194,7 @@ static int has_argument(const struct rlhf__jinja_parser *p) {
     static const char *const ends[] = {"and", "or", "not", "if", "else", "is", "in", "recursive"};
     const struct rlhf__jinja_token *t = rlhf__jinja_look(p);
     if (t->kind == RLHF__JINJA_STRING || t->kind == RLHF__JINJA_INT) return 1;
-    if (rlhf__jinja_is_op(p, "[") || rlhf__jinja_is_op(p, "{")) return 1;
+    if (is_op(p, "[") || is_op(p, "{")) return 1;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (rlhf__jinja_is_word(p, ends[i])) return 0;
     return t->kind == RLHF__JINJA_NAME;
@@ -227,8 +302,7 @@ static rlhf_status comparison(struct rlhf__jinja_parser *p, int32_t *out) {
     n.a = *out;
     RLHF_TRY(arithmetic(p, 2, &n.b));
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (rlhf__jinja_is_op(p, ops[i]))
-            return RLHF__JINJA_UNKNOWN_HERE(p, "a chain of '%s'", ops[i]);
+        if (is_op(p, ops[i])) return RLHF__JINJA_UNKNOWN_HERE(p, "a chain of '%s'", ops[i]);
     return rlhf__jinja_add(p, n, NULL, out);
 }
 

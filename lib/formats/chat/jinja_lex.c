@@ -1,7 +1,7 @@
 // jinja_lex.c: see jinja_lex.h.
 #include "chat/jinja_lex.h"
 
-#include "chat/space.h"
+#include "chat/jinja_value.h"
 
 #include <stdlib.h>
 #include <string.h>

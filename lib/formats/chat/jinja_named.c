@@ -2,7 +2,6 @@
 #include "chat/jinja_value.h"
 
 #include "base/json.h"
-#include "chat/space.h"
 
 #include <string.h>
 

@@ -3,7 +3,15 @@
 
 #include "chat/jinja_expression.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+void rlhf__jinja_finish(struct rlhf__jinja *j) {
+    for (size_t i = 0; i < j->n; i++)
+        json_decref(j->node[i].value);
+    free(j->node);
+    *j = (struct rlhf__jinja){0};
+}
 
 static rlhf_status body(struct rlhf__jinja_parser *p, const char *const *ends, int32_t *first);
 

@@ -8,8 +8,8 @@
 #ifndef RLHF_HOST_CHAT_JINJA_RUN_H
 #define RLHF_HOST_CHAT_JINJA_RUN_H
 
-#include "chat/jinja_tree.h"
-#include "chat/turns.h"
+#include "chat/jinja_parse.h"
+#include "chat/message.h"
 
 // What became of it: its text, with the parts that stand in {% generation %}; or it raised.
 struct rlhf__jinja_result {

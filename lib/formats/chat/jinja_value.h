@@ -1,12 +1,15 @@
 // jinja_value.h: what the filters, tests, methods and operators of a chat template do with values.
 //
 // A value is a json_t: strings, integers, true, false, null, arrays and objects; NULL is Jinja's
-// undefined. What is not known, or would be too much, is said by `state`. What it is not: it knows
-// no variables and reaches nothing outside of its arguments; internal to chat/.
+// undefined. `state` tells when something is not known or would be too much.
+//
+// What it is not: it knows no variables and reaches nothing outside of its arguments; internal to
+// chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_VALUE_H
 #define RLHF_HOST_CHAT_JINJA_VALUE_H
 
 #include "base/buf.h"
+#include "base/error.h"
 
 #include <jansson.h>
 
@@ -46,5 +49,8 @@ json_t *rlhf__jinja_test(struct rlhf__jinja_work *, const char *name, const json
                          const json_t *args);
 json_t *rlhf__jinja_method(struct rlhf__jinja_work *, const char *name, const json_t *v,
                            const json_t *args);
+
+// s without white space at its beginning (left) and end (right). Ill-formed bytes are none. [any]
+rlhf_str rlhf__space_trim(rlhf_str s, int left, int right);
 
 #endif

@@ -1,7 +1,7 @@
 // style.c: see style.h.
 #include "chat/style.h"
 
-#include "chat/space.h"
+#include "chat/jinja_value.h"
 
 #include <stdlib.h>
 #include <string.h>

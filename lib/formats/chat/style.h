@@ -6,7 +6,6 @@
 #define RLHF_HOST_CHAT_STYLE_H
 
 #include "chat/message.h"
-#include "chat/turns.h"
 
 enum rlhf__style_flag {
     RLHF__STYLE_TRIM = 1,      // contents lose white space at their ends

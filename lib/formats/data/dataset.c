@@ -3,11 +3,8 @@
 #include "data/dataset.h"
 
 #include "base/json.h"
-#include "data/completion_row.h"
-#include "data/kinds.h"
+#include "data/dataset_row.h"
 #include "data/lines.h"
-#include "data/row_label.h"
-#include "data/row_line.h"
 
 #include <stdio.h>
 #include <stdlib.h>

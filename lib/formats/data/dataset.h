@@ -5,7 +5,7 @@
 #define RLHF_HOST_DATA_DATASET_H
 
 #include "chat/message.h"
-#include "data/loading.h"
+#include "data/lines.h"
 
 // The fields a row may have. In a text file a line is the field named by `line_field`.
 enum rlhf__field {

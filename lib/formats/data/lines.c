@@ -2,13 +2,107 @@
 #include "data/lines.h"
 
 #include "base/file.h"
-#include "data/kinds.h"
+#include "base/json.h"
+#include "text/unicode.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
+
+// ---- how a file is loaded ----
+
+static rlhf_status too_much(int64_t max_mib, const char *setting, const char *path, int64_t line,
+                            struct rlhf__error *err) {
+    char where[32] = "", size[64] = "";
+    struct stat st;
+    if (line > 0) snprintf(where, sizeof where, ":%lld", (long long)line);
+    if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
+        snprintf(size, sizeof size, " (the file has %.1f MiB)", (double)st.st_size / (1 << 20));
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s%s: the rows and their tokens take more memory than the %lld MiB that %s "
+                      "allows%s; raise it or use fewer rows",
+                      path, where, (long long)max_mib, setting, size);
+}
+
+rlhf_status rlhf__loading_check(const struct rlhf__loading *l, uint64_t bytes, const char *path,
+                                int64_t line, struct rlhf__error *err) {
+    int64_t max_mib = l && l->max_mib > 0 ? l->max_mib : RLHF__DATA_MAX_MIB;
+    if (l && l->cancelled && *l->cancelled)
+        return rlhf__fail(err, RLHF_E_CANCELLED, "%s: stopped while its rows were loaded", path);
+    if (bytes <= (uint64_t)max_mib << 20) return RLHF_OK;
+    return too_much(max_mib, l && l->setting ? l->setting : "data.max_mib", path, line, err);
+}
+
+void rlhf__loading_seen(const struct rlhf__loading *l, const char *what, int64_t done, int64_t of) {
+    if (l && done % 256 == 0) rlhf__watch_seen(l->watch, what, done, of);
+}
+
+// ---- kinds of values ----
+
+static const struct kind {
+    const char *end, *name, *instead;
+} kinds[] = {
+#define PANDAS(read)                                                                               \
+    "in Python, pandas." read ".to_json(\"rows.jsonl\", orient=\"records\", lines=True)"
+    {".csv", "a CSV", PANDAS("read_csv(\"FILE\")") " writes that"},
+    {".tsv", "a TSV", PANDAS("read_csv(\"FILE\", sep=\"\\t\")") " writes that"},
+    {".parquet", "a Parquet", PANDAS("read_parquet(\"FILE\")") " writes that"},
+    {".feather", "a Feather", PANDAS("read_feather(\"FILE\")") " writes that"},
+    {".arrow", "an Arrow",
+     "in Python, datasets.Dataset.from_file(\"FILE\").to_json(\"rows.jsonl\") "
+     "writes that"},
+    {".xlsx", "an Excel", PANDAS("read_excel(\"FILE\")") " writes that"},
+    {".pkl", "a pickle", PANDAS("read_pickle(\"FILE\")") " writes that"},
+    {".zst", "a Zstandard", "unpack it, gzip is the only compression"},
+    {".xz", "an xz", "unpack it, gzip is the only compression"},
+    {".bz2", "a bzip2", "unpack it, gzip is the only compression"},
+    {".zip", "a zip", "unpack it, gzip is the only compression"},
+    {".tar", "a tar", "unpack it"},
+    {".safetensors", "a safetensors", "it holds weights, not rows"},
+};
+
+// Bytes of path without a ".gz".
+static size_t plain_length(const char *path) {
+    size_t n = strlen(path);
+    return n > 3 && !strcasecmp(path + n - 3, ".gz") ? n - 3 : n;
+}
+
+static int ends_with(const char *path, size_t n, const char *end) {
+    size_t k = strlen(end);
+    return n > k && !strncasecmp(path + n - k, end, k);
+}
+
+// Errors: RLHF_E_UNSUPPORTED when path is a CSV, Parquet, ... file, with what to do instead.
+static rlhf_status check_kind(const char *path, struct rlhf__error *err) {
+    size_t n = plain_length(path);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (ends_with(path, n, kinds[i].end))
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                              "%s: %s file is not read; rows are JSON Lines (.jsonl, .jsonl.gz) or "
+                              "lines of text (.txt, .txt.gz): %s",
+                              path, kinds[i].name, kinds[i].instead);
+    return RLHF_OK;
+}
+
+// RLHF_E_INVALID for a .json file that begins with this byte when that makes it one list rather
+// than rows.
+static rlhf_status check_begin(const char *path, int first, struct rlhf__error *err) {
+    if (first != '[' || !ends_with(path, plain_length(path), ".json")) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s:1: a JSON list, expected JSON Lines, one object a line: jq -c .[] FILE "
+                      "writes that",
+                      path);
+}
+
+int rlhf__data_is_text(const char *path) { return ends_with(path, plain_length(path), ".txt"); }
+
+// ---- lines ----
 
 #define FIRST_BYTES ((size_t)1 << 18) // of the buffer, which grows with the longest line
 
@@ -39,10 +133,10 @@ static rlhf_status open_lines(const char *path, int fd, struct rlhf__lines **out
     }
     *l = (struct rlhf__lines){.file = file, .path = path, .data = data, .cap = FIRST_BYTES};
     gzbuffer(l->file, 1 << 17);
-    rlhf_status st = rlhf__data_kind_check(path, err);
+    rlhf_status st = check_kind(path, err);
     int first = st == RLHF_OK ? gzgetc(l->file) : -1;
     if (first >= 0) gzungetc(first, l->file);
-    if (st == RLHF_OK) st = rlhf__data_begin_check(path, first, err);
+    if (st == RLHF_OK) st = check_begin(path, first, err);
     if (st == RLHF_OK)
         *out = l;
     else
@@ -149,4 +243,53 @@ rlhf_status rlhf__lines_next(struct rlhf__lines *l, rlhf_str *line, int64_t *num
         }
         RLHF_TRY(fill(l, err));
     }
+}
+
+// ---- rows ----
+
+int rlhf__row_line_blank(rlhf_str line) {
+    for (uint64_t i = 0; i < line.len; i++)
+        if (!strchr(" \t\v\f\r", line.ptr[i]) || !line.ptr[i]) return 0;
+    return 1;
+}
+
+int rlhf__row_line_begins_object(rlhf_str line) {
+    uint64_t i = 0;
+    while (i < line.len && isspace((unsigned char)line.ptr[i]))
+        i++;
+    if (i == line.len || line.ptr[i] != '{') return 0;
+    for (i++; i < line.len && isspace((unsigned char)line.ptr[i]);)
+        i++;
+    return i == line.len || line.ptr[i] == '"';
+}
+
+rlhf_status rlhf__row_line_hint_text(rlhf_status st, struct rlhf__error *err) {
+    const size_t n = strlen(err->text);
+    if (st == RLHF_E_INVALID)
+        snprintf(err->text + n, sizeof err->text - n,
+                 " (standard input begins with {, so its lines are JSON rows; such a text is "
+                 "given as {\"prompt\": ...})");
+    return st;
+}
+
+rlhf_status rlhf__row_line_check(rlhf_str line, const char *path, int64_t number,
+                                 struct rlhf__error *err) {
+    size_t good = rlhf__utf8_valid(line.ptr, (size_t)line.len);
+    if (good == line.len) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID, "%s:%lld: invalid UTF-8 at byte %zu of the line", path,
+                      (long long)number, good + 1);
+}
+
+rlhf_status rlhf__row_line_json(rlhf_str line, const char *path, int64_t number, json_t **out,
+                                struct rlhf__error *err) {
+    json_error_t why;
+    const size_t flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL;
+    *out = rlhf__json_decode(line.ptr, (size_t)line.len, flags, &why);
+    if (!*out) return rlhf__json_failed(path, number, &why, err);
+    if (json_is_object(*out)) return RLHF_OK;
+    rlhf_status st = rlhf__fail(err, RLHF_E_INVALID, "%s:%lld: the row is %s, expected an object",
+                                path, (long long)number, rlhf__json_kind(*out));
+    json_decref(*out);
+    *out = NULL;
+    return st;
 }

@@ -1,10 +1,38 @@
-// lines.h: the lines of a text file, plain or gzip, one after the other.
+// lines.h: reading a file of rows: its lines, plain or gzip, one after the other; the bounds on
+// what is loaded; and what kind of file and of line it is.
 //
-// What it is not: it does not know what a line means (dataset.c does); internal to data/.
+// What it is not: it does not know what a row means (dataset.c does).
 #ifndef RLHF_HOST_DATA_LINES_H
 #define RLHF_HOST_DATA_LINES_H
 
 #include "base/error.h"
+#include "base/watch.h"
+
+#include <jansson.h>
+#include <signal.h>
+
+// ---- how a file is loaded ----
+
+#define RLHF__DATA_MAX_MIB 1024 // of memory, when nobody says anything
+
+// Borrowed by everything that loads rows; NULL where one is wanted: the default bound, never
+// stopped.
+struct rlhf__loading {
+    int64_t max_mib;     // what the rows of the files and their tokens may take; 0 = the default
+    const char *setting; // its name in messages; NULL = "data.max_mib"
+    const volatile sig_atomic_t *cancelled; // stop when it is not 0; NULL = never
+    const struct rlhf__watch *watch;        // told of rows now and then; NULL = nobody
+};
+
+// Call it for every row. RLHF_E_CANCELLED; RLHF_E_INVALID when `bytes`, what is held in memory so
+// far, is too much; line 0 = not said. [any]
+rlhf_status rlhf__loading_check(const struct rlhf__loading *, uint64_t bytes, const char *path,
+                                int64_t line, struct rlhf__error *err);
+
+// Tell the watch, every so many rows. [main]
+void rlhf__loading_seen(const struct rlhf__loading *, const char *what, int64_t done, int64_t of);
+
+// ---- lines ----
 
 #define RLHF__LINE_MAX ((size_t)8 << 20) // bytes a line may have; its JSON takes many times that
 
@@ -28,5 +56,32 @@ void rlhf__lines_close(struct rlhf__lines *lines);
 // [main]
 rlhf_status rlhf__lines_next(struct rlhf__lines *lines, rlhf_str *line, int64_t *number, int *more,
                              struct rlhf__error *err);
+
+// ---- kinds of values ----
+
+// 1 when the name says that each line is a text rather than JSON: .txt or .txt.gz. [any]
+int rlhf__data_is_text(const char *path);
+
+// ---- rows ----
+
+// 1 when there is nothing but white space. [any]
+int rlhf__row_line_blank(rlhf_str line);
+
+// 1 when it begins as a JSON row does: with `{"`, or with a brace alone, which is unlikely in a
+// text. [any]
+int rlhf__row_line_begins_object(rlhf_str line);
+
+// Returns st; where that is RLHF_E_INVALID, err gets advice for piped text that looks like a JSON
+// row. [any]
+rlhf_status rlhf__row_line_hint_text(rlhf_status st, struct rlhf__error *err);
+
+// RLHF_E_INVALID with file, line and byte when it is no UTF-8. [any]
+rlhf_status rlhf__row_line_check(rlhf_str line, const char *path, int64_t number,
+                                 struct rlhf__error *err);
+
+// The object of a line that is UTF-8; caller owns *out. Errors: RLHF_E_INVALID (no JSON, a key that
+// is there twice, no object), RLHF_E_NOMEM. [any]
+rlhf_status rlhf__row_line_json(rlhf_str line, const char *path, int64_t number, json_t **out,
+                                struct rlhf__error *err);
 
 #endif

@@ -3,10 +3,8 @@
 #include "data/preferences.h"
 
 #include "base/file.h"
-#include "data/kinds.h"
 #include "data/lines.h"
 #include "data/preference_texts.h"
-#include "data/row_line.h"
 #include "text/conversation.h"
 
 #include <stdlib.h>

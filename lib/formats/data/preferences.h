@@ -15,7 +15,7 @@
 #ifndef RLHF_HOST_DATA_PREFERENCES_H
 #define RLHF_HOST_DATA_PREFERENCES_H
 
-#include "data/loading.h"
+#include "data/lines.h"
 #include "text/tokenizer.h"
 
 #define RLHF__RESPONSES_MAX 1024 // responses a row may have

@@ -8,7 +8,7 @@
 #define RLHF_HOST_DATA_PROMPTS_H
 
 #include "base/buf.h"
-#include "data/loading.h"
+#include "data/lines.h"
 #include "text/tokenizer.h"
 
 // What happens to a prompt over max_tokens.

@@ -27,23 +27,6 @@ void rlhf__peft_finish(struct rlhf__peft *p) {
     memset(p, 0, sizeof *p);
 }
 
-rlhf_status rlhf__peft_copy(struct rlhf__peft *out, const struct rlhf__peft *of,
-                            struct rlhf__error *err) {
-    *out = *of;
-    out->n_targets = 0;
-    out->target = calloc((size_t)of->n_targets + 1, sizeof *out->target);
-    out->dir = of->dir ? strdup(of->dir) : NULL;
-    out->base = of->base ? strdup(of->base) : NULL;
-    out->named = json_incref(of->named);
-    int bad = !out->target || (of->dir && !out->dir) || (of->base && !out->base);
-    while (!bad && out->n_targets < of->n_targets) {
-        char *name = strdup(of->target[out->n_targets]);
-        bad = !name;
-        if (name) out->target[out->n_targets++] = name;
-    }
-    return bad ? RLHF__NOMEM(err, "out of memory for an adapter") : RLHF_OK;
-}
-
 // ---- one that begins ----
 
 static rlhf_status add_name(struct rlhf__peft *p, const char *text, size_t n,

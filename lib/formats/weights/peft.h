@@ -45,9 +45,7 @@ rlhf_status rlhf__peft_read(const char *dir, struct rlhf__peft *out, struct rlhf
 rlhf_status rlhf__peft_make(int32_t rank, double alpha, const char *targets, struct rlhf__peft *out,
                             struct rlhf__error *err);
 
-rlhf_status rlhf__peft_copy(struct rlhf__peft *out, const struct rlhf__peft *of,
-                            struct rlhf__error *err); // [any]
-void rlhf__peft_finish(struct rlhf__peft *);          // [any]
+void rlhf__peft_finish(struct rlhf__peft *); // [any]
 
 // What B (A x) is multiplied by. [any]
 double rlhf__peft_scale(const struct rlhf__peft *);

@@ -1,10 +1,13 @@
-// rounding.h: numbers of a weight file in a narrower dtype, and what does not fit there.
+// rounding.h: tensors rounded to another type and written, to one file or in shards.
 //
-// What it is not: kernels; this runs once per export.
+// What it is not: the safetensors format itself, which safetensors_writer.h writes.
 #ifndef RLHF_HOST_WEIGHTS_ROUNDING_H
 #define RLHF_HOST_WEIGHTS_ROUNDING_H
 
+#include "base/folder.h"
 #include "weights/tensor.h"
+
+#include <signal.h>
 
 // Where numbers are from, for messages.
 struct rlhf__rounding {
@@ -22,5 +25,50 @@ rlhf_status rlhf__tensor_check_float(const struct rlhf__tensor *, struct rlhf__e
 // finite number that would become infinite is RLHF_E_INVALID with tensor, place and number. [any]
 rlhf_status rlhf__round_f32(const float *in, size_t n, int32_t dtype, void *out,
                             const struct rlhf__rounding *from, struct rlhf__error *err);
+
+// ---- one file ----
+
+struct rlhf__rounded_file {
+    const struct rlhf__tensor *const *tensor; // [n]
+    const char *const *name;                  // [n] what they are called there; NULL = as they are
+    size_t n;
+    int32_t dtype; // what floats are rounded to; -1 = they stay what they are
+    int32_t reserved;
+    const volatile sig_atomic_t *cancelled; // NULL = never
+};
+
+// Write the file `name` in a folder, wide dtypes first, as the format's alignment asks, else in the
+// order of the list. Tensors of other dtypes than F32, F16 and BF16 are copied, but for F64, which
+// would have to be rounded (RLHF_E_UNSUPPORTED). Errors: RLHF_E_INVALID (a number that does not
+// fit, a name that is there twice), RLHF_E_IO (disk full), RLHF_E_NOMEM, RLHF_E_CANCELLED; no file
+// is left behind then. [main]
+rlhf_status rlhf__rounded_write(const struct rlhf__rounded_file *, const struct rlhf__folder *in,
+                                const char *name, struct rlhf__error *err);
+
+// ---- shards ----
+
+struct rlhf__shards {
+    const struct rlhf__tensor *const *tensor; // [n]
+    size_t n;
+    int32_t dtype; // what floats are rounded to; -1 = they stay what they are
+    int32_t reserved;
+    uint64_t limit;                         // bytes of tensors a file may have; one has at least
+                                            // one tensor
+    const volatile sig_atomic_t *cancelled; // NULL = never
+};
+
+// What was written.
+struct rlhf__shards_done {
+    size_t n_files;
+    int64_t n_parameters;
+    uint64_t n_bytes; // of tensors
+};
+
+// Write model.safetensors or model-00001-of-0000N.safetensors with model.safetensors.index.json.
+// Tensors of other dtypes than F32, F16 and BF16 are copied. Errors: RLHF_E_INVALID (a number that
+// does not fit), RLHF_E_IO (disk full), RLHF_E_NOMEM, RLHF_E_CANCELLED; files of a failure are the
+// caller's to remove. [main]
+rlhf_status rlhf__shards_write(const struct rlhf__shards *, const struct rlhf__folder *dir,
+                               struct rlhf__shards_done *done, struct rlhf__error *err);
 
 #endif

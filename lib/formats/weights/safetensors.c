@@ -1,15 +1,84 @@
 // safetensors.c: opening weight files; see safetensors.h. One file or the shards of an index.
 #include "weights/safetensors.h"
 
-#include "weights/safetensors_header.h"
-
 #include "base/file.h"
 #include "base/json.h"
-#include "weights/other_formats.h"
+#include "base/printable.h"
+#include "weights/safetensors_header.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+// ---- other formats ----
+
+#define LOAD "convert it once, in Python: transformers.AutoModelForCausalLM.from_pretrained(\"DIR\""
+#define SAVE ").save_pretrained(\"DIR\") (of a classifier, AutoModelForSequenceClassification)"
+#define UNSAID                                                                                     \
+    "load it in Python as its maker says and call save_pretrained, which writes safetensors"
+
+static const struct format {
+    const char *name, *ending; // one of them: the whole name, or how it ends
+    const char *what, *how;    // "model.gguf WHAT; HOW"
+} formats[] = {
+    {"pytorch_model.bin", NULL, "is a pickle, which is never read", LOAD SAVE},
+    {"pytorch_model.bin.index.json", NULL, "names pickles, which are never read", LOAD SAVE},
+    {NULL, ".gguf", "is GGUF, which is not read", LOAD ", gguf_file=\"FILE.gguf\"" SAVE},
+    {"tf_model.h5", NULL, "holds TensorFlow's weights", LOAD ", from_tf=True" SAVE},
+    {"flax_model.msgpack", NULL, "holds Flax's weights", LOAD ", from_flax=True" SAVE},
+    {"adapter_model.safetensors", NULL, "is an adapter, not a model",
+     "merge it into its base (rlhf-host export --merge), or give it as an adapter"},
+    {NULL, ".safetensors", "has a name that no loader looks for",
+     "a checkpoint in pieces needs its index, one file is called model.safetensors"},
+    {NULL, ".bin", "is a pickle, which is never read", LOAD SAVE},
+    {NULL, ".pt", "is a pickle, which is never read", UNSAID},
+    {NULL, ".pth", "is a pickle, which is never read", UNSAID},
+    {NULL, ".ckpt", "is a pickle, which is never read", UNSAID},
+};
+enum { N_FORMATS = sizeof formats / sizeof *formats };
+
+static int is_of(const struct format *f, const char *name) {
+    if (f->name) return strcmp(name, f->name) == 0;
+    const size_t n = strlen(name), m = strlen(f->ending);
+    return n > m && strcmp(name + n - m, f->ending) == 0;
+}
+
+// The first format of the list that a file of dir is of, and that file's name; N_FORMATS: none.
+static size_t find(const char *dir, char name[256]) {
+    size_t best = N_FORMATS;
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d && (e = readdir(d));)
+        for (size_t i = 0; i < N_FORMATS; i++) {
+            if (!is_of(&formats[i], e->d_name)) continue;
+            // Of several of one format the first by name: readdir's order is the disk's.
+            if (i > best || (i == best && strcmp(e->d_name, name) >= 0)) break;
+            best = i;
+            memcpy(name, e->d_name, strlen(e->d_name) + 1);
+            break;
+        }
+    if (d) closedir(d);
+    return best;
+}
+
+// Fails with a sentence that tells which other format the weights of dir are in and how they become
+// safetensors. Most of those formats are pickles, whose reading runs code.
+static rlhf_status other_formats(const char *dir, struct rlhf__error *err) {
+    char name[256], shown[1024];
+    const size_t i = find(dir, name);
+    if (i == N_FORMATS)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s holds no weights; expected model.safetensors or "
+                          "model.safetensors.index.json",
+                          dir);
+    const struct format *f = &formats[i];
+    rlhf__printable(name, shown, sizeof shown);
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s holds no model.safetensors or model.safetensors.index.json: %s %s; %s",
+                      dir, shown, f->what, f->how);
+}
+
+// ---- safetensors ----
 
 enum { MAX_SHARDS = 512 }; // each has a descriptor; the largest checkpoints have some 200
 
@@ -205,7 +274,7 @@ static rlhf_status open_dir(struct rlhf__weights *w, const char *dir, struct rlh
     else if (rlhf__is_file(index))
         st = open_index(w, index, err);
     else
-        st = rlhf__other_formats(dir, err);
+        st = other_formats(dir, err);
     free(file);
     free(index);
     return st;
@@ -256,4 +325,38 @@ const char *rlhf__weights_metadata(const struct rlhf__weights *w, const char *ke
         value = json_string_value(
             json_object_get(json_object_get(w->shard[i].header, "__metadata__"), key));
     return value;
+}
+
+// ---- tensors beside those that were expected ----
+
+#define CHUNK ((int64_t)1 << 18) // floats that are read at once
+
+static const char *const buffers[] = {"attn.bias", "attn.masked_bias", "rotary_emb.inv_freq",
+                                      "embeddings.position_ids"};
+
+int rlhf__tensor_is_buffer(const char *name) {
+    const size_t n = strlen(name);
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
+        const size_t m = strlen(buffers[i]);
+        if (n >= m && !strcmp(name + n - m, buffers[i]) && (n == m || name[n - m - 1] == '.'))
+            return 1;
+    }
+    return 0;
+}
+
+int rlhf__tensor_is_value_head(const char *name) { return strncmp(name, "v_head.", 7) == 0; }
+
+rlhf_status rlhf__tensor_same(const struct rlhf__tensor *a, const struct rlhf__tensor *b, int *same,
+                              struct rlhf__error *err) {
+    float *x = malloc(2 * CHUNK * sizeof *x), *y = x ? x + CHUNK : NULL;
+    rlhf_status st = x ? RLHF_OK : RLHF__NOMEM(err, "out of memory comparing %s", a->name);
+    *same = a->ndim == b->ndim && !memcmp(a->shape, b->shape, sizeof a->shape);
+    for (int64_t at = 0; st == RLHF_OK && *same && at < a->count; at += CHUNK) {
+        const int64_t left = a->count - at, n = left < CHUNK ? left : CHUNK;
+        st = rlhf__tensor_read_f32(a, at, n, x, err);
+        if (st == RLHF_OK) st = rlhf__tensor_read_f32(b, at, n, y, err);
+        if (st == RLHF_OK) *same = !memcmp(x, y, (size_t)n * sizeof *x);
+    }
+    free(x);
+    return st;
 }

@@ -1,11 +1,99 @@
 // tensor.c: see tensor.h. IEEE 754 binary16 and the upper half of binary32.
 #include "weights/tensor.h"
 
-#include "weights/low_rank.h"
-
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+// ---- low-rank products ----
+
+static int fits(const struct rlhf__tensor *w, const struct rlhf__tensor *a,
+                const struct rlhf__tensor *b, int in_out) {
+    return w->ndim == 2 && a->ndim == 2 && b->ndim == 2 && a->shape[0] == b->shape[1] &&
+           a->shape[1] == w->shape[in_out ? 0 : 1] && b->shape[0] == w->shape[in_out ? 1 : 0];
+}
+
+static rlhf_status check(const struct rlhf__tensor *w, const struct rlhf__tensor *a,
+                         const struct rlhf__tensor *b, int in_out, struct rlhf__error *err) {
+    char of_w[128], of_a[128], of_b[128];
+    if (fits(w, a, b, in_out)) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "the adapter is of another base: %s of %s has shape %s, its A %s and B %s in "
+                      "%s do not fit",
+                      w->name, w->file,
+                      rlhf__tensor_shape_text(w->shape, w->ndim, of_w, sizeof of_w),
+                      rlhf__tensor_shape_text(a->shape, a->ndim, of_a, sizeof of_a),
+                      rlhf__tensor_shape_text(b->shape, b->ndim, of_b, sizeof of_b), a->file);
+}
+
+// to[cols, rows] = from[rows, cols].
+static void transpose(float *to, const float *from, int64_t rows, int64_t cols) {
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < cols; c++)
+            to[c * rows + r] = from[r * cols + c];
+}
+
+// A matrix [rows, cols] as it is, or transposed; the caller's to free.
+static rlhf_status matrix(const struct rlhf__tensor *t, int transposed, float **out,
+                          struct rlhf__error *err) {
+    const size_t bytes = (size_t)t->count * sizeof **out;
+    float *x = calloc(1, bytes + 1), *y = transposed ? calloc(1, bytes + 1) : NULL;
+    rlhf_status st = x && (y || !transposed) ? rlhf__tensor_read_f32(t, 0, t->count, x, err)
+                                             : RLHF__NOMEM(err, "out of memory for %s", t->name);
+    if (st == RLHF_OK && transposed) transpose(y, x, t->shape[0], t->shape[1]);
+    *out = transposed ? y : x;
+    if (transposed) free(x);
+    return st;
+}
+
+rlhf_status rlhf__low_rank_create(const struct rlhf__tensor *w, const struct rlhf__tensor *a,
+                                  const struct rlhf__tensor *b, double scale, int in_out,
+                                  struct rlhf__low_rank **out, struct rlhf__error *err) {
+    *out = NULL;
+    RLHF_TRY(check(w, a, b, in_out, err));
+    struct rlhf__low_rank *l = calloc(1, sizeof *l);
+    if (!l) return RLHF__NOMEM(err, "out of memory for %s", w->name);
+    l->rows = w->shape[0];
+    l->cols = w->shape[1];
+    l->rank = a->shape[0];
+    // [in, out]: A' [in, rank] B' [rank, out]
+    rlhf_status st = matrix(in_out ? a : b, in_out, &l->left, err);
+    if (st == RLHF_OK) st = matrix(in_out ? b : a, in_out, &l->right, err);
+    for (int64_t i = 0; st == RLHF_OK && i < l->rows * l->rank; i++)
+        l->left[i] = (float)(scale * (double)l->left[i]);
+    if (st != RLHF_OK) {
+        rlhf__low_rank_destroy(l);
+        return st;
+    }
+    *out = l;
+    return RLHF_OK;
+}
+
+void rlhf__low_rank_destroy(struct rlhf__low_rank *l) {
+    if (!l) return;
+    free(l->left);
+    free(l->right);
+    free(l);
+}
+
+// out[n] += elements [from, from + n) of the product. Sums run over the rank, in order.
+static void low_rank_add(const struct rlhf__low_rank *l, int64_t from, int64_t n, float *out) {
+    while (n > 0) {
+        const int64_t row = from / l->cols, col = from % l->cols;
+        const int64_t len = n < l->cols - col ? n : l->cols - col;
+        for (int64_t r = 0; r < l->rank; r++) {
+            const float x = l->left[row * l->rank + r], *y = l->right + r * l->cols + col;
+            for (int64_t i = 0; i < len; i++)
+                out[i] += x * y[i];
+        }
+        from += len;
+        n -= len;
+        out += len;
+    }
+}
+
+// ---- tensors ----
 
 static const struct {
     const char *name;
@@ -150,7 +238,7 @@ rlhf_status rlhf__tensor_read_f32(const struct rlhf__tensor *t, int64_t from, in
     const uint64_t size = rlhf__tensor_dtype_size(t->dtype), at = (uint64_t)from * size;
     struct piece p = {.from = t->data + at, .n = n, .out = out, .dtype = t->dtype};
     RLHF_TRY(work_on(t, at, at + (uint64_t)n * size, widen, &p, err));
-    if (t->plus) rlhf__low_rank_add(t->plus, from, n, out);
+    if (t->plus) low_rank_add(t->plus, from, n, out);
     return RLHF_OK;
 }
 

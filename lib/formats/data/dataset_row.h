@@ -1,0 +1,33 @@
+// dataset_row.h: the parts of a row of a dataset: a prompt with a completion, as TRL has it for
+// supervised training (two texts, or two lists of messages); and the label, an integer or a name
+// that the model has for it.
+//
+// What it is not: the file around the rows, which dataset.c reads; internal to data/.
+#ifndef RLHF_HOST_DATA_DATASET_ROW_H
+#define RLHF_HOST_DATA_DATASET_ROW_H
+
+#include "base/error.h"
+#include "data/dataset.h"
+
+#include <jansson.h>
+
+struct rlhf__completion_row {
+    rlhf_str prompt, completion; // texts, borrowed from the row
+    char *messages;              // instead: both as one list, JSON; the caller frees it
+    int32_t asked, reserved;     // how many of these are the prompt's
+};
+
+// Errors: RLHF_E_INVALID names the field, RLHF_E_NOMEM. [any]
+rlhf_status rlhf__completion_row_read(const json_t *row, struct rlhf__completion_row *out,
+                                      struct rlhf__error *err);
+
+// How to convert a row of another tool's format (Alpaca, ShareGPT), as the end of a message; "" for
+// any other row. [any]
+const char *rlhf__completion_row_hint(const json_t *row);
+
+// The label that stands in the field called name. Errors: RLHF_E_INVALID, without file and line
+// (wrong type, out of range, no label of the model). [any]
+rlhf_status rlhf__row_label_read(const struct rlhf__dataset_opts *opts, const char *name,
+                                 const json_t *v, int32_t *out, struct rlhf__error *err);
+
+#endif
