@@ -1,4 +1,5 @@
-// chunk.c: see chunk.h. Best fit; free ranges of a chunk are listed in themselves, by address.
+// chunk.c: see chunk.h. Best fit; the free ranges of a chunk form a list inside themselves, sorted
+// by address.
 #include "chunk.h"
 
 #include <stddef.h>
@@ -35,7 +36,7 @@ static struct rlhf__chunk *chunk_open(void) {
     return c;
 }
 
-// Where the smallest range of a chunk that is large enough is linked, or NULL.
+// The link to the smallest range of a chunk that is large enough, or NULL.
 static struct range **closest(struct rlhf__chunk *c, uint64_t bytes) {
     struct range **found = NULL;
     for (struct range **at = &c->free; *at; at = &(*at)->next)
@@ -43,7 +44,7 @@ static struct range **closest(struct rlhf__chunk *c, uint64_t bytes) {
     return found;
 }
 
-// The beginning of the range that is linked at `at`.
+// Cuts `bytes` off the range linked at `at` and returns their address.
 static void *cut(struct range **at, uint64_t bytes) {
     struct range *r = *at;
     if (r->bytes == bytes) {
@@ -71,15 +72,15 @@ void *rlhf__chunk_cut(struct rlhf__chunk **all, uint64_t bytes) {
     return cut(&c->free, bytes);
 }
 
-// r and the range behind it, where they touch, become one.
+// Merges r with the next range if they are adjacent.
 static void join(struct range *r) {
     struct range *next = r->next;
     if (!next || (char *)r + r->bytes != (char *)next) return;
     *r = (struct range){next->next, r->bytes + next->bytes};
 }
 
-// Pages inside r, behind its head, that hold something of p[0 .. bytes - 1] or of the head of the
-// range that was behind it.
+// Releases the pages inside r, after its header, that held part of p[0 .. bytes - 1] or of the
+// header of the range that followed it.
 static void release_pages(struct range *r, const char *p, uint64_t bytes) {
     const uintptr_t low = ((uintptr_t)r + sizeof *r + PAGE - 1) / PAGE * PAGE;
     const uintptr_t high = ((uintptr_t)r + r->bytes) / PAGE * PAGE;
@@ -100,7 +101,7 @@ static void put(struct rlhf__chunk *c, char *p, uint64_t bytes) {
         c->free = r;
     join(r);
     if (before) join(before);
-    if (before && before->next != r) r = before; // it was joined
+    if (before && before->next != r) r = before; // r was merged into it
     release_pages(r, p, bytes);
 }
 

@@ -1,23 +1,23 @@
-// chunk.h: memory cut from chunks that lie in pages of 2 MiB: a packed weight of 1 MiB is read at
-// the pace of a large one (decoding 32 rows of GPT-2 124M is bound by it, bench/README.md), and
-// what is given back is kept for the next who asks.
+// chunk.h: memory cut from chunks backed by 2 MiB pages. A packed weight of 1 MiB is then read as
+// fast as a large one (decoding 32 rows of GPT-2 124M is bound by this, bench/README.md), and freed
+// memory is kept for the next request.
 //
-// What it is not: it counts nothing and zeroes nothing; memory.c does.
+// It neither counts nor zeroes memory; memory.c does.
 #ifndef RLHF_CPU_CHUNK_H
 #define RLHF_CPU_CHUNK_H
 
 #include <stdint.h>
 
-#define RLHF__CHUNK_BYTES ((uint64_t)32 << 20) // more than that cannot be cut
+#define RLHF__CHUNK_BYTES ((uint64_t)32 << 20) // the largest request
 
 struct rlhf__chunk;
 
-// `bytes` of memory, a multiple of 64 and aligned to it, contents undefined; NULL when there is
-// none. *all is the list of chunks, NULL at first.
+// `bytes` of memory, a multiple of 64 and aligned to it, contents undefined; NULL when out of
+// memory. *all is the list of chunks, NULL at first.
 void *rlhf__chunk_cut(struct rlhf__chunk **all, uint64_t bytes);
 
-// Give back what was cut, with the bytes it was cut with. Whole pages of 2 MiB that nobody uses any
-// more go back to the system, a chunk that nobody uses does as a whole.
+// Returns a range; `bytes` is the size it was cut with. Whole 2 MiB pages that are no longer used
+// go back to the system, and so does a chunk that is completely free.
 void rlhf__chunk_return(struct rlhf__chunk **all, void *p, uint64_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-// context.c: the error text of the CPU backend, and the caller's structs read.
+// context.c: error texts of the CPU backend, and reading the caller's structs.
 #include "context.h"
 
 #include <stdarg.h>

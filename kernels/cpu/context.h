@@ -1,7 +1,7 @@
 // context.h: the state of the CPU backend: threads, instruction set, error text, memory account,
-// workspaces, the library that multiplies, if one does.
+// workspaces, and the external GEMM library if there is one.
 //
-// What it is not: it declares no operation; those are in table.h.
+// Operations are declared in table.h.
 #ifndef RLHF_CPU_CONTEXT_H
 #define RLHF_CPU_CONTEXT_H
 
@@ -9,8 +9,8 @@
 
 #include <rlhf/compute.h>
 
-// kernels_cpu_free.so is this backend built with RLHF_FREE, for who wants to know what exactness
-// costs: its products are a library's (library.h).
+// kernels_cpu_free.so is this backend built with RLHF_FREE, to measure what exactness costs: its
+// GEMMs come from a library (library.h).
 #ifdef RLHF_FREE
 enum { RLHF__EXACT = 0 };
 #else
@@ -19,24 +19,24 @@ enum { RLHF__EXACT = 1 };
 
 // Workspaces that live in the context; each grows to the largest size asked for and stays.
 enum rlhf__cpu_ws {
-    RLHF__WS_SCRATCH, // rows of A of a product, or the library's scratchpad
-    RLHF__WS_PRODUCT, // operands of an own product, rounded weights
+    RLHF__WS_SCRATCH, // rows of A of a GEMM, or the library's scratchpad
+    RLHF__WS_PRODUCT, // operands of a GEMM on own tiles, rounded weights
     RLHF__WS_WIDEN,   // bf16 operands as f32
     RLHF__WS_LOGITS,  // lm_head: f32 logits of a row block
     RLHF__WS_REF,     // lm_head: f32 logits of the reference
-    RLHF__WS_KEEP,    // top-k and top-p: a row a thread
-    RLHF__WS_ROWS,    // small per-row arrays of the products side
+    RLHF__WS_KEEP,    // top-k and top-p: one row per thread
+    RLHF__WS_ROWS,    // small per-row arrays of the GEMM side
     RLHF__WS_PARTIAL, // partial sums of the row kernels' reductions
     RLHF__WS_ATTN,    // attention blocks
     RLHF__WS_ATTN_BWD,
-    RLHF__WS_ATTN_RUNS, // where attention's runs of rows begin
+    RLHF__WS_ATTN_RUNS, // where attention's runs of rows start
     RLHF__WS_MUON,
-    RLHF__WS_SUM, // f32 sums that are rounded, or scattered, at the end
+    RLHF__WS_SUM, // f32 sums that are rounded or scattered at the end
     RLHF__WS_COUNT
 };
 
-// The memory behind a device address (NULL for NULL), and back: the one place of this backend that
-// knows what an rlhf_dev is.
+// Conversion between a device address and memory (NULL for NULL). Only these two functions of this
+// backend know what an rlhf_dev is.
 static inline void *rlhf__cpu_mem(rlhf_dev p) { return p; }
 static inline rlhf_dev rlhf__cpu_dev(const void *p) { return (rlhf_dev)(uintptr_t)p; }
 static inline float *rlhf__cpu_f32(rlhf_dev p) { return rlhf__cpu_mem(p); }
@@ -47,8 +47,8 @@ struct rlhf__buffer {
     uint64_t bytes;
 };
 
-// Which logits lie in RLHF__WS_LOGITS and RLHF__WS_REF after lm_head, for lm_head_bwd. What they
-// were made from is compared by content, so a caller cannot be given stale ones.
+// Describes the logits that lm_head left in RLHF__WS_LOGITS and RLHF__WS_REF for lm_head_bwd. The
+// inputs are compared by content, so a caller never gets stale logits.
 struct rlhf__lm_kept {
     uint32_t valid, rows;
     int32_t with_ref, with_entropy, with_support, reserved;
@@ -61,31 +61,31 @@ struct rlhf__cpu {
     rlhf_compute table; // what create returns points here
     int threads;
     int isa;                    // enum rlhf__isa of hot.h
-    int isa_capped;             // the user asked for this level
-    int has_bf16;               // bf16 products are those of gemm.h; else f32 products stand in
-    int bf16_weights;           // a weight of bf16 was made: the dtype of the run, for Muon
-    int64_t half_l2;            // bytes of half of a core's second-level cache
+    int isa_capped;             // the user requested this level
+    int has_bf16;               // bf16 GEMMs are those of gemm.h; otherwise f32 GEMMs replace them
+    int bf16_weights;           // a bf16 weight has been created: the dtype of the run, for Muon
+    int64_t half_l2;            // half of a core's L2 cache, in bytes
     struct rlhf__hot hot;       // hot loops of this instruction set
-    uint64_t workspace_bytes;   // budget of the lm_head workspace; 0: by the vocabulary
+    uint64_t workspace_bytes;   // budget of the lm_head workspace; 0: derived from the vocabulary
     uint64_t bytes;             // in use
-    uint64_t tickets;           // given out by mark
+    uint64_t tickets;           // issued by mark
     void *blocks;               // live allocations, freed by destroy; memory.c's
-    struct rlhf__chunk *chunks; // what the smaller of them are cut from
+    struct rlhf__chunk *chunks; // the smaller ones are cut from these
     struct rlhf__buffer ws[RLHF__WS_COUNT];
-    const void *library; // a struct rlhf__library; library.h's
+    const void *library; // a struct rlhf__library (library.h)
     void *library_state;
     char library_name[32];      // "oneDNN 2.6.3, " or ""
-    uint64_t weight_generation; // counts weight_pack and weight_destroy
+    uint64_t weight_generation; // incremented by weight_pack and weight_destroy
     struct rlhf__lm_kept lm_kept;
     char error[512];
     char detail[128];
 };
 
-// Set the error text and return code. [step]
+// Sets the error text and returns code. [step]
 __attribute__((format(printf, 3, 4))) rlhf_status
 rlhf__cpu_fail(struct rlhf__cpu *cpu, rlhf_status code, const char *fmt, ...);
 
-// rlhf_copy_in with a sentence. [step]
+// rlhf_copy_in with an error text. [step]
 rlhf_status rlhf__cpu_copy_in(struct rlhf__cpu *cpu, const char *op, void *dst, uint32_t own,
                               const void *src, uint32_t first);
 

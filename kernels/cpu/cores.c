@@ -10,7 +10,7 @@
 
 // ---- cores ----
 
-// The first processor in a list such as "0-1,8" or "3,7"; -1: none could be read.
+// The first processor in a list such as "0-1,8" or "3,7"; -1 if it cannot be read.
 static long first_of(const char *root, size_t cpu) {
     char path[PATH_MAX], text[64] = "";
     snprintf(path, sizeof path, "%s/sys/devices/system/cpu/cpu%zu/topology/thread_siblings_list",
@@ -24,8 +24,8 @@ static long first_of(const char *root, size_t cpu) {
     return end == text || first < 0 ? -1 : first;
 }
 
-// Allowed processors less those whose core one before them stands for. Siblings have one list, so
-// its first names the core, allowed or not.
+// Counts the cores of the allowed processors. All siblings of a core have the same list, so its
+// first entry identifies the core, whether or not it is allowed.
 static int physical(const char *root, const cpu_set_t *allowed, size_t bytes) {
     const size_t n = bytes * CHAR_BIT;
     unsigned char *seen = calloc(n, 1);
@@ -45,14 +45,14 @@ static int physical(const char *root, const cpu_set_t *allowed, size_t bytes) {
 
 // ---- quotas ----
 
-// Processors that the group in `dir` may keep busy; 0: it has no limit, or cannot be read.
+// Processors that the group in `dir` may keep busy; 0: unlimited or unreadable.
 static double quota_v2(const char *dir) {
     char path[PATH_MAX + 16];
     double quota = 0, period = 0;
     snprintf(path, sizeof path, "%s/cpu.max", dir);
     FILE *f = fopen(path, "r");
     if (!f) return 0;
-    const int n = fscanf(f, "%lf %lf", &quota, &period); // "max 100000" gives none
+    const int n = fscanf(f, "%lf %lf", &quota, &period); // "max 100000" yields no number
     fclose(f);
     return n == 2 && quota > 0 && period > 0 ? quota / period : 0;
 }
@@ -74,8 +74,9 @@ static double quota_v1(const char *dir) {
     return quota > 0 && period > 0 ? quota / period : 0;
 }
 
-// The least of the group at mount + path and those above it, up to the mount. In a container the
-// path may be that of the host, which is not there: then the mount alone is its own group.
+// The smallest quota of the group at mount + path and its ancestors up to the mount. In a
+// container, path may be the host's path, which does not exist here; the mount itself is then the
+// group.
 static double least(const char *mount, const char *path, double (*quota)(const char *)) {
     char dir[PATH_MAX];
     double found = 0;
@@ -90,7 +91,7 @@ static double least(const char *mount, const char *path, double (*quota)(const c
     }
 }
 
-// 1 when a list as "cpu,cpuacct" names the controller.
+// 1 if a list such as "cpu,cpuacct" contains the controller.
 static int names_cpu(const char *list) {
     for (size_t n; *list; list += n + (list[n] == ',')) {
         n = strcspn(list, ",");
@@ -99,7 +100,7 @@ static int names_cpu(const char *list) {
     return 0;
 }
 
-// What a line "0::/path" or "4:cpu,cpuacct:/path" of /proc/self/cgroup allows; 0: anything.
+// The quota for a line "0::/path" or "4:cpu,cpuacct:/path" of /proc/self/cgroup; 0: unlimited.
 static double quota_of_line(const char *root, char *line) {
     char mount[PATH_MAX];
     char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;

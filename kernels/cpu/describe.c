@@ -1,4 +1,4 @@
-// describe.c: what rlhf_kernels.describe says of the CPU.
+// describe.c: rlhf_kernels.describe for the CPU.
 #include "context.h"
 #include "table.h"
 
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// The value of the first line "key<blanks>: value" of a file in /proc; "" when there is none.
+// The value of the first line "key<blanks>: value" of a file in /proc; "" if the key is missing.
 static void proc_value(const char *path, const char *key, char *out, size_t cap) {
     char line[512];
     out[0] = 0;

@@ -1,5 +1,5 @@
-// dnnl_shim.c: see dnnl_shim.h. The two versions differ in how descriptors are made: 2.x has them
-// as open structs by value and an operation descriptor in between, 3.x has opaque handles.
+// dnnl_shim.c: see dnnl_shim.h. The two versions create descriptors differently: 2.x uses open
+// structs passed by value plus an operation descriptor, 3.x uses opaque handles.
 #include "dnnl_shim.h"
 #include "hot/hot.h"
 
@@ -155,10 +155,10 @@ int rlhf__dnnl_mem_point(struct rlhf__dnnl_mem *m, void *ptr) {
 
 // ---- primitives ----
 
-// The library compiles code when a primitive is made, and does not survive a failed allocation of
-// its own: there must be more to spare than it takes (measured: under 1 MiB).
+// The library compiles code when it creates a primitive and crashes if one of its own allocations
+// fails, so make sure that more memory is free than it takes (measured: under 1 MiB).
 static int memory_to_spare(void) {
-    void *volatile spare = malloc((size_t)16 << 20); // volatile: or the pair is optimised away
+    void *volatile spare = malloc((size_t)16 << 20); // volatile: else the pair is optimised away
     if (!spare) return 0;
     free(spare);
     return 1;
@@ -188,7 +188,7 @@ static int attr_create(int accumulate, dnnl_primitive_attr_t *out) {
     return 0;
 }
 
-// Create op->prim from pd and the memory objects that every execution points at its arguments.
+// Creates op->prim from pd, and the memory objects whose addresses each execution sets.
 static int op_finish(struct rlhf__dnnl *d, struct rlhf__dnnl_op *op, dnnl_primitive_desc_t pd) {
     const char *name = "";
     dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
@@ -241,7 +241,8 @@ static int matmul_desc(struct rlhf__dnnl *d, const struct rlhf__dnnl_layout *src
 #endif
 }
 
-// The descriptors of a matmul's operands, then the primitive. l[0..3] = src, wei, dst, bias.
+// Creates the descriptors of a matmul's operands, then the primitive. l[0..3] = src, wei, dst,
+// bias.
 static int matmul_build(struct rlhf__dnnl *d, const struct rlhf__matmul *s,
                         const struct rlhf__dnnl_layout *packed, struct rlhf__dnnl_layout *l[4],
                         struct rlhf__dnnl_layout **out_wei, struct rlhf__dnnl_op *op) {
@@ -305,7 +306,8 @@ const char *rlhf__dnnl_op_name(const struct rlhf__dnnl_op *op) { return op->name
 
 // ---- execution ----
 
-// Point mem at ptr and add it to the argument list. The library takes every operand as writable.
+// Points mem at ptr and adds it to the argument list. The library's interface takes every operand
+// as writable.
 static int arg_add(dnnl_exec_arg_t *args, int *n, int id, dnnl_memory_t mem, const void *ptr) {
     int st = dnnl_memory_set_data_handle(mem, (void *)(uintptr_t)ptr);
     args[*n].arg = id;

@@ -1,7 +1,7 @@
-// dnnl_shim.h: the part of oneDNN this backend uses, the same for oneDNN 2.6 and 3.x: one engine,
-// plain and packed 2-d operands, reorder, matmul.
+// dnnl_shim.h: the part of oneDNN that this backend uses, identical for oneDNN 2.6 and 3.x: one
+// engine, plain and packed 2-d operands, reorder, matmul.
 //
-// What it is not: a cache or a policy; onednn.c decides what is created and kept.
+// onednn.c decides what is created and cached.
 #ifndef RLHF_CPU_DNNL_SHIM_H
 #define RLHF_CPU_DNNL_SHIM_H
 
@@ -10,23 +10,23 @@
 #include <rlhf/compute.h>
 
 struct rlhf__dnnl;        // engine and stream
-struct rlhf__dnnl_layout; // how a 2-d operand lies in memory
+struct rlhf__dnnl_layout; // memory layout of a 2-d operand
 struct rlhf__dnnl_mem;    // a layout with an address
 struct rlhf__dnnl_op;     // a primitive
 
-#define RLHF__DNNL_NOMEM 1 // the library's status for no memory
+#define RLHF__DNNL_NOMEM 1 // the library's out-of-memory status
 
-// All functions below return 0 or the library's status (> 0). Objects are freed by their twin,
-// which takes NULL. Threads as the context: [step].
+// All functions below return 0 or the library's status (> 0). Objects are freed by the matching
+// destroy function, which accepts NULL. Threads as for the context: [step].
 int rlhf__dnnl_create(struct rlhf__dnnl **out);
 void rlhf__dnnl_destroy(struct rlhf__dnnl *d);
 void rlhf__dnnl_version(int out[3]);
 
-// The library may use no more than what the CPUs of level isa (enum rlhf__isa of hot/hot.h) have.
-// It is settled once a process, before the first primitive: fails when it then was higher.
+// Limits the library to the instructions of level isa (enum rlhf__isa of hot/hot.h). The limit is
+// fixed once per process, before the first primitive; fails if it is already higher.
 int rlhf__dnnl_cap(int isa);
 
-// A dense [rows, cols] operand, transposed = lies as [cols, rows].
+// A dense [rows, cols] operand; transposed: stored as [cols, rows].
 int rlhf__dnnl_layout_plain(int64_t rows, int64_t cols, int32_t dtype, int transposed,
                             struct rlhf__dnnl_layout **out);
 void rlhf__dnnl_layout_destroy(struct rlhf__dnnl_layout *l);
@@ -35,14 +35,14 @@ uint64_t rlhf__dnnl_layout_bytes(const struct rlhf__dnnl_layout *l);
 int rlhf__dnnl_mem_create(struct rlhf__dnnl *d, const struct rlhf__dnnl_layout *l, void *ptr,
                           struct rlhf__dnnl_mem **out);
 void rlhf__dnnl_mem_destroy(struct rlhf__dnnl_mem *m);
-int rlhf__dnnl_mem_point(struct rlhf__dnnl_mem *m, void *ptr); // a plain operand moves to ptr
+int rlhf__dnnl_mem_point(struct rlhf__dnnl_mem *m, void *ptr); // rebinds a plain operand to ptr
 
 // Copy src to dst in dst's layout and dtype.
 int rlhf__dnnl_reorder_create(struct rlhf__dnnl *d, const struct rlhf__dnnl_layout *src,
                               const struct rlhf__dnnl_layout *dst, struct rlhf__dnnl_op **out);
 
-// packed: the layout wei must have when shape->wei_packed, or NULL to let the library choose; what
-// it chose goes to out_wei (NULL allowed; the caller destroys it).
+// packed: the layout of wei when shape->wei_packed, or NULL to let the library choose; its choice
+// is stored in out_wei (NULL allowed; the caller destroys it).
 int rlhf__dnnl_matmul_create(struct rlhf__dnnl *d, const struct rlhf__matmul *shape,
                              const struct rlhf__dnnl_layout *packed,
                              struct rlhf__dnnl_layout **out_wei, struct rlhf__dnnl_op **out);
@@ -50,7 +50,7 @@ void rlhf__dnnl_op_destroy(struct rlhf__dnnl_op *op);
 uint64_t rlhf__dnnl_op_scratch(const struct rlhf__dnnl_op *op); // bytes of scratchpad
 const char *rlhf__dnnl_op_name(const struct rlhf__dnnl_op *op); // implementation, e.g. "brg:..."
 
-// Run. scratch: at least op_scratch bytes, 64-byte aligned.
+// Executes op. scratch: at least op_scratch bytes, 64-byte aligned.
 int rlhf__dnnl_reorder(struct rlhf__dnnl *d, struct rlhf__dnnl_op *op, struct rlhf__dnnl_mem *src,
                        struct rlhf__dnnl_mem *dst, void *scratch);
 int rlhf__dnnl_matmul(struct rlhf__dnnl *d, struct rlhf__dnnl_op *op, const void *src,

@@ -1,15 +1,15 @@
-// gemm.c: see gemm.h. Cuts a product into row blocks, panels and steps of k, and runs it.
+// gemm.c: see gemm.h. Splits a GEMM into row blocks, panels and steps of k, and runs it.
 #include "gemm.h"
 
 #include "gemm_pack.h"
 
-#define K_WHOLE ((int64_t)RLHF__GEMM_SUM_K) // up to here k is not cut
+#define K_WHOLE ((int64_t)RLHF__GEMM_SUM_K) // k is not split up to this size
 #define K_STEP  ((int64_t)2048)
 
 #define LEAST_ROWS 48 // of a block
 
-// Steps of k per chain when no operand is packed beforehand: an f32 sum over thousands of tokens in
-// one chain loses three to four times as much precision as a sum of short chains.
+// Steps of k per chain when neither operand is packed: summing thousands of tokens in f32 in one
+// chain loses three to four times as much precision as a sum of short chains.
 #define K_CHAIN ((int64_t)RLHF__GEMM_ROWS_STEP)
 
 int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype) {
@@ -25,7 +25,7 @@ static void run_panel(const struct rlhf__gemm_job *j, const struct rlhf__panel *
         rlhf__bf16_panel(p);
 }
 
-// Words of a panel as this pass reads it, and from where it begins to the pass's first step of k.
+// Words of a panel as this pass reads it, and the offset of the pass's first step of k in it.
 static int64_t panel_words_of(const struct rlhf__gemm_job *j) {
     return rlhf__gemm_words(j->s->in_dtype, j->turned ? j->k1 - j->k0 : j->s->k) * j->width;
 }
@@ -34,7 +34,7 @@ static int64_t first_word_of(const struct rlhf__gemm_job *j) {
     return j->turned ? 0 : rlhf__gemm_words(j->s->in_dtype, j->k0) * j->width;
 }
 
-// What run_panel does with panel i of the first product, p, and then with that of the second.
+// Runs run_panel on panel i of the first GEMM, p, and then on that of the second.
 static void run_both(const struct rlhf__gemm_job *j, const struct rlhf__panel *p, int64_t row,
                      int64_t i) {
     const struct rlhf__gemm_second *o = j->second;
@@ -58,7 +58,7 @@ static void run_both(const struct rlhf__gemm_job *j, const struct rlhf__panel *p
     run_panel(j, &last);
 }
 
-// Rows row .. row + rows - 1 by panels p0 .. p1 - 1.
+// Computes rows row .. row + rows - 1 of panels p0 .. p1 - 1.
 static void run_block(const struct rlhf__gemm_job *j, int64_t row, int64_t rows, int64_t p0,
                       int64_t p1) {
     const struct rlhf__matmul *s = j->s;
@@ -94,7 +94,8 @@ static void run_block(const struct rlhf__gemm_job *j, int64_t row, int64_t rows,
     }
 }
 
-// The work from `from` to `to`, counted in row-panels (a block of r rows by one panel counts r).
+// Runs the work items from `from` to `to`, counted in row-panels (a block of r rows by one panel
+// counts r).
 static void run_range(const struct rlhf__gemm_job *j, int64_t from, int64_t to) {
     for (int64_t b = from / (j->block * j->panels); b < j->blocks; b++) {
         const int64_t row = b * j->block, start = row * j->panels;
@@ -123,16 +124,16 @@ static void run_pass(const struct rlhf__gemm_job *whole, uint64_t a_words) {
 
 int64_t rlhf__gemm_pass(int64_t k) { return k <= K_WHOLE ? k : K_STEP; }
 
-// Steps of k in one pass. A chain may be a pass, whose sums are added to C, where C holds nothing
-// else.
+// Steps of k in one pass. If C holds nothing but this sum, one pass may be one chain, whose sum is
+// added to C.
 static int64_t step_of(const struct rlhf__gemm_job *j) {
     const struct rlhf__matmul *s = j->s;
     if (!j->chain || s->k <= K_WHOLE || !s->wei_packed) return rlhf__gemm_pass(s->k);
     return s->accumulate || s->bias ? s->k : j->chain;
 }
 
-// All of k in one pass, or in steps that keep the tiles' operands in cache. How it is cut depends
-// on k alone.
+// Runs all of k in one pass, or in steps that keep the tiles' operands in cache. How k is split
+// depends only on k.
 static rlhf_status run(struct rlhf__cpu *cpu, struct rlhf__gemm_job *j) {
     const int64_t k = j->s->k, step = step_of(j);
     const uint64_t a_words =
@@ -154,9 +155,9 @@ static rlhf_status run(struct rlhf__cpu *cpu, struct rlhf__gemm_job *j) {
     return RLHF_OK;
 }
 
-// An f32 sum is split into chains if it is over tokens (no operand is packed). On AVX-512 with a
-// packed right operand it is cut by k as in oneDNN 2.6, which made these products before, so the
-// bits are the same.
+// An f32 sum is split into chains if it runs over tokens (no operand is packed). On AVX-512 with a
+// packed right operand, k is split as in oneDNN 2.6, which computed these GEMMs in earlier
+// versions, so the bits are unchanged.
 static int64_t chain_of(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s) {
     if (s->in_dtype != RLHF_F32) return 0;
     if (!s->wei_packed) return K_CHAIN;
@@ -164,10 +165,9 @@ static int64_t chain_of(const struct rlhf__cpu *cpu, const struct rlhf__matmul *
     return s->k <= 512 ? s->k : s->k <= 1024 ? 512 : 1024;
 }
 
-// Row blocks of about the same size, whole tiles, whose rows of A fit half of the second-level
-// cache (1024 x 896 by 896 x 9728 in bf16: 6 % faster than in blocks of 240 rows; 1024 x 3072 by
-// 3072 x 768, where 240 are too many, 2 %): B is read once for each of them. No bit depends on the
-// cut.
+// Row blocks of about equal size in whole tiles, whose rows of A fit half of the L2 cache (1024 x
+// 896 by 896 x 9728 in bf16: 6 % faster than blocks of 240 rows; 1024 x 3072 by 3072 x 768, where
+// 240 rows are too many: 2 %), because B is read once per block. The split does not affect any bit.
 static void cut_rows(struct rlhf__gemm_job *j, int64_t m, int64_t tile) {
     const int64_t step = step_of(j), k = step > 0 ? step : 1;
     const int64_t fit = j->cpu->half_l2 / (k * (int64_t)rlhf_dtype_size(j->s->in_dtype));

@@ -1,43 +1,44 @@
-// gemm.h: products by own tiles (hot/gemm.c in f32, hot/bf16_tile.c and hot/amx_tile.c in bf16),
-// and which products they are used for.
+// gemm.h: GEMMs on own tiles (hot/gemm.c in f32, hot/bf16_tile.c and hot/amx_tile.c in bf16), and
+// which GEMMs use them.
 //
-// bf16 on AVX512_BF16: measured on Zen 5 they equal oneDNN 2.6's forward products, are faster where
-// weights come from memory (32-row decoding) and in weight gradients, and need no primitive for
-// each shape. With AMX too, since the rows of oneDNN 2.6's AMX products are not independent. f32:
-// oneDNN 2.6 may cut the sum over k among threads where no operand is packed, and has no
-// independent rows below AVX-512; on AVX-512 these tiles equal it at a thousand rows and take 0.65
-// to 0.8 of its time at 32 (bench/README.md). oneDNN multiplies in the build without exactness.
+// bf16 with AVX512_BF16: measured on Zen 5, own tiles are as fast as oneDNN 2.6 in forward GEMMs,
+// faster when weights come from memory (32-row decoding) and in weight gradients, and need no
+// primitive per shape. With AMX they are used too, because rows of oneDNN 2.6's AMX GEMMs are not
+// independent. f32: oneDNN 2.6 may split the sum over k among threads when no operand is packed,
+// and its rows are not independent below AVX-512; on AVX-512 own tiles are as fast at a thousand
+// rows and take 0.65 to 0.8 of its time at 32 (bench/README.md). The build without exactness uses
+// oneDNN.
 #ifndef RLHF_CPU_GEMM_H
 #define RLHF_CPU_GEMM_H
 
 #include "context.h"
 #include "matmul.h"
 
-// True when a product of operands of dtype runs on the own tiles.
+// True when GEMMs with operands of dtype run on own tiles.
 int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype);
 
-// As rlhf__product, with the packed right operand or NULL; an f32 product has an f32 result. With
-// s->wei_across what is packed is the transpose [n, k], whose panels are turned into those of
-// [k, n], a few thousand steps of k at a time: a weight need not be kept both ways, and no bit
-// shows which way it was packed. [step]
+// As rlhf__product, with the packed right operand or NULL; an f32 GEMM has an f32 result. With
+// s->wei_across the packed operand is the transpose [n, k], whose panels are converted to those of
+// [k, n], a few thousand steps of k at a time. A weight therefore need not be stored both ways, and
+// the bits do not depend on which way it was packed. [step]
 rlhf_status rlhf__gemm_product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                                const void *packed_wei, const void *plain_wei, const float *bias,
                                void *dst);
 
-// The same on top of add f32 [m, n], which lies elsewhere: dst = add + src wei + bias. The right
-// operand is packed, the result f32. The bits are those of add copied to dst and added to. [step]
+// The same with an f32 addend add [m, n] in separate memory: dst = add + src wei + bias. The right
+// operand is packed, the result f32. The bits equal copying add to dst and accumulating. [step]
 rlhf_status rlhf__gemm_add(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                            const void *wei, const float *bias, const float *add, float *dst);
 
-// How many steps of a sum over k are one pass, whose sum is made from zero and then added to what
-// there is. In an f32 product without a packed operand the pass's sum is one of chains of
-// RLHF__GEMM_ROWS_STEP steps, each from zero.
+// Number of steps of a sum over k in one pass; a pass starts its sum at zero and adds it to the
+// previous passes. In an f32 GEMM without a packed operand, a pass's sum consists of chains of
+// RLHF__GEMM_ROWS_STEP steps, each started at zero.
 int64_t rlhf__gemm_pass(int64_t k);
 #define RLHF__GEMM_ROWS_STEP 256
 
-// A bf16 product and a second one of as many rows and columns, with k2 inputs: s, then src2 wei2 on
-// top of it, rounded once at the end. Both right operands are packed, or both across, k and k2 at
-// most RLHF__GEMM_SUM_K. The bits are those of the two products with an f32 result. [step]
+// A bf16 GEMM s plus a second one, src2 wei2, of the same rows and columns with k2 inputs, rounded
+// once at the end. Both right operands are packed, or both across; k and k2 are at most
+// RLHF__GEMM_SUM_K. The bits equal those of the two GEMMs with an f32 result. [step]
 #define RLHF__GEMM_SUM_K 4096
 rlhf_status rlhf__gemm_sum(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                            const void *wei, const float *bias,

@@ -1,7 +1,6 @@
-// gemm_job.h: one product of own tiles as gemm.c runs it and gemm_pack.c packs for it. A "word" is
-// what one column of a panel holds for one step of k: an f32, or a pair of bf16.
-//
-// What it is not: included by anyone else.
+// gemm_job.h: one GEMM on own tiles as gemm.c runs it and gemm_pack.c packs it. A "word" is what
+// one column of a panel holds for one step of k: an f32, or a pair of bf16. Only these two files
+// include it.
 #ifndef RLHF_CPU_GEMM_JOB_H
 #define RLHF_CPU_GEMM_JOB_H
 
@@ -26,7 +25,7 @@ static inline int64_t rlhf__gemm_words(int32_t dtype, int64_t k) {
     return dtype == RLHF_BF16 ? (k + 1) / 2 : k;
 }
 
-// Of a packed row of A.
+// Words of a packed row of A.
 static inline int64_t rlhf__gemm_a_row_words(const struct rlhf__cpu *cpu, int32_t dtype,
                                              int64_t k) {
     if (dtype == RLHF_BF16 && cpu->isa == RLHF__ISA_AMX)
@@ -39,25 +38,25 @@ static inline int64_t rlhf__gemm_panel_count(const struct rlhf__cpu *cpu, int32_
     return (n + rlhf__gemm_panel_width(cpu, dtype) - 1) / rlhf__gemm_panel_width(cpu, dtype);
 }
 
-// One product: s with the operands in place. Work is ordered by row block, then panel.
+// One GEMM: s with its operands. Work is ordered by row block, then panel.
 struct rlhf__gemm_job {
     const struct rlhf__cpu *cpu;
     const struct rlhf__matmul *s;
     const char *src;
-    const uint32_t *wei; // B packed; with s->wei_across its transpose
-    uint32_t *turned;    // wei_across: B's panels of this pass, and those of the second product
+    const uint32_t *wei; // packed B; with s->wei_across, its transpose
+    uint32_t *turned;    // wei_across: B's panels of this pass, and those of the second GEMM
     uint32_t *turned_second;
     const float *bias;
     char *dst;
-    int64_t panels, width;                  // of B, columns of one
-    int64_t block, blocks;                  // rows of a block, number of blocks
-    int64_t k0, k1;                         // steps of k of this pass
-    int64_t chain;                          // of struct rlhf__panel
-    int first, last;                        // pass
-    uint32_t *a_pack;                       // of one thread, where rlhf__gemm_packs_a says so
-    const struct rlhf__gemm_second *second; // NULL: there is one product
-    const float *add;                       // [m, n] what the result is on top of, NULL: C or none
-    float *sum; // [block, width] of one thread: the first product's, when the result is bf16
+    int64_t panels, width;                  // of B: number of panels, columns of one
+    int64_t block, blocks;                  // rows per block, number of blocks
+    int64_t k0, k1;                         // steps of k in this pass
+    int64_t chain;                          // see struct rlhf__panel
+    int first, last;                        // whether this is the first, or last, pass
+    uint32_t *a_pack;                       // of one thread, if rlhf__gemm_packs_a
+    const struct rlhf__gemm_second *second; // NULL: only one GEMM
+    const float *add;                       // [m, n] addend of the result; NULL: C or none
+    float *sum; // [block, width] of one thread: the first GEMM's sums, when the result is bf16
 };
 
 #endif

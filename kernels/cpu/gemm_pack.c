@@ -1,10 +1,10 @@
 // gemm_pack.c: see gemm_pack.h.
 #include "gemm_pack.h"
 
-#define PACK_PANELS 12 // of AMX
+#define PACK_PANELS 12 // with AMX
 #define TURN_ROWS   24 // without AMX
 #define TURN_PANELS 4
-#define TURN_BLOCKS 16 // fewer are turned by one thread
+#define TURN_BLOCKS 16 // with fewer, one thread converts them
 
 uint64_t rlhf__gemm_packed_bytes(const struct rlhf__cpu *cpu, int32_t dtype, int64_t k, int64_t n) {
     return (uint64_t)(rlhf__gemm_panel_count(cpu, dtype, n) * rlhf__gemm_panel_width(cpu, dtype) *
@@ -46,9 +46,9 @@ void rlhf__gemm_pack(const struct rlhf__cpu *cpu, void *dst, int32_t dtype, cons
 
 // ---- A ----
 
-// Always from its transpose; also rows that many panels read (1024 x 768 by 768 x 2304: 10 % faster
-// on AMX, 15 % in f32 on AVX-512; in bf16 on AVX512_BF16 2 to 5 %, and as much at 320 wide), unless
-// pairs of bf16 would begin amid a word.
+// Always packs A from its transpose, and also rows that many panels read (1024 x 768 by 768 x 2304:
+// 10 % faster on AMX, 15 % in f32 on AVX-512; in bf16 on AVX512_BF16 2 to 5 %, and as much at 320
+// wide), unless pairs of bf16 would start in the middle of a word.
 int rlhf__gemm_packs_a(const struct rlhf__gemm_job *j, int64_t rows, int64_t panels) {
     if (j->s->src_transposed) return 1;
     if (j->s->in_dtype == RLHF_BF16 && j->cpu->isa == RLHF__ISA_AMX)
@@ -65,7 +65,7 @@ void rlhf__gemm_pack_a(const struct rlhf__gemm_job *j, int64_t row, size_t rows,
     const int amx = j->s->in_dtype == RLHF_BF16 && j->cpu->isa == RLHF__ISA_AMX;
     if (!j->s->src_transposed && amx)
         rlhf__amx_pack_rows((uint16_t *)j->a_pack, bf16, rows, k, (size_t)j->s->k);
-    else if (!j->s->src_transposed) // a pair of bf16 moves as an f32 does
+    else if (!j->s->src_transposed) // a bf16 pair is moved like an f32
         j->cpu->hot.gemm_turn_a(j->a_pack, (const float *)(const void *)from, rows,
                                 (size_t)rlhf__gemm_words(j->s->in_dtype, (int64_t)k),
                                 (size_t)rlhf__gemm_words(j->s->in_dtype, j->s->k));
@@ -77,10 +77,10 @@ void rlhf__gemm_pack_a(const struct rlhf__gemm_job *j, int64_t row, size_t rows,
         rlhf__bf16_pack_a(j->a_pack, bf16, rows, k, m);
 }
 
-// ---- B, turned ----
+// ---- B from its transpose ----
 
-// Steps k0 .. k1 - 1 of B's panels from the panels of its transpose [n, k], block by block: as
-// rlhf__gemm_pack makes them of the dense matrix.
+// Builds steps k0 .. k1 - 1 of B's panels from the panels of its transpose [n, k], block by block;
+// the result is what rlhf__gemm_pack makes of the dense matrix.
 static void turn_b(const struct rlhf__gemm_job *j, uint32_t *to, const uint32_t *from, int64_t k0,
                    int64_t k1) {
     const int32_t in = j->s->in_dtype;

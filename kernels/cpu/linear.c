@@ -56,7 +56,8 @@ static rlhf_status linear_add(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
     return linear(ctx, out, RLHF_F32, 1, x, w, bias, rows);
 }
 
-// What dy is multiplied by: the weight packed the other way, or, across, as it is for forward.
+// The right operand of the backward GEMM: the weight packed the other way, or the forward packing
+// read across.
 static const struct rlhf__packed *backward_of(const rlhf_weight *w) {
     return w->bwd.ptr ? &w->bwd : &w->fwd;
 }
@@ -79,8 +80,8 @@ static rlhf_status linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t a
                               rlhf__cpu_mem(dx));
 }
 
-// db[n] += column sums of dy[rows, n]. Rows are added in ascending order; threads take column
-// ranges, so the order never changes.
+// db[n] += column sums of dy[rows, n]. Rows are added in ascending order and threads split the
+// columns, so the order never changes.
 static void column_sums(struct rlhf__cpu *cpu, float *db, const char *dy, int32_t dtype,
                         uint32_t rows, int32_t n) {
     enum { STEP = 64 };
@@ -93,8 +94,8 @@ static void column_sums(struct rlhf__cpu *cpu, float *db, const char *dy, int32_
     }
 }
 
-// dw f32 [k] += x^T dy of a weight with one output: sums over rows, where a product would pack x
-// first. Passes and chains are cut where those of a product are, so the bits are its bits.
+// dw f32 [k] += x^T dy of a weight with one output. Sums over rows directly, where a GEMM would
+// first pack x. Passes and chains are split as in a GEMM, so the bits are the same.
 static void one_output_dw(struct rlhf__cpu *cpu, float *dw, const float *x, const float *dy,
                           uint32_t rows, int32_t k) {
     enum { STEP = 64, CHAIN = RLHF__GEMM_ROWS_STEP };
@@ -133,7 +134,7 @@ rlhf_status rlhf__linear_dw(struct rlhf__cpu *cpu, void *dw, const void *x, cons
     return rlhf__product(cpu, &s, out_in ? dy : x, NULL, out_in ? x : dy, NULL, dw);
 }
 
-// Of a weight in blocks: the dense gradient, and of it what counts.
+// For a block-structured weight: computes the dense gradient and adds its blocks to dw.
 static rlhf_status blocks_dw(struct rlhf__cpu *cpu, rlhf_dev dw, rlhf_dev x, rlhf_dev dy,
                              const rlhf_weight *w, uint32_t rows) {
     const struct rlhf__matmul s = {.m = w->n,

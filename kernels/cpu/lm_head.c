@@ -1,5 +1,5 @@
 // lm_head.c: log-prob, entropy and KL of scored positions, and the derivative. Logits exist for one
-// block of rows at a time; when all rows fit in one block, they are kept for lm_head_bwd.
+// block of rows at a time; if all rows fit in one block, they are kept for lm_head_bwd.
 #include "lm_logits.h"
 #include "table.h"
 
@@ -16,7 +16,7 @@ static uint64_t support_bytes(const rlhf_lm_head *a) {
     return a->support ? (uint64_t)a->rows * rlhf_support_words(a->vocab) * sizeof(uint32_t) : 0;
 }
 
-// A target that its own row's support leaves out means that rows were mixed up.
+// A target outside its own row's support means that rows were mixed up.
 static rlhf_status support_check(struct rlhf__cpu *cpu, const char *op, const rlhf_lm_head *a) {
     if (!a->support) return RLHF_OK;
     if (rlhf__lm_dist_cuts(a->dist, a->vocab))
@@ -33,7 +33,7 @@ static rlhf_status support_check(struct rlhf__cpu *cpu, const char *op, const rl
     return RLHF_OK;
 }
 
-// Copies the caller's struct and its dist, and checks them.
+// Copies and checks the caller's struct and its dist.
 static rlhf_status head_read(struct rlhf__cpu *cpu, const char *op, rlhf_lm_head *a,
                              rlhf_dist *dist, const rlhf_lm_head *from, int with_ref_of_backward) {
     RLHF_TRY(rlhf__cpu_copy_in(cpu, op, a, sizeof *a, from, RLHF_SIZE_TO(rlhf_lm_head, d_weight)));
@@ -84,7 +84,7 @@ static rlhf_status block_fill(struct rlhf__cpu *cpu, struct rlhf__lm_block *b) {
     return RLHF_OK;
 }
 
-// ---- what is kept for the backward call ----
+// ---- logits kept for the backward call ----
 
 static uint64_t content_hash(const char *p, uint64_t bytes) {
     uint64_t h[4] = {1, 2, 3, 4}, w[4];
@@ -123,7 +123,7 @@ static int same_dist(const rlhf_dist *a, const rlhf_dist *b) {
            a->top_k == b->top_k && a->min_p == b->min_p && a->greedy == b->greedy;
 }
 
-// True when the workspaces hold what `want` asks for; kept entropy and KL may be more than that.
+// True if the workspaces hold what `want` asks for; they may hold entropy and KL in addition.
 static int kept_serves(const struct rlhf__lm_kept *have, const struct rlhf__lm_kept *want) {
     return have->valid && have->rows == want->rows && have->with_ref >= want->with_ref &&
            have->with_entropy >= want->with_entropy && have->weight == want->weight &&
@@ -159,7 +159,7 @@ static rlhf_status lm_head(void *ctx, const rlhf_lm_head *from) {
 
 // ---- backward ----
 
-// The derivatives of row i's logits, [vocab] in the act dtype, at row i of to.
+// Writes the derivatives of row i's logits, [vocab] in the act dtype, to row i of to.
 static void row_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
                      const struct rlhf__lm_block *b, uint32_t first, uint32_t i, void *to) {
     const size_t n = (size_t)b->vocab;
@@ -173,8 +173,8 @@ static void row_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
                        &b->stat[i], &g);
 }
 
-// Derivatives of a block's logits in the act dtype, over the logits themselves. In bf16 row i lies
-// where half of row i / 2 was: so many rows at once as are done already.
+// Derivatives of a block's logits in the act dtype, in place of the logits. In bf16, row i occupies
+// half of row i / 2, so only as many rows run in parallel as are already finished.
 static void *block_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
                         const struct rlhf__lm_block *b, uint32_t first) {
     const int bf16 = a->dtype == RLHF_BF16;
@@ -197,7 +197,7 @@ static rlhf_status block_backward(struct rlhf__cpu *cpu, const rlhf_lm_head *a,
     if (a->d_weight)
         RLHF_TRY(rlhf__linear_dw(cpu, rlhf__cpu_mem(a->d_weight),
                                  rlhf__cpu_mem(rlhf_dev_at(a->hidden, first * row_bytes(a))), dz,
-                                 a->weight, b->rows, 1)); // so no block shows in the sums
+                                 a->weight, b->rows, 1)); // blocks do not change the sums
     return RLHF_OK;
 }
 

@@ -7,7 +7,7 @@
 
 #define LM_ROWS  1536u
 #define LM_LEAST ((uint64_t)384 << 20)
-#define LM_LINE  ((size_t)32) // elements: two cache lines, a panel of the product
+#define LM_LINE  ((size_t)32) // elements: two cache lines, one panel of the GEMM
 #define LM_STEP  32u // of the tiles' sums in bf16: chains of d_weight are cut between steps
 
 rlhf_status rlhf__lm_dist_read(struct rlhf__cpu *cpu, const char *op, rlhf_dist *d,
@@ -59,8 +59,8 @@ void rlhf__lm_keep(const struct rlhf__cpu *cpu, float *z, size_t n, float scale,
         if (((double)z[i] - (double)max) * (double)scale < least) z[i] = -INFINITY;
 }
 
-// Unless it is set: room for LM_ROWS rows of logits, so that a microbatch of a large vocabulary
-// computes them once, and at least LM_LEAST.
+// The default budget: LM_ROWS rows of logits, so that a microbatch with a large vocabulary computes
+// them once, and at least LM_LEAST.
 static uint64_t budget_of(const struct rlhf__cpu *cpu, int32_t vocab) {
     const uint64_t rows = (uint64_t)vocab * LM_ROWS * sizeof(float);
     if (cpu->workspace_bytes) return cpu->workspace_bytes;
@@ -78,9 +78,9 @@ uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, 
     return part < rows ? (uint32_t)part : rows;
 }
 
-// Where rows begin amid a line, panels share lines, and the stores of a bf16 product wait for them:
-// with GPT-2's odd vocabulary it took 70 ms at 1,008 rows, and takes 42 (level amx). Derivatives in
-// f32 lie over the logits row by row, so those keep the vocabulary's stride.
+// If rows start in the middle of a cache line, panels share lines and the stores of a bf16 GEMM
+// stall: with GPT-2's odd vocabulary, 1,008 rows took 70 ms unaligned and take 42 ms aligned (level
+// amx). f32 derivatives overwrite the logits row by row, so those keep the vocabulary's stride.
 static size_t stride_of(const struct rlhf__cpu *cpu, int32_t vocab, int32_t dtype) {
     const size_t n = (size_t)vocab;
     return dtype == RLHF_BF16 && rlhf__gemm_used(cpu, dtype) ? (n + LM_LINE - 1) / LM_LINE * LM_LINE
@@ -129,7 +129,7 @@ void rlhf__lm_support_store(uint32_t *bits, const float *z, size_t n) {
     }
 }
 
-// Logits outside the support become -inf. Mostly whole words are out, or (top-p) in.
+// Sets logits outside the support to -inf. Usually whole words are out or (top-p) in.
 static void support_apply(float *z, const uint32_t *bits, size_t n) {
     for (size_t i = 0; i < n; i += 32) {
         const size_t count = n - i < 32 ? n - i : 32;

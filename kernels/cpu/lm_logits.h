@@ -1,7 +1,7 @@
 // lm_logits.h: blocks of logits and their softmax statistics, shared by lm_head, lm_head_bwd and
-// lm_sample, so that all three see the same bits.
+// lm_sample, so that all three get the same bits.
 //
-// What it is not: it keeps no state between calls; lm_head.c decides what is kept.
+// No state is kept between calls; lm_head.c decides what is kept.
 #ifndef RLHF_CPU_LM_LOGITS_H
 #define RLHF_CPU_LM_LOGITS_H
 
@@ -11,7 +11,7 @@
 struct rlhf__lm_block {
     const rlhf_weight *weight, *ref_weight; // ref_weight NULL: no KL
     const rlhf_dist *dist;
-    const uint32_t *support; // [rows, words], see compute.h; NULL: what dist keeps
+    const uint32_t *support; // [rows, words], see compute.h; NULL: the kept set of dist
     const char *hidden, *ref_hidden;
     uint32_t rows;
     int32_t vocab, with_entropy;
@@ -21,7 +21,7 @@ struct rlhf__lm_block {
     struct rlhf__head_stat *stat; // [rows]
 };
 
-// *d = the caller's struct. RLHF_E_INVALID when a field is out of range.
+// Copies the caller's struct to *d. RLHF_E_INVALID when a field is out of range.
 rlhf_status rlhf__lm_dist_read(struct rlhf__cpu *cpu, const char *op, rlhf_dist *d,
                                const rlhf_dist *from);
 
@@ -29,37 +29,38 @@ rlhf_status rlhf__lm_dist_read(struct rlhf__cpu *cpu, const char *op, rlhf_dist 
 rlhf_status rlhf__lm_weight_check(struct rlhf__cpu *cpu, const char *op, const rlhf_weight *w,
                                   int32_t d, int32_t vocab, int32_t dtype);
 
-// True when the distribution leaves tokens out.
+// True if the distribution excludes tokens.
 int rlhf__lm_dist_cuts(const rlhf_dist *d, int32_t vocab);
 
-// Logits z[n] outside what d keeps become -inf; scale is the inverse temperature, work[n] scratch.
+// Sets logits z[n] outside the kept set of d to -inf; scale is the inverse temperature, work[n]
+// scratch.
 void rlhf__lm_keep(const struct rlhf__cpu *cpu, float *z, size_t n, float scale, const rlhf_dist *d,
                    float *work);
 
-// Rows of a head whose logits and reference logits fit the workspace budget (their derivatives lie
-// over the logits); all, or a multiple of 32, in f32 of RLHF__GEMM_ROWS_STEP, so that the sums of
-// d_weight go on from block to block with the bits of one block.
+// Rows of a head whose logits and reference logits fit the workspace budget (derivatives overwrite
+// the logits): all rows, or a multiple of 32 (in f32, of RLHF__GEMM_ROWS_STEP), so that the sums of
+// d_weight continue from block to block with the bits of a single block.
 uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows,
                              int with_ref);
 
-// Points b->logits, ref_logits and stat at workspaces for b->rows rows. [step]
+// Points b->logits, ref_logits and stat to workspaces for b->rows rows. [step]
 rlhf_status rlhf__lm_block_place(struct rlhf__cpu *cpu, struct rlhf__lm_block *b);
 
-// Computes logits (raw), no statistics. [step]
+// Computes raw logits only, no statistics. [step]
 rlhf_status rlhf__lm_block_logits(struct rlhf__cpu *cpu, struct rlhf__lm_block *b);
 
-// bits[words] = the ids whose logit is not -inf. [any]
+// Sets bits[words] to the ids whose logit is not -inf. [any]
 void rlhf__lm_support_store(uint32_t *bits, const float *z, size_t n);
 
-// Leaves the block's support, or what its dist keeps, in place and fills stat. work: see head_keep;
-// NULL when dist cuts nothing. [any]
+// Applies the block's support, or its dist, to a row in place and fills stat. work: see head_keep;
+// NULL if dist excludes nothing. [any]
 void rlhf__lm_row_stat(const struct rlhf__cpu *cpu, const struct rlhf__lm_block *b, uint32_t row,
                        float *work);
 
-// One row of head_keep work for each thread, or NULL in *out when nothing is cut. [step]
+// One row of head_keep work per thread, or NULL in *out when no tokens are excluded. [step]
 rlhf_status rlhf__lm_keep_work(struct rlhf__cpu *cpu, int cuts, int32_t vocab, float **out);
 
-// Log-prob of id from a row of logits and its statistics; -inf outside the kept set. [any]
+// Log-prob of id from its logit and the row's statistics; -inf outside the kept set. [any]
 static inline float rlhf__lm_logp(const struct rlhf__head_stat *s, float logit, float scale) {
     return (logit - s->max) * scale - s->log_sum;
 }

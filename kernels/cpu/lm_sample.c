@@ -1,5 +1,5 @@
-// lm_sample.c: draws the next token of each row by inverse CDF in vocabulary order. The logits and
-// statistics are those of lm_head (lm_logits.h), so its log-prob has the same bits.
+// lm_sample.c: samples the next token of each row by inverse CDF in vocabulary order. Logits and
+// statistics are those of lm_head (lm_logits.h), so the log-prob has the same bits.
 #include "lm_logits.h"
 #include "table.h"
 
@@ -34,7 +34,8 @@ static rlhf_status sample_read(struct rlhf__cpu *cpu, rlhf_lm_sample *a, rlhf_di
     return rlhf__lm_weight_check(cpu, "lm_sample", a->weight, a->d, a->vocab, a->dtype);
 }
 
-// Of one thread: the sums of a row (head_sums), a cut copy of its logits, and head_keep's work.
+// Per-thread scratch: the sums of a row (head_sums), a truncated copy of its logits, and
+// head_keep's work.
 struct scratch {
     double *sums;
     float *copy, *work;
@@ -46,7 +47,7 @@ static rlhf_status scratch_place(struct rlhf__cpu *cpu, int32_t vocab, void **ou
     return rlhf__cpu_workspace(cpu, RLHF__WS_KEEP, (uint64_t)cpu->threads * one, out);
 }
 
-// The calling thread's part: all threads' sums come first.
+// The calling thread's part; all threads' sums come first.
 static struct scratch scratch_of(const struct rlhf__cpu *cpu, int32_t vocab, void *place) {
     const size_t n = (size_t)vocab, blocks = rlhf__head_blocks(n);
     const size_t threads = (size_t)cpu->threads, thread = (size_t)omp_get_thread_num();
@@ -55,8 +56,9 @@ static struct scratch scratch_of(const struct rlhf__cpu *cpu, int32_t vocab, voi
     return (struct scratch){sums + thread * blocks, rows, rows + n};
 }
 
-// Draws from logits z with the largest value max under d, which may cut (never the largest); z
-// stays as it is. s->sums are of z at sums_scale. bits, unless NULL, becomes what was drawn from.
+// Samples from logits z with maximum max under d, which may exclude tokens (never the largest); z
+// is unchanged. s->sums were computed from z at sums_scale. bits, unless NULL, receives the support
+// sampled from.
 static int32_t draw(const struct rlhf__cpu *cpu, const float *z, size_t n, const rlhf_dist *d,
                     float max, double u, const struct scratch *s, float sums_scale,
                     uint32_t *bits) {
@@ -81,7 +83,8 @@ static int32_t draw(const struct rlhf__cpu *cpu, const float *z, size_t n, const
     return id;
 }
 
-// Row i of the block, which is row `at` of the call. Returns 0 when its logits are not finite.
+// Samples row i of the block, which is row `at` of the call. Returns 0 if its logits are not
+// finite.
 static int sample_row(const struct rlhf__cpu *cpu, const rlhf_lm_sample *a,
                       const struct rlhf__lm_block *b, uint32_t i, uint32_t at,
                       const struct scratch *s) {
@@ -97,7 +100,7 @@ static int sample_row(const struct rlhf__cpu *cpu, const rlhf_lm_sample *a,
     if (bits) bits += at * (size_t)rlhf_support_words(a->vocab);
     const int32_t id = draw(cpu, z, n, a->dist, b->stat[i].max, u, s, b->scale, bits);
     const float chosen = z[id];
-    int out = 0; // chosen, but outside the kept set of logp_dist
+    int out = 0; // sampled, but outside the kept set of logp_dist
     if (b->support || rlhf__lm_dist_cuts(b->dist, a->vocab)) {
         rlhf__lm_row_stat(cpu, b, i, s->work);
         out = z[id] == -INFINITY;

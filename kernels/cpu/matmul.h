@@ -1,17 +1,17 @@
-// matmul.h: what a matrix product of the CPU backend is. Who makes it: gemm.h, or a library.
+// matmul.h: the description of a GEMM of the CPU backend, run by gemm.h or by a library.
 #ifndef RLHF_CPU_MATMUL_H
 #define RLHF_CPU_MATMUL_H
 
 #include <stdint.h>
 
-// A matrix product dst[m, n] (+)= src[m, k] wei[k, n] + bias[n].
+// A GEMM dst[m, n] (+)= src[m, k] wei[k, n] + bias[n].
 struct rlhf__matmul {
     int64_t m, k, n;
     int32_t in_dtype, out_dtype;
-    uint8_t src_transposed; // src lies as [k, m]
-    uint8_t wei_transposed; // wei lies as [n, k]; ignored when packed
-    uint8_t wei_packed;     // wei lies in the layout of who multiplies
-    uint8_t wei_across;     // with wei_packed: it is packed as [n, k] (gemm.h), not for a library
+    uint8_t src_transposed; // src is stored as [k, m]
+    uint8_t wei_transposed; // wei is stored as [n, k]; ignored when packed
+    uint8_t wei_packed;     // wei is in the packed layout of gemm.h or the library
+    uint8_t wei_across;     // with wei_packed: packed as [n, k] (gemm.h only, not for a library)
     uint8_t accumulate;     // dst += instead of =
     uint8_t goes_on;        // with accumulate: the sums start at dst (gemm.h)
     uint8_t bias;           // f32 [n]
@@ -19,7 +19,7 @@ struct rlhf__matmul {
     int64_t ldc; // own tiles only: elements from row to row of dst; 0: n
 };
 
-// A second product on top of one of as many rows and columns (rlhf__gemm_sum).
+// A second GEMM added to one with the same rows and columns (rlhf__gemm_sum).
 struct rlhf__gemm_second {
     const void *src, *wei;
     int64_t k;

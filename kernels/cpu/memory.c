@@ -1,4 +1,4 @@
-// memory.c: allocations of the CPU backend, counted, and its workspaces.
+// memory.c: counted allocations of the CPU backend, and its workspaces.
 #include "chunk.h"
 #include "context.h"
 #include "split.h"
@@ -11,27 +11,27 @@
 
 #define ALIGN      64u
 #define HUGE_ALIGN ((uint64_t)2 << 20)
-#define MAP_FROM   ((uint64_t)32 << 20) // larger ones are mapped: zero without being written
-#ifdef RLHF_SANITIZED                   // which sees the bounds of what malloc gives
+#define MAP_FROM   ((uint64_t)32 << 20) // larger blocks are mapped: zero without being written
+#ifdef RLHF_SANITIZED                   // it checks the bounds of malloc's blocks
 #define CUT_FROM MAP_FROM
 #else
-#define CUT_FROM ((uint64_t)64 << 10) // smaller ones are malloc's
+#define CUT_FROM ((uint64_t)64 << 10) // smaller blocks come from malloc
 #endif
 
-// In front of every allocation. Its size keeps the caller's bytes 64-byte aligned.
+// Header of every allocation. Its size keeps the caller's bytes 64-byte aligned.
 struct rlhf__block {
     struct rlhf__block *prev, *next;
     uint64_t bytes;
     void *map; // its own mapping, or NULL
     uint64_t map_bytes;
-    uint64_t cut; // bytes of a chunk, 0: none. Neither: from malloc
+    uint64_t cut; // bytes cut from a chunk, 0: none. Neither: malloc
     uint64_t reserved[2];
 };
 
 _Static_assert(sizeof(struct rlhf__block) == ALIGN, "the block header is one alignment unit");
 
-// Bytes first written by many threads in the ranges that their static loops have, so that on a
-// machine whose memory is in parts each part lies near who uses it.
+// First-touches the bytes from many threads, in the ranges of their static loops, so that on a NUMA
+// machine each part is allocated near the thread that uses it.
 static void spread(const struct rlhf__cpu *cpu, char *to, const char *from, uint64_t bytes) {
     const uint64_t pieces = rlhf__split_count(bytes, HUGE_ALIGN);
 #pragma omp parallel for schedule(static) num_threads(cpu->threads) if (pieces > 1)
@@ -49,7 +49,7 @@ static struct rlhf__block *block_map(uint64_t total) {
     void *map = mmap(NULL, map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED) return NULL;
     void *p = (char *)map + (HUGE_ALIGN - (uintptr_t)map % HUGE_ALIGN) % HUGE_ALIGN;
-    // Fewer TLB misses in the products; a hint, so its failure does not matter.
+    // Fewer TLB misses in the GEMMs; a hint, so failure does not matter.
     madvise(p, total, MADV_HUGEPAGE);
     struct rlhf__block *b = p;
     b->map = map;
@@ -57,7 +57,8 @@ static struct rlhf__block *block_map(uint64_t total) {
     return b;
 }
 
-// Zeroed memory of `total` bytes for a block that says where it is from. NULL when there is none.
+// Zeroed memory of `total` bytes for a block, which records where it came from. NULL if out of
+// memory.
 static struct rlhf__block *block_get(struct rlhf__cpu *cpu, uint64_t total) {
     if (total >= MAP_FROM) return block_map(total);
     void *p = NULL;
@@ -74,7 +75,7 @@ static struct rlhf__block *block_get(struct rlhf__cpu *cpu, uint64_t total) {
 
 rlhf_status rlhf__cpu_mem_alloc(struct rlhf__cpu *cpu, uint64_t bytes, void **out) {
     *out = NULL;
-    // More than the machine has is refused here: Linux might promise it and kill the process later.
+    // Refuse more than the machine has: Linux might grant it and kill the process later.
     const uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     struct rlhf__block *b = NULL;
     if (bytes <= machine)
@@ -166,8 +167,7 @@ static rlhf_status wait_for_all(void *ctx) {
     return RLHF_OK;
 }
 
-// ---- memory of the host, and copies that need not wait: here all is done when the call returns
-// ----
+// ---- host memory and copies; everything is complete when a call returns ----
 
 static rlhf_status alloc_host(void *ctx, uint64_t bytes, void **out) {
     return rlhf__cpu_mem_alloc(ctx, bytes, out);

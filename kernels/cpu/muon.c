@@ -1,8 +1,8 @@
 // muon.c: Muon (K. Jordan 2024): momentum, orthogonalised by a quintic Newton-Schulz iteration.
 //
 // One step is X = a X + (b A + c A A) X with A = X X^T. A matrix with more rows than columns is
-// transposed first, so that A is the smaller Gram matrix. Operands of the products have the dtype
-// of the run's weights, at every level of instruction sets; X and all sums stay f32.
+// transposed first, so that A is the smaller Gram matrix. GEMM operands have the dtype of the run's
+// weights, at every instruction-set level; X and all sums stay f32.
 #include "product.h"
 #include "table.h"
 
@@ -18,7 +18,7 @@
 struct work {
     uint64_t n, m;
     float *x, *gram, *poly; // [n, m], [n, n], [n, n]
-    char *low_x, *low_gram; // operands in the dtype of the products
+    char *low_x, *low_gram; // GEMM operands in their dtype
     int32_t dtype;
 };
 
@@ -42,7 +42,7 @@ static rlhf_status lower(struct rlhf__cpu *cpu, char *dst, const float *src, int
     return cpu->table.convert(cpu, rlhf__cpu_dev(dst), dtype, rlhf__cpu_dev(src), RLHF_F32, n);
 }
 
-// out[p, q] (+)= a[p, r] b[r, q]; b lies as [q, r] when b_transposed.
+// out[p, q] (+)= a[p, r] b[r, q]; b is stored as [q, r] when b_transposed.
 static rlhf_status product(struct rlhf__cpu *cpu, float *out, int accumulate, const char *a,
                            const char *b, uint64_t p, uint64_t r, uint64_t q, int b_transposed,
                            int32_t dtype) {
@@ -106,7 +106,7 @@ static void transpose(const struct rlhf__cpu *cpu, float *dst, const float *src,
                     dst[j * rows + i] = src[i * cols + j];
 }
 
-// mom and u of all elements, in pieces; u is [rows, cols].
+// Computes mom and u of all elements, in pieces; u is [rows, cols].
 static void momentum(struct rlhf__cpu *cpu, float *u, float *mom, const float *g, uint64_t n,
                      const rlhf_muon *a) {
 #pragma omp parallel for schedule(static) num_threads(cpu->threads)
@@ -115,7 +115,7 @@ static void momentum(struct rlhf__cpu *cpu, float *u, float *mom, const float *g
                                (float)a->grad_scale, a->nesterov);
 }
 
-// Outputs over inputs.
+// Ratio of outputs to inputs.
 static double aspect(const rlhf_muon *a, int32_t rows, int32_t cols) {
     return a->in_out ? (double)cols / (double)rows : (double)rows / (double)cols;
 }

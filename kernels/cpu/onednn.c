@@ -1,5 +1,5 @@
-// onednn.c: products by oneDNN (library.h), with the cache of its primitives. What is cached is
-// keyed by shape, not by weight: all layers of a model share.
+// onednn.c: GEMMs by oneDNN (library.h), with a cache of its primitives. The cache is keyed by
+// shape, not by weight, so all layers of a model share it.
 #include "onednn.h"
 
 #include "dnnl_shim.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CACHE_SLOTS 8192u // a power of two; emptied when half full
+#define CACHE_SLOTS 8192u // a power of two; cleared when half full
 
 struct entry {
     struct rlhf__matmul key;
@@ -24,7 +24,7 @@ struct onednn {
     struct entry slot[CACHE_SLOTS];
 };
 
-// Of a packed operand.
+// The library's half of a packed operand.
 struct half {
     struct rlhf__dnnl_layout *layout;
     struct rlhf__dnnl_mem *mem, *src;
@@ -37,7 +37,7 @@ static struct rlhf__dnnl *engine_of(const struct rlhf__cpu *cpu) {
 
 // ---- packed operands ----
 
-// The layout that oneDNN multiplies a [k, n] operand fastest in.
+// The layout in which oneDNN multiplies a [k, n] operand fastest.
 static int layout_of(struct rlhf__dnnl *d, int64_t k, int64_t n, int32_t dtype,
                      struct rlhf__dnnl_layout **out) {
     const struct rlhf__matmul s = {
@@ -74,7 +74,7 @@ static rlhf_status packed_create(struct rlhf__cpu *cpu, int64_t k, int64_t n, in
                                  int src_transposed, struct rlhf__packed *out) {
     struct half *p = calloc(1, sizeof *p);
     if (!p) return rlhf__cpu_fail(cpu, RLHF_E_NOMEM, "out of memory for a weight");
-    out->library = p; // destroyed with *out, whatever follows
+    out->library = p; // destroyed with *out, whether or not the rest succeeds
     int st = packed_layout(engine_of(cpu), p, k, n, dtype, src_transposed);
     if (!st) RLHF_TRY(rlhf__cpu_mem_alloc(cpu, rlhf__dnnl_layout_bytes(p->layout), &out->ptr));
     if (!st) st = rlhf__dnnl_mem_create(engine_of(cpu), p->layout, out->ptr, &p->mem);
@@ -124,7 +124,7 @@ static uint32_t key_hash(const struct rlhf__matmul *s) {
     return (uint32_t)(h ^ h >> 32);
 }
 
-// The primitive of shape s, made when it is not there.
+// Finds the primitive of shape s, creating it if necessary.
 static rlhf_status cache_get(struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
                              const struct rlhf__packed *wei, struct rlhf__dnnl_op **out) {
     struct onednn *c = cpu->library_state;

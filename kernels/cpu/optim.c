@@ -6,12 +6,12 @@
 #include <math.h>
 #include <string.h>
 
-#define PIECE ((uint64_t)1 << 16) // elements; fixed, so that no result depends on the threads
+#define PIECE ((uint64_t)1 << 16) // elements; fixed, so results do not depend on the threads
 
 // ---- pieces ----
 
-// Pieces of a list of tensors, numbered through, so that all threads work until the whole list is
-// done: tensor i has the pieces [first[i], first[i + 1]).
+// Numbers the pieces of a list of tensors consecutively, so that all threads work until the whole
+// list is done: tensor i has the pieces [first[i], first[i + 1]).
 static void number_pieces(const rlhf_tensors *t, uint64_t *first) {
     first[0] = 0;
     for (uint32_t i = 0; i < t->n; i++)
@@ -25,7 +25,7 @@ static uint64_t count_pieces(const rlhf_tensors *t) {
     return pieces;
 }
 
-// The tensor that piece p belongs to.
+// The tensor that contains piece p.
 static uint32_t owner_of(const uint64_t *first, uint32_t n, uint64_t p) {
     uint32_t low = 0, high = n; // first[low] <= p < first[high]
     while (high - low > 1) {
@@ -38,7 +38,7 @@ static uint32_t owner_of(const uint64_t *first, uint32_t n, uint64_t p) {
     return low;
 }
 
-// Small arrays for one call. Statistics that lm_head keeps lie in the same workspace.
+// Small arrays for one call, in the workspace that also holds lm_head's kept statistics.
 static rlhf_status notes(struct rlhf__cpu *cpu, uint64_t bytes, void **out) {
     cpu->lm_kept.valid = 0;
     return rlhf__cpu_workspace(cpu, RLHF__WS_ROWS, bytes, out);
@@ -46,7 +46,7 @@ static rlhf_status notes(struct rlhf__cpu *cpu, uint64_t bytes, void **out) {
 
 // ---- sums of squares ----
 
-// A tensor's pieces are added in order, then the tensors.
+// Adds a tensor's pieces in order, then the tensors.
 static rlhf_status sumsq_list(struct rlhf__cpu *cpu, const rlhf_tensors *t, double *out) {
     const uint64_t pieces = count_pieces(t);
     void *p = NULL;
@@ -127,8 +127,8 @@ static rlhf_status adamw_read(struct rlhf__cpu *cpu, const char *op, rlhf_adamw 
     return RLHF_OK;
 }
 
-// Weight, moments and gradient in one pass over memory. A tensor without a weight and, with skip,
-// all of them have their gradients zeroed only. steps: one a tensor.
+// Updates weight, moments and gradient in one pass over memory. Tensors without a weight (with
+// skip: all tensors) only have their gradients zeroed. steps: one per tensor.
 static void update(const struct rlhf__cpu *cpu, const rlhf_tensors *t, int skip,
                    const uint64_t *first, const struct rlhf__adam_step *steps) {
     const uint64_t pieces = first[t->n];

@@ -1,7 +1,7 @@
-// product.c: see product.h. Widens the operands of products that nobody makes as they are.
+// product.c: see product.h. Widens the operands of GEMMs that have no native implementation.
 //
-// The own tiles (gemm.h) give a row the same bits whatever the number of rows and threads
-// (tests/kernels asserts it), so rows may be cut anywhere.
+// On own tiles (gemm.h) a row has the same bits for any number of rows and threads (asserted by
+// tests/kernels), so rows may be split anywhere.
 #include "product.h"
 
 #include "gemm.h"
@@ -10,13 +10,13 @@
 
 void rlhf__cpu_use_threads(const struct rlhf__cpu *cpu) { omp_set_num_threads(cpu->threads); }
 
-// Pairs of dtypes that have no product of their own: bf16 operands without bf16 products, and f32
-// to bf16.
+// Dtype combinations without a native GEMM: bf16 operands on a CPU without bf16 GEMMs, and f32 to
+// bf16.
 static int needs_f32(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s) {
     return s->in_dtype == RLHF_BF16 ? !cpu->has_bf16 : s->out_dtype == RLHF_BF16;
 }
 
-// Copy n elements as f32 to *ws and move *ws behind them; f32 input stays where it is.
+// Copies n elements as f32 to *ws and advances *ws; f32 input is used in place.
 static rlhf_status widen(struct rlhf__cpu *cpu, float **ws, const void **x, int32_t dtype,
                          uint64_t n) {
     if (dtype == RLHF_F32) return RLHF_OK;
@@ -27,7 +27,7 @@ static rlhf_status widen(struct rlhf__cpu *cpu, float **ws, const void **x, int3
     return RLHF_OK;
 }
 
-// The product in f32 with operands widened and the result narrowed as s wants.
+// Runs the GEMM in f32 with widened operands and converts the result as s asks.
 static rlhf_status product_f32(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                                const struct rlhf__packed *wei, const void *plain_wei,
                                const float *bias, void *dst) {

@@ -1,12 +1,11 @@
-// ragged.h: the ragged rows of an attention call, read and checked.
-//
-// What it is not: it moves no keys. Whether keys lie inside their buffer is not known here.
+// ragged.h: reads and checks the ragged rows of an attention call. Whether keys lie inside their
+// buffer is not known here.
 #ifndef RLHF_CPU_RAGGED_H
 #define RLHF_CPU_RAGGED_H
 
 #include "context.h"
 
-// One row: queries t0 .. t0+nq-1; of nk keys np from token p0 on, the others from token k0 on.
+// One row: queries t0 .. t0+nq-1; of nk keys, np start at token p0, the others at token k0.
 struct rlhf__row {
     size_t t0, p0, k0;
     uint32_t nq, nk, np, start;
@@ -20,8 +19,8 @@ static inline int rlhf__cpu_row_shares(const rlhf_ragged *r, size_t i) {
     return r->prefix_len && (rlhf__cpu_i32(r->prefix_len))[i] > 0;
 }
 
-// *r = the caller's struct. RLHF_E_INVALID, naming op and row, when the arrays contradict each
-// other, total, max_q or max_k. [step]
+// Copies the caller's struct to *r. RLHF_E_INVALID, naming op and row, if the arrays contradict
+// each other, total, max_q or max_k. [step]
 rlhf_status rlhf__cpu_read_ragged(struct rlhf__cpu *cpu, const char *op, rlhf_ragged *r,
                                   const rlhf_ragged *from_caller);
 

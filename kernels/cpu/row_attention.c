@@ -1,8 +1,8 @@
 // row_attention.c: attention over ragged rows, forward and backward: checks, scratch, and one hot
 // call per row and key head.
 //
-// A row and query head share no sum with others, so any thread may take any; only in backward one
-// thread takes the heads that read one key head, and the rows that share a prefix, in order,
+// A row and query head shares no sum with others, so any thread may take any of them. In backward,
+// one thread takes the heads that read one key head and the rows that share a prefix, in order,
 // because they add to the same sums.
 #include "ragged.h"
 #include "split.h"
@@ -10,24 +10,24 @@
 
 #include <omp.h>
 
-// Widest head that hot/hot.h promises to take and tests/kernels try; a wider one is refused with a
-// sentence. Scratch is sized by the head's own width.
+// Widest head that hot/hot.h supports and tests/kernels test; wider ones are refused. Scratch is
+// sized by the head's actual width.
 enum { HEAD_DIM_MAX = 128 };
 enum { LANES_MAX = 16, KEY_BLOCK_MAX = 64, ROWS_MAX = 8, CHUNK_MAX = 64 };
 
-// Thresholds, and what they bring: 1 thread of an Intel Xeon with AMX, 32 rows, 12 heads of 64,
-// bf16, 12 layers' worth of keys in turn, the shortest of 60 calls.
+// Thresholds and their gains, measured on 1 thread of an Intel Xeon with AMX, 32 rows, 12 heads of
+// 64, bf16, 12 layers' worth of keys in turn, the shortest of 60 calls.
 //   RUN_PREFIX   shortest prefix worth a run (rows decoded together that read it once): a run costs
-//                15 % at a prefix of 8 of 48 keys and 2 % at 16, brings 11 % at 32 of 56 and 27 %
-//                at 128 of 152
+//                15 % at a prefix of 8 of 48 keys and 2 % at 16, gains 11 % at 32 of 56 and 27 % at
+//                128 of 152
 //   RUN_ROWS     most rows of one run
-//   FEW_QUERIES  up to this many a row reads its keys once and memory sets the speed: look_ahead,
-//                which brings 8 % at 48 keys, 6 % at 256, 2 % at 512
+//   FEW_QUERIES  up to this many, a row reads its keys once and memory bandwidth is the limit:
+//                look_ahead gains 8 % at 48 keys, 6 % at 256, 2 % at 512
 enum { RUN_PREFIX = 16, RUN_ROWS = 16 };
 enum { FEW_QUERIES = 3 };
 
-// Items a thread takes at a time, of `rows` rows of equal worth with a_row items each: neighbouring
-// heads, for the prefetch, but enough pieces to even out rows of different lengths.
+// Items a thread takes at a time, of `rows` rows of equal cost with a_row items each: adjacent
+// heads, for the prefetch, but enough pieces to balance rows of different lengths.
 static int chunk_of(size_t a_row, uint64_t rows, int threads) {
     uint64_t most = rows * a_row / ((uint64_t)threads * 8);
     return most < 1 ? 1 : most < a_row ? (int)most : (int)a_row;
@@ -47,7 +47,7 @@ size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim) {
     return 5 * keys * width + CHUNK_MAX * 2 * (keys + width) + ROWS_MAX * width;
 }
 
-// *a = the caller's struct, in bounds.
+// Copies the caller's struct to *a and checks its bounds.
 static rlhf_status read_geometry(struct rlhf__cpu *cpu, const char *op, rlhf_attn *a,
                                  const rlhf_attn *from) {
     RLHF_TRY(rlhf__cpu_copy_in(cpu, op, a, sizeof *a, from, RLHF_SIZE_TO(rlhf_attn, scale)));
@@ -66,15 +66,15 @@ static rlhf_status read_geometry(struct rlhf__cpu *cpu, const char *op, rlhf_att
     return RLHF_OK;
 }
 
-// A piece of the work: query heads h .. h+group-1, which read one key head, of row i (or of rows
-// from i on).
+// A piece of the work: query heads h .. h+group-1, which read one key head, of row i (or of the
+// rows from i on).
 struct piece {
     size_t i, h, group;
 };
 
-// How the heads of a row are cut: each key head's query heads go in `parts` pieces.
+// How the heads of a row are split: each key head's query heads form `parts` pieces.
 struct cut {
-    size_t group, parts, a_row; // query heads a key head; pieces a key head and a row
+    size_t group, parts, a_row; // query heads per key head; pieces per key head and per row
 };
 
 static struct piece piece_at(const struct cut *c, size_t n) {
@@ -83,7 +83,7 @@ static struct piece piece_at(const struct cut *c, size_t n) {
     return (struct piece){n / c->a_row, key * c->group + from, to - from};
 }
 
-// Pieces as large as they can be, since one reads its keys once, but some for every thread.
+// Pieces as large as possible, since a piece reads its keys once, but several for every thread.
 static struct cut cut_of(const rlhf_attn *a, uint64_t rows, int threads) {
     size_t keys = (size_t)a->kv_heads, group = (size_t)a->heads / keys, parts = 1;
     uint64_t items = rows * keys, many = 2 * (uint64_t)threads;
@@ -92,7 +92,7 @@ static struct cut cut_of(const rlhf_attn *a, uint64_t rows, int threads) {
     return (struct cut){group, parts, keys * parts};
 }
 
-// The parts of an item that forward and backward share. es = bytes an element.
+// The fields of an item that forward and backward share. es = bytes per element.
 static struct rlhf__attn_item item_of(const rlhf_attn *a, const rlhf_ragged *r, struct piece p,
                                       size_t es, rlhf_dev q, rlhf_dev k, rlhf_dev v, rlhf_dev lse) {
     struct rlhf__row row = rlhf__cpu_row(r, p.i);
@@ -123,8 +123,8 @@ static struct rlhf__attn_item item_of(const rlhf_attn *a, const rlhf_ragged *r, 
     return it;
 }
 
-// Where the next item's rows are, as seen from this one: the next heads, or the next row's first.
-// Training rows of 64 tokens, measured as above: 1 to 3 % of forward, nothing that shows of
+// Locates the next item's rows relative to this one: the next heads, or the next row's first.
+// Training rows of 64 tokens, measured as above: gains 1 to 3 % of forward, nothing measurable in
 // backward.
 static void look_next(struct rlhf__attn_item *it, const rlhf_attn *a, const rlhf_ragged *r,
                       struct piece p, struct piece next, size_t es) {
@@ -138,7 +138,7 @@ static void look_next(struct rlhf__attn_item *it, const rlhf_attn *a, const rlhf
     it->next_out = ((off[next.i] - off[p.i]) * a->out_stride + q) * size;
 }
 
-// Scratch for every thread; *stride floats lie between two threads.
+// Scratch for every thread, *stride floats apart.
 static rlhf_status scratch(struct rlhf__cpu *cpu, enum rlhf__cpu_ws which, size_t floats,
                            float **out, size_t *stride) {
     void *p = NULL;
@@ -148,9 +148,9 @@ static rlhf_status scratch(struct rlhf__cpu *cpu, enum rlhf__cpu_ws which, size_
     return RLHF_OK;
 }
 
-// While a piece of row i is worked on, its share of the keys and values of row i + 1 is fetched: a
-// head reads short pieces at a long stride, which the hardware does not foresee. Of a row with
-// another prefix, that is the prefix; one with the same prefix finds it in the cache.
+// Prefetches this piece's share of the keys and values of row i + 1 while row i is processed: a
+// head reads short pieces at a long stride, which the hardware prefetcher does not predict. If the
+// next row has another prefix, fetches that prefix; the same prefix is already in the cache.
 static void look_ahead(struct rlhf__attn_item *it, const rlhf_attn *a, const rlhf_ragged *r,
                        struct piece p, size_t es, rlhf_dev k, rlhf_dev v) {
     if (p.i + 1 >= r->n) return;
@@ -164,7 +164,7 @@ static void look_ahead(struct rlhf__attn_item *it, const rlhf_attn *a, const rlh
     it->ahead_bytes = bytes * p.group / heads;
 }
 
-// The tensors of a forward call, and how it is cut.
+// The tensors of a forward call, and how it is split.
 struct fwd {
     const rlhf_attn *a;
     const rlhf_ragged *r;
@@ -172,7 +172,7 @@ struct fwd {
     struct cut cut;
 };
 
-// Where the results of a piece go.
+// The output address of a piece.
 static void *out_of(const struct fwd *f, struct piece p, size_t es) {
     const rlhf_attn *a = f->a;
     size_t row = rlhf__cpu_row(f->r, p.i).t0 * (size_t)a->out_stride;
@@ -194,7 +194,7 @@ static void forward_item(struct rlhf__cpu *cpu, const struct fwd *f, struct piec
     cpu->hot.attn(&it);
 }
 
-// The heads of a piece in rows p.i .. i1-1, which have one query each and share a prefix.
+// Processes the heads of a piece in rows p.i .. i1-1, which have one query each and share a prefix.
 static void forward_run(struct rlhf__cpu *cpu, const struct fwd *f, struct piece p, size_t i1,
                         float *scratch) {
     const rlhf_attn *a = f->a;
@@ -213,7 +213,7 @@ static void forward_run(struct rlhf__cpu *cpu, const struct fwd *f, struct piece
     cpu->hot.attn_run(&run);
 }
 
-// Number of runs; run n is rows first[n] .. first[n+1]-1, first has room for r->n + 1.
+// Number of runs; run n is rows first[n] .. first[n+1]-1; first has space for r->n + 1.
 static uint32_t find_runs(const rlhf_ragged *r, uint32_t *first) {
     uint32_t runs = 0;
     for (uint32_t i = 0; i < r->n; i++) {
@@ -228,7 +228,7 @@ static uint32_t find_runs(const rlhf_ragged *r, uint32_t *first) {
     return runs;
 }
 
-// Forward for rows of one query, of which some share a prefix.
+// Forward for single-query rows, some of which share a prefix.
 static rlhf_status forward_runs(struct rlhf__cpu *cpu, struct fwd *f, float *ws, size_t stride) {
     void *ws_first = NULL;
     RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_ATTN_RUNS, (f->r->n + 1ull) * sizeof(uint32_t),
@@ -238,7 +238,7 @@ static rlhf_status forward_runs(struct rlhf__cpu *cpu, struct fwd *f, float *ws,
     f->cut = cut_of(f->a, runs, cpu->threads);
     int64_t count = (int64_t)(runs * f->cut.a_row);
     int threads = count > 1 ? cpu->threads : 1;
-    // Read by the pragma alone.
+    // Read only by the pragma.
     int chunk = chunk_of(f->cut.a_row, runs, threads); // NOLINT(clang-analyzer-deadcode.DeadStores)
 #pragma omp parallel for schedule(dynamic, chunk) num_threads(threads) if (threads > 1)
     for (int64_t n = 0; n < count; n++) {
@@ -272,9 +272,9 @@ static rlhf_status attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged
         return forward_runs(cpu, &f, ws, stride);
     int64_t count = (int64_t)(r->n * f.cut.a_row);
     int threads = count > 1 ? cpu->threads : 1;
-    // Read by the pragma alone.
+    // Read only by the pragma.
     int chunk = chunk_of(f.cut.a_row, r->n, threads); // NOLINT(clang-analyzer-deadcode.DeadStores)
-    if (r->max_q <= FEW_QUERIES) { // neighbouring rows on one thread, for look_ahead
+    if (r->max_q <= FEW_QUERIES) {                    // adjacent rows on one thread, for look_ahead
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
         for (int64_t n = 0; n < count; n++)
             forward_item(cpu, &f, piece_at(&f.cut, (size_t)n), piece_at(&f.cut, (size_t)n + 1),
@@ -295,7 +295,8 @@ struct bwd {
     rlhf_dev dq, dk, dv, dout, out, lse, q, k, v;
 };
 
-// A piece of row p.i, one of rows i0 .. i1-1, which share scratch: row i0 and those that share it.
+// A piece of row p.i, one of rows i0 .. i1-1, which share scratch: row i0 and the rows that share
+// it.
 static struct rlhf__attn_item backward_row(const struct bwd *b, size_t i0, size_t i1,
                                            struct piece p) {
     const rlhf_attn *a = b->a;
@@ -318,7 +319,7 @@ static struct rlhf__attn_item backward_row(const struct bwd *b, size_t i0, size_
     return it;
 }
 
-// One piece of backward: in row p.i and in all rows that share it.
+// One piece of backward: row p.i and all rows that share it.
 static void backward_item(struct rlhf__cpu *cpu, const struct bwd *b, struct piece p,
                           float *scratch) {
     const size_t i0 = p.i, es = rlhf_dtype_size(b->a->dtype);
@@ -362,12 +363,12 @@ static rlhf_status attention_bwd(void *ctx, const rlhf_attn *attn, const rlhf_ra
         alone += !rlhf__cpu_row_shares(r, i);
     int64_t count = (int64_t)r->n * a->kv_heads;
     int threads = count > 1 ? cpu->threads : 1;
-    // Read by the pragma alone.
+    // Read only by the pragma.
     int chunk = chunk_of(keys, alone, threads); // NOLINT(clang-analyzer-deadcode.DeadStores)
 #pragma omp parallel for schedule(dynamic, chunk) num_threads(threads) if (threads > 1)
     for (int64_t n = 0; n < count; n++) {
         struct piece p = {(size_t)n / keys, (size_t)n % keys * group, group};
-        if (rlhf__cpu_row_shares(r, p.i)) continue; // with the row that it shares
+        if (rlhf__cpu_row_shares(r, p.i)) continue; // processed with the row it shares
         backward_item(cpu, &b, p, ws + (size_t)omp_get_thread_num() * ws_stride);
     }
     return RLHF_OK;

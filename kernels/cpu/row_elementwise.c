@@ -1,4 +1,4 @@
-// row_elementwise.c: copy, zero, convert, add, the activations and the units they gate.
+// row_elementwise.c: copy, zero, convert, add, activations and gated units.
 #include "split.h"
 #include "table.h"
 
@@ -105,7 +105,7 @@ static rlhf_status act_bwd(void *ctx, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, int3
     return RLHF_OK;
 }
 
-// Where piece i of the halves of rows of `inner` lies: pieces do not cross rows.
+// The position of piece i of rows of `inner` halves; pieces do not cross rows.
 struct half_piece {
     uint64_t at, row; // elements before it in [rows, inner], and its row
     size_t len;

@@ -1,8 +1,8 @@
-// row_embed.c: embedding of tokens, and of positions where there are any, forward and backward.
+// row_embed.c: token embedding, and position embedding if the model has one, forward and backward.
 #include "split.h"
 #include "table.h"
 
-// Positions come with a table, and without one there are none.
+// Positions and a position table must be given together or not at all.
 static rlhf_status check_positions(struct rlhf__cpu *cpu, const char *op, rlhf_dev pos,
                                    rlhf_dev table) {
     if (!pos == !table) return RLHF_OK;

@@ -1,4 +1,4 @@
-// row_move.c: rows that move: gather, scatter_add, pooling over ragged rows, the key-value cache.
+// row_move.c: data movement by rows: gather, scatter_add, pooling over ragged rows, the KV cache.
 #include "ragged.h"
 #include "split.h"
 #include "table.h"

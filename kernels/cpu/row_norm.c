@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-// Backward sums gamma and beta in at most this many blocks of consecutive rows, each in row
-// order, and then the blocks in order: the order depends on the number of rows only.
+// Backward sums gamma and beta in at most this many blocks of consecutive rows, each in row order,
+// and then adds the blocks in order, so the order depends only on the number of rows.
 #define NORM_BLOCKS 64u
 
 static rlhf_status norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,

@@ -1,14 +1,14 @@
-// row_rope.c: rotary positions on queries and keys, with the norms of heads, forward and backward.
+// row_rope.c: rotary positions on queries and keys, with per-head norms, forward and backward.
 #include "split.h"
 #include "table.h"
 
 #include <string.h>
 
 // Backward sums gamma_q and gamma_k in at most this many blocks of consecutive rows, each in the
-// order of rows and heads, and then the blocks in order.
+// order of rows and heads, and then adds the blocks in order.
 #define ROPE_BLOCKS 64u
 
-// What a call does, from the caller's struct, checked.
+// Reads and checks the caller's struct.
 static rlhf_status read_rope(struct rlhf__cpu *cpu, const char *op, rlhf_rope *g,
                              const rlhf_rope *from, uint32_t rows) {
     RLHF_TRY(rlhf__cpu_copy_in(cpu, op, g, sizeof *g, from, RLHF_SIZE_TO(rlhf_rope, stats)));

@@ -1,7 +1,7 @@
-// split.h: how the row kernels are cut for threads.
+// split.h: how the row kernels are split among threads.
 //
-// What it is not: a scheduler. Pieces are fixed by the size of the work alone, so that neither the
-// number of threads nor who takes which piece can change a bit of the result.
+// Pieces depend only on the size of the work, so neither the number of threads nor the assignment
+// of pieces to threads can change a bit of the result.
 #ifndef RLHF_CPU_SPLIT_H
 #define RLHF_CPU_SPLIT_H
 
@@ -9,10 +9,10 @@
 
 #include <stdint.h>
 
-// Elements a piece of an elementwise kernel: 64 KiB of f32, inside the second-level cache.
+// Elements per piece of an elementwise kernel: 64 KiB of f32, inside the L2 cache.
 #define RLHF__PIECE 16384u
 
-// Threads for `elements` elements of work: waking the others costs about as much as 32 Ki of them.
+// Threads for `elements` elements of work: waking the others costs about as much as 32 Ki elements.
 static inline int rlhf__split_threads(const struct rlhf__cpu *cpu, uint64_t elements) {
     return elements < 32768u ? 1 : cpu->threads;
 }
@@ -27,12 +27,12 @@ static inline size_t rlhf__split_len(uint64_t n, uint64_t piece, uint64_t i) {
     return (size_t)(left < piece ? left : piece);
 }
 
-// Rows a piece so that a piece has about RLHF__PIECE elements.
+// Rows per piece so that a piece has about RLHF__PIECE elements.
 static inline uint64_t rlhf__split_rows(uint64_t d) {
     return d >= RLHF__PIECE ? 1 : RLHF__PIECE / (d ? d : 1);
 }
 
-// An activation dtype, or RLHF_E_INVALID naming the operation.
+// RLHF_E_INVALID, naming the operation, unless dtype is an activation dtype.
 static inline rlhf_status rlhf__cpu_check_dtype(struct rlhf__cpu *cpu, const char *op,
                                                 int32_t dtype) {
     if (dtype == RLHF_F32 || dtype == RLHF_BF16) return RLHF_OK;

@@ -67,7 +67,7 @@ static rlhf_status options_read(const rlhf_kernels_options *in, rlhf_kernels_opt
     return RLHF_OK;
 }
 
-// Which level is used, whose products, and what follows from it.
+// Chooses the level and the GEMM implementation, and sets what depends on them.
 static rlhf_status choose(struct rlhf__cpu *cpu) {
     const char *cap = getenv("RLHF_CPU_ISA");
     cpu->isa = rlhf__isa_choose(cap);
@@ -79,7 +79,7 @@ static rlhf_status choose(struct rlhf__cpu *cpu) {
     cpu->hot = *rlhf__isa_level(cpu->isa)->hot;
     cpu->isa_capped = cap && *cap;
     cpu->has_bf16 = cpu->isa >= RLHF__ISA_AVX512_BF16;
-    const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE); // 0: not known
+    const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE); // 0: unknown
     cpu->half_l2 = (l2 > 0 ? l2 : 1 << 20) / 2;
 #ifdef RLHF_FREE
     RLHF_TRY(rlhf__onednn_open(cpu));

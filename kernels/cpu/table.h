@@ -1,18 +1,18 @@
-// table.h: what each file of the CPU backend puts into the table. Shapes, dtypes and the meaning of
-// every argument are those of rlhf/compute.h; ctx is a struct rlhf__cpu. A file that needs
-// another's op calls it through the table.
+// table.h: the entries of the table that each file of the CPU backend fills. Shapes, dtypes and the
+// meaning of every argument are those of rlhf/compute.h; ctx is a struct rlhf__cpu. A file that
+// needs another file's op calls it through the table.
 //
 // Each op checks its arguments (RLHF_E_INVALID, RLHF_E_UNSUPPORTED), takes workspace from the
-// context (RLHF_E_NOMEM), cuts the work into pieces that do not depend on the number of threads
+// context (RLHF_E_NOMEM), splits the work into pieces that do not depend on the number of threads
 // (reductions) or whose bits do not (rows), and runs the hot loops. All are [step].
 #ifndef RLHF_CPU_TABLE_H
 #define RLHF_CPU_TABLE_H
 
 #include <rlhf/compute.h>
 
-void rlhf__cpu_fill_memory(rlhf_compute *t);      // alloc .. sync, less those of elementwise
-void rlhf__cpu_fill_weight(rlhf_compute *t);      // what makes and packs weights
-void rlhf__cpu_fill_linear(rlhf_compute *t);      // linear and its like
+void rlhf__cpu_fill_memory(rlhf_compute *t);      // alloc .. sync, without those of elementwise
+void rlhf__cpu_fill_weight(rlhf_compute *t);      // creating and packing weights
+void rlhf__cpu_fill_linear(rlhf_compute *t);      // linear and related ops
 void rlhf__cpu_fill_elementwise(rlhf_compute *t); // copy, zero, convert, add, act, gate
 void rlhf__cpu_fill_embed(rlhf_compute *t);       // embed, embed_bwd
 void rlhf__cpu_fill_norm(rlhf_compute *t);        // norm, rms_norm, and backward
@@ -24,7 +24,7 @@ void rlhf__cpu_fill_lm_sample(rlhf_compute *t);   // lm_sample
 void rlhf__cpu_fill_optim(rlhf_compute *t);       // sumsq, adamw
 void rlhf__cpu_fill_muon(rlhf_compute *t);        // muon
 
-// Of rlhf_kernels.
+// Implements rlhf_kernels.describe.
 rlhf_status rlhf__cpu_describe(uint32_t gpu, rlhf_device_info *out);
 
 #endif

@@ -1,10 +1,10 @@
 // tsan_openmp.c: tells ThreadSanitizer how parallel regions are ordered. Only in its builds.
 //
 // GCC's OpenMP runtime is not instrumented: the sanitizer sees neither that a region's threads
-// start after what the caller did before it, nor that the caller goes on after all of them, and
-// takes every region for a race. The linker sends GOMP_parallel here (--wrap), which says so with
-// the sanitizer's own annotations. Races between the threads of a region are still found. What it
-// is not: part of any other build.
+// start after the caller's earlier work, nor that the caller continues only after all of them, and
+// reports every region as a race. The linker redirects GOMP_parallel here (--wrap), which declares
+// the order with the sanitizer's annotations. Races between the threads of a region are still
+// found.
 #include <sanitizer/tsan_interface.h>
 #include <stddef.h>
 
@@ -14,7 +14,7 @@ void __wrap_GOMP_parallel(void (*fn)(void *), void *data, unsigned threads, unsi
 struct region {
     void (*fn)(void *);
     void *data;
-    char fork, join; // addresses that stand for the two points of order
+    char fork, join; // addresses that represent the two synchronisation points
 };
 
 static void run(void *arg) {

@@ -1,5 +1,5 @@
-// weight.c: weight matrices in packed layouts (product.h). Made from the f32 master once per
-// optimiser step by weight_pack, then used by every product of that step.
+// weight.c: weight matrices in packed layouts (product.h). weight_pack packs them from the f32
+// master once per optimiser step; every GEMM of that step uses them.
 #include "gemm_pack.h"
 #include "product.h"
 #include "table.h"
@@ -28,12 +28,12 @@ static rlhf_status packed_create(struct rlhf__cpu *cpu, struct rlhf__packed *p, 
     return rlhf__cpu_mem_alloc(cpu, rlhf__gemm_packed_bytes(cpu, dtype, k, n), &p->ptr);
 }
 
-// What a weight of this dtype is multiplied in.
+// The GEMM dtype for a weight of this dtype.
 static int32_t exec_dtype(const struct rlhf__cpu *cpu, int32_t dtype) {
     return cpu->has_bf16 ? dtype : RLHF_F32;
 }
 
-// RLHF_OK when a weight of these arguments can be.
+// RLHF_OK if a weight with these arguments is possible.
 static rlhf_status check_shape(struct rlhf__cpu *cpu, int32_t k, int32_t n, int32_t dtype,
                                uint32_t flags) {
     if (k < 1 || n < 1 || k > DIM_MAX || n > DIM_MAX)
@@ -48,7 +48,7 @@ static rlhf_status check_shape(struct rlhf__cpu *cpu, int32_t k, int32_t n, int3
     return RLHF_OK;
 }
 
-// A library has a layout for each way; own panels are turned in the product (gemm.h).
+// A library has one layout per direction; own panels are converted during the GEMM (gemm.h).
 static int keeps_both(const struct rlhf__cpu *cpu) { return cpu->library != NULL; }
 
 static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
@@ -76,7 +76,7 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
     return RLHF_OK;
 }
 
-// Bytes of a packed [k, n] operand, 0 when there is no layout for it.
+// Bytes of a packed [k, n] operand, 0 if there is no layout for it.
 static uint64_t packed_bytes(struct rlhf__cpu *cpu, int64_t k, int64_t n, int32_t dtype) {
     return cpu->library ? rlhf__library(cpu)->packed_bytes(cpu, k, n, dtype)
                         : rlhf__gemm_packed_bytes(cpu, dtype, k, n);
@@ -99,7 +99,7 @@ static rlhf_status packed_fill(struct rlhf__cpu *cpu, const struct rlhf__packed 
     return RLHF_OK;
 }
 
-// bf16 weights on a CPU without bf16 products are the f32 values of the rounded numbers.
+// bf16 weights on a CPU without bf16 GEMMs hold the f32 values of the rounded numbers.
 static rlhf_status round_to_bf16(struct rlhf__cpu *cpu, void *src, uint64_t n, void **out) {
     void *p = NULL;
     RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PRODUCT, n * 6, &p));
@@ -121,7 +121,7 @@ static rlhf_status weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32) {
     RLHF_TRY(packed_fill(cpu, &w->fwd, w->k, w->n, w->exec_dtype, out_in, src));
     if (w->bwd.ptr) RLHF_TRY(packed_fill(cpu, &w->bwd, w->n, w->k, w->exec_dtype, !out_in, src));
     w->packed = 1;
-    cpu->weight_generation++; // logits kept by lm_head are of the old weights
+    cpu->weight_generation++; // logits kept by lm_head used the old weights
     return RLHF_OK;
 }
 

@@ -2,7 +2,7 @@
 //
 // SiLU(x) = x / (1 + e^-x) (Elfwing et al. 2017).
 // GELU(x) = x Phi(x) (Hendrycks and Gimpel 2016), and its tanh form
-// x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), which is what GPT-2 uses.
+// x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as used by GPT-2.
 #include "number.h"
 #include "ops.h"
 #include <math.h>
@@ -89,7 +89,7 @@ static rlhf_status gate_bwd(void *ctx, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, int
     RLHF_TRY(rlhf__ref_enter(ctx, "gate_bwd", uses, RLHF__REF_COUNT(uses)));
     for (uint64_t t = 0; t < rows; t++)
         for (uint64_t j = 0; j < n; j++) {
-            const uint64_t at = 2 * t * n + j; // dx may be x
+            const uint64_t at = 2 * t * n + j; // dx may alias x
             const double a = rlhf__ref_get(x, dtype, at), b = rlhf__ref_get(x, dtype, at + n);
             const double g = rlhf__ref_get(dy, dtype, t * n + j);
             rlhf__ref_put(dx, dtype, at, g * b * act_slope(kind, a));

@@ -3,7 +3,7 @@
 // With p_tj = exp(scale q_t . k_j - lse_t) and g_tj = dout_t . v_j:
 //   ds_tj = p_tj (g_tj - sum_j p_tj g_tj), dq_t = scale sum_j ds_tj k_j,
 //   dk_j = scale sum_t ds_tj q_t, dv_j = sum_t p_tj dout_t.
-// The sum over p g is made here and not read from out . dout, which a bf16 out has rounded.
+// The sum over p g is computed here rather than as out . dout, because a bf16 out has been rounded.
 #include "number.h"
 #include "ops.h"
 #include "ragged.h"
@@ -14,8 +14,8 @@
 struct bwd {
     const rlhf_attn *a;
     rlhf_dev dq, dk, dv, dout, lse, q, k, v;
-    double *dk_sum, *dv_sum; // [max_k, head_dim] of the row and key head at hand, prefix first
-    double *p, *ds;          // [max_k] of the query at hand
+    double *dk_sum, *dv_sum; // [max_k, head_dim] of the current row and key head, prefix first
+    double *p, *ds;          // [max_k] of the current query
 };
 
 static double dot(const rlhf_attn *a, rlhf_dev x, uint64_t xa, rlhf_dev y, uint64_t ya) {
@@ -53,7 +53,7 @@ static void query_bwd(const struct bwd *b, const struct rlhf__ref_span *s, uint6
     }
 }
 
-// Keys j0 .. j1-1 of the sums go where key head h of the row's keys is.
+// Stores keys j0 .. j1-1 of the sums in key head h of the row's keys.
 static void put_sums(const struct bwd *b, const struct rlhf__ref_span *s, uint64_t h, uint64_t j0,
                      uint64_t j1) {
     const uint64_t dim = (uint64_t)b->a->head_dim, kvs = (uint64_t)b->a->kv_stride;
@@ -64,8 +64,8 @@ static void put_sums(const struct bwd *b, const struct rlhf__ref_span *s, uint64
     }
 }
 
-// Rows i0 .. i1-1: one without a prefix and all that share it. The sums of the shared row's keys,
-// which are the first keys of every row, grow from row to row and are stored last.
+// Rows i0 .. i1-1: one without a prefix and all rows that share it. The sums of the shared row's
+// keys, the first keys of every row, accumulate from row to row and are stored last.
 static void family_bwd(const struct bwd *b, const rlhf_ragged *g, uint32_t i0, uint32_t i1) {
     const uint64_t dim = (uint64_t)b->a->head_dim;
     const uint64_t group = (uint64_t)(b->a->heads / b->a->kv_heads);
@@ -84,8 +84,8 @@ static void family_bwd(const struct bwd *b, const rlhf_ragged *g, uint32_t i0, u
     }
 }
 
-// Backward has no cache: keys are the row's own tokens, behind those of a whole earlier row that
-// the rows sharing it follow.
+// Backward has no cache: keys are the row's own tokens, after those of a whole earlier row that is
+// followed by the rows sharing it.
 static rlhf_status check_training_layout(struct rlhf__ref *r, const rlhf_ragged *g) {
     RLHF_TRY(rlhf__ref_ragged_check(r, g));
     struct rlhf__ref_span head = {0};

@@ -1,4 +1,4 @@
-// describe.c: what rlhf_kernels.describe says of the reference backend: it runs on the host.
+// describe.c: rlhf_kernels.describe for the reference backend, which runs on the host.
 #include "ops.h"
 
 #include <stdio.h>

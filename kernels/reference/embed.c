@@ -1,4 +1,4 @@
-// embed.c: token embedding, plus that of positions where there are any, and its derivative.
+// embed.c: token embedding, plus position embedding if the model has one, and its derivative.
 #include "number.h"
 #include "ops.h"
 
@@ -14,7 +14,7 @@ static rlhf_status check_indices(struct rlhf__ref *r, const char *what, rlhf_dev
     return RLHF_OK;
 }
 
-// Positions come with a table, and without one there are none.
+// Positions and a position table must be given together or not at all.
 static rlhf_status check_positions(struct rlhf__ref *r, const char *op, rlhf_dev pos,
                                    rlhf_dev table) {
     r->op = op;

@@ -1,4 +1,4 @@
-// library.c: what the reference backend gives to backends that begin with it. See rlhf/reference.h.
+// library.c: functions of the reference backend for backends that embed it. See rlhf/reference.h.
 #include "context.h"
 
 #include <rlhf/reference.h>

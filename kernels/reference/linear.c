@@ -1,4 +1,4 @@
-// linear.c: matrix products with a weight, forward and both derivatives, one row at a time.
+// linear.c: matrix products (GEMM) with a weight, forward and both derivatives, one row at a time.
 #include "number.h"
 #include "ops.h"
 #include "weight.h"
@@ -83,7 +83,8 @@ static void column_sums(double *acc, rlhf_dev x, rlhf_dev dy, const rlhf_weight 
     }
 }
 
-// g += acc, the sums of input i with each output, where the source of a weight in blocks has it.
+// g += acc, the sums of input i with each output, limited to the blocks of a block-structured
+// weight.
 static void add_in_blocks(float *g, const double *acc, const rlhf_weight *w, uint64_t i) {
     for (int32_t j = 0; j < w->n; j++) {
         const struct rlhf__ref_block *b = &w->block[j];
@@ -126,7 +127,7 @@ static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rl
 
 // ---- the sum of two ----
 
-// sum, and row t of x times w (across: its transpose), output j.
+// sum plus row t of x times w (across: its transpose), output j.
 static double row_product(double sum, const rlhf_linear_sum *a, rlhf_dev x, const rlhf_weight *w,
                           uint64_t t, uint64_t j) {
     const uint64_t n = (uint64_t)w->n, depth = (uint64_t)(a->across ? w->n : w->k);
@@ -166,7 +167,7 @@ static rlhf_status linear_sum(void *ctx, const rlhf_linear_sum *from) {
         for (uint64_t j = 0; j < n; j++) {
             const double old = a.accumulate ? rlhf__ref_get(a.out, RLHF_F32, t * n + j) : 0.0;
             const double bias = a.bias ? (double)rlhf__ref_f32(a.bias)[j] : 0.0;
-            // As linear and linear_dx add: what is there last, or first.
+            // The addend comes last or first, as in linear and linear_dx.
             const double one = a.across ? row_product(old, &a, a.x, w, t, j)
                                         : old + row_product(bias, &a, a.x, w, t, j);
             const double kept = (double)(float)one;

@@ -1,7 +1,7 @@
 // lm_head.c: log-prob of the target, entropy, and KL to a reference model, from hidden states.
 //
-// kl = sum_v p_v (log p_v - log q_v). With top-k or top-p both p and q are renormalised over the
-// set kept for p, so that equal models give 0.
+// kl = sum_v p_v (log p_v - log q_v). With top-k or top-p, p and q are both renormalised over the
+// kept set of p, so that equal models give 0.
 #include "lm_head.h"
 #include "number.h"
 #include "ops.h"

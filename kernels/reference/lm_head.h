@@ -1,4 +1,4 @@
-// lm_head.h: what lm_head and its derivative share in the reference backend.
+// lm_head.h: functions that lm_head and its derivative share in the reference backend.
 #ifndef RLHF_KERNELS_REFERENCE_LM_HEAD_H
 #define RLHF_KERNELS_REFERENCE_LM_HEAD_H
 
@@ -10,8 +10,8 @@ struct rlhf__ref_head_row {
     struct rlhf__ref_ranked *ranked;
 };
 
-// Copies the caller's struct into *a, its dist into *dist, and checks them. backward: the fields of
-// lm_head_bwd as well.
+// Copies the caller's struct into *a, its dist into *dist, and checks them; with backward, also the
+// fields of lm_head_bwd.
 rlhf_status rlhf__ref_head_read(struct rlhf__ref *r, const char *op, rlhf_lm_head *a,
                                 rlhf_dist *dist, const rlhf_lm_head *from, int backward);
 
@@ -19,7 +19,7 @@ rlhf_status rlhf__ref_head_row_init(struct rlhf__ref *r, struct rlhf__ref_head_r
                                     int32_t vocab);
 void rlhf__ref_head_row_finish(struct rlhf__ref_head_row *s);
 
-// Fills s for row t; with_ref also the reference model's log-probs.
+// Fills s for row t; with_ref: also the reference model's log-probs.
 void rlhf__ref_head_row_fill(struct rlhf__ref_head_row *s, const rlhf_lm_head *a, uint64_t t,
                              int with_ref);
 
@@ -27,7 +27,7 @@ void rlhf__ref_head_row_fill(struct rlhf__ref_head_row *s, const rlhf_lm_head *a
 double rlhf__ref_entropy(const struct rlhf__ref_head_row *s, int32_t vocab);
 double rlhf__ref_kl(const struct rlhf__ref_head_row *s, int32_t vocab);
 
-// RLHF_E_INVALID when a target is outside the vocabulary or its support; the arrays must be
+// RLHF_E_INVALID if a target is outside the vocabulary or its support; the arrays must be
 // accessible.
 rlhf_status rlhf__ref_head_check_targets(struct rlhf__ref *r, const rlhf_lm_head *a);
 

@@ -1,10 +1,10 @@
 // lm_head_bwd.c: derivative of lm_head with respect to hidden states and weight.
 //
-// With z = logits * inv_temperature, p = softmax of z on the kept set (which is held fixed), H the
+// With z = logits * inv_temperature, p = softmax of z on the kept set (treated as constant), H the
 // entropy and K the kl, for v in the kept set and target y:
-//   d logp / dz_v = [v = y] - p_v          (nothing when y is not in the kept set)
+//   d logp / dz_v = [v = y] - p_v          (zero when y is not in the kept set)
 //   d H / dz_v    = -p_v (log p_v + H)
-//   d K / dz_v    = p_v (log p_v - log q_v - K)      (the reference model is held fixed)
+//   d K / dz_v    = p_v (log p_v - log q_v - K)      (the reference model is constant)
 #include "lm_head.h"
 #include "number.h"
 #include "ops.h"

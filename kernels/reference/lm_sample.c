@@ -1,4 +1,4 @@
-// lm_sample.c: draws the next token of each row by inverse CDF in vocabulary order.
+// lm_sample.c: samples the next token of each row by inverse CDF in vocabulary order.
 #include "dist.h"
 #include "number.h"
 #include "ops.h"
@@ -18,7 +18,7 @@ static int32_t arg_max(const double *x, int32_t n) {
     return best;
 }
 
-// First id at which the CDF exceeds u in [0, 1); an id of probability 0 is never drawn.
+// First id at which the CDF exceeds u in [0, 1); an id of probability 0 is never sampled.
 static int32_t draw(const double *logp, int32_t vocab, double u) {
     double total = 0.0, reached = 0.0;
     int32_t last = 0;

@@ -62,7 +62,7 @@ static rlhf_status wait_for_all(void *ctx) {
     return RLHF_OK;
 }
 
-// Plain memory of the host: it stays readable in guard mode.
+// Plain host memory: it stays readable in guard mode.
 static rlhf_status alloc_host(void *ctx, uint64_t bytes, void **out) {
     struct rlhf__ref *r = ctx;
     r->op = "alloc_host";

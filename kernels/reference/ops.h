@@ -1,15 +1,15 @@
-// ops.h: the table functions of the reference backend, one file each noun, which fills in its own.
-// The contract of every function (shapes, dtypes, meaning) is the comment of its table entry in
-// rlhf/compute.h; all are [step], take struct rlhf__ref * as ctx and fail with RLHF_E_INVALID on
-// ranges outside a buffer.
+// ops.h: the table functions of the reference backend; each file fills in its own. The contract of
+// every function (shapes, dtypes, meaning) is the comment of its table entry in rlhf/compute.h; all
+// are [step], take struct rlhf__ref * as ctx and fail with RLHF_E_INVALID on ranges outside a
+// buffer.
 #ifndef RLHF_KERNELS_REFERENCE_OPS_H
 #define RLHF_KERNELS_REFERENCE_OPS_H
 
 #include "context.h"
 
-void rlhf__ref_fill_memory(rlhf_compute *t);        // alloc .. sync, less convert
-void rlhf__ref_fill_weight(rlhf_compute *t);        // what makes and packs weights
-void rlhf__ref_fill_linear(rlhf_compute *t);        // linear and its like
+void rlhf__ref_fill_memory(rlhf_compute *t);        // alloc .. sync, without convert
+void rlhf__ref_fill_weight(rlhf_compute *t);        // creating and packing weights
+void rlhf__ref_fill_linear(rlhf_compute *t);        // linear and related ops
 void rlhf__ref_fill_embed(rlhf_compute *t);         // embed, embed_bwd
 void rlhf__ref_fill_norm(rlhf_compute *t);          // norm, norm_bwd
 void rlhf__ref_fill_rms_norm(rlhf_compute *t);      // rms_norm, rms_norm_bwd
@@ -24,9 +24,9 @@ void rlhf__ref_fill_lm_head_bwd(rlhf_compute *t);   // lm_head_bwd
 void rlhf__ref_fill_lm_sample(rlhf_compute *t);     // lm_sample
 void rlhf__ref_fill_optim(rlhf_compute *t);         // sumsq, adamw, muon
 
-// What rlhf_reference_kernels() returns; hidden, so that a note may lead to it.
+// Returned by rlhf_reference_kernels(); hidden, so that an ELF note may point to it.
 extern const rlhf_kernels rlhf__ref_kernels __attribute__((visibility("hidden")));
 
-rlhf_status rlhf__ref_describe(uint32_t gpu, rlhf_device_info *out); // of rlhf_kernels
+rlhf_status rlhf__ref_describe(uint32_t gpu, rlhf_device_info *out); // rlhf_kernels.describe
 
 #endif

@@ -20,8 +20,8 @@ static rlhf_status sumsq(void *ctx, rlhf_dev x, uint64_t n, double *host_out) {
 
 // ---- AdamW ----
 
-// With torch's or TensorFlow 1's place for epsilon. m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2;
-// decoupled weight decay comes first in both forms.
+// Epsilon is added where torch or TensorFlow 1 adds it. m = b1 m + (1 - b1) g, v = b2 v + (1 - b2)
+// g^2; decoupled weight decay comes first in both forms.
 static double step_size(const rlhf_adamw *a, double m, double v) {
     const double c1 = 1.0 - pow(a->beta1, (double)a->step);
     const double c2 = 1.0 - pow(a->beta2, (double)a->step);
@@ -111,7 +111,7 @@ static rlhf_status adamw_many(void *ctx, const rlhf_tensors *from, const rlhf_ad
 //
 // Momentum, orthogonalised by a quintic Newton-Schulz iteration. One step: X = a X + (b A + c A^2)
 // X with A = X X^T. For a matrix with more rows than columns the transpose is iterated, which is
-// the same in exact arithmetic and makes A the smaller of the two.
+// the same in exact arithmetic and gives the smaller A.
 
 #define NS_A 3.4445
 #define NS_B (-4.7750)
@@ -130,7 +130,7 @@ static void product(double *c, const double *a, const double *b, uint64_t n, uin
     }
 }
 
-// x[n, m], n <= m, is replaced. work holds 2 n n + n m numbers.
+// Replaces x[n, m], n <= m. work holds 2 n n + n m numbers.
 static void newton_schulz(double *x, double *work, uint64_t n, uint64_t m, int32_t steps) {
     double *gram = work, *poly = work + n * n, *next = work + 2 * n * n;
     for (int32_t s = 0; s < steps; s++) {
@@ -162,7 +162,7 @@ static void direction(double *x, float *mom, const float *g, uint64_t rows, uint
         x[i] *= scale;
 }
 
-// Outputs over inputs.
+// Ratio of outputs to inputs.
 static double aspect(const rlhf_muon *a, int32_t rows, int32_t cols) {
     return a->in_out ? (double)cols / (double)rows : (double)rows / (double)cols;
 }

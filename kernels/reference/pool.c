@@ -1,8 +1,8 @@
-// pool.c: one vector a ragged row: mean, first or last of its tokens; and the derivative.
+// pool.c: one vector per ragged row: mean, first or last of its tokens; and the derivative.
 #include "number.h"
 #include "ops.h"
 
-// Offsets must rise from 0 and every row must hold a token.
+// Offsets must increase from 0, and every row must hold at least one token.
 static rlhf_status check_pool(struct rlhf__ref *r, rlhf_dev offset, uint32_t n, int32_t mode) {
     if (mode < RLHF_POOL_MEAN || mode > RLHF_POOL_LAST)
         return rlhf__ref_fail(r, RLHF_E_UNSUPPORTED, "mode %d, known are 1 to 3", mode);
@@ -15,7 +15,7 @@ static rlhf_status check_pool(struct rlhf__ref *r, rlhf_dev offset, uint32_t n, 
     return RLHF_OK;
 }
 
-// First token and number of tokens that row i takes its vector from.
+// First token and number of tokens that the vector of row i is computed from.
 static uint64_t pool_span(const int32_t *o, uint32_t i, int32_t mode, uint64_t *count) {
     *count = mode == RLHF_POOL_MEAN ? (uint64_t)(o[i + 1] - o[i]) : 1;
     return (uint64_t)(mode == RLHF_POOL_LAST ? o[i + 1] - 1 : o[i]);

@@ -8,10 +8,10 @@ struct rlhf__ref_span {
     uint64_t q0, nq; // first query token, number of them
     uint64_t start;  // keys before the first query
     uint64_t p0, np; // first key token of the shared prefix, number of its keys
-    uint64_t k0, nk; // first key token behind the prefix, number of keys with the prefix
+    uint64_t k0, nk; // first key token after the prefix, number of keys with the prefix
 };
 
-// Token that key j of the row is.
+// The token of key j of the row.
 static inline uint64_t rlhf__ref_key(const struct rlhf__ref_span *s, uint64_t j) {
     return j < s->np ? s->p0 + j : s->k0 + (j - s->np);
 }
@@ -19,12 +19,12 @@ static inline uint64_t rlhf__ref_key(const struct rlhf__ref_span *s, uint64_t j)
 // Row i of r, whose arrays must be accessible. A row may be empty.
 struct rlhf__ref_span rlhf__ref_ragged_span(const rlhf_ragged *r, uint32_t i);
 
-// RLHF_E_INVALID when the arrays contradict n, total, max_q or max_k, hold negative numbers, or a
-// prefix is longer than what lies before the first query.
+// RLHF_E_INVALID if the arrays contradict n, total, max_q or max_k, hold negative numbers, or a
+// prefix is longer than the keys before the first query.
 rlhf_status rlhf__ref_ragged_check(struct rlhf__ref *r, const rlhf_ragged *g);
 
-// *g = the caller's struct. RLHF_E_INVALID when only one of the two prefix arrays is there; r->op
-// is set to op.
+// Copies the caller's struct to *g. RLHF_E_INVALID if only one of the two prefix arrays is given;
+// sets r->op to op.
 rlhf_status rlhf__ref_ragged_read(struct rlhf__ref *r, const char *op, rlhf_ragged *g,
                                   const rlhf_ragged *from);
 
@@ -36,12 +36,12 @@ rlhf_status rlhf__ref_ragged_read(struct rlhf__ref *r, const char *op, rlhf_ragg
         rlhf__ref_optional((g)->prefix_base, (g)->n, sizeof(int32_t)),                             \
         rlhf__ref_optional((g)->prefix_len, (g)->n, sizeof(int32_t))
 
-// *a = the caller's struct, kv_heads never 0. RLHF_E_INVALID when the geometry is impossible; r->op
-// is set to op.
+// Copies the caller's struct to *a, with kv_heads never 0. RLHF_E_INVALID if the geometry is
+// impossible; sets r->op to op.
 rlhf_status rlhf__ref_attn_read(struct rlhf__ref *r, const char *op, rlhf_attn *a,
                                 const rlhf_attn *from);
 
-// Bytes that `tokens` tokens with `stride` elements between them take, heads * head_dim wide.
+// Bytes of `tokens` tokens, `stride` elements apart, heads * head_dim wide.
 uint64_t rlhf__ref_attn_bytes(const rlhf_attn *a, int32_t heads, uint64_t tokens, int64_t stride);
 
 #endif

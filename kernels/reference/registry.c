@@ -18,7 +18,7 @@ static uint64_t upper_bound(const struct rlhf__ref_registry *g, const char *p) {
     return lo;
 }
 
-// The end of a buffer is put close to the guard page behind it.
+// Places the end of the buffer close to the guard page after it.
 static int map_guarded(struct rlhf__ref_buffer *b) {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t used = (b->bytes + 63) / 64 * 64;
@@ -96,8 +96,8 @@ int rlhf__ref_registry_remove(struct rlhf__ref_registry *g, const char *base) {
     return 1;
 }
 
-// mprotect on a whole mapping of our own cannot fail short of running out of map entries; going on
-// with the old protection would fault in a confusing place, so stop here.
+// mprotect on a whole mapping of our own fails only when the kernel runs out of map entries;
+// continuing with the old protection would fault in a confusing place, so stop here.
 static void protect(const struct rlhf__ref_registry *g, struct rlhf__ref_buffer *b, int how) {
     if (g->guard && mprotect(b->map, b->map_bytes, how) != 0) abort();
 }

@@ -1,9 +1,9 @@
 // registry.h: the device buffers of one reference backend instance.
 //
-// In guard mode every buffer is a mapping of its own that nobody can read or write except between
-// open and shut, followed by a page that stays unreadable; so host code that dereferences device
-// memory, and a kernel that runs past a buffer's end, die at once on a machine without a GPU.
-// What it is not: an allocator; there is one system call or malloc per buffer.
+// In guard mode every buffer is a separate mapping that is inaccessible except between open and
+// shut, followed by a page that always stays inaccessible. Host code that dereferences device
+// memory, and a kernel that runs past a buffer's end, therefore crash at once, even on a machine
+// without a GPU. This is not an allocator: each buffer costs one system call or malloc.
 #ifndef RLHF_KERNELS_REFERENCE_REGISTRY_H
 #define RLHF_KERNELS_REFERENCE_REGISTRY_H
 
@@ -11,7 +11,7 @@
 
 struct rlhf__ref_buffer {
     char *base;     // 64-byte aligned
-    uint64_t bytes; // as asked for
+    uint64_t bytes; // as requested
     char *map;      // guard mode: the mapping, without its last (guard) page
     uint64_t map_bytes;
     uint32_t opened; // open calls minus shut calls
@@ -19,26 +19,26 @@ struct rlhf__ref_buffer {
 };
 
 struct rlhf__ref_registry {
-    struct rlhf__ref_buffer **sorted; // by base; owned
+    struct rlhf__ref_buffer **sorted; // by base
     uint64_t n, cap, bytes;
     uint32_t guard, reserved;
 };
 
-// Bytes of physical memory: nothing larger is tried.
+// Bytes of physical memory: larger allocations are not attempted.
 uint64_t rlhf__ref_machine_bytes(void);
 
-// Adds a zeroed buffer. RLHF_E_NOMEM without effect when there is no memory for it, or when it is
-// larger than the machine's memory.
+// Adds a zeroed buffer. RLHF_E_NOMEM, without effect, if memory runs out or the buffer is larger
+// than the machine's memory.
 rlhf_status rlhf__ref_registry_add(struct rlhf__ref_registry *g, uint64_t bytes,
                                    struct rlhf__ref_buffer **out);
 
-// Frees the buffer that starts at base. Returns 0 when there is none.
+// Frees the buffer that starts at base. Returns 0 if base is not the start of a buffer.
 int rlhf__ref_registry_remove(struct rlhf__ref_registry *g, const char *base);
 
-// The buffer with base <= p <= base + bytes (an empty range may lie at the end), or NULL.
+// The buffer with base <= p <= base + bytes (an empty range may be at the end), or NULL.
 struct rlhf__ref_buffer *rlhf__ref_registry_find(const struct rlhf__ref_registry *g, const char *p);
 
-// Make a buffer accessible, and inaccessible again when as many shuts as opens were made.
+// Make a buffer accessible, and inaccessible again once every open is matched by a shut.
 void rlhf__ref_registry_open(const struct rlhf__ref_registry *g, struct rlhf__ref_buffer *b);
 void rlhf__ref_registry_shut(const struct rlhf__ref_registry *g, struct rlhf__ref_buffer *b);
 

@@ -1,5 +1,5 @@
-// rope.c: rotary positions (Su et al. 2021) on queries and keys, behind an RMS norm of each head
-// where there is one, and the derivative.
+// rope.c: rotary positions (Su et al. 2021) on queries and keys, optionally after an RMS norm of
+// each head, and the derivative.
 //
 // With n = gamma xhat, xhat = x r, r = 1 / sqrt(mean(x^2) + eps) (or n = x), c < h = head_dim / 2:
 //   y_c = n_c cos - n_{c+h} sin, y_{c+h} = n_{c+h} cos + n_c sin;
@@ -10,7 +10,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-// *g = the caller's struct, kv_heads never 0, checked against what x and the sums of gamma are.
+// Copies the caller's struct to *g, with kv_heads never 0, and checks it against x and the sums of
+// gamma.
 static rlhf_status rope_read(struct rlhf__ref *r, const char *op, rlhf_rope *g,
                              const rlhf_rope *from) {
     RLHF_TRY(rlhf__ref_copy_in(r, op, g, sizeof *g, from, RLHF_SIZE_TO(rlhf_rope, stats)));
@@ -42,7 +43,7 @@ static rlhf_status check_pos(struct rlhf__ref *r, const rlhf_rope *g, uint32_t r
     return RLHF_OK;
 }
 
-// The ranges of a call on x or dx.
+// The device ranges of a call on x or dx.
 #define ROPE_USES(g, x, rows)                                                                      \
     {(x), (rows)                                                                                   \
               ? (((rows)-1) * (uint64_t)(g)->stride + rope_width(g)) * rlhf_dtype_size((g)->dtype) \
@@ -59,7 +60,7 @@ static uint64_t rope_width(const rlhf_rope *g) {
     return ((uint64_t)g->heads + (uint64_t)g->kv_heads) * (uint64_t)g->head_dim;
 }
 
-// Head h of row t, whose elements begin at `at` of x; n [head_dim] is scratch.
+// Rotates head h of row t, whose elements start at `at` of x; n [head_dim] is scratch.
 static void turn_head(const rlhf_rope *g, rlhf_dev x, uint64_t at, uint64_t t, uint64_t h,
                       double *n) {
     const uint64_t dim = (uint64_t)g->head_dim, half = dim / 2, heads = rope_width(g) / dim;
@@ -106,7 +107,7 @@ static rlhf_status rope(void *ctx, const rlhf_rope *from, rlhf_dev x, uint32_t n
     return rlhf__ref_leave(ctx, st);
 }
 
-// The way back of turn_head; adds to sum [head_dim] of the head's gamma.
+// The derivative of turn_head; adds to sum [head_dim] of the head's gamma.
 static void turn_head_bwd(const rlhf_rope *g, rlhf_dev dx, uint64_t at, uint64_t t, uint64_t h,
                           double *n, double *sum) {
     const uint64_t dim = (uint64_t)g->head_dim, half = dim / 2, heads = rope_width(g) / dim;
@@ -155,7 +156,7 @@ static rlhf_status rope_bwd(void *ctx, const rlhf_rope *from, rlhf_dev dx, rlhf_
     const struct rlhf__ref_use uses[] = {ROPE_USES(g, dx, rows),
                                          rlhf__ref_optional(dgamma_q, dim, sizeof(float)),
                                          rlhf__ref_optional(dgamma_k, dim, sizeof(float))};
-    double *n; // of a head, then the sums of gamma_q and gamma_k
+    double *n; // of one head, then the sums of gamma_q and gamma_k
     RLHF_TRY(rlhf__ref_scratch(ctx, 3 * dim, sizeof *n, &n));
     for (uint64_t c = dim; c < 3 * dim; c++)
         n[c] = 0.0;

@@ -1,10 +1,11 @@
-// weight.h: what an rlhf_weight is in the reference backend: its values, rounded to its dtype.
+// weight.h: an rlhf_weight of the reference backend: its values, rounded to its dtype.
 #ifndef RLHF_KERNELS_REFERENCE_WEIGHT_H
 #define RLHF_KERNELS_REFERENCE_WEIGHT_H
 
 #include "context.h"
 
-// Of a weight in blocks (rlhf_blocks): an output's row of the source, -1: none; its first input.
+// Of a block-structured weight (rlhf_blocks): an output's row of the source, -1: none; its first
+// input.
 struct rlhf__ref_block {
     int32_t source, first;
 };
@@ -13,7 +14,7 @@ struct rlhf_weight {
     int32_t k, n, dtype;
     uint32_t flags;
     int32_t packed;
-    int32_t rank;                  // of a weight in blocks, else 0
+    int32_t rank;                  // of a block-structured weight, else 0
     uint64_t source_rows;          // of its source
     float scale;                   // its
     struct rlhf__ref_block *block; // [n], or NULL

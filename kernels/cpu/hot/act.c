@@ -1,9 +1,9 @@
-// hot/act.c: GELU (tanh and erf forms), ReLU and SiLU with their derivatives, and the units they
-// gate. Level source, see vec.h.
+// hot/act.c: GELU (tanh and erf forms), ReLU and SiLU with their derivatives, and gated units.
+// Compiled per level, see vec.h.
 //
 // SiLU: f = x s, s = 1 / (1 + e^-x); f' = s (1 + x (1 - s)).
 // GELU tanh: f = x s, s = 1 / (1 + e^-2u), u = sqrt(2/pi) (x + 0.044715 x^3), because
-// (1 + tanh u) / 2 = s; f' = s + x s (1 - s) 2u'. One exp and one division, and no cancellation.
+// (1 + tanh u) / 2 = s; f' = s + x s (1 - s) 2u'. One exp and one division, no cancellation.
 // GELU erf: f = x Phi(x), Phi(x) = erfc(-x / sqrt 2) / 2; f' = Phi + x e^(-x^2 / 2) / sqrt(2 pi).
 #include "any.h"
 #include "hot.h"
@@ -37,7 +37,7 @@ static inline vf gelu_tanh_d(vf x, vf dy) {
     vf xx = vf_mul(x, x), s = gelu_gate(x, xx);
     vf du =
         vf_fma(xx, vf_set1(3.0f * TWO_SQRT_2_OVER_PI * GELU_CUBIC), vf_set1(TWO_SQRT_2_OVER_PI));
-    vf t = vf_mul(vf_mul(x, s), vf_sub(vf_set1(1.0f), s)); // 0 for |x| large
+    vf t = vf_mul(vf_mul(x, s), vf_sub(vf_set1(1.0f), s)); // 0 for large |x|
     return vf_mul(dy, vf_fma(t, du, s));
 }
 
@@ -57,7 +57,7 @@ static inline vf gelu_erf_d(vf x, vf dy) {
     return vf_mul(dy, vf_fma(vf_mul(x, e), vf_set1(0.39894228f), p));
 }
 
-// The loops of one kind: bf16 and f32, full vectors and the tail.
+// The loops of one activation: bf16 and f32, full vectors and the tail.
 #define FORWARD(f)                                                                                 \
     static void f##_bf16(uint16_t *out, const uint16_t *x, size_t n) {                             \
         size_t i = 0;                                                                              \
@@ -87,7 +87,7 @@ static inline vf gelu_erf_d(vf x, vf dy) {
         if (m) vf_store_n(dx + i, f(vf_load_n(x + i, m), vf_load_n(dy + i, m)), m);                \
     }
 
-// Gated units: out = f(a) b; da = dy b f'(a), db = dy f(a), which may lie where a and b do.
+// Gated units: out = f(a) b; da = dy b f'(a), db = dy f(a); da and db may alias a and b.
 #define GATED(f)                                                                                   \
     INLINE void f##_gate_vec(void *out, const void *a, const void *b, const int bf16, size_t i,    \
                              size_t m) {                                                           \

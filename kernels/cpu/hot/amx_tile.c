@@ -1,18 +1,18 @@
-// hot/amx_tile.c: the product loops of amx.h. Four tiles of sums, 32 rows by 32 columns, two of A
-// and two of B.
+// hot/amx_tile.c: the GEMM loops of amx.h. Four tiles of sums (32 rows by 32 columns), two of A and
+// two of B.
 #include "amx.h"
 #include "bf16.h"
 #include "vec.h"
 
 #define NC    ((size_t)RLHF__BF16_NC)
 #define STEP  ((size_t)RLHF__AMX_K)
-#define HALF  ((size_t)16) // rows, or columns, of one tile
-#define BYTES ((size_t)64) // of a tile's row
-#define TILE  (16 * 64)    // bytes of a tile
+#define HALF  ((size_t)16) // rows or columns of one tile
+#define BYTES ((size_t)64) // per tile row
+#define TILE  (16 * 64)    // bytes per tile
 
 #define INLINE static inline __attribute__((always_inline))
 
-// GCC 12's tile loads do not say that they read memory: what was stored must be there.
+// GCC 12's tile loads are not declared to read memory: force earlier stores to complete.
 #define STORED() __asm__ volatile("" ::: "memory")
 
 struct shapes {
@@ -21,7 +21,7 @@ struct shapes {
     uint8_t rows[16];
 };
 
-// Tiles 0 to 3 are sums, 4 and 5 are A, 6 and 7 are B. top and bottom: rows of A's two tiles.
+// Tiles 0 to 3 are sums, 4 and 5 are A, 6 and 7 are B. top and bottom: rows in A's two tiles.
 static void configure(size_t top, size_t bottom) {
     struct shapes s __attribute__((aligned(64))) = {.palette = 1};
     for (int i = 0; i < 8; i++) {
@@ -38,7 +38,7 @@ void rlhf__amx_begin(void) { configure(HALF, HALF); }
 
 void rlhf__amx_end(void) { _tile_release(); }
 
-#ifdef RLHF_SANITIZED // which does not see tile loads
+#ifdef RLHF_SANITIZED // the sanitizer does not see tile loads
 INLINE void see(char *to, const char *from, size_t stride, size_t rows) {
     for (size_t r = 0; r < rows; r++)
         memcpy(to + r * BYTES, from + r * stride, BYTES);
@@ -62,7 +62,7 @@ INLINE void see(char *to, const char *from, size_t stride, size_t rows) {
     } while (0)
 #endif
 
-// What is left of a row behind the last whole 16 columns, one row of 16 sums at a time.
+// Stores up to 16 columns of one row of sums, including a partial vector at the right edge.
 INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v) {
     const size_t left = p->columns > col ? p->columns - col : 0;
     const size_t n = left < VF_LANES ? left : VF_LANES, at = row * p->ldc + col;
@@ -83,7 +83,7 @@ INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v) {
     vf_store_n(c, v, n);
 }
 
-// A row of all the panel's 32 columns to C, as store() does in two parts.
+// Stores all of the panel's 32 columns of a row to C, as store() does in two parts.
 INLINE void store_whole(const struct rlhf__panel *p, size_t row, vf left, vf right) {
     const size_t at = row * p->ldc;
     if (p->bias) {
@@ -108,7 +108,7 @@ INLINE void store_whole(const struct rlhf__panel *p, size_t row, vf left, vf rig
     vf_store(c + HALF, right);
 }
 
-// Where the rows of A's tiles lie, and how far the next step of k is.
+// Addresses of the rows of A's tiles, and the distance to the next step of k.
 struct operand {
     const char *top, *bottom;
     size_t stride, step;
@@ -124,7 +124,7 @@ static struct operand operand_at(const struct rlhf__panel *p, size_t row) {
     return (struct operand){a, a + HALF * p->a_stride * 2, p->a_stride * 2, BYTES};
 }
 
-// The last, partial step of k with zeros behind it. A packed A has them already.
+// The last, partial step of k, padded with zeros. A packed A is already padded.
 struct tail {
     char a[2][TILE], b[2][TILE];
 };
@@ -144,7 +144,7 @@ static void tail_fill(struct tail *t, const struct rlhf__panel *p, const struct 
         memcpy(t->a[1] + r * BYTES, o->bottom + r * o->stride, bytes);
 }
 
-// Sums that go on: what C has, in the order of the tiles.
+// Loads sums that continue from C, in the order of the tiles.
 INLINE void start(const struct rlhf__panel *p, size_t row, const size_t rows[2],
                   float sums[4][16 * 16]) {
     memset(sums, 0, 4 * sizeof sums[0]);
@@ -157,12 +157,12 @@ INLINE void start(const struct rlhf__panel *p, size_t row, const size_t rows[2],
     STORED();
 }
 
-// What is fetched while a tile is summed up, some of it at every step of k, so that no step waits
-// for all of it.
+// Prefetches spread over the steps of k while a tile is computed, so that no step waits for all of
+// them.
 struct ahead {
-    const char *b, *b_end; // of the next panel, for the second-level cache
-    size_t b_lines;        // of each step
-    const char *c;         // rows of C that are written, or go on, next
+    const char *b, *b_end; // of the next panel, into the L2 cache
+    size_t b_lines;        // per step
+    const char *c;         // rows of C that are written or continued next
     size_t c_stride, c_rows, c_step;
 };
 
@@ -170,13 +170,14 @@ INLINE void fetch(struct ahead *f) {
     for (size_t i = 0; i < f->b_lines && f->b < f->b_end; i++, f->b += BYTES)
         _mm_prefetch(f->b, _MM_HINT_T1);
     for (size_t i = 0; i < f->c_step && f->c_rows; i++, f->c_rows--, f->c += f->c_stride) {
-        __builtin_prefetch(f->c, 1, 3); // with -mprfchw the prefetch for a write
+        __builtin_prefetch(f->c, 1, 3); // with -mprfchw: prefetch for a write
         __builtin_prefetch(f->c + BYTES, 1, 3);
     }
 }
 
-// The rows of C whose turn it is: those of this tile, or, where their sums go on and so were just
-// read, those of the tile below. Where A is packed, all that is loaded leaves no room for it.
+// The rows of C to prefetch: those of this tile, or, if its sums continue and were therefore just
+// read, those of the tile below. When A is packed, the other loads would evict them, so none are
+// fetched.
 INLINE void fetch_c(struct ahead *f, const struct rlhf__panel *p, size_t row, size_t steps) {
     const size_t first = p->goes_on ? row + 2 * HALF : row;
     f->c_stride = p->ldc * (p->c_bf16 ? 2 : 4);
@@ -186,17 +187,17 @@ INLINE void fetch_c(struct ahead *f, const struct rlhf__panel *p, size_t row, si
     f->c_step = steps ? (2 * HALF + steps - 1) / steps : 0;
 }
 
-// Steps of k of a product whose A is packed that are done for several tiles one after the other,
-// at most: B's part of them, 32 KiB, stays in the first-level cache, where A, which is loaded as
-// what is needed once, takes little room; and the sums of those tiles wait.
+// With a packed A, at most this many steps of k are done for several tiles in turn: B's part, 32
+// KiB, stays in the L1 cache, where A, loaded as non-temporal, takes little space; the sums of the
+// waiting tiles are saved.
 #define PIECE_STEPS ((size_t)16)
 #define PIECE_TILES ((size_t)8)
 
-// The sums of a tile, in the order of the tiles' numbers.
+// The sums of a tile, in tile order.
 typedef float tile_sums[4][16 * 16];
 
 struct piece {
-    size_t from, to; // steps of k; the last piece also does the rest behind the last whole step
+    size_t from, to; // steps of k; the last piece also does the partial step
     int first, last;
     tile_sums *sums;
 };
@@ -228,7 +229,7 @@ INLINE void sums_store(tile_sums *s, const int two) {
     }
 }
 
-// The rest behind the last whole step of k.
+// Adds the partial last step of k.
 INLINE void add_tail(const struct rlhf__panel *p, const struct operand *o, const size_t rows[2],
                      const int two) {
     const size_t left = p->k % STEP;
@@ -247,7 +248,7 @@ INLINE void add_tail(const struct rlhf__panel *p, const struct operand *o, const
     }
 }
 
-// The sums to C.
+// Stores the sums to C.
 INLINE void finish(const struct rlhf__panel *p, size_t row, const size_t rows[2], tile_sums *s) {
     for (size_t h = 0; h < 2; h++)
         for (size_t r = 0; r < rows[h]; r++) {
@@ -262,8 +263,8 @@ INLINE void finish(const struct rlhf__panel *p, size_t row, const size_t rows[2]
         }
 }
 
-// rows[0] rows from `row`, and rows[1] below its first 16. two, and once: A is not wanted in the
-// first-level cache, are constants where this is inlined.
+// Computes rows[0] rows from `row`, and rows[1] below its first 16. two, and once (A should not
+// stay in the L1 cache), are constants after inlining.
 INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows[2], const int two,
                  const int once, const struct piece *part, struct ahead *f) {
     struct operand o = operand_at(p, row);
@@ -297,14 +298,15 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows[2], 
     if (part->last) finish(p, row, rows, part->sums);
 }
 
-// The whole tiles of a packed A, some tiles and some steps at a time. No bit depends on the cut.
+// Computes the whole tiles of a packed A, a few tiles and a few steps at a time. The split does not
+// affect any bit.
 static void pieces(const struct rlhf__panel *p, struct ahead *f) {
     static const size_t whole[2] = {HALF, HALF};
     const size_t tiles = p->m / (2 * HALF), steps = p->k / STEP;
     tile_sums sums[PIECE_TILES] __attribute__((aligned(64)));
     for (size_t t = 0; t < tiles; t += PIECE_TILES) {
         const size_t end = tiles - t < PIECE_TILES ? tiles : t + PIECE_TILES;
-        // One tile alone has nothing to share a piece of B with.
+        // A single tile has no other to share a piece of B with.
         const int whole_k = end - t == 1 || steps <= PIECE_STEPS;
         const size_t cut = whole_k ? 1 : (steps + PIECE_STEPS - 1) / PIECE_STEPS;
         for (size_t n = 0; n < cut; n++) {
@@ -322,7 +324,7 @@ static void pieces(const struct rlhf__panel *p, struct ahead *f) {
 
 void rlhf__amx_panel(const struct rlhf__panel *p) {
     static const size_t whole[2] = {HALF, HALF};
-    const size_t tiles = p->m / (2 * HALF), lines = 2 * HALF; // of B in a step
+    const size_t tiles = p->m / (2 * HALF), lines = 2 * HALF; // of B per step
     struct ahead f = {.b = (const char *)(p->b + p->b_next)};
     f.b_end = f.b + (p->k + 1) / 2 * NC * 4;
     f.b_lines = tiles ? (lines + tiles - 1) / tiles : 0;

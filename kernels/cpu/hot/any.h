@@ -1,4 +1,4 @@
-// hot/any.h: elements of an array that is bf16 or f32, known where it is inlined. Included by level
+// hot/any.h: elements of an array that is bf16 or f32, known after inlining. Included by level
 // sources, after vec.h.
 #ifndef RLHF_KERNELS_CPU_HOT_ANY_H
 #define RLHF_KERNELS_CPU_HOT_ANY_H
@@ -7,7 +7,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-// Elements i .. i+m-1, m <= VF_LANES; 0 in the lanes past them.
+// Elements i .. i+m-1, m <= VF_LANES; the remaining lanes are 0.
 INLINE vf load_any(const void *p, int bf16, size_t i, size_t m) {
     if (bf16)
         return m == VF_LANES ? vf_load_bf16((const uint16_t *)p + i)

@@ -1,21 +1,21 @@
-// hot/attn_bwd.c: derivative of attention for one row and the query heads of one key head. Level
-// source, see vec.h.
+// hot/attn_bwd.c: backward attention for one row and the query heads of one key head. Compiled per
+// level, see vec.h.
 //
 // With P = exp(scale q k' - lse) and D = sum(dout * out) per query:
 //   dP = dout v';  dS = scale P (dP - D);  dq = dS k;  dk = dS' q;  dv = P' dout.
-// Queries go head after head in chunks of QUERY_CHUNK; P and dS of a chunk are kept, then keys sum
-// over the chunk's queries in order. All sums are f32. Of a prefix that rows share, the packed keys
-// and the sums stay in scratch from row to row (see hot.h).
+// Queries are processed head by head in chunks of QUERY_CHUNK; P and dS of a chunk are stored, then
+// each key sums over the chunk's queries in order. All sums are f32. The packed keys and sums of a
+// shared prefix stay in scratch from row to row (see hot.h).
 #include "attn_tile.h"
 
 enum { QUERY_CHUNK = 64 };
 
-// What one item needs, laid out in its scratch: for `room` keys, so that what one row leaves there
-// the next one finds.
+// The scratch layout of one item. It is laid out for `room` keys, so that a row finds the data left
+// by the previous one.
 struct bwd {
     const struct rlhf__attn_item *it;
     size_t es, hd, units, width, lds;
-    size_t head; // bytes to the query head at hand
+    size_t head; // byte offset of the current query head
     const float *lse;
     float *kt, *vt;     // packed keys and values
     float *k, *dk, *dv; // f32 [nk, width]
@@ -43,7 +43,7 @@ static struct bwd layout(const struct rlhf__attn_item *it) {
     return b;
 }
 
-// D of query t: sum over channels of dout * out, a lane a channel.
+// D of query t: sum over channels of dout * out, one lane per channel.
 static float dout_dot_out(const struct bwd *b, const float *dout, size_t t) {
     const char *o = (const char *)b->it->out + t * (size_t)b->it->out_stride * b->es + b->head;
     vf s = vf_zero();
@@ -56,8 +56,8 @@ static float dout_dot_out(const struct bwd *b, const float *dout, size_t t) {
     return vf_hsum(s);
 }
 
-// Scores and dP of one query -> P and dS; zeros from limit to the end of the vector, and in dS on
-// to key last-1.
+// Turns scores and dP of one query into P and dS; writes zeros from limit to the end of the vector,
+// and in dS on to key last-1.
 static void softmax_bwd_row(float *p, float *ds, size_t limit, size_t last, float scale, float lse,
                             float d) {
     vf l = vf_set1(lse), dv = vf_set1(d), sc = vf_set1(scale);
@@ -72,7 +72,7 @@ static void softmax_bwd_row(float *p, float *ds, size_t limit, size_t last, floa
         vf_store(ds + j, vf_zero());
 }
 
-// P, dS and dq of queries t .. t+nr-1; row0 is their first row in the chunk.
+// Computes P, dS and dq of queries t .. t+nr-1; row0 is their first row in the chunk.
 static void query_rows(const struct bwd *b, size_t t, size_t row0, size_t nr) {
     const struct rlhf__attn_item *it = b->it;
     size_t qs = (size_t)it->q_stride * b->es, os = (size_t)it->out_stride * b->es;
@@ -96,8 +96,9 @@ static void query_rows(const struct bwd *b, size_t t, size_t row0, size_t nr) {
                    vf_set1(1.0f));
 }
 
-// dk and dv of every key that a query of the chunk q0 .. q0+nq-1 sees. Row tiles start at multiples
-// of TILE_ROWS, which divides VF_LANES, so the zeros of softmax_bwd_row cover the diagonal.
+// Adds to dk and dv of every key seen by a query of the chunk q0 .. q0+nq-1. Row tiles start at
+// multiples of TILE_ROWS, which divides VF_LANES, so the zeros of softmax_bwd_row cover the
+// diagonal.
 static void key_rows(const struct bwd *b, size_t q0, size_t nq) {
     const struct rlhf__attn_item *it = b->it;
     size_t first = it->start + q0, keys = it->causal ? first + nq : it->nk;
@@ -111,7 +112,7 @@ static void key_rows(const struct bwd *b, size_t q0, size_t nq) {
     }
 }
 
-// The keys behind the prefix, packed and widened, and their sums at 0; also the prefix's keys when
+// Packs and widens the keys after the prefix and zeroes their sums; also the prefix's keys when
 // they share a vector with these.
 static void take_keys(const struct bwd *b) {
     const struct rlhf__attn_item *it = b->it;
@@ -125,7 +126,7 @@ static void take_keys(const struct bwd *b) {
     memset(b->dv + np * b->width, 0, own * b->width * sizeof *b->dv);
 }
 
-// The sums of n keys from key j on, stored.
+// Stores the sums of n keys from key j on.
 static void put_keys(const struct bwd *b, char *dk, char *dv, size_t j, size_t n) {
     const float *k = b->dk + j * b->width, *v = b->dv + j * b->width;
     size_t row = (size_t)b->it->kv_stride * b->es;
@@ -135,7 +136,7 @@ static void put_keys(const struct bwd *b, char *dk, char *dv, size_t j, size_t n
     }
 }
 
-// The queries of head g.
+// Processes the queries of head g.
 static void head_rows(struct bwd *b, size_t g) {
     const struct rlhf__attn_item *it = b->it;
     size_t qs = (size_t)it->q_stride, os = (size_t)it->out_stride;

@@ -1,15 +1,16 @@
-// hot/attn_fwd.c: attention of one row and the query heads of one key head, or of a run of rows
-// with one query each that share a prefix. Level source, see vec.h.
+// hot/attn_fwd.c: forward attention of one row and the query heads of one key head, or of a run of
+// single-query rows that share a prefix. Compiled per level, see vec.h.
 //
-// For each query: all scores (keys in order, a lane a key), the maximum, the exponentials and their
-// sum over lanes in key order, then the weighted sum of values, a lane a channel, keys in order,
-// divided by the sum at the end. A row of scores fits the first cache, so there is no online
-// softmax and the arithmetic of a query depends on its keys alone.
+// For each query: all scores (keys in order, one lane per key), the maximum, the exponentials and
+// their sum over lanes in key order, then the weighted sum of values (one lane per channel, keys in
+// order), divided by the sum at the end. A row of scores fits in the L1 cache, so no online softmax
+// is needed and the arithmetic of a query depends only on its keys.
 #include "attn_tile.h"
 
 #include <math.h>
 
-// s[0..limit) scores -> exponentials, zeros up to the end of the vector. Returns their sum.
+// Replaces scores s[0..limit) by exponentials, with zeros up to the end of the vector. Returns
+// their sum.
 static float softmax_row(float *s, size_t limit, float *max) {
     const vf none = vf_set1(-INFINITY);
     size_t last = (limit - 1) / VF_LANES * VF_LANES; // the vector that holds the last key
@@ -29,15 +30,15 @@ static float softmax_row(float *s, size_t limit, float *max) {
     return vf_hsum(vf_add(sum, tail));
 }
 
-// Values of keys 0 .. na-1 in a, the others in b.
+// Values of keys 0 .. na-1 are in a, the others in b.
 struct values {
     const void *a, *b;
     size_t na, ld, width;
     int bf16;
 };
 
-// The values as f32 rows: in place when they are, else in scratch unless a single query reads them
-// only once and whole vectors can be widened on the way.
+// The values as f32 rows: in place if they are f32; otherwise widened to scratch, unless a single
+// query reads them only once and whole vectors can be widened while reading.
 static struct values values_of(const struct rlhf__attn_item *it, float *scratch) {
     size_t hd = (size_t)it->head_dim, width = round_up(hd, VF_LANES), ld = (size_t)it->kv_stride;
     int bf16 = it->dtype == RLHF_BF16, whole = hd == width;
@@ -48,13 +49,13 @@ static struct values values_of(const struct rlhf__attn_item *it, float *scratch)
     return (struct values){NULL, scratch, 0, width, width, 0};
 }
 
-// Queries that are worked on together: of one head at consecutive tokens, or of consecutive heads
-// at one token. Query r sees keys 0 .. limit + r * grow - 1.
+// Queries processed together: of one head at consecutive tokens, or of consecutive heads at one
+// token. Query r sees keys 0 .. limit + r * grow - 1.
 struct tile {
     const char *q;
     char *out;
     float *lse;              // may be NULL
-    size_t q_step, out_step; // bytes from a query to the next
+    size_t q_step, out_step; // bytes from one query to the next
     size_t lse_step;         // floats
     size_t n, limit, grow;   // n <= TILE_ROWS
 };
@@ -77,7 +78,7 @@ static void mix(float *o, const struct values *val, const float *s, size_t lds,
         mix_keys(o + r * val->width, val, s + r * lds, lds, q->limit, q->limit + r * q->grow, 1);
 }
 
-// Scores of one query and keys j0 .. n-1 as they lie in memory.
+// Scores of one query and keys j0 .. n-1, read directly from memory.
 static void dots_row(const struct rlhf__attn_item *it, float *s, const char *q,
                      const struct keys *keys, size_t j0, size_t n, struct ahead *ahead) {
     size_t hd = (size_t)it->head_dim;
@@ -87,7 +88,8 @@ static void dots_row(const struct rlhf__attn_item *it, float *s, const char *q,
         dots_one(s, q, keys, j0, n, hd, it->scale, 0, ahead);
 }
 
-// Scores of a tile, softmaxed; sum and max of each query. kt: the packed keys, NULL: as they lie.
+// Scores of a tile after softmax; sum and max of each query. kt: the packed keys; NULL: read from
+// memory.
 static void scores(const struct rlhf__attn_item *it, float *s, size_t lds, const float *kt,
                    const struct tile *q, struct ahead *ahead, float *sum, float *max) {
     int pairs = it->dtype == RLHF_BF16;
@@ -103,7 +105,7 @@ static void scores(const struct rlhf__attn_item *it, float *s, size_t lds, const
     }
 }
 
-// Results of query r: sums over keys o, divided by the sum of the weights.
+// Stores the result of query r: its sums over keys o, divided by the sum of the weights.
 static void put_query(const struct rlhf__attn_item *it, const struct tile *q, size_t r,
                       const float *o, float sum, float max) {
     narrow_row(q->out + r * q->out_step, it->dtype == RLHF_BF16, o, (size_t)it->head_dim,
@@ -111,7 +113,7 @@ static void put_query(const struct rlhf__attn_item *it, const struct tile *q, si
     if (q->lse) q->lse[r * q->lse_step] = max + logf(sum);
 }
 
-// What the tiles of an item work with: packed keys or NULL, scores, sums over keys.
+// Working memory of an item's tiles: packed keys or NULL, scores, sums over keys.
 struct work {
     float *kt, *s, *o;
     size_t lds;
@@ -136,7 +138,7 @@ static struct tile tile_at(const struct rlhf__attn_item *it, size_t g, size_t t)
     };
 }
 
-// Queries of head g, in tiles of consecutive tokens.
+// Processes queries of head g, in tiles of consecutive tokens.
 static void tokens_of(const struct rlhf__attn_item *it, const struct work *w,
                       const struct values *val, size_t g, struct ahead *ahead) {
     size_t es = it->dtype == RLHF_BF16 ? 2 : 4;
@@ -153,7 +155,7 @@ static void tokens_of(const struct rlhf__attn_item *it, const struct work *w,
     }
 }
 
-// Queries of token t, in tiles of consecutive heads, as even as they come.
+// Processes queries of token t, in tiles of consecutive heads of nearly equal size.
 static void heads_of(const struct rlhf__attn_item *it, const struct work *w,
                      const struct values *val, size_t t, size_t limit) {
     size_t group = (size_t)it->group, tiles = (group + TILE_ROWS - 1) / TILE_ROWS;
@@ -169,7 +171,7 @@ static void heads_of(const struct rlhf__attn_item *it, const struct work *w,
     }
 }
 
-// Scratch of an item of `nk` keys.
+// Scratch of an item with `nk` keys.
 static struct work work_of(const struct rlhf__attn_item *it) {
     size_t units = (size_t)it->head_dim * (it->dtype == RLHF_BF16 ? 2 : 4) / 4;
     size_t lds = round_up(it->nk, KEY_BLOCK);
@@ -198,8 +200,8 @@ void RLHF__HOT(attn)(const struct rlhf__attn_item *it) {
             heads_of(it, &w, &val, t, it->causal ? it->start + t + 1 : it->nk);
 }
 
-// Queries t .. t+n-1 of a run of one head. w->kt holds the prefix as far as whole vectors of it go;
-// the keys from there on are read where they lie, as are all values.
+// Processes queries t .. t+n-1 of a run of one head. w->kt holds the whole vectors of the prefix;
+// the remaining keys and all values are read from memory.
 static void run_tile(const struct rlhf__attn_run *run, const struct work *w, struct values val,
                      size_t t, size_t n) {
     const struct rlhf__attn_item *it = &run->it;
@@ -228,7 +230,7 @@ static void run_tile(const struct rlhf__attn_run *run, const struct work *w, str
     }
 }
 
-// Row t of a run of several heads: its keys are packed behind the prefix.
+// Processes row t of a run of several heads: its keys are packed after the prefix.
 static void run_heads(const struct rlhf__attn_run *run, const struct work *w, struct values val,
                       size_t t) {
     const struct rlhf__attn_item *it = &run->it;

@@ -1,11 +1,11 @@
-// hot/attn_tile.h: the two register-blocked products attention is made of, and the packing of keys.
-// Included by attn_fwd.c and attn_bwd.c, level sources (see vec.h).
+// hot/attn_tile.h: the two register-blocked GEMMs of attention, and the packing of keys. Included
+// by attn_fwd.c and attn_bwd.c, which are compiled per level (see vec.h).
 //
-// Everything below works a row (query, key) on its own: a tile of four rows runs, for each row, the
-// same sequence of operations as a tile of one. So decoding one query at a time and scoring a whole
-// sequence give the same bits.
+// Each (query, key) row is computed independently: a tile of four rows runs, for each row, the same
+// sequence of operations as a tile of one. Decoding one query at a time and scoring a whole
+// sequence therefore give the same bits.
 //
-// A unit is 32 bits of a key or query: one f32, or two neighbouring bf16.
+// A unit is 32 bits of a key or query: one f32, or two adjacent bf16.
 #ifndef RLHF_CPU_HOT_ATTN_TILE_H
 #define RLHF_CPU_HOT_ATTN_TILE_H
 
@@ -16,7 +16,7 @@
 
 enum {
     TILE_ROWS = 4,
-    TILE_VECS = VF_LANES == 16 ? 4 : 2, // vectors a row of a tile: fits the registers
+    TILE_VECS = VF_LANES == 16 ? 4 : 2, // vectors per tile row: fits the registers
     KEY_BLOCK = TILE_VECS * VF_LANES
 };
 
@@ -28,9 +28,9 @@ INLINE vf set1_unit(const char *p) {
     return vf_set1(f);
 }
 
-// Asks for rows t .. t+n-1 of head g of the item that the same thread will most likely work on
-// next, `es` bytes an element: a head's rows are short pieces at a long stride, which the hardware
-// does not foresee.
+// Prefetches rows t .. t+n-1 of head g of the item that this thread will most likely process next,
+// `es` bytes per element: a head's rows are short pieces at a long stride, which the hardware
+// prefetcher does not predict.
 static inline void fetch_next(const struct rlhf__attn_item *it, size_t g, size_t t, size_t n,
                               size_t es) {
     if (!it->next_q) return;
@@ -50,7 +50,7 @@ static inline void fetch_next(const struct rlhf__attn_item *it, size_t g, size_t
         }
 }
 
-// Lines of memory to ask for while other work goes on, `each` of k and of v a step.
+// Cache lines to prefetch during other work, `each` of k and of v per step.
 struct ahead {
     const char *k, *v;
     size_t left, each;
@@ -65,7 +65,8 @@ INLINE void ahead_step(struct ahead *a) {
     }
 }
 
-// The keys of a row and head: the first na in a, the others in b; rows `stride` bytes apart.
+// The keys of a row and head: the first na are in a, the others in b; rows are `stride` bytes
+// apart.
 struct keys {
     const char *a, *b;
     size_t na, stride;
@@ -75,13 +76,13 @@ INLINE const char *key_at(const struct keys *k, size_t j) {
     return j < k->na ? k->a + j * k->stride : k->b + (j - k->na) * k->stride;
 }
 
-// Keys j .. j+rows-1 lie in both places.
+// True if keys j .. j+rows-1 lie partly in a and partly in b.
 INLINE int keys_split(const struct keys *k, size_t j, size_t rows) {
     return j < k->na && j + rows > k->na;
 }
 
-// The vector of keys j .. j+rows-1, units u .. u+m-1, transposed into r; 0 in the lanes past rows.
-// Unless split, key j is at src.
+// Loads the vector of keys j .. j+rows-1, units u .. u+m-1, transposed, into r; lanes past rows are
+// 0. Unless split, key j is at src.
 INLINE void load_keys(vf r[VF_LANES], const struct keys *k, const char *src, int split, size_t j,
                       size_t rows, size_t u, size_t m) {
     const size_t stride = k->stride;
@@ -99,7 +100,8 @@ INLINE void load_keys(vf r[VF_LANES], const struct keys *k, const char *src, int
 }
 
 // dst[block][unit][KEY_BLOCK] = transpose of keys j0 .. n-1 of `units` units; j0 is a multiple of
-// VF_LANES. Lanes past n hold 0 as far as the last vector that has a key. Reads `ahead` in passing.
+// VF_LANES. Lanes past n are 0 up to the last vector that has a key. Also issues the prefetches of
+// `ahead`.
 static inline void pack_keys(float *dst, const struct keys *k, size_t j0, size_t n, size_t units,
                              struct ahead *ahead) {
     const struct keys keys = *k; // no store below can change it
@@ -119,8 +121,8 @@ static inline void pack_keys(float *dst, const struct keys *k, size_t j0, size_t
     }
 }
 
-// s[j] = mul * (q . key j) for one query and keys j0 .. n-1 as they lie in memory: what dots does,
-// without the packing. j0 is a multiple of VF_LANES. Reads `ahead` in passing.
+// s[j] = mul * (q . key j) for one query and keys j0 .. n-1 read from memory: dots without the
+// packing. j0 is a multiple of VF_LANES. Also issues the prefetches of `ahead`.
 INLINE void dots_one(float *s, const char *q, const struct keys *k, size_t j0, size_t n,
                      size_t units, float mul, const int pairs, struct ahead *ahead) {
     const struct keys keys = *k; // no store below can change it
@@ -182,8 +184,8 @@ INLINE void dots_rows(float *s, size_t lds, const char *q, size_t q_stride, cons
     }
 }
 
-// s[r][j] = mul * (q row r . key j), nr <= TILE_ROWS rows, keys 0..n-1 (more are written, up to a
-// whole vector). q_stride in bytes.
+// s[r][j] = mul * (q row r . key j), nr <= TILE_ROWS rows, keys 0..n-1 (writes up to the end of the
+// last vector). q_stride in bytes.
 static inline void dots(float *s, size_t lds, const char *q, size_t q_stride, const float *kt,
                         size_t n, size_t units, float mul, int pairs, size_t nr) {
 #define DOTS(pairs, nr) dots_rows(s, lds, q, q_stride, kt, n, units, mul, pairs, nr)
@@ -252,7 +254,7 @@ INLINE void axpys_rows(float *o, size_t ldo, struct weights w, const void *x, co
 }
 
 // o[r][0..width) (+)= sum over j = j0 .. j1-1, in that order, of weight(r, j) * x[j][0..width), nr
-// <= TILE_ROWS rows. width is a multiple of VF_LANES; x is bf16 or f32 with ldx elements a row.
+// <= TILE_ROWS rows. width is a multiple of VF_LANES; x is bf16 or f32 with ldx elements per row.
 static inline void axpys(float *o, size_t ldo, struct weights w, const void *x, int bf16,
                          size_t ldx, size_t width, size_t j0, size_t j1, int add, size_t nr) {
 #define AXPYS(bf16, add, nr) axpys_rows(o, ldo, w, x, bf16, ldx, width, j0, j1, add, nr)
@@ -295,7 +297,7 @@ static inline void widen_rows(float *dst, size_t width, const void *src, int bf1
         }
 }
 
-// The way back: n rows of hd elements of dtype from f32 rows, times mul.
+// The inverse: n rows of hd elements of dtype from f32 rows, times mul.
 static inline void narrow_row(void *dst, int bf16, const float *src, size_t hd, vf mul) {
     for (size_t c = 0; c < hd; c += VF_LANES) {
         size_t m = hd - c < VF_LANES ? hd - c : VF_LANES;

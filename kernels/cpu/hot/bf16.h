@@ -1,23 +1,23 @@
-// hot/bf16.h: register tiles and packing of bf16 products on AVX512_BF16. Compiled for
-// AVX512_BF16 only; call at that level or above.
+// hot/bf16.h: register tiles and packing of bf16 GEMMs on AVX512_BF16. Compiled for AVX512_BF16
+// only; call only at that level or above.
 //
-// Operands are pairs along k: one 32-bit word holds the elements of steps 2i and 2i + 1. B lies in
-// panels of RLHF__BF16_NC columns, [pairs][NC] words, zero-filled at the right edge and for odd k.
-// The chain of an output (struct rlhf__panel) is of two-term dot products.
+// Operands are pairs along k: one 32-bit word holds the elements of steps 2i and 2i + 1. B is
+// stored in panels of RLHF__BF16_NC columns, [pairs][NC] words, zero-filled at the right edge and
+// for odd k. The chain of an output (struct rlhf__panel) consists of two-term dot products.
 #ifndef RLHF_CPU_HOT_BF16_H
 #define RLHF_CPU_HOT_BF16_H
 
 #include "products_list.h"
 
-#define RLHF__BF16_NC 32 // columns of a panel
-#define RLHF__BF16_MR 12 // rows of a tile
+#define RLHF__BF16_NC 32 // columns per panel
+#define RLHF__BF16_MR 12 // rows per tile
 
-// c_bf16: C is bf16, else f32; accumulate is for f32 only.
+// c_bf16: C is bf16, otherwise f32; accumulate is for f32 only.
 void rlhf__bf16_panel(const struct rlhf__panel *p);
 
-// One panel of B = columns 0 .. columns-1 of src. Row-major src[k][stride] (rows), or src[column]
-// [stride] with k inside (cols); f32 is rounded to nearest even. stream: past
-// the caches; dst is then 64-byte aligned.
+// Packs one panel of B = columns 0 .. columns-1 of src: row-major src[k][stride] (rows), or
+// src[column][stride] with k inside (cols); f32 is rounded to nearest even. stream: bypass the
+// caches; dst is then 64-byte aligned.
 void rlhf__bf16_pack_rows_f32(uint32_t *dst, const float *src, size_t k, size_t columns,
                               size_t stride, int stream);
 void rlhf__bf16_pack_cols_f32(uint32_t *dst, const float *src, size_t k, size_t columns,
@@ -27,13 +27,13 @@ void rlhf__bf16_pack_rows(uint32_t *dst, const uint16_t *src, size_t k, size_t c
 void rlhf__bf16_pack_cols(uint32_t *dst, const uint16_t *src, size_t k, size_t columns,
                           size_t stride);
 
-// A square of B, `rows` rows of k of a panel, from that of its transpose, which lies packed, too:
-// column c of dst is row c of src. src has `columns` rows, dst zeros in the other columns.
-// The square that is `next` words behind src is fetched meanwhile.
+// Converts a square of B, `rows` rows of k of a panel, from that of its transpose, which is packed
+// too: column c of dst is row c of src. src has `columns` rows; the other columns of dst are zeros.
+// Prefetches the square `next` words after src.
 void rlhf__bf16_turn_b(uint32_t *dst, const uint32_t *src, size_t rows, size_t columns,
                        size_t next);
 
-// A packed from its transpose: rows 0 .. m-1 of A are columns of src[k][stride].
+// Packs A from its transpose: rows 0 .. m-1 of A are columns of src[k][stride].
 void rlhf__bf16_pack_a(uint32_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride);
 
 #endif

@@ -1,4 +1,4 @@
-// hot/bf16_pack.c: the packings of bf16.h and amx.h.
+// hot/bf16_pack.c: the packing functions of bf16.h and amx.h.
 #include "amx.h"
 #include "bf16.h"
 #include "vec.h"
@@ -6,13 +6,13 @@
 #define NC ((size_t)RLHF__BF16_NC)
 #define MR ((size_t)RLHF__BF16_MR)
 
-#define AHEAD ((size_t)16) // rows fetched before they are read
+#define AHEAD ((size_t)16) // rows prefetched before they are read
 
 #define INLINE static inline __attribute__((always_inline))
 
 INLINE __mmask16 mask16(size_t n) { return (__mmask16)(n >= 16 ? 0xffffu : (1u << n) - 1u); }
 
-// Words whose low halves are lo[0..15] and high halves hi[0..15].
+// Words with low halves lo[0..15] and high halves hi[0..15].
 INLINE __m512i interleave(__m256i lo, __m256i hi) {
     return _mm512_or_si512(_mm512_cvtepu16_epi32(lo),
                            _mm512_slli_epi32(_mm512_cvtepu16_epi32(hi), 16));
@@ -20,10 +20,10 @@ INLINE __m512i interleave(__m256i lo, __m256i hi) {
 
 INLINE __m256i narrow(__m512 v) { return (__m256i)_mm512_cvtneps_pbh(v); }
 
-// Of all loads: the first n elements, the others read as 0 and are not touched.
+// All loads below: the first n elements; the others read as 0 and are not accessed.
 INLINE __m256i load_f32(const float *p, size_t n) { return narrow(vf_load_n(p, n)); }
 
-#ifdef RLHF_SANITIZED // which does not see masked loads
+#ifdef RLHF_SANITIZED // the sanitizer does not see masked loads
 INLINE __m512i words_bf16(const uint16_t *p, size_t n) {
     uint16_t h[32] = {0};
     memcpy(h, p, n * sizeof *p);
@@ -48,7 +48,7 @@ INLINE size_t part(size_t n, size_t from) {
     return n <= from ? 0 : (n - from < 16 ? n - from : 16);
 }
 
-// To memory past the caches, which need not read the line before.
+// Non-temporal store: bypasses the caches, which need not read the line first.
 INLINE void put(uint32_t *p, __m512i v, const int stream) {
     if (stream)
         _mm512_stream_si512((void *)p, v);
@@ -97,7 +97,7 @@ void rlhf__bf16_pack_a(uint32_t *dst, const uint16_t *src, size_t m, size_t k, s
         const int whole = 2 * i + 1 < k;
         for (size_t r = 0; r < m; r += MR) {
             const size_t n = m - r < MR ? m - r : MR;
-            // Rows lie pages apart, which no hardware prefetcher follows.
+            // Rows are pages apart; hardware prefetchers do not follow them.
             _mm_prefetch((const char *)(src + AHEAD * stride + r), _MM_HINT_T0);
             _mm_prefetch((const char *)(src + (AHEAD + 1) * stride + r), _MM_HINT_T0);
             __m256i hi = load_bf16(whole ? src + stride + r : src + r, whole ? n : 0);
@@ -140,8 +140,8 @@ INLINE __m512i words_f32(const float *p, size_t n) {
     return _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1);
 }
 
-// Words of a row of src are (row 2 j, row 2 j + 1) of one column; of two columns next to each other
-// they become 64 bits with the pairs that rows 2 j and 2 j + 1 have there.
+// Words of a row of src are (row 2 j, row 2 j + 1) of one column; those of two adjacent columns
+// become 64 bits with their pairs at rows 2 j and 2 j + 1.
 INLINE __m512i pairs_of(const uint32_t *src, size_t j, size_t columns) {
     const __m512i swap =
         _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15));
@@ -184,7 +184,7 @@ void rlhf__bf16_turn_b(uint32_t *dst, const uint32_t *src, size_t rows, size_t c
         }
 }
 
-// 16 pairs of k for 16 columns at a time: rows of src are read along k and turned.
+// 16 pairs of k for 16 columns at a time: rows of src are read along k and transposed.
 #define PACK_COLS(words, stream)                                                                   \
     for (size_t i = 0; i < k; i += 32) {                                                           \
         const size_t n = k - i < 32 ? k - i : 32, pairs = (n + 1) / 2;                             \
@@ -204,7 +204,7 @@ void rlhf__bf16_turn_b(uint32_t *dst, const uint32_t *src, size_t rows, size_t c
 
 void rlhf__amx_pack_a(uint16_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride) {
     const size_t steps = (k + RLHF__AMX_K - 1) / RLHF__AMX_K;
-    // By steps of k first: rows of src are read along, and lie pages apart.
+    // Steps of k in the outer loop: rows of src are read along, and are pages apart.
     for (size_t i = 0; i < steps; i++)
         for (size_t r = 0; r < m; r += 16) {
             const size_t n = part(m, r);

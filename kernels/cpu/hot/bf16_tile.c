@@ -1,5 +1,5 @@
-// hot/bf16_tile.c: the product loops of bf16.h. A tile is up to 12 rows by two vectors: 24 sums in
-// registers, two loads of B and 12 broadcasts of A for 24 vector products.
+// hot/bf16_tile.c: the GEMM loops of bf16.h. A tile is up to 12 rows by two vectors: 24 sums in
+// registers, two loads of B and 12 broadcasts of A for 24 vector dot products.
 #include "bf16.h"
 #include "vec.h"
 
@@ -14,14 +14,14 @@ INLINE __m512bh pair_at(const char *p) {
     return (__m512bh)_mm512_set1_epi32(w);
 }
 
-// The last element of an odd k: the pair's second half is 0, and is not read.
+// The last element of an odd k: the pair's second half is 0 and is not read.
 INLINE __m512bh half_at(const char *p) {
     uint16_t h;
     memcpy(&h, p, sizeof h);
     return (__m512bh)_mm512_set1_epi32(h);
 }
 
-// whole: the vector lies inside C; a constant where this is inlined.
+// whole: the vector is entirely inside C; a constant after inlining.
 INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v, const int whole) {
     const size_t left = p->columns > col ? p->columns - col : 0;
     const size_t n = whole || left > VF_LANES ? VF_LANES : left, at = row * p->ldc + col;
@@ -45,7 +45,7 @@ INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v, con
         vf_store_n(c, v, n);
 }
 
-// What the chain starts at.
+// The initial value of the chain.
 INLINE vf start(const struct rlhf__panel *p, size_t row, size_t col) {
     const size_t left = p->columns > col ? p->columns - col : 0;
     if (!p->goes_on || left == 0) return vf_zero();
@@ -62,17 +62,17 @@ INLINE void fetch_c(const struct rlhf__panel *p, size_t row) {
     __builtin_prefetch(p->from + row * p->ldc + VF_LANES, 0, 3);
 }
 
-// The next panel is brought to the second-level cache while this one is multiplied. Its first tiles
-// fetch a share each, at a pace that memory keeps up with: up to one line for each pair of k, and
-// two where there is one tile (decode of 32 rows: 12 to 15 % faster than all of it by the first).
+// Prefetches the next panel into the L2 cache while this one is multiplied. Its first tiles fetch a
+// share each, at a rate that memory can sustain: up to one line per pair of k, or two if there is
+// one tile (decoding 32 rows: 12 to 15 % faster than fetching all in the first tile).
 #define FETCH_TILES 4
 
 struct ahead {
     const char *at;
-    size_t step; // bytes for each pair
+    size_t step; // bytes per pair
 };
 
-// Rows row .. row + rows - 1; rows, packed and lines are constants where this is inlined.
+// Computes rows row .. row + rows - 1; rows, packed and lines are constants after inlining.
 INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, const int packed,
                  struct ahead *next, const int lines) {
     vf c0[MR], c1[MR];
@@ -86,7 +86,7 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
         c0[r] = start(p, row + r, 0);
         c1[r] = start(p, row + r, VF_LANES);
     }
-    for (size_t r = 0; r < rows; r++) // the lines of C are there when the sums are
+    for (size_t r = 0; r < rows; r++) // prefetches the lines of C for the stores
         fetch_c(p, row + r);
     for (size_t i = 0; i < pairs; i++, a += a_step, b += NC, fetch += next->step) {
         const __m512bh b0 = (__m512bh)_mm512_loadu_si512(b);

@@ -1,4 +1,4 @@
-// hot/convert.c: f32 <-> bf16 and the residual sum. Level source, see vec.h.
+// hot/convert.c: f32 <-> bf16 and the residual sum. Compiled per level, see vec.h.
 #include "hot.h"
 #include "vec.h"
 

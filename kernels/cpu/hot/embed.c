@@ -1,4 +1,4 @@
-// hot/embed.c: rows of embedding tables, added up and scattered back. Level source, see vec.h.
+// hot/embed.c: sums and scatters rows of embedding tables. Compiled per level, see vec.h.
 #include "hot.h"
 #include "vec.h"
 

@@ -1,11 +1,11 @@
-// hot/gemm.c: f32 products: tiles of up to MR rows by two vectors, and packing. The bf16 twin is in
-// bf16_tile.c and bf16_pack.c.
+// hot/gemm.c: f32 GEMMs: tiles of up to MR rows by two vectors, and packing. The bf16 counterparts
+// are bf16_tile.c and bf16_pack.c.
 #include "hot.h"
 #include "vec.h"
 
 #define NC ((size_t)2 * VF_LANES)
 
-// Two sums a row stay in registers: 24 of 32, or 12 of 16.
+// Two sums per row stay in registers: 24 of 32, or 12 of 16.
 #if VF_LANES == 16
 #define MR 12
 #else
@@ -14,8 +14,8 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-// To memory past the caches, which need not read the line before: what is packed is larger than
-// they are. p is aligned to a vector.
+// Non-temporal store: bypasses the caches, which need not read the line first and are smaller than
+// the packed operand. p is aligned to a vector.
 INLINE void put(float *p, vf v, const int stream) {
     if (!stream)
         vf_store(p, v);
@@ -51,7 +51,7 @@ void RLHF__HOT(gemm_pack_rows)(uint32_t *dst, const float *src, size_t k, size_t
     if (stream) _mm_sfence();
 }
 
-// VF_LANES steps of k for as many columns at a time: rows of src are read along k and turned.
+// VF_LANES steps of k for as many columns at a time: rows of src are read along k and transposed.
 INLINE void pack_cols(float *to, const float *src, size_t k, size_t columns, size_t stride,
                       const int stream) {
     for (size_t i = 0; i < k; i += VF_LANES) {
@@ -114,7 +114,8 @@ void RLHF__HOT(gemm_turn_a)(uint32_t *dst, const float *src, size_t m, size_t k,
                                        : vf_load_n(from, n);
             }
             vf_transpose(v);
-            // Lanes behind the MR-th are overwritten by what comes next; where nothing does, off.
+            // Lanes after the MR-th are overwritten by the next store; where none follows, mask
+            // them off.
             const size_t whole = i + n < k || r + MR < m ? n : n - 1;
             for (size_t j = 0; j < whole; j++)
                 vf_store(to + (i + j) * MR, v[j]);
@@ -150,7 +151,7 @@ INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v) {
     vf_store_n(c, v, n);
 }
 
-// The partial sums that are continued.
+// The partial sums to continue.
 INLINE vf so_far(const struct rlhf__panel *p, size_t row, size_t col) {
     const size_t left = p->columns > col ? p->columns - col : 0;
     if (left == 0) return vf_zero();
@@ -166,25 +167,24 @@ INLINE void fetch_c(const struct rlhf__panel *p, size_t row) {
     __builtin_prefetch(p->from + row * p->ldc + VF_LANES, 0, 3);
 }
 
-// Lines of the next panel that are brought to the second-level cache meanwhile: every tile of this
-// panel takes its share.
+// Prefetches the next panel into the L2 cache: every tile of this panel takes its share.
 struct ahead {
     const char *at;
-    size_t step; // bytes for each step of k
+    size_t step; // bytes per step of k
 };
 
-// Rows row .. row + rows - 1; rows and packed are constants where this is inlined.
+// Computes rows row .. row + rows - 1; rows and packed are constants after inlining.
 INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, const int packed,
                  struct ahead *next) {
     vf c0[MR], c1[MR];
-    float sum[MR * 2 * VF_LANES] __attribute__((aligned(64))); // of the chains that are complete
+    float sum[MR * 2 * VF_LANES] __attribute__((aligned(64))); // of the completed chains
     const size_t a_row = packed ? 1 : p->a_stride, a_step = packed ? MR : 1;
     const size_t a_at = packed ? row / MR * MR * p->k + row % MR : row * p->a_stride;
     const size_t chain = p->chain ? p->chain : p->k;
     const float *a = (const float *)p->a + a_at;
     const float *b = (const float *)(const void *)p->b;
     const char *fetch = next->at;
-    __asm__("" : "=m"(sum)); // GCC 12 does not see that what is read was stored
+    __asm__("" : "=m"(sum)); // GCC 12 does not see that sum was written
 #pragma GCC unroll 12
     for (size_t r = 0; r < rows; r++) {
         c0[r] = c1[r] = vf_zero();

@@ -1,4 +1,4 @@
-// hot/head.c: one row of the language-model head: softmax statistics, KL, derivative, draw.
+// hot/head.c: one row of the language-model head: softmax statistics, KL, derivative, sampling.
 //
 // Sums run over blocks of BLOCK elements in f32 lanes and over blocks in f64, always from id 0 up,
 // so a row's result depends on the row alone.
@@ -10,7 +10,7 @@
 #define BLOCK   ((size_t)RLHF__HEAD_BLOCK)
 #define ABREAST 4        // vectors of maxima
 #define AHEAD   1024     // derivatives
-#define FLOOR   (-1e30f) // stands for log 0 where it is multiplied by a probability of 0
+#define FLOOR   (-1e30f) // replaces log 0 where it is multiplied by a probability of 0
 
 static inline size_t lanes_left(size_t i, size_t end) {
     return end - i < VF_LANES ? end - i : VF_LANES;
@@ -39,9 +39,9 @@ static inline vf log_weight(vf z, vf max, vf it) {
     return vf_max(vf_set1(FLOOR), vf_mul(vf_sub(z, max), it));
 }
 
-// sum e^a to *sum and sum e^a a to *dot, a = log_weight of the full vectors and tail in [from, to).
-// Meanwhile what lies `next` elements on, mostly the row below, is fetched (0: nothing is): its
-// largest element is looked for faster than memory is read.
+// Adds sum e^a to *sum and sum e^a a to *dot, a = log_weight of the full vectors and tail in [from,
+// to). Also prefetches `next` elements ahead, usually the row below (0: none): the search for its
+// maximum is faster than memory.
 static inline void block_sums(const float *z, size_t from, size_t to, vf max, vf it, size_t next,
                               double *sum, double *dot) {
     vf s = vf_zero(), t = vf_zero();
@@ -52,7 +52,7 @@ static inline void block_sums(const float *z, size_t from, size_t to, vf max, vf
         s = vf_add(s, e);
         t = vf_fma(e, a, t);
     }
-    if (i < to) { // lanes past the end read as -inf would
+    if (i < to) { // lanes past the end act as -inf
         float tail[VF_LANES];
         for (size_t j = 0; j < VF_LANES; j++)
             tail[j] = i + j < to ? z[i + j] : -INFINITY;
@@ -80,14 +80,14 @@ void RLHF__HOT(head_stat)(struct rlhf__head_stat *s, const float *z, size_t n, f
     s->kl = s->ref_max = s->ref_log_sum = 0.0f;
 }
 
-// The reference's logits on the policy's kept set: -inf where z is.
+// The reference's logits on the policy's kept set: -inf where z is -inf.
 static inline vf on_kept(vf z, vf r) { return vf_gt(z, vf_set1(-INFINITY), r, vf_set1(-INFINITY)); }
 
 struct tails {
     float z[VF_LANES], r[VF_LANES];
 };
 
-// Vectors i of z and r; lanes past n read as outside the kept set.
+// Vectors i of z and r; lanes past n act as outside the kept set.
 static inline void load_pair(vf *zv, vf *rv, const float *z, const float *r, size_t i, size_t n) {
     if (i + VF_LANES <= n) {
         *zv = vf_load(z + i);
@@ -181,7 +181,7 @@ grad_row(void *dz, int bf16, const float *z, const float *r, size_t n, const str
 void RLHF__HOT(head_grad)(void *dz, int bf16, const float *z, const float *r, size_t n, float it,
                           const struct rlhf__head_stat *s, const struct rlhf__head_grad *g) {
     const size_t t = (size_t)g->target;
-    const int inside = z[t] > -INFINITY; // else its log-prob is -inf and has no gradient
+    const int inside = z[t] > -INFINITY; // else its log-prob is -inf, with zero gradient
     const struct grad_const c = {.it = vf_set1(it),
                                  .max = vf_set1(s->max),
                                  .log_sum = vf_set1(s->log_sum),
@@ -203,7 +203,7 @@ void RLHF__HOT(head_grad)(void *dz, int bf16, const float *z, const float *r, si
     if (inside) grad_store(dz, bf16, t, vf_add(at_target, vf_mul(c.it, c.d_logp)), 1);
 }
 
-// ---- drawing ----
+// ---- sampling ----
 
 void RLHF__HOT(head_argmax)(int32_t *id, const float *z, size_t n) {
     const float m = row_max(z, n);
@@ -213,8 +213,9 @@ void RLHF__HOT(head_argmax)(int32_t *id, const float *z, size_t n) {
     *id = (int32_t)i;
 }
 
-// The id inside block [from, to) where the running sum passes `want`, else the block's last id of
-// probability above 0 (rounding can leave the scalar walk just short of the block's lane sum).
+// The id in block [from, to) where the running sum exceeds `want`, else the block's last id with
+// nonzero probability (because of rounding, the scalar sum can end just short of the block's lane
+// sum).
 static int32_t draw_in_block(const float *z, size_t from, size_t to, vf max, vf it, double reached,
                              double want) {
     float e[BLOCK + VF_LANES];
@@ -248,7 +249,7 @@ void RLHF__HOT(head_draw)(int32_t *id, const float *z, size_t n, float it, float
     for (size_t b = 0; b < blocks; b++)
         total += sums[b];
     const double want = u * total;
-    size_t chosen = 0; // the last block with weight, unless an earlier one passes `want`
+    size_t chosen = 0; // the last block with nonzero weight, unless an earlier one exceeds `want`
     for (size_t b = 0; b < blocks && reached <= want; b++) {
         if (sums[b] > 0.0) {
             chosen = b;

@@ -1,16 +1,16 @@
 // hot/hot.h: the table of hot loops and the choice of instruction set. Every hot source is compiled
-// once a level (see vec.h); create asks rlhf__isa_choose for the best level the CPU has.
+// once per level (see vec.h); create asks rlhf__isa_choose for the best level the CPU supports.
 //
-// What it is not: no threads, no checks, no allocation. Callers (../row_*.c, ../product.h) split
-// the work, validate arguments and hand in scratch. All functions are [any].
+// No threads, no checks, no allocation: the callers (../row_*.c, ../product.h) split the work,
+// validate arguments and provide scratch. All functions are [any].
 #ifndef RLHF_CPU_HOT_H
 #define RLHF_CPU_HOT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-// The levels, each with all that those before it have. The last one has the loops of the one before
-// it and products of its own.
+// The levels; each includes the features of those before it. The last one uses the loops of the one
+// before it and has its own GEMMs.
 enum rlhf__isa {
     RLHF__ISA_BASELINE,
     RLHF__ISA_AVX2,
@@ -20,14 +20,14 @@ enum rlhf__isa {
     RLHF__ISA_COUNT
 };
 
-// One row of an attention call and `group` neighbouring query heads that read one key head.
-// Pointers are at the row's first query or key and at the (first) head's first element; the next
-// query head is head_dim elements on in q, out, dout and dq, and one on in lse. Strides in
-// elements. Of nk keys the first np lie in pk and pv, key np is the first in k and v; query t sees
-// keys 0 .. start + t when causal, else all nk. lse has stride lse_stride, may be NULL in forward.
-// dtype is enum rlhf_dtype; head_dim a multiple of 8, at most 128.
+// One row of an attention call and `group` adjacent query heads that read one key head. Pointers
+// are to the row's first query or key and the first element of the (first) head; the next query
+// head is head_dim elements further in q, out, dout and dq, and one further in lse. Strides are in
+// elements. Of nk keys the first np are in pk and pv, key np is the first in k and v; query t sees
+// keys 0 .. start + t when causal, otherwise all nk. lse has stride lse_stride and may be NULL in
+// forward. dtype is enum rlhf_dtype; head_dim is a multiple of 8, at most 128.
 //
-// Backward of rows that share a prefix: one thread takes the shared row and then those that share
+// Backward with a shared prefix: one thread processes the shared row and then the rows that share
 // it, with the same scratch and the same room. The shared row has sum_on, so its keys and their
 // sums stay in scratch; every further row adds to them, and the one with sum_out stores them.
 struct rlhf__attn_item {
@@ -39,10 +39,10 @@ struct rlhf__attn_item {
     void *dq, *dk, *dv;                // backward only, laid out like q, k, v
     void *pdk, *pdv;                   // backward, sum_out: laid out like pk and pv
     float *scratch;                    // rlhf__attn_scratch(_bwd) floats, 64-byte aligned
-    const void *ahead_k, *ahead_v;     // forward with few queries: what to prefetch meanwhile, this
-    size_t ahead_bytes;                // many bytes of each, 0 = nothing
+    const void *ahead_k, *ahead_v;     // forward with few queries: prefetched during the item,
+    size_t ahead_bytes;                // bytes of each; 0: nothing
     int64_t next_q, next_kv, next_out; // bytes from this item's rows to those of the likely next
-                                       // item, which are prefetched; next_q 0 = none
+                                       // item, which are prefetched; next_q 0: none
     int64_t q_stride, kv_stride, out_stride, lse_stride;
     uint32_t nq, nk, np, start;
     uint32_t room; // backward: largest nk of the rows that share scratch
@@ -50,25 +50,24 @@ struct rlhf__attn_item {
     float scale;
 };
 
-// The heads of an item, of consecutive rows, nq in number, that have one query each and share a
-// prefix; head_dim is a multiple of 16. Of `it`: q, out and lse are those of the first row, k and v
-// are at key 0 of the whole cache, nk is the largest number of keys; start, causal, ahead_* and
-// next_* are not read. Row t has start[t] + 1 keys, those behind the prefix from key base[t] of k
-// and v on.
+// The heads of an item, of nq consecutive rows that have one query each and share a prefix;
+// head_dim is a multiple of 16. In `it`: q, out and lse belong to the first row, k and v point to
+// key 0 of the whole cache, nk is the largest number of keys; start, causal, ahead_* and next_* are
+// not read. Row t has start[t] + 1 keys; those after the prefix start at key base[t] of k and v.
 struct rlhf__attn_run {
     struct rlhf__attn_item it;
     const int32_t *start, *base;
 };
 
-// Rows of queries and keys that are turned, `stride` elements apart; what the fields are is in
-// rlhf_rope. All at the first row; gamma_k is read and part, raw and stats may be there only with
-// gamma_q.
+// Rows of queries and keys to rotate, `stride` elements apart; the fields are described in
+// rlhf_rope. All point to the first row; gamma_k is read, and part, raw and stats are allowed, only
+// with gamma_q.
 struct rlhf__rope_rows {
     void *x, *raw;
     const int32_t *pos;
     const float *turn, *gamma_q, *gamma_k;
     float *stats;
-    float *part; // backward: [4 * half] += the sums of gamma_q, then gamma_k; NULL: not wanted
+    float *part; // backward: [4 * half] += the sums of gamma_q, then gamma_k; NULL: skip
     size_t rows, stride, heads, kv_heads, half;
     float eps;
 };
@@ -77,13 +76,13 @@ struct rlhf__rope_rows {
 size_t rlhf__attn_scratch(uint32_t nq, uint32_t nk, int32_t head_dim);
 size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
 
-// X(name, args): one list gives the table's members and each level's prototypes.
+// X(name, args): one list defines the table's members and each level's prototypes.
 //
 // to_bf16, to_f32  n elements
 // add              dst[n] += src[n]
 // act, act_bwd     n elements of dtype; kind is enum rlhf_act; in place allowed
 // gate             n elements of dtype: out = f(a) b
-// gate_bwd         da = dy b f'(a), db = dy f(a); where a and b are, allowed
+// gate_bwd         da = dy b f'(a), db = dy f(a); may alias a and b
 // embed            rows: out[t] = wte[ids[t]] + wpe[pos[t]], each d floats; pos NULL: wte alone
 // embed_bwd        columns c0 .. c1-1 of every row, in row order: dw[idx[t]] += dout[t]
 // norm             rows of d: out (bf16 when bf16 != 0) and stats (NULL allowed)
@@ -123,7 +122,7 @@ size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
     X(attn_run, (const struct rlhf__attn_run *run))                                                \
     X(attn_bwd, (const struct rlhf__attn_item *it))
 
-// RLHF__HOT_PRODUCTS(X): the products side's loops (softmax rows, adamw, ...), same form.
+// RLHF__HOT_PRODUCTS(X): the loops of the GEMM side (softmax rows, adamw, ...), same form.
 #include "products_list.h"
 
 #define RLHF__HOT_MEMBER(name, args) void(*name) args; // NOLINT(bugprone-macro-parentheses)
@@ -132,7 +131,7 @@ struct rlhf__hot {
     RLHF__HOT_PRODUCTS(RLHF__HOT_MEMBER)
 };
 
-// In a hot source RLHF_HOT_LEVEL is baseline, avx2, avx512 or avx512_bf16 and RLHF__HOT(norm) names
+// In a hot source, RLHF_HOT_LEVEL is baseline, avx2, avx512 or avx512_bf16, and RLHF__HOT(norm) is
 // that level's function.
 #ifdef RLHF_HOT_LEVEL
 #define RLHF__HOT_PASTE2(name, level) rlhf__hot_##name##_##level
@@ -149,20 +148,20 @@ extern const struct rlhf__hot rlhf__hot_table_avx512;
 extern const struct rlhf__hot rlhf__hot_table_avx512_bf16;
 
 struct rlhf__level {
-    const char *name; // what RLHF_CPU_ISA calls it
+    const char *name; // its name in RLHF_CPU_ISA
     const struct rlhf__hot *hot;
-    const char *loops, *f32, *bf16; // what does the row operations and the products, in words
+    const char *loops, *f32, *bf16; // descriptions: what runs the row operations and the GEMMs
 };
 
 // isa: an enum rlhf__isa.
 const struct rlhf__level *rlhf__isa_level(int isa);
 
-// The first thing that this CPU, or its kernel, lacks for a level; NULL: it has all. Asks the
-// kernel to let this process use AMX tiles where it has come to that.
+// The first feature of a level that this CPU or its kernel lacks; NULL: none. If everything else is
+// present, asks the kernel to let this process use AMX tiles.
 const char *rlhf__isa_lacks(int isa);
 
-// The best level of this CPU, or a lower one when cap (the environment variable RLHF_CPU_ISA; NULL
-// or "" = no cap) names it; -1 when cap names none.
+// The best level of this CPU, or a lower one if cap (the environment variable RLHF_CPU_ISA; NULL or
+// "": no cap) names it; -1 if cap is not a level.
 int rlhf__isa_choose(const char *cap);
 
 #endif

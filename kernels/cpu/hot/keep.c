@@ -1,8 +1,8 @@
 // hot/keep.c: the kept set of top-k and top-p of one row of logits.
 //
 // Tokens are ranked by logit, equal logits by id, lowest first. Instead of sorting, three passes of
-// a radix histogram over the order-preserving bits of the logit find the last kept value; how many
-// of its ties are kept is counted. Sums run in id order, so the set depends on the row alone.
+// a radix histogram over the order-preserving bits of the logit find the last kept value and how
+// many of its ties are kept. Sums run in id order, so the set depends only on the row.
 #include "hot.h"
 #include "vec.h"
 
@@ -10,7 +10,7 @@
 
 #define BINS 2048u
 
-// Unsigned integers in the order of the floats: larger float, larger key. -0 counts as +0.
+// Unsigned keys in the order of the floats: larger float, larger key. -0 counts as +0.
 static inline uint32_t key_of(float x) {
     uint32_t u;
     x += 0.0f;
@@ -27,8 +27,8 @@ struct cut {
 static const int shifts[3] = {21, 10, 0};
 static const uint32_t widths[3] = {11, 11, 10};
 
-// weight[i] is what id i adds to the running total (1 for top-k). The shortest prefix of the
-// ranking whose total reaches `want`.
+// weight[i] is what id i adds to the running total (1 for top-k). Returns the shortest prefix of
+// the ranking whose total reaches `want`.
 static struct cut find_cut(const float *z, const float *weight, size_t n, double want) {
     double bin[BINS];
     uint32_t prefix = 0, prefix_mask = 0;
@@ -72,7 +72,7 @@ static void apply_cut(float *z, size_t n, struct cut c) {
 void RLHF__HOT(head_keep)(float *z, size_t n, float it, int32_t top_k, double top_p, float *work) {
     float max = -INFINITY;
     for (size_t i = 0; i < n; i++) {
-        if (!(z[i] <= INFINITY)) return; // NaN: nothing is ranked, the log-probs are NaN
+        if (!(z[i] <= INFINITY)) return; // NaN: no ranking, and the log-probs are NaN
         max = z[i] > max ? z[i] : max;
     }
     if (top_k > 0 && (size_t)top_k < n) apply_cut(z, n, find_cut(z, NULL, n, (double)top_k));

@@ -1,7 +1,7 @@
-// hot/norm.c: LayerNorm over rows and its derivative. Level source, see vec.h.
+// hot/norm.c: LayerNorm over rows and its derivative. Compiled per level, see vec.h.
 //
-// Per lane the sums run over the row in steps of VF_LANES, then over lanes in halving order, so the
-// bits of a row depend on the row alone.
+// Each lane sums the row in steps of VF_LANES, then the lanes are summed in halving order, so the
+// bits of a row depend only on the row.
 #include "any.h"
 #include "hot.h"
 

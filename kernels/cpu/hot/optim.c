@@ -12,7 +12,7 @@ struct adam {
     vf scale, b1, r1, b2, r2, decay, step, root, eps;
 };
 
-// l is a constant where it is all lanes: masked accesses are slow at some levels.
+// l is a constant for all lanes: masked accesses are slow at some levels.
 INLINE vf load(const float *p, size_t l) { return l == VF_LANES ? vf_load(p) : vf_load_n(p, l); }
 
 INLINE void store(float *p, vf v, size_t l) {
@@ -57,8 +57,8 @@ void RLHF__HOT(adamw)(float *w, float *g, float *m, float *v, size_t n,
 
 enum { SUMS = 16, WIDE = VF_LANES / 2, AHEAD = 2048 };
 
-// Sixteen running sums in f64, then added in order; the same at every level. Fetched from beyond
-// the page that the hardware follows.
+// Sixteen running sums in f64, then added in order; the same at every level. Prefetches beyond the
+// page boundary, where the hardware prefetcher stops.
 void RLHF__HOT(sumsq)(double *out, const float *x, size_t n) {
     vd acc[SUMS / WIDE] = {0};
     double part[SUMS], sum = 0.0;
@@ -80,7 +80,7 @@ void RLHF__HOT(sumsq)(double *out, const float *x, size_t n) {
 
 // ---- sums over rows ----
 
-enum { ABREAST = 4 }; // vectors of one row that are added at a time: their lines are read once
+enum { ABREAST = 4 }; // vectors of one row added at a time: their lines are read once
 
 INLINE vf dy_at(const void *dy, int bf16, size_t at, size_t l) {
     if (!bf16) return load((const float *)dy + at, l);
@@ -88,11 +88,11 @@ INLINE vf dy_at(const void *dy, int bf16, size_t at, size_t l) {
     return l == VF_LANES ? vf_load_bf16(h) : vf_load_bf16_n(h, l);
 }
 
-// Rows per sum from 0, such sums per sum, and again: one long f32 sum would lose as much precision
-// as rounding to bf16.
+// Rows per level-1 sum, level-1 sums per level-2 sum, and once more: one long f32 sum would lose as
+// much precision as rounding to bf16.
 enum { SUM_ROWS = 16, SUM_SUMS = 16 * SUM_ROWS, SUM_ALL = 16 * SUM_SUMS };
 
-// Of `vectors` vectors; l is the length of a single one, which may be the row's last.
+// Sums `vectors` vectors; l is the length of a single one, which may be the row's last.
 INLINE void sum_rows(float *db, const void *dy, const int bf16, size_t rows, const size_t vectors,
                      const size_t l, size_t stride) {
     const size_t steps[3] = {bf16 ? rows : SUM_ROWS, bf16 ? rows : SUM_SUMS, bf16 ? rows : SUM_ALL};

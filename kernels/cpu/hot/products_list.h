@@ -1,6 +1,5 @@
-// hot/products_list.h: the hot loops of the products side (product.h), listed for hot.h.
-//
-// What it is not: included by anyone but hot.h.
+// hot/products_list.h: the hot loops of the GEMM side (product.h), listed for hot.h, which alone
+// includes it.
 #ifndef RLHF_CPU_HOT_PRODUCTS_LIST_H
 #define RLHF_CPU_HOT_PRODUCTS_LIST_H
 
@@ -12,12 +11,12 @@
 struct rlhf__head_stat {
     float max;                  // of z, unscaled
     float log_sum;              // log sum exp((z - max) it)
-    float entropy;              // when asked for
-    float kl;                   // when asked for
+    float entropy;              // if requested
+    float kl;                   // if requested
     float ref_max, ref_log_sum; // of the reference's row over the same kept set
 };
 
-// Elements that are summed in f32 before the sum goes on in f64.
+// Elements summed in f32 before the sum continues in f64.
 #define RLHF__HEAD_BLOCK 1024
 
 static inline size_t rlhf__head_blocks(size_t n) {
@@ -30,46 +29,47 @@ struct rlhf__head_grad {
     int32_t target;
 };
 
-// Rows of C by one panel of B: C[m, columns] (+)= A[m, k] B + bias. Strides in elements. B lies as
-// [k][panel width] floats, or bf16 pairs (bf16.h), zero-filled at the right edge. Every output is
-// one chain of multiply-adds over ascending k, started at 0 (or, where `goes_on`, at C), whatever
-// tile it falls in: a row's bits depend on the row and B alone.
+// Rows of C by one panel of B: C[m, columns] (+)= A[m, k] B + bias. Strides in elements. B is
+// stored as [k][panel width] floats, or bf16 pairs (bf16.h), zero-filled at the right edge. Every
+// output is one chain of multiply-adds over ascending k, started at 0 (with `goes_on`, at C),
+// whichever tile it falls in: the bits of a row depend only on the row and B.
 struct rlhf__panel {
     const void *a; // [m, k] with row stride a_stride; or packed: tiles of rows, [k][rows of a tile]
     size_t a_stride, m, k;
     const uint32_t *b;   // the panel, from k = 0
-    size_t b_next;       // words from b to the next panel, which is fetched ahead
+    size_t b_next;       // words from b to the next panel, which is prefetched
     const float *bias;   // of the panel's columns; NULL allowed
     void *c;             // first column of the panel
     size_t ldc, columns; // columns <= panel width
-    size_t chain; // f32 only: the sum is one of chains of so many steps of k, each from 0, added
-                  // up in their order, with goes_on to C; 0: one chain
-    int a_packed, c_bf16, accumulate; // accumulate: C + sum; both: see bf16.h, c_bf16 there only
-    int goes_on;         // without accumulate, bias and c_bf16; k cut at multiples of the chain, or
-                         // if that is 0 at multiples of 32, changes no bit
-    const float *from;   // accumulate: what is added to, rows as C's; NULL: C itself
+    size_t chain; // f32 only: the sum consists of chains of this many steps of k, each started
+                  // at 0, added in order, with goes_on to C; 0: one chain
+    int a_packed, c_bf16, accumulate; // accumulate: C + sum; both: see bf16.h, c_bf16 only there
+    int goes_on;       // without accumulate, bias and c_bf16; cutting k at multiples of the chain,
+                       // or if that is 0 at multiples of 32, does not change a bit
+    const float *from; // accumulate: the addend, rows as in C; NULL: C itself
     const float *addend; // c_bf16 only: C = addend[m, panel width] + sum; NULL allowed
 };
 
 // Constants of an AdamW step: w = w decay - step m / (sqrt(v) root_scale + eps).
 struct rlhf__adam_step {
     float grad_scale, beta1, beta1_rest, beta2, beta2_rest, decay, step, root_scale, eps;
-    int32_t zero_grad; // 1: the gradient is 0 afterwards, else it stays
+    int32_t zero_grad; // 1: set the gradient to 0 afterwards
 };
 
-// gemm_*       f32 products, see struct rlhf__panel; packings as in bf16.h, and gemm_turn_a packs A
-//              from its rows; stream: past the caches, dst is then 64-byte aligned; gemm_turn_b as
+// gemm_*       f32 GEMMs, see struct rlhf__panel; packing as in bf16.h, and gemm_turn_a packs A
+//              from its rows; stream: bypass the caches, dst is then 64-byte aligned; gemm_turn_b
+//              as
 //              rlhf__bf16_turn_b
-// column_sums  db[c] += sum over rows of dy[row][c]; dy has row stride `stride` elements; in f32 of
-//              sums of 16 rows, of 16 of those, and of 16 of those
+// column_sums  db[c] += sum over rows of dy[row][c]; dy has row stride `stride` elements; in f32:
+//              sums of 16 rows, then of 16 of those, then of 16 of those
 // weighted_sums  dw[c] += sum over rows of dy[row] x[row][c], a chain of vf_fma in row order
-// head_stat    fills max, log_sum and, with entropy, entropy; sums (NULL allowed): see head_sums
-// head_kl      needs head_stat; fills kl, ref_max, ref_log_sum from the reference's row r
-// head_grad    dz[n] (f32 or bf16) = derivative w.r.t. the unscaled logits; r NULL when d_kl is 0;
-//              dz may be z when f32
+// head_stat    sets max, log_sum and, if requested, entropy; sums (NULL allowed): see head_sums
+// head_kl      needs head_stat; sets kl, ref_max, ref_log_sum from the reference's row r
+// head_grad    dz[n] (f32 or bf16) = derivative w.r.t. the unscaled logits; r NULL if d_kl is 0;
+//              dz may alias z in f32
 // head_sums    sums[i] = the sum of exp((z - max) it) over block i of RLHF__HEAD_BLOCK elements
-// head_draw    first id whose running sum of exp((z - max) it) exceeds u times the total; sums are
-//              head_sums'
+// head_draw    first id whose running sum of exp((z - max) it) exceeds u times the total; sums come
+//              from head_sums
 // head_argmax  lowest id of the largest logit
 // head_keep    z outside top_k (0 = off) and top_p (1 = off) becomes -inf; work holds n floats
 // adamw        n elements, in one pass

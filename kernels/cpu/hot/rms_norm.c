@@ -1,7 +1,7 @@
-// hot/rms_norm.c: RMS norm over rows and its derivative. Level source, see vec.h.
+// hot/rms_norm.c: RMS norm over rows and its derivative. Compiled per level, see vec.h.
 //
-// A row is summed in four vectors, whose sum is taken in halving order: the bits of a row depend on
-// the row alone.
+// A row is summed in four vectors, whose sum is taken in halving order: the bits of a row depend
+// only on the row.
 #include "any.h"
 #include "hot.h"
 
@@ -57,7 +57,7 @@ INLINE vf bwd_sum(vf sum, float *part, const void *dy, const int bf16, const flo
     return vf_fma(gh, load_any(gamma, 0, i, m), sum);
 }
 
-// One vector of the second: dx = rinv (gamma dy - xhat mean)
+// One vector of the second pass: dx = rinv (gamma dy - xhat mean)
 INLINE void bwd_put(float *dx, const int accumulate, const void *dy, const int bf16, const float *x,
                     const float *gamma, vf rs, vf mean, size_t i, size_t m) {
     vf g = vf_mul(load_any(dy, bf16, i, m), load_any(gamma, 0, i, m));

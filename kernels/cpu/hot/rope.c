@@ -1,8 +1,8 @@
-// hot/rope.c: rotary positions and the norm of each head before them, and back. Level source, see
-// vec.h. The formulas are in kernels/reference/rope.c.
+// hot/rope.c: rotary positions and the per-head norm before them, forward and backward. Compiled
+// per level, see vec.h. The formulas are in kernels/reference/rope.c.
 //
-// A vector of channels c of the first half of a head and the one of channels c + h of the second
-// are turned together. What a head becomes depends on it and its position alone.
+// A vector of channels c of the first half of a head and one of channels c + h of the second half
+// are rotated together. The result of a head depends only on the head and its position.
 #include "any.h"
 #include "hot.h"
 
@@ -19,7 +19,7 @@ INLINE void store_pair(void *p, const int bf16, size_t half, size_t c, struct pa
     store_any(p, bf16, half + c, v.b, m);
 }
 
-// By the angle of cos t.a and sin t.b, or back.
+// Rotates x by the angle with cosine t.a and sine t.b, or back.
 INLINE struct pair turn(struct pair x, struct pair t, const int back) {
     if (back)
         return (struct pair){vf_fma(x.b, t.b, vf_mul(x.a, t.a)),
@@ -33,7 +33,7 @@ INLINE struct pair turn(struct pair x, struct pair t, const int back) {
          c += VF_LANES)
 // NOLINTEND(bugprone-macro-parentheses)
 
-// All heads of a row, without norms: an angle is read once for all of them.
+// Rotates all heads of a row, without norms: each angle is read once for all of them.
 INLINE void turn_row(char *x, const int bf16, size_t heads, size_t half, const float *angles,
                      const int back) {
     const size_t step = 2 * half * (bf16 ? 2 : 4);
@@ -45,7 +45,7 @@ INLINE void turn_row(char *x, const int bf16, size_t heads, size_t half, const f
     }
 }
 
-// One head, normalised and turned; returns 1 / rms.
+// Normalises and rotates one head; returns 1 / rms.
 INLINE float norm_head(char *x, char *raw, const int bf16, size_t half, const float *angles,
                        const float *gamma, float eps) {
     vf sum = vf_zero();
@@ -64,7 +64,7 @@ INLINE float norm_head(char *x, char *raw, const int bf16, size_t half, const fl
     return rinv;
 }
 
-// The derivative of norm_head; adds to part[2 half], the sums of gamma, unless NULL.
+// The derivative of norm_head; adds the sums of gamma to part[2 half] unless NULL.
 INLINE void norm_head_bwd(char *dx, const char *raw, const int bf16, size_t half,
                           const float *angles, const float *gamma, float rinv, float *part) {
     vf rs = vf_set1(rinv), sum = vf_zero();
@@ -101,7 +101,7 @@ INLINE void rows_of(const struct rlhf__rope_rows *r, const int bf16, const int b
         for (size_t h = 0; h < heads; h++) {
             const size_t at = t * heads + h, keys = h >= r->heads;
             const float *gamma = keys ? r->gamma_k : r->gamma_q;
-            const size_t width = 2 * half * es; // of a head, bytes
+            const size_t width = 2 * half * es; // bytes per head
             char *head = x + h * width;
             if (back) {
                 float *part = r->part ? r->part + keys * 2 * half : NULL;

@@ -1,4 +1,4 @@
-// hot/table.c: the table of one level; compiled once a level like every hot source.
+// hot/table.c: the table of one level; compiled once per level like every hot source.
 #include "hot.h"
 
 #define RLHF__HOT_ENTRY(name, args) .name = RLHF__HOT(name),

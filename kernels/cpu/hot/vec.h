@@ -1,10 +1,10 @@
 // hot/vec.h: a vector of f32 lanes, written once for four instruction sets. A hot source includes
-// this file and is compiled once a level; the compiler flags choose 4 lanes (x86-64 baseline,
+// this file and is compiled once per level; the compiler flags choose 4 lanes (x86-64 baseline,
 // SSE2), 8 lanes (AVX2 + FMA) or 16 lanes (AVX-512 F/BW/DQ/VL, with or without BF16).
 //
-// What it is not: it promises no equal bits between levels (fma rounds once where there is one).
-// What it does promise, and row independence rests on: within a level an element goes through the
-// same operations whatever its position, because a tail is the same code on masked lanes.
+// Levels do not give equal bits (fma rounds once where the CPU has it). Within a level, an element
+// goes through the same operations whatever its position, because a tail runs the same code on
+// masked lanes; row independence relies on this.
 //
 //   vf, VF_LANES                     the vector and its number of lanes
 //   vf_zero() vf_set1(x)

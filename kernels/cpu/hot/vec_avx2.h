@@ -33,7 +33,7 @@ static inline __m128i vf__narrow(vf v) {
     r = _mm256_blendv_epi8(r, _mm256_or_si256(u, _mm256_set1_epi32(0x400000)), nan);
     __m256i exponent = _mm256_and_si256(u, _mm256_set1_epi32(0x7f800000));
     __m256i small = _mm256_cmpeq_epi32(exponent, _mm256_setzero_si256());
-    r = _mm256_andnot_si256(_mm256_srli_epi32(small, 1), r); // below 2^-126 the sign alone
+    r = _mm256_andnot_si256(_mm256_srli_epi32(small, 1), r); // below 2^-126: keep the sign only
     r = _mm256_srai_epi32(r, 16);
     return _mm_packs_epi32(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1));
 }

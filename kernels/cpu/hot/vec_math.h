@@ -1,15 +1,15 @@
 // hot/vec_math.h: exp, tanh, erfc and erf on the lanes of vec.h. Include vec.h instead.
-// The polynomials are least-maximum fits made for this file (relative error of the exact
-// polynomial: exp 4e-9, tanh 5e-9, erfc 6e-8), so that f32 rounding is what is left.
+// The polynomials are minimax fits made for this file (relative error of the exact polynomial: exp
+// 4e-9, tanh 5e-9, erfc 6e-8), so that f32 rounding dominates the error.
 #ifndef RLHF_KERNELS_CPU_HOT_VEC_MATH_H
 #define RLHF_KERNELS_CPU_HOT_VEC_MATH_H
 
 #define VF__EXP_LO (-86.5f)
 #define VF__EXP_HI 88.72283f // the largest f32 whose e^x is finite
 
-// The ends of the range, for vf_exp alone: x brought to where p 2^n is in range, and the result put
-// right for the x that were not. Where there are lane masks one masked scale does it: it overflows
-// to Inf by itself and is 0 in lanes below the range (x = -Inf leaves NaN in p, masked as well).
+// Range handling of vf_exp: x is clamped to where p 2^n is in range, and the result is corrected
+// for the x outside it. With lane masks one masked scale does it: it overflows to Inf by itself and
+// gives 0 in lanes below the range (x = -Inf leaves NaN in p, which is masked as well).
 #if VF_LANES == 16
 static inline vf vf__exp_clamp(vf x) { return vf_min(vf_set1(89.0f), x); }
 static inline vf vf__exp_scale(vf p, vf n, vf x) {

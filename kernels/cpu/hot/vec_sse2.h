@@ -25,8 +25,8 @@ static inline void vf_store_bf16(uint16_t *p, vf v) {
     r = _mm_or_si128(_mm_and_si128(nan, q), _mm_andnot_si128(nan, r));
     __m128i exponent = _mm_and_si128(u, _mm_set1_epi32(0x7f800000));
     __m128i small = _mm_cmpeq_epi32(exponent, _mm_setzero_si128());
-    r = _mm_andnot_si128(_mm_srli_epi32(small, 1), r); // below 2^-126 the sign alone
-    r = _mm_srai_epi32(r, 16);                         // the signed pack below is then exact
+    r = _mm_andnot_si128(_mm_srli_epi32(small, 1), r); // below 2^-126: keep the sign only
+    r = _mm_srai_epi32(r, 16);                         // makes the signed pack below exact
     _mm_storel_epi64((__m128i *)(void *)p, _mm_packs_epi32(r, r));
 }
 
