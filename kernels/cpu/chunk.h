@@ -2,7 +2,7 @@
 // fast as a large one (decoding 32 rows of GPT-2 124M is bound by this, bench/README.md), and freed
 // memory is kept for the next request.
 //
-// It neither counts nor zeroes memory; memory.c does.
+// Counting and zeroing memory is left to memory.c.
 #ifndef RLHF_CPU_CHUNK_H
 #define RLHF_CPU_CHUNK_H
 

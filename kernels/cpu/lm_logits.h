@@ -16,7 +16,7 @@ struct rlhf__lm_block {
     uint32_t rows;
     int32_t vocab, with_entropy;
     float scale;                  // inverse temperature, 1 when greedy
-    size_t stride;                // elements from row to row of logits: vocab, or whole lines
+    size_t stride;                // row stride of logits: vocab, or whole cache lines
     float *logits, *ref_logits;   // [rows, stride], in workspaces
     struct rlhf__head_stat *stat; // [rows]
 };
@@ -57,7 +57,7 @@ void rlhf__lm_support_store(uint32_t *bits, const float *z, size_t n);
 void rlhf__lm_row_stat(const struct rlhf__cpu *cpu, const struct rlhf__lm_block *b, uint32_t row,
                        float *work);
 
-// One row of head_keep work per thread, or NULL in *out when no tokens are excluded. [step]
+// One row of head_keep work per thread, or NULL in *out if all tokens are kept. [step]
 rlhf_status rlhf__lm_keep_work(struct rlhf__cpu *cpu, int cuts, int32_t vocab, float **out);
 
 // Log-prob of id from its logit and the row's statistics; -inf outside the kept set. [any]

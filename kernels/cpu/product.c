@@ -1,4 +1,4 @@
-// product.c: see product.h. Widens the operands of GEMMs that have no native implementation.
+// product.c: see product.h. Widens the operands of GEMMs without a native implementation.
 //
 // On own tiles (gemm.h) a row has the same bits for any number of rows and threads (asserted by
 // tests/kernels), so rows may be split anywhere.

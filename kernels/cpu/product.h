@@ -18,7 +18,7 @@ struct rlhf__blocks {
 struct rlhf_weight {
     int32_t k, n;
     int32_t dtype;      // of the operands the caller gives
-    int32_t exec_dtype; // of the GEMM that runs: f32 if the CPU has no bf16 GEMMs
+    int32_t exec_dtype; // of the GEMM that runs: f32 if the CPU lacks bf16 GEMMs
     uint32_t flags;
     int32_t packed; // weight_pack was called
     struct rlhf__packed fwd,

@@ -1,7 +1,7 @@
 // split.h: how the row kernels are split among threads.
 //
-// Pieces depend only on the size of the work, so neither the number of threads nor the assignment
-// of pieces to threads can change a bit of the result.
+// Pieces depend only on the size of the work, so the number of threads and the assignment of pieces
+// to threads cannot change a bit of the result.
 #ifndef RLHF_CPU_SPLIT_H
 #define RLHF_CPU_SPLIT_H
 

@@ -76,7 +76,7 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
     return RLHF_OK;
 }
 
-// Bytes of a packed [k, n] operand, 0 if there is no layout for it.
+// Bytes of a packed [k, n] operand, 0 if it cannot be packed.
 static uint64_t packed_bytes(struct rlhf__cpu *cpu, int64_t k, int64_t n, int32_t dtype) {
     return cpu->library ? rlhf__library(cpu)->packed_bytes(cpu, k, n, dtype)
                         : rlhf__gemm_packed_bytes(cpu, dtype, k, n);

@@ -3,7 +3,7 @@
 #include "lanes.h"
 #include "table.h"
 
-// out may be x: all of a thread's elements are read before any is written.
+// out may alias x: a thread reads all of its elements before it writes any.
 template <class T, int KIND, bool WIDE>
 static __global__ void __launch_bounds__(RLHF__FLAT_THREADS)
     act_all(T *out, const T *x, uint64_t n) {
@@ -43,7 +43,7 @@ rlhf_status rlhf__cuda_check_act(struct rlhf__cuda *cu, const char *op, int32_t 
                            op, kind);
 }
 
-// dy NULL: forward, out = f(x); else out = dy f'(x).
+// dy NULL: forward, out = f(x); otherwise out = dy f'(x).
 template <class T, int KIND>
 static rlhf_status act_as(struct rlhf__cuda *cu, T *out, const T *dy, const T *x, uint64_t n) {
     enum { N = rlhf__flat_lanes<T>::N };

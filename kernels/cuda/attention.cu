@@ -1,14 +1,14 @@
-// attention.cu: attention of the CUDA backend: arguments read and checked, the dtype chosen.
+// attention.cu: attention of the CUDA backend: reads and checks arguments, chooses the dtype.
 #include "attention.h"
 
 #include "table.h"
 
-// Elements from the first of n rows to behind the last.
+// Elements from the start of the first of n rows to the end of the last.
 static uint64_t extent(uint64_t n, int64_t stride, int64_t width) {
     return n ? (n - 1) * (uint64_t)stride + (uint64_t)width : 0;
 }
 
-// *own = the caller's struct, in bounds.
+// Copies the caller's struct to *own and checks its bounds.
 static rlhf_status read_geometry(struct rlhf__cuda *cu, const char *op, rlhf_attn *own,
                                  const rlhf_attn *from) {
     RLHF_TRY(rlhf__cuda_copy_in(cu, op, own, sizeof *own, from, RLHF_SIZE_TO(rlhf_attn, scale)));
@@ -35,7 +35,8 @@ static rlhf_status read_geometry(struct rlhf__cuda *cu, const char *op, rlhf_att
     return RLHF_OK;
 }
 
-// What forward and backward pass on alike. wide: 0 when the geometry forbids 16-byte moves.
+// Fills the arguments that forward and backward share. wide: 0 if the geometry forbids 16-byte
+// moves.
 static void arguments(struct rlhf__attn_args *a, const rlhf_attn *own) {
     const int64_t chunk = 16 / (int64_t)rlhf_dtype_size(own->dtype);
     a->q_stride = own->q_stride;
@@ -53,14 +54,14 @@ static void arguments(struct rlhf__attn_args *a, const rlhf_attn *own) {
     a->scale_log2 = (float)(own->scale * 1.4426950408889634);
 }
 
-// Tokens that the allocation behind p has room for: one every own->kv_stride elements.
+// Tokens that fit in the allocation of p: one every own->kv_stride elements.
 static int64_t tokens(const struct rlhf__cuda *cu, const rlhf_attn *own, const void *p) {
     const int64_t width = (int64_t)own->kv_heads * own->head_dim;
     const int64_t n = (int64_t)(rlhf__cuda_extent(cu, p) / rlhf_dtype_size(own->dtype));
     return n < width ? 0 : (n - width) / own->kv_stride + 1;
 }
 
-// The keys and values of forward and backward.
+// Sets the keys and values of forward and backward.
 static void keys(const struct rlhf__cuda *cu, struct rlhf__attn_args *a, const rlhf_attn *own,
                  rlhf_dev k, rlhf_dev v) {
     a->k = rlhf__cuda_mem(k);

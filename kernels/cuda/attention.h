@@ -1,10 +1,10 @@
-// attention.h: what the attention kernels of both dtypes share: the arguments of a launch, tiles of
-// keys by logical index, segments, the exponential, and the order of sums over queries.
+// attention.h: shared by the attention kernels of both dtypes: launch arguments, key tiles by
+// logical index, segments, the exponential, and the order of sums over queries.
 //
-// Whatever the layout, key j of a row is in tile j / KEYS of segment j / SEGMENT. A segment has an
-// online softmax of its own; segments are merged in order. So a query has the same bits alone
-// (decode), among others, from a cache or behind a shared prefix. What a tile adds for keys that a
-// query does not see is exactly nothing.
+// In any layout, key j of a row is in tile j / KEYS of segment j / SEGMENT. Each segment has its
+// own online softmax; segments are merged in order. A query therefore has the same bits alone
+// (decode), among others, from a cache or after a shared prefix. Keys that a query does not see
+// contribute exactly zero.
 #ifndef RLHF_CUDA_ATTENTION_H
 #define RLHF_CUDA_ATTENTION_H
 
@@ -13,19 +13,19 @@
 
 enum { RLHF__ATTN_HEAD_DIM_MAX = 128, RLHF__ATTN_SEGMENT = 512 };
 
-// Of forward and backward alike. Strides in elements.
+// Shared by forward and backward. Strides in elements.
 struct rlhf__attn_args {
     struct rlhf__cuda_rows rows;
     const void *q, *k, *v;
     void *out;  // backward: read
-    float *lse; // f32 [total, heads]; forward: or NULL; backward: read
+    float *lse; // f32 [total, heads]; forward: may be NULL; backward: read
     int64_t q_stride, kv_stride, out_stride;
     int32_t heads, group, head_dim, causal; // group: query heads that share a head of k and v
-    int32_t wide;                           // rows of all tensors may be moved 16 bytes at a time
-    int32_t tiles;                          // query tiles of the longest row, the launch's
-    int32_t segments;                       // of the longest row, where parts are
+    int32_t wide;                           // rows of all tensors allow 16-byte moves
+    int32_t tiles;                          // query tiles of the longest row, used by the launch
+    int32_t segments;                       // of the longest row, if parts is used
     float scale, scale_log2;                // scale, and scale * log2(e)
-    float *parts;                           // workspace: what segments of long rows leave
+    float *parts;                           // workspace: partial results of segments of long rows
 };
 
 struct rlhf__attn_bwd_args {
@@ -35,22 +35,22 @@ struct rlhf__attn_bwd_args {
     float *delta; // f32 [total, heads] workspace: sum of dout * out
 };
 
-// One of these a dtype. The arguments are checked; n and total are not 0. [step]
+// One function per dtype. The arguments are checked; n and total are not 0. [step]
 rlhf_status rlhf__cuda_attention_bf16(struct rlhf__cuda *cu, struct rlhf__attn_args *a);
 rlhf_status rlhf__cuda_attention_f32(struct rlhf__cuda *cu, struct rlhf__attn_args *a);
 
-// The same for backward, which makes delta, and its two halves. [step]
+// The same for backward, which computes delta, and its two halves. [step]
 rlhf_status rlhf__cuda_attention_bwd(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b,
                                      int32_t dtype);
 rlhf_status rlhf__cuda_attention_bwd_bf16(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b);
 rlhf_status rlhf__cuda_attention_bwd_f32(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b);
 
-// 2^x of the f32 kernels, the emulation's bits on every card: for x <= 127 with a relative error of
-// 8e-8; 0 below -127. NaN stays NaN. Shorter than rlhf__exp2f by what denormals and infinity take
-// there. The bf16 kernels, whose sums are the tensor cores', have rlhf__ex2 of ptx.h.
+// 2^x for the f32 kernels, with the emulation's bits on every card: for x <= 127 with a relative
+// error of 8e-8; 0 below -127. NaN stays NaN. Shorter than rlhf__exp2f because it does not handle
+// denormals and infinity. The bf16 kernels, which sum on tensor cores, use rlhf__ex2 of ptx.h.
 static __device__ __forceinline__ float rlhf__attn_exp2(float x) {
     x = x < -127.0f ? -127.0f : x;
-    const float n = x + 12582912.0f, f = x - (n - 12582912.0f); // n: to the nearest integer
+    const float n = x + 12582912.0f, f = x - (n - 12582912.0f); // n: nearest integer
     float p = 0.00015353362f;                                   // least relative error for |f| < .5
     p = fmaf(p, f, 0.0013398875f);
     p = fmaf(p, f, 0.00961843692f);
@@ -63,12 +63,12 @@ static __device__ __forceinline__ float rlhf__attn_exp2(float x) {
 
 static __device__ __forceinline__ int rlhf__attn_min(int a, int b) { return a < b ? a : b; }
 
-// ---- backward: the queries that add to a tile of keys ----
+// ---- backward: the queries that contribute to a tile of keys ----
 
-// In turn: tiles of STEP queries by position, of the row that the keys belong to, then of the rows
-// that share it, for each query head of the group.
+// Iterates over tiles of STEP queries by position, first of the row that owns the keys, then of the
+// rows that share it, for each query head of the group.
 struct rlhf__attn_walk {
-    struct rlhf__cuda_row row; // whose queries these are
+    struct rlhf__cuda_row row; // the row of these queries
     uint32_t index;            // its number
     int32_t head, pos;         // position of the tile's first query: a multiple of STEP
 };
@@ -82,8 +82,8 @@ static __device__ __forceinline__ void rlhf__attn_walk_row(struct rlhf__attn_wal
     w->pos = pos / STEP * STEP;
 }
 
-// The next tile; 0 when there is none. own: the keys' row, number `index`, its first query that
-// sees one of the keys at position pos. end: behind the last head.
+// The next tile; 0 at the end. own: the keys' row, number `index`, its first query that sees one of
+// the keys at position pos. end: one past the last head.
 template <int STEP>
 static __device__ __forceinline__ int
 rlhf__attn_walk_next(struct rlhf__attn_walk *w, const struct rlhf__cuda_rows &rows,

@@ -1,12 +1,11 @@
 // attention_bf16.cu: attention forward in bf16: a warp owns 16 queries, keys come in tiles of 64.
 #include "attention_bf16.h"
 
-// PARTS_BELOW: fewer blocks than this leave parts of a large card idle; long rows are then taken
-// apart.
+// PARTS_BELOW: fewer blocks than this would not fill a large card; long rows are then split.
 enum { KEYS = 64, PARTS_BELOW = 1024 };
 
 namespace {
-// What a thread holds of its two queries (rows g and g + 8 of the warp's 16): the largest score in
+// A thread's state for its two queries (rows g and g + 8 of the warp's 16): the largest score in
 // units of log2, the sum of exponentials (of the thread's columns until a segment ends, then of
 // all), and its part of the output.
 template <int HD> struct state { float m[2], l[2], o[HD / 8][4]; };
@@ -21,10 +20,10 @@ template <int HD> static __device__ __forceinline__ void begin(struct state<HD> 
         x.o[n][0] = x.o[n][1] = x.o[n][2] = x.o[n][3] = 0.0f;
 }
 
-// Scores of a tile of keys from j0 on, before their scale, become probabilities; query h sees keys
+// Turns unscaled scores of a tile of keys starting at j0 into probabilities; query h sees keys
 // below seen[h]. The maximum is taken before scaling, so scaling costs only an FMA: a negative
-// scale flips all signs, and a scale of 0 becomes the smallest number, which keeps NaN out of the
-// scores.
+// scale flips all signs, and a scale of 0 is replaced by the smallest positive number, which keeps
+// NaN out of the scores.
 template <int HD>
 static __device__ __forceinline__ void softmax(struct state<HD> &x, float (*s)[4], int j0,
                                                const int seen[2], float scale) {
@@ -61,7 +60,7 @@ static __device__ __forceinline__ void softmax(struct state<HD> &x, float (*s)[4
     }
 }
 
-// The end of a segment: the segments before it, kept in shared memory, come first.
+// Ends a segment: merges the previous segments, saved in shared memory, first.
 template <int HD, int THREADS>
 static __device__ __forceinline__ void merge(struct state<HD> &x, const float *kept) {
 #pragma unroll
@@ -89,7 +88,8 @@ static __device__ __forceinline__ void keep(float *kept, const struct state<HD> 
             kept[(4 + n * 4 + i) * THREADS] = x.o[n][i];
 }
 
-// Where a query's head of segment s leaves its largest score, sum and output of a.head_dim columns.
+// Where the maximum score, sum and output (a.head_dim columns) of a query's head of segment s are
+// stored.
 static __device__ __forceinline__ float *part_of(const struct rlhf__attn_args &a, int64_t token,
                                                  int head, int s) {
     return a.parts + ((token * a.heads + head) * a.segments + s) * (2 + a.head_dim);
@@ -116,8 +116,8 @@ static __device__ __forceinline__ void leave(const struct rlhf__attn_args &a,
 
 // Block: WARPS * 16 rows of one head of k and v of one ragged row; row r is query head r % group of
 // query r / group, so that the heads of a group read their keys once. Shared memory: two stages of
-// 64 keys and their values; behind them, with more than one segment, what is kept of each thread's
-// state. PART: the block sees segment blockIdx.z alone and leaves its state in a.parts.
+// 64 keys and their values; after them, with more than one segment, the saved state of each thread.
+// PART: the block sees segment blockIdx.z only and stores its state in a.parts.
 template <int HD, int WARPS, bool PART>
 static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__attn_args a) {
     enum { THREADS = WARPS * 32, TILE = KEYS * (HD + 8) };
@@ -128,11 +128,11 @@ static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__at
     const int first = (a.tiles - 1 - (int)(blockIdx.x % (unsigned)a.tiles)) * WARPS * 16;
     const int from = PART ? (int)blockIdx.z * RLHF__ATTN_SEGMENT : 0; // first key of the block
     struct rlhf__cuda_row row;
-    if (!rlhf__cuda_row_check(a.rows, blockIdx.x / (unsigned)a.tiles, &row)) return; // the block
+    if (!rlhf__cuda_row_check(a.rows, blockIdx.x / (unsigned)a.tiles, &row)) return; // all threads
     const int rows = row.nq * a.group;
-    if (first >= rows) return; // spares the block its loads
+    if (first >= rows) return; // skips the block's loads
     const int block_last = rlhf__attn_min(first + WARPS * 16, rows) - 1;
-    int keys = a.causal ? row.start + block_last / a.group + 1 : row.nk; // that the block sees
+    int keys = a.causal ? row.start + block_last / a.group + 1 : row.nk; // seen by the block
     if (from >= keys) return;
     if (PART) keys = rlhf__attn_min(keys, from + RLHF__ATTN_SEGMENT);
 
@@ -166,7 +166,7 @@ static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__at
     for (int j0 = from; j0 < keys; j0 += KEYS) {
         rlhf__bf16 *ks = stage + (j0 / KEYS & 1) * 2 * TILE, *vs = ks + TILE;
         rlhf__cp_async_wait<0>();
-        __syncthreads(); // the tile is there, and the other stage is done with
+        __syncthreads(); // the tile has arrived, and the other stage is free
         if (j0 + KEYS < keys) {
             rlhf__bf16 *next = stage + (~(j0 / KEYS) & 1) * 2 * TILE;
             rlhf__attn_load<HD, KEYS, THREADS>(next, k, a.kv_stride, row, j0 + KEYS, row.nk,
@@ -194,7 +194,7 @@ static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__at
         leave(a, x, row, own, rows);
         return;
     }
-    __syncthreads(); // all stages are done with: the output goes through them
+    __syncthreads(); // all stages are free: the output goes through them
     rlhf__bf16 *mine = stage + warp * 16 * (HD + 8);
     rlhf__attn_put<HD>(mine, x.o, 1.0f / x.l[0], 1.0f / x.l[1]);
     __syncwarp();
@@ -210,7 +210,8 @@ static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__at
     }
 }
 
-// Warp: one query and head; merges what the blocks of its segments left, in order, as merge does.
+// Warp: one query and head; merges the results of the blocks of its segments, in order, as merge
+// does.
 template <int HD>
 static __global__ void __launch_bounds__(128) attend_parts(struct rlhf__attn_args a) {
     const int lane = (int)threadIdx.x % 32, items = (int)(a.rows.max_q * (unsigned)a.heads);
@@ -223,7 +224,7 @@ static __global__ void __launch_bounds__(128) attend_parts(struct rlhf__attn_arg
     float m = part[0], l = part[1], o[(HD + 31) / 32];
 #pragma unroll
     for (int i = 0; i < (HD + 31) / 32; i++)
-        o[i] = lane + 32 * i < a.head_dim ? part[2 + lane + 32 * i] : 0.0f; // spares a read
+        o[i] = lane + 32 * i < a.head_dim ? part[2 + lane + 32 * i] : 0.0f; // skips a read
     for (int s = 1; s * RLHF__ATTN_SEGMENT < seen; s++) {
         part += 2 + a.head_dim;
         const float top = fmaxf(m, part[0]);
@@ -244,7 +245,7 @@ static __global__ void __launch_bounds__(128) attend_parts(struct rlhf__attn_arg
         a.lse[(int64_t)(row.t0 + query) * a.heads + head] = fmaf(m, 0.693147181f, rlhf__logf(l));
 }
 
-// Few rows with many keys: a block for each segment. The bits are those of one block for all.
+// Few rows with many keys: one block per segment. The bits equal those of a single block.
 template <int HD>
 static rlhf_status launch_parts(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
     const size_t bytes = 4 * KEYS * (HD + 8) * sizeof(rlhf__bf16);
@@ -287,8 +288,8 @@ static rlhf_status launch(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
     return RLHF_OK;
 }
 
-// Cards whose blocks have 99 KiB take two warps where heads are wide and rows are long: the warps
-// of a block share nothing but the keys, so the bits are the same.
+// On cards with 99 KiB of shared memory per block, use two warps if heads are wide and rows are
+// long: the warps of a block share only the keys, so the bits are the same.
 template <int HD> static rlhf_status run(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
     const uint64_t rows = (uint64_t)a->rows.max_q * (uint64_t)a->group;
     const uint64_t blocks = (uint64_t)a->rows.n * (uint64_t)(a->heads / a->group);

@@ -1,6 +1,6 @@
-// attention_bf16.h: tiles in shared memory for the bf16 attention kernels, and products of a warp's
-// 16 rows with them. Rows of a tile are HD + 8 elements apart, so that ldmatrix meets no bank
-// twice.
+// attention_bf16.h: tiles in shared memory for the bf16 attention kernels, and matrix products of a
+// warp's 16 rows with them. Rows of a tile are HD + 8 elements apart, so that ldmatrix has no bank
+// conflicts.
 #ifndef RLHF_CUDA_ATTENTION_BF16_H
 #define RLHF_CUDA_ATTENTION_BF16_H
 
@@ -11,9 +11,9 @@ static __device__ __forceinline__ unsigned rlhf__attn_pack(float lo, float hi) {
     return (unsigned)rlhf__to_bf16(lo) | (unsigned)rlhf__to_bf16(hi) << 16;
 }
 
-// Begins to copy keys (or, of a row without keys, queries) first .. first+ROWS-1 into `to`; zeroes
-// below 0, from `end` on and columns from head_dim on. x points at the head's first column. pack:
-// row j is head j % pack of token j / pack.
+// Starts to copy keys (or, for a row without keys, queries) first .. first+ROWS-1 into `to`; zeroes
+// rows below 0 and from `end` on, and columns from head_dim on. x points to the head's first
+// column. pack: row j is head j % pack of token j / pack.
 template <int HD, int ROWS, int THREADS>
 static __device__ __forceinline__ void
 rlhf__attn_load(rlhf__bf16 *to, const rlhf__bf16 *x, int64_t stride, const struct rlhf__cuda_row &r,
@@ -34,8 +34,8 @@ rlhf__attn_load(rlhf__bf16 *to, const rlhf__bf16 *x, int64_t stride, const struc
     }
 }
 
-// The 16 rows of `tile` are rows first .. first+15, packed as above, of x; those below `end` go
-// there.
+// Copies the 16 rows of `tile` to rows first .. first+15 of x, packed as above; only those below
+// `end`.
 template <int HD>
 static __device__ __forceinline__ void rlhf__attn_store(rlhf__bf16 *x, int64_t stride,
                                                         const rlhf__bf16 *tile, int first, int end,
@@ -55,7 +55,7 @@ static __device__ __forceinline__ void rlhf__attn_store(rlhf__bf16 *x, int64_t s
     }
 }
 
-// Accumulators d[16 x HD], times scale, into 16 rows of a tile. -0 becomes +0.
+// Stores accumulators d[16 x HD], times scale, into 16 rows of a tile. -0 becomes +0.
 template <int HD>
 static __device__ __forceinline__ void rlhf__attn_put(rlhf__bf16 *tile, const float (*d)[4],
                                                       float lo, float hi) {
@@ -68,7 +68,7 @@ static __device__ __forceinline__ void rlhf__attn_put(rlhf__bf16 *tile, const fl
     }
 }
 
-// a[HD / 16]: 16 rows of a tile as the left side of products.
+// a[HD / 16]: 16 rows of a tile as the left operand.
 template <int HD>
 static __device__ __forceinline__ void rlhf__attn_left(unsigned (*a)[4], const rlhf__bf16 *tile) {
     const int lane = (int)threadIdx.x % 32;
@@ -78,7 +78,7 @@ static __device__ __forceinline__ void rlhf__attn_left(unsigned (*a)[4], const r
         rlhf__ldmatrix_x4(a[k], at + k * 16);
 }
 
-// s[16 x COLS] = the left side times the transpose of COLS rows of a tile.
+// s[16 x COLS] = the left operand times the transpose of COLS rows of a tile.
 template <int HD, int COLS>
 static __device__ __forceinline__ void rlhf__attn_by_rows(float (*s)[4], const unsigned (*a)[4],
                                                           const rlhf__bf16 *tile) {
@@ -98,14 +98,14 @@ static __device__ __forceinline__ void rlhf__attn_by_rows(float (*s)[4], const u
         }
 }
 
-// What rounding the two numbers to bf16 left of them, as bf16.
+// The rounding error of the two numbers in bf16, as bf16.
 static __device__ __forceinline__ unsigned rlhf__attn_rest(float lo, float hi, unsigned packed) {
     return rlhf__attn_pack(lo - rlhf__from_bf16((rlhf__bf16)packed),
                            hi - rlhf__from_bf16((rlhf__bf16)(packed >> 16)));
 }
 
 // d[16 x HD] += s[16 x COLS] times COLS rows of a tile; s is rounded to bf16, or with PARTS = 2 to
-// the sum of two of them.
+// the sum of two bf16 numbers.
 template <int HD, int COLS, int PARTS = 1>
 static __device__ __forceinline__ void rlhf__attn_by_cols(float (*d)[4], const float (*s)[4],
                                                           const rlhf__bf16 *tile) {

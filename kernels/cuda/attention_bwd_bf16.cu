@@ -1,8 +1,8 @@
-// attention_bwd_bf16.cu: the derivative of attention in bf16: dq by tiles of queries over their
-// keys; dk and dv by tiles of keys over the queries that see them. A warp owns 16 of the tile's 64.
+// attention_bwd_bf16.cu: backward attention in bf16: dq by tiles of queries over their keys; dk and
+// dv by tiles of keys over the queries that see them. A warp owns 16 of the tile's 64.
 //
-// Keys come in steps by logical index and queries by position, so that a row's sums are the same
-// behind a shared prefix and written out.
+// Keys are processed by logical index and queries by position, so that a row's sums are the same
+// with a shared prefix as without.
 #include "attention_bf16.h"
 
 enum { TILE = 64, STEP = 32, THREADS = 128, WARPS = 4 };
@@ -37,7 +37,7 @@ static __device__ __forceinline__ void product(float (*s)[4], const rlhf__bf16 *
     }
 }
 
-// exp(score - lse) of a score before its scale; both are in units of log2 then.
+// exp(score - lse) of an unscaled score; both are converted to units of log2.
 static __device__ __forceinline__ float probability(float s, float scale_log2, float lse_log2) {
     return rlhf__ex2(fmaf(s, scale_log2, -lse_log2));
 }
@@ -59,7 +59,7 @@ static __global__ void __launch_bounds__(THREADS, 3) grad_q_bf16(struct rlhf__at
     const int first = (a.tiles - 1 - (int)(blockIdx.x % (unsigned)a.tiles)) * TILE;
     struct rlhf__cuda_row row;
     if (!rlhf__cuda_row_check_training(a.rows, blockIdx.x / (unsigned)a.tiles, &row)) return;
-    if (first >= row.nq) return; // spares the block its loads
+    if (first >= row.nq) return; // skips the block's loads
 
     const int64_t col = (int64_t)head * a.head_dim, kv_col = (int64_t)(head / a.group) * a.head_dim;
     const rlhf__bf16 *k = (const rlhf__bf16 *)a.k + kv_col, *v = (const rlhf__bf16 *)a.v + kv_col;
@@ -92,7 +92,7 @@ static __global__ void __launch_bounds__(THREADS, 3) grad_q_bf16(struct rlhf__at
     for (int j0 = 0; j0 < keys; j0 += STEP) {
         rlhf__bf16 *ks = stage + (j0 / STEP & 1) * 2 * room<HD>::OTHER, *vs = ks + room<HD>::OTHER;
         rlhf__cp_async_wait<0>();
-        __syncthreads(); // the step is there, and the other stage is done with
+        __syncthreads(); // the step has arrived, and the other stage is free
         if (j0 + STEP < keys) {
             rlhf__bf16 *next = stage + (~(j0 / STEP) & 1) * 2 * room<HD>::OTHER;
             rlhf__attn_load<HD, STEP, THREADS>(next, k, a.kv_stride, row, j0 + STEP, row.nk,
@@ -101,7 +101,7 @@ static __global__ void __launch_bounds__(THREADS, 3) grad_q_bf16(struct rlhf__at
                                                j0 + STEP, row.nk, a.head_dim, a.wide);
             rlhf__cp_async_commit();
         }
-        if (j0 >= warp_keys) continue; // spares the warp products of 0
+        if (j0 >= warp_keys) continue; // skips the warp's products with 0
         float s[STEP / 8][4], dp[STEP / 8][4];
         product<HD>(s, qs + warp * 16 * room<HD>::PITCH, ks);
         product<HD>(dp, os + warp * 16 * room<HD>::PITCH, vs);
@@ -115,15 +115,15 @@ static __global__ void __launch_bounds__(THREADS, 3) grad_q_bf16(struct rlhf__at
             }
         rlhf__attn_by_cols<HD, STEP>(dq, dp, ks);
     }
-    rlhf__bf16 *mine = qs + warp * 16 * room<HD>::PITCH; // read by this warp alone
-    __syncwarp(); // memory order: it was read for the last product
+    rlhf__bf16 *mine = qs + warp * 16 * room<HD>::PITCH; // only this warp reads it
+    __syncwarp(); // memory order: the last product has read it
     rlhf__attn_put<HD>(mine, dq, a.scale, a.scale);
     __syncwarp();
     rlhf__attn_store<HD>((rlhf__bf16 *)b.dq + row.t0 * a.q_stride + col, a.q_stride, mine, own,
                          row.nq, a.head_dim, a.wide);
 }
 
-// A step's queries, their dout, lse and delta into one stage.
+// Copies a step's queries, their dout, lse and delta into one stage.
 template <int HD>
 static __device__ __forceinline__ void load_queries(rlhf__bf16 *qs, float *stats,
                                                     const struct rlhf__attn_bwd_args &b,
@@ -146,8 +146,8 @@ static __device__ __forceinline__ void load_queries(rlhf__bf16 *qs, float *stats
     rlhf__cp_async_commit();
 }
 
-// Block: 64 keys of one head (of k and v) of one row. A query that is not there adds 0, because its
-// q, dout and delta are.
+// Block: 64 keys of one head (of k and v) of one row. A missing query adds 0, because its q, dout
+// and delta are 0.
 template <int HD>
 static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__attn_bwd_args b) {
     const struct rlhf__attn_args &a = b.a;
@@ -159,7 +159,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__a
     const uint32_t index = blockIdx.x / (unsigned)a.tiles;
     struct rlhf__cuda_row row;
     if (!rlhf__cuda_row_check_training(a.rows, index, &row)) return;
-    if (first >= row.nq) return; // spares the block its loads
+    if (first >= row.nq) return; // skips the block's loads
 
     const int64_t col = (int64_t)blockIdx.y * a.head_dim;
     const struct rlhf__cuda_row keys = {0, 0, 0, 0, 0, 0, row.t0};
@@ -180,14 +180,14 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__a
         rlhf__bf16 *qs = stage + turn * 2 * room<HD>::OTHER, *os = qs + room<HD>::OTHER;
         const float *lse = stats + turn * 2 * STEP, *delta = lse + STEP;
         rlhf__cp_async_wait<0>();
-        __syncthreads(); // the step is there, and the other stage is done with
+        __syncthreads(); // the step has arrived, and the other stage is free
         next = w;
         more = rlhf__attn_walk_next<STEP>(&next, a.rows, row, index, pos, end);
         if (more)
             load_queries<HD>(stage + (turn ^ 1) * 2 * room<HD>::OTHER,
                              stats + (turn ^ 1) * 2 * STEP, b, next);
         if (own >= row.nq || (a.causal && w.pos + STEP <= row.start + own))
-            continue; // spares the warp products of 0
+            continue; // skips the warp's products with 0
         float s[STEP / 8][4], dp[STEP / 8][4];
         product<HD>(s, ks + warp * 16 * room<HD>::PITCH, qs);
         product<HD>(dp, vs + warp * 16 * room<HD>::PITCH, os);
@@ -204,9 +204,9 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__a
         rlhf__attn_by_cols<HD, STEP, 2>(dv, s, os);
         rlhf__attn_by_cols<HD, STEP>(dk, dp, qs);
     }
-    rlhf__bf16 *mine = ks + warp * 16 * room<HD>::PITCH; // these two are read by this warp alone
+    rlhf__bf16 *mine = ks + warp * 16 * room<HD>::PITCH; // only this warp reads these two
     rlhf__bf16 *other = vs + warp * 16 * room<HD>::PITCH;
-    __syncwarp(); // memory order: they were read for the last product
+    __syncwarp(); // memory order: the last product has read them
     rlhf__attn_put<HD>(mine, dk, a.scale, a.scale);
     rlhf__attn_put<HD>(other, dv, 1.0f, 1.0f);
     __syncwarp();

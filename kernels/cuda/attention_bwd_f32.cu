@@ -1,5 +1,5 @@
-// attention_bwd_f32.cu: the derivative of attention in f32, in the steps of attention_bwd_bf16.cu:
-// a warp owns 8 queries (dq) or 8 keys (dk, dv), a lane meets one key or query at a time.
+// attention_bwd_f32.cu: backward attention in f32, with the steps of attention_bwd_bf16.cu: a warp
+// owns 8 queries (dq) or 8 keys (dk, dv); a lane handles one key or query at a time.
 #include "attention_f32.h"
 
 enum {
@@ -23,7 +23,7 @@ template <int HD> static __device__ __forceinline__ void clear(float (*d)[HD / 3
             d[q][i] = 0.0f;
 }
 
-// The warp's first `rows` sums, times scale, to rows of x.
+// Stores the warp's first `rows` sums, times scale, in rows of x.
 template <int HD>
 static __device__ __forceinline__ void store(float *x, int64_t stride, const float (*d)[HD / 32],
                                              float scale, int rows, int head_dim) {
@@ -53,7 +53,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_q_f32(struct rlhf__att
     const int first = (a.tiles - 1 - (int)(blockIdx.x % (unsigned)a.tiles)) * TILE;
     struct rlhf__cuda_row row;
     if (!rlhf__cuda_row_check_training(a.rows, blockIdx.x / (unsigned)a.tiles, &row)) return;
-    if (first >= row.nq) return; // spares the block its loads
+    if (first >= row.nq) return; // skips the block's loads
 
     const int64_t col = (int64_t)head * a.head_dim, kv_col = (int64_t)(head / a.group) * a.head_dim;
     const struct rlhf__cuda_row queries = {0, 0, 0, 0, 0, 0, row.t0};
@@ -75,13 +75,13 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_q_f32(struct rlhf__att
     float dq[OWN][HD / 32];
     clear<HD>(dq);
     for (int j0 = 0; j0 < keys; j0 += STEP) {
-        __syncthreads(); // the step before is done with
+        __syncthreads(); // the previous step is finished
         rlhf__attn_load<HD>(ks, (const float *)a.k + kv_col, a.kv_stride, row, j0, STEP, row.nk,
                             a.head_dim, a.wide);
         rlhf__attn_load<HD>(vs, (const float *)a.v + kv_col, a.kv_stride, row, j0, STEP, row.nk,
                             a.head_dim, a.wide);
         __syncthreads();
-        if (j0 >= warp_keys) continue; // spares the warp products of 0
+        if (j0 >= warp_keys) continue; // skips the warp's products with 0
         float s[OWN], dp[OWN];
         rlhf__attn_dots<HD>(s, qs + warp * OWN * PITCH, ks + lane * PITCH, a.head_dim);
         rlhf__attn_dots<HD>(dp, os + warp * OWN * PITCH, vs + lane * PITCH, a.head_dim);
@@ -99,8 +99,8 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_q_f32(struct rlhf__att
               row.nq - own, a.head_dim);
 }
 
-// Block: 32 keys of one head (of k and v) of one row. A query that is not there adds 0, because its
-// q, dout and delta are.
+// Block: 32 keys of one head (of k and v) of one row. A missing query adds 0, because its q, dout
+// and delta are 0.
 template <int HD>
 static __global__ void __launch_bounds__(THREADS, 2) grad_kv_f32(struct rlhf__attn_bwd_args b) {
     enum { PITCH = HD + 4, ROOM = 2 * STEP * OWN };
@@ -113,7 +113,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_f32(struct rlhf__at
     const uint32_t index = blockIdx.x / (unsigned)a.tiles;
     struct rlhf__cuda_row row;
     if (!rlhf__cuda_row_check_training(a.rows, index, &row)) return;
-    if (first >= row.nq) return; // spares the block its loads
+    if (first >= row.nq) return; // skips the block's loads
 
     const int64_t col = (int64_t)blockIdx.y * a.head_dim;
     const struct rlhf__cuda_row keys = {0, 0, 0, 0, 0, 0, row.t0};
@@ -133,14 +133,14 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_f32(struct rlhf__at
         const struct rlhf__cuda_row queries = {0, 0, 0, 0, 0, 0, w.row.t0};
         const int from = w.pos - w.row.start, t = from + lane; // t: the lane's query
         const int64_t head_col = (int64_t)w.head * a.head_dim;
-        __syncthreads(); // the step before is done with
+        __syncthreads(); // the previous step is finished
         rlhf__attn_load<HD>(qs, (const float *)a.q + head_col, a.q_stride, queries, from, STEP,
                             w.row.nq, a.head_dim, a.wide);
         rlhf__attn_load<HD>(os, (const float *)b.dout + head_col, a.out_stride, queries, from, STEP,
                             w.row.nq, a.head_dim, a.wide);
         __syncthreads();
         if (own >= row.nq || (a.causal && w.pos + STEP <= row.start + own))
-            continue; // spares the warp products of 0
+            continue; // skips the warp's products with 0
         const int there = (unsigned)t < (unsigned)w.row.nq;
         const int64_t at = (int64_t)(w.row.t0 + t) * a.heads + w.head;
         const float lse = there ? a.lse[at] : 0.0f, delta = there ? b.delta[at] : 0.0f;

@@ -4,8 +4,8 @@
 enum { OWN = RLHF__ATTN_OWN, KEYS = RLHF__ATTN_OTHERS };
 
 namespace {
-// Of query lane / 4: largest score in units of log2, sum of exponentials (of the lane's keys until
-// a segment ends, then of all). Of all 8 queries: columns lane + 32 i of the output.
+// For query lane / 4: largest score in units of log2, sum of exponentials (of the lane's keys until
+// a segment ends, then of all). For all 8 queries: columns lane + 32 i of the output.
 template <int HD> struct state { float m, l, o[OWN][HD / 32]; };
 } // namespace
 
@@ -19,8 +19,8 @@ template <int HD> static __device__ __forceinline__ void begin(struct state<HD> 
             x.o[q][i] = 0.0f;
 }
 
-// Scores p[key][query] of a tile from j0 on become probabilities; the lane's query sees keys below
-// `seen`. fade[query]: the factor of what was summed before.
+// Turns scores p[key][query] of a tile starting at j0 into probabilities; the lane's query sees
+// keys below `seen`. fade[query]: the factor for the previous sums.
 template <int HD>
 static __device__ __forceinline__ void softmax(struct state<HD> &x, float *p, float *fade, int j0,
                                                int seen, float scale) {
@@ -42,8 +42,8 @@ static __device__ __forceinline__ void softmax(struct state<HD> &x, float *p, fl
     if (t == 0) fade[g] = f;
 }
 
-// The end of a segment: the segments before it, kept in shared memory, come first. was, now [8]:
-// room for the factors.
+// Ends a segment: merges the previous segments, saved in shared memory, first. was, now [8]: space
+// for the factors.
 template <int HD, int THREADS>
 static __device__ __forceinline__ void merge(struct state<HD> &x, const float *kept, float *was,
                                              float *now) {
@@ -52,7 +52,7 @@ static __device__ __forceinline__ void merge(struct state<HD> &x, const float *k
     const float f = rlhf__attn_exp2(m - top), h = rlhf__attn_exp2(x.m - top);
     x.l = fmaf(x.l, h, kept[THREADS] * f);
     x.m = top;
-    __syncwarp(); // memory order: the factors that were there are read
+    __syncwarp(); // memory order: the old factors have been read
     if (lane % 4 == 0) was[lane / 4] = f, now[lane / 4] = h;
     __syncwarp();
 #pragma unroll
@@ -73,8 +73,8 @@ static __device__ __forceinline__ void keep(float *kept, const struct state<HD> 
 }
 
 // Block: WARPS * 8 queries of one head of one row. Shared memory: queries, a tile of keys and one
-// of values, a warp's probabilities and factors; with more than one segment, what is kept of each
-// thread's state.
+// of values, a warp's probabilities and factors; with more than one segment, the saved state of
+// each thread.
 template <int HD, int WARPS>
 static __global__ void __launch_bounds__(WARPS * 32, 3) attend_f32(struct rlhf__attn_args a) {
     enum { THREADS = WARPS * 32, PITCH = HD + 4, ROOM = KEYS * OWN + 2 * OWN };
@@ -85,8 +85,8 @@ static __global__ void __launch_bounds__(WARPS * 32, 3) attend_f32(struct rlhf__
     float *kept = vs + KEYS * PITCH + WARPS * ROOM + threadIdx.x;
     const int first = (a.tiles - 1 - (int)(blockIdx.x % (unsigned)a.tiles)) * WARPS * OWN;
     struct rlhf__cuda_row row;
-    if (!rlhf__cuda_row_check(a.rows, blockIdx.x / (unsigned)a.tiles, &row)) return; // the block
-    if (first >= row.nq) return; // spares the block its loads
+    if (!rlhf__cuda_row_check(a.rows, blockIdx.x / (unsigned)a.tiles, &row)) return; // all threads
+    if (first >= row.nq) return; // skips the block's loads
 
     const int64_t col = (int64_t)head * a.head_dim, kv_col = (int64_t)(head / a.group) * a.head_dim;
     const struct rlhf__cuda_row queries = {0, 0, 0, 0, 0, 0, row.t0};
@@ -94,14 +94,14 @@ static __global__ void __launch_bounds__(WARPS * 32, 3) attend_f32(struct rlhf__
                         row.nq, a.head_dim, a.wide);
     const int own = first + warp * OWN, last = rlhf__attn_min(own + OWN, row.nq);
     const int block_last = rlhf__attn_min(first + WARPS * OWN, row.nq);
-    const int keys = a.causal ? row.start + block_last : row.nk; // that the block sees
+    const int keys = a.causal ? row.start + block_last : row.nk; // seen by the block
     const int warp_keys = own >= row.nq ? 0 : a.causal ? row.start + last : row.nk;
     const int mine = own + lane / 4;
     const int seen = mine >= row.nq ? 0 : a.causal ? row.start + mine + 1 : row.nk;
     struct state<HD> x;
     begin(x);
     for (int j0 = 0; j0 < keys; j0 += KEYS) {
-        __syncthreads(); // the tile before is done with
+        __syncthreads(); // the previous tile is finished
         rlhf__attn_load<HD>(ks, (const float *)a.k + kv_col, a.kv_stride, row, j0, KEYS, row.nk,
                             a.head_dim, a.wide);
         rlhf__attn_load<HD>(vs, (const float *)a.v + kv_col, a.kv_stride, row, j0, KEYS, row.nk,

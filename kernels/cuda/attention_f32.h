@@ -1,7 +1,7 @@
 // attention_f32.h: tiles in shared memory for the f32 attention kernels. A warp owns 8 rows
-// (queries, or keys in backward) and meets 32 others at a time: a lane makes the products of the 8
-// with one other, and adds to columns lane, lane + 32, ... of the 8 sums. Rows of a tile are HD + 4
-// elements apart, so that 16-byte reads of neighbouring rows meet no bank twice.
+// (queries, or keys in backward) and handles 32 others at a time: a lane computes the products of
+// the 8 rows with one other, and adds to columns lane, lane + 32, ... of the 8 sums. Rows of a tile
+// are HD + 4 elements apart, so that 16-byte reads of adjacent rows avoid bank conflicts.
 #ifndef RLHF_CUDA_ATTENTION_F32_H
 #define RLHF_CUDA_ATTENTION_F32_H
 
@@ -9,9 +9,9 @@
 
 enum { RLHF__ATTN_OWN = 8, RLHF__ATTN_OTHERS = 32, RLHF__ATTN_WARPS = 4 };
 
-// Keys (or, of a row without keys, queries) first .. first+rows-1 into `to`; zeroes below 0, from
-// `end` on and columns from head_dim to the next multiple of 4. x points at the head's first
-// column.
+// Copies keys (or, for a row without keys, queries) first .. first+rows-1 into `to`; zeroes rows
+// below 0 and from `end` on, and columns from head_dim to the next multiple of 4. x points to the
+// head's first column.
 template <int HD>
 static __device__ __forceinline__ void rlhf__attn_load(float *to, const float *x, int64_t stride,
                                                        const struct rlhf__cuda_row &r, int first,
@@ -19,7 +19,7 @@ static __device__ __forceinline__ void rlhf__attn_load(float *to, const float *x
     const int chunks = (head_dim + 3) / 4;
     for (int i = (int)threadIdx.x; i < rows * chunks; i += (int)blockDim.x) {
         const int j = first + i / chunks, col = i % chunks * 4;
-        const int n = (unsigned)j < (unsigned)end ? head_dim - col : 0; // elements that are there
+        const int n = (unsigned)j < (unsigned)end ? head_dim - col : 0; // elements present
         const float *from = n ? x + rlhf__cuda_key(r, j) * stride + col : x;
         float *at = to + i / chunks * (HD + 4) + col;
         if (wide && n)
@@ -62,7 +62,7 @@ static __device__ __forceinline__ void rlhf__attn_add(float (*d)[HD / 32], const
 #pragma unroll
         for (int i = 0; i < HD / 32; i++) {
             const int c = lane + 32 * i;
-            if (c >= head_dim) continue; // spares sums that nobody stores
+            if (c >= head_dim) continue; // skips sums that are not stored
             const float y = tile[j * (HD + 4) + c];
 #pragma unroll
             for (int q = 0; q < RLHF__ATTN_OWN; q++)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// How many blocks begin at or before p.
+// The number of blocks that start at or before p.
 static uint32_t before(const struct rlhf__cuda_blocks *l, const void *p) {
     uint32_t low = 0, high = l->n;
     while (low < high) {

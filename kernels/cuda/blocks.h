@@ -1,4 +1,4 @@
-// blocks.h: allocations, found by an address inside them.
+// blocks.h: allocations, looked up by an address inside them.
 #ifndef RLHF_CUDA_BLOCKS_H
 #define RLHF_CUDA_BLOCKS_H
 
@@ -7,18 +7,19 @@
 struct rlhf__cuda_block {
     char *at;
     uint64_t bytes;
-    uint64_t serial; // grows with every allocation of the context
+    uint64_t serial; // increases with every allocation of the context
 };
 
 struct rlhf__cuda_blocks {
-    struct rlhf__cuda_block *all; // by address
+    struct rlhf__cuda_block *all; // sorted by address
     uint32_t n, cap;
 };
 
-// 0 when there is no memory for it. [step]
+// Returns 0 when out of memory. [step]
 int rlhf__cuda_blocks_add(struct rlhf__cuda_blocks *l, void *at, uint64_t bytes, uint64_t serial);
 
-// The block that p lies in, or begins when it is empty; NULL: none. Valid until the list changes.
+// The block that contains p, or starts at p if it is empty; NULL: none. Valid until the list
+// changes.
 struct rlhf__cuda_block *rlhf__cuda_blocks_find(const struct rlhf__cuda_blocks *l, const void *p);
 
 void rlhf__cuda_blocks_remove(struct rlhf__cuda_blocks *l, struct rlhf__cuda_block *b);

@@ -1,22 +1,22 @@
-// canary.cu: the proof that a library product is row exact on this card: random rows, alone and in
-// any company, bit for bit; and on the same numbers, how long algorithms take.
+// canary.cu: proves that a library GEMM is row-exact on this card: random rows have the same bits
+// alone and together with any others. Also times algorithms on the same data.
 #include "canary.h"
 #include "lt_plan.h"
 
 enum {
     THREADS = RLHF__CANARY_THREADS,
-    ROWS = 513,  // of the whole
-    WAVES = 3,   // the tall one has more tiles than the card takes in this many turns ...
-    TILE = 128,  // ... if they are as large as this
-    STRIDE = 211 // without a divisor in common with ROWS
+    ROWS = 513,  // of the full matrix
+    WAVES = 3,   // the tall product has more tiles than the card runs in this many waves ...
+    TILE = 128,  // ... if they are this large
+    STRIDE = 211 // coprime with ROWS
 };
 
-// A choice of rows: row i of it is row (first + i * step) % ROWS of the whole.
+// A selection of rows: its row i is row (first + i * step) % ROWS of the full matrix.
 struct canary_pick {
     unsigned n, first, step;
 };
 
-// Numbers in (-1, 1) with 24 random bits, each from its index alone.
+// Numbers in (-1, 1) with 24 random bits; each depends only on its index.
 static __device__ __forceinline__ float noise(uint64_t i, unsigned tag) {
     uint64_t z = (i + 1) * 0x9e3779b97f4a7c15ull + tag * 0xd1b54a32d192ed03ull;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -45,8 +45,8 @@ static __global__ void __launch_bounds__(THREADS)
         to[i] = from[(p.first + i / words * p.step) % ROWS * words + i % words];
 }
 
-// Sets *differ when a row of the choice has other bits than in the whole. What lies behind
-// `width` of a row's words is not looked at.
+// Sets *differ when a selected row has other bits than in the full matrix. Words past `width` of a
+// row are not compared.
 static __global__ void __launch_bounds__(THREADS)
     canary_compare(int *differ, const unsigned short *some, const unsigned short *whole,
                    uint64_t ld, uint64_t width, canary_pick p) {
@@ -60,12 +60,12 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 struct buffers {
-    void *w, *x, *c, *out;          // the whole
-    void *x_some, *c_some, *o_some; // a choice
+    void *w, *x, *c, *out;          // the full matrix
+    void *x_some, *c_some, *o_some; // a selection
     void *bias;
     int *differ;
-    uint64_t x_words, out_words; // of a row
-    uint64_t some;               // rows of the largest choice
+    uint64_t x_words, out_words; // per row
+    uint64_t some;               // rows of the largest selection
 };
 
 static uint64_t words_of(int64_t ld, int32_t dtype) {
@@ -82,7 +82,7 @@ rlhf_status rlhf__canary_fill(struct rlhf__cuda *cu, void *to, int32_t dtype,
     return RLHF_OK;
 }
 
-// One allocation for all; *base is what to free.
+// Makes one allocation for all buffers; *base is the address to free.
 static rlhf_status buffers_make(struct rlhf__cuda *cu, const struct rlhf__lt_shape *s,
                                 struct buffers *b, void **base) {
     const uint64_t w_n = (uint64_t)s->lda * (uint64_t)(s->trans_a ? s->m : s->k);
@@ -98,7 +98,7 @@ static rlhf_status buffers_make(struct rlhf__cuda *cu, const struct rlhf__lt_sha
                                b->out_words * 4 * b->some * add,
                                b->out_words * 4 * b->some,
                                (uint64_t)s->m * 4,
-                               sizeof *b->differ}; // of a bias in bf16 half of it
+                               sizeof *b->differ}; // a bf16 bias uses half of it
     void **to[7] = {&b->w, &b->x, &b->c, &b->out, &b->x_some, &b->c_some, &b->o_some};
     uint64_t total = 0;
     for (uint64_t n : bytes)
@@ -114,7 +114,7 @@ static rlhf_status buffers_make(struct rlhf__cuda *cu, const struct rlhf__lt_sha
     RLHF_TRY(rlhf__canary_fill(cu, b->w, s->dtype, {w_n, lda, k, !s->trans_a, -1, 1}));
     RLHF_TRY(rlhf__canary_fill(cu, b->x, s->dtype, {x_n, ldb, k, 0, 1, 2}));
     if (add) RLHF_TRY(rlhf__canary_fill(cu, b->c, s->out_dtype, {out_n, ldd, ldd, 0, 0, 3}));
-    // Before a bf16 result the bias is 0: another would hide the roundings that cancel brings out.
+    // With a bf16 result the bias is 0: another would hide the roundings that cancellation exposes.
     if (add)
         RLHF_TRY(rlhf__canary_fill(cu, b->bias, s->out_dtype, {m, m, m, 0, 0, 4}));
     else
@@ -124,7 +124,7 @@ static rlhf_status buffers_make(struct rlhf__cuda *cu, const struct rlhf__lt_sha
                             cudaMemsetAsync(b->differ, 0, sizeof *b->differ, cu->stream));
 }
 
-// A refusal of the library to run what it has offered counts as a difference.
+// If the library refuses to run an algorithm that it offered, this counts as a difference.
 static int product(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, const rlhf__lt_algo *algo,
                    const struct buffers *b, const void *x, const void *c, void *out,
                    unsigned rows) {
@@ -147,11 +147,11 @@ struct proof {
 };
 } // namespace
 
-// Compares the choices with the whole, with c or without.
+// Compares the selections with the full matrix, with c or without.
 static rlhf_status compare_all(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                const struct buffers *b, const struct proof *t, int add, int *runs) {
     const struct rlhf__lt_shape *s = &p->shape;
-    const uint64_t half = rlhf_dtype_size(s->out_dtype) / 2; // 2-byte words of an element
+    const uint64_t half = rlhf_dtype_size(s->out_dtype) / 2; // 2-byte words per element
     *runs = product(cu, p, t->whole, b, b->x, add ? b->c : NULL, b->out, ROWS);
     for (unsigned i = 0; i < t->n && *runs; i++) {
         const canary_pick *pick = &t->picks[i];
@@ -165,13 +165,13 @@ static rlhf_status compare_all(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
     return RLHF_OK;
 }
 
-// Rows that `most` bytes of results have room for.
+// Rows whose results fit in `most` bytes.
 static uint64_t rows_of(const struct rlhf__lt_shape *s, uint64_t most) {
     return most / (words_of(s->ldd, s->out_dtype) * 4);
 }
 
-// Rows with which the product has tiles for WAVES turns of the card; at most 8192 and 64 MiB, at
-// least those of the whole.
+// Rows for which the GEMM has tiles for WAVES waves of the card; at most 8192 and 64 MiB, at least
+// those of the full matrix.
 unsigned rlhf__lt_canary_tall(const struct rlhf__cuda *cu, const struct rlhf__lt_shape *s) {
     const uint64_t across = ((uint64_t)s->m + TILE - 1) / TILE;
     uint64_t rows = (uint64_t)WAVES * (uint64_t)rlhf__lt_of(cu)->multiprocessors / across * TILE;
@@ -181,7 +181,8 @@ unsigned rlhf__lt_canary_tall(const struct rlhf__cuda *cu, const struct rlhf__lt
     return (unsigned)(rows > 8192 ? 8192 : rows);
 }
 
-// Results of at most 1 GiB (twice, with c), a power of two: 4096 rows of a vocabulary of 50,304.
+// Results of at most 1 GiB (twice that with c), a power of two: 4096 rows of a vocabulary of
+// 50,304.
 unsigned rlhf__lt_canary_most(const struct rlhf__lt_shape *s) {
     const uint64_t rows = rows_of(s, (uint64_t)1 << 30);
     unsigned n = 1;
@@ -202,7 +203,7 @@ rlhf_status rlhf__lt_canary_rows(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
     int differ = 0, runs = 1;
     b.some = tall;
     rlhf_status st = buffers_make(cu, &p->shape, &b, &base);
-    void *ws = NULL; // allocated here, so that a lack of memory is not taken for a refusal
+    void *ws = NULL; // allocated here, so that running out of memory is not mistaken for a refusal
     if (st == RLHF_OK) st = rlhf__cuda_workspace(cu, RLHF__CUDA_WS_LIBRARY, p->workspace, &ws);
     for (int add = 0; add <= (p->shape.out_dtype == RLHF_F32) && runs && st == RLHF_OK; add++)
         st = compare_all(cu, p, &b, &t, add, &runs);

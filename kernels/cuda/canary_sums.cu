@@ -1,6 +1,6 @@
-// canary_sums.cu: the proof that a library product whose sums may be taken apart repeats itself on
-// this card: the same data again, at once and after other products of the plan, bit for bit. The
-// results are compared by a hash of all their bits, so that there need be only one of them.
+// canary_sums.cu: proves that a library GEMM whose sums may be split (split-k) is repeatable on
+// this card: the same data gives the same bits when repeated at once and after other GEMMs of the
+// plan. Results are compared by a hash of all their bits, so only one needs to be stored.
 #include "canary.h"
 #include "lt_plan.h"
 
@@ -18,11 +18,12 @@ struct sums {
     void *bias;
     const rlhf__lt_algo *algo;
     unsigned long long *hash; // [HASHES]
-    uint32_t depth, other;    // of the product, and of those between
+    uint32_t depth, other;    // of the GEMM, and of those in between
 };
 } // namespace
 
-// *hash += a number made of the bits of every 2-byte word and its place: in any order the same.
+// *hash += a number computed from the bits and the position of every 2-byte word; independent of
+// the order.
 static __global__ void __launch_bounds__(THREADS)
     canary_hash(unsigned long long *hash, const unsigned short *d, uint64_t ld, uint64_t width,
                 uint64_t n) {
@@ -36,7 +37,7 @@ static __global__ void __launch_bounds__(THREADS)
     atomicAdd(hash, sum);
 }
 
-// Long enough for many pieces, on operands of a bounded size.
+// Long enough for many splits, with operands of bounded size.
 static uint32_t depth_of(const struct rlhf__lt_shape *s) {
     const uint64_t line = (uint64_t)(s->lda + s->ldb) * rlhf_dtype_size(s->dtype);
     const uint64_t most = operand_bytes_most / line / 16 * 16;
@@ -45,7 +46,7 @@ static uint32_t depth_of(const struct rlhf__lt_shape *s) {
     return (uint32_t)(most < least ? least : most > longest ? longest : most);
 }
 
-// One allocation for all; *base is what to free.
+// Makes one allocation for all buffers; *base is the address to free.
 static rlhf_status sums_make(struct rlhf__cuda *cu, const struct rlhf__lt_shape *s, struct sums *o,
                              void **base) {
     const uint64_t k = o->depth, lda = (uint64_t)s->lda, ldb = (uint64_t)s->ldb;
@@ -73,7 +74,8 @@ static rlhf_status sums_make(struct rlhf__cuda *cu, const struct rlhf__lt_shape 
     return rlhf__cuda_check(cu, "cudaMemset", cudaMemsetAsync(o->hash, 0, bytes[4], cu->stream));
 }
 
-// The product, with add to what is in d, and its hash. *runs: as the library says.
+// Runs the GEMM, with add on top of d, and hashes the result. *runs: whether the library accepted
+// it.
 static rlhf_status once(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, const struct sums *o,
                         int add, int which, int *runs) {
     const struct rlhf__lt_shape *s = &p->shape;
@@ -87,7 +89,7 @@ static rlhf_status once(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, const st
     return RLHF_OK;
 }
 
-// Another product of the plan, which leaves what it leaves in the workspace.
+// Runs another GEMM of the plan, which leaves arbitrary data in the workspace.
 static void between(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, const struct sums *o,
                     int *runs) {
     const struct rlhf__lt_operands operands = {o->a, o->b, NULL, o->d, o->bias};
@@ -117,7 +119,7 @@ rlhf_status rlhf__lt_canary_sums(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
     o.depth = depth_of(s);
     o.other = s->k ? o.depth : (uint32_t)SHORT;
     rlhf_status st = sums_make(cu, s, &o, &base);
-    void *ws = NULL; // made here, so that its want is not the library's refusal
+    void *ws = NULL; // allocated here, so that running out of memory is not mistaken for a refusal
     if (st == RLHF_OK && p->workspace)
         st = rlhf__cuda_workspace(cu, RLHF__CUDA_WS_LIBRARY, p->workspace, &ws);
     if (st == RLHF_OK) st = run_all(cu, p, &o, &runs);

@@ -1,4 +1,4 @@
-// context.cu: the error text of the CUDA backend, faults, and the caller's structs read.
+// context.cu: error texts of the CUDA backend, faults, and reading the caller's structs.
 #include "context.h"
 
 #include <stdarg.h>
@@ -14,9 +14,9 @@ rlhf_status rlhf__cuda_fail(struct rlhf__cuda *cu, rlhf_status code, const char 
     return code;
 }
 
-// Errors after which CUDA gives the same one to every call of the process.
+// Errors after which every further CUDA call of the process returns the same error.
 static const char *lost_by(cudaError_t e) {
-    enum { CONTAINED = 226 }; // cudaErrorContained, which the headers of CUDA 12.0 lack
+    enum { CONTAINED = 226 }; // cudaErrorContained, missing in the headers of CUDA 12.0
     switch ((int)e) {
     case cudaErrorECCUncorrectable:
         return "the GPU's memory has an error that it cannot correct (ECC)";
@@ -46,7 +46,7 @@ static const char *lost_by(cudaError_t e) {
 
 rlhf_status rlhf__cuda_check(struct rlhf__cuda *cu, const char *what, cudaError_t e) {
     if (e == cudaSuccess) return RLHF_OK;
-    cudaGetLastError(); // else the next launch would be blamed
+    cudaGetLastError(); // otherwise the next launch would report it
     const char *lost = lost_by(e);
     if (lost)
         return rlhf__cuda_fail(cu, RLHF_E_DEVICE,
@@ -97,7 +97,7 @@ rlhf_status rlhf__cuda_fault_report(struct rlhf__cuda *cu, const struct rlhf__fa
     };
     const struct rlhf__fault f = *from;
     if (!f.code) return RLHF_OK;
-    cu->marks.reported = cu->marks.given; // marks until here have the same one
+    cu->marks.reported = cu->marks.given; // all marks so far have the same fault
     RLHF_TRY(rlhf__cuda_check(cu, "clearing a fault",
                               cudaMemsetAsync(cu->fault, 0, sizeof f, cu->stream)));
     if (f.code < 0 || f.code >= RLHF__FAULT_COUNT)

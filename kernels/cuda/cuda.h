@@ -1,21 +1,21 @@
-// cuda.h: the words the kernels are written in. nvcc reads CUDA's own; any other C++ compiler reads
-// the emulation of tests/cuda (emu.h on its include path), where a CUDA thread is a fiber.
+// cuda.h: the language the kernels are written in. nvcc uses CUDA's own definitions; any other C++
+// compiler uses the emulation of tests/cuda (emu.h on its include path), where a CUDA thread is a
+// fiber.
 //
-// A kernel uses nothing beside these: no cooperative groups, no <<<>>>, no float atomics (their
-// order is not fixed), no shuffles of part of a warp, no return of part of a block before a
-// barrier.
+// Kernels use nothing else: no cooperative groups, no <<<>>>, no float atomics (their order is not
+// fixed), no shuffles of part of a warp, and no part of a block returns before a barrier.
 #ifndef RLHF_CUDA_CUDA_H
 #define RLHF_CUDA_CUDA_H
 
 #include <stdint.h>
 
 // SHARED(T, name): static shared memory, 16-byte aligned; T may be an array type. DYN_SHARED(name):
-// the launch's own. LAUNCH(kernel, grid, block, shared bytes, stream, arguments ...): a
-// cudaError_t. A kernel that wants more than 48 KiB of dynamic shared memory is first passed to
-// ALLOW_SHARED(kernel, bytes).
+// the launch's dynamic shared memory. LAUNCH(kernel, grid, block, shared bytes, stream, arguments
+// ...): a cudaError_t. A kernel that uses more than 48 KiB of dynamic shared memory must first be
+// passed to ALLOW_SHARED(kernel, bytes).
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
-template <class T> using rlhf__whole = T; // an array type before its name
+template <class T> using rlhf__whole = T; // lets an array type precede its name
 #define SHARED(T, name)  __shared__ __align__(16) rlhf__whole<T> name
 #define DYN_SHARED(name) extern __shared__ __align__(128) unsigned char name[]
 #define ALLOW_SHARED(kernel, bytes)                                                                \
@@ -26,7 +26,7 @@ template <class T> using rlhf__whole = T; // an array type before its name
 #include "emu.h"
 #endif
 
-// ---- bf16 as its bits ----
+// ---- bf16 as raw bits ----
 
 typedef uint16_t rlhf__bf16;
 
@@ -34,7 +34,7 @@ static __device__ __forceinline__ float rlhf__from_bf16(rlhf__bf16 b) {
     return __uint_as_float((unsigned)b << 16);
 }
 
-// To nearest even; NaN stays NaN.
+// Rounds to nearest even; NaN stays NaN.
 static __device__ __forceinline__ rlhf__bf16 rlhf__to_bf16(float f) {
     const unsigned u = __float_as_uint(f);
     if ((u & 0x7fffffffu) > 0x7f800000u) return (rlhf__bf16)(u >> 16 | 64u);
@@ -53,7 +53,7 @@ static __device__ __forceinline__ void rlhf__put(rlhf__bf16 *p, uint64_t i, floa
 
 // ---- sums in a fixed order ----
 
-// The sum and the largest of a value over a whole warp, in every lane.
+// The sum and the maximum of a value over a whole warp, in every lane.
 template <class T> static __device__ __forceinline__ T rlhf__warp_sum(T v) {
     for (int m = 16; m; m >>= 1)
         v += __shfl_xor_sync(~0u, v, m);

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SM_LEAST 80 // compute capability that the kernels are built for, and newer
+#define SM_LEAST 80 // minimum compute capability that the kernels are built for
 #ifndef RLHF_CUDA_MAJORS
-#define RLHF_CUDA_MAJORS (1 << 8 | 1 << 9) // major ones that have machine code
+#define RLHF_CUDA_MAJORS (1 << 8 | 1 << 9) // major versions with machine code
 #endif
 
 // "13.0" of CUDA's 13000.
@@ -17,7 +17,7 @@ static void put_version(char *out, size_t cap, int version) {
     snprintf(out, cap, "%d.%d", version / 1000, version % 1000 / 10);
 }
 
-// "580.65.06" of the kernel module; "" when nobody says it.
+// "580.65.06" of the kernel module; "" if unknown.
 static void read_module(char *out, size_t cap) {
     char line[256] = "";
     out[0] = 0;
@@ -32,7 +32,8 @@ static void read_module(char *out, size_t cap) {
     fclose(f);
 }
 
-// Versions of the driver and of the runtime. Returns what the driver supports, 0: there is none.
+// Reads the versions of the driver and of the runtime. Returns what the driver supports, 0: no
+// driver.
 static int read_versions(rlhf_device_info *d) {
     int driver = 0, runtime = 0;
     char module[32], cuda[16];
@@ -49,7 +50,7 @@ static int read_versions(rlhf_device_info *d) {
     return driver;
 }
 
-// Why there are no devices to count.
+// Explains why no devices were found.
 static void say_no_devices(rlhf_device_info *d, int driver, cudaError_t e) {
     if (!driver)
         snprintf(d->missing, sizeof d->missing,
@@ -116,7 +117,7 @@ static void look(uint32_t gpu, rlhf_device_info *d) {
                  count, count - 1);
 }
 
-// What makes the products there: the library, or why it is not used.
+// Describes which implementation runs the GEMMs: the library, or why it is not used.
 static void read_library(rlhf_device_info *d, uint32_t gpu) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)calloc(1, sizeof *cu);
     if (!cu) return;
@@ -149,9 +150,9 @@ static void *ask(void *arg) {
     return NULL;
 }
 
-// Looking at a card makes it the thread's current one, and calls of a context need theirs to be. So
-// a thread of its own looks: to go back to the current one would take memory of a card that nobody
-// may have used yet.
+// Querying a card makes it the thread's current one, but calls of a context need theirs to stay
+// current. Use a separate thread: switching back to the current card would allocate memory on a
+// card that may not have been used yet.
 rlhf_status rlhf__cuda_describe(uint32_t gpu, rlhf_device_info *out) {
     struct question q;
     q.gpu = gpu;

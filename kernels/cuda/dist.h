@@ -1,10 +1,10 @@
 // dist.h: the distribution over one row of logits, on the device: softmax sums in a fixed tree, and
-// the kept set of top-k and top-p. One block a row; every function here is called by all of it.
+// the kept set of top-k and top-p. One block per row; all of its threads call every function here.
 //
-// Which ids a thread takes depends on the vocabulary alone: warp w has its share of the row in one
-// piece, its lanes take four ids each in turn. So a row's bits depend on the row alone, and are the
-// same in lm_head and lm_sample. Weights that are ranked or drawn from are integers (fixed point):
-// their sums do not depend on any order.
+// Which ids a thread takes depends only on the vocabulary: each warp has one contiguous share of
+// the row, and its lanes take four ids each in turn. The bits of a row therefore depend only on the
+// row, and are the same in lm_head and lm_sample. Weights for ranking and sampling are integers
+// (fixed point), so their sums do not depend on the order.
 #ifndef RLHF_CUDA_DIST_H
 #define RLHF_CUDA_DIST_H
 
@@ -13,21 +13,21 @@
 
 enum { RLHF__DIST_THREADS = 512, RLHF__DIST_WARPS = RLHF__DIST_THREADS / 32 };
 
-// Threads of a block for rows of n.
+// Threads per block for rows of n.
 static inline unsigned rlhf__dist_threads(int32_t n) {
     return n <= 256 ? 32 : n <= 4096 ? 128 : RLHF__DIST_THREADS;
 }
 
-// What a kernel needs of an rlhf_dist; made by rlhf__dist_rule.
+// The kernel's form of an rlhf_dist; made by rlhf__dist_rule.
 struct rlhf__dist_rule {
     double top_p;  // 1 = off
-    double least;  // log of min_p, of which has_least says whether it is on
+    double least;  // log of min_p; has_least: whether it is on
     float it;      // inverse temperature, 1 when greedy
     int32_t top_k; // 0 = off
     int32_t greedy, has_least;
 };
 
-// A row of n logits; ids outside the support (NULL: none are) count as -inf.
+// A row of n logits; ids outside the support (NULL: all are inside) count as -inf.
 struct rlhf__dist_row {
     const float *z; // 16-byte aligned, readable up to a multiple of four
     const uint32_t *support;
@@ -39,7 +39,7 @@ struct rlhf__dist_shared {
     unsigned key[RLHF__DIST_WARPS][3]; // largest and smallest logit, largest of the reference
     double sum[RLHF__DIST_WARPS][4];
     uint64_t scan[RLHF__DIST_WARPS];
-    unsigned low[4 * RLHF__DIST_THREADS], high[4 * RLHF__DIST_THREADS]; // histogram, in two words
+    unsigned low[4 * RLHF__DIST_THREADS], high[4 * RLHF__DIST_THREADS]; // histogram, as two words
     uint64_t rank[RLHF__DIST_THREADS], weight[RLHF__DIST_THREADS];      // candidates
     unsigned candidates, bin;
     uint64_t above, found;
@@ -47,7 +47,7 @@ struct rlhf__dist_shared {
 
 // ---- order of logits ----
 
-// Unsigned integers in the order of the floats; -0 counts as +0, NaN is above all.
+// Unsigned keys in the order of the floats; -0 counts as +0, NaN is above all.
 static __device__ __forceinline__ unsigned rlhf__dist_key(float z) {
     const unsigned u = __float_as_uint(z + 0.0f);
     if (z != z) return ~0u;
@@ -58,7 +58,7 @@ static __device__ __forceinline__ float rlhf__dist_unkey(unsigned key) {
 }
 enum { RLHF__DIST_KEY_INF = 0xff800000u, RLHF__DIST_KEY_LOW = 0x007fffffu }; // of +inf and -inf
 
-// Bits that an id of n takes.
+// Bits needed for an id of n.
 static __device__ __forceinline__ int rlhf__dist_id_bits(int32_t n) {
     int bits = 0;
     while (bits < 31 && (n - 1) >> bits)
@@ -66,13 +66,14 @@ static __device__ __forceinline__ int rlhf__dist_id_bits(int32_t n) {
     return bits;
 }
 
-// The ranking as numbers, all different: larger logit, larger rank; of equal ones the lower id.
+// The ranking as distinct numbers: larger logit, larger rank; among equal logits, the lower id
+// first.
 static __device__ __forceinline__ uint64_t rlhf__dist_rank(unsigned key, int32_t id, int32_t n,
                                                            int id_bits) {
     return (uint64_t)key << id_bits | (unsigned)(n - 1 - id);
 }
 
-// ---- walking a row ----
+// ---- iterating over a row ----
 
 static __device__ __forceinline__ bool rlhf__dist_in(const struct rlhf__dist_row &r, int32_t id) {
     return !r.support || (r.support[id / 32] >> id % 32 & 1);
@@ -94,29 +95,29 @@ static __device__ __forceinline__ void rlhf__dist_load(const struct rlhf__dist_r
         v[j] = bits >> j & 1 ? v[j] : -__uint_as_float(0x7f800000u);
 }
 
-// The same past the row's end as well: -inf there.
+// The same also past the row's end: -inf there.
 static __device__ __forceinline__ void rlhf__dist_load_end(const struct rlhf__dist_row &r,
                                                            int32_t c, float v[4]) {
     for (int j = 0; j < 4; j++)
-        v[j] = 4 * c + j < r.n ? rlhf__dist_at(r, 4 * c + j) // spares a doubt: they come last
+        v[j] = 4 * c + j < r.n ? rlhf__dist_at(r, 4 * c + j) // only for speed: they come last
                                : -__uint_as_float(0x7f800000u);
 }
 
-// The groups of four ids that warp w of a block has.
+// The groups of four ids of one warp of a block.
 struct rlhf__dist_span {
     int32_t from, to;
 };
 static __device__ __forceinline__ struct rlhf__dist_span rlhf__dist_part(struct rlhf__dist_span all,
                                                                          int warp, int warps) {
     const int32_t share = (all.to - all.from + warps - 1) / warps, from = all.from + warp * share;
-    const int32_t to = from + share < all.to ? from + share : all.to; // spares what comes last
+    const int32_t to = from + share < all.to ? from + share : all.to; // less for the last
     return {from < all.to ? from : all.to, to};
 }
 static __device__ __forceinline__ struct rlhf__dist_span rlhf__dist_own(int32_t n) {
     return rlhf__dist_part({0, (n + 3) / 4}, (int)threadIdx.x / 32, (int)blockDim.x / 32);
 }
 
-// f(id, logit) for each of this thread's ids, in order; UNROLL loads are under way at once.
+// f(id, logit) for each of this thread's ids, in order; UNROLL loads are in flight at once.
 template <int UNROLL = 1, class F>
 static __device__ __forceinline__ void rlhf__dist_each(const struct rlhf__dist_row &r, F f) {
     const struct rlhf__dist_span own = rlhf__dist_own(r.n);
@@ -134,7 +135,7 @@ static __device__ __forceinline__ void rlhf__dist_each(const struct rlhf__dist_r
         f(id, rlhf__dist_at(r, id));
 }
 
-// The same of two rows: f(id, logit, reference's logit).
+// The same for two rows: f(id, logit, reference's logit).
 template <int UNROLL = 1, class F>
 static __device__ __forceinline__ void rlhf__dist_each_pair(const struct rlhf__dist_row &r,
                                                             const float *ref, F f) {
@@ -165,7 +166,7 @@ static __device__ __forceinline__ unsigned rlhf__warp_umax(unsigned v) {
     return v;
 }
 
-// Largest of a, smallest of b, largest of c, in every thread. One barrier.
+// Maximum of a, minimum of b, maximum of c, in every thread. One barrier.
 static __device__ __forceinline__ void rlhf__dist_extremes(struct rlhf__dist_shared &s, unsigned *a,
                                                            unsigned *b, unsigned *c) {
     const int warp = (int)threadIdx.x / 32;
@@ -181,7 +182,7 @@ static __device__ __forceinline__ void rlhf__dist_extremes(struct rlhf__dist_sha
     *a = top, *b = ~low, *c = ref;
 }
 
-// v[n] becomes its sum over the block, warps in order, in every thread. One barrier.
+// Sums v[n] over the block, warps in order, in every thread. One barrier.
 template <int N>
 static __device__ __forceinline__ void rlhf__dist_sum(struct rlhf__dist_shared &s, double v[N]) {
     for (int i = 0; i < N; i++)
@@ -198,8 +199,8 @@ static __device__ __forceinline__ void rlhf__dist_sum(struct rlhf__dist_shared &
 
 // ---- weights ----
 
-// The scaled, shifted logit: log of the unnormalised probability. The floor stands for log 0 where
-// it is multiplied by a probability of 0; NaN stays.
+// The scaled, shifted logit: log of the unnormalised probability. The floor replaces log 0 where it
+// is multiplied by a probability of 0; NaN stays.
 static __device__ __forceinline__ float rlhf__dist_log_weight(float z, float max, float it) {
     const float a = (z - max) * it;
     return a < -1e30f ? -1e30f : a;
@@ -211,7 +212,7 @@ static __device__ __forceinline__ float rlhf__dist_logp(float z, float max, floa
     return (z - max) * it - log_sum;
 }
 
-// Weights as integers: e^a 2^bits, so many that n of them fit 62 bits.
+// Weights as integers: e^a 2^bits, with bits chosen so that n of them fit in 62 bits.
 static __device__ __forceinline__ int rlhf__dist_weight_bits(int32_t n) {
     return 61 - rlhf__dist_id_bits(n);
 }

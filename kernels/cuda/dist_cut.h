@@ -1,19 +1,19 @@
 // dist_cut.h: the kept set of top-k and top-p of one row, on the device.
 //
-// The kept set is a prefix of the ranking, so one number says it: the rank of its last id. It is
-// looked for by histogram: bins over the range it must lie in, weights added as integers, then the
-// bin in which the wanted total is reached is the range; once few ids are left they are compared
-// with each other. Each step reads the row once; two or three are the rule. Nothing depends on the
-// order in which threads come.
+// The kept set is a prefix of the ranking, so one number describes it: the rank of its last id. It
+// is found by histograms: divide the range that contains it into bins, add the weights as integers,
+// and continue with the bin in which the wanted total is reached; once few ids are left, they are
+// compared with each other. Each step reads the row once; usually there are two or three. The
+// result does not depend on the order of threads.
 #ifndef RLHF_CUDA_DIST_CUT_H
 #define RLHF_CUDA_DIST_CUT_H
 
 #include "dist.h"
 
-// Ranks in which the last kept id lies, and the weight that it must complete.
+// The range of ranks that contains the last kept id, and the weight that it must complete.
 struct rlhf__cut_search {
     uint64_t low, high, need;
-    double share; // of the total that is needed; 0: `need` is known
+    double share; // fraction of the total; 0: `need` is already known
 };
 
 // share of total, at least 1 and at most total.
@@ -24,7 +24,7 @@ static __device__ __forceinline__ uint64_t rlhf__cut_need(double share, uint64_t
     return need < 1 ? 1 : need > total ? total : need;
 }
 
-// Adds w to bin b as two words; who makes the low one overflow carries.
+// Adds w to bin b as two words; the thread whose addition overflows the low word carries.
 static __device__ __forceinline__ void rlhf__cut_count(struct rlhf__dist_shared &s, unsigned b,
                                                        uint64_t w) {
     const unsigned low = (unsigned)w;
@@ -33,8 +33,8 @@ static __device__ __forceinline__ void rlhf__cut_count(struct rlhf__dist_shared 
     if (high) atomicAdd(&s.high[b], high);
 }
 
-// Lists the ids in the range. True, and the rank that was looked for in *found, when they are no
-// more than the threads.
+// Lists the ids in the range. If there are at most as many as threads, returns true and the wanted
+// rank in *found.
 template <class Weight>
 static __device__ __forceinline__ bool
 rlhf__cut_compare(struct rlhf__dist_shared &s, const struct rlhf__dist_row &r,
@@ -86,7 +86,7 @@ static __device__ __forceinline__ uint64_t rlhf__cut_scan(struct rlhf__dist_shar
     return before + v;
 }
 
-// The range shrinks to one of its bins, four for each thread.
+// Shrinks the range to one of its bins, four per thread.
 template <class Weight>
 static __device__ __forceinline__ void rlhf__cut_narrow(struct rlhf__dist_shared &s,
                                                         const struct rlhf__dist_row &r,
@@ -126,18 +126,18 @@ static __device__ __forceinline__ void rlhf__cut_narrow(struct rlhf__dist_shared
     c->need -= s.above;
     c->low = low + ((uint64_t)s.bin << shift);
     const uint64_t last = c->low + (((uint64_t)1 << shift) - 1);
-    c->high = last < high ? last : high; // spares the ranks above all that there are
+    c->high = last < high ? last : high; // excludes the ranks above the largest logit
 }
 
-// The rank of the last id of the shortest prefix of the ranking, of those in c's range, that
-// reaches what c says; weight(logit) is what an id adds.
+// The rank of the last id of the shortest prefix of the ranking, among those in c's range, that
+// reaches c's share; weight(logit) is what an id adds.
 template <class Weight>
 static __device__ __forceinline__ uint64_t rlhf__cut_find(struct rlhf__dist_shared &s,
                                                           const struct rlhf__dist_row &r,
                                                           struct rlhf__cut_search c,
                                                           Weight weight) {
     uint64_t found = 0;
-    if ((unsigned)r.n > blockDim.x) rlhf__cut_narrow(s, r, &c, weight); // spares a pass
+    if ((unsigned)r.n > blockDim.x) rlhf__cut_narrow(s, r, &c, weight); // saves a pass
     while (!rlhf__cut_compare(s, r, c, weight, &found))
         rlhf__cut_narrow(s, r, &c, weight);
     return found;
@@ -150,12 +150,12 @@ static __device__ __forceinline__ bool rlhf__cut_likely(const struct rlhf__dist_
     return !(below * (double)rule.it < rule.least);
 }
 
-// The rank below which min-p leaves ids out. top: key of the largest logit, which is finite.
+// The rank below which min-p excludes ids. top: key of the largest logit, which is finite.
 static __device__ __forceinline__ uint64_t rlhf__cut_least(const struct rlhf__dist_row &r,
                                                            const struct rlhf__dist_rule &rule,
                                                            unsigned top) {
     const float max = rlhf__dist_unkey(top);
-    // A guess within some floats of the smallest one that is kept; no logit lies below -3.4e38.
+    // An estimate within a few floats of the smallest kept logit; all logits are at least -3.4e38.
     const double guess = (double)max + rule.least / (double)rule.it;
     unsigned key = rlhf__dist_key(guess < -3.4e38 ? -3.4e38f : (float)guess);
     while (key < top && !rlhf__cut_likely(rule, max, key))
@@ -165,7 +165,7 @@ static __device__ __forceinline__ uint64_t rlhf__cut_least(const struct rlhf__di
     return rlhf__dist_rank(key, r.n - 1, r.n, rlhf__dist_id_bits(r.n));
 }
 
-// The rank of the last id that top-k and top-p keep of the row, as rlhf__cut_of.
+// The rank of the last id of the row kept by top-k and top-p, as rlhf__cut_of.
 static __device__ __forceinline__ uint64_t rlhf__cut_top(struct rlhf__dist_shared &s,
                                                          const struct rlhf__dist_row &r,
                                                          const struct rlhf__dist_rule &rule,
@@ -184,18 +184,19 @@ static __device__ __forceinline__ uint64_t rlhf__cut_top(struct rlhf__dist_share
     const float max = rlhf__dist_unkey(top), it = rule.it;
     const float one = rlhf__pow2(rlhf__dist_weight_bits(r.n));
     c.share = rule.top_p;
-    // Far below the largest, weights are 0: the bins are not spent on them.
+    // Weights far below the largest are 0: do not spend bins on them.
     const float floor = max - (float)(rlhf__dist_weight_bits(r.n) + 2) * 0.6931472f / it;
     const unsigned key = rlhf__dist_key(floor);
-    // Where floor rounds to the largest, no float is between, and either bound is the same.
+    // If floor rounds to the largest, no float is in between, and either bound gives the same
+    // result.
     const uint64_t least =
-        key < top ? rlhf__dist_rank(key, r.n - 1, r.n, id_bits) : 0; // spares the rank
+        key < top ? rlhf__dist_rank(key, r.n - 1, r.n, id_bits) : 0; // skips the rank
     c.low = least > c.low ? least : c.low;
     return rlhf__cut_find(s, r, c, [=](float z) { return rlhf__dist_weight(z, max, it, one); });
 }
 
-// The rank of the last id that rule keeps of the row; 0: nothing is cut. top and low are the keys
-// of its largest and smallest logit. A row whose largest is not finite (NaN counts) is not ranked.
+// The rank of the last id of the row that rule keeps; 0: all are kept. top and low are the keys of
+// its largest and smallest logit. A row whose largest is not finite (including NaN) is not ranked.
 static __device__ __forceinline__ uint64_t rlhf__cut_of(struct rlhf__dist_shared &s,
                                                         const struct rlhf__dist_row &r,
                                                         const struct rlhf__dist_rule &rule,

@@ -1,4 +1,4 @@
-// embed.cu: token embedding, and that of positions where there are any, forward and backward.
+// embed.cu: token embedding, and position embedding if the model has one, forward and backward.
 #include "lanes.h"
 #include "table.h"
 
@@ -33,7 +33,7 @@ static __global__ void __launch_bounds__(THREADS)
     rlhf__store<WIDE>(out + t * d, a, c, d);
 }
 
-// Positions come with a table, and without one there are none.
+// Positions and a position table must be given together or not at all.
 static rlhf_status check_positions(struct rlhf__cuda *cu, const char *op, rlhf_dev pos,
                                    rlhf_dev table) {
     if (!pos == !table) return RLHF_OK;
@@ -51,7 +51,7 @@ static rlhf_status embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rl
     const uint32_t groups = ((uint32_t)d + N - 1) / N;
     float *const o = rlhf__cuda_f32(out), *const e = rlhf__cuda_f32(wte),
                  *const p = rlhf__cuda_f32(wpe);
-    // The table has no vocabulary here: what the tables' memory holds is the limit.
+    // The vocabulary size is not known here: the size of the tables' memory is the limit.
     const int64_t n_ids = (int64_t)(rlhf__cuda_extent(cu, e) / row_bytes);
     const int64_t n_pos = p ? (int64_t)(rlhf__cuda_extent(cu, p) / row_bytes) : 0;
     const bool wide =
@@ -66,11 +66,12 @@ static rlhf_status embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rl
 
 // ---- backward ----
 //
-// dtable[idx[t]] += dout[t]: a warp a token and 128 columns. The first token of an id looks for the
-// id's other tokens and adds all their rows in order; a later token finds an earlier one and
-// leaves. No sort, no atomics, and the sum of a table row has the tokens' order.
+// dtable[idx[t]] += dout[t]: one warp per token and 128 columns. The first token of an id searches
+// for the id's other tokens and adds all their rows in order; a later token finds an earlier one
+// and returns. No sort, no atomics, and a table row is summed in token order.
 
-// True when a token before t has this id. Looks back from t: repetitions are near.
+// True if a token before t has this id. Searches backwards from t, because repetitions tend to be
+// near.
 static __device__ __forceinline__ bool seen_before(const int32_t *idx, uint32_t t, int32_t id) {
     const unsigned lane = threadIdx.x % 32;
     for (uint32_t end = t; end > 0; end = end > 128 ? end - 128 : 0) {
@@ -82,8 +83,8 @@ static __device__ __forceinline__ bool seen_before(const int32_t *idx, uint32_t 
     return false;
 }
 
-// Adds the rows at + i of dout, for each set bit i of `hits`, lowest first; BATCH of them are
-// fetched together.
+// Adds the rows at + i of dout for each set bit i of `hits`, lowest first, fetching BATCH of them
+// together.
 template <bool WIDE>
 static __device__ __forceinline__ void add_hits(float (&sum)[N], const float *dout, uint32_t at,
                                                 unsigned hits, uint64_t c, uint32_t d) {

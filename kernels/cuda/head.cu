@@ -1,5 +1,5 @@
-// head.cu: the arguments of the language-model head checked, its logits made, and what is kept of
-// them. Kernels: head_fwd.cu, head_bwd.cu, sample.cu.
+// head.cu: checks the arguments of the language-model head, computes its logits, and decides which
+// of them are kept. Kernels: head_fwd.cu, head_bwd.cu, sample.cu.
 #include "head.h"
 
 #include <math.h>
@@ -88,7 +88,7 @@ const uint32_t *rlhf__head_support(const struct rlhf__head_call *c, uint32_t i) 
     return bits ? bits + (uint64_t)i * rlhf_support_words(c->a.vocab) : NULL;
 }
 
-// ---- what is kept for the backward call ----
+// ---- logits kept for the backward call ----
 
 struct rlhf__cuda_kept rlhf__head_kept(const struct rlhf__cuda *cu,
                                        const struct rlhf__head_call *c) {

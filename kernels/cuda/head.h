@@ -1,8 +1,8 @@
-// head.h: what lm_head, lm_head_bwd and lm_sample share: arguments checked, blocks of logits made
-// by the product, and what their rows' distributions come to, so that all see the same bits.
+// head.h: shared by lm_head, lm_head_bwd and lm_sample: checked arguments, blocks of logits from
+// the GEMM, and row statistics, so that all three get the same bits.
 //
-// Logits and their derivatives lie in rows of the weight's n_pad: aligned, and what is beyond the
-// vocabulary is 0.
+// Logits and their derivatives are stored in rows of the weight's n_pad: aligned, with zeros past
+// the vocabulary.
 #ifndef RLHF_CUDA_HEAD_H
 #define RLHF_CUDA_HEAD_H
 
@@ -10,12 +10,12 @@
 #include "product.h"
 #include "weight.h"
 
-// d_weight is a sum over chunks of so many rows: its bits must not depend on the budget.
+// d_weight is summed in chunks of this many rows, so that its bits do not depend on the budget.
 static const uint32_t RLHF__HEAD_CHUNK = 2048;
 
-// What a row's distribution came to.
+// Statistics of a row's distribution.
 struct rlhf__head_stat {
-    float max, log_sum, entropy, kl, ref_max, ref_log_sum; // kl, ref_*: with a reference only
+    float max, log_sum, entropy, kl, ref_max, ref_log_sum; // kl, ref_*: only with a reference
     uint64_t cut;                                          // see rlhf__cut_of
 };
 
@@ -35,8 +35,8 @@ struct rlhf__head_block {
     struct rlhf__head_stat *stat;
 };
 
-// *d = the caller's struct, *rule what a kernel needs of it. RLHF_E_INVALID when a field is out of
-// range. [step]
+// Copies the caller's struct to *d and derives the kernel's *rule from it. RLHF_E_INVALID when a
+// field is out of range. [step]
 rlhf_status rlhf__head_dist(struct rlhf__cuda *cu, const char *op, rlhf_dist *d,
                             const rlhf_dist *from, int32_t vocab, struct rlhf__dist_rule *rule);
 
@@ -44,7 +44,7 @@ rlhf_status rlhf__head_dist(struct rlhf__cuda *cu, const char *op, rlhf_dist *d,
 rlhf_status rlhf__head_weight(struct rlhf__cuda *cu, const char *op, const rlhf_weight *w,
                               int32_t d, int32_t vocab, int32_t dtype);
 
-// True when the rule leaves ids out.
+// True if the rule excludes ids.
 static inline bool rlhf__head_cuts(const struct rlhf__dist_rule &r) {
     return r.top_k > 0 || r.top_p < 1.0 || r.has_least;
 }
@@ -53,10 +53,11 @@ static inline bool rlhf__head_cuts(const struct rlhf__dist_rule &r) {
 rlhf_status rlhf__head_logits(struct rlhf__cuda *cu, float *logits, const void *hidden,
                               const rlhf_weight *w, uint32_t rows);
 
-// Rows of `bytes` each that fit the budget: a multiple of 64, at least 64, at most a chunk.
+// Rows of `bytes` each that fit the budget: a multiple of 64, at least 64, at most one chunk.
 uint32_t rlhf__head_fit(uint64_t budget, uint64_t bytes);
 
-// Copies and checks the arguments; backward: whether d_kl, not kl, asks for the reference. [step]
+// Copies and checks the arguments; backward: d_kl rather than kl decides whether a reference is
+// needed. [step]
 rlhf_status rlhf__head_read(struct rlhf__cuda *cu, const char *op, struct rlhf__head_call *c,
                             const rlhf_lm_head *from, int backward);
 
@@ -68,25 +69,25 @@ rlhf_status rlhf__head_fill(struct rlhf__cuda *cu, const struct rlhf__head_call 
 // The support of row i of the call, or NULL.
 const uint32_t *rlhf__head_support(const struct rlhf__head_call *c, uint32_t i);
 
-// What logits of this call would be kept as; and whether those that are kept serve it.
+// The key under which logits of this call are kept, and whether kept logits can be used for it.
 struct rlhf__cuda_kept rlhf__head_kept(const struct rlhf__cuda *cu,
                                        const struct rlhf__head_call *c);
 int rlhf__head_serves(const struct rlhf__cuda_kept *have, const struct rlhf__cuda_kept *want);
 
-// Bytes of a row's logits, those of the reference included.
+// Bytes of a row's logits, including those of the reference.
 uint64_t rlhf__head_row(const struct rlhf__head_call *c);
 
-// *b = workspaces for `rows` rows at the head of each. [step]
+// Sets *b to workspaces for `rows` rows, from the start of each. [step]
 rlhf_status rlhf__head_place(struct rlhf__cuda *cu, const struct rlhf__head_call *c, uint32_t rows,
                              struct rlhf__head_block *b);
 
-// The same; where the card has no room for *rows rows, for fewer, which changes no bits, and later
-// calls do not ask for so many again. [step]
+// The same; if the card has no space for *rows rows, uses fewer, which changes no bits, and later
+// calls do not request as many again. [step]
 rlhf_status rlhf__head_place_fewer(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                                    uint32_t *rows, struct rlhf__head_block *b);
 
-// Gives the memory of logits back, for a call that was refused some; `before` is what
-// recordings.status was before that. [step]
+// Releases the memory of logits for a call that ran out of memory; `before` is the earlier value of
+// recordings.status. [step]
 void rlhf__head_drop(struct rlhf__cuda *cu, rlhf_status before);
 
 #endif

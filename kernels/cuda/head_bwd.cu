@@ -1,7 +1,7 @@
 // head_bwd.cu: lm_head_bwd: derivatives of the logits, and through them of hidden states and
 // weight.
 //
-// With p = softmax over the kept set (held fixed), H the entropy, K the kl, y the target:
+// With p = softmax over the kept set (treated as constant), H the entropy, K the kl, y the target:
 //   d loss / d logit v = it (d_logp ([v = y] - p_v) - d_entropy p_v (log p_v + H)
 //                            + d_kl p_v (log p_v - log q_v - K))
 #include "dist_cut.h"
@@ -34,7 +34,7 @@ static __device__ __forceinline__ void put4(rlhf__bf16 *to, const float g[4]) {
     *(uint64_t *)to = bits;
 }
 
-// The row's target if its log-prob has a gradient, else -1; one that cannot be is reported.
+// The row's target if its log-prob has a gradient, else -1; raises a fault for an invalid target.
 static __device__ __forceinline__ int32_t grad_target(const struct grad_args &a, unsigned row,
                                                       const struct rlhf__dist_row &r,
                                                       uint64_t cut) {
@@ -54,7 +54,7 @@ static __device__ __forceinline__ int32_t grad_target(const struct grad_args &a,
     return rlhf__cut_keeps(cut, z, id, a.n, rlhf__dist_id_bits(a.n)) ? id : -1;
 }
 
-// dz[rows, ld], which may be z itself.
+// dz[rows, ld], which may alias z.
 template <class T, bool REF>
 static __global__ void __launch_bounds__(RLHF__DIST_THREADS) head_grad(T *dz, struct grad_args a) {
     const unsigned row = blockIdx.x;
@@ -71,8 +71,8 @@ static __global__ void __launch_bounds__(RLHF__DIST_THREADS) head_grad(T *dz, st
     for (uint64_t c = threadIdx.x; 4 * c < a.ld; c += blockDim.x) {
         float v[4], q[4], g[4] = {0.0f, 0.0f, 0.0f, 0.0f};
         const int32_t first = 4 * (int32_t)c;
-        if (first < a.n) {                                   // spares what is behind n its reads
-            const float4 u = *(const float4 *)(r.z + first); // z may be dz
+        if (first < a.n) {                                   // skips reads past n
+            const float4 u = *(const float4 *)(r.z + first); // z may alias dz
             v[0] = u.x, v[1] = u.y, v[2] = u.z, v[3] = u.w;
             if (REF) {
                 const float4 w = __ldg((const float4 *)(a.ref + row * a.ld + 4 * c));
@@ -101,7 +101,7 @@ static __global__ void __launch_bounds__(RLHF__DIST_THREADS) head_grad(T *dz, st
 
 static const float *at(rlhf_dev p, uint32_t i) { return p ? rlhf__cuda_f32(p) + i : NULL; }
 
-// dz[rows, ld] in act dtype of the block's rows.
+// Computes dz[rows, ld] in act dtype for the block's rows.
 static rlhf_status block_grad(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                               const struct rlhf__head_block *b, void *dz) {
     const rlhf_lm_head *a = &c->a;
@@ -132,7 +132,7 @@ static rlhf_status block_grad(struct rlhf__cuda *cu, const struct rlhf__head_cal
     return RLHF_OK;
 }
 
-// d_hidden and d_weight of rows first .. first + rows - 1 from dz[rows, ld].
+// Adds d_hidden and d_weight of rows first .. first + rows - 1 from dz[rows, ld].
 static rlhf_status products(struct rlhf__cuda *cu, const struct rlhf__head_call *c, const void *dz,
                             uint32_t first, uint32_t rows) {
     const rlhf_lm_head *a = &c->a;
@@ -170,8 +170,8 @@ static rlhf_status products(struct rlhf__cuda *cu, const struct rlhf__head_call 
     return rlhf__cuda_product(cu, &s);
 }
 
-// Rows first .. first + rows - 1, whose logits are not at hand, in blocks of step at `all`; dz
-// NULL: over the logits of the one block.
+// Processes rows first .. first + rows - 1, whose logits must be recomputed, in blocks of step at
+// `all`; dz NULL: overwrites the logits of the single block.
 static rlhf_status recompute(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                              const struct rlhf__head_block *all, uint32_t first, uint32_t rows,
                              uint32_t step, void *dz) {
@@ -204,17 +204,17 @@ static rlhf_status kept_backward(struct rlhf__cuda *cu, const struct rlhf__head_
 }
 
 namespace {
-// Where a backward call has what it works on.
+// The workspaces of a backward call.
 struct places {
-    void *dz;                    // of a chunk; NULL: over its logits
-    struct rlhf__head_block all; // logits of step rows, or of all that are kept
+    void *dz;                    // of a chunk; NULL: overwrites its logits
+    struct rlhf__head_block all; // logits of step rows, or of all kept rows
     uint32_t chunk, step;
     int kept;
 };
 } // namespace
 
-// Room for the derivatives of a chunk's logits, which are there whole for d_weight's sake; what
-// lm_head kept goes for it where there is no other.
+// Reserves space for the derivatives of a chunk's logits, which d_weight needs all at once; gives
+// up the logits that lm_head kept if there is no other space.
 static rlhf_status place_dz(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                             struct places *p) {
     const uint64_t bytes = p->chunk * c->ld * rlhf_dtype_size(c->a.dtype);
@@ -226,14 +226,15 @@ static rlhf_status place_dz(struct rlhf__cuda *cu, const struct rlhf__head_call 
     return rlhf__cuda_workspace(cu, RLHF__CUDA_WS_DLOGITS, bytes, &p->dz);
 }
 
-// The derivatives over the logits themselves where these are f32, whole and the card has room for
-// them; else on their own, and logits in blocks that fit what is left of the budget, and the card.
+// If the logits are f32, complete and fit on the card, their derivatives overwrite them; otherwise
+// derivatives have separate memory, and logits are processed in blocks that fit the rest of the
+// budget and the card.
 static rlhf_status place_all(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                              struct places *p) {
     const uint64_t row = rlhf__head_row(c), budget = cu->workspace_bytes;
     const uint64_t line = c->ld * rlhf_dtype_size(c->a.dtype);
     const int over = c->a.dtype == RLHF_F32;
-    if (p->kept && over) // the sizes of lm_head: nothing moves
+    if (p->kept && over) // the sizes are those of lm_head: nothing moves
         return rlhf__head_place(cu, c, c->a.rows, &p->all);
     p->step = p->chunk;
     if (!p->kept && over && p->chunk * row <= budget) {
@@ -243,7 +244,7 @@ static rlhf_status place_all(struct rlhf__cuda *cu, const struct rlhf__head_call
         rlhf__head_drop(cu, before);
     }
     RLHF_TRY(place_dz(cu, c, p));
-    if (p->kept) return rlhf__head_place(cu, c, c->a.rows, &p->all); // likewise
+    if (p->kept) return rlhf__head_place(cu, c, c->a.rows, &p->all); // the same
     const uint64_t left = budget > p->chunk * line ? budget - p->chunk * line : 0;
     if (p->chunk * row > left) p->step = rlhf__head_fit(left, row);
     return rlhf__head_place_fewer(cu, c, &p->step, &p->all);

@@ -1,4 +1,4 @@
-// head_fwd.cu: lm_head: log-prob of the target, entropy, and KL to a reference, a block a row.
+// head_fwd.cu: lm_head: log-prob of the target, entropy, and KL to a reference, one block per row.
 #include "dist_cut.h"
 #include "head.h"
 #include "table.h"
@@ -20,7 +20,7 @@ struct rows_args {
 };
 } // namespace
 
-// The log-prob of the row's target; a target that cannot be is reported.
+// The log-prob of the row's target; raises a fault for an invalid target.
 static __device__ __forceinline__ float target_logp(const struct rows_args &a, unsigned row,
                                                     const struct rlhf__dist_row &r,
                                                     const struct rlhf__head_stat &st) {
@@ -38,8 +38,8 @@ static __device__ __forceinline__ float target_logp(const struct rows_args &a, u
     return rlhf__dist_logp(r.z[id], st.max, a.rule.it, st.log_sum);
 }
 
-// Keys of the largest and smallest logit, and of the reference's largest where the policy's is not
-// -inf.
+// Keys of the largest and smallest logit, and of the reference's largest among the ids where the
+// policy's logit is not -inf.
 template <bool REF, bool CUT>
 static __device__ __forceinline__ void
 row_extremes(struct rlhf__dist_shared &s, const struct rlhf__dist_row &r, const float *ref,
@@ -63,7 +63,7 @@ row_extremes(struct rlhf__dist_shared &s, const struct rlhf__dist_row &r, const 
     *top = most, *low = least, *ref_top = most_ref;
 }
 
-// The largest logit of the reference on what the policy's cut keeps.
+// The reference's largest logit within the policy's kept set.
 static __device__ __forceinline__ unsigned kept_ref_top(struct rlhf__dist_shared &s,
                                                         const struct rlhf__dist_row &r,
                                                         const float *ref, uint64_t cut) {
@@ -77,7 +77,7 @@ static __device__ __forceinline__ unsigned kept_ref_top(struct rlhf__dist_shared
     return most;
 }
 
-// Fills st but for its cut and maxima, which are given.
+// Fills st except its cut and maxima, which are already set.
 template <bool REF, bool CUT>
 static __device__ __forceinline__ void row_sums(struct rlhf__dist_shared &s,
                                                 const struct rlhf__dist_row &r, const float *ref,

@@ -1,21 +1,21 @@
-// kv_store.cu: keys and values of new tokens into the cache.
+// kv_store.cu: stores keys and values of new tokens in the KV cache.
 #include "ragged.h"
 #include "table.h"
 
 enum { THREADS = 128 };
 
 namespace {
-// Both sides of a copy of rows of `units` U; strides in U between tokens.
+// Source and destination of a copy of rows of `units` U; strides in U between tokens.
 template <class U> struct kv_copy {
     U *k_to, *v_to;
     const U *k, *v;
     uint64_t from_stride;
     uint32_t units;
-    int64_t limit; // rows that the caches have room for
+    int64_t limit; // rows that fit in the caches
 };
 } // namespace
 
-// The last row that begins at token t or before; row 0 when none does.
+// The last row that starts at token t or before; row 0 by default.
 static __device__ __forceinline__ uint32_t row_of(const rlhf__cuda_rows &r, uint32_t t) {
     uint32_t low = 0, high = r.n;
     while (high - low > 1) {
@@ -28,7 +28,7 @@ static __device__ __forceinline__ uint32_t row_of(const rlhf__cuda_rows &r, uint
     return low;
 }
 
-// A block takes token blockIdx.x, and checks row blockIdx.x, be it empty.
+// A block copies token blockIdx.x, and checks row blockIdx.x, even if it is empty.
 template <class U>
 static __global__ void __launch_bounds__(THREADS) kv_store_rows(kv_copy<U> c, rlhf__cuda_rows r) {
     const uint32_t t = blockIdx.x;
@@ -38,7 +38,7 @@ static __global__ void __launch_bounds__(THREADS) kv_store_rows(kv_copy<U> c, rl
     const uint32_t i = row_of(r, t);
     if (!rlhf__cuda_row_check(r, i, &row)) return;
     const int64_t j = (int64_t)t - row.t0;
-    if (j < 0 || j >= row.nq) return; // a token of no row
+    if (j < 0 || j >= row.nq) return; // the token is not in any row
     const int64_t to = (int64_t)row.k0 + row.start - row.np + j;
     if (to >= c.limit) {
         rlhf__fault_raise(r.fault, RLHF__FAULT_KV_ROW, i, to, c.limit);
@@ -85,7 +85,7 @@ static rlhf_status kv_store(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rlhf_
     for (int i = 0; i < 2; i++) {
         extent[i] = rlhf__cuda_extent(cu, to[i]);
         bits |= (uint64_t)(uintptr_t)to[i] | (uint64_t)(uintptr_t)from[i];
-        rlhf__cuda_wrote(cu, to[i], extent[i]); // which rows is for the device to know
+        rlhf__cuda_wrote(cu, to[i], extent[i]); // which rows is known only on the device
     }
     const int64_t limit = (int64_t)((extent[0] < extent[1] ? extent[0] : extent[1]) / bytes);
     if (bits % sizeof(uint4) == 0) return kv_store_as<uint4>(cu, to, from, stride, bytes, limit, r);

@@ -1,14 +1,14 @@
-// lanes.h: several neighbouring elements of a row in one access: 4 of f32 or bf16, 8 of bf16.
+// lanes.h: several adjacent elements of a row in one access: 4 of f32 or bf16, 8 of bf16.
 //
-// Which lane has which elements never depends on how they are fetched: with WIDE (all addresses
-// aligned, see rlhf__aligned) one access of 8 or 16 bytes does it, without it each element has its
-// own. So alignment changes speed and no bits.
+// Which lane has which elements does not depend on how they are fetched: with WIDE (all addresses
+// aligned, see rlhf__aligned) one access of 8 or 16 bytes fetches them, without it one access each.
+// Alignment therefore affects speed but no bits.
 #ifndef RLHF_CUDA_LANES_H
 #define RLHF_CUDA_LANES_H
 
 #include "cuda.h"
 
-// True when p and every row of `width` elements behind it can be fetched N elements at a time.
+// True if p and every following row of `width` elements can be fetched N elements at a time.
 template <int N, class T> static inline bool rlhf__aligned(const T *p, uint64_t width) {
     return (uintptr_t)p % (N * sizeof(T)) == 0 && width % N == 0;
 }
@@ -78,7 +78,7 @@ static __device__ __forceinline__ void rlhf__store(T *p, const float (&v)[N], ui
 
 // ---- one pass over a flat array: a thread takes 8 elements ----
 //
-// In 8 / N accesses that lie a block's width apart, so that a warp's are next to each other.
+// In 8 / N accesses that are a block's width apart, so that the accesses of a warp are contiguous.
 
 enum { RLHF__FLAT_THREADS = 256, RLHF__FLAT_EACH = 8 };
 
@@ -87,12 +87,12 @@ static inline dim3 rlhf__flat_grid(uint64_t n) {
     return dim3((unsigned)((n + each - 1) / each));
 }
 
-// Elements an access of 16 bytes has, and the accesses of a thread.
+// Elements of a 16-byte access, and the number of accesses per thread.
 template <class T> struct rlhf__flat_lanes {
     enum { N = 16 / sizeof(T), GROUPS = RLHF__FLAT_EACH / N };
 };
 
-// Where access g of this thread begins.
+// The start of access g of this thread.
 template <int N> static __device__ __forceinline__ uint64_t rlhf__flat_at(int g) {
     return (uint64_t)blockIdx.x * (RLHF__FLAT_THREADS * RLHF__FLAT_EACH) +
            (unsigned)(g * RLHF__FLAT_THREADS + (int)threadIdx.x) * N;

@@ -17,7 +17,7 @@ static rlhf_status check_pair(struct rlhf__cuda *cu, const char *what, const rlh
     return RLHF_OK;
 }
 
-// out = addend + x W + bias; across: out = addend + x W^T. Widths are the weight's.
+// out = addend + x W + bias; across: out = addend + x W^T. The widths are those of the weight.
 static rlhf_status rows_product(struct rlhf__cuda *cu, rlhf_dev out, int32_t out_dtype,
                                 rlhf_dev addend, rlhf_dev x, const rlhf_weight *w, int across,
                                 rlhf_dev bias, uint32_t rows) {
@@ -66,13 +66,13 @@ static rlhf_status linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t a
 
 // ---- sums over rows ----
 
-// Column sums of 64 rows each, [chunks, n]; four columns a thread.
+// Column sums of 64 rows each, [chunks, n]; four columns per thread.
 enum { CHUNK = 64, COLS = 128, EACH = 4 };
 template <bool WIDE, class T>
 static __global__ void __launch_bounds__(COLS)
     chunk_sums(float *to, const T *dy, unsigned rows, unsigned n) {
     const unsigned c = (blockIdx.y * COLS + threadIdx.x) * EACH, first = blockIdx.x * CHUNK;
-    if (c >= n) return; // spares the loop: loads and stores know n
+    if (c >= n) return; // skips the loop: loads and stores check n
     const unsigned end = rows - first < CHUNK ? rows : first + CHUNK;
     float sum[EACH] = {};
 #pragma unroll 4
@@ -143,7 +143,7 @@ static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rl
     s.addend = rlhf__cuda_f32(dw);
     s.out = rlhf__cuda_mem(dw);
     s.out_ld = s.cols;
-    if (w->in_block) { // the dense gradient, and of it what counts
+    if (w->in_block) { // the dense gradient, then its blocks
         const uint64_t bytes = (uint64_t)k * n * sizeof(float);
         RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_SUM, bytes, &s.out));
         s.addend = NULL;

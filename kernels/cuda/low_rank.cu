@@ -1,6 +1,6 @@
-// low_rank.cu: weights in blocks (rlhf_blocks), dense ones whose source and gradient have the
-// blocks alone, and the sum of two products. What it is not: a product; zeros are multiplied like
-// any other number.
+// low_rank.cu: block-structured weights (rlhf_blocks), dense weights whose source and gradient hold
+// only the blocks, and the sum of two GEMMs. The GEMMs are dense: zeros are multiplied like any
+// other number.
 #include "low_rank.h"
 
 #include "table.h"
@@ -11,7 +11,7 @@ enum { THREADS = 256 };
 
 static unsigned blocks_for(uint64_t n) { return (unsigned)((n + THREADS - 1) / THREADS); }
 
-// ---- weights in blocks ----
+// ---- block-structured weights ----
 
 static rlhf_status check(struct rlhf__cuda *cu, const rlhf_blocks *a) {
     int64_t end = 0;
@@ -34,7 +34,7 @@ static rlhf_status check(struct rlhf__cuda *cu, const rlhf_blocks *a) {
     return RLHF_OK;
 }
 
-// Where the outputs' rows of the source are, in device memory.
+// Lists the source row of each output, in device memory.
 static rlhf_status list(struct rlhf__cuda *cu, const rlhf_blocks *a, rlhf_weight *w) {
     const uint64_t n = (uint64_t)a->n, bytes = n * sizeof(struct rlhf__cuda_in_block);
     struct rlhf__cuda_in_block *host = new (std::nothrow) struct rlhf__cuda_in_block[n];
@@ -73,7 +73,7 @@ static rlhf_status weight_create_blocks(void *ctx, const rlhf_blocks *from, rlhf
     return RLHF_OK;
 }
 
-// to[n, k], a number a thread.
+// to[n, k], one number per thread.
 static __global__ void __launch_bounds__(THREADS)
     expand(float *to, const float *from, const struct rlhf__cuda_in_block *in, unsigned k,
            uint64_t all, int rank, float scale) {
@@ -96,7 +96,7 @@ rlhf_status rlhf__cuda_blocks_expand(struct rlhf__cuda *cu, const rlhf_weight *w
     return RLHF_OK;
 }
 
-// dw += scale times the blocks of dense[n, k]; an output's number a thread.
+// dw += scale times the blocks of dense[n, k]; one number of an output per thread.
 static __global__ void __launch_bounds__(THREADS)
     add_blocks(float *dw, const float *dense, const struct rlhf__cuda_in_block *in, unsigned k,
                uint64_t all, int rank, float scale) {

@@ -1,13 +1,14 @@
-// low_rank.h: what the other files do for a weight in blocks (low_rank.cu).
+// low_rank.h: functions for block-structured weights (low_rank.cu), used by the other files.
 #ifndef RLHF_CUDA_LOW_RANK_H
 #define RLHF_CUDA_LOW_RANK_H
 
 #include "weight.h"
 
-// *src, the source of a weight in blocks, becomes the dense [n, k] matrix, in a workspace. [step]
+// Expands the source of a block-structured weight, *src, to the dense [n, k] matrix in a workspace.
+// [step]
 rlhf_status rlhf__cuda_blocks_expand(struct rlhf__cuda *cu, const rlhf_weight *w,
                                      const float **src);
-// dw += scale times what of the dense gradient [n, k] lies in blocks. [step]
+// dw += scale times the blocks of the dense gradient [n, k]. [step]
 rlhf_status rlhf__cuda_blocks_add(struct rlhf__cuda *cu, const rlhf_weight *w, float *dw,
                                   const float *dense);
 

@@ -1,4 +1,4 @@
-// lt.cu: cuBLASLt opened by name, its version and functions checked, and what is said of it.
+// lt.cu: opens cuBLASLt by name, checks its version and functions, and describes it.
 #include "lt.h"
 
 #include <dlfcn.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-// Sonames, the newest first, and directories that are searched after the loader's own. The
-// emulation opens the library by RLHF_CUBLASLT only: the real one would not know its memory.
+// Sonames, newest first, and directories searched after the loader's own. The emulation opens the
+// library only through RLHF_CUBLASLT: the real one would not know its memory.
 static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
 enum { N_NAMES = sizeof names / sizeof *names };
 #ifdef __CUDACC__
@@ -19,7 +19,7 @@ static const char *const *const dirs = NULL;
 enum { N_DIRS = 0 };
 #endif
 
-enum { LEAST_SM = 90 }; // below, splitting k is not the only thing that ties rows together
+enum { LEAST_SM = 90 }; // below it, not only split-k makes rows depend on each other
 
 #define VERSION(v)                                                                                 \
     rlhf__lt_version_part((v), 0), rlhf__lt_version_part((v), 1), rlhf__lt_version_part((v), 2)
@@ -33,8 +33,8 @@ static void *open_one(const char *file, char *why, size_t cap) {
     return so;
 }
 
-// The newest library of a directory, whose name ends with a slash; "": where the loader looks. NULL
-// with the reason that the newest could not be opened.
+// Opens the newest library of a directory, whose name ends with a slash; "": the loader's search
+// path. NULL, with the reason why the newest one could not be opened.
 static void *open_in(const char *dir, char *why, size_t cap) {
     char path[4096], later[160];
     for (int i = 0; i < N_NAMES; i++) {
@@ -50,7 +50,7 @@ static int is_dir(const char *path) {
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-// The library, or NULL with the reason, that of the first place where it was looked for.
+// The library, or NULL with the reason from the first place searched.
 static void *open_any(char *why, size_t cap) {
     const char *named = getenv("RLHF_CUBLASLT");
     if (named && *named && is_dir(named)) {
@@ -68,7 +68,7 @@ static void *open_any(char *why, size_t cap) {
     return NULL;
 }
 
-// The name of a function that the library lacks, or NULL.
+// The name of a function missing in the library, or NULL.
 static const char *functions_find(struct rlhf__cuda_lt *lt) {
 #define FIND(name, result, params)                                                                 \
     {                                                                                              \
@@ -81,7 +81,7 @@ static const char *functions_find(struct rlhf__cuda_lt *lt) {
     return NULL;
 }
 
-// Leaves the library open with a handle, or says why there is none.
+// Leaves the library open with a handle, or explains why it is not used.
 static void start(struct rlhf__cuda *cu) {
     struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
     char why[160];
@@ -149,7 +149,7 @@ void rlhf__lt_close(struct rlhf__cuda *cu) {
     struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
     if (!lt) return;
     cu->library = NULL;
-    cudaStreamSynchronize(cu->stream); // products that are under way are the library's code
+    cudaStreamSynchronize(cu->stream); // queued GEMMs run the library's code
     rlhf__lt_plans_free(lt);
     if (lt->handle) lt->api.cublasLtDestroy(lt->handle);
     if (lt->so) dlclose(lt->so);

@@ -1,5 +1,5 @@
-// lt_api.h: the part of cuBLASLt that this backend uses, in our own declarations, so that no build
-// needs NVIDIA's headers. Names, values and sizes are those of cublasLt.h (12 and 13); where the
+// lt_api.h: the part of cuBLASLt that this backend uses, in our own declarations, so that builds do
+// not need NVIDIA's headers. Names, values and sizes are those of cublasLt.h (12 and 13); if the
 // toolkit is installed, tests/cuda/lt_header.cpp compares each of them with it.
 //
 // C11 and C++17.
@@ -11,9 +11,9 @@
 
 struct CUstream_st;
 typedef struct rlhf__lt_context *rlhf__lt_handle;
-typedef struct rlhf__lt_desc_mem *rlhf__lt_desc;     // of a product
+typedef struct rlhf__lt_desc_mem *rlhf__lt_desc;     // of a GEMM
 typedef struct rlhf__lt_layout_mem *rlhf__lt_layout; // of a matrix
-typedef struct rlhf__lt_pref_mem *rlhf__lt_pref;     // what the search may offer
+typedef struct rlhf__lt_pref_mem *rlhf__lt_pref;     // limits of the search
 typedef int rlhf__lt_status;                         // 0: success
 
 // X(our name, NVIDIA's name, value)
@@ -90,7 +90,8 @@ typedef struct rlhf__lt_found {
     int reserved[4];
 } rlhf__lt_found;
 
-// X(NVIDIA's name, result, parameters): every function is found by name when the library is opened.
+// X(NVIDIA's name, result, parameters): every function is looked up by name when the library is
+// opened.
 #define RLHF__LT_FUNCTIONS(X)                                                                      \
     X(cublasLtGetVersion, size_t, (void))                                                          \
     X(cublasLtGetStatusName, const char *, (rlhf__lt_status))                                      \
@@ -125,7 +126,7 @@ typedef struct rlhf__lt_found {
        void *d, rlhf__lt_layout dl, const rlhf__lt_algo *, void *workspace, size_t bytes,          \
        struct CUstream_st *stream))
 
-// The functions, by their names.
+// The functions by name.
 struct rlhf__lt_api {
 #define RLHF__LT_MEMBER(name, result, params) result(*name) params;
     RLHF__LT_FUNCTIONS(RLHF__LT_MEMBER)

@@ -1,5 +1,5 @@
-// lt_choose.cu: chooses which of the library's algorithms for a shape make its products: the first
-// that passes the canary and, for an exact shape, also the fastest of those with the same bits.
+// lt_choose.cu: chooses among the library's algorithms for a shape: the first that passes the
+// canary and, for an exact shape, also the fastest of those with the same bits.
 #include "lt_plan.h"
 
 // Algorithms with the same bits as the first exact one, including it.
@@ -9,7 +9,7 @@ struct equals {
     float ms[RLHF__LT_CANDIDATES][2];
 };
 
-// The fastest at few rows and at many; the earlier between equals.
+// The fastest at few rows and at many; on a tie, the earlier one.
 static rlhf_status fastest(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, struct equals *e) {
     struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
     int best[2] = {0, 0};
@@ -83,7 +83,7 @@ rlhf_status rlhf__lt_choose(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
     return RLHF_OK;
 }
 
-static unsigned power_of_two(unsigned n) { // the least that is not below n
+static unsigned power_of_two(unsigned n) { // the least that is at least n
     unsigned p = 1;
     while (p < n && p < 1u << 30)
         p *= 2;

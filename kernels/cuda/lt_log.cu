@@ -1,5 +1,5 @@
-// lt_log.cu: what is reported of the library: the lines of RLHF_CUDA_LT_LOG, one for each decision
-// about a shape, and its part of the context's detail.
+// lt_log.cu: reports about the library: the lines of RLHF_CUDA_LT_LOG, one per decision about a
+// shape, and its part of the context's detail.
 #include "lt_plan.h"
 
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static void put_algo(FILE *f, struct rlhf__cuda_lt *lt, const rlhf__lt_algo *alg
                                         "custom",    "stages", "shape", "cluster"};
     for (int i = 0; i <= RLHF__LT_CONFIG_CLUSTER; i++) {
         const size_t size = i == RLHF__LT_CONFIG_INNER || i == RLHF__LT_CONFIG_CLUSTER ? 2 : 4;
-        uint64_t v = 0; // little-endian, as everything that CUDA runs on
+        uint64_t v = 0; // little-endian, like every CUDA host
         size_t written = 0;
         if (lt->api.cublasLtMatmulAlgoConfigGetAttribute(algo, i, &v, size, &written) ==
             RLHF__LT_SUCCESS)

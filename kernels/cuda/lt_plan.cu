@@ -4,7 +4,7 @@
 #include <new>
 #include <string.h>
 
-enum { WORKSPACE = 32 << 20 }; // what the library is tuned for on compute capability 9.0
+enum { WORKSPACE = 32 << 20 }; // the size the library is tuned for on compute capability 9.0
 
 static void plan_free(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p) {
     if (!p) return;
@@ -27,12 +27,13 @@ void rlhf__lt_plans_free(struct rlhf__cuda_lt *lt) {
 
 static int lt_type(int32_t dtype) { return dtype == RLHF_BF16 ? RLHF__LT_R_16BF : RLHF__LT_R_32F; }
 
-// Shapes that the library's table of types has, with leading dimensions that the fast kernels take.
+// Whether the library's table of types has the shape, with leading dimensions that its fast kernels
+// support.
 static int shape_fits(const struct rlhf__lt_shape *s) {
     const int64_t in = (int64_t)rlhf_dtype_size(s->dtype),
                   out = (int64_t)rlhf_dtype_size(s->out_dtype);
     if (s->dtype == RLHF_F32 && s->out_dtype != RLHF_F32) return 0;
-    if (s->exact && s->trans_b) return 0; // rows that do not lie together: nobody has them
+    if (s->exact && s->trans_b) return 0; // non-contiguous rows do not occur
     return s->lda * in % RLHF__LT_ALIGN == 0 && s->ldb * in % RLHF__LT_ALIGN == 0 &&
            s->ldd * out % RLHF__LT_ALIGN == 0;
 }
@@ -42,7 +43,7 @@ static rlhf__lt_status desc_make(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan 
     const int32_t ta = s->trans_a ? RLHF__LT_OP_T : RLHF__LT_OP_N;
     const int32_t tb = s->trans_b ? RLHF__LT_OP_T : RLHF__LT_OP_N;
     const uint32_t epilogue = s->bias ? RLHF__LT_EPILOGUE_BIAS : RLHF__LT_EPILOGUE_DEFAULT;
-    // The search reads no bias, only how its address is aligned.
+    // The search does not read the bias, only its address alignment.
     const void *const aligned = (const void *)(uintptr_t)RLHF__LT_ALIGN;
     const int32_t bias_type = lt_type(s->out_dtype);
     LT_TRY(lt->api.cublasLtMatmulDescCreate(&p->desc, RLHF__LT_COMPUTE_32F, RLHF__LT_R_32F));
@@ -75,7 +76,7 @@ static rlhf__lt_status layouts_make(struct rlhf__cuda_lt *lt, struct rlhf__lt_pl
 
 // ---- plans ----
 
-// Makes the plan of a new shape: the library's when it fits, is offered, and the canary lives.
+// Makes the plan of a new shape: the library's if it is supported, offered, and passes the canary.
 static rlhf_status plan_make(struct rlhf__cuda *cu, struct rlhf__lt_plan *p) {
     struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
     struct rlhf__lt_candidates found = {};

@@ -1,4 +1,4 @@
-// lt_product.cu: a product of product.h in the library's terms.
+// lt_product.cu: translates a GEMM of product.h into the library's terms.
 //
 // Row-major out [rows, cols] is column-major D [cols, rows], so the right operand is the library's
 // A and the left one its B.
@@ -41,7 +41,7 @@ static uint64_t operand_bytes(const struct rlhf__cuda_operand *o, uint32_t lines
     return o->across ? extent(depth, o->ld, lines, dtype) : extent(lines, o->ld, depth, dtype);
 }
 
-// Replaces an operand at an odd address by a copy, so that the address does not show in the bits.
+// Replaces a misaligned operand by a copy, so that its address does not affect the bits.
 static rlhf_status straighten(struct rlhf__cuda *cu, const void **p, uint64_t bytes, char **ws) {
     if (!*p || !odd(*p)) return RLHF_OK;
     char *to = *ws;
@@ -53,7 +53,7 @@ static rlhf_status straighten(struct rlhf__cuda *cu, const void **p, uint64_t by
     return RLHF_OK;
 }
 
-// The product with at least one operand at an odd address: on copies.
+// The GEMM with at least one misaligned operand: runs on copies.
 static rlhf_status run_on_copies(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                  const struct rlhf__cuda_product_spec *s,
                                  struct rlhf__lt_operands *o, rlhf__lt_status *lt_st) {
@@ -67,7 +67,7 @@ static rlhf_status run_on_copies(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
     RLHF_TRY(straighten(cu, &o->b, b, &at));
     RLHF_TRY(straighten(cu, &o->c, d, &at));
     RLHF_TRY(straighten(cu, &o->bias, bias, &at));
-    // Of the output, too: what lies between its rows is kept.
+    // The output is copied, too: the gaps between its rows are preserved.
     const void *out = o->d;
     RLHF_TRY(straighten(cu, &out, d, &at));
     o->d = (void *)(uintptr_t)out;
@@ -87,7 +87,7 @@ static __global__ void __launch_bounds__(THREADS)
     if (i < n) rlhf__put(to, i, from[i]);
 }
 
-// A copy of the bias in bf16, as the library wants it before a bf16 result.
+// A copy of the bias in bf16, as the library requires for a bf16 result.
 static rlhf_status rounded(struct rlhf__cuda *cu, const float *bias, uint32_t n, const void **out) {
     void *ws = NULL;
     RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_PRODUCT, n * sizeof(rlhf__bf16), &ws));
@@ -97,7 +97,7 @@ static rlhf_status rounded(struct rlhf__cuda *cu, const float *bias, uint32_t n,
     return RLHF_OK;
 }
 
-// ---- products ----
+// ---- GEMMs ----
 
 rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                              int *taken) {
@@ -109,7 +109,7 @@ rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_prod
     if (!s->cols || (s->rows_exact ? !s->depth : !s->rows)) return RLHF_OK;
     RLHF_TRY(rlhf__lt_plan_of(cu, &shape, &p));
     if (!p || !s->rows || !s->depth) return RLHF_OK;
-    void *ws = NULL; // made here, where its want is a sentence
+    void *ws = NULL; // allocated here, where failure has an error text
     if (p->workspace) RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_LIBRARY, p->workspace, &ws));
     if (s->bias && s->out_dtype == RLHF_BF16) RLHF_TRY(rounded(cu, s->bias, s->cols, &o.bias));
     if (shape.exact) RLHF_TRY(rlhf__lt_prove_more(cu, p, s->rows));
@@ -120,8 +120,8 @@ rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_prod
         RLHF_TRY(run_on_copies(cu, p, s, &o, &lt_st));
     else
         return RLHF_OK;
-    // A sum over rows may be too short for the algorithm, which depends on their number alone.
-    // Nothing else makes a product change hands: its bits would depend on it.
+    // A sum over rows may be too short for the algorithm, which depends only on the number of rows.
+    // Only this may move a GEMM to own kernels, because its bits depend on the choice.
     const int refused = lt_st == RLHF__LT_NOT_SUPPORTED || lt_st == RLHF__LT_INVALID_VALUE;
     if (!shape.exact && refused) return RLHF_OK;
     if (lt_st != RLHF__LT_SUCCESS)
@@ -132,7 +132,7 @@ rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_prod
     return RLHF_OK;
 }
 
-// One shape of a weight [k, n] that rows are multiplied with, forward or, with across, back.
+// One shape of a weight [k, n] multiplied with rows, forward or, with across, backward.
 static rlhf_status prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w, int32_t n,
                            int across, int32_t out_dtype, const float *bias) {
     struct rlhf__cuda_product_spec s = {};
@@ -149,7 +149,7 @@ static rlhf_status prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w, i
     return s.cols <= RLHF__CUDA_DOT_COLS ? RLHF_OK : cu->library(cu, &s, &taken);
 }
 
-// The shape of a weight's gradient; derivatives of outputs lie in lines of n.
+// The shape of a weight's gradient; derivatives of outputs are stored in lines of n.
 static rlhf_status prepare_sum(struct rlhf__cuda *cu, const struct rlhf_weight *w, int32_t n) {
     const bool out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
     const struct rlhf__cuda_operand in = {w->ptr, (uint64_t)w->k, 1},
@@ -167,7 +167,7 @@ static rlhf_status prepare_sum(struct rlhf__cuda *cu, const struct rlhf_weight *
 }
 
 rlhf_status rlhf__lt_prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w) {
-    const float *any = (const float *)w->ptr; // that there is a bias; nobody reads it
+    const float *any = (const float *)w->ptr; // only says that there is a bias; it is not read
     const int backward = (w->flags & RLHF_WEIGHT_BACKWARD) != 0;
     if (!cu->library || rlhf__lt_of(cu)->free) return RLHF_OK;
     for (int across = 0; across <= backward; across++) {
@@ -176,7 +176,7 @@ rlhf_status rlhf__lt_prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w)
     }
     RLHF_TRY(prepare(cu, w, w->n, 0, RLHF_F32, any));
     if (w->dtype == RLHF_BF16) RLHF_TRY(prepare(cu, w, w->n, 0, RLHF_BF16, any));
-    // The LM head's rows are as wide as the weight is with what fills it up.
+    // The LM head's rows have the width of the weight including its padding.
     RLHF_TRY(prepare(cu, w, w->n_pad, 0, RLHF_F32, NULL));
     if (!backward) return RLHF_OK;
     RLHF_TRY(prepare(cu, w, w->n_pad, 1, w->dtype, NULL));

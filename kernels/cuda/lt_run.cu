@@ -1,13 +1,13 @@
-// lt_run.cu: matrix products made with a plan of cuBLASLt.
+// lt_run.cu: runs GEMMs with a plan of cuBLASLt.
 #include "lt_plan.h"
 
-// The row count is the number of columns of those that have it: x and out, or the two
-// factors of a sum over rows.
+// The row count is the number of columns of those that have it: x and out, or the two factors of a
+// sum over rows.
 rlhf__lt_status rlhf__lt_rows_set(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p,
                                   uint64_t rows) {
     if (p->rows == rows || (p->shape.n && p->shape.k)) return RLHF__LT_SUCCESS;
     rlhf__lt_layout has[2] = {p->b, p->shape.n ? p->a : p->d};
-    p->rows = 0; // half set is not set
+    p->rows = 0; // invalid until all are set
     for (int i = 0; i < 2; i++)
         LT_TRY(lt->api.cublasLtMatrixLayoutSetAttribute(has[i], RLHF__LT_LAYOUT_COLS, &rows,
                                                         sizeof rows));

@@ -8,10 +8,10 @@
 enum { OFFERS = 16 };
 
 static const uint64_t search_rows[2] = {RLHF__LT_ROWS_LARGE, RLHF__LT_ROWS_SMALL};
-// What the algorithm must be able to run on.
+// Row counts that the algorithm must support.
 static const uint64_t check_rows[] = {1, 17, 256, 513, 16384};
 
-// Arithmetic that an algorithm may use: no TF32, no emulation of f32 by smaller types.
+// The arithmetic that an algorithm may use: no TF32, no emulation of f32 by smaller types.
 static uint64_t impl_allowed(const struct rlhf__lt_shape *s) {
     if (s->dtype == RLHF_F32)
         return RLHF__LT_IMPL_FMA | RLHF__LT_IMPL_SUM_32F | RLHF__LT_IMPL_IN_32F;
@@ -39,7 +39,7 @@ struct config {
     int64_t v[RLHF__LT_CONFIG_CLUSTER + 1];
 };
 
-// What an algorithm is, apart from the shape it was found for.
+// The identity of an algorithm, apart from the shape it was found for.
 static rlhf__lt_status config_get(struct rlhf__cuda_lt *lt, const rlhf__lt_algo *algo,
                                   struct config *to) {
     memset(to, 0, sizeof *to);
@@ -51,8 +51,8 @@ static rlhf__lt_status config_get(struct rlhf__cuda_lt *lt, const rlhf__lt_algo 
     return RLHF__LT_SUCCESS;
 }
 
-// The library may offer what was not asked for: k is in one piece, the arithmetic is allowed, and
-// addresses at multiples of 16 bytes are enough.
+// Checks an offer, since the library may offer what was not requested: k must not be split, the
+// arithmetic must be allowed, and 16-byte alignment must suffice.
 static int offer_fits(struct rlhf__cuda_lt *lt, const struct rlhf__lt_plan *p,
                       const rlhf__lt_found *f, struct config *config) {
     uint64_t impl = 0;
@@ -79,7 +79,7 @@ static int offer_fits(struct rlhf__cuda_lt *lt, const struct rlhf__lt_plan *p,
 static int runs_on_all(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p,
                        const rlhf__lt_algo *algo) {
     for (uint64_t rows : check_rows) {
-        if (!p->shape.exact && rows < RLHF__LT_ROWS_SMALL) continue; // a short sum may change hands
+        if (!p->shape.exact && rows < RLHF__LT_ROWS_SMALL) continue; // may use own kernels
         rlhf__lt_found f;
         memset(&f, 0, sizeof f);
         if (rlhf__lt_rows_set(lt, p, rows) != RLHF__LT_SUCCESS ||
@@ -97,7 +97,7 @@ struct offers {
     struct config config[OFFERS];
 };
 
-// What the library offers at a row count, in its order, less what does not fit.
+// The library's offers at a row count, in its order, without those that do not fit.
 static void offers_get(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, rlhf__lt_pref pref,
                        uint64_t rows, struct offers *to) {
     int n = 0;
@@ -116,7 +116,7 @@ static void offers_get(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, rlhf__
     }
 }
 
-// Place of an algorithm in a list; OFFERS when it is not there.
+// Index of an algorithm in a list; OFFERS if it is not in it.
 static int place(const struct offers *in, const struct config *c) {
     int i = 0;
     while (i < in->n && memcmp(&in->config[i], c, sizeof *c) != 0)
@@ -124,8 +124,8 @@ static int place(const struct offers *in, const struct config *c) {
     return i < in->n ? i : OFFERS;
 }
 
-// Sorts what is offered at either row count by the sum of its places in the two lists, that of the
-// large count first between equals.
+// Sorts the offers at either row count by the sum of their indices in the two lists; on a tie, the
+// order at the large count decides.
 static int rank(struct rlhf__lt_candidates *out, const struct offers *large,
                 const struct offers *small) {
     out->n = 0;
@@ -140,7 +140,7 @@ static int rank(struct rlhf__lt_candidates *out, const struct offers *large,
     return out->n > 0;
 }
 
-// Collects candidates from the offers at one row count or two.
+// Collects candidates from the offers at one or two row counts.
 static int search(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, const uint64_t *rows, int n,
                   struct rlhf__lt_candidates *out) {
     rlhf__lt_pref pref = NULL;

@@ -1,15 +1,15 @@
-// mathf.h: exp, log, tanh, erf and their like in f32, from + - * / and fmaf alone, so that nvcc
-// (-fmad=false) and a C++ compiler make the same bits of them. Denormals, infinities and NaN come
-// out as in <math.h>; only the sign and payload of a NaN may differ between devices.
+// mathf.h: exp, log, tanh, erf and similar functions in f32, built only from + - * / and fmaf, so
+// that nvcc (-fmad=false) and a C++ compiler give the same bits. Denormals, infinities and NaN are
+// handled as in <math.h>; only the sign and payload of a NaN may differ between devices.
 //
-// What it is not: no call of a math library and no fast intrinsic; sqrtf and division, which both
-// compilers round correctly, are used as they are.
+// No call of a math library and no fast intrinsic; sqrtf and division, which both compilers round
+// correctly, are used directly.
 //
-// Largest error over all finite floats in units of the last place of the exact result (tests/cuda,
-// test_mathf.cpp, which holds a sample of them to these bounds):
+// Largest error over all finite floats in units in the last place (ulp) of the exact result
+// (tests/cuda/test_mathf.cpp checks a sample of them against these bounds):
 //   rlhf__expf 1.1   rlhf__exp2f 1.1   rlhf__logf 0.9   rlhf__tanhf 1.4   rlhf__erff 1.5
-// The polynomials are least-maximum fits of relative error, made for this file; each says the error
-// that it leaves beside the rounding of f32.
+// The polynomials are minimax fits of relative error made for this file; each comment gives the
+// error of the polynomial without f32 rounding.
 #ifndef RLHF_CUDA_MATHF_H
 #define RLHF_CUDA_MATHF_H
 
@@ -20,7 +20,7 @@ static __device__ __forceinline__ float rlhf__pow2(int n) {
     return __uint_as_float((unsigned)(n + 127) << 23);
 }
 
-// x to the nearest integer, ties to even; |x| < 2^22.
+// Rounds x to the nearest integer, ties to even; |x| < 2^22.
 static __device__ __forceinline__ float rlhf__rintf(float x) {
     return (x + 12582912.0f) - 12582912.0f;
 }
@@ -30,8 +30,8 @@ static __device__ __forceinline__ float rlhf__with_sign(float x, float s) {
     return __uint_as_float(__float_as_uint(x) | (__float_as_uint(s) & 0x80000000u));
 }
 
-// 2^n e^r, |r| <= ln 2 / 2, -252 <= n <= 254; polynomial 3.4e-9. The power is given in two halves,
-// so that only the last product rounds to a denormal or overflows.
+// 2^n e^r, |r| <= ln 2 / 2, -252 <= n <= 254; polynomial 3.4e-9. The power is applied in two
+// halves, so that only the last multiplication rounds to a denormal or overflows.
 static __device__ __forceinline__ float rlhf__exp_reduced(float r, int n) {
     float p = 0x1.6a4b98p-10f;
     p = fmaf(p, r, 0x1.123e5cp-7f);
@@ -59,7 +59,7 @@ static __device__ __forceinline__ float rlhf__exp2f(float x) {
 }
 
 // The natural logarithm: x = 2^e m, m in [2/3, 4/3), f = m - 1; polynomial 8.8e-10. -inf for 0, NaN
-// below.
+// for negative x.
 static __device__ __forceinline__ float rlhf__logf(float x) {
     if (!(x > 0.0f))
         return x == 0.0f ? -__uint_as_float(0x7f800000u) : __uint_as_float(0x7fc00000u);
@@ -81,7 +81,7 @@ static __device__ __forceinline__ float rlhf__logf(float x) {
     return fmaf((float)(denormal ? e - 24 : e), 0x1.62e430p-1f, p);
 }
 
-// tanh x: an odd polynomial (2.8e-9) up to 0.6, from there 1 - 2 / (e^2|x| + 1).
+// tanh x: an odd polynomial (2.8e-9) up to 0.6, beyond it 1 - 2 / (e^2|x| + 1).
 static __device__ __forceinline__ float rlhf__tanhf(float x) {
     const float a = fabsf(x), s = x * x;
     if (a < 0.6f) {
@@ -95,8 +95,7 @@ static __device__ __forceinline__ float rlhf__tanhf(float x) {
     return rlhf__with_sign(1.0f - 2.0f / (rlhf__expf(a + a) + 1.0f), x);
 }
 
-// 1 / (1 + e^-x), and through *rest what is missing to 1: no cancellation and no overflow; 3 units
-// of the last place.
+// 1 / (1 + e^-x), and through *rest its complement to 1: no cancellation and no overflow; 3 ulp.
 static __device__ __forceinline__ float rlhf__sigmoidf(float x, float *rest) {
     const float e = rlhf__expf(-fabsf(x)), large = 1.0f / (1.0f + e), small = e * large;
     *rest = x < 0.0f ? large : small;
@@ -121,14 +120,14 @@ static __device__ __forceinline__ float rlhf__erfcxf(float z) {
     return p * t;
 }
 
-// e^(-c x x), 0.5 <= c <= 1 a power of two; what x x loses in rounding is put back.
+// e^(-c x x), 0.5 <= c <= 1 a power of two; compensates for the rounding of x x.
 static __device__ __forceinline__ float rlhf__gaussf(float x, float c) {
-    const float a = fabsf(x), z = a > 15.0f ? 15.0f : a; // 0 from there on
+    const float a = fabsf(x), z = a > 15.0f ? 15.0f : a; // 0 beyond
     const float square = z * z, rest = fmaf(z, z, -square), e = rlhf__expf(-c * square);
     return fmaf(-e, c * rest, e);
 }
 
-// erf x: an odd polynomial (8.9e-10) up to 0.92, from there 1 - erfc |x|.
+// erf x: an odd polynomial (8.9e-10) up to 0.92, beyond it 1 - erfc |x|.
 static __device__ __forceinline__ float rlhf__erff(float x) {
     const float a = fabsf(x), s = x * x;
     if (a < 0.92f) {
@@ -145,7 +144,7 @@ static __device__ __forceinline__ float rlhf__erff(float x) {
 }
 
 // The normal distribution function, and through *density its derivative, e^(-x x / 2) / sqrt(2 pi):
-// no cancellation for x < 0; 6 and 3 units of the last place.
+// no cancellation for x < 0; 6 and 3 ulp.
 static __device__ __forceinline__ float rlhf__normal_cdf(float x, float *density) {
     const float e = rlhf__gaussf(x, 0.5f), z = fabsf(x) * 0x1.6a09e6p-1f;
     const float tail = 0.5f * rlhf__erfcxf(z > 11.0f ? 11.0f : z) * e;

@@ -1,10 +1,10 @@
-// memory.cu: device memory of the CUDA backend, counted, and its workspaces. It comes from the
-// driver's pool in the order of the stream: neither an allocation nor a release waits.
+// memory.cu: counted device memory of the CUDA backend, and its workspaces. It comes from the
+// driver's pool in stream order: allocations and releases do not wait.
 #include "table.h"
 
 #include <stdlib.h>
 
-// Nothing that was freed goes back to the driver before memory runs out.
+// Freed memory stays in the pool until memory runs out.
 rlhf_status rlhf__cuda_memory_open(struct rlhf__cuda *cu) {
     int has = 0;
     RLHF_TRY(
@@ -37,7 +37,7 @@ static cudaError_t take(struct rlhf__cuda *cu, uint64_t bytes, void **out) {
 static rlhf_status out_of_memory(struct rlhf__cuda *cu, uint64_t bytes) {
     const double mib = 1.0 / (1 << 20);
     size_t left = 0, total = 0;
-    cudaGetLastError(); // an allocation that failed harms nothing later
+    cudaGetLastError(); // clears the error of the failed allocation
     if (cudaMemGetInfo(&left, &total) != cudaSuccess) cudaGetLastError();
     return rlhf__cuda_fail(
         cu, RLHF_E_NOMEM,
@@ -94,9 +94,9 @@ uint64_t rlhf__cuda_extent(const struct rlhf__cuda *cu, const void *p) {
     return b ? b->bytes - (uint64_t)((const char *)p - b->at) : 0;
 }
 
-// One that must grow grows by a quarter, so that batches that get longer and longer do not allocate
-// every time; not where a quarter is much of the card. With guard each has the size that is asked
-// for, so that what is written behind it is seen.
+// Workspaces grow by at least a quarter, so that slowly growing batches do not reallocate every
+// time; not if a quarter is a large part of the card. With guard each has exactly the requested
+// size, so that writes past its end are detected.
 static uint64_t roomy(const struct rlhf__cuda *cu, enum rlhf__cuda_ws which) {
     const uint64_t had = cu->ws[which].bytes;
     const int logits = which == RLHF__CUDA_WS_LOGITS || which == RLHF__CUDA_WS_REF ||
@@ -121,7 +121,7 @@ rlhf_status rlhf__cuda_workspace(struct rlhf__cuda *cu, enum rlhf__cuda_ws which
         if (more > bytes) st = rlhf__cuda_mem_alloc(cu, more, &w->ptr);
         w->bytes = more;
         if (st < 0) {
-            cu->recordings.status = before; // what is needed may fit
+            cu->recordings.status = before; // the necessary part may fit
             w->bytes = 0;
             RLHF_TRY(rlhf__cuda_mem_alloc(cu, bytes, &w->ptr));
             w->bytes = bytes;

@@ -1,9 +1,9 @@
 // muon.cu: Muon (K. Jordan 2024): momentum, orthogonalised by a quintic Newton-Schulz iteration.
 //
 // One step is X = a X + (b A + c A A) X with A = X X^T. A matrix with more rows than columns is
-// transposed first, so that A is the smaller Gram matrix. Operands of the products have the dtype
-// of the run's weights, as on the CPU; X and all sums stay f32. Nothing waits for the host: the
-// norm stays on the device.
+// transposed first, so that A is the smaller Gram matrix. GEMM operands have the dtype of the run's
+// weights, as on the CPU; X and all sums stay f32. The host is not involved: the norm stays on the
+// device.
 #include "product.h"
 #include "table.h"
 
@@ -21,9 +21,9 @@ struct work {
     uint32_t n, m;
     uint64_t n_pad, m_pad;  // lines of the operands
     float *x, *gram, *poly; // [n, m], [n, n], [n, n]
-    void *low_x, *low;      // operands in the dtype of the products: [n, m_pad], [n, n_pad]
+    void *low_x, *low;      // GEMM operands in their dtype: [n, m_pad], [n, n_pad]
     int32_t dtype;
-    double *squares; // of each tile
+    double *squares; // per tile
     float *scale;    // 1 / norm
 };
 } // namespace
@@ -37,7 +37,7 @@ struct direction {
 };
 } // namespace
 
-// One tile: momentum, the direction to x (as it lies or transposed) and its sum of squares.
+// One tile: momentum, the direction to x (plain or transposed) and its sum of squares.
 static __global__ void __launch_bounds__(THREADS)
     begin(float *x, double *squares, float *mom, const float *g, unsigned rows, unsigned cols,
           int tall, struct direction d) {
@@ -116,7 +116,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-// ---- lines of X and of the Gram matrix become operands ----
+// ---- lines of X and of the Gram matrix are converted to operands ----
 
 // x *= scale, low = x, x *= a; a is NS_A, scale NULL after the first step.
 template <class T>
@@ -133,7 +133,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-// low = b gram + c poly; gram alone when there is no poly.
+// low = b gram + c poly; without poly, low = gram.
 template <class T>
 static __global__ void __launch_bounds__(THREADS)
     blend(T *low, uint64_t ld, const float *gram, const float *poly, unsigned n) {
@@ -152,7 +152,7 @@ static dim3 line_blocks(uint32_t lines, uint32_t width) {
     return dim3(lines * ((width + LINE - 1) / LINE));
 }
 
-// out[n, cols] = addend + a[n, depth] b; b as [cols, depth], or across as [depth, cols].
+// out[n, cols] = addend + a[n, depth] b; b as [cols, depth], or with across [depth, cols].
 static rlhf_status product(struct rlhf__cuda *cu, const struct work *k, float *out,
                            const float *addend, struct rlhf__cuda_operand a,
                            struct rlhf__cuda_operand b, uint32_t cols, uint32_t depth) {
@@ -222,7 +222,7 @@ static rlhf_status work_place(struct rlhf__cuda *cu, uint32_t n, uint32_t m, uin
     return RLHF_OK;
 }
 
-// Outputs over inputs.
+// Ratio of outputs to inputs.
 static double aspect(const rlhf_muon *a, int32_t rows, int32_t cols) {
     return a->in_out ? (double)cols / (double)rows : (double)rows / (double)cols;
 }

@@ -12,7 +12,7 @@ static __global__ void __launch_bounds__(32 * FORWARD_WARPS)
     norm_rows(T *out, float *stats, const float *x, const float *gamma, const float *beta,
               float eps, uint32_t rows, uint32_t d) {
     const uint64_t t = (uint64_t)blockIdx.x * FORWARD_WARPS + threadIdx.x / 32;
-    if (t >= rows) return; // a whole warp
+    if (t >= rows) return; // the whole warp returns
     const rlhf__norm_row<float, GROUPS, WIDE> row(x + t * d, d);
     float v[N], scale[N], shift[N], sum = 0.0f, square = 0.0f;
 #pragma unroll
@@ -81,19 +81,19 @@ static rlhf_status norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev sta
 // ---- backward: dx = (a - mean(a) - xhat mean(a xhat)) rstd with a = gamma dy ----
 //
 // dgamma and dbeta: a chunk is 64 rows; warp w sums its rows 8 w .. 8 w + 7, the 8 warps' sums are
-// added in order to the chunk's, and a second kernel adds the chunks'. All orders are fixed.
+// added in order, and a second kernel adds the chunks' sums. All orders are fixed.
 
 namespace {
 struct norm_bwd_args {
     float *dx;
     const float *x, *stats, *gamma;
-    float *part; // [chunks, 2, d]: dgamma, dbeta; NULL: not wanted
+    float *part; // [chunks, 2, d]: dgamma, dbeta; NULL: skip
     uint32_t rows, d;
     int32_t accumulate;
 };
 } // namespace
 
-// dx of row t; adds the row's part of dgamma and dbeta to sums when there are any.
+// Computes dx of row t; adds the row's part of dgamma and dbeta to sums if requested.
 template <class T, int GROUPS, bool WIDE, int SUMS>
 static __device__ __forceinline__ void norm_bwd_row(const norm_bwd_args &a, const T *dy, uint64_t t,
                                                     float (&sums)[2][SUMS][N]) {
@@ -134,7 +134,7 @@ static __device__ __forceinline__ void norm_bwd_row(const norm_bwd_args &a, cons
     }
 }
 
-// dx alone: a warp a row.
+// dx only: one warp per row.
 template <class T, int GROUPS, bool WIDE>
 static __global__ void __launch_bounds__(32 * WARPS) norm_bwd_dx(norm_bwd_args a, const T *dy) {
     const uint64_t t = (uint64_t)blockIdx.x * WARPS + threadIdx.x / 32;
@@ -142,7 +142,7 @@ static __global__ void __launch_bounds__(32 * WARPS) norm_bwd_dx(norm_bwd_args a
     if (t < a.rows) norm_bwd_row<T, GROUPS, WIDE>(a, dy, t, none);
 }
 
-// dx and a chunk's part of the sums, in one pass over x and dy: a block a chunk.
+// dx and a chunk's part of the sums, in one pass over x and dy: one block per chunk.
 template <class T, int GROUPS>
 static __global__ void __launch_bounds__(32 * WARPS) norm_bwd_both(norm_bwd_args a, const T *dy) {
     SHARED(float[WARPS][GROUPS * COLUMNS], of_warps);
@@ -157,7 +157,7 @@ static __global__ void __launch_bounds__(32 * WARPS) norm_bwd_both(norm_bwd_args
         norm_bwd_row<T, GROUPS, true>(a, dy, t, sums);
     float *const part = a.part + (uint64_t)blockIdx.x * 2 * a.d;
     for (int k = 0; k < 2; k++) {
-        if (k) __syncthreads(); // the first sums are read
+        if (k) __syncthreads(); // the first sums have been read
         for (int g = 0; g < GROUPS; g++)
             rlhf__wide_put(&of_warps[warp][g * COLUMNS + (int)lane * N], sums[k][g]);
         __syncthreads();
@@ -170,8 +170,8 @@ static __global__ void __launch_bounds__(32 * WARPS) norm_bwd_both(norm_bwd_args
     }
 }
 
-// A chunk's part of the sums alone, for rows that norm_bwd_both does not take: a block a chunk and
-// 128 columns.
+// A chunk's part of the sums only, for rows that norm_bwd_both does not support: one block per
+// chunk and 128 columns.
 template <class T, bool WIDE>
 static __global__ void __launch_bounds__(32 * WARPS) norm_bwd_sums(norm_bwd_args a, const T *dy) {
     SHARED(float[2][WARPS][COLUMNS], of_warps);

@@ -1,8 +1,8 @@
-// norm_row.h: a row as the norms read it.
+// norm_row.h: how the norms read a row.
 //
-// A warp takes a row; lane l has columns 128 g + 4 l .. + 3, g = 0, 1, ... Kernels with GROUPS > 0
-// keep the row in registers, those with 0 read it again for each pass (rows too wide, or not
-// aligned): the sums are the same.
+// A warp handles a row; lane l has columns 128 g + 4 l .. + 3, g = 0, 1, ... Kernels with GROUPS >
+// 0 keep the row in registers; those with 0 reread it for each pass (rows that are too wide or
+// misaligned): the sums are the same.
 #ifndef RLHF_CUDA_NORM_ROW_H
 #define RLHF_CUDA_NORM_ROW_H
 
@@ -10,7 +10,7 @@
 
 enum { RLHF__NORM_N = 4, RLHF__NORM_COLUMNS = 32 * RLHF__NORM_N };
 
-// A row of d numbers, or of as many as GROUPS holds.
+// A row of d numbers, or of as many as GROUPS can hold.
 template <class T, int GROUPS, bool WIDE> struct rlhf__norm_row {
     const T *p;
     uint32_t d, lane;

@@ -1,9 +1,9 @@
-// optim.cu: AdamW (Loshchilov and Hutter 2019) and the sum of squares, of one tensor and of many in
+// optim.cu: AdamW (Loshchilov and Hutter 2019) and the sum of squares, of one tensor or of many in
 // one launch.
 //
-// A sum of squares is made in f64: chunks of 16384 elements, in a chunk a fixed tree over the
-// threads' sums, the chunks of a tensor by a fixed tree of the same kind, the tensors in order. No
-// part of it depends on the card or on what else is in the list.
+// A sum of squares is computed in f64: chunks of 16384 elements, a fixed tree over the threads'
+// sums within a chunk, a fixed tree of the same kind over the chunks of a tensor, then the tensors
+// in order. The result does not depend on the card or on the rest of the list.
 #include "lanes.h"
 #include "table.h"
 
@@ -13,19 +13,19 @@
 enum { N = 4, THREADS = 256, SUM_CHUNK = 16384, STEP_CHUNK = 4096 };
 
 namespace {
-// One tensor of a list. With w NULL a step only zeroes g.
+// One tensor of a list. If w is NULL, a step only zeroes g.
 struct item {
     float *w, *g, *m, *v;
     uint64_t n;
-    uint64_t chunk; // of the first element, counted through the list
+    uint64_t chunk; // of the first element, numbered through the list
     float decay, step;
 };
 } // namespace
 
 static uint64_t chunks_of(uint64_t n, uint64_t chunk) { return (n + chunk - 1) / chunk; }
 
-// The item that chunk c of the list belongs to: the last that begins at c or before (an empty item
-// begins where the next one does).
+// The item that contains chunk c of the list: the last that starts at c or before (an empty item
+// starts where the next one does).
 static __device__ __forceinline__ uint32_t item_of(const item *list, uint32_t n, uint64_t c) {
     uint32_t low = 0, high = n;
     while (high - low > 1) {
@@ -70,7 +70,7 @@ static __device__ __forceinline__ double chunk_sum_of(const float *x, uint64_t a
     return (uintptr_t)x % sizeof(float4) ? chunk_sum<false>(x, at, n) : chunk_sum<true>(x, at, n);
 }
 
-// part[b] = the sum of chunk b: of one tensor, of the tensors of a list.
+// part[b] = the sum of chunk b, of one tensor or of a list.
 static __global__ void __launch_bounds__(THREADS)
     sumsq_chunks(double *part, const float *x, uint64_t n) {
     const double sum = block_sum(chunk_sum_of(x, (uint64_t)blockIdx.x * SUM_CHUNK, n));
@@ -84,7 +84,7 @@ static __global__ void __launch_bounds__(THREADS)
     if (threadIdx.x == 0) part[blockIdx.x] = sum;
 }
 
-// *out = the sum of n parts, by one block: of one tensor, of each tensor of a list.
+// *out = the sum of n parts, by one block, of one tensor or of each tensor of a list.
 static __device__ __forceinline__ void add_parts(double *out, const double *part, uint64_t n) {
     double sum = 0.0;
     for (uint64_t i = threadIdx.x; i < n; i += THREADS)
@@ -102,7 +102,7 @@ static __global__ void __launch_bounds__(THREADS)
     add_parts(out + blockIdx.x, part + it->chunk, (it->n + SUM_CHUNK - 1) / SUM_CHUNK);
 }
 
-// The tensors' sums in order, and what follows from it: one thread.
+// Adds the tensors' sums in order and computes the derived values: one thread.
 static __global__ void __launch_bounds__(32)
     clip_of(rlhf_clip *clip, const double *of_tensor, uint32_t n, double max_norm, int32_t skip) {
     if (threadIdx.x) return;
@@ -135,8 +135,8 @@ static rlhf_status sumsq(void *ctx, rlhf_dev x, uint64_t n, double *host_out) {
 // ---- AdamW ----
 
 namespace {
-// What is the same for all elements, as the CPU backend has it: torch: lr (m / c1) / (sqrt(v / c2)
-// + eps); tf1: lr sqrt(c2) / c1 m / (sqrt(v) + eps); ci = 1 - bi^t.
+// The constants of a step, as in the CPU backend: torch: lr (m / c1) / (sqrt(v / c2) + eps); tf1:
+// lr sqrt(c2) / c1 m / (sqrt(v) + eps); ci = 1 - bi^t.
 struct adam {
     double grad_scale;
     float beta1, beta1_rest, beta2, beta2_rest, root_scale, eps;
@@ -165,7 +165,7 @@ static item item_with(const rlhf_adamw *a, double lr, double weight_decay) {
     return it;
 }
 
-// Elements at .. at + STEP_CHUNK - 1 of a tensor. ZERO: g is zero afterwards.
+// Elements at .. at + STEP_CHUNK - 1 of a tensor. ZERO: zeroes g afterwards.
 template <bool WIDE, bool ZERO>
 static __device__ __forceinline__ void step_chunk(const item &t, const adam &a, float grad_scale,
                                                   uint64_t at) {
@@ -257,7 +257,7 @@ static rlhf_status adamw(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev
 
 // ---- many tensors ----
 
-// The list in device memory; *chunks: of all tensors together. how NULL: gradients alone.
+// Uploads the list to device memory; *chunks: the total of all tensors. how NULL: gradients only.
 static rlhf_status list_upload(struct rlhf__cuda *cu, const rlhf_tensors *t, const rlhf_adamw *how,
                                uint64_t chunk, item **list, uint64_t *chunks) {
     void *ws = NULL;

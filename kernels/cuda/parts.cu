@@ -9,7 +9,7 @@ static __global__ void __launch_bounds__(32 * WARPS)
     SHARED(float[WARPS][32], of_warps);
     const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, c = blockIdx.x * 32 + lane;
     float *const to = blockIdx.y ? second : first;
-    if (!to) return; // the whole block
+    if (!to) return; // the whole block returns
     float s = 0.0f;
     for (uint32_t i = warp; c < d && i < chunks; i += WARPS)
         s += part[((uint64_t)i * gridDim.y + blockIdx.y) * d + c];

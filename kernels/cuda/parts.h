@@ -1,11 +1,11 @@
-// parts.h: sums over rows, made of the sums of chunks of rows.
+// parts.h: sums over rows, computed from the sums of chunks of rows.
 #ifndef RLHF_CUDA_PARTS_H
 #define RLHF_CUDA_PARTS_H
 
 #include "context.h"
 
-// to[l][c] += the sum of part[i, l, c] over the chunks i; part is f32 [chunks, lists, d], lists at
-// most 2, to[l] NULL: not wanted. The order is fixed. Says what it writes. [step]
+// to[l][c] += the sum of part[i, l, c] over the chunks i; part is f32 [chunks, lists, d], lists is
+// at most 2; to[l] NULL: skip. The order is fixed. Announces its writes. [step]
 rlhf_status rlhf__cuda_add_parts(struct rlhf__cuda *cu, float *const to[2], const float *part,
                                  uint32_t chunks, uint32_t lists, uint32_t d);
 

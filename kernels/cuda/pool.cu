@@ -1,13 +1,14 @@
 // pool.cu: mean, first or last token of each ragged row, and the derivative.
 //
-// A block takes a row and 128 columns: 8 warps, 4 columns a lane. Of a mean, warp w sums tokens w,
-// w + 8, ... of the row, and the 8 sums are added in order: what a row gives depends on it alone.
+// A block handles a row and 128 columns: 8 warps, 4 columns per lane. For a mean, warp w sums
+// tokens w, w + 8, ... of the row, and the 8 sums are added in order: the result of a row depends
+// only on the row.
 #include "lanes.h"
 #include "table.h"
 
 enum { N = 4, WARPS = 8, COLUMNS = 32 * N };
 
-// Tokens of row i, or 0, having raised a fault, when it has none or they lie past `limit`.
+// The number of tokens of row i; 0, with a fault raised, if it is empty or extends past `limit`.
 static __device__ __forceinline__ int64_t tokens_of(const int32_t *offset, uint32_t i,
                                                     int64_t limit, int empty, int beyond,
                                                     struct rlhf__fault *fault) {
@@ -32,7 +33,7 @@ static __global__ void __launch_bounds__(32 * WARPS)
     const uint64_t c = (uint64_t)blockIdx.y * COLUMNS + lane * N;
     const int64_t n =
         tokens_of(offset, row, limit, RLHF__FAULT_POOL_ROW, RLHF__FAULT_POOL_END, fault);
-    if (!n) return; // the whole block
+    if (!n) return; // the whole block returns
     const float *from = x + (uint64_t)offset[row] * d;
     float sum[N] = {0.0f, 0.0f, 0.0f, 0.0f}, v[N];
     if (mode != RLHF_POOL_MEAN) {
@@ -67,7 +68,7 @@ static __global__ void __launch_bounds__(32 * WARPS)
     const uint64_t c = (uint64_t)blockIdx.y * COLUMNS + lane * N;
     const int64_t n =
         tokens_of(offset, row, limit, RLHF__FAULT_POOL_BWD_ROW, RLHF__FAULT_POOL_BWD_END, fault);
-    const int64_t one = mode == RLHF_POOL_FIRST ? 0 : n - 1; // the token that gets all
+    const int64_t one = mode == RLHF_POOL_FIRST ? 0 : n - 1; // gets the whole gradient
     const float nothing[N] = {0.0f, 0.0f, 0.0f, 0.0f};
     float g[N];
     if (!n) return;
@@ -119,7 +120,7 @@ static rlhf_status pool_bwd(void *ctx, rlhf_dev dx, rlhf_dev dout, rlhf_dev offs
     const float *const g = rlhf__cuda_f32(dout);
     const uint64_t extent = rlhf__cuda_extent(cu, to);
     const bool wide = rlhf__aligned<N>(to, width) && rlhf__aligned<N>(g, width);
-    rlhf__cuda_wrote(cu, to, extent); // how many tokens is for the device to know
+    rlhf__cuda_wrote(cu, to, extent); // how many tokens is known only on the device
     RUN(cu, (wide ? pool_bwd_rows<true> : pool_bwd_rows<false>), grid_for(n, (uint32_t)d),
         dim3(32 * WARPS), 0, to, g, rlhf__cuda_i32(offset), (uint32_t)d, mode,
         (int64_t)(extent / row_bytes), cu->fault);

@@ -1,19 +1,19 @@
-// product.cu: which kernel a product runs on.
+// product.cu: which kernel a GEMM runs on.
 #include "product_tile.h"
 
 static const struct {
     unsigned rows, cols;
-    float speed; // sums a multiprocessor makes in a given time, roughly
+    float speed; // approximate throughput of a multiprocessor
 } tiles[RLHF__CUDA_TILES] = {{128, 128, 1.0f}, {64, 64, 0.6f}, {16, 64, 0.3f}};
 
-#define MULTIPROCESSORS 132 // of a common large card: nothing of this shows in a result
+#define MULTIPROCESSORS 132 // of a common large card; does not affect any result
 
 static uint64_t tile_count(int i, uint32_t rows, uint32_t cols) {
     return (uint64_t)((rows + tiles[i].rows - 1) / tiles[i].rows) *
            ((cols + tiles[i].cols - 1) / tiles[i].cols);
 }
 
-// The tile with which the busiest multiprocessor is done first.
+// The tile size that minimises the time of the busiest multiprocessor.
 static int tile_for(uint32_t rows, uint32_t cols, uint64_t chunks) {
     int best = 0;
     float best_time = 0.0f;
@@ -71,7 +71,7 @@ static rlhf_status run(struct rlhf__cuda *cu, const struct rlhf__cuda_product_sp
 
 enum { CHUNK = 4096, TOGETHER = 8, THREADS = 256 };
 
-// out = addend + the results of n chunks, in order; lines of ld in sums.
+// out = addend + the results of n chunks, in order; sums has lines of ld.
 static __global__ void __launch_bounds__(THREADS)
     add_chunks(struct rlhf__tiles p, const float *sums, uint64_t ld, unsigned n) {
     const uint64_t at = ((uint64_t)blockIdx.x * THREADS + threadIdx.x) * 4;
@@ -87,7 +87,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-// Chunks of depth one after another, or several side by side where the result has few tiles: the
+// Runs chunks of depth one after another, or several in parallel if the result has few tiles: the
 // same sums in the same order.
 static rlhf_status run_chunks(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                               int tile) {

@@ -1,21 +1,20 @@
-// product.h: the one matrix product behind linear, linear_add, linear_dx, linear_dw, the LM head
-// and Muon.
+// product.h: the one GEMM that linear, linear_add, linear_dx, linear_dw, the LM head and Muon use.
 //
 // An output is one chain of sums over depth in ascending order, whatever the other rows, their
-// number, the tile or the card: the own kernels give a row the same bits in any company.
+// number, the tile or the card: own kernels give a row the same bits in any batch.
 #ifndef RLHF_CUDA_PRODUCT_H
 #define RLHF_CUDA_PRODUCT_H
 
 #include "context.h"
 #include "product_spec.h"
 
-// Runs it on the stream: a library product where cu->library takes it, else own kernels. The
-// arguments are the caller's to check; outputs are the caller's to announce (rlhf__cuda_wrote).
-// rows, cols or depth 0: nothing is launched for an empty result, an empty sum is 0. [step]
+// Runs a GEMM on the stream: the library's if cu->library takes it, otherwise own kernels. The
+// caller checks the arguments and announces outputs (rlhf__cuda_wrote). rows, cols or depth may be
+// 0: an empty result launches nothing, an empty sum is 0. [step]
 rlhf_status rlhf__cuda_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s);
 
-// Own kernels only. tile: -1 the backend's choice, else 0 .. RLHF__CUDA_TILES - 1. All tiles give
-// the same bits. [step]
+// Own kernels only. tile: -1 for the backend's choice, otherwise 0 .. RLHF__CUDA_TILES - 1. All
+// tiles give the same bits. [step]
 #define RLHF__CUDA_TILES 3
 rlhf_status rlhf__cuda_product_own(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                                    int tile);

@@ -1,21 +1,21 @@
-// product_bf16.cu: the product of bf16 operands on tensor cores: mma.m16n8k16 with f32 sums.
+// product_bf16.cu: the GEMM of bf16 operands on tensor cores: mma.m16n8k16 with f32 sums.
 //
-// A block makes one tile. Slices of 64 steps of depth stream through shared memory, STAGES - 1
-// ahead of the one that is multiplied; lines are 16-byte chunks in an order (swizzle) that keeps
-// the eight rows of a fragment in different banks. What lies beyond an operand's edge arrives as
-// zeros. Every sum is one chain of mma over ascending depth, so the tile does not show in it.
+// A block computes one tile. Slices of 64 steps of depth stream through shared memory, STAGES - 1
+// ahead of the one being multiplied; lines are 16-byte chunks in a swizzled order that keeps the
+// eight rows of a fragment in different banks. Data past an operand's edge are zeros. Every sum is
+// one chain of mma over ascending depth, so the tile does not affect it.
 #include "product_tile.h"
 #include "ptx.h"
 
-#define SLICE 64 // depth of a stage
+#define SLICE 64 // depth per stage
 
 namespace {
 // Shared memory of an operand slice: [LINES, 64] with depth contiguous, or [64, LINES] when the
-// operand lies across. In chunks of 8 elements.
+// operand is stored across. In chunks of 8 elements.
 template <int LINES, bool ACROSS> struct slice {
     enum {
         HIGH = ACROSS ? SLICE : LINES,         // rows of chunks
-        CHUNKS = (ACROSS ? LINES : SLICE) / 8, // chunks a row
+        CHUNKS = (ACROSS ? LINES : SLICE) / 8, // chunks per row
         MASK = (CHUNKS < 8 ? CHUNKS : 8) - 1,
         SHARE = CHUNKS < 8 ? 8 / CHUNKS : 1, // rows in 128 bytes
         ELEMENTS = LINES * SLICE
@@ -26,7 +26,7 @@ template <int LINES, bool ACROSS> struct slice {
 };
 } // namespace
 
-// Up to eight elements of an operand without alignment, the rest zero.
+// Up to eight elements of an unaligned operand, the rest zero.
 static __device__ __forceinline__ uint4 take(const rlhf__bf16 *from, unsigned n) {
     unsigned v[8];
 #pragma unroll
@@ -42,7 +42,7 @@ static __device__ __forceinline__ unsigned left_of(unsigned end, unsigned at) {
     return at >= end ? 0 : end - at < 8 ? end - at : 8;
 }
 
-// Begins the copy of slice d0 .. d0 + 63 of lines line0 ...
+// Starts the copy of slice d0 .. d0 + 63 of lines line0 ...
 template <int LINES, bool ACROSS, int THREADS>
 static __device__ __forceinline__ void fetch(rlhf__bf16 *to, const rlhf__bf16 *from, uint64_t ld,
                                              unsigned line0, unsigned lines, unsigned d0,
@@ -87,7 +87,7 @@ static __device__ __forceinline__ void right_fragment(unsigned b[4], const rlhf_
             b, s + slice<LINES, ACROSS>::at(line + l % 8 + l / 16 * 8, step / 8 + l / 8 % 2));
 }
 
-// A tile BM x BN by WM x WN warps.
+// A tile of BM x BN, computed by WM x WN warps.
 template <int BM, int BN, int WM, int WN, int STAGES, bool LEFT_ACROSS, bool RIGHT_ACROSS>
 static __global__ void __launch_bounds__(32 * WM * WN, BM == 128 ? 2 : 4)
     product(struct rlhf__tiles p) {
@@ -114,13 +114,13 @@ static __global__ void __launch_bounds__(32 * WM * WN, BM == 128 ? 2 : 4)
         fetch_slice(i);
     for (unsigned i = 0; i < slices; i++) {
         rlhf__cp_async_wait<STAGES - 2>();
-        __syncthreads(); // slice i is there for all, and nobody reads the stage fetched into next
+        __syncthreads(); // slice i is visible to all, and the stage to fetch into is free
         fetch_slice(i + STAGES - 1);
         const rlhf__bf16 *left = stage + i % STAGES * STAGE, *right = left + BM * SLICE;
         const unsigned deep = p.depth - i * SLICE;
 #pragma unroll
         for (unsigned d = 0; d < SLICE; d += 16) {
-            if (d >= deep) break; // spares products of 0
+            if (d >= deep) break; // skips products with 0
             unsigned a[M / 16][4], b[N / 16][4];
 #pragma unroll
             for (int m = 0; m < M / 16; m++)
@@ -135,7 +135,7 @@ static __global__ void __launch_bounds__(32 * WM * WN, BM == 128 ? 2 : 4)
                     rlhf__mma_bf16(acc[m][n], a[m], b[n / 2] + n % 2 * 2);
         }
     }
-    __syncthreads(); // the stages become the tile of sums; no copy is under way
+    __syncthreads(); // reuses the stages for the tile of sums; no copy is in flight
     float *sums = (float *)memory;
     const unsigned g = threadIdx.x % 32 / 4, t = threadIdx.x % 4 * 2;
 #pragma unroll

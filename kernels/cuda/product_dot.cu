@@ -1,9 +1,8 @@
-// product_dot.cu: products with few columns (value and score heads): a warp makes a row. A lane
-// takes eight steps of depth of every 256, one chain of fmaf over them all; a tree over the lanes
-// makes the sum.
+// product_dot.cu: GEMMs with few columns (value and score heads): one warp per row. A lane takes
+// eight steps of depth of every 256 in one chain of fmaf; a tree over the lanes adds the sums.
 #include "product_tile.h"
 
-enum { ROWS = 4, STEP = 8 }; // warps of a block; steps a lane takes at once
+enum { ROWS = 4, STEP = 8 }; // warps per block; steps per lane at once
 
 static __device__ __forceinline__ void wide8(float (&v)[STEP], const rlhf__bf16 *x) {
     rlhf__wide_get(v, x);
@@ -41,7 +40,7 @@ static __global__ void __launch_bounds__(32 * ROWS) dot(struct rlhf__tiles p) {
         take8(v, x, d, p.depth, p.left_wide);
 #pragma unroll
         for (int c = 0; c < COLS; c++) {
-            if ((unsigned)c >= p.cols) break; // spares reads: a weight's lines go on, with 0
+            if ((unsigned)c >= p.cols) break; // skips reads: a weight's lines are padded with 0
             float u[STEP];
             take8(u, w + c * p.right_ld, d, p.depth, p.right_wide);
 #pragma unroll
@@ -52,7 +51,7 @@ static __global__ void __launch_bounds__(32 * ROWS) dot(struct rlhf__tiles p) {
     float mine = 0.0f; // column `lane`
 #pragma unroll
     for (int c = 0; c < COLS; c++) {
-        if ((unsigned)c >= p.cols) break; // spares a sum of 0
+        if ((unsigned)c >= p.cols) break; // skips a sum of 0
         const float all = rlhf__warp_sum(sum[c]);
         if (lane == (unsigned)c) mine = all;
     }

@@ -1,9 +1,9 @@
-// product_f32.cu: the product of f32 operands: every sum is one chain of fmaf over ascending depth,
-// never of reduced precision.
+// product_f32.cu: the GEMM of f32 operands: every sum is one chain of fmaf over ascending depth,
+// never in reduced precision.
 //
-// Slices of 16 steps of depth stream through shared memory in two stages, as the operand lies: with
-// depth contiguous as [line, 16] in lines of 20, across as [16, line]. Either way neighbours in a
-// warp read neighbouring banks.
+// Slices of 16 steps of depth stream through shared memory in two stages, in the operand's layout:
+// with depth contiguous as [line, 16] in lines of 20, across as [16, line]. In both cases
+// neighbours in a warp read neighbouring banks.
 #include "product_tile.h"
 #include "ptx.h"
 
@@ -20,7 +20,7 @@ template <int LINES, bool ACROSS> struct slice {
 };
 } // namespace
 
-// Begins the copy of slice d0 .. d0 + 15 of lines line0 ...
+// Starts the copy of slice d0 .. d0 + 15 of lines line0 ...
 template <int LINES, bool ACROSS, int THREADS>
 static __device__ __forceinline__ void fetch(float *to, const float *from, uint64_t ld,
                                              unsigned line0, unsigned lines, unsigned d0,
@@ -43,11 +43,11 @@ static __device__ __forceinline__ void fetch(float *to, const float *from, uint6
         else
 #pragma unroll
             for (unsigned j = 0; j < 4; j++)
-                rlhf__cp_async4(q + j, j < n ? p + j : from, j < n ? 4 : 0); // spares an address
+                rlhf__cp_async4(q + j, j < n ? p + j : from, j < n ? 4 : 0); // a valid address
     }
 }
 
-// Which line of the tile number i of thread t of T is.
+// The i-th line of the tile for thread t of T.
 template <bool ACROSS, int T>
 static __device__ __forceinline__ unsigned line_of(unsigned t, int i) {
     return ACROSS ? t * 4 + i / 4 * 4 * T + i % 4 : t + i * T;
@@ -75,7 +75,7 @@ static __device__ __forceinline__ void read(float (&v)[4][N], const float *s, un
     }
 }
 
-// A tile BM x BN; a thread makes TM x TN sums.
+// A tile of BM x BN; each thread computes TM x TN sums.
 template <int BM, int BN, int TM, int TN, bool LEFT_ACROSS, bool RIGHT_ACROSS>
 static __global__ void __launch_bounds__(BM / TM * BN / TN) product(struct rlhf__tiles p) {
     enum { TX = BN / TN, TY = BM / TM, THREADS = TX * TY };
@@ -101,7 +101,7 @@ static __global__ void __launch_bounds__(BM / TM * BN / TN) product(struct rlhf_
     fetch_slice(0);
     for (unsigned i = 0; i < slices; i++) {
         rlhf__cp_async_wait<0>();
-        __syncthreads(); // slice i is there for all, and nobody reads the other stage
+        __syncthreads(); // slice i is visible to all, and the other stage is free
         fetch_slice(i + 1);
         const float *left = stage + i % 2 * STAGE, *right = left + LEFT;
 #pragma unroll 1
@@ -112,7 +112,7 @@ static __global__ void __launch_bounds__(BM / TM * BN / TN) product(struct rlhf_
             rlhf__fma_outer(acc, a, b);
         }
     }
-    __syncthreads(); // the stages become the tile of sums; no copy is under way
+    __syncthreads(); // reuses the stages for the tile of sums; no copy is in flight
 #pragma unroll
     for (int m = 0; m < TM; m++)
 #pragma unroll

@@ -1,4 +1,4 @@
-// product_spec.h: what a matrix product is asked to do; product.h runs it.
+// product_spec.h: the description of a GEMM; product.h runs it.
 #ifndef RLHF_CUDA_PRODUCT_SPEC_H
 #define RLHF_CUDA_PRODUCT_SPEC_H
 
@@ -8,7 +8,7 @@
 struct rlhf__cuda_operand {
     const void *ptr;
     uint64_t ld;    // elements between two lines; across: between two steps of depth
-    int32_t across; // 0: ptr[line * ld + d], as a packed weight lies; 1: ptr[d * ld + line]
+    int32_t across; // 0: ptr[line * ld + d], as in a packed weight; 1: ptr[d * ld + line]
 };
 
 // out[r * out_ld + c] = addend[r * out_ld + c] + (sum over d of left[r, d] right[c, d] + bias[c])
@@ -17,12 +17,12 @@ struct rlhf__cuda_product_spec {
     int32_t in_dtype, out_dtype; // f32 or bf16; out is bf16 only without addend
     struct rlhf__cuda_operand left, right;
     const float *bias;   // [cols], NULL: none
-    const float *addend; // f32, may be out; NULL: none
+    const float *addend; // f32, may alias out; NULL: none
     void *out;
     uint64_t out_ld;    // at least cols
-    int32_t rows_exact; // 1: the bits of a row may not depend on rows nor on the other rows.
-                        // 0: they need only repeat themselves; own kernels then make an f32
-                        // result without bias of sums of 4096 steps of depth, added in order
+    int32_t rows_exact; // 1: the bits of a row must not depend on rows or on the other rows.
+                        // 0: they must only be repeatable; own kernels then compute an f32
+                        // result without bias as sums of 4096 steps of depth, added in order
 };
 
 #endif

@@ -1,13 +1,13 @@
-// product_tile.h: what the product kernels share: their argument, the order of their tiles and the
-// way a tile of sums leaves.
+// product_tile.h: shared by the GEMM kernels: their argument, the order of their tiles and how a
+// tile of sums is stored.
 #ifndef RLHF_CUDA_PRODUCT_TILE_H
 #define RLHF_CUDA_PRODUCT_TILE_H
 
 #include "lanes.h"
 #include "product.h"
 
-// A product as its kernel sees it. Wide: base and ld let 16 bytes (four floats of the addend) be
-// taken at once; the other way gives the same bits.
+// A GEMM as its kernel sees it. Wide: base and ld allow 16-byte accesses (four floats of the
+// addend); without it the bits are the same.
 struct rlhf__tiles {
     const void *left, *right;
     const float *bias, *addend;
@@ -15,13 +15,13 @@ struct rlhf__tiles {
     uint64_t left_ld, right_ld, out_ld;
     unsigned rows, cols, depth;
     unsigned tile_rows, tile_cols; // the result in tiles
-    unsigned chunk;                // depth that a block sums; blockIdx.y says which
+    unsigned chunk;                // depth summed by a block; blockIdx.y selects the chunk
     uint64_t piece;                // elements of f32 between the results of two chunks
     int left_wide, right_wide, out_wide, out_bf16;
 };
 
-// Where tile `id` of the launch lies. Eight tile rows are walked together, column by column: blocks
-// that run at the same time share both operands in the second-level cache.
+// The position of tile `id` of the launch. Eight tile rows are traversed together, column by
+// column, so that blocks that run at the same time share both operands in the L2 cache.
 struct rlhf__tile_at {
     unsigned row, col;
 };
@@ -32,7 +32,7 @@ static __device__ __forceinline__ struct rlhf__tile_at rlhf__tile_of(const struc
     return {first + in % tall, in / tall};
 }
 
-// p becomes the product over the block's chunk of depth.
+// Restricts p to the block's chunk of depth.
 template <bool LEFT_ACROSS, bool RIGHT_ACROSS, class T>
 static __device__ __forceinline__ void rlhf__tile_chunk(struct rlhf__tiles &p) {
     const unsigned from = blockIdx.y * p.chunk;
@@ -42,7 +42,7 @@ static __device__ __forceinline__ void rlhf__tile_chunk(struct rlhf__tiles &p) {
     p.depth = p.depth - from < p.chunk ? p.depth - from : p.chunk;
 }
 
-// The sum of one element becomes an output.
+// Converts the sum of one element to an output.
 static __device__ __forceinline__ void rlhf__tile_put(const struct rlhf__tiles &p, uint64_t at,
                                                       float v) {
     if (p.addend) v = p.addend[at] + v;
@@ -52,7 +52,7 @@ static __device__ __forceinline__ void rlhf__tile_put(const struct rlhf__tiles &
         ((float *)p.out)[at] = v;
 }
 
-// Eight sums, bias included, to out[at ..], all inside the result and 16-byte aligned.
+// Stores eight sums, including the bias, in out[at ..], all inside the result and 16-byte aligned.
 static __device__ __forceinline__ void rlhf__tile_put8(const struct rlhf__tiles &p, uint64_t at,
                                                        float (&v)[8]) {
 #pragma unroll
@@ -71,14 +71,14 @@ static __device__ __forceinline__ void rlhf__tile_put8(const struct rlhf__tiles 
     rlhf__wide_put((float *)p.out + at + 4, high);
 }
 
-// A tile of sums [BM, BN] in shared memory, lines of BN + 8, goes out: 8 columns a thread, whole
+// Stores a tile of sums [BM, BN] from shared memory, lines of BN + 8: 8 columns per thread, whole
 // lines of memory at once. THREADS is a multiple of BN / 8.
 template <int BM, int BN, int THREADS>
 static __device__ __forceinline__ void
 rlhf__tile_out(const struct rlhf__tiles &p, const float *sums, unsigned row0, unsigned col0) {
     const unsigned per = BN / 8, col = threadIdx.x % per * 8, c = col0 + col;
     if (c >= p.cols) return;
-    const unsigned n = p.cols - c < 8 ? p.cols - c : 8; // spares single stores
+    const unsigned n = p.cols - c < 8 ? p.cols - c : 8; // fewer at the edge
     float bias[8];
 #pragma unroll
     for (int i = 0; i < 8; i++)
@@ -104,12 +104,12 @@ static inline dim3 rlhf__tile_grid(const struct rlhf__tiles *p) {
     return dim3(p->tile_rows * p->tile_cols, p->depth ? (p->depth + p->chunk - 1) / p->chunk : 1);
 }
 
-// The files behind product.cu. tile as in product.h; p without tile_rows and tile_cols. [step]
+// The kernels used by product.cu. tile as in product.h; p without tile_rows and tile_cols. [step]
 rlhf_status rlhf__cuda_product_bf16(struct rlhf__cuda *cu, struct rlhf__tiles *p, int left_across,
                                     int right_across, int tile);
 rlhf_status rlhf__cuda_product_f32(struct rlhf__cuda *cu, struct rlhf__tiles *p, int left_across,
                                    int right_across, int tile);
-// At most RLHF__CUDA_DOT_COLS columns, both operands with depth contiguous: one warp a row.
+// At most RLHF__CUDA_DOT_COLS columns, both operands with depth contiguous: one warp per row.
 #define RLHF__CUDA_DOT_COLS 16
 rlhf_status rlhf__cuda_product_dot(struct rlhf__cuda *cu, const struct rlhf__tiles *p,
                                    int32_t in_dtype);

@@ -1,4 +1,4 @@
-// ptx.h: the instructions that C++ has no name for: matrix products, ex2, loads that do not wait.
+// ptx.h: instructions without a C++ equivalent: matrix products, ex2, asynchronous loads.
 #ifndef RLHF_CUDA_PTX_H
 #define RLHF_CUDA_PTX_H
 
@@ -18,8 +18,8 @@ static __device__ __forceinline__ void rlhf__mma_bf16(float d[4], const unsigned
 #endif
 }
 
-// 2^x within two units of the last place; x and the result are 0 where they would be denormal. -inf
-// gives 0, 0 exactly 1, NaN itself. A card repeats its bits; the emulation has others.
+// 2^x within two ulp; x and the result are flushed to 0 if denormal. -inf gives 0, 0 gives exactly
+// 1, NaN stays. A card is repeatable; the emulation has different bits.
 static __device__ __forceinline__ float rlhf__ex2(float x) {
 #ifdef __CUDACC__
     float y;
@@ -30,7 +30,7 @@ static __device__ __forceinline__ float rlhf__ex2(float x) {
 #endif
 }
 
-// D times sum[M][N] += a[d][M] b[d][N], an FMA each, d ascending.
+// D times sum[M][N] += a[d][M] b[d][N], one FMA each, d ascending.
 template <int D, int M, int N>
 static __device__ __forceinline__ void rlhf__fma_outer(float (&sum)[M][N], const float (&a)[D][M],
                                                        const float (&b)[D][N]) {
@@ -49,9 +49,9 @@ static __device__ __forceinline__ void rlhf__fma_outer(float (&sum)[M][N], const
 
 // ---- fragments from shared memory ----
 
-// Four 8x8 matrices of 16-bit elements into the fragments of mma: lane l gives the 16-byte row l %
-// 8 of matrix l / 8 and gets, of matrix i, elements 2 (l % 4) and the next of row l / 4. trans: of
-// the transposed matrices. Rows are 16-byte aligned.
+// Loads four 8x8 matrices of 16-bit elements into mma fragments: lane l passes the 16-byte row l %
+// 8 of matrix l / 8 and receives, for matrix i, elements 2 (l % 4) and the next of row l / 4.
+// trans: of the transposed matrices. Rows are 16-byte aligned.
 static __device__ __forceinline__ void rlhf__ldmatrix_x4(unsigned r[4], const void *row) {
 #ifdef __CUDACC__
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -73,7 +73,7 @@ static __device__ __forceinline__ void rlhf__ldmatrix_x4_trans(unsigned r[4], co
 #endif
 }
 
-// The same of two matrices; lanes 0 .. 15 give the rows.
+// The same for two matrices; lanes 0 .. 15 pass the rows.
 static __device__ __forceinline__ void rlhf__ldmatrix_x2(unsigned r[2], const void *row) {
 #ifdef __CUDACC__
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
@@ -95,11 +95,11 @@ static __device__ __forceinline__ void rlhf__ldmatrix_x2_trans(unsigned r[2], co
 #endif
 }
 
-// ---- loads that do not wait ----
+// ---- asynchronous loads ----
 
 // Copies `bytes` (0 .. 16, 0 .. 4) from global to shared memory and zeroes the rest of the 16 (4).
 // Both addresses are 16-byte (4-byte) aligned; `from` is not read when bytes is 0. The data are
-// there for the thread after a wait, for others after a barrier behind it.
+// visible to the thread after a wait, to others after a subsequent barrier.
 static __device__ __forceinline__ void rlhf__cp_async16(void *to, const void *from,
                                                         unsigned bytes = 16) {
 #ifdef __CUDACC__
@@ -123,7 +123,7 @@ static __device__ __forceinline__ void rlhf__cp_async4(void *to, const void *fro
 #endif
 }
 
-// Ends a group of copies of this thread; waits until at most `left` of its groups are under way.
+// Ends a group of copies of this thread; waits until at most `left` of its groups are in flight.
 static __device__ __forceinline__ void rlhf__cp_async_commit() {
 #ifdef __CUDACC__
     asm volatile("cp.async.commit_group;" ::: "memory");

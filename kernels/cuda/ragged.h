@@ -1,38 +1,36 @@
 // ragged.h: the ragged rows of an attention call, as its kernels see and check them.
-//
-// What it is not: it moves no keys.
 #ifndef RLHF_CUDA_RAGGED_H
 #define RLHF_CUDA_RAGGED_H
 
 #include "context.h"
 
-// A kernel's argument: the arrays of an rlhf_ragged (device memory) and where faults go.
+// A kernel argument: the arrays of an rlhf_ragged (device memory) and the fault word.
 struct rlhf__cuda_rows {
     const int32_t *offset, *start, *kv_base, *prefix_base, *prefix_len;
     uint32_t n, total, max_q, max_k;
-    int64_t tokens; // that k and v have room for
+    int64_t tokens; // capacity of k and v
     struct rlhf__fault *fault;
 };
 
-// One row: queries t0 .. t0+nq-1, the first at position start; of nk keys np from token p0 on, the
-// others from token k0 on.
+// One row: queries t0 .. t0+nq-1, the first at position start; of nk keys, np start at token p0,
+// the others at token k0.
 struct rlhf__cuda_row {
     int32_t t0, nq, start, nk, np, p0, k0;
 };
 
-// *rows = the caller's struct. RLHF_E_INVALID when only one of the two prefix arrays is there. What
-// the arrays hold is checked by the kernels. tokens is as if there were no end: it is the caller's.
+// Copies the caller's struct to *rows. RLHF_E_INVALID if only one of the two prefix arrays is
+// given. The kernels check the contents of the arrays. tokens is unlimited; the caller sets it.
 // [step]
 rlhf_status rlhf__cuda_read_ragged(struct rlhf__cuda *cu, const char *op,
                                    struct rlhf__cuda_rows *rows, const rlhf_ragged *from);
 
-// Token of k and v that key j of the row is.
+// The token of k and v for key j of the row.
 static __device__ __forceinline__ int64_t rlhf__cuda_key(const struct rlhf__cuda_row &r,
                                                          int32_t j) {
     return j < r.np ? (int64_t)r.p0 + j : (int64_t)r.k0 + (j - r.np);
 }
 
-// Row i as its arrays have it, unchecked.
+// Row i from its arrays, unchecked.
 static __device__ __forceinline__ struct rlhf__cuda_row
 rlhf__cuda_row_at(const struct rlhf__cuda_rows &r, uint32_t i) {
     struct rlhf__cuda_row row;
@@ -46,9 +44,8 @@ rlhf__cuda_row_at(const struct rlhf__cuda_rows &r, uint32_t i) {
     return row;
 }
 
-// *row = row i. Returns 0, having raised a fault, when its numbers contradict each other, total,
-// max_q, max_k or tokens; the caller then does nothing for the row. Every thread that asks gets the
-// same.
+// Sets *row to row i. Returns 0, with a fault raised, if its numbers contradict each other, total,
+// max_q, max_k or tokens; the caller then skips the row. Every thread gets the same result.
 static __device__ __forceinline__ int rlhf__cuda_row_check(const struct rlhf__cuda_rows &r,
                                                            uint32_t i, struct rlhf__cuda_row *row) {
     *row = rlhf__cuda_row_at(r, i);
@@ -76,8 +73,8 @@ static __device__ __forceinline__ int rlhf__cuda_row_check(const struct rlhf__cu
     return !code;
 }
 
-// The same for the training layout (attention_bwd in rlhf/compute.h). That a prefix is the row
-// that its neighbours share follows from each row's being that of the row before it.
+// The same for the training layout (attention_bwd in rlhf/compute.h). Checking each row's prefix
+// against the previous row suffices to ensure that neighbours share the same row.
 static __device__ __forceinline__ int rlhf__cuda_row_check_training(const struct rlhf__cuda_rows &r,
                                                                     uint32_t i,
                                                                     struct rlhf__cuda_row *row) {

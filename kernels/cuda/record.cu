@@ -1,10 +1,10 @@
-// record.cu: calls that repeat, kept as CUDA graphs.
+// record.cu: repeated calls, kept as CUDA graphs.
 //
-// The first time that a key comes its calls run as ever, so that workspaces have their size and
-// kernels their attributes; the second time they are captured; from then on the graph is launched.
-// A graph holds addresses: it is dropped when memory that was there when it was captured is
-// released, a workspace grows or a weight is packed. So is what only ran: other calls may come
-// under its key.
+// The first time a key occurs its calls run normally, so that workspaces get their size and kernels
+// their attributes; the second time they are captured; from then on the graph is launched. A graph
+// holds addresses: it is dropped when memory that existed at capture is released, a workspace grows
+// or a weight is packed. A recording that has only run is dropped too, because other calls may
+// follow under its key.
 #include "table.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ void rlhf__cuda_recordings_drop(struct rlhf__cuda *cu, uint64_t serial) {
         if (r.key && r.serial >= serial && &r != cu->recordings.now) drop(&r);
 }
 
-// The recording of key: what is kept, or the place of the one that was used longest ago.
+// The recording of key: the existing one, or the slot of the least recently used one.
 static struct rlhf__cuda_recording *place_of(struct rlhf__cuda *cu, uint64_t key) {
     struct rlhf__cuda_recording *oldest = cu->recordings.kept;
     for (struct rlhf__cuda_recording &r : cu->recordings.kept) {
@@ -43,7 +43,7 @@ static rlhf_status record(void *ctx, uint64_t key, int32_t *what) {
     if (!key) return rlhf__cuda_fail(cu, RLHF_E_INVALID, "record: key 0, any other is allowed");
     *what = RLHF_RECORD_RUN;
     all->status = RLHF_OK;
-    cu->kept.valid = 0; // a replayed call does not say what it writes
+    cu->kept.valid = 0; // a replayed call does not announce its writes
     struct rlhf__cuda_recording *r = place_of(cu, key);
     r->used = ++all->clock;
     if (cu->guard) { // each call waits and reports
@@ -64,7 +64,7 @@ static rlhf_status record(void *ctx, uint64_t key, int32_t *what) {
     return RLHF_OK;
 }
 
-// Ends the capture whatever happened in it; the graph, or NULL and the error.
+// Ends the capture in any case; returns the graph, or NULL and the error.
 static cudaError_t end_capture(struct rlhf__cuda *cu, cudaGraphExec_t *out) {
     cudaGraph_t graph = NULL;
     *out = NULL;

@@ -12,12 +12,12 @@ static __global__ void __launch_bounds__(32 * WARPS)
     rms_rows(T *out, float *stats, const float *x, const float *gamma, float eps, uint32_t rows,
              uint32_t d) {
     const uint64_t t = (uint64_t)blockIdx.x * WARPS + threadIdx.x / 32;
-    if (t >= rows) return; // a whole warp
+    if (t >= rows) return; // the whole warp returns
     const rlhf__norm_row<float, GROUPS, WIDE> row(x + t * d, d);
     float v[N], scale[N], square = 0.0f;
 #pragma unroll
     for (int g = 0; g < row.groups(); g++) {
-        row.get(v, g); // 0 behind the row's end
+        row.get(v, g); // 0 past the row's end
         for (int j = 0; j < N; j++)
             square = fmaf(v[j], v[j], square);
     }
@@ -66,19 +66,19 @@ static rlhf_status rms_norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev
 // ---- backward: dx = (a - xhat mean(a xhat)) r with a = gamma dy, xhat = x r ----
 //
 // dgamma: a chunk is 64 rows; warp w sums its rows 16 w .. 16 w + 15, the 4 warps' sums are added
-// in order to the chunk's, and parts.h adds the chunks'. All orders are fixed.
+// in order, and parts.h adds the chunks' sums. All orders are fixed.
 
 namespace {
 struct rms_bwd_args {
     float *dx;
     const float *x, *stats, *gamma;
-    float *part; // [chunks, d]; NULL: not wanted
+    float *part; // [chunks, d]; NULL: skip
     uint32_t rows, d;
     int32_t accumulate;
 };
 } // namespace
 
-// dx of row t; adds the row's part of dgamma to sums when there are any.
+// Computes dx of row t; adds the row's part of dgamma to sums if requested.
 template <class T, int GROUPS, bool WIDE, int SUMS>
 static __device__ __forceinline__ void rms_bwd_row(const rms_bwd_args &a, const T *dy, uint64_t t,
                                                    float (&sums)[SUMS][N]) {
@@ -112,7 +112,7 @@ static __device__ __forceinline__ void rms_bwd_row(const rms_bwd_args &a, const 
     }
 }
 
-// dx alone: a warp a row.
+// dx only: one warp per row.
 template <class T, int GROUPS, bool WIDE>
 static __global__ void __launch_bounds__(32 * WARPS) rms_bwd_dx(rms_bwd_args a, const T *dy) {
     const uint64_t t = (uint64_t)blockIdx.x * WARPS + threadIdx.x / 32;
@@ -120,7 +120,7 @@ static __global__ void __launch_bounds__(32 * WARPS) rms_bwd_dx(rms_bwd_args a, 
     if (t < a.rows) rms_bwd_row<T, GROUPS, WIDE>(a, dy, t, none);
 }
 
-// dx and a chunk's sums, in one pass over x and dy: a block a chunk.
+// dx and a chunk's sums, in one pass over x and dy: one block per chunk.
 template <class T, int GROUPS>
 static __global__ void __launch_bounds__(32 * WARPS) rms_bwd_both(rms_bwd_args a, const T *dy) {
     SHARED(float[WARPS][GROUPS * COLUMNS], of_warps);
@@ -143,7 +143,8 @@ static __global__ void __launch_bounds__(32 * WARPS) rms_bwd_both(rms_bwd_args a
     }
 }
 
-// A chunk's sums alone, for rows that rms_bwd_both does not take: a block a chunk and 128 columns.
+// A chunk's sums only, for rows that rms_bwd_both does not support: one block per chunk and 128
+// columns.
 template <class T, bool WIDE>
 static __global__ void __launch_bounds__(32 * WARPS) rms_bwd_sums(rms_bwd_args a, const T *dy) {
     SHARED(float[WARPS][COLUMNS], of_warps);
@@ -160,7 +161,7 @@ static __global__ void __launch_bounds__(32 * WARPS) rms_bwd_sums(rms_bwd_args a
     }
     rlhf__wide_put(&of_warps[warp][lane * N], g);
     __syncthreads();
-    if (c0 + threadIdx.x >= a.d) return; // 128 threads, as many columns
+    if (c0 + threadIdx.x >= a.d) return; // 128 threads, one column each
     float s = of_warps[0][threadIdx.x];
     for (int w = 1; w < WARPS; w++)
         s += of_warps[w][threadIdx.x];

@@ -1,5 +1,5 @@
-// rope.cu: rotary positions (Su et al. 2021) on queries and keys, with an RMS norm of each head
-// before it where there is one: y_c = n_c cos - n_{c+h} sin, y_{c+h} = n_{c+h} cos + n_c sin.
+// rope.cu: rotary positions (Su et al. 2021) on queries and keys, optionally after an RMS norm of
+// each head: y_c = n_c cos - n_{c+h} sin, y_{c+h} = n_{c+h} cos + n_c sin.
 #include "rope.h"
 #include "table.h"
 
@@ -46,7 +46,7 @@ rlhf_status rlhf__rope_read(struct rlhf__cuda *cu, const char *op, struct rlhf__
     return RLHF_OK;
 }
 
-// ---- without norms: a thread turns N pairs of a head ----
+// ---- without norms: a thread rotates N pairs of a head ----
 
 template <class T, bool WIDE>
 static __global__ void __launch_bounds__(THREADS)
@@ -84,9 +84,9 @@ rlhf_status rlhf__rope_turn(struct rlhf__cuda *cu, const struct rlhf__rope_args 
     return turn_as(cu, a, rlhf__cuda_f32(x), back);
 }
 
-// ---- with norms: a warp a head; lane l has pairs 128 g + 4 l .. + 3, g = 0, 1, ... ----
+// ---- with norms: a warp per head; lane l has pairs 128 g + 4 l .. + 3, g = 0, 1, ... ----
 
-// 1 / sqrt(mean(x^2) + eps) of a head; what it was goes to raw, where there is one.
+// 1 / sqrt(mean(x^2) + eps) of a head; saves the head to raw if it is given.
 template <class T, bool WIDE>
 static __device__ __forceinline__ float head_stat(const rlhf__rope_args &a, const T *line, T *raw) {
     float u[N], v[N], square = 0.0f;
@@ -107,9 +107,9 @@ static __global__ void __launch_bounds__(32 * WARPS) rope_norm(rlhf__rope_args a
     const uint64_t i = (uint64_t)blockIdx.x * WARPS + threadIdx.x / 32;
     const uint64_t t = i / a.heads, h = i % a.heads;
     const uint32_t lane = threadIdx.x % 32;
-    if (t >= a.rows) return; // a whole warp
+    if (t >= a.rows) return; // the whole warp returns
     const float *const turn = rlhf__rope_at(a, t, h == 0 && lane == 0);
-    if (!turn) return; // likewise
+    if (!turn) return; // the same
     const float *const gamma = h < a.queries ? a.gamma_q : a.gamma_k;
     T *const line = x + t * (uint64_t)a.stride + h * a.dim;
     const float rinv = head_stat<T, WIDE>(a, line, a.raw ? (T *)a.raw + i * a.dim : NULL);

@@ -1,12 +1,12 @@
-// rope.h: what the kernels of rotary positions are given; rope.cu and rope_bwd.cu.
+// rope.h: the arguments of the rotary position kernels, rope.cu and rope_bwd.cu.
 #ifndef RLHF_CUDA_ROPE_H
 #define RLHF_CUDA_ROPE_H
 
 #include "context.h"
 #include "lanes.h"
 
-// One call, for the device. A head has `dim` elements, pairs (c, c + half); row t of x has its
-// heads from t * stride on, the queries' first.
+// One call, for the device. A head has `dim` elements, pairs (c, c + half); the heads of row t of x
+// start at t * stride, queries first.
 struct rlhf__rope_args {
     const int32_t *pos;
     const float *turn; // [n_pos, dim]: cosines, sines
@@ -19,15 +19,15 @@ struct rlhf__rope_args {
     int32_t n_pos;
     float eps;
     struct rlhf__fault *fault;
-    int code; // of a position that is none
+    int code; // fault code of an invalid position
 };
 
-// The caller's struct read and checked into *a; with x NULL, or where nothing is to be done, fault
-// and code are the caller's to fill in. RLHF_E_INVALID, RLHF_E_UNSUPPORTED with a sentence. [step]
+// Reads the caller's struct, checks it and fills *a; if x is NULL or there is nothing to do, the
+// caller sets fault and code. RLHF_E_INVALID, RLHF_E_UNSUPPORTED with an error text. [step]
 rlhf_status rlhf__rope_read(struct rlhf__cuda *cu, const char *op, struct rlhf__rope_args *a,
                             const rlhf_rope *from, uint32_t rows, int32_t *dtype);
 
-// Turns heads without norms; back: the other way. [step]
+// Rotates heads without norms; back: the inverse. [step]
 rlhf_status rlhf__rope_turn(struct rlhf__cuda *cu, const struct rlhf__rope_args *a, rlhf_dev x,
                             int32_t dtype, int back);
 
@@ -38,8 +38,8 @@ template <int N, class T> static inline bool rlhf__rope_aligned(const rlhf__rope
            rlhf__aligned<N>(a.gamma_k, 0) && a.half % N == 0;
 }
 
-// The row of the table of row t's position; NULL and a fault, by the caller `first`, for a position
-// that is none.
+// The table row for the position of row t; NULL for an invalid position, with a fault raised by the
+// caller that sets `first`.
 static __device__ __forceinline__ const float *rlhf__rope_at(const rlhf__rope_args &a, uint64_t t,
                                                              bool first) {
     const int32_t p = a.pos[t];
@@ -48,7 +48,7 @@ static __device__ __forceinline__ const float *rlhf__rope_at(const rlhf__rope_ar
     return NULL;
 }
 
-// (u, v) turned by the angle whose cosine and sine these are.
+// Rotates (u, v) by the angle with this cosine and sine.
 static __device__ __forceinline__ void rlhf__rope_pair(float *u, float *v, float cosine,
                                                        float sine) {
     const float a = *u, b = *v;

@@ -7,7 +7,7 @@
 
 enum { N = 4, WARPS = 8, PAIRS = 32 * N, CHUNK = 16, KINDS = 2 };
 
-// N pairs of a head on their way back: dn in u and v, xhat in p and q.
+// Backward of N pairs of a head: dn in u and v, xhat in p and q.
 template <class T, bool WIDE>
 static __device__ __forceinline__ void
 pairs_back(const rlhf__rope_args &a, const T *line, const T *raw, const float *turn, float rinv,
@@ -26,16 +26,16 @@ pairs_back(const rlhf__rope_args &a, const T *line, const T *raw, const float *t
     }
 }
 
-// ---- dx: a warp a head; lane l has pairs 128 g + 4 l .. + 3, g = 0, 1, ... ----
+// ---- dx: a warp per head; lane l has pairs 128 g + 4 l .. + 3, g = 0, 1, ... ----
 
 template <class T, bool WIDE>
 static __global__ void __launch_bounds__(32 * WARPS) rope_bwd_dx(rlhf__rope_args a, T *dx) {
     const uint64_t i = (uint64_t)blockIdx.x * WARPS + threadIdx.x / 32;
     const uint64_t t = i / a.heads, h = i % a.heads;
     const uint32_t lane = threadIdx.x % 32;
-    if (t >= a.rows) return; // a whole warp
+    if (t >= a.rows) return; // the whole warp returns
     const float *const turn = rlhf__rope_at(a, t, h == 0 && lane == 0);
-    if (!turn) return; // likewise
+    if (!turn) return; // the same
     const float *const gamma = h < a.queries ? a.gamma_q : a.gamma_k;
     T *const line = dx + t * (uint64_t)a.stride + h * a.dim;
     const T *const raw = (const T *)a.raw + i * a.dim;
@@ -64,9 +64,9 @@ static __global__ void __launch_bounds__(32 * WARPS) rope_bwd_dx(rlhf__rope_args
 
 // ---- dgamma, before dx is overwritten ----
 //
-// A chunk is 16 rows; its heads are counted row by row, and warp w of a block sums, for 128 pairs,
-// heads w, w + 8, ... of queries and of keys. The warps' sums are added in order, the chunks' by
-// parts.h.
+// A chunk is 16 rows; its heads are numbered row by row, and warp w of a block sums, for 128 pairs,
+// heads w, w + 8, ... of queries and of keys. The warps' sums are added in order, the chunks' sums
+// by parts.h.
 
 template <class T, bool WIDE>
 static __global__ void __launch_bounds__(32 * WARPS)

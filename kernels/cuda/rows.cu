@@ -1,4 +1,4 @@
-// rows.cu: rows that move: gather and scatter_add.
+// rows.cu: data movement by rows: gather and scatter_add.
 #include "lanes.h"
 #include "table.h"
 
@@ -49,7 +49,7 @@ static rlhf_status gather(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev idx, uin
     return gather_as<uint16_t>(cu, o, from, rlhf__cuda_i32(idx), n, bytes);
 }
 
-// A thread adds 4 columns of one row; idx are distinct, so no two threads meet.
+// A thread adds 4 columns of one row; idx are distinct, so threads do not conflict.
 template <class T, bool WIDE>
 static __global__ void __launch_bounds__(THREADS)
     scatter_rows(float *dx, const T *dy, const int32_t *idx, uint32_t n, uint32_t d,
@@ -76,7 +76,7 @@ static rlhf_status scatter_as(struct rlhf__cuda *cu, float *dx, const T *dy, con
     const bool wide = rlhf__aligned<N>(dx, d) && rlhf__aligned<N>(dy, d);
     const uint32_t groups = (d + N - 1) / N;
     const uint64_t extent = rlhf__cuda_extent(cu, dx);
-    rlhf__cuda_wrote(cu, dx, extent); // which rows is for the device to know
+    rlhf__cuda_wrote(cu, dx, extent); // which rows is known only on the device
     RUN(cu, (wide ? scatter_rows<T, true> : scatter_rows<T, false>), grid_for((uint64_t)n * groups),
         dim3(THREADS), 0, dx, dy, idx, n, d, groups, (int64_t)(extent / (d * sizeof *dx)),
         cu->fault);

@@ -1,6 +1,6 @@
-// sample.cu: lm_sample: the next token of each row, a block a row. Logits, maxima and sums are
-// those of lm_head, so its log-prob has the same bits. The draw goes by integer weights (dist.h):
-// the first id, in vocabulary order, at which their running sum passes u times the total.
+// sample.cu: lm_sample: the next token of each row, one block per row. Logits, maxima and sums are
+// those of lm_head, so the log-prob has the same bits. Sampling uses integer weights (dist.h): the
+// first id, in vocabulary order, at which their running sum exceeds u times the total.
 #include "dist_cut.h"
 #include "head.h"
 #include "table.h"
@@ -12,7 +12,7 @@ namespace {
 struct sample_args {
     const float *z; // [rows, ld]
     uint64_t ld;
-    uint32_t words, first; // of a support; row of the call
+    uint32_t words, first; // support words per row; first row in the call
     int32_t n;
     struct rlhf__dist_rule drawn, scored;
     uint64_t seed, stream;
@@ -23,16 +23,16 @@ struct sample_args {
     struct rlhf__fault *fault;
 };
 
-// What a row is drawn from and scored over, and how.
+// How a row is sampled and scored.
 struct sampled_row {
     struct rlhf__dist_row r;
     float max, log_sum;
     uint64_t drawn, scored; // cuts
-    int32_t greedy_id;      // -1: drawn by weight
+    int32_t greedy_id;      // -1: sampled by weight
 };
 } // namespace
 
-// The upper 64 bits of a product.
+// The upper 64 bits of the product.
 static __device__ __forceinline__ uint64_t product_high(uint64_t a, uint64_t b) {
     const uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
     const uint64_t mid = a1 * b0 + (a0 * b0 >> 32), mid2 = a0 * b1 + (uint32_t)mid;
@@ -46,7 +46,7 @@ static __device__ __forceinline__ int32_t lowest_of(struct rlhf__dist_shared &s,
     rlhf__dist_each(r, [&](int32_t id, float z) {
         if (rlhf__dist_key(z) == top && (unsigned)id < best) best = (unsigned)id;
     });
-    __syncthreads(); // all have read the extremes of before
+    __syncthreads(); // all have read the previous extremes
     rlhf__dist_extremes(s, &unused, &best, &unused2);
     return (int32_t)best;
 }
@@ -57,7 +57,7 @@ static __device__ __forceinline__ bool is_drawn_from(const struct sampled_row &w
     return rlhf__cut_keeps(w.drawn, z, id, w.r.n, id_bits);
 }
 
-// Fills w->log_sum; returns the weights' sum of this thread's warp.
+// Fills w->log_sum; returns the sum of weights of this thread's warp.
 template <bool CUT>
 static __device__ __forceinline__ uint64_t row_sums(struct rlhf__dist_shared &s,
                                                     const struct sample_args &a,
@@ -84,13 +84,13 @@ static __device__ __forceinline__ uint64_t row_sums(struct rlhf__dist_shared &s,
 
 static __device__ __forceinline__ void load_any(const struct rlhf__dist_row &r, int32_t c,
                                                 float v[4]) {
-    if (4 * c + 4 <= r.n) // spares the end: what is behind n comes behind all that is wanted
+    if (4 * c + 4 <= r.n) // skips the end: ids past n come after all that can be chosen
         rlhf__dist_load(r, c, v);
     else
         rlhf__dist_load_end(r, c, v);
 }
 
-// The weights' sum of this warp over a span.
+// The sum of weights of this warp over a span.
 static __device__ __forceinline__ uint64_t weight_of(const struct sampled_row &w, float it,
                                                      struct rlhf__dist_span span) {
     const float one = rlhf__pow2(rlhf__dist_weight_bits(w.r.n));
@@ -106,8 +106,9 @@ static __device__ __forceinline__ uint64_t weight_of(const struct sampled_row &w
     return rlhf__warp_sum(sum);
 }
 
-// Which warp's share of a span `*want` falls in; *want becomes what is left of it there. sums: one
-// a warp, in vocabulary order. total, unless NULL: of all, and then *want is a fraction of it.
+// Which warp's share of a span contains `*want`; *want becomes the remainder in that share. sums:
+// one per warp, in vocabulary order. total, unless NULL: the grand total, and *want is a fraction
+// of it.
 static __device__ __forceinline__ int crossing(const uint64_t *sums, uint64_t *want,
                                                bool fraction) {
     const int warps = (int)blockDim.x / 32;
@@ -127,7 +128,7 @@ static __device__ __forceinline__ int crossing(const uint64_t *sums, uint64_t *w
     return 0;
 }
 
-// The id in a span at which the running sum passes want, -1 in all but one lane of a warp.
+// The id in a span at which the running sum exceeds want, -1 in all lanes of a warp except one.
 static __device__ __forceinline__ int32_t walk(const struct sampled_row &w, float it,
                                                struct rlhf__dist_span span, uint64_t want) {
     const float one = rlhf__pow2(rlhf__dist_weight_bits(w.r.n));
@@ -138,7 +139,7 @@ static __device__ __forceinline__ int32_t walk(const struct sampled_row &w, floa
     for (int32_t c = span.from; c < span.to; c += 32) {
         uint64_t e[4] = {0, 0, 0, 0}, own = 0;
         float v[4];
-        if (c + lane < span.to) { // spares the next span its loads: want is below this one
+        if (c + lane < span.to) { // skips the next span's loads: want is in this one
             load_any(w.r, c + lane, v);
             for (int j = 0; j < 4; j++)
                 if (is_drawn_from(w, 4 * (c + lane) + j, v[j], id_bits))
@@ -152,14 +153,14 @@ static __device__ __forceinline__ int32_t walk(const struct sampled_row &w, floa
         uint64_t at = before + reached - own;
         before += __shfl_sync(~0u, reached, 31);
         if (want < at || want >= at + own) continue;
-        for (int j = 3; j >= 0; j--) // the first that passes is set last
+        for (int j = 3; j >= 0; j--) // the first that exceeds is set last
             if (want < at + e[0] + (j > 0 ? e[1] : 0) + (j > 1 ? e[2] : 0) + (j > 2 ? e[3] : 0))
                 id = 4 * (c + lane) + j;
     }
     return id;
 }
 
-// The drawn id, -1 in all threads but one. own: what row_sums returned.
+// The sampled id, -1 in all threads except one. own: the result of row_sums.
 static __device__ __forceinline__ int32_t draw(struct rlhf__dist_shared &s,
                                                const struct sample_args &a,
                                                const struct sampled_row &w, uint64_t counter,
@@ -256,7 +257,7 @@ static rlhf_status sample_read(struct rlhf__cuda *cu, rlhf_lm_sample *a, rlhf_di
     return rlhf__head_weight(cu, op, a->weight, a->d, a->vocab, a->dtype);
 }
 
-// Draws all rows, logits in blocks that fit the budget.
+// Samples all rows, computing logits in blocks that fit the budget.
 static rlhf_status sample_all(struct rlhf__cuda *cu, const rlhf_lm_sample *a,
                               const struct sample_args *args) {
     const uint64_t row = (uint64_t)a->weight->n_pad * sizeof(float);
@@ -287,7 +288,7 @@ static rlhf_status sample_all(struct rlhf__cuda *cu, const rlhf_lm_sample *a,
 
 // ---- results on the host ----
 
-// Host memory of the context for results on their way; the call waits before it is read.
+// Pinned host memory of the context for results in transit; the call waits before reading it.
 static rlhf_status staging(struct rlhf__cuda *cu, uint64_t bytes, void **out) {
     if (cu->staging.bytes < bytes) {
         if (cu->staging.ptr) cudaFreeHost(cu->staging.ptr);
@@ -301,7 +302,7 @@ static rlhf_status staging(struct rlhf__cuda *cu, uint64_t bytes, void **out) {
     return RLHF_OK;
 }
 
-// The device's arrays lie behind each other: counters, ids, log-probs, supports; one copy each way.
+// The device's arrays are contiguous: counters, ids, log-probs, supports; one copy each way.
 static rlhf_status sample_to_host(struct rlhf__cuda *cu, const rlhf_lm_sample *a,
                                   struct sample_args *k) {
     const uint64_t rows = a->rows, counters = rows * sizeof(uint64_t), each = rows * 4;

@@ -24,8 +24,8 @@ static void context_free(struct rlhf__cuda *cu) {
     free(cu);
 }
 
-// The LM head's budget where none is given: room for the logits of 32,736 rows over a vocabulary of
-// 50,304 on a card that is sold with 48 GB or more, so that the backward pass finds them.
+// The LM head's default budget: logits of 32,736 rows over a vocabulary of 50,304 on a card sold
+// with 48 GB or more, so that the backward pass does not recompute them.
 static rlhf_status workspace_fill(struct rlhf__cuda *cu) {
     const uint64_t gib = (uint64_t)1 << 30;
     size_t left = 0, total = 0;
@@ -35,9 +35,9 @@ static rlhf_status workspace_fill(struct rlhf__cuda *cu) {
     return RLHF_OK;
 }
 
-// Many rows in flight and large microbatches where the card has room for them beside the weights:
-// at 32768 tokens GPT-2's smallest model keeps about 10 GiB for the backward pass. Cards say a
-// little less than what they are sold as.
+// Many rows in flight and large microbatches if the card has space for them besides the weights: at
+// 32768 tokens GPT-2's smallest model keeps about 10 GiB for the backward pass. Cards report
+// slightly less memory than they are sold with.
 static rlhf_status hints_fill(struct rlhf__cuda *cu) {
     const uint64_t gib = (uint64_t)1 << 30;
     size_t left = 0, total = 0;
@@ -52,7 +52,7 @@ static rlhf_status context_init(struct rlhf__cuda *cu, const rlhf_kernels_option
     rlhf_kernels_options opt;
     memset(&opt, 0, sizeof opt);
     if (in) RLHF_TRY(rlhf__cuda_copy_in(cu, "create", &opt, sizeof opt, in, sizeof in->size));
-    RLHF_TRY(rlhf__lt_mode_check(cu)); // whether there is a card or not
+    RLHF_TRY(rlhf__lt_mode_check(cu)); // also without a card
     cu->guard = opt.guard != 0;
     cu->workspace_bytes = opt.workspace_bytes;
     RLHF_TRY(rlhf__cuda_device_open(cu, opt.gpu));

@@ -1,9 +1,9 @@
-// table.h: what each file of the CUDA backend puts into the table. Shapes, dtypes and the meaning
-// of every argument are those of rlhf/compute.h; ctx is a struct rlhf__cuda. A file that needs
-// another's op calls it through the table.
+// table.h: the entries of the table that each file of the CUDA backend fills. Shapes, dtypes and
+// the meaning of every argument are those of rlhf/compute.h; ctx is a struct rlhf__cuda. A file
+// that needs another file's op calls it through the table.
 //
 // Each op checks its arguments (RLHF_E_INVALID, RLHF_E_UNSUPPORTED), takes workspace from the
-// context (RLHF_E_NOMEM), says what it writes (rlhf__cuda_wrote), launches on the one stream in
+// context (RLHF_E_NOMEM), announces its writes (rlhf__cuda_wrote), launches on the single stream in
 // pieces that do not depend on the card (reductions) or whose bits do not (rows), and ends with
 // rlhf__cuda_done. All are [step].
 #ifndef RLHF_CUDA_TABLE_H

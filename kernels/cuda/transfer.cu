@@ -1,8 +1,8 @@
-// transfer.cu: between the host and the card: staged copies, pinned memory and copies that do not
-// wait, marks.
+// transfer.cu: transfers between host and card: staged copies, pinned memory and asynchronous
+// copies, marks.
 //
 // upload returns when its source has been read, without waiting for the stream: it goes through a
-// ring of pinned pieces, and waits only for the copy that a piece was last used for.
+// ring of pinned pieces, and waits only for the copy that last used a piece.
 #include "table.h"
 
 #include <stdlib.h>
@@ -46,7 +46,7 @@ void rlhf__cuda_transfer_close(struct rlhf__cuda *cu) {
 
 // ---- staged ----
 
-// The next piece of the ring, once what was read from it last has been read.
+// The next piece of the ring, once the last copy from it has finished.
 static rlhf_status next_piece(struct rlhf__cuda *cu) {
     struct rlhf__cuda_stage *s = &cu->stage;
     RLHF_TRY(rlhf__cuda_check(cu, "cudaEventRecord", cudaEventRecord(s->read[s->at], cu->stream)));
@@ -121,11 +121,11 @@ static void release_host(void *ctx, void *p) {
     struct rlhf__cuda_block *b = p ? rlhf__cuda_blocks_find(&cu->host, p) : NULL;
     if (!b || b->at != p || rlhf__cuda_not_recording(cu, "release_host") < 0) return;
     rlhf__cuda_blocks_remove(&cu->host, b);
-    cudaStreamSynchronize(cu->stream); // an error stays for the next call
+    cudaStreamSynchronize(cu->stream); // the next call reports an error
     cudaFreeHost(p);
 }
 
-// Whether [p, p + bytes) may be read or written without waiting.
+// Checks that [p, p + bytes) is valid for an asynchronous copy.
 static rlhf_status check_host(struct rlhf__cuda *cu, const char *op, const void *p,
                               uint64_t bytes) {
     RLHF_TRY(rlhf__cuda_not_recording(cu, op));
@@ -156,7 +156,7 @@ static rlhf_status download_async(void *ctx, void *host_dst, rlhf_dev src, uint6
         cudaMemcpyAsync(host_dst, rlhf__cuda_mem(src), bytes, cudaMemcpyDeviceToHost, cu->stream));
 }
 
-// ---- marks: events in a ring, each with the fault word of its place in the stream ----
+// ---- marks: events in a ring, each with the fault word at its point of the stream ----
 
 static rlhf_status mark(void *ctx, uint64_t *ticket) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
@@ -179,7 +179,7 @@ static rlhf_status wait_for(void *ctx, uint64_t ticket) {
     if (ticket > m->given)
         return rlhf__cuda_fail(cu, RLHF_E_INVALID, "wait: ticket %llu, mark gave 1 to %llu",
                                (unsigned long long)ticket, (unsigned long long)m->given);
-    // The event of an old ticket has been used for a later one, which is a stricter wait.
+    // If the event of an old ticket was reused for a later one, this waits longer than necessary.
     const uint64_t i = ticket % RLHF__CUDA_MARKS;
     RLHF_TRY(rlhf__cuda_check(cu, "waiting for the GPU", cudaEventSynchronize(m->reached[i])));
     return ticket > m->reported ? rlhf__cuda_fault_report(cu, &m->fault[i]) : RLHF_OK;

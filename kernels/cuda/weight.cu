@@ -1,5 +1,5 @@
-// weight.cu: weight matrices in the layout of weight.h. Made from the f32 master once per optimiser
-// step by weight_pack, then used by every product of that step.
+// weight.cu: weight matrices in the layout of weight.h. weight_pack packs them from the f32 master
+// once per optimiser step; every GEMM of that step uses them.
 #include "low_rank.h"
 #include "lt.h"
 #include "table.h"
@@ -11,8 +11,8 @@
 
 enum { TILE = 64, THREADS = 256 };
 
-// The padding beyond k and n is stored too. Lines of more than 64 inputs begin at multiples of 128
-// bytes in bf16, as cuBLASLt's fastest copies like them.
+// The padding beyond k and n is stored too. Lines of more than 64 inputs start at multiples of 128
+// bytes in bf16, as cuBLASLt's fastest copies prefer.
 static int32_t padded_k(int32_t k) {
     const int32_t to = k > 64 ? 64 : 8;
     return (k + to - 1) / to * to;
@@ -23,7 +23,7 @@ static uint64_t bytes_of(int32_t k, int32_t n, int32_t dtype) {
     return (uint64_t)padded_n(n) * (uint64_t)padded_k(k) * rlhf_dtype_size(dtype);
 }
 
-// RLHF_OK when a weight of these arguments can be.
+// RLHF_OK if a weight with these arguments is possible.
 static rlhf_status check_shape(struct rlhf__cuda *cu, int32_t k, int32_t n, int32_t dtype,
                                uint32_t flags) {
     if (k < 1 || n < 1 || k > DIM_MAX || n > DIM_MAX)
@@ -75,8 +75,8 @@ static void weight_destroy(void *ctx, rlhf_weight *w) {
     delete w;
 }
 
-// One tile of 64 outputs x 64 inputs. A source [k, n] turns in shared memory, so both sides are
-// read and written along their lines.
+// One tile of 64 outputs x 64 inputs. A source [k, n] is transposed in shared memory, so both sides
+// are read and written along their lines.
 template <class T>
 static __global__ void __launch_bounds__(THREADS)
     pack(T *to, const float *from, unsigned k, unsigned n, unsigned k_pad, int out_in) {
@@ -121,7 +121,7 @@ static rlhf_status weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32) {
         RUN(cu, pack<float>, grid, dim3(THREADS), 0, (float *)w->ptr, from, k, n, k_pad, out_in);
     if (!w->packed) RLHF_TRY(rlhf__lt_prepare(cu, w));
     w->packed = 1;
-    cu->weight_generation++; // logits kept by lm_head are of the old weights
+    cu->weight_generation++; // logits kept by lm_head used the old weights
     return rlhf__cuda_done(cu);
 }
 

@@ -1,11 +1,11 @@
-// weight.h: a packed weight of the CUDA backend: one copy, read by the forward product and by
-// linear_dx alike.
+// weight.h: a packed weight of the CUDA backend: one copy, used by both the forward GEMM and
+// linear_dx.
 #ifndef RLHF_CUDA_WEIGHT_H
 #define RLHF_CUDA_WEIGHT_H
 
 #include "context.h"
 
-// Of a weight in blocks: an output's row of the source, -1: none, and its first input.
+// For a block-structured weight: an output's row of the source, -1: none, and its first input.
 struct rlhf__cuda_in_block {
     int32_t source, first;
 };
@@ -13,12 +13,12 @@ struct rlhf__cuda_in_block {
 struct rlhf_weight {
     int32_t k, n; // inputs, outputs
     int32_t k_pad,
-        n_pad;      // k rounded up to 8, above 64 to 64, n to 64; what is beyond k and n is zero
+        n_pad;      // k rounded up to 8, above 64 to 64, n to 64; the padding is zero
     int32_t dtype;  // of ptr and of the operands the caller gives
     uint32_t flags; // bits of RLHF_WEIGHT_KNOWN
     int32_t packed; // weight_pack was called
-    void *ptr;      // device, [n_pad, k_pad]: the k inputs of an output lie together
-    int32_t rank;   // of a weight in blocks
+    void *ptr;      // device, [n_pad, k_pad]: the k inputs of an output are contiguous
+    int32_t rank;   // of a block-structured weight
     float scale;    // its
     struct rlhf__cuda_in_block *in_block; // device [n]; NULL: dense
 };

@@ -306,7 +306,7 @@ static void pieces(const struct rlhf__panel *p, struct ahead *f) {
     tile_sums sums[PIECE_TILES] __attribute__((aligned(64)));
     for (size_t t = 0; t < tiles; t += PIECE_TILES) {
         const size_t end = tiles - t < PIECE_TILES ? tiles : t + PIECE_TILES;
-        // A single tile has no other to share a piece of B with.
+        // A single tile cannot share a piece of B.
         const int whole_k = end - t == 1 || steps <= PIECE_STEPS;
         const size_t cut = whole_k ? 1 : (steps + PIECE_STEPS - 1) / PIECE_STEPS;
         for (size_t n = 0; n < cut; n++) {

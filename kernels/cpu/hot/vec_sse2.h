@@ -1,5 +1,5 @@
 // hot/vec_sse2.h: the 4-lane level of vec.h, every x86-64 CPU. Include vec.h instead.
-// There is no fma here: vf_fma rounds the product and then the sum.
+// SSE2 lacks fma: vf_fma rounds the product and then the sum.
 #ifndef RLHF_KERNELS_CPU_HOT_VEC_SSE2_H
 #define RLHF_KERNELS_CPU_HOT_VEC_SSE2_H
 
