@@ -1,7 +1,7 @@
-// curve.c: what a token costs in training, forward and backward, by rows, by tokens a row, by
-// layers and by width. Attention, whose cost a token grows with its row, is measured on its own and
-// taken off: what is left should be the same for all rows, and in proportion to the parameters of
-// the layers.
+// curve.c: the cost of a token in training, forward and backward, by rows, tokens per row, layers
+// and width. Attention, whose cost per token grows with the row length, is measured separately and
+// subtracted: the rest should be the same for all rows, and proportional to the parameters of the
+// layers.
 #include "model.h"
 #include "series.h"
 
@@ -12,7 +12,7 @@ struct point {
     int rows, len, layers, width;
 };
 
-// A model of a point's shape, and what it is asked for.
+// A model of a point's shape, and its inputs.
 struct sized {
     struct bench b;
     struct model m;
@@ -27,7 +27,7 @@ static void open_sized(struct sized *s, const struct bench *base, struct point p
     snprintf(s->set[0], sizeof *s->set, "n_layer=%d", p.layers);
     snprintf(s->set[1], sizeof *s->set, "n_embd=%d", p.width);
     snprintf(s->set[2], sizeof *s->set, "n_head=%d", heads);
-    snprintf(s->set[3], sizeof *s->set, "vocab_size=%d", 512); // little of a head
+    snprintf(s->set[3], sizeof *s->set, "vocab_size=%d", 512); // keeps the head small
     for (int i = 0; i < 4; i++)
         s->sets[i] = s->set[i];
     s->sets[4] = NULL;
@@ -45,8 +45,8 @@ static void step(struct sized *s, int i) {
     if (i > 1) series_add(&s->whole, t.forward + t.backward);
 }
 
-// Seconds of a forward and a backward less those of attention, shortest of some; of attention; and
-// the first of the reference, whose steps are made in turn, for a machine that changes its pace.
+// The shortest time of a forward and a backward without attention, in seconds; the attention time;
+// and the reference's time, measured alternately to allow for changes of the machine's speed.
 struct cost {
     double rest, attention, reference;
 };
@@ -64,7 +64,7 @@ static struct cost cost_of(const struct bench *base, struct point p, struct size
                          series_least(&reference->whole) - reference->attention};
 }
 
-// Parameters of the layers, in products.
+// Parameters of the layers that are used in GEMMs.
 static double size_of(struct point p) { return 12.0 * p.layers * p.width * p.width; }
 
 static void print_point(struct point p, struct cost c, struct point reference) {
@@ -78,8 +78,8 @@ static void print_point(struct point p, struct cost c, struct point reference) {
 
 void bench_curve(const struct bench *b) {
     enum { LAYERS = 4, WIDTH = 512 };
-    // A run gives the model at most 4,096 tokens at once (batch.microbatch_tokens): more are more
-    // calls. The first is the reference.
+    // A run gives the model at most 4,096 tokens at once (batch.microbatch_tokens): larger batches
+    // become several calls. The first point is the reference.
     static const struct point points[] = {
         {16, 64, LAYERS, WIDTH},  {1, 64, LAYERS, WIDTH},   {4, 64, LAYERS, WIDTH},
         {64, 64, LAYERS, WIDTH},  {1, 256, LAYERS, WIDTH},  {4, 256, LAYERS, WIDTH},

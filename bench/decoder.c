@@ -1,5 +1,5 @@
 // decoder.c: the row ops of a decoder with RMS norms, gated units and rotary positions, at
-// Qwen2.5-0.5B's widths: bytes that must move a second, beside the device's own copy.
+// Qwen2.5-0.5B's widths: necessary memory traffic per second, compared with the device's own copy.
 #include "bench.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ struct decoder {
 struct op {
     const char *name;
     rlhf_status (*run)(const struct bench *b, const struct decoder *r);
-    double bytes; // that must be read and written, a row
+    double bytes; // that must be read and written, per row
     int norm;     // norm_rows of them
 };
 
@@ -93,7 +93,7 @@ static void run_op(const struct bench *b, struct decoder *r, const struct op *op
         if (spent < best) best = spent;
     }
     const double rate = op->bytes * (op->norm ? r->norm_rows : r->rows) * 1e-9 / best;
-    if (r->copy == 0) r->copy = rate; // the copy is the first
+    if (r->copy == 0) r->copy = rate; // the copy comes first
     printf("%-44s %10.1f GB/s, %.2f of copy\n", op->name, rate, rate / r->copy);
 }
 

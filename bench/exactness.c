@@ -1,7 +1,7 @@
-// exactness.c: what exactness costs. The same training steps, generations and whole phases with the
-// CPU backend and with kernels_cpu_free.so beside it, which is that backend without the promise:
-// its products are oneDNN's as the library likes them, and its loops may be reordered by the
-// compiler. They take turns; and the log-probs of sampling are compared with those of training.
+// exactness.c: the cost of exactness. The same training steps, generations and whole phases with
+// the CPU backend and with kernels_cpu_free.so, the same backend without the promise: its GEMMs are
+// oneDNN's, unrestricted, and the compiler may reorder its loops. The two alternate; and the
+// log-probs of sampling are compared with those of training.
 #include "model.h"
 #include "series.h"
 
@@ -44,7 +44,7 @@ static void train(struct side s[2], struct model m[2]) {
     print_pair("training step", "ms", 1e3, s);
 }
 
-// One generation of every row, timed step by step, then scored at once.
+// One generation of every row, timed step by step, then scored in one forward.
 static void generate(struct side *s, const struct model *m, int counts) {
     const struct bench *b = &s->b;
     const int len = b->prompt + b->fresh, n = b->slots;
@@ -129,7 +129,7 @@ static void compare(struct side s[2], int32_t dtype) {
 }
 
 void bench_exactness(const struct bench *b) {
-    static struct side s[2]; // too large for a stack
+    static struct side s[2]; // too large for the stack
     char path[4200];
     snprintf(path, sizeof path, "%s/../../rlhf-free/kernels_cpu_free.so", b->lib_dir);
     s[0].b = s[1].b = *b;

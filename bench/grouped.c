@@ -1,12 +1,13 @@
-// grouped.c: attention where several query heads read one head of keys, at Qwen2.5-0.5B's widths
-// and beside as many heads of keys: training rows forward and backward, and one step of decoding.
+// grouped.c: attention where several query heads read one key head, at Qwen2.5-0.5B's widths,
+// compared with as many key heads as query heads: training rows forward and backward, and one step
+// of decoding.
 #include "bench.h"
 
 #include <stdio.h>
 
 enum { HEADS = 14, KV_HEADS = 2, DIM = 64 };
 
-// `rows` rows of `len` keys; decoding has one query a row, training len.
+// `rows` rows of `len` keys; decoding has one query per row, training len.
 struct grouped {
     uint32_t rows, len;
     int32_t heads, kv_heads, decoding, dtype;
@@ -15,7 +16,7 @@ struct grouped {
     rlhf_dev q, k, v, out, lse, dq, dk, dv;
 };
 
-// g: the shape; the rest is made.
+// g: the shape; the rest is allocated here.
 static struct grouped grouped_open(const struct bench *b, struct grouped g) {
     const uint32_t rows = g.rows, len = g.len;
     const int32_t decoding = g.decoding;
@@ -53,7 +54,7 @@ static rlhf_status forward(const struct bench *b, const struct grouped *g) {
                            g->q, g->k, g->v);
 }
 
-// With out for its own derivative: the time does not depend on the numbers.
+// Passes out as its own derivative: the time does not depend on the numbers.
 static rlhf_status backward(const struct bench *b, const struct grouped *g) {
     return b->c->attention_bwd(b->c->ctx, &g->how, &g->ragged, g->dq, g->dk, g->dv, g->out, g->out,
                                g->lse, g->q, g->k, g->v);
@@ -76,7 +77,7 @@ static void train(const struct bench *b, uint32_t rows, uint32_t len, int32_t kv
     const struct grouped g = grouped_open(
         b, (struct grouped){
                .rows = rows, .len = len, .heads = HEADS, .kv_heads = kv_heads, .dtype = RLHF_BF16});
-    // Operations of one product over the pairs of a query and a key that it sees.
+    // Operations of one GEMM over the pairs of a query and a key that it sees.
     const double product = (double)rows * len * (len + 1.0) * HEADS * DIM * 1e-9;
     const double fwd = time_of(b, &g, forward), bwd = time_of(b, &g, backward);
     char title[64];

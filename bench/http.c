@@ -1,6 +1,5 @@
-// http.c: rlhf-bench-http: rows and requests a second that http.so gets through, against a server
-// on the loopback interface that reads each request and answers it with the same reward for every
-// row.
+// http.c: rlhf-bench-http: rows and requests per second of http.so, against a server on the
+// loopback interface that reads each request and answers it with the same reward for every row.
 //
 //   rlhf-bench-http [ROWS] [BATCH] [CONCURRENCY]     4096, 32, 4
 #include <rlhf/reward.h>
@@ -17,7 +16,7 @@
 
 enum { CALLS = 10 };
 
-// "rows" are counted by what each of them begins with.
+// Rows are counted by the text at their start.
 static void serve(void *context, const struct http_request *q, struct http_reply *reply) {
     size_t n = 0;
     (void)context;
@@ -40,7 +39,7 @@ static double seconds(void) {
 
 static struct rlhf_test_host host;
 
-// A batch of `rows` rows, of which all have the same texts.
+// A batch of `rows` rows with identical texts.
 static double score(const rlhf_plugin *p, void *self, uint32_t rows) {
     static const char prompt[] = "What is seventeen plus twenty-five?";
     static char response[401];

@@ -1,4 +1,4 @@
-// main.c: rlhf-bench: prints what the machine can do and how near the backend and model come.
+// main.c: rlhf-bench: prints the machine's limits and how near the backend and model come.
 //
 //   rlhf-bench [--backend cpu|cuda|PATH] [--threads N] [--dtype bf16|f32] [--cpu-time] [--tiny]
 //              [--only peak|memory|ops|profile|exact|exactness|curve|model|train|decode|phase|
@@ -6,10 +6,10 @@
 //              [--slots 32] [--prompt 16] [--new 48] [--model gpt2] [--set n_embd=256]...
 //              [--adapter RANK] [--count STEPS]
 //
-// --part and --rounds are of exactness: one of its parts, and how often both sides have their turn.
-// --cpu-time with --threads 1 gives usable figures on a machine that other programs share. --tiny
-// is for devices that are emulated: its figures say nothing, but every part of the program runs.
-// --count makes so many training steps, or generations, and measures nothing: for bench/guard.
+// --part and --rounds apply to exactness: one of its parts, and the number of alternations.
+// --cpu-time with --threads 1 gives usable figures on a machine shared with other programs. --tiny
+// is for emulated devices: its figures are meaningless, but every part of the program runs. --count
+// runs this many training steps or generations without measuring: for bench/guard.
 #include "model.h"
 
 #include <libgen.h>

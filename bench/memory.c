@@ -1,5 +1,5 @@
-// memory.c: what is bound by memory: copies, the optimiser, row kernels and the attention of
-// decode, each as bytes that must move a second, beside the device's own copy.
+// memory.c: memory-bound work: copies, the optimiser, row kernels and the attention of decoding,
+// each as necessary memory traffic per second, compared with the device's own copy.
 #include "bench.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ struct rows {
 struct op {
     const char *name;
     rlhf_status (*run)(const struct bench *b, const struct rows *r);
-    double bytes; // a number of the [rows, WIDTH] array
+    double bytes; // per number of the [rows, WIDTH] array
 };
 
 static rlhf_status run_read(const struct bench *b, const struct rows *r) {
@@ -70,7 +70,7 @@ static const struct op ops[] = {
 };
 
 static void print_rate(struct rows *r, const char *name, double rate) {
-    if (r->copy == 0) r->copy = rate; // the copy is the first
+    if (r->copy == 0) r->copy = rate; // the copy comes first
     printf("%-44s %10.1f GB/s, %.2f of copy\n", name, rate, rate / r->copy);
 }
 
@@ -153,7 +153,7 @@ static void bench_attention(const struct bench *b, struct rows *r) {
 
 void bench_memory(const struct bench *b) {
     const rlhf_compute *c = b->c;
-    struct rows r = {.rows = b->tiny ? 8 : 65536}; // 192 MiB an f32 buffer, far above the caches
+    struct rows r = {.rows = b->tiny ? 8 : 65536}; // 192 MiB per f32 buffer, far above the caches
     r.n = (uint64_t)r.rows * WIDTH;
     for (int i = 0; i < BUFFERS; i++)
         bench_check(b, c->alloc(c->ctx, r.n * 4, &r.f[i]), "alloc");

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ---- the host table a model needs ----
+// ---- the host table for a model ----
 
 static void host_log(const rlhf_host *h, int32_t level, const char *msg) {
     (void)h;
@@ -69,7 +69,7 @@ static const rlhf_host bench_host = {.size = sizeof(rlhf_host),
 
 // ---- the model ----
 
-// The option's default, or what --set says.
+// The option's default, or the value from --set.
 static int64_t integer_of(const struct bench *b, const rlhf_opt *o) {
     const size_t n = strlen(o->key);
     for (char *const *s = b->set; *s; s++)
@@ -96,7 +96,7 @@ static void *config_of(const struct bench *b, const rlhf_plugin *p) {
     return config;
 }
 
-// Matrices N(0, 0.02)-like, norms 1, biases 0: what a fresh model has.
+// Matrices N(0, 0.02)-like, norms 1, biases 0: as in a fresh model.
 static void fill_params(const struct bench *b, struct model *m) {
     rlhf_param p = {.size = sizeof p};
     for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++) {

@@ -1,7 +1,5 @@
-// phase.c: the default PPO run, a few phases of it: rlhf-host itself is started, as a user would,
-// and the time of each part is read from the metrics that it writes.
-//
-// What it is not: a measurement at GPT-2 124M; that is bench/ppo-phase.
+// phase.c: a few phases of the default PPO run: starts rlhf-host as a user would, and reads the
+// time of each part from its metrics. For a measurement at GPT-2 124M see bench/ppo-phase.
 #include "bench.h"
 
 #include <fcntl.h>
@@ -23,7 +21,7 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
     return remove(path);
 }
 
-// Runs a program without its standard output; its exit status, -1 when a signal ended it.
+// Runs a program without its standard output; returns its exit status, -1 if a signal ended it.
 static int run_program(const char *program, char *const *argv) {
     fflush(stdout);
     const pid_t pid = fork();
@@ -39,7 +37,7 @@ static int run_program(const char *program, char *const *argv) {
     return WEXITSTATUS(status);
 }
 
-// The number of a metric in one line of metrics.jsonl.
+// The value of a metric in one line of metrics.jsonl.
 static double metric(const char *line, const char *name) {
     char key[64];
     snprintf(key, sizeof key, "\"%s\":", name);
@@ -48,7 +46,7 @@ static double metric(const char *line, const char *name) {
     return strtod(at + strlen(key), NULL);
 }
 
-// The phase that took the least time.
+// The fastest phase.
 static struct phase_times best_phase(const char *run_dir) {
     char path[4200], line[16384];
     snprintf(path, sizeof path, "%s/metrics.jsonl", run_dir);
@@ -74,7 +72,7 @@ static void print_split(const struct phase_times *s) {
            s->rollout, s->reward, s->reference, s->update, other);
 }
 
-// The run, without its own display; its exit status.
+// Runs it without its progress display; returns its exit status.
 static int run_default(const struct bench *b, const char *run_dir) {
     enum { SETTINGS = 7 };
     char program[4200], set[SETTINGS][4200];

@@ -1,6 +1,6 @@
-// profile.c: where a training step and a decode step spend their time: the model runs on a compute
-// table whose operations are timed one by one, in the step itself, with the caches as they are
-// there. Products are told apart by shape.
+// profile.c: the time of a training step and a decode step by operation: the model runs on a
+// compute table that times each operation within the step itself, with the caches in their real
+// state. GEMMs are distinguished by shape.
 #include "model.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ struct row {
     unsigned long calls;
 };
 
-// The operations have no place for an argument of ours, so what they note is here.
+// Operations lack a user argument, so their records are kept here.
 static struct {
     const struct bench *b;
     const rlhf_compute *inner;
@@ -46,7 +46,7 @@ static void note(const char *op, uint32_t rows, int32_t k, int32_t n, double wor
     r->calls++;
 }
 
-// ---- products ----
+// ---- GEMMs ----
 
 static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
                                  rlhf_weight **out) {

@@ -1,5 +1,5 @@
-// programs.c: what a row costs that a program pays: exec.so with a program that answers 1 to each
-// line, which is this one, and python.so with a function that returns ones.
+// programs.c: the cost per row of a reward that is a program: exec.so with a program that answers 1
+// to each line, which is this program, and python.so with a function that returns ones.
 #include "bench.h"
 
 #include <rlhf/reward.h>
@@ -48,7 +48,7 @@ static void fill(struct rows *r) {
     }
 }
 
-// Seconds of the quickest of some batches, after one that starts everything.
+// Seconds of the fastest of several batches, after one that starts everything.
 static void measure(const struct bench *b, const char *plugin, const char *const (*set)[2]) {
     static struct rows r;
     struct rlhf_test_host host;

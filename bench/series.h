@@ -9,7 +9,7 @@ struct series {
     double at[SERIES_MOST];
 };
 
-void series_add(struct series *s, double seconds); // those past SERIES_MOST are left out
+void series_add(struct series *s, double seconds); // times past SERIES_MOST are dropped
 double series_least(const struct series *s);
 double series_median(const struct series *s);
 

@@ -1,4 +1,4 @@
-// tools.c: what every part of rlhf-bench uses; see bench.h.
+// tools.c: functions used by every part of rlhf-bench; see bench.h.
 #include "bench.h"
 
 #include <dlfcn.h>
@@ -74,7 +74,7 @@ void bench_load(struct bench *b) {
         snprintf(path, sizeof path, "%s", b->backend);
     else
         snprintf(path, sizeof path, "%s/kernels/kernels_%s.so", b->lib_dir, b->backend);
-    setenv("GOMP_SPINCOUNT", "3000", 0); // as the host does: threads that wait sleep soon
+    setenv("GOMP_SPINCOUNT", "3000", 0); // as in the host: waiting threads sleep soon
     void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!lib) bench_die("%s", dlerror());
     rlhf_kernels_entry_fn entry;

@@ -1,4 +1,4 @@
-// train.c: training steps of a model (model.h), by part.
+// train.c: training steps of a model (model.h), part by part.
 #include "model.h"
 
 #include <stdio.h>
@@ -31,8 +31,8 @@ static struct optimiser *optimiser_of(const struct bench *b, const struct model 
     return o;
 }
 
-// The norm of all gradients; then AdamW on every tensor, which leaves gradients of zero: the calls
-// that the host makes.
+// The norm of all gradients; then AdamW on every tensor, which zeroes the gradients: the same calls
+// as the host.
 static void optimise(const struct bench *b, struct model *m, int64_t step, struct train_times *t) {
     const rlhf_compute *c = b->c;
     if (!m->optimiser) m->optimiser = optimiser_of(b, m);
@@ -49,7 +49,7 @@ static void optimise(const struct bench *b, struct model *m, int64_t step, struc
     t->refresh = bench_now(b) - t2;
 }
 
-// Rows of equal length as the host lays them out, of which all but the first token are scored.
+// Rows of equal length in the host's layout; all tokens except the first are scored.
 struct rows {
     int32_t *offset, *prompt;
     rlhf_batch batch;
@@ -109,10 +109,10 @@ struct train_times bench_train_step(const struct bench *b, struct model *m, int6
     return t;
 }
 
-// Multiply-adds * 2: 6 a parameter and token (the tied head: of scored tokens), 4 where it is
-// frozen behind an adapter (whose own are not counted), and the scores and weighted sums of causal
-// attention, three times (forward, and backward twice). Nothing for recomputation, norms or
-// activations.
+// Multiply-adds * 2: 6 per parameter and token (the tied head: per scored token), 4 if the
+// parameters are frozen and trained through an adapter (whose own are not counted), and the scores
+// and weighted sums of causal attention, three times (forward, and twice in backward).
+// Recomputation, norms and activations are not counted.
 double bench_train_flops(const struct bench *b, const struct model *m) {
     const double head = (double)m->info.n_vocab * m->info.d_model;
     const double trunk = (double)(m->info.n_params - m->position_params) - head;

@@ -1,12 +1,11 @@
-// dump.c: runs every row kernel and optimiser of a backend on fixed inputs and prints a line with
-// the CRC of each output's bytes:
+// dump.c: runs every row kernel and optimiser of a backend on fixed inputs and prints, for each
+// output, a line with the CRC of its bytes:
 //
-//     dump KERNELS.so [DIRECTORY]      with DIRECTORY also the bytes, one file an output
+//     dump KERNELS.so [DIRECTORY]      with DIRECTORY also writes the bytes, one file per output
 //
-// These kernels are made of operations that round the same everywhere, so the lines of the
-// emulation (dump.txt) are those of any GPU. Each op runs twice, with arrays that are aligned and
-// with arrays that begin one element later: when the bytes differ, that is said and the status
-// is 1.
+// These kernels consist of operations that round the same way everywhere, so the emulation's lines
+// (dump.txt) are those of any GPU. Each op runs twice, with aligned arrays and with arrays that
+// start one element later; if the bytes differ, this is reported and the status is 1.
 #include <rlhf/compute.h>
 
 #include <dlfcn.h>
@@ -25,7 +24,7 @@ struct run {
     rlhf_compute *c;
     const char *dir;
     char label[80];
-    uint64_t shift; // elements that floating-point arrays begin later
+    uint64_t shift; // offset of floating-point arrays, in elements
     rlhf_dev dev[BUFFERS];
     uint32_t n_dev, n_out;
     uint32_t crc[OUTPUTS]; // of the aligned run
@@ -46,9 +45,9 @@ static void *host(uint64_t bytes) {
     exit(1);
 }
 
-// ---- inputs: no rounding, so the same on every machine ----
+// ---- inputs: computed without rounding, so the same on every machine ----
 
-// Number i of an array, in (-4, 4), a sum of two uniform numbers of 12 bits.
+// Number i of an array, in (-4, 4): the sum of two uniform 12-bit numbers.
 static float number(uint64_t tag, uint64_t i) {
     uint64_t z = i * 0x9e3779b97f4a7c15u + tag * 0xd1342543de82ef95u + 0x632be59bd9b4e019u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -169,7 +168,7 @@ static void act(struct run *r, const struct shape *s) {
     output(r, "out", x, n, s->dtype);
 }
 
-// Activations of all finite bf16 numbers, in f32: exp and its like over their whole range.
+// Activations of all finite bf16 numbers, in f32: exp and similar functions over their whole range.
 static void act_everywhere(struct run *r, const struct shape *s) {
     enum { N = 65536 };
     float *x = host(N * sizeof *x);
@@ -227,7 +226,7 @@ static void gate(struct run *r, const struct shape *s) {
     output(r, "dx", x, 2 * n, s->dtype);
 }
 
-// 3 heads of queries, 1 of keys, and the values behind them; with norms where the kind is 1.
+// 3 heads of queries, 1 of keys, followed by the values; with norms if kind is 1.
 static void rope(struct run *r, const struct shape *s) {
     enum { HEADS = 4, PLACES = 30 };
     const int32_t dim = s->d > 256 ? s->d / 12 & ~1 : s->d + s->d % 2;
@@ -262,7 +261,7 @@ static void rope(struct run *r, const struct shape *s) {
     if (s->kind) output(r, "dgamma_k", dgamma_k, w, RLHF_F32);
 }
 
-// Without positions where the kind is 1.
+// Without positions if kind is 1.
 static void embed(struct run *r, const struct shape *s) {
     enum { IDS = 41, PLACES = 30 };
     const uint64_t d = (uint64_t)s->d, n = s->rows * d;
@@ -319,7 +318,7 @@ static void pool(struct run *r, const struct shape *s) {
     output(r, "dx", x, total * d, RLHF_F32);
 }
 
-// Row i has i % 3 new tokens behind i % 5 of its own; keys and values lie in rows of 3 d numbers.
+// Row i has i % 3 new tokens after i % 5 cached ones; keys and values are in rows of 3 d numbers.
 static void kv_store(struct run *r, const struct shape *s) {
     const uint64_t d = (uint64_t)s->d;
     int32_t *offset = host((s->rows + 1) * sizeof *offset);
@@ -401,14 +400,14 @@ static void optimiser_many(struct run *r, const struct shape *s) {
     output(r, "g 0", g[0], len[0], RLHF_F32);
 }
 
-// ---- what runs ----
+// ---- the list of runs ----
 
 enum { KINDS = 4 };
 
 struct op {
     const char *name;
     void (*run)(struct run *, const struct shape *);
-    int32_t kinds[KINDS]; // the kinds that it runs with, 0 after the first ends them
+    int32_t kinds[KINDS]; // the kinds to run with; a 0 after the first ends the list
 };
 
 static const struct op ops[] = {

@@ -1,4 +1,4 @@
-// fake_device.cpp: which machine the fake runtime pretends to be: driver, devices, and what fails.
+// fake_device.cpp: the machine that the fake runtime simulates: driver, devices, and failures.
 #include "fake_state.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ enum { RUNTIME = 13000 };
 struct failure {
     std::string call; // a function's name, "launch", "any"
     int code;
-    uint64_t at, n; // counts from now on; which calls fail
+    uint64_t at, n; // calls counted from now on; which of them fail
 };
 
 struct machine {
@@ -23,7 +23,7 @@ struct machine {
     uint64_t calls = 0;
 };
 
-// Number `index` of a list with a / between, or its last.
+// Value `index` of a list separated by /, or its last value.
 std::string nth(const std::string &list, int index) {
     size_t at = 0;
     for (size_t next; index-- > 0 && (next = list.find('/', at)) != list.npos;)
@@ -94,7 +94,7 @@ machine &here() {
 
 thread_local int current_device;
 
-// After these the context is lost: every later call gives them again.
+// After one of these errors the context is lost: every later call returns it again.
 bool is_sticky(cudaError_t e) {
     return e == cudaErrorDevicesUnavailable || e == cudaErrorECCUncorrectable ||
            e == cudaErrorNvlinkUncorrectable || e == cudaErrorContained ||
@@ -251,7 +251,7 @@ const char *cudaGetErrorName(cudaError_t e) {
     return "unrecognized error code";
 }
 const char *cudaGetErrorString(cudaError_t e) {
-    switch (e) { // NVIDIA's words for those that a user may see
+    switch (e) { // NVIDIA's texts for the errors that a user may see
     case cudaSuccess:
         return "no error";
     case cudaErrorMemoryAllocation:

@@ -1,5 +1,5 @@
-// fake_list.h: what of CUDA's runtime the backend uses: functions, values and members, as one list
-// each. fake_runtime.h declares them; test_prototypes.cpp holds them against NVIDIA's header.
+// fake_list.h: the functions, values and members of CUDA's runtime that the backend uses, one list
+// each. fake_runtime.h declares them; test_prototypes.cpp compares them with NVIDIA's header.
 #ifndef RLHF_TESTS_CUDA_FAKE_LIST_H
 #define RLHF_TESTS_CUDA_FAKE_LIST_H
 
@@ -36,7 +36,7 @@
     X(cudaErrorStreamCaptureUnmatched, 903)                                                        \
     X(cudaErrorUnknown, 999)
 
-// X(name, value) of the other enums, one list an enum
+// X(name, value) of the other enums, one list per enum
 #define FAKE_MEMCPY_KINDS(X)                                                                       \
     X(cudaMemcpyHostToHost, 0)                                                                     \
     X(cudaMemcpyHostToDevice, 1)                                                                   \

@@ -18,7 +18,7 @@ int last_tile;
 int n_handles, n_objects;
 char why[256];
 
-// What the fake runtime has for us, where it is in the process.
+// Provided by the fake runtime if it is in the process.
 typedef void (*tick_fn)(float ms);
 typedef int (*enqueue_fn)(void (*run)(void *), void *arg, void (*drop)(void *), CUstream_st *);
 
@@ -27,7 +27,7 @@ int mode(const char *name) {
     return m && strcmp(m, name) == 0;
 }
 
-// A rule is broken.
+// Reports a broken rule.
 __attribute__((format(printf, 2, 3))) int broken(int status, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
@@ -54,7 +54,7 @@ __attribute__((format(printf, 2, 3))) int broken(int status, const char *fmt, ..
 struct rlhf__lt_context {
     uint64_t magic;
     int hostile, unasked, none, restless, residue, unlike, giant;
-    enqueue_fn enqueue; // NULL: products are made at once
+    enqueue_fn enqueue; // NULL: GEMMs run at once
     tick_fn tick;
 };
 struct rlhf__lt_desc_mem {
@@ -78,7 +78,7 @@ struct rlhf__lt_pref_mem {
 
 namespace {
 
-// What the 64 bytes of an algorithm are.
+// The contents of the 64 bytes of an algorithm.
 struct algo {
     uint64_t magic;
     int32_t id, tile, split, reduction;
@@ -90,7 +90,7 @@ static_assert(sizeof(algo) == sizeof(rlhf__lt_algo), "");
 
 uint32_t type_size(uint32_t type) { return type == RLHF__LT_R_16BF ? 2 : 4; }
 
-// An attribute of an object: its place and size.
+// An attribute of an object: its offset and size.
 struct field {
     int attribute;
     void *at;
@@ -124,7 +124,7 @@ template <class T> int destroy(T *p, uint64_t magic) {
     return 0;
 }
 
-// ---- rules of a product ----
+// ---- rules of a GEMM ----
 
 struct layouts {
     rlhf__lt_layout a, b, c, d;
@@ -139,7 +139,7 @@ int layout_rules(const char *name, rlhf__lt_layout l) {
     return 0;
 }
 
-// The table of types for sums in f32: A and B alike; C and D alike.
+// The supported types for sums in f32: A and B equal; C and D equal.
 int type_rules(const layouts &l) {
     RULE(l.a->type == l.b->type, "A and B have types %u and %u", l.a->type, l.b->type);
     RULE(l.c->type == l.d->type, "C and D have types %u and %u", l.c->type, l.d->type);
@@ -188,7 +188,7 @@ uint32_t ld_alignment(rlhf__lt_layout l) {
     return a;
 }
 
-enum { IN_TURN = 5, IN_TURN_WORKSPACE = 65536 }; // an algorithm that shares out k as it comes
+enum { IN_TURN = 5, IN_TURN_WORKSPACE = 65536 }; // an algorithm that distributes k dynamically
 
 uint64_t workspace_of(const algo &x, const layouts &l) {
     if (x.id == IN_TURN) return IN_TURN_WORKSPACE;

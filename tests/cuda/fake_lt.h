@@ -1,34 +1,34 @@
-// fake_lt.h: a libcublasLt that needs no GPU. It checks every argument against the documented rules
-// of the library and sums in f32, k ascending, as queued work of the fake runtime.
+// fake_lt.h: a libcublasLt that needs no GPU. It checks every argument against the library's
+// documented rules and sums in f32, k ascending, as queued work of the fake runtime.
 //
 // Environment, read by cublasLtGetVersion and cublasLtCreate: FAKE_LT =
-//   honest    (and unset) every algorithm that keeps k in one piece is row exact
-//   hostile   none is: how k is summed depends on the number of columns; nothing for odd alignments
-//   unlike    the algorithm for few columns sums in two pieces: row exact, with other bits
-//   giant     with more than 2,000 columns k is summed otherwise
-//   restless  sums that may be taken apart are, and differently each time
-//   residue   they are differently after each product that is less than 300 deep
-//   unasked   splits of k and TF32 come first although the search forbids them
-//   none      no algorithm is ever offered
+//   honest    (and unset) every algorithm without split-k is row-exact
+//   hostile   none is: how k is summed depends on the number of columns; rejects odd alignments
+//   unlike    the algorithm for few columns sums in two pieces: row-exact, with different bits
+//   giant     with more than 2,000 columns k is summed differently
+//   restless  sums that may be split are split, and differently each time
+//   residue   they are split differently after each GEMM with a depth below 300
+//   unasked   split-k and TF32 come first although the search forbids them
+//   none      offers no algorithms at all
 //   old       version 11.6.0
 //   newer     version 13.2.0
 //   nodriver  cublasLtCreate fails as on a machine without a GPU
 //
-// On the emulated card's clock (emu_tick) the algorithm with 64 columns in a tile is the fastest up
-// to 256 columns, the one with 128 beyond; the one for odd addresses is slow.
+// On the emulated card's clock (emu_tick) the algorithm with 64 columns per tile is the fastest up
+// to 256 columns, the one with 128 above; the one for odd addresses is slow.
 //
-// What the search allows crowds out the rest, as in a list of bounded length: TF32 where it is
-// allowed, splits of k where those are, and with a workspace an algorithm first that is not row
-// exact.
+// Offers that the search allows displace others, as in a list of bounded length: TF32 if it is
+// allowed, split-k if it is allowed, and with a workspace the first algorithm is one that is not
+// row-exact.
 //
-// A broken rule ends the process with a sentence; with FAKE_LT_ANSWER set the status comes back as
-// from the library.
+// A broken rule ends the process with a message; with FAKE_LT_ANSWER set, the status is returned as
+// by the library.
 #ifndef RLHF_TESTS_CUDA_FAKE_LT_H
 #define RLHF_TESTS_CUDA_FAKE_LT_H
 
 #include "lt_api.h"
 
-// What NVIDIA's headers have beyond lt_api.h and the fake knows.
+// Values of NVIDIA's headers that are not in lt_api.h but that the fake knows.
 enum {
     FAKE_LT_TILE_64 = 15,
     FAKE_LT_TILE_128 = 20,
@@ -39,11 +39,11 @@ enum {
 enum fake_lt_sum {
     FAKE_LT_CHAIN,   // k in one piece, ascending
     FAKE_LT_SPLIT,   // in four pieces, summed at the end
-    FAKE_LT_TF32,    // f32 inputs cut to TF32
+    FAKE_LT_TF32,    // f32 inputs truncated to TF32
     FAKE_LT_HALVES,  // in two pieces
     FAKE_LT_GIANT,   // in two with more than 2,000 columns
-    FAKE_LT_BY_COLS, // pieces of k by the number of columns: not row exact
-    FAKE_LT_BY_TURN  // pieces of k by `turn`: does not repeat itself
+    FAKE_LT_BY_COLS, // splits k by the number of columns: not row-exact
+    FAKE_LT_BY_TURN  // splits k by `turn`: not repeatable
 };
 
 struct fake_lt_matrix {
@@ -64,13 +64,13 @@ struct fake_lt_work {
     float alpha, beta;
     enum fake_lt_sum sum;
     uint64_t turn;
-    void (*tick)(float ms); // NULL: without a clock
+    void (*tick)(float ms); // NULL: no clock
     float ms;
 };
 
 void fake_lt_compute(const struct fake_lt_work *w);
 
-// Exported beside the library's own functions.
+// Exported in addition to the library's own functions.
 #define FAKE_LT_EXTRAS(X)                                                                          \
     X(fake_lt_products, uint64_t, (void)) /* products that were made since the start */            \
     X(fake_lt_tile, int, (void))          /* columns in a tile of the last one: 64 or 128 */       \

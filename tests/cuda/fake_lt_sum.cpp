@@ -5,7 +5,7 @@
 
 namespace {
 
-enum { I = 16, J = 4 }; // outputs of one turn: rows of D, columns of D
+enum { I = 16, J = 4 }; // outputs of one step: rows of D, columns of D
 
 float widen(uint16_t b) {
     const uint32_t u = (uint32_t)b << 16;
@@ -14,7 +14,7 @@ float widen(uint16_t b) {
     return f;
 }
 
-uint16_t narrow(float f) { // to nearest even
+uint16_t narrow(float f) { // rounds to nearest even
     uint32_t u;
     memcpy(&u, &f, 4);
     if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(u >> 16 | 64);
@@ -33,10 +33,10 @@ float get(const void *p, int bf16, int64_t i) {
     return bf16 ? widen(((const uint16_t *)p)[i]) : ((const float *)p)[i];
 }
 
-// Columns first .. first + I - 1 of the operand's outer index, as [k][I]; zero past n.
+// Packs columns first .. first + I - 1 of the operand's outer index as [k][I]; zero past n.
 void pack(float *to, const fake_lt_matrix &x, int k_first, int64_t first, int64_t n, int64_t k,
           int tf32) {
-    // k_first: consecutive k lie together
+    // k_first: consecutive k are contiguous
     for (int64_t l = 0; l < k; l++)
         for (int64_t i = 0; i < I; i++) {
             float v = 0;

@@ -1,5 +1,5 @@
-// fake_memory.cpp: device memory of the fake runtime, out of reach of the host (protection keys, or
-// mprotect where there are none), and pinned memory.
+// fake_memory.cpp: device memory of the fake runtime, inaccessible to the host (by protection keys,
+// or mprotect without them), and pinned memory.
 #include "fake_state.h"
 
 #include <map>
@@ -17,19 +17,19 @@ const size_t ARENA = 1ull << 40;
 #endif
 const size_t PAGE = 4096;
 
-char *arena, *top;              // addresses are given out once
+char *arena, *top;              // addresses are never reused
 int key = -1;                   // -1: no protection keys
-bool open_now;                  // to the host: only while work runs
+bool open_now;                  // accessible to the host: only while work runs
 std::map<char *, size_t> live;  // what the backend holds
-std::map<char *, size_t> there; // and what it freed in the stream, until that is reached
+std::map<char *, size_t> there; // freed in the stream, which has not got there yet
 std::map<char *, size_t> pinned;
-std::map<char *, size_t> pooled; // the part of `live` that is of the pool
+std::map<char *, size_t> pooled; // the part of `live` that is in the pool
 uint64_t used, pool_used, pool_reserved;
 
 char *first_page(char *p) { return (char *)((uintptr_t)p & ~(PAGE - 1)); }
-// What a block of n bytes takes.
+// The size of a block for n bytes.
 size_t whole_of(size_t n) {
-    // As a card's; EMU_ALIGN=16 leaves least behind what was asked for.
+    // As on a card; EMU_ALIGN=16 leaves the smallest gap after the requested bytes.
     static const size_t unit = getenv("EMU_ALIGN") ? strtoul(getenv("EMU_ALIGN"), NULL, 10) : 256;
     return (n + unit - 1) / unit * unit;
 }
@@ -67,7 +67,7 @@ char *map_new(size_t n) {
         pkey_mprotect(top, map, PROT_READ | PROT_WRITE, key);
     else
         mprotect(top, map, PROT_READ | PROT_WRITE);
-    char *p = top + map - whole; // ends at the unreadable page
+    char *p = top + map - whole; // ends at the inaccessible page
     const bool was = open_now;
     if (key >= 0) guard(true);
     memset(p, 0xff, whole);
@@ -80,7 +80,7 @@ char *map_new(size_t n) {
     return p;
 }
 
-// What nobody asked for must be as it was.
+// Bytes that were not requested must be unchanged.
 void check_behind(const char *p, size_t n) {
     const bool was = open_now;
     if (!was) guard(true);
@@ -145,14 +145,14 @@ cudaError_t cudaFree(void *p) {
     if (no != cudaSuccess) return no;
     const auto it = live.find((char *)p);
     if (it == live.end() || pooled.count((char *)p)) return fake::failed(cudaErrorInvalidValue);
-    fake::run_all(); // the real one waits, too
+    fake::run_all(); // the real one waits too
     used -= it->second;
     live.erase(it);
     unmap((char *)p);
     return cudaSuccess;
 }
 
-// ---- in the order of a stream ----
+// ---- in stream order ----
 
 cudaError_t cudaMallocAsync(void **out, size_t n, cudaStream_t s) {
     *out = NULL;
@@ -199,7 +199,7 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, enum cudaMemPoolAttr attribut
 }
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t keep) {
     FAKE_ENTER();
-    uint64_t busy = 0; // freed, but not before the stream gets there
+    uint64_t busy = 0; // freed, but the stream has not reached that point
     for (const auto &b : there)
         busy += live.count(b.first) ? 0 : b.second;
     const uint64_t least = pool_used + busy;

@@ -1,9 +1,9 @@
-// fake_runtime.h: the part of CUDA's runtime that the backend uses, declared as NVIDIA's header
-// does, for a machine without a GPU; and what the emulation and tests say to it.
+// fake_runtime.h: the part of CUDA's runtime that the backend uses, declared as in NVIDIA's header,
+// for a machine without a GPU; and the interface for the emulation and the tests.
 //
-// Work is queued and runs when something waits for it, so what forgets to wait sees old data.
-// Device memory is out of reach of the host, every allocation ends at an unreadable page and is NaN
-// until written; addresses are never used again.
+// Work is queued and runs when something waits for it, so code that forgets to wait sees old data.
+// Device memory is inaccessible to the host, every allocation ends at an inaccessible page and is
+// NaN until written; addresses are never reused.
 #ifndef RLHF_TESTS_CUDA_FAKE_RUNTIME_H
 #define RLHF_TESTS_CUDA_FAKE_RUNTIME_H
 
@@ -41,35 +41,35 @@ extern "C" {
 FAKE_FUNCTIONS(FAKE_DECLARE)
 #undef FAKE_DECLARE
 
-// ---- to the emulation ----
+// ---- for the emulation ----
 
-// A launch: run(arg) makes it happen, maybe more than once (graphs), drop(arg) frees it.
+// A launch: run(arg) executes it, maybe more than once (graphs), drop(arg) frees it.
 cudaError_t emu_enqueue(void (*run)(void *), void *arg, void (*drop)(void *), cudaStream_t);
-// Lets a kernel take `bytes` of dynamic shared memory; how much it may take (48 KiB unless said).
+// Allows a kernel `bytes` of dynamic shared memory; returns its limit (48 KiB by default).
 cudaError_t emu_allow_shared(const void *kernel, uint64_t bytes);
 unsigned emu_allowed_shared(const void *kernel);
-// Advances the emulated card's clock by so many milliseconds; for code that runs on it. Nothing
-// else advances it, so times are reproducible.
+// Advances the emulated card's clock by the given milliseconds; called by code that runs on the
+// card. Nothing else advances it, so times are reproducible.
 void emu_tick(float ms);
-// What an address is to the device, as the end of a sentence.
+// Describes an address from the device's point of view, as the end of a message.
 void emu_describe_address(const void *p, char *text, size_t cap);
 
-// ---- to tests ----
+// ---- for tests ----
 
-// What the machine is and what fails on it: words key=value with commas between; what is not named
-// is as on a machine where all is well. The environment variable RLHF_FAKE_CUDA says the same of a
-// process's begin. A list with a / is one value a device, the last for all further ones. Bytes take
-// K, M or G.
-//   driver=13000     version of the driver; 0: there is none
-//   devices=1        how many
+// Sets the machine and its failures: comma-separated key=value words; other properties keep the
+// values of a healthy machine. The environment variable RLHF_FAKE_CUDA gives the initial settings
+// of a process. A list with / has one value per device, the last one for all further devices. Bytes
+// take K, M or G.
+//   driver=13000     version of the driver; 0: no driver
+//   devices=1        their number
 //   name=TEXT        sm=90[/75]    memory=8G[/1G]    pools=1 (0: no cudaMallocAsync)
 //   fail=CALL:CODE@N[xK]
 //                    the N-th call from here on (1: the next) of CALL (a function's name, "launch",
-//                    or "any") gives error CODE, as do the K - 1 after it; codes after which CUDA's
-//                    context is lost stay for all later calls
-// False for what it does not understand.
+//                    or "any") returns error CODE, as do the K - 1 after it; codes that make CUDA
+//                    lose its context are returned by all later calls
+// False if the settings cannot be parsed.
 bool rlhf__fake_cuda(const char *settings);
-// Calls of any kind since then; what is allocated on the device; work that nobody has waited for.
+// Calls of any kind since then; memory allocated on the device; work that has not been waited for.
 uint64_t rlhf__fake_cuda_calls(void);
 uint64_t rlhf__fake_cuda_bytes(void);
 uint64_t rlhf__fake_cuda_pending(void);

@@ -1,4 +1,4 @@
-// fake_state.h: what the files of the fake runtime know of each other.
+// fake_state.h: declarations shared by the files of the fake runtime.
 #ifndef RLHF_TESTS_CUDA_FAKE_STATE_H
 #define RLHF_TESTS_CUDA_FAKE_STATE_H
 
@@ -10,19 +10,19 @@
 #include <string>
 #include <vector>
 
-typedef std::function<void()> fake_work; // may run again: a graph's
+typedef std::function<void()> fake_work; // may run again (graphs)
 
 struct CUstream_st {
     int device = 0;
     std::deque<fake_work> queue;
     uint64_t begun = 0, done = 0;
-    CUgraph_st *graph = NULL; // being captured into
+    CUgraph_st *graph = NULL; // the graph being captured into
     bool broken = false;      // the capture
 };
 struct CUevent_st {
     CUstream_st *stream = NULL; // NULL: never recorded, which counts as done
     uint64_t at = 0;
-    std::shared_ptr<double> clock; // where the time of its record goes; NULL: made without timing
+    std::shared_ptr<double> clock; // receives the time of its record; NULL: created without timing
 };
 struct CUgraph_st {
     std::vector<fake_work> nodes;
@@ -42,25 +42,26 @@ struct device {
 // ---- device.cpp: settings and errors ----
 device device_of(int index);
 int current(); // of the thread
-// The begin of every function: the error it gives without doing anything.
+// Starts every function: returns the error it gives without doing anything.
 cudaError_t enter(const char *call);
-// Keeps e for cudaGetLastError, and returns it.
+// Stores e for cudaGetLastError, and returns it.
 cudaError_t failed(cudaError_t e);
 cudaError_t take_last_error();
 unsigned shared_limit(); // of a block, with the attribute
 
 // ---- memory.cpp ----
-void memory_open(); // to the OS thread, while work runs
+void memory_open(); // makes it accessible to the OS thread while work runs
 void memory_shut();
 bool is_device(const void *p, size_t n);
 bool is_pinned(const void *p, size_t n);
 
 // ---- stream.cpp ----
 CUstream_st *stream_of(cudaStream_t s); // NULL: the default stream
-// Queues, or captures.
+// Queues or captures work.
 cudaError_t submit(cudaStream_t s, fake_work work);
 void run_all();
-// An error when some stream is being captured, which then breaks: of calls that may not happen.
+// An error if a stream is being captured, which breaks the capture: for calls that are not allowed
+// then.
 cudaError_t refuse_while_capturing();
 cudaError_t refuse_while_capturing(CUstream_st *s);
 

@@ -1,5 +1,5 @@
-// fake_stream.cpp: what the fake runtime queues: copies and launches, streams, events, and graphs
-// captured from a stream.
+// fake_stream.cpp: the queued operations of the fake runtime: copies and launches, streams, events,
+// and graphs captured from a stream.
 #include "fake_state.h"
 
 #include <map>
@@ -15,7 +15,7 @@ CUstream_st by_default;
 std::set<CUstream_st *> streams = {&by_default};
 std::map<const void *, unsigned> shared_allowed; // kernel -> bytes of dynamic shared memory
 
-int depth; // of run_until: work may wait for another stream's
+int depth; // of run_until: work may wait for another stream's work
 void run_until(CUstream_st *s, uint64_t at) {
     if (s->done >= at) return;
     if (depth++ == 0) fake::memory_open();
@@ -86,10 +86,10 @@ emu_enqueue(void (*run)(void *), void *arg, void (*drop)(void *), cudaStream_t s
     const std::shared_ptr<void> held(arg, drop);
     const cudaError_t no = fake::enter("launch");
     if (no != cudaSuccess) return no;
-    if (s && streams.count(s) && s->device != fake::current()) // of another card
+    if (s && streams.count(s) && s->device != fake::current()) // belongs to another card
         return fake::failed(cudaErrorInvalidResourceHandle), fake::take_last_error();
     const cudaError_t e = fake::submit(s, [=] { run(held.get()); });
-    // A launch is followed by cudaGetLastError, which tells of whatever failed since it was asked.
+    // A launch is followed by cudaGetLastError, which reports any failure since its previous call.
     return e != cudaSuccess ? e : fake::take_last_error();
 }
 cudaError_t emu_allow_shared(const void *kernel, uint64_t bytes) {
@@ -219,7 +219,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e, unsigned) {
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode) {
     FAKE_ENTER();
-    if (!s) return fake::failed(cudaErrorStreamCaptureUnsupported); // the default stream never
+    if (!s) return fake::failed(cudaErrorStreamCaptureUnsupported); // not the default stream
     if (known(s) != cudaSuccess) return cudaErrorInvalidResourceHandle;
     if (s->graph) return fake::failed(cudaErrorInvalidValue);
     s->graph = new CUgraph_st;

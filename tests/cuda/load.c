@@ -1,5 +1,5 @@
-// load.c: opens a compute backend as the host does and makes an instance of it: what nvcc linked
-// must load on a machine without a driver, and say there in a sentence that there is none.
+// load.c: opens a compute backend and creates an instance as the host does. A backend linked by
+// nvcc must load on a machine without a driver, and report its absence in a clear message.
 #include <rlhf/compute.h>
 
 #include <dlfcn.h>

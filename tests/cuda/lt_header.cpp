@@ -1,5 +1,5 @@
-// lt_header.cpp: kernels/cuda/lt_api.h against NVIDIA's cublasLt.h, at compile time. Built where
-// that header is; there is nothing to run.
+// lt_header.cpp: compares kernels/cuda/lt_api.h with NVIDIA's cublasLt.h at compile time. Built if
+// that header is available; it is not run.
 #include "lt_api.h"
 #include <cublasLt.h>
 #include <type_traits>
@@ -23,7 +23,7 @@ AT(state, state)
 AT(waves, wavesCount)
 AT(reserved, reserved)
 
-// Both are passed in the same way: pointers as pointers, integers and enums of one size.
+// Both are passed the same way: pointers as pointers, integers and enums of one size.
 template <class A, class B>
 constexpr bool
     alike = (std::is_pointer_v<A> && std::is_pointer_v<B>) ||

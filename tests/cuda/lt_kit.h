@@ -1,5 +1,5 @@
-// lt_kit.h: what the tests of products by cuBLASLt share: a CUDA backend on the fake of the
-// library, products of given shapes, and those that the library takes.
+// lt_kit.h: shared by the tests of GEMMs by cuBLASLt: a CUDA backend on the fake library, GEMMs of
+// given shapes, and the shapes that the library supports.
 #ifndef RLHF_TESTS_LT_KIT_H
 #define RLHF_TESTS_LT_KIT_H
 
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 struct lt_world {
-    struct kit kit; // reference, and no more of it
+    struct kit kit; // only its reference backend is used
     void *so_cuda, *so_fake;
     const rlhf_kernels *cuda;
     rlhf_compute *own; // without the library
@@ -20,7 +20,7 @@ struct lt_world {
     char fake[4096], lacking[4096];
 };
 
-// A backend with RLHF_CUBLASLT, RLHF_CUDA_LT and FAKE_LT set so; NULL: not set.
+// A backend with RLHF_CUBLASLT, RLHF_CUDA_LT and FAKE_LT set to these values; NULL: unset.
 rlhf_compute *lt_backend(struct lt_world *w, const char *file, const char *lt, const char *fake);
 rlhf_compute *lt_with_fake(struct lt_world *w, const char *mode);
 
@@ -33,24 +33,24 @@ struct lt_shape {
     enum lt_op op;
     uint32_t rows;
     int32_t k, n, dtype, out_dtype, flags, accumulate, bias;
-    uint32_t shift; // elements by which every operand lies behind a multiple of 16 bytes
+    uint32_t shift; // offset of every operand from a multiple of 16 bytes, in elements
 };
 
 enum { F = RLHF_F32, B = RLHF_BF16, OI = RLHF_WEIGHT_OUT_IN };
 
-// What the library takes; lt_taken[LT_TAKEN_DW] is a sum over rows.
+// Shapes that the library supports; lt_taken[LT_TAKEN_DW] is a sum over rows.
 enum { LT_TAKEN = 16, LT_TAKEN_DW = 10 };
 extern const struct lt_shape lt_taken[LT_TAKEN];
 
-// One product, a struct lt_shape; op_run's function.
+// One GEMM, a struct lt_shape; the function for op_run.
 void lt_run(struct call *c, const void *shape, struct outputs *out);
 
 void lt_same_bits(const struct outputs *a, const struct outputs *b);
-// The product on both backends has the same bits.
+// Asserts that the GEMM has the same bits on both backends.
 void lt_compare_bits(rlhf_compute *a, rlhf_compute *b, const struct lt_shape *s);
-// The values of the reference.
+// Asserts the values of the reference.
 void lt_matches(struct kit *k, const struct lt_shape *s);
-// The backend's detail ends with text.
+// Asserts that the backend's detail ends with text.
 void lt_ends_with(const rlhf_compute *c, const char *text);
 
 #endif

@@ -1,7 +1,6 @@
-// test_contents.c: what kernels find wrong in the contents of device arrays: refused by the
-// next sync with a sentence, or by the call itself with guard; nothing is touched through a bad
-// index (the fake runtime would fault), the rows with good ones are right, and the call after
-// works.
+// test_contents.c: errors that kernels find in the contents of device arrays. They are reported by
+// the next sync, or with guard by the call itself; memory is never accessed through a bad index
+// (the fake runtime would fault), the rows with good indices are right, and the next call works.
 #include "kernels/kit.h"
 
 #include <stdio.h>
@@ -53,13 +52,13 @@ static rlhf_status embed_ids(rlhf_compute *c, const struct args *a) {
 static rlhf_status embed_ids_bwd(rlhf_compute *c, const struct args *a) {
     return c->embed_bwd(c->ctx, a->table, NULL, a->rows, a->idx, NULL, ROWS, D, TABLE, 0);
 }
-// One head of queries and one of keys; with norms where there is gamma.
+// One head of queries and one of keys; with norms if gamma is given.
 static rlhf_status turn(rlhf_compute *c, const struct args *a, rlhf_dev gamma, int back) {
     const rlhf_rope g = {.size = sizeof g,
                          .heads = 1,
                          .head_dim = D / 2,
                          .dtype = RLHF_F32,
-                         .n_pos = 2 * TABLE, // as many as the table has
+                         .n_pos = 2 * TABLE, // the size of the table
                          .stride = D,
                          .eps = 1e-6,
                          .pos = a->pos,
@@ -103,7 +102,7 @@ static rlhf_status kv_store(rlhf_compute *c, const struct args *a) {
     return c->kv_store(c->ctx, a->table, a->other, a->rows, a->rows, D, &r, D, RLHF_F32);
 }
 
-// One query a row, at position pos; its keys are those of the cache from token idx on.
+// One query per row, at position pos; its keys are those of the cache starting at token idx.
 static rlhf_status attend(rlhf_compute *c, const struct args *a, int32_t dtype,
                           const rlhf_ragged *keys) {
     rlhf_ragged r = *keys;
@@ -130,7 +129,7 @@ static rlhf_status attention(rlhf_compute *c, const struct args *a) {
 static rlhf_status attention_bf16(rlhf_compute *c, const struct args *a) {
     return attend(c, a, RLHF_BF16, &(rlhf_ragged){.kv_base = a->idx});
 }
-// The query's own key is token `offset`, the others lie from token idx on.
+// The query's own key is token `offset`; the others start at token idx.
 static rlhf_status attention_prefix(rlhf_compute *c, const struct args *a) {
     return attend(
         c, a, RLHF_F32,
@@ -145,9 +144,9 @@ static int of_cache(op_call *call) {
 struct bad {
     const char *what;
     op_call *call;
-    int32_t idx, pos, offset; // of row 4; offset: where it begins, or the first row (negative), or
-                              // where the last ends (past ROWS)
-    const char *text;         // part of the sentence; NULL: fine
+    int32_t idx, pos, offset; // of row 4; offset: its start, or the first row's (negative),
+                              // or the end of the last one (past ROWS)
+    const char *text;         // part of the error text; NULL: valid
 };
 
 static const struct bad bads[] = {
@@ -205,11 +204,11 @@ static void arrays(struct call *k, const struct bad *b, struct args *a) {
     int32_t idx[ROWS], pos[ROWS], offset[ROWS + 1];
     const int attends = b->call == attention_prefix; // offset is its kv_base
     const int32_t changed = b->offset < 0 ? 0 : b->offset > ROWS && !attends ? ROWS : 4;
-    int32_t first[2 * ROWS] = {0}; // some take it for as many f32
+    int32_t first[2 * ROWS] = {0}; // some calls take it for that many f32
     for (int32_t i = 0; i <= ROWS; i++)
         first[i] = i, offset[i] = i == changed ? b->offset : i;
     for (int32_t i = 0; i < ROWS; i++) {
-        idx[i] = of_cache(b->call) ? 0 : i; // in the cache row i goes to i
+        idx[i] = of_cache(b->call) ? 0 : i; // in the cache, row i is at index i
         pos[i] = i;
     }
     pos[4] = b->pos;
@@ -242,7 +241,7 @@ static void late(void **state) {
             check_text(c, c->sync(c->ctx), &bads[i]);
         else
             KIT_OK(c, c->sync(c->ctx));
-        KIT_OK(c, c->sync(c->ctx)); // said once
+        KIT_OK(c, c->sync(c->ctx)); // reported only once
         call_finish(&k);
     }
 }
@@ -262,7 +261,7 @@ static void at_once(void **state) {
     }
 }
 
-// Row 4 has a bad index; the others' rows are what they are without it.
+// Row 4 has a bad index; the other rows are as without it.
 static void other_rows_are_right(void **state) {
     rlhf_compute *c = ((struct contents *)*state)->late;
     const struct bad good = {"", gather, 4, 4, 4, NULL}, bad = {"", gather, TABLE, 4, 4, ""};

@@ -1,5 +1,5 @@
-// test_emu.cpp: the emulation itself: values of every operation, and planted faults, each of which
-// must end the kernel with its sentence (in a child process).
+// test_emu.cpp: the emulation itself: values of every operation, and injected faults, each of which
+// must end the kernel with its message (in a child process).
 #include "ptx.h"
 
 #include <sys/wait.h>
@@ -10,7 +10,7 @@ extern "C" {
 
 namespace {
 
-// Device memory with numbers in it, and what came back.
+// Device memory initialised with numbers, and the results read back.
 template <class T> T *device(const T *from, size_t n) {
     void *p = NULL;
     assert_int_equal(cudaMalloc(&p, n * sizeof(T)), cudaSuccess);
@@ -98,7 +98,7 @@ void atomics(void **) {
     assert_true(l == 288ull << 32 && s == -(287ll << 33));
 }
 
-// C[16, 8] = A[16, 16] B[16, 8] with fragments by ldmatrix; A row-major; B row-major through the
+// C[16, 8] = A[16, 16] B[16, 8] with fragments from ldmatrix; A row-major; B row-major, using the
 // transposed load.
 __global__ void matrices(float *c, const uint16_t *a, const uint16_t *b, int wide) {
     SHARED(uint16_t[16 * 16], as);
@@ -144,7 +144,7 @@ void matrix_products(void **) {
     }
 }
 
-// Copies of part of their width, groups waited for one by one.
+// Copies of part of their width, with groups waited for one by one.
 __global__ void copies_in_turn(unsigned *out, const unsigned *in) {
     SHARED(unsigned[64], s);
     const unsigned t = threadIdx.x;
@@ -177,7 +177,7 @@ void asynchronous_copies(void **) {
     emu::seed = 0;
 }
 
-// Every block runs once whatever the seed, in different orders.
+// Every block runs once with any seed, in different orders.
 __global__ void order(unsigned *turn, unsigned *next) {
     if (threadIdx.x == 0) turn[blockIdx.x + gridDim.x * blockIdx.y] = atomicAdd(next, 1u);
 }
@@ -199,7 +199,7 @@ void seeds_change_the_order(void **) {
     assert_true(orders >= 3);
 }
 
-// ---- planted faults ----
+// ---- injected faults ----
 
 enum fault {
     HALF_BARRIER,
@@ -310,7 +310,7 @@ const plant plants[] = {
     {PAST_THE_END, "bytes past the end of 1024 bytes of device memory"},
     {BEFORE_THE_BEGIN, "bytes past the end of 1024 bytes of device memory"},
     {NO_MEMORY, "is no memory of the device"},
-#if defined(__SANITIZE_ADDRESS__) // whose part for undefined behaviour sees it first
+#if defined(__SANITIZE_ADDRESS__) // whose undefined-behaviour checker sees it first
     {PAST_SHARED, "index 256 out of bounds"},
 #else
     {PAST_SHARED, "0 bytes past the end of 1024 bytes of shared memory"},
@@ -330,7 +330,7 @@ const bool finds_races = true;
 const bool finds_races = false;
 #endif
 
-// Runs f in a child; its standard error.
+// Runs f in a child and returns its standard error in text.
 template <class F> int child(char *text, size_t cap, F f) {
     int fd[2];
     assert_int_equal(pipe(fd), 0);
@@ -373,7 +373,7 @@ void planted_faults(void **) {
     }
 }
 
-// ---- faults that show in the numbers ----
+// ---- faults that change the numbers ----
 
 __global__ void unwritten(float *out, const float *in, int kind) {
     SHARED(float[256], s);
@@ -390,7 +390,7 @@ __global__ void unwritten(float *out, const float *in, int kind) {
 
 void what_is_not_there_yet_is_nan(void **) {
     float in[256] = {0}, h[256], *di = device(in, 256), *d = device<float>(NULL, 256);
-    for (int kind = 0; kind < 3; kind++) { // shared memory, a copy under way, device memory
+    for (int kind = 0; kind < 3; kind++) { // shared memory, a pending copy, device memory
         d = device<float>(NULL, 256);
         assert_int_equal(LAUNCH(unwritten, dim3(1), dim3(256), 0, NULL, d, di, kind), cudaSuccess);
         host(h, d, 256);
@@ -399,7 +399,7 @@ void what_is_not_there_yet_is_nan(void **) {
     }
 }
 
-// ---- what a launch may be ----
+// ---- launch limits ----
 
 __global__ void nothing(int) {}
 

@@ -1,5 +1,5 @@
-// test_fake_lt.c: the fake cuBLASLt refuses every broken rule, with the sentence of that rule, and
-// sums right. What it accepts by mistake the backend could do wrong unseen.
+// test_fake_lt.c: the fake cuBLASLt rejects every broken rule with that rule's message, and
+// computes correct sums. If it wrongly accepted something, the backend could do it unnoticed.
 #include "cuda/fake_lt.h"
 #include "support/check.h"
 
@@ -37,7 +37,7 @@ static int load(void **state) {
     return 0;
 }
 
-// ---- one product that is right ----
+// ---- one correct GEMM ----
 
 enum { M = 24, N = 10, K = 16, OFFERS = 8 };
 
@@ -55,7 +55,7 @@ struct problem {
     _Alignas(256) float bias[M + 64];
     _Alignas(256) char workspace[65536];
     float alpha, beta;
-    // What the call is given.
+    // Arguments of the call.
     const void *A, *B, *C, *alpha_p, *beta_p;
     void *D, *W;
     size_t bytes;
@@ -363,7 +363,7 @@ BREAK(check_without_result) {
 }
 
 static const struct {
-    const char *name, *sentence; // a part of it
+    const char *name, *sentence; // sentence: part of the message
     int (*call)(struct problem *);
 } rules[] = {
 #define ROW(name, sentence)                                                                        \
@@ -451,7 +451,7 @@ static void refusals(void **state) {
     printf("  %zu broken rules, all refused\n", CHECK_COUNT(rules));
 }
 
-// What is offered follows what is allowed.
+// The offers depend on what the search allows.
 static void search(void **state) {
     (void)state;
     struct problem *p = problem_make(RLHF__LT_R_32F);
@@ -486,7 +486,7 @@ static void search(void **state) {
     set_pref(p, RLHF__LT_PREF_IMPL, &usual, sizeof usual);
     set_pref(p, RLHF__LT_PREF_ALIGN_B, &four, sizeof four);
     SEARCH();
-    assert_int_equal(p->n, 1); // the one that takes any address
+    assert_int_equal(p->n, 1); // the one that supports any address
     problem_free(p);
 }
 

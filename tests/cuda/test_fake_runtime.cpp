@@ -1,5 +1,5 @@
-// test_fake_runtime.cpp: what the fake runtime refuses, what it finds, and what it can be told to
-// do wrong.
+// test_fake_runtime.cpp: what the fake runtime rejects and detects, and the failures it can
+// simulate.
 #include "cuda.h"
 
 #include <sys/wait.h>
@@ -53,7 +53,7 @@ cudaError_t down(fixture *f, float *to) {
     return cudaMemcpyAsync(to, f->dev, BYTES, cudaMemcpyDeviceToHost, f->s);
 }
 
-// The signal that ends f in a child; 0: none.
+// The signal that ends f in a child process; 0: none.
 template <class F> int signal_of(F f) {
     fflush(NULL);
     const pid_t p = fork();
@@ -131,7 +131,7 @@ void memory_runs_out(void **) {
     OK(cudaMalloc(&a, 600 << 10));
     assert_int_equal(cudaMalloc(&b, 600 << 10), cudaErrorMemoryAllocation);
     assert_null(b);
-    // The pool keeps what was freed until it is trimmed.
+    // The pool keeps freed memory until it is trimmed.
     OK(cudaMallocAsync(&b, 300 << 10, NULL));
     OK(cudaFreeAsync(b, NULL));
     assert_int_equal(cudaMalloc(&c, 300 << 10), cudaErrorMemoryAllocation);
@@ -147,7 +147,7 @@ void memory_runs_out(void **) {
     assert_int_equal(rlhf__fake_cuda_bytes(), before);
 }
 
-// ---- order: what waits for nothing sees old data, every time ----
+// ---- order: code that does not wait always sees old data ----
 
 void pageable_memory_is_staged(void **state) {
     fixture *f = (fixture *)*state;
@@ -203,7 +203,7 @@ void streams_wait_for_events_only(void **state) {
     OK(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
     OK(up(f, f->host));
     OK(cudaStreamSynchronize(f->s));
-    OK(run(f->dev, other)); // nothing orders it before the copy
+    OK(run(f->dev, other)); // not ordered before the copy
     OK(down(f, f->pinned));
     OK(cudaStreamSynchronize(f->s));
     assert_true(f->pinned[3] == 3.0f);
@@ -226,7 +226,7 @@ void memory_freed_in_the_stream_lives_until_there(void **state) {
     assert_int_equal(cudaMemsetAsync(p, 0, 4, f->s), cudaErrorInvalidValue);
     OK(cudaStreamSynchronize(f->s));
     assert_true(f->pinned[9] == 9.0f);
-    assert_int_equal(cudaFreeAsync(f->dev, f->s), cudaErrorInvalidValue); // of cudaMalloc
+    assert_int_equal(cudaFreeAsync(f->dev, f->s), cudaErrorInvalidValue); // it came from cudaMalloc
 }
 
 // ---- graphs ----
@@ -249,7 +249,7 @@ void a_graph_repeats_what_was_captured(void **state) {
     OK(cudaGraphInstantiate(&x, g, 0));
     OK(cudaGraphDestroy(g));
     OK(cudaStreamSynchronize(f->s));
-    assert_true(f->pinned[4] == 4.0f); // captured, not run
+    assert_true(f->pinned[4] == 4.0f); // captured, not executed
     for (int i = 0; i < 3; i++)
         OK(cudaGraphLaunch(x, f->s));
     OK(cudaStreamSynchronize(f->s));
@@ -276,13 +276,13 @@ void a_capture_breaks(void **state) {
         assert_int_equal(cudaStreamEndCapture(f->s, &g), cudaErrorStreamCaptureInvalidated);
         assert_null(g);
         cudaGetLastError();
-        OK(cudaStreamSynchronize(f->s)); // the stream goes on
+        OK(cudaStreamSynchronize(f->s)); // the stream still works
     }
     cudaGraph_t g;
     assert_int_equal(cudaStreamEndCapture(f->s, &g), cudaErrorStreamCaptureUnmatched);
 }
 
-// ---- what a machine may be, and what may fail ----
+// ---- simulated machines and failures ----
 
 void machines(void **) {
     int n, v;
@@ -339,7 +339,7 @@ void planned_failures(void **state) {
     OK(run(f->dev, f->s));
     assert_int_equal(cudaStreamSynchronize(f->s), cudaErrorECCUncorrectable);
     assert_int_equal(cudaGetLastError(), cudaErrorECCUncorrectable);
-    assert_int_equal(cudaMalloc(&p, 4), cudaErrorECCUncorrectable); // and stays
+    assert_int_equal(cudaMalloc(&p, 4), cudaErrorECCUncorrectable); // permanently
     assert_int_equal(cudaGetLastError(), cudaErrorECCUncorrectable);
     assert_int_equal(rlhf__fake_cuda_calls(), 4);
 }

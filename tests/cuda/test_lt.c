@@ -1,20 +1,19 @@
-// test_lt.c: products by cuBLASLt, on the fake of it: the values of the own products, row for row
-// the same bits in any company, decided when a weight is packed, by the fastest algorithm of
-// equals.
+// test_lt.c: GEMMs by cuBLASLt, on its fake: the values of own kernels, rows with the same bits in
+// any batch, decided when a weight is packed, by the fastest of equivalent algorithms.
 #include "cuda/lt_kit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// Shapes that never go to the library: rows whose size is not a multiple of 16 bytes, few outputs.
+// Shapes that never use the library: rows whose size is not a multiple of 16 bytes, few outputs.
 static const struct lt_shape own[] = {
     {LINEAR, 70, 1024, 27, B, B, OI, 0, 1, 0}, {LINEAR, 70, 100, 96, B, F, 0, 0, 0, 0},
     {LINEAR, 70, 64, 97, B, F, 0, 0, 1, 0},    {LINEAR, 70, 66, 98, F, F, OI, 0, 1, 0},
     {LINEAR, 70, 64, 2, F, F, OI, 0, 1, 0},    {LINEAR_DX, 70, 64, 97, B, F, 0, 0, 0, 0},
     {LINEAR_DW, 70, 63, 97, B, F, 0, 0, 0, 0}};
 
-// ---- the library as it should be ----
+// ---- a well-behaved library ----
 
 static void honest(void **state) {
     struct lt_world *w = *state;
@@ -29,7 +28,7 @@ static void honest(void **state) {
         struct outputs out;
         op_run(c, lt_run, &lt_taken[i], lt_taken[i].rows, &out);
         outputs_finish(&out);
-        // Nothing but the product: the shape is known.
+        // Only the GEMM runs: the shape is known.
         if (w->products() != before + 1)
             fail_msg("%s: %llu library products", out.label,
                      (unsigned long long)(w->products() - before));
@@ -39,7 +38,7 @@ static void honest(void **state) {
     w->cuda->destroy(c);
 }
 
-// A bias before a result in bf16 is rounded to bf16 and added in f32; the sum is rounded once.
+// A bias before a bf16 result is rounded to bf16 and added in f32; the sum is rounded once.
 static void bias_rounded(void **state) {
     static const uint32_t rows[70];
     enum { K = 64, N = 24, ROWS = 70 };
@@ -83,7 +82,7 @@ static void not_for_the_library(void **state) {
     w->cuda->destroy(c);
 }
 
-// The canary runs when a weight is packed for the first time, and no later product of it searches.
+// The canary runs when a weight is packed for the first time; later GEMMs with it do not search.
 static void decided_at_pack(void **state) {
     struct lt_world *w = *state;
     rlhf_compute *c = lt_with_fake(w, NULL);
@@ -110,8 +109,8 @@ static void decided_at_pack(void **state) {
     w->cuda->destroy(c);
 }
 
-// The LM head's products are as wide as what fills up the weight: decided at pack, too, so the
-// first of them may lie in a recording.
+// The LM head's GEMMs include the weight's padding: these are decided at pack as well, so the first
+// of them may be inside a recording.
 static void head_decided_at_pack(void **state) {
     struct lt_world *w = *state;
     rlhf_compute *c = lt_with_fake(w, NULL);
@@ -143,12 +142,12 @@ static void head_decided_at_pack(void **state) {
     w->cuda->destroy(c);
 }
 
-// An operand at an odd address does not change hands, and not a bit.
+// An operand at an odd address does not affect the choice of implementation or any bit.
 static void odd_addresses(void **state) {
     struct lt_world *w = *state;
     rlhf_compute *c = lt_with_fake(w, NULL);
     for (size_t i = 0; i < LT_TAKEN; i++) {
-        if (lt_taken[i].op == LINEAR_DW) continue; // repeats itself, no more
+        if (lt_taken[i].op == LINEAR_DW) continue; // only repeatable
         struct lt_shape s = lt_taken[i];
         struct outputs x, y;
         op_run(c, lt_run, &s, s.rows, &x);
@@ -170,8 +169,8 @@ static void run_rows(rlhf_compute *c, uint32_t rows, struct outputs *out) {
     op_run(c, lt_run, &s, rows, out);
 }
 
-// Among algorithms of the same bits the card's clock decides, separately for few rows and for many;
-// one with other bits is not used together with the first, however fast it is.
+// Among algorithms with the same bits the card's clock decides, separately for few rows and for
+// many; one with different bits is not combined with the first, however fast it is.
 static void fastest_of_equals(void **state) {
     struct lt_world *w = *state;
     for (int unlike = 0; unlike < 2; unlike++) {
@@ -189,12 +188,12 @@ static void fastest_of_equals(void **state) {
     }
 }
 
-// A call of more rows than the plan was proved with is proved first, once.
+// A call with more rows than the plan was proved for is proved first, once.
 static void proved_again(void **state) {
     struct lt_world *w = *state;
     rlhf_compute *c = lt_with_fake(w, "honest");
     struct outputs out;
-    run_rows(c, 70, &out); // 1,536 rows are proved, what the emulated card takes in three turns
+    run_rows(c, 70, &out); // 1,536 rows are proved: three waves on the emulated card
     outputs_finish(&out);
     for (int again = 0; again < 2; again++) {
         const uint64_t before = w->products();
@@ -207,7 +206,7 @@ static void proved_again(void **state) {
     w->cuda->destroy(c);
 }
 
-// A product that is not row exact beyond some number of rows is made in pieces of a proved size.
+// A GEMM that is not row-exact beyond some number of rows is split into pieces of a proved size.
 static void pieces(void **state) {
     struct lt_world *w = *state;
     rlhf_compute *honest = lt_with_fake(w, "honest"), *c = lt_with_fake(w, "giant");
@@ -257,13 +256,13 @@ static void decisions_logged(void **state) {
         if (!found[i]) fail_msg("no line says \"%s\"", wanted[i]);
 }
 
-// ---- Muon: all sizes of its products are the matrix's ----
+// ---- Muon: all dimensions of its GEMMs are those of the matrix ----
 
 struct matrix {
-    int32_t rows, cols, dtype; // of the products
+    int32_t rows, cols, dtype; // of the GEMMs
 };
 
-// From now on the products of Muon are in bf16: a weight of bf16 was made.
+// From here on Muon's GEMMs use bf16, because a bf16 weight has been created.
 static void bf16_run(rlhf_compute *c) {
     rlhf_weight *w = NULL;
     KIT_OK(c, c->weight_create(c->ctx, 8, 8, B, 0, &w));
@@ -306,7 +305,7 @@ static void muon_products(void **state) {
         lt_ends_with(c, f ? "not row exact (RLHF_CUDA_LT=free)" : "cuBLASLt 13.1.0");
         w->cuda->destroy(c);
     }
-    rlhf_compute *own_only = lt_backend(w, NULL, "off", NULL); // w->own has had weights of bf16
+    rlhf_compute *own_only = lt_backend(w, NULL, "off", NULL); // w->own has had bf16 weights
     rlhf_compute *c = lt_with_fake(w, "restless");
     struct outputs x, y;
     for (size_t i = 0; i < CHECK_COUNT(sizes); i += 3) {

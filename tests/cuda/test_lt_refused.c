@@ -1,6 +1,6 @@
-// test_lt_refused.c: own products wherever cuBLASLt is missing, too old, offers nothing, cannot
-// take a shape, is not row exact, or has no memory for its proof; what RLHF_CUBLASLT and
-// RLHF_CUDA_LT say.
+// test_lt_refused.c: own kernels are used when cuBLASLt is missing, too old, offers nothing, does
+// not support a shape, is not row-exact, or lacks memory for its proof; the effect of RLHF_CUBLASLT
+// and RLHF_CUDA_LT.
 #include "cuda/lt_kit.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// ---- the library as it should not be ----
+// ---- a misbehaving library ----
 
 static void hostile(void **state) {
     struct lt_world *w = *state;
@@ -22,7 +22,7 @@ static void hostile(void **state) {
     w->cuda->destroy(c);
 }
 
-// A sum over rows that does not repeat itself, at once or after other work, is the own product's.
+// A sum over rows that is not repeatable, at once or after other work, uses own kernels.
 static void restless(void **state) {
     static const char *const modes[] = {"restless", "residue"};
     struct lt_world *w = *state;
@@ -40,7 +40,7 @@ static void restless(void **state) {
     }
 }
 
-// A split of k and TF32, offered although the search forbids them, are dropped before the canary.
+// split-k and TF32, offered although the search forbids them, are dropped before the canary.
 static void unasked(void **state) {
     struct lt_world *w = *state;
     rlhf_compute *c = lt_with_fake(w, "unasked");
@@ -101,14 +101,14 @@ static void found_in_directory(void **state) {
     w->cuda->destroy(c);
     remove(path);
     remove(dir);
-    c = lt_backend(w, "/proc", NULL, NULL); // a directory without it
+    c = lt_backend(w, "/proc", NULL, NULL); // a directory that does not contain it
     assert_non_null(strstr(c->detail, "own products (cuBLASLt: /proc/libcublasLt.so.13: "));
     w->cuda->destroy(c);
 }
 
 // ---- without memory, on other cards, and free ----
 
-// Without memory for the proof the own product takes over, and nobody fails.
+// Without memory for the proof own kernels take over, and calls succeed.
 static void no_room_to_prove(void **state) {
     struct lt_world *w = *state;
     assert_true(w->fake_cuda("memory=600K"));
@@ -117,13 +117,13 @@ static void no_room_to_prove(void **state) {
     lt_ends_with(c, "own products for shapes, 10 that there was no memory to prove it on");
     assert_true(w->fake_cuda(""));
     const uint64_t before = w->products();
-    lt_compare_bits(c, w->own, &lt_taken[0]); // what was decided holds
+    lt_compare_bits(c, w->own, &lt_taken[0]); // the decision is final
     assert_int_equal(w->products(), before);
     w->cuda->destroy(c);
 }
 
-// A sum over rows that cannot be proved for want of its workspace is the own product's for good;
-// free, without a proof, it fails.
+// A sum over rows that cannot be proved because its workspace cannot be allocated uses own kernels
+// permanently; in free mode, without a proof, it fails.
 static void no_room_to_sum(void **state) {
     struct lt_world *w = *state;
     static const uint32_t rows[70];
@@ -149,7 +149,7 @@ static void no_room_to_sum(void **state) {
     assert_true(w->fake_cuda(""));
 }
 
-// Below compute capability 9.0 splitting k is not the only thing that ties rows together.
+// Below compute capability 9.0, rows may depend on each other for reasons other than split-k.
 static void older_card(void **state) {
     struct lt_world *w = *state;
     assert_true(w->fake_cuda("sm=80"));
@@ -163,8 +163,8 @@ static void older_card(void **state) {
     assert_true(w->fake_cuda(""));
 }
 
-// For measuring only: sums taken apart as the library likes, and a row's bits show in what company
-// it came.
+// For measurements only: sums are split as the library likes, and a row's bits depend on the other
+// rows of its batch.
 static void free_choice(void **state) {
     struct lt_world *w = *state;
     assert_true(w->own->flags & RLHF_COMPUTE_ROW_EXACT);
@@ -178,7 +178,7 @@ static void free_choice(void **state) {
     for (size_t i = 0; i < LT_TAKEN; i++) {
         const uint64_t before = w->products();
         lt_matches(&k, &lt_taken[i]);
-        assert_true(w->products() == before + 1); // and no canary
+        assert_true(w->products() == before + 1); // without a canary
     }
     const struct lt_shape s = {LINEAR, 70, 64, 96, B, F, 0, 0, 0, 0};
     struct outputs some, all;
@@ -192,7 +192,7 @@ static void free_choice(void **state) {
     outputs_finish(&all);
     lt_ends_with(c, "cuBLASLt 13.1.0, not row exact (RLHF_CUDA_LT=free)");
     w->cuda->destroy(c);
-    c = lt_backend(w, NULL, "free", NULL); // own products only
+    c = lt_backend(w, NULL, "free", NULL); // own kernels only
     assert_true(c->flags & RLHF_COMPUTE_ROW_EXACT);
     w->cuda->destroy(c);
 }

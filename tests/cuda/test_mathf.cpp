@@ -1,5 +1,5 @@
-// test_mathf.cpp: kernels/cuda/mathf.h against the double functions of libm, over a sample of all
-// floats and all of them in the ranges where a case ends, in units of the last place.
+// test_mathf.cpp: kernels/cuda/mathf.h against libm's double functions, over a sample of all floats
+// and all floats near the boundaries of each case, in units in the last place (ulp).
 #include "mathf.h"
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace {
 
 float bits(unsigned u) { return __uint_as_float(u); }
 
-// |got - want| in units of the last place of want rounded to f32.
+// |got - want| in ulp of want rounded to f32.
 double ulps(float got, double want) {
     const float near = (float)want;
     if (std::isnan(want)) return std::isnan(got) ? 0.0 : INFINITY;
@@ -63,7 +63,7 @@ float our_sigmoid_rest(float x) {
     return rest;
 }
 
-// The edges: 0, where a case of the function ends, where its result leaves the range of f32.
+// The boundaries: 0, where a case of the function ends, where its result leaves the range of f32.
 const function functions[] = {
     {"exp", rlhf__expf, std::exp, 1.1, {88.722839f, 89.0f, -87.336545f, -103.97208f, -104.0f}},
     {"exp2", rlhf__exp2f, std::exp2, 1.1, {128.0f, -126.0f, -149.0f, -150.0f, 0.5f}},
@@ -76,7 +76,7 @@ const function functions[] = {
     {"its rest", our_sigmoid_rest, sigmoid_rest, 3.0, {87.4f, 88.8f, 103.97f, -16.6f}},
 };
 
-// EVERY=1 in the environment: all 2^32 of them (minutes).
+// EVERY=1 in the environment: all 2^32 floats (minutes).
 void close_to_libm(void **) {
     const char *every = getenv("EVERY");
     const unsigned step = every ? (unsigned)atoi(every) : 4099;
@@ -110,8 +110,8 @@ void ends_of_the_range(void **) {
     assert_true(std::isnan(rlhf__logf(-1e-45f)) && std::isnan(rlhf__logf(-inf)));
 }
 
-// Over the numbers that follow each other, a function that grows never falls by more than its error
-// allows; exp in particular never falls, which the softmax's largest weight relies on.
+// Over consecutive floats, an increasing function never decreases by more than its error bound; exp
+// in particular never decreases, which the softmax's largest weight relies on.
 void exp_grows(void **) {
     float last = 0.0f;
     for (unsigned u = __float_as_uint(-2.0f); u > __float_as_uint(-0.0f); u -= 17) {

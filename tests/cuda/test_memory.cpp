@@ -98,9 +98,9 @@ void same(backend *b, rlhf_dev p, const std::vector<float> &want) {
     assert_memory_equal(got.data(), want.data(), got.size() * 4);
 }
 
-// ---- what the card wishes ----
+// ---- the card's hints ----
 
-// Small cards have no wish: the host's own numbers hold.
+// Small cards give no hints: the host uses its own numbers.
 void hints(void **) {
     const struct {
         const char *card;
@@ -154,7 +154,7 @@ void compiled_by_the_driver(void **) {
     }
 }
 
-// A look at another card leaves a context's own the current one, also where it cannot be used.
+// Querying another card leaves a context's card current, even if the other card cannot be used.
 void a_look_changes_no_card(void **) {
     assert_true(fake("devices=3,sm=90/90/75"));
     rlhf_kernels_options o = {};
@@ -183,7 +183,7 @@ void blocks(void **state) {
     backend *b = (backend *)*state;
     const uint64_t before = b->c->bytes_in_use(b->ctx);
     rlhf_dev p[200];
-    for (int i = 0; i < 200; i++) // in an order that is not that of their addresses
+    for (int i = 0; i < 200; i++) // in an order different from that of their addresses
         p[i * 7 % 200] = take(b, (uint64_t)(i % 5) * 100);
     assert_int_equal(b->c->bytes_in_use(b->ctx) - before, 40 * 1000);
     same(b, p[7], std::vector<float>(25, 0.0f)); // zeroed
@@ -214,12 +214,12 @@ void memory_runs_out(void **state) {
     assert_null(r);
     SAYS("out of device memory: 4194304 bytes (4.0 MiB) asked for, 6.0 MiB in use here, ");
     SAYS("MiB free of 8.0");
-    OK(b->c->sync(b->ctx)); // nothing else is harmed
+    OK(b->c->sync(b->ctx)); // no lasting effect
     b->c->release(b->ctx, p);
-    r = take(b, 4 << 20); // what was freed under way is waited for
+    r = take(b, 4 << 20); // waits for memory whose release is pending
     b->c->release(b->ctx, q);
     b->c->release(b->ctx, r);
-    assert_true(fake("fail=cudaMallocAsync:2@1")); // tried again when the stream has caught up
+    assert_true(fake("fail=cudaMallocAsync:2@1")); // retried once the stream has caught up
     p = take(b, 400);
     assert_int_equal(pending(), 1);
     b->c->release(b->ctx, p);
@@ -253,7 +253,7 @@ void upload_reads_at_once(void **state) {
     memset(pinned, 0, 400);
     same(b, p, v);
     same(b, q, std::vector<float>(v.begin(), v.begin() + 100));
-    for (int i = 0; i < 3000; i++) { // the ring goes round
+    for (int i = 0; i < 3000; i++) { // wraps around the ring
         const float x = (float)i;
         OK(b->c->upload(b->ctx, rlhf_dev_at(p, (uint64_t)i * 4), &x, 4));
         v[(size_t)i] = x;
@@ -291,7 +291,7 @@ void asynchronous_transfers(void **state) {
     assert_true(first > 0 && second > first);
     assert_true(h[500] == 0.0f);
     OK(b->c->wait(b->ctx, first));
-    assert_true(h[500] == 5.0f && h[501] == 0.0f); // the later one goes on
+    assert_true(h[500] == 5.0f && h[501] == 0.0f); // the later download is still pending
     OK(b->c->wait(b->ctx, second));
     assert_true(h[501] == 5.0f);
     OK(b->c->wait(b->ctx, 0));
@@ -300,7 +300,7 @@ void asynchronous_transfers(void **state) {
     SAYS("wait: ticket 3, mark gave 1 to 2");
     for (int i = 0; i < 200; i++)
         OK(b->c->mark(b->ctx, &second));
-    OK(b->c->wait(b->ctx, 3)); // its event has been used again
+    OK(b->c->wait(b->ctx, 3)); // its event has been reused
     assert_int_equal(b->c->upload_async(b->ctx, p, local, 64), RLHF_E_INVALID);
     SAYS("upload_async: 64 bytes of host memory that do not lie in one buffer of alloc_host");
     assert_int_equal(b->c->download_async(b->ctx, h + 990, p, 64), RLHF_E_INVALID);
@@ -309,7 +309,7 @@ void asynchronous_transfers(void **state) {
     b->c->release(b->ctx, p);
 }
 
-// A wrong id, which embed says as late as a wait for it.
+// A wrong id, which embed reports only when it is waited for.
 void faults_at_marks(void **state) {
     backend *b = (backend *)*state;
     const int32_t ids[4] = {0, 1, 9, 2}, none[4] = {0, 0, 0, 0};
@@ -368,14 +368,14 @@ void recordings(void **state) {
     }
     same(b, s.to, want);
     assert_int_equal(once(b, 8, &s), RLHF_RECORD_RUN); // another key
-    // Memory that was given out later does not matter; what was there drops the recording.
+    // Memory allocated later does not matter; releasing memory that existed drops the recording.
     b->c->release(b->ctx, take(b, 400));
     assert_int_equal(once(b, 7, &s), RLHF_RECORD_REPLAY);
     b->c->release(b->ctx, other);
     assert_int_equal(once(b, 7, &s), RLHF_RECORD_RUN);
     b->c->release(b->ctx, take(b, 400));
     assert_int_equal(once(b, 7, &s), RLHF_RECORD_CAPTURE);
-    // Of what only ran, too: another model may come to where one was.
+    // Also if it has only run: another model may get the same address.
     other = take(b, 400);
     assert_int_equal(once(b, 9, &s), RLHF_RECORD_RUN);
     b->c->release(b->ctx, other);
@@ -392,8 +392,8 @@ void recordings(void **state) {
     b->c->release(b->ctx, s.from);
 }
 
-// Without memory a call goes on with less, and the recording knows nothing of it; where there is no
-// way to go on, the next one begins anew.
+// When memory runs out, a call continues with less, and the recording is unaffected; if it cannot
+// continue, the next recording starts over.
 void recordings_without_memory(void **state) {
     backend *b = (backend *)*state;
     const sum s = {take(b, 400), take(b, 400)};
@@ -401,13 +401,13 @@ void recordings_without_memory(void **state) {
     int32_t what;
     for (uint32_t rows = 500; rows <= 550; rows += 50) { // sums of chunks of rows
         OK(b->c->record(b->ctx, rows, &what));
-        if (rows == 550) assert_true(fake("fail=cudaMallocAsync:2@1x2")); // for more than is needed
+        if (rows == 550) assert_true(fake("fail=cudaMallocAsync:2@1x2")); // for the optional part
         OK(b->c->norm_bwd(b->ctx, x, 0, dgamma, NULL, x, RLHF_F32, x, stats, dgamma, rows, 1));
         OK(b->c->record_end(b->ctx));
     }
     once(b, 7, &s);
     assert_true(fake("fail=cudaGraphInstantiate:2@1"));
-    assert_int_equal(once(b, 7, &s), RLHF_RECORD_CAPTURE); // tried again
+    assert_int_equal(once(b, 7, &s), RLHF_RECORD_CAPTURE); // retried
     assert_int_equal(once(b, 7, &s), RLHF_RECORD_REPLAY);
     once(b, 8, &s);
     assert_true(fake("fail=cudaGraphInstantiate:2@1x2"));
@@ -481,7 +481,7 @@ void guard_records_nothing(void **) {
     const sum s = {take(b, 400), take(b, 400)};
     for (int i = 0; i < 3; i++)
         assert_int_equal(once(b, 1, &s), RLHF_RECORD_RUN);
-    kernels->destroy(b->c); // with what was not released
+    kernels->destroy(b->c); // also frees what was not released
 }
 
 // ---- logits ----
@@ -489,8 +489,8 @@ void guard_records_nothing(void **) {
 struct scores {
     std::vector<float> logp, kl, d_hidden, d_weight;
 };
-// lm_head, where forward says so, and lm_head_bwd of 300 rows, with a reference, under a plan of
-// what fails between weights and head.
+// lm_head, if forward is set, and lm_head_bwd of 300 rows, with a reference, under a failure plan
+// between weights and head.
 scores head(backend *b, int32_t dtype, const char *plan, int forward) {
     enum { ROWS = 300, D = 8, VOCAB = 200 };
     const uint64_t size = rlhf_dtype_size(dtype);
@@ -533,7 +533,7 @@ scores head(backend *b, int32_t dtype, const char *plan, int forward) {
     return s;
 }
 
-// Where the logits of all rows find no room they are made in blocks, with the same bits.
+// If the logits of all rows do not fit, they are computed in blocks, with the same bits.
 void a_head_without_memory(void **) {
     const char *const plans[] = {"", "fail=cudaMallocAsync:2@1x2", // the logits
                                  "fail=cudaMallocAsync:2@3x2",     // the reference's
@@ -556,8 +556,8 @@ void a_head_without_memory(void **) {
     }
 }
 
-// Nor does the way back fail for want of it: what lm_head kept goes, derivatives are no longer made
-// over their logits, and these in smaller blocks.
+// The backward pass does not fail either: it gives up what lm_head kept, derivatives no longer
+// overwrite their logits, and logits are computed in smaller blocks.
 void a_way_back_without_memory(void **) {
     const struct {
         const char *plan;
@@ -584,7 +584,7 @@ void a_way_back_without_memory(void **) {
     }
 }
 
-// ---- errors of the card ----
+// ---- device errors ----
 
 void lost_cards(void **state) {
     backend *b = (backend *)*state;
@@ -609,17 +609,17 @@ void lost_cards(void **state) {
         assert_int_equal(b->c->sync(b->ctx), RLHF_E_DEVICE);
         SAYS(l.sentence);
         SAYS("nothing more can be done on it in this process");
-        assert_int_equal(b->c->add(b->ctx, p, p, RLHF_F32, 100), RLHF_E_DEVICE); // stays
+        assert_int_equal(b->c->add(b->ctx, p, p, RLHF_F32, 100), RLHF_E_DEVICE); // permanent
         SAYS("add");
     }
     assert_true(fake("fail=launch:701@1"));
     assert_int_equal(b->c->add(b->ctx, p, p, RLHF_F32, 100), RLHF_E_DEVICE);
     SAYS("too many resources requested for launch (CUDA error 701)");
-    OK(b->c->add(b->ctx, p, p, RLHF_F32, 100)); // that one alone
+    OK(b->c->add(b->ctx, p, p, RLHF_F32, 100)); // only that call fails
     b->c->release(b->ctx, p);
 }
 
-// Whatever call fails first, create says it and leaves nothing behind.
+// Whichever call fails first, create reports it and releases everything.
 void create_fails_cleanly(void **) {
     const uint64_t before = in_use();
     for (int n = 1;; n++) {

@@ -1,5 +1,5 @@
-// test_product.cpp: every tile of the own products, operands with and without alignment, in all
-// layouts, give the same bits, and the right ones.
+// test_product.cpp: every tile of the own GEMM kernels, operands with and without alignment, in all
+// layouts, give the same, correct bits.
 #include "product.h"
 
 #include <math.h>
@@ -38,15 +38,15 @@ void context_free(struct rlhf__cuda *cu) {
     free(cu);
 }
 
-// Exact in bf16, of many magnitudes: the order of a sum shows in its bits.
+// Exact in bf16, of many magnitudes: the order of a sum affects its bits.
 float number(unsigned tag, uint64_t i) {
     const uint64_t z = (i + 1) * 0x9e3779b97f4a7c15u * (tag + 1) >> 33;
     const float v = ldexpf((float)(128 + (z & 127)) / 128.0f, -(int)(z >> 7 & 7));
     return z >> 10 & 1 ? v : -v;
 }
 
-// Numbers [high, wide] in device memory, `off` elements into a buffer, lines of ld; what lies
-// between is NaN and must not be seen.
+// Numbers [high, wide] in device memory, `off` elements into a buffer, lines of ld; the gaps are
+// NaN and must not be read.
 void *operand(struct rlhf__cuda *cu, unsigned tag, int32_t dtype, uint64_t high, uint64_t wide,
               uint64_t ld, uint64_t off, bool across) {
     const uint64_t size = rlhf_dtype_size(dtype), n = off + (high ? (high - 1) * ld + wide : 0);
@@ -67,11 +67,11 @@ void *operand(struct rlhf__cuda *cu, unsigned tag, int32_t dtype, uint64_t high,
 
 struct variant {
     int32_t in_dtype, out_dtype, left_across, right_across, bias, addend;
-    uint64_t off, odd; // elements before the operands and added to their lines
+    uint64_t off, odd; // elements before the operands, and extra elements per line
     int32_t rows_exact;
 };
 
-// The product in parts of `step` of its depth, each added to the one before.
+// The GEMM in parts of `step` of its depth, each added to the previous result.
 void run_parts(struct rlhf__cuda *cu, struct rlhf__cuda_product_spec p, int tile, uint32_t step) {
     const uint64_t size = rlhf_dtype_size(p.in_dtype);
     for (uint32_t from = 0, depth = p.depth; from < depth; from += step) {
@@ -83,7 +83,7 @@ void run_parts(struct rlhf__cuda *cu, struct rlhf__cuda_product_spec p, int tile
     }
 }
 
-// The bytes of one product; step 0: at once.
+// The bytes of one GEMM; step 0: in one piece.
 std::vector<unsigned char> run(const shape &s, const variant &v, int tile, uint32_t step = 0) {
     struct rlhf__cuda *cu = context();
     struct rlhf__cuda_product_spec p = {};
@@ -188,8 +188,8 @@ void few_columns(void **) {
         }
 }
 
-// A sum over many rows has the bits of its chunks of 4096 added in order: side by side, or one
-// after another where the result has many tiles.
+// A sum over many rows has the bits of its chunks of 4096 added in order, whether they run in
+// parallel or, if the result has many tiles, one after another.
 void long_sums(void **) {
     const struct {
         shape s;
@@ -210,7 +210,7 @@ void long_sums(void **) {
     }
 }
 
-// The library is asked first, and own kernels follow when it declines.
+// The library is asked first; own kernels run if it declines.
 int asked, takes;
 rlhf_status library(struct rlhf__cuda *, const struct rlhf__cuda_product_spec *, int *taken) {
     asked++;

@@ -1,5 +1,5 @@
-// test_prototypes.cpp: the fake runtime's declarations are NVIDIA's. All of it happens while it is
-// compiled; without the toolkit it is skipped.
+// test_prototypes.cpp: the fake runtime's declarations match NVIDIA's, checked at compile time;
+// skipped without the toolkit.
 #include <stdio.h>
 
 #if __has_include(<cuda_runtime_api.h>)

@@ -1,7 +1,7 @@
-// test_races.c: every family of kernels on shapes that take each of its variants, as small as they
-// can be. Built with -fsanitize=thread every CUDA thread is a thread to the race detector, which
-// ends the program with a report; with other sanitizers the same shapes are a look at memory. What
-// comes out is not looked at: the kernel suite does that.
+// test_races.c: every family of kernels on shapes that exercise each of its variants, as small as
+// possible. With -fsanitize=thread every CUDA thread is a thread to the race detector, which ends
+// the program with a report; with other sanitizers the same shapes check memory accesses. The
+// results are not checked here; the kernel suite does that.
 #include "kernels/kit.h"
 
 #include <math.h>
@@ -35,7 +35,7 @@ static int teardown(void **state) {
 
 static struct call begin(void **state) { return (struct call){.c = ((struct world *)*state)->c}; }
 
-// What was begun has run; the call's buffers are free again.
+// Waits for the queued work and frees the call's buffers.
 static void end(struct call *k) {
     KIT_OK(k->c, k->c->sync(k->c->ctx));
     call_finish(k);
@@ -43,7 +43,7 @@ static void end(struct call *k) {
 }
 #define OK(k, f, ...) KIT_OK((k)->c, (k)->c->f((k)->c->ctx, __VA_ARGS__))
 
-// n normal numbers that begin `off` elements into a buffer.
+// n normal numbers, `off` elements into a buffer.
 static rlhf_dev numbers(struct call *k, uint64_t n, int32_t dtype, uint64_t off) {
     rlhf_dev p = call_floats(k, call_normal(k, n, n + off, 1.0), n + off, dtype);
     return rlhf_dev_at(p, off * rlhf_dtype_size(dtype));
@@ -87,7 +87,7 @@ static void norm_of(struct call *k, uint32_t rows, int32_t d, int32_t dtype, uin
     end(k);
 }
 
-// Widths of every kernel: a few columns, those that a block keeps, and more.
+// Widths for every kernel: a few columns, as many as a block keeps, and more.
 static void norms(void **state) {
     static const int32_t widths[] = {1, 33, 64, 512, 768, 1024, 1200};
     struct call k = begin(state);
@@ -139,7 +139,7 @@ static void gates(void **state) {
     }
 }
 
-// 2 heads of queries on 1 of keys; 21 rows are more than a chunk of the sums.
+// 2 heads of queries on 1 of keys; 21 rows are more than one chunk of the sums.
 static void rope_of(struct call *k, int32_t head_dim, int32_t dtype, int norms) {
     enum { ROWS = 21, HEADS = 3 };
     const uint64_t w = (uint64_t)head_dim, stride = HEADS * w + 4;
@@ -239,7 +239,7 @@ static void muon_of(struct call *k, int32_t high, int32_t wide, int32_t in_out) 
     end(k);
 }
 
-// Products in f32, and in bf16 once there is a weight of it.
+// GEMMs in f32, and in bf16 once a bf16 weight exists.
 static void muon(void **state) {
     struct call k = begin(state);
     rlhf_weight *bf16 = NULL;
@@ -251,7 +251,7 @@ static void muon(void **state) {
     k.c->weight_destroy(k.c->ctx, bf16);
 }
 
-// ---- products; every tile of them: test_product.cpp ----
+// ---- GEMMs; test_product.cpp covers every tile ----
 
 static void linear_of(struct call *k, uint32_t n_rows, int32_t in, int32_t out, int32_t dtype,
                       uint32_t flags) {
@@ -282,7 +282,8 @@ static void products(void **state) {
     }
 }
 
-// The library's rows are compared when its plan is made; the library itself is not looked at.
+// The library's rows are compared when its plan is made; the race detector does not see the
+// library.
 static void canary(void **state) {
     struct world *w = *state;
     char lt[4096];
@@ -307,8 +308,8 @@ static void canary(void **state) {
 
 enum { MOST = 4 };
 
-// n rows of q queries each behind start keys of their own (prefix 0), or, with a prefix, rows 1 ..
-// n - 2 behind row 0 and the last alone.
+// n rows of q queries each after start keys (prefix 0), or, with a prefix, rows 1 .. n - 2 share
+// row 0 and the last row has no prefix.
 static rlhf_ragged ragged(struct call *k, int n, const int32_t *q, int32_t start, int prefix) {
     int32_t offset[MOST + 1] = {0}, from[MOST] = {0}, base[MOST] = {0}, len[MOST] = {0};
     int32_t zero[MOST] = {0};
@@ -340,7 +341,7 @@ static rlhf_attn geometry(int32_t heads, int32_t kv_heads, int32_t head_dim, int
                        1.0 / sqrt(head_dim), kv_heads, 0};
 }
 
-// Forward and backward of rows that share a prefix, two heads on one of keys.
+// Forward and backward of rows that share a prefix, two query heads per key head.
 static void train(struct call *k, int32_t head_dim, int32_t dtype) {
     static const int32_t q[] = {18, 5, 3, 2};
     const rlhf_attn a = geometry(2, 1, head_dim, dtype);
@@ -356,7 +357,7 @@ static void train(struct call *k, int32_t head_dim, int32_t dtype) {
     end(k);
 }
 
-// n rows of q queries each behind `start` keys.
+// n rows of q queries each after `start` keys.
 static void decode(struct call *k, int n, int32_t q, int32_t start, int32_t head_dim,
                    int32_t dtype) {
     const int32_t each[MOST] = {q, q, q, q};
@@ -390,7 +391,7 @@ static void attention_f32(void **state) {
     }
 }
 
-// More keys than a segment has: taken apart, and merged by one block.
+// More keys than a segment: split, and merged by one block.
 static void attention_long(void **state) {
     struct call k = begin(state);
     for (int i = 0; i < 2; i++) {
@@ -408,7 +409,7 @@ static rlhf_dev targets(struct call *k, int32_t vocab, uint32_t n) {
     return call_ints(k, ids, n);
 }
 
-// What lm_head is asked for beside log-probs.
+// What lm_head computes in addition to log-probs.
 enum { PLAIN, REFERENCE, SUPPORT };
 
 static void head_of(struct call *k, int32_t vocab, int32_t dtype, rlhf_dist dist, int what) {
@@ -457,7 +458,7 @@ static void sample_of(struct call *k, int32_t vocab, int32_t dtype, rlhf_dist di
     end(k);
 }
 
-// One warp, four, and as many as there are.
+// One warp, four, and the maximum.
 static const int32_t vocabs[] = {97, 300, 4099};
 
 static void head(void **state) {

@@ -1,10 +1,11 @@
-// values.c: a backend's bf16 matrix products, LM head and attention compared with sums in double
-// precision, and the promise that a row has the same bits alone, in company, decoded and trained.
+// values.c: compares a backend's bf16 GEMMs, LM head and attention with sums in double precision,
+// and checks that a row has the same bits alone, in a batch, decoded and trained.
 //
 //   cuda_values KERNELS.so
 //
-// Unlike the kernel suite it needs no other backend, and its arithmetic is not the reference's: it
-// takes seconds on a card, and minutes on the PTX executor. Status 1: a line ends with WRONG.
+// Unlike the kernel suite it needs no other backend, and its arithmetic is independent of the
+// reference's. It takes seconds on a card, and minutes on the PTX executor. Status 1: a line ends
+// with WRONG.
 #include <rlhf/compute.h>
 
 #include <dlfcn.h>
@@ -39,7 +40,7 @@ static void *memory(size_t n, size_t size) {
 
 // ---- numbers ----
 
-static float random_number(struct test *t) { // about normal
+static float random_number(struct test *t) { // approximately normal
     float sum = 0;
     for (int i = 0; i < 4; i++) {
         t->seed = t->seed * 6364136223846793005u + 1442695040888963407u;
@@ -108,7 +109,7 @@ static void release_all(struct test *t) {
         t->c->release(t->c->ctx, t->held[--t->n_held]);
 }
 
-// ---- verdicts ----
+// ---- comparisons ----
 
 // Differences in units of the root mean square: the largest may be `allowed`, their own mean square
 // an eighth of it. For a bf16 result, the largest excludes differences explained by rounding.
@@ -118,7 +119,7 @@ static void compare(struct test *t, const char *what, const float *got, const do
     for (size_t i = 0; i < n; i++) {
         const double spare = dtype == RLHF_BF16 ? fabs(want[i]) / 256 : 0;
         const double d = fabs((double)got[i] - want[i]), e = fmax(0, d - spare);
-        if (!(e <= worst)) worst = e; // a NaN stays
+        if (!(e <= worst)) worst = e; // a NaN is kept
         errors += d * d;
         squares += want[i] * want[i];
     }
@@ -134,11 +135,11 @@ static void differ(struct test *t, const char *what, int n, int of) {
     t->wrong += n != 0;
 }
 
-// ---- products ----
+// ---- GEMMs ----
 
 enum { ROWS = 201, IN = 328, OUT = 200 };
 
-// out[r, c] = sum over d of x[r, d] y[c, d], of operands with lines of their own strides.
+// out[r, c] = sum over d of x[r, d] y[c, d], for operands with their own line strides.
 static double *sums(const float *x, size_t x_line, size_t x_step, const float *y, size_t y_line,
                     size_t y_step, size_t rows, size_t cols, size_t depth) {
     double *out = memory(rows * cols, sizeof *out);
@@ -150,7 +151,7 @@ static double *sums(const float *x, size_t x_line, size_t x_step, const float *y
     return out;
 }
 
-// Rows of the product in company of fewer others: the bits of `whole`.
+// Rows of the GEMM together with fewer others: the bits of `whole`.
 static int rows_that_differ(struct test *t, rlhf_dev out, rlhf_dev x, const rlhf_weight *w,
                             rlhf_dev bias, const float *whole) {
     static const uint32_t counts[] = {1, 2, 17, 64, 130};
@@ -232,7 +233,7 @@ struct drawn {
     float logp[TOKENS];
 };
 
-// `n` rows from `first` on sampled together.
+// `n` rows starting at `first`, sampled together.
 static void draw(struct test *t, const rlhf_dist *dist, rlhf_dev hidden, const rlhf_weight *w,
                  uint32_t first, uint32_t n, struct drawn *to) {
     uint64_t counter[TOKENS];
@@ -349,7 +350,7 @@ struct attention {
     int causal;
     int32_t offset[SEQUENCES + 1];
     float *q, *k, *v, *dout;
-    double *out, *lse, *dq, *dk, *dv; // what is expected
+    double *out, *lse, *dq, *dk, *dv; // expected values
 };
 
 // One token's query head: its output, its lse and its contribution to the gradients.

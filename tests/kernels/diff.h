@@ -1,8 +1,8 @@
 // diff.h: finite differences: is a backward op the derivative of its forward op?
 //
 // The loss is sum_o <r_o, out_o> for fixed numbers r_o. For each input and several directions u,
-// (loss(x + h u) - loss(x - h u)) / 2h must be <gradient, u>. Loss and products are made in double;
-// what limits the comparison is that ops store f32.
+// (loss(x + h u) - loss(x - h u)) / 2h must be <gradient, u>. Loss and products are computed in
+// double; the precision is limited by ops that store f32.
 #ifndef RLHF_TESTS_KERNELS_DIFF_H
 #define RLHF_TESTS_KERNELS_DIFF_H
 
@@ -15,17 +15,17 @@ struct diff {
     const void *shape;
     uint32_t n_in, n_out;
     uint64_t in_n[DIFF_MAX], out_n[DIFF_MAX];
-    float *in[DIFF_MAX];   // inputs at hand
+    float *in[DIFF_MAX];   // current inputs
     float *r[DIFF_MAX];    // derivative of the loss with respect to each output
     float *out[DIFF_MAX];  // filled by forward
     float *grad[DIFF_MAX]; // filled by backward
-    // Both upload what they need, call the table through k->c and download.
+    // Both upload their arguments, call the table through k->c and download the results.
     void (*forward)(struct call *k, struct diff *d);
     void (*backward)(struct call *k, struct diff *d);
 };
 
-// Makes inputs N(0, scale) (tag 10 + i), r N(0, 1) (tag 20 + i) and the other arrays in host memory
-// of k, from in_n and out_n. Inputs may be changed before diff_check.
+// Allocates inputs N(0, scale) (tag 10 + i), r N(0, 1) (tag 20 + i) and the other arrays in host
+// memory of k, from in_n and out_n. Inputs may be changed before diff_check.
 void diff_init(struct call *k, struct diff *d, double scale);
 
 // Compares all inputs in 6 directions: two over all elements, four over single elements. rtol is

@@ -57,7 +57,7 @@ int kit_setup(void **state) {
 
 int kit_teardown(void **state) {
     struct kit *k = *state;
-    if (!k) return 0; // setup failed, and has said so
+    if (!k) return 0; // setup failed and has reported it
     for (uint32_t i = 0; i < KIT_MORE; i++)
         if (k->more[i]) k->kernels_cpu->destroy(k->more[i]);
     k->kernels_cpu->destroy(k->cpu2);

@@ -1,9 +1,9 @@
 // kit.h: the harness of the kernel tests: backends loaded as the host loads them, calls with their
 // buffers, and outputs that can be compared.
 //
-// An op is a function that makes its inputs from a shape (the same numbers on every backend), calls
-// the table and stores what came out. The same op then serves three questions: does the backend
-// agree with reference, do its bits depend on the other rows of the call, or on the threads.
+// An op is a function that creates its inputs from a shape (the same numbers on every backend),
+// calls the table and stores the results. Three checks use the same op: whether the backend agrees
+// with the reference, and whether its bits depend on the other rows of the call or on the threads.
 #ifndef RLHF_TESTS_KERNELS_KIT_H
 #define RLHF_TESTS_KERNELS_KIT_H
 
@@ -18,13 +18,13 @@ struct kit {
     void *so_ref, *so_cpu;
     const rlhf_kernels *kernels_ref, *kernels_cpu;
     rlhf_compute *ref, *cpu1, *cpu2; // reference; cpu with 1 and with 2 threads
-    rlhf_compute *more[KIT_MORE];    // with 4, 8 and 16; NULL where threads are no CPU's
+    rlhf_compute *more[KIT_MORE];    // with 4, 8 and 16; NULL unless run by CPU threads
     uint32_t turn, reserved;
 };
 
-// Loads RLHF_BUILD_DIR/lib/rlhf/0/kernels/kernels_<name>.so; fails the test when it cannot.
+// Loads RLHF_BUILD_DIR/lib/rlhf/0/kernels/kernels_<name>.so; fails the test on error.
 const rlhf_kernels *kit_load(const char *name, void **so);
-// Creates an instance; fails the test when it cannot. workspace 0 = the backend's own budget.
+// Creates an instance; fails the test on error. workspace 0: the backend's own budget.
 rlhf_compute *kit_create(const rlhf_kernels *k, uint32_t threads, uint32_t guard,
                          uint64_t workspace);
 
@@ -32,7 +32,7 @@ rlhf_compute *kit_create(const rlhf_kernels *k, uint32_t threads, uint32_t guard
 int kit_setup(void **state);
 int kit_teardown(void **state);
 
-// Fails the test with the backend's own text when st is not RLHF_OK.
+// Fails the test with the backend's error text unless st is RLHF_OK.
 void kit_ok(rlhf_compute *c, rlhf_status st, const char *expr, int line);
 #define KIT_OK(c, call) kit_ok((c), (call), #call, __LINE__)
 
@@ -50,13 +50,13 @@ struct call {
     uint32_t n_rows;
 };
 
-// Releases everything the call made.
+// Releases all memory of the call.
 void call_finish(struct call *k);
 
-// n zeroed bytes, n * width numbers of N(0, scale) made from tag; in host memory of the call.
+// n zeroed bytes, n * width numbers of N(0, scale) derived from tag; in host memory of the call.
 void *call_host(struct call *k, uint64_t bytes);
 float *call_normal(struct call *k, uint64_t tag, uint64_t n, double scale);
-// Rows `k->rows` of a [.., width] tensor made from tag: the same numbers whatever the selection.
+// Rows `k->rows` of a [.., width] tensor derived from tag: the same numbers for any selection.
 float *call_normal_rows(struct call *k, uint64_t tag, uint64_t width, double scale);
 
 // Device buffers: zeroed, from host floats (rounded to dtype), from host integers.
@@ -67,7 +67,7 @@ rlhf_dev call_ints(struct call *k, const int32_t *x, uint64_t n);
 rlhf_weight *call_weight(struct call *k, const float *x, int32_t rows, int32_t cols, int32_t dtype,
                          uint32_t flags);
 
-// Rounds to bf16 and back, as the tests understand it.
+// Rounds to bf16 and back; the tests' own implementation.
 float kit_bf16(float x);
 // Reads n elements of an f32 or bf16 device buffer.
 void kit_read(rlhf_compute *c, float *to, rlhf_dev p, uint64_t n, int32_t dtype);
@@ -77,8 +77,8 @@ void kit_read(rlhf_compute *c, float *to, rlhf_dev p, uint64_t n, int32_t dtype)
 struct output {
     const char *name;
     int32_t dtype;
-    uint64_t n, width; // rows and numbers a row
-    uint32_t *key;     // [n] which row of the whole shape this is; NULL: not one of rows
+    uint64_t n, width; // rows, and numbers per row
+    uint32_t *key;     // [n] row index in the whole shape; NULL: not made of rows
     double *v;         // [n, width]
 };
 
@@ -103,18 +103,18 @@ void op_run(rlhf_compute *c, op_fn op, const void *shape, uint32_t n_rows, struc
 void op_run_rows(rlhf_compute *c, op_fn op, const void *shape, const uint32_t *rows,
                  uint32_t n_rows, struct outputs *out);
 
-// ---- the three questions ----
+// ---- the three checks ----
 
-// How far an output may be from reference: normalised mean squared error, and largest difference
-// divided by the root mean square of the reference.
+// How far an output may differ from the reference: normalised mean squared error, and largest
+// difference divided by the root mean square of the reference.
 struct bound {
     double nmse, max;
 };
 
-// cpu (1 thread) against reference; the bound for outputs of f32 and bf16. Prints one line.
+// cpu (1 thread) against the reference; the bounds for f32 and bf16 outputs. Prints one line.
 void check_match(struct kit *k, op_fn op, const void *shape, uint32_t n_rows, struct bound f32,
                  struct bound bf16);
-// Rows in any company give the bits they give in the whole call. Outputs without key are ignored.
+// Rows in any selection have the bits of the whole call. Outputs without key are ignored.
 void check_rows(rlhf_compute *c, op_fn op, const void *shape, uint32_t n_rows);
 // 1 and 2 threads, and the same instance twice, give the same bits.
 void check_threads(struct kit *k, op_fn op, const void *shape, uint32_t n_rows);

@@ -1,4 +1,4 @@
-// kit_compare.c: outputs of kernel calls and the three questions asked of them. See kit.h.
+// kit_compare.c: outputs of kernel calls and the three checks on them. See kit.h.
 #include "kit.h"
 #include <math.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ void op_run(rlhf_compute *c, op_fn op, const void *shape, uint32_t n_rows, struc
 
 // ---- cpu against reference ----
 
-// Prints the difference; returns 0 when it is beyond the bound.
+// Prints the difference; returns 0 if it exceeds the bound.
 static int match_one(const char *label, const struct output *got, const struct output *want,
                      struct bound b) {
     const uint64_t n = want->n * want->width;
@@ -105,7 +105,8 @@ void check_match(struct kit *k, op_fn op, const void *shape, uint32_t n_rows, st
 
 // ---- bits ----
 
-// Bits of each row of `some` against the row of `all` with the same key; returns rows that differ.
+// Compares each row of `some` with the row of `all` with the same key; returns the number that
+// differ.
 static uint64_t rows_differ(const struct outputs *some, const struct outputs *all) {
     uint64_t bad = 0;
     for (uint32_t i = 0; i < some->n; i++) {
@@ -141,7 +142,7 @@ static void check_selection(rlhf_compute *c, op_fn op, const void *shape, const 
 void check_rows(rlhf_compute *c, op_fn op, const void *shape, uint32_t n_rows) {
     static const uint32_t counts[] = {1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 24, 31, 32, 33, 48, 64};
     struct outputs all;
-    if (!(c->flags & RLHF_COMPUTE_ROW_EXACT)) return; // it promises none
+    if (!(c->flags & RLHF_COMPUTE_ROW_EXACT)) return; // the backend does not promise it
     uint32_t *sel = malloc(n_rows * sizeof *sel);
     op_run(c, op, shape, n_rows, &all);
     for (uint32_t i = 0; i < n_rows; i++)
@@ -182,7 +183,7 @@ void check_threads(struct kit *k, op_fn op, const void *shape, uint32_t n_rows) 
     const int ok = same_bits(&one, &two, "1 and 2 threads");
     const int ok2 = same_bits(&two, &again, "the same instance twice");
     int ok3 = 1;
-    if (k->more[0]) { // more than there are cores, or rows: 4, 8 and 16 in turn
+    if (k->more[0]) { // more threads than cores, or rows: 4, 8 and 16 in turn
         const uint32_t i = k->turn++ % KIT_MORE;
         struct outputs many;
         char what[32];

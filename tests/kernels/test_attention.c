@@ -1,5 +1,5 @@
 // test_attention.c: attention and its derivative over ragged rows, cpu against reference; a query's
-// bits depend neither on the other rows, nor on the layout (training or KV cache), nor on threads.
+// bits do not depend on the other rows, the layout (training or KV cache) or the threads.
 #include "kit.h"
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@ struct shape {
     uint32_t rows; // ragged rows; row i has lens[i % 8] tokens
     int32_t heads, head_dim, causal, dtype;
     int32_t kv_heads; // 0: heads
-    uint32_t pad;     // elements that lie unused between two tokens
+    uint32_t pad;     // unused elements between two tokens
 };
 
 static const uint32_t lens[] = {7, 1, 33, 64, 2, 17, 70, 31};
@@ -39,20 +39,20 @@ static const struct shape shapes[] = {
     {5, 14, 16, 1, RLHF_BF16, 2, 0},
     {3, 8, 64, 1, RLHF_BF16, 1, 0},
     {3, 5, 8, 1, RLHF_BF16, 1, 0},
-    // Widths that leave more than 8 columns of the next wider kernel empty.
+    // Widths that leave more than 8 columns of the next wider kernel unused.
     {4, 3, 40, 1, RLHF_F32, 0, 0},
     {4, 3, 40, 1, RLHF_BF16, 0, 0},
     {3, 4, 104, 0, RLHF_BF16, 2, 0},
 };
 
-// What a backend may refuse, naming it: head widths that are no multiple of 8, with 16-byte rows
-// and without.
+// Shapes that a backend may refuse with an error text: head widths that are not a multiple of 8,
+// with 16-byte rows and without.
 static const struct shape others[] = {
     {5, 2, 20, 1, RLHF_F32, 0, 0}, {5, 2, 20, 1, RLHF_BF16, 0, 0}, {5, 1, 7, 1, RLHF_F32, 0, 0},
     {5, 1, 7, 0, RLHF_BF16, 0, 0}, {5, 4, 20, 1, RLHF_BF16, 2, 0},
 };
 
-// Heads as wide as models have them.
+// Head widths that occur in models.
 static const struct shape wide[] = {
     {3, 2, 80, 1, RLHF_BF16, 0, 0}, {3, 1, 96, 1, RLHF_BF16, 0, 0}, {3, 1, 128, 1, RLHF_BF16, 0, 0},
     {3, 2, 80, 1, RLHF_F32, 0, 0},  {3, 1, 96, 0, RLHF_F32, 0, 0},  {3, 1, 128, 1, RLHF_F32, 0, 0},
@@ -64,14 +64,14 @@ static void label(struct outputs *out, const char *op, const struct shape *s) {
              s->dtype == RLHF_BF16 ? "bf16" : "f32");
 }
 
-// Ragged rows in the training layout, with a fused [q k v] buffer as GPT-2 makes it.
+// Ragged rows in the training layout, with a fused [q k v] buffer as in GPT-2.
 struct layout {
     rlhf_attn attn;
     rlhf_ragged ragged;
     uint64_t d, kd;  // columns of q, of k
     uint64_t stride; // of q, k and v: d + 2 kd + pad
     int32_t *offset;
-    uint32_t *key; // [total] number of the token in the whole shape
+    uint32_t *key; // [total] index of the token in the whole shape
     rlhf_dev q, k, v;
 };
 
@@ -165,7 +165,7 @@ static void attention_bwd(struct call *k, const void *shape, struct outputs *out
 }
 
 // The rows of `attention`, fed to a cache in pieces of different sizes (in step j row i appends
-// piece(i, j) tokens), the rows being in other slots of the cache and in another order.
+// piece(i, j) tokens), with rows in other slots of the cache and in another order.
 static uint32_t piece(uint32_t row, uint32_t step) {
     return step == 0 ? 1 + row * 11 % 30 : 1 + (row + step) % 4 * ((step & 3) == 1);
 }
@@ -177,7 +177,7 @@ struct cache {
     double *out; // [tokens of the whole shape, d]
 };
 
-// Appends the next piece of every unfinished row. Returns 0 when there is none.
+// Appends the next piece of every unfinished row. Returns 0 when all are finished.
 static int cache_step(struct call *all, const struct shape *s, const struct layout *l,
                       struct cache *c, uint32_t step) {
     struct call k = {.c = all->c};
@@ -243,7 +243,7 @@ static void cached(struct call *k, const void *shape, struct outputs *out) {
 }
 
 static void match_shape(struct kit *k, const struct shape *s) {
-    // Sums over the heads of a group have larger elements, of which one place is more.
+    // Sums over the heads of a group have larger elements, so their last place is larger.
     const struct bound bf16 = {bf16_bound.nmse, (s->kv_heads ? 2 : 1) * bf16_bound.max};
     check_match(k, attention, s, s->rows, f32_bound, bf16);
     check_match(k, attention_bwd, s, s->rows, f32_bound, bf16);
@@ -306,8 +306,8 @@ static void threads(void **state) {
 
 // ---- shapes that a backend may refuse ----
 
-// The backend takes the shape; when it does not, both ops refuse it in a sentence that names what
-// it lacks.
+// True if the backend supports the shape; if not, both ops must refuse it with an error text that
+// names what is not supported.
 static int takes(rlhf_compute *c, const struct shape *s) {
     const uint32_t first = 0;
     struct call k = {.c = c, .rows = &first, .n_rows = 1};
@@ -356,9 +356,9 @@ static void strides(void **state) {
     }
 }
 
-// ---- grouped heads against the same heads written out ----
+// ---- grouped heads against the same heads expanded ----
 
-// Every head of k and v stands before each query head that reads it. Returns l with the copies.
+// Repeats every head of k and v for each query head that reads it. Returns l with the copies.
 static struct layout write_out(struct call *k, const struct shape *s, const struct layout *from) {
     struct layout l = *from;
     const uint64_t total = l.ragged.total, hd = (uint64_t)s->head_dim;
@@ -401,8 +401,9 @@ static float *run_both(struct call *k, const struct shape *s, const struct layou
     return out;
 }
 
-// dk and dv of a group are the sums over its heads: sum of the written-out ones, and what f32 sums
-// in another order and a bf16 store of each may be off, as a part of the sum of their sizes.
+// dk and dv of a group are the sums over its heads: compares with the sum of the expanded ones,
+// allowing for another order of f32 sums and a bf16 store of each, relative to the sum of their
+// magnitudes.
 static void check_sums(const struct shape *s, const struct layout *l, const struct layout *w,
                        const float *dl, const float *dw) {
     const uint64_t total = l->ragged.total, hd = (uint64_t)s->head_dim;
@@ -422,7 +423,7 @@ static void check_sums(const struct shape *s, const struct layout *l, const stru
     }
 }
 
-// Same bits forward, and of dq.
+// The forward results and dq have the same bits.
 static void grouped_equals_written_out(void **state) {
     struct kit *kit = *state;
     static const uint32_t rows[] = {0, 1, 2, 5};

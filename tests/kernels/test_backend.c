@@ -1,4 +1,4 @@
-// test_backend.c: what a backend says of itself, memory, and calls it must refuse with a sentence.
+// test_backend.c: what a backend reports about itself, memory, and calls that it must refuse.
 #include "kit.h"
 #include <dlfcn.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 
 static rlhf_compute *backend(struct kit *k, int i) { return i == 0 ? k->ref : k->cpu2; }
 
-// The call was refused with `want`, and last_error says something. What one backend calls invalid
-// another may call not supported.
+// Asserts that the call was refused with `want` and that last_error is set. One backend may return
+// "invalid" where another returns "not supported".
 static void refused(rlhf_compute *c, rlhf_status got, rlhf_status want, const char *what) {
     const char *text = c->last_error(c->ctx);
     printf("  %s, %s: %d \"%s\"\n", c->name, what, got, text);
@@ -37,10 +37,10 @@ static void description(void **state) {
         assert_true(c->dtypes & 1u << RLHF_F32);
         if (!on_gpu) {
             assert_true(c->slots_hint == 0 && c->microbatch_hint == 0);
-            assert_true(!c->record && !c->record_end); // nothing to gain by repeating calls
+            assert_true(!c->record && !c->record_end); // repeating calls gains nothing
         }
         assert_true(!c->record == !c->record_end);
-        // Every other table entry is there.
+        // Every other table entry is set.
         const size_t first = offsetof(rlhf_compute, last_error);
         for (size_t at = first; at + sizeof(void *) <= sizeof *c; at += sizeof(void *)) {
             void *p;
@@ -110,7 +110,7 @@ static void memory(void **state) {
     }
 }
 
-// Copies that need not wait are done after wait for a later mark, or sync.
+// Asynchronous copies are complete after a wait for a later mark, or sync.
 static void memory_of_the_host(void **state) {
     for (int i = 0; i < 2; i++) {
         rlhf_compute *c = backend(*state, i);
@@ -138,12 +138,12 @@ static void memory_of_the_host(void **state) {
         assert_true(ticket > first);
         KIT_OK(c, c->wait(c->ctx, first));
         KIT_OK(c, c->wait(c->ctx, ticket));
-        KIT_OK(c, c->wait(c->ctx, ticket)); // once more is no harm
+        KIT_OK(c, c->wait(c->ctx, ticket)); // waiting twice is harmless
         KIT_OK(c, c->wait(c->ctx, 0));
         for (int j = 0; j < 1000; j++)
             assert_int_equal(to[8 + j], (16 + j) % 251);
         assert_true(to[7] == 0 && to[1008] == 0);
-        memset(from, 7, 4096); // ours again
+        memset(from, 7, 4096); // ours to change again
         KIT_OK(c, c->upload(c->ctx, d, from, 100));
         KIT_OK(c, c->download_async(c->ctx, to, d, 200));
         KIT_OK(c, c->sync(c->ctx));
@@ -216,7 +216,7 @@ static void weights(void **state) {
     }
 }
 
-// What a weight will take is what bytes_in_use grows by.
+// The predicted size of a weight is the increase of bytes_in_use.
 static void weights_foretold(void **state) {
     static const struct {
         int32_t k, n;
@@ -243,7 +243,7 @@ static void weights_foretold(void **state) {
     }
 }
 
-// The CPU keeps a weight once, whichever ways it is multiplied: its packed numbers are turned.
+// The CPU stores a weight once for both directions: the backward pass converts the packed panels.
 static void way_back_is_free(void **state) {
     const rlhf_compute *c = backend(*state, 1);
     static const int32_t dtypes[] = {RLHF_F32, RLHF_BF16};
@@ -258,7 +258,7 @@ struct turned {
     int32_t k, n, dtype, out_dtype, accumulate;
 };
 
-// dx of a weight, which is turned for it, and x times its transpose, which is packed so.
+// dx of a weight, which is converted for it, equals x times its transpose, packed directly.
 static void dx_is_by_the_transpose(void **state) {
     static const struct turned all[] = {
         {5, 1, 1, RLHF_F32, RLHF_F32, 0},        {37, 97, 33, RLHF_F32, RLHF_F32, 0},
@@ -271,7 +271,7 @@ static void dx_is_by_the_transpose(void **state) {
     for (size_t i = 0; i < CHECK_COUNT(backends) * CHECK_COUNT(all) * 2; i++) {
         const struct turned *s = &all[i / 2 % CHECK_COUNT(all)];
         struct call k = {.c = backends[i / 2 / CHECK_COUNT(all)]};
-        const uint32_t other = i & 1 ? RLHF_WEIGHT_OUT_IN : 0; // the same numbers, read otherwise
+        const uint32_t other = i & 1 ? RLHF_WEIGHT_OUT_IN : 0; // the other layout
         const uint64_t kk = (uint64_t)s->k, n = (uint64_t)s->n, out = s->rows * kk;
         const float *numbers = call_normal(&k, 1, kk * n, 1.0);
         rlhf_weight *w = call_weight(&k, numbers, s->k, s->n, s->dtype,
@@ -408,8 +408,8 @@ static rlhf_status call_muon(rlhf_compute *c, const struct sized_args *a, const 
 
 typedef rlhf_status sized_call(rlhf_compute *c, const struct sized_args *a, const void *s);
 
-// The struct as a newer caller makes it (a longer one, its last field 0 or set), and as no caller
-// ever made it (too short).
+// The struct as a newer caller passes it (longer, its last field 0 or set), and too short for any
+// caller.
 static void other_size(rlhf_compute *c, const struct sized_args *a, sized_call *call, const void *s,
                        uint32_t size, const char *what) {
     unsigned char longer[128] = {0};
@@ -456,8 +456,8 @@ static void structs_of_other_sizes(void **state) {
     }
 }
 
-// The table of instruction sets: one is used, no higher than the environment allows, and it says of
-// every higher one why not.
+// The table of instruction sets: one is used, at most the level that the environment allows, and
+// every higher level gives the reason why it is not.
 static void levels(void **state) {
     struct kit *k = *state;
     const char *cap = getenv("RLHF_CPU_ISA");

@@ -1,5 +1,5 @@
-// test_blocks.c: weights in blocks and the sum of two products: cpu against reference, what they
-// are made of bit for bit, rows, threads, and what is refused.
+// test_blocks.c: block-structured weights and the sum of two GEMMs: cpu against reference, bit for
+// bit against the operations they replace, rows, threads, and refused arguments.
 #include "kit.h"
 #include <math.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@ struct shape {
 
 static const struct bound f32_bound = {2e-11, 5e-5}, bf16_bound = {1e-8, 2e-2};
 
-// Queries, keys and values; the first and the last of them; gate and up; one whole layer; k beyond
-// what one pass of the own products takes.
+// Queries, keys and values; the first and the last of them; gate and up; one whole layer; k larger
+// than one pass of own tiles.
 static const struct shape shapes[] = {
     {33, 96, 128, 16, RLHF_F32, RLHF_F32, 0, 1, 3, {0, 64, 96}, {64, 32, 32}, 2.0},
     {70, 96, 100, 5, RLHF_F32, RLHF_F32, 0, 0, 2, {0, 70}, {40, 30}, 0.5},
@@ -51,7 +51,7 @@ static rlhf_weight *keep(struct call *k, rlhf_weight *w) {
     return w;
 }
 
-// A packed weight in blocks, and its source.
+// A packed block-structured weight, and its source.
 static rlhf_weight *blocks(struct call *k, const struct shape *s, const float **source) {
     const uint64_t n = source_rows(s) * (uint64_t)s->rank;
     const rlhf_blocks a = {sizeof a,    s->n,    s->rank,  s->dtype, RLHF_WEIGHT_BACKWARD,
@@ -131,7 +131,7 @@ static void sum(struct call *k, const void *shape, struct outputs *out) {
     outputs_add(out, k, "out", a.out, s->out_dtype, k->n_rows, n, k->rows);
 }
 
-// across: a base and the first half of an adapter, which both read k inputs.
+// across: a base and the first half of an adapter, both with k inputs.
 static void sum_across(struct call *k, const void *shape, struct outputs *out) {
     const struct shape *s = shape;
     const uint64_t n = (uint64_t)s->n, kk = (uint64_t)s->k, in = inner(s);
@@ -183,8 +183,8 @@ static void same_bits(struct call *k, rlhf_dev a, rlhf_dev b, uint64_t n, int32_
     assert_memory_equal(x, y, n * sizeof *x);
 }
 
-// A weight in blocks is a dense one with zeros: the same bits forward and back, and of its gradient
-// scale times what lies in the blocks.
+// A block-structured weight equals a dense one with zeros: the same bits forward and backward, and
+// its gradient is scale times the blocks.
 static void blocks_are_a_dense_weight(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
@@ -226,7 +226,7 @@ static void blocks_are_a_dense_weight(void **state) {
         }
 }
 
-// linear_sum is a linear to f32, one that accumulates, and a convert.
+// linear_sum equals a linear to f32, one that accumulates, and a convert.
 static void sum_is_what_it_says(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
@@ -254,7 +254,7 @@ static void sum_is_what_it_says(void **state) {
         }
 }
 
-// A second product of zeros leaves the bits of the first.
+// Adding a second GEMM of zeros keeps the bits of the first.
 static void zeros_leave_no_trace(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};

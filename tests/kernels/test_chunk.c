@@ -1,5 +1,5 @@
-// test_chunk.c: memory cut from chunks: no two pieces share a byte, what is given back is joined
-// and used again, and its pages and chunks go back to the system.
+// test_chunk.c: memory cut from chunks: pieces do not overlap, freed pieces are merged and reused,
+// and their pages and chunks go back to the system.
 #include "support/check.h"
 
 #include "chunk.h"
@@ -31,7 +31,7 @@ static void test_whole(void **state) {
     assert_null(all);
 }
 
-// In all orders three neighbours become one range again, which one piece fills.
+// Freed in any order, three adjacent pieces become one range again, which one piece fills.
 static void test_joined(void **state) {
     (void)state;
     static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
@@ -58,8 +58,7 @@ static void test_joined(void **state) {
     assert_null(all);
 }
 
-// Pages of 2 MiB that nobody uses read as zero: the system has taken them back. What lies beside
-// them stays.
+// Unused 2 MiB pages read as zero: the system has taken them back. Neighbouring data stays.
 static void test_pages(void **state) {
     (void)state;
     struct rlhf__chunk *all = NULL;
@@ -74,7 +73,7 @@ static void test_pages(void **state) {
     rlhf__chunk_return(&all, q, inner);
     p = rlhf__chunk_cut(&all, 2 * inner);
     assert_ptr_equal(p, left + side);
-    // The page that left ends in and the one that right begins in are not whole.
+    // The page where left ends and the one where right begins are only partly free.
     assert_true(is_filled(p + MIB, 2 * inner - 2 * MIB, 0));
     assert_true(is_filled(left, side, 1));
     assert_true(is_filled(right, side, 4));
@@ -84,8 +83,8 @@ static void test_pages(void **state) {
     assert_null(all);
 }
 
-// A piece goes where the least space is left over: large ranges stay free for large pieces, and
-// less memory of the chunks is unused.
+// A piece goes where it leaves the least space: large ranges stay free for large pieces, and less
+// memory of the chunks is unused.
 static void test_closest(void **state) {
     (void)state;
     struct rlhf__chunk *all = NULL;
@@ -107,7 +106,7 @@ static void test_closest(void **state) {
     assert_null(all);
 }
 
-// Pieces of many sizes come and go; each keeps what was written into it.
+// Allocates and frees pieces of many sizes; each keeps its contents.
 static void test_many(void **state) {
     (void)state;
     enum { PIECES = 48, TURNS = 1500 };

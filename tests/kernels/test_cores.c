@@ -1,5 +1,5 @@
-// test_cores.c: how many threads the CPU backend starts where nobody says: cores, not
-// hyper-threads; masks; quotas of control groups of both versions; on copies of /sys and /proc.
+// test_cores.c: the CPU backend's default number of threads: cores, not hyper-threads; masks;
+// quotas of control groups of both versions; on copies of /sys and /proc.
 #include "support/check.h"
 
 #include "cores.h"
@@ -53,7 +53,7 @@ static int count(const struct place *p) {
 static void one_thread_a_core(void **state) {
     struct place *p = *state;
     assert_int_equal(count(p), 4);
-    CPU_CLR(0, &p->allowed); // its sibling 4 is still there
+    CPU_CLR(0, &p->allowed); // its sibling 4 is still allowed
     assert_int_equal(count(p), 4);
     CPU_CLR(4, &p->allowed);
     assert_int_equal(count(p), 3);
@@ -78,15 +78,15 @@ static void quotas_of_version_2(void **state) {
     assert_int_equal(count(p), 4);
     shell(p, "echo 200000 100000 >sys/fs/cgroup/a/b/cpu.max");
     assert_int_equal(count(p), 2);
-    shell(p, "echo 150000 100000 >sys/fs/cgroup/a/b/cpu.max"); // up
+    shell(p, "echo 150000 100000 >sys/fs/cgroup/a/b/cpu.max"); // rounded up
     assert_int_equal(count(p), 2);
     shell(p, "echo 5000 100000 >sys/fs/cgroup/a/b/cpu.max");
     assert_int_equal(count(p), 1);
     shell(p, "echo 1600000 100000 >sys/fs/cgroup/a/b/cpu.max");
     assert_int_equal(count(p), 4);
-    shell(p, "echo 300000 100000 >sys/fs/cgroup/a/cpu.max"); // of the group above
+    shell(p, "echo 300000 100000 >sys/fs/cgroup/a/cpu.max"); // of the parent group
     assert_int_equal(count(p), 3);
-    shell(p, "echo 100000 100000 >sys/fs/cgroup/cpu.max"); // a container's own, seen as the top
+    shell(p, "echo 100000 100000 >sys/fs/cgroup/cpu.max"); // a container's group, its root
     assert_int_equal(count(p), 1);
     shell(p, "echo 0::/not/there >proc/self/cgroup");
     assert_int_equal(count(p), 1);
@@ -105,7 +105,7 @@ static void quotas_of_version_1(void **state) {
              "echo 50000 >sys/fs/cgroup/cpu/d/cpu.cfs_period_us && "
              "echo 100000 >sys/fs/cgroup/cpu/d/cpu.cfs_quota_us");
     assert_int_equal(count(p), 2);
-    // A controller whose name begins so is another.
+    // A controller whose name merely starts with it is a different one.
     shell(p, "mv sys/fs/cgroup/cpu sys/fs/cgroup/cpuset2 && "
              "printf '4:cpuset2:/d\\n' >proc/self/cgroup");
     assert_int_equal(count(p), 4);

@@ -1,5 +1,5 @@
-// test_decoder.c: the row ops of decoders after GPT-2: RMS norm, gated units, SiLU, embeddings
-// without positions, rotary positions with and without norms of heads, and their derivatives; cpu
+// test_decoder.c: the row ops of post-GPT-2 decoders: RMS norm, gated units, SiLU, embeddings
+// without positions, rotary positions with and without per-head norms, and their derivatives; cpu
 // against reference, rows, threads.
 #include "kit.h"
 #include <math.h>
@@ -119,7 +119,7 @@ static void embed(struct call *k, const void *shape, struct outputs *out) {
 struct turned {
     uint32_t rows;
     int32_t heads, kv_heads, head_dim, dtype, norms;
-    uint32_t pad; // elements behind the keys, which stay
+    uint32_t pad; // elements after the keys, which must not change
 };
 
 static const struct turned turned[] = {
@@ -154,7 +154,7 @@ static rlhf_rope rope_of(struct call *k, const struct turned *s) {
         pos[i] = (int32_t)((k->rows[i] * 7 + 3) % POSITIONS);
     rlhf_rope g = {.size = sizeof g,
                    .heads = s->heads,
-                   .kv_heads = s->kv_heads == s->heads ? 0 : s->kv_heads, // 0 is as many
+                   .kv_heads = s->kv_heads == s->heads ? 0 : s->kv_heads, // 0: the same number
                    .head_dim = s->head_dim,
                    .dtype = s->dtype,
                    .n_pos = POSITIONS,
@@ -276,7 +276,7 @@ static void rope_on_threads(void **state) {
     }
 }
 
-// What lies behind the keys is not touched, whatever it is.
+// Elements after the keys are not modified, whatever their values.
 static void rope_leaves_the_rest(void **state) {
     struct kit *kit = *state;
     static const struct turned s = {3, 2, 1, 8, RLHF_BF16, 1, 5};

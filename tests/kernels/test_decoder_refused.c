@@ -1,13 +1,13 @@
-// test_decoder_refused.c: calls of the ops of test_decoder.c that a backend must refuse with a
-// sentence, whatever else is right about them.
+// test_decoder_refused.c: calls of the ops of test_decoder.c with one wrong argument, which a
+// backend must refuse with an error text.
 #include "kit.h"
 #include <stdio.h>
 #include <string.h>
 
 static rlhf_compute *backend(struct kit *k, int i) { return i == 0 ? k->ref : k->cpu2; }
 
-// The call is refused, at once or when it is waited for, in a sentence that has this word. What one
-// backend calls invalid another may call not supported.
+// Asserts that the call is refused, at once or when it is waited for, with an error text that
+// contains this word. One backend may return "invalid" where another returns "not supported".
 static void refused(rlhf_compute *c, rlhf_status got, const char *word, const char *what) {
     if (got == RLHF_OK) got = c->sync(c->ctx);
     const char *text = c->last_error(c->ctx);
@@ -151,7 +151,7 @@ static void positions(void **state) {
     }
 }
 
-// The struct of a newer caller, with its last field 0 or set, and of one that never was.
+// The struct of a newer caller, with its last field 0 or set, and one of an impossible size.
 static void sizes(void **state) {
     for (int i = 0; i < 2; i++) {
         rlhf_compute *c = backend(*state, i);

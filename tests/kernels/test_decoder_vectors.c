@@ -5,7 +5,7 @@
 
 #include "decoder_vectors.h"
 
-// Number i of tensor `tag`, as make_decoder_vectors.py has it.
+// Number i of tensor `tag`, as in make_decoder_vectors.py.
 static float input(uint64_t tag, uint64_t i) {
     return (float)((double)((i * 7919 + tag * 104729 + i * i % 1009) % 2003) / 1001.0 - 1.0);
 }

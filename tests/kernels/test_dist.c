@@ -1,5 +1,5 @@
-// test_dist.c: edges of the language-model head: which ids top-k and top-p keep where logits are
-// equal, logits that are not finite, logits that are kept for backward, and more rows than a chunk.
+// test_dist.c: edge cases of the language-model head: which ids top-k and top-p keep when logits
+// are equal, logits that are not finite, logits kept for backward, and more rows than a chunk.
 // Shapes, rows and threads: test_lm_head.c and test_lm_sample.c.
 #include "kit.h"
 #include <math.h>
@@ -19,11 +19,11 @@ static float pattern(int r, int32_t v, int32_t vocab) {
     case 1:
         return v % 3 == 1 ? 2.0f : -3.0f; // two levels
     case 2:
-        return 0.01f * (float)(vocab - v); // falling
+        return 0.01f * (float)(vocab - v); // decreasing
     case 3:
         return -100.0f + 0.5f * (float)(v * 7919 % 64); // far below 0, many ties
     case 4:
-        return v % 2 ? -0.0f : 0.0f; // 0 is 0
+        return v % 2 ? -0.0f : 0.0f; // -0 equals 0
     default:
         return (float)(v * 7919 % 1009 - 500) * (v % 5 ? 0.01f : 1e-30f); // around 0
     }
@@ -40,7 +40,7 @@ static int by_rank(const void *a, const void *b) {
     return x->id < y->id ? -1 : 1;
 }
 
-// Ids that d keeps of pattern r. *doubt: rounding may move the end of the set.
+// Ids of pattern r that d keeps. *doubt: rounding may move the end of the set.
 static int32_t kept_by(const rlhf_dist *d, int r, int32_t vocab, struct ranked *of, int *doubt) {
     double total = 0.0, reached = 0.0;
     for (int32_t v = 0; v < vocab; v++)
@@ -123,7 +123,7 @@ static void of_equal_logits_the_lowest_ids_are_kept(void **state) {
         }
 }
 
-// ---- a head of random numbers ----
+// ---- a head with random numbers ----
 
 struct shape {
     uint32_t rows;
@@ -154,8 +154,8 @@ static rlhf_lm_head make_head(struct call *k, const struct shape *s, const rlhf_
     return a;
 }
 
-// What the backward call says after lm_head on other hidden states, which were then overwritten,
-// is what it says by itself.
+// lm_head_bwd gives the same results after lm_head on other hidden states, which were then
+// overwritten, as without that call.
 static void a_write_drops_what_was_kept(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1};
@@ -258,7 +258,7 @@ static void a_row_that_is_not_finite_is_named(void **state) {
         }
 }
 
-// Said by the call, or by the next sync.
+// Reported by the call, or by the next sync.
 static void a_target_outside_the_vocabulary_is_refused(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1};
@@ -305,9 +305,9 @@ static void both(struct call *k, const void *shape, struct outputs *out) {
     out->o[out->n - 1].dtype = s->dtype;
 }
 
-// As reference has it. The budget does not show in any bit, so a run resumed with another workspace
-// goes on as it would have: d_weight is one chain over the rows, in f32 and on CUDA a sum over
-// chunks of a fixed size.
+// Compares with the reference. The budget does not affect any bit, so a run resumed with another
+// workspace continues identically: d_weight is one chain over the rows, in f32 and on CUDA a sum
+// over chunks of a fixed size.
 static void many_rows(void **state) {
     struct kit *kit = *state;
     const struct shape shapes[] = {{2100, 8, 40, RLHF_F32}, {2100, 8, 40, RLHF_BF16}};

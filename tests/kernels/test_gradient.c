@@ -1,5 +1,5 @@
 // test_gradient.c: every backward op of the reference backend is the derivative of its forward op,
-// by finite differences (diff.h). The other backends are held to reference by the other tests.
+// by finite differences (diff.h). Other tests compare the other backends with the reference.
 #include "diff.h"
 #include "support/tensor_close.h"
 #include <math.h>
@@ -90,7 +90,7 @@ static void act_is_differentiated(void **state) {
                          .backward = act_backward};
         diff_init(&k, &d, 1.5);
         for (int i = 0; i < ACT_N; i++)
-            d.in[0][i] += d.in[0][i] < 0.0f ? -0.05f : 0.05f; // off 0
+            d.in[0][i] += d.in[0][i] < 0.0f ? -0.05f : 0.05f; // away from 0
         diff_check(kit->ref, &d, 2e-3, 2e-3);
         call_finish(&k);
     }
@@ -162,7 +162,7 @@ static void embed_forward(struct call *k, struct diff *d) {
     KIT_OK(k->c, k->c->zero(k->c->ctx, wpe, d->in_n[1] * sizeof(float)));
     KIT_OK(k->c, k->c->embed_bwd(k->c->ctx, wte, wpe, up(k, d->r[0], d->out_n[0]), dev_ids, dev_pos,
                                  EMBED_ROWS, EMBED_D, EMBED_VOCAB, EMBED_POS));
-    if (!d->shape) return; // only on the backward call
+    if (!d->shape) return; // only in the backward call
     down(k, d->grad[0], wte, d->in_n[0]);
     down(k, d->grad[1], wpe, d->in_n[1]);
 }
@@ -224,7 +224,7 @@ static void pool_is_differentiated(void **state) {
     }
 }
 
-// ---- attention: inputs q, k, v with strides of their own ----
+// ---- attention: inputs q, k, v with different strides ----
 
 enum { AT_TOTAL = 13, AT_HEADS = 2, AT_DIM = 8, AT_D = AT_HEADS * AT_DIM };
 static const int32_t at_offset[] = {0, 1, 8, AT_TOTAL};
@@ -363,7 +363,7 @@ static void lm_backward(struct call *k, struct diff *d) {
     down(k, d->grad[1], a.d_weight, LM_D * LM_VOCAB);
 }
 
-// only: 0 to 2 = that head alone, 3 = all together.
+// only: 0 to 2: that output alone, 3: all together.
 static void check_lm(rlhf_compute *c, const struct lm *s, uint32_t only, const char *name) {
     struct call k = {.c = c};
     struct diff d = {.name = name,
@@ -405,7 +405,7 @@ static void lm_head_is_differentiated(void **state) {
             check_lm(kit->ref, &cases[i].s, only, cases[i].name);
 }
 
-// A target outside the kept set has log-prob -inf and no gradient; the other backends too.
+// A target outside the kept set has log-prob -inf and zero gradient, on the other backends too.
 static void lm_head_outside_the_kept_set(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
@@ -421,7 +421,7 @@ static void lm_head_outside_the_kept_set(void **state) {
         diff_init(&k, &d, 0.6);
         for (int t = 0; t < LM_ROWS; t++)
             d.r[1][t] = d.r[2][t] = 0.0f;
-        for (int t = 0; t < LM_ROWS; t++) // as far from the target as can be
+        for (int t = 0; t < LM_ROWS; t++) // as far from the target as possible
             for (int i = 0; i < LM_D; i++)
                 d.in[0][t * LM_D + i] = -d.in[1][lm_target[t] * LM_D + i];
         lm_forward(&k, &d);

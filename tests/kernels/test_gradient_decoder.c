@@ -83,7 +83,7 @@ static void gate_is_differentiated(void **state) {
                          .backward = gate_backward};
         diff_init(&k, &d, 1.5);
         for (int i = 0; i < 2 * GATE_N; i++)
-            d.in[0][i] += d.in[0][i] < 0.0f ? -0.05f : 0.05f; // off 0
+            d.in[0][i] += d.in[0][i] < 0.0f ? -0.05f : 0.05f; // away from 0
         diff_check(kit->ref, &d, 2e-3, 2e-3);
         call_finish(&k);
     }

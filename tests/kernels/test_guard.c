@@ -1,5 +1,5 @@
-// test_guard.c: the guard mode of the reference backend. A child process that touches device memory
-// from the host dies by SIGSEGV; one that goes through the table does not.
+// test_guard.c: the guard mode of the reference backend. A child process that accesses device
+// memory from the host is killed by SIGSEGV; one that uses the table is not.
 #include "kit.h"
 #include <signal.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@ static rlhf_compute *guarded(int guard) {
     return kit_create(kit_load("reference", &so), 1, guard ? 1 : 0, 0);
 }
 
-// Runs body(c) in a child with a 4096-float buffer; returns the signal it died by, 0 for exit 0,
-// -1 for another exit status.
+// Runs body(c) in a child with a 4096-float buffer; returns the signal that killed it, 0 for exit
+// 0, -1 for another exit status.
 static int in_child(int guard, int (*body)(rlhf_compute *c, rlhf_dev p)) {
     fflush(NULL);
     const pid_t pid = fork();
@@ -35,7 +35,7 @@ static int in_child(int guard, int (*body)(rlhf_compute *c, rlhf_dev p)) {
     return WEXITSTATUS(status) == 0 ? 0 : -1;
 }
 
-// Device memory read as no program should read it.
+// Reads device memory directly, which is forbidden.
 static int peek(rlhf_compute *c, rlhf_dev p) {
     (void)c;
     return *(volatile float *)(void *)p != 0.0f;
@@ -69,7 +69,7 @@ static int download(rlhf_compute *c, rlhf_dev p) {
     return !(y[0] == 1 && y[3] == 4);
 }
 
-// The same buffer given twice, and an op over several buffers, one of them inside another.
+// The same buffer passed twice, and an op over several buffers, one of them inside another.
 static int several(rlhf_compute *c, rlhf_dev p) {
     rlhf_dev q = NULL;
     double sum = 0.0;
@@ -99,7 +99,8 @@ static void table_access_lives(void **state) {
     assert_int_equal(in_child(0, peek), 0);
 }
 
-// Every op, guarded, gives the bits it gives unguarded: nothing touches a buffer it was not given.
+// Every op has the same bits with and without guard, so ops access only the buffers they were
+// given.
 static void whole_head(struct call *k, const void *shape, struct outputs *out) {
     (void)shape;
     enum { N = 6, D = 32, V = 50 };

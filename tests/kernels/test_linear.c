@@ -1,5 +1,5 @@
 // test_linear.c: linear, linear_dx and linear_dw of the cpu backend against reference; rows and
-// threads do not show in the bits.
+// threads do not affect the bits.
 #include "kit.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ struct shape {
 enum { IO = 0, OI = RLHF_WEIGHT_OUT_IN };
 
 static const struct bound f32_bound = {2e-11, 5e-5}, bf16_bound = {1e-8, 2e-2};
-// On a GPU a library product rounds a bias before a bf16 result to bf16 first.
+// On a GPU a library GEMM rounds a bias before a bf16 result to bf16 first.
 static const struct bound bias_bound = {1e-5, 5e-2};
 
 static const struct shape shapes[] = {
@@ -48,8 +48,8 @@ static const struct shape row_shapes[] = {
     {330, 528, 400, RLHF_BF16, RLHF_BF16, IO, 0, 1}, // more rows, steps and panels than one pass
 };
 
-// Long sums over rows, for linear_dw; lines of the result that are no whole number of quads, and
-// end where their memory ends.
+// Long sums over rows, for linear_dw; lines of the result that are not a whole number of quads, and
+// end at the end of their memory.
 static const struct shape tall[] = {{4500, 16, 23, RLHF_BF16, RLHF_F32, IO, 0, 1},
                                     {4500, 21, 16, RLHF_F32, RLHF_F32, OI, 0, 1},
                                     {1111, 256, 97, RLHF_BF16, RLHF_F32, IO, 0, 1},
@@ -106,7 +106,7 @@ static void linear_dw(struct call *k, const void *shape, struct outputs *out) {
     if (db) outputs_add(out, k, "db", db, RLHF_F32, 1, n, NULL);
 }
 
-// With RLHF_TEST_LARGEST, weights of more elements are left to the run without it.
+// With RLHF_TEST_LARGEST, skips weights with more elements; the run without it covers them.
 static int left_out(const struct shape *s) {
     const char *largest = getenv("RLHF_TEST_LARGEST");
     return largest && (long)s->k * s->n > strtol(largest, NULL, 10);
@@ -140,8 +140,8 @@ static void linear_dw_matches(void **state) {
     check_match(*state, linear_dw, &tall[3], tall[3].rows, f32_bound, bf16_bound);
 }
 
-// Sums over thousands of tokens, in f32: relative errors of 4e-7 at most, where PyTorch 2.6 has up
-// to 3.6e-7 (dw) and 1.5e-7 (db).
+// Sums over thousands of tokens, in f32: relative errors of at most 4e-7; PyTorch 2.6 has up to
+// 3.6e-7 (dw) and 1.5e-7 (db).
 static void long_sums_stay_near(void **state) {
     struct kit *k = *state;
     static const struct shape long_sums[] = {{1024, 48, 40, RLHF_F32, RLHF_F32, IO, 0, 1},
@@ -185,8 +185,8 @@ static void no_rows(void **state) {
     }
 }
 
-// out = add + x W + bias has the bits of a copy and a linear that accumulates, add being out or
-// not.
+// out = add + x W + bias has the bits of a copy followed by an accumulating linear, whether or not
+// add is out.
 static void linear_add_is_copy_and_linear(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
@@ -225,7 +225,7 @@ static void linear_add_is_copy_and_linear(void **state) {
         }
 }
 
-// dw f32 [n, k] of `rows` rows of x and dy, the latter the same numbers whatever n is, in column 0.
+// dw f32 [n, k] of `rows` rows of x and dy; column 0 of dy has the same numbers for any n.
 static float *gradient(struct call *k, uint32_t rows, int32_t n, int32_t width) {
     const struct shape s = {rows, width, n, RLHF_F32, RLHF_F32, OI, 0, 0};
     const uint64_t kk = (uint64_t)width, all = (uint64_t)n * kk;
@@ -242,7 +242,7 @@ static float *gradient(struct call *k, uint32_t rows, int32_t n, int32_t width) 
     return out;
 }
 
-// The gradient of a weight with one output has the bits that it has as the first of three.
+// The gradient of a weight with one output has the same bits as the first of three.
 static void one_output_is_a_column(void **state) {
     struct kit *kit = *state;
     if (!(kit->cpu1->flags & RLHF_COMPUTE_ROW_EXACT)) skip();

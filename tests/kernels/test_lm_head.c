@@ -8,13 +8,13 @@
 
 struct shape {
     uint32_t rows;
-    int32_t d, vocab, dtype, top_k, support; // support: rows have one each, and nothing is cut
+    int32_t d, vocab, dtype, top_k, support; // support: one per row, nothing truncated
     double top_p, inv_temperature;
     int32_t kl, flags;
 };
 
 static const struct bound value_bound = {1e-10, 5e-5};
-// Gradients of the weight are a few large rows among small ones: rms says little of the largest.
+// Gradients of the weight are a few large rows among small ones: rms says little about the largest.
 static const struct bound f32_bound = {1e-10, 5e-4}, bf16_bound = {1e-4, 1e-1};
 
 enum { OI = RLHF_WEIGHT_OUT_IN };
@@ -63,8 +63,8 @@ static rlhf_dev make_support(struct call *k, int32_t vocab, const int32_t *targe
     return call_ints(k, host, k->n_rows * words);
 }
 
-// Inputs of a call. The reference model is a slightly moved policy, as in training. The targets of
-// the even rows are the likely ones (what sampling gives), so that truncated supports hold them.
+// Inputs of a call. The reference model is a slightly changed policy, as in training. The targets
+// of the even rows are likely tokens (as from sampling), so that truncated supports contain them.
 static rlhf_lm_head make_head(struct call *k, const struct shape *s, rlhf_dist *dist) {
     const uint64_t d = (uint64_t)s->d, vocab = (uint64_t)s->vocab, n = k->n_rows;
     *dist = (rlhf_dist)RLHF_DIST(s->inv_temperature, s->top_p, s->top_k, 0);
@@ -136,7 +136,7 @@ static void backward(struct call *k, const struct shape *s, struct outputs *out,
     KIT_OK(k->c, k->c->lm_head_bwd(k->c->ctx, &a));
     outputs_add(out, k, "d_hidden", a.d_hidden, s->dtype, n, d, k->rows);
     outputs_add(out, k, "d_weight", a.d_weight, RLHF_F32, (uint64_t)s->vocab, d, NULL);
-    out->o[out->n - 1].dtype = s->dtype; // judged by the bound of the products' dtype
+    out->o[out->n - 1].dtype = s->dtype; // compared with the bound of the GEMM's dtype
 }
 
 static void lm_head_bwd(struct call *k, const void *shape, struct outputs *out) {
@@ -160,7 +160,7 @@ static void backward_matches(void **state) {
     }
 }
 
-// KL to a reference whose logits are hundreds apart: nothing of it overflows.
+// KL to a reference whose logits are hundreds apart must not overflow.
 static void loud(struct call *k, const void *shape, struct outputs *out) {
     const struct shape *s = shape;
     rlhf_dist dist;
@@ -179,8 +179,8 @@ static void loud_reference(void **state) {
         check_match(*state, loud, &s[i], s[i].rows, value_bound, value_bound);
 }
 
-// Targets whose logit is -inf, as one of a column of the weight that overflowed: nothing pulls at
-// their log-prob, nor through it at the others.
+// Targets whose logit is -inf, as with an overflowed column of the weight: their log-prob has zero
+// gradient, for themselves and the other logits.
 static void impossible(struct call *k, const void *shape, struct outputs *out) {
     enum { GONE = 40, D = 16, VOCAB = 97 };
     const int32_t dtype = *(const int32_t *)shape;
@@ -241,7 +241,7 @@ static void threads(void **state) {
     }
 }
 
-// A workspace of 1 MiB makes many row blocks, which show in no bit.
+// A workspace of 1 MiB makes many row blocks, which do not affect any bit.
 static void small_workspace(void **state) {
     struct kit *k = *state;
     struct kit small = *k;

@@ -1,5 +1,5 @@
-// test_lm_sample.c: sampling: the log-prob has the bits lm_head gives, draws follow the
-// distribution and never leave its support, rows and threads do not show.
+// test_lm_sample.c: sampling: the log-prob has the bits of lm_head, samples follow the distribution
+// and stay in its support, rows and threads do not affect the results.
 #include "kit.h"
 #include <math.h>
 #include <rlhf/rng.h>
@@ -10,7 +10,7 @@ struct shape {
     uint32_t rows;
     int32_t d, vocab, dtype;
     rlhf_dist dist, logp_dist;
-    int32_t support; // 1: also what was drawn from; log-probs are over it
+    int32_t support; // 1: also output the support sampled from; log-probs are over it
 };
 
 #define FULL RLHF_DIST_WHOLE
@@ -60,7 +60,7 @@ static rlhf_lm_sample make_sample(struct call *k, const struct shape *s) {
     return a;
 }
 
-// Outputs: the ids drawn, their log-probs, and what lm_head says of the same ids.
+// Outputs: the sampled ids, their log-probs, and lm_head's log-probs of the same ids.
 static void sample(struct call *k, const void *shape, struct outputs *out) {
     const struct shape *s = shape;
     const uint64_t n = k->n_rows;
@@ -111,7 +111,7 @@ static void logp_is_that_of_lm_head(void **state) {
     }
 }
 
-// The same inverse CDF: the draws agree except where u falls on a rounding error.
+// The same inverse CDF: the samples agree unless u is within rounding error of a step.
 static void match(void **state) {
     struct kit *k = *state;
     for (size_t i = 0; i < CHECK_COUNT(shapes); i++) {
@@ -205,7 +205,7 @@ static void small_init(struct small *s, rlhf_compute *c, const rlhf_dist *dist) 
         s->logp[v] = (double)logp[v];
 }
 
-// Pearson's chi-square of the draws against exp(logp); -1 when an id of probability 0 was drawn.
+// Pearson's chi-square of the samples against exp(logp); -1 if an id of probability 0 was sampled.
 static double chi_square(const struct small *s, int *kept) {
     double count[SMALL] = {0}, sum = 0.0;
     for (uint32_t i = 0; i < DRAWS; i++)
@@ -221,7 +221,7 @@ static double chi_square(const struct small *s, int *kept) {
     return sum;
 }
 
-// The id at which the CDF in vocabulary order passes u, unless u is within 1e-5 of a step: then -1.
+// The id at which the CDF in vocabulary order exceeds u; -1 if u is within 1e-5 of a step.
 static int32_t id_at(const struct small *s, double u) {
     double reached = 0.0;
     for (int32_t v = 0; v < SMALL; v++) {
@@ -237,7 +237,7 @@ static void distribution(void **state) {
     rlhf_compute *backends[] = {kit->ref, kit->cpu2};
     const rlhf_dist dists[] = {FULL, RLHF_DIST(1.7, 1.0, 0, 0), RLHF_DIST(1.0, 1.0, 4, 0),
                                RLHF_DIST(1.0, 0.6, 0, 0), RLHF_DIST(0.8, 0.9, 6, 0)};
-    const int want_kept[] = {SMALL, SMALL, 4, 0, 0}; // 0: what top-p gives
+    const int want_kept[] = {SMALL, SMALL, 4, 0, 0}; // 0: computed by top-p
     for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
         for (size_t i = 0; i < CHECK_COUNT(dists); i++) {
             struct small s;
@@ -293,8 +293,8 @@ static void greedy_takes_the_lowest_of_equals(void **state) {
     }
 }
 
-// Of 999 equal logits and a larger one the best are the larger and the lowest ids: equals are more
-// than a backend may be able to rank at once.
+// Of 999 equal logits and a larger one, the kept ids are the larger and the lowest ids: there are
+// more equal ones than a backend may be able to rank at once.
 static void cut_among_equals(rlhf_compute *c, const rlhf_dist *cut, uint32_t kept) {
     enum { VOCAB = 1000, D = 16, LARGER = 7 };
     struct call k = {.c = c};
@@ -324,7 +324,7 @@ static void cut_among_equals(rlhf_compute *c, const rlhf_dist *cut, uint32_t kep
     call_finish(&k);
 }
 
-// top_p 0.9: of e^3 + 999 e the larger has e^3, so 898.4 of the others are wanted.
+// top_p 0.9: of e^3 + 999 e, the larger has e^3, so 898.4 of the others are needed.
 static void cuts_among_equals(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
@@ -335,7 +335,7 @@ static void cuts_among_equals(void **state) {
     }
 }
 
-// The arrays in device memory get what the host's get, and the host's stay as they are.
+// Device arrays receive the same results as host arrays, which stay unchanged.
 static void device_arrays_are_the_hosts(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};

@@ -1,5 +1,5 @@
-// test_min_p.c: min-p of the language-model head: the ids that transformers' warpers keep
-// (make_min_p_vectors.py), log-probs over them in sampling and in training, and what is refused.
+// test_min_p.c: min-p of the language-model head: keeps the same ids as transformers' warpers
+// (make_min_p_vectors.py), log-probs over them in sampling and in training, and refused values.
 #include "kit.h"
 #include "min_p_vectors.h"
 
@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROWS = 3, D = 8 }; // the same row of logits three times, drawn from with other counters
+enum { ROWS = 3, D = 8 }; // the same row of logits three times, sampled with different counters
 
-// What one call of lm_sample draws and keeps of a case, with its inputs.
+// The samples and kept ids of a case from one call of lm_sample, with its inputs.
 struct drawn {
     struct call k;
     rlhf_dist dist;
@@ -87,7 +87,7 @@ static void head_logps(struct drawn *s, const struct min_p_case *c, const int32_
     kit_read(s->k.c, out, logp, ROWS, RLHF_F32);
 }
 
-// Derivative of the sum of ids' log-probs by the hidden states.
+// Derivative of the sum of the ids' log-probs w.r.t. the hidden states.
 static void head_slopes(struct drawn *s, const struct min_p_case *c, const int32_t *id,
                         float *out) {
     static const float ones[ROWS] = {1, 1, 1};
@@ -120,7 +120,7 @@ static void check_case(rlhf_compute *c, const struct min_p_case *of) {
                      of->min_p);
         assert_true(fabs((double)s.logp[r] - logp_of(of, s.id[r])) < 2e-5);
     }
-    KIT_OK(c, sample(&s, of, 0)); // log-probs by the rule itself, without a support
+    KIT_OK(c, sample(&s, of, 0)); // log-probs from min_p itself, without a support
     float logp[ROWS];
     head_logps(&s, of, s.id, logp);
     assert_memory_equal(logp, s.logp, sizeof logp);
@@ -142,8 +142,8 @@ static void transformers_keeps_the_same(void **state) {
             check_case(backends[b], &min_p_cases[i]);
 }
 
-// Logits kept from another min_p do not serve the next call; a struct that ends before min_p has
-// none; values out of range are refused.
+// Logits kept with another min_p are not reused by the next call; a struct that ends before min_p
+// means min_p is off; values out of range are refused.
 static void other_rules(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1};

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The formula make_adamw_vectors.py knows as inputs().
+// The formula of inputs() in make_adamw_vectors.py.
 static float input(int64_t tag, int64_t i) {
     return (float)((double)((i * 7919 + tag * 104729 + i * i % 1009) % 2003) / 1001.0 - 1.0);
 }
@@ -83,7 +83,7 @@ static void muon_equals_numpy(void **state) {
 
 // ---- step by step ----
 
-// One AdamW step of one weight in double, as rlhf/compute.h writes it.
+// One AdamW step of one weight in double, as defined in rlhf/compute.h.
 static double adamw_step(double w, double g, double *m, double *v, const rlhf_adamw *a) {
     g *= a->grad_scale;
     *m = a->beta1 * *m + (1.0 - a->beta1) * g;
@@ -95,8 +95,8 @@ static double adamw_step(double w, double g, double *m, double *v, const rlhf_ad
     return w - a->lr * (*m / c1) / (sqrt(*v / c2) + a->eps);
 }
 
-// 40 steps over 1003 weights; each step starts from the backend's own f32 state, so that only one
-// step's rounding is judged.
+// 40 steps over 1003 weights; each step starts from the backend's own f32 state, so that only the
+// rounding of one step is compared.
 static void adamw_steps(void **state) {
     enum { N = 1003 };
     struct kit *kit = *state;
@@ -163,13 +163,13 @@ static void muon(struct call *k, const void *shape, struct outputs *out) {
     const uint64_t n = (uint64_t)s->rows * (uint64_t)s->cols;
     const rlhf_muon a = {sizeof(rlhf_muon), s->epsilon, 5, s->rows % 2, 0.02, 0.95, 0.01, 0.5};
     snprintf(out->label, sizeof out->label, "muon %d x %d", s->rows, s->cols);
-    rlhf_dev dw = call_floats(k, call_normal(k, 1, n, 1e-4), n, RLHF_F32); // the update shows
+    rlhf_dev dw = call_floats(k, call_normal(k, 1, n, 1e-4), n, RLHF_F32); // a visible update
     rlhf_dev dg = call_floats(k, call_normal(k, 2, n, 1.0), n, RLHF_F32);
     rlhf_dev mom = call_floats(k, call_normal(k, 3, n, 1.0), n, RLHF_F32);
     KIT_OK(k->c, k->c->muon(k->c->ctx, dw, dg, mom, s->rows, s->cols, &a));
     outputs_add(out, k, "w", dw, RLHF_F32, 1, n, NULL);
     outputs_add(out, k, "mom", mom, RLHF_F32, 1, n, NULL);
-    // No gradient and no momentum: only the decay is left, and nothing is NaN.
+    // No gradient and no momentum: only the decay remains, without NaN.
     rlhf_dev zero = call_zeros(k, n, RLHF_F32), still = call_zeros(k, n, RLHF_F32);
     KIT_OK(k->c, k->c->muon(k->c->ctx, dw, zero, still, s->rows, s->cols, &a));
     outputs_add(out, k, "w decayed", dw, RLHF_F32, 1, n, NULL);
@@ -207,7 +207,7 @@ static void muon_step(rlhf_compute *c, float w[64 * 256]) {
     call_finish(&k);
 }
 
-// Root mean square of the difference to want, divided by that of want.
+// Root mean square of the difference from want, divided by that of want.
 static double distance(const float *got, const float *want, size_t n) {
     double diff = 0, all = 0;
     for (size_t i = 0; i < n; i++) {
@@ -218,8 +218,8 @@ static double distance(const float *got, const float *want, size_t n) {
     return sqrt(diff / all);
 }
 
-// Products have the dtype of the weights, whichever a backend would be fastest in: f32 until there
-// is a weight of bf16.
+// GEMMs have the dtype of the weights, even if the backend is faster in another: f32 until a bf16
+// weight exists.
 static void muon_takes_the_dtype_of_the_weights(void **state) {
     const struct kit *kit = *state;
     static float want[64 * 256], got[64 * 256];
@@ -247,7 +247,7 @@ static void threads(void **state) {
     }
 }
 
-// What the loops of the CPU do, plainly: sixteen running sums a piece, added in their order.
+// A plain version of the CPU's loops: sixteen running sums per piece, added in order.
 static double sumsq_plain(const float *x, size_t n) {
     enum { PIECE = 65536, SUMS = 16 };
     double sum = 0;
@@ -265,7 +265,7 @@ static double sumsq_plain(const float *x, size_t n) {
 static void sumsq_adds_in_a_fixed_order(void **state) {
     const struct kit *kit = *state;
     const uint64_t lengths[] = {1, 15, 16, 17, 31, 4099, 65535, 65536, 65553, 200003};
-    if (strcmp(kit->cpu1->name, "cpu") != 0) skip(); // another backend has another order
+    if (strcmp(kit->cpu1->name, "cpu") != 0) skip(); // other backends sum in another order
     rlhf_compute *backends[] = {kit->cpu1, kit->cpu2};
     for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
         for (size_t i = 0; i < CHECK_COUNT(lengths); i++) {
@@ -295,7 +295,7 @@ static void sumsq_shows_what_is_not_finite(void **state) {
             call_finish(&k);
             if (i == 0) assert_true(isnan(sum));
             if (i == 1 || i == 2) assert_true(isinf(sum));
-            if (i == 3) assert_true(isfinite(sum) && sum > 8e76); // f64 has room for it
+            if (i == 3) assert_true(isfinite(sum) && sum > 8e76); // it fits in f64
         }
     }
 }
@@ -310,7 +310,7 @@ struct many {
     rlhf_dev g[LIST], w[LIST], m[LIST], v[LIST];
 };
 
-// The fourth tensor is empty, the second has no weight.
+// The fourth tensor is empty, the second lacks a weight.
 static rlhf_tensors make_list(struct call *k, struct many *l, float odd) {
     for (uint64_t i = 0; i < LIST; i++) {
         const uint64_t n = list_len[i];
@@ -335,7 +335,7 @@ static void assert_same(rlhf_compute *c, rlhf_dev a, rlhf_dev b, uint64_t n, con
     free(x);
 }
 
-// The step that sumsq_many and adamw_many take, with sumsq, adamw and zero.
+// The step of sumsq_many and adamw_many, done with sumsq, adamw and zero.
 static rlhf_clip one_by_one(rlhf_compute *c, const struct many *l, const rlhf_adamw *how,
                             double max_norm, int32_t skip) {
     rlhf_clip clip = {.scale = 1};
@@ -370,7 +370,7 @@ static void check_many(rlhf_compute *c, double max_norm, int32_t skip, float odd
     KIT_OK(c, c->sumsq_many(c->ctx, &list, max_norm, skip, at));
     KIT_OK(c, c->adamw_many(c->ctx, &list, &how, at));
     KIT_OK(c, c->download(c->ctx, &got, at, sizeof got));
-    if (isnan(want.norm)) { // of NaN only that it is one
+    if (isnan(want.norm)) { // for NaN, only check that it is one
         assert_true(isnan(got.norm) && isnan(got.sumsq));
         got.norm = got.sumsq = want.norm = want.sumsq = 0;
     }
@@ -393,7 +393,7 @@ static void many_tensors_are_one_by_one(void **state) {
         check_many(backends[b], 0, 0, 0);     // no clipping
         check_many(backends[b], 1e9, 0, 0);   // nothing to clip
         check_many(backends[b], 0.5, 0, 0);   // clipped
-        check_many(backends[b], 0.5, 1, 0);   // not taken
+        check_many(backends[b], 0.5, 1, 0);   // skipped
         check_many(backends[b], 0.5, 0, NAN); // not finite
         check_many(backends[b], 0.5, 0, INFINITY);
     }

@@ -112,7 +112,7 @@ static void norm_bwd(struct call *k, const void *shape, struct outputs *out) {
 
 enum { VOCAB = 97, POSITIONS = 40 };
 
-// Ids repeat, so that the derivative of one table row has several terms.
+// Ids repeat, so the derivative of a table row has several terms.
 static int32_t id_of(uint32_t row) { return (int32_t)(row * row % 23); }
 
 static void embed(struct call *k, const void *shape, struct outputs *out) {
@@ -138,7 +138,7 @@ static void embed(struct call *k, const void *shape, struct outputs *out) {
     outputs_add(out, k, "dwpe", wpe, RLHF_F32, POSITIONS, d, NULL);
 }
 
-// gather takes every second row from the back; scatter_add brings them home again.
+// gather takes every second row from the end; scatter_add puts them back.
 static void gather(struct call *k, const void *shape, struct outputs *out) {
     const struct shape *s = shape;
     const uint64_t d = (uint64_t)s->d, n = k->n_rows * d;
@@ -218,7 +218,7 @@ static void threads(void **state) {
     }
 }
 
-// A CPU's bf16 lacks denormals; a card's has them.
+// A CPU's bf16 conversion flushes denormals; a card's keeps them.
 static float rounded(const rlhf_compute *c, float x) {
     return c->device == RLHF_DEVICE_CPU && fabsf(x) < FLT_MIN ? copysignf(0, x) : kit_bf16(x);
 }
@@ -258,7 +258,7 @@ static void convert_rounds(void **state) {
     free(want);
 }
 
-// Values a wrong rounding would turn into something else: the top of the range, inf and nan.
+// Values that a wrong rounding would turn into something else: the top of the range, inf and nan.
 static void convert_keeps_inf_and_nan(void **state) {
     struct kit *kit = *state;
     const float x[] = {INFINITY, -INFINITY, NAN, 3.4028235e38f, 1e-45f, -0.0f};

@@ -1,9 +1,8 @@
-// test_shared_prefix.c: attention over rows that share a prefix, against the same rows written out
-// and against the reference backend.
+// test_shared_prefix.c: attention over rows that share a prefix, against the same rows expanded and
+// against the reference backend.
 //
-// A batch is a list of families: a shared row and the rows behind it, or a row alone. Token number
-// n of the batch with every prefix once (the compact one) has the numbers of line n, in whatever
-// layout it appears.
+// A batch is a list of families: a shared row and the rows that follow it, or a single row. Token n
+// of the compact batch (every prefix stored once) has the numbers of line n, in every layout.
 #include "kit.h"
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +24,7 @@ static const struct family families[] = {
     {66, 3, {2, 64, 3}}, {49, 18, {1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 7, 6, 5, 4, 3, 2, 1, 3}}};
 enum { FAMILIES = CHECK_COUNT(families), ROWS_MOST = (ROWS_IN_FAMILY + 1) * FAMILIES };
 
-enum { TOKENS_MOST = 1200 * FAMILIES }; // of a family written out, and as many families
+enum { TOKENS_MOST = 1200 * FAMILIES }; // tokens of an expanded family, times the families
 
 struct shape {
     int32_t heads, head_dim, causal, dtype;
@@ -41,7 +40,7 @@ static const struct shape shapes[] = {
 
 static const struct bound f32_bound = {1e-11, 5e-5}, bf16_bound = {2e-5, 1e-1};
 
-// A batch in the training layout with a fused [q k v] buffer, compact or written out.
+// A batch in the training layout with a fused [q k v] buffer, compact or expanded.
 struct batch {
     rlhf_attn attn;
     rlhf_ragged ragged;
@@ -49,8 +48,8 @@ struct batch {
     uint64_t width; // of q, k and v
     int32_t start[ROWS_MOST], len[ROWS_MOST], prefix[ROWS_MOST], base[ROWS_MOST];
     int32_t offset[ROWS_MOST + 1];
-    uint32_t *key;   // [total] number of the token in the compact batch of all families
-    uint8_t *repeat; // [total] the token was there in an earlier row
+    uint32_t *key;   // [total] index of the token in the compact batch of all families
+    uint8_t *repeat; // [total] the token already occurred in an earlier row
     rlhf_dev q, k, v;
 };
 
@@ -64,7 +63,7 @@ static uint32_t first_token(uint32_t family) {
     return at;
 }
 
-// Token number `key` belongs to a shared row.
+// True if token `key` belongs to a shared row.
 static int is_prefix(uint32_t key) {
     uint32_t f = 0;
     while (key >= first_token(f + 1))
@@ -72,7 +71,7 @@ static int is_prefix(uint32_t key) {
     return key - first_token(f) < families[f].prefix;
 }
 
-// Appends n tokens from number `key` on to the row that is being made.
+// Appends n tokens, starting at token `key`, to the current row.
 static void add_tokens(struct batch *b, uint32_t key, uint32_t n, int repeat) {
     assert_true(b->ragged.total + n <= TOKENS_MOST);
     for (uint32_t t = 0; t < n; t++, b->ragged.total++) {
@@ -81,7 +80,7 @@ static void add_tokens(struct batch *b, uint32_t key, uint32_t n, int repeat) {
     }
 }
 
-// Ends it; `shared` of its keys lie from token `base` on.
+// Ends the row; `shared` of its keys start at token `base`.
 static void end_row(struct batch *b, uint32_t shared, uint32_t base) {
     rlhf_ragged *r = &b->ragged;
     const uint32_t i = r->n++, nq = r->total - (uint32_t)b->offset[i];
@@ -168,7 +167,7 @@ static void forward_written(struct call *k, const void *s, struct outputs *out) 
     forward(k, s, out, 0);
 }
 
-// d columns of the [q k v] gradient, from column `from` on, as an output of its own.
+// d columns of the [q k v] gradient, starting at column `from`, as a separate output.
 static void add_block(struct outputs *out, struct call *k, const char *name, const struct batch *b,
                       rlhf_dev dqkv, int32_t dtype, uint64_t from, uint64_t d) {
     const uint64_t n = b->ragged.total;
@@ -181,7 +180,8 @@ static void add_block(struct outputs *out, struct call *k, const char *name, con
     out->o[out->n - 1].dtype = dtype;
 }
 
-// A repeated token has derivative 0, so that the sum over its repetitions is that of the token.
+// The gradient of a repeated token is set to 0, so that summing over its repetitions gives that of
+// the token.
 static void backward(struct call *k, const struct shape *s, struct outputs *out, int compact) {
     const struct batch *b = make_batch(k, s, compact);
     const uint64_t total = b->ragged.total, heads = (uint64_t)s->heads;
@@ -216,7 +216,7 @@ static void backward_written(struct call *k, const void *s, struct outputs *out)
 // ---- a cache ----
 
 // Rows of the compact batch fed to a cache in pieces: shared rows whole in the first call, the
-// others 1 to 3 tokens or many a call, in reverse order, in slots in another order.
+// others 1 to 3 or many tokens per call, in reverse order, in slots in another order.
 struct cache {
     rlhf_dev k, v;
     uint32_t held[ROWS_MOST];
@@ -228,7 +228,7 @@ static int is_shared(const struct batch *b, uint32_t row) {
     return row + 1 < b->ragged.n && b->prefix[row] == 0 && b->prefix[row + 1] > 0;
 }
 
-// Row whose keys are the prefix of `row`.
+// The row whose keys are the prefix of `row`.
 static uint32_t shared_row(const struct batch *b, uint32_t row) {
     while (b->prefix[row])
         row--;
@@ -245,7 +245,7 @@ static uint32_t piece(const struct batch *b, const struct cache *c, uint32_t row
     return want < left ? want : left;
 }
 
-// Row arrays of one step, and the token of the compact batch that each query is.
+// Row arrays of one step, and the compact token index of each query.
 struct step {
     rlhf_ragged r;
     int32_t offset[ROWS_MOST + 1], start[ROWS_MOST], base[ROWS_MOST];
@@ -308,7 +308,7 @@ static void cached(struct call *k, const void *shape, struct outputs *out) {
     c->k = call_zeros(k, (total + 2 * rows) * b->kd, s->dtype);
     c->v = call_zeros(k, (total + 2 * rows) * b->kd, s->dtype);
     c->out = call_host(k, total * b->d * sizeof *c->out);
-    for (uint32_t i = 0, at = 1; i < rows; i++) { // a gap between slots, shared rows not in front
+    for (uint32_t i = 0, at = 1; i < rows; i++) { // gaps between slots, shared rows not in front
         const uint32_t row = (rows + rows / 2 - 1 - i) % rows;
         c->slot[row] = (int32_t)at;
         at += (uint32_t)(b->offset[row + 1] - b->offset[row]) + 1;
@@ -319,7 +319,7 @@ static void cached(struct call *k, const void *shape, struct outputs *out) {
         st->token = call_host(&now, total * sizeof *st->token);
         for (uint32_t i = 0; i < rows; i++)
             add_piece(st, b, c, rows - 1 - i, piece(b, c, rows - 1 - i, step));
-        more = st->r.n > 0 || step == 0; // the first has shared rows only
+        more = st->r.n > 0 || step == 0; // the first step has only shared rows
         if (st->r.n) run_step(&now, st, s, b, c);
         call_finish(&now);
     }
@@ -336,8 +336,8 @@ static int is_repeat(const struct outputs *written, uint64_t t) {
     return 0;
 }
 
-// Bits of output o of every written-out token against those of its compact token. Only own tokens
-// of rows, or all of them.
+// Compares the bits of output o of every expanded token with those of its compact token: only
+// tokens after the prefix, or all of them.
 static void same_bits(rlhf_compute *c, const struct outputs *shared, const struct outputs *written,
                       uint32_t o, int with_prefix, int with_repeats) {
     const struct output *x = &shared->o[o], *y = &written->o[o];
@@ -364,7 +364,7 @@ static void forward_equals_written_out(void **state) {
             struct outputs shared, written;
             op_run(backends[b], forward_shared, &shapes[i], FAMILIES, &shared);
             op_run(backends[b], forward_written, &shapes[i], FAMILIES, &written);
-            // A full row's prefix sees what follows it, a shared row of its own does not.
+            // A full row's prefix sees what follows it, a separate shared row does not.
             for (uint32_t o = 0; o < 2; o++)
                 same_bits(backends[b], &shared, &written, o, shapes[i].causal, 1);
             outputs_finish(&shared);
@@ -389,8 +389,8 @@ static void cache_equals_written_out(void **state) {
     }
 }
 
-// The sums over the rows that share a token against the sum of the written-out rows' derivatives.
-// Those of a group have as many times more terms.
+// Compares the sums over the rows that share a token with the sum of the expanded rows'
+// derivatives. With grouped heads there are correspondingly more terms.
 static void close_sums(rlhf_compute *c, const struct outputs *shared, const struct outputs *written,
                        uint32_t o, int grouped) {
     const struct output *x = &shared->o[o], *y = &written->o[o];
@@ -456,7 +456,7 @@ static void threads(void **state) {
     }
 }
 
-// The guard mode of the reference backend: nothing but the arrays given is touched.
+// The guard mode of the reference backend: only the given arrays are accessed.
 static void guarded(void **state) {
     struct kit *all = *state;
     struct kit k = {.cpu1 = all->ref, .cpu2 = kit_create(all->kernels_ref, 1, 1, 0)};
@@ -486,7 +486,7 @@ static const struct bad bads[] = {
     {"keys elsewhere", 3, 2, 0, 3, RLHF_OK, RLHF_E_UNSUPPORTED},
 };
 
-// What a backend finds in device arrays it says at once or when it is waited for.
+// A backend may report errors in device arrays at once or when it is waited for.
 static void expect(rlhf_compute *c, rlhf_status got, rlhf_status want, const char *what) {
     if (got == RLHF_OK) got = c->sync(c->ctx);
     if (got != want || (want < 0 && !*c->last_error(c->ctx)))
@@ -535,7 +535,7 @@ static void bad_arguments(void **state) {
     }
 }
 
-// Rows that share an earlier row but not the last one without a prefix.
+// Rows that share an earlier row instead of the last one without a prefix.
 static void bad_order(void **state) {
     struct kit *all = *state;
     rlhf_compute *backends[] = {all->ref, all->cpu1};

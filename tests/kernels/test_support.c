@@ -1,5 +1,5 @@
 // test_support.c: log-probs over a given support against float64 autograd (support_vectors.h), the
-// support that a draw leaves behind, and what is refused. Shapes and threads: test_lm_head.c and
+// support that sampling stores, and refused arguments. Shapes and threads: test_lm_head.c and
 // test_lm_sample.c; finite differences: test_gradient.c.
 #include "kit.h"
 #include "support/tensor_close.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// The formula make_support_vectors.py knows as inputs().
+// The formula of inputs() in make_support_vectors.py.
 static float input(int64_t tag, int64_t i) {
     return (float)((double)((i * 7919 + tag * 104729 + i * i % 1009) % 2003) / 1001.0 - 1.0);
 }
@@ -82,7 +82,7 @@ static void equals_autograd(void **state) {
         }
 }
 
-// What lm_sample says it drew from is what the script kept; the log-prob is over it and has the
+// The support stored by lm_sample is the script's kept set; the log-prob is over it and has the
 // bits of lm_head.
 static void a_draw_leaves_its_support(void **state) {
     struct kit *kit = *state;
@@ -123,7 +123,7 @@ static void a_draw_leaves_its_support(void **state) {
         }
 }
 
-// A greedy draw has no other choice.
+// Greedy sampling keeps a single id.
 static void greedy_draws_from_one(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
@@ -159,7 +159,7 @@ static void greedy_draws_from_one(void **state) {
     }
 }
 
-// Logits that lm_head left over one support do not serve a backward over another.
+// Logits that lm_head kept with one support are not used by a backward over another.
 static void backward_is_over_its_own_support(void **state) {
     struct kit *kit = *state;
     struct call k = {.c = kit->cpu1};
@@ -183,7 +183,7 @@ static void backward_is_over_its_own_support(void **state) {
     call_finish(&k);
 }
 
-// What is wrong in a device array may be said as late as the next sync.
+// Errors in device arrays may be reported as late as the next sync.
 static void refused(rlhf_compute *c, rlhf_status st, const char *text) {
     if (st == RLHF_OK) st = c->sync(c->ctx);
     assert_int_equal(st, RLHF_E_INVALID);

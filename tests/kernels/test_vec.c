@@ -1,5 +1,5 @@
-// test_vec.c: exp and the rounding to bf16 of hot/vec.h, at every level of instruction sets that
-// this CPU has, at the edges of their ranges.
+// test_vec.c: exp and the rounding to bf16 of hot/vec.h, at every instruction-set level of this
+// CPU, at the edges of their ranges.
 #include "hot/hot.h"
 #include "vec_level.h"
 
@@ -79,7 +79,7 @@ static float *exp_inputs(size_t *n) {
     return x;
 }
 
-// NULL, or what is wrong with y as exp(x).
+// NULL, or the error in y as exp(x).
 static const char *wrong_exp(float x, float y) {
     if (isnan(x)) return isnan(y) ? NULL : "not a NaN";
     if (x < -86.5f) return bits_of(y) == 0 ? NULL : "not 0";
@@ -111,8 +111,8 @@ static void exp_is_right_up_to_the_edges(void **state) {
 
 // ---- bf16 ----
 
-// Nearest even; a NaN stays one, a number below 2^-126 becomes a zero of its sign, as VCVTNEPS2BF16
-// has it.
+// Nearest even; a NaN stays a NaN, a number below 2^-126 becomes a zero of the same sign, as with
+// VCVTNEPS2BF16.
 static uint16_t bf16_of(float f) {
     const uint32_t bits = bits_of(f), size = bits & 0x7fffffffu;
     if (size > 0x7f800000u) return (uint16_t)(bits >> 16 | 0x40u);
@@ -120,7 +120,7 @@ static uint16_t bf16_of(float f) {
     return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
-// Every bf16 number with what lies around it and around the middle to the next.
+// Every bf16 number with its neighbouring floats and those around the midpoint to the next.
 static void rounding_is_the_same_at_every_level(void **state) {
     (void)state;
     static const uint32_t low[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
@@ -131,7 +131,7 @@ static void rounding_is_the_same_at_every_level(void **state) {
     assert_non_null(h);
     for (uint32_t i = 0; i < N; i++) {
         const uint32_t bits = i / EACH << 16 | low[i % EACH];
-        memcpy(x + i, &bits, sizeof bits); // a NaN's bits as they are
+        memcpy(x + i, &bits, sizeof bits); // keeps a NaN's bits
     }
     int bad = 0;
     for (size_t l = 0; l < LEVELS && has(levels[l].isa); l++) {

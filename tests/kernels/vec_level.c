@@ -1,5 +1,5 @@
-// vec_level.c: functions of hot/vec.h as loops over arrays, compiled once for each level of
-// instruction sets for test_vec.c.
+// vec_level.c: functions of hot/vec.h as loops over arrays, compiled once per instruction-set level
+// for test_vec.c.
 #include "vec_level.h"
 #include "vec.h"
 

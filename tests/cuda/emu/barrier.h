@@ -1,5 +1,4 @@
-// barrier.h: what threads of a block and lanes of a warp wait for each other with, and how lanes
-// hand each other values.
+// barrier.h: barriers of a block and of a warp, and the exchange of values between lanes.
 #ifndef RLHF_TESTS_CUDA_EMU_BARRIER_H
 #define RLHF_TESTS_CUDA_EMU_BARRIER_H
 
@@ -10,12 +9,12 @@ namespace emu {
 struct warp {
     unsigned arrived, mask, round;
     int line;
-    char token[2];              // what the race detector sees of the barrier
-    uint64_t slot[2][LANES][4]; // 32 bytes a lane: enough for the operands of mma
-    uint64_t out[2][LANES][2];  // what the last lane to arrive makes for all: mma, ldmatrix
+    char token[2];              // represents the barrier to the race detector
+    uint64_t slot[2][LANES][4]; // 32 bytes per lane: enough for the operands of mma
+    uint64_t out[2][LANES][2];  // computed by the last lane for all: mma, ldmatrix
 };
 inline warp warps[MAX_THREADS / LANES];
-inline char block_token[2]; // two barriers in turn
+inline char block_token[2]; // two barriers, used alternately
 inline unsigned block_round;
 inline int block_line;
 
@@ -37,7 +36,7 @@ EMU_UNSEEN inline void block_barrier(int line) {
     EMU_TSAN(__tsan_acquire(t);)
 }
 
-// finish: run by the last lane, before any goes on.
+// finish: run by the last lane before any other continues.
 struct nothing {
     void operator()(warp &) const {}
 };
@@ -68,8 +67,8 @@ EMU_UNSEEN inline void warp_barrier(unsigned mask, int line, F finish = {}) {
     EMU_TSAN(__tsan_acquire(t);)
 }
 
-// Every lane puts a value of at most 32 bytes; the array of all lanes' values. Two buffers taken in
-// turn: no lane can be two exchanges ahead of another.
+// Every lane contributes a value of at most 32 bytes; returns the array of all lanes' values. Two
+// buffers are used alternately: a lane cannot be two exchanges ahead of another.
 template <class T, class F = nothing>
 EMU_UNSEEN inline unsigned put(unsigned mask, const T &v, int line, F finish = {}) {
     static_assert(sizeof(T) <= 32, "a lane hands over at most 32 bytes");

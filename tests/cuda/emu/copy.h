@@ -1,6 +1,6 @@
-// copy.h: cp.async. A copy happens as late as the wait for it allows (some happen at once when
-// there is a seed); until then its destination is NaN. So who reads before the wait, or begins a
-// copy into what others still read, sees it.
+// copy.h: cp.async. A copy happens as late as its wait allows (with a seed, some happen at once);
+// until then its destination is NaN. Reading before the wait, or starting a copy into memory that
+// others still read, therefore gives wrong results.
 #ifndef RLHF_TESTS_CUDA_EMU_COPY_H
 #define RLHF_TESTS_CUDA_EMU_COPY_H
 
@@ -20,7 +20,7 @@ struct copies { // of one thread, oldest first
 };
 inline copies under_way[MAX_THREADS];
 
-inline void copy_run(const copy &c) { // seen by the race detector: a read and a write
+inline void copy_run(const copy &c) { // to the race detector: a read and a write
     uint32_t v[4] = {0, 0, 0, 0};
     if (c.bytes == 16)
         for (int i = 0; i < 4; i++)
@@ -50,7 +50,7 @@ inline void copy_begin(void *to, const void *from, unsigned bytes, unsigned widt
 }
 inline void copy_commit() { under_way[self->linear].group++; }
 
-// All groups but the newest `keep`.
+// Waits for all groups except the newest `keep`.
 inline void copy_wait(unsigned keep) {
     copies &q = under_way[self->linear];
     unsigned k = 0;
@@ -68,7 +68,7 @@ EMU_UNSEEN inline void copies_end() {
 
 } // namespace emu
 
-// `bytes` of `from` to `width` bytes of shared memory, the rest zeros.
+// Copies `bytes` of `from` to `width` bytes of shared memory and zeroes the rest.
 inline void emu_cp_async(void *to, const void *from, unsigned bytes, unsigned width,
                          int line = __builtin_LINE()) {
     emu::copy_begin(to, from, bytes, width, line);

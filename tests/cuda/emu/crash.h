@@ -1,4 +1,4 @@
-// crash.h: an access outside memory in a kernel ends with a sentence that says where.
+// crash.h: reports where a kernel accessed invalid memory.
 #ifndef RLHF_TESTS_CUDA_EMU_CRASH_H
 #define RLHF_TESTS_CUDA_EMU_CRASH_H
 
@@ -17,7 +17,7 @@ inline struct sigaction crash_before[3];
 inline const int crash_signals[3] = {SIGSEGV, SIGBUS, SIGILL};
 inline char crash_stack[64 * 1024];
 
-// The source line of a machine address, where addr2line is.
+// Prints the source line of a machine address if addr2line is available.
 inline void crash_line(const void *pc) {
     Dl_info so;
     if (!dladdr(pc, &so) || !so.dli_fname) return;
@@ -36,7 +36,7 @@ inline void crash_line(const void *pc) {
 inline void crash_say(int sig, siginfo_t *info, void *context) {
     for (int i = 0; i < 3; i++)
         sigaction(crash_signals[i], &crash_before[i], NULL);
-    if (!self) { // not in a kernel: as if this were not here
+    if (!self) { // not in a kernel: use the default action
         raise(sig);
         return;
     }

@@ -1,5 +1,5 @@
-// fiber.h: a CUDA thread is a fiber of one OS thread: stacks, the switch between them, who runs
-// next, and the sentence with which a broken kernel ends.
+// fiber.h: a CUDA thread is a fiber of one OS thread: stacks, switching, scheduling, and the error
+// text of a broken kernel.
 #ifndef RLHF_TESTS_CUDA_EMU_FIBER_H
 #define RLHF_TESTS_CUDA_EMU_FIBER_H
 
@@ -45,13 +45,13 @@ struct fiber {
     uint3 tid;
     unsigned linear, lane, phase; // phase: which of the warp's two exchange buffers is next
     enum state state;
-    int line; // of the barrier or warp operation it came to last
+    int line; // of the last barrier or warp operation it reached
     char *stack;
     void *tsan;
 };
 
 inline fiber fibers[MAX_THREADS];
-inline fiber *self; // NULL: the launcher runs
+inline fiber *self; // NULL: the launcher is running
 inline void *launcher, *launcher_tsan;
 inline const void *launcher_stack; // with its size: for the address checker
 inline size_t launcher_stack_bytes;
@@ -61,18 +61,18 @@ inline unsigned n_threads, n_live, at_block;
 inline const char *kernel_name = "none";
 inline void (*entry)(void *); // the kernel with its arguments
 inline void *entry_arg;
-inline char start_token, end_token; // for the race detector: a block's begin and end
+inline char start_token, end_token; // for the race detector: start and end of a block
 inline uint64_t switches;
 
 inline unsigned seed_of_environment() {
     const char *s = getenv("EMU_SEED");
     return s ? (unsigned)strtoul(s, NULL, 10) : 0;
 }
-// Order of blocks, first thread of each, time of asynchronous copies: 0 is in order and as late as
-// allowed.
+// Selects the order of blocks, the first thread of each, and the time of asynchronous copies: 0 is
+// in order and as late as allowed.
 inline unsigned seed = seed_of_environment();
 
-// A number that looks random, the same in every run.
+// A pseudo-random number, the same in every run.
 inline uint32_t hash(uint64_t x) {
     x = (x + seed) * 0x9e3779b97f4a7c15ull;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -111,7 +111,7 @@ EMU_UNSEEN inline void go(fiber *to) { // to NULL: back to the launcher
     const auto same = [](unsigned a, unsigned b) {
         return fibers[a].state == fibers[b].state && fibers[a].line == fibers[b].line;
     };
-    for (unsigned t = 0, first; t < n_threads; t++) { // one line for each place threads are at
+    for (unsigned t = 0, first; t < n_threads; t++) { // one line per place where threads wait
         for (first = 0; !same(first, t); first++) {
         }
         if (first < t) continue;
@@ -124,7 +124,7 @@ EMU_UNSEEN inline void go(fiber *to) { // to NULL: back to the launcher
     die("deadlock: not every thread reaches the barrier", self->line);
 }
 
-// The next thread that can run, in ring order; the launcher when all are done.
+// Switches to the next runnable thread, in ring order, or to the launcher when all are done.
 EMU_UNSEEN inline void yield() {
     unsigned i = self->linear;
     for (unsigned k = 0; k < n_threads; k++) {
@@ -138,7 +138,7 @@ EMU_UNSEEN inline void yield() {
     go(NULL);
 }
 
-void copies_end(); // copy.h: nothing may be under way when a thread leaves
+void copies_end(); // copy.h: all copies must have finished when a thread exits
 
 EMU_UNSEEN inline void fiber_main() {
     EMU_ASAN(__sanitizer_finish_switch_fiber(NULL, NULL, NULL);)
@@ -150,7 +150,7 @@ EMU_UNSEEN inline void fiber_main() {
         if (at_block) die("a thread leaves while others wait at a barrier", self->line);
         self->state = DONE;
         n_live--;
-        yield(); // comes back when a later block runs this thread
+        yield(); // resumes when a later block runs this thread
     }
 }
 
@@ -161,8 +161,8 @@ EMU_UNSEEN inline void make_fiber(unsigned i) {
     if (m == MAP_FAILED) die("no memory for a thread's stack", 0);
     mprotect(m, PAGE, PROT_NONE);
     f.stack = m;
-    void **sp = (void **)(m + PAGE + STACK - i % 64 * 192); // else all tops share a few cache sets
-    *--sp = NULL;                                           // keeps the stack aligned as in a call
+    void **sp = (void **)(m + PAGE + STACK - i % 64 * 192); // avoids cache set conflicts
+    *--sp = NULL;                                           // keeps the stack aligned as for a call
     *--sp = (void *)fiber_main;
     for (int r = 0; r < 6; r++)
         *--sp = NULL;
@@ -170,7 +170,7 @@ EMU_UNSEEN inline void make_fiber(unsigned i) {
     EMU_TSAN(f.tsan = __tsan_create_fiber(0));
 }
 
-// What the sanitizers must know of the OS thread that launches.
+// Records what the sanitizers must know about the launching OS thread.
 EMU_UNSEEN inline void launcher_note() {
     EMU_TSAN(launcher_tsan = __tsan_get_current_fiber());
 #ifdef __SANITIZE_ADDRESS__

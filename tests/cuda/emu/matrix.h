@@ -1,4 +1,4 @@
-// matrix.h: mma and ldmatrix. The last lane of a warp to arrive does the work of all.
+// matrix.h: mma and ldmatrix. The last lane of a warp to arrive does the work for all.
 #ifndef RLHF_TESTS_CUDA_EMU_MATRIX_H
 #define RLHF_TESTS_CUDA_EMU_MATRIX_H
 
@@ -20,7 +20,7 @@ struct mma_operands {
     unsigned a[4], b[2];
 };
 
-// The product of the fragments in slot[p] to out[p], four floats a lane; k ascending, in f32.
+// Multiplies the fragments in slot[p] into out[p], four floats per lane; k ascending, in f32.
 EMU_UNSEEN inline void mma_product(warp &w, unsigned p) {
     float a[16][16], b[16][8], d[16][8] = {};
     for (int l = 0; l < LANES; l++) {
@@ -48,9 +48,9 @@ EMU_UNSEEN inline void mma_product(warp &w, unsigned p) {
     }
 }
 
-// Lane 8 i + r has given the address of row r of matrix i; register i of lane l gets elements
-// (l / 4, 2 (l % 4) and the next), or with trans (2 (l % 4) and the next, l / 4).
-// Not hidden from the race detector: these are the warp's reads of shared memory.
+// Lane 8 i + r has passed the address of row r of matrix i; register i of lane l receives elements
+// (l / 4, 2 (l % 4) and the next), or with trans (2 (l % 4) and the next, l / 4). Visible to the
+// race detector: these are the warp's reads of shared memory.
 __attribute__((noinline)) inline void ldmatrix_read(warp &w, unsigned p, int n, bool trans) {
     uint16_t m[4][8][8];
     for (int i = 0; i < n; i++)
@@ -109,7 +109,7 @@ inline void emu_ldmatrix_x2(unsigned r[2], const void *row, int trans,
     emu::ldmatrix(r, 2, row, trans != 0, line);
 }
 
-// D times sum[M][N] += a[M] b[N], with the machine's FMA where it has one: the same bits, sooner.
+// D times sum[M][N] += a[M] b[N], with the machine's FMA if it has one: the same bits, faster.
 namespace emu {
 template <int D, int M, int N>
 __attribute__((target("avx2,fma"), noinline)) inline void fma_outer_fast(float *sum, const float *a,

@@ -1,5 +1,5 @@
-// shared.h: shared memory of a block. Every variable, and the launch's own piece, has its pages: it
-// ends at an unreadable one and is NaN (all bits set) when a block begins.
+// shared.h: shared memory of a block. Every variable, and the launch's dynamic part, has separate
+// pages: it ends at an inaccessible page and is filled with NaN (all bits set) when a block starts.
 #ifndef RLHF_TESTS_CUDA_EMU_SHARED_H
 #define RLHF_TESTS_CUDA_EMU_SHARED_H
 
@@ -9,7 +9,7 @@ namespace emu {
 
 enum { SHARED_DEFAULT = 48 * 1024, SHARED_MAX = 227 * 1024, SLOTS = 1024 };
 
-// Memory that ends at an unreadable page.
+// Memory that ends at an inaccessible page.
 struct guarded {
     unsigned char *map;
     size_t bytes; // readable, whole pages
@@ -29,14 +29,14 @@ struct slot { // one SHARED variable
     uint64_t block;
     unsigned char *p;
     unsigned bytes;
-    char token; // for the race detector: it is there
+    char token; // for the race detector: the variable exists
 };
 inline slot *slots[SLOTS]; // all that were ever used
 inline unsigned n_slots;
 inline guarded dyn;
-inline unsigned char *dyn_shared; // the launch's own
+inline unsigned char *dyn_shared; // dynamic shared memory of the launch
 inline unsigned dyn_bytes, static_bytes;
-inline uint64_t block_serial; // tells blocks apart over the life of the process
+inline uint64_t block_serial; // identifies blocks over the life of the process
 
 EMU_UNSEEN inline void *shared_take(slot *s, unsigned bytes) {
     if (s->block == block_serial) {
@@ -44,7 +44,7 @@ EMU_UNSEEN inline void *shared_take(slot *s, unsigned bytes) {
         return s->p;
     }
     const unsigned used = (bytes + 15) / 16 * 16;
-    // To the race detector the launcher does this, before the block begins.
+    // To the race detector, the launcher does this before the block starts.
     EMU_TSAN(__tsan_switch_to_fiber(launcher_tsan, 1));
     if (!s->p) {
         if (n_slots == SLOTS) die("too many SHARED variables for the emulation", 0);
@@ -74,7 +74,7 @@ EMU_UNSEEN inline void shared_begin() {
 // Whether [p, p + bytes) is shared memory of the block.
 EMU_UNSEEN inline bool is_shared(const void *p, unsigned bytes) {
     const unsigned char *at = (const unsigned char *)p;
-    static const slot *last; // a kernel asks for the same one again and again
+    static const slot *last; // a kernel usually asks for the same one again
     const auto inside = [=](const slot *s) {
         return s->block == block_serial && at >= s->p && at + bytes <= s->p + s->bytes;
     };
@@ -88,7 +88,8 @@ EMU_UNSEEN inline bool is_shared(const void *p, unsigned bytes) {
     return false;
 }
 
-// Whether p lies in the unreadable page after a piece of shared memory; the end of a sentence.
+// True if p is in the inaccessible page after a piece of shared memory; text receives the end of a
+// message.
 inline bool describe_shared(const void *p, char *text, size_t cap) {
     const unsigned char *at = (const unsigned char *)p, *end = dyn.map + dyn.bytes;
     size_t bytes = dyn_bytes;
@@ -104,7 +105,7 @@ inline bool describe_shared(const void *p, char *text, size_t cap) {
 
 } // namespace emu
 
-template <class T> using emu_type = T; // lets an array type stand before its name
+template <class T> using emu_type = T; // lets an array type precede its name
 #define SHARED(T, name)                                                                            \
     static emu::slot name##_slot;                                                                  \
     emu_type<T> &name =                                                                            \

@@ -1,4 +1,4 @@
-// types.h: the words of CUDA that are types or mark functions: qualifiers, vector types, dim3.
+// types.h: CUDA's types and function qualifiers: vector types, dim3.
 #ifndef RLHF_TESTS_CUDA_EMU_TYPES_H
 #define RLHF_TESTS_CUDA_EMU_TYPES_H
 

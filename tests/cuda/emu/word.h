@@ -1,6 +1,6 @@
-// word.h: integer atomics, and what CUDA has names for on the bits of one word.
+// word.h: integer atomics, and CUDA's functions on the bits of one word.
 //
-// Float atomics do not exist here: their order is not fixed on a GPU, so no kernel may use them.
+// Float atomics are left out: their order is not fixed on a GPU, so kernels must not use them.
 #ifndef RLHF_TESTS_CUDA_EMU_WORD_H
 #define RLHF_TESTS_CUDA_EMU_WORD_H
 
@@ -69,7 +69,7 @@ inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
     return (unsigned long long)((unsigned __int128)a * b >> 64);
 }
 
-// Loads with a cache hint are loads.
+// Loads with a cache hint are plain loads.
 template <class T> inline T __ldg(const T *p) { return *p; }
 template <class T> inline T __ldcg(const T *p) { return *p; }
 template <class T> inline T __ldcs(const T *p) { return *p; }
@@ -86,7 +86,7 @@ EMU_ORDER(long long)
 EMU_ORDER(unsigned long long)
 #undef EMU_ORDER
 
-// ex2.approx.ftz.f32: a card's result is within two units of the last place of this one.
+// ex2.approx.ftz.f32: a card's result is within two ulp of this one.
 inline float emu_ex2(float x) {
     const float y = fabsf(x) < 0x1p-126f ? 1.0f : (float)exp2((double)x);
     return y < 0x1p-126f ? 0.0f : y;
