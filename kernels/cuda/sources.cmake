@@ -1,4 +1,4 @@
-# What kernels_cuda.so is made of; tests/cuda builds the same files as C++ on the emulation.
+# The sources of kernels_cuda.so; tests/cuda builds the same files as C++ on the emulation.
 set(RLHF_CUDA_SOURCES
   act.cu
   attention.cu

@@ -1,6 +1,6 @@
 #!/bin/sh
-# opaque.sh: device memory cannot be dereferenced by a host or a model plugin: each of these bodies
-# must be refused by the compiler, and the one that does it right must not be.
+# opaque.sh: a host or a model plugin cannot dereference device memory: the compiler must reject
+# each of these bodies, and must accept the correct one.
 set -u
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
