@@ -173,8 +173,8 @@ static void row_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
                        &b->stat[i], &g);
 }
 
-// Derivatives of a block's logits in the act dtype, in place of the logits. In bf16, row i occupies
-// half of row i / 2, so only as many rows run in parallel as are already finished.
+// Derivatives of a block's logits in the act dtype, in place of the logits. In bf16, row i is
+// stored in half of the place of row i / 2, so only as many rows run in parallel as are finished.
 static void *block_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
                         const struct rlhf__lm_block *b, uint32_t first) {
     const int bf16 = a->dtype == RLHF_BF16;

@@ -71,7 +71,7 @@ static rlhf_status linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t a
     return rlhf__ref_leave(ctx, RLHF_OK);
 }
 
-// acc[n] = sum over rows of x[:, i] * dy[:, :]; x NULL stands for a column of ones.
+// acc[n] = sum over rows of x[:, i] * dy[:, :]; x NULL means a column of ones.
 static void column_sums(double *acc, rlhf_dev x, rlhf_dev dy, const rlhf_weight *w, uint64_t i,
                         uint64_t rows) {
     const uint64_t k = (uint64_t)w->k, n = (uint64_t)w->n;

@@ -18,7 +18,7 @@ struct rlhf_weight {
     uint64_t source_rows;          // of its source
     float scale;                   // its
     struct rlhf__ref_block *block; // [n], or NULL
-    float w[];                     // [k, n], whatever the layout of the source
+    float w[];                     // [k, n], for any layout of the source
 };
 
 // RLHF_E_INVALID when w is NULL or not packed yet, or lacks a flag in `flags`. r->op is set to op.

@@ -45,7 +45,7 @@ FAKE_FUNCTIONS(FAKE_DECLARE)
 
 // A launch: run(arg) executes it, maybe more than once (graphs), drop(arg) frees it.
 cudaError_t emu_enqueue(void (*run)(void *), void *arg, void (*drop)(void *), cudaStream_t);
-// Allows a kernel `bytes` of dynamic shared memory; returns its limit (48 KiB by default).
+// Sets and returns a kernel's limit of dynamic shared memory in bytes (48 KiB by default).
 cudaError_t emu_allow_shared(const void *kernel, uint64_t bytes);
 unsigned emu_allowed_shared(const void *kernel);
 // Advances the emulated card's clock by the given milliseconds; called by code that runs on the

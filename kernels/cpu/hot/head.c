@@ -10,7 +10,7 @@
 #define BLOCK   ((size_t)RLHF__HEAD_BLOCK)
 #define ABREAST 4        // vectors of maxima
 #define AHEAD   1024     // derivatives
-#define FLOOR   (-1e30f) // replaces log 0 where it is multiplied by a probability of 0
+#define FLOOR   (-1e30f) // replaces log 0 when multiplied by a probability of 0
 
 static inline size_t lanes_left(size_t i, size_t end) {
     return end - i < VF_LANES ? end - i : VF_LANES;
