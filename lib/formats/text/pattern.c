@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ---- patterns that are matched by hand: each function is its pattern, alternative by alternative
-// ----
+// ---- patterns that are matched by hand ----
+//
+// Each function is its pattern, alternative by alternative.
 
 enum class { OTHER, LETTER, NUMBER, SPACE, LINE }; // LINE: \r and \n, which are white space too
 

@@ -75,17 +75,17 @@ void rlhf__bytes_string(struct rlhf__bytes *b, rlhf_str text) {
     rlhf__bytes_add(b, "\"", 1);
     while (at < n) {
         uint32_t c;
-        int good;
-        const size_t len = rlhf__utf8_next(text.ptr + at, n - at, &c, &good);
-        if (!good || !is_plain(c)) {
+        size_t bad;
+        const size_t len = rlhf__utf8_next(text.ptr + at, n - at, &c, &bad);
+        if (!len || !is_plain(c)) {
             rlhf__bytes_add(b, text.ptr + from, at - from);
-            from = at + len;
-            if (good)
+            from = at + (len ? len : bad);
+            if (len)
                 add_escaped(b, c);
             else
                 rlhf__bytes_add(b, "\xef\xbf\xbd", 3);
         }
-        at += len;
+        at += len ? len : bad;
     }
     if (n > from) rlhf__bytes_add(b, text.ptr + from, n - from);
     rlhf__bytes_add(b, "\"", 1);

@@ -11,23 +11,24 @@ static void second_byte(unsigned char first, unsigned char *low, unsigned char *
     *high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
 }
 
-size_t rlhf__utf8_next(const char *s, size_t n, uint32_t *c, int *good) {
+size_t rlhf__utf8_next(const char *s, size_t n, uint32_t *cp, size_t *bad) {
     const unsigned char *p = (const unsigned char *)s;
-    *c = p[0];
-    *good = p[0] < 0x80;
-    if (*good || p[0] < 0xc2 || p[0] > 0xf4) return 1;
+    *cp = p[0];
+    *bad = 1;
+    if (p[0] < 0x80) return 1;
+    if (p[0] < 0xc2 || p[0] > 0xf4) return 0;
     const size_t len = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
     uint32_t code = p[0] & (0x7fu >> len);
     unsigned char low, high;
     second_byte(p[0], &low, &high);
     for (size_t i = 1; i < len; i++) {
-        if (i >= n || p[i] < low || p[i] > high) return i;
+        *bad = i;
+        if (i >= n || p[i] < low || p[i] > high) return 0;
         code = code << 6 | (p[i] & 0x3f);
         low = 0x80;
         high = 0xbf;
     }
-    *c = code;
-    *good = 1;
+    *cp = code;
     return len;
 }
 
@@ -36,9 +37,8 @@ const char *rlhf__utf8_shown(const char *s, size_t n, char *out, size_t cap) {
     for (size_t at = 0; at < n;) {
         char shown[8];
         uint32_t c;
-        int good;
-        size_t len = rlhf__utf8_next(s + at, n - at, &c, &good), wide = len;
-        if (good && c >= 0x20 && (c < 0x7f || c >= 0xa0)) {
+        size_t bad, len = rlhf__utf8_next(s + at, n - at, &c, &bad), wide = len;
+        if (len && c >= 0x20 && (c < 0x7f || c >= 0xa0)) {
             memcpy(shown, s + at, len);
         } else if (c == '\n' || c == '\t' || c == '\r') {
             wide = (size_t)snprintf(shown, sizeof shown, "\\%c",
@@ -46,7 +46,10 @@ const char *rlhf__utf8_shown(const char *s, size_t n, char *out, size_t cap) {
                                     : c == '\t' ? 't'
                                                 : 'r');
         } else {
-            if (!good) len = 1; // byte by byte
+            if (!len) { // byte by byte
+                len = 1;
+                c = (unsigned char)s[at];
+            }
             wide = (size_t)snprintf(shown, sizeof shown, "\\x%02x", c & 0xff);
         }
         if (used + wide + 4 > cap) {

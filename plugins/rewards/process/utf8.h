@@ -5,9 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// How many of the n >= 1 bytes at s belong together: a character (*good = 1, *c = its code point),
-// or the longest beginning of one that does not go on (*good = 0, *c = the first byte). [any]
-size_t rlhf__utf8_next(const char *s, size_t n, uint32_t *c, int *good);
+// Length of the well-formed character at s (n >= 1 bytes are there), *cp its code point; 0 where an
+// ill-formed sequence begins, then *bad is the length of the part to replace by one U+FFFD. As in
+// the host. [any]
+size_t rlhf__utf8_next(const char *s, size_t n, uint32_t *cp, size_t *bad);
 
 // The n bytes as a message shows them, into out[cap], NUL-ended: controls and bytes that are no
 // UTF-8 as \n, \t, \r or \x1b; "..." at the end of what does not fit. cap >= 16. Returns out. [any]
