@@ -1,6 +1,6 @@
 // cli.h: the command line of the training run, which has no subcommand name.
-#ifndef RLHF_HOST_CLI_H
-#define RLHF_HOST_CLI_H
+#ifndef RLHF_HOST_CMD_CLI_H
+#define RLHF_HOST_CMD_CLI_H
 
 #include "cmd/commands.h"
 

@@ -9,7 +9,7 @@
 
 struct rlhf__run_request; // run/run.h
 
-int rlhf__cmd_run(const struct rlhf__run_request *req); // train; cmd/run.c
+int rlhf__cmd_run(const struct rlhf__run_request *req); // train; cmd/cli.c
 
 // The exit status of a command that ended with st; logs err unless a signal asked for the end.
 // [main]

@@ -1,13 +1,13 @@
 // devices.c: `rlhf-host devices`: what the backends that are installed can compute on, and what is
 // missing where they cannot. Each is asked in a child, so a driver that hangs or crashes is a line.
-#include "cmd/commands.h"
+#include "cmd/devices.h"
 
 #include "base/child.h"
 #include "base/json.h"
 #include "base/printable.h"
+#include "cmd/commands.h"
 #include "cmd/flags.h"
-#include "cmd/levels.h"
-#include "cmd/print.h"
+#include "cmd/program.h"
 #include "model/compute_load.h"
 
 #include <stdio.h>
@@ -25,6 +25,65 @@ static const struct rlhf__flag flags[] = {
 };
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
+
+// ---- instruction sets ----
+
+static const char *text_of(const json_t *row, const char *key) {
+    const char *s = json_string_value(json_object_get(row, key));
+    return s ? s : "";
+}
+
+// A backend's text in a field of cap bytes, which may lack its NUL.
+static json_t *fixed_json(const char *text, size_t cap) {
+    char copy[64];
+    const size_t n = strnlen(text, cap - 1);
+    memcpy(copy, text, n);
+    copy[n] = 0;
+    return rlhf__json_text(copy);
+}
+
+json_t *rlhf__levels_json(const rlhf_device_info *d) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < d->n_levels && i < RLHF_LEVELS_MAX; i++) {
+        const rlhf_level *l = &d->levels[i];
+        json_array_append_new(list, json_pack("{so,sb,sb,so,so,so,so}", "level",
+                                              fixed_json(l->name, sizeof l->name), "has",
+                                              l->has != 0, "used", l->used != 0, "loops",
+                                              fixed_json(l->loops, sizeof l->loops), "f32",
+                                              fixed_json(l->f32, sizeof l->f32), "bf16",
+                                              fixed_json(l->bf16, sizeof l->bf16), "why_not",
+                                              fixed_json(l->why_not, sizeof l->why_not)));
+    }
+    return list;
+}
+
+static void put_line(struct rlhf__buf *out, char mark, const char *has, const json_t *row) {
+    const char *why = text_of(row, "why_not");
+    struct rlhf__buf line = RLHF__BUF_INIT;
+    rlhf__buf_printf(&line, "  %c %-12s %-4s %-28s %-14s %-18s%s%s", mark, text_of(row, "level"),
+                     has, text_of(row, "loops"), text_of(row, "f32"), text_of(row, "bf16"),
+                     *why ? "not: " : "", why);
+    while (line.len && rlhf__buf_text(&line)[line.len - 1] == ' ')
+        line.len--;
+    rlhf__put_printable(out, rlhf__buf_text(&line), line.len, "");
+    rlhf__buf_puts(out, "\n");
+    rlhf__buf_free(&line);
+}
+
+void rlhf__levels_put(struct rlhf__buf *out, const json_t *levels) {
+    size_t i;
+    const json_t *row;
+    if (json_array_size(levels) == 0) return;
+    json_t *head = json_pack("{ss,ss,ss,ss}", "level", "level", "loops", "loops", "f32",
+                             "f32 products", "bf16", "bf16 products");
+    put_line(out, ' ', "has", head);
+    json_decref(head);
+    json_array_foreach(levels, i, row)
+        put_line(out, json_is_true(json_object_get(row, "used")) ? '*' : ' ',
+                 json_is_true(json_object_get(row, "has")) ? "yes" : "no", row);
+}
+
+// ---- devices ----
 
 struct look {
     const struct rlhf__dirs *dirs;
@@ -91,11 +150,6 @@ static void look_at(const struct rlhf__dirs *dirs, const char *name, json_t *all
     }
     json_decref(rows);
     rlhf__buf_free(&text);
-}
-
-static const char *text_of(const json_t *row, const char *key) {
-    const char *s = json_string_value(json_object_get(row, key));
-    return s ? s : "";
 }
 
 static double gib_of(const json_t *row, const char *key) {

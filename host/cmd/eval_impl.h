@@ -3,7 +3,7 @@
 #define RLHF_HOST_EVAL_IMPL_H
 
 #include "cmd/commands.h"
-#include "cmd/print.h"
+#include "cmd/program.h"
 #include "cmd/workplace.h"
 
 struct rlhf__eval_options {

@@ -4,9 +4,8 @@
 #include "cmd/commands.h"
 
 #include "cmd/generate_prompts.h"
-#include "cmd/generate_stop.h"
 #include "cmd/generated.h"
-#include "cmd/print.h"
+#include "cmd/program.h"
 #include "cmd/workplace.h"
 #include "sample/decode.h"
 

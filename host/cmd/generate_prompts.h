@@ -1,10 +1,11 @@
 // generate_prompts.h: the prompts of `rlhf-host generate`: typed, from a file, or from standard
 // input.
-#ifndef RLHF_HOST_GENERATE_PROMPTS_H
-#define RLHF_HOST_GENERATE_PROMPTS_H
+#ifndef RLHF_HOST_CMD_GENERATE_PROMPTS_H
+#define RLHF_HOST_CMD_GENERATE_PROMPTS_H
 
 #include "cmd/flags.h"
 #include "data/dataset.h"
+#include "sample/response_rules.h"
 #include "text/tokenizer.h"
 
 // Zero-initialise; release with rlhf__typed_prompts_finish.
@@ -40,5 +41,13 @@ rlhf_status rlhf__typed_prompts_encode(const struct rlhf__typed_prompts *, size_
 
 // Where prompt i comes from, for messages: "prompt 1" of those typed, "FILE:LINE". [any]
 void rlhf__typed_prompts_where(const struct rlhf__typed_prompts *, size_t i, char *out, size_t cap);
+
+// ---- --stop and --stop-id as response rules ----
+
+// Rules of the texts and ids that were typed; *out is destroyed by the caller. Errors:
+// RLHF_E_INVALID (an empty text, an id that is no token), RLHF_E_NOMEM. [main]
+rlhf_status rlhf__typed_stops(const struct rlhf__flag_list *texts,
+                              const struct rlhf__flag_list *ids, const struct rlhf__tokenizer *tok,
+                              struct rlhf__response_rules **out, struct rlhf__error *err);
 
 #endif

@@ -1,6 +1,6 @@
 // help.h: what --help and --version say.
-#ifndef RLHF_HOST_HELP_H
-#define RLHF_HOST_HELP_H
+#ifndef RLHF_HOST_CMD_HELP_H
+#define RLHF_HOST_CMD_HELP_H
 
 #include "base/dirs.h"
 

@@ -4,7 +4,7 @@
 #include "cmd/commands.h"
 
 #include "base/json.h"
-#include "cmd/print.h"
+#include "cmd/program.h"
 #include "cmd/workplace.h"
 #include "data/dataset.h"
 #include "data/line_writer.h"

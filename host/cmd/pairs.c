@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "cmd/print.h"
+#include "cmd/program.h"
 #include "cmd/trial.h"
 #include "data/line_writer.h"
 #include "sample/decode.h"

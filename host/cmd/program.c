@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/last_words.h"
 #include "base/signals.h"
+#include "cmd/commands.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -68,4 +69,34 @@ int rlhf__program_exec(const struct rlhf__env *env, const char *name, char **arg
                strerror(errno));
     rlhf__log_error(env->log, err.text);
     return rlhf__exit_status(RLHF_E_IO);
+}
+
+// ---- output ----
+
+rlhf_status rlhf__print_flush(struct rlhf__error *err) {
+    if (fflush(stdout) == 0) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_IO, "cannot write to standard output: %s", strerror(errno));
+}
+
+rlhf_status rlhf__print_json_new(json_t *v, struct rlhf__error *err) {
+    if (!v) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory printing");
+    struct rlhf__buf line = RLHF__BUF_INIT;
+    rlhf__json_write(&line, v, 0);
+    rlhf_status st = rlhf__buf_ok(&line, err);
+    if (st == RLHF_OK) puts(rlhf__buf_text(&line));
+    rlhf__buf_free(&line);
+    json_decref(v);
+    return st == RLHF_OK ? rlhf__print_flush(err) : st;
+}
+
+// ---- exit status ----
+
+// how every command ends, rlhf__cmd_end of commands.h.
+
+int rlhf__cmd_end(const struct rlhf__env *env, rlhf_status st, const struct rlhf__error *err) {
+    int asked = env->cancelled ? *env->cancelled : 0;
+    if (st == RLHF_OK) return 0;
+    if (st == RLHF_E_CANCELLED && asked) return 128 + asked;
+    rlhf__log_error(env->log, err->text);
+    return rlhf__exit_status(st);
 }

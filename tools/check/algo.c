@@ -2,7 +2,6 @@
 #include "check/cases.h"
 
 #include "check/algo_phase.h"
-#include "check/algo_state.h"
 #include "check/guard.h"
 
 #include <math.h>

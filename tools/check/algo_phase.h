@@ -1,9 +1,10 @@
 // algo_phase.h: the steps of a phase of an algorithm that is tried, from plan() to phase_end().
 // What is against the rules is found by each.
-#ifndef RLHF_HOST_CHECK_ALGO_PHASE_H
-#define RLHF_HOST_CHECK_ALGO_PHASE_H
+#ifndef RLHF_TOOLS_CHECK_ALGO_PHASE_H
+#define RLHF_TOOLS_CHECK_ALGO_PHASE_H
 
 #include "check/algo_batch.h"
+#include "check/watched.h"
 
 // An instance and its plan; 0 when it does not come to that, which is found or was elsewhere. *t
 // needs rlhf__watched_finish also then. [main]
@@ -25,5 +26,11 @@ int rlhf__algo_loss(struct rlhf__watched *t, struct rlhf__algo_batch *b, int32_t
 
 // minibatch_end() after a step and after one that was skipped, and phase_end(). [main]
 void rlhf__algo_end(struct rlhf__watched *t, double loss);
+
+// ---- state: is what an algorithm learns in one phase for the next in what it saves? ----
+
+// A phase, another, and the first again, by one instance: what is said of it then, and was not
+// before, is a state, which save() must write. A step (cases.h) of which there is one. [main]
+int rlhf__algo_running(struct rlhf__check *c, int32_t step);
 
 #endif

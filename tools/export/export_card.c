@@ -3,9 +3,8 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "export/export_card_run.h"
+#include "base/printable.h"
 #include "export/export_config.h"
-#include "export/hub_id.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -141,4 +140,253 @@ rlhf_status rlhf__export_card_write(const struct rlhf__export_card *c,
     if (st == RLHF_OK) st = rlhf__file_write(to, "README.md", rlhf__buf_text(&out), out.len, err);
     rlhf__buf_free(&out);
     return st;
+}
+
+// ---- the run behind the model ----
+
+// ---- foreign text ----
+
+void rlhf__export_code(struct rlhf__buf *out, const char *text, int code) {
+    struct rlhf__buf safe = RLHF__BUF_INIT;
+    rlhf__put_printable(&safe, text ? text : "?", strlen(text ? text : "?"), "");
+    if (code) rlhf__buf_putc(out, '`');
+    for (const char *p = rlhf__buf_text(&safe); *p; p++) {
+        const int special = strchr("\\`*_{}[]<>#|!~$", *p) != NULL;
+        if (*p == '|' || (special && !code)) rlhf__buf_putc(out, '\\'); // '|' would end a cell
+        rlhf__buf_putc(out, code && *p == '`' ? '\'' : *p);
+    }
+    if (code) rlhf__buf_putc(out, '`');
+    rlhf__buf_free(&safe);
+}
+
+// What looks like a path: it begins as one, or it has a '/' and no spaces.
+static const char *without_path(const char *text) {
+    const char *slash = strrchr(text, '/');
+    const int begins = text[0] == '/' || text[0] == '~' || strncmp(text, "./", 2) == 0 ||
+                       strncmp(text, "../", 3) == 0;
+    return slash && slash[1] && (begins || !strpbrk(text, " \t\n")) ? slash + 1 : text;
+}
+
+// A copy with the last part of each path. New reference.
+static json_t *tidy(const json_t *v) {
+    const char *key;
+    json_t *item, *out;
+    size_t i;
+    if (json_is_string(v)) return json_string(without_path(json_string_value(v)));
+    if (json_is_array(v)) {
+        out = json_array();
+        json_array_foreach(v, i, item) { json_array_append_new(out, tidy(item)); }
+        return out;
+    }
+    if (!json_is_object(v)) return json_deep_copy(v);
+    out = json_object();
+    // jansson's loop is over a table that it does not mark const
+    void *iter = json_object_iter((json_t *)(uintptr_t)v);
+    for (; iter; iter = json_object_iter_next((json_t *)(uintptr_t)v, iter)) {
+        key = json_object_iter_key(iter);
+        json_object_set_new(out, key, tidy(json_object_iter_value(iter)));
+    }
+    return out;
+}
+
+void rlhf__export_json(struct rlhf__buf *out, const json_t *v, int indent) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    json_t *safe = tidy(v);
+    rlhf__json_write(indent ? out : &text, safe, indent);
+    if (!indent) rlhf__export_code(out, rlhf__buf_text(&text), 1);
+    json_decref(safe);
+    rlhf__buf_free(&text);
+}
+
+// ---- training ----
+
+int rlhf__export_algo(const struct rlhf__export_source *s, char out[64]) {
+    const char *file =
+        json_string_value(json_object_get(json_object_get(s->settings, "algo"), "plugin"));
+    if (!file) return 0;
+    const char *base = rlhf__path_base(file), *dot = strrchr(base, '.');
+    snprintf(out, 64, "%.*s", (int)(dot ? dot - base : 60), base);
+    return out[0] != '\0';
+}
+
+static void row_text(struct rlhf__buf *out, const char *what, const char *text) {
+    rlhf__buf_printf(out, "| %s | ", what);
+    rlhf__export_code(out, text, 1);
+    rlhf__buf_puts(out, " |\n");
+}
+
+static void row_json(struct rlhf__buf *out, const char *what, const json_t *v) {
+    if (!v) return;
+    rlhf__buf_printf(out, "| %s | ", what);
+    rlhf__export_json(out, v, 0);
+    rlhf__buf_puts(out, " |\n");
+}
+
+static void rewards(struct rlhf__buf *out, const json_t *settings) {
+    size_t i;
+    const json_t *r;
+    json_array_foreach(json_object_get(settings, "reward"), i, r) { row_json(out, "reward", r); }
+    const json_t *judge = json_object_get(settings, "judge");
+    if (json_object_get(judge, "plugin")) row_json(out, "judge", judge);
+}
+
+// "sft, checkpoint 000060" of .../sft/checkpoints/000060; else the last part of a path.
+static void start_of_run(struct rlhf__buf *out, const char *path) {
+    static const char between[] = "/checkpoints/";
+    const char *at = strstr(path, between), *next = NULL;
+    for (; at; at = next) {
+        next = strstr(at + 1, between);
+        if (!next) break;
+    }
+    const char *last = at ? at + strlen(between) : NULL;
+    if (!last || at == path || !*last || strchr(last, '/')) {
+        rlhf__export_code(out, without_path(path), 1);
+        return;
+    }
+    char run[512];
+    snprintf(run, sizeof run, "%.*s", (int)(at - path < 500 ? at - path : 500), path);
+    rlhf__export_code(out, without_path(run), 1);
+    rlhf__buf_puts(out, ", checkpoint ");
+    rlhf__export_code(out, last, 1);
+}
+
+static void start(struct rlhf__buf *out, const json_t *settings) {
+    const json_t *policy = json_object_get(settings, "policy");
+    const char *path = json_string_value(json_object_get(policy, "path"));
+    char hub[128];
+    const char *init = json_string_value(json_object_get(policy, "init"));
+    rlhf__buf_puts(out, "| start | ");
+    if (path && path[0] && rlhf__hub_id_of_path(path, hub))
+        rlhf__export_code(out, hub, 1);
+    else if (path && path[0])
+        start_of_run(out, path);
+    else
+        rlhf__buf_puts(out, "the policy that comes with rlhf-host");
+    rlhf__buf_puts(out, init && strcmp(init, "random") == 0 ? ", random weights |\n" : " |\n");
+}
+
+static void inputs(struct rlhf__buf *out, const json_t *manifest) {
+    size_t i;
+    const json_t *in;
+    json_array_foreach(json_object_get(manifest, "inputs"), i, in) {
+        const char *path = json_string_value(json_object_get(in, "path"));
+        const char *sum = json_string_value(json_object_get(in, "sha256"));
+        rlhf__buf_puts(out, "| input ");
+        rlhf__export_code(out, json_string_value(json_object_get(in, "setting")), 1);
+        rlhf__buf_puts(out, " | ");
+        rlhf__export_code(out, path ? without_path(path) : NULL, 1);
+        rlhf__buf_printf(out, ", %lld bytes, sha256 ",
+                         (long long)json_integer_value(json_object_get(in, "bytes")));
+        rlhf__export_code(out, sum, 1);
+        rlhf__buf_puts(out, " |\n");
+    }
+}
+
+static void versions(struct rlhf__buf *out, const json_t *manifest) {
+    const json_t *compute = json_object_get(manifest, "compute");
+    size_t i;
+    const json_t *p;
+    if (!manifest) return;
+    row_text(out, "rlhf-host", json_string_value(json_object_get(manifest, "version")));
+    json_array_foreach(json_object_get(manifest, "plugins"), i, p) {
+        const char *role = json_string_value(json_object_get(p, "role"));
+        rlhf__buf_puts(out, "| ");
+        rlhf__export_code(out, role, 0);
+        rlhf__buf_puts(out, " plugin | ");
+        rlhf__export_code(out, json_string_value(json_object_get(p, "id")), 1);
+        rlhf__buf_puts(out, " ");
+        rlhf__export_code(out, json_string_value(json_object_get(p, "version")), 0);
+        rlhf__buf_puts(out, " |\n");
+    }
+    row_text(out, "computed by", json_string_value(json_object_get(compute, "backend")));
+    row_text(out, "computed in", json_string_value(json_object_get(compute, "dtype")));
+    const size_t changed = json_array_size(json_object_get(manifest, "earlier"));
+    if (changed)
+        rlhf__buf_printf(out, "| changed on the way | code or inputs, %zu time%s |\n", changed,
+                         changed == 1 ? "" : "s");
+}
+
+static void training(struct rlhf__buf *out, const struct rlhf__export_source *s) {
+    const json_t *optim = json_object_get(s->state, "optim");
+    char algo[64];
+    rlhf__buf_puts(out, "\n## Training\n\n| | |\n|---|---|\n");
+    if (rlhf__export_algo(s, algo)) row_text(out, "algorithm", algo);
+    start(out, s->settings);
+    rewards(out, s->settings);
+    row_text(out, "checkpoint", s->checkpoint);
+    row_json(out, "phases", json_object_get(s->state, "phase"));
+    row_json(out, "sequences", json_object_get(s->state, "episodes"));
+    row_json(out, "optimiser steps", json_object_get(optim, "step"));
+    row_json(out, "seed", json_object_get(json_object_get(s->settings, "run"), "seed"));
+    inputs(out, s->manifest);
+    versions(out, s->manifest);
+}
+
+// ---- figures and settings ----
+
+static int is_figure(const char *name) {
+    return strcmp(name, "phase") != 0 && strncmp(name, "perf/", 5) != 0 &&
+           strncmp(name, "time/", 5) != 0;
+}
+
+static void figures(struct rlhf__buf *out, const struct rlhf__export_source *s) {
+    const char *name;
+    json_t *v;
+    if (!s->metrics) return;
+    rlhf__buf_printf(out,
+                     "\n## Figures\n\nOf the phase that the checkpoint ended%s.\n\n"
+                     "| metric | value |\n|---|---|\n",
+                     s->is_best ? ", the run's best" : "");
+    json_object_foreach(s->metrics, name, v) {
+        if (!is_figure(name) || !json_is_number(v)) continue;
+        rlhf__buf_puts(out, "| ");
+        rlhf__export_code(out, name, 1);
+        rlhf__buf_printf(out, " | %.6g |\n", json_number_value(v));
+    }
+}
+
+// What changes what is learnt; where the run lay and what it showed is left out.
+static void settings(struct rlhf__buf *out, const struct rlhf__export_source *s) {
+    static const char *const sections[] = {"algo",     "reward",  "judge", "policy",  "reference",
+                                           "value",    "score",   "data",  "prompts", "sampling",
+                                           "response", "rewards", "batch", "optim",   "early_stop"};
+    json_t *some = json_object();
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        if (json_object_get(s->settings, sections[i]))
+            json_object_set(some, sections[i], json_object_get(s->settings, sections[i]));
+    rlhf__buf_puts(out, "\n## Settings\n\nAs `--config` takes them, paths apart.\n\n```json\n");
+    rlhf__export_json(out, some, 2);
+    rlhf__buf_puts(out, "\n```\n");
+    json_decref(some);
+}
+
+void rlhf__export_card_run(struct rlhf__buf *out, const struct rlhf__export_source *s) {
+    if (!s->settings) return;
+    training(out, s);
+    figures(out, s);
+    settings(out, s);
+}
+
+// ---- names on the hub ----
+
+#define CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+
+int rlhf__is_hub_id(const char *text) {
+    const size_t owner = strspn(text, CHARS);
+    const char *name = text[owner] == '/' ? text + owner + 1 : text;
+    const size_t n = strspn(name, CHARS);
+    return n > 0 && name[n] == '\0' && strlen(text) <= 96 && text[0] != '.' && text[0] != '-' &&
+           name[0] != '.' && name[0] != '-' && (name == text || owner > 0);
+}
+
+int rlhf__hub_id_of_path(const char *path, char out[128]) {
+    const char *at = strstr(path, "/models--");
+    char name[100];
+    if (!at) return 0;
+    at += strlen("/models--");
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(at, "/"), at);
+    const char *dashes = strstr(name, "--");
+    const int owner = (int)(dashes ? dashes - name : 0);
+    snprintf(out, 128, "%.*s%s%s", owner, name, dashes ? "/" : "", dashes ? dashes + 2 : name);
+    return rlhf__is_hub_id(out);
 }

@@ -4,7 +4,7 @@
 #define RLHF_HOST_EXPORT_GGUF_H
 
 #include "export/export_place.h"
-#include "export/gguf.h"
+#include "gguf/gguf.h"
 
 // Zero-initialise; release with rlhf__export_gguf_finish, also after a failure.
 struct rlhf__export_gguf {

@@ -2,7 +2,7 @@
 #ifndef RLHF_HOST_WEIGHTS_GGUF_CHAT_H
 #define RLHF_HOST_WEIGHTS_GGUF_CHAT_H
 
-#include "export/gguf_writer.h"
+#include "gguf/gguf_writer.h"
 
 #include <jansson.h>
 

@@ -1,8 +1,8 @@
 // gguf_config.c: see gguf_config.h. Rotary positions are in gguf_rope.c.
-#include "export/gguf_config.h"
+#include "gguf/gguf_config.h"
 
 #include "base/json.h"
-#include "export/gguf_rope.h"
+#include "gguf/gguf_rope.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
-// levels.h: the table of instruction sets that a backend chooses among (rlhf_level), as `rlhf-host
+// devices.h: the table of instruction sets that a backend chooses among (rlhf_level), as `rlhf-host
 // devices` and --version show it.
-#ifndef RLHF_HOST_LEVELS_H
-#define RLHF_HOST_LEVELS_H
+#ifndef RLHF_HOST_CMD_DEVICES_H
+#define RLHF_HOST_CMD_DEVICES_H
 
 #include "base/buf.h"
 

@@ -1,6 +1,6 @@
 // gguf_names.c: see gguf_names.h. The names are those of llama.cpp's
 // architectures llama, qwen2, qwen3 and gpt2.
-#include "export/gguf_names.h"
+#include "gguf/gguf_names.h"
 
 #include <stdio.h>
 #include <stdlib.h>

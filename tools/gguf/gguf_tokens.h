@@ -4,7 +4,7 @@
 #ifndef RLHF_HOST_WEIGHTS_GGUF_TOKENS_H
 #define RLHF_HOST_WEIGHTS_GGUF_TOKENS_H
 
-#include "export/gguf_writer.h"
+#include "gguf/gguf_writer.h"
 
 #include <jansson.h>
 

@@ -3,8 +3,8 @@
 #ifndef RLHF_HOST_WEIGHTS_GGUF_CONFIG_H
 #define RLHF_HOST_WEIGHTS_GGUF_CONFIG_H
 
-#include "export/gguf_names.h"
-#include "export/gguf_writer.h"
+#include "gguf/gguf_names.h"
+#include "gguf/gguf_writer.h"
 
 #include <jansson.h>
 

@@ -3,7 +3,7 @@
 #ifndef RLHF_HOST_WEIGHTS_GGUF_ROPE_H
 #define RLHF_HOST_WEIGHTS_GGUF_ROPE_H
 
-#include "export/gguf_writer.h"
+#include "gguf/gguf_writer.h"
 
 #include <jansson.h>
 

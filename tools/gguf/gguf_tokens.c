@@ -1,11 +1,11 @@
 // gguf_tokens.c: see gguf_tokens.h. Which form a tokenizer has is
 // gguf_form.c's.
-#include "export/gguf_tokens.h"
+#include "gguf/gguf_tokens.h"
 
 #include "base/file.h"
 #include "base/json.h"
-#include "export/gguf_chat.h"
-#include "export/gguf_form.h"
+#include "gguf/gguf_chat.h"
+#include "gguf/gguf_form.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_config.h"
 
