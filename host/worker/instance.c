@@ -3,49 +3,91 @@
 
 #include "base/hash.h"
 #include "base/printable.h"
-#include "worker/batch.h"
+#include "worker/upcall_services.h"
 
 #include <rlhf/service.h>
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// One of the workers of an instance.
-struct hand {
-    struct rlhf__worker *worker; // NULL: none, to be started
-    struct rlhf__ear ear;
-};
+// ---- a worker with the file open ----
 
-struct instance {
-    struct rlhf__stand_in *s;
-    const rlhf_host *api;
-    struct rlhf__buf options;      // as JSON
-    struct rlhf__buf confined;     // what was last said to be in force
-    struct hand *hand;             // [n]
-    uint32_t n, state_version;     // of state
-    struct rlhf__buf state;        // after the last good batch, or as it was loaded
-    int32_t has_state, lost_state; // lost: it could not be saved after that
-    uint32_t asked;                // services, in create(): RLHF__HAS_*
-    uint32_t reserved;
-    int64_t ended_at; // as rlhf__outside says
-    pthread_t home;   // that created it
-};
+// One request of those that come before there is an instance.
+static rlhf_status ask_first(const struct rlhf__stand_in *s, struct rlhf__asked *a,
+                             struct rlhf__error *err) {
+    char text[1024];
+    if (rlhf__ask(a, 1, s->rules.timeout_s, "rewards.timeout_s") != RLHF_OK)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: opening it: %s", s->path,
+                          a->worker->failed.text);
+    if (a->status == RLHF_OK) return RLHF_OK;
+    return rlhf__fail(err, a->status < 0 ? a->status : RLHF_E_INTERNAL, "%s",
+                      rlhf__printable(a->why, text, sizeof text));
+}
 
-#define LIMIT "rewards.timeout_s"
+// What is in force of this worker. It is asked before the worker runs code of the plugin.
+static rlhf_status ask_confine(struct rlhf__stand_in *s, struct rlhf__worker *w,
+                               struct rlhf__error *err) {
+    struct rlhf__ear ear = {.api = NULL};
+    struct rlhf__asked a = {.ear = &ear, .worker = w};
+    rlhf__wire_begin(&a.frame, RLHF__ASK_CONFINE);
+    rlhf__wire_u64(&a.frame, s->rules.memory_mib);
+    rlhf__wire_f64(&a.frame, s->rules.timeout_s);
+    rlhf_status st = ask_first(s, &a, err);
+    if (st == RLHF_OK) {
+        const rlhf_str text = rlhf__wire_get_text(&a.result);
+        free(s->confined);
+        s->confined = a.result.bad ? NULL : strndup(text.ptr, (size_t)text.len);
+        s->base.confined = s->confined;
+        if (!s->confined) st = RLHF__NOMEM(err, "%s: out of memory", s->path);
+    }
+    rlhf__asked_finish(&a);
+    return st;
+}
+
+static rlhf_status ask_open(const struct rlhf__stand_in *s, struct rlhf__worker *w,
+                            struct rlhf__description *what, struct rlhf__error *err) {
+    struct rlhf__ear ear = {.api = NULL};
+    struct rlhf__asked a = {.ear = &ear, .worker = w};
+    rlhf__wire_begin(&a.frame, RLHF__ASK_OPEN);
+    rlhf__wire_puts(&a.frame, s->path);
+    rlhf__wire_puts(&a.frame, s->id);
+    rlhf__wire_puts(&a.frame, s->asker);
+    rlhf_status st = ask_first(s, &a, err);
+    if (st == RLHF_OK && what) {
+        st = rlhf__description_get(&a.result, what, err);
+        if (st != RLHF_OK) st = rlhf__error_context(err, "%s", s->path);
+    }
+    rlhf__asked_finish(&a);
+    return st;
+}
+
+rlhf_status rlhf__stand_in_worker(struct rlhf__stand_in *s, struct rlhf__worker **out,
+                                  struct rlhf__description *what, struct rlhf__error *err) {
+    struct rlhf__worker *w = NULL;
+    *out = NULL;
+    if (rlhf__worker_start(s->program, s->rules.network, &w, err) < 0)
+        return rlhf__error_context(err, "%s", s->path);
+    // It sends messages from its memory, so they cannot be larger.
+    if (s->rules.memory_mib) w->most = (s->rules.memory_mib + 1) << 20;
+    rlhf_status st = ask_confine(s, w, err);
+    if (st == RLHF_OK) st = ask_open(s, w, what, err);
+    if (st == RLHF_OK)
+        *out = w;
+    else
+        rlhf__worker_end(w);
+    return st;
+}
 
 // ---- failing ----
 
 // The call fails for the reason `why`; returns code.
-static rlhf_status fail(const struct instance *t, rlhf_status code, const char *why) {
+rlhf_status rlhf__pool_fail(const struct rlhf__pool *t, rlhf_status code, const char *why) {
     return t->api->fail(t->api, code, why);
 }
 
-enum { WHY = 2044 };
-
 // Beside a failure of the same call, which is what the call failed with.
-static void tell_beside(const struct instance *t, const char *why) {
+static void tell_beside(const struct rlhf__pool *t, const char *why) {
     struct rlhf__buf line = RLHF__BUF_INIT;
     rlhf__buf_printf(&line, "in the same call: %s", why);
     t->api->log(t->api, RLHF_LOG_WARN, rlhf__buf_text(&line));
@@ -53,17 +95,17 @@ static void tell_beside(const struct instance *t, const char *why) {
 }
 
 // The call fails; first 0: another worker's part of it has, and has been told.
-static rlhf_status fail_part(const struct instance *t, rlhf_status code, const char *why,
-                             int first) {
-    if (first) return fail(t, code, why);
+rlhf_status rlhf__pool_fail_part(const struct rlhf__pool *t, rlhf_status code, const char *why,
+                                 int first) {
+    if (first) return rlhf__pool_fail(t, code, why);
     tell_beside(t, why);
     return code;
 }
 
 // What an answered request says of the plugin: its status, and why, in its worker's words or its
 // own.
-static rlhf_status said(const struct instance *t, const struct rlhf__asked *a, int first) {
-    char text[WHY];
+rlhf_status rlhf__pool_said(const struct rlhf__pool *t, const struct rlhf__asked *a, int first) {
+    char text[RLHF__POOL_WHY];
     const char *own = a->ear->said[0] ? a->ear->said : rlhf__status_text(a->status);
     if (a->status == RLHF_OK) return RLHF_OK;
     if (a->status > RLHF_OK) { // a failure here too, which RLHF_TRY() would not take for one
@@ -71,23 +113,23 @@ static rlhf_status said(const struct instance *t, const struct rlhf__asked *a, i
             own = rlhf__printable(a->why, text, sizeof text);
         else if (!a->ear->said[0])
             own = rlhf__no_status(a->status, text, sizeof text);
-        return fail_part(t, RLHF_E_INTERNAL, own, first);
+        return rlhf__pool_fail_part(t, RLHF_E_INTERNAL, own, first);
     }
     if (a->status == RLHF_E_NOMEM && t->s->rules.memory_mib) {
         snprintf(text, sizeof text, "%.1900s (rewards.memory_mib allows its worker %llu MiB)", own,
                  (unsigned long long)t->s->rules.memory_mib);
         // Its limit, not the host's: others of its rows may fit.
-        return fail_part(t, RLHF_E_INTERNAL, text, first);
+        return rlhf__pool_fail_part(t, RLHF_E_INTERNAL, text, first);
     }
     if (*a->why) own = rlhf__printable(a->why, text, sizeof text);
     // Without words it passes on what a service of the host's said.
     if (first && !*a->why && !a->ear->said[0]) return a->status;
-    return fail_part(t, a->status, own, first);
+    return rlhf__pool_fail_part(t, a->status, own, first);
 }
 
 // ---- workers ----
 
-static void put_create(const struct instance *t, struct rlhf__buf *frame) {
+static void put_create(const struct rlhf__pool *t, struct rlhf__buf *frame) {
     const struct rlhf__services *services = rlhf__services_behind(t->api);
     const rlhf_limits *limits = t->api->service(t->api, RLHF_SVC_LIMITS);
     const rlhf_limits none = {.size = sizeof none};
@@ -103,16 +145,18 @@ static void put_create(const struct instance *t, struct rlhf__buf *frame) {
 }
 
 // One request to one worker that is there.
-static rlhf_status ask(const struct instance *t, struct hand *h, struct rlhf__asked *a) {
+static rlhf_status ask(const struct rlhf__pool *t, struct rlhf__pool_worker *h,
+                       struct rlhf__asked *a) {
     a->worker = h->worker;
     a->ear = &h->ear;
     rlhf__ear_begin(&h->ear);
-    const rlhf_status st = rlhf__ask(a, 1, t->s->rules.timeout_s, LIMIT);
+    const rlhf_status st = rlhf__ask(a, 1, t->s->rules.timeout_s, RLHF__POOL_LIMIT);
     rlhf__ear_end(&h->ear);
-    return st == RLHF_OK ? said(t, a, 1) : fail(t, st, h->worker->failed.text);
+    return st == RLHF_OK ? rlhf__pool_said(t, a, 1)
+                         : rlhf__pool_fail(t, st, h->worker->failed.text);
 }
 
-static rlhf_status create_in(struct instance *t, struct hand *h) {
+static rlhf_status create_in(struct rlhf__pool *t, struct rlhf__pool_worker *h) {
     struct rlhf__asked a = {.done = 0};
     put_create(t, &a.frame);
     a.may_be_left = 1;
@@ -122,7 +166,7 @@ static rlhf_status create_in(struct instance *t, struct hand *h) {
     return st;
 }
 
-static rlhf_status load_in(const struct instance *t, struct hand *h) {
+static rlhf_status load_in(const struct rlhf__pool *t, struct rlhf__pool_worker *h) {
     struct rlhf__asked a = {.done = 0};
     char why[128];
     rlhf__wire_begin(&a.frame, RLHF__ASK_LOAD);
@@ -133,19 +177,19 @@ static rlhf_status load_in(const struct instance *t, struct hand *h) {
     if (st == RLHF_OK && read != t->state.len) {
         snprintf(why, sizeof why, "it read only %llu of the %zu bytes of its state",
                  (unsigned long long)read, t->state.len);
-        st = fail(t, RLHF_E_INVALID, why);
+        st = rlhf__pool_fail(t, RLHF_E_INVALID, why);
     }
     rlhf__asked_finish(&a);
     return st;
 }
 
-static void put_down(struct hand *h) {
+static void put_down(struct rlhf__pool_worker *h) {
     rlhf__worker_end(h->worker);
     h->worker = NULL;
 }
 
 // A file that is not what it was would not go on with what was begun.
-static rlhf_status check_file(const struct instance *t, struct rlhf__error *err) {
+static rlhf_status check_file(const struct rlhf__pool *t, struct rlhf__error *err) {
     char now[65];
     RLHF_TRY(rlhf__sha256_file(t->s->path, now, err));
     if (strcmp(now, t->s->sha256) == 0) return RLHF_OK;
@@ -153,7 +197,7 @@ static rlhf_status check_file(const struct instance *t, struct rlhf__error *err)
 }
 
 // At the start, and when a later worker has other means.
-static void say_confined(struct instance *t) {
+static void say_confined(struct rlhf__pool *t) {
     struct rlhf__buf line = RLHF__BUF_INIT;
     if (t->confined.len && strcmp(rlhf__buf_text(&t->confined), t->s->confined) == 0) return;
     rlhf__buf_clear(&t->confined);
@@ -165,7 +209,7 @@ static void say_confined(struct instance *t) {
 }
 
 // A worker with the instance in it, as it was after its last good batch.
-static rlhf_status start(struct instance *t, struct hand *h) {
+static rlhf_status start(struct rlhf__pool *t, struct rlhf__pool_worker *h) {
     struct rlhf__error err = {0, ""};
     struct rlhf__handle before[RLHF__HANDLES];
     rlhf_status st = RLHF_OK;
@@ -173,16 +217,16 @@ static rlhf_status start(struct instance *t, struct hand *h) {
     t->s->spare = NULL;
     if (!h->worker) st = check_file(t, &err);
     if (!h->worker && st == RLHF_OK) st = rlhf__stand_in_worker(t->s, &h->worker, NULL, &err);
-    if (st != RLHF_OK) return fail(t, st, err.text);
+    if (st != RLHF_OK) return rlhf__pool_fail(t, st, err.text);
     // What the one before had open is closed when this one has it: models stay where they are.
     memcpy(before, h->ear.handle, sizeof before);
     memset(h->ear.handle, 0, sizeof h->ear.handle);
     st = create_in(t, h);
     rlhf__handles_close(t->api, before);
     if (st == RLHF_OK && t->lost_state)
-        st = fail(t, RLHF_E_INTERNAL,
-                  "its worker cannot be started again: it could not save its "
-                  "state after the last batch");
+        st = rlhf__pool_fail(t, RLHF_E_INTERNAL,
+                             "its worker cannot be started again: it could not save its "
+                             "state after the last batch");
     if (st == RLHF_OK && t->has_state) st = load_in(t, h);
     if (st == RLHF_OK)
         say_confined(t);
@@ -191,7 +235,7 @@ static rlhf_status start(struct instance *t, struct hand *h) {
     return st;
 }
 
-static rlhf_status be_there(struct instance *t, struct hand *h) {
+rlhf_status rlhf__pool_ready(struct rlhf__pool *t, struct rlhf__pool_worker *h) {
     if (h->worker && !h->worker->failed.code) return RLHF_OK;
     const int again = h->worker != NULL;
     if (again) t->api->log(t->api, RLHF_LOG_WARN, "its worker is started again");
@@ -201,7 +245,7 @@ static rlhf_status be_there(struct instance *t, struct hand *h) {
 
 // ---- life ----
 
-static void destroy(struct instance *t) {
+static void destroy(struct rlhf__pool *t) {
     for (uint32_t i = 0; t->hand && i < t->n; i++) {
         put_down(&t->hand[i]);
         rlhf__handles_close(t->api, t->hand[i].ear.handle);
@@ -214,7 +258,7 @@ static void destroy(struct instance *t) {
 }
 
 void rlhf__stand_in_destroy(void *self) {
-    struct instance *t = self;
+    struct rlhf__pool *t = self;
     if (!t) return;
     for (uint32_t i = 0; i < t->n; i++) {
         struct rlhf__asked a = {.done = 0};
@@ -228,7 +272,7 @@ void rlhf__stand_in_destroy(void *self) {
     destroy(t);
 }
 
-static rlhf_status put_options(struct instance *t, const struct rlhf__plugin *p,
+static rlhf_status put_options(struct rlhf__pool *t, const struct rlhf__plugin *p,
                                const void *config) {
     struct rlhf__error err;
     json_t *options = json_object();
@@ -237,12 +281,12 @@ static rlhf_status put_options(struct instance *t, const struct rlhf__plugin *p,
     if (st == RLHF_OK) rlhf__json_write(&t->options, options, 0);
     if (st == RLHF_OK) st = rlhf__buf_ok(&t->options, &err);
     json_decref(options);
-    return st == RLHF_OK ? st : fail(t, st, err.text);
+    return st == RLHF_OK ? st : rlhf__pool_fail(t, st, err.text);
 }
 
 rlhf_status rlhf__stand_in_create(const rlhf_host *api, const void *config, void **self) {
     const struct rlhf__plugin *p = rlhf__instance_behind(api)->plugin;
-    struct instance *t = calloc(1, sizeof *t);
+    struct rlhf__pool *t = calloc(1, sizeof *t);
     if (!t) return RLHF_E_NOMEM;
     t->s = (struct rlhf__stand_in *)p->outside;
     t->api = api;
@@ -252,9 +296,9 @@ rlhf_status rlhf__stand_in_create(const rlhf_host *api, const void *config, void
     t->hand = calloc(t->n, sizeof *t->hand);
     rlhf_status st = t->hand ? put_options(t, p, config) : RLHF_E_NOMEM;
     if (st == RLHF_OK && t->n > 1 && p->desc.state_version)
-        st = fail(t, RLHF_E_INVALID,
-                  "it keeps a state, which several workers would each have a "
-                  "part of; it needs rewards.workers=1");
+        st = rlhf__pool_fail(t, RLHF_E_INVALID,
+                             "it keeps a state, which several workers would each have a "
+                             "part of; it needs rewards.workers=1");
     for (uint32_t i = 0; st == RLHF_OK && i < t->n; i++) {
         t->hand[i].ear.api = api;
         t->hand[i].ear.parts = t->n > 1;
@@ -271,9 +315,9 @@ rlhf_status rlhf__stand_in_create(const rlhf_host *api, const void *config, void
 // ---- state ----
 
 rlhf_status rlhf__stand_in_save(void *self, const rlhf_ostream *out) {
-    struct instance *t = self;
+    struct rlhf__pool *t = self;
     struct rlhf__asked a = {.done = 0};
-    RLHF_TRY(be_there(t, &t->hand[0]));
+    RLHF_TRY(rlhf__pool_ready(t, &t->hand[0]));
     rlhf__wire_begin(&a.frame, RLHF__ASK_SAVE);
     a.most = RLHF__WIRE_MAX;
     rlhf_status st = ask(t, &t->hand[0], &a);
@@ -296,19 +340,19 @@ static rlhf_status read_all(const rlhf_istream *in, struct rlhf__buf *out) {
 }
 
 rlhf_status rlhf__stand_in_load(void *self, const rlhf_istream *in, uint32_t state_version) {
-    struct instance *t = self;
+    struct rlhf__pool *t = self;
     rlhf__buf_clear(&t->state);
     t->has_state = t->lost_state = 0;
     RLHF_TRY(read_all(in, &t->state));
     t->state_version = state_version;
-    RLHF_TRY(be_there(t, &t->hand[0]));
+    RLHF_TRY(rlhf__pool_ready(t, &t->hand[0]));
     const rlhf_status st = load_in(t, &t->hand[0]);
     t->has_state = st == RLHF_OK;
     return st;
 }
 
 // What a good batch left: it is where a worker that is started again goes on.
-static rlhf_status keep_state(struct instance *t, struct rlhf__wire *result) {
+rlhf_status rlhf__pool_keep_state(struct rlhf__pool *t, struct rlhf__wire *result) {
     const uint32_t kept = rlhf__wire_get_u32(result);
     const rlhf_str bytes = rlhf__wire_get_text(result);
     if (t->s->what.desc.state_version == 0) return RLHF_OK;
@@ -323,9 +367,9 @@ static rlhf_status keep_state(struct instance *t, struct rlhf__wire *result) {
 // ---- rows ----
 
 rlhf_status rlhf__stand_in_check_row(void *self, rlhf_str row) {
-    struct instance *t = self;
+    struct rlhf__pool *t = self;
     struct rlhf__asked a = {.done = 0};
-    RLHF_TRY(be_there(t, &t->hand[0]));
+    RLHF_TRY(rlhf__pool_ready(t, &t->hand[0]));
     rlhf__wire_begin(&a.frame, RLHF__ASK_CHECK_ROW);
     rlhf__wire_text(&a.frame, row.ptr, row.len);
     a.may_be_left = 1;
@@ -334,151 +378,8 @@ rlhf_status rlhf__stand_in_check_row(void *self, rlhf_str row) {
     return st;
 }
 
-// Rows [from, to) of a batch, for one worker.
-struct part {
-    uint32_t from, to;
-    struct rlhf__out_places places;
-};
-
-// At most t->n parts of about as many rows, none of which cuts a group. Returns how many.
-static uint32_t cut(const struct instance *t, const rlhf_reward_in *in, struct part *part) {
-    uint32_t n = 0;
-    for (uint32_t i = 0, at = 0; i < t->n && at < in->n; i++) {
-        uint32_t to = (uint32_t)((uint64_t)in->n * (i + 1) / t->n);
-        if (to <= at) continue;
-        while (to < in->n && in->group[to] == in->group[to - 1])
-            to++;
-        part[n++] = (struct part){.from = at, .to = to};
-        at = to;
-    }
-    return n;
-}
-
-static uint64_t tokens_of(const rlhf_reward_in *in, const struct part *p) {
-    return (uint64_t)(in->offset[p->to] - in->offset[p->from]);
-}
-
-// The batch into the files in memory, and the request.
-static rlhf_status put_part(const struct instance *t, struct rlhf__worker *w,
-                            const rlhf_reward_in *in, const rlhf_reward_out *out, struct part *p,
-                            struct rlhf__buf *frame) {
-    struct rlhf__error err;
-    const uint64_t bytes = rlhf__batch_bytes(in, p->from, p->to);
-    const uint32_t unwritten = RLHF__UNWRITTEN;
-    rlhf__out_places(p->to - p->from, tokens_of(in, p), out->token != NULL, &p->places);
-    const rlhf_status st = rlhf__worker_room(w, bytes, p->places.block[RLHF__OUTS], &err);
-    if (st != RLHF_OK) return fail(t, st, err.text);
-    rlhf__batch_put(in, p->from, p->to, out->token != NULL, w->input);
-    for (int i = 0; i < RLHF__OUTS; i++)
-        memset(w->output + p->places.at[i], 0, (size_t)p->places.bytes[i]);
-    for (uint32_t i = 0; i < p->to - p->from; i++)
-        memcpy(w->output + p->places.at[RLHF__OUT_SEQ] + 4 * (size_t)i, &unwritten, 4);
-    rlhf__wire_begin(frame, RLHF__ASK_SCORE);
-    rlhf__wire_u64(frame, bytes);
-    return RLHF_OK;
-}
-
-static uint32_t word_at(const char *at) {
-    uint32_t v;
-    memcpy(&v, at, sizeof v);
-    return v;
-}
-
-// What the worker wrote. What it did not is the caller's.
-static void take_part(const struct rlhf__worker *w, const rlhf_reward_in *in, const struct part *p,
-                      const rlhf_reward_out *out) {
-    const uint32_t n = p->to - p->from;
-    const char *seq = w->output + p->places.at[RLHF__OUT_SEQ];
-    for (uint32_t i = 0; i < n; i++)
-        if (word_at(seq + 4 * (size_t)i) != RLHF__UNWRITTEN)
-            memcpy(&out->seq[p->from + i], seq + 4 * (size_t)i, sizeof *out->seq);
-    if (out->token)
-        memcpy(out->token + in->offset[p->from], w->output + p->places.at[RLHF__OUT_TOKEN],
-               (size_t)p->places.bytes[RLHF__OUT_TOKEN]);
-    memcpy(out->verdict + p->from, w->output + p->places.at[RLHF__OUT_VERDICT], n);
-    memcpy(out->failed + p->from, w->output + p->places.at[RLHF__OUT_FAILED], n);
-}
-
-// The first row that has no result: the one at work, for a reward that goes row by row.
-static uint32_t row_at_work(const struct rlhf__worker *w, const struct part *p) {
-    uint32_t i = 0;
-    const char *seq = w->output + p->places.at[RLHF__OUT_SEQ];
-    while (i < p->to - p->from && word_at(seq + 4 * (size_t)i) != RLHF__UNWRITTEN)
-        i++;
-    return p->from + i;
-}
-
-// `first`: of the parts of this call; the others can only be told beside it.
-static rlhf_status part_failed(struct instance *t, const struct rlhf__worker *w,
-                               const struct part *p, int first) {
-    const uint32_t row = row_at_work(w, p);
-    char why[WHY];
-    if (w->failed.code == RLHF_E_CANCELLED) return fail(t, RLHF_E_CANCELLED, w->failed.text);
-    if (row < p->to)
-        snprintf(why, sizeof why, "%.1900s at row %u", w->failed.text, row);
-    else
-        snprintf(why, sizeof why, "%.1900s after its last row", w->failed.text);
-    if (first) t->ended_at = row;
-    return fail_part(t, RLHF_E_INTERNAL, why, first);
-}
-
-static rlhf_status refuse_metric(const struct instance *t, const struct rlhf__ear *e, int first) {
-    char why[256];
-    if (!e->metric[0]) return RLHF_OK;
-    snprintf(
-        why, sizeof why,
-        "it reports the metric \"%s\", which of a part of a batch is not that of the batch; it "
-        "needs rewards.workers=1",
-        e->metric);
-    return fail_part(t, RLHF_E_INVALID, why, first);
-}
-
-// What became of one part; `before`: of those before it.
-static rlhf_status end_part(struct instance *t, struct rlhf__asked *a, const rlhf_reward_in *in,
-                            const struct part *p, const rlhf_reward_out *out, rlhf_status before) {
-    rlhf__ear_end(a->ear);
-    const int first = before == RLHF_OK;
-    if (a->worker->failed.code) return part_failed(t, a->worker, p, first);
-    RLHF_TRY(said(t, a, first));
-    RLHF_TRY(refuse_metric(t, a->ear, first));
-    take_part(a->worker, in, p, out);
-    return keep_state(t, &a->result);
-}
-
-int64_t rlhf__stand_in_ended_at(void *self) { return ((const struct instance *)self)->ended_at; }
+int64_t rlhf__stand_in_ended_at(void *self) { return ((const struct rlhf__pool *)self)->ended_at; }
 
 int rlhf__stand_in_asked(void *self, const char *service) {
-    return (((const struct instance *)self)->asked & rlhf__ear_service(service)) != 0;
-}
-
-rlhf_status rlhf__stand_in_score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
-    struct instance *t = self;
-    struct part part[RLHF__MOST_WORKERS];
-    struct rlhf__asked asked[RLHF__MOST_WORKERS] = {{.done = 0}};
-    const uint32_t n = cut(t, in, part);
-    const int beside = !pthread_equal(t->home, pthread_self());
-    rlhf_status st = RLHF_OK, one;
-    t->ended_at = -1;
-    for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
-        struct hand *h = &t->hand[i];
-        st = be_there(t, h);
-        if (st != RLHF_OK) break;
-        asked[i].worker = h->worker;
-        asked[i].ear = &h->ear;
-        asked[i].may_be_left = 1;
-        if (t->s->what.desc.state_version) asked[i].most = RLHF__WIRE_MAX;
-        rlhf__ear_begin(&h->ear);
-        h->ear.beside = beside;
-        st = put_part(t, h->worker, in, out, &part[i], &asked[i].frame);
-    }
-    if (st == RLHF_OK) {
-        rlhf__ask(asked, n, t->s->rules.timeout_s, LIMIT);
-        for (uint32_t i = 0; i < n; i++) {
-            one = end_part(t, &asked[i], in, &part[i], out, st);
-            if (st == RLHF_OK) st = one;
-        }
-    }
-    for (uint32_t i = 0; i < n; i++)
-        rlhf__asked_finish(&asked[i]);
-    return st;
+    return (((const struct rlhf__pool *)self)->asked & rlhf__ear_service(service)) != 0;
 }

@@ -6,6 +6,8 @@
 #include "worker/describe.h"
 #include "worker/stand_in.h"
 
+#include <pthread.h>
+
 // What is known of the plugin of a file, and how its workers are started.
 struct rlhf__stand_in {
     struct rlhf__outside base; // first: load.h gives it back
@@ -26,16 +28,60 @@ struct rlhf__stand_in {
 rlhf_status rlhf__stand_in_worker(struct rlhf__stand_in *s, struct rlhf__worker **out,
                                   struct rlhf__description *what, struct rlhf__error *err);
 
-// The functions of the descriptor and of the ops that a stand-in has. [as rlhf_plugin says]
+// The functions of the descriptor and of the ops that a stand-in has, but for score() (scoring.h).
+// [as rlhf_plugin says]
 rlhf_status rlhf__stand_in_create(const rlhf_host *api, const void *config, void **self);
 void rlhf__stand_in_destroy(void *self);
 rlhf_status rlhf__stand_in_save(void *self, const rlhf_ostream *out);
 rlhf_status rlhf__stand_in_load(void *self, const rlhf_istream *in, uint32_t state_version);
-rlhf_status rlhf__stand_in_score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out);
 rlhf_status rlhf__stand_in_check_row(void *self, rlhf_str row);
 
 // As struct rlhf__outside says. [as there]
 int64_t rlhf__stand_in_ended_at(void *self);
 int rlhf__stand_in_asked(void *self, const char *service);
+
+// ---- for scoring.c ----
+
+#define RLHF__POOL_LIMIT "rewards.timeout_s"
+enum { RLHF__POOL_WHY = 2044 }; // bytes of a reason
+
+// A worker of an instance.
+struct rlhf__pool_worker {
+    struct rlhf__worker *worker; // NULL: none, to be started
+    struct rlhf__ear ear;
+};
+
+struct rlhf__pool {
+    struct rlhf__stand_in *s;
+    const rlhf_host *api;
+    struct rlhf__buf options;       // as JSON
+    struct rlhf__buf confined;      // what was last said to be in force
+    struct rlhf__pool_worker *hand; // [n]
+    uint32_t n, state_version;      // of state
+    struct rlhf__buf state;         // after the last good batch, or as it was loaded
+    int32_t has_state, lost_state;  // lost: it could not be saved after that
+    uint32_t asked;                 // services, in create(): RLHF__HAS_*
+    uint32_t reserved;
+    int64_t ended_at; // as rlhf__outside says
+    pthread_t home;   // that created it
+};
+
+// The call fails for the reason `why`; returns code. [main]
+rlhf_status rlhf__pool_fail(const struct rlhf__pool *t, rlhf_status code, const char *why);
+
+// The same for one worker's part of a call. first 0: another part has failed already, so this
+// reason is only logged. [main]
+rlhf_status rlhf__pool_fail_part(const struct rlhf__pool *t, rlhf_status code, const char *why,
+                                 int first);
+
+// The plugin's status in an answered request; a failure is reported as by rlhf__pool_fail_part,
+// with the worker's reason or the plugin's. [main]
+rlhf_status rlhf__pool_said(const struct rlhf__pool *t, const struct rlhf__asked *a, int first);
+
+// Start the worker if it is not running, or failed. [main]
+rlhf_status rlhf__pool_ready(struct rlhf__pool *t, struct rlhf__pool_worker *h);
+
+// Keep the state after a good batch: a worker that is started again continues from it. [main]
+rlhf_status rlhf__pool_keep_state(struct rlhf__pool *t, struct rlhf__wire *result);
 
 #endif

@@ -1,10 +1,11 @@
-// stand_in.c: see stand_in.h. Instances are instance.c's.
+// stand_in.c: see stand_in.h. Workers and instances are instance.c's, score() is scoring.c's.
 #include "worker/stand_in.h"
 
 #include "base/hash.h"
 #include "base/printable.h"
 #include "plugin/search.h"
 #include "worker/instance.h"
+#include "worker/scoring.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,74 +23,6 @@ static void destroy(struct rlhf__outside *o) {
     free(s->asker);
     free(s->confined);
     free(s);
-}
-
-// ---- a worker with the file open ----
-
-// One request of those that come before there is an instance.
-static rlhf_status ask(const struct rlhf__stand_in *s, struct rlhf__asked *a,
-                       struct rlhf__error *err) {
-    char text[1024];
-    if (rlhf__ask(a, 1, s->rules.timeout_s, "rewards.timeout_s") != RLHF_OK)
-        return rlhf__fail(err, RLHF_E_INVALID, "%s: opening it: %s", s->path,
-                          a->worker->failed.text);
-    if (a->status == RLHF_OK) return RLHF_OK;
-    return rlhf__fail(err, a->status < 0 ? a->status : RLHF_E_INTERNAL, "%s",
-                      rlhf__printable(a->why, text, sizeof text));
-}
-
-// What is in force of this worker. It is asked before the worker runs code of the plugin.
-static rlhf_status ask_confine(struct rlhf__stand_in *s, struct rlhf__worker *w,
-                               struct rlhf__error *err) {
-    struct rlhf__ear ear = {.api = NULL};
-    struct rlhf__asked a = {.ear = &ear, .worker = w};
-    rlhf__wire_begin(&a.frame, RLHF__ASK_CONFINE);
-    rlhf__wire_u64(&a.frame, s->rules.memory_mib);
-    rlhf__wire_f64(&a.frame, s->rules.timeout_s);
-    rlhf_status st = ask(s, &a, err);
-    if (st == RLHF_OK) {
-        const rlhf_str text = rlhf__wire_get_text(&a.result);
-        free(s->confined);
-        s->confined = a.result.bad ? NULL : strndup(text.ptr, (size_t)text.len);
-        s->base.confined = s->confined;
-        if (!s->confined) st = RLHF__NOMEM(err, "%s: out of memory", s->path);
-    }
-    rlhf__asked_finish(&a);
-    return st;
-}
-
-static rlhf_status ask_open(const struct rlhf__stand_in *s, struct rlhf__worker *w,
-                            struct rlhf__description *what, struct rlhf__error *err) {
-    struct rlhf__ear ear = {.api = NULL};
-    struct rlhf__asked a = {.ear = &ear, .worker = w};
-    rlhf__wire_begin(&a.frame, RLHF__ASK_OPEN);
-    rlhf__wire_puts(&a.frame, s->path);
-    rlhf__wire_puts(&a.frame, s->id);
-    rlhf__wire_puts(&a.frame, s->asker);
-    rlhf_status st = ask(s, &a, err);
-    if (st == RLHF_OK && what) {
-        st = rlhf__description_get(&a.result, what, err);
-        if (st != RLHF_OK) st = rlhf__error_context(err, "%s", s->path);
-    }
-    rlhf__asked_finish(&a);
-    return st;
-}
-
-rlhf_status rlhf__stand_in_worker(struct rlhf__stand_in *s, struct rlhf__worker **out,
-                                  struct rlhf__description *what, struct rlhf__error *err) {
-    struct rlhf__worker *w = NULL;
-    *out = NULL;
-    if (rlhf__worker_start(s->program, s->rules.network, &w, err) < 0)
-        return rlhf__error_context(err, "%s", s->path);
-    // It sends messages from its memory, so they cannot be larger.
-    if (s->rules.memory_mib) w->most = (s->rules.memory_mib + 1) << 20;
-    rlhf_status st = ask_confine(s, w, err);
-    if (st == RLHF_OK) st = ask_open(s, w, what, err);
-    if (st == RLHF_OK)
-        *out = w;
-    else
-        rlhf__worker_end(w);
-    return st;
 }
 
 // ---- options without effect ----

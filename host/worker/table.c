@@ -1,7 +1,7 @@
 // table.c: see table.h.
 #include "worker/table.h"
 
-#include "worker/upcall.h"
+#include "worker/upcall_services.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -14,7 +14,7 @@ struct rlhf__table {
     const struct rlhf__batch_note *note;
     uint64_t seed;
     char *id, *owner;     // of the plugin and its instance; owned
-    uint32_t services;    // RLHF__HAS_* of upcall.h
+    uint32_t services;    // RLHF__HAS_* of upcall_services.h
     atomic_uint asked;    // of them, those that the plugin has asked for
     int32_t calls;        // the socket
     pthread_mutex_t lock; // of the socket and of frame: a call and its reply

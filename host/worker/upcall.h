@@ -1,6 +1,6 @@
-// upcall.h: what a plugin in a worker calls of the host, done here: its log lines, failures and
-// metrics, and the services that compute or read models. A number, a handle or a text of the worker
-// is looked at before it is used.
+// upcall.h: calls of the host by a plugin in a worker. Its log lines, failures and metrics are
+// dealt with here, services in upcall_services.h. A number or a text of the worker is checked
+// before it is used.
 #ifndef RLHF_HOST_WORKER_UPCALL_H
 #define RLHF_HOST_WORKER_UPCALL_H
 
@@ -13,7 +13,7 @@ enum { RLHF__HANDLES = 64, RLHF__MOST_MESSAGES = 1000000, RLHF__MOST_TEXT_MIB = 
 
 // An object of a service that a worker has open.
 struct rlhf__handle {
-    int32_t kind, reserved; // enum rlhf__handle_kind in upcall.c; 0 = free
+    int32_t kind, reserved; // enum rlhf__handle_kind in upcall_services.c; 0 = free
     void *object;
 };
 
@@ -45,19 +45,5 @@ void rlhf__ear_printed(struct rlhf__ear *e, const char *text, size_t n);
 // Do what a frame asks; what goes back is appended to `reply`, a frame or nothing. -1 when it is
 // none of a worker's. [main]
 int rlhf__ear_call(struct rlhf__ear *e, struct rlhf__wire in, struct rlhf__buf *reply);
-
-// Close what the worker left open. [main]
-void rlhf__handles_close(const rlhf_host *api, struct rlhf__handle handle[RLHF__HANDLES]);
-
-// Bits of the services that the host has, for the worker's table: enum below. [main]
-enum {
-    RLHF__HAS_CLASSIFIER = 1,
-    RLHF__HAS_TOKENIZER = 2,
-    RLHF__HAS_MODEL = 4,
-    RLHF__HAS_ROW = 8,
-    RLHF__HAS_LIMITS = 16
-};
-uint32_t rlhf__ear_services(const rlhf_host *api);
-uint32_t rlhf__ear_service(const char *id); // the bit of one, 0: there is none [any]
 
 #endif

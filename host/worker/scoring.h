@@ -1,0 +1,10 @@
+// scoring.h: a batch of rows scored by the workers of an instance, each of which has a part of it.
+#ifndef RLHF_HOST_WORKER_SCORING_H
+#define RLHF_HOST_WORKER_SCORING_H
+
+#include <rlhf/reward.h>
+
+// The score() of a stand-in's ops. No group is cut. [as rlhf_reward_ops says]
+rlhf_status rlhf__stand_in_score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out);
+
+#endif
