@@ -1,14 +1,14 @@
-// rlhf/elf_note.h: what a file says of itself to a reader that does not run it: an ELF note that
-// leads to its bundle (plugin.h) or to its table of kernels (compute.h). `rlhf-host plugin list`
-// and `plugin info` read the note, the descriptors, their texts and their option tables out of the
-// file, and open nothing.
+// rlhf/elf_note.h: an ELF note that points to a file's plugin bundle (plugin.h) or kernels table
+// (compute.h), so that the file can be described without running it. `rlhf-host plugin list` and
+// `plugin info` read the note, the descriptors, their texts and their option tables from the file,
+// without loading it.
 //
-// What the note leads to must be constant data that the linker finishes: no constructor, of C++ or
-// of any other language, has run when it is read. A file without a note works as before; only
-// looking at it means opening it.
+// Everything reachable from the note must be constant data that is complete after linking: it is
+// read before constructors, in C++ or any other language, have run. A file without a note still
+// works, but it must be loaded to be described.
 //
-// RLHF_DEFINE_PLUGIN and RLHF_DEFINE_KERNELS write it. In other languages an rlhf_elf_note, 8-byte
-// aligned, goes into a section called .note.rlhf (Rust: #[link_section = ".note.rlhf"] #[used]).
+// RLHF_DEFINE_PLUGIN and RLHF_DEFINE_KERNELS emit it. In other languages, put an rlhf_elf_note,
+// 8-byte aligned, into a section named .note.rlhf (Rust: #[link_section = ".note.rlhf"] #[used]).
 // [R:note]
 #ifndef RLHF_ELF_NOTE_H
 #define RLHF_ELF_NOTE_H
@@ -18,17 +18,17 @@
 #define RLHF_NOTE_PLUGIN "rlhf-plugin" // at: an rlhf_bundle
 #define RLHF_NOTE_KERNEL "rlhf-kernel" // at: an rlhf_kernels
 
-// The note in the system's form, for owners of 12 bytes. Frozen.
+// The note in ELF's standard layout, for an owner of 12 bytes. Frozen.
 typedef struct rlhf_elf_note {
     uint32_t owner_size, at_size; // 12 and 8
     uint32_t type;                // RLHF_ABI_MAJOR
-    char owner[12];               // one of the two above, NUL-ended
-    // An address, which the loader fills in, or how many bytes behind this field it is.
+    char owner[12];               // one of the two above, NUL-terminated
+    // An address, filled in by the loader, or the distance in bytes from this field.
     const void *at;
 } rlhf_elf_note;
 
-// In the body of a function: the note of that owner, which leads to `at`, the address of static
-// data. Where ELF is another one, none.
+// For use inside a function body: emits the note of that owner, which points to `at`, the address
+// of static data. On other ELF targets no note is emitted.
 #if defined __x86_64__ && defined __ELF__
 #define RLHF_ELF_ADDRESS "i"
 #elif defined __aarch64__ && defined __ELF__

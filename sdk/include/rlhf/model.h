@@ -1,9 +1,9 @@
-// rlhf/model.h: model backends. Token ids in, per-token heads out; derivatives with respect to
-// those heads in, parameter gradients out. [n, T, vocab] never crosses this boundary.
+// rlhf/model.h: model backends. Token ids in, per-token heads out; gradients with respect to those
+// heads in, parameter gradients out. Full [n, T, vocab] logits never cross this boundary.
 //
-// The descriptor's option table is read from the checkpoint's config.json (keys as Hugging Face
-// writes them; unknown keys are allowed there). The host reads and writes weights through param(),
-// so checkpoints, optimisers, "reference := policy" and export are host code written once.
+// The descriptor's options are read from the checkpoint's config.json (with Hugging Face's key
+// names; unknown keys are allowed there). The host reads and writes weights through param(), so the
+// host implements checkpoints, optimisers, "reference := policy" and export for all models.
 //
 // Alignment of per-token arrays [total]: entry t of logp, entropy, kl belongs to predicting ids[t]
 // from the tokens before it in its row; value[t] is the value of the state before ids[t] is chosen.
@@ -39,29 +39,29 @@ enum rlhf_value_init {
     RLHF_VALUE_INIT_NORMAL = 2
 }; // NORMAL: N(0, 1/sqrt(d + 1))
 
-// How a fresh score head is drawn. REWARD: N(0, 1/sqrt(d + 1)) (Stiennon et al. 2020).
+// How a new score head is initialised. REWARD: N(0, 1/sqrt(d + 1)) (Stiennon et al. 2020).
 enum rlhf_score_init { RLHF_SCORE_INIT_DEFAULT = 0, RLHF_SCORE_INIT_REWARD = 1 };
 
-// What of the trunk is kept for backward, and what is computed again.
+// Which of the trunk's activations are kept for the backward pass, and which are recomputed.
 enum rlhf_recompute {
-    RLHF_RECOMPUTE_NONE = 0, // what takes a product to compute is kept
-    // Of each layer its input alone is kept; the rest is computed again, with the same bits (Chen
-    // et al. 2016, "Training Deep Nets with Sublinear Memory Cost").
+    RLHF_RECOMPUTE_NONE = 0, // keep everything that needs a GEMM
+    // Keep only each layer's input and recompute the rest, with the same bits (Chen et al. 2016,
+    // "Training Deep Nets with Sublinear Memory Cost").
     RLHF_RECOMPUTE_LAYER = 1
 };
 
-// Low-rank adapters (LoRA, Hu et al. 2021): what a linear layer of the trunk gives for x, W x,
-// becomes W x + scale * B (A x). A [rank, inputs] starts U(-1/sqrt(inputs), 1/sqrt(inputs)), as
-// PEFT draws it, and B [outputs, rank] at 0. Borrowed until open() returns.
+// Low-rank adapters (LoRA, Hu et al. 2021): the output W x of a linear layer in the trunk becomes W
+// x + scale * B (A x). A [rank, inputs] is initialised from U(-1/sqrt(inputs), 1/sqrt(inputs)), as
+// in PEFT, and B [outputs, rank] with 0. Borrowed until open() returns.
 //
-// target names modules as PEFT matches them: the last components of the name of a linear layer,
-// whole ones ("q_proj", "self_attn.q_proj", "c_attn"). "all-linear" alone: every linear layer of
-// the trunk, not the LM head, the embeddings, the value or the score head. A target that matches
-// nothing is refused (RLHF_E_INVALID) with the nearest name and all there are; one that is given
-// twice counts once.
+// target names modules as in PEFT: by the last whole components of a linear layer's name ("q_proj",
+// "self_attn.q_proj", "c_attn"). "all-linear", as the only target, means every linear layer of the
+// trunk, but not the LM head, the embeddings, the value head or the score head. A target without a
+// match is rejected (RLHF_E_INVALID); the message gives the nearest name and all valid ones. A
+// repeated target counts once.
 typedef struct rlhf_adapter {
     uint32_t size;
-    int32_t rank; // 1 and more; it may exceed the width of a layer
+    int32_t rank; // at least 1; may exceed the width of a layer
     double scale; // alpha / rank, or alpha / sqrt(rank)
     const char *const *target;
     uint32_t n_targets, reserved;
@@ -70,53 +70,57 @@ typedef struct rlhf_adapter {
 typedef struct rlhf_model_open {
     uint32_t size;
     int32_t dtype;     // act dtype, RLHF_F32 or RLHF_BF16 [R:bf16]
-    int32_t trainable; // 0: no gradients are allocated, backward is refused
-    int32_t n_labels;  // > 0: a score head with that many outputs exists
-    int32_t pooling;   // enum rlhf_pool for the score head; 0 = the architecture's own
-    int32_t value_kind, value_init, value_detach; // value head; detach: no gradient to the trunk
+    int32_t trainable; // 0: gradients are not allocated and backward fails
+    int32_t n_labels;  // > 0: create a score head with that many outputs
+    int32_t pooling;   // enum rlhf_pool for the score head; 0 = the architecture's default
+    int32_t value_kind, value_init, value_detach; // value head; detach: block its gradient to the
+                                                  // trunk
     const rlhf_compute *compute;
     int32_t score_init; // enum rlhf_score_init
-    // 1: the host writes values before the first refresh() only and reads none after it. The model
-    // may release there what it keeps packed as well: param().value reads NULL from then on.
-    // refresh() is refused the second time. Not with trainable.
+    // 1: the host writes values only before the first refresh() and does not read them after it. In
+    // that call the model may release every value that it also keeps packed; param().value is NULL
+    // from then on. A second refresh() fails. Not with trainable.
     int32_t frozen;
-    int32_t recompute; // enum rlhf_recompute; one the model does not know is refused
-    // Ids below it have a token; the rows of the embedding from there on are padding, and the LM
-    // head leaves them out: info().n_vocab is this number, and logp, entropy, kl, draws and
-    // supports are over so many ids. 0, or no less than the embedding has: all its rows.
+    int32_t recompute; // enum rlhf_recompute; the model must reject unknown values
+    // Number of ids that have a token. Embedding rows from there on are padding, and the LM head
+    // ignores them: info().n_vocab is this number, and logp, entropy, kl, sampling and supports
+    // cover this many ids. 0, or a number not below the embedding's rows: all its rows.
     int32_t n_tokens;
-    // Models with RLHF_HEAD_ADAPTER only, both; NULL: none.
+    // adapter and base need a model with RLHF_HEAD_ADAPTER; both may be NULL.
     //
-    // With an adapter the trunk's own parameters and the embeddings are frozen: they are listed
-    // with RLHF_PARAM_FROZEN and grad NULL (also those of the LM head), and a value that is kept
-    // packed as well is released by the first refresh(), after which it reads NULL as in a `frozen`
-    // model (refresh() itself may be called again: it packs what is trained). The adapter's follow
-    // all others, in the group RLHF_PARAM_ADAPTER, a pair for each matched layer of the checkpoint
-    // (separate ones for q_proj, k_proj and v_proj, however the model fuses them; one for c_attn):
-    // the layer's name without ".weight", and ".lora_A.weight" [rank, inputs], ".lora_B.weight"
-    // [outputs, rank] behind it, f32. Value and score heads are trained in full.
+    // With an adapter, the trunk's own parameters, the embeddings and the LM head are frozen:
+    // param() lists them with RLHF_PARAM_FROZEN and grad NULL. The first refresh() releases every
+    // value that is also kept packed; it is NULL afterwards, as in a `frozen` model (but refresh()
+    // may be called again, to pack the trained parameters). The adapter's parameters follow all
+    // others, in the group RLHF_PARAM_ADAPTER, with one pair for each matched layer of the
+    // checkpoint (separate pairs for q_proj, k_proj and v_proj even if the model fuses them; one
+    // for c_attn). Their names are the layer's name without ".weight", followed by ".lora_A.weight"
+    // [rank, inputs] or ".lora_B.weight" [outputs, rank]; both are f32. Value and score heads are
+    // trained in full.
     const rlhf_adapter *adapter;
-    // Another open instance of the same plugin with the same config, compute table and dtype, whose
-    // trunk, embeddings and LM head (values and packed) this one reads instead of its own. It was
-    // opened with an adapter or as `frozen`, and is trainable where this one is (else the layouts
-    // that gradients flow back through would not be there); it has had its first refresh() before
-    // this one's, and is destroyed later. It may have a base itself: then that one is meant. What
-    // the base gets of its own (adapter, heads) stays its own. n_tokens is the base's; 0 or the
-    // same is to be given. param() lists this instance's own parameters alone: heads and adapter.
-    // With base and no adapter the trunk is the base's as it is, and the heads alone are trained.
+    // Another open instance of the same plugin with the same config, compute table and dtype. This
+    // instance uses the base's trunk, embeddings and LM head (values and packed weights) instead of
+    // having copies. The base must have been opened with an adapter or as `frozen`. It must be
+    // trainable if this instance is (otherwise it lacks the layouts needed for the backward pass).
+    // Its first refresh() must come before this instance's, and it must be destroyed later. If the
+    // base itself has a base, that one is used. The base's adapter and heads are not shared.
+    // n_tokens must be 0 or equal to the base's. param() lists only this instance's own parameters:
+    // heads and adapter. Without an adapter, the base's trunk is used unchanged and only the heads
+    // are trained.
     const void *base;
 } rlhf_model_open;
 
 typedef struct rlhf_model_info {
-    uint32_t size, heads; // heads: bits of enum rlhf_head that forward can give [R:heads]
-    int64_t n_params;     // all elements of param()
-    int64_t
-        flops_per_token; // forward multiply-adds * 2 a token, LM head included, no attention scores
+    uint32_t size, heads;    // heads: bits of enum rlhf_head that the model supports [R:heads]
+    int64_t n_params;        // elements of all parameters
+    int64_t flops_per_token; // forward multiply-adds * 2 per token, with the LM head, without
+                             // attention scores
     int32_t n_vocab, n_ctx, d_model, n_layer, n_tensors, causal;
-    // e.g. "transformer.": loaders try names with and without it; lives until destroy()
+    // e.g. "transformer.": loaders try names with and without it; valid until destroy()
     const char *base_prefix;
-    // All gradients lie in this one range of device memory, in any order, and what is between them
-    // reads 0: what workers add up, and what is zeroed, in one go. NULL and 0: each by itself.
+    // One range of device memory that contains all gradients, in any order, with zeros between
+    // them, so that workers can sum and zero them in one call. NULL and 0: gradients are allocated
+    // separately.
     rlhf_dev grad_base;
     uint64_t grad_bytes;
 } rlhf_model_info;
@@ -131,8 +135,8 @@ enum rlhf_param_flag {
     RLHF_PARAM_DECAY = 1,  // weight decay applies (matrices; not norms, biases)
     RLHF_PARAM_EMBED = 2,  // an embedding table: a matrix, but not one for Muon
     RLHF_PARAM_IN_OUT = 4, // a matrix stored [inputs, outputs]; without it [outputs, inputs]
-    // Not trained: no optimiser state, no part in the gradient's norm; grad may be NULL although
-    // the model is trainable. Checkpoints hold it like any other.
+    // Not trained: without optimiser state and excluded from the gradient norm; grad may be NULL
+    // even in a trainable model. Checkpoints contain it like any other.
     RLHF_PARAM_FROZEN = 8
 };
 // All bits of this header; others are refused.
@@ -140,25 +144,26 @@ enum rlhf_param_flag {
     (RLHF_PARAM_DECAY | RLHF_PARAM_EMBED | RLHF_PARAM_IN_OUT | RLHF_PARAM_FROZEN)
 #define RLHF_PARAM_NAME_MAX 299 // bytes of a parameter's name
 
-// One parameter tensor; the buffers stay where they are for the model's life, or until a model
-// opened as frozen, or with an adapter, releases them. Answered in the caller's struct
+// One parameter tensor. Its buffers do not move during the model's lifetime, or until a model
+// opened as frozen or with an adapter releases them. Written to the caller's struct
 // (rlhf_copy_out).
 typedef struct rlhf_param {
     uint32_t size;
     int32_t ndim; // 1 to 4
-    // Hugging Face name, with base_prefix; 1 to RLHF_PARAM_NAME_MAX bytes; lives until destroy()
+    // Hugging Face name, with base_prefix; 1 to RLHF_PARAM_NAME_MAX bytes; valid until destroy()
     const char *name;
     int64_t shape[4]; // as stored in safetensors; each at least 1, unused = 0
     int32_t group;    // enum rlhf_param_group
     uint32_t flags;   // bits of enum rlhf_param_flag
     uint32_t init;    // enum rlhf_init
     uint32_t reserved;
-    // for RLHF_INIT_NORMAL; gain for RLHF_INIT_ORTHOGONAL, bound for RLHF_INIT_UNIFORM
+    // standard deviation for RLHF_INIT_NORMAL; gain for RLHF_INIT_ORTHOGONAL, bound for
+    // RLHF_INIT_UNIFORM
     double init_std;
     rlhf_dev value, grad; // f32; value NULL when released, grad NULL when not trainable
 } rlhf_param;
 
-// How a fresh parameter is filled (by the host, with its own generator).
+// How the host initialises a new parameter (with its own generator).
 enum rlhf_init {
     RLHF_INIT_ZERO = 0,
     RLHF_INIT_ONE = 1,
@@ -168,20 +173,21 @@ enum rlhf_init {
 };
 
 enum rlhf_forward_flag {
-    // The model without its adapter, e.g. as its own reference. Not with train. A model that has no
-    // adapter is its own base: the flag changes nothing. With B = 0 the bits are the same with the
-    // flag and without. [R:adapter]
+    // Run the model without its adapter, e.g. as its own reference. Not with train. In a model
+    // without an adapter the flag has no effect. With B = 0 the bits are the same with the flag and
+    // without. [R:adapter]
     RLHF_FORWARD_BASE = 1
 };
 
 // n ragged rows in host memory. Every row has at least one token.
 //
-// With prefix, row i continues row prefix[i] (-1: it stands alone): its first token has the
-// position after that row's last and its tokens see that row's. Rows that share a prefix follow it
-// directly, and a prefix has none of its own. The prefix row is computed once and its gradients are
-// summed; every head has the same bits as if the row were written out in full. prompt_len counts
-// the row's own tokens, so a row's first own token is always given; a prefix row has prompt_len =
-// its length. Causal models with RLHF_HEAD_PREFIX only, and not for RLHF_HEAD_SCORE.
+// With prefix, row i continues row prefix[i] (-1: without a prefix): its first token has the
+// position after that row's last token, and its tokens attend to that row's tokens. Rows that share
+// a prefix follow it directly, and a prefix row must not have a prefix itself. The prefix row is
+// computed once and its gradients are summed; every head has the same bits as if the row were
+// written out in full. prompt_len counts only the row's own tokens, so the first of them is always
+// part of the prompt; a prefix row has prompt_len = its length. Only for causal models with
+// RLHF_HEAD_PREFIX, and not for RLHF_HEAD_SCORE.
 typedef struct rlhf_batch {
     uint32_t size, n, total, reserved;
     const int32_t *ids;        // [total]
@@ -192,33 +198,34 @@ typedef struct rlhf_batch {
 
 typedef struct rlhf_forward {
     uint32_t size, heads;   // bits wanted
-    int32_t train;          // 1: keep what backward needs
-    uint32_t flags;         // enum rlhf_forward_flag; a bit the model does not know is refused
+    int32_t train;          // 1: keep activations for the backward pass
+    uint32_t flags;         // enum rlhf_forward_flag; the model must reject unknown bits
     const rlhf_dist *dist;  // temperature and support of log-probs
     const void *kl_self;    // RLHF_HEAD_KL: the reference instance (same plugin, same vocabulary)
     const float *kl_hidden; // its hidden output for this batch, [total, d_model]
-    // [response tokens, rlhf_support_words(n_vocab)], rows one after the other: what each response
-    // token's distribution is over (and the reference's, for kl), as compute.h has it; dist's top_k
-    // and top_p are off then. logp, entropy and kl are over it. NULL: over what dist keeps.
+    // [response tokens, rlhf_support_words(n_vocab)], row after row: the support of each response
+    // token's distribution (and of the reference's, for kl), as defined in compute.h; dist's top_k
+    // and top_p are then off. logp, entropy and kl are computed over it. NULL: over the ids that
+    // dist keeps.
     const uint32_t *support;
-    // RLHF_HEAD_KL, instead of kl_hidden: the reference's dev_hidden, which stays as it is until
-    // backward is done. kl_dev_row [response tokens]: which of its rows is each response token's;
-    // NULL: 0, 1, 2 and on. That the rows are there is the host's care.
+    // RLHF_HEAD_KL, instead of kl_hidden: the reference's dev_hidden, which must not change until
+    // backward is done. kl_dev_row [response tokens] is each response token's row in it; NULL: 0,
+    // 1, 2, ... The host ensures that the rows exist.
     rlhf_dev kl_dev_hidden;
     const int32_t *kl_dev_row;
 } rlhf_forward;
 
-// Host arrays, filled by forward or read by backward (then: derivatives of the loss). NULL = not
-// wanted / zero. Index [total] unless said.
+// Host arrays, filled by forward or read by backward (then: gradients of the loss). NULL = not
+// requested / zero. Indexed by [total] unless stated otherwise.
 typedef struct rlhf_heads {
     uint32_t size, reserved;
     float *logp, *entropy, *kl, *value;
     float *score;       // [n, n_labels]
     float *hidden;      // [total, d_model], forward only
     float *token_score; // [total] score head after reading ids[t]; 0 on prompt tokens
-    // Device memory, act dtype [response tokens, d_model], rows one after the other: of `hidden`
-    // the state that predicts each response token, which is what kl reads. Forward only, with
-    // RLHF_HEAD_HIDDEN; models with RLHF_HEAD_DEV_HIDDEN only.
+    // Device memory, act dtype [response tokens, d_model], row after row: for each response token,
+    // the state in `hidden` that predicts it (the input of kl). Forward only, with
+    // RLHF_HEAD_HIDDEN; only for models with RLHF_HEAD_DEV_HIDDEN.
     rlhf_dev dev_hidden;
 } rlhf_heads;
 
@@ -226,25 +233,25 @@ typedef struct rlhf_heads {
 typedef struct rlhf_gen rlhf_gen;
 
 // One step of continuous batching: row i appends its new tokens to slot[i] (start[i] = 0 clears the
-// slot first; else start[i] is the number of tokens the slot holds) and draws the next token.
+// slot first; otherwise start[i] is the number of tokens in the slot) and samples the next token.
 // Prefill and decode rows may be mixed. With prefix, the tokens of slot prefix[i] come before those
-// of slot[i]: a prompt is stored once (by a silent row, at the latest in the same step) and read by
-// all rows that share it. A slot is used as a prefix or as a row's own, not both in one step except
+// of slot[i]: a prompt is stored once (by a silent row, in the same step or earlier) and read by
+// all rows that share it. Within one step, a slot is either a prefix or a row's own slot, except
 // for the silent row that fills it.
 typedef struct rlhf_gen_step {
     uint32_t size, n;
     const int32_t *slot, *start; // [n]
-    const int32_t *ids, *offset; // ragged new tokens, at least one a row
+    const int32_t *ids, *offset; // ragged new tokens, at least one per row
     const rlhf_dist *dist, *logp_dist;
     uint64_t seed, stream;
-    const uint64_t *counter; // [n] generator counter of each draw
+    const uint64_t *counter; // [n] generator counter for each sample
     int32_t *next;           // out [n]
     float *logp;             // out [n]
-    const int32_t *prefix;   // [n] slot, or -1; NULL: none
-    const uint8_t *silent;   // [n] 1: store the tokens, draw nothing; NULL: every row draws
-    // out [n, rlhf_support_words(n_vocab)]: what row i's token was drawn from; logp is over it, at
-    // logp_dist's temperature, whose top_k and top_p are off. Silent rows are left alone. NULL: not
-    // wanted, logp is under logp_dist.
+    const int32_t *prefix;   // [n] slot, or -1; NULL: all -1
+    const uint8_t *silent;   // [n] 1: only store the tokens; NULL: every row samples
+    // out [n, rlhf_support_words(n_vocab)]: the support that row i's token was sampled from; logp
+    // is then over it at logp_dist's temperature, with logp_dist's top_k and top_p off. Not written
+    // for silent rows. NULL: not requested, and logp is under logp_dist.
     uint32_t *support;
 } rlhf_gen_step;
 
@@ -253,7 +260,7 @@ typedef struct rlhf_model_ops {
     // Allocate parameters (zero). Called once after create(). [main] [R:open]
     rlhf_status (*open)(void *self, const rlhf_model_open *);
     rlhf_status (*info)(void *self, rlhf_model_info *out); // after open [any]
-    // RLHF_E_INVALID past the end. out->size says what the caller knows. [any] [R:param]
+    // RLHF_E_INVALID past the end. out->size is the size of the caller's struct. [any] [R:param]
     rlhf_status (*param)(void *self, uint32_t i, rlhf_param *out);
     // Parameter values changed: re-pack the weights. [step] [R:forward]
     rlhf_status (*refresh)(void *self);
@@ -266,10 +273,10 @@ typedef struct rlhf_model_ops {
                             rlhf_gen **out);                                // [step]
     rlhf_status (*gen_step)(void *self, rlhf_gen *, const rlhf_gen_step *); // [step]
     void (*gen_close)(void *self, rlhf_gen *);                              // NULL allowed [step]
-    // What the model holds for speed alone and would allocate again, activations and scratch, may
-    // go: the host is done with it for now, and others compute next. Numbers stay what they are;
-    // backward() wants another forward() first. Not while a session is open. What is cheap to hold
-    // may stay. NULL: all of it stays. [step]
+    // The model may release memory that it can allocate again (activations, scratch): the host does
+    // not use it for now, and other models compute next. Results do not change; backward() needs
+    // another forward() first. Not called while a session is open. The model may keep small
+    // buffers. NULL: nothing is released. [step]
     void (*trim)(void *self);
 } rlhf_model_ops;
 

@@ -1,14 +1,14 @@
 // rlhf/option.h: a plugin's options as one static table.
 //
-// The host parses JSON, validates every value against the table, names the nearest key on a typo
-// and fills the plugin's config struct. A plugin never sees JSON. `rlhf-host plugin info` prints
-// the table, `--json` turns it into a JSON Schema. Model plugins use the same table to read a
-// checkpoint's config.json (there, keys that the table does not know are allowed, and "a.b" is
-// member b of object a, "a[]" each item of list a).
+// The host parses the JSON, validates every value against the table, suggests the nearest key for a
+// misspelt one and fills the plugin's config struct. A plugin never sees JSON. `rlhf-host plugin
+// info` prints the table, `--json` turns it into a JSON Schema. Model plugins use the same table to
+// read a checkpoint's config.json (there, keys that the table does not know are allowed, and "a.b"
+// is member b of object a, "a[]" each item of list a).
 //
-// The config struct is laid out by the plugin: int32_t for BOOL and ENUM, int64_t for I64, double
-// for F64, const char * for STR and PATH (owned by the host, NULL when the default is NULL). The
-// macros below do not compile for a field of another type.
+// The plugin defines the config struct: int32_t for BOOL and ENUM, int64_t for I64, double for F64,
+// const char * for STR and PATH (owned by the host, NULL when the default is NULL). The macros
+// below do not compile for a field of another type.
 #ifndef RLHF_OPTION_H
 #define RLHF_OPTION_H
 
@@ -21,23 +21,22 @@ enum rlhf_opt_type {
     RLHF_T_STR = 4,
     RLHF_T_PATH = 5, // a STR that names a file or directory
     RLHF_T_ENUM = 6, // int32_t index into choices
-    RLHF_T_TABLE = 7 // no option: the rows of another table stand here, see RLHF_OPT_TABLE
+    RLHF_T_TABLE = 7 // not an option: includes the rows of another table, see RLHF_OPT_TABLE
 };
 
 enum rlhf_opt_flag {
-    RLHF_OPT_REQUIRED = 1, // no default: the user must give it
+    RLHF_OPT_REQUIRED = 1, // without a default: the user must set it
     RLHF_OPT_MIN_OPEN = 2, // the value must be > min
     RLHF_OPT_MAX_OPEN = 4, // the value must be < max
-    // I64 in a model's config.json: null is 0, where a key that is missing is the default; without
-    // it null is as missing
+    // I64 in a model's config.json: null means 0, while a missing key means the default. Without
+    // this flag, null is treated as missing.
     RLHF_OPT_NULL_IS_0 = 8,
-    // STR or PATH: names code that the plugin has run, or where it sends data, or a secret that it
-    // sends. A run that is resumed takes it from its own directory only if the user says so
-    // (--trust-run).
+    // STR or PATH: names code that the plugin runs, a destination for data, or a secret to send. A
+    // resumed run takes it from its run directory only with --trust-run.
     RLHF_OPT_CODE = 16
 };
 
-// One row. Read with the descriptor's opt_stride, so the table can grow although it is an array.
+// One row. Tables are read with the descriptor's opt_stride, so that rows can grow.
 typedef struct rlhf_opt rlhf_opt;
 struct rlhf_opt {
     const char *key, *help; // [R:help] [R:option-name]
@@ -47,12 +46,12 @@ struct rlhf_opt {
     double f_def, f_min, f_max;       // F64
     const char *s_def;                // STR, PATH
     const char *const *choices;       // ENUM: NULL-ended list
-    const rlhf_opt *table;            // TABLE: its rows, none of which is a TABLE; same stride
+    const rlhf_opt *table;            // TABLE: its rows, which must not be TABLEs; same stride
     uint64_t n_table;
 };
 
-// Place of field f in T; for a field of another type than the macro of its row wants, it does not
-// compile. An enum will do as an int32_t.
+// Offset of field f in T. Does not compile if the field does not have the type that the row's macro
+// requires. An enum is accepted as an int32_t.
 #ifdef __cplusplus
 extern "C++" {
 template <class Field> struct rlhf_opt_field {
@@ -120,7 +119,7 @@ template <class Field> struct rlhf_opt_text {
 // clang-format on
 #endif
 
-// Rows of a table for field f of config struct T, whose key is the field's name.
+// Table rows for field f of config struct T. The option's key is the field's name.
 #define RLHF_OPT_BOOL(T, f, def, text)                                                             \
     {                                                                                              \
         .key = #f, .help = (text), .type = RLHF_T_BOOL, .offset = RLHF_OPT_I32_AT(T, f),           \
@@ -163,20 +162,21 @@ template <class Field> struct rlhf_opt_text {
         .key = #f, .help = (text), .type = RLHF_T_ENUM, .offset = RLHF_OPT_I32_AT(T, f),           \
         .i_def = (def), .choices = (names)                                                         \
     }
-// The n rows of another table, whose config struct is the member f of T: several plugins can share
-// options that one of them adds to. The keys stand beside those of the including table.
+// Includes the n rows of another table whose config struct is the member f of T, so that plugins
+// can share options and add more. The included keys are at the same level as those of the including
+// table.
 #define RLHF_OPT_TABLE(T, f, rows, n)                                                              \
     { .type = RLHF_T_TABLE, .offset = offsetof(T, f), .table = (rows), .n_table = (n) }
 
-// Row i, copied through the stride (0: this header's): what an older table does not have reads 0.
+// Copies row i, using the stride (0: this header's). Fields that an older table lacks read as 0.
 static inline void rlhf_opt_row(const rlhf_opt *rows, uint32_t stride, uint64_t i, rlhf_opt *out) {
     const uint32_t step = stride ? stride : (uint32_t)sizeof *out;
     memset(out, 0, sizeof *out);
     memcpy(out, (const char *)rows + step * i, step < sizeof *out ? step : sizeof *out);
 }
 
-// The options of a table of n rows, included ones in their place and at their place in the config:
-// 1 and *out = option i, or 0 when there are fewer. [any]
+// Finds option i of a table of n rows, counting the rows of included tables, and adjusts its offset
+// to the outer config. Returns 1 and sets *out, or returns 0 if there are fewer options. [any]
 static inline int rlhf_opt_at(const rlhf_opt *rows, uint32_t n, uint32_t stride, uint32_t i,
                               rlhf_opt *out) {
     uint64_t left = i;

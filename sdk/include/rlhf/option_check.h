@@ -1,12 +1,12 @@
-// rlhf/option_check.h: whether an option of a table is sound, by the host and by tests alike.
+// rlhf/option_check.h: validates an option of a table; shared by the host and tests.
 //
-// What it is not: part of what plugins are built with.
+// Plugins do not need this header.
 #ifndef RLHF_OPTION_CHECK_H
 #define RLHF_OPTION_CHECK_H
 
 #include "option.h"
 
-// Bytes of the value of an option of that type in the config struct, 0 for no such type. [any]
+// Size in bytes of an option value of that type in the config struct; 0 for an unknown type. [any]
 static inline uint32_t rlhf_opt_value_size(int32_t type) {
     switch (type) {
     case RLHF_T_BOOL:
@@ -30,8 +30,8 @@ static inline int rlhf_opt_def_in_range(const rlhf_opt *o) {
     return low && high;
 }
 
-// What is wrong with an option of a config struct of that size, to stand behind its name; NULL when
-// nothing is. [any]
+// Returns what is wrong with an option in a config struct of that size, as text to follow the
+// option's name, or NULL if it is valid. [any]
 static inline const char *rlhf_opt_fault(const rlhf_opt *o, uint32_t config_size) {
     const uint32_t size = rlhf_opt_value_size(o->type);
     if (size == 0) return "has a type this host does not know";

@@ -1,7 +1,7 @@
-// rlhf/plugin_check.h: whether the functions of a plugin fit together, by the host and by tests
-// alike.
+// rlhf/plugin_check.h: checks that a plugin's functions are consistent; shared by the host and
+// tests.
 //
-// What it is not: part of what plugins are built with.
+// Plugins do not need this header.
 #ifndef RLHF_PLUGIN_CHECK_H
 #define RLHF_PLUGIN_CHECK_H
 
@@ -10,8 +10,8 @@
 #include "plugin.h"
 #include "reward.h"
 
-// What is wrong with the functions of a descriptor (a copy, see rlhf_copy_in), to stand behind the
-// plugin's name; NULL when nothing is. [any]
+// Returns what is wrong with a descriptor's functions (a copy, see rlhf_copy_in), as text to follow
+// the plugin's name, or NULL if they are valid. [any]
 static inline const char *rlhf_plugin_fault(const rlhf_plugin *d) {
     if (d->state_version && !d->save) return "has a state_version but no save function";
     if (d->state_version && !d->load) return "has a state_version but no load function";
@@ -30,7 +30,7 @@ static inline const char *rlhf_plugin_fault(const rlhf_plugin *d) {
                : NULL;
 }
 
-// The same of an ops table (a copy), one function for each kind. [any]
+// The same for an ops table (a copy), one function per kind. [any]
 static inline const char *rlhf_algo_ops_fault(const rlhf_algo_ops *o) {
     return !o->plan   ? "lacks the required function plan()"
            : !o->loss ? "lacks the required function loss()"

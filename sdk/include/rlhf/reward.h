@@ -1,10 +1,11 @@
-// rlhf/reward.h: reward plugins. Flat host memory only, so that a batch can cross a process.
+// rlhf/reward.h: reward plugins. All data is flat host memory, so that a batch can be passed to
+// another process.
 //
-// In the comments total is offset[n], the tokens of all rows together.
+// In these comments, total is offset[n]: the number of tokens of all rows.
 //
-// A reward writes one number a sequence (and, if flagged, one a token). Weighting, mixing,
-// clipping, normalising, the response rules (stop token, period window, non-stop penalty) and the
-// NaN policy are the host's.
+// A reward writes one number per sequence (and, if flagged, one per token). The host does the
+// weighting, mixing, clipping and normalising, and applies the response rules (stop token, period
+// window, non-stop penalty) and the NaN policy.
 #ifndef RLHF_REWARD_H
 #define RLHF_REWARD_H
 
@@ -12,26 +13,26 @@
 
 enum rlhf_reward_flag {
     RLHF_REWARD_PER_TOKEN = 1, // fills out->token
-    // A row's reward depends on that row alone, not on its group either: it may be asked for as
-    // soon as the row is finished, with any others. [R:row-alone]
+    // A row's reward depends on that row alone, not even on its group: the host may request it as
+    // soon as the row is finished, together with any other rows. [R:row-alone]
     RLHF_REWARD_ROW_ALONE = 2
 };
 
-// Whether a response is right, by a reward that can tell.
+// Whether a response is correct, for rewards that can tell.
 enum rlhf_verdict { RLHF_VERDICT_NONE = 0, RLHF_VERDICT_RIGHT = 1, RLHF_VERDICT_WRONG = 2 };
 
 typedef struct rlhf_reward_in {
-    uint32_t size, n;                  // n sequences, row 0 to n - 1: messages count so too
+    uint32_t size, n;                  // n sequences, rows 0 to n - 1, also in messages
     uint64_t phase;                    // the first is 0, as in rlhf_rollout
     const rlhf_str *prompt, *response; // [n] decoded text; the response after the response rules
-    // [n] the data row as JSON, len 0 when there is none: read it with "rlhf.row/0" (service.h)
+    // [n] the data row as JSON, len 0 without one: read it with "rlhf.row/0" (service.h)
     const rlhf_str *meta;
     const int32_t *ids;        // [total] prompt + response, policy vocabulary, ragged
     const int32_t *offset;     // [n + 1]
     const int32_t *prompt_len; // [n] tokens
     const uint8_t *finished;   // [n] 1 = ended by a stop token
-    // [n] responses to one prompt that were drawn together have one number and stand together;
-    // where there are no groups each row has its own. Rows that could not be used may be missing.
+    // [n] responses sampled together for one prompt share a number and are adjacent; without
+    // groups, each row has a different number. Unusable rows may be missing.
     const int32_t *group;
 } rlhf_reward_in;
 
@@ -39,27 +40,29 @@ typedef struct rlhf_reward_out {
     uint32_t size, reserved;
     // [R:unwritten] [R:outside]
     float *seq; // [n] must be written; NaN or Inf is handled by rewards.nan_policy
-    // [total] zeroed by the host; NULL unless RLHF_REWARD_PER_TOKEN. Entries of response tokens
-    // count, those of prompt tokens do not. A row's reward is seq and its token rewards together.
+    // [total] zeroed by the host; NULL unless RLHF_REWARD_PER_TOKEN. Entries of prompt tokens are
+    // ignored. A row's reward is the sum of seq and its token rewards.
     float *token;
     // [n] enum rlhf_verdict, zeroed by the host: for a reward that knows which responses are right,
-    // whatever it pays them. objective/verifiable_correct_rate is made of it. [R:verdict]
+    // independently of their rewards. The metric objective/verifiable_correct_rate is computed from
+    // it. [R:verdict]
     uint8_t *verdict;
     // [n] zeroed by the host: 1 = the reward could not score this row (a service did not answer, a
-    // worker died). What it wrote for it counts for nothing; rewards.on_failure says what becomes
-    // of the row.
+    // worker died). Its output for this row is ignored; rewards.on_failure decides what happens to
+    // the row.
     uint8_t *failed;
 } rlhf_reward_out;
 
 typedef struct rlhf_reward_ops {
     uint32_t size, flags;
-    // A row's reward may depend on the rows of its group, on no others. A negative status other
-    // than RLHF_E_CANCELLED: all rows of the call failed, for the reason that host->fail was given.
-    // The host asks again for rows that failed; a reward does not repeat them itself. [step]
-    // [R:repeat] [R:order]
+    // A row's reward may depend only on the rows of its group. A negative status other than
+    // RLHF_E_CANCELLED means that all rows of the call failed, for the reason passed to host->fail.
+    // The host retries failed rows; the reward must not retry them itself. [step] [R:repeat]
+    // [R:order]
     rlhf_status (*score)(void *self, const rlhf_reward_in *, const rlhf_reward_out *);
-    // Whether responses to a data row (rlhf_reward_in.meta) can be scored: called for every prompt
-    // before the first phase, so that no run ends at one. NULL: they all can. [main]
+    // Checks whether responses to a data row (rlhf_reward_in.meta) can be scored. Called for every
+    // prompt before the first phase, so that a bad row does not end a run halfway. NULL: all rows
+    // can be scored. [main]
     rlhf_status (*check_row)(void *self, rlhf_str row);
 } rlhf_reward_ops;
 

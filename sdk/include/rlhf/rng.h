@@ -1,14 +1,14 @@
 // rlhf/rng.h: counter-based random numbers, Philox 4x32-10 (Salmon et al., SC 2011).
 //
-// A number is a pure function of (seed, stream, counter): nothing to save, nothing to advance, the
-// same on every device and for every thread count. A stream is a *name* ("rollout"); the host
-// hashes it with rlhf_rng_stream(). What it is not: a cryptographic generator.
+// A number is a pure function of (seed, stream, counter), the same on every device and for every
+// thread count; the generator does not need saving. A stream is a *name* ("rollout"); the host
+// hashes it with rlhf_rng_stream(). Not cryptographically secure.
 #ifndef RLHF_RNG_H
 #define RLHF_RNG_H
 
 #include <stdint.h>
 
-// Device code draws the same numbers.
+// Usable in device code too, with the same results.
 #ifdef __CUDACC__
 #define RLHF_RNG_ANYWHERE static __host__ __device__ inline
 #else
@@ -20,7 +20,7 @@ typedef struct rlhf_rng {
     uint64_t seed, stream, counter;
 } rlhf_rng;
 
-// 64-bit FNV-1a of a NUL-ended stream name. [any]
+// 64-bit FNV-1a of a NUL-terminated stream name. [any]
 static inline uint64_t rlhf_rng_stream(const char *name) {
     uint64_t h = 0xcbf29ce484222325u;
     for (; *name; name++)

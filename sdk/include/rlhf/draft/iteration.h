@@ -1,14 +1,14 @@
-// rlhf/draft/iteration.h: DRAFT, which does not freeze with the contract: it may change or go in
-// any minor. What an outer loop over training phases may ask of the host at a phase's end: make the
-// policy the new reference; train the run's reward model on.
+// rlhf/draft/iteration.h: DRAFT, not part of the stable contract: it may change or disappear in any
+// minor. Lets an outer loop over training phases act at the end of a phase: make the policy the new
+// reference, or continue training the run's reward model.
 //
-// What it is not: the inner loop (algo.h). The calls are allowed in rlhf_algo_ops.phase_end only.
+// The inner loop is in algo.h. The calls are allowed only in rlhf_algo_ops.phase_end.
 #ifndef RLHF_DRAFT_ITERATION_H
 #define RLHF_DRAFT_ITERATION_H
 
 #include "../base.h"
 
-// Bits of rlhf_plan.flags beside those of enum rlhf_plan_flag; drafts have bits 24 and up.
+// Bits of rlhf_plan.flags in addition to enum rlhf_plan_flag; drafts use bits 24 and up.
 enum rlhf_draft_plan_flag {
     RLHF_PLAN_REWARD_MODEL = 1 << 24,   // phase_end trains the run's reward model
     RLHF_PLAN_MOVES_REFERENCE = 1 << 25 // phase_end moves the reference
@@ -21,9 +21,9 @@ enum rlhf_draft_plan_flag {
 typedef struct rlhf_reward_update {
     uint32_t size;
     int32_t epochs;      // passes over the fresh pairs, > 0
-    int32_t batch_pairs; // pairs an optimiser step, > 0
+    int32_t batch_pairs; // pairs per optimiser step, > 0
     int32_t refit;       // 1: fit gain and bias again afterwards, on samples of the reference
-    double lr;           // at the start of the round; annealed linearly to 0 in it
+    double lr;           // at the start of the round; decays linearly to 0 over it
     double replay_share; // share of a step's pairs that come from history, [0, 1]
     int64_t history_max; // newest pairs kept as history after the round; 0 = all
 } rlhf_reward_update;
@@ -42,8 +42,8 @@ typedef struct rlhf_iteration_service {
     // The reference's weights := the policy's. Needs RLHF_PLAN_MOVES_REFERENCE. [step]
     rlhf_status (*reference_sync)(void *host);
     // Let the judge (config `judge`) score the phase's responses and keep, for each group, the best
-    // against the worst as a fresh pair; groups where the judge sees no difference give none.
-    // *added = pairs kept. [step]
+    // and the worst as a fresh pair; groups with equal judge scores are skipped. *added = pairs
+    // kept. [step]
     rlhf_status (*collect_pairs)(void *host, uint32_t *added);
     // Train the reward model; the fresh pairs become history. Needs RLHF_PLAN_REWARD_MODEL. [step]
     rlhf_status (*reward_update)(void *host, const rlhf_reward_update *,

@@ -1,29 +1,31 @@
 // rlhf/algo.h: algorithm plugins. An algorithm says what it needs (plan), turns rewards into
-// advantages, and turns heads into a loss and its derivative with respect to those heads. It sees
+// advantages, and turns heads into a loss and its gradient with respect to those heads. It sees
 // host arrays of per-token numbers only, never a tensor; the host owns the loop.
 //
 // Calls in one phase of a rollout algorithm:
 //   plan (at start; again when a supervised run knows its rows) .. advantages (once a phase, or
 //   once a minibatch) .. per epoch, per minibatch: loss (each microbatch) .. minibatch_end ..
 //   phase_end.
-// Supervised algorithms (any other source) have no rollout: loss, minibatch_end, phase_end; and
-// before them advantages, a look at the whole batch, where RLHF_PLAN_RECOMPUTE_LOGP is planned.
+// Supervised algorithms (any other source) run without a rollout: loss, minibatch_end, phase_end.
+// With RLHF_PLAN_RECOMPUTE_LOGP, advantages() is called first, on the whole batch.
 //
 // Log-probs, entropies and KLs are natural logarithms (nats).
 //
 // The loss must not depend on the split into microbatches: divide by the minibatch totals in
 // rlhf_loss_in, so that the microbatch losses (and derivatives) add up to the minibatch's.
 //
-// With several workers, advantages() sees the same rows on each of them, loss() some of a
-// minibatch's microbatches: sums that loss() keeps are completed by host->reduce, in
-// minibatch_end() or phase_end(), before anything is decided or reported. [R:split]
+// With several workers, every worker's advantages() sees the same rows, but its loss() sees only
+// some of the minibatch's microbatches. An algorithm that sums values in loss() must therefore pass
+// the sums through host->reduce, in minibatch_end() or phase_end(), before it uses or reports them.
+// [R:split]
 #ifndef RLHF_ALGO_H
 #define RLHF_ALGO_H
 
 #include "model.h"
 #include "plugin.h"
 
-// What a plan may ask of a source of rows; the host refuses the rest by name. [R:plan]
+// What a plan may request for each source of rows. The host rejects anything else and names it.
+// [R:plan]
 //
 //   ROLLOUT      logp, entropy, kl, value    every flag    epochs, minibatches, groups of 1 or more
 //   TEXT         logp, entropy, kl           file flags    1 of each
@@ -33,72 +35,74 @@
 //   COMPLETIONS  logp, entropy, kl           file flags,   1 of each
 //                                            MISMATCHED
 //
-// ROLLOUT needs advantages(), and so does RECOMPUTE_LOGP of other rows. File flags: REFERENCE,
-// RECOMPUTE_LOGP, FULL_SUPPORT, UNIT_TEMPERATURE, WHOLE_GROUPS, LEAVES_OUT.
+// ROLLOUT requires advantages(), and so does RECOMPUTE_LOGP with any other source. File flags:
+// REFERENCE, RECOMPUTE_LOGP, FULL_SUPPORT, UNIT_TEMPERATURE, WHOLE_GROUPS, LEAVES_OUT.
 enum rlhf_source {
     RLHF_SOURCE_ROLLOUT = 1,
     RLHF_SOURCE_TEXT = 2,     // {"text"} or {"messages"} rows; prompt_len 1, or more with left_out
     RLHF_SOURCE_LABELLED = 3, // {"text", "label"} rows
-    // {"prompt", "chosen", "rejected"} or {"prompt", "responses", "best"} rows: 2 or more sequences
-    // a row, which share a group number; label 1 marks the preferred one, 0 the others. A group is
-    // never split. With RLHF_HEAD_SCORE the model is a reward model and heads->score [n] holds the
-    // pooled reward of each response, gain and bias applied.
+    // {"prompt", "chosen", "rejected"} or {"prompt", "responses", "best"} rows: each row gives 2 or
+    // more sequences with the same group number; label 1 marks the preferred one, 0 the others. A
+    // group is never split. With RLHF_HEAD_SCORE the model is a reward model and heads->score [n]
+    // holds the pooled reward of each response, gain and bias applied.
     RLHF_SOURCE_PREFERENCES = 4,
-    // {"prompt", "completion", "label"} rows: label 1 for a completion that is wanted (true), 0 for
-    // one that is not (false). A group of its own each.
+    // {"prompt", "completion", "label"} rows: label 1 for a desirable completion (true), 0 for an
+    // undesirable one (false). Each row is a separate group.
     RLHF_SOURCE_COMPLETIONS = 5
 };
 
 enum rlhf_plan_flag {
-    RLHF_PLAN_REFERENCE = 1,       // logp_ref is needed; it is there with RLHF_HEAD_KL as well
+    RLHF_PLAN_REFERENCE = 1,       // logp_ref is needed; RLHF_HEAD_KL provides it too
     RLHF_PLAN_MINIBATCH_SCOPE = 2, // advantages() is called for each minibatch, not for the batch
-    // logp_old from a second forward instead of the rollout. Of rows of a file: from a forward of
-    // their own, and advantages() sees the whole batch before the first loss().
+    // Take logp_old from a second forward pass instead of the rollout. For rows of a file, a
+    // separate forward pass computes it, and advantages() sees the whole batch before the first
+    // loss().
     RLHF_PLAN_RECOMPUTE_LOGP = 4,
-    RLHF_PLAN_FULL_SUPPORT = 8,      // log-probs over the full vocabulary although top-k/p samples
-    RLHF_PLAN_UNIT_TEMPERATURE = 16, // log-probs at temperature 1 whatever the sampling temperature
-    // A group must not be split over minibatches: else the host refuses.
+    RLHF_PLAN_FULL_SUPPORT = 8,      // log-probs over the full vocabulary even with top-k/top-p
+    RLHF_PLAN_UNIT_TEMPERATURE = 16, // log-probs at temperature 1, not the sampling temperature
+    // A group must not be split over minibatches; the host rejects a run where it would be.
     RLHF_PLAN_WHOLE_GROUPS = 32,
-    // loss() leaves out the tokens that rlhf_loss_in.left_out marks: only then may a user ask for
-    // a loss on some of a row's tokens (data.assistant_only).
+    // loss() ignores the tokens marked in rlhf_loss_in.left_out. A user may restrict the loss to
+    // some of a row's tokens (data.assistant_only) only if this flag is set.
     RLHF_PLAN_LEAVES_OUT = 64,
-    // COMPLETIONS: behind each row one more of its group, its prompt with another's completion:
-    // that of the row before it in the batch (of the last, behind the first; of another row of the
-    // file where the batch has one row), cut at the end to the context. Its label is -1, and
-    // `use` spares it what it does not need.
+    // COMPLETIONS: each row is followed by a second row of the same group: the same prompt with the
+    // completion of the previous row in the batch (the first row takes the last row's; in a batch
+    // of one row, another row of the file provides it), truncated at the end to the context. Its
+    // label is -1. Set `use` to skip passes it does not need.
     RLHF_PLAN_MISMATCHED = 128,
-    // PREFERENCES: loss() uses rlhf_loss_in.margin. Without it a data row with a margin is refused.
+    // PREFERENCES: loss() uses rlhf_loss_in.margin. Without this flag, a data row with a margin is
+    // rejected.
     RLHF_PLAN_MARGINS = 256
-    // Bits 24 and up belong to rlhf/draft/, which does not freeze.
+    // Bits 24 and up belong to rlhf/draft/, which is not part of the stable contract.
 };
 
-// Metrics of an algorithm that the host reads; it reads no others, but for what checkpoint.best
-// names. All are optional. (The host reports what responses are paid itself, "objective/scores".)
+// The algorithm metrics that the host reads, besides the one named by checkpoint.best. All are
+// optional. (The host itself reports the responses' rewards as "objective/scores".)
 #define RLHF_METRIC_KL             "objective/kl"          // early_stop.kl, the progress line
-#define RLHF_METRIC_LABEL_ACCURACY "classify/accuracy"     // the progress line: of labelled rows
-#define RLHF_METRIC_PAIR_ACCURACY  "reward_model/accuracy" // the progress line: of preferences
-// Share of groups whose rows are all paid the same: where it is 1 and there is no critic, the host
-// warns that rewards teach nothing.
+#define RLHF_METRIC_LABEL_ACCURACY "classify/accuracy"     // the progress line, labelled rows
+#define RLHF_METRIC_PAIR_ACCURACY  "reward_model/accuracy" // the progress line, preferences
+// Share of groups whose rows all have the same reward. If it is 1 and the run has no critic, the
+// host warns that the rewards give no learning signal.
 #define RLHF_METRIC_FLAT_GROUPS "frac_reward_zero_std"
 
-// What comes of a row in the updates, as advantages() says.
+// How the updates use a row; set by advantages().
 enum rlhf_row_use {
     RLHF_ROW_TRAINS = 0,
-    // loss() sees it, but its derivatives are exactly 0 whatever the heads say: it is forwarded,
-    // and left out of the backward pass. Any other derivative ends the run, RLHF_E_INTERNAL.
+    // Passed to loss(), but its gradient is always exactly zero, so the row is forwarded and
+    // skipped in the backward pass. Any other gradient ends the run with RLHF_E_INTERNAL.
     RLHF_ROW_STILL = 1, // [R:row-use]
-    // It is no part of the loss: loss() does not see it, batch_tokens does not count it (but
-    // batch_sequences does), and no forward is spent on it.
+    // Excluded from the loss: the row is not forwarded or passed to loss(), and batch_tokens does
+    // not count it (batch_sequences does).
     RLHF_ROW_MASKED = 2
 };
 
-// What the run looks like, for plan(). Read only.
+// Properties of the run, for plan(). Read only.
 typedef struct rlhf_run_info {
     uint32_t size;
     int32_t phases;     // planned number of phases
     int32_t batch_size; // sequences a phase
     int32_t max_new_tokens;
-    int32_t n_labels; // of labelled rows; 0 = not known yet, or there are none
+    int32_t n_labels; // for labelled rows; 0 = not known yet, or no labels
     int32_t reserved;
     double temperature;
 } rlhf_run_info;
@@ -110,29 +114,29 @@ typedef struct rlhf_plan {
     uint32_t flags;              // bits of enum rlhf_plan_flag
     int32_t epochs, minibatches; // per phase; 1 and 1 for supervised
     int32_t group_size;          // samples a prompt, 1 = no groups
-    // Rounds in a phase, at most, in which the host draws responses to further prompts for groups
-    // whose rows are all paid the same; groups of 2 or more. 0: none.
+    // Maximum number of rounds in a phase in which the host replaces groups whose rows all have the
+    // same reward by sampling responses to further prompts. Only for groups of 2 or more. 0: never.
     int32_t fresh_rounds;
 } rlhf_plan;
 
-// A batch (or one minibatch) of finished rollouts, or the batch of rows of a file, which nobody
-// drew or paid: score, token_reward and logp_sampled are zeros. Arrays [total] are 0 on prompt
-// tokens.
+// A batch (or one minibatch) of finished rollouts, or a batch of rows of a file. Rows of a file are
+// not sampled or rewarded: their score, token_reward and logp_sampled are zeros. Arrays [total] are
+// 0 on prompt tokens.
 typedef struct rlhf_rollout {
     uint32_t size, n, total;
     int32_t max_new_tokens;
     uint64_t phase;                     // the first is 0
     const int32_t *offset, *prompt_len; // [n + 1], [n]
-    const int32_t *group;               // [n] rows of one prompt sample have one number
+    const int32_t *group;               // [n] rows of the same prompt sample share a number
     const uint8_t *finished;            // [n]
     const float *score;                 // [n] mixed reward, after the response rules
     const float *token_reward;          // [total] mixed per-token rewards
-    // [total] log-probs that the updates compare with: the sampler's or, with
-    // RLHF_PLAN_RECOMPUTE_LOGP, those of a second forward. logp_ref is NULL unless
+    // [total] logp_old: old log-probs for the policy ratio, from the sampler or, with
+    // RLHF_PLAN_RECOMPUTE_LOGP, from a second forward pass. logp_ref is NULL unless
     // RLHF_PLAN_REFERENCE or RLHF_HEAD_KL is planned, value_old unless RLHF_HEAD_VALUE is.
     const float *logp_old, *logp_ref, *value_old;
-    // out [total], zeroed: what loss() then finds under these names. returns is what a value head
-    // learns to foretell; the host hands both on and keeps them in a rollout log, no more.
+    // out [total], zeroed: passed on to loss() under the same names. returns is the value head's
+    // regression target. The host only passes both on and writes them to a rollout log.
     // [R:advantages]
     float *advantage, *returns;
 } rlhf_rollout;
@@ -140,21 +144,21 @@ typedef struct rlhf_rollout {
 typedef struct rlhf_loss_in {
     uint32_t size, n, total;
     uint32_t epoch, minibatch, reserved;
-    int64_t batch_sequences; // of the whole minibatch this microbatch belongs to
+    int64_t batch_sequences; // of the whole minibatch that contains this microbatch
     int64_t batch_tokens;    // its response tokens, without those of RLHF_ROW_MASKED rows and those
-                             // that are left out
+                             // marked in left_out
     int64_t max_new_tokens;
     const int32_t *offset, *prompt_len, *group;
-    const rlhf_heads *heads; // what the training forward gave
-    // [total] as in rlhf_rollout, also where they are NULL. For rows of a file, which nobody drew
-    // or paid, logp_old, advantage and returns are zeros.
+    const rlhf_heads *heads; // outputs of the training forward pass
+    // [total] as in rlhf_rollout; NULL in the same cases. For rows of a file, which are not sampled
+    // or rewarded, logp_old, advantage and returns are zeros.
     const float *logp_old, *logp_ref, *value_old, *advantage, *returns;
     // [n] LABELLED: the row's label, from 0 up. PREFERENCES: 1 = the preferred one of its group, 0
-    // = another. COMPLETIONS: 1 = wanted, 0 = not, -1 = another row's (RLHF_PLAN_MISMATCHED). Else
-    // zeros.
+    // = any other. COMPLETIONS: 1 = desirable, 0 = undesirable, -1 = mismatched
+    // (RLHF_PLAN_MISMATCHED). Otherwise zeros.
     const int32_t *label;
-    // Outputs of the score head, so that heads->score is [n, n_labels]: the number of labels; 1 for
-    // a reward model; 0 when the model has no such head.
+    // Number of outputs of the score head (heads->score is [n, n_labels]): the number of labels, 1
+    // for a reward model, 0 without a score head.
     int32_t n_labels, reserved2;
 } rlhf_loss_in;
 
@@ -162,25 +166,26 @@ typedef struct rlhf_loss_out {
     uint32_t size, reserved;
     double loss; // out: this microbatch's share of the minibatch loss [R:finite]
     // [R:derivative] [R:loss-outside]
-    rlhf_heads *d_heads; // zeroed arrays to fill: derivative of loss for each planned head
+    rlhf_heads *d_heads; // zeroed arrays to fill: gradient of loss with respect to each planned
+                         // head
 } rlhf_loss_out;
 
-// What the optimiser step of a minibatch did.
+// Outcome of a minibatch's optimiser step.
 typedef struct rlhf_step_info {
     uint32_t size;
     uint32_t epoch, minibatch; // as in rlhf_loss_in
-    // 1: the loss or a gradient was not finite, and the weights are what they were; what loss()
-    // said of this minibatch then describes no update.
+    // 1: the loss or a gradient was not finite, so the weights were not updated. Values that loss()
+    // reported for this minibatch then do not describe an update.
     int32_t skipped;
-    // Of the whole minibatch, what its microbatches gave, added up over all workers: all that is
-    // in this struct is the same on each of them, and passes through no host->reduce.
+    // The minibatch loss: the sum over its microbatches on all workers. Every field of this struct
+    // is already the same on all workers; do not pass it through host->reduce.
     double loss;
     double grad_norm;         // L2 over the policy's gradients, before clipping; may be NaN or Inf
     double grad_norm_clipped; // after clipping; 0 when skipped
-    // AdamW's rate for the policy, optim.lr times lr_factor, which is the schedule's. Matrices that
-    // Muon moves have optim.muon_lr, value heads value.lr, times the same factor.
+    // AdamW's learning rate for the policy: optim.lr times lr_factor, the schedule's factor.
+    // Matrices trained with Muon use optim.muon_lr, value heads value.lr, times the same factor.
     double lr, lr_factor;
-    int64_t steps; // that the policy's weights have behind them, this one included
+    int64_t steps; // optimiser steps taken so far, including this one
 } rlhf_step_info;
 
 typedef struct rlhf_algo_ops {
@@ -188,8 +193,8 @@ typedef struct rlhf_algo_ops {
     rlhf_status (*plan)(void *self, const rlhf_run_info *, rlhf_plan *out); // [main]
     rlhf_status (*advantages)(void *self, const rlhf_rollout *);            // [step]
     rlhf_status (*loss)(void *self, const rlhf_loss_in *, rlhf_loss_out *); // [step]
-    // After the optimiser step of a minibatch. *stop (0 before) = 1 ends the phase's inner epochs;
-    // all workers must decide alike. Optional. [step]
+    // Called after a minibatch's optimiser step. Set *stop (0 on entry) to 1 to end the phase's
+    // inner epochs; all workers must make the same decision. Optional. [step]
     rlhf_status (*minibatch_end)(void *self, const rlhf_step_info *, int32_t *stop);
     // Report the phase's metrics with host->metric; update controllers. The first phase is 0.
     // Optional. [step]

@@ -1,26 +1,27 @@
-// rlhf/base.h: the words every other SDK header is written in: status codes, strings, visibility.
+// rlhf/base.h: definitions shared by all SDK headers: status codes, strings, visibility.
 //
-// What it is not: it declares no function of the host and no plugin; see plugin.h for those.
+// It declares neither host functions (host.h) nor plugins (plugin.h).
 //
 // Growth rule (contract v0): a struct whose first member is `uint32_t size` only ever grows at its
-// end. Who makes it sets size to what it knows; the other side reads it with rlhf_copy_in and
-// answers in it with rlhf_copy_out, and never compares a size for equality. An absent field reads
-// as 0 and 0 always means "old behaviour"; a longer struct must have a zero tail, else it is
-// refused. Such a struct is never embedded by value and never put in an array. Structs without
-// `size` are frozen for this major version. No struct has padding holes (-Wpadded).
+// end. The side that creates it sets size to the length it knows. The other side reads it with
+// rlhf_copy_in, writes results into it with rlhf_copy_out, and never compares sizes for equality.
+// An absent field reads as 0, and 0 always means "old behaviour". A longer struct must have a zero
+// tail; otherwise it is rejected. Such a struct is never embedded by value or put in an array.
+// Structs without `size` are frozen for this major version. Structs do not have padding holes
+// (-Wpadded).
 //
-// Reading in place: while v0, host and plugin are of one minor, so every field of that minor is
-// there. The first version of v1 is the layout at the freeze. From then on a field that came with a
-// later minor is asked for with RLHF_HAS, or required with rlhf_plugin.host_minor_min. A table's
-// function that is NULL or beyond its size is not supported.
+// Reading in place: in v0, host and plugin have the same minor, so every field of that minor is
+// present. The first version of v1 is the layout at the freeze. From then on, test for a field of a
+// later minor with RLHF_HAS, or require it with rlhf_plugin.host_minor_min. A table function that
+// is NULL or lies beyond the table's size is not supported.
 //
 // Thread tags, in the comment of every function:
 //   [main]  the host's control thread;
 //   [step]  at most one call at a time per instance, any OS thread;
 //   [any]   concurrent calls are allowed.
 //
-// Ownership: arguments are borrowed until return; what a create/open function made, its
-// destroy/close twin frees; nobody frees the other side's memory. Strings are UTF-8. [R:leak]
+// Ownership: arguments are borrowed until return. An object made by a create/open function is freed
+// by the matching destroy/close. Neither side frees the other's memory. Strings are UTF-8. [R:leak]
 // [R:crash] [R:borrowed]
 #ifndef RLHF_BASE_H
 #define RLHF_BASE_H
@@ -29,23 +30,23 @@
 #include <stdint.h>
 #include <string.h>
 
-#define RLHF_ABI_MAJOR   0       // v0: exact match of major and minor, loud refusal, no promise yet
-#define RLHF_ABI_MINOR   9       // sdk/ChangeLog.md says what each minor brought
-#define RLHF_SDK_VERSION "0.9.0" // <major>.<minor>.<patch>; the program's own version too
+#define RLHF_ABI_MAJOR   0       // v0: major and minor must match exactly; not stable yet
+#define RLHF_ABI_MINOR   9       // changes by minor: sdk/ChangeLog.md
+#define RLHF_SDK_VERSION "0.9.0" // <major>.<minor>.<patch>; also the host's version
 
 #define RLHF_EXPORT __attribute__((visibility("default")))
 
-// The bytes of a T whose last field is f: how long it was when f was new.
+// Size in bytes of a T that ends with field f: its size when f was its newest field.
 #define RLHF_SIZE_TO(T, f) ((uint32_t)(offsetof(T, f) + sizeof(((T *)0)->f)))
 
-// True when *p, a T, was made by a side that knows field f, and f is set.
+// True if *p, a T, is long enough to have field f, and f is non-zero.
 #define RLHF_HAS(T, p, f) ((p)->size >= RLHF_SIZE_TO(T, f) && (p)->f)
 
-// 0, or one of the negative codes below; an unknown negative reads as RLHF_E_INTERNAL.
+// 0, or one of the negative codes below; an unknown negative code is treated as RLHF_E_INTERNAL.
 // [R:ends-process] [R:status]
 typedef int32_t rlhf_status;
 
-// X(name, value, text): one list gives the enum, the names and the texts.
+// X(name, value, text): one list that defines the enum, the names and the texts.
 #define RLHF_STATUS_MAP(X)                                                                         \
     X(OK, 0, "success")                                                                            \
     X(E_INVALID, -1, "invalid input")                                                              \
@@ -70,13 +71,13 @@ enum rlhf_status_code {
         if (rlhf_try_status < 0) return rlhf_try_status;                                           \
     } while (0)
 
-// A size beyond this is garbage, not a struct of the future.
+// A larger size is garbage, not a struct of a future version.
 #define RLHF_STRUCT_MAX 65536u
 
-// Reads a sized struct of the other side: dst[own] becomes its first min(size, own) bytes and
-// zeros. first is the shortest it has ever been, RLHF_SIZE_TO(T, last field of the first version).
-// RLHF_E_INVALID: src is shorter than that, or longer than RLHF_STRUCT_MAX. RLHF_E_UNSUPPORTED: a
-// field that dst has no room for is set. After an error dst reads 0. [any]
+// Reads a sized struct from the other side: copies its first min(size, own) bytes to dst[own] and
+// zeroes the rest. first is the struct's size in its first version, RLHF_SIZE_TO(T, last field of
+// the first version). RLHF_E_INVALID: src is shorter than that, or longer than RLHF_STRUCT_MAX.
+// RLHF_E_UNSUPPORTED: a byte beyond `own` is set. After an error dst is all zeros. [any]
 static inline rlhf_status rlhf_copy_in(void *dst, uint32_t own, const void *src, uint32_t first) {
     const unsigned char *bytes = (const unsigned char *)src;
     uint32_t size;
@@ -89,8 +90,8 @@ static inline rlhf_status rlhf_copy_in(void *dst, uint32_t own, const void *src,
     return RLHF_OK;
 }
 
-// Answers in a sized struct that the other side made: what dst has room for becomes src's own
-// bytes, the rest of it 0; its size stays. RLHF_E_INVALID as in rlhf_copy_in. [any]
+// Writes results into a sized struct of the other side: copies min(size, own) bytes of src to dst
+// and zeroes the rest of dst. dst keeps its size field. RLHF_E_INVALID as in rlhf_copy_in. [any]
 static inline rlhf_status rlhf_copy_out(void *dst, const void *src, uint32_t own, uint32_t first) {
     uint32_t size;
     memcpy(&size, dst, sizeof size);

@@ -1,4 +1,5 @@
-// rlhf/log.h: printf-style helpers over the host's log and fail. Text beyond 1,023 bytes is cut.
+// rlhf/log.h: printf-style helpers over the host's log and fail. Text beyond 1,023 bytes is
+// truncated.
 #ifndef RLHF_LOG_H
 #define RLHF_LOG_H
 

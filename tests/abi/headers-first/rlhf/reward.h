@@ -1,10 +1,11 @@
-// rlhf/reward.h: reward plugins. Flat host memory only, so that a batch can cross a process.
+// rlhf/reward.h: reward plugins. All data is flat host memory, so that a batch can be passed to
+// another process.
 //
-// In the comments total is offset[n], the tokens of all rows together.
+// In these comments, total is offset[n]: the number of tokens of all rows.
 //
-// A reward writes one number a sequence (and, if flagged, one a token). Weighting, mixing,
-// clipping, normalising, the response rules (stop token, period window, non-stop penalty) and the
-// NaN policy are the host's.
+// A reward writes one number per sequence (and, if flagged, one per token). The host does the
+// weighting, mixing, clipping and normalising, and applies the response rules (stop token, period
+// window, non-stop penalty) and the NaN policy.
 #ifndef RLHF_REWARD_H
 #define RLHF_REWARD_H
 
@@ -12,19 +13,19 @@
 
 enum rlhf_reward_flag {
     RLHF_REWARD_PER_TOKEN = 1, // fills out->token
-    // A row's reward depends on that row alone, not on its group either: it may be asked for as
-    // soon as the row is finished, with any others. [R:row-alone]
+    // A row's reward depends on that row alone, not even on its group: the host may request it as
+    // soon as the row is finished, together with any other rows. [R:row-alone]
     RLHF_REWARD_ROW_ALONE = 2
 };
 
-// Whether a response is right, by a reward that can tell.
+// Whether a response is correct, for rewards that can tell.
 enum rlhf_verdict { RLHF_VERDICT_NONE = 0, RLHF_VERDICT_RIGHT = 1, RLHF_VERDICT_WRONG = 2 };
 
 typedef struct rlhf_reward_in {
-    uint32_t size, n;                  // n sequences, row 0 to n - 1: messages count so too
+    uint32_t size, n;                  // n sequences, rows 0 to n - 1, also in messages
     uint64_t phase;                    // the first is 0, as in rlhf_rollout
     const rlhf_str *prompt, *response; // [n] decoded text; the response after the response rules
-    // [n] the data row as JSON, len 0 when there is none: read it with "rlhf.row/0" (service.h)
+    // [n] the data row as JSON, len 0 without one: read it with "rlhf.row/0" (service.h)
     const rlhf_str *meta;
     const int32_t *ids;        // [total] prompt + response, policy vocabulary, ragged
     const int32_t *offset;     // [n + 1]
@@ -36,17 +37,17 @@ typedef struct rlhf_reward_out {
     uint32_t size, reserved;
     // [R:unwritten] [R:outside]
     float *seq; // [n] must be written; NaN or Inf is handled by rewards.nan_policy
-    // [total] zeroed by the host; NULL unless RLHF_REWARD_PER_TOKEN. Entries of response tokens
-    // count, those of prompt tokens do not. A row's reward is seq and its token rewards together.
+    // [total] zeroed by the host; NULL unless RLHF_REWARD_PER_TOKEN. Entries of prompt tokens are
+    // ignored. A row's reward is the sum of seq and its token rewards.
     float *token;
 } rlhf_reward_out;
 
 typedef struct rlhf_reward_ops {
     uint32_t size, flags;
-    // A row's reward may depend on the rows of its group, on no others. A negative status other
-    // than RLHF_E_CANCELLED: all rows of the call failed, for the reason that host->fail was given.
-    // The host asks again for rows that failed; a reward does not repeat them itself. [step]
-    // [R:repeat] [R:order]
+    // A row's reward may depend only on the rows of its group. A negative status other than
+    // RLHF_E_CANCELLED means that all rows of the call failed, for the reason passed to host->fail.
+    // The host retries failed rows; the reward must not retry them itself. [step] [R:repeat]
+    // [R:order]
     rlhf_status (*score)(void *self, const rlhf_reward_in *, const rlhf_reward_out *);
 } rlhf_reward_ops;
 

@@ -1,28 +1,28 @@
-// rlhf/service.h: service tables that host->service(id) returns.
+// rlhf/service.h: the service tables returned by host->service(id).
 //
-// Thread tags, here: [step] = one call at a time of all [step] functions of one service, whichever
-// plugin or thread calls: models are shared between plugins and compute with all threads. [any] =
-// concurrent calls, also with [step] ones, but not with open or close of the object at hand. The
-// host never runs two plugins at once, so only a plugin with threads of its own has to think of it;
-// but a reward that asked for "rlhf.limits/0" and for no service with models may be asked for its
-// scores, by a thread of the host, while the model works (rewards.overlap).
+// Thread tags in this file: [step] = one call at a time over all [step] functions of a service,
+// across plugins and threads, because plugins share models, which compute with all threads. [any] =
+// concurrent calls are allowed, also with [step] ones, but not with open or close of the same
+// object. The host does not run two plugins at once, so this matters only to plugins that start
+// threads, with one exception: if a reward has requested "rlhf.limits/0" and no service with
+// models, a thread of the host may call its score() while the model is running (rewards.overlap).
 //
-// A call that fails leaves a sentence with the host. Return its status without host->fail, and the
-// user reads that sentence.
+// A failing call records a message with the host. Return its status without calling host->fail, and
+// the user sees that message.
 #ifndef RLHF_SERVICE_H
 #define RLHF_SERVICE_H
 
 #include "base.h"
 
 // "rlhf.classifier/0": run any sequence classifier directory (DistilBERT, GPT-2 with score head)
-// with its own tokenizer. Texts longer than its context are truncated; no padding is ever seen.
+// with its tokenizer. Texts longer than its context are truncated; padding is never used.
 #define RLHF_SVC_CLASSIFIER "rlhf.classifier/0"
 typedef struct rlhf_classifier rlhf_classifier;
 typedef struct rlhf_classifier_service {
     uint32_t size, reserved;
     void *host; // pass as the first argument
     // Load the model directory. path NULL or "default": the embedded default classifier.
-    // Classifiers of one directory are shared. Freed with close. [main]
+    // Classifiers from the same directory are shared. Free with close. [main]
     rlhf_status (*open)(void *host, const char *path, rlhf_classifier **out);
     void (*close)(void *host, rlhf_classifier *);             // NULL allowed [main]
     int32_t (*n_labels)(void *host, const rlhf_classifier *); // [any]
@@ -44,31 +44,31 @@ typedef struct rlhf_tokenizer_service {
     rlhf_status (*open)(void *host, const char *path, rlhf_tokenizer **out);
     void (*close)(void *host, rlhf_tokenizer *);            // NULL allowed [main]
     int32_t (*n_vocab)(void *host, const rlhf_tokenizer *); // [any]
-    // Writes at most cap ids, *n = how many the text has (may exceed cap). [any]
+    // Writes at most cap ids; *n = number of ids in the text (may exceed cap). [any]
     rlhf_status (*encode)(void *host, const rlhf_tokenizer *, rlhf_str text, int32_t *ids,
                           uint32_t cap, uint32_t *n);
-    // Writes at most cap bytes, *len = how many there are. [any]
+    // Writes at most cap bytes; *len = full length (may exceed cap). [any]
     rlhf_status (*decode)(void *host, const rlhf_tokenizer *, const int32_t *ids, uint32_t n,
                           char *utf8, uint64_t cap, uint64_t *len);
 } rlhf_tokenizer_service;
 
-// "rlhf.reward_model/0": a reward model directory (what bradley_terry.so trains): a trunk with one
-// score a token. Rewards are gain * raw + bias, both from its config.json.
+// "rlhf.reward_model/0": a reward model directory (as trained by bradley_terry.so): a trunk with
+// one score per token. Rewards are gain * raw + bias, with both factors from its config.json.
 #define RLHF_SVC_REWARD_MODEL "rlhf.reward_model/0"
 typedef struct rlhf_reward_model rlhf_reward_model;
 typedef struct rlhf_reward_model_service {
     uint32_t size, reserved;
     void *host;
-    // Load the model directory. path NULL or "default": the embedded default reward model. Refused
-    // when its vocabulary is not the policy's, or its context is shorter than the longest prompt +
-    // response of the run. Models of one directory are shared, also with the host, which may train
-    // them between phases. Freed with close. [main]
+    // Load the model directory. path NULL or "default": the embedded default reward model. Fails if
+    // its vocabulary differs from the policy's, or its context is shorter than the longest prompt +
+    // response of the run. Models from the same directory are shared, also with the host, which may
+    // train them between phases. Free with close. [main]
     rlhf_status (*open)(void *host, const char *path, rlhf_reward_model **out);
     void (*close)(void *host, rlhf_reward_model *); // NULL allowed [main]
     // Rewards of n ragged rows (arrays as in rlhf_reward_in): token[total] after reading each
-    // response token, 0 on the prompt (NULL = not wanted), and seq[n], their mean or last as
-    // `pooling` says: enum rlhf_pool, 0 = as the model was trained. A row without response tokens
-    // gets the reward of its last prompt token. [step]
+    // response token, 0 on the prompt (may be NULL), and seq[n], their mean or last according to
+    // `pooling`: enum rlhf_pool, 0 = as the model was trained. A row without response tokens gets
+    // the reward of its last prompt token. [step]
     rlhf_status (*score)(void *host, rlhf_reward_model *, uint32_t n, const int32_t *ids,
                          const int32_t *offset, const int32_t *prompt_len, int32_t pooling,
                          float *seq, float *token);
@@ -76,9 +76,9 @@ typedef struct rlhf_reward_model_service {
 
 // "rlhf.row/0": values of a data row, e.g. of rlhf_reward_in.meta.
 //
-// A path is a key of the row ("answer"), or from a slash on a JSON Pointer (RFC 6901) into it:
-// "/steps/0/text", where ~1 is a slash and ~0 a tilde. A value that is absent or of another type is
-// RLHF_E_INVALID; the message that the user sees then says which one, and what it is.
+// A path is a key of the row ("answer") or, if it starts with a slash, a JSON Pointer (RFC 6901)
+// into it: "/steps/0/text", where ~1 is a slash and ~0 a tilde. A value that is absent or of
+// another type gives RLHF_E_INVALID; the message to the user names the value and its actual type.
 #define RLHF_SVC_ROW "rlhf.row/0"
 enum rlhf_row_type {
     RLHF_ROW_ABSENT = 0,
@@ -93,28 +93,29 @@ typedef struct rlhf_row rlhf_row;
 typedef struct rlhf_row_service {
     uint32_t size, reserved;
     void *host;
-    // Read one row; text that is no JSON object (or no text: there is no row) is RLHF_E_INVALID.
-    // Freed with close. [any]
+    // Parse one row; RLHF_E_INVALID if the text is not a JSON object or is empty (without a data
+    // row). Free with close. [any]
     rlhf_status (*open)(void *host, rlhf_str json, rlhf_row **out);
     void (*close)(void *host, rlhf_row *); // NULL allowed [any]
-    // What stands at path, enum rlhf_row_type: for values that may be absent. [any]
+    // Type of the value at path, enum rlhf_row_type; for values that may be absent. [any]
     int32_t (*type)(void *host, const rlhf_row *, const char *path);
     // Escapes decoded; borrowed until close. [any]
     rlhf_status (*string)(void *host, const rlhf_row *, const char *path, rlhf_str *out);
     rlhf_status (*number)(void *host, const rlhf_row *, const char *path, double *out);   // [any]
     rlhf_status (*boolean)(void *host, const rlhf_row *, const char *path, int32_t *out); // [any]
-    // Entries of a list. [any]
+    // Number of entries of a list. [any]
     rlhf_status (*length)(void *host, const rlhf_row *, const char *path, uint64_t *out);
 } rlhf_row_service;
 
-// "rlhf.limits/0": what the settings rewards.* allow one call of a reward, for rewards that have
-// something done outside the process. It is no table of functions: read it whenever it is needed.
+// "rlhf.limits/0": the limits that the settings rewards.* place on one call of a reward, for
+// rewards that do work outside the process. It is plain data without functions; read it whenever
+// needed.
 #define RLHF_SVC_LIMITS "rlhf.limits/0"
 typedef struct rlhf_limits {
     uint32_t size;
-    int32_t retries;  // tries again after a failure of a row: the host's, for the reward to know
-    double timeout_s; // seconds that a call may take, 0 = no limit
-    uint64_t memory_bytes; // of a process that works for the reward, 0 = no limit
+    int32_t retries;       // retries of a failed row, done by the host
+    double timeout_s;      // time limit of a call in seconds, 0 = unlimited
+    uint64_t memory_bytes; // limit of a process that works for the reward, 0 = unlimited
 } rlhf_limits;
 
 #endif
