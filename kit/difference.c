@@ -84,7 +84,7 @@ double rlhf_test_loss_derivative(const rlhf_algo_ops *ops, void *self, const rlh
     for (int k = 0; k < N_HEADS && !isnan(most); k++) {
         if (!l.head[k] || !l.n[k]) continue;
         float *want = malloc((size_t)l.n[k] * sizeof *want);
-        const double base = value(&l); // slope[] is of here
+        const double base = value(&l); // slope[] belongs to this point
         double off = (double)NAN;
         if (want && !isnan(base)) {
             memcpy(want, l.slope[k], (size_t)l.n[k] * sizeof *want);

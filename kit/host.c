@@ -1,5 +1,4 @@
-// host.c: the host made of paper: what it records, and what it is asked afterwards. See
-// rlhf/test.h.
+// host.c: the fake host: recording calls, and queries about them. See rlhf/test.h.
 #include <rlhf/test.h>
 
 #include <math.h>
@@ -89,7 +88,7 @@ static rlhf_status do_reduce(const rlhf_host *h, double *sums, uint32_t n) {
     return RLHF_OK;
 }
 
-// ---- setting up and looking ----
+// ---- setup and queries ----
 
 void rlhf_test_init(struct rlhf_test_host *t, uint64_t seed) {
     memset(t, 0, sizeof *t);

@@ -1,4 +1,4 @@
-// model.c: filling a model's parameters, and its backward() against finite differences. See
+// model.c: fills a model's parameters and compares its backward() with finite differences. See
 // rlhf/test.h.
 #include <rlhf/test.h>
 
@@ -46,7 +46,7 @@ struct pass {
     const rlhf_batch *batch;
     uint32_t heads, some;
     double h;
-    float *out[N_HEADS], *slope[N_HEADS]; // NULL where the head is not planned
+    float *out[N_HEADS], *slope[N_HEADS]; // NULL if the head is not planned
     uint64_t n[N_HEADS];
 };
 
@@ -59,7 +59,7 @@ static rlhf_heads heads_of(float *const array[N_HEADS]) {
                         .score = array[4]};
 }
 
-// A slope for each entry that the model computes: prompt tokens are none of them.
+// A slope for each entry that the model computes (not for prompt tokens).
 static void put_slopes(struct pass *p, int k) {
     rlhf_rng r = {1, (uint64_t)k, 0};
     for (uint64_t i = 0; i < p->n[k]; i++)
@@ -85,7 +85,7 @@ static int begin(struct pass *p) {
     return 1;
 }
 
-// The loss, with a backward pass behind it where the gradients are wanted.
+// The loss, followed by a backward pass if gradients are requested.
 static double loss(struct pass *p, int train) {
     static const rlhf_dist whole = RLHF_DIST_WHOLE;
     const rlhf_forward how = {
@@ -101,7 +101,7 @@ static double loss(struct pass *p, int train) {
     return sum;
 }
 
-// The loss with another value at `at`.
+// The loss with the value at `at` replaced.
 static double loss_at(struct pass *p, rlhf_dev at, float x) {
     return p->c->upload(p->c->ctx, at, &x, sizeof x) < 0 ? (double)NAN : loss(p, 0);
 }

@@ -1,4 +1,4 @@
-// plugin.c: a plugin's file and its options, as the tests of rlhf/test.h get at them.
+// plugin.c: loads a plugin file and sets its options. See rlhf/test.h.
 #include <rlhf/option_check.h>
 #include <rlhf/plugin_check.h>
 #include <rlhf/test.h>
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// What is wrong with a kind's table, NULL when nothing is.
+// Returns what is wrong with a kind's ops table, or NULL if it is valid.
 static const char *ops_fault(const rlhf_plugin *p) {
     static const char unsound[] = "has an ops table that is too short or newer than the SDK";
     rlhf_algo_ops a;
@@ -104,7 +104,7 @@ void rlhf_test_config(const rlhf_plugin *p, void *config) {
         put(config, &o, o.i_def, o.f_def, o.s_def);
 }
 
-// The value of text for an option; 0 when it is refused.
+// Parses text as a value of the option; 0 if it is invalid.
 static int value_of(const rlhf_opt *o, const char *text, int64_t *whole, double *real) {
     char *end = NULL;
     *whole = 0;

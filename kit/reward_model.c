@@ -14,8 +14,8 @@ static void do_close(void *host, rlhf_reward_model *model) {
     if (model) ((struct rlhf_test_reward_model *)host)->open_count--;
 }
 
-// The mean over a row's response tokens, or the last one's with RLHF_POOL_LAST (3); a row without
-// response tokens has its last prompt token's.
+// The mean over a row's response tokens, or the last token's reward with RLHF_POOL_LAST (3). A row
+// without response tokens gets its last prompt token's reward.
 static rlhf_status do_score(void *host, rlhf_reward_model *model, uint32_t n, const int32_t *ids,
                             const int32_t *offset, const int32_t *prompt_len, int32_t pooling,
                             float *seq, float *token) {

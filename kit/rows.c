@@ -3,7 +3,7 @@
 
 static rlhf_status do_open(void *host, rlhf_str json, rlhf_row **out) {
     struct rlhf_test_rows *r = host;
-    if (json.len == 0) return RLHF_E_INVALID; // as of the host: there is no row
+    if (json.len == 0) return RLHF_E_INVALID; // as in the host: the row is missing
     r->open_count++;
     *out = host;
     return RLHF_OK;

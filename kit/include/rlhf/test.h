@@ -1,11 +1,12 @@
-// rlhf/test.h: a host made of paper, so that a plugin can be unit-tested without rlhf-host.
+// rlhf/test.h: a fake host for unit-testing a plugin without rlhf-host.
 //
-// It records what a plugin logs, fails with and reports, counts allocations, can make the n-th of
-// them fail, and offers the services a test gives it; it takes derivatives by finite differences,
-// and has a compute table for models. Link librlhf-test.a (rlhf::test, pkg-config rlhf-test). No
-// test framework is needed (RLHF_TEST_CHECK); with CMocka, assert on the recorded values after the
-// plugin returned, never inside a callback (a failed assert jumps over the plugin's frames). Not
-// for production code, not thread-safe, and no part of the contract: it may change in any version.
+// It records a plugin's log lines, failures and metrics, counts allocations, can make the n-th of
+// them fail, and offers the services that a test provides. It also computes finite differences and
+// has a compute table for models. Link librlhf-test.a (rlhf::test, pkg-config rlhf-test). A test
+// framework is not needed (RLHF_TEST_CHECK). With CMocka, assert on the recorded values after the
+// plugin has returned, never inside a callback (a failed assert jumps over the plugin's frames).
+// Not for production code, not thread-safe, and not part of the contract: it may change in any
+// version.
 //
 //   static struct rlhf_test_host host;            // large: static or malloc, not the stack
 //   rlhf_test_init(&host, 1);
@@ -53,35 +54,35 @@ struct rlhf_test_service {
 struct rlhf_test_host {
     rlhf_host table; // pass &host.table to the plugin; must stay the first member
     uint64_t seed;
-    // Allocations: alive now, asked for so far; the call number fail_at (1 = first) fails, and with
-    // fail_on every later one too. 0 = none fails.
+    // Allocations: live, and total calls so far. Call number fail_at (1 = first) fails, and with
+    // fail_on every later one too; 0 = all succeed.
     int64_t live, allocs, fail_at;
-    int32_t fail_on, cancel; // cancel: what cancelled() returns
-    // The last failure and how many there were.
+    int32_t fail_on, cancel; // cancel: the result of cancelled()
+    // The last failure and the number of failures.
     int32_t fail_code, n_fails;
     char fail_text[RLHF_TEST_TEXT];
-    uint32_t n_logs, n_metrics, n_services; // n_logs counts on when log[] is full
-    uint32_t n_checks, n_bad, reserved;     // of RLHF_TEST_CHECK: made, and that did not hold
+    uint32_t n_logs, n_metrics, n_services; // n_logs keeps counting when log[] is full
+    uint32_t n_checks, n_bad, reserved;     // of RLHF_TEST_CHECK: all, and failed
     struct rlhf_test_log log[RLHF_TEST_LOGS];
     struct rlhf_test_reading metric[RLHF_TEST_METRICS];
     struct rlhf_test_service service[RLHF_TEST_SERVICES];
-    // Offered as RLHF_SVC_LIMITS; no limits until the test sets some.
+    // Offered as RLHF_SVC_LIMITS; unlimited until the test sets limits.
     rlhf_limits limits;
 };
 
-// ---- setting up and looking ----
+// ---- setup and queries ----
 
-// A fresh host: nothing recorded, no services, no failures planned. [any]
+// Initialise a host without records, services or planned failures. [any]
 void rlhf_test_init(struct rlhf_test_host *t, uint64_t seed);
 
-// Offer a service; both pointers are borrowed. Returns 0 when there is no room. [any]
+// Offer a service; both pointers are borrowed. Returns 0 if the table of services is full. [any]
 int rlhf_test_offer(struct rlhf_test_host *t, const char *id, const void *table);
 
-// Let the n-th allocation from now fail (1 = the next); on != 0: all later ones too. 0 = none.
-// [any]
+// Make the n-th allocation from now fail (1 = the next); on != 0: all later ones too. n = 0: stop
+// failing. [any]
 void rlhf_test_fail_alloc(struct rlhf_test_host *t, int64_t n, int32_t on);
 
-// The latest value of a metric; 0 when it was never reported. [any]
+// The latest value of a metric; 0 if it was never reported. [any]
 int rlhf_test_metric(const struct rlhf_test_host *t, const char *name, double *value);
 
 // Whether a recorded log line contains text. [any]
@@ -89,32 +90,32 @@ int rlhf_test_logged(const struct rlhf_test_host *t, const char *text);
 
 // ---- checks ----
 
-// Counts whether something holds and, where it does not, prints file, line and what. Returns it, so
-// that what follows can be left out. [any]
+// Counts a check and, if it failed, prints file, line and expression. Returns the result, so that a
+// test can skip dependent steps. [any]
 #define RLHF_TEST_CHECK(t, what) rlhf_test_check((t), (what) ? 1 : 0, __FILE__, __LINE__, #what)
 int rlhf_test_check(struct rlhf_test_host *t, int holds, const char *file, int line,
                     const char *what);
 
-// |got - want| <= tolerance; NaN is not. Prints both. [any]
+// Checks |got - want| <= tolerance; NaN fails. Prints both values on failure. [any]
 #define RLHF_TEST_NEAR(t, got, want, tolerance)                                                    \
     rlhf_test_near((t), (got), (want), (tolerance), __FILE__, __LINE__, #got)
 int rlhf_test_near(struct rlhf_test_host *t, double got, double want, double tolerance,
                    const char *file, int line, const char *what);
 
-// Prints how many checks there were and how many did not hold; what the plugin allocated and did
-// not free is one that does not. Returns the exit status of the test: 0, or 1. No check at all is
-// 1. [any]
+// Prints the number of checks and of failed ones; memory that the plugin did not free counts as a
+// failed check. Returns the exit status of the test, 0 or 1. A test without any check returns 1.
+// [any]
 int rlhf_test_end(struct rlhf_test_host *t);
 
 // ---- plugins and their options ----
 
-// Why rlhf-host would refuse the plugin, into out[cap], with the length of that; 0 and "" when it
-// would not. Options are judged as the host does (rlhf/option_check.h); of a file, `rlhf-host
-// plugin check` tries more. [any]
+// Writes to out[cap] why rlhf-host would reject the plugin and returns the text's length; 0 and ""
+// if the host would accept it. Options are validated as in the host (rlhf/option_check.h).
+// `rlhf-host plugin check` tests a file more thoroughly. [any]
 int rlhf_test_refused(const rlhf_plugin *p, char *out, size_t cap);
 
-// Load a .so and return its plugin number i, or NULL with the reason on stderr: what rlhf-host
-// would refuse is refused. Never unloaded. [any]
+// Load a .so and return its plugin number i, or NULL with the reason on stderr; a plugin that
+// rlhf-host would reject is rejected. Never unloaded. [any]
 const rlhf_plugin *rlhf_test_open(const char *path, uint32_t i);
 
 // Option number i of a plugin; 0 past the last. [any]
@@ -123,17 +124,17 @@ int rlhf_test_opt(const rlhf_plugin *p, uint32_t i, rlhf_opt *out);
 // Fill config (p->config_size bytes) with the defaults of p's options. [any]
 void rlhf_test_config(const rlhf_plugin *p, void *config);
 
-// Set one option from text ("true", "3", "0.5", a choice, any string, which is borrowed). 0 when
-// the key or value is refused, which is then said on stderr; ranges are checked as the host does.
+// Set one option from text ("true", "3", "0.5", a choice, any string, which is borrowed). Returns
+// 0, with the reason on stderr, if the key or value is invalid; ranges are checked as in the host.
 // [any]
 int rlhf_test_set(const rlhf_plugin *p, void *config, const char *key, const char *value);
 
 // ---- failure injection ----
 
-// Calls scenario (create, use, destroy; returns the first negative status) once for each allocation
-// that it makes, with that one failing, and again with all later ones failing too, until it
-// succeeds. Each failing call must return RLHF_E_NOMEM with a sentence, and free what it took.
-// Returns the allocations of the scenario, or -1 with the reason on stderr. [any]
+// Calls scenario (create, use, destroy; returns the first negative status) twice for each of its
+// allocations until it succeeds: once with only that allocation failing, and once with all later
+// ones failing too. Each failing call must return RLHF_E_NOMEM with a message and free all its
+// memory. Returns the number of allocations in the scenario, or -1 with the reason on stderr. [any]
 int64_t rlhf_test_alloc_sweep(struct rlhf_test_host *t,
                               rlhf_status (*scenario)(struct rlhf_test_host *t, void *arg),
                               void *arg);
@@ -141,46 +142,47 @@ int64_t rlhf_test_alloc_sweep(struct rlhf_test_host *t,
 // ---- finite differences ----
 
 // The largest of |(f(x + h e_i) - f(x - h e_i)) / 2h - d[i]| / max(1, |d[i]|) over x[0 .. n-1],
-// with 2h as f32 has it. x is what it was afterwards; *worst (NULL: not wanted) = its i. NaN where
-// a value is none. [any]
+// with 2h as rounded in f32. x is restored afterwards; *worst (may be NULL) = the index i of the
+// largest. NaN if a value is NaN. [any]
 double rlhf_test_derivative(double (*f)(void *arg), void *arg, float *x, const float *d, uint64_t n,
                             double h, uint64_t *worst);
 
-// The same for an algorithm's loss(): its d_heads against the differences of out->loss, for each
-// entry of every head of in->heads that is not NULL but hidden. h: 1e-3 is about right, as heads
-// are floats. NaN when loss() fails or memory does. [any]
+// The same for an algorithm's loss(): compares its d_heads with differences of out->loss, for each
+// entry of every non-NULL head of in->heads except hidden. An h of about 1e-3 suits float heads.
+// NaN if loss() or an allocation fails. [any]
 double rlhf_test_loss_derivative(const rlhf_algo_ops *ops, void *self, const rlhf_loss_in *in,
                                  double h);
 
 // ---- a compute table, for models ----
 
 // The reference backend (plain C, double accumulation; rlhf/reference.h) as a table, linked in.
-// guard 1: device memory is unreadable but while a table function that was given it runs, so that a
-// model which dereferences it crashes. NULL when there is no memory. [any]
+// guard 1: device memory is readable only while a table function that received it runs, so a model
+// that dereferences it crashes. NULL when out of memory. [any]
 rlhf_compute *rlhf_test_compute(uint32_t guard);
 void rlhf_test_compute_end(rlhf_compute *c); // NULL allowed [any]
 
-// Let the n-th call from now of a function that allocates or computes fail (1 = the next) with
-// RLHF_E_DEVICE; on != 0: all later ones too. 0 = none. Of a table of rlhf_test_compute. [any]
+// For a table of rlhf_test_compute: make the n-th call from now of a function that allocates or
+// computes fail (1 = the next) with RLHF_E_DEVICE; on != 0: all later ones too. n = 0: stop
+// failing. [any]
 void rlhf_test_fail_op(rlhf_compute *c, int64_t n, int32_t on);
 int64_t rlhf_test_ops(const rlhf_compute *c); // such calls since rlhf_test_fail_op [any]
 
-// Every parameter of an open model from a generator of its name: uniform in +-scale, and 1 + that
-// for vectors called "...weight" (gains of norms); then refresh(). [any]
+// Fills every parameter of an open model with random numbers seeded by its name, uniform in
+// +-scale, plus 1 for vectors called "...weight" (gains of norms); then calls refresh(). [any]
 rlhf_status rlhf_test_model_fill(const rlhf_model_ops *ops, void *self, const rlhf_compute *c,
                                  uint64_t seed, double scale);
 
-// The model's backward() against finite differences: the loss is the sum over the batch of every
-// planned head (bits of LOGP, ENTROPY, VALUE, SCORE, TOKEN_SCORE) times a number that differs from
-// entry to entry. Of each parameter with a gradient `some` entries are tried. Returns the largest
-// |difference - gradient| / max(|gradient|, 0.01), NaN when a call failed. Weights are what they
-// were afterwards. f32 models only; h: 1e-2 is about right. [any]
+// Compares the model's backward() with finite differences. The loss is the sum over the batch of
+// every planned head (bits of LOGP, ENTROPY, VALUE, SCORE, TOKEN_SCORE) times a factor that differs
+// between entries. `some` entries of each parameter with a gradient are tested. Returns the largest
+// |difference - gradient| / max(|gradient|, 0.01), or NaN if a call failed. The weights are
+// restored afterwards. f32 models only; an h of about 1e-2 is suitable. [any]
 double rlhf_test_model_derivative(const rlhf_model_ops *ops, void *self, const rlhf_compute *c,
                                   const rlhf_batch *batch, uint32_t heads, uint32_t some, double h);
 
 // ---- saved state ----
 
-// A byte buffer that is both ends of save() and load(): pass &s.out, then &s.in.
+// A byte buffer for save() and load(): pass &s.out, then &s.in.
 struct rlhf_test_stream {
     rlhf_ostream out; // must stay the first member
     rlhf_istream in;
@@ -193,8 +195,8 @@ void rlhf_test_stream_init(struct rlhf_test_stream *s);
 
 // ---- a fake "rlhf.classifier/0" ----
 
-// logit(context, text, label) is the test's. open() hands out this one object and records its path;
-// open_status < 0 makes open() fail, logits_status < 0 makes logits() fail.
+// The test provides logit(context, text, label). open() returns this one object and records its
+// path; open_status < 0 makes open() fail, logits_status < 0 makes logits() fail.
 struct rlhf_test_classifier {
     rlhf_classifier_service table; // offer &c.table as RLHF_SVC_CLASSIFIER
     const char *const *labels;     // [n_labels]
@@ -211,20 +213,20 @@ void rlhf_test_classifier_init(struct rlhf_test_classifier *c, const char *const
 
 // ---- a fake "rlhf.tokenizer/0" ----
 
-// A byte is a token, whatever the path. open_status < 0 makes open() fail.
+// Every byte is a token, for any path. open_status < 0 makes open() fail.
 struct rlhf_test_tokenizer {
     rlhf_tokenizer_service table; // offer &t.table as RLHF_SVC_TOKENIZER
     const char *path;             // the last path given to open, borrowed
     int32_t open_count, open_status;
 };
 
-// One whose open() has not been called. [any]
+// Initialise a tokenizer; its open() has not been called yet. [any]
 void rlhf_test_tokenizer_init(struct rlhf_test_tokenizer *t);
 
 // ---- a fake "rlhf.reward_model/0" ----
 
-// A token's reward is token(context, id). open_status < 0 makes open() fail, score_status < 0
-// score().
+// A token's reward is token(context, id). open_status < 0 makes open() fail, score_status < 0 makes
+// score() fail.
 struct rlhf_test_reward_model {
     rlhf_reward_model_service table; // offer &m.table as RLHF_SVC_REWARD_MODEL
     float (*token)(const void *context, int32_t id);
@@ -239,13 +241,13 @@ void rlhf_test_reward_model_init(struct rlhf_test_reward_model *m);
 
 // ---- a fake "rlhf.row/0" ----
 
-// Every row has these values, whatever its text says: no JSON is read. A path that is not listed is
-// absent.
+// Every row has these values, regardless of its text: JSON is not parsed. A path that is not listed
+// is absent.
 struct rlhf_test_row_value {
     const char *path;
     int32_t type, reserved; // enum rlhf_row_type
     const char *string;
-    double number; // of a number; a boolean; the length of a list
+    double number; // a number, a boolean, or the length of a list
 };
 
 struct rlhf_test_rows {
@@ -261,7 +263,8 @@ void rlhf_test_rows_init(struct rlhf_test_rows *r, const struct rlhf_test_row_va
 
 // ---- "rlhf.limits/0" ----
 
-// No limits: offer l as RLHF_SVC_LIMITS, and set what a test wants. [any]
+// Initialise l as unlimited: offer it as RLHF_SVC_LIMITS and set the limits that a test needs.
+// [any]
 void rlhf_test_limits_init(rlhf_limits *l);
 
 #ifdef __cplusplus

@@ -10,7 +10,7 @@
 // Stiennon et al. 2020, section 3.4) and the second c (R_chosen + R_rejected)^2; with more it is
 // the cross-entropy of "b is the best of k" (Ziegler et al. 2019, eq. 1).
 //
-// What it is not: it reads no pairs, pools no token scores and fits no gain or bias; the host does.
+// The host reads the pairs, pools the token scores and fits gain and bias.
 #include "common/rows.h"
 
 #include <math.h>
@@ -71,7 +71,7 @@ static rlhf_status bt_check(const struct bt *b, const rlhf_loss_in *in, const rl
 }
 
 // w * loss of one group with rewards r[k], a margin and the preferred response `best`; writes the
-// derivative to d[k].
+// gradient to d[k].
 static double group_loss(double center_coef, double margin, const float *r, int64_t k, int64_t best,
                          double w, float *d) {
     double top = (double)r[best], sum = 0, total = 0;

@@ -3,8 +3,8 @@
 //   p_i = softmax(score[i, :]);  q_i = (1 - s) onehot(label_i) + s / K
 //   L = -(1/n) sum_i sum_k q_ik log p_ik;   dL/dscore[i, k] = (p_ik - q_ik) / n
 //
-// n = rows of the minibatch, K labels, s = label_smoothing (Szegedy et al. 2016, section 7).
-// What it is not: it does not choose pooling or the number of labels; those belong to the model.
+// n = rows of the minibatch, K labels, s = label_smoothing (Szegedy et al. 2016, section 7). The
+// model determines the pooling and the number of labels.
 #include "common/rows.h"
 
 #include <math.h>
@@ -36,7 +36,7 @@ static void classify_destroy(void *self) {
 
 static rlhf_status classify_plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     const struct classify *c = self;
-    if (info->n_labels == 1) // 0: the rows are not read yet
+    if (info->n_labels == 1) // 0: the rows have not been read yet
         return c->host->fail(c->host, RLHF_E_INVALID,
                              "the model has 1 label; a classifier needs at least 2");
     out->source = RLHF_SOURCE_LABELLED;

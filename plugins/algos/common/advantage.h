@@ -1,13 +1,14 @@
 // advantage.h: from rewards and values to advantages and returns.
 //
 // Row functions work on the n response tokens of one sequence; the value after the last token is 0.
-// Group functions work on one number a sequence. What it is not: it adds no KL and whitens nothing.
+// Group functions work on one number per sequence. KL penalties and whitening are elsewhere
+// (terms.h, whiten.h).
 #ifndef RLHF_ALGOS_COMMON_ADVANTAGE_H
 #define RLHF_ALGOS_COMMON_ADVANTAGE_H
 
 #include <stdint.h>
 
-// Generalised advantage estimation (Schulman et al. 2016, eq. 16):
+// Generalised advantage estimation (GAE; Schulman et al. 2016, eq. 16):
 //   delta_t = r_t + gamma v_{t+1} - v_t;  adv_t = delta_t + gamma lambda adv_{t+1};
 //   ret_t = adv_t + v_t.  All [n]. [any]
 void rlhf__gae(const double *r, const double *v, int64_t n, double gamma, double lambda,
@@ -17,28 +18,28 @@ void rlhf__gae(const double *r, const double *v, int64_t n, double gamma, double
 // the end the last is score - v_last and the others v_{t+1} - v_t; ret = adv + v. All [n]. [any]
 void rlhf__one_step(const double *r, const double *v, int64_t n, double *adv, double *ret);
 
-// x[n] = (x - mean) / (std + eps); exactly 0 everywhere when all x are equal. unbiased: variance
-// over n - 1 instead of n. [any]
+// x[n] = (x - mean) / (std + eps); exactly 0 everywhere if all x are equal. unbiased: divide the
+// variance by n - 1 instead of n. [any]
 void rlhf__standardize(double *x, int64_t n, double eps, int32_t unbiased);
 
-// What rlhf__group_normalize found: groups, how many of them had no spread, and the sum of their
-// standard deviations.
+// Statistics of rlhf__group_normalize: number of groups, number of groups without spread, and the
+// sum of their standard deviations.
 struct rlhf__group_stats {
     int64_t groups, zero;
     double std_sum;
 };
 
 // x[n] = (x - mean_g) / (std_g + eps) within each set of rows that share group[i], or x - mean_g
-// when scale is 0 (Shao et al. 2024, eq. 3; Liu et al. 2025 leave out the std). A group without
-// spread, a lone row included, gives exactly 0. Rows of a group need not be neighbours. order[n] is
-// scratch. x may be NULL: then only the statistics of y are taken; y[n] are the values. [any]
+// when scale is 0 (Shao et al. 2024, eq. 3; Liu et al. 2025 omit the std). A group without spread,
+// including a single row, gives exactly 0. Rows of a group need not be adjacent. y[n] are the
+// values; x may be NULL to compute only the statistics of y. order[n] is scratch. [any]
 struct rlhf__group_stats rlhf__group_normalize(const double *y, const int32_t *group, int64_t n,
                                                double eps, int32_t unbiased, int32_t scale,
                                                int64_t *order, double *x);
 
 // x[n] = y - mean of the others that share group[i] (Kool et al. 2019; Ahmadian et al. 2024, eq.
-// 8), which is m / (m - 1) (y - mean_g) with m rows in the group. A group without spread, a lone
-// row included, gives exactly 0. order[n] is scratch. [any]
+// 8), which is m / (m - 1) (y - mean_g) with m rows in the group. A group without spread, including
+// a single row, gives exactly 0. order[n] is scratch. [any]
 void rlhf__leave_one_out(const double *y, const int32_t *group, int64_t n, int64_t *order,
                          double *x);
 

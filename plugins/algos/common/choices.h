@@ -1,5 +1,5 @@
-// choices.h: settings that every policy-gradient algorithm offers under the same names, and what
-// they ask of the host. What it is not: an option table; each algorithm has its own.
+// choices.h: settings with the same names in every policy-gradient algorithm, and the plan flags
+// they need. Each algorithm has a separate option table.
 #ifndef RLHF_ALGOS_COMMON_CHOICES_H
 #define RLHF_ALGOS_COMMON_CHOICES_H
 
@@ -14,7 +14,7 @@ enum rlhf__old_logp { RLHF__OLD_ROLLOUT = 0, RLHF__OLD_RECOMPUTE = 1 };
 enum rlhf__temperature { RLHF__TEMPERATURE_SAMPLING = 0, RLHF__TEMPERATURE_UNIT = 1 };
 enum rlhf__support { RLHF__SUPPORT_FULL = 0, RLHF__SUPPORT_SAMPLED = 1 };
 
-// NULL-ended names, in the order of the enumerations (ratio: surrogate.h, estimator: kl.h).
+// NULL-terminated lists of names, in the order of the enums (ratio: surrogate.h, estimator: kl.h).
 extern const char *const rlhf__std_names[],
     *const rlhf__kl_placement_names[], *const rlhf__kl_estimator_names[],
                                            *const rlhf__kl_controller_names[],
@@ -25,7 +25,8 @@ extern const char *const rlhf__std_names[],
                                                                *const rlhf__temperature_names[],
                                                                    *const rlhf__support_names[];
 
-// The settings that turn into plan flags; kl_measure: measure the KL although it is placed nowhere.
+// The settings that determine plan flags; kl_measure: measure the KL even if it is not used as a
+// penalty.
 struct rlhf__choices {
     int32_t kl_placement, kl_measure, scope, old_logp, temperature, support;
 };
@@ -33,7 +34,7 @@ struct rlhf__choices {
 // Bits of enum rlhf_plan_flag. [any]
 uint32_t rlhf__plan_flags(const struct rlhf__choices *);
 
-// Refuse more minibatches than a phase has sequences, in one sentence. [main]
+// Reject more minibatches than a phase has sequences, with a message. [main]
 rlhf_status rlhf__minibatches_check(const rlhf_host *, int64_t minibatches, const rlhf_run_info *);
 
 #endif

@@ -1,8 +1,8 @@
 // kl.h: per-token estimators of KL(policy || reference) from two log-probs of the sampled token.
 //
 // x = log-prob under the policy, f = under the reference; k1, k2, k3 follow J. Schulman,
-// "Approximating KL divergence" (2020). FULL is not an estimator of two numbers: it is the model's
-// kl head, listed here so that one option names them all.
+// "Approximating KL divergence" (2020). FULL is not an estimator from two numbers but the model's
+// kl head; it is listed here so that one option covers all of them.
 #ifndef RLHF_ALGOS_COMMON_KL_H
 #define RLHF_ALGOS_COMMON_KL_H
 

@@ -1,5 +1,5 @@
-// kl_control.h: the coefficient of the KL penalty, fixed or moved by a controller, and its saved
-// form. What it is not: it measures no KL (metrics.h) and applies no penalty (terms.h).
+// kl_control.h: the coefficient of the KL penalty, fixed or adapted by a controller, and its saved
+// state. The KL is measured in metrics.h; the penalty is applied in terms.h.
 #ifndef RLHF_ALGOS_COMMON_KL_CONTROL_H
 #define RLHF_ALGOS_COMMON_KL_CONTROL_H
 
@@ -9,23 +9,23 @@
 #include <rlhf/plugin.h>
 
 // placement, estimator, controller and unit are those of choices.h and kl.h; start, target and
-// horizon come from the options, coef is in use.
+// horizon come from the options; coef is the current coefficient.
 struct rlhf__kl_control {
     double coef, start, target, horizon;
     int32_t placement, estimator, controller, unit;
 };
 
-// Refuse combinations without a meaning, in one sentence; set coef. [main]
+// Reject meaningless combinations with a message; set coef. [main]
 rlhf_status rlhf__kl_control_init(const rlhf_host *, struct rlhf__kl_control *);
 
-// Refuse a horizon that one phase of n sequences could exceed. [main]
+// Reject a horizon that one phase of n sequences could exceed. [main]
 rlhf_status rlhf__kl_control_plan(const rlhf_host *, const struct rlhf__kl_control *, int32_t n);
 
 // After a phase's report: rlhf__kl_adapt with the measured KL, when adaptive and measured. [step]
 void rlhf__kl_control_update(struct rlhf__kl_control *, const struct rlhf__pg_rollout_sums *);
 
 // 12 bytes: the 4 of magic, then coef as a little-endian double. load takes coef only when the
-// controller is adaptive: with a fixed one the configuration decides, also when it changed since
+// controller is adaptive; with a fixed one the configuration decides, even if it has changed since
 // the save. Errors of load: RLHF_E_INVALID for a wrong magic or a coef that is negative or not
 // finite, and those of the stream. [main]
 enum { RLHF__KL_CONTROL_BYTES = 12 };

@@ -1,5 +1,5 @@
-// metrics.h: what a policy-gradient algorithm counts in a phase and how it becomes metrics. Names:
-// docs/metrics.md. What it is not: it changes nothing that is trained.
+// metrics.h: statistics of a policy-gradient algorithm over a phase, reported as metrics. Names:
+// docs/metrics.md. They do not affect training.
 #ifndef RLHF_ALGOS_COMMON_METRICS_H
 #define RLHF_ALGOS_COMMON_METRICS_H
 
@@ -14,15 +14,15 @@
 struct rlhf__pg_rollout_sums {
     int64_t sequences, tokens;
     int64_t kl_sequences, kl_tokens; // those whose KL was measured
-    int64_t masked;                  // sequences that the loss leaves out
+    int64_t masked;                  // sequences excluded from the loss
     double kl;                       // k1, or the exact KL with kl_estimator full
     double penalty;                  // sum of the configured estimator
-    double nll, score;               // sum of -logp_old; of what the sequences are paid
+    double nll, score;               // sum of -logp_old; sum of the rewards
     struct rlhf__moments returns, values;
 };
 
-// What every sequence of the phase was paid, and its group: groups may be split over minibatches,
-// so their spread is known at the phase's end only.
+// Reward and group of every sequence of the phase: groups may be split over minibatches, so their
+// spread is known only at the end of the phase.
 struct rlhf__pg_rows {
     double *reward; // [cap]
     int64_t *order; // [cap] scratch
@@ -34,7 +34,7 @@ struct rlhf__pg_rows {
 struct rlhf__pg_update_sums {
     struct rlhf__surrogate_sums pg;           // pg.loss: weighted policy term
     double value_loss, kl_loss, entropy_loss; // with their coefficients
-    double value_half; // half the mean (clipped) squared error: value_loss without its coefficient
+    double value_half; // half the mean (clipped) squared error: value_loss without coefficient
     double entropy, value, value_error; // sums over tokens
     int64_t value_clipped;
 };
@@ -55,7 +55,7 @@ struct rlhf__pg_report {
     int32_t kl_penalised, critic, sampled_support, groups, masks, unclipped;
 };
 
-// Note what the n rows of a rollout are paid, reward[n], without KL; together: as one group.
+// Record the rewards reward[n] of a rollout's n rows, without KL; together: as one group.
 // RLHF_E_NOMEM through host->fail. [step]
 rlhf_status rlhf__pg_take_rows(const rlhf_host *, struct rlhf__pg_metrics *, const rlhf_rollout *,
                                const double *reward, int32_t together);
@@ -66,25 +66,24 @@ double rlhf__pg_total_loss(const struct rlhf__pg_update_sums *);
 // *to += *from, field by field. [any]
 void rlhf__pg_add(struct rlhf__pg_update_sums *to, const struct rlhf__pg_update_sums *from);
 
-// Mean (x - o)^2 / 2 of the minibatch under way; 0 when it has no tokens. [any]
+// Mean (x - o)^2 / 2 of the current minibatch; 0 without tokens. [any]
 double rlhf__pg_approx_kl(const struct rlhf__pg_update_sums *);
 
-// Complete what loss() counted with the other workers' part: of the minibatch under way, before
-// anything is decided from it; and of the KL, where loss() measures it (kl_estimator full). [step]
+// Add the other workers' share to the statistics from loss(): those of the current minibatch,
+// before a decision uses them, and the KL if loss() measures it (kl_estimator full). [step]
 rlhf_status rlhf__pg_reduce(const rlhf_host *, struct rlhf__pg_update_sums *);
 rlhf_status rlhf__pg_reduce_kl(const rlhf_host *, struct rlhf__pg_rollout_sums *);
 
-// Fold the minibatch under way into the phase and clear it; one whose step was skipped is left out.
-// One without a row in the loss counts with a loss of 0, so that means over minibatches are the
-// loss that was minimised.
-// [step]
+// Add the current minibatch to the phase and clear it; a minibatch whose step was skipped is not
+// added. A minibatch without rows in the loss counts with loss 0, so that means over minibatches
+// equal the minimised loss. [step]
 void rlhf__pg_fold(struct rlhf__pg_metrics *, const rlhf_step_info *);
 
 // Send the phase's metrics to host->metric. [step]
 void rlhf__pg_report(const rlhf_host *, const struct rlhf__pg_metrics *,
                      const struct rlhf__pg_report *);
 
-// Forget the phase; the memory of rows stays, until finish. [any]
+// Clear the phase; the rows' memory is kept until finish. [any]
 void rlhf__pg_metrics_reset(struct rlhf__pg_metrics *);
 void rlhf__pg_metrics_finish(const rlhf_host *, struct rlhf__pg_metrics *); // [main]
 

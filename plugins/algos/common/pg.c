@@ -105,7 +105,7 @@ static rlhf_status scratch_reserve(struct rlhf__pg *g, uint64_t bytes) {
     }
     if (g->scratch) return RLHF_OK;
     g->host->fail(g->host, RLHF_E_NOMEM, "out of memory");
-    return RLHF_E_NOMEM; // what fail gives, as a constant for analysers
+    return RLHF_E_NOMEM; // fail's result, as a constant for static analysers
 }
 
 // Response tokens of the phase that the loss counts; 0 = unknown.
@@ -130,7 +130,7 @@ rlhf_status rlhf__pg_begin(struct rlhf__pg *g, const rlhf_rollout *in, int64_t p
     return RLHF_OK;
 }
 
-// 1: loss() is the surrogate alone, which is 0 and flat where the advantage is 0.
+// 1: loss() is only the surrogate, whose value and gradient are 0 if the advantage is 0.
 static int surrogate_alone(const struct rlhf__pg *g) {
     const int kl = g->opt.kl_placement == RLHF__KL_IN_LOSS && g->kl.coef != 0;
     return !g->critic && !kl && g->opt.entropy_coef == 0;
@@ -159,9 +159,9 @@ rlhf_status rlhf__pg_uses(struct rlhf__pg *g, const rlhf_rollout *in, int32_t co
     return RLHF_OK;
 }
 
-// Masks the rows of groups without an advantage and takes them out of the divisors: rows of a mean
-// over rows, and the phase's tokens. With several minibatches and advantages over the batch each
-// counts as many rows as they have on average, as DAPO's mean counts tokens.
+// Masks the rows of groups whose advantages are all 0 and removes them from the divisors (row
+// counts and the phase's tokens). With several minibatches and advantages over the batch, each
+// minibatch uses the average number of remaining rows, as DAPO does with tokens.
 static rlhf_status mask_flat_groups(struct rlhf__pg *g, const rlhf_rollout *in, int64_t *order,
                                     const double *advantage, uint8_t *flat, int32_t counts) {
     if (!RLHF_HAS(rlhf_rollout, in, use) || !in->finished)
@@ -223,7 +223,7 @@ static rlhf_status check_loss(const struct rlhf__pg *g, const rlhf_loss_in *in,
     return RLHF_OK;
 }
 
-// All terms of the response `row`, which has tokens.
+// All terms of the response `row`, which is not empty.
 static rlhf_status row_loss(struct rlhf__pg *g, const rlhf_loss_in *in, struct rlhf__span row,
                             double w, rlhf_heads *d, struct rlhf__pg_update_sums *u) {
     g->method->terms(g, in, row, w, d, u);

@@ -1,5 +1,5 @@
-// rows.h: which entries of a ragged batch are response tokens, and the checks every algorithm makes
-// before it trusts a batch. What it is not: it owns no memory and knows no loss.
+// rows.h: finds the response tokens of a ragged batch, and checks a batch before an algorithm uses
+// it.
 #ifndef RLHF_ALGOS_COMMON_ROWS_H
 #define RLHF_ALGOS_COMMON_ROWS_H
 
@@ -23,20 +23,20 @@ int64_t rlhf__response_tokens(const int32_t *offset, const int32_t *prompt_len, 
 // Sum of x over a row's response tokens. [any]
 double rlhf__sum(const float *x, struct rlhf__span row);
 
-// What row i is paid in all: its score and its token rewards. [any]
+// Total reward of row i: its score plus its token rewards. [any]
 double rlhf__row_reward(const rlhf_rollout *, int64_t i);
 
-// NULL when offset[n + 1] ascends from 0 to total and every 0 <= prompt_len[i] <= row length; else
-// a sentence (static storage) that says what is wrong. [any]
+// NULL if offset[n + 1] ascends from 0 to total and every 0 <= prompt_len[i] <= row length;
+// otherwise a sentence (static storage) with the error. [any]
 const char *rlhf__rows_check(const int32_t *offset, const int32_t *prompt_len, int64_t n,
                              int64_t total);
 
-// What a loss over log-probs relies on: rows_check, the logp head, a minibatch that is not empty.
-// RLHF_E_INTERNAL with a sentence. [any]
+// Checks the preconditions of a loss over log-probs: rows_check, the logp head, a non-empty
+// minibatch. RLHF_E_INTERNAL with a message. [any]
 rlhf_status rlhf__logp_check(const rlhf_host *, const rlhf_loss_in *, const rlhf_loss_out *);
 
 // The rows [begin, *end) share the group of row begin < n; *best is the one that label marks.
-// RLHF_E_INTERNAL with a sentence unless they are two or more and exactly one is marked. [any]
+// RLHF_E_INTERNAL with a message unless there are at least two and exactly one is marked. [any]
 rlhf_status rlhf__preferred(const rlhf_host *, const rlhf_loss_in *, int64_t begin, int64_t *end,
                             int64_t *best);
 

@@ -1,7 +1,7 @@
 // surrogate.h: the clipped policy-gradient surrogate and how per-token terms become one loss.
 //
 // x = log-prob now, o = log-prob at rollout, A = advantage, rho = probability ratio. The loss is
-// minimised. What it is not: it knows no value function, no entropy and no KL.
+// minimised. Value, entropy and KL terms are elsewhere (terms.h).
 #ifndef RLHF_ALGOS_COMMON_SURROGATE_H
 #define RLHF_ALGOS_COMMON_SURROGATE_H
 
@@ -13,8 +13,8 @@ enum rlhf__ratio_level {
     RLHF__RATIO_SEQUENCE_MEAN = 2 // one rho = exp(mean_t (x_t - o_t)), GSPO (Zheng et al. 2025)
 };
 
-// Weights w_it of the token terms; their totals are those of the minibatch, so that a loss does not
-// depend on its split into microbatches. GRPO, BNPO and DR_GRPO are published names of others.
+// Weights w_it of the token terms. Their totals are over the minibatch, so the loss does not depend
+// on its split into microbatches. GRPO, BNPO and DR_GRPO are aliases, as published.
 enum rlhf__aggregation {
     RLHF__AGG_TOKEN = 0,    // 1 / (tokens of the minibatch)
     RLHF__AGG_SEQUENCE = 1, // 1 / (rows * tokens of the row)
@@ -26,9 +26,9 @@ enum rlhf__aggregation {
     RLHF__AGG_SUM = 7       // 1 / rows: a response counts as the sum of its tokens
 };
 
-// Totals that weights are made of. phase_tokens 0: unknown, DAPO then equals TOKEN.
+// Totals for computing the weights. phase_tokens 0: unknown; DAPO then equals TOKEN.
 struct rlhf__totals {
-    double sequences;        // of the minibatch; a mean over minibatches where rows are left out
+    double sequences;        // of the minibatch; the mean over minibatches if rows are masked
     int64_t tokens, max_len; // of the minibatch
     int64_t phase_tokens, minibatches; // of the phase; minibatches of one epoch
 };
@@ -38,7 +38,7 @@ struct rlhf__clip {
     double dual;      // > 1 + high: with A < 0 the loss is at most -A * dual; 0 = off
 };
 
-// What a row added to the loss and to its statistics (sums over tokens).
+// A row's contribution to the loss and its statistics (sums over tokens).
 struct rlhf__surrogate_sums {
     double loss;             // weighted
     double ratio, ratio2;    // sums of rho and rho^2
@@ -51,30 +51,30 @@ struct rlhf__surrogate_sums {
 double rlhf__token_weight(int32_t aggregation, const struct rlhf__totals *, int64_t len);
 
 // max(-A rho, -A clip(rho)), bounded by -A dual when A < 0 (Schulman et al. 2017, eq. 7; Ye et al.
-// 2020, eq. 3). *d_ratio = derivative by rho; *clipped = 1 when rho no longer matters. [any]
+// 2020, eq. 3). *d_ratio = derivative with respect to rho; *clipped = 1 if rho has no effect. [any]
 double rlhf__surrogate(double ratio, double adv, const struct rlhf__clip *, double *d_ratio,
                        int *clipped);
 
-// Surrogate of one row: logp, logp_old, adv, d_logp are [len]; adds w * term to the sums and the
-// derivative of that loss to d_logp. [any]
+// Surrogate of one row: logp, logp_old, adv, d_logp are [len]; adds w * term to the sums and its
+// gradient to d_logp. [any]
 void rlhf__surrogate_row(int32_t level, const struct rlhf__clip *, double w, const float *logp,
                          const float *logp_old, const float *adv, int64_t len, float *d_logp,
                          struct rlhf__surrogate_sums *);
 
 // CISPO (MiniMax 2025, arXiv 2506.13585, eq. 4 with no lower bound): -min(rho, 1 + high) A x, where
 // the bounded ratio is a constant weight, so that every token keeps a gradient. Arguments as above;
-// counted as clipped where rho > 1 + high and A is not 0. [any]
+// counted as clipped if rho > 1 + high and A is not 0. [any]
 void rlhf__cispo_row(int32_t level, double high, double w, const float *logp, const float *logp_old,
                      const float *adv, int64_t len, float *d_logp, struct rlhf__surrogate_sums *);
 
-// GMPO (Zhao et al. 2025, arXiv 2507.20673): -A rho, where rho is the geometric mean of the
-// tokens' ratios and the advantage's side of each log-ratio is clipped to [-low, high]. Arguments
-// as above; the row has one advantage, adv[0]. [any]
+// GMPO (Zhao et al. 2025, arXiv 2507.20673): -A rho, where rho is the geometric mean of the tokens'
+// ratios, and each log-ratio is clipped to [-low, high] on the side on which A gains. Arguments as
+// above; the row has one advantage, adv[0]. [any]
 void rlhf__gmpo_row(const struct rlhf__clip *, double w, const float *logp, const float *logp_old,
                     const float *adv, int64_t len, float *d_logp, struct rlhf__surrogate_sums *);
 
 // SAPO (Gao et al. 2025, arXiv 2511.20347): -A (4 / tau) sigmoid(tau (rho - 1)), a soft gate in
-// place of the clip; tau is pos where A > 0, else neg. Nothing counts as clipped. [any]
+// place of the clip; tau is pos if A > 0, else neg. The clipped count stays 0. [any]
 void rlhf__sapo_row(int32_t level, double pos, double neg, double w, const float *logp,
                     const float *logp_old, const float *adv, int64_t len, float *d_logp,
                     struct rlhf__surrogate_sums *);

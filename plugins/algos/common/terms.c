@@ -94,7 +94,7 @@ rlhf_status rlhf__kl_term(const rlhf_host *host, int32_t kind, double beta, cons
         if (!isfinite(f))
             return rlhf_failf(host, RLHF_E_NUMERIC, "the reference log-prob of token %lld is %g",
                               (long long)t, f);
-        if (beta == 0) continue; // 0 times what may have overflowed
+        if (beta == 0) continue; // avoid 0 times an overflowed value
         u->kl_loss += w * beta * rlhf__kl(kind, x, f);
         d->logp[t] += (float)(w * beta * rlhf__kl_dx(kind, x, f));
     }

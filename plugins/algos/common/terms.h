@@ -1,5 +1,5 @@
-// terms.h: the KL and entropy terms of a policy-gradient loss, and the KL as a penalty in the
-// reward. What it is not: the surrogate (surrogate.h); it chooses no coefficient (kl_control.h).
+// terms.h: the KL and entropy terms of a policy-gradient loss, and the KL penalty in the reward.
+// The surrogate is in surrogate.h, the coefficient in kl_control.h.
 #ifndef RLHF_ALGOS_COMMON_TERMS_H
 #define RLHF_ALGOS_COMMON_TERMS_H
 
@@ -8,33 +8,34 @@
 #include "common/rows.h"
 
 // Estimate `kind` (K1, K2 or K3) of the KL of token t, which is in row i, from the rollout's
-// log-probs. RLHF_E_NUMERIC, with a sentence, when it is not finite. [step]
+// log-probs. RLHF_E_NUMERIC, with a message, if it is not finite. [step]
 rlhf_status rlhf__kl_of_token(const rlhf_host *, int32_t kind, const rlhf_rollout *, int64_t i,
                               int64_t t, double *kl);
 
-// *paid = what row i is paid in all, less coef times the sum of its tokens' KL. [step]
+// *paid = total reward of row i minus coef times the sum of its tokens' KL. [step]
 rlhf_status rlhf__penalised_reward(const rlhf_host *, int32_t kind, double coef,
                                    const rlhf_rollout *, int64_t i, double *paid);
 
-// Count row i of a rollout: tokens, -logp_old, and the KL when logp_ref is there and kind is not
-// FULL. [step]
+// Add row i of a rollout to the statistics: tokens, -logp_old, and the KL if logp_ref is available
+// and kind is not FULL. [step]
 void rlhf__count_row(struct rlhf__pg_rollout_sums *, int32_t kind, const rlhf_rollout *,
                      struct rlhf__span row);
 
-// w * beta * KL over the response tokens of one row: adds the loss to u->kl_loss and its derivative
-// to d->logp, or with kind FULL to d->kl; then the KL is also counted in r, during epoch 0 only.
-// Tokens outside the sampled support get nothing. RLHF_E_NUMERIC when a reference log-prob is not
+// w * beta * KL over the response tokens of one row: adds the loss to u->kl_loss and its gradient
+// to d->logp, or with kind FULL to d->kl; with FULL, the KL is also added to r, in epoch 0 only.
+// Tokens outside the sampled support are skipped. RLHF_E_NUMERIC if a reference log-prob is not
 // finite. [step]
 rlhf_status rlhf__kl_term(const rlhf_host *, int32_t kind, double beta, const rlhf_loss_in *,
                           struct rlhf__span row, double w, rlhf_heads *d,
                           struct rlhf__pg_update_sums *u, struct rlhf__pg_rollout_sums *r);
 
-// Count the n rows of a rollout whose tokens share one return: count_row, and what they are paid,
-// plain[n] without KL and paid[n] with it, the return. RLHF_E_NOMEM through host->fail. [step]
+// Add the n rows of a rollout whose tokens share one return to the statistics: count_row, and the
+// rewards plain[n] without KL and paid[n] with KL (the return). RLHF_E_NOMEM through host->fail.
+// [step]
 rlhf_status rlhf__count_paid(const rlhf_host *, struct rlhf__pg_metrics *, int32_t kind,
                              const rlhf_rollout *, const double *plain, const double *paid);
 
-// advantage[n] and returns[n], one of each a row, to all of a row's tokens. [any]
+// Copies advantage[n] and returns[n], one of each per row, to all tokens of the row. [any]
 void rlhf__spread(const rlhf_rollout *, const double *advantage, const double *returns);
 
 // -w * coef * entropy over one row: adds to u->entropy_loss, u->entropy (unweighted) and

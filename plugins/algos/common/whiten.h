@@ -1,6 +1,6 @@
 // whiten.h: mean and variance of response tokens, and whitening with them.
 //
-// Arrays are contiguous doubles: the caller has already left out prompt tokens.
+// Arrays are contiguous doubles; the caller has already removed prompt tokens.
 #ifndef RLHF_ALGOS_COMMON_WHITEN_H
 #define RLHF_ALGOS_COMMON_WHITEN_H
 

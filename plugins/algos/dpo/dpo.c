@@ -25,7 +25,7 @@ struct config {
 struct state {
     const rlhf_host *host;
     struct config config;
-    double sums[N_SUMS]; // of the phase, which is one minibatch, over its rows
+    double sums[N_SUMS]; // over the rows of the phase (one minibatch)
 };
 
 static int is_smoothed(const struct config *c) { return c->loss == SIGMOID || c->loss == ROBUST; }

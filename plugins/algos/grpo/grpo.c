@@ -1,8 +1,8 @@
 // grpo.c: group relative policy optimisation (Shao et al. 2024, DeepSeekMath) and the losses that
 // grew out of it. This file: the descriptor.
 //
-// What it is not: it samples nothing, scores nothing, steps no optimiser and moves no reference
-// (grpo_iterative.so does). Formulas and sources: docs/algorithms/grpo.md.
+// The host samples, scores and steps the optimiser; grpo_iterative.so also updates the reference.
+// Formulas and sources: docs/algorithms/grpo.md.
 #include "grpo/method.h"
 
 enum { STATE_VERSION = 1 };

@@ -1,4 +1,4 @@
-// options.h: what a user can set on grpo.so, and on grpo_iterative.so beside its own options.
+// options.h: the options of grpo.so, which grpo_iterative.so has in addition to its own.
 #ifndef RLHF_ALGOS_GRPO_OPTIONS_H
 #define RLHF_ALGOS_GRPO_OPTIONS_H
 
@@ -21,7 +21,7 @@ enum rlhf__grpo_loss {
 
 // Filled by the host from the option table; the keys are the field names.
 struct rlhf__grpo_options {
-    struct rlhf__pg_options pg; // must stay the first member: the option table says so
+    struct rlhf__pg_options pg; // must stay the first member: the option table relies on it
     double advantage_eps, sapo_temperature_pos, sapo_temperature_neg;
     int32_t advantage_scale, advantage_std, advantage_scope, loss;
 };
@@ -29,13 +29,13 @@ struct rlhf__grpo_options {
 #define RLHF__GRPO_OPTION_COUNT 31
 extern const rlhf_opt rlhf__grpo_option_table[RLHF__GRPO_OPTION_COUNT];
 
-// Weights of tokens that `loss` stands for: enum rlhf__aggregation. [any]
+// The token weights selected by `loss`: enum rlhf__aggregation. [any]
 int32_t rlhf__grpo_aggregation(const struct rlhf__grpo_options *);
 
-// rlhf_plugin.idle, of a config that starts with struct rlhf__grpo_options. [any]
+// rlhf_plugin.idle, for a config that starts with struct rlhf__grpo_options. [any]
 const char *rlhf__grpo_idle(const void *config, const char *key);
 
-// Refuses combinations without a meaning, in one sentence through host->fail. [main]
+// Rejects meaningless combinations with a message through host->fail. [main]
 rlhf_status rlhf__grpo_options_check(const rlhf_host *, const struct rlhf__grpo_options *);
 
 #endif

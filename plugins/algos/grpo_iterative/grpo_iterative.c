@@ -5,9 +5,8 @@
 //   reference := policy
 //
 // With iteration_phases 1 and no replay this is the two-model variant: the reference is the policy
-// that sampled. What it is not: it holds no reward model, judges nothing and keeps no pairs; the
-// host does, behind rlhf/draft/iteration.h. Formulas and sources:
-// docs/algorithms/grpo_iterative.md.
+// that sampled. The host holds the reward model, runs the judge and stores the pairs
+// (rlhf/draft/iteration.h). Formulas and sources: docs/algorithms/grpo_iterative.md.
 #include "grpo/method.h"
 
 #include <rlhf/draft/iteration.h>
@@ -27,10 +26,10 @@ struct iterative {
     struct rlhf__grpo grpo; // must stay the first member
     struct iterative_options opt;
     const rlhf_iteration_service *service;
-    // Saved. phases: of the iteration under way; fresh: pairs collected since the reward model was
+    // Saved. phases: of the current iteration; fresh: pairs collected since the reward model was
     // last trained.
     uint64_t phases, iterations, fresh;
-    int32_t moves_reference; // the plan asked for a reference
+    int32_t moves_reference; // the plan requested a reference
     int32_t reserved;
 };
 
@@ -81,8 +80,8 @@ static void report_round(const rlhf_host *h, const rlhf_reward_update_report *r)
     h->metric(h, "reward_model/history", (double)r->history);
 }
 
-// Algorithm 1, line 12. Without a single fresh pair (the judge saw no differences) there is nothing
-// to learn from and the round is left out.
+// Algorithm 1, line 12. The round is skipped if there are no fresh pairs (the judge scored all
+// responses equally).
 static rlhf_status train_reward(struct iterative *it, const rlhf_iteration_service *s) {
     const rlhf_host *h = it->grpo.pg.host;
     if (it->fresh == 0) {

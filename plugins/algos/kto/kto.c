@@ -1,15 +1,17 @@
-// kto.c: a policy from single completions that are wanted or not, without pairs: KTO (Ethayarajh et
-// al. 2024, 2402.01306, eq. 7 and 8), as TRL's KTOTrainer has it (docs/algorithms/kto.md).
+// kto.c: KTO (Ethayarajh et al. 2024, 2402.01306, eq. 7 and 8): trains a policy on single
+// completions labelled desirable or undesirable, without pairs, as TRL's KTOTrainer does
+// (docs/algorithms/kto.md).
 //
 //   u_i = sum_t (x_it - f_it)                       x: log-prob of the policy, f: of the reference
 //   z   = max(0, mean of u over mismatched rows)    the reference point, no derivative
 //   L   = 1/n sum_i w_i (1 - sigmoid(s_i beta (u_i - z)))
 //
-// s is 1 and w desirable_weight for completions that are wanted, -1 and undesirable_weight for
-// others; n are the rows of the batch. z estimates the policy's divergence from the reference on
-// prompts with completions of other prompts: the host makes those rows (RLHF_PLAN_MISMATCHED) and
-// shows the batch with its log-probs before the update (RLHF_PLAN_RECOMPUTE_LOGP). With loss
-// apo_zero_unpaired (D'Oosterlinck et al. 2024) z is 0, without such rows.
+// s is 1 and w desirable_weight for desirable completions; s is -1 and w undesirable_weight for the
+// others; n is the number of rows in the batch. z estimates the policy's divergence from the
+// reference on prompts with completions of other prompts: the host builds those rows
+// (RLHF_PLAN_MISMATCHED) and passes the batch with its log-probs before the update
+// (RLHF_PLAN_RECOMPUTE_LOGP). With loss apo_zero_unpaired (D'Oosterlinck et al. 2024) z is 0,
+// without such rows.
 #include "common/rows.h"
 
 #include <math.h>
@@ -30,7 +32,7 @@ struct state {
     const rlhf_host *host;
     struct config config;
     double z, n;                       // of the current batch; n: its own rows
-    double loss, kind[2][N_KIND_SUMS]; // of the phase; kind[1]: the wanted rows
+    double loss, kind[2][N_KIND_SUMS]; // of the phase; kind[1]: the desirable rows
 };
 
 static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
@@ -63,8 +65,8 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     return RLHF_OK;
 }
 
-// The reference point, from the whole batch before anything is learned from it. The mismatched
-// rows are needed for nothing else.
+// The reference point, from the whole batch before its update. The mismatched rows are used only
+// here.
 static rlhf_status advantages(void *self, const rlhf_rollout *in) {
     struct state *s = self;
     double sum = 0, mismatched = 0;

@@ -4,7 +4,7 @@
 //   2. per-token rewards with the KL penalty  5. whiten advantages
 //   3. whiten rewards                         6. back to the ragged arrays
 //
-// Steps 2 to 5 work on doubles that hold response tokens only, row after row.
+// Steps 2 to 5 work on doubles for response tokens only, row after row.
 #include "ppo/ppo.h"
 
 #include "common/terms.h"
@@ -37,7 +37,7 @@ static rlhf_status work_init(struct rlhf__ppo *p, const rlhf_rollout *in, struct
     return RLHF_OK;
 }
 
-// What row i of the phase's batch is paid in all.
+// Total reward of row i of the phase's batch.
 static double batch_reward(const rlhf_rollout *in, int64_t i) {
     return RLHF_HAS(rlhf_rollout, in, batch_score) ? (double)in->batch_score[i]
                                                    : rlhf__row_reward(in, i);
@@ -62,7 +62,7 @@ static void take_scores(const struct rlhf__ppo *p, struct work *w) {
         spread |= x != batch_reward(in, 0);
     }
     double scale = 1.0 / (sqrt(count > 1 ? m2 / (double)(count - 1) : 0) + 1e-5);
-    if (!spread) scale = 0; // equal rows say nothing, token by token neither
+    if (!spread) scale = 0; // equal rows give no signal, per token or per row
     w->token_scale = scale;
     for (int64_t i = 0; i < w->n; i++)
         w->score[i] = (w->score[i] - mean) * scale;
@@ -90,7 +90,7 @@ static rlhf_status fill_row(struct rlhf__ppo *p, struct work *w, int64_t i, int6
     return RLHF_OK;
 }
 
-// Token by token. Without a critic the values are 0, and lambda 1 gives the reward to go.
+// Per token. Without a critic the values are 0, and lambda 1 gives the reward-to-go.
 static void by_token(const struct rlhf__ppo *p, struct work *w) {
     const rlhf_rollout *in = w->in;
     const double lambda = p->opt.advantage == RLHF__PPO_REWARD_TO_GO ? 1 : p->opt.lambda;
@@ -106,7 +106,7 @@ static void by_token(const struct rlhf__ppo *p, struct work *w) {
     }
 }
 
-// One number a row: the sum of its rewards, normalised, on every token. The return stays as it was.
+// One number per row: the normalised sum of its rewards, on every token. The return is unchanged.
 static void by_row(const struct rlhf__ppo *p, struct work *w) {
     const rlhf_rollout *in = w->in;
     const struct rlhf__ppo_options *o = &p->opt;

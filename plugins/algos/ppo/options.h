@@ -1,4 +1,4 @@
-// options.h: what a user can set on ppo.so. The table with defaults and help is options.c.
+// options.h: the options of ppo.so. The table with defaults and help is in options.c.
 #ifndef RLHF_ALGOS_PPO_OPTIONS_H
 #define RLHF_ALGOS_PPO_OPTIONS_H
 
@@ -18,7 +18,7 @@ enum rlhf__ppo_switch { RLHF__PPO_AUTO = 0, RLHF__PPO_OFF = 1, RLHF__PPO_ON = 2 
 
 // Filled by the host from the option table; the keys are the field names.
 struct rlhf__ppo_options {
-    struct rlhf__pg_options pg; // must stay the first member: its option rows say so
+    struct rlhf__pg_options pg; // must stay the first member: its option rows rely on it
     double gamma, lambda, advantage_eps, whiten_eps, value_coef, value_clip;
     int32_t advantage, advantage_std;
     int32_t whiten_rewards, whiten_advantages, whiten_scope, whiten_form, normalize_scores;
@@ -31,13 +31,13 @@ extern const rlhf_opt rlhf__ppo_option_table[RLHF__PPO_OPTION_COUNT];
 // Whether the advantage needs a critic (gae, one_step, broadcast_reward). [any]
 int32_t rlhf__ppo_has_critic(const struct rlhf__ppo_options *);
 
-// Whether advantages are whitened after they were computed ("auto": only with a critic). [any]
+// Whether advantages are whitened after computing them ("auto": only with a critic). [any]
 int32_t rlhf__ppo_whitens_advantages(const struct rlhf__ppo_options *);
 
 // rlhf_plugin.idle. [any]
 const char *rlhf__ppo_idle(const void *config, const char *key);
 
-// Refuses combinations without a meaning, in one sentence through host->fail. [main]
+// Rejects meaningless combinations with a message through host->fail. [main]
 rlhf_status rlhf__ppo_options_check(const rlhf_host *, const struct rlhf__ppo_options *);
 
 #endif

@@ -1,13 +1,13 @@
 // ppo.c: proximal policy optimisation for language models, with the critic-free and group variants
-// that differ only in how advantages are made (advantages.c). This file: descriptor and loss.
+// that differ only in how advantages are computed (advantages.c). This file: descriptor and loss.
 //
 //   L = sum_it w_it (surrogate_it + beta kl_it - c2 entropy_it) + c1 / (2 N) sum_it value_error_it
 //
 // w_it: common/surrogate.h; N = response tokens of the minibatch; beta only with kl_placement loss.
 // Every divisor is a total of the minibatch, so microbatch losses and derivatives add up.
 //
-// What it is not: it samples nothing, scores nothing and steps no optimiser; it sees per-token
-// numbers only. Formulas and sources: docs/algorithms/ppo.md.
+// The host samples, scores and steps the optimiser; this plugin sees only per-token numbers.
+// Formulas and sources: docs/algorithms/ppo.md.
 #include "ppo/ppo.h"
 
 #include <math.h>

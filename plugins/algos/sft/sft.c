@@ -3,9 +3,9 @@
 //   token:    L = -(1/N) sum_t logp_t            N = response tokens of the minibatch
 //   sequence: L = -(1/n) sum_i (1/T_i) sum_t logp_it
 //
-// The first token of a row has nothing before it and is not trained (the host sets prompt_len 1),
-// nor are those that are left out (rlhf_loss_in.left_out): they count neither in N nor in T.
-// What it is not: it has no optimiser, no schedule and no evaluation; those are the host's.
+// The first token of a row has no context and is not trained (the host sets prompt_len 1). Tokens
+// marked in rlhf_loss_in.left_out are not trained either; they are not counted in N or T. The host
+// provides the optimiser, the schedule and evaluation.
 #include "common/rows.h"
 
 #include <math.h>
@@ -47,7 +47,7 @@ static rlhf_status sft_plan(void *self, const rlhf_run_info *info, rlhf_plan *ou
     return RLHF_OK;
 }
 
-// Tokens of a row that are trained; left_out NULL: all.
+// Number of trained tokens in a row; left_out NULL: all.
 static int64_t trained(const uint8_t *left_out, struct rlhf__span row) {
     int64_t n = row.end - row.begin;
     for (int64_t t = row.begin; left_out && t < row.end; t++)
