@@ -3,10 +3,9 @@
 // It records a plugin's log lines, failures and metrics, counts allocations, can make the n-th of
 // them fail, and offers the services that a test provides. It also computes finite differences and
 // has a compute table for models. Link librlhf-test.a (rlhf::test, pkg-config rlhf-test). A test
-// framework is not needed (RLHF_TEST_CHECK). With CMocka, assert on the recorded values after the
-// plugin has returned, never inside a callback (a failed assert jumps over the plugin's frames).
-// Not for production code, not thread-safe, and not part of the contract: it may change in any
-// version.
+// framework is not needed (RLHF_TEST_CHECK). With CMocka, assert after the plugin has returned,
+// never inside a callback (a failed assert jumps over the plugin's frames). Not for production
+// code, not thread-safe, and not part of the contract: it may change in any version.
 //
 //   static struct rlhf_test_host host;            // large: static or malloc, not the stack
 //   rlhf_test_init(&host, 1);
@@ -161,9 +160,8 @@ double rlhf_test_loss_derivative(const rlhf_algo_ops *ops, void *self, const rlh
 rlhf_compute *rlhf_test_compute(uint32_t guard);
 void rlhf_test_compute_end(rlhf_compute *c); // NULL allowed [any]
 
-// For a table of rlhf_test_compute: make the n-th call from now of a function that allocates or
-// computes fail (1 = the next) with RLHF_E_DEVICE; on != 0: all later ones too. n = 0: stop
-// failing. [any]
+// Make the n-th call from now (1 = the next) of a function of c that allocates or computes fail
+// with RLHF_E_DEVICE; on != 0: all later ones too. n = 0: stop failing. [any]
 void rlhf_test_fail_op(rlhf_compute *c, int64_t n, int32_t on);
 int64_t rlhf_test_ops(const rlhf_compute *c); // such calls since rlhf_test_fail_op [any]
 
@@ -263,8 +261,7 @@ void rlhf_test_rows_init(struct rlhf_test_rows *r, const struct rlhf_test_row_va
 
 // ---- "rlhf.limits/0" ----
 
-// Initialise l as unlimited: offer it as RLHF_SVC_LIMITS and set the limits that a test needs.
-// [any]
+// Initialise l as unlimited: offer it as RLHF_SVC_LIMITS and set any limits needed. [any]
 void rlhf_test_limits_init(rlhf_limits *l);
 
 #ifdef __cplusplus

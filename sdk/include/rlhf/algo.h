@@ -14,18 +14,16 @@
 // The loss must not depend on the split into microbatches: divide by the minibatch totals in
 // rlhf_loss_in, so that the microbatch losses (and derivatives) add up to the minibatch's.
 //
-// With several workers, every worker's advantages() sees the same rows, but its loss() sees only
-// some of the minibatch's microbatches. An algorithm that sums values in loss() must therefore pass
-// the sums through host->reduce, in minibatch_end() or phase_end(), before it uses or reports them.
-// [R:split]
+// With several workers, each worker's advantages() sees the same rows, but its loss() sees only
+// some of the minibatch's microbatches. Sums accumulated in loss() must therefore pass through
+// host->reduce, in minibatch_end() or phase_end(), before they are used. [R:split]
 #ifndef RLHF_ALGO_H
 #define RLHF_ALGO_H
 
 #include "model.h"
 #include "plugin.h"
 
-// What a plan may request for each source of rows. The host rejects anything else and names it.
-// [R:plan]
+// What a plan may request for each source of rows. Anything else is rejected by name. [R:plan]
 //
 //   ROLLOUT      logp, entropy, kl, value    every flag    epochs, minibatches, groups of 1 or more
 //   TEXT         logp, entropy, kl           file flags    1 of each
@@ -54,9 +52,8 @@ enum rlhf_source {
 enum rlhf_plan_flag {
     RLHF_PLAN_REFERENCE = 1,       // logp_ref is needed; RLHF_HEAD_KL provides it too
     RLHF_PLAN_MINIBATCH_SCOPE = 2, // advantages() is called for each minibatch, not for the batch
-    // Take logp_old from a second forward pass instead of the rollout. For rows of a file, a
-    // separate forward pass computes it, and advantages() sees the whole batch before the first
-    // loss().
+    // Take logp_old from a second forward pass instead of the rollout; for rows of a file, from a
+    // separate one, and advantages() sees the whole batch before the first loss().
     RLHF_PLAN_RECOMPUTE_LOGP = 4,
     RLHF_PLAN_FULL_SUPPORT = 8,      // log-probs over the full vocabulary even with top-k/top-p
     RLHF_PLAN_UNIT_TEMPERATURE = 16, // log-probs at temperature 1, not the sampling temperature
@@ -70,8 +67,7 @@ enum rlhf_plan_flag {
     // of one row, another row of the file provides it), truncated at the end to the context. Its
     // label is -1. Set `use` to skip passes it does not need.
     RLHF_PLAN_MISMATCHED = 128,
-    // PREFERENCES: loss() uses rlhf_loss_in.margin. Without this flag, a data row with a margin is
-    // rejected.
+    // PREFERENCES: loss() uses rlhf_loss_in.margin. Otherwise a row with a margin is rejected.
     RLHF_PLAN_MARGINS = 256
     // Bits 24 and up belong to rlhf/draft/, which is not part of the stable contract.
 };
@@ -197,8 +193,7 @@ typedef struct rlhf_loss_out {
     uint32_t size, reserved;
     double loss; // out: this microbatch's share of the minibatch loss [R:finite]
     // [R:derivative] [R:loss-outside]
-    rlhf_heads *d_heads; // zeroed arrays to fill: gradient of loss with respect to each planned
-                         // head
+    rlhf_heads *d_heads; // zeroed arrays to fill: gradient of loss for each planned head
 } rlhf_loss_out;
 
 // Outcome of a minibatch's optimiser step.

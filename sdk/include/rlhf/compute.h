@@ -164,8 +164,7 @@ typedef struct rlhf_lm_head {
 } rlhf_lm_head;
 
 // Arguments of lm_sample: samples one id per row by inverse CDF in vocabulary order, in the
-// backend's fixed summation order, with u = first double of block {seed, stream, counter[i]}
-// (rng.h).
+// backend's fixed order, with u = first double of block {seed, stream, counter[i]} (rng.h).
 typedef struct rlhf_lm_sample {
     uint32_t size, rows;
     int32_t d, vocab, dtype, reserved;
@@ -282,8 +281,7 @@ typedef struct rlhf_compute {
     const char *name;                     // "cpu", "reference", "cuda"
     const char *detail;                   // e.g. "avx512_bf16, bf16 products, 2 threads"
     void *ctx;                            // first argument of every function
-    const char *(*last_error)(void *ctx); // "" without an error; borrowed until the next failing
-                                          // call
+    const char *(*last_error)(void *ctx); // "" if none; borrowed until the next failing call
 
     // ---- memory ----
     // 64-byte aligned, zeroed. RLHF_E_NOMEM names the size. bytes 0 gives a valid empty buffer.
@@ -317,8 +315,9 @@ typedef struct rlhf_compute {
     rlhf_status (*linear_dw)(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
                              const rlhf_weight *, uint32_t rows);
 
-    // ---- embedding, norm, activation, residual, rows ---- out[t, :] = wte[ids[t], :] +
-    // wpe[pos[t], :]; tables and out f32. If wpe and pos are both NULL, positions are not added.
+    // ---- embedding, norm, activation, residual, rows ----
+    // out[t, :] = wte[ids[t], :] + wpe[pos[t], :]; tables and out f32. If wpe and pos are both
+    // NULL, positions are not added.
     rlhf_status (*embed)(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rlhf_dev wte,
                          rlhf_dev wpe, uint32_t rows, int32_t d);
     // dwte[ids[t], :] += dout[t, :]; dwpe[pos[t], :] += dout[t, :]. Without positions dwpe and pos
@@ -364,20 +363,18 @@ typedef struct rlhf_compute {
     rlhf_status (*attention)(void *ctx, const rlhf_attn *, const rlhf_ragged *, rlhf_dev out,
                              rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v);
     // Training layout only: a row's own keys are its tokens (kv_base = offset), and start =
-    // prefix_len. A prefix is an entire earlier row p that does not have a prefix itself
-    // (prefix_base = offset[p], prefix_len = its length); the rows that share it follow it
-    // directly. dq, dk, dv are overwritten and have the strides of q, k, v; dk and dv of a shared
-    // row are the sums over it and all rows that share it, in row order. dout and out with
-    // out_stride.
+    // prefix_len. A prefix is an entire earlier row p without a prefix (prefix_base = offset[p],
+    // prefix_len = its length); the rows that share it follow it directly. dq, dk, dv are
+    // overwritten and have the strides of q, k, v; dk and dv of a shared row are the sums over it
+    // and all rows that share it, in row order. dout and out with out_stride.
     rlhf_status (*attention_bwd)(void *ctx, const rlhf_attn *, const rlhf_ragged *, rlhf_dev dq,
                                  rlhf_dev dk, rlhf_dev dv, rlhf_dev dout, rlhf_dev out,
                                  rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v);
 
-    // ---- language-model head ---- Logits are computed in row blocks that fit the workspace
-    // budget.
+    // ---- language-model head ----
+    // Logits are computed in row blocks that fit the workspace budget.
     rlhf_status (*lm_head)(void *ctx, const rlhf_lm_head *);
-    // Directly after lm_head with the same arguments, stored logits are used; otherwise they are
-    // recomputed.
+    // Directly after lm_head with the same arguments, uses stored logits; else recomputes them.
     rlhf_status (*lm_head_bwd)(void *ctx, const rlhf_lm_head *);
     rlhf_status (*lm_sample)(void *ctx, const rlhf_lm_sample *);
 
@@ -391,8 +388,9 @@ typedef struct rlhf_compute {
     rlhf_status (*muon)(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32_t rows, int32_t cols,
                         const rlhf_muon *);
 
-    // ---- since 0.5 ---- Recommended values for the device: concurrent rows while sampling, tokens
-    // per microbatch. 0 = no recommendation. A row's results do not depend on either, to the bit.
+    // ---- since 0.5 ----
+    // Recommended values for the device: concurrent rows while sampling, tokens per microbatch. 0 =
+    // no recommendation. A row's results do not depend on either, to the bit.
     uint32_t slots_hint, microbatch_hint;
 
     // Host memory that the device accesses directly (pinned), 64-byte aligned, zeroed. It may also
@@ -405,8 +403,7 @@ typedef struct rlhf_compute {
     // (upload), or read or write it (download).
     rlhf_status (*upload_async)(void *ctx, rlhf_dev dst, const void *host_src, uint64_t bytes);
     rlhf_status (*download_async)(void *ctx, void *host_dst, rlhf_dev src, uint64_t bytes);
-    // Returns a ticket for all calls issued so far, without waiting. Tickets increase and are never
-    // 0.
+    // A ticket for all calls issued so far; does not wait. Tickets increase and are never 0.
     rlhf_status (*mark)(void *ctx, uint64_t *ticket);
     // Waits until all calls issued before that mark are done, and reports any failure among them.
     // Later calls may still be running. Ticket 0 returns at once.
@@ -474,11 +471,12 @@ typedef struct rlhf_compute {
     // allocate; returns 0 if weight_create would reject the arguments.
     uint64_t (*weight_bytes)(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags);
 
-    // ---- since 0.7 ---- Creates a block weight, usable in every op that takes a weight of
-    // weight_create. The source of weight_pack, and dw of linear_dw, hold only the rows of the
-    // blocks, one after the other: f32 [sum of count, rank]. A packed element is scale times the
-    // source element, in f32, rounded to dtype. linear_dw adds scale times the sum over rows, which
-    // is d(loss)/d(source). Its size in bytes is that of a weight with k inputs and n outputs.
+    // ---- since 0.7 ----
+    // Creates a block weight, usable in every op that takes a weight of weight_create. The source
+    // of weight_pack, and dw of linear_dw, hold only the rows of the blocks, one after the other:
+    // f32 [sum of count, rank]. A packed element is scale times the source element, in f32, rounded
+    // to dtype. linear_dw adds scale times the sum over rows, which is d(loss)/d(source). Its size
+    // in bytes is that of a weight with k inputs and n outputs.
     rlhf_status (*weight_create_blocks)(void *ctx, const rlhf_blocks *, rlhf_weight **out);
     // out[rows, n] (+)= x W + bias + x2 W2, rounded once. The bits are those of a linear to f32
     // with W, an accumulating linear with W2, and a convert; row exactness is as in linear.
@@ -487,9 +485,8 @@ typedef struct rlhf_compute {
 
 typedef struct rlhf_kernels_options {
     uint32_t size, threads; // threads 0 = all cores
-    // lm_head's memory budget; results do not depend on it. 0 = cuda 4 GiB, or 8 GiB on a card with
-    // 40 GiB; cpu 384 MiB, or more if the logits and gradients of 1024 rows need more (6 KiB per
-    // vocabulary entry)
+    // lm_head's memory budget; results do not depend on it. 0 = cuda 4 GiB, 8 if the card has 40;
+    // cpu 384 MiB, more if logits and gradients of 1024 rows need it (6 KiB a token)
     uint64_t workspace_bytes;
     // reference: buffers are unreadable outside table functions; cuda: every call reports invalid
     // device arrays at once

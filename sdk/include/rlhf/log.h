@@ -1,5 +1,4 @@
-// rlhf/log.h: printf-style helpers over the host's log and fail. Text beyond 1,023 bytes is
-// truncated.
+// rlhf/log.h: printf-style helpers for the host's log and fail. Text is cut at 1,023 bytes.
 #ifndef RLHF_LOG_H
 #define RLHF_LOG_H
 

@@ -31,8 +31,9 @@ enum rlhf_opt_flag {
     // I64 in a model's config.json: null means 0, while a missing key means the default. Without
     // this flag, null is treated as missing.
     RLHF_OPT_NULL_IS_0 = 8,
-    // STR or PATH: names code that the plugin runs, a destination for data, or a secret to send. A
-    // resumed run takes it from its run directory only with --trust-run.
+    // STR or PATH: names code that the plugin runs, a destination for the data that it sends, or a
+    // secret that it sends. A resumed run takes the value from its run directory only if the user
+    // allows it (--trust-run).
     RLHF_OPT_CODE = 16
 };
 
@@ -163,8 +164,7 @@ template <class Field> struct rlhf_opt_text {
         .i_def = (def), .choices = (names)                                                         \
     }
 // Includes the n rows of another table whose config struct is the member f of T, so that plugins
-// can share options and add more. The included keys are at the same level as those of the including
-// table.
+// can share options and add more. Included keys are at the including table's level.
 #define RLHF_OPT_TABLE(T, f, rows, n)                                                              \
     { .type = RLHF_T_TABLE, .offset = offsetof(T, f), .table = (rows), .n_table = (n) }
 

@@ -74,9 +74,8 @@ RLHF_EXPORT const rlhf_bundle *rlhf_plugin_v0(void);
 }
 #endif
 
-// Defines the entry point of a .so and the ELF note for reading it without running it: for the
-// single plugin `descriptor`, or for several by address (&one, &other). Descriptors are static
-// const data.
+// Defines a .so's entry point and its ELF note: for the single plugin `descriptor`, or for several
+// by address (&one, &other). Descriptors are static const data.
 #define RLHF_DEFINE_PLUGIN(descriptor) RLHF_DEFINE_PLUGINS(&(descriptor))
 #define RLHF_DEFINE_PLUGINS(...)                                                                   \
     static const rlhf_plugin *const rlhf_own_list[] = {__VA_ARGS__};                               \

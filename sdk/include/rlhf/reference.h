@@ -35,14 +35,12 @@ rlhf_status rlhf_reference_leave(void *ctx, rlhf_status st);
 // Record why a function fails, "<op>: <text>", for last_error; returns code. [step]
 rlhf_status rlhf_reference_fail(void *ctx, const char *op, rlhf_status code, const char *text);
 
-// A borrowed pointer to the new backend's own data, stored in the table's ctx; initially NULL.
-// [any]
+// A borrowed pointer to the new backend's own data, kept in ctx; initially NULL. [any]
 void rlhf_reference_set_own(void *ctx, void *own);
 void *rlhf_reference_own(const void *ctx);
 
-// Fault injection: make the n-th call from now of a function that allocates or computes fail (1 =
-// the next) with RLHF_E_DEVICE; with on != 0, all later calls too. n = 0: stop failing.
-// rlhf_reference_calls returns the number of calls since. [step]
+// Make the n-th call from now (1 = the next) of a function that allocates or computes fail with
+// RLHF_E_DEVICE; on != 0: all later ones too. n = 0: none. calls: their number since. [step]
 void rlhf_reference_fail_at(void *ctx, int64_t n, int32_t on);
 int64_t rlhf_reference_calls(const void *ctx);
 

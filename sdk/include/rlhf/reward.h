@@ -1,5 +1,4 @@
-// rlhf/reward.h: reward plugins. All data is flat host memory, so that a batch can be passed to
-// another process.
+// rlhf/reward.h: reward plugins. Flat host memory only, so a batch can cross processes.
 //
 // In these comments, total is offset[n]: the number of tokens of all rows.
 //
@@ -44,8 +43,7 @@ typedef struct rlhf_reward_out {
     // ignored. A row's reward is the sum of seq and its token rewards.
     float *token;
     // [n] enum rlhf_verdict, zeroed by the host: for a reward that knows which responses are right,
-    // independently of their rewards. The metric objective/verifiable_correct_rate is computed from
-    // it. [R:verdict]
+    // whatever their rewards. Gives the metric objective/verifiable_correct_rate. [R:verdict]
     uint8_t *verdict;
     // [n] zeroed by the host: 1 = the reward could not score this row (a service did not answer, a
     // worker died). Its output for this row is ignored; rewards.on_failure decides what happens to
@@ -61,8 +59,7 @@ typedef struct rlhf_reward_ops {
     // [R:order]
     rlhf_status (*score)(void *self, const rlhf_reward_in *, const rlhf_reward_out *);
     // Checks whether responses to a data row (rlhf_reward_in.meta) can be scored. Called for every
-    // prompt before the first phase, so that a bad row does not end a run halfway. NULL: all rows
-    // can be scored. [main]
+    // prompt before the first phase, so that no run ends at one. NULL: all can. [main]
     rlhf_status (*check_row)(void *self, rlhf_str row);
 } rlhf_reward_ops;
 

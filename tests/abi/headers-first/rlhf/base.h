@@ -7,8 +7,7 @@
 // rlhf_copy_in, writes results into it with rlhf_copy_out, and never compares sizes for equality.
 // An absent field reads as 0, and 0 always means "old behaviour". A longer struct must have a zero
 // tail; otherwise it is rejected. Such a struct is never embedded by value or put in an array.
-// Structs without `size` are frozen for this major version. Structs do not have padding holes
-// (-Wpadded).
+// Structs without `size` are frozen for this major version; none has padding (-Wpadded).
 //
 // Reading in place: in v0, host and plugin have the same minor, so every field of that minor is
 // present. The first version of v1 is the layout at the freeze. From then on, test for a field of a

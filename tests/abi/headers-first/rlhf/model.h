@@ -111,10 +111,10 @@ typedef struct rlhf_model_open {
 } rlhf_model_open;
 
 typedef struct rlhf_model_info {
-    uint32_t size, heads;    // heads: bits of enum rlhf_head that the model supports [R:heads]
-    int64_t n_params;        // elements of all parameters
-    int64_t flops_per_token; // forward multiply-adds * 2 per token, with the LM head, without
-                             // attention scores
+    uint32_t size, heads; // heads: bits of enum rlhf_head that forward can give [R:heads]
+    int64_t n_params;     // all elements of param()
+    int64_t
+        flops_per_token; // forward multiply-adds * 2 a token, LM head included, no attention scores
     int32_t n_vocab, n_ctx, d_model, n_layer, n_tensors, causal;
     // e.g. "transformer.": loaders try names with and without it; valid until destroy()
     const char *base_prefix;

@@ -1,5 +1,4 @@
-// rlhf/reward.h: reward plugins. All data is flat host memory, so that a batch can be passed to
-// another process.
+// rlhf/reward.h: reward plugins. Flat host memory only, so a batch can cross processes.
 //
 // In these comments, total is offset[n]: the number of tokens of all rows.
 //

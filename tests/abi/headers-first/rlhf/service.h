@@ -108,8 +108,7 @@ typedef struct rlhf_row_service {
 } rlhf_row_service;
 
 // "rlhf.limits/0": the limits that the settings rewards.* place on one call of a reward, for
-// rewards that do work outside the process. It is plain data without functions; read it whenever
-// needed.
+// rewards that work outside the process. Plain data without functions; read it when needed.
 #define RLHF_SVC_LIMITS "rlhf.limits/0"
 typedef struct rlhf_limits {
     uint32_t size;
