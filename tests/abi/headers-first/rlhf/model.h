@@ -73,8 +73,7 @@ typedef struct rlhf_model_open {
     int32_t trainable; // 0: gradients are not allocated and backward fails
     int32_t n_labels;  // > 0: create a score head with that many outputs
     int32_t pooling;   // enum rlhf_pool for the score head; 0 = the architecture's default
-    int32_t value_kind, value_init, value_detach; // value head; detach: block its gradient to the
-                                                  // trunk
+    int32_t value_kind, value_init, value_detach; // value head; detach: no gradient to the trunk
     const rlhf_compute *compute;
     int32_t score_init; // enum rlhf_score_init
     // 1: the host writes values only before the first refresh() and does not read them after it. In
@@ -93,10 +92,9 @@ typedef struct rlhf_model_open {
     // value that is also kept packed; it is NULL afterwards, as in a `frozen` model (but refresh()
     // may be called again, to pack the trained parameters). The adapter's parameters follow all
     // others, in the group RLHF_PARAM_ADAPTER, with one pair for each matched layer of the
-    // checkpoint (separate pairs for q_proj, k_proj and v_proj even if the model fuses them; one
-    // for c_attn). Their names are the layer's name without ".weight", followed by ".lora_A.weight"
-    // [rank, inputs] or ".lora_B.weight" [outputs, rank]; both are f32. Value and score heads are
-    // trained in full.
+    // checkpoint (separate pairs for q_proj, k_proj and v_proj even if fused; one for c_attn): the
+    // layer's name without ".weight", then ".lora_A.weight" [rank, inputs] or ".lora_B.weight"
+    // [outputs, rank]; f32. Value and score heads are trained in full.
     const rlhf_adapter *adapter;
     // Another open instance of the same plugin with the same config, compute table and dtype. This
     // instance uses the base's trunk, embeddings and LM head (values and packed weights) instead of
@@ -104,9 +102,8 @@ typedef struct rlhf_model_open {
     // trainable if this instance is (otherwise it lacks the layouts needed for the backward pass).
     // Its first refresh() must come before this instance's, and it must be destroyed later. If the
     // base itself has a base, that one is used. The base's adapter and heads are not shared.
-    // n_tokens must be 0 or equal to the base's. param() lists only this instance's own parameters:
-    // heads and adapter. Without an adapter, the base's trunk is used unchanged and only the heads
-    // are trained.
+    // n_tokens must be 0 or equal to the base's. param() lists only this instance's heads and
+    // adapter. Without an adapter, only the heads are trained, on the base's unchanged trunk.
     const void *base;
 } rlhf_model_open;
 
@@ -152,8 +149,7 @@ typedef struct rlhf_param {
     uint32_t flags;   // bits of enum rlhf_param_flag
     uint32_t init;    // enum rlhf_init
     uint32_t reserved;
-    // standard deviation for RLHF_INIT_NORMAL; gain for RLHF_INIT_ORTHOGONAL, bound for
-    // RLHF_INIT_UNIFORM
+    // for RLHF_INIT_NORMAL; gain for RLHF_INIT_ORTHOGONAL, bound for RLHF_INIT_UNIFORM
     double init_std;
     rlhf_dev value, grad; // f32; value NULL when released, grad NULL when not trainable
 } rlhf_param;
@@ -177,12 +173,11 @@ enum rlhf_forward_flag {
 // n ragged rows in host memory. Every row has at least one token.
 //
 // With prefix, row i continues row prefix[i] (-1: without a prefix): its first token has the
-// position after that row's last token, and its tokens attend to that row's tokens. Rows that share
-// a prefix follow it directly, and a prefix row must not have a prefix itself. The prefix row is
-// computed once and its gradients are summed; every head has the same bits as if the row were
-// written out in full. prompt_len counts only the row's own tokens, so the first of them is always
-// part of the prompt; a prefix row has prompt_len = its length. Only for causal models with
-// RLHF_HEAD_PREFIX, and not for RLHF_HEAD_SCORE.
+// position after that row's last, and its tokens attend to that row's. Rows that share a prefix
+// follow it directly; a prefix row must not have a prefix. The prefix row is computed once and its
+// gradients are summed; every head has the same bits as if the row were written out in full.
+// prompt_len counts only the row's own tokens, so its first own token is never scored; a prefix row
+// has prompt_len = its length. Causal models with RLHF_HEAD_PREFIX only; not for RLHF_HEAD_SCORE.
 typedef struct rlhf_batch {
     uint32_t size, n, total, reserved;
     const int32_t *ids;        // [total]
