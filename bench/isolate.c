@@ -23,7 +23,7 @@ struct rows {
 
 static void fill(struct rows *r) {
     for (int i = 0; i < PROMPT + RESPONSE; i++)
-        r->text[i] = i % 60 == 59 ? '.' : (char)('a' + i % 26);
+        r->text[i] = (char)(i % 60 == 59 ? '.' : 'a' + i % 26);
     for (int i = 0; i < ROWS; i++) {
         r->prompt[i] = (rlhf_str){r->text, PROMPT};
         r->response[i] = (rlhf_str){r->text + PROMPT, (uint64_t)(RESPONSE - i)};

@@ -3,7 +3,9 @@
 
 #include "base/json.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 json_t *rlhf__begun_settings(const struct rlhf__folder *run) {
@@ -26,6 +28,18 @@ static void say(const char *path, const json_t *was, const json_t *now, struct r
                      b.len ? rlhf__buf_text(&b) : "not given");
     rlhf__buf_free(&a);
     rlhf__buf_free(&b);
+}
+
+// Where a setting names a run's directory, the run stored the checkpoint that it took from there
+// (run/setup_inputs.c).
+static int is_checkpoint_of(const json_t *stored, const json_t *given) {
+    static const char below[] = "/checkpoints/";
+    const char *was = json_string_value(stored), *now = json_string_value(given);
+    char run[PATH_MAX];
+    if (!was || !now || !*now || !realpath(now, run)) return 0;
+    const size_t n = strlen(run);
+    return strncmp(was, run, n) == 0 && strncmp(was + n, below, sizeof below - 1) == 0 &&
+           !strchr(was + n + sizeof below - 1, '/');
 }
 
 static size_t compare(const char *path, json_t *was, json_t *now, struct rlhf__buf *first);
@@ -58,7 +72,7 @@ static size_t compare(const char *path, json_t *was, json_t *now, struct rlhf__b
         }
         return n;
     }
-    if (was && now && json_equal(was, now)) return 0;
+    if (was && now && (json_equal(was, now) || is_checkpoint_of(was, now))) return 0;
     if (first && first->len == 0) say(path, was, now, first);
     return 1;
 }

@@ -35,7 +35,7 @@ enum { OLDER_END = 295 }; // one past kexec_file_load
 enum { NEWER = 424, NEWER_END = 472 };
 
 static const int refused[] = {
-#ifndef RLHF_SANITIZED // the leak checker stops its own threads by it
+#ifndef __SANITIZE_ADDRESS__ // its leak checker stops its own threads by ptrace
     SYS_ptrace,
 #endif
     // Other processes and the machine.

@@ -122,6 +122,18 @@ static void a_run_that_was_killed_early_begins_anew(void **state) {
     assert_string_equal(t->out, "000002 latest ");
 }
 
+// The same, with a run in place of a model: its path became that of a checkpoint.
+static void a_run_from_a_run_begins_anew(void **state) {
+    struct e2e *t = *state;
+    fine(t, e2e_run(t, SFT "--set run.phases=1 --out first"));
+    fine(t, e2e_shell(t, "begin() { exec \"$HOST\" " WAITS("1", "k") EARLY
+                      "--set reference.path=$PWD/first \"$@\"; }; "
+                      "begin >log 2>&1 & pid=$!; " WAIT_FOR(
+                          "-s k/metrics.jsonl") "kill -KILL $pid; wait $pid; touch gate; begin"));
+    e2e_says(t, "ended before its first checkpoint; it begins anew");
+    assert_int_equal(rows(t, "k"), 2);
+}
+
 // ---- where files go ----
 
 static void a_plugin_that_changes_directory_diverts_nothing(void **state) {
@@ -312,6 +324,7 @@ int main(void) {
         T(a_live_run_is_not_resumed),
         T(a_dead_run_is_resumed),
         T(a_run_that_was_killed_early_begins_anew),
+        T(a_run_from_a_run_begins_anew),
         T(a_plugin_that_changes_directory_diverts_nothing),
         T(nothing_is_written_through_a_link),
         T(closed_descriptors_are_not_reused),

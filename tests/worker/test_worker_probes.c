@@ -6,6 +6,7 @@
 #include "worker/probe.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <mqueue.h>
 #include <netinet/in.h>
@@ -187,6 +188,9 @@ static void count(const struct e2e *t, const char *line, struct result *r) {
             if (sscanf(at, " %c.%63[^=]=%d", &wall, name, &why) != 3) break;
             r->n++;
             r->open += why == 0;
+#ifdef __SANITIZE_ADDRESS__ // the leak checker's; host/worker/seccomp.c lets it through there alone
+            if (strcmp(name, "ptrace") == 0) why = EPERM;
+#endif
             if (why == 0 && line && stands(line, wall) && strlen(r->through) < 4000)
                 snprintf(r->through + strlen(r->through), 96, " %s", name);
             at += 1 + strcspn(at + 1, " \r\n");
