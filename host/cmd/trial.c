@@ -111,9 +111,8 @@ rlhf_status rlhf__trial_open(struct rlhf__trial *t, const struct rlhf__env *env,
         loading.max_mib = t->config.data.max_mib;
         loading.setting = NULL;
     }
-    st = rlhf__rollout_prompts(&prompts, "prompts.path", t->model,
-                               (int32_t)t->config.sampling.max_new_tokens, env->dirs, env->log,
-                               &loading, &t->prompts, err);
+    st = rlhf__rollout_prompts(&prompts, "prompts.path", t->model, &t->config.sampling, env->dirs,
+                               env->log, &loading, &t->prompts, err);
     if (st == RLHF_OK) st = rlhf__rollout_check_rows(&t->config, t->prompts, err);
     if (st == RLHF_OK)
         st = rlhf__response_rules_create(&t->config.sampling, &t->config.response, t->model->tok,

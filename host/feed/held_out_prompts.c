@@ -17,9 +17,8 @@ rlhf_status rlhf__held_out_prompts_open(const struct rlhf__feed_env *env,
     rules.path = c->data.eval_path;
     rules.text = "";
     rules.limit = c->data.eval_limit;
-    return rlhf__rollout_prompts(&rules, "data.eval_path", env->cast->policy,
-                                 (int32_t)c->sampling.max_new_tokens, env->dirs, env->log,
-                                 env->loading, out, err);
+    return rlhf__rollout_prompts(&rules, "data.eval_path", env->cast->policy, &c->sampling,
+                                 env->dirs, env->log, env->loading, out, err);
 }
 
 // The rewards of the rows.

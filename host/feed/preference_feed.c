@@ -177,8 +177,8 @@ static rlhf_status open_rows(struct preference_feed *f, struct rlhf__error *err)
                    "data: %lld rows were left out: their messages leave no room for a response in "
                    "%d tokens",
                    (long long)rlhf__preferences_too_long(set), (int)f->max_tokens);
-    rlhf__model_chat_note(env->cast->policy, rlhf__preferences_chats(set), c->prompts.template, 0,
-                          env->log);
+    rlhf__model_chat_note(env->cast->policy, rlhf__preferences_chats(set), c->prompts.template,
+                          NULL, env->log);
     rlhf__model_text_note(env->cast->policy, "texts",
                           rlhf__preferences_count(set) - rlhf__preferences_chats(set),
                           rows.prepend_bos ? RLHF__ENCODE_BOS : 0, 1, env->log);

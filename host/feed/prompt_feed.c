@@ -355,9 +355,8 @@ static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {
     const struct rlhf__config *c = env->config;
     const struct rlhf__model *policy = env->cast->policy;
     RLHF_TRY(rlhf__rollout_check_model(c, policy, env->log, err));
-    RLHF_TRY(rlhf__rollout_prompts(&c->prompts, "prompts.path", policy,
-                                   (int32_t)c->sampling.max_new_tokens, env->dirs, env->log,
-                                   env->loading, &f->prompts, err));
+    RLHF_TRY(rlhf__rollout_prompts(&c->prompts, "prompts.path", policy, &c->sampling, env->dirs,
+                                   env->log, env->loading, &f->prompts, err));
     f->n = rlhf__prompts_count(f->prompts);
     rlhf__model_text_note(policy, "texts", f->n - rlhf__prompts_chats(f->prompts),
                           c->prompts.prepend_bos ? RLHF__ENCODE_BOS : 0, 0, env->log);

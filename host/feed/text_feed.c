@@ -196,7 +196,7 @@ rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *feed, struct rlhf__error
     if (st != RLHF_OK) return st;
     const struct rlhf__token_rows *rows = &f->source.rows;
     char cut[200] = "";
-    rlhf__model_chat_note(env->cast->policy, rows->chats, env->config->prompts.template, 0,
+    rlhf__model_chat_note(env->cast->policy, rows->chats, env->config->prompts.template, NULL,
                           env->log);
     rlhf__model_text_note(env->cast->policy, "texts", f->source.n_data - rows->chats,
                           f->source.encode_flags, 1, env->log);

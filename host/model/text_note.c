@@ -54,8 +54,20 @@ rlhf_status rlhf__model_name_chat(const struct rlhf__model *m, int32_t template,
     return rlhf__tokenizer_name_chat(m->tok, rlhf__chat_names()[template], err);
 }
 
-// draws: 1 where responses are sampled, which sampling.stop can end.
-static void note_end(const struct rlhf__model *m, const char *end, int draws,
+// 1 when sampling.stop, a JSON list, has the token by its text or its id.
+static int is_stop(const char *stop, const char *text, int32_t id) {
+    json_t *list = json_loads(stop, 0, NULL), *v;
+    size_t i;
+    int found = 0;
+    json_array_foreach(list, i, v) {
+        const char *s = json_string_value(v);
+        found |= s ? strcmp(s, text) == 0 : json_is_integer(v) && json_integer_value(v) == id;
+    }
+    json_decref(list);
+    return found;
+}
+
+static void note_end(const struct rlhf__model *m, const char *end, const char *stop,
                      struct rlhf__log *log) {
     const int32_t id = rlhf__tokenizer_find(m->tok, (rlhf_str){end, strlen(end)});
     char remedy[160];
@@ -67,7 +79,8 @@ static void note_end(const struct rlhf__model *m, const char *end, int draws,
         return;
     }
     if (!(m->info.heads & RLHF_HEAD_GENERATE) || rlhf__ends_has(&m->ends, id)) return;
-    if (draws)
+    if (stop && is_stop(stop, end, id)) return;
+    if (stop)
         snprintf(remedy, sizeof remedy,
                  "responses go on after it; sampling.stop=[%d] ends them there", (int)id);
     else
@@ -81,8 +94,8 @@ static void note_end(const struct rlhf__model *m, const char *end, int draws,
                end, m->dir, remedy);
 }
 
-void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows, int32_t template, int draws,
-                           struct rlhf__log *log) {
+void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows, int32_t template,
+                           const char *stop, struct rlhf__log *log) {
     const struct rlhf__chat *chat = rlhf__tokenizer_chat(m->tok);
     if (rows == 0) {
         if (template)
@@ -103,5 +116,5 @@ void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows, int32_t te
                rlhf__buf_text(&what), (long long)rows, rows == 1 ? "" : "s");
     rlhf__buf_free(&what);
     const char *end = rlhf__chat_turn_end(chat);
-    if (end) note_end(m, end, draws, log);
+    if (end) note_end(m, end, stop, log);
 }

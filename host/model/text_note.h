@@ -19,9 +19,9 @@ rlhf_status rlhf__model_name_chat(const struct rlhf__model *m, int32_t template,
 
 // Log which template rendered `rows` rows with messages. Warn when there are none although a
 // template is named, when the tokenizer lacks the template's special tokens and, for models that
-// write, when the token that ends a turn does not end a response. draws: 1 where responses are
-// sampled, which sampling.stop can end. [main]
-void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows, int32_t template, int draws,
-                           struct rlhf__log *log);
+// write, when the token that ends a turn does not end a response. stop: the JSON list of
+// sampling.stop where responses are sampled, else NULL. [main]
+void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows, int32_t template,
+                           const char *stop, struct rlhf__log *log);
 
 #endif

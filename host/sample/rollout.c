@@ -57,10 +57,12 @@ rlhf_status rlhf__rollout_check_rows(const struct rlhf__config *c, const struct 
 }
 
 rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const char *setting,
-                                  const struct rlhf__model *m, int32_t max_new,
+                                  const struct rlhf__model *m,
+                                  const struct rlhf__sampling_config *sampling,
                                   const struct rlhf__dirs *dirs, struct rlhf__log *log,
                                   const struct rlhf__loading *loading, struct rlhf__prompts **out,
                                   struct rlhf__error *err) {
+    const int32_t max_new = (int32_t)sampling->max_new_tokens;
     int64_t room = (int64_t)m->info.n_ctx - max_new;
     if (room < 1)
         return rlhf__fail(
@@ -100,7 +102,8 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const ch
     rlhf_status st = rlhf__prompts_open(&o, m->tok, out, err);
     if (st != RLHF_OK) return st;
     const int mine = strcmp(setting, "prompts.path") == 0;
-    rlhf__model_chat_note(m, rlhf__prompts_chats(*out), mine ? c->template : 0, 1, log);
+    rlhf__model_chat_note(m, rlhf__prompts_chats(*out), mine ? c->template : 0, sampling->stop,
+                          log);
     struct rlhf__buf say = RLHF__BUF_INIT;
     rlhf__prompts_summary(*out, &say);
     if (say.len)

@@ -13,11 +13,12 @@
 #include <signal.h>
 
 // Open the prompts of a config (the embedded ones when it names none) so that they leave room for
-// max_new tokens in the model's context, and say in one line what was left out or cut. setting is
-// what gave the file, for messages; loading may be NULL. Errors: RLHF_E_INVALID and those of
-// rlhf__prompts_open. BOS is put in front where the model's tokenizer has one. [main]
+// sampling.max_new_tokens in the model's context, and say in one line what was left out or cut.
+// setting is what gave the file, for messages; loading may be NULL. Errors: RLHF_E_INVALID and
+// those of rlhf__prompts_open. BOS is put in front where the model's tokenizer has one. [main]
 rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const char *setting,
-                                  const struct rlhf__model *m, int32_t max_new,
+                                  const struct rlhf__model *m,
+                                  const struct rlhf__sampling_config *sampling,
                                   const struct rlhf__dirs *dirs, struct rlhf__log *log,
                                   const struct rlhf__loading *loading, struct rlhf__prompts **out,
                                   struct rlhf__error *err);

@@ -372,6 +372,15 @@ static void a_turn_end_that_ends_no_response(void **state) {
               "true}}}");
     assert_int_equal(e2e_run(t, GRPO "--dry-run --set prompts.template=chatml"), 0);
     e2e_says(t, "responses go on after it; sampling.stop=[260] ends them there");
+    static const char *const given[] = {"[260]", "'[\"<|im_end|>\"]'"};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(e2e_run(t,
+                                 GRPO "--dry-run --set prompts.template=chatml "
+                                      "--set sampling.stop=%s",
+                                 given[i]),
+                         0);
+        assert_null(strstr(t->out, "ends turns of the chat template"));
+    }
     assert_int_equal(e2e_run(t, "--algo sft.so --policy model --set policy.init=random "
                                 "--data talks.jsonl --dry-run --set prompts.template=chatml"),
                      0);
