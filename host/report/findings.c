@@ -62,8 +62,11 @@ struct rlhf__found rlhf__findings_judge(struct rlhf__findings *f,
     f->is_collapsed = out.by_kl || out.by_entropy;
     // Report a collapse, not also the jump that led to it.
     if (f->is_collapsed) f->said |= RLHF__JUMPED;
+    const int diverged = f->phases > 0 && p->loss > RLHF__LOSS_FACTOR * f->loss + RLHF__LOSS_MARGIN;
+    // Report a loss that has diverged, not also the gradients that go with it.
+    if (diverged) f->said |= RLHF__EXPLODED;
     out.what = if_true(f->is_collapsed, RLHF__COLLAPSED) | if_true(jumped, RLHF__JUMPED) |
-               if_true(exploded, RLHF__EXPLODED) |
+               if_true(exploded, RLHF__EXPLODED) | if_true(diverged, RLHF__DIVERGED) |
                if_true(p->cut_off >= RLHF__CUT_OFF, RLHF__ALL_CUT_OFF);
     out.what &= ~(uint32_t)f->said;
     // After a collapse the other findings follow from it, as do new cut-offs in its phase.
@@ -74,6 +77,7 @@ struct rlhf__found rlhf__findings_judge(struct rlhf__findings *f,
     note_norm(f, p->norm);
     if (!isnan(p->kl)) f->kl = p->kl;
     if (f->phases == 0) f->correct = p->correct;
+    if (f->phases == 0) f->loss = p->loss;
     if (f->phases == 0 && p->entropy > 0) f->entropy = p->entropy;
     f->phases++;
     return out;
@@ -91,9 +95,10 @@ json_t *rlhf__findings_save(const struct rlhf__findings *f) {
             json_decref(norms);
             return NULL;
         }
-    return json_pack("{s:I, s:f, s:o, s:o, s:o, s:I, s:I}", "phases", (json_int_t)f->phases,
-                     "entropy", f->entropy, "correct", real(f->correct), "kl", real(f->kl), "norms",
-                     norms, "said", (json_int_t)f->said, "wild", (json_int_t)f->wild);
+    return json_pack("{s:I, s:f, s:o, s:o, s:o, s:o, s:I, s:I}", "phases", (json_int_t)f->phases,
+                     "entropy", f->entropy, "correct", real(f->correct), "kl", real(f->kl), "loss",
+                     real(f->loss), "norms", norms, "said", (json_int_t)f->said, "wild",
+                     (json_int_t)f->wild);
 }
 
 // Reads a number; null stands for a value that was not finite.
@@ -110,6 +115,9 @@ rlhf_status rlhf__findings_load(struct rlhf__findings *f, const json_t *v,
     const struct rlhf__json_count counts[] = {
         {"phases", &f->phases}, {"said", &f->said}, {"wild", &f->wild}};
     const json_t *norms = json_object_get(v, "norms");
+    f->loss = NAN; // a run of an older version kept none
+    if (json_object_get(v, "loss") && !take(v, "loss", NAN, &f->loss))
+        return rlhf__fail(err, RLHF_E_INVALID, "run.json: findings is damaged");
     RLHF_TRY(rlhf__json_counts(v, counts, 3, err));
     if (!take(v, "entropy", 0, &f->entropy) || !take(v, "correct", NAN, &f->correct) ||
         !take(v, "kl", INFINITY, &f->kl) || !json_is_array(norms) ||

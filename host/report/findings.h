@@ -1,5 +1,6 @@
-// findings.h: what is wrong with a phase of a run that draws responses: a policy that has collapsed
-// or jumped away from its reference, exploding gradients, responses that are nearly all cut off.
+// findings.h: what is wrong with a phase: a policy that has collapsed or jumped away from its
+// reference, responses that are nearly all cut off, exploding gradients, a loss on rows of a file
+// that has diverged.
 //
 // Rules about numbers and their history, which is part of a checkpoint. phase_warnings.h collects
 // the numbers and writes the messages.
@@ -17,6 +18,8 @@
 #define RLHF__NORM_EXPLODES     1000.0 // times the median gradient norm so far, above
 #define RLHF__NORM_LARGE        10.0   // a norm that is not larger does not explode
 #define RLHF__CUT_OFF           0.95   // share of the responses, at least
+#define RLHF__LOSS_FACTOR       2.0    // a loss has diverged above the first phase's times this
+#define RLHF__LOSS_MARGIN       2.0    // plus this: batches of any loss differ by less
 
 // Of one phase; NaN: not measured.
 struct rlhf__phase_numbers {
@@ -25,13 +28,15 @@ struct rlhf__phase_numbers {
     double correct;                    // share of right answers, where a reward can tell
     double norm, norm_first, norm_max; // gradient norms: mean, first that is not 0, largest
     double cut_off; // share of the responses that reached the length limit; NaN: none ends earlier
+    double loss;    // of supervised algorithms
 };
 
 enum rlhf__finding {
     RLHF__COLLAPSED = 1,
     RLHF__JUMPED = 2,
     RLHF__EXPLODED = 4,
-    RLHF__ALL_CUT_OFF = 8
+    RLHF__ALL_CUT_OFF = 8,
+    RLHF__DIVERGED = 16
 };
 
 // New findings of a phase, with the values they were compared with. Nothing is new once a collapse
@@ -50,6 +55,7 @@ struct rlhf__findings {
     double entropy;                    // of the first one, nats a token
     double correct;                    // share of right answers in it; NaN: nothing can tell
     double kl;                         // of the last one, nats a token
+    double loss;                       // of the first one; NaN: not known
     double norm[RLHF__FINDINGS_NORMS]; // mean gradient norms of the newest phases, oldest first
     int64_t norms;
     int64_t said;         // bits of enum rlhf__finding

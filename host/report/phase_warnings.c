@@ -31,13 +31,15 @@ static int may_end(const struct rlhf__phase *p) {
 static struct rlhf__phase_numbers numbers_of(const struct rlhf__phase *p) {
     const struct rlhf__metrics *m = p->report->metrics;
     const struct rlhf__learner *l = p->learner;
-    struct rlhf__phase_numbers out = {.entropy = entropy_of(&p->x.rows),
+    const int pays = rlhf__cast_pays(p->cast);
+    struct rlhf__phase_numbers out = {.entropy = pays ? entropy_of(&p->x.rows) : NAN,
                                       .kl = NAN,
                                       .correct = NAN,
                                       .norm = NAN,
                                       .norm_first = l->norm_first,
                                       .norm_max = l->norm_max,
-                                      .cut_off = NAN};
+                                      .cut_off = NAN,
+                                      .loss = NAN};
     double kl, length, flat = 0;
     if (rlhf__metrics_get(m, RLHF_METRIC_KL, &kl) &&
         rlhf__metrics_get(m, "completions/mean_length", &length) && length > 0)
@@ -46,7 +48,8 @@ static struct rlhf__phase_numbers numbers_of(const struct rlhf__phase *p) {
     // Without a reward signal only the penalties give gradients, so their norms are not typical.
     rlhf__metrics_get(m, RLHF_METRIC_FLAT_GROUPS, &flat);
     if (l->steps > 0 && flat < 1) out.norm = l->norm_sum / (double)l->steps;
-    if (may_end(p)) rlhf__metrics_get(m, "completions/clipped_ratio", &out.cut_off);
+    if (!pays) rlhf__metrics_get(m, "objective/loss", &out.loss);
+    if (pays && may_end(p)) rlhf__metrics_get(m, "completions/clipped_ratio", &out.cut_off);
     return out;
 }
 
@@ -139,14 +142,22 @@ static void say_cut_off(const struct rlhf__phase *p, double share) {
     say(p, &text);
 }
 
+static void say_diverged(const struct rlhf__findings *f, const struct rlhf__phase *p, double loss) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    rlhf__buf_printf(&text, "the loss has diverged: %.3g, where the first phase had %.3g; ", loss,
+                     f->loss);
+    put_cause(f, p, 0, &text);
+    say(p, &text);
+}
+
 void rlhf__phase_warnings(struct rlhf__findings *f, const struct rlhf__phase *p) {
-    if (!rlhf__cast_pays(p->cast)) return;
     const struct rlhf__phase_numbers n = numbers_of(p);
     const struct rlhf__found found = rlhf__findings_judge(f, &n);
     if (found.what & RLHF__EXPLODED) say_exploded(f, p, &n, &found);
     if (found.what & RLHF__COLLAPSED) say_collapsed(f, p, &n, &found);
     if (found.what & RLHF__JUMPED) say_jumped(f, p, &n, &found);
     if (found.what & RLHF__ALL_CUT_OFF) say_cut_off(p, n.cut_off);
+    if (found.what & RLHF__DIVERGED) say_diverged(f, p, n.loss);
 }
 
 // ---- what the rewards said ----

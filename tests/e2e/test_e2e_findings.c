@@ -130,6 +130,20 @@ static void a_collapse_may_end_the_run(void **state) {
     e2e_says(t, "run.stop_on must be one of none, collapse");
 }
 
+// On rows of a file there is no reference to measure from: the loss says it, once.
+static void a_loss_that_diverges_is_reported(void **state) {
+    struct e2e *t = *state;
+    const char *sft = "--algo sft.so --data texts.jsonl --policy model --set policy.init=random "
+                      "--phases 4 ";
+    assert_int_equal(e2e_run(t, "%s--set optim.lr=10 --out a", sft), 0);
+    const char *at = strstr(t->out, "the loss has diverged: ");
+    assert_non_null(at);
+    e2e_says(t, "the learning rate (optim.lr 10) is the first thing to lower");
+    assert_null(strstr(at + 1, "the loss has diverged: "));
+    assert_int_equal(e2e_run(t, "%s--set optim.lr=1e-3 --out b", sft), 0);
+    assert_null(strstr(t->out, "diverged"));
+}
+
 static void responses_that_are_cut_off_are_said(void **state) {
     struct e2e *t = *state;
     const char *say = "of the responses were cut off after sampling.max_new_tokens=2 tokens";
@@ -150,6 +164,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_jump_and_then_a_collapse, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_resumed_run_finds_the_same, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_collapse_may_end_the_run, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_loss_that_diverges_is_reported, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(responses_that_are_cut_off_are_said, e2e_setup,
                                         e2e_teardown),
     };
