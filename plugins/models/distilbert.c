@@ -1,6 +1,6 @@
 // distilbert.so: DistilBERT (Sanh et al. 2019) as transformers stores it:
 // DistilBertForSequenceClassification, an encoder with norms after the residual sums whose first
-// token is classified. What it is not: arithmetic; that is transformer/.
+// token is classified. The arithmetic is in transformer/.
 #include "transformer/core.h"
 
 struct config {

@@ -1,5 +1,5 @@
 // gpt2.so: GPT-2 (Radford et al. 2019) as transformers stores it: GPT2LMHeadModel and
-// GPT2ForSequenceClassification. What it is not: arithmetic; that is transformer/.
+// GPT2ForSequenceClassification. The arithmetic is in transformer/.
 #include "transformer/core.h"
 
 enum pooling_choice { POOL_DEFAULT, POOL_MEAN, POOL_FIRST, POOL_LAST };

@@ -1,6 +1,6 @@
-// llama.so: Llama (Touvron et al. 2023; Dubey et al. 2024) and what is built like it, SmolLM2,
-// TinyLlama and Mistral without its window, as transformers stores them: LlamaForCausalLM,
-// MistralForCausalLM and their *ForSequenceClassification. What it is not: arithmetic; that is
+// llama.so: Llama (Touvron et al. 2023; Dubey et al. 2024) and models with the same architecture
+// (SmolLM2, TinyLlama, Mistral without its sliding window), as transformers stores them:
+// LlamaForCausalLM, MistralForCausalLM and their *ForSequenceClassification. The arithmetic is in
 // transformer/.
 #include "transformer/decoder.h"
 
@@ -23,7 +23,7 @@ static const rlhf_opt opts[] = {
                          "mistral: must be null, or reach over the whole context"),
 };
 
-// What one of the two has and the other ignores.
+// Settings that one of the two has and the other ignores.
 static rlhf_status check(const rlhf_host *host, const struct config *c) {
     if (c->model_type == LLAMA && c->pretraining_tp > 1)
         return rlhf_failf(host, RLHF_E_UNSUPPORTED,

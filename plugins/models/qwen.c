@@ -1,6 +1,6 @@
 // qwen.so: Qwen2, Qwen2.5 (Yang et al. 2024) and dense Qwen3 (2025) as transformers stores them:
-// Qwen2ForCausalLM, Qwen3ForCausalLM and their *ForSequenceClassification. What it is not:
-// arithmetic; that is transformer/.
+// Qwen2ForCausalLM, Qwen3ForCausalLM and their *ForSequenceClassification. The arithmetic is in
+// transformer/.
 #include "transformer/decoder.h"
 
 enum family { QWEN2, QWEN3 };

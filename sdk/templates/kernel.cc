@@ -1,7 +1,6 @@
-// kernel.cc: a compute backend, in C++20, that begins with the reference backend
-// (rlhf/reference.h): all of the table is there and right, and functions are replaced one by one.
-// Here `act` is this file's own for f32 and ReLU; what it does not do is left to the function that
-// it replaced.
+// kernel.cc: a compute backend in C++20, based on the reference backend (rlhf/reference.h): the
+// table starts complete and correct, and functions are replaced one by one. This file replaces
+// `act` for f32 and ReLU; all other cases go to the original function.
 //
 // Things to change: which functions are replaced (create()), the names, and in the end where the
 // memory is. The file is kernels_my_kernel.so and is chosen by --set compute.backend=my_kernel.
@@ -13,7 +12,7 @@
 
 namespace {
 
-// What this backend keeps beside the reference's ctx.
+// This backend's data, in addition to the reference's ctx.
 struct backend {
     rlhf_compute first; // the table as the reference made it
 };

@@ -22,7 +22,7 @@ static void counts_the_word(const rlhf_plugin *p, void *config) {
     float seq[3] = {-1, -1, -1};
     const rlhf_reward_out out = {.size = sizeof out, .seq = seq};
     const rlhf_reward_ops *ops = p->ops;
-    void *self = config; // what the host passes where there is no create()
+    void *self = config; // as the host passes it without create()
     RLHF_TEST_CHECK(&host, rlhf_test_set(p, config, "word", "fun"));
     if (p->create) RLHF_TEST_CHECK(&host, p->create(&host.table, config, &self) == RLHF_OK);
     RLHF_TEST_CHECK(&host, ops->score(self, &in, &out) == RLHF_OK);

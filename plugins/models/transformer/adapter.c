@@ -1,5 +1,5 @@
-// transformer/adapter.c: low-rank adapters (rlhf_adapter of rlhf/model.h): which products have one,
-// their tensors and packed weights, and their arithmetic, forward and backward.
+// transformer/adapter.c: low-rank adapters (rlhf_adapter in rlhf/model.h): which matrix products
+// have one, their tensors and packed weights, and their arithmetic, forward and backward.
 //
 // A product of the trunk may be several layers of the checkpoint (q_proj, k_proj and v_proj): their
 // A lie one below the other as one matrix, and their B are the blocks of one weight
@@ -42,7 +42,7 @@ uint64_t rlhf__tf_low_width(const struct rlhf__tf *m, enum rlhf__tf_site site) {
     return (uint64_t)blocks * (uint64_t)m->rank;
 }
 
-// ---- which products have one ----
+// ---- which matrix products have one ----
 
 // Bytes of a name without ".weight".
 static size_t module_length(const char *name) { return strlen(name) - (sizeof ".weight" - 1); }
@@ -78,7 +78,7 @@ static void add_block(struct rlhf__tf *m, int32_t layer, const struct rlhf_tf_na
                                       : rlhf__tf_piece_rows(m, layer, n);
 }
 
-// ---- a target that names nothing ----
+// ---- a target without a match ----
 
 // The last component of a module's name.
 static const char *last_of(const char *name) {

@@ -1,5 +1,5 @@
-// transformer/base.c: an instance that reads the trunk of another one (rlhf_model_open.base): which
-// one is meant, and whether it may be.
+// transformer/base.c: sharing another instance's trunk (rlhf_model_open.base): finds that instance
+// and checks that it can be shared.
 #include "internal.h"
 
 #include <string.h>

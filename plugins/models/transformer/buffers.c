@@ -78,7 +78,7 @@ void rlhf__tf_trim(void *self) {
     each_work(m, &m->train, add_up, &bytes);
     each_work(m, &m->infer, add_up, &bytes);
     each_scratch(m, add_up, &bytes);
-    if (bytes < MANY) return; // which takes more time to make again than it is worth
+    if (bytes < MANY) return; // too small to be worth allocating again
     rlhf__tf_work_finish(m, &m->train);
     rlhf__tf_work_finish(m, &m->infer);
     rlhf__tf_scratch_finish(m);

@@ -1,6 +1,5 @@
-// transformer/check.c: checks of what a caller gives: a ragged batch, and a step of generation,
-// whose slots it also keeps account of. What it is not: the way to the device (rows.c), or the step
-// itself (gen.c).
+// transformer/check.c: validates the caller's input: a ragged batch, and a generation step, whose
+// slots it also tracks. The transfer to the device is in rows.c, the step itself in gen.c.
 #include "internal.h"
 
 static rlhf_status check_row(struct rlhf__tf *m, const rlhf_batch *b, uint32_t i,

@@ -1,8 +1,8 @@
-// transformer/core.h: what an architecture plugin (gpt2.c, llama.c, ...) says about itself to the
-// shared transformer core, and the ops table it gets for that.
+// transformer/core.h: how an architecture plugin (gpt2.c, llama.c, ...) describes itself to the
+// shared transformer core, and the ops table it gets in return.
 //
-// What it is not: it holds no tensor and does no arithmetic. Device memory is touched only through
-// the compute table; nothing here or in the core dereferences an rlhf_dev.
+// It holds neither tensors nor arithmetic. Device memory is accessed only through the compute
+// table; the core never dereferences an rlhf_dev.
 #ifndef RLHF_MODELS_TRANSFORMER_CORE_H
 #define RLHF_MODELS_TRANSFORMER_CORE_H
 
@@ -14,8 +14,8 @@
 extern "C" {
 #endif
 
-// Tensors the core knows. The first group exists once, the second once a layer. Which of them
-// exist follows from struct rlhf_tf_arch and the open arguments.
+// Tensors that the core knows. The first group exists once, the second once per layer. struct
+// rlhf_tf_arch and the open arguments determine which of them exist.
 enum rlhf_tf_slot {
     RLHF_TF_WTE,   // token embedding [vocab, d]
     RLHF_TF_WPE,   // position embedding [ctx, d], unless positions are rotary
@@ -51,9 +51,9 @@ enum rlhf_tf_slot {
     RLHF_TF_N_LAYER
 };
 
-// Which rows of a slot a name stands for. Queries, keys and values of RLHF_TF_QKV_* lie one below
-// the other when linear layers are [out, in], and need not have equally many rows; so do the halves
-// of a gated RLHF_TF_FC_*.
+// The rows of a slot that a name refers to. With [out, in] linear layers, queries, keys and values
+// of RLHF_TF_QKV_* are stacked by rows, possibly with different row counts; so are the halves of a
+// gated RLHF_TF_FC_*.
 enum rlhf_tf_piece {
     RLHF_TF_ALL = 0,
     RLHF_TF_QUERIES,
@@ -117,8 +117,8 @@ struct rlhf_tf_arch {
     const struct rlhf_tf_name *globals, *layers;
 };
 
-// Make / free an instance; what create() and destroy() of a plugin end in. Takes
-// arch->rotary.frequency, also when it fails. [main]
+// Create / free an instance; called by a plugin's create() and destroy(). Takes ownership of
+// arch->rotary.frequency, even on failure. [main]
 rlhf_status rlhf_tf_create(const rlhf_host *host, const struct rlhf_tf_arch *arch, void **self);
 void rlhf_tf_destroy(void *self); // NULL allowed
 
@@ -126,8 +126,8 @@ void rlhf_tf_destroy(void *self); // NULL allowed
 // enum rlhf_act of an activation as transformers names it; 0: not implemented. [any]
 int32_t rlhf_tf_activation(const char *name);
 double rlhf_tf_attn_scale(const struct rlhf_tf_arch *arch); // 1 / sqrt(head_dim)
-// Refuse sizes that do not fit each other: "config.json: n_embd (30) must be a multiple of n_head
-// (4)". The keys are what the architecture's config.json calls them. [main]
+// Reject inconsistent sizes: "config.json: n_embd (30) must be a multiple of n_head (4)". The keys
+// are what the architecture's config.json calls them. [main]
 rlhf_status rlhf_tf_check(const rlhf_host *host, const struct rlhf_tf_arch *arch, const char *d_key,
                           const char *head_key);
 

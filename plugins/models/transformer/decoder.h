@@ -1,9 +1,9 @@
-// transformer/decoder.h: what the config.json of Llama and its descendants have in common, as
-// transformers writes it: the options, and the architecture that follows from them.
+// transformer/decoder.h: the options common to config.json of Llama and its descendants, as
+// transformers writes it, and the architecture derived from them.
 //
 // Objects and lists of config.json are reached by keys with a dot ("rope_scaling.factor") and with
-// brackets ("layer_types[]", each item). What it is not: names of tensors, or what one family alone
-// has (llama.c, qwen.c).
+// brackets ("layer_types[]", each item). Tensor names and options of a single family are in llama.c
+// and qwen.c.
 #ifndef RLHF_MODELS_TRANSFORMER_DECODER_H
 #define RLHF_MODELS_TRANSFORMER_DECODER_H
 
@@ -39,16 +39,16 @@ struct rlhf_tf_decoder {
 enum { RLHF_TF_N_DECODER_OPTS = 53 };
 extern const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS]; // for RLHF_OPT_TABLE
 
-// Fills *out but for biases and head_norm, and refuses what is not implemented or does not
-// fit. head_dim: where config.json gives none, 0: hidden_size / num_attention_heads. Allocates
+// Fills *out except biases and head_norm, and rejects unimplemented or inconsistent settings.
+// head_dim: used if config.json lacks it; 0: hidden_size / num_attention_heads. Allocates
 // out->rotary.frequency, which rlhf_tf_create takes. [main]
 rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const struct rlhf_tf_decoder *c,
                                  int64_t head_dim, struct rlhf_tf_arch *out);
 
 // ---- rotary_config.c ----
-// The frequencies of head_dim / 2 pairs, and the scale, as modeling_rope_utils of transformers has
-// them: default, linear, llama3 (Dubey et al. 2024), yarn (Peng et al. 2023). Allocates
-// out->frequency. [main]
+// The frequencies of head_dim / 2 pairs, and the scale, as in modeling_rope_utils of transformers:
+// default, linear, llama3 (Dubey et al. 2024), yarn (Peng et al. 2023). Allocates out->frequency.
+// [main]
 rlhf_status rlhf_tf_rotary_read(const rlhf_host *host, const struct rlhf_tf_decoder *c,
                                 int32_t head_dim, struct rlhf_tf_rotary *out);
 

@@ -1,6 +1,6 @@
 // transformer/gen.c: generation sessions. Slots of a key/value cache; each step appends new tokens
-// to some slots and draws their next token. A step runs the very operations of forward, so a drawn
-// token's log-prob has the bits forward will give it.
+// to some slots and samples their next token. A step runs the same operations as forward, so a
+// sampled token's log-prob has the same bits as in forward.
 #include "internal.h"
 
 #include <string.h>
@@ -54,7 +54,7 @@ void rlhf__tf_gen_close(void *self, rlhf_gen *g) {
     m->host->free(m->host, g);
 }
 
-// Counters, ids, log-probs and supports of the rows that draw, when some do not.
+// Counters, ids, log-probs and supports of the rows that sample, if some do not.
 struct drawing {
     uint64_t *counter;
     int32_t *id;

@@ -1,8 +1,8 @@
-// transformer/gen_record.c: decoding on a backend that records calls (record of rlhf/compute.h). A
-// step of one token a row is padded to a bucket of rows, and all its calls are one recording a
-// bucket: what differs between steps lies in device memory, at addresses that stay.
+// transformer/gen_record.c: decoding on a backend that records calls (record in rlhf/compute.h). A
+// step of one token per row is padded to a bucket of rows, with one recording of all calls per
+// bucket. Values that differ between steps are in device memory at fixed addresses.
 //
-// Rows are exact, so padding and recording leave no trace in what a row draws.
+// Rows are exact, so padding and recording do not affect a row's samples.
 #include "internal.h"
 
 #include <string.h>
@@ -85,7 +85,7 @@ static void pad(const rlhf_gen *g, const rlhf_gen_step *s, uint32_t rows) {
     r->offset[rows] = (int32_t)rows;
 }
 
-// Everything that a step's calls take by value; equal keys mean equal calls.
+// Everything that a step's calls pass by value; equal keys mean equal calls.
 static uint64_t key_of(const struct rlhf__tf *m, const rlhf_gen *g, const rlhf_gen_step *s,
                        const rlhf_dist *d, const rlhf_dist *logp, uint32_t rows, uint32_t max_k) {
     uint64_t top_p[2], min_p[2], temperature[2], h = 0xcbf29ce484222325u;
@@ -120,7 +120,8 @@ static uint64_t key_of(const struct rlhf__tf *m, const rlhf_gen *g, const rlhf_g
     return h ? h : 1;
 }
 
-// Room for all that the calls write: nothing is allocated between record and record_end.
+// Space for everything that the calls write, since allocation is not allowed between record and
+// record_end.
 static rlhf_status make_room(struct rlhf__tf *m, struct rlhf__tf_recorded *r, uint32_t words) {
     const uint64_t bytes = drawn_bytes(r->max_rows, words);
     RLHF_TRY(rlhf__tf_lm_ready(m));

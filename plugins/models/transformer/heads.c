@@ -62,8 +62,8 @@ static rlhf_status check_reference(struct rlhf__tf *m, const rlhf_forward *f) {
     return RLHF_OK;
 }
 
-// The reference's hidden states at the scored positions, in the act dtype: from the device, where
-// they may lie in another order, or from the host.
+// The reference's hidden states at the scored positions, in the act dtype: from the device,
+// possibly in another order, or from the host.
 static rlhf_status gather_reference(struct rlhf__tf *m, struct rlhf__tf_work *w,
                                     const rlhf_forward *f) {
     w->ref_p = f->kl_dev_hidden;
@@ -157,7 +157,7 @@ static void spread(const struct rlhf__tf_work *w, const rlhf_batch *b, const flo
     }
 }
 
-// The heads that were made and are wanted come down in one piece: the device is waited for once.
+// Downloads all requested heads in one piece, so that the host waits for the device once.
 static rlhf_status spread_all(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,
                               uint32_t heads, const rlhf_heads *out) {
     float *const to[TF_N_RESULT] = {[TF_LOGP] = heads & RLHF_HEAD_LOGP ? out->logp : NULL,

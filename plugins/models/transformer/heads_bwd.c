@@ -1,15 +1,15 @@
-// transformer/heads_bwd.c: from derivatives with respect to heads (host memory) to the derivative
-// with respect to the residual stream, m->bwd.ds.
+// transformer/heads_bwd.c: from the gradients of the heads (host memory) to the gradient of the
+// residual stream, m->bwd.ds.
 #include "internal.h"
 
 #include <string.h>
 
-// Where the derivatives of each head lie in bwd.dres, NULL where there are none.
+// Each head's gradients in bwd.dres, or NULL.
 struct derivatives {
     rlhf_dev of[TF_N_RESULT];
 };
 
-// All derivatives at the scored positions go up in one piece.
+// Uploads all gradients at the scored positions in one piece.
 static rlhf_status upload(struct rlhf__tf *m, const struct rlhf__tf_work *w, const rlhf_batch *b,
                           const rlhf_heads *g, struct derivatives *d) {
     const float *const from[TF_N_RESULT] = {[TF_LOGP] = g->logp,
@@ -47,7 +47,7 @@ static rlhf_status lm_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlh
     rlhf_lm_head a;
     *made = 0;
     if (!d->of[TF_LOGP] && !d->of[TF_ENTROPY] && !d->of[TF_KL]) return RLHF_OK;
-    if (!rlhf__tf_trunk_learns(m)) return RLHF_OK; // nor does the LM head
+    if (!rlhf__tf_trunk_learns(m)) return RLHF_OK; // the LM head does not learn either
     RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.drh,
                               (uint64_t)w->rows.n_resp * (uint64_t)m->arch.d * rlhf__tf_esz(m)));
     rlhf__tf_lm_args(m, w, f, &a);

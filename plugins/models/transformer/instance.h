@@ -1,5 +1,4 @@
-// transformer/instance.h: the instance behind the ops table, and what follows from its fields
-// alone.
+// transformer/instance.h: the instance of the ops table, and values derived only from its fields.
 #ifndef RLHF_MODELS_TRANSFORMER_INSTANCE_H
 #define RLHF_MODELS_TRANSFORMER_INSTANCE_H
 
@@ -31,7 +30,7 @@ struct rlhf__tf {
     double scale;
     struct rlhf__tf_layer_weights *w; // [n_layer], the base's where there is one
     rlhf_weight *lm, *pool, *score, *v1, *v2;
-    int32_t lm_fresh, opened;  // lm_fresh: the LM head is packed from the present values
+    int32_t lm_fresh, opened;  // lm_fresh: the LM head is packed from the current values
     int32_t settled, reserved; // what passes is packed and gone
     struct rlhf__tf_work train, infer;
     struct rlhf__tf_scratch bwd;
@@ -85,16 +84,16 @@ static inline uint64_t rlhf__tf_cache_bytes(const struct rlhf__tf *m, uint32_t n
     return (uint64_t)n_slots * max_len * (uint64_t)rlhf_tf_widths(&m->arch).kv * rlhf__tf_esz(m);
 }
 
-// 1 when there is an LM head: an encoder has none, nor has a classifier whose head is not the
-// embedding (its checkpoints do not have the matrix).
+// 1 if the model has an LM head. Encoders lack one, and so do classifiers whose LM head is not the
+// embedding (their checkpoints do not contain the matrix).
 static inline int32_t rlhf__tf_has_lm(const struct rlhf__tf *m) {
     return m->arch.causal && (m->arch.tied || m->open.n_labels == 0);
 }
 
-// 1 when the trunk's own parameters do not change: they are behind an adapter, or the base's.
+// 1 if the trunk's own parameters do not change: it has an adapter or uses the base's.
 static inline int32_t rlhf__tf_trunk_frozen(const struct rlhf__tf *m) { return m->base || m->low; }
 
-// 1 when backward goes on into the trunk.
+// 1 if the backward pass continues into the trunk.
 static inline int32_t rlhf__tf_trunk_learns(const struct rlhf__tf *m) {
     return m->open.trainable && (m->low || !m->base);
 }

@@ -1,5 +1,5 @@
-// transformer/internal.c: what every file of the core uses: failures told once, structs of the host
-// read, and the distribution of whoever gave none.
+// transformer/internal.c: helpers for all files of the core: reporting a failure once, reading the
+// host's structs, and the default distribution.
 #include "internal.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-// transformer/internal.h: the functions that the core's files share.
-// What it is not: an interface for plugins; that is core.h.
+// transformer/internal.h: functions shared by the core's files. The interface for plugins is
+// core.h.
 #ifndef RLHF_MODELS_TRANSFORMER_INTERNAL_H
 #define RLHF_MODELS_TRANSFORMER_INTERNAL_H
 
@@ -14,7 +14,7 @@ rlhf__tf_fail(struct rlhf__tf *m, rlhf_status code, const char *fmt, ...);
 // rlhf_copy_in with a sentence that names the struct.
 rlhf_status rlhf__tf_copy_in(struct rlhf__tf *m, const char *what, void *dst, uint32_t own,
                              const void *src, uint32_t first);
-// Ends an ops function: reports the device's own text when the failure has none yet.
+// Ends an ops function: reports the device's message if the failure does not have one yet.
 rlhf_status rlhf__tf_done(struct rlhf__tf *m, rlhf_status st, const char *what);
 // The distribution to score with: d, or temperature 1 over the whole vocabulary.
 const rlhf_dist *rlhf__tf_dist(const rlhf_dist *d);
@@ -39,9 +39,9 @@ int32_t rlhf__tf_slot_only_packed(int32_t layer, int32_t slot);
 int32_t rlhf__tf_site_of(int32_t slot);
 int32_t rlhf__tf_site_slot(enum rlhf__tf_site site);
 int32_t rlhf__tf_site_inputs(const struct rlhf__tf *m, enum rlhf__tf_site site);
-// Columns that A x of a product has at most, 0 where no layer has an adapter there.
+// Maximum number of columns of a product's A x; 0 if it does not have an adapter in any layer.
 uint64_t rlhf__tf_low_width(const struct rlhf__tf *m, enum rlhf__tf_site site);
-// Finds the products that a names, NULL: none; their tensors are params.c's to make.
+// Finds the products named by a (NULL: none); params.c creates their tensors.
 rlhf_status rlhf__tf_adapter_create(struct rlhf__tf *m, const rlhf_adapter *a);
 rlhf_status rlhf__tf_adapter_weights(struct rlhf__tf *m);
 rlhf_status rlhf__tf_adapter_pack(struct rlhf__tf *m);
@@ -62,7 +62,7 @@ rlhf_status rlhf__tf_low_bwd(struct rlhf__tf *m, const struct rlhf__tf_low *low,
 int64_t rlhf__tf_adapter_size(const struct rlhf__tf *m); // its elements
 
 // ---- open_check.c ----
-// Refuses what o asks for that this model, or its compute backend, does not have.
+// Rejects requests in o that this model or its compute backend does not support.
 rlhf_status rlhf__tf_open_check(struct rlhf__tf *m, const rlhf_model_open *o);
 
 // ---- base.c ----
@@ -113,9 +113,9 @@ uint64_t rlhf__tf_rows_ints(uint64_t n);
 // ---- trunk.c, trunk_bwd.c ----
 // Embedding and all layers over w->rows; sets w->x. gen NULL: keys are the rows' own tokens.
 rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_gen *gen);
-// The activations of layer of w that backward reads, computed again from the layer's input.
+// Recomputes the activations of `layer` in w that backward reads, from the layer's input.
 rlhf_status rlhf__tf_layer_again(struct rlhf__tf *m, const struct rlhf__tf_work *w, int32_t layer);
-// The input of a layer's product, where w is lean, computed again.
+// Recomputes the input of a layer's product if w is lean.
 rlhf_status rlhf__tf_input_again(struct rlhf__tf *m, const struct rlhf__tf_work *w, int32_t layer,
                                  enum rlhf__tf_site site);
 // Makes room for what the trunk computes from w->rows, so that it allocates nothing.

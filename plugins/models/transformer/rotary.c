@@ -1,6 +1,6 @@
 // transformer/rotary.c: rotary positions: the table of cosines and sines on the device, and the
-// arguments of the ops that turn with it. What it is not: where the frequencies come from (the
-// architecture's plugin), or the turning (rlhf/compute.h).
+// arguments of the ops that use it. The frequencies come from the architecture's plugin; the ops
+// are in rlhf/compute.h.
 #include "internal.h"
 
 #include <math.h>

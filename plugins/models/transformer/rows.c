@@ -1,5 +1,5 @@
 // transformer/rows.c: a checked batch, or a step of generation, as one block of integers on the
-// device. What it is not: padding; there is none.
+// device, without padding.
 #include "internal.h"
 
 #include <string.h>

@@ -1,13 +1,13 @@
-// transformer/session.h: a session of generation: its cache, and what it records steps with.
+// transformer/session.h: a generation session: its cache and the state for recording steps.
 #ifndef RLHF_MODELS_TRANSFORMER_SESSION_H
 #define RLHF_MODELS_TRANSFORMER_SESSION_H
 
 #include "tensor.h"
 
 // One slot of the cache. after: tokens once the present step is done. stamp counts the steps that
-// wrote to the slot: a row goes on only on the prefix that it was begun on.
+// wrote to the slot: a row may continue only on the prefix that it started with.
 struct rlhf__gen_slot {
-    int32_t held, after; // tokens of its own
+    int32_t held, after; // its tokens, without the prefix
     int32_t prefix;      // slot that its tokens follow, or -1
     int32_t use;         // enum rlhf__tf_use, of the present step
     uint64_t stamp, prefix_stamp;
@@ -17,7 +17,7 @@ enum rlhf__tf_use { TF_UNUSED = 0, TF_WRITTEN = 1, TF_FILLED = 2 }; // FILLED: s
 
 // What a session decodes with on a backend that records calls: everything at fixed addresses, for
 // as many rows as the largest bucket. A step is padded to a bucket of rows; the padding is in the
-// spare slot. Sessions of other backends have none of it.
+// spare slot. Unused with other backends.
 struct rlhf__tf_recorded {
     uint32_t max_rows, words;  // words of a support, 0: none yet
     uint64_t session;          // tells sessions apart

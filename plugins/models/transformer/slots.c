@@ -1,6 +1,6 @@
-// transformer/slots.c: what follows from an architecture: which tensors an instance has, their
-// shapes and how fresh ones are filled; and what its plugin needs to read a config.json. What it is
-// not: storage (params.c) or names (the architecture's lists).
+// transformer/slots.c: values derived from an architecture: an instance's tensors, their shapes and
+// initialisation; and helpers for reading config.json. Storage is in storage.c, names in the
+// architecture's lists.
 #include "internal.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 // transformer/storage.c: where the tensors of a model lie.
 //
-// Values lie in one device allocation, gradients in a second, in the same order. Each slot starts
+// Values are in one device allocation, gradients in a second, in the same order. Each slot starts
 // at a multiple of 64 bytes; the pieces of a slot (q, k, v of one fused matrix) follow each other
 // without a gap, so that the products see one matrix and the checkpoint sees three; so do the A,
 // and the B, of a product's adapters. Values that are only packed, of a frozen model or one with an

@@ -11,8 +11,8 @@ struct rlhf__tf_buf {
     uint64_t bytes;
 };
 
-// Where a tensor's values lie: in m->values; in m->passing, only read to be packed, and NULL once
-// that is done; in the base's memory.
+// Location of a tensor's values: m->values; m->passing (only read for packing, and NULL
+// afterwards); or the base's memory.
 enum rlhf__tf_place { TF_STAYS, TF_PASSES, TF_BORROWED };
 
 // A parameter tensor: values and, where it is trained, gradients; f32.

@@ -42,10 +42,10 @@ static uint64_t kept(const struct rlhf__tf *m, const struct rlhf__tf_work *w) {
     return w->keep && !m->open.recompute ? (uint64_t)m->arch.n_layer : 1;
 }
 
-// Inputs of products that norms and activations give are made again rather than kept, where they
-// are many and rows are wide, so that it takes little of the time (GPT-2 124M, 8 x 64 tokens, f32
-// at level avx512: 10.8 ms of activations and 3.6 of norms in a training step of 1,834; in bf16,
-// whose products are faster, a fiftieth, for 99 MiB less in a phase of PPO).
+// Norm and activation outputs that feed matrix products are recomputed in the backward pass instead
+// of stored if there are many and rows are wide; the recomputation is cheap then (GPT-2 124M, 8 x
+// 64 tokens, f32 at level avx512: 10.8 ms for activations and 3.6 for norms in a training step of
+// 1,834; in bf16, with faster products, a fiftieth, for 99 MiB less in a phase of PPO).
 #define LEAN_FROM  ((uint64_t)2 << 20) // elements
 #define LEAN_WIDTH 512
 
@@ -139,7 +139,7 @@ struct rlhf__tf_acts rlhf__tf_acts(const struct rlhf__tf *m, const struct rlhf__
 
 // ---- steps ----
 
-// out = norm(x); stats keep what backward needs, NULL when there is none.
+// out = norm(x); stats keeps the values for backward, or is NULL without one.
 static rlhf_status norm(const struct pass *p, rlhf_dev out, int32_t dtype, rlhf_dev stats,
                         rlhf_dev x, int32_t slot) {
     return rlhf__tf_norm(p->m, rlhf__tf_layer(p->m, p->layer, slot), out, dtype, stats, x, p->rows);

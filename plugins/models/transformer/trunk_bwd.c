@@ -168,7 +168,7 @@ static rlhf_status post_norm_layer_bwd(struct pass *p, const struct rlhf__tf_act
     return linear_bwd_add(p, a, a->h1, b->wide.p, TF_SITE_QKV);
 }
 
-// Where the way back ends: at the lowest adapter, or with the embeddings (layer -1).
+// Where the backward pass ends: at the lowest adapter, or at the embeddings (layer -1).
 static void find_end(struct pass *p) {
     p->end_layer = p->end_site = -1;
     if (!rlhf__tf_trunk_frozen(p->m)) return;

@@ -1,12 +1,12 @@
-// transformer/work.h: what a batch is on the device and what is computed from it, with shapes.
+// transformer/work.h: a batch on the device and its computed tensors, with shapes.
 #ifndef RLHF_MODELS_TRANSFORMER_WORK_H
 #define RLHF_MODELS_TRANSFORMER_WORK_H
 
 #include "tensor.h"
 
 // A ragged batch on the device. resp are the n_resp positions whose state predicts a response
-// token, target the tokens they predict, read where those tokens are; pool the position each row's
-// score is read at.
+// token, target the tokens they predict, read at those tokens' positions; pool is the position at
+// which each row's score is read.
 struct rlhf__tf_rows {
     uint32_t n, total, n_resp, resp_is_all; // resp_is_all: resp is 0 .. total-1
     rlhf_ragged ragged;
@@ -14,9 +14,9 @@ struct rlhf__tf_rows {
     rlhf_dev ref; // rows of the reference's states, NULL: not given
 };
 
-// What the device's rows are made from: a batch, or with gen the step of that session (then start,
-// slot and silent are the step's, prefix counts slots and each row that draws is read at its last
-// token). NULL prompt_len: no response positions; NULL prefix: none; NULL silent: every row draws.
+// Source of the device's rows: a batch, or with gen the step of that session (then start, slot and
+// silent are the step's, prefix counts slots and each row that draws is read at its last token).
+// NULL prompt_len: no response positions; NULL prefix: none; NULL silent: every row draws.
 struct rlhf__tf_layout {
     uint32_t n, total;
     const int32_t *ids, *offset, *prompt_len, *prefix;
@@ -41,9 +41,9 @@ struct rlhf_tf_widths {
     int32_t d, q, kv, qkv, inner, fc;
 };
 
-// What one layer computes from T tokens. `in` is the stream at its entry and `out` at its end,
-// which is the next layer's `in`; mid lies between attention and MLP. h1, h2, stats1, stats2 belong
-// to the block of attention and the block of the MLP.
+// A layer's activations for T tokens. `in` is the stream at its entry and `out` at its end, which
+// is the next layer's `in`; mid is between attention and MLP. h1, h2, stats1, stats2 belong to the
+// block of attention and the block of the MLP.
 //   pre-norm   h1 = norm(in)   mid = in + attention(h1)   h2 = norm(mid)   out = mid + mlp(h2)
 //   post-norm  h1 = in   sum = in + attention(h1)   mid = norm(sum)   h2 = mid   mid += mlp(h2)
 //              out = norm(mid)
@@ -90,13 +90,13 @@ struct rlhf__tf_work {
     struct rlhf__tf_scored pooled, token; // score head: one state a row; each response token
     struct rlhf__tf_buf full, fstats;     // final norm of every token (hidden output, mean pooling)
     rlhf_dev x; // borrowed: the residual stream after the last layer, f32 [total, d]
-    rlhf_dev rf_p, rh_p, ref_p, full_p; // borrowed: where rf, rh, ref, full really lie
+    rlhf_dev rf_p, rh_p, ref_p, full_p; // borrowed: actual locations of rf, rh, ref, full
     rlhf_dev support_p;                 // borrowed: support, or NULL when the last forward had none
     uint32_t heads;                     // what the last forward made
     int32_t train, valid;               // valid: backward may read this
     int32_t keep, plain; // the trunk keeps what its backward reads; it leaves out the adapter
-    // Of h1, h2 and ac there is one share, in the scratch: backward makes them again, from in, mid
-    // and fc.
+    // h1, h2 and ac have a single copy, in the scratch: backward recomputes them from in, mid and
+    // fc.
     int32_t lean;
 };
 
@@ -106,7 +106,7 @@ struct rlhf__tf_scratch {
     // One after the other: the value head's f32 [R, 4 d]; act dtype [T, inner] of the MLP, its
     // activation made again and then d of that; act dtype [T, qkv].
     struct rlhf__tf_buf wide;
-    struct rlhf__tf_buf narrow; // act dtype [T, d]: a product's input made again, then d of it
+    struct rlhf__tf_buf narrow; // act dtype [T, d]: a product's recomputed input, then its gradient
     struct rlhf__tf_buf datt;   // act dtype [T, q]
     struct rlhf__tf_buf dfc;    // act dtype [T, fc], where the MLP is gated
     struct rlhf__tf_buf dlow;   // act dtype [T, blocks * rank]
@@ -116,7 +116,7 @@ struct rlhf__tf_scratch {
     struct rlhf__tf_buf dfull;                 // f32 [T, d]
 };
 
-// Heads of a response token, in the order in which they lie in result and dres.
+// Heads of a response token, in their order in result and dres.
 enum rlhf__tf_result { TF_LOGP, TF_ENTROPY, TF_KL, TF_VALUE, TF_TOKEN_SCORE, TF_N_RESULT };
 
 // Numbers from one head's row of result (f32 [TF_N_RESULT, stride]) to the next: n_resp, rounded up
