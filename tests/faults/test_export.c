@@ -8,6 +8,7 @@
 
 // After FAULT=...
 #define EXPORT                                                                                     \
+    "ASAN_OPTIONS=\"verify_asan_link_order=0:$ASAN_OPTIONS\" "                                     \
     "LD_PRELOAD=\"$RLHF_TEST_PLUGINS/../faults/fault_files.so\" \"$HOST\" export r --to deep/out " \
     "--shard-size 50KB --dtype bf16 --gguf deep/out/m.gguf "
 
@@ -112,6 +113,7 @@ static void interrupted(void **state) {
 
 // One beside the directory gets its name last: whoever keeps the old directory keeps the old file.
 #define BESIDE                                                                                     \
+    "ASAN_OPTIONS=\"verify_asan_link_order=0:$ASAN_OPTIONS\" "                                     \
     "LD_PRELOAD=\"$RLHF_TEST_PLUGINS/../faults/fault_files.so\" \"$HOST\" export r --to deep/out " \
     "--gguf deep/m.gguf --force "
 
