@@ -6,6 +6,7 @@
 #include <rlhf/log.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 enum { LAST_LINES = 3, LAST_BYTES = 300, READS = 64 };
@@ -54,10 +55,9 @@ static void add(struct rlhf__said *s, const char *bytes, size_t n) {
     s->n += n;
 }
 
-int rlhf__said_read(struct rlhf__said *s, const rlhf_host *host, int fd) {
+static int read_chunks(struct rlhf__said *s, const rlhf_host *host, int fd, int most) {
     char chunk[RLHF__SAID_TAIL / 2];
-    // One that never stops to talk does not keep us from the rest.
-    for (int i = 0; fd >= 0 && i < READS; i++) {
+    for (int i = 0; fd >= 0 && i < most; i++) {
         const ssize_t n = read(fd, chunk, sizeof chunk);
         if (n == 0) return 0;
         if (n < 0 && errno == EINTR) continue;
@@ -66,6 +66,17 @@ int rlhf__said_read(struct rlhf__said *s, const rlhf_host *host, int fd) {
         log_lines(s, host);
     }
     return fd >= 0;
+}
+
+int rlhf__said_read(struct rlhf__said *s, const rlhf_host *host, int fd) {
+    // A program that prints without end must not keep us from its answer.
+    return read_chunks(s, host, fd, READS);
+}
+
+int rlhf__said_drain(struct rlhf__said *s, const rlhf_host *host, int fd) {
+    const int holds = fd >= 0 ? fcntl(fd, F_GETPIPE_SZ) : 0;
+    const int chunks = holds > 0 ? holds / (RLHF__SAID_TAIL / 2) + 1 : 0;
+    return read_chunks(s, host, fd, chunks > READS ? chunks : READS);
 }
 
 const char *rlhf__said_last(const struct rlhf__said *s, char *out, size_t cap) {

@@ -21,10 +21,12 @@ void rlhf__said_forget(struct rlhf__said *); // [any]
 // ends it. [step]
 void rlhf__said_show(struct rlhf__said *, const rlhf_host *, const char *name);
 
-// Read the available output from fd, which does not block (-1: nothing); whole lines go to the
+// Read some of the output from fd, which does not block (-1: nothing); whole lines go to the
 // host's log, at the debug level if they are not shown. Returns 0 at the end of the file, else 1.
 // [step]
 int rlhf__said_read(struct rlhf__said *, const rlhf_host *, int fd);
+// The same for all that was printed before this call: as much as the pipe can hold. [step]
+int rlhf__said_drain(struct rlhf__said *, const rlhf_host *, int fd);
 
 // "" or "; it said: " with its last lines, quoted, into out[cap]. Returns out. [any]
 const char *rlhf__said_last(const struct rlhf__said *, char *out, size_t cap);

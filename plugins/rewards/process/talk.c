@@ -113,7 +113,7 @@ static enum rlhf__talk go_on(struct talk *t) {
         const int sent = send_some(t), took = take_some(t);
         if (t->taken == RLHF__TAKEN_NONE) return RLHF__TALK_REFUSED;
         if (is_done(t)) { // what it printed before its answer is in the pipe
-            if (!t->silent) rlhf__said_read(&p->said, p->host, p->err);
+            if (!t->silent) rlhf__said_drain(&p->said, p->host, p->err);
             return RLHF__TALK_DONE;
         }
         if (sent < 0 || took < 0) return RLHF__TALK_FAILED;
