@@ -62,7 +62,8 @@ static void nonsense_ends_a_worker_at_once(void **state) {
 
 static void the_host_is_not_kept_busy(void **state) {
     struct e2e *t = *state;
-    is_ended(t, 1, "calls_for_ever", "(rewards.timeout_s)");
+    // By the time limit or, where a million calls are answered sooner, by the limit of messages.
+    is_ended(t, 1, "calls_for_ever", "; its worker was ended");
     is_ended(t, 2, "unread_replies", "it took longer than 2 s (rewards.timeout_s); its worker was");
 }
 
