@@ -188,52 +188,64 @@ def try_option(job):
     return wrong
 
 
-def main():
+# ---- for tests/e2e/every_reward.py too ----
+
+def options_of(file):
+    """The options that a plugin declares: key -> JSON Schema."""
+    said = subprocess.run([HOST, "plugin", "info", file, "--json"], check=True, capture_output=True)
+    return json.loads(said.stdout)["properties"]
+
+
+def in_scratch(test):
+    """Calls test() in a directory of its own; it returns (what is wrong, the line when nothing is)."""
     work = tempfile.mkdtemp()
     os.chdir(work)
     try:
-        write_inputs()
-        for cmd in ([HOST, "--algo", "bradley_terry.so", "--data", "pairs.jsonl", *COMMON, "--set",
-                     "batch.size=2", "--set", "score.calibrate=0", "--phases", "1", "--out", "r"],):
-            p = subprocess.run(cmd, capture_output=True, text=True)
-            if p.returncode:
-                raise SystemExit(p.stderr)
-        shutil.move(os.path.realpath("r/checkpoints/latest"), "rm")
-        open("rm/tokenizer_config.json", "w").write('{"add_bos_token": true}')
-        found = sorted(f[:-3] for f in os.listdir(ALGOS) if f.endswith(".so"))
-        missing = [f"{a}.so is shipped and has no entry in SOURCE" for a in found if a not in SOURCE]
-        known, jobs, lock = {}, [], threading.Lock()
-
-        def baseline(algo, options, flags):
-            at = (algo, options, flags)
-            with lock:
-                if at not in known:
-                    known[at] = run(algo, options, list(flags), f"b{len(known)}")
-                    if run(algo, options, list(flags), f"a{len(known)}") != known[at]:
-                        raise SystemExit(f"{algo}.so:{options}: the same run ends differently")
-            if known[at][0] is None:
-                raise SystemExit(f"{algo}.so:{options} is refused: {known[at][1]}")
-            return known[at][0]
-
-        for algo in [a for a in found if a in SOURCE]:
-            info = json.loads(subprocess.run([HOST, "plugin", "info", f"{algo}.so", "--json"],
-                                             check=True, capture_output=True).stdout)
-            for key, spec in info["properties"].items():
-                base = dict(p.split("=") for p in SOURCE[algo][1].split(",") if p)
-                spec["default"] = spec.get("x-rlhf-config", spec["default"])
-                if key in base:
-                    spec["default"] = type(spec["default"])(base[key])
-                if key not in WITHOUT:
-                    jobs.append((len(jobs), algo, key, spec, baseline))
-        with ThreadPoolExecutor(2) as pool:
-            wrong = missing + [w for ws in pool.map(try_option, jobs) for w in ws]
-        print("\n".join(wrong) if wrong else f"{len(jobs)} options, each changes a run; without: "
-              + ", ".join(f"{k} ({v})" for k, v in WITHOUT.items()))
+        wrong, fine = test()
+        print("\n".join(wrong) if wrong else fine)
         sys.exit(bool(wrong))
     finally:
         os.chdir("/")
         shutil.rmtree(work, ignore_errors=True)
 
 
+def try_all():
+    write_inputs()
+    for cmd in ([HOST, "--algo", "bradley_terry.so", "--data", "pairs.jsonl", *COMMON, "--set",
+                 "batch.size=2", "--set", "score.calibrate=0", "--phases", "1", "--out", "r"],):
+        p = subprocess.run(cmd, capture_output=True, text=True)
+        if p.returncode:
+            raise SystemExit(p.stderr)
+    shutil.move(os.path.realpath("r/checkpoints/latest"), "rm")
+    open("rm/tokenizer_config.json", "w").write('{"add_bos_token": true}')
+    found = sorted(f[:-3] for f in os.listdir(ALGOS) if f.endswith(".so"))
+    missing = [f"{a}.so is shipped and has no entry in SOURCE" for a in found if a not in SOURCE]
+    known, jobs, lock = {}, [], threading.Lock()
+
+    def baseline(algo, options, flags):
+        at = (algo, options, flags)
+        with lock:
+            if at not in known:
+                known[at] = run(algo, options, list(flags), f"b{len(known)}")
+                if run(algo, options, list(flags), f"a{len(known)}") != known[at]:
+                    raise SystemExit(f"{algo}.so:{options}: the same run ends differently")
+        if known[at][0] is None:
+            raise SystemExit(f"{algo}.so:{options} is refused: {known[at][1]}")
+        return known[at][0]
+
+    for algo in [a for a in found if a in SOURCE]:
+        for key, spec in options_of(f"{algo}.so").items():
+            base = dict(p.split("=") for p in SOURCE[algo][1].split(",") if p)
+            spec["default"] = spec.get("x-rlhf-config", spec["default"])
+            if key in base:
+                spec["default"] = type(spec["default"])(base[key])
+            if key not in WITHOUT:
+                jobs.append((len(jobs), algo, key, spec, baseline))
+    with ThreadPoolExecutor(2) as pool:
+        wrong = missing + [w for ws in pool.map(try_option, jobs) for w in ws]
+    return wrong, (f"{len(jobs)} options, each changes a run; without: "
+                   + ", ".join(f"{k} ({v})" for k, v in WITHOUT.items()))
+
+
 if __name__ == "__main__":
-    main()
+    in_scratch(try_all)

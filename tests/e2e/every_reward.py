@@ -17,7 +17,6 @@ import shutil
 import ssl
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -270,31 +269,22 @@ def try_option(reward, key, spec):
     return wrong
 
 
-def main():
-    work = tempfile.mkdtemp()
-    os.chdir(work)
-    try:
-        write_judges()
-        serve()
-        wrong, tried = [], 0
-        for reward in sorted(f[:-3] for f in os.listdir(REWARDS) if f.endswith(".so")):
-            status, _, said = run(reward)
-            if status:
-                wrong.append(f"{reward}.so without further options: exit status {status}: {said}")
-                continue
-            info = json.loads(subprocess.run([kit.HOST, "plugin", "info", f"{reward}.so", "--json"],
-                                             check=True, capture_output=True).stdout)
-            for key, spec in info["properties"].items():
-                if f"{reward}.{key}" not in WITHOUT:
-                    wrong += try_option(reward, key, spec)
-                    tried += 1
-        print("\n".join(wrong) if wrong else f"{tried} options, each changes what is paid or sent"
-              + "".join(f"; without {k} ({v})" for k, v in WITHOUT.items()))
-        sys.exit(bool(wrong))
-    finally:
-        os.chdir("/")
-        shutil.rmtree(work, ignore_errors=True)
+def try_all():
+    write_judges()
+    serve()
+    wrong, tried = [], 0
+    for reward in sorted(f[:-3] for f in os.listdir(REWARDS) if f.endswith(".so")):
+        status, _, said = run(reward)
+        if status:
+            wrong.append(f"{reward}.so without further options: exit status {status}: {said}")
+            continue
+        for key, spec in kit.options_of(f"{reward}.so").items():
+            if f"{reward}.{key}" not in WITHOUT:
+                wrong += try_option(reward, key, spec)
+                tried += 1
+    return wrong, (f"{tried} options, each changes what is paid or sent"
+                   + "".join(f"; without {k} ({v})" for k, v in WITHOUT.items()))
 
 
 if __name__ == "__main__":
-    main()
+    kit.in_scratch(try_all)

@@ -141,7 +141,7 @@ static void responses_that_are_cut_off(void **state) {
     found(p, 4, want);
 }
 
-// What follows from a collapse is not reported: neither with it nor after it.
+// The consequences of a collapse are not reported, in its phase or later.
 static void nothing_after_a_collapse(void **state) {
     (void)state;
     static const phase p[] = {{4, 0, N, 1, 1, 1, 0.5, N},

@@ -278,7 +278,7 @@ struct rlhf__decoder {
     json_t *json; // what the steps borrow from
     struct step *step;
     size_t n;
-    int bytes;                // tokens are bytes: each stands for itself
+    int bytes;                // 1: each token is one byte
     struct rlhf__spans piece; // [n_vocab] of the other kind
 };
 

@@ -63,8 +63,8 @@ static size_t run_of(enum class class, const char *s, size_t n, size_t at) {
     return at;
 }
 
-// White space from `at` on: where it ends, where its last character begins, and where its last \r
-// or \n ends (0 = it has none).
+// A run of white space: its end, the start of its last character, and the end of its last \r or \n
+// (0 if it contains neither).
 struct gap {
     size_t end, last, line;
 };

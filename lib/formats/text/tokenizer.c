@@ -336,7 +336,7 @@ rlhf_status rlhf__tokenizer_encode(const struct rlhf__tokenizer *tok, rlhf_str t
 
 // ---- decoding ----
 
-// 1 when the id gives nothing: no token has it, or it is special and those are left out.
+// 1 if the id adds nothing to the text: it is unassigned, or special and flags skip special tokens.
 static int left_out(const struct rlhf__tokenizer *tok, int32_t id, uint32_t flags) {
     if (!rlhf__vocab_bytes(&tok->vocab, id).ptr) return 1;
     return (flags & RLHF__DECODE_SKIP_SPECIAL) && tok->vocab.token[id].special;

@@ -55,7 +55,8 @@ int rlhf__unicode_is_punct(uint32_t cp);
 // Lower case of one character, 1 or 2 code points; returns how many. [any]
 size_t rlhf__unicode_lower(uint32_t cp, uint32_t out[2]);
 
-// 1 when normal forms do not know it: it neither changes, moves nor joins. [any]
+// 1 if the character is newer than the Unicode version of the normal forms, which leave it alone.
+// [any]
 int rlhf__unicode_is_young(uint32_t cp);
 
 // What StripAccents drops: a combining mark that is not young. [any]

@@ -14,7 +14,7 @@
 
 #include <pthread.h>
 
-// ---- a text and where it is cut ----
+// ---- a text and its cuts ----
 
 enum rlhf__piece_flag {
     RLHF__PIECE_RAW = 1, // ill-formed UTF-8: no part looks at it

@@ -126,8 +126,8 @@ void rlhf_tf_destroy(void *self); // NULL allowed
 // enum rlhf_act of an activation as transformers names it; 0: not implemented. [any]
 int32_t rlhf_tf_activation(const char *name);
 double rlhf_tf_attn_scale(const struct rlhf_tf_arch *arch); // 1 / sqrt(head_dim)
-// Reject inconsistent sizes: "config.json: n_embd (30) must be a multiple of n_head (4)". The keys
-// are what the architecture's config.json calls them. [main]
+// Reject inconsistent sizes: "config.json: n_embd (30) must be a multiple of n_head (4)". d_key
+// and head_key are the names in the architecture's config.json. [main]
 rlhf_status rlhf_tf_check(const rlhf_host *host, const struct rlhf_tf_arch *arch, const char *d_key,
                           const char *head_key);
 

@@ -39,7 +39,7 @@ struct rlhf_tf_decoder {
 enum { RLHF_TF_N_DECODER_OPTS = 53 };
 extern const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS]; // for RLHF_OPT_TABLE
 
-// Fills *out except biases and head_norm, and rejects unimplemented or inconsistent settings.
+// Fills *out except biases and head_norm, and rejects unsupported or inconsistent settings.
 // head_dim: used if config.json lacks it; 0: hidden_size / num_attention_heads. Allocates
 // out->rotary.frequency, which rlhf_tf_create takes. [main]
 rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const struct rlhf_tf_decoder *c,
