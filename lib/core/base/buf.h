@@ -1,8 +1,8 @@
 // buf.h: a growable byte buffer. Always NUL-ended one byte past len, so text can be read as a
 // string.
 //
-// A failed allocation makes the buffer sticky-bad: later appends do nothing and rlhf__buf_ok says
-// no, so callers check once at the end.
+// After a failed allocation the buffer is bad: later appends do nothing and rlhf__buf_ok returns
+// the failure, so callers check once at the end.
 #ifndef RLHF_HOST_BUF_H
 #define RLHF_HOST_BUF_H
 

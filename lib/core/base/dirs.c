@@ -39,7 +39,7 @@ static rlhf_status choose(char *out, size_t cap, const char *exe, const char *co
 rlhf_status rlhf__dirs_program(const char *link, char *out, size_t cap, struct rlhf__error *err) {
     ssize_t n = readlink(link, out, cap - 1);
     if (n <= 0) {
-        // The kernel keeps the path it was given; the working directory is still the one of then.
+        // The kernel keeps the path it was given; the working directory has not changed since.
         const char *started = (const char *)getauxval(AT_EXECFN);
         char *real = started ? realpath(started, NULL) : NULL;
         if (!real)

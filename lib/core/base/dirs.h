@@ -1,4 +1,5 @@
-// dirs.h: where the program finds its plugins, kernels, models and configs: beside the executable.
+// dirs.h: where the program finds its plugins, kernels, models and configs, relative to its
+// executable.
 #ifndef RLHF_HOST_DIRS_H
 #define RLHF_HOST_DIRS_H
 
@@ -11,15 +12,15 @@ struct rlhf__dirs {
     char exe[1024];   // directory of the executable
     char lib[1100];   // <...>/lib/rlhf/0: algos, rewards, models, kernels below it
     char share[1100]; // <...>/share/rlhf: models, configs, prompts below it
-    char user[1100];  // the user's own plugins, kinds below it; "": there is no such place
-    // The program's file, for processes that are started of it; "" = this is another program, and
-    // none can be. Set by main().
+    char user[1100];  // the user's own plugins, a directory for each kind; "" = none
+    // The program's own file, to start processes from it; "" in other programs, which cannot start
+    // any. Set by main().
     char program[1024];
 };
 
-// The program's file, absolute: what `link` (/proc/self/exe) leads to or, where there is no such
-// link, the path that it was started by. Errors: RLHF_E_IO, RLHF_E_INVALID (longer than cap).
-// [main]
+// The absolute path of the program's file: the target of `link` (/proc/self/exe) or, if that link
+// does not exist, the path it was started with. Errors: RLHF_E_IO, RLHF_E_INVALID (longer than
+// cap). [main]
 rlhf_status rlhf__dirs_program(const char *link, char *out, size_t cap, struct rlhf__error *err);
 
 // lib is the first existing of <exe>/../lib/rlhf/0, <exe>/../<libdir>/rlhf/0 and the configured
@@ -29,8 +30,9 @@ rlhf_status rlhf__dirs_program(const char *link, char *out, size_t cap, struct r
 // [main]
 rlhf_status rlhf__dirs_find(struct rlhf__dirs *out, struct rlhf__error *err);
 
-// A file or directory as it was named or, where nothing is there, what comes with the program under
-// the same relative name (models/arith), as presets name their files; in room then. [any]
+// The file or directory `name` or, if it does not exist, the one that ships with the program under
+// the same relative name (models/arith, as presets write it); the path is then stored in room.
+// [any]
 const char *rlhf__dirs_shared(const struct rlhf__dirs *, const char *path,
                               char room[RLHF__PATH_CAP]);
 

@@ -11,7 +11,7 @@ struct rlhf__env {
     const struct rlhf__dirs *dirs;
     struct rlhf__log *log;
     const volatile sig_atomic_t *cancelled; // see base/signals.h; NULL = never
-    volatile sig_atomic_t *checkpoint;      // the same: one is wanted; NULL = never
+    volatile sig_atomic_t *checkpoint;      // likewise: 1 = a checkpoint is requested; NULL = never
 };
 
 #endif

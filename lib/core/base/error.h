@@ -16,7 +16,7 @@ struct rlhf__error {
 __attribute__((format(printf, 3, 4))) rlhf_status
 rlhf__fail(struct rlhf__error *err, rlhf_status code, const char *fmt, ...);
 
-// rlhf__fail for a failed allocation, as a constant so that analysers see that it is a failure.
+// rlhf__fail for a failed allocation; returns a constant so that analysers see the failure.
 #define RLHF__NOMEM(err, ...) (rlhf__fail(err, RLHF_E_NOMEM, __VA_ARGS__), RLHF_E_NOMEM)
 
 // Put "context: " in front of err's text; returns err's code. [any]

@@ -20,8 +20,8 @@ rlhf_status rlhf__file_read_fd(int fd, const char *path, uint64_t max_bytes, str
 int rlhf__is_file(const char *path);
 int rlhf__is_dir(const char *path);
 
-// The absolute path without links and ".."; allocates nothing. Returns out; NULL, with errno set,
-// when there is no such file. [any]
+// The absolute path without links and ".."; allocates nothing. Returns out, or NULL with errno set
+// if the file does not exist. [any]
 #define RLHF__PATH_CAP 4096
 char *rlhf__path_real(const char *path, char out[RLHF__PATH_CAP]);
 
@@ -42,7 +42,7 @@ const char *rlhf__path_base(const char *path);
 
 struct rlhf__folder; // folder.h
 
-// A file being written under a temporary name beside its target. [step]
+// A file being written under a temporary name in its target's directory. [step]
 struct rlhf__file_writer;
 
 // Start writing `name` in a folder (borrowed until the end; NULL: name is a path): creates a new

@@ -13,7 +13,7 @@
 
 static int at(const struct rlhf__folder *in) { return in ? in->fd : AT_FDCWD; }
 
-// "in/name" for messages; a folder whose path is empty is where names are from.
+// "in/name" for messages; only "name" if the folder's path is empty.
 #define SHOWN(in, name) (in) ? (in)->path : "", (in) && *(in)->path ? "/" : "", name
 
 static rlhf_status failed(const struct rlhf__folder *in, const char *name, const char *what,
@@ -82,7 +82,7 @@ static rlhf_status sync_fd(int fd, const struct rlhf__folder *in, const char *na
                            struct rlhf__error *err) {
     int bad = fsync(fd), why = errno;
     close(fd);
-    // Some file systems cannot sync a directory; its names are then as durable as they get.
+    // Some file systems cannot sync a directory; nothing more can be done for its names there.
     if (!bad || why == EINVAL || why == ENOTSUP) return RLHF_OK;
     return failed(in, name, "sync the directory", why, err);
 }
@@ -94,7 +94,7 @@ rlhf_status rlhf__folder_sync(const struct rlhf__folder *in, const char *name,
     return sync_fd(fd, in, name, err);
 }
 
-// The directory above `name`.
+// The parent directory of `name`.
 static rlhf_status sync_above(const struct rlhf__folder *in, const char *name,
                               struct rlhf__error *err) {
     size_t n = strlen(name);
@@ -121,7 +121,7 @@ rlhf_status rlhf__folder_make(const struct rlhf__folder *in, const char *name, i
     return rlhf__folder_open(in, name, out, err);
 }
 
-// One of the directories above: made, or there.
+// Create one of the parent directories unless it exists.
 static rlhf_status make_one(const struct rlhf__folder *in, const char *name,
                             struct rlhf__error *err) {
     struct stat st;
@@ -228,7 +228,7 @@ rlhf_status rlhf__folder_read(const struct rlhf__folder *f, const char *name, ui
 
 static int remove_at(int dir, const char *name);
 
-// Remove what the directory behind fd holds; takes fd. 0 = all of it went.
+// Remove everything in the directory fd; takes fd. 0 = all of it is removed.
 static int empty_dir(int fd) {
     DIR *d = fdopendir(fd);
     if (!d) {
@@ -249,8 +249,8 @@ static int empty_dir(int fd) {
 // 0 when the entry is gone, else -1 with errno.
 static int remove_at(int dir, const char *name) {
     if (unlinkat(dir, name, 0) == 0 || errno == ENOENT) return 0;
-    if (errno != EISDIR && errno != EPERM) return -1; // EPERM: what POSIX says of a directory
-    // Some file systems pass over entries while others are removed: look again.
+    if (errno != EISDIR && errno != EPERM) return -1; // EPERM: POSIX's error for a directory
+    // Some file systems skip entries while others are being removed: read the directory again.
     for (int tries = 0; tries < 100; tries++) {
         int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0) return -1;

@@ -1,9 +1,9 @@
-// folder.h: a directory held by its descriptor. What is read and written through one stays where it
-// was opened, whatever happens to the working directory or to the names above it.
+// folder.h: a directory held by its descriptor. Reads and writes through it reach the directory
+// that was opened, even if the working directory or a parent's name changes.
 //
-// Everywhere here `in` may be NULL: then `name` is a path as anyone would use it. Else name is
-// relative to `in` (it may have slashes), and what is opened to be written, or as a directory, is
-// not reached through a link in its last part.
+// Everywhere here `in` may be NULL: `name` is then an ordinary path. Otherwise name is relative to
+// `in` (it may contain slashes), and its last part must not be a link when it is opened for writing
+// or as a directory.
 #ifndef RLHF_HOST_FOLDER_H
 #define RLHF_HOST_FOLDER_H
 
@@ -15,32 +15,32 @@ struct rlhf__folder {
     char *path; // for messages
 };
 
-// Open an existing directory; close it with rlhf__folder_close. Errors: RLHF_E_INVALID when there
-// is none or it is a link, RLHF_E_IO. [any]
+// Open an existing directory; close it with rlhf__folder_close. Errors: RLHF_E_INVALID if it does
+// not exist or is a link, RLHF_E_IO. [any]
 rlhf_status rlhf__folder_open(const struct rlhf__folder *in, const char *name,
                               struct rlhf__folder **out, struct rlhf__error *err);
 void rlhf__folder_close(struct rlhf__folder *f); // NULL allowed
 
-// Make the directory where it is missing (its name is on disk then) and open it. With `taken` an
-// existing entry of that name is not opened: *taken = 1 and RLHF_OK, with *out NULL. [any]
+// Open the directory; create it first if it is missing (and sync its name to disk). With `taken`,
+// an existing entry of that name is not opened: *taken = 1 and RLHF_OK, with *out NULL. [any]
 rlhf_status rlhf__folder_make(const struct rlhf__folder *in, const char *name, int *taken,
                               struct rlhf__folder **out, struct rlhf__error *err);
 
-// mkdir -p of the directories above the last part of name, each on disk. [any]
+// mkdir -p of the parent directories of name, each synced to disk. [any]
 rlhf_status rlhf__folder_make_above(const struct rlhf__folder *in, const char *name,
                                     struct rlhf__error *err);
 
-// Take hold of the directory `dir`: until the returned descriptor is closed, rlhf__folder_is_held()
-// is 1 for others, other processes included. real: its absolute path without links, which stays
-// valid for as long. Returns -1 when the directory does not exist or its file system lacks locks;
-// then `real` is unset or not held. [any]
+// Lock the directory `dir`: until the returned descriptor is closed, rlhf__folder_is_held() returns
+// 1 to everyone else, other processes included. real: its absolute path without links, valid for as
+// long. Returns -1 if the directory does not exist or its file system lacks locks; `real` is then
+// unset or not locked. [any]
 int rlhf__folder_hold(const char *dir, char real[RLHF__PATH_CAP]);
 
-// 1 when a process holds it. If 0, it cannot be held while f is open and has not been renamed.
+// 1 when a process holds it. If 0, nobody can lock it while f is open and has not been renamed.
 // [any]
 int rlhf__folder_is_held(const struct rlhf__folder *f);
 
-// fsync the directory `name` ("." = `in` itself): its names are on disk then. [any]
+// fsync the directory `name` ("." = `in` itself), so that its names are on disk. [any]
 rlhf_status rlhf__folder_sync(const struct rlhf__folder *in, const char *name,
                               struct rlhf__error *err);
 
@@ -48,30 +48,30 @@ rlhf_status rlhf__folder_sync(const struct rlhf__folder *in, const char *name,
 rlhf_status rlhf__folder_remove(const struct rlhf__folder *in, const char *name,
                                 struct rlhf__error *err);
 
-// Both names are of f. [any]
+// Both names are relative to f. [any]
 rlhf_status rlhf__folder_rename(const struct rlhf__folder *f, const char *from, const char *to,
                                 struct rlhf__error *err);
 
-// Make the symbolic link name -> target, in the place of a link that is there. [any]
+// Make the symbolic link name -> target; replaces an existing link. [any]
 rlhf_status rlhf__folder_link(const struct rlhf__folder *f, const char *target, const char *name,
                               struct rlhf__error *err);
 
-// What the link `name` says, cut to cap - 1 bytes; 0 when it is no link. [any]
+// The target of the link `name`, cut to cap - 1 bytes; 0 if it is not a link. [any]
 int rlhf__folder_target(const struct rlhf__folder *f, const char *name, char *out, size_t cap);
 
 // 1 when there is an entry of that name (a link counts, wherever it points). [any]
 int rlhf__folder_has(const struct rlhf__folder *f, const char *name);
 
-// 1 when there is a regular file of that name, behind links or not. [any]
+// 1 when there is a regular file of that name, also through links. [any]
 int rlhf__folder_is_file(const struct rlhf__folder *f, const char *name);
 
 // Refuse `name` when it is a symbolic link; a missing one is fine. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__folder_no_link(const struct rlhf__folder *f, const char *name,
                                  struct rlhf__error *err);
 
-// Open a regular file to read and append to, made where it is missing and emptied with `empty`; its
-// name is on disk then. A link or anything that is no regular file is refused (RLHF_E_INVALID).
-// Caller closes *fd. [any]
+// Open a regular file for reading and appending; create it if it is missing, truncate it with
+// `empty`, and sync its name to disk. Anything but a regular file, links included, is refused
+// (RLHF_E_INVALID). Caller closes *fd. [any]
 rlhf_status rlhf__folder_append(const struct rlhf__folder *f, const char *name, int empty, int *fd,
                                 struct rlhf__error *err);
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// The first number in a file behind `key` at a line's start ("" = the file's first); 0 = none. What
-// says "max" is no limit.
+// The first number in a file after `key` at the start of a line ("" = the file's first); 0 = none.
+// "max" means unlimited.
 static int number_in(const char *path, const char *key, uint64_t *out) {
     char line[512];
     const size_t n = strlen(key);
@@ -26,8 +26,8 @@ static void limit(struct rlhf__host_memory *m, uint64_t total, uint64_t left) {
     if (left < m->left) m->left = left;
 }
 
-// One directory of a control group: its files are named otherwise in version 1. Pages of files that
-// nobody uses now can be had.
+// One directory of a control group; version 1 names its files differently. Inactive file pages
+// count as available.
 static void read_group(struct rlhf__host_memory *m, const char *dir, int v2) {
     char path[RLHF__PATH_CAP];
     uint64_t most, used = 0, cached = 0;
@@ -41,8 +41,8 @@ static void read_group(struct rlhf__host_memory *m, const char *dir, int v2) {
     limit(m, most, most > used ? most - used : 0);
 }
 
-// The group and all above it: each may have a limit. In a container the path may be another's, and
-// only the mount's top is ours.
+// The group and all its parents: each may have a limit. In a container the path may belong to
+// another namespace, and only the top of the mount is ours.
 static void read_groups(struct rlhf__host_memory *m, const char *top, char *path, int v2) {
     char dir[RLHF__PATH_CAP];
     for (;;) {
@@ -78,7 +78,7 @@ struct rlhf__host_memory rlhf__host_memory(const char *root) {
     rlhf__path_put(path, "%s/proc/meminfo", root);
     if (!number_in(path, "MemTotal:", &m.total) || !number_in(path, "MemAvailable:", &m.left))
         return (struct rlhf__host_memory){0, 0, 0};
-    m.total <<= 10; // it says kB
+    m.total <<= 10; // /proc/meminfo counts kB
     m.left <<= 10;
     read_limits(&m, root);
     FILE *f = fopen(rlhf__path_put(path, "%s/proc/self/statm", root), "r");

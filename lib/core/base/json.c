@@ -90,7 +90,7 @@ static void skip_space(struct cursor *c) {
         if (*c->p == '\n') c->line++;
 }
 
-// At a quote: moves past the string; *from, *n = what stood between the quotes.
+// At a quote: moves past the string; *from, *n = the bytes between the quotes.
 static void skip_string(struct cursor *c, const char **from, size_t *n) {
     *from = ++c->p;
     while (c->p < c->end && *c->p != '"')
@@ -123,7 +123,7 @@ static void skip_value(struct cursor *c) {
     } while (depth > 0);
 }
 
-// Moves into the object or list at c to the member called key[n]; 0 when there is none.
+// Moves into the object or list at c to the member called key[n]; 0 if it is missing.
 static int enter(struct cursor *c, const char *key, size_t n) {
     skip_space(c);
     if (c->p >= c->end || !strchr("[{", *c->p)) return 0;
@@ -177,8 +177,8 @@ rlhf_status rlhf__json_counts(const json_t *object, const struct rlhf__json_coun
 
 // ---- integers of any size ----
 
-// Jansson keeps integers in 64 bits and refuses longer ones. JSON has no such limit, and other
-// writers use that (a tokenizer without a limit has a length of 10^30).
+// Jansson keeps integers in 64 bits and refuses longer ones. JSON allows them, and other writers
+// use them (transformers writes 10^30 as the length of a tokenizer without a limit).
 
 // An integer literal s[0..n), followed by what ends a number, that 64 bits do not hold is
 // written as the nearest double in the same n bytes, so that what follows keeps its place:
@@ -199,7 +199,7 @@ static int widen(char *s, size_t n) {
     return 1;
 }
 
-// Every such literal outside strings in the NUL-ended text[len]; how many there were.
+// Every such literal outside strings in the NUL-ended text[len]; returns how many.
 static size_t widen_all(char *text, size_t len) {
     size_t found = 0;
     for (size_t i = 0; i < len;) {
@@ -253,7 +253,7 @@ const char *rlhf__format_double(double v, int real, char out[40]) {
 
 const char *rlhf__format_float(float v, char out[40]) {
     if (!isfinite(v)) return memcpy(out, "null", sizeof "null");
-    // Nine digits are enough for any; %g leaves the zeros of fewer away.
+    // Nine digits are enough for any float; %g drops trailing zeros.
     for (int digits = 6; digits <= 9; digits++) {
         snprintf(out, 40, "%.*g", digits, (double)v);
         if ((float)strtod(out, NULL) == v) break;
@@ -393,7 +393,7 @@ static void *must_allocate(size_t n) {
     void *p = malloc(n ? n : 1);
     if (p) return p;
     int len = snprintf(text, sizeof text, "rlhf-host: error: out of memory (%zu bytes)\n", n);
-    if (write(STDERR_FILENO, text, (size_t)len) < 0) _exit(1); // nowhere to say it
+    if (write(STDERR_FILENO, text, (size_t)len) < 0) _exit(1); // cannot be reported anywhere
     _exit(1);
 }
 

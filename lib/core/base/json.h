@@ -10,12 +10,12 @@
 
 #include <jansson.h>
 
-// json_loadb, but integers beyond 64 bits are reals (the nearest double); the place in *why (NULL
-// allowed) is that in text. New reference. All JSON is read through this. [any]
+// json_loadb, but integers beyond 64 bits become reals (the nearest double); *why (NULL allowed)
+// gives the position in text. New reference. All JSON is read through this. [any]
 json_t *rlhf__json_decode(const char *text, size_t len, size_t flags, json_error_t *why);
 
-// The failure to return when that gave NULL: "NAME:LINE:COLUMN: not valid JSON: ..." as
-// RLHF_E_INVALID, or RLHF_E_NOMEM when memory ran out. [any]
+// The error to return after it gave NULL: RLHF_E_INVALID with "NAME:LINE:COLUMN: not valid JSON:
+// ...", or RLHF_E_NOMEM. [any]
 rlhf_status rlhf__json_failed(const char *name, int64_t line, const json_error_t *why,
                               struct rlhf__error *err);
 

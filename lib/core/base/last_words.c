@@ -31,7 +31,7 @@ static void append(char *out, size_t cap, const char *text) {
     memcpy(out + at, text, n + 1);
 }
 
-// What JSON has no room for inside a string is left out.
+// Bytes that are not allowed inside a JSON string are left out.
 static void keep_plain(char *text) {
     char *to = text;
     for (const char *c = text; *c; c++)
@@ -92,8 +92,8 @@ static void on_thread_end(void *value) {
     _exit(1);
 }
 
-// A stack that overflowed has no room for a handler. How much one takes depends on the CPU: the
-// kernel puts all registers there, tiles included. Without memory there is none.
+// After a stack overflow a handler needs another stack. Its size depends on the CPU: the kernel
+// saves all registers there, AMX tiles included. If memory runs out, there is no such stack.
 static void stack_for_handlers(void) {
     static stack_t own;
     const long size = sysconf(_SC_SIGSTKSZ);

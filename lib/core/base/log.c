@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SHOWN_BYTES 8192 // of a line: a text of 2 KiB, some of it spelt out
+#define SHOWN_BYTES 8192 // of a line: a text of 2 KiB, some of it escaped
 
 void rlhf__log_init(struct rlhf__log *log) {
     memset(log, 0, sizeof *log);
@@ -45,7 +45,7 @@ static void put_time(struct rlhf__buf *b) {
     rlhf__buf_printf(b, "{\"time\": \"%s.%03ldZ\"", text, now.tv_nsec / 1000000);
 }
 
-// Under the lock. 0 when there is no memory for it.
+// Under the lock. 0 when memory runs out.
 static int put_json(struct rlhf__log *log, const char *event, const char *members) {
     struct rlhf__buf line = RLHF__BUF_INIT;
     put_time(&line);
@@ -85,8 +85,8 @@ void rlhf__log_event(struct rlhf__log *log, const char *event, const char *membe
     end(log);
 }
 
-// One line where it is read by programs; on a terminal as many as it takes, broken at blanks.
-// `used` columns of the first are taken.
+// One line for programs; on a terminal as many lines as needed, broken at blanks. `used` columns of
+// the first are taken.
 static void put_text(const struct rlhf__log *log, const char *text, int used) {
     enum { INDENT = 4 };
     char shown[SHOWN_BYTES];

@@ -1,9 +1,9 @@
-// log.h: log lines on stderr. Results go to stdout, never here. Texts may be anybody's: a line
-// shows what no terminal should obey as printable.h spells it. On a terminal a text that is longer
-// than a line is broken at blanks.
+// log.h: log lines on stderr. Results go to stdout, never here. Texts are not trusted: control
+// characters are escaped (printable.h). On a terminal a text that is longer than a line is broken
+// at blanks.
 //
-// A progress bar shares the terminal: it registers hooks that take it off the screen before a line
-// and put it back after.
+// A progress bar shares the terminal: it registers hooks that clear it before a line and draw it
+// again afterwards.
 #ifndef RLHF_HOST_LOG_H
 #define RLHF_HOST_LOG_H
 
@@ -17,7 +17,7 @@ struct rlhf__log {
     int32_t level; // lines below it are dropped
     int32_t color; // 1: out is a terminal and NO_COLOR is not set
     int32_t json;  // 1: lines are JSON objects
-    int32_t day;   // on which a line had the date last
+    int32_t day;   // of the last line with a date
     pthread_mutex_t lock;
     void (*before)(void *arg); // may be NULL
     void (*after)(void *arg);
@@ -28,7 +28,7 @@ struct rlhf__log {
 void rlhf__log_init(struct rlhf__log *log);
 void rlhf__log_finish(struct rlhf__log *log);
 
-// Now as "HH:MM:SS", with the date in front where *day is another day, which it then is. [any]
+// Now as "HH:MM:SS", with the date in front if the day is not *day, which is then set to it. [any]
 const char *rlhf__clock_text(int32_t *day, char out[32]);
 
 // One line "HH:MM:SS level text", the first of a day with its date; info lines carry no level word.
@@ -45,7 +45,7 @@ void rlhf__log_error(struct rlhf__log *log, const char *text);
 // [any]
 void rlhf__log_event(struct rlhf__log *log, const char *event, const char *members);
 
-// Set hooks around lines (NULLs take them away). [main]
+// Set hooks around lines (NULL removes them). [main]
 void rlhf__log_hooks(struct rlhf__log *log, void (*before)(void *), void (*after)(void *),
                      void *arg);
 

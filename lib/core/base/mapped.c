@@ -38,7 +38,7 @@ rlhf_status rlhf__mapped_open(const char *path, struct rlhf__mapped *m, struct r
     return map(m, err);
 }
 
-// A zeroed one has no path, and its descriptor is nobody's.
+// A zeroed one has no path, and its descriptor 0 is not ours to close.
 void rlhf__mapped_close(struct rlhf__mapped *m) {
     if (m->bytes) munmap((void *)(uintptr_t)m->bytes, (size_t)m->len);
     if (m->path && m->fd >= 0) close(m->fd);
@@ -48,13 +48,13 @@ void rlhf__mapped_close(struct rlhf__mapped *m) {
 
 // ---- reading what may be gone ----
 
-// Where a read goes on that found its page gone; NULL: this thread is in none.
+// Where a read continues after its page was gone; NULL: this thread is not reading.
 static _Thread_local sigjmp_buf *volatile way_out;
 
 static void on_page_gone(int number) {
     sigjmp_buf *to = way_out;
     if (to) siglongjmp(*to, 1);
-    signal(number, SIG_DFL); // not ours: it happens again, and ends the process
+    signal(number, SIG_DFL); // not ours: the fault repeats and ends the process
 }
 
 static int guarded(void (*work)(void *arg), void *arg) {
@@ -77,7 +77,7 @@ rlhf_status rlhf__mapped_read(const struct rlhf__mapped *m, void (*work)(void *a
                               struct rlhf__error *err) {
     struct stat info;
     const int whole = guarded(work, arg);
-    // What is behind the new end, in its last page, reads as zeros and raises nothing.
+    // Bytes after the new end, in its last page, read as zeros and raise no signal.
     if (whole && fstat(m->fd, &info) == 0 && (uint64_t)info.st_size >= m->len) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_IO,
                       "%s had %llu bytes and became shorter, or unreadable, while it was read",
@@ -86,7 +86,7 @@ rlhf_status rlhf__mapped_read(const struct rlhf__mapped *m, void (*work)(void *a
 
 void rlhf__mapped_used(const struct rlhf__mapped *m, uint64_t from, uint64_t to) {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    from -= from % page; // of a page that is begun, the rest comes later
+    from -= from % page; // the rest of a page that was only partly used comes later
     if (to < m->len) to -= to % page;
     if (to > from)
         madvise((void *)(uintptr_t)(m->bytes + from), (size_t)(to - from), MADV_DONTNEED);

@@ -1,5 +1,5 @@
-// mapped.h: a file mapped to be read, whose pages go as they have been used and which somebody else
-// may cut short meanwhile.
+// mapped.h: a file mapped for reading, whose used pages are dropped and which another process may
+// truncate at any time.
 //
 // What it is not: for writing, or for reading from several threads at once.
 #ifndef RLHF_HOST_MAPPED_H
@@ -21,15 +21,14 @@ struct rlhf__mapped {
 rlhf_status rlhf__mapped_open(const char *path, struct rlhf__mapped *m, struct rlhf__error *err);
 void rlhf__mapped_close(struct rlhf__mapped *m); // accepts a zeroed one [main]
 
-// Call work(arg), which reads bytes. When the file has become shorter than it was, pages are gone
-// (SIGBUS, from which work is left where it stands) or read as zeros: RLHF_E_IO, and what work made
-// is worth nothing. work copies or converts; it allocates nothing, takes no lock and calls nothing
-// that does. Not from within work. [main]
+// Call work(arg), which reads bytes. If the file was truncated, its pages are gone (SIGBUS, which
+// aborts work) or read as zeros: RLHF_E_IO, and the output of work is invalid. work only copies or
+// converts; it must not allocate, lock or call anything that does. Not from within work. [main]
 rlhf_status rlhf__mapped_read(const struct rlhf__mapped *m, void (*work)(void *arg), void *arg,
                               struct rlhf__error *err);
 
-// The bytes [from, to) were used: their pages leave the process (the system may keep them, and
-// reads them again where they are wanted after all). [main]
+// The bytes [from, to) were used: their pages leave the process (the system may cache them, and
+// a later access reads them again). [main]
 void rlhf__mapped_used(const struct rlhf__mapped *m, uint64_t from, uint64_t to);
 
 #endif

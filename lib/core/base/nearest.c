@@ -30,7 +30,7 @@ size_t rlhf__edit_distance(const char *a, const char *b) {
     return row[na % 3][nb];
 }
 
-// 1 when `part` stands in `name` between underscores, dots, dashes or ends.
+// 1 when `name` contains `part` as a whole part, separated by underscores, dots or dashes.
 static int is_part(const char *name, const char *part) {
     size_t n = strlen(part);
     if (n < 2) return 0;
@@ -59,7 +59,7 @@ void rlhf__nearest_offer(struct rlhf__nearest *n, const char *candidate) {
         if (!is_part(candidate, n->wanted) && !is_part(n->wanted, candidate) &&
             !same_start(candidate, n->wanted))
             return;
-        d += MAX_NAME; // any near spelling is better
+        d += MAX_NAME; // any close spelling is better
     }
     if (n->best && d >= n->distance) return;
     n->best = candidate;

@@ -14,9 +14,9 @@ struct rlhf__nearest {
     size_t distance;
 };
 
-// Offer a candidate. It counts when its distance is at most a third of the longer name (at least
-// 1), or when one of the names contains the other as a whole "_"-separated part, or when both begin
-// alike (four bytes and half of the longer name). [any]
+// Offer a candidate. It is near enough if its distance is at most a third of the longer name (at
+// least 1), or if one of the names contains the other as a whole "_"-separated part, or if both
+// begin with the same bytes (four, and half of the longer name). [any]
 void rlhf__nearest_offer(struct rlhf__nearest *n, const char *candidate);
 
 // ` (did you mean "x"?)` or an empty string, written to out. Returns out. [any]

@@ -177,7 +177,7 @@ int rlhf__put_clipped(struct rlhf__buf *out, rlhf_str text, int columns) {
         size_t before = out->len;
         int wide = put_char(out, text, &at);
         if (used + wide > columns) {
-            // A line shorter than the dots has none.
+            // A line shorter than the dots gets none.
             out->len = columns < 3 ? before : dots;
             if (out->data) out->data[out->len] = '\0';
             if (columns < 3) return used;

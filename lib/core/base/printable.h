@@ -1,5 +1,5 @@
-// printable.h: text of others (models, data, plugins, files) as a terminal and a log may get it:
-// what a terminal could obey is escaped, and lines are cut or wrapped to the terminal's width.
+// printable.h: foreign text (from models, data, plugins, files) made safe for terminals and logs:
+// control characters are escaped, and lines are cut or wrapped to the terminal's width.
 //
 // Escapes: \n, \t, \r, \x1b for controls (C0, DEL and C1) and for invalid UTF-8; \u202e and
 // \U000e0001 for formatting characters (bidi overrides and marks, zero-width ones, line and

@@ -1,4 +1,4 @@
-// running.c: see running.h. Handlers can only reach what is static, hence the two variables.
+// running.c: see running.h. Signal handlers can only reach static variables, hence these two.
 #include "base/running.h"
 
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
-// running.h: whose code runs on this thread: the plugin and its function, on record around every
-// call that leaves the host, so that an end of the program in there can be told by name.
+// running.h: records which plugin function runs on this thread, around every call that leaves the
+// host, so that a crash or exit inside it can be reported by name.
 //
-// The record is what signal and exit handlers read (signals.h); it knows strings, not plugins.
+// Signal and exit handlers read the record (signals.h); it holds strings and knows no plugins.
 #ifndef RLHF_HOST_RUNNING_H
 #define RLHF_HOST_RUNNING_H
 
@@ -14,16 +14,16 @@ struct rlhf__running {
     int reserved;
 };
 
-// Put a call on record for this thread; the strings are borrowed until its end. Returns what was
-// on record before, which rlhf__running_end takes back. Calls nest. [any]
+// Record a call on this thread; the strings are borrowed until its end. Returns the previous
+// record, which rlhf__running_end restores. Calls nest. [any]
 struct rlhf__running rlhf__running_begin(const char *kind, const char *name, const char *function);
 
-// The call returned. When it returned in another process (a child that the plugin forked), says so
-// on standard error and ends that process with status 1. [any]
+// The call returned. If it returned in another process (a child that the plugin forked), reports
+// that on standard error and ends that process with status 1. [any]
 void rlhf__running_end(const struct rlhf__running *before);
 
-// The calling thread is the one that others are judged by: what runs on a thread without a record
-// was started by what runs on this one. Once, by main(). [main]
+// Make the calling thread the reference: code on a thread without a record was started by whatever
+// runs on this one. Called once, by main(). [main]
 void rlhf__running_watch(void);
 
 // 1 on the thread and in the process of rlhf__running_watch. Async-signal-safe. [any]
@@ -32,8 +32,8 @@ int rlhf__running_is_main(void);
 // The process that called rlhf__running_watch, 0 before. Async-signal-safe. [any]
 pid_t rlhf__running_home(void);
 
-// "reward org.x.y, score()", or a thread beside that, into out, NUL-ended; 0 (and "") while only
-// the host runs. Async-signal-safe. [any]
+// "reward org.x.y, score()", or another thread that it started, into out, NUL-ended; 0 (and "")
+// while only the host runs. Async-signal-safe. [any]
 int rlhf__running_describe(char *out, size_t cap);
 
 #endif

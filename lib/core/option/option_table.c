@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define MAX_OPTIONS 4096u
-// A row of the first SDK; what one may have in all, so that a later field can be looked for.
+// The size of a row in the first SDK, and the largest possible row, to look for later fields.
 #define FIRST_ROW   RLHF_SIZE_TO(rlhf_opt, choices)
 #define LONGEST_ROW 4096u
 
@@ -18,7 +18,7 @@ static int is_newer(const struct rlhf__opt_table *t, uint64_t i) {
     return 0;
 }
 
-// Adds the options of row i to t->n; what is wrong with it, NULL when nothing.
+// Adds the options of row i to t->n. Returns what is wrong with it, or NULL.
 static const char *count(struct rlhf__opt_table *t, uint32_t i) {
     rlhf_opt o, inner;
     rlhf_opt_row(t->opts, t->stride, i, &o);

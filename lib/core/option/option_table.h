@@ -1,4 +1,4 @@
-// option_table.h: the rows of an option table, whoever made it, and whether they are sound.
+// option_table.h: reads and validates the rows of any option table.
 #ifndef RLHF_HOST_OPTION_TABLE_H
 #define RLHF_HOST_OPTION_TABLE_H
 
@@ -29,7 +29,7 @@ void rlhf__opt_at(const struct rlhf__opt_table *t, uint32_t i, rlhf_opt *out);
 // Index of the option called key, or -1. [any]
 int32_t rlhf__opt_find(const struct rlhf__opt_table *t, const char *key);
 
-// Refuse a table that would hurt: offsets outside config_size or misaligned, unknown type, no key,
+// Refuse an unsafe table: offsets outside config_size or misaligned, unknown type, no key,
 // duplicate keys, no choices, default outside the range: RLHF_E_UNSUPPORTED. [any]
 rlhf_status rlhf__opts_check(const struct rlhf__opt_table *t, uint32_t config_size,
                              struct rlhf__error *err);

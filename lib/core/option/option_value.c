@@ -105,7 +105,7 @@ static int is_list_item(const json_t *v) {
     return json_is_integer(v) && json_integer_value(v) >= 0 && json_integer_value(v) <= INT32_MAX;
 }
 
-// The first item of an array that is none, or NULL.
+// The first invalid item of an array, or NULL.
 static const json_t *wrong_item(const json_t *array) {
     for (size_t i = 0; i < json_array_size(array); i++)
         if (!is_list_item(json_array_get(array, i))) return json_array_get(array, i);
@@ -249,8 +249,8 @@ rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, con
     return stored ? RLHF_OK : refuse(&o, v, raw, from, err);
 }
 
-// What is in an object or a list that a lenient table does not know by its own name: the options
-// "key.member", and "key[]" for each item.
+// The members of an object, or the items of a list, that a lenient table does not name itself: the
+// options "key.member", and "key[]" for each item.
 static rlhf_status apply_inside(const struct rlhf__opt_table *t, const char *key, const json_t *v,
                                 const struct rlhf__origin *from, void *config,
                                 struct rlhf__strings *strings, struct rlhf__error *err) {

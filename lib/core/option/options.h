@@ -17,14 +17,14 @@ struct rlhf__origin {
     const char *section; // "optim", "algo", "reward.0"; "" = none
     const char *text;    // the source's text to look lines up in, or NULL
     size_t text_len;
-    // 1: keys the table does not know are skipped, null means the default, and what is inside
-    // objects and lists are the options "object.member" and "list[]" (each item is looked at)
+    // 1: keys the table does not know are skipped, null means the default, and the contents of
+    // objects and lists are the options "object.member" and "list[]" (each item is checked)
     int32_t lenient;
     int32_t reserved;
 };
 
 // Write one value. A string option takes `raw` (the text as typed on the command line, or NULL)
-// where v is not a string. Wrong type or range: one sentence with what was found and what is
+// if v is not a string. On a wrong type or range: one sentence with the value found and the values
 // allowed. [any]
 rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, const json_t *v,
                            const char *raw, const struct rlhf__origin *from, void *config,

@@ -11,7 +11,7 @@ struct rlhf__strings {
 };
 
 void rlhf__strings_finish(struct rlhf__strings *s); // [any]
-// A copy owned by s; NULL when text is NULL or memory is out. [any]
+// A copy owned by s; NULL when text is NULL or memory runs out. [any]
 const char *rlhf__strings_add(struct rlhf__strings *s, const char *text);
 
 #endif

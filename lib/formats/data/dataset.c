@@ -101,8 +101,8 @@ static rlhf_status read_label(struct reader *r, const json_t *v, int32_t *out) {
 
 // ---- messages ----
 
-// The list of messages of a row; *name is its field, NULL = it has none. The forms of TRL: a list
-// under "messages", or in the place of a text.
+// The list of messages of a row; *name is its field, NULL = the row has no messages. TRL's forms: a
+// list under "messages", or instead of a text.
 static const json_t *messages_of(const struct reader *r, const json_t *row, const char **name) {
     const json_t *v = json_object_get(row, "messages");
     *name = "messages";
@@ -117,7 +117,7 @@ static const json_t *messages_of(const struct reader *r, const json_t *row, cons
     return NULL;
 }
 
-// Another field that says the same in a row with messages under `name`.
+// Another field with the same meaning in a row with messages under `name`.
 static const char *beside(const struct reader *r, const json_t *row, const char *name) {
     for (int field = 0; field < RLHF__N_TEXT_FIELDS; field++) {
         const char *other = field_name(r->opts, field);

@@ -15,10 +15,10 @@ enum rlhf__field {
     RLHF__FIELD_REJECTED = 3,
     RLHF__N_TEXT_FIELDS = 4,
     RLHF__FIELD_LABEL = 4,
-    // The list "messages", or the list that stands where the text or the prompt does (TRL's form).
+    // The list "messages", or a list instead of the text or the prompt (TRL's form).
     RLHF__FIELD_MESSAGES = 5,
     // "prompt" and "completion", two texts or lists of messages, in the place of a text (TRL's
-    // form); only ever wanted. The completion's text is in RLHF__FIELD_CHOSEN's place.
+    // form); never needed, only wanted. The completion's text takes RLHF__FIELD_CHOSEN's slot.
     RLHF__FIELD_COMPLETION = 6
 };
 
@@ -28,7 +28,7 @@ enum rlhf__field {
 struct rlhf__dataset_opts {
     const char *const *paths; // [n_paths] read in this order as one sequence of rows
     size_t n_paths;
-    const char *setting; // what gave the paths, for messages; NULL = not said
+    const char *setting; // the setting that gave the paths, for messages; NULL = unknown
     uint32_t need;       // bits: a row without the field is an error
     // bits: read when present; fields in neither are not looked at. Of text and messages, where one
     // is needed and the other wanted, one must be there.
@@ -36,8 +36,8 @@ struct rlhf__dataset_opts {
     const char *name[5]; // JSON key of each field; NULL = text, prompt, chosen, rejected, label
     int32_t line_field;  // field a line of a .txt file is; 0 = TEXT
     int32_t keep_meta;   // 1: keep each row's JSON text
-    // 1: the path "-" is standard input: JSON Lines where its first line begins as a JSON object
-    // with a key does, else a row a line
+    // 1: the path "-" is standard input: JSON Lines if its first line begins as a JSON object with
+    // a key, else one row per line
     int32_t standard_input;
     int32_t prompts;           // 1: messages are prompts, which end with a user's turn
     const char *const *labels; // [n_labels] names for string labels; NULL = only integers
@@ -46,15 +46,15 @@ struct rlhf__dataset_opts {
     const struct rlhf__loading *loading; // NULL = the default bound, never stopped
 };
 
-// Borrowed from the dataset; ptr NULL and len 0 when the row has no such field.
+// Borrowed from the dataset; ptr NULL and len 0 when the row lacks the field.
 struct rlhf__data_row {
     rlhf_str text[RLHF__N_TEXT_FIELDS]; // by enum rlhf__field, decoded UTF-8
     rlhf_str meta;                      // the row as JSON text, with keep_meta
     rlhf_str messages;                  // the list as JSON text, checked
     int32_t label;                      // -1 = none
     int32_t file;                       // index into paths
-    int32_t asked;                      // > 0: messages are a prompt of so many, and a completion
-    int64_t line;                       // line number in the file, from 1
+    int32_t asked; // > 0: the first `asked` messages are a prompt, the rest a completion
+    int64_t line;  // line number in the file, from 1
 };
 
 struct rlhf__dataset; // opaque
@@ -89,7 +89,7 @@ struct rlhf__data_row rlhf__dataset_row(const struct rlhf__dataset *ds, int64_t 
 // Whether a row is a prompt and a completion. [any]
 int rlhf__dataset_completions(const struct rlhf__dataset *ds);
 
-// Whether this one is, as texts. [any]
+// Whether row i is one, as texts. [any]
 int rlhf__data_row_is_pair(const struct rlhf__data_row *row);
 
 // The messages of a row that has some: their contents are borrowed from *held, which the caller
@@ -103,7 +103,7 @@ const char *rlhf__dataset_path(const struct rlhf__dataset *ds, int32_t i);
 // "FILE:LINE" of row i, for messages, into out[cap]. [any]
 void rlhf__dataset_where(const struct rlhf__dataset *ds, int64_t i, char *out, size_t cap);
 
-// Largest label + 1, 0 when no row has one. [any]
+// Largest label + 1; 0 without labels. [any]
 int32_t rlhf__dataset_labels(const struct rlhf__dataset *ds);
 
 #endif

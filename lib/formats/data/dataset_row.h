@@ -25,8 +25,8 @@ rlhf_status rlhf__completion_row_read(const json_t *row, struct rlhf__completion
 // any other row. [any]
 const char *rlhf__completion_row_hint(const json_t *row);
 
-// The label that stands in the field called name. Errors: RLHF_E_INVALID, without file and line
-// (wrong type, out of range, no label of the model). [any]
+// The label in the field called name. Errors: RLHF_E_INVALID, without file and line (wrong type,
+// out of range, not a label of the model). [any]
 rlhf_status rlhf__row_label_read(const struct rlhf__dataset_opts *opts, const char *name,
                                  const json_t *v, int32_t *out, struct rlhf__error *err);
 

@@ -21,12 +21,12 @@ static int ends_with_gz(const char *s) {
     return n >= 3 && strcmp(s + n - 3, ".gz") == 0;
 }
 
-// The name itself is asked, not what it links to: the file would take the link's place.
+// Check the name itself, not its link target: the file would replace the link.
 rlhf_status rlhf__line_writer_free_target(const char *command, const char *target, int force,
                                           struct rlhf__error *err) {
     struct stat there;
     const char *why = "; --force replaces it";
-    if (lstat(target, &there) != 0) return RLHF_OK; // where it cannot be, opening says why
+    if (lstat(target, &there) != 0) return RLHF_OK; // if it cannot be created, opening reports why
     if (S_ISREG(there.st_mode) && force) return RLHF_OK;
     if (S_ISDIR(there.st_mode))
         why = " and is a directory";
@@ -43,7 +43,7 @@ rlhf_status rlhf__line_writer_open(const char *target, struct rlhf__line_writer 
     *out = NULL;
     if (!w) return RLHF__NOMEM(err, "out of memory for '%s'", target);
     w->gz = ends_with_gz(target);
-    // 16 asks for a gzip header; zlib's own has no time and no name in it.
+    // 16 asks for a gzip header; zlib writes it without time and name.
     if (w->gz && deflateInit2(&w->z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
         free(w);
         return RLHF__NOMEM(err, "out of memory for '%s'", target);

@@ -9,14 +9,14 @@
 
 struct rlhf__line_writer; // opaque
 
-// Refuse a target that is there: "pairs: --out 'x' exists already; --force replaces it". With force
-// a regular file may be there; links (dangling ones too), devices, pipes and directories are never
-// replaced. command names the culprit. Errors: RLHF_E_INVALID. [main]
+// Refuse an existing target: "pairs: --out 'x' exists already; --force replaces it". With force a
+// regular file is replaced; links (dangling ones too), devices, pipes and directories never are.
+// command begins the message. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__line_writer_free_target(const char *command, const char *target, int force,
                                           struct rlhf__error *err);
 
-// Start writing target under a temporary name beside it. Caller owns *out; end with commit or
-// abort. Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
+// Start writing target under a temporary name in its directory. Caller owns *out; end with commit
+// or abort. Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__line_writer_open(const char *target, struct rlhf__line_writer **out,
                                    struct rlhf__error *err);
 

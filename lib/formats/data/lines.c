@@ -78,7 +78,7 @@ static int ends_with(const char *path, size_t n, const char *end) {
     return n > k && !strncasecmp(path + n - k, end, k);
 }
 
-// Errors: RLHF_E_UNSUPPORTED when path is a CSV, Parquet, ... file, with what to do instead.
+// Errors: RLHF_E_UNSUPPORTED when path is a CSV, Parquet, ... file, with advice.
 static rlhf_status check_kind(const char *path, struct rlhf__error *err) {
     size_t n = plain_length(path);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -182,7 +182,7 @@ static rlhf_status read_error(struct rlhf__lines *l, struct rlhf__error *err) {
                       (long long)l->number, why);
 }
 
-// Read more behind `end`.
+// Read more bytes at `end`.
 static rlhf_status fill(struct rlhf__lines *l, struct rlhf__error *err) {
     if (l->begin) {
         memmove(l->data, l->data + l->begin, l->end - l->begin);
@@ -206,7 +206,7 @@ static rlhf_status fill(struct rlhf__lines *l, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Cut [begin, begin + len) off as the next line, `skip` more bytes being its end.
+// Take [begin, begin + len) as the next line; its line end is `skip` more bytes.
 static rlhf_str take(struct rlhf__lines *l, size_t len, size_t skip) {
     const char *s = l->data + l->begin;
     l->begin += len + skip;

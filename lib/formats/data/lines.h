@@ -13,33 +13,32 @@
 
 // ---- how a file is loaded ----
 
-#define RLHF__DATA_MAX_MIB 1024 // of memory, when nobody says anything
+#define RLHF__DATA_MAX_MIB 1024 // of memory, by default
 
-// Borrowed by everything that loads rows; NULL where one is wanted: the default bound, never
-// stopped.
+// Borrowed by everything that loads rows; NULL = the default bound, never stopped.
 struct rlhf__loading {
-    int64_t max_mib;     // what the rows of the files and their tokens may take; 0 = the default
+    int64_t max_mib;     // memory limit of the rows and their tokens; 0 = the default
     const char *setting; // its name in messages; NULL = "data.max_mib"
     const volatile sig_atomic_t *cancelled; // stop when it is not 0; NULL = never
-    const struct rlhf__watch *watch;        // told of rows now and then; NULL = nobody
+    const struct rlhf__watch *watch;        // for progress; may be NULL
 };
 
-// Call it for every row. RLHF_E_CANCELLED; RLHF_E_INVALID when `bytes`, what is held in memory so
-// far, is too much; line 0 = not said. [any]
+// Call it for every row. bytes: memory in use so far. Errors: RLHF_E_CANCELLED; RLHF_E_INVALID when
+// bytes exceeds the limit; line 0 = unknown. [any]
 rlhf_status rlhf__loading_check(const struct rlhf__loading *, uint64_t bytes, const char *path,
                                 int64_t line, struct rlhf__error *err);
 
-// Tell the watch, every so many rows. [main]
+// Report progress every so many rows. [main]
 void rlhf__loading_seen(const struct rlhf__loading *, const char *what, int64_t done, int64_t of);
 
 // ---- lines ----
 
-#define RLHF__LINE_MAX ((size_t)8 << 20) // bytes a line may have; its JSON takes many times that
+#define RLHF__LINE_MAX ((size_t)8 << 20) // bytes of a line; its parsed JSON takes many times that
 
 struct rlhf__lines; // opaque
 
-// Caller owns *out; path must outlive it. setting: what gave the path, which messages then begin
-// with ("--data"); NULL = not said. Errors: RLHF_E_INVALID (no such file), RLHF_E_IO,
+// Caller owns *out; path must outlive it. setting: the setting that gave the path ("--data"), which
+// messages begin with; NULL = unknown. Errors: RLHF_E_INVALID (no such file), RLHF_E_IO,
 // RLHF_E_NOMEM. [main]
 rlhf_status rlhf__lines_open(const char *path, const char *setting, struct rlhf__lines **out,
                              struct rlhf__error *err);
@@ -75,12 +74,12 @@ int rlhf__row_line_begins_object(rlhf_str line);
 // row. [any]
 rlhf_status rlhf__row_line_hint_text(rlhf_status st, struct rlhf__error *err);
 
-// RLHF_E_INVALID with file, line and byte when it is no UTF-8. [any]
+// RLHF_E_INVALID with file, line and byte unless it is valid UTF-8. [any]
 rlhf_status rlhf__row_line_check(rlhf_str line, const char *path, int64_t number,
                                  struct rlhf__error *err);
 
-// The object of a line that is UTF-8; caller owns *out. Errors: RLHF_E_INVALID (no JSON, a key that
-// is there twice, no object), RLHF_E_NOMEM. [any]
+// The object of a UTF-8 line; caller owns *out. Errors: RLHF_E_INVALID (not valid JSON, a duplicate
+// key, not an object), RLHF_E_NOMEM. [any]
 rlhf_status rlhf__row_line_json(rlhf_str line, const char *path, int64_t number, json_t **out,
                                 struct rlhf__error *err);
 

@@ -1,7 +1,7 @@
 // order.h: the order in which rows are visited, a fresh permutation on every pass.
 //
 // The permutation of pass p is a pure function of (seed, stream name, p, n), so a checkpoint needs
-// only the cursor: two integers. What it is not: it knows nothing of what the rows are.
+// only the cursor: two integers. It does not know what the rows are.
 #ifndef RLHF_HOST_DATA_ORDER_H
 #define RLHF_HOST_DATA_ORDER_H
 
@@ -61,13 +61,13 @@ rlhf_status rlhf__batches_init(struct rlhf__batches *, int64_t n, const struct r
                                struct rlhf__error *err);
 void rlhf__batches_finish(struct rlhf__batches *); // accepts zeroed ones [main]
 
-// The rows of the next batch: (*pick)[*n] (fresh; caller frees with free()) of *total tokens; none
-// after the end. Errors: RLHF_E_NOMEM; RLHF_E_INVALID (over 2^31 - 1 tokens). [main]
+// The rows of the next batch: (*pick)[*n] (fresh; caller frees with free()) of *total tokens; *n =
+// 0 after the end. Errors: RLHF_E_NOMEM; RLHF_E_INVALID (over 2^31 - 1 tokens). [main]
 rlhf_status rlhf__batches_next(struct rlhf__batches *, int64_t **pick, uint32_t *n, uint32_t *total,
                                struct rlhf__error *err);
 
-// How many batches there are from the first to the end; 0 when there is no end. Walks the order:
-// the cursor is put back. [main]
+// The number of batches from the first to the end; 0 = endless. Walks the order and restores the
+// cursor. [main]
 rlhf_status rlhf__batches_count(struct rlhf__batches *, int64_t *out, struct rlhf__error *err);
 
 #endif

@@ -59,7 +59,7 @@ static rlhf_status check_response(const struct place *r, const struct rlhf__pref
     return check_text(r, v, what, 0);
 }
 
-// Without a prompt it is what both responses begin with, as TRL takes it.
+// Without a prompt, the common beginning of both responses is the prompt, as in TRL.
 static rlhf_status take_shared(const struct place *r, struct rlhf__preference_texts *t) {
     const json_t *a = t->response[0], *b = t->response[1];
     size_t n = 0;
@@ -155,7 +155,7 @@ static rlhf_status take_responses(const struct place *r, const json_t *row,
     return take_best(r, row, t);
 }
 
-// "margin", which data sets without one for every row leave out or have as null.
+// "margin"; datasets that do not have one for every row omit it or set it to null.
 static rlhf_status take_margin(const struct place *r, const json_t *row, const char *refused_by,
                                struct rlhf__preference_texts *t) {
     const json_t *v = json_object_get(row, "margin");

@@ -66,7 +66,7 @@ static int32_t response_room(const struct rlhf__preference_opts *o) {
     return o->max_response > 0 && o->max_response < room ? o->max_response : room;
 }
 
-// Cut r->ids, r->len and r->prompt as the options say; a prompt of messages has room behind it.
+// Cut r->ids, r->len and r->prompt as the options say; after a prompt of messages there is room.
 static rlhf_status fit(struct reader *r, int is_chat) {
     const struct rlhf__preference_opts *o = r->opts;
     int refuse = o->long_rows == RLHF__PREFERENCE_REFUSE, cut = 0;

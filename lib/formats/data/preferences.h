@@ -7,26 +7,26 @@
 // The last two forms may have a "margin", a number: how far the better response should lead. The
 // prompt may be a list of messages (under "prompt" or "messages"), each response then one too (as
 // is a completion), or the text of what the assistant says: TRL's conversational form. Without a
-// prompt, chosen and rejected are whole conversations and what they begin with is it. The
-// tokenizer's chat template makes the tokens of them; a response ends with the token that ends the
-// assistant's turn. Other keys are ignored. Prompt and response are tokenised apart, as a rollout
-// has them: the response continues the prompt's tokens. What it is not: an order (data/order.h) or
-// a model batch.
+// prompt, chosen and rejected are whole conversations and their common beginning is the prompt. The
+// tokenizer's chat template turns them into tokens; a response ends with the token that ends the
+// assistant's turn. Other keys are ignored. Prompt and response are tokenised separately, as in a
+// rollout: the response continues the prompt's tokens. What it is not: an order (data/order.h) or a
+// model batch.
 #ifndef RLHF_HOST_DATA_PREFERENCES_H
 #define RLHF_HOST_DATA_PREFERENCES_H
 
 #include "data/lines.h"
 #include "text/tokenizer.h"
 
-#define RLHF__RESPONSES_MAX 1024 // responses a row may have
+#define RLHF__RESPONSES_MAX 1024 // responses per row at most
 
 // What happens to a row in which prompt + response is longer than max_tokens, or a response is
 // longer than max_response.
 enum rlhf__preference_long {
-    // Cut: a response loses its last tokens, until it has max_response and fits behind one prompt
-    // token (and bos); then the prompt loses its first ones (bos stays), until the longest response
-    // fits. All rows of a group keep the same prompt. A prompt of messages is never cut: responses
-    // are until they fit behind it, and the row is left out where none would.
+    // Cut: a response loses its last tokens until it has max_response tokens and fits after one
+    // prompt token (and bos); then the prompt loses its first ones (bos stays) until the longest
+    // response fits. All rows of a group keep the same prompt. A prompt of messages is never cut:
+    // responses are cut until they fit after it, and the row is left out if none would fit.
     RLHF__PREFERENCE_CUT = 0,
     RLHF__PREFERENCE_REFUSE = 1 // RLHF_E_INVALID with file and line
 };
@@ -34,14 +34,14 @@ enum rlhf__preference_long {
 struct rlhf__preference_opts {
     const char *const *paths; // [n_paths] .jsonl or .jsonl.gz, read as one sequence of rows
     size_t n_paths;
-    const char *setting; // what gave the paths, for messages; NULL = not said
+    const char *setting; // the setting that gave the paths, for messages; NULL = unknown
     int64_t skip, limit; // leave out the first `skip` rows; keep at most `limit`, 0 = all
     // 1: bos in front of every prompt that is a text; an empty prompt is then allowed.
     int32_t prepend_bos;
     int32_t max_tokens;   // prompt + response, bos counted; at least 2 (3 with bos): the context
-    int32_t max_response; // longest response; 0 = what max_tokens leaves
+    int32_t max_response; // longest response; 0 = whatever max_tokens leaves
     int32_t long_rows;    // enum rlhf__preference_long
-    int32_t completions;  // 1: rows of one response each, which is wanted or not
+    int32_t completions;  // 1: rows of one response each, labelled desirable or not
     int32_t reserved;
     const char *no_margins;              // the algorithm that refuses margins; NULL = they are read
     const struct rlhf__loading *loading; // NULL = the default bound, never stopped
@@ -55,7 +55,7 @@ struct rlhf__preference {
     const int32_t *len; // [n] tokens of each response, at least 1
     int32_t n_prompt;
     int32_t n;    // responses, at least 2; 1 of a completion
-    int32_t best; // the preferred one, 0 <= best < n; of a completion -1 where it is not wanted
+    int32_t best; // the preferred one, 0 <= best < n; -1 for an undesirable completion
     float margin; // of the row; 0 if unset
     int64_t row;  // row of the files that it came from, from 0, skipped rows counted
 };
@@ -63,11 +63,11 @@ struct rlhf__preference {
 struct rlhf__preferences; // opaque
 
 // Read and tokenise. Rows whose preferred response has the same tokens as another one (after
-// cutting) say nothing: they are left out and counted. Caller owns *out; the option struct is not
-// kept. Errors name file and line: RLHF_E_INVALID (missing file; no rows; invalid JSON or UTF-8; a
-// field that is missing, empty or of the wrong type; two forms in one row; chosen = rejected, or
-// two equal responses one of which is the best; best out of range; too long, with REFUSE; a prompt
-// without tokens; nothing left), RLHF_E_IO, RLHF_E_NOMEM. [main]
+// cutting) carry no signal: they are left out and counted. Caller owns *out; the option struct is
+// not kept. Errors name file and line: RLHF_E_INVALID (missing file; no rows; invalid JSON or
+// UTF-8; a field that is missing, empty or of the wrong type; two forms in one row; chosen =
+// rejected, or two equal responses one of which is the best; best out of range; too long, with
+// REFUSE; a prompt without tokens; nothing left), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__preferences_open(const struct rlhf__preference_opts *opts,
                                    const struct rlhf__tokenizer *tok,
                                    struct rlhf__preferences **out, struct rlhf__error *err);
@@ -102,7 +102,7 @@ int64_t rlhf__preferences_dropped(const struct rlhf__preferences *set);
 int64_t rlhf__preferences_chats(const struct rlhf__preferences *set);
 int64_t rlhf__preferences_too_long(const struct rlhf__preferences *set);
 
-// Tokens of the row when every response is written out behind the prompt. [any]
+// Tokens of the row when every response is written out after the prompt. [any]
 static inline int64_t rlhf__preference_tokens(const struct rlhf__preference *p) {
     int64_t sum = (int64_t)p->n * p->n_prompt;
     for (int32_t i = 0; i < p->n; i++)

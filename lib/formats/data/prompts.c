@@ -1,5 +1,5 @@
-// prompts.c: see prompts.h. The query rules are those of the 2019 code: tokens after the first
-// period, at most `length` of them, up to the last period. What is too long then is cut last.
+// prompts.c: see prompts.h. The query rules are those of the 2019 code: tokens after the
+// first period, at most `length` of them, up to the last period. Cutting to max_tokens comes last.
 #include "data/prompts.h"
 
 #include "base/buf.h"
@@ -62,8 +62,8 @@ static int apply_rules(const struct rlhf__prompt_opts *o, int32_t period, const 
     return 1;
 }
 
-// Encode as much of the text as the rules can use. Most texts have a period early; only when the
-// short look found none is the whole text encoded.
+// Encode as much of the text as the rules can use. Most texts have a period early; the whole text
+// is encoded only if its beginning has none.
 static rlhf_status encode(const struct rlhf__prompt_opts *o, const struct rlhf__tokenizer *tok,
                           int32_t period, rlhf_str text, struct rlhf__ids *ids,
                           struct rlhf__error *err) {
@@ -174,7 +174,7 @@ static rlhf_status check_rules(const struct rlhf__prompt_opts *o, struct rlhf__e
         rule);
 }
 
-// A conversation is used whole or left out: cut, it would be none.
+// A conversation is used whole or left out: a cut one would not be a conversation.
 static rlhf_status add_messages(struct rlhf__prompts *set, const struct rlhf__prompt_opts *o,
                                 const struct rlhf__tokenizer *tok, const struct rlhf__messages *m,
                                 int64_t row, struct rlhf__ids *scratch, struct rlhf__error *err) {

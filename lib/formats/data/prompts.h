@@ -1,9 +1,9 @@
 // prompts.h: the prompts of a rollout run, tokenised, with the query rules of the 2019 RLHF code.
 //
 // Sources: one constant text, text files (a line each) or JSON Lines, whose rows have a text or
-// messages; these become a prompt by the tokenizer's chat template, up to where an assistant
-// speaks, and are used whole or left out. What it is not: an order; the caller walks the prompts
-// with an rlhf__order of stream "prompts" and rlhf__prompts_count rows.
+// messages; the tokenizer's chat template turns these into a prompt, up to where the assistant
+// answers, and they are used whole or left out. What it is not: an order; the caller walks the
+// prompts with an rlhf__order of stream "prompts" and rlhf__prompts_count rows.
 #ifndef RLHF_HOST_DATA_PROMPTS_H
 #define RLHF_HOST_DATA_PROMPTS_H
 
@@ -13,10 +13,11 @@
 
 // What happens to a prompt over max_tokens.
 enum rlhf__long_prompts {
-    RLHF__PROMPT_CUT_LEFT = 0,  // its first tokens go; bos stays
-    RLHF__PROMPT_CUT_RIGHT = 1, // its last tokens go, before end_at_period looks for the end
-    RLHF__PROMPT_SKIP = 2,      // it is left out
-    RLHF__PROMPT_REFUSE = 3     // RLHF_E_INVALID with file and line
+    RLHF__PROMPT_CUT_LEFT = 0, // its first tokens are dropped; bos stays
+    RLHF__PROMPT_CUT_RIGHT =
+        1,                  // its last tokens are dropped, before end_at_period looks for the end
+    RLHF__PROMPT_SKIP = 2,  // it is left out
+    RLHF__PROMPT_REFUSE = 3 // RLHF_E_INVALID with file and line
 };
 
 struct rlhf__prompt_opts {
@@ -24,8 +25,8 @@ struct rlhf__prompt_opts {
     const char *const *paths; // [n_paths]
     size_t n_paths;
     const char *setting; // what gave the paths, for messages; NULL = not said
-    // JSON key; NULL = "prompt", "messages", else "text" when those are missing. A list of messages
-    // may stand under each.
+    // JSON key; NULL = "prompt", "messages", or "text" if those are missing. Each may hold a list
+    // of messages.
     const char *field;
     int32_t prepend_bos;        // 1: bos in front of every prompt that is a text
     int32_t start_after_period; // 1: the prompt starts after the first "." token; texts without one
@@ -57,9 +58,9 @@ struct rlhf__prompts; // opaque
 // Caller owns *out; free with rlhf__prompts_close. The option structs are not kept.
 // With length > 0 and no end rule, prompts that have fewer tokens than that are left out.
 // Errors: RLHF_E_INVALID: everything rlhf__dataset_open says; a long prompt with
-// RLHF__PROMPT_REFUSE; rules that leave none; a "." that is no token; no bos; rows with messages
-// and query rules, a length or bos; what rlhf__conversation_encode says. RLHF_E_IO, RLHF_E_NOMEM.
-// [main]
+// RLHF__PROMPT_REFUSE; rules that leave nothing; a "." that is not a token; no bos; rows with
+// messages and query rules, a length or bos; the errors of rlhf__conversation_encode. RLHF_E_IO,
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__prompts_open(const struct rlhf__prompt_opts *opts,
                                const struct rlhf__tokenizer *tok, struct rlhf__prompts **out,
                                struct rlhf__error *err);
@@ -73,7 +74,7 @@ rlhf_status rlhf__prompts_from_ids(const int32_t *const *ids, const int32_t *len
 // NULL allowed. [main]
 void rlhf__prompts_close(struct rlhf__prompts *set);
 
-// How many of the prompts are of messages. [any]
+// How many of the prompts are made of messages. [any]
 int64_t rlhf__prompts_chats(const struct rlhf__prompts *set);
 
 // 1 when each line of the file is a prompt, 0 when its lines are JSON rows. [any]
@@ -89,7 +90,7 @@ struct rlhf__prompt_counts {
     int64_t too_short, too_long;
     int64_t cut; // used, but not whole
 };
-// As numbers, for tests; the host says it in the words below. [any]
+// As numbers, for tests; the host reports it in words, see below. [any]
 struct rlhf__prompt_counts rlhf__prompts_counts(const struct rlhf__prompts *set);
 
 // Append "3 of 4 rows are used; left out: 1 under 1 token", or nothing when every row is used
@@ -99,7 +100,7 @@ void rlhf__prompts_summary(const struct rlhf__prompts *set, struct rlhf__buf *ou
 // Prompt i, 0 <= i < count. [any]
 struct rlhf__prompt rlhf__prompts_get(const struct rlhf__prompts *set, int64_t i);
 
-// "FILE:LINE" of prompt i's row, for messages, into out[cap]; "" when it is of no file. [any]
+// "FILE:LINE" of prompt i's row, for messages, into out[cap]; "" without a file. [any]
 void rlhf__prompts_where(const struct rlhf__prompts *set, int64_t i, char *out, size_t cap);
 
 // Longest prompt in tokens. [any]

@@ -28,7 +28,7 @@ static rlhf_status add_row(struct rlhf__token_chunk *c, int64_t source, int32_t 
     return RLHF_OK;
 }
 
-// Every id from `from` on counts as said.
+// Mark every id from `from` on as the assistant's.
 static void mark(struct rlhf__ids *ids, size_t from) {
     for (size_t i = from; i < ids->n; i++)
         ids->data[i] |= RLHF__TOKEN_SAYS;
@@ -64,7 +64,7 @@ rlhf_status rlhf__token_completion_chat(const struct rlhf__tokenizer *tok,
     return st;
 }
 
-// All ids of one dataset row behind ids->n: bos, text, eos, cut to what can be used.
+// Append all ids of one dataset row to ids: bos, text, eos, cut to the usable length.
 static rlhf_status encode_row(const struct rlhf__token_cut *how, rlhf_str text,
                               struct rlhf__ids *ids, int *cut, struct rlhf__error *err) {
     const struct rlhf__token_opts *o = how->opts;
@@ -72,8 +72,8 @@ static rlhf_status encode_row(const struct rlhf__token_cut *how, rlhf_str text,
     *cut = 0;
     if (o->long_rows == RLHF__LONG_SPLIT)
         return rlhf__tokenizer_encode(how->tok, text, o->encode_flags, 0, ids, err);
-    // One token more than fits tells whether the row is cut. A row that is cut has no eos, since
-    // its text does not end there; [SEP] stays.
+    // One token more than fits shows whether the row is cut. A cut row gets no eos, since its text
+    // does not end there; [SEP] stays.
     RLHF_TRY(rlhf__tokenizer_encode(how->tok, text, o->encode_flags & ~(uint32_t)RLHF__ENCODE_EOS,
                                     max + 1, ids, err));
     if (o->encode_flags & RLHF__ENCODE_EOS)
@@ -86,7 +86,7 @@ static rlhf_status encode_row(const struct rlhf__token_cut *how, rlhf_str text,
     return rlhf__tokenizer_encode(how->tok, text, flags, max, ids, err);
 }
 
-// A conversation's ids behind ids->n, with RLHF__TOKEN_SAYS where that is asked for.
+// Append a conversation's ids, with RLHF__TOKEN_SAYS if requested.
 static rlhf_status encode_messages(const struct rlhf__token_cut *how,
                                    const struct rlhf__data_row *row, struct rlhf__ids *ids,
                                    int *cut, struct rlhf__error *err) {
@@ -110,7 +110,7 @@ static rlhf_status encode_messages(const struct rlhf__token_cut *how,
     return st;
 }
 
-// 1 when a token behind the first is the assistant's, or nobody asks.
+// 1 when a token after the first is the assistant's, or when marks are not requested.
 static int has_says(const struct rlhf__token_cut *how, const int32_t *ids, size_t n) {
     int found = !how->opts->says;
     for (size_t i = 1; i < n && !found; i++)

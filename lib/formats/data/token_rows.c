@@ -1,5 +1,5 @@
-// token_rows.c: see token_rows.h. Threads take chunks of dataset rows; the chunks are joined in
-// their order, so the result does not depend on who did what.
+// token_rows.c: see token_rows.h. Threads take chunks of dataset rows; the chunks are joined
+// in order, so the result does not depend on the threads.
 #include "data/token_chunk.h"
 
 #include <pthread.h>

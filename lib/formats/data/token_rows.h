@@ -11,9 +11,9 @@
 // Which tokens are marked in rlhf__token_rows.says; rows without such a token but the first are
 // left out.
 enum rlhf__says {
-    RLHF__SAYS_NOTHING = 0,   // none are
-    RLHF__SAYS_ASSISTANT = 1, // what an assistant says; rows are messages, or prompt and completion
-    RLHF__SAYS_COMPLETION = 2 // of a prompt and a completion the completion, of other rows all
+    RLHF__SAYS_NOTHING = 0,   // none
+    RLHF__SAYS_ASSISTANT = 1, // the assistant's; rows are messages, or prompt and completion
+    RLHF__SAYS_COMPLETION = 2 // the completion's; all tokens of rows without one
 };
 
 enum rlhf__long { RLHF__LONG_TRUNCATE = 0, RLHF__LONG_SPLIT = 1 };
@@ -21,7 +21,7 @@ enum rlhf__long { RLHF__LONG_TRUNCATE = 0, RLHF__LONG_SPLIT = 1 };
 struct rlhf__token_opts {
     int32_t field;         // enum rlhf__field, one of the text fields
     uint32_t encode_flags; // enum rlhf__encode_flag: BOS, EOS, TEMPLATE
-    int32_t max_len;       // tokens a row may have (the context), > 0
+    int32_t max_len;       // tokens per row at most (the context), > 0
     int32_t long_rows; // enum rlhf__long. SPLIT cuts bos + ids + eos into windows of max_len that
                        // overlap by one token, so that every token but the first is predicted
                        // exactly once
@@ -38,20 +38,20 @@ struct rlhf__token_rows {
     int64_t *source;   // [n] dataset row of each
     uint16_t *ids16;   // [total], or NULL when the vocabulary has more than 65,536 tokens
     int32_t *ids32;    // [total], or NULL
-    uint8_t *says;     // [total] 1 = the assistant says it; NULL when nobody asked
+    uint8_t *says;     // [total] 1 = the assistant's token; NULL unless requested
     int64_t chats;     // dataset rows of messages
     int64_t truncated; // dataset rows that lost tokens
     int64_t dropped;   // dataset rows and windows left out by min_len
-    int64_t silent;    // dataset rows and windows left out since the assistant says nothing in them
+    int64_t silent; // dataset rows and windows left out because they have no token of the assistant
 };
 
-// Set in an id that the assistant says, or that is of a completion.
+// Set in an id of the assistant's, or of a completion.
 #define RLHF__TOKEN_SAYS (1 << 30)
 
-// Append the ids of a prompt and its completion, tokenised apart as a rollout has them, the latter
-// with RLHF__TOKEN_SAYS. flags: RLHF__ENCODE_BOS in front, RLHF__ENCODE_EOS behind. Of messages the
+// Append the ids of a prompt and its completion, tokenised separately as in a rollout, the latter
+// with RLHF__TOKEN_SAYS. flags: RLHF__ENCODE_BOS before, RLHF__ENCODE_EOS after. Of messages the
 // first `asked` are the prompt; the completion ends with the token that ends its turn. Errors:
-// RLHF_E_NOMEM, what rlhf__conversation_encode says. [any]
+// RLHF_E_NOMEM, those of rlhf__conversation_encode. [any]
 rlhf_status rlhf__token_completion(const struct rlhf__tokenizer *tok,
                                    const struct rlhf__data_row *row, uint32_t flags,
                                    struct rlhf__ids *ids, struct rlhf__error *err);
@@ -61,10 +61,10 @@ rlhf_status rlhf__token_completion_chat(const struct rlhf__tokenizer *tok,
 
 // Tokenise every row of ds: messages by the tokenizer's chat template, with nothing around them.
 // Zero-initialised or finished *out; release with
-// rlhf__token_rows_finish. Errors: RLHF_E_INVALID (no row has min_len tokens; a row has no such
-// field; bos or eos asked for and absent; RLHF__SAYS_ASSISTANT and a text; what
-// rlhf__conversation_encode says; rows and tokens are more than opts->loading allows),
-// RLHF_E_NOMEM, RLHF_E_CANCELLED. [main]
+// rlhf__token_rows_finish. Errors: RLHF_E_INVALID (no row has min_len tokens; a row lacks the
+// field; bos or eos requested and absent; RLHF__SAYS_ASSISTANT and a text; those of
+// rlhf__conversation_encode; rows and tokens exceed opts->loading), RLHF_E_NOMEM,
+// RLHF_E_CANCELLED. [main]
 rlhf_status rlhf__token_rows_init(struct rlhf__token_rows *out, const struct rlhf__dataset *ds,
                                   const struct rlhf__tokenizer *tok,
                                   const struct rlhf__token_opts *opts, struct rlhf__error *err);

@@ -14,14 +14,14 @@
 #include <strings.h>
 #include <unistd.h>
 
-// transformers leaves the names out of config.json when there are two and nobody named them.
+// transformers omits the names from config.json when there are two and the user named neither.
 enum { MAX_LABELS = 1 << 16, DEFAULT_LABELS = 2 };
 
 static rlhf_status no_memory(struct rlhf__error *err) {
     return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a model directory");
 }
 
-// A run's config.json holds settings: the model that its owner means lies deeper.
+// A run's config.json holds settings: the model is in a directory below it.
 static rlhf_status no_run(const json_t *config, const char *dir, struct rlhf__error *err) {
     if (json_object_get(config, "model_type") || !json_object_get(config, "run")) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
@@ -56,7 +56,7 @@ rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__err
     char *path = rlhf__path_join(dir, "config.json");
     if (!path) return no_memory(err);
     rlhf_status st;
-    errno = 0; // a directory that may not be searched is there
+    errno = 0; // a directory that we may not search does exist
     if (!rlhf__is_dir(dir) && errno != EACCES)
         st = no_dir(dir, err);
     else if (!rlhf__is_file(path) && errno != EACCES)
@@ -209,7 +209,7 @@ static rlhf_status copy_file(const struct rlhf__folder *from, const struct rlhf_
     return st;
 }
 
-// Chat templates beside the first, one a file.
+// Further chat templates, one per file.
 static rlhf_status copy_templates(const struct rlhf__folder *from, const struct rlhf__folder *to,
                                   struct rlhf__error *err) {
     static const char sub[] = "additional_chat_templates";

@@ -1,7 +1,7 @@
 // hf_dir.h: a Hugging Face model directory: config.json, labels, tokenizer files.
 //
-// What it is not: weights (safetensors.h), tokenizers (text/tokenizer.h); and the meaning of the
-// architecture's own keys is the model plugin's.
+// What it is not: weights (safetensors.h), tokenizers (text/tokenizer.h). Model plugins interpret
+// the keys of their architecture.
 #ifndef RLHF_HOST_WEIGHTS_HF_DIR_H
 #define RLHF_HOST_WEIGHTS_HF_DIR_H
 
@@ -25,7 +25,7 @@ rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__err
 rlhf_status rlhf__hf_model_type(const json_t *config, const char *dir, const char **out,
                                 struct rlhf__error *err);
 
-// Whether the output table is the embedding: tie_word_embeddings, else what transformers takes for
+// Whether the output table is the embedding: tie_word_embeddings, or else transformers' default for
 // the model_type. [any]
 int rlhf__hf_tied(const json_t *config);
 
@@ -45,8 +45,8 @@ int32_t rlhf__labels_find(const struct rlhf__labels *labels, const char *name);
 rlhf_status rlhf__hf_set_labels(json_t *config, const struct rlhf__labels *labels,
                                 struct rlhf__error *err);
 
-// Make dtype and torch_dtype, those of the two that config has, say what a file of this dtype
-// (RLHF_F32, RLHF_BF16) holds: transformers loads into it. Errors: RLHF_E_NOMEM. [any]
+// Set dtype and torch_dtype, if config has them, to the dtype of the weights file (RLHF_F32,
+// RLHF_BF16): transformers loads into it. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__hf_set_dtype(json_t *config, int32_t dtype, struct rlhf__error *err);
 
 // Write config.json into dir atomically, indented, keys in their order. Errors: RLHF_E_IO. [main]

@@ -81,7 +81,7 @@ rlhf_status rlhf__peft_base(const struct rlhf__peft *p, char out[RLHF__PATH_CAP]
                           "%s/" RLHF__PEFT_CONFIG " names no base (base_model_name_or_path); give "
                           "the model's directory too",
                           p->dir);
-    // An adapter of a classifier has a config.json too: it is not its own base.
+    // The directory of a classifier's adapter has a config.json too, but it is not the base.
     if (p->base[0] != '/' && is_model(rlhf__path_put(beside, "%s/%s", p->dir, p->base), out) &&
         !rlhf__peft_is(out))
         return RLHF_OK;

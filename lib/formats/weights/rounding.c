@@ -52,7 +52,7 @@ rlhf_status rlhf__round_f32(const float *in, size_t n, int32_t dtype, void *out,
 
 enum { CHUNK = 1 << 16 }; // elements converted at a time
 
-// What tensor t is written in: dtype, where it is above -1 and t can be read as floats.
+// The dtype that tensor t is written in: `dtype` if it is above -1 and t can be read as floats.
 static int32_t rounded_dtype(const struct rlhf__tensor *t, int32_t dtype) {
     return dtype >= 0 && rlhf__tensor_is_float(t->dtype) ? dtype : t->dtype;
 }
@@ -185,7 +185,7 @@ static rlhf_status write_index(const struct rlhf__shards *s, const struct rlhf__
 
 rlhf_status rlhf__shards_write(const struct rlhf__shards *s, const struct rlhf__folder *dir,
                                struct rlhf__shards_done *done, struct rlhf__error *err) {
-    for (size_t i = 0; i < s->n; i++) // whole numbers are copied, these would have to be rounded
+    for (size_t i = 0; i < s->n; i++) // integers are copied, these would have to be rounded
         if (s->tensor[i]->dtype == RLHF__TENSOR_F64)
             RLHF_TRY(rlhf__tensor_check_float(s->tensor[i], err));
     size_t *end = malloc((s->n + 1) * sizeof *end);

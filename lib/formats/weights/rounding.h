@@ -9,7 +9,7 @@
 
 #include <signal.h>
 
-// Where numbers are from, for messages.
+// The origin of numbers, for messages.
 struct rlhf__rounding {
     const char *file, *tensor;
     int64_t first; // index of the first number in the tensor
@@ -30,7 +30,7 @@ rlhf_status rlhf__round_f32(const float *in, size_t n, int32_t dtype, void *out,
 
 struct rlhf__rounded_file {
     const struct rlhf__tensor *const *tensor; // [n]
-    const char *const *name;                  // [n] what they are called there; NULL = as they are
+    const char *const *name;                  // [n] their names in the file; NULL = unchanged
     size_t n;
     int32_t dtype; // what floats are rounded to; -1 = they stay what they are
     int32_t reserved;

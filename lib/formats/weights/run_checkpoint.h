@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 
-// *run = 1 when dir's config.json is that of a run. Errors: RLHF_E_INVALID (it is no JSON object),
+// *run = 1 when dir's config.json is that of a run. Errors: RLHF_E_INVALID (not a JSON object),
 // RLHF_E_IO. [main]
 rlhf_status rlhf__run_is(const char *dir, int *run, struct rlhf__error *err);
 
@@ -23,16 +23,16 @@ struct rlhf__run_checkpoint {
 };
 
 // Find a checkpoint of the run `run`, which was given as `given`: choice is "best", "last" or a
-// name; NULL = the best where the run keeps one, else the last. newest: how to get the newest where
-// the best is taken without being asked for, for the log. Says in the log which it is. Errors:
-// RLHF_E_INVALID with `command` in front. [main]
+// name; NULL = the best if the run keeps one, else the last. newest: for the log, how to ask for
+// the newest when the best is taken by default. Logs which one it is. Errors: RLHF_E_INVALID with
+// `command` in front. [main]
 rlhf_status rlhf__run_checkpoint_find(const char *command, const char *given, const char *run,
                                       const char *choice, const char *newest, struct rlhf__log *log,
                                       struct rlhf__run_checkpoint *out, struct rlhf__error *err);
 
-// The model of a directory, given for `what` (a setting or a flag, which messages begin with): the
-// best checkpoint of a run directory or, where it keeps none, its newest, in room; other paths stay
-// as they are, also those where nothing is. The log (NULL allowed) says which checkpoint it is.
+// The model of a directory, given for `what` (a setting or a flag, which messages begin with): of a
+// run directory the best checkpoint or, if it keeps none, the newest, stored in room; other paths
+// are returned unchanged, missing ones too. The log (NULL allowed) says which checkpoint it is.
 // Errors: RLHF_E_INVALID (a run without a checkpoint). [main]
 rlhf_status rlhf__run_model(const char *what, const char **path, char room[RLHF__PATH_CAP],
                             struct rlhf__log *log, struct rlhf__error *err);

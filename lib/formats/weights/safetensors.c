@@ -44,7 +44,7 @@ static int is_of(const struct format *f, const char *name) {
     return n > m && strcmp(name + n - m, f->ending) == 0;
 }
 
-// The first format of the list that a file of dir is of, and that file's name; N_FORMATS: none.
+// The first format of the list that dir has a file of, and that file's name; N_FORMATS: none.
 static size_t find(const char *dir, char name[256]) {
     size_t best = N_FORMATS;
     DIR *d = opendir(dir);
@@ -61,8 +61,8 @@ static size_t find(const char *dir, char name[256]) {
     return best;
 }
 
-// Fails with a sentence that tells which other format the weights of dir are in and how they become
-// safetensors. Most of those formats are pickles, whose reading runs code.
+// Fails with a sentence that names the format of the weights in dir and how to convert them to
+// safetensors. Most of those formats are pickles, and reading a pickle runs code.
 static rlhf_status other_formats(const char *dir, struct rlhf__error *err) {
     char name[256], shown[1024];
     const size_t i = find(dir, name);
@@ -94,7 +94,7 @@ struct rlhf__weights {
     size_t n;
 };
 
-// The first bytes of a file, into memory of our own: it may change under us.
+// Copies the first bytes of a file, which may change while we read it.
 struct head {
     const uint8_t *from;
     uint8_t *to;
@@ -171,7 +171,7 @@ static rlhf_status sort(struct rlhf__weights *w, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// The folder part of a path, "." when it has none. Heap; NULL = out of memory.
+// The folder part of a path, or ".". Heap; NULL = out of memory.
 static char *dir_of(const char *path) {
     size_t len = (size_t)(rlhf__path_base(path) - path);
     return len ? strndup(path, len > 1 ? len - 1 : 1) : strdup(".");
@@ -199,9 +199,8 @@ static rlhf_status check_index(struct rlhf__weights *w, json_t *map, struct rlhf
     return RLHF_OK;
 }
 
-// One entry of weight_map: its shard is opened when it is the first of it. A name stays in the
-// folder of the index; where it is a link it is followed, since in the cache of huggingface_hub
-// every file is one.
+// One entry of weight_map: the first entry of a shard opens it. A name must not leave the index's
+// folder; links are followed, since every file in the cache of huggingface_hub is one.
 static rlhf_status open_entry(struct rlhf__weights *w, const char *dir, const char *name,
                               const json_t *file, struct rlhf__error *err) {
     const char *base = json_string_value(file);
@@ -327,9 +326,9 @@ const char *rlhf__weights_metadata(const struct rlhf__weights *w, const char *ke
     return value;
 }
 
-// ---- tensors beside those that were expected ----
+// ---- tensors that were not expected ----
 
-#define CHUNK ((int64_t)1 << 18) // floats that are read at once
+#define CHUNK ((int64_t)1 << 18) // floats read at once
 
 static const char *const buffers[] = {"attn.bias", "attn.masked_bias", "rotary_emb.inv_freq",
                                       "embeddings.position_ids"};

@@ -4,7 +4,7 @@
 // an optional "__metadata__" of strings, then the tensors' bytes, little-endian, row-major, without
 // gaps. A reader trusts nothing: every number of the header is checked before it is used.
 //
-// What it is not: it knows no model; see model/ for which tensors one needs.
+// What it is not: it knows no model; model/ knows which tensors a model needs.
 #ifndef RLHF_HOST_WEIGHTS_SAFETENSORS_H
 #define RLHF_HOST_WEIGHTS_SAFETENSORS_H
 
@@ -15,7 +15,7 @@ struct rlhf__weights; // opaque: the tensors of one file, or of all shards of a 
 // Open and validate a .safetensors file, a model.safetensors.index.json with its shards, or a
 // directory that holds model.safetensors or that index. The files are mapped, not read. Caller owns
 // *out; free with rlhf__weights_close.
-// Errors: RLHF_E_INVALID (missing or lying file, with what it says and what is true), RLHF_E_IO,
+// Errors: RLHF_E_INVALID (missing or inconsistent file, with its claim and the truth), RLHF_E_IO,
 // RLHF_E_NOMEM, RLHF_E_UNSUPPORTED (unknown dtype, more than 8 dimensions). [main]
 rlhf_status rlhf__weights_open(const char *path, struct rlhf__weights **out,
                                struct rlhf__error *err);
@@ -29,21 +29,22 @@ size_t rlhf__weights_count(const struct rlhf__weights *weights);
 // Tensor i < count, ordered by name; borrowed. [any]
 const struct rlhf__tensor *rlhf__weights_at(const struct rlhf__weights *weights, size_t i);
 
-// By name; NULL = none. [any]
+// Look up by name; NULL = not found. [any]
 const struct rlhf__tensor *rlhf__weights_find(const struct rlhf__weights *weights,
                                               const char *name);
 
-// Value of a metadata string, which only people and other programs read (and tests); NULL = none.
-// Borrowed. [any]
+// Value of a metadata string, for people, other programs and tests; NULL = not found. Borrowed.
+// [any]
 const char *rlhf__weights_metadata(const struct rlhf__weights *weights, const char *key);
 
-// ---- tensors beside those that were expected ----
+// ---- tensors that were not expected ----
 
-// Masks, angles and tables that old versions of transformers stored and models compute: attn.bias,
-// attn.masked_bias, rotary_emb.inv_freq, embeddings.position_ids, behind a dot or alone. [any]
+// 1 for masks, angles and tables that old versions of transformers stored although models compute
+// them: attn.bias, attn.masked_bias, rotary_emb.inv_freq, embeddings.position_ids, as the whole
+// name or after a dot. [any]
 int rlhf__tensor_is_buffer(const char *name);
 
-// v_head.*: trl names them v_head.summary, we v_head.fc and v_head.out. [any]
+// 1 for v_head.*: trl calls them v_head.summary, we v_head.fc and v_head.out. [any]
 int rlhf__tensor_is_value_head(const char *name);
 
 // *same = 1 when both have one shape and, read as f32, the same bits. Errors: as

@@ -1,5 +1,5 @@
-// safetensors_header.c: see safetensors_header.h. Nothing in a header is believed: every number is
-// compared with what the file can hold before it is used.
+// safetensors_header.c: see safetensors_header.h. Nothing in a header is trusted: every number
+// is checked against the file's size before it is used.
 #include "weights/safetensors_header.h"
 
 #include "base/json.h"
@@ -114,7 +114,7 @@ static rlhf_status check_metadata(const json_t *meta, struct rlhf__error *err) {
     if (!json_is_object(meta))
         return rlhf__fail(err, RLHF_E_INVALID, "__metadata__ is %s, expected an object",
                           rlhf__json_kind(meta));
-    // The only way to walk a const object in Jansson is by value; no entry is changed.
+    // Jansson iterates over objects only through non-const pointers; no entry is changed.
     json_t *copy = json_copy((json_t *)(uintptr_t)meta);
     const char *key, *bad = NULL;
     json_t *value;

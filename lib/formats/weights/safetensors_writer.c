@@ -1,5 +1,5 @@
-// safetensors_writer.c: writing weight files; see safetensors_writer.h. Nothing is kept in memory
-// but the layout; the data goes through base/file's atomic writer.
+// safetensors_writer.c: writing weight files; see safetensors_writer.h. Only the layout is kept
+// in memory; the data goes through base/file's atomic writer.
 #include "weights/safetensors_writer.h"
 
 #include "base/file.h"

@@ -5,7 +5,7 @@
 #include "base/folder.h"
 #include "weights/tensor.h"
 
-// What a file will hold. names and shapes are read during create only.
+// A tensor of the file to be written. names and shapes are read during create only.
 struct rlhf__tensor_spec {
     const char *name;
     int32_t dtype, ndim; // dtype: any of the map
@@ -26,16 +26,16 @@ rlhf_status rlhf__weights_create(const struct rlhf__folder *in, const char *name
 
 // Append count floats to the current tensor, converting to its dtype F32, BF16 or F16 (round to
 // nearest even). The next tensor begins when one is full; a call may not cross tensors.
-// Errors: RLHF_E_INVALID (too many, dtype that is no float), RLHF_E_IO (disk full). [main]
+// Errors: RLHF_E_INVALID (too many, not a float dtype), RLHF_E_IO (disk full). [main]
 rlhf_status rlhf__weights_put_f32(struct rlhf__weights_writer *w, const float *data, size_t count,
                                   struct rlhf__error *err);
 
-// The same with bytes as they are to lie in the file. [main]
+// The same with bytes that are written unchanged. [main]
 rlhf_status rlhf__weights_put_bytes(struct rlhf__weights_writer *w, const void *data, size_t len,
                                     struct rlhf__error *err);
 
-// Check that every tensor is full, sync, rename. Frees the writer whatever comes. Errors:
-// RLHF_E_INVALID, RLHF_E_IO; then no file is left behind. [main]
+// Check that every tensor is full, sync, rename. Always frees the writer. Errors: RLHF_E_INVALID,
+// RLHF_E_IO; the file is removed then. [main]
 rlhf_status rlhf__weights_commit(struct rlhf__weights_writer *w, struct rlhf__error *err);
 
 // Drop the file and free the writer. NULL allowed. [main]

@@ -11,11 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define WHOLE_BYTES ((int64_t)64 << 20) // a model's file up to this is read whole
+#define WHOLE_BYTES ((int64_t)64 << 20) // model files up to this size are read whole
 #define PIECE_BYTES 65536
 #define PIECES      64
 
-// What may not be read is the caller's to change, as where weights are opened.
+// An unreadable file is the user's to mend, as when weights are opened.
 static rlhf_status unreadable(const char *path, struct rlhf__error *err) {
     return rlhf__fail(err, errno == EACCES ? RLHF_E_INVALID : RLHF_E_IO, "%s: cannot read: %s",
                       path, strerror(errno));
@@ -44,7 +44,7 @@ static int put_pieces(struct rlhf__sha256 *s, int fd, int64_t size) {
     return bad;
 }
 
-// A regular file into the sum; *size = -1 and nothing for anything else.
+// Add a regular file to the sum; for anything else *size = -1 and nothing is added.
 static rlhf_status put_file(struct rlhf__sum *s, const char *path, int64_t whole, int64_t *size,
                             struct rlhf__error *err) {
     struct stat is;
@@ -72,7 +72,7 @@ static rlhf_status put_named(struct rlhf__sum *s, const char *dir, const char *n
     rlhf__path_put(path, "%s/%s", dir, name);
     RLHF_TRY(put_file(s, path, WHOLE_BYTES, &size, err));
     if (size < 0) return RLHF_OK;
-    // After the bytes: where a file ends and the next begins shows in the sum.
+    // The size after the bytes, so that the sum depends on where a file ends and the next begins.
     rlhf__sha256_put(&s->hash, name, strlen(name) + 1);
     rlhf__sha256_put(&s->hash, &size, sizeof size);
     return RLHF_OK;
@@ -83,7 +83,7 @@ static int is_shard(const struct dirent *e) {
     return n > end && strcmp(e->d_name + n - end, ".safetensors") == 0;
 }
 
-// Where model.safetensors is missing, the shards beside its index are the weights.
+// If model.safetensors is missing, the shards in its index are the weights.
 static rlhf_status put_weights(struct rlhf__sum *s, const char *dir, struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
     if (rlhf__is_file(rlhf__path_put(path, "%s/model.safetensors", dir)))

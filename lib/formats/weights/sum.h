@@ -1,4 +1,4 @@
-// sum.h: by what a file or a model directory is known again: its bytes and their SHA-256.
+// sum.h: identifies a file or a model directory by its size and SHA-256.
 #ifndef RLHF_HOST_WEIGHTS_SUM_H
 #define RLHF_HOST_WEIGHTS_SUM_H
 
@@ -10,12 +10,12 @@ struct rlhf__sum {
     int64_t bytes;            // of the files
 };
 
-// The whole of a file; *found = 0 where there is no regular one. Errors: RLHF_E_IO. [main]
+// Of a whole file; *found = 0 if it is not a regular file. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__sum_file(const char *path, struct rlhf__sum *out, int *found,
                            struct rlhf__error *err);
 
-// Of a model directory, or an adapter's, what of it is there: its configs; the tokenizer's files;
-// the weights, of which a file of more than 64 MiB is read in 64 pieces. Errors: RLHF_E_IO. [main]
+// Of the existing files of a model's or an adapter's directory: configs, tokenizer files and
+// weights. Of a weights file of more than 64 MiB, 64 pieces are read. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__sum_model(const char *dir, int tokenizer, int weights, struct rlhf__sum *out,
                             struct rlhf__error *err);
 

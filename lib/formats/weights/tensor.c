@@ -34,7 +34,7 @@ static void transpose(float *to, const float *from, int64_t rows, int64_t cols) 
             to[c * rows + r] = from[r * cols + c];
 }
 
-// A matrix [rows, cols] as it is, or transposed; the caller's to free.
+// A matrix [rows, cols], as stored or transposed; the caller frees it.
 static rlhf_status matrix(const struct rlhf__tensor *t, int transposed, float **out,
                           struct rlhf__error *err) {
     const size_t bytes = (size_t)t->count * sizeof **out;
@@ -183,8 +183,8 @@ static void widen_bf16(const uint8_t *from, int64_t n, float *out) {
     }
 }
 
-// rlhf__f16_to_f32 without branches: exponents move up by 112; of a subnormal the mantissa is what
-// a number of exponent 2^-14 has above it; infinities and NaN keep all exponent bits.
+// rlhf__f16_to_f32 without branches: exponents grow by 112; a subnormal is a number of exponent
+// 2^-14 minus 2^-14; infinities and NaN keep all exponent bits.
 static void widen_f16(const uint8_t *from, int64_t n, float *out) {
     for (int64_t i = 0; i < n; i++) {
         uint16_t h;

@@ -9,7 +9,7 @@
 #define RLHF__TENSOR_MAX_DIMS 8
 
 // X(name, spelling in the file, bytes an element): dtypes a file may hold. Only F32, F16 and BF16
-// can be read as floats; the others can be looked at as bytes.
+// can be read as floats; the others only as bytes.
 #define RLHF__TENSOR_DTYPE_MAP(X)                                                                  \
     X(F32, 4)                                                                                      \
     X(BF16, 2)                                                                                     \
@@ -47,14 +47,13 @@ struct rlhf__tensor {
     const struct rlhf__low_rank *plus; // added to its numbers as they are read; NULL: nothing
 };
 
-// Convert elements [from, from + n) of a F32, BF16 or F16 tensor to out[n] floats (exact). A tensor
-// is meant to be read from its front to its end, in pieces of any length: pages of the file that
-// are behind leave the process. Errors: RLHF_E_UNSUPPORTED (other dtypes), RLHF_E_IO (the file was
-// cut short). [main]
+// Convert elements [from, from + n) of a F32, BF16 or F16 tensor to out[n] floats (exact). Read a
+// tensor from front to end, in pieces of any length: pages of the file that were read leave the
+// process. Errors: RLHF_E_UNSUPPORTED (other dtypes), RLHF_E_IO (the file was truncated). [main]
 rlhf_status rlhf__tensor_read_f32(const struct rlhf__tensor *t, int64_t from, int64_t n, float *out,
                                   struct rlhf__error *err);
 
-// Copy a tensor's n_bytes as they are in the file. Errors: RLHF_E_IO. [main]
+// Copy a tensor's n_bytes unchanged. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__tensor_read_bytes(const struct rlhf__tensor *t, void *out,
                                     struct rlhf__error *err);
 
@@ -74,7 +73,7 @@ int32_t rlhf__tensor_dtype_find(const char *name);
 uint16_t rlhf__f32_to_bf16(float x);
 uint16_t rlhf__f32_to_f16(float x);
 
-// The exact value. [any]
+// Exact conversions. [any]
 float rlhf__bf16_to_f32(uint16_t h);
 float rlhf__f16_to_f32(uint16_t h);
 
