@@ -133,8 +133,8 @@ static rlhf_status failed(const struct rlhf__file_writer *w, struct rlhf__error 
     return code == RLHF_E_INVALID ? RLHF_E_INVALID : RLHF_E_IO; // seen as a failure by analysers
 }
 
-// A file left by a killed process with our process ID, or a link planted by somebody else, may have
-// this name: remove it and do not write through it.
+// A file left by a killed process with our process ID, or a link planted by another user, may
+// have this name: remove it and do not write through it.
 static void make_temp(struct rlhf__file_writer *w) {
     const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
     w->fd = openat(at(w), w->temp, flags, 0666);

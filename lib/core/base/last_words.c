@@ -93,7 +93,7 @@ static void on_thread_end(void *value) {
 }
 
 // After a stack overflow a handler needs another stack. Its size depends on the CPU: the kernel
-// saves all registers there, AMX tiles included. If memory runs out, there is no such stack.
+// saves all registers there, AMX tiles included. Without memory the program goes without it.
 static void stack_for_handlers(void) {
     static stack_t own;
     const long size = sysconf(_SC_SIGSTKSZ);

@@ -13,7 +13,7 @@ struct rlhf__preference_texts {
     const json_t *prompt, *response[RLHF__RESPONSES_MAX];
     const char *prompt_name; // its field
     int32_t n, best;         // responses; index of the best one, -1: a completion is not wanted
-    // shared: messages that chosen and rejected begin with, where there is no prompt (NULL).
+    // shared: without a prompt (NULL), the messages that chosen and rejected both begin with.
     int32_t is_chat, shared;
     float margin;
     int32_t has_margin;

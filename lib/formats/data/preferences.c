@@ -33,7 +33,7 @@ struct reader {
     struct rlhf__preferences *set;
     const char *path;
     int64_t line, seen;                // line in the file; rows seen in all files
-    struct rlhf__ids prompt, ids, len; // of the row at hand
+    struct rlhf__ids prompt, ids, len; // of the current row
     struct rlhf__error *err;
 };
 

@@ -6,7 +6,7 @@
 //     {"prompt": text, "responses": [text, text, ...], "best": index of the better one, from 0}
 // The last two forms may have a "margin", a number: how far the better response should lead. The
 // prompt may be a list of messages (under "prompt" or "messages"), each response then one too (as
-// is a completion), or the text of what the assistant says: TRL's conversational form. Without a
+// is a completion), or the assistant's text: TRL's conversational form. Without a
 // prompt, chosen and rejected are whole conversations and their common beginning is the prompt. The
 // tokenizer's chat template turns them into tokens; a response ends with the token that ends the
 // assistant's turn. Other keys are ignored. Prompt and response are tokenised separately, as in a

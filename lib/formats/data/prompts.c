@@ -63,7 +63,7 @@ static int apply_rules(const struct rlhf__prompt_opts *o, int32_t period, const 
 }
 
 // Encode as much of the text as the rules can use. Most texts have a period early; the whole text
-// is encoded only if its beginning has none.
+// is encoded only if its beginning has no period.
 static rlhf_status encode(const struct rlhf__prompt_opts *o, const struct rlhf__tokenizer *tok,
                           int32_t period, rlhf_str text, struct rlhf__ids *ids,
                           struct rlhf__error *err) {

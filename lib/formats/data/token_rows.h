@@ -42,7 +42,7 @@ struct rlhf__token_rows {
     int64_t chats;     // dataset rows of messages
     int64_t truncated; // dataset rows that lost tokens
     int64_t dropped;   // dataset rows and windows left out by min_len
-    int64_t silent; // dataset rows and windows left out because they have no token of the assistant
+    int64_t silent;    // dataset rows and windows left out for lack of an assistant's token
 };
 
 // Set in an id of the assistant's, or of a completion.

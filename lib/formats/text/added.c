@@ -57,7 +57,7 @@ void rlhf__matcher_sort(struct rlhf__matcher *m) {
     }
 }
 
-// Narrow item[*lo..*hi), which agree before `depth`, to those with byte b there.
+// Narrow item[*lo..*hi), which agree on the bytes before `depth`, to those with byte b at it.
 static void narrow(const struct rlhf__matcher *m, size_t *lo, size_t *hi, size_t depth, uint8_t b) {
     for (int side = 0; side < 2; side++) { // the first with at least b, the first with more
         size_t from = *lo, to = *hi;
@@ -72,13 +72,13 @@ static void narrow(const struct rlhf__matcher *m, size_t *lo, size_t *hi, size_t
     }
 }
 
-// The longest text that s[0..n) begins with, NULL when there is none.
+// The longest text that is a prefix of s[0..n), or NULL.
 static const struct rlhf__needle *longest(const struct rlhf__matcher *m, const uint8_t *s,
                                           size_t n) {
     size_t lo = m->first[s[0]], hi = m->first[s[0] + 1];
     const struct rlhf__needle *found = NULL;
     for (size_t depth = 1; lo < hi; depth++) {
-        if (m->item[lo].len == depth) found = &m->item[lo++]; // the shortest stands first
+        if (m->item[lo].len == depth) found = &m->item[lo++]; // the shortest comes first
         if (lo == hi || depth == n) break;
         uint8_t a = bytes_of(m, &m->item[lo])[depth], z = bytes_of(m, &m->item[hi - 1])[depth];
         if (s[depth] < a || s[depth] > z) break;

@@ -1,4 +1,4 @@
-// added.h: the list of the added tokens of a tokenizer, which stand beside a model's own, and the
+// added.h: a tokenizer's list of added tokens, which are not in the model's vocabulary, and the
 // search for many texts in one.
 //
 // What it is not: the reader of the files that name them (added_read.h), and the splitting of texts
@@ -24,12 +24,13 @@ struct rlhf__matcher {
     uint32_t first[257]; // those that begin with byte b are item[first[b]..first[b + 1])
 };
 
-// Find s[0..len) from now on, as `value`; of two equal texts the one added first counts. An empty
-// one is never found. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (more than 4 GiB). [one thread]
+// Add the text s[0..len), which will be found as `value`; of two equal texts the first one counts.
+// An empty text is never found. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (more than 4 GiB). [one
+// thread]
 rlhf_status rlhf__matcher_add(struct rlhf__matcher *m, const char *s, size_t len, uint32_t value,
                               struct rlhf__error *err);
 
-// After the last of them, before the first search. [one thread]
+// Call it after the last text is added and before the first search. [one thread]
 void rlhf__matcher_sort(struct rlhf__matcher *m);
 
 struct rlhf__match {
@@ -37,7 +38,7 @@ struct rlhf__match {
     uint32_t value;
 };
 
-// The first match in s[from..n), 0 when there is none. [any]
+// The first match in s[from..n); 0 = not found. [any]
 int rlhf__matcher_next(const struct rlhf__matcher *m, const char *s, size_t n, size_t from,
                        struct rlhf__match *out);
 
@@ -45,12 +46,12 @@ void rlhf__matcher_finish(struct rlhf__matcher *m);
 
 // ---- the list ----
 
-// As in tokenizer.json. single_word: found only where no word continues on either side; lstrip,
-// rstrip: takes the white space on that side as well; normalized: its normal form is searched for
-// in the normal text, after the others have been found in the text itself.
+// As in tokenizer.json. single_word: matches only whole words; lstrip, rstrip: includes the white
+// space on that side; normalized: its normal form is searched for in the normalised text, after the
+// other tokens were found in the text itself.
 struct rlhf__added_token {
     uint32_t at, len;             // bytes in `text`
-    uint32_t shown_at, shown_len; // what it decodes as, in `text`; where vocab_token.shown is set
+    uint32_t shown_at, shown_len; // its decoded text, in `text`; only if vocab_token.shown is set
     int32_t id;
     uint8_t special, single_word, lstrip, rstrip, normalized;
     uint8_t reserved[3];
@@ -64,12 +65,12 @@ struct rlhf__added {
     uint32_t *slot;                      // [n_slots] hash table of places, UINT32_MAX = empty
     size_t n_slots;                      // a power of two, at least twice n
     int32_t n_model;                     // tokens of the model itself
-    int32_t largest;                     // the largest id of the list, -1 = it is empty
+    int32_t largest;                     // the largest id of the list, -1 = the list is empty
     struct rlhf__matcher plain, normal;  // values are places in the list
     int plain_ordinary, normal_ordinary; // 1 when one of them is not special
 };
 
-// Append a token with the text s[0..len), which is not on the list yet; sets at and len of the
+// Append a token with the text s[0..len), which must not be on the list yet; sets at and len of the
 // list's copy of *token. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (more than 4 GiB). [main]
 rlhf_status rlhf__added_append(struct rlhf__added *added, const char *s, size_t len,
                                const struct rlhf__added_token *token, struct rlhf__error *err);
@@ -81,11 +82,11 @@ struct rlhf__added_token *rlhf__added_find(const struct rlhf__added *added, cons
 // The text of a token of the list, its len bytes. [any]
 const char *rlhf__added_text(const struct rlhf__added *added, const struct rlhf__added_token *t);
 
-// The same by id; {NULL, 0} where it is not on the list. [any]
+// The same by id; {NULL, 0} if it is not on the list. [any]
 rlhf_str rlhf__added_content(const struct rlhf__added *added, int32_t id);
 
-// What a token decodes as: its bytes in the vocabulary, but the normal form of one that is
-// normalized, as in the library; {NULL, 0} for ids without a token. [any]
+// The decoded text of a token: its bytes in the vocabulary or, for a normalized token, its normal
+// form, as in the library; {NULL, 0} for ids without a token. [any]
 rlhf_str rlhf__added_shown(const struct rlhf__added *added, const struct rlhf__vocab *vocab,
                            int32_t id);
 

@@ -10,8 +10,8 @@
 
 // ---- which token of the model ----
 
-// The bytes of the token s[0..len): those that its stand-ins mean where the model sees bytes and
-// all characters are stand-ins, else its own. *stands: the model's tokens are written in these
+// The bytes of the token s[0..len): its stand-ins translated if the model sees bytes and all
+// characters are stand-ins, else its own bytes. *stands: the model's tokens are written in these
 // bytes. The caller frees *out. Errors: RLHF_E_NOMEM.
 static rlhf_status added_bytes(const struct rlhf__tokenizer *tok, const char *s, size_t len,
                                char **out, size_t *n, int *stands, struct rlhf__error *err) {
@@ -64,8 +64,8 @@ static uint8_t *flag(struct rlhf__added_token *t, size_t i) {
     return flags[i];
 }
 
-// A flag that is not given is false, but a token that is not special is normalized. content[0..len)
-// need not end in a NUL.
+// Missing flags are false, except that a token that is not special is normalized by default.
+// content[0..len) need not end in a NUL.
 static rlhf_status read_flags(const json_t *entry, const char *content, size_t len,
                               struct rlhf__added_token *t, struct rlhf__error *err) {
     for (size_t i = 0; i < N_FLAGS; i++) {
@@ -79,8 +79,8 @@ static rlhf_status read_flags(const json_t *entry, const char *content, size_t l
     return RLHF_OK;
 }
 
-// A token that is on the list already: the entry must say the same again, but a tokenizer without
-// tokenizer.json takes the flags from it.
+// A token that is already on the list: the entry must agree, but a tokenizer without tokenizer.json
+// takes the flags from it.
 static rlhf_status say_again(struct rlhf__tokenizer *tok, struct rlhf__added_token *t, int64_t id,
                              const json_t *entry, struct rlhf__error *err) {
     const char *content = rlhf__added_text(&tok->added, t);
@@ -238,7 +238,7 @@ rlhf_status rlhf__added_mark_id(struct rlhf__tokenizer *tok, int32_t id, struct 
 
 // ---- preparing the search ----
 
-// From now on the token decodes as its normal form, s[0..n).
+// Make the token decode as its normal form, s[0..n).
 static rlhf_status show(struct rlhf__tokenizer *tok, struct rlhf__added_token *t, const char *s,
                         size_t n, struct rlhf__error *err) {
     struct rlhf__buf *text = &tok->added.text;
@@ -267,7 +267,7 @@ static rlhf_status add_needle(struct rlhf__tokenizer *tok, size_t i, struct rlhf
     RLHF_TRY(rlhf__normaliser_apply(tok->normaliser, rlhf__added_text(a, t), t->len, normal, spare,
                                     err));
     RLHF_TRY(show(tok, t, rlhf__buf_text(normal), normal->len, err));
-    // As in the library, decoding skips what looks like a special token.
+    // As in the library, decoding skips tokens that look like a special token.
     const struct rlhf__added_token *like = rlhf__added_find(a, rlhf__buf_text(normal), normal->len);
     tok->vocab.token[t->id].special |= like && like->special;
     return rlhf__matcher_add(&a->normal, rlhf__buf_text(normal), normal->len, (uint32_t)i, err);
@@ -277,7 +277,7 @@ rlhf_status rlhf__added_ready(struct rlhf__tokenizer *tok, struct rlhf__error *e
     struct rlhf__added *a = &tok->added;
     struct rlhf__buf normal = RLHF__BUF_INIT, spare = RLHF__BUF_INIT;
     rlhf_status st = RLHF_OK;
-    // Of two with the same normal form the first counts (the library takes either, by chance).
+    // Of two tokens with the same normal form the first counts (the library takes either).
     for (size_t i = 0; i < a->n && st == RLHF_OK; i++)
         st = add_needle(tok, i, &normal, &spare, err);
     for (size_t i = 0; i < a->n; i++) {
@@ -286,7 +286,7 @@ rlhf_status rlhf__added_ready(struct rlhf__tokenizer *tok, struct rlhf__error *e
         if (!v->shown) v->special |= t->special;
         *(t->normalized ? &a->normal_ordinary : &a->plain_ordinary) |= !t->special;
     }
-    if (st == RLHF_OK) { // or a needle may have no bytes
+    if (st == RLHF_OK) { // after a failure a needle may be empty
         rlhf__matcher_sort(&a->plain);
         rlhf__matcher_sort(&a->normal);
     }

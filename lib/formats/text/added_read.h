@@ -20,21 +20,21 @@ int32_t rlhf__added_id(const struct rlhf__tokenizer *tok, const char *content, s
 rlhf_status rlhf__added_read(struct rlhf__tokenizer *tok, const json_t *list,
                              struct rlhf__error *err);
 
-// The same of added_tokens.json, {"content": id}; which are special, other files say. [main]
+// The same for added_tokens.json, {"content": id}; other files say which are special. [main]
 rlhf_status rlhf__added_read_ids(struct rlhf__tokenizer *tok, json_t *file,
                                  struct rlhf__error *err);
 
-// The same of added_tokens_decoder of tokenizer_config.json, {"id": {"content", "special", ...}}.
-// Beside a tokenizer.json it must say the same. [main]
+// The same for added_tokens_decoder of tokenizer_config.json, {"id": {"content", "special", ...}}.
+// It must agree with tokenizer.json if both exist. [main]
 rlhf_status rlhf__added_read_decoder(struct rlhf__tokenizer *tok, json_t *decoder,
                                      struct rlhf__error *err);
 
-// Make the token special that tokenizer_config.json or special_tokens_map.json names: "content" or
-// {"content", "lstrip", ...}. A name without a token changes nothing. [main]
+// Mark the token named by tokenizer_config.json or special_tokens_map.json as special: "content" or
+// {"content", "lstrip", ...}. A name without a token has no effect. [main]
 rlhf_status rlhf__added_mark(struct rlhf__tokenizer *tok, const json_t *named,
                              struct rlhf__error *err);
 
-// Make a token special whose id config.json names. [main]
+// Mark the token whose id config.json names as special. [main]
 rlhf_status rlhf__added_mark_id(struct rlhf__tokenizer *tok, int32_t id, struct rlhf__error *err);
 
 // Prepare the search in texts, after the last token was added. Errors: RLHF_E_NOMEM,

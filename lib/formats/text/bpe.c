@@ -1,5 +1,5 @@
-// bpe.c: see bpe.h. Most words of a text are one token: a table of the tokens that their own bytes
-// merge into answers those with one lookup, the rest go through the merges.
+// bpe.c: see bpe.h. Most words of a text are one token: one lookup in a table of the tokens that
+// result from merging their own bytes answers those; other words are merged.
 #include "text/bpe.h"
 
 #include "text/unicode.h"
@@ -70,7 +70,7 @@ void rlhf__merges_finish(struct rlhf__merges *m) {
     *m = (struct rlhf__merges){0};
 }
 
-// ids[0..n), n <= SHORT_WORD: the rank of each adjacent pair is kept beside it.
+// ids[0..n), n <= SHORT_WORD; pair[] holds the merge of each adjacent pair.
 static size_t apply_short(const struct rlhf__merges *m, int32_t *ids, size_t n) {
     const struct rlhf__merge *pair[SHORT_WORD];
     for (size_t i = 0; i + 1 < n; i++)
@@ -120,8 +120,8 @@ static int before(const struct candidate *a, const struct candidate *b) {
     return a->rank != b->rank ? a->rank < b->rank : a->at < b->at;
 }
 
-// Every symbol pair is pushed at most once when it appears: n - 1 at first, at most 2 a merge, so
-// 3n items are enough.
+// Every symbol pair is pushed at most once when it appears: n - 1 at first, then at most 2 per
+// merge, so 3n items are enough.
 static void heap_push(struct heap *h, struct candidate c) {
     size_t i = h->n++;
     while (i > 0 && before(&c, &h->item[(i - 1) / 2])) {
@@ -197,8 +197,8 @@ static rlhf_status apply_long(const struct rlhf__merges *m, int32_t *ids, size_t
     return RLHF_OK;
 }
 
-// Merge ids[0..n) in place, always the pair of lowest rank, leftmost first; returns how many are
-// left in *n. n log n for long words. Errors: RLHF_E_NOMEM.
+// Merge ids[0..n) in place, always the pair of lowest rank, leftmost first; *n becomes the
+// remaining number. n log n for long words. Errors: RLHF_E_NOMEM.
 static rlhf_status merges_apply(const struct rlhf__merges *m, int32_t *ids, size_t *n,
                                 struct rlhf__error *err) {
     if (*n < 2 || !m->n_slots) return RLHF_OK;
@@ -213,8 +213,8 @@ struct rlhf__bpe {
     struct rlhf__bpe_opts opts;
     const struct rlhf__vocab *vocab;
     struct rlhf__merges merges;
-    struct rlhf__vocab words; // tokens that are what their own bytes merge into
-    uint8_t cuts[256];        // a part ends at this byte where a space character follows
+    struct rlhf__vocab words; // tokens that result from merging their own bytes
+    uint8_t cuts[256];        // a part ends at this byte if a space character follows
     int32_t byte_id[256];     // of a byte, or of <0xHH>; -1 = none
 };
 
@@ -222,7 +222,7 @@ struct rlhf__bpe {
 struct symbols {
     const struct rlhf__bpe *bpe;
     struct rlhf__ids *out;
-    int waits; // an unk that more may be fused into
+    int waits; // a pending unk that the next one may be fused into
 };
 
 static rlhf_status end_unk(struct symbols *to, struct rlhf__error *err) {
@@ -239,7 +239,7 @@ static int have_tokens(const struct rlhf__bpe *bpe, const char *s, size_t n) {
     return have;
 }
 
-// A character that is no token. An unk that waits stays behind the bytes that follow it, as in the
+// A character without a token. A pending unk comes after the bytes that follow it, as in the
 // tokenizers library.
 static rlhf_status put_unknown(struct symbols *to, const char *s, size_t n,
                                struct rlhf__error *err) {
@@ -281,7 +281,7 @@ static rlhf_status put_bytes(const struct rlhf__bpe *bpe, const char *s, size_t 
     return RLHF_OK;
 }
 
-// Merge the symbols of one word behind out->n.
+// Merge the symbols of one word; append the result to out.
 static rlhf_status merge_word(const struct rlhf__bpe *bpe, const char *s, size_t n,
                               struct rlhf__ids *out, struct rlhf__error *err) {
     size_t from = out->n;
@@ -293,7 +293,7 @@ static rlhf_status merge_word(const struct rlhf__bpe *bpe, const char *s, size_t
     return RLHF_OK;
 }
 
-// Fill `words`: the tokens that merging their own bytes gives back.
+// Fill `words` with the tokens that result from merging their own bytes.
 static rlhf_status find_words(struct rlhf__bpe *bpe, struct rlhf__error *err) {
     const struct rlhf__vocab *v = bpe->vocab;
     RLHF_TRY(rlhf__vocab_index(&bpe->words, v->n, err));
@@ -318,8 +318,9 @@ static rlhf_status find_words(struct rlhf__bpe *bpe, struct rlhf__error *err) {
 static const char space[] = "\xE2\x96\x81"; // U+2581
 enum { SPACE_LEN = 3 };
 
-// Fill `cuts`: all but the last bytes of what some merge joins to a space character. Where that may
-// be an unknown character or a byte, its text does not say what it ends with.
+// Fill `cuts`: all bytes except the last bytes of symbols that some merge joins to a space
+// character. If such a symbol may be an unknown character or a byte, its text does not tell its
+// last byte.
 static void find_cuts(struct rlhf__bpe *bpe) {
     if (bpe->opts.bytes || bpe->opts.ignore_merges ||
         rlhf__vocab_find(bpe->vocab, space, SPACE_LEN) < 0)

@@ -39,24 +39,24 @@ struct rlhf__bpe; // opaque
 // What the file says of the model. Flags are 0 or 1.
 struct rlhf__bpe_opts {
     int32_t bytes;         // words are bytes; else characters
-    int32_t ignore_merges; // a word that is a token is that token, whatever the merges make of it
+    int32_t ignore_merges; // a word that is a token is encoded as that token, without merges
     int32_t byte_fallback; // a character without a token becomes the tokens <0x00> to <0xFF>
-    int32_t fuse_unk;      // neighbours without a token become one unk
-    int32_t unk;           // -1 = what has no token is dropped
+    int32_t fuse_unk;      // adjacent characters without a token become one unk
+    int32_t unk;           // -1 = characters without a token are dropped
     int32_t reserved;
 };
 
-// vocab (borrowed, must outlive it) holds the tokens, all that words may become hashed; *merges is
-// taken over. Errors: RLHF_E_INVALID (a byte without a token), RLHF_E_NOMEM. [main]
+// vocab (borrowed, must outlive it) holds the tokens; all that a word may become must be hashed.
+// *merges is taken over. Errors: RLHF_E_INVALID (a byte without a token), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__bpe_create(const struct rlhf__bpe_opts *opts, const struct rlhf__vocab *vocab,
                              struct rlhf__merges *merges, struct rlhf__bpe **out,
                              struct rlhf__error *err);
 
 void rlhf__bpe_destroy(struct rlhf__bpe *bpe); // NULL allowed
 
-// Where the part of the word s[0..n) that begins at `at` ends: parts encode alone to what they are
-// in the word. A word is one part but where a space character (U+2581) begins another and no merge
-// joins it to what is before. [any]
+// The end of the part of the word s[0..n) that begins at `at`. A part encodes to the same ids alone
+// as within the word. A new part begins at each space character (U+2581) that no merge joins to the
+// character before it. [any]
 size_t rlhf__bpe_part_end(const struct rlhf__bpe *bpe, const char *s, size_t n, size_t at);
 
 // Append the ids of the word s[0..n), any bytes. Errors: RLHF_E_NOMEM. [any]

@@ -1,5 +1,5 @@
-// decoder.c: see decoder.h. Each step does to a list of texts what the decoder of that name in the
-// tokenizers library does to it.
+// decoder.c: see decoder.h. Each step changes a list of texts as the decoder of that name in the
+// tokenizers library does.
 #include "text/decoder.h"
 
 #include "base/json.h"
@@ -15,8 +15,8 @@
 struct step;
 
 struct decoding {
-    int inside; // the tokens are some in the middle of a text: neither its first nor its last
-    int fused;  // the list is one text by now, no longer a text for each token
+    int inside; // the tokens come from the middle of a text, without its first and last
+    int fused;  // the list is already one text, no longer one text per token
 };
 
 typedef void step_fn(const struct step *step, const struct rlhf__spans *in, struct decoding *how,
@@ -26,8 +26,8 @@ struct step {
     step_fn *apply;
     rlhf_str what, with; // borrowed from the JSON that it was read from
     int32_t start, stop; // Strip: how many at most
-    int32_t on;          // Metaspace: a text's first space was put there; WordPiece: cleanup
-    int32_t bytes;       // ByteLevel
+    int32_t on;    // Metaspace: a text's first space was added by encoding; WordPiece: cleanup
+    int32_t bytes; // ByteLevel
 };
 
 #define REPLACEMENT "\xEF\xBF\xBD" // U+FFFD
@@ -55,7 +55,7 @@ static void apply_replace(const struct step *step, const struct rlhf__spans *in,
     }
 }
 
-// The replacement becomes a space; in a text's first token it is what was put in front.
+// The replacement becomes a space; at the start of a text it is the added prefix and is dropped.
 static void apply_metaspace(const struct step *step, const struct rlhf__spans *in,
                             struct decoding *how, struct rlhf__spans *out) {
     for (size_t i = 0; i < in->n; i++) {
@@ -65,7 +65,7 @@ static void apply_metaspace(const struct step *step, const struct rlhf__spans *i
     }
 }
 
-// All as one text; what is no UTF-8 in it becomes U+FFFD, but stays as it is inside a text.
+// Join all into one text. Invalid UTF-8 becomes U+FFFD, except inside a text, where it is kept.
 static void apply_fuse(const struct step *step, const struct rlhf__spans *in, struct decoding *how,
                        struct rlhf__spans *out) {
     rlhf_str all = {rlhf__buf_text(&in->bytes), in->n ? in->end[in->n - 1] : 0};
@@ -86,14 +86,14 @@ static int hex(char c) {
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-// The byte that "<0x41>" stands for, -1 = another token. The library reads "<0x+A>" too.
+// The byte of a token such as "<0x41>", -1 for other tokens. The library reads "<0x+A>" too.
 static int byte_of(rlhf_str s) {
     if (s.len != 6 || memcmp(s.ptr, "<0x", 3) != 0 || s.ptr[5] != '>') return -1;
     int high = s.ptr[3] == '+' ? 0 : hex(s.ptr[3]), low = hex(s.ptr[4]);
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-// A run of bytes: one text where they are UTF-8, else U+FFFD for each.
+// A run of bytes: one text if they are valid UTF-8, else U+FFFD for each.
 static void put_bytes(struct rlhf__spans *out, const struct rlhf__spans *in, size_t from, size_t to,
                       int inside) {
     size_t begin = out->bytes.len, n = to - from;
@@ -130,7 +130,7 @@ static void apply_byte_fallback(const struct step *step, const struct rlhf__span
 
 static void apply_strip(const struct step *step, const struct rlhf__spans *in, struct decoding *how,
                         struct rlhf__spans *out) {
-    int off = how->fused && how->inside; // a text's ends are elsewhere
+    int off = how->fused && how->inside; // these are not the ends of the text
     for (size_t i = 0; i < in->n; i++) {
         rlhf_str s = rlhf__spans_get(in, i), c = step->what;
         for (int32_t k = 0; !off && k < step->start && begins(s, c); k++)
@@ -156,7 +156,7 @@ static void apply_spaces(const struct step *step, const struct rlhf__spans *in,
     }
 }
 
-// What the library's cleanup of English does to the text of each token, one after the other.
+// The library's cleanup of English, applied to the text of each token in turn.
 static void clean(struct rlhf__spans *text, struct rlhf__spans *spare) {
     static const char *const pairs[][2] = {
         {" .", "."},   {" ?", "?"},     {" !", "!"},     {" ,", ","},

@@ -1,5 +1,5 @@
-// frame.c: the special tokens that go around a text: what the files say of them, and putting a
-// changed frame back into the files, so that transformers reads the same.
+// frame.c: the special tokens around a text: reads them from the files, and writes a changed frame
+// back so that transformers reads the same.
 #include "text/tokenizer_impl.h"
 
 #include "base/json.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-// One more token behind the text (or before it), as the outermost.
+// Add a token after the text (or before it), as the outermost one.
 static rlhf_status wrap(struct rlhf__tokenizer *tok, int behind, json_int_t id,
                         struct rlhf__error *err) {
     struct rlhf__frame *f = &tok->frame;
@@ -107,7 +107,7 @@ void rlhf__frame_default(struct rlhf__tokenizer *tok, const json_t *config) {
     if (tok->frame_given) return;
     if (info->kind == RLHF__TOKENIZER_WORDPIECE) {
         *f = (struct rlhf__frame){{info->cls}, {info->sep}, 1, 1};
-    } else if (!tok->has_json) { // beside tokenizer.json they are not looked at
+    } else if (!tok->has_json) { // they are ignored if tokenizer.json exists
         *f = (struct rlhf__frame){{info->bos}, {info->eos}, 0, 0};
         f->n_before = info->bos >= 0 && json_is_true(json_object_get(config, "add_bos_token"));
         f->n_after = info->eos >= 0 && json_is_true(json_object_get(config, "add_eos_token"));
@@ -167,7 +167,7 @@ static json_t *as_template(const struct rlhf__tokenizer *tok) {
                      pair, "special_tokens", named);
 }
 
-// The object in a file of dir, a new one where there is no file.
+// The object in a file of dir, or a new one if the file is missing.
 static rlhf_status read_object(const struct rlhf__folder *dir, const char *name, json_t **out,
                                struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT;
@@ -187,8 +187,8 @@ static rlhf_status read_object(const struct rlhf__folder *dir, const char *name,
     return st;
 }
 
-// add_bos_token of a tokenizer_config.json that says one beside a tokenizer.json: some versions of
-// transformers go by it.
+// add_bos_token of tokenizer_config.json, if it has one although tokenizer.json exists: some
+// versions of transformers use it.
 static rlhf_status write_add_bos(const struct rlhf__tokenizer *tok, const struct rlhf__folder *dir,
                                  struct rlhf__error *err) {
     static const char name[] = "tokenizer_config.json";

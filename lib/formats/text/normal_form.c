@@ -1,6 +1,6 @@
-// normal_form.c: see normal_form.h. NFC, NFD, NFKC and NFKD by utf8proc, for the characters that
-// the tokenizers library's own tables know (unicode.h): others stay where they are, and nothing is
-// composed across them.
+// normal_form.c: see normal_form.h. NFC, NFD, NFKC and NFKD by utf8proc, for the characters in the
+// tokenizers library's own tables (unicode.h): others are kept, and nothing is composed across
+// them.
 #include "text/normal_form.h"
 
 #include "text/unicode.h"
@@ -38,7 +38,7 @@ static rlhf_status reserve(struct chars *c, const struct rlhf__buf *out, struct 
 
 static int class_of(utf8proc_int32_t cp) { return utf8proc_get_property(cp)->combining_class; }
 
-// Stable order of cp[0..n) by combining class; by counting, as a text may be one long run.
+// Stable sort of cp[0..n) by combining class; a counting sort, since a text may be one long run.
 static rlhf_status sort_marks(utf8proc_int32_t *cp, size_t n, struct rlhf__error *err) {
     if (n <= FEW) {
         for (size_t i = 1; i < n; i++) {
@@ -64,7 +64,8 @@ static rlhf_status sort_marks(utf8proc_int32_t *cp, size_t n, struct rlhf__error
     return RLHF_OK;
 }
 
-// Put what was gathered into canonical order, compose it where the form says so, write it.
+// Put the gathered characters into canonical order, compose them if the form requires it, write
+// them.
 static rlhf_status flush(int32_t form, struct chars *c, struct rlhf__buf *out,
                          struct rlhf__error *err) {
     if (!c->cp || c->n == 0) return RLHF_OK;
@@ -108,7 +109,7 @@ static rlhf_status put_region(int32_t form, const char *s, size_t n, struct char
     return flush(form, c, out, err);
 }
 
-// Bytes of s[0..n) from `at` on that are below `limit`: characters that stay as they are.
+// Number of bytes of s[0..n) from `at` on that are below `limit`: characters that do not change.
 static size_t easy_end(const char *s, size_t n, size_t at, uint8_t limit) {
     while (at < n) {
         uint64_t w;
@@ -127,8 +128,8 @@ static size_t easy_end(const char *s, size_t n, size_t at, uint8_t limit) {
 
 rlhf_status rlhf__normal_form(int32_t form, const char *s, size_t n, struct rlhf__buf *out,
                               struct rlhf__error *err) {
-    // NFC leaves all below U+0300 (0xCC 0x80) alone, the others all of ASCII. Bytes that continue a
-    // character are below the limit too, but only behind a lead byte that is.
+    // NFC does not change characters below U+0300 (0xCC 0x80), the other forms only ASCII.
+    // Continuation bytes are below the limit too, but only after a lead byte that is.
     int nfc = form == (UTF8PROC_STABLE | UTF8PROC_COMPOSE);
     uint8_t limit = nfc ? 0xCC : 0x80;
     struct chars c = {0};
@@ -139,7 +140,7 @@ rlhf_status rlhf__normal_form(int32_t form, const char *s, size_t n, struct rlhf
             rlhf__buf_put(out, s + at, n - at);
             break;
         }
-        size_t from = end; // the last easy character may join what follows
+        size_t from = end; // the last unchanged character may combine with the next
         if (from > at) from--;
         while (from > at && ((uint8_t)s[from] & 0xC0) == 0x80)
             from--;

@@ -8,7 +8,7 @@
 
 enum { RLHF__NORMAL_BYTES_MAX = 64 << 20 }; // bytes that a text may have after a step
 
-// Whether n more bytes may follow out. Errors: RLHF_E_UNSUPPORTED.
+// Check that n more bytes may be appended to out. Errors: RLHF_E_UNSUPPORTED.
 rlhf_status rlhf__normal_room(const struct rlhf__buf *out, size_t n, struct rlhf__error *err);
 
 // Append the normal form of s[0..n) to out. form: utf8proc's options of NFC, NFD, NFKC or NFKD.

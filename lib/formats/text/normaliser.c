@@ -24,8 +24,8 @@ static void put(struct rlhf__buf *out, uint32_t cp) {
     rlhf__buf_put(out, c, rlhf__utf8_put(cp, c));
 }
 
-// Append s[0..n) to out, with clean: control characters, NUL and U+FFFD dropped and white space as
-// ' '; with split_cjk: CJK ideographs between spaces. Ill-formed UTF-8 counts as U+FFFD.
+// Append s[0..n) to out. clean: drop control characters, NUL and U+FFFD, and turn white space into
+// ' '; split_cjk: put spaces around CJK ideographs. Ill-formed UTF-8 counts as U+FFFD.
 static void bert_clean(const struct rlhf__bert_opts *opts, const char *s, size_t n,
                        struct rlhf__buf *out) {
     for (size_t at = 0; at < n;) {
@@ -42,14 +42,14 @@ static void bert_clean(const struct rlhf__bert_opts *opts, const char *s, size_t
     }
 }
 
-// Append s[0..n), in NFD where accents are stripped, to out without non-spacing marks and in lower
-// case, as the options say.
+// Append s[0..n) (NFD if accents are stripped) to out without non-spacing marks and in lower case,
+// as the options request.
 static void bert_finish(const struct rlhf__bert_opts *opts, const char *s, size_t n,
                         struct rlhf__buf *out) {
     for (size_t at = 0, len; at < n; at += len) {
         uint32_t cp = 0, lower[2];
         len = rlhf__utf8_next(s + at, n - at, &cp, NULL);
-        if (!len) len = 1; // none is left
+        if (!len) len = 1; // none is lost
         if (opts->strip_accents && rlhf__unicode_is_accent(cp)) continue;
         size_t k = 1;
         lower[0] = cp;
@@ -267,8 +267,8 @@ static int32_t form_of(const char *type) {
     return strcmp(name, "D") ? 0 : form | UTF8PROC_DECOMPOSE;
 }
 
-// Fill *step (zeros) from a part of tokenizer.json that is no Sequence. finish_step releases what
-// it holds, also after a failure.
+// Fill *step (zeros) from a part of tokenizer.json other than a Sequence. finish_step releases it,
+// also after a failure.
 static rlhf_status read_step(const json_t *part, struct step *step, struct rlhf__error *err) {
     const char *type = rlhf__part_type(part);
     if (!strcmp(type, "BertNormalizer")) return read_bert(part, step);
@@ -351,7 +351,7 @@ rlhf_status rlhf__normaliser_apply(const struct rlhf__normaliser *normaliser, co
                                    size_t n, struct rlhf__buf *out, struct rlhf__buf *spare,
                                    struct rlhf__error *err) {
     for (size_t i = 0; i < normaliser->n; i++) {
-        struct rlhf__buf last = *out; // what the step before made
+        struct rlhf__buf last = *out; // the previous step's output
         *out = *spare;
         *spare = last;
         if (i) {

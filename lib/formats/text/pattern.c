@@ -41,7 +41,7 @@ static enum class class_of(uint32_t cp) {
     return rlhf__unicode_is_space(cp) ? SPACE : OTHER;
 }
 
-// 0 OTHER, 1 LETTER, 2 NUMBER, 3 SPACE, 4 LINE
+// enum class by general category
 static const uint8_t ascii[128] = {
     0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 4, 3, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 0, 0, 0, 0, 0, 0,
@@ -85,8 +85,8 @@ static size_t end_of_gap(struct gap gap, size_t n, size_t at) {
     return gap.end < n && gap.last > at ? gap.last : gap.end;
 }
 
-// 's|'t|'re|'ve|'m|'ll|'d behind the ' at s[at]; 0 = none of them. folded: whatever the case, the
-// long s U+017F included.
+// Length of one of s, t, re, ve, m, ll, d after the ' at s[at]; 0 = none of them. folded: ignoring
+// case, the long s U+017F included.
 static size_t contraction(const char *s, size_t n, size_t at, int folded) {
     size_t left = n - at - 1;
     const uint8_t *p = (const uint8_t *)s + at + 1;
@@ -339,7 +339,7 @@ rlhf_status rlhf__pattern_next(const struct rlhf__pattern *pattern, const char *
             match->seen = 1;
             return 1;
         }
-        do // an empty match directly behind the last one
+        do // an empty match directly after the last one
             match->from++;
         while (match->from < n && ((uint8_t)s[match->from] & 0xC0) == 0x80);
     }

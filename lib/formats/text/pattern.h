@@ -3,7 +3,7 @@
 // Patterns are written for Oniguruma, the tokenizers library's engine. Those that nearly all
 // byte-level models use are matched by hand; others are translated and given to PCRE2.
 //
-// What it is not: it does not decide what happens to what it finds; internal to text/.
+// What it is not: callers decide what happens to matches; internal to text/.
 #ifndef RLHF_HOST_TEXT_PATTERN_H
 #define RLHF_HOST_TEXT_PATTERN_H
 
@@ -25,7 +25,7 @@ rlhf_status rlhf__pattern_read(const json_t *pattern, struct rlhf__pattern **out
 rlhf_status rlhf__pattern_create(const char *text, size_t n, int by_hand,
                                  struct rlhf__pattern **out, struct rlhf__error *err);
 
-// The pattern of GPT-2, which ByteLevel stands for.
+// The pattern of GPT-2, which ByteLevel uses.
 #define RLHF__PATTERN_GPT2                                                                         \
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
@@ -44,18 +44,18 @@ struct rlhf__search {
 void rlhf__search_reset(struct rlhf__search *match);
 void rlhf__search_finish(struct rlhf__search *match);
 
-// The next match in s[0..n), well-formed UTF-8, as Oniguruma's find_iter: an empty match directly
-// behind another is none. Returns 1 when there is one, 0, or an error: RLHF_E_NOMEM,
-// RLHF_E_UNSUPPORTED with the pattern's text (PCRE2 gave up: it would take too long for a text of
-// that length). [any, one thread per search]
+// The next match in s[0..n), well-formed UTF-8, as in Oniguruma's find_iter: an empty match
+// directly after another match is skipped. Returns 1 for a match, 0 for none, or an error:
+// RLHF_E_NOMEM, RLHF_E_UNSUPPORTED with the pattern's text (PCRE2 gave up: it would take too long
+// for a text of that length). [any, one thread per search]
 rlhf_status rlhf__pattern_next(const struct rlhf__pattern *pattern, const char *s, size_t n,
                                struct rlhf__search *match, struct rlhf__error *err);
 
-// The rule that matches it by hand (enum rlhf__word_rule), 0 = none does. [any]
+// The rule that matches it by hand (enum rlhf__word_rule), 0 = PCRE2 does. [any]
 int32_t rlhf__pattern_rule(const struct rlhf__pattern *pattern);
 
-// Append the PCRE2 form of an Oniguruma pattern to out. Returns NULL, or what is in it that has no
-// translation. [main]
+// Append the PCRE2 form of an Oniguruma pattern to out. Returns NULL, or the syntax in it that
+// cannot be translated. [main]
 const char *rlhf__pattern_translate(const char *text, size_t n, struct rlhf__buf *out);
 
 // ---- patterns that are matched by hand ----
@@ -66,8 +66,8 @@ enum rlhf__word_rule {
     RLHF__WORD_QWEN2   // every digit alone
 };
 
-// Where the word that begins at s[at] ends, at < n; every character is in a word. s is well-formed
-// UTF-8. [any]
+// The end of the word that begins at s[at], at < n; every character belongs to a word. s is
+// well-formed UTF-8. [any]
 size_t rlhf__word_end(int32_t rule, const char *s, size_t n, size_t at);
 
 #endif

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// What \s and \w are to Oniguruma, as the inside of a class. Its \w has superscripts and fractions
-// of Latin-1 too.
+// Oniguruma's \s and \w, as the inside of a class. Its \w includes the superscripts and fractions
+// of Latin-1.
 #define SPACE "\\p{White_Space}"
 #define WORD  "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}"
 
@@ -25,7 +25,7 @@ static int is_at(const struct reader *r, const char *text) {
     return (size_t)(r->end - r->s) >= n && memcmp(r->s, text, n) == 0;
 }
 
-// The ranges that are new since PCRE2's Unicode and whose category begins with these letters.
+// The ranges newer than PCRE2's Unicode whose category begins with these letters.
 static void put_new(struct reader *r, const char *name) {
     struct rlhf__unicode_range range;
     for (size_t i = 0; rlhf__unicode_new(i, &range); i++) {
@@ -65,7 +65,7 @@ static const char *put_property(struct reader *r, int negated) {
     }
     size_t n = (size_t)(close - name);
     r->s = close + 1;
-    if (n == 3 && !memcmp(name, "Han", 3)) // the script, not where else its characters are used
+    if (n == 3 && !memcmp(name, "Han", 3)) // the script, not its script extensions
         return put_set(r, "\\p{sc:Han}\\x{2EBF0}-\\x{2EE5D}\\x{31350}-\\x{323AF}", NULL, negated);
     if (n == 10 && !memcmp(name, "Alphabetic", 10)) {
         static const char *const letters[] = {"L", NULL};
@@ -86,7 +86,7 @@ static const char *put_word_set(struct reader *r, int negated) {
     return put_set(r, WORD, fresh, negated);
 }
 
-// \b and \B by what is a word to Oniguruma.
+// \b and \B by Oniguruma's definition of a word.
 static const char *put_boundary(struct reader *r, int negated) {
     if (r->in_class) return "\\b inside [...]";
     rlhf__buf_puts(r->out, "(?:(?<=");
@@ -129,7 +129,7 @@ static const char *put_escape(struct reader *r) {
     switch (c) {
     case 's':
         return put_set(r, SPACE, NULL, 0);
-    case 'S': // inside a class, where \P{..} says it: no new character is white space
+    case 'S': // inside a class use \P{..}: no new character is white space
         if (r->in_class) rlhf__buf_puts(r->out, "\\P{White_Space}");
         return r->in_class ? NULL : put_set(r, SPACE, NULL, 1);
     case 'd':
@@ -203,7 +203,7 @@ static const char *put_group(struct reader *r) {
     }
     if (is_at(r, "(*")) return "(*";
     if (!is_at(r, "(?")) {
-        rlhf__buf_puts(r->out, "(?:"); // what it holds is not asked for
+        rlhf__buf_puts(r->out, "(?:"); // its capture is not needed
         r->s++;
         return NULL;
     }

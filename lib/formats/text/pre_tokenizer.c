@@ -19,7 +19,7 @@ static rlhf_status invalid(const char *type, const char *key, const json_t *foun
                       text ? "'" : "");
 }
 
-// "behavior", `fallback` where it is not given.
+// "behavior", or `fallback` if it is not given.
 static rlhf_status read_behaviour(const json_t *part, int32_t fallback, int32_t *out,
                                   struct rlhf__error *err) {
     static const char *const names[] = {"Removed", "Isolated", "MergedWithPrevious",
@@ -112,8 +112,8 @@ static rlhf_status read_delimiter(const json_t *part, struct rlhf__cut_step *ste
     return st;
 }
 
-// The words of Whitespace, \w+|[^\w\s]+ to Rust's regular expressions, whose \w has the joiners and
-// no superscripts; what is not found goes.
+// The words of Whitespace, \w+|[^\w\s]+ in Rust's regular expressions, whose \w includes joiners
+// and excludes superscripts; text between matches is dropped.
 static rlhf_status read_whitespace(struct rlhf__cut_step *step, struct rlhf__error *err) {
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200C}\\x{200D}"
     static const char words[] = "[" WORD "]+|[^" WORD "\\s]+";
@@ -158,7 +158,7 @@ static rlhf_status read_one(const json_t *part, struct rlhf__pre_tokenizer *pre,
     return RLHF_OK;
 }
 
-// Add the steps of a part of tokenizer.json that is no Sequence.
+// Add the steps of a part of tokenizer.json other than a Sequence.
 static rlhf_status read_steps(const json_t *part, struct rlhf__pre_tokenizer *pre,
                               struct rlhf__error *err) {
     if (pre->bytes)

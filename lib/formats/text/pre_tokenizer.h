@@ -1,7 +1,7 @@
-// pre_tokenizer.h: the cutting of a normal text into words: the "pre_tokenizer" of tokenizer.json
-// as a list of steps, each of which cuts the pieces of the one before.
+// pre_tokenizer.h: cuts a normalised text into words: the "pre_tokenizer" of tokenizer.json as a
+// list of steps, each of which cuts the pieces of the previous one.
 //
-// What it is not: it looks into no vocabulary; internal to text/.
+// What it is not: it does not use the vocabulary; internal to text/.
 #ifndef RLHF_HOST_TEXT_PRE_TOKENIZER_H
 #define RLHF_HOST_TEXT_PRE_TOKENIZER_H
 
@@ -12,19 +12,19 @@
 struct rlhf__pre_tokenizer; // opaque
 
 // From a "pre_tokenizer" of tokenizer.json; NULL or null gives *out NULL: the text is one word.
-// Errors: RLHF_E_UNSUPPORTED names a type or a pattern that cannot be, RLHF_E_INVALID,
-// RLHF_E_NOMEM. [main]
+// Errors: RLHF_E_UNSUPPORTED names an unsupported type or pattern, RLHF_E_INVALID, RLHF_E_NOMEM.
+// [main]
 rlhf_status rlhf__pre_tokenizer_create(const json_t *part, struct rlhf__pre_tokenizer **out,
                                        struct rlhf__error *err);
 
 void rlhf__pre_tokenizer_destroy(struct rlhf__pre_tokenizer *pre); // NULL allowed
 
-// 1 when the model behind it sees bytes (a ByteLevel): its tokens are written in stand-ins. NULL
-// allowed. [any]
+// 1 when the model sees bytes (a ByteLevel): its tokens are written in stand-ins. NULL allowed.
+// [any]
 int rlhf__pre_tokenizer_bytes(const struct rlhf__pre_tokenizer *pre);
 
-// work->pieces becomes the words of s[0..n). at_start: s is where the whole text begins, no added
-// token is before it. s must outlive the pieces. pre NULL: one word. Errors: RLHF_E_NOMEM,
+// work->pieces becomes the words of s[0..n). at_start: the whole text begins at s, without an added
+// token before it. s must outlive the pieces. pre NULL: one word. Errors: RLHF_E_NOMEM,
 // RLHF_E_UNSUPPORTED (PCRE2 gave up). [any, one thread per work]
 rlhf_status rlhf__pre_tokenizer_cut(const struct rlhf__pre_tokenizer *pre, struct rlhf__work *work,
                                     const char *s, size_t n, int at_start, struct rlhf__error *err);

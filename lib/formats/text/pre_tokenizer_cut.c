@@ -4,7 +4,7 @@
 #include "text/pattern.h"
 #include "text/unicode.h"
 
-// ---- one step over one piece: where the delimiters are, and what becomes of them ----
+// ---- one step over one piece: finding the delimiters and attaching them ----
 
 // The spans of a piece, delimiters and others, in order, to pieces.
 struct joiner {
@@ -13,7 +13,7 @@ struct joiner {
     struct rlhf__error *err;
     size_t base;        // of the piece in the text
     size_t begin, end;  // a span that may still grow
-    int waits, matched; // there is one; it ends with a delimiter
+    int waits, matched; // a span is pending; it ends with a delimiter
     uint32_t flags;     // of the next piece
 };
 
@@ -29,7 +29,7 @@ static rlhf_status flush(struct joiner *j) {
     return waits ? push(j, j->begin, j->end) : RLHF_OK;
 }
 
-// Whether a span goes with the one that waits.
+// Whether a span joins the pending one.
 static int joins(const struct joiner *j, int matched) {
     switch (j->step->behaviour) {
     case RLHF__CUT_PREVIOUS:
@@ -84,7 +84,7 @@ static rlhf_status by_pattern(struct joiner *j, const char *s, size_t n,
     return from < n ? put(j, from, n, 0) : RLHF_OK;
 }
 
-// The words of a rule, each alone: the way of nearly every text.
+// The words of a rule, each alone: the path of nearly every text.
 static rlhf_status by_rule(struct joiner *j, const char *s, size_t n, int32_t rule) {
     for (size_t at = 0, end; at < n; at = end) {
         end = rlhf__word_end(rule, s, n, at);
@@ -132,7 +132,7 @@ static rlhf_status cut_runs(const char *s, size_t n, struct rlhf__pieces *out,
     return RLHF_OK;
 }
 
-// The text of a piece with spaces replaced and a space in front, behind what is in `text`.
+// Append a piece's text to `text`, with spaces replaced and a space in front.
 static void put_changed(const struct rlhf__cut_step *step, const char *s,
                         const struct rlhf__piece *p, int first, struct rlhf__buf *text) {
     const char *from = s + p->at, *end = from + p->n;
@@ -152,7 +152,7 @@ static void put_changed(const struct rlhf__cut_step *step, const char *s,
     rlhf__buf_put(text, from, (size_t)(end - from));
 }
 
-// out becomes the pieces of `in` over a text of its own, which the step's spaces are in.
+// out becomes the pieces of `in` over its own copy of the text, with the step's spaces.
 static rlhf_status change(const struct rlhf__cut_step *step, const struct rlhf__pieces *in,
                           struct rlhf__pieces *out, struct rlhf__buf *text, int at_start,
                           struct rlhf__error *err) {
@@ -168,7 +168,7 @@ static rlhf_status change(const struct rlhf__cut_step *step, const struct rlhf__
         RLHF_TRY(rlhf__pieces_push(out, at, text->len - at, p->flags, err));
     }
     RLHF_TRY(rlhf__buf_ok(text, err));
-    struct rlhf__buf old = out->own; // what out->text was made of is not needed any more
+    struct rlhf__buf old = out->own; // the source of out->text is no longer needed
     out->own = *text;
     *text = old;
     out->text = rlhf__buf_text(&out->own);

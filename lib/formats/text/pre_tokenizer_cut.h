@@ -9,13 +9,13 @@
 
 enum { RLHF__CUT_STEPS_MAX = 16 };
 
-// What becomes of a delimiter: the "behavior" of tokenizer.json, in its order.
+// What happens to a delimiter: the "behavior" of tokenizer.json, in its order.
 enum rlhf__cut_behaviour {
     RLHF__CUT_REMOVED,
     RLHF__CUT_ISOLATED,
-    RLHF__CUT_PREVIOUS, // goes with what is before it
-    RLHF__CUT_NEXT,     // goes with what is behind it
-    RLHF__CUT_RUNS      // neighbours of a kind go together
+    RLHF__CUT_PREVIOUS, // joins the piece before it
+    RLHF__CUT_NEXT,     // joins the piece after it
+    RLHF__CUT_RUNS      // adjacent spans of the same kind are joined
 };
 
 enum rlhf__cut_prefix {
@@ -24,13 +24,13 @@ enum rlhf__cut_prefix {
     RLHF__PREFIX_ALWAYS
 };
 
-// Delimiters are what `is` or `pattern` finds, in both NULL none are.
+// `is` or `pattern` finds the delimiters; none if both are NULL.
 struct rlhf__cut_step {
     int (*is)(uint32_t cp);
     struct rlhf__pattern *pattern; // owned
-    int32_t behaviour, invert;     // invert: delimiters are what is not found
-    // Before that, with `replaces`, spaces become `space`, one character; and by `prefix` it goes
-    // in front of a piece that does not begin with it.
+    int32_t behaviour, invert;     // invert: the text between matches is the delimiter
+    // Before that, `replaces` turns spaces into the character `space`, and `prefix` puts it in
+    // front of a piece that does not begin with it.
     char space[4];
     size_t n_space;
     int32_t prefix, replaces; // enum rlhf__cut_prefix

@@ -155,7 +155,7 @@ rlhf_status rlhf__pipeline_normal(const struct rlhf__tokenizer *tok, struct rlhf
     return RLHF_OK;
 }
 
-// The ids of a word, or of a part of one that no merge goes beyond.
+// The ids of a word, or of a part of it that no merge crosses.
 static rlhf_status encode_part(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
                                const char *s, size_t n, struct rlhf__ids *out,
                                struct rlhf__error *err) {
@@ -187,8 +187,8 @@ rlhf_status rlhf__pipeline_words(const struct rlhf__tokenizer *tok, struct rlhf_
 
 // ---- splitting a text by its added tokens ----
 //
-// As the tokenizers library splits it: first by the tokens that are found in the text itself, then,
-// between them, the normal text by those that are normalized.
+// As the tokenizers library does: first at tokens found in the text itself; then the text between
+// them is normalised and split at normalized tokens.
 
 struct splitting {
     const struct rlhf__tokenizer *tok;
@@ -201,7 +201,7 @@ struct splitting {
 
 typedef rlhf_status piece_fn(const struct splitting *sp, const char *s, size_t n, int at_start);
 
-// The character that ends at s + n; 0 where there is none or bytes that are none.
+// The character that ends at s + n; 0 at the start of the text or after ill-formed bytes.
 static uint32_t last_char(const char *s, size_t n, size_t *len) {
     for (size_t back = 1; back <= 4 && back <= n; back++) {
         uint32_t cp = 0;
@@ -238,8 +238,8 @@ static size_t space_behind(const char *s, size_t n, size_t at) {
 
 // ---- splitting ----
 
-// Cut s at the tokens of m; what lies between goes to `piece`. A match that does not count is
-// passed over as a whole. A token's white space may be another's too, as in the library.
+// Cut s at the tokens of m; the text between them goes to `piece`. A match that does not count is
+// skipped as a whole. Two tokens may share white space, as in the library.
 static rlhf_status split(const struct splitting *sp, const struct rlhf__matcher *m, int ordinary,
                          const char *s, size_t n, int at_start, piece_fn *piece) {
     const struct rlhf__added *added = &sp->tok->added;
@@ -283,7 +283,7 @@ static rlhf_status added_encode(const struct rlhf__tokenizer *tok, struct rlhf__
 
 // ---- encoding ----
 
-// The ids that go around the text: what flags ask for outside, the tokenizer's own inside.
+// The ids around the text: those requested by flags outside, the tokenizer's own inside.
 struct around {
     int32_t before[1 + RLHF__FRAME_MAX], after[RLHF__FRAME_MAX + 1];
     size_t n_before, n_after;

@@ -1,8 +1,8 @@
 // tokenizer.h: text to token ids and back, for the tokenizers of model directories.
 //
-// Two kinds: byte-level BPE (GPT-2: vocab.json + merges.txt) and WordPiece (BERT: vocab.txt). A
-// tokenizer.json is what counts where there is one: it must hold one of the two kinds, and
-// older files beside it that make a tokenizer too must say the same. Encoding and decoding are
+// Two kinds: byte-level BPE (GPT-2: vocab.json + merges.txt) and WordPiece (BERT: vocab.txt). If
+// the directory has a tokenizer.json, that file decides: it must hold one of the two kinds, and
+// older files that describe a tokenizer too must agree with it. Encoding and decoding are
 // thread-safe: a tokenizer is read-only after open.
 //
 // What it is not: a trainer of vocabularies, or a general tokenizers pipeline.
@@ -16,15 +16,16 @@
 enum rlhf__tokenizer_kind { RLHF__TOKENIZER_BPE = 1, RLHF__TOKENIZER_WORDPIECE = 2 };
 
 enum rlhf__encode_flag {
-    RLHF__ENCODE_TEMPLATE = 1, // as transformers: what the tokenizer's own files put around a text
-    RLHF__ENCODE_BOS = 2,      // put bos in front; RLHF_E_INVALID when there is none
-    RLHF__ENCODE_EOS = 4,      // put eos behind; RLHF_E_INVALID when there is none
-    RLHF__ENCODE_SPECIAL = 8   // recognise special tokens such as <|endoftext|> in the text
+    RLHF__ENCODE_TEMPLATE =
+        1, // as transformers: the special tokens that the tokenizer's own files put around a text
+    RLHF__ENCODE_BOS = 2,    // put bos in front; RLHF_E_INVALID without a bos token
+    RLHF__ENCODE_EOS = 4,    // put eos after the text; RLHF_E_INVALID without an eos token
+    RLHF__ENCODE_SPECIAL = 8 // recognise special tokens such as <|endoftext|> in the text
 };
 
 enum rlhf__decode_flag { RLHF__DECODE_SKIP_SPECIAL = 1 }; // leave special tokens out
 
-// -1 = the vocabulary has no such token.
+// -1 = the token is missing.
 struct rlhf__tokenizer_info {
     int32_t kind;    // enum rlhf__tokenizer_kind
     int32_t n_vocab; // largest id + 1
@@ -46,17 +47,17 @@ void rlhf__tokenizer_close(struct rlhf__tokenizer *tok);
 // Borrowed, lives as long as the tokenizer. [any]
 const struct rlhf__tokenizer_info *rlhf__tokenizer_info(const struct rlhf__tokenizer *tok);
 
-// Append the ids of text to *out. flags: enum rlhf__encode_flag. max_tokens > 0 keeps at most that
-// many of the ids appended by this call, counting bos, eos, [CLS] and [SEP], which are kept: the
-// text's own last ids go. Any bytes are allowed: with BPE, decode(encode(x)) == x for every x.
-// Without RLHF__ENCODE_SPECIAL, "<|endoftext|>" in a text is spelled out in ordinary tokens.
-// Errors: RLHF_E_NOMEM, RLHF_E_INVALID (bos/eos asked for and absent), RLHF_E_UNSUPPORTED (a
-// pattern takes too long on the text; its own text is in the message). [any]
+// Append the ids of text to *out. flags: enum rlhf__encode_flag. With max_tokens > 0 this call
+// appends at most that many ids: bos, eos, [CLS] and [SEP] count and are kept, the text's own last
+// ids are dropped. Any bytes are allowed: with BPE, decode(encode(x)) == x for every x. Without
+// RLHF__ENCODE_SPECIAL, "<|endoftext|>" in a text is spelled out in ordinary tokens. Errors:
+// RLHF_E_NOMEM, RLHF_E_INVALID (bos/eos requested and absent), RLHF_E_UNSUPPORTED (a pattern takes
+// too long on the text; the message quotes the pattern). [any]
 rlhf_status rlhf__tokenizer_encode(const struct rlhf__tokenizer *tok, rlhf_str text, uint32_t flags,
                                    size_t max_tokens, struct rlhf__ids *out,
                                    struct rlhf__error *err);
 
-// Write the bytes of ids[0..n) to out, at most cap of them, and return how many there are (may
+// Write the bytes of ids[0..n) to out, at most cap of them, and return their total number (it may
 // exceed cap; out may be NULL when cap is 0). BPE gives the exact bytes, which need not be
 // well-formed UTF-8 (see rlhf__utf8_repair); WordPiece joins words with spaces and pieces without.
 // Ids outside the vocabulary give nothing. flags: enum rlhf__decode_flag. No NUL is added. [any]
@@ -71,8 +72,8 @@ char *rlhf__tokenizer_text(const struct rlhf__tokenizer *tok, const int32_t *ids
 // Id of a token by its exact bytes (BPE: "." or " the"; WordPiece: "##ing"), -1 = none. [any]
 int32_t rlhf__tokenizer_find(const struct rlhf__tokenizer *tok, rlhf_str token);
 
-// 1 when id is a special token (bos, eos, cls, ... or an added special token). Tests hold encoding
-// to it: plain text gives none. [any]
+// 1 when id is a special token (bos, eos, cls, ... or an added special token). Encoding plain text
+// gives none of them; tests check that. [any]
 int rlhf__tokenizer_is_special(const struct rlhf__tokenizer *tok, int32_t id);
 
 // Check that a model with n_vocab embedding rows can be used with this tokenizer: every id must
@@ -85,19 +86,19 @@ rlhf_status rlhf__tokenizer_check_model(const struct rlhf__tokenizer *tok, int32
 // else add_bos_token of tokenizer_config.json). [any]
 int rlhf__tokenizer_has_bos(const struct rlhf__tokenizer *tok);
 
-// How many tokens they put in front of a text (behind: after it), in *ids from left to right,
-// borrowed. [any]
+// How many tokens they put in front of a text (`behind`: after it); *ids lists them from left to
+// right, borrowed. [any]
 size_t rlhf__tokenizer_around(const struct rlhf__tokenizer *tok, int behind, const int32_t **ids);
 
-// 1 when they put nothing else around a text. [any]
+// 1 when they put no other tokens around a text. [any]
 int rlhf__tokenizer_only_bos(const struct rlhf__tokenizer *tok);
 
-// Put bos in front of texts from now on, or nothing; a BPE tokenizer that has a bos token, others
-// stay as they are. [one thread]
+// Choose whether encoding puts bos in front of texts. Only for BPE tokenizers with a bos token;
+// others do not change. [one thread]
 void rlhf__tokenizer_set_bos(struct rlhf__tokenizer *tok, int on);
 
-// Record in the files of dir, a copy of the tokenizer's own, what rlhf__tokenizer_set_bos changed;
-// nothing when it changed nothing. Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
+// Write the change made by rlhf__tokenizer_set_bos, if any, into dir, a copy of the tokenizer's
+// files. Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__tokenizer_write_frame(const struct rlhf__tokenizer *tok,
                                         const struct rlhf__folder *dir, struct rlhf__error *err);
 

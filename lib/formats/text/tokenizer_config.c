@@ -17,9 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Whose special tokens are usual, where no file names them.
+// The model families whose usual special tokens apply when no file names any.
 enum family {
-    FAMILY_GPT2, // and what has no class of its own
+    FAMILY_GPT2, // also for classes that are not listed
     FAMILY_QWEN2,
     FAMILY_LLAMA,
     FAMILY_BERT,
@@ -105,7 +105,7 @@ static rlhf_status check_class(const struct rlhf__tokenizer *tok, const char *na
         name, tok->has_json ? "" : " without a tokenizer.json");
 }
 
-// ---- what stands in front ----
+// ---- the prefix ----
 
 static int32_t prefix_of(const json_t *part, int depth) {
     static const char *const keys[] = {"pretokenizers", "normalizers"};
@@ -186,9 +186,9 @@ static rlhf_status read_config(struct rlhf__tokenizer *tok, const json_t *config
 
 // ---- around a text ----
 
-// Refuse add_bos_token and add_eos_token that contradict the post_processor of tokenizer.json,
-// where some versions of transformers go by the one and some by the other. After the frame is
-// known. Errors: RLHF_E_INVALID.
+// Refuse add_bos_token and add_eos_token that contradict the post_processor of tokenizer.json: some
+// versions of transformers use the former, some the latter. Call it after the frame is known.
+// Errors: RLHF_E_INVALID.
 static rlhf_status check_frame(const struct rlhf__tokenizer *tok, const json_t *config,
                                struct rlhf__error *err) {
     const json_t *bos = json_object_get(config, "add_bos_token");
@@ -273,7 +273,7 @@ const json_t *rlhf__special_said(const json_t *config, const json_t *map, const 
 // The files, and which of them is being read.
 enum { ADDED, CONFIG, MAP, MODEL, N_FILES };
 struct files {
-    json_t *v[N_FILES]; // NULL = there is none
+    json_t *v[N_FILES]; // NULL = missing
     int at;
 };
 
@@ -288,7 +288,7 @@ static rlhf_status read_roles(struct rlhf__tokenizer *tok, struct files *f,
     return RLHF_OK;
 }
 
-// Further special tokens, in a list or each by a name of its own.
+// Further special tokens, in a list or each under its own name.
 static rlhf_status read_more(struct rlhf__tokenizer *tok, struct files *f, int at,
                              struct rlhf__error *err) {
     static const char *const keys[] = {"additional_special_tokens", "extra_special_tokens"};
@@ -339,7 +339,7 @@ static rlhf_status read_usual(struct rlhf__tokenizer *tok, enum family family, c
     }
     int32_t mask;
     if (family == FAMILY_BERT) RLHF_TRY(mark_text(tok, "[MASK]", &mask, err));
-    // A vocab.json alone: what is no word of bytes can only be a special token.
+    // With vocab.json alone, a token that is not written in bytes can only be a special token.
     for (int32_t i = 0; i < tok->vocab.n; i++)
         if (tok->vocab.token[i].special) RLHF_TRY(rlhf__added_mark_id(tok, i, err));
     return RLHF_OK;

@@ -1,7 +1,6 @@
-// tokenizer_config.h: what tokenizer_config.json and special_tokens_map.json say.
+// tokenizer_config.h: reads tokenizer_config.json and special_tokens_map.json.
 //
-// What it is not: beside a tokenizer.json it decides nothing about ids; what it says must be what
-// tokenizer.json says. Internal to text/.
+// It must agree with tokenizer.json about ids if that file exists. Internal to text/.
 #ifndef RLHF_HOST_TEXT_TOKENIZER_CONFIG_H
 #define RLHF_HOST_TEXT_TOKENIZER_CONFIG_H
 
@@ -9,7 +8,7 @@
 
 #include <jansson.h>
 
-// What is put in front of a text before it is cut, as tokenizer.json says it.
+// The prefix that tokenizer.json puts in front of a text before it is cut.
 enum rlhf__prefix {
     RLHF__PREFIX_NONE,
     RLHF__PREFIX_SPACE,  // a ByteLevel with add_prefix_space, a normaliser that prepends
@@ -20,11 +19,11 @@ enum rlhf__prefix {
 // The prefix of a tokenizer.json. [main]
 int32_t rlhf__tokenizer_prefix(const json_t *file);
 
-// The member `key` ("eos_token") of special_tokens_map.json or of tokenizer_config.json, whichever
-// goes before the other as transformers reads them (PreTrainedTokenizerBase._from_pretrained):
-// beside an added_tokens_decoder the map is not looked at, without one all that it names, null too,
-// is instead of what tokenizer_config.json says. config, map: NULL allowed. NULL when neither has
-// it. Borrowed. [any]
+// The member `key` ("eos_token") of special_tokens_map.json or of tokenizer_config.json, with
+// transformers' precedence (PreTrainedTokenizerBase._from_pretrained): if there is an
+// added_tokens_decoder, the map is ignored; without one, every member of the map, null too,
+// overrides tokenizer_config.json. config, map: NULL allowed. NULL when neither has it. Borrowed.
+// [any]
 const json_t *rlhf__special_said(const json_t *config, const json_t *map, const char *key);
 
 #endif

@@ -1,8 +1,7 @@
 // tokenizer_files.c: opening a tokenizer: which of a directory's files count, and reading the
 // vocabulary files: vocab.json with merges.txt, or vocab.txt.
 //
-// What it is not: tokenizer.json is tokenizer_json.c's, special tokens and options are
-// tokenizer_config.c's.
+// Not here: tokenizer_json.c reads tokenizer.json, tokenizer_config.c special tokens and options.
 #include "text/tokenizer_impl.h"
 
 #include "base/file.h"
@@ -30,7 +29,7 @@ static int has(const char *dir, const char *name) {
     return n > 0 && (size_t)n < sizeof path && rlhf__is_file(path);
 }
 
-// merges.txt: "left right" a line, best first, after an optional "#version" line.
+// merges.txt: one "left right" per line, best first, after an optional "#version" line.
 static rlhf_status parse_merges(struct rlhf__tokenizer *tok, const char *dir, const char *s,
                                 size_t n, struct rlhf__error *err) {
     size_t lines = 1, line = 0;
@@ -77,7 +76,7 @@ static rlhf_status load_bpe(struct rlhf__tokenizer *tok, const char *dir, int by
     return st;
 }
 
-// vocab.txt: a token a line, its id the line number from 0.
+// vocab.txt: one token per line; its id is the line number, from 0.
 static rlhf_status parse_lines(struct rlhf__tokenizer *tok, const char *s, size_t n,
                                struct rlhf__error *err) {
     size_t lines = 1, good = rlhf__utf8_valid(s, n);
@@ -119,8 +118,8 @@ static int same_token(rlhf_str a, rlhf_str b) {
     return a.len == b.len && memcmp(a.ptr, b.ptr, (size_t)a.len) == 0;
 }
 
-// What the older files say must be what tokenizer.json says. One of two alone makes no tokenizer
-// and is not looked at.
+// The older files must agree with tokenizer.json. A vocabulary file without its counterpart is not
+// a tokenizer and is ignored.
 static rlhf_status agree(const struct rlhf__tokenizer *full, const struct rlhf__tokenizer *old,
                          const char *dir, const char *name, struct rlhf__error *err) {
     int32_t n = full->vocab.n > old->vocab.n ? full->vocab.n : old->vocab.n;
@@ -156,7 +155,7 @@ static rlhf_status check_old(const struct rlhf__tokenizer *tok, const char *dir,
     return st;
 }
 
-// The parts that the older files mean without naming them.
+// The parts that the older files imply without naming them.
 static rlhf_status imply(struct rlhf__tokenizer *tok, const char *normaliser, const char *cut,
                          struct rlhf__error *err) {
     json_t *normal = json_pack("{s:s}", "type", normaliser),
@@ -178,7 +177,7 @@ static rlhf_status imply(struct rlhf__tokenizer *tok, const char *normaliser, co
 // rlhf__tokenizer_open.
 static rlhf_status load(struct rlhf__tokenizer *tok, const char *dir, struct rlhf__error *err) {
     int merges = has(dir, "merges.txt"), vocab = has(dir, "vocab.json");
-    // tokenizer.json says the most, so it is the one to go by.
+    // tokenizer.json holds the most information, so it takes precedence.
     if (has(dir, "tokenizer.json")) {
         RLHF_TRY(rlhf__tokenizer_load_json(tok, dir, err));
         return check_old(tok, dir, err);
@@ -219,7 +218,7 @@ static rlhf_status build(struct rlhf__tokenizer *tok, const char *dir, struct rl
     return st;
 }
 
-// A token as it is written, for templates; NULL when there is none. Caller frees.
+// A token's text, for templates; NULL if there is no such token. Caller frees.
 static char *written(const struct rlhf__tokenizer *tok, int32_t id) {
     rlhf_str s = rlhf__added_content(&tok->added, id);
     if (!s.ptr && id >= 0) s = rlhf__vocab_bytes(&tok->vocab, id);

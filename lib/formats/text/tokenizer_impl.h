@@ -1,4 +1,4 @@
-// tokenizer_impl.h: what a tokenizer is made of, shared by its loader and its users in text/.
+// tokenizer_impl.h: the parts of a tokenizer, shared by its loader and its users in text/.
 //
 // What it is not: an interface for other directories; see tokenizer.h.
 #ifndef RLHF_HOST_TEXT_TOKENIZER_IMPL_H
@@ -19,10 +19,10 @@
 // inside a word begin with "##".
 struct rlhf__wordpiece {
     const struct rlhf__vocab *vocab; // borrowed
-    int32_t unk; // id for words that no tokens make up and for words of over 100 characters
+    int32_t unk; // id for words that tokens cannot spell and for words of over 100 characters
 };
 
-// The special tokens that go around a text.
+// The special tokens around a text.
 enum { RLHF__FRAME_MAX = 4 };
 struct rlhf__frame {
     int32_t before[RLHF__FRAME_MAX], after[RLHF__FRAME_MAX];
@@ -52,8 +52,8 @@ struct rlhf__tokenizer {
 rlhf_status rlhf__tokenizer_load_special(struct rlhf__tokenizer *tok, const char *dir,
                                          struct rlhf__error *err);
 
-// The same of tokenizer.json alone: vocabulary, added tokens, frame. What it asks for and is not
-// implemented is refused by its type. [main]
+// The same for tokenizer.json alone: vocabulary, added tokens, frame. Features that are not
+// implemented are refused by name. [main]
 rlhf_status rlhf__tokenizer_load_json(struct rlhf__tokenizer *tok, const char *dir,
                                       struct rlhf__error *err);
 
@@ -70,11 +70,11 @@ rlhf_status rlhf__tokenizer_add_merge(struct rlhf__tokenizer *tok, int bytes, co
 rlhf_status rlhf__frame_read(struct rlhf__tokenizer *tok, const json_t *post,
                              struct rlhf__error *err);
 
-// Where tokenizer.json gave none: [CLS] and [SEP] for WordPiece; for BPE what add_bos_token and
-// add_eos_token of tokenizer_config.json (NULL allowed) say. After the roles are known. [main]
+// If tokenizer.json gave none: [CLS] and [SEP] for WordPiece; for BPE as set by add_bos_token and
+// add_eos_token of tokenizer_config.json (NULL allowed). Call it after the roles are known. [main]
 void rlhf__frame_default(struct rlhf__tokenizer *tok, const json_t *config);
 
-// DIR/name parsed; *out NULL when there is no such file. [main]
+// DIR/name parsed; *out NULL if the file does not exist. [main]
 rlhf_status rlhf__tokenizer_json(const char *dir, const char *name, json_t **out,
                                  struct rlhf__error *err);
 

@@ -1,7 +1,7 @@
 // tokenizer_json.c: reading tokenizer.json, the file of the tokenizers library. The pipeline's
 // parts read themselves; here is the reader of the model.
 //
-// A part that would change ids and is not implemented is refused by the name of its type.
+// A part that changes ids and is not implemented is refused with its type.
 #include "text/tokenizer_impl.h"
 
 #include "base/json.h"
@@ -15,7 +15,7 @@
 // ---- vocabulary and merges ----
 
 // A byte-level token that is not written in stand-ins (an added token in plain text) keeps its own
-// bytes and is not found by merges.
+// bytes, and merges cannot produce it.
 rlhf_status rlhf__tokenizer_add_vocab(struct rlhf__tokenizer *tok, json_t *vocab, int byte_level,
                                       struct rlhf__error *err) {
     RLHF_TRY(rlhf__vocab_index(&tok->vocab, (int32_t)json_object_size(vocab), err));
@@ -92,7 +92,7 @@ static int is_set(const json_t *model, const char *key) {
     return json_is_true(json_object_get(model, key));
 }
 
-// The options of a model that are there are of these types, or null.
+// The options that a model has must be of these types, or null.
 static rlhf_status check_kinds(const json_t *model, struct rlhf__error *err) {
     static const struct {
         const char *key, *want;
@@ -117,7 +117,8 @@ static rlhf_status check_kinds(const json_t *model, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// The options of a BPE model, but for unk; what would change ids and is not implemented is refused.
+// The options of a BPE model except unk; options that change ids and are not implemented are
+// refused.
 static rlhf_status read_bpe_opts(struct rlhf__tokenizer *tok, const json_t *model,
                                  struct rlhf__error *err) {
     static const char *const affixes[] = {"continuing_subword_prefix", "end_of_word_suffix"};
@@ -139,7 +140,7 @@ static rlhf_status read_bpe_opts(struct rlhf__tokenizer *tok, const json_t *mode
     return RLHF_OK;
 }
 
-// What stands for characters without a token; bytes all have one.
+// The token for characters without a token; every byte has one.
 static rlhf_status read_unk(struct rlhf__tokenizer *tok, const json_t *model,
                             struct rlhf__error *err) {
     const json_t *unk = json_object_get(model, "unk_token");
@@ -194,7 +195,7 @@ static rlhf_status read_wordpiece(struct rlhf__tokenizer *tok, const json_t *mod
     return rlhf__tokenizer_add_vocab(tok, json_object_get(model, "vocab"), 0, err);
 }
 
-// Older files do not name the model: what it holds says it.
+// Older files do not name the model's type: its members tell it.
 static const char *model_type(const json_t *model) {
     if (json_object_get(model, "type")) return rlhf__part_type(model);
     if (json_object_get(model, "merges")) return "BPE";

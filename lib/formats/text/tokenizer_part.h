@@ -1,6 +1,7 @@
-// tokenizer_part.h: a part of tokenizer.json, {"type": ..., ...}: its type and the refusal of it.
+// tokenizer_part.h: a part of tokenizer.json, {"type": ..., ...}: reads its type and refuses
+// unknown ones.
 //
-// What it is not: it knows no type; internal to text/.
+// What it is not: it does not know the types; internal to text/.
 #ifndef RLHF_HOST_TEXT_TOKENIZER_PART_H
 #define RLHF_HOST_TEXT_TOKENIZER_PART_H
 
@@ -10,14 +11,14 @@
 
 enum { RLHF__PART_DEPTH_MAX = 8 }; // sequences inside sequences
 
-// "none" when it has none. Borrowed. [any]
+// The type, or "none". Borrowed. [any]
 const char *rlhf__part_type(const json_t *part);
 
 // 1 when that is its type. [any]
 int rlhf__part_is(const json_t *part, const char *type);
 
-// Refuse a part that is not an object (a part may be NULL or null), and switches in it, or in those
-// of a Sequence, that are neither true nor false. Errors: RLHF_E_INVALID. [any]
+// Refuse a part that is not an object (NULL and null are allowed), and switches in it or in the
+// parts of a Sequence that are not booleans. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__part_check(const char *key, const json_t *part, struct rlhf__error *err);
 
 // RLHF_E_UNSUPPORTED: "the KEY 'TYPE' is not supported; allowed: ALLOWED". [any]

@@ -1,8 +1,8 @@
-// unicode.h: UTF-8, and what kind of character the tokenizers library takes a code point for.
+// unicode.h: UTF-8, and how the tokenizers library classifies characters.
 //
-// That library's parts are of different ages: patterns know Unicode 16, Lowercase and Digits
-// Unicode 17, normal forms Unicode 9, punctuation Unicode 8. Short lists correct what utf8proc (15)
-// and PCRE2 (14) say, so that ids agree on every character that there is.
+// That library's parts use different versions: patterns Unicode 16, Lowercase and Digits Unicode
+// 17, normal forms Unicode 9, punctuation Unicode 8. Short lists correct the tables of utf8proc
+// (15) and PCRE2 (14), so that ids agree for every character.
 //
 // What it is not: a Unicode library (that is utf8proc).
 #ifndef RLHF_HOST_TEXT_UNICODE_H
@@ -36,7 +36,7 @@ size_t rlhf__utf8_repair(const char *s, size_t n, char *out, size_t cap);
 // General category as of Unicode 16. [any]
 utf8proc_category_t rlhf__unicode_category(uint32_t cp);
 
-// What Unicode 15 and 16 added to 14: entry i of the list, 0 behind its end. [any]
+// The characters that Unicode 15 and 16 added to 14: entry i of the list, 0 past its end. [any]
 struct rlhf__unicode_range {
     uint32_t first, last;
     utf8proc_category_t category;
@@ -46,28 +46,28 @@ int rlhf__unicode_new(size_t i, struct rlhf__unicode_range *out);
 // White_Space, the same in all versions. [any]
 int rlhf__unicode_is_space(uint32_t cp);
 
-// What Digits takes for a digit: a number of any kind. [any]
+// A digit for Digits: a number of any kind. [any]
 int rlhf__unicode_is_number(uint32_t cp);
 
-// What Punctuation and BERT's words take for a mark. [any]
+// A punctuation mark for Punctuation and BERT's words. [any]
 int rlhf__unicode_is_punct(uint32_t cp);
 
 // Lower case of one character, 1 or 2 code points; returns how many. [any]
 size_t rlhf__unicode_lower(uint32_t cp, uint32_t out[2]);
 
-// 1 if the character is newer than the Unicode version of the normal forms, which leave it alone.
+// 1 if the character is newer than the Unicode version of the normal forms, which do not change it.
 // [any]
 int rlhf__unicode_is_young(uint32_t cp);
 
-// What StripAccents drops: a combining mark that is not young. [any]
+// A mark that StripAccents drops: a combining mark that is not young. [any]
 int rlhf__unicode_is_mark(uint32_t cp);
 
 // BERT's control characters and accents: categories C but tab and ends of lines, and Mn. [any]
 int rlhf__unicode_is_control(uint32_t cp);
 int rlhf__unicode_is_accent(uint32_t cp);
 
-// What \w is to the library: letters, marks, decimal numbers, connecting punctuation, joiners and
-// what else counts as alphabetic. [any]
+// The library's \w: letters, marks, decimal numbers, connecting punctuation, joiners and other
+// alphabetic characters. [any]
 int rlhf__unicode_is_word(uint32_t cp);
 
 #endif

@@ -111,7 +111,7 @@ rlhf_status rlhf__vocab_index(struct rlhf__vocab *v, int32_t n, struct rlhf__err
     return RLHF_OK;
 }
 
-// Slot of the bytes: the one that holds them, or the empty one where they belong.
+// The slot that holds the bytes, or the empty slot for them.
 static size_t probe(const struct rlhf__vocab *v, const char *s, size_t len) {
     size_t mask = v->n_slots - 1, i = (size_t)rlhf__vocab_hash_bytes(s, len) & mask;
     for (; v->slot[i] >= 0; i = (i + 1) & mask) {

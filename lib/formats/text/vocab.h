@@ -29,7 +29,7 @@ void rlhf__ids_finish(struct rlhf__ids *ids);
 #define RLHF__VOCAB_MAX (1 << 22) // ids of a vocabulary file must be below this
 
 struct rlhf__vocab_token {
-    uint32_t at, len; // bytes of the token in `bytes`; len 0 with used 0 = no token has this id
+    uint32_t at, len;      // bytes of the token in `bytes`; len 0 with used 0 = unused id
     uint8_t used, special; // special: found only where special tokens are looked for
     uint8_t added;         // found in every text before it is cut into words
     uint8_t shown;         // decodes as something else, see added.h
@@ -46,7 +46,7 @@ struct rlhf__vocab {
 };
 
 // Give id the bytes s[0..len). Errors: RLHF_E_INVALID (id negative, too large or taken),
-// RLHF_E_NOMEM. Messages say what, not where: the caller adds the file. [one thread]
+// RLHF_E_NOMEM. The caller adds the file's name to messages. [one thread]
 rlhf_status rlhf__vocab_add(struct rlhf__vocab *v, int64_t id, const char *s, size_t len,
                             struct rlhf__error *err);
 
@@ -75,7 +75,7 @@ uint64_t rlhf__vocab_hash_bytes(const char *s, size_t len);
 void rlhf__bpe_byte_chars(uint16_t chars[256]);
 
 // Translate a token as written in the files (stand-ins, UTF-8) to its bytes in out[len]; returns
-// how many, or SIZE_MAX when a character is no stand-in. [any]
+// how many, or SIZE_MAX when a character is not a stand-in. [any]
 size_t rlhf__bpe_token_bytes(const char *s, size_t len, char *out);
 
 #endif

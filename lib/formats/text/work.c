@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ---- a text and where it is cut ----
+// ---- a text and its cuts ----
 
 static rlhf_status grow(struct rlhf__pieces *p, struct rlhf__error *err) {
     size_t cap = p->cap ? p->cap * 2 : 256;
@@ -32,7 +32,7 @@ static void pieces_finish(struct rlhf__pieces *p) {
     *p = (struct rlhf__pieces){0};
 }
 
-// ---- the ids of recent words: one place for each hash, held by the latest word ----
+// ---- the ids of recent words: one slot for each hash, held by the latest word ----
 
 enum { N_WORDS = 1 << 14, WORD_BYTES = 38, WORD_IDS = 6 };
 
@@ -63,7 +63,7 @@ rlhf_status rlhf__word_cache_get(const struct rlhf__word_cache *cache, const cha
     const struct word *w = &cache->word[place(s, n)];
     if (w->len != n || memcmp(w->bytes, s, n) != 0) return 0;
     RLHF_TRY(rlhf__ids_reserve(out, WORD_IDS, err));
-    memcpy(out->data + out->n, w->ids, sizeof w->ids); // all of them: quicker than counting
+    memcpy(out->data + out->n, w->ids, sizeof w->ids); // copying all is faster than counting
     out->n += w->n_ids;
     return 1;
 }

@@ -1,10 +1,9 @@
-// work.h: the lists that encoding and decoding work with, and the memory that one encoding needs
-// beside the tokenizer, kept from text to text.
+// work.h: the scratch memory of encoding and decoding, reused from text to text.
 //
-// A tokenizer is read-only and used by many threads; each call takes a work from the tokenizer's
-// store and puts it back, so there are as many as threads that encoded at once.
+// A tokenizer is read-only and shared by threads; each call takes a work from the tokenizer's store
+// and puts it back, so there are as many works as threads that encoded concurrently.
 //
-// What it is not: nothing in it changes what a text encodes to; internal to text/.
+// Its contents never change a text's ids. Internal to text/.
 #ifndef RLHF_HOST_TEXT_WORK_H
 #define RLHF_HOST_TEXT_WORK_H
 
@@ -17,8 +16,8 @@
 // ---- a text and its cuts ----
 
 enum rlhf__piece_flag {
-    RLHF__PIECE_RAW = 1, // ill-formed UTF-8: no part looks at it
-    RLHF__PIECE_ON = 2   // goes on where ill-formed bytes ended: not the beginning of anything
+    RLHF__PIECE_RAW = 1, // ill-formed UTF-8: every part skips it
+    RLHF__PIECE_ON = 2   // continues after ill-formed bytes: not the beginning of a text
 };
 
 struct rlhf__piece {
@@ -31,7 +30,7 @@ struct rlhf__pieces {
     const char *text; // borrowed, or own.data
     struct rlhf__piece *item;
     size_t n, cap;
-    struct rlhf__buf own; // the text, where a part changed it
+    struct rlhf__buf own; // the text, if a part changed it
 };
 
 // Append the bytes [at, at + n) of the text as a piece; nothing when n is 0. Errors: RLHF_E_NOMEM.
@@ -48,8 +47,7 @@ struct rlhf__word_cache; // opaque: about 1 MiB
 rlhf_status rlhf__word_cache_get(const struct rlhf__word_cache *cache, const char *s, size_t n,
                                  struct rlhf__ids *out, struct rlhf__error *err);
 
-// Remember that s[0..n) is ids[0..n_ids); long words and many ids are not. [any, one thread per
-// cache]
+// Remember that s[0..n) is ids[0..n_ids), unless either is too long. [any, one thread per cache]
 void rlhf__word_cache_put(struct rlhf__word_cache *cache, const char *s, size_t n,
                           const int32_t *ids, size_t n_ids);
 
@@ -82,8 +80,8 @@ void rlhf__spans_finish(struct rlhf__spans *list);
 
 struct rlhf__work {
     struct rlhf__work *next;
-    struct rlhf__buf normal, spare;  // a normaliser's result, and what it needs meanwhile
-    struct rlhf__pieces pieces, cut; // a pre-tokeniser's result, and what it needs meanwhile
+    struct rlhf__buf normal, spare;  // a normaliser's result and scratch
+    struct rlhf__pieces pieces, cut; // a pre-tokeniser's result and scratch
     struct rlhf__search search;
     struct rlhf__word_cache *cache;
 };

@@ -38,10 +38,10 @@ struct rlhf__rounded_file {
 };
 
 // Write the file `name` in a folder, wide dtypes first, as the format's alignment asks, else in the
-// order of the list. Tensors of other dtypes than F32, F16 and BF16 are copied, but for F64, which
-// would have to be rounded (RLHF_E_UNSUPPORTED). Errors: RLHF_E_INVALID (a number that does not
-// fit, a name that is there twice), RLHF_E_IO (disk full), RLHF_E_NOMEM, RLHF_E_CANCELLED; no file
-// is left behind then. [main]
+// order of the list. Tensors of other dtypes than F32, F16 and BF16 are copied; F64 would
+// have to be rounded and is refused (RLHF_E_UNSUPPORTED). Errors: RLHF_E_INVALID (a number that
+// does not fit, a name that is there twice), RLHF_E_IO (disk full), RLHF_E_NOMEM, RLHF_E_CANCELLED;
+// no file is left behind then. [main]
 rlhf_status rlhf__rounded_write(const struct rlhf__rounded_file *, const struct rlhf__folder *in,
                                 const char *name, struct rlhf__error *err);
 

@@ -114,7 +114,7 @@ static rlhf_status check_metadata(const json_t *meta, struct rlhf__error *err) {
     if (!json_is_object(meta))
         return rlhf__fail(err, RLHF_E_INVALID, "__metadata__ is %s, expected an object",
                           rlhf__json_kind(meta));
-    // Jansson iterates over objects only through non-const pointers; no entry is changed.
+    // Jansson iterates over objects only through non-const pointers; entries do not change.
     json_t *copy = json_copy((json_t *)(uintptr_t)meta);
     const char *key, *bad = NULL;
     json_t *value;
