@@ -13,11 +13,10 @@
 
 // What happens to a prompt over max_tokens.
 enum rlhf__long_prompts {
-    RLHF__PROMPT_CUT_LEFT = 0, // its first tokens are dropped; bos stays
-    RLHF__PROMPT_CUT_RIGHT =
-        1,                  // its last tokens are dropped, before end_at_period looks for the end
-    RLHF__PROMPT_SKIP = 2,  // it is left out
-    RLHF__PROMPT_REFUSE = 3 // RLHF_E_INVALID with file and line
+    RLHF__PROMPT_CUT_LEFT = 0,  // its first tokens are dropped; bos stays
+    RLHF__PROMPT_CUT_RIGHT = 1, // its last tokens are dropped, before end_at_period is applied
+    RLHF__PROMPT_SKIP = 2,      // it is left out
+    RLHF__PROMPT_REFUSE = 3     // RLHF_E_INVALID with file and line
 };
 
 struct rlhf__prompt_opts {
