@@ -1,4 +1,4 @@
-// confine.c: see confine.h. landlock.c, mounts.c and seccomp.c hold the larger parts.
+// confine.c: see confine.h. file_access.c and seccomp.c hold the larger parts.
 #include "worker/confine.h"
 
 #include <errno.h>
@@ -129,7 +129,7 @@ static void limit_files(void) {
     at_most(RLIMIT_NOFILE, MOST_FILES);
 }
 
-unsigned rlhf__confine(unsigned spaces, int network) {
+static unsigned confine(unsigned spaces, int network) {
     const struct rlimit none = {0, 0};
     unsigned in_force = spaces | (network ? (unsigned)RLHF__CONFINED_OPEN : 0);
     setrlimit(RLIMIT_CORE, &none);
@@ -145,6 +145,14 @@ unsigned rlhf__confine(unsigned spaces, int network) {
         in_force |= RLHF__CONFINED_FILES | RLHF__CONFINED_DEVICES | RLHF__CONFINED_SIGHT;
     if (rlhf__seccomp(own_processes, network) == 0) in_force |= RLHF__CONFINED_CALLS;
     return in_force;
+}
+
+// A process that can write files can leave its control group, or change the group's bounds.
+unsigned rlhf__confine(unsigned spaces, int network) {
+    const unsigned group = RLHF__CONFINED_GROUP | RLHF__CONFINED_GROUP_COUNT;
+    const unsigned in_force = confine(spaces, network);
+    return in_force & (RLHF__CONFINED_FILES | RLHF__CONFINED_READ_ONLY) ? in_force
+                                                                        : in_force & ~group;
 }
 
 unsigned rlhf__confine_memory(uint64_t bytes) {
@@ -228,9 +236,12 @@ void rlhf__confined_text(unsigned in, uint64_t memory_mib, struct rlhf__buf *out
          "seccomp"},
         {closed ? RLHF__CONFINED_NETWORK : 0, closed ? calls : 0, 1,
          closed ? "no network" : "no network (network=true)", "network namespace", "seccomp"},
-        {RLHF__CONFINED_COUNT, 0, 1, count, NULL, NULL},
+        {RLHF__CONFINED_COUNT, RLHF__CONFINED_GROUP_COUNT, 1, count, NULL, NULL},
         {RLHF__CONFINED_TIME, 0, 0, "processor time (rewards.timeout_s a core)", NULL, NULL},
-        {RLHF__CONFINED_MEMORY, 0, memory_mib > 0, "rewards.memory_mib", NULL, NULL}};
+        {RLHF__CONFINED_MEMORY, 0, memory_mib > 0, "rewards.memory_mib for each process", NULL,
+         NULL},
+        {RLHF__CONFINED_GROUP, 0, memory_mib > 0, "rewards.memory_mib for all of them (cgroup)",
+         NULL, NULL}};
     for (size_t i = 0; i < sizeof walls / sizeof *walls; i++)
         add_wall(&walls[i], in, &has, &lacks);
     rlhf__buf_puts(out, has.len ? rlhf__buf_text(&has) : "nothing");

@@ -23,7 +23,9 @@ enum rlhf__confined {
     RLHF__CONFINED_CAPABILITIES = 1 << 11, // none, and none to be gained
     RLHF__CONFINED_READ_ONLY = 1 << 12,    // all that is mounted
     RLHF__CONFINED_DEVICES = 1 << 13,      // no terminal, no disk
-    RLHF__CONFINED_SIGHT = 1 << 14         // /proc tells nothing of processes outside
+    RLHF__CONFINED_SIGHT = 1 << 14,        // /proc tells nothing of processes outside
+    RLHF__CONFINED_GROUP = 1 << 15,        // a control group bounds the memory of all together
+    RLHF__CONFINED_GROUP_COUNT = 1 << 16   // and their number, as _COUNT does
 };
 
 // Processes and threads of a worker and all that it starts.
@@ -42,7 +44,7 @@ unsigned rlhf__mounts(void);
 unsigned rlhf__confine_count(void);
 
 // Applies the rest to the calling process, permanently; network 1: it may have sockets. `spaces` is
-// what the functions above returned. Returns everything in force. [main]
+// what the functions above and rlhf__cgroup_enter returned. Returns everything in force. [main]
 unsigned rlhf__confine(unsigned spaces, int network);
 
 // Allows this many bytes on top of the process's present use, and none in files. Returns the bit,
@@ -57,7 +59,7 @@ unsigned rlhf__confine_time(double seconds);
 // "no new privileges, no writing to files, ...", and what is not in force, in words. [any]
 void rlhf__confined_text(unsigned in_force, uint64_t memory_mib, struct rlhf__buf *out);
 
-// landlock.c: forbids writing files and reading devices and /proc entries about other processes.
+// file_access.c: forbids writing files and reading devices and /proc entries about other processes.
 // own_proc 1: /proc shows only its own processes. 0, or -1 without landlock. [main]
 int rlhf__landlock(int own_proc, int network);
 

@@ -66,7 +66,7 @@ rlhf_status rlhf__stand_in_worker(struct rlhf__stand_in *s, struct rlhf__worker 
                                   struct rlhf__description *what, struct rlhf__error *err) {
     struct rlhf__worker *w = NULL;
     *out = NULL;
-    if (rlhf__worker_start(s->program, s->rules.network, &w, err) < 0)
+    if (rlhf__worker_start(s->program, s->rules.network, s->rules.memory_mib, &w, err) < 0)
         return rlhf__error_context(err, "%s", s->path);
     // It sends messages from its memory, so they cannot be larger.
     if (s->rules.memory_mib) w->most = (s->rules.memory_mib + 1) << 20;

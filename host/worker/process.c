@@ -2,6 +2,7 @@
 #include "worker/process.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "worker/descendants.h"
 #include "worker/fence.h"
 
@@ -23,6 +24,35 @@ extern char **environ;
 
 #define PATIENCE  5.0 // seconds that a warden has to end what it watches
 #define MOST_TAKE ((size_t)4 << 20)
+
+// ---- the control group ----
+
+// What the worker and its warden have themselves; the limit of each process does not count that
+// either.
+enum { OWN_MIB = 16 };
+
+static void make_group(struct rlhf__worker *w) {
+#ifndef RLHF_SANITIZED // its shadow needs several times as much
+    if (w->memory_mib) rlhf__cgroup_make("", (w->memory_mib + OWN_MIB) << 20, &w->group);
+#else
+    (void)w;
+#endif
+}
+
+// Called when all that was in it has ended.
+static void close_group(struct rlhf__worker *w) {
+    const enum rlhf__cgroup_end how = rlhf__cgroup_close(&w->group);
+    if (w->failed.code || how == RLHF__CGROUP_FINE) return;
+    if (how == RLHF__CGROUP_OWN)
+        rlhf__fail(&w->failed, RLHF_E_INTERNAL,
+                   "the kernel killed its worker, which needs more memory with all that it started "
+                   "(rewards.memory_mib allows its worker %llu MiB)",
+                   (unsigned long long)w->memory_mib);
+    else
+        rlhf__fail(&w->failed, RLHF_E_INTERNAL,
+                   "the kernel killed its worker, since the machine or the host's control group "
+                   "had no memory left");
+}
 
 // ---- starting ----
 
@@ -47,13 +77,16 @@ static int memory_file(const char *name, uint64_t bytes) {
     return -1;
 }
 
-static int spawn(const char *program, int network, const int given[N_GIVEN], pid_t *pid) {
+static int spawn(const char *program, int network, const char *group, const int given[N_GIVEN],
+                 pid_t *pid) {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
     sigset_t none, all;
     char host[32], name[] = "rlhf-host", command[] = "worker", net[] = "network", no[] = "closed";
+    char dir[RLHF__PATH_CAP];
     snprintf(host, sizeof host, "%ld", (long)getpid());
-    char *argv[] = {name, command, host, network ? net : no, NULL};
+    rlhf__path_put(dir, "%s", group ? group : "");
+    char *argv[] = {name, command, host, network ? net : no, dir, NULL};
     sigemptyset(&none);
     sigfillset(&all);
     sigdelset(&all, SIGKILL);
@@ -123,6 +156,7 @@ static void close_fd(int *fd) {
 }
 
 static void finish(struct rlhf__worker *w) {
+    rlhf__cgroup_close(&w->group);
     close_fd(&w->ask.fd);
     close_fd(&w->call.fd);
     close_fd(&w->noise);
@@ -139,8 +173,8 @@ static void finish(struct rlhf__worker *w) {
     free(w);
 }
 
-rlhf_status rlhf__worker_start(const char *program, int network, struct rlhf__worker **out,
-                               struct rlhf__error *err) {
+rlhf_status rlhf__worker_start(const char *program, int network, uint64_t memory_mib,
+                               struct rlhf__worker **out, struct rlhf__error *err) {
     int given[N_GIVEN];
     *out = NULL;
     struct rlhf__worker *w = calloc(1, sizeof *w);
@@ -155,7 +189,9 @@ rlhf_status rlhf__worker_start(const char *program, int network, struct rlhf__wo
     int bad = open_all(w, given) != 0 || map_file(w->input_fd, w->input_bytes, &w->input) != 0 ||
               map_file(w->output_fd, w->output_bytes, &w->output) != 0;
     int why = errno;
-    if (!bad) why = spawn(program, network, given, &w->pid);
+    w->memory_mib = memory_mib;
+    if (!bad) make_group(w);
+    if (!bad) why = spawn(program, network, w->group.dir, given, &w->pid);
     for (int i = 0; i < N_GIVEN; i++)
         close_fd(&given[i]);
     if (bad || why) {
@@ -214,6 +250,7 @@ static int end_process(struct rlhf__worker *w, double patience, int *status) {
         end_session(w->pid); // it may have been the warden that was killed
     }
     w->pid = 0;
+    close_group(w);
     return own;
 }
 

@@ -7,6 +7,7 @@
 #define RLHF_HOST_WORKER_PROCESS_H
 
 #include "worker/batch.h"
+#include "worker/cgroup.h"
 #include "worker/wire.h"
 
 #include <sys/types.h>
@@ -28,14 +29,17 @@ struct rlhf__worker {
     int input_fd, output_fd;
     char *input, *output;
     uint64_t input_bytes, output_bytes;
-    uint64_t most;             // bytes that a frame of it may have; 0 = RLHF__WIRE_MAX
+    uint64_t most;       // bytes that a frame of it may have; 0 = RLHF__WIRE_MAX
+    uint64_t memory_mib; // that its group may have
+    struct rlhf__cgroup group;
     struct rlhf__error failed; // code 0: it has not failed
 };
 
-// Start one. program: its file (rlhf__dirs.program). network: 1 = it may use it. Errors: RLHF_E_IO
-// with a sentence. [main]
-rlhf_status rlhf__worker_start(const char *program, int network, struct rlhf__worker **out,
-                               struct rlhf__error *err);
+// Start one. program: its file (rlhf__dirs.program). network: 1 = it may use it. memory_mib: that
+// it may have with all that it starts, where a control group can be made; 0 = no limit. Errors:
+// RLHF_E_IO with a sentence. [main]
+rlhf_status rlhf__worker_start(const char *program, int network, uint64_t memory_mib,
+                               struct rlhf__worker **out, struct rlhf__error *err);
 
 // End it, with all that it started, and free *w. NULL allowed. [main]
 void rlhf__worker_end(struct rlhf__worker *w);

@@ -3,6 +3,7 @@
 
 #include "base/last_words.h"
 #include "plugin/load.h"
+#include "worker/cgroup.h"
 #include "worker/confine.h"
 #include "worker/describe.h"
 #include "worker/fence.h"
@@ -262,7 +263,7 @@ static int work(void *arg, unsigned spaces) {
     struct rlhf__wire in;
     if (rlhf__fence_open(&s->fence, RLHF__WORKER_INPUT, RLHF__WORKER_OUTPUT) != 0) return 1;
     rlhf__table_init(&s->table, RLHF__WORKER_CALL, s->fence.note);
-    s->confined = rlhf__confine(spaces, s->network);
+    s->confined = rlhf__confine(spaces | s->confined, s->network);
     rlhf__fence_watch(&s->fence);
     while (rlhf__wire_receive(RLHF__WORKER_ASK, &s->in, &in) == 0) {
         if (s->timeout_s > 0) rlhf__confine_time(s->timeout_s);
@@ -287,7 +288,7 @@ static int is_socket(int fd) {
 
 int rlhf__cmd_worker(const struct rlhf__env *env, int argc, char **argv) {
     struct serving s = {.env = env};
-    const int numbered = argc == 3 && is_socket(RLHF__WORKER_ASK) && is_socket(RLHF__WORKER_CALL);
+    const int numbered = argc == 4 && is_socket(RLHF__WORKER_ASK) && is_socket(RLHF__WORKER_CALL);
     if (!numbered) {
         rlhf__log_error(env->log, "worker: the host starts its workers itself; see "
                                   "docs/rewards-outside.md");
@@ -299,5 +300,6 @@ int rlhf__cmd_worker(const struct rlhf__env *env, int argc, char **argv) {
     signal(SIGTERM, SIG_DFL);
     signal(SIGHUP, SIG_DFL);
     signal(SIGUSR1, SIG_DFL);
+    s.confined = rlhf__cgroup_enter(argv[3]); // with the warden: it is before the first fork
     rlhf__warden(strtol(argv[1], NULL, 10), s.network, work, &s);
 }

@@ -62,6 +62,13 @@ static long writes_proc(const struct bait *b) {
     return open("/proc/self/oom_score_adj", O_WRONLY);
 }
 
+// By which a process leaves its control group.
+static long leaves_cgroup(const struct bait *b) {
+    (void)b;
+    const int fd = open("/sys/fs/cgroup/cgroup.procs", O_WRONLY);
+    return fd >= 0 || errno != ENOENT ? fd : open("/sys/fs/cgroup/unified/cgroup.procs", O_WRONLY);
+}
+
 static long writes_program(const struct bait *b) {
     char path[600];
     const ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
@@ -132,6 +139,7 @@ static const struct probe changing[] = {
     {"openat2", writes_openat2},
     {"shm_open", writes_shm},
     {"proc_write", writes_proc},
+    {"leave_cgroup", leaves_cgroup},
     {"beside_program", writes_program},
     {"unlink", removes},
     {"rename", renames},

@@ -1,6 +1,7 @@
 // test_worker_confine.c: how many processes a worker may have where its PID namespace has no
 // largest number of its own: by the limit of its user's, which does not act for root. In processes
-// of the test's own, as nobody can leave a namespace again.
+// of the test's own, as nobody can leave a namespace again. It also tests when the bounds of a
+// control group hold.
 #include "support/check.h"
 
 #include "worker/confine.h"
@@ -9,6 +10,7 @@
 #include <grp.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
@@ -93,10 +95,70 @@ static void not_those_of_root(void **state) {
     assert_int_equal(status, 0);
 }
 
+// Which bits of `given` are left, for a process without landlock: it can open no file.
+static unsigned without_landlock(unsigned given) {
+    const struct rlimit few = {3, 3};
+    unsigned left = 0;
+    int fd[2], status;
+    assert_int_equal(pipe(fd), 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        setrlimit(RLIMIT_NOFILE, &few);
+        left = rlhf__confine(given, 1);
+        _exit(write(fd[1], &left, sizeof left) != (ssize_t)sizeof left);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(read(fd[0], &left, sizeof left), sizeof left);
+    close(fd[0]);
+    close(fd[1]);
+    assert_int_equal(left & RLHF__CONFINED_FILES, 0);
+    return left;
+}
+
+// Who can write files can change the bounds of a control group, so they are not said to hold.
+static void a_group_bounds_who_cannot_write(void **state) {
+    const unsigned group = RLHF__CONFINED_GROUP | RLHF__CONFINED_GROUP_COUNT;
+    (void)state;
+    assert_int_equal(without_landlock(group) & group, 0);
+    assert_int_equal(without_landlock(group | RLHF__CONFINED_READ_ONLY) & group, group);
+}
+
+// The line distinguishes the bound of each process from that of all together.
+static void words_tell_which_bounds_hold(void **state) {
+    static const char each[] = "rewards.memory_mib for each process",
+                      all[] = "rewards.memory_mib for all of them (cgroup)",
+                      count[] = "at most 1024 processes and threads";
+    static const struct {
+        unsigned in_force;
+        int each, all, count;
+    } cases[] = {{0, 0, 0, 0},
+                 {RLHF__CONFINED_MEMORY, 1, 0, 0},
+                 {RLHF__CONFINED_GROUP, 0, 1, 0},
+                 {RLHF__CONFINED_GROUP_COUNT, 0, 0, 1},
+                 {RLHF__CONFINED_COUNT | RLHF__CONFINED_MEMORY, 1, 0, 1}};
+    (void)state;
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        struct rlhf__buf out = RLHF__BUF_INIT;
+        rlhf__confined_text(cases[i].in_force, 64, &out);
+        const char *text = rlhf__buf_text(&out), *lacks = strstr(text, "not in force");
+        assert_non_null(lacks);
+        assert_int_equal(strstr(text, each) < lacks, cases[i].each);
+        assert_int_equal(strstr(text, all) < lacks, cases[i].all);
+        assert_int_equal(strstr(text, count) < lacks, cases[i].count);
+        rlhf__buf_clear(&out);
+        rlhf__confined_text(cases[i].in_force, 0, &out);
+        lacks = strstr(rlhf__buf_text(&out), "not in force");
+        assert_null(strstr(lacks, "memory_mib")); // not asked for
+        rlhf__buf_free(&out);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_users_limit_counts_them),
         cmocka_unit_test(not_those_of_root),
+        cmocka_unit_test(a_group_bounds_who_cannot_write),
+        cmocka_unit_test(words_tell_which_bounds_hold),
     };
     return cmocka_run_group_tests_name("worker confine", tests, NULL, NULL);
 }

@@ -1,0 +1,40 @@
+// cgroup.h: a worker's control group (cgroup v2): it bounds the memory of the worker together with
+// everything that the worker starts. The host makes the group, the warden enters it before it
+// forks, and the host removes it when the worker has ended.
+//
+// A group with processes in it cannot give controllers to groups below it. So the worker's group is
+// made next to the host's, below the same parent (if the host is in the root of the hierarchy:
+// below the root). This needs permission to write to the parent, and the memory controller in its
+// cgroup.subtree_control. The host changes only groups that it made.
+#ifndef RLHF_HOST_WORKER_CGROUP_H
+#define RLHF_HOST_WORKER_CGROUP_H
+
+#include <stdint.h>
+
+struct rlhf__cgroup {
+    char *dir; // of the group, owned; NULL: no group
+    int fd;    // of dir, locked as long as this process lives: others do not clean it up
+};
+
+// Why processes of a group were killed, if they were.
+enum rlhf__cgroup_end {
+    RLHF__CGROUP_FINE,   // not for want of memory
+    RLHF__CGROUP_OWN,    // the group reached its bound
+    RLHF__CGROUP_MACHINE // a group above it did, or the machine had no memory left
+};
+
+// Make a group of at most `bytes` of memory, none of it swapped, and of at most
+// RLHF__MOST_PROCESSES where the parent has the pids controller. Removes groups that killed hosts
+// of the same user left there. root: "" (for tests: a directory with a /proc of its own). 0, or -1
+// with *out zeroed: none can be made. [main]
+int rlhf__cgroup_make(const char *root, uint64_t bytes, struct rlhf__cgroup *out);
+
+// Put the calling process into the group of that directory ("": none). Returns what it bounds:
+// RLHF__CONFINED_GROUP and _GROUP_COUNT of enum rlhf__confined, or 0. [main]
+unsigned rlhf__cgroup_enter(const char *dir);
+
+// Kill what is left in the group and remove it. Returns how it was with its memory. Accepts a
+// zeroed one. [main]
+enum rlhf__cgroup_end rlhf__cgroup_close(struct rlhf__cgroup *g);
+
+#endif
