@@ -177,6 +177,10 @@ rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(open_reports(r, err));
     const rlhf_status st = run_all(r, err);
     rlhf__run_advise(r, st, err); // before others fail
+    if (st == RLHF_E_CANCELLED && is_cancelled(r))
+        rlhf__logf(r->report.log, RLHF_LOG_INFO,
+                   "phase %lld is not finished and will be done again: %s",
+                   (long long)r->count.phase + 1, err->text);
     if (st != RLHF_OK) rlhf__saving_rescue(r);
     rlhf__reward_accounts_say(&r->report.rewards, r->config, r->report.log);
     // A plugin that left its phase because of the signal did not fail; without a signal it did.

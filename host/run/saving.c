@@ -10,6 +10,8 @@
 #include "run/run.h"
 #include "run/run_state.h"
 
+#include <stdio.h>
+
 // ---- one checkpoint ----
 
 static struct rlhf__kept kept(struct rlhf__run *r) {
@@ -187,28 +189,25 @@ rlhf_status rlhf__saving_end(struct rlhf__run *r, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-void rlhf__saving_say_next(const struct rlhf__run *r) {
-    struct rlhf__buf say = RLHF__BUF_INIT, code = RLHF__BUF_INIT;
-    if (r->saved.phase <= 0 || r->count.phase >= r->count.phases) return;
-    rlhf__resume_words(r->req->env->dirs, r->config, r->req->rewards, r->req->judge, &code);
-    rlhf__buf_puts(&say, "go on: rlhf-host --resume ");
+// The command that resumes, including settings that --resume does not take from a run directory.
+static void say_command(const struct rlhf__run *r, const char *text) {
+    struct rlhf__buf say = RLHF__BUF_INIT;
+    rlhf__buf_puts(&say, "rlhf-host --resume ");
     rlhf__put_shell(&say, r->req->dir->name);
-    rlhf__buf_puts(&say, rlhf__buf_text(&code));
-    rlhf__logf(r->report.log, RLHF_LOG_INFO, "%s", rlhf__buf_text(&say));
+    rlhf__resume_words(r->req->env->dirs, r->config, r->req->rewards, r->req->judge, &say);
+    rlhf__log_command(r->report.log, text, rlhf__buf_text(&say));
     rlhf__buf_free(&say);
-    rlhf__buf_free(&code);
 }
 
-// The command that resumes, including settings that --resume does not take from a run directory.
+void rlhf__saving_say_next(const struct rlhf__run *r) {
+    if (r->saved.phase > 0 && r->count.phase < r->count.phases) say_command(r, "go on:");
+}
+
 static void say_kept(const struct rlhf__run *r, int64_t phases) {
-    struct rlhf__buf code = RLHF__BUF_INIT;
-    rlhf__resume_words(r->req->env->dirs, r->config, r->req->rewards, r->req->judge, &code);
-    rlhf__logf(r->report.log, RLHF_LOG_INFO,
-               "%lld phase%s kept; --resume '%s' goes on from there%s%s", (long long)phases,
-               phases == 1 ? " is" : "s are", r->req->dir->name,
-               code.len ? ", with what it does not take from a run directory:" : "",
-               code.len ? rlhf__buf_text(&code) : "");
-    rlhf__buf_free(&code);
+    char text[80];
+    snprintf(text, sizeof text, "%lld phase%s kept; go on:", (long long)phases,
+             phases == 1 ? " is" : "s are");
+    say_command(r, text);
 }
 
 void rlhf__saving_rescue(struct rlhf__run *r) {

@@ -95,8 +95,8 @@ static void stopping_names_what_is_waited_for(void **state) {
 }
 
 // In a phase, the message tells what happens to it. The pipe holds the child's output, including
-// the alarm's.
-static void phase_says(int number, int64_t phase, double seconds, const char *kind, int waits,
+// that of `then`, a second signal.
+static void phase_says(int number, int64_t phase, double seconds, const char *kind, int then,
                        const char *says) {
     char text[512] = "";
     int ends[2], status;
@@ -109,7 +109,7 @@ static void phase_says(int number, int64_t phase, double seconds, const char *ki
         rlhf__signals_phase(phase, seconds);
         rlhf__running_begin(kind, "org.example.mine", "score()");
         raise(number);
-        if (waits) raise(SIGALRM);
+        if (then) raise(then);
         _exit(0);
     }
     close(ends[1]);
@@ -127,12 +127,26 @@ static void in_a_phase(void **state) {
                "finishing phase 87 (about 1 s), then a checkpoint; Ctrl-C again: at once\n");
     phase_says(SIGTERM, 1, -1, "model", 0,
                "finishing phase 1, then a checkpoint; a second signal: at once\n");
-    phase_says(SIGINT, 88, 300, "model", 1,
+    phase_says(SIGINT, 88, 300, "model", SIGALRM,
                "finishing phase 88 (about 300 s), then a checkpoint; Ctrl-C again: at once\n"
                "still waiting for model org.example.mine, score(); Ctrl-C again: at once\n");
-    phase_says(SIGINT, 2, 3, "reward", 0,
-               "finishing phase 2 (about 3 s) when reward org.example.mine, score() has returned, "
-               "then a checkpoint; Ctrl-C again: at once\n");
+    phase_says(
+        SIGINT, 2, 3, "reward", 0,
+        "finishing phase 2 (about 3 s) if reward org.example.mine, score() answers soon, else "
+        "going back to the end of phase 1; then a checkpoint; Ctrl-C again: at once\n");
+    phase_says(SIGINT, 1, 3, "reward", 0,
+               "finishing phase 1 (about 3 s) and writing a checkpoint if reward org.example.mine, "
+               "score() answers soon, else stopping with nothing kept; Ctrl-C again: at once\n");
+}
+
+static void a_second_signal_says_what_it_does(void **state) {
+    (void)state;
+    phase_says(SIGINT, 3, -1, "model", SIGINT,
+               "finishing phase 3, then a checkpoint; Ctrl-C again: at once\n"
+               "stopped at once; what was done since the last checkpoint is lost\n");
+    phase_says(SIGTERM, 0, -1, "model", SIGTERM,
+               "stopping when model org.example.mine, score() has returned; press again to stop at "
+               "once\nstopped at once\n");
 }
 
 int main(void) {
@@ -142,6 +156,7 @@ int main(void) {
         cmocka_unit_test(stopping_is_json_where_lines_are),
         cmocka_unit_test(stopping_names_what_is_waited_for),
         cmocka_unit_test(in_a_phase),
+        cmocka_unit_test(a_second_signal_says_what_it_does),
     };
     return cmocka_run_group_tests_name("base_signals", tests, NULL, NULL);
 }

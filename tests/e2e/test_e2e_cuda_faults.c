@@ -63,14 +63,14 @@ static void goes_on(struct e2e *t) {
 
 static void a_lost_device_ends_the_run(void **state) {
     struct e2e *t = *state;
-    fails_after(t, "any", ECC, "2 phases are kept; --resume 'a' goes on from there");
+    fails_after(t, "any", ECC, "2 phases are kept; go on: rlhf-host --resume a");
     e2e_says(t, "(CUDA error 214)");
     goes_on(t);
 }
 
 static void a_launch_that_fails_ends_the_run(void **state) {
     struct e2e *t = *state;
-    fails_after(t, "launch", LAUNCH, "4 phases are kept; --resume 'a' goes on from there");
+    fails_after(t, "launch", LAUNCH, "4 phases are kept; go on: rlhf-host --resume a");
     e2e_says(t, "(CUDA error 719)");
     goes_on(t);
 }
@@ -78,7 +78,7 @@ static void a_launch_that_fails_ends_the_run(void **state) {
 // The card is full, but works: all phases that were done are kept, though no checkpoint was due.
 static void a_full_card_loses_nothing(void **state) {
     struct e2e *t = *state;
-    fails_after(t, "cudaMallocAsync", MEMORY, "3 phases are kept; --resume 'a' goes on from there");
+    fails_after(t, "cudaMallocAsync", MEMORY, "3 phases are kept; go on: rlhf-host --resume a");
     e2e_says(t, "out of device memory: ");
     e2e_says(t, "; less is taken with a lower batch.microbatch_tokens (now ");
     goes_on(t);

@@ -51,7 +51,7 @@ static void stop_keeps_the_run(void **state) {
         e2e_says(t, says[k]);
         e2e_says(t, "rewards.on_failure says stop (retry, zero and drop are allowed too)");
         e2e_says(t, k == 0 ? "(all 16 rows)" : "(rows ");
-        e2e_says(t, "2 phases are kept; --resume");
+        e2e_says(t, "2 phases are kept; go on: rlhf-host --resume");
         assert_null(strstr(t->out, "\x1b[2J"));
         assert_int_equal(
             e2e_run(t, "--resume %s --trust-run --set rewards.on_failure=retry", how[k]), 0);

@@ -190,6 +190,10 @@ static void interrupted(void **state) {
                                                       "n=$((n+1)); done; kill -0 $(cat number) "
                                                       "2>/dev/null && status=99; exit $status");
     assert_int_equal(status, 130);
+    e2e_says(t, "finishing phase 1 and writing a checkpoint if reward org.rlhf-host.exec, score() "
+                "answers soon, else stopping with nothing kept; Ctrl-C again: at once\n");
+    e2e_says(t, "phase 1 is not finished and will be done again: ");
+    e2e_says(t, "nothing is kept: no phase had ended");
 }
 
 // Ctrl-C while a program is asked that answers soon: the phase is finished and kept.

@@ -53,7 +53,7 @@ static void failures_go_back_to_the_boundary(void **state) {
 static void what_failed_is_said_after_what_is_kept(void **state) {
     struct e2e *t = *state;
     fails(t, RUN, "score:3:fail", 1, 2);
-    const char *kept = strstr(t->out, "2 phases are kept; --resume 'x' goes on from there");
+    const char *kept = strstr(t->out, "2 phases are kept; go on: rlhf-host --resume x");
     assert_non_null(kept);
     assert_non_null(strstr(kept, "rlhf-host: error: reward org.rlhf-host.test.stray_reward, "
                                  "score(), phase 3: no way on"));
@@ -82,10 +82,9 @@ static void code_from_elsewhere_is_named(void **state) {
         "--algo grpo.so --reward " STRAY " " COMMON "--set algo.group_size=2 --phases 3 ";
     fails(t, run, "score:2:fail", 1, 1);
     assert_null(strstr(t->out, "reward.0.plugin"));
-    e2e_says(t, "take from a run directory: --set rewards.isolate=never\n");
+    e2e_says(t, "1 phase is kept; go on: rlhf-host --resume x --set rewards.isolate=never\n");
     fails(t, run, "score:2:fail env -u RLHF_PLUGIN_PATH", 1, 1);
-    e2e_says(t, "--resume 'x' goes on from there, with what it does not take from a run "
-                "directory: --reward /");
+    e2e_says(t, "1 phase is kept; go on: rlhf-host --resume x --reward /");
     assert_null(strstr(t->out, "--algo"));
     assert_int_equal(e2e_shell(t, "unset RLHF_PLUGIN_PATH; \"$HOST\" --resume x --threads 1"), 2);
     assert_int_equal(e2e_shell(t, "unset RLHF_PLUGIN_PATH; \"$HOST\" --resume x --threads 1 "

@@ -345,6 +345,23 @@ static void the_date_once_a_day(void **state) {
     rlhf__log_finish(&log);
 }
 
+static const char go_on[] = "rlhf-host --resume runs/ppo-20261123-1 --set "
+                            "reward.0.file=/home/somebody/rewards/mine.py --set "
+                            "'run.note=a b'";
+
+static void say_command(struct rlhf__log *log) {
+    rlhf__log_command(log, "2 phases are kept; go on:", go_on);
+}
+
+// A command can be copied: it has a line of its own, which is not broken.
+static void a_command_is_not_broken(void **state) {
+    (void)state;
+    char out[1024], want[512];
+    in_terminal(1, 60, say_command, out, sizeof out);
+    snprintf(want, sizeof want, "2 phases are kept; go on:\r\n%s\r\n", go_on);
+    if (!strstr(out, want)) fail_msg("%s", out);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_lines_without_a_terminal),
@@ -353,6 +370,7 @@ int main(void) {
         cmocka_unit_test(what_repeats_makes_room),
         cmocka_unit_test(a_terminal_that_shrinks),
         cmocka_unit_test(a_long_wait_is_never_silent),
+        cmocka_unit_test(a_command_is_not_broken),
         cmocka_unit_test(json_has_objects_for_phases),
         cmocka_unit_test(the_date_once_a_day),
     };

@@ -126,6 +126,32 @@ void rlhf__logf(struct rlhf__log *log, int32_t level, const char *fmt, ...) {
     put_line(log, level < 0 ? 0 : level > 3 ? 3 : level, text);
 }
 
+// The terminal breaks the command itself, where that does not add a line end to what is copied.
+static void put_command(struct rlhf__log *log, const char *text, const char *command) {
+    struct rlhf__buf shown = RLHF__BUF_INIT;
+    char when[32];
+    rlhf__clock_text(&log->day, when);
+    fprintf(log->out, "%s ", when);
+    put_text(log, text, (int)strlen(when) + 1);
+    rlhf__put_printable(&shown, command, strlen(command), "");
+    fprintf(log->out, "\n%s\n", rlhf__buf_text(&shown));
+    rlhf__buf_free(&shown);
+}
+
+void rlhf__log_command(struct rlhf__log *log, const char *text, const char *command) {
+    struct rlhf__buf line = RLHF__BUF_INIT;
+    if (!log || RLHF_LOG_INFO < log->level) return;
+    if (!log->json && rlhf__terminal_width(fileno(log->out), 0) > 0) {
+        begin(log);
+        put_command(log, text, command);
+        end(log);
+        return;
+    }
+    rlhf__buf_printf(&line, "%s %s", text, command);
+    if (!line.bad) put_line(log, RLHF_LOG_INFO, rlhf__buf_text(&line));
+    rlhf__buf_free(&line);
+}
+
 void rlhf__log_error(struct rlhf__log *log, const char *text) {
     static const char who[] = "rlhf-host: error:";
     begin(log);

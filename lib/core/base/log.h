@@ -37,6 +37,10 @@ const char *rlhf__clock_text(int32_t *day, char out[32]);
 __attribute__((format(printf, 3, 4))) void rlhf__logf(struct rlhf__log *log, int32_t level,
                                                       const char *fmt, ...);
 
+// An info line "text command", with a shell command. On a terminal the command begins a line of its
+// own and is not broken, so that it can be copied. log may be NULL (drops). [any]
+void rlhf__log_command(struct rlhf__log *log, const char *text, const char *command);
+
 // "error: text" without a time, the last thing a failing command says; as JSON like a log line.
 // [any]
 void rlhf__log_error(struct rlhf__log *log, const char *text);

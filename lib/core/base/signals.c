@@ -65,11 +65,29 @@ static void put_again(char *out, size_t cap, int number) {
     append(out, cap, number == SIGINT ? "; Ctrl-C again: at once" : "; a second signal: at once");
 }
 
-// "finishing phase 87 (about 1 s), then a checkpoint; Ctrl-C again: at once". A user's reward is
-// named at once: its time is unbounded.
+// ", then a checkpoint". A reward that is being asked need not answer any more: programs and
+// workers are ended soon after the signal, and then the phase is not finished.
+static void put_keeping(char *out, size_t cap, int64_t phase) {
+    char who[400];
+    if (!rlhf__running_describe(who, sizeof who) || strncmp(who, "reward ", 7) != 0) {
+        append(out, cap, ", then a checkpoint");
+        return;
+    }
+    append(out, cap, phase > 1 ? " if " : " and writing a checkpoint if ");
+    append(out, cap, who);
+    append(out, cap, " answers soon, ");
+    if (phase == 1) {
+        append(out, cap, "else stopping with nothing kept");
+        return;
+    }
+    append(out, cap, "else going back to the end of phase ");
+    append_number(out, cap, phase - 1);
+    append(out, cap, "; then a checkpoint");
+}
+
+// "finishing phase 87 (about 1 s), then a checkpoint; Ctrl-C again: at once".
 static void put_phase(char *out, size_t cap, int number, int64_t phase) {
     const int64_t end = phase_end_ms, left = (end - (int64_t)(rlhf__seconds() * 1e3) + 500) / 1000;
-    char who[400];
     append(out, cap, "finishing phase ");
     append_number(out, cap, phase);
     if (end) {
@@ -77,12 +95,7 @@ static void put_phase(char *out, size_t cap, int number, int64_t phase) {
         append_number(out, cap, left > 1 ? left : 1);
         append(out, cap, " s)");
     }
-    if (rlhf__running_describe(who, sizeof who) && strncmp(who, "reward ", 7) == 0) {
-        append(out, cap, " when ");
-        append(out, cap, who);
-        append(out, cap, " has returned");
-    }
-    append(out, cap, ", then a checkpoint");
+    put_keeping(out, cap, phase);
     put_again(out, cap, number);
 }
 
@@ -125,6 +138,8 @@ static void say_stopping(int number) {
 static void on_end(int number) {
     const int error = errno;
     if (caught) { // the default action, on return from here
+        say(phase_now ? "stopped at once; what was done since the last checkpoint is lost"
+                      : "stopped at once");
         signal(number, SIG_DFL);
         raise(number);
         return;

@@ -8,12 +8,13 @@
 #include <signal.h>
 #include <stdint.h>
 
-// Install the handlers. The first signal that asks to end is noted, the second one ends the program
-// at once, whichever the two are. SIGHUP stays ignored where it was (nohup). SIGPIPE and SIGXFSZ
+// Install the handlers. The first signal that asks to end is noted and answered by a line on
+// standard error that says what follows; the second one says so and ends the program at once,
+// whichever the two are. SIGHUP stays ignored where it was (nohup). SIGPIPE and SIGXFSZ
 // are ignored, so that a closed pipe and a file that may not grow are errors of the write. [main]
 void rlhf__signals_install(void);
 
-// 1: what the first signal says is a JSON object, as log lines are then, but without a time. [main]
+// 1: what the handlers say is a JSON object, as log lines are then, but without a time. [main]
 void rlhf__signals_json(int on);
 
 // Set the current phase, from 1, which the first signal's message promises to finish; 0 outside
