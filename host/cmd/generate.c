@@ -3,10 +3,12 @@
 // Texts go to stdout, one after another with a line "---" between them, or as JSON Lines.
 #include "cmd/commands.h"
 
+#include "base/json.h"
 #include "cmd/generate_prompts.h"
 #include "cmd/generated.h"
 #include "cmd/program.h"
 #include "cmd/workplace.h"
+#include "model/text_note.h"
 #include "sample/decode.h"
 
 #include <stdio.h>
@@ -68,7 +70,9 @@ struct job {
     struct rlhf__ids ids;
     size_t *at; // [prompts + 1] places in ids
     size_t longest;
+    int32_t texts_alone, reserved;      // 1: the model's run had no rows with messages
     struct rlhf__response_rules *rules; // --stop and --stop-id
+    struct rlhf__buf stops;             // the same as sampling.stop has them
 };
 
 // Prompt i is a text, and no messages, which a template begins.
@@ -123,6 +127,18 @@ static const char *known(const struct job *j) {
     return rlhf__chat_known(rlhf__tokenizer_chat(j->m->tok));
 }
 
+// A checkpoint says whether its run had plain texts alone: then typed prompts are such texts.
+static rlhf_status see_training(struct job *j, struct rlhf__error *err) {
+    char path[RLHF__PATH_CAP];
+    json_t *state = NULL;
+    rlhf__path_put(path, "%s/state/run.json", j->m->peft.dir ? j->m->peft.dir : j->m->dir);
+    if (!rlhf__is_file(path)) return RLHF_OK;
+    RLHF_TRY(rlhf__json_load(path, &state, err));
+    j->texts_alone = json_is_true(json_object_get(state, "texts_alone"));
+    json_decref(state);
+    return RLHF_OK;
+}
+
 // Logs the active template, and whether typed texts become turns of it.
 static rlhf_status name_template(struct job *j, struct rlhf__error *err) {
     int64_t chats = 0;
@@ -133,11 +149,17 @@ static rlhf_status name_template(struct job *j, struct rlhf__error *err) {
         lines |= j->prompts.text[i].len > 0;
     const struct rlhf__flag_idle raw = {"--raw", j->o->raw && !lines, 0};
     RLHF_TRY(rlhf__flags_idle(&raw, 1, "generate",
-                              "here: no text is given by --prompt or as a piped line", err));
+                              j->o->prompt.n
+                                  ? "here: the prompt is empty, so the text begins at the BOS "
+                                    "token, without a chat template"
+                                  : "here: no text is given by --prompt or as a piped line",
+                              err));
     RLHF_TRY(rlhf__workplace_template_used("generate", j->o->template,
                                            chats + (lines && !j->o->raw), err));
     RLHF_TRY(rlhf__workplace_template(j->m, j->o->template, err));
-    j->prompts.turns = lines && !j->o->raw && known(j) != NULL;
+    RLHF_TRY(see_training(j, err));
+    const int alone = j->texts_alone && !j->o->template;
+    j->prompts.turns = lines && !j->o->raw && !alone && known(j) != NULL;
     return RLHF_OK;
 }
 
@@ -156,13 +178,25 @@ static void tell_of_template(const struct job *j, struct rlhf__log *log) {
     else if (texts && known(j))
         rlhf__logf(log, RLHF_LOG_INFO,
                    "prompts are continued as they are, without the chat template %s%s", known(j),
-                   j->o->raw ? "" : "; rows with messages get it");
+                   j->o->raw        ? ""
+                   : j->texts_alone ? ", since the model's run had no messages; --template NAME "
+                                      "makes them a user's turns"
+                                    : "; rows with messages get it");
     else if (texts && unknown)
         rlhf__logf(log, RLHF_LOG_WARN,
                    "prompts are continued as they are: %s; --template names one", unknown);
     else if (j->o->raw)
         rlhf__logf(log, RLHF_LOG_INFO, "--raw changes nothing: the model has no chat template");
     rlhf__buf_free(&what);
+}
+
+// A turn's end that ends no response, where a template renders some prompt.
+static void tell_of_turn_end(const struct job *j, struct rlhf__log *log) {
+    int chats = 0;
+    for (size_t i = 0; i < j->prompts.n; i++)
+        chats |= !is_text(j, i);
+    if (chats && !j->o->ignore_eos)
+        rlhf__model_turn_end_note(j->m, rlhf__buf_text(&j->stops), RLHF__REMEDY_FLAG, log);
 }
 
 // What decides about a text and nobody has to type. For people: on a terminal only.
@@ -303,7 +337,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
                        struct rlhf__error *err) {
     struct rlhf__workplace w = {0};
     struct rlhf__model *m = NULL;
-    struct job j = {.o = o};
+    struct job j = {.o = o, .stops = RLHF__BUF_INIT};
     // No bar: the texts are what the terminal is for.
     rlhf_status st = rlhf__workplace_init(&w, env, &o->at, RLHF__PROGRESS_OFF, err);
     if (st == RLHF_OK) st = open_prompts(&j, &w, err);
@@ -311,9 +345,11 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     if (st == RLHF_OK) st = rlhf__workplace_writer(&w, o->model, &m, err);
     j.m = m;
     if (st == RLHF_OK) st = name_template(&j, err);
-    if (st == RLHF_OK) st = rlhf__typed_stops(&o->stop, &o->stop_id, m->tok, &j.rules, err);
+    if (st == RLHF_OK)
+        st = rlhf__typed_stops(&o->stop, &o->stop_id, m->tok, &j.rules, &j.stops, err);
     if (st == RLHF_OK) st = encode_prompts(&j, err);
     if (st == RLHF_OK) tell_of_template(&j, env->log);
+    if (st == RLHF_OK) tell_of_turn_end(&j, env->log);
     if (st == RLHF_OK) tell_of_bos(&j, env->log);
     if (st == RLHF_OK) tell_of_decoding(&j, env->log);
     if (st == RLHF_OK) st = sample(&j, env, err);
@@ -321,6 +357,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     rlhf__ids_finish(&j.ids);
     free(j.at);
     rlhf__response_rules_destroy(j.rules);
+    rlhf__buf_free(&j.stops);
     rlhf__model_close(m);
     rlhf__workplace_finish(&w);
     return st;

@@ -176,7 +176,8 @@ static rlhf_status add_id(json_t *list, const char *text, int32_t n_vocab,
 
 rlhf_status rlhf__typed_stops(const struct rlhf__flag_list *texts,
                               const struct rlhf__flag_list *ids, const struct rlhf__tokenizer *tok,
-                              struct rlhf__response_rules **out, struct rlhf__error *err) {
+                              struct rlhf__response_rules **out, struct rlhf__buf *text,
+                              struct rlhf__error *err) {
     *out = NULL;
     json_t *list = json_array();
     rlhf_status st = list ? RLHF_OK : RLHF__NOMEM(err, "out of memory for --stop");
@@ -184,12 +185,9 @@ rlhf_status rlhf__typed_stops(const struct rlhf__flag_list *texts,
         st = add_text(list, texts->item[i], err);
     for (size_t i = 0; st == RLHF_OK && i < ids->n; i++)
         st = add_id(list, ids->item[i], rlhf__tokenizer_info(tok)->n_vocab, err);
-    struct rlhf__buf text = RLHF__BUF_INIT;
-    if (st == RLHF_OK) rlhf__json_write(&text, list, 0);
+    if (st == RLHF_OK) rlhf__json_write(text, list, 0);
     json_decref(list);
-    if (st == RLHF_OK) st = rlhf__buf_ok(&text, err);
-    const struct rlhf__sampling_config sampling = {.stop = rlhf__buf_text(&text)};
-    if (st == RLHF_OK) st = rlhf__response_rules_create(&sampling, &no_rule, tok, out, err);
-    rlhf__buf_free(&text);
-    return st;
+    if (st == RLHF_OK) st = rlhf__buf_ok(text, err);
+    const struct rlhf__sampling_config sampling = {.stop = rlhf__buf_text(text)};
+    return st == RLHF_OK ? rlhf__response_rules_create(&sampling, &no_rule, tok, out, err) : st;
 }

@@ -44,10 +44,12 @@ void rlhf__typed_prompts_where(const struct rlhf__typed_prompts *, size_t i, cha
 
 // ---- --stop and --stop-id as response rules ----
 
-// Rules of the texts and ids that were typed; *out is destroyed by the caller. Errors:
-// RLHF_E_INVALID (an empty text, an id that is no token), RLHF_E_NOMEM. [main]
+// Rules of the texts and ids that were typed, destroyed by the caller, and the same as a JSON list
+// of sampling.stop's form, appended to `list`. Errors: RLHF_E_INVALID (an empty text, an id that is
+// no token), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__typed_stops(const struct rlhf__flag_list *texts,
                               const struct rlhf__flag_list *ids, const struct rlhf__tokenizer *tok,
-                              struct rlhf__response_rules **out, struct rlhf__error *err);
+                              struct rlhf__response_rules **out, struct rlhf__buf *list,
+                              struct rlhf__error *err);
 
 #endif

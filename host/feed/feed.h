@@ -74,6 +74,7 @@ struct rlhf__feed {
     const struct rlhf__prompts *prompts;  // that the rows respond to; NULL: rows of a file
     const struct rlhf__prompts *held_out; // that evaluate draws for; NULL: none
     int64_t phases;                       // used unless run.phases is set
+    int32_t texts_alone, reserved;        // 1: no row has messages
 };
 
 void rlhf__feed_destroy(struct rlhf__feed *); // NULL allowed [main]

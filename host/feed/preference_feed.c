@@ -164,6 +164,7 @@ static rlhf_status open_rows(struct preference_feed *f, struct rlhf__error *err)
         rlhf__preference_source_open(&f->source, &rows, &batches, env->cast->policy->tok, err);
     if (st != RLHF_OK) return st;
     const struct rlhf__preferences *set = f->source.set;
+    f->feed.texts_alone = rlhf__preferences_chats(set) == 0;
     if (rows.completions)
         RLHF_TRY(say_completions(f, err));
     else

@@ -363,6 +363,7 @@ static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {
     RLHF_TRY(rlhf__held_out_prompts_open(env, &f->held_out, err));
     RLHF_TRY(rlhf__rollout_check_rows(c, f->prompts, err));
     f->feed.prompts = f->prompts;
+    f->feed.texts_alone = rlhf__prompts_chats(f->prompts) == 0;
     f->feed.held_out = f->held_out;
     RLHF_TRY(rlhf__order_init(&f->order, f->n, (uint64_t)c->run.seed, "prompts", c->prompts.shuffle,
                               err));

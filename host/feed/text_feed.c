@@ -195,6 +195,7 @@ rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *feed, struct rlhf__error
         st = rlhf__text_source_batches(&f->source, &feed->phases, err);
     if (st != RLHF_OK) return st;
     const struct rlhf__token_rows *rows = &f->source.rows;
+    feed->texts_alone = rows->chats == 0;
     char cut[200] = "";
     rlhf__model_chat_note(env->cast->policy, rows->chats, env->config->prompts.template, NULL,
                           env->log);

@@ -27,6 +27,8 @@ void rlhf__learner_begin(struct rlhf__learner *l) {
     l->norm_first = l->norm_max = 0;
     l->minibatches = l->steps = l->tokens = l->compared = 0;
     l->asked = 0;
+    l->fall_sum = 0;
+    l->fall_tokens = 0;
     l->flops = l->difference_sum = l->difference_max = 0;
     l->books = (struct rlhf__row_books){0};
 }
@@ -102,6 +104,7 @@ static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e
     l->batch_sequences = e->n;
     l->batch_tokens = rlhf__row_use_tokens(e);
     for (uint32_t i = 0; i < e->n; i++) {
+        if (e->label[i] < 0) continue; // mismatched: for a measurement, not for the update
         l->books.rows[e->use[i]]++;
         l->books.tokens[e->use[i]] += rlhf__rows_response_tokens(e, i, i + 1);
     }

@@ -62,6 +62,10 @@ struct rlhf__learner {
     // Told of rows done, `rows` of rows_all (the caller's numbers) and on; NULL = nobody.
     const struct rlhf__watch *watch;
     int64_t rows, rows_all;
+    // Rows with label 1 of a file, where a reference knows them: the sum of its log-probs of
+    // response tokens less the model's, and how many tokens.
+    double fall_sum;
+    int64_t fall_tokens;
     int32_t asked, reserved; // 1: some derivative of the phase at hand was not 0
     int64_t tokens;          // that went through the model; a shared prompt counts once
     double flops;            // of the products of all forwards and backwards; no attention scores

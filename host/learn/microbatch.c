@@ -173,6 +173,18 @@ static int any_derivative(const struct rlhf__learner *l) {
            any(d->score, (size_t)b->n * (size_t)l->model->n_labels);
 }
 
+// What has become of the texts that a row of a file wants (label 1), before the update.
+static void measure_fall(struct rlhf__learner *l, const struct rlhf__rows *e,
+                         const rlhf_loss_in *in) {
+    if (!in->logp_ref || !in->heads->logp || (e->flags & RLHF__DRAWN)) return;
+    for (uint32_t i = 0; i < in->n; i++) {
+        if (in->label[i] != 1) continue;
+        for (int32_t t = in->offset[i] + in->prompt_len[i]; t < in->offset[i + 1]; t++)
+            l->fall_sum += (double)in->logp_ref[t] - (double)in->heads->logp[t];
+        l->fall_tokens += in->offset[i + 1] - in->offset[i] - in->prompt_len[i];
+    }
+}
+
 rlhf_status rlhf__microbatch(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t from,
                              uint32_t to, struct rlhf__place *p, struct rlhf__error *err) {
     struct forwards f;
@@ -186,6 +198,7 @@ rlhf_status rlhf__microbatch(struct rlhf__learner *l, const struct rlhf__rows *e
                               l->out.heads.logp);
     if (p->only_compares) return RLHF_OK;
     rlhf_loss_in in = loss_in(l, e, from);
+    measure_fall(l, e, &in);
     in.epoch = p->epoch;
     in.minibatch = p->minibatch;
     rlhf_loss_out out = {.size = sizeof out, .d_heads = &l->grad.heads};

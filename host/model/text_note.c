@@ -67,10 +67,31 @@ static int is_stop(const char *stop, const char *text, int32_t id) {
     return found;
 }
 
-static void note_end(const struct rlhf__model *m, const char *end, const char *stop,
-                     struct rlhf__log *log) {
+// The id of a turn's end that ends no response either; -1: there is none, or the tokenizer lacks
+// it.
+static int32_t ignored_end(const struct rlhf__model *m, const char *end, const char *stop) {
     const int32_t id = rlhf__tokenizer_find(m->tok, (rlhf_str){end, strlen(end)});
-    char remedy[160];
+    if (id < 0 || !rlhf__tokenizer_is_special(m->tok, id)) return -1;
+    if (!(m->info.heads & RLHF_HEAD_GENERATE) || rlhf__ends_has(&m->ends, id)) return -1;
+    return stop && is_stop(stop, end, id) ? -1 : id;
+}
+
+int32_t rlhf__model_ignored_turn_end(const struct rlhf__model *m, const char *stop,
+                                     const char **text) {
+    *text = rlhf__chat_turn_end(rlhf__tokenizer_chat(m->tok));
+    return *text ? ignored_end(m, *text, stop) : -1;
+}
+
+void rlhf__model_turn_end_note(const struct rlhf__model *m, const char *stop,
+                               enum rlhf__turn_end_remedy how, struct rlhf__log *log) {
+    static const char *const remedy[][2] = {
+        [RLHF__REMEDY_SETTING] = {"responses go on after it; sampling.stop=[", "]"},
+        [RLHF__REMEDY_FLAG] = {"responses go on after it; --stop-id ", ""},
+        [RLHF__REMEDY_FILE] = {"responses of the trained model will go on after it; id ",
+                               " among the eos_token_id of generation_config.json"}};
+    const char *end = rlhf__chat_turn_end(rlhf__tokenizer_chat(m->tok));
+    if (!end) return;
+    const int32_t id = rlhf__tokenizer_find(m->tok, (rlhf_str){end, strlen(end)});
     if (id < 0 || !rlhf__tokenizer_is_special(m->tok, id)) {
         rlhf__logf(log, RLHF_LOG_WARN,
                    "the tokenizer of '%s' has no special token '%s', which ends the turns of its "
@@ -78,20 +99,12 @@ static void note_end(const struct rlhf__model *m, const char *end, const char *s
                    m->dir, end);
         return;
     }
-    if (!(m->info.heads & RLHF_HEAD_GENERATE) || rlhf__ends_has(&m->ends, id)) return;
-    if (stop && is_stop(stop, end, id)) return;
-    if (stop)
-        snprintf(remedy, sizeof remedy,
-                 "responses go on after it; sampling.stop=[%d] ends them there", (int)id);
-    else
-        snprintf(remedy, sizeof remedy,
-                 "responses of the trained model will go on after it; id %d among the "
-                 "eos_token_id of generation_config.json ends them there",
-                 (int)id);
+    if (ignored_end(m, end, stop) < 0) return;
     rlhf__logf(log, RLHF_LOG_WARN,
                "'%s' ends turns of the chat template, but is none of the tokens that end a "
-               "response of '%s' (eos_token_id of generation_config.json and config.json): %s",
-               end, m->dir, remedy);
+               "response of '%s' (eos_token_id of generation_config.json and config.json): %s%d%s "
+               "ends them there",
+               end, m->dir, remedy[how][0], (int)id, remedy[how][1]);
 }
 
 void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows, int32_t template,
@@ -115,6 +128,5 @@ void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows, int32_t te
     rlhf__logf(log, RLHF_LOG_INFO, "chat template: %s, of %lld row%s with messages",
                rlhf__buf_text(&what), (long long)rows, rows == 1 ? "" : "s");
     rlhf__buf_free(&what);
-    const char *end = rlhf__chat_turn_end(chat);
-    if (end) note_end(m, end, stop, log);
+    rlhf__model_turn_end_note(m, stop, stop ? RLHF__REMEDY_SETTING : RLHF__REMEDY_FILE, log);
 }

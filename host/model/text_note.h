@@ -24,4 +24,23 @@ rlhf_status rlhf__model_name_chat(const struct rlhf__model *m, int32_t template,
 void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows, int32_t template,
                            const char *stop, struct rlhf__log *log);
 
+// ---- the end of a turn ----
+
+// How a user makes the end of a turn end a response too.
+enum rlhf__turn_end_remedy {
+    RLHF__REMEDY_SETTING = 0, // sampling.stop
+    RLHF__REMEDY_FLAG = 1,    // --stop-id of generate
+    RLHF__REMEDY_FILE = 2     // nothing is sampled now: generation_config.json
+};
+
+// Warn when the token that ends a turn of the model's chat template is none of its tokenizer, or
+// ends no response: it is neither an end token of the model nor in stop, a JSON list of texts and
+// ids or NULL. [main]
+void rlhf__model_turn_end_note(const struct rlhf__model *m, const char *stop,
+                               enum rlhf__turn_end_remedy how, struct rlhf__log *log);
+
+// The id of that token where it ends no response, and its text; else -1. [any]
+int32_t rlhf__model_ignored_turn_end(const struct rlhf__model *m, const char *stop,
+                                     const char **text);
+
 #endif

@@ -64,10 +64,12 @@ struct rlhf__found rlhf__findings_judge(struct rlhf__findings *f,
     if (f->is_collapsed) f->said |= RLHF__JUMPED;
     const int diverged = f->phases > 0 && p->loss > RLHF__LOSS_FACTOR * f->loss + RLHF__LOSS_MARGIN;
     // Report a loss that has diverged, not also the gradients that go with it.
-    if (diverged) f->said |= RLHF__EXPLODED;
+    if (diverged) f->said |= RLHF__EXPLODED | RLHF__FELL;
+    // A bounded loss cannot diverge, but what it was meant to teach is lost all the same.
+    const int fell = p->fall > RLHF__FALL;
     out.what = if_true(f->is_collapsed, RLHF__COLLAPSED) | if_true(jumped, RLHF__JUMPED) |
                if_true(exploded, RLHF__EXPLODED) | if_true(diverged, RLHF__DIVERGED) |
-               if_true(p->cut_off >= RLHF__CUT_OFF, RLHF__ALL_CUT_OFF);
+               if_true(fell, RLHF__FELL) | if_true(p->cut_off >= RLHF__CUT_OFF, RLHF__ALL_CUT_OFF);
     out.what &= ~(uint32_t)f->said;
     // After a collapse the other findings follow from it, as do new cut-offs in its phase.
     if (f->said & RLHF__COLLAPSED) out.what = 0;

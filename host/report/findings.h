@@ -1,6 +1,6 @@
 // findings.h: what is wrong with a phase: a policy that has collapsed or jumped away from its
 // reference, responses that are nearly all cut off, exploding gradients, a loss on rows of a file
-// that has diverged.
+// that has diverged, wanted responses of a file that the policy no longer gives.
 //
 // Rules about numbers and their history, which is part of a checkpoint. phase_warnings.h collects
 // the numbers and writes the messages.
@@ -18,6 +18,7 @@
 #define RLHF__NORM_EXPLODES     1000.0 // times the median gradient norm so far, above
 #define RLHF__NORM_LARGE        10.0   // a norm that is not larger does not explode
 #define RLHF__CUT_OFF           0.95   // share of the responses, at least
+#define RLHF__FALL              1.0    // nats a token that wanted texts lose, above
 #define RLHF__LOSS_FACTOR       2.0    // a loss has diverged above the first phase's times this
 #define RLHF__LOSS_MARGIN       2.0    // plus this: batches of any loss differ by less
 
@@ -29,6 +30,8 @@ struct rlhf__phase_numbers {
     double norm, norm_first, norm_max; // gradient norms: mean, first that is not 0, largest
     double cut_off; // share of the responses that reached the length limit; NaN: none ends earlier
     double loss;    // of supervised algorithms
+    double fall;    // of preferences: nats a token that the policy gives the wanted responses less
+                    // than the reference
 };
 
 enum rlhf__finding {
@@ -36,7 +39,8 @@ enum rlhf__finding {
     RLHF__JUMPED = 2,
     RLHF__EXPLODED = 4,
     RLHF__ALL_CUT_OFF = 8,
-    RLHF__DIVERGED = 16
+    RLHF__DIVERGED = 16,
+    RLHF__FELL = 32
 };
 
 // New findings of a phase, with the values they were compared with. Nothing is new once a collapse

@@ -2,6 +2,7 @@
 #include "report/phase_warnings.h"
 
 #include "learn/algo.h"
+#include "model/text_note.h"
 #include "sample/rollout.h"
 
 #include <math.h>
@@ -39,7 +40,8 @@ static struct rlhf__phase_numbers numbers_of(const struct rlhf__phase *p) {
                                       .norm_first = l->norm_first,
                                       .norm_max = l->norm_max,
                                       .cut_off = NAN,
-                                      .loss = NAN};
+                                      .loss = NAN,
+                                      .fall = NAN};
     double kl, length, flat = 0;
     if (rlhf__metrics_get(m, RLHF_METRIC_KL, &kl) &&
         rlhf__metrics_get(m, "completions/mean_length", &length) && length > 0)
@@ -49,6 +51,7 @@ static struct rlhf__phase_numbers numbers_of(const struct rlhf__phase *p) {
     rlhf__metrics_get(m, RLHF_METRIC_FLAT_GROUPS, &flat);
     if (l->steps > 0 && flat < 1) out.norm = l->norm_sum / (double)l->steps;
     if (!pays) rlhf__metrics_get(m, "objective/loss", &out.loss);
+    if (l->fall_tokens > 0) out.fall = l->fall_sum / (double)l->fall_tokens;
     if (pays && may_end(p)) rlhf__metrics_get(m, "completions/clipped_ratio", &out.cut_off);
     return out;
 }
@@ -131,14 +134,37 @@ static void say_jumped(const struct rlhf__findings *f, const struct rlhf__phase 
     say(p, &text);
 }
 
+// Responses that contain the token.
+static uint32_t containing(const struct rlhf__rows *e, int32_t id) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < e->n; i++) {
+        int32_t t = e->offset[i] + e->prompt_len[i];
+        while (t < e->offset[i + 1] && e->ids[t] != id)
+            t++;
+        n += t < e->offset[i + 1];
+    }
+    return n;
+}
+
+// Where most responses wrote the end of their turn, a higher limit would not help.
 static void say_cut_off(const struct rlhf__phase *p, double share) {
     struct rlhf__buf text = RLHF__BUF_INIT;
+    const char *end;
+    const int32_t id =
+        rlhf__model_ignored_turn_end(p->cast->policy, p->config->sampling.stop, &end);
+    const uint32_t ended = id >= 0 ? containing(&p->x.rows, id) : 0;
     rlhf__buf_printf(&text,
                      "%.3g %% of the responses were cut off after sampling.max_new_tokens=%lld "
-                     "tokens, before an end token, so that rewards see unfinished texts; a higher "
-                     "sampling.max_new_tokens lets them end; sampling.stop_at_eos=false says that "
-                     "they need not",
+                     "tokens, before an end token, so that rewards see unfinished texts; ",
                      100 * share, (long long)p->config->sampling.max_new_tokens);
+    if (2 * ended > p->x.rows.n)
+        rlhf__buf_printf(&text,
+                         "%u of %u contain '%s', which ends turns of the chat template but no "
+                         "response; sampling.stop=[%d] ends them there",
+                         ended, p->x.rows.n, end, (int)id);
+    else
+        rlhf__buf_puts(&text, "a higher sampling.max_new_tokens lets them end; "
+                              "sampling.stop_at_eos=false says that they need not");
     say(p, &text);
 }
 
@@ -146,6 +172,16 @@ static void say_diverged(const struct rlhf__findings *f, const struct rlhf__phas
     struct rlhf__buf text = RLHF__BUF_INIT;
     rlhf__buf_printf(&text, "the loss has diverged: %.3g, where the first phase had %.3g; ", loss,
                      f->loss);
+    put_cause(f, p, 0, &text);
+    say(p, &text);
+}
+
+static void say_fell(const struct rlhf__findings *f, const struct rlhf__phase *p, double fall) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    rlhf__buf_printf(&text,
+                     "the policy has lost the preferred responses: their log-prob is %.3g nats a "
+                     "token below the reference's (more than %g); ",
+                     fall, RLHF__FALL);
     put_cause(f, p, 0, &text);
     say(p, &text);
 }
@@ -158,6 +194,7 @@ void rlhf__phase_warnings(struct rlhf__findings *f, const struct rlhf__phase *p)
     if (found.what & RLHF__JUMPED) say_jumped(f, p, &n, &found);
     if (found.what & RLHF__ALL_CUT_OFF) say_cut_off(p, n.cut_off);
     if (found.what & RLHF__DIVERGED) say_diverged(f, p, n.loss);
+    if (found.what & RLHF__FELL) say_fell(f, p, n.fall);
 }
 
 // ---- what the rewards said ----
@@ -173,11 +210,14 @@ static void say_metric(void *arg, const char *name) {
     struct said *s = arg;
     double value = 0;
     const size_t n = strlen(s->owner);
-    if (strncmp(name, s->owner, n) != 0 || !rlhf__metrics_get(s->metrics, name, &value)) return;
+    if (strncmp(name, s->owner, n) != 0 || strcmp(name + n, "time") == 0 ||
+        !rlhf__metrics_get(s->metrics, name, &value))
+        return;
     rlhf__buf_printf(s->out, "%s%s %.4g", s->n++ ? ", " : "", name + n, value);
 }
 
-// "answer (correct 0, found 0, marked 0, mean 0, std 0)" of each reward, from the phase's metrics.
+// "answer (correct 0, found 0, marked 0, mean 0, std 0)" of each reward, from the phase's metrics
+// but for the time it took.
 static void say_rewards(const struct rlhf__phase *p, struct rlhf__buf *out) {
     for (size_t k = 0; k < p->cast->n_rewards; k++) {
         char owner[128];

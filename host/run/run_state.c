@@ -25,6 +25,9 @@ json_t *rlhf__run_state(const struct rlhf__run *r) {
         json_object_set_new(v, "findings", rlhf__findings_save(&r->findings));
     if (v && r->count.still_phases > 0)
         json_object_set_new(v, "still_phases", json_integer((json_int_t)r->count.still_phases));
+    // For whoever samples from the checkpoint: its chat template was not used.
+    if (v && r->feed->texts_alone && rlhf__chat_known(rlhf__tokenizer_chat(r->cast.policy->tok)))
+        json_object_set_new(v, "texts_alone", json_true());
     if (v && r->critic_optim)
         json_object_set_new(v, "critic_optim", rlhf__optim_count_save(&r->critic_optim->count));
     return v;

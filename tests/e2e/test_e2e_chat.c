@@ -239,6 +239,9 @@ static void typed(void **state) {
     assert_int_equal(e2e_run(t, "generate --model model --bos --prompt so"), 2);
     e2e_says(t, "prompt 1: --bos is for texts, and a chat template says how a prompt begins; --raw "
                 "leaves the template out");
+    assert_int_equal(e2e_run(t, "generate --model model --raw --prompt ''"), 2);
+    e2e_says(t,
+             "--raw has no effect here: the prompt is empty, so the text begins at the BOS token");
     assert_int_equal(e2e_run(t, "generate --model model --raw --prompts one.jsonl"), 2);
     e2e_says(t, "generate: --raw has no effect here: no text is given by --prompt or as a piped "
                 "line");
@@ -246,6 +249,17 @@ static void typed(void **state) {
                      2);
     e2e_says(t, "standard input:1:13: not valid JSON");
     e2e_says(t, "its lines are JSON rows; such a text is given as {\"prompt\": ...}");
+    // A run on plain texts leaves a model that has a template and was not trained with it.
+    if (e2e_run(t, "--algo sft.so --policy model --data texts.jsonl --set batch.size=2 --phases 1 "
+                   "--out plain") != 0)
+        fail_msg("%s", t->out);
+    assert_int_equal(e2e_run(t, "generate --model plain --prompt so --json"), 0);
+    e2e_says(t, "without the chat template plain, since the model's run had no messages; "
+                "--template NAME makes them a user's turns");
+    e2e_says(t, "\"prompt_length\": 2,");
+    assert_int_equal(e2e_run(t, "generate --model plain --prompt so --template zephyr --max-new 3"),
+                     0);
+    e2e_says(t, "each prompt is a user's turn of the chat template zephyr (named)");
     e2e_write(t, "model/chat_template.jinja", "{{ raise_exception('never') }}");
     assert_int_equal(e2e_run(t, "generate --model model --prompt so"), 0);
     e2e_says(t, "prompts are continued as they are: the chat template of ");
@@ -392,6 +406,28 @@ static void a_turn_end_that_ends_no_response(void **state) {
                      0);
     e2e_says(t, "responses of the trained model will go on after it; id ");
     assert_null(strstr(t->out, "sampling.stop"));
+    // Once the model ends its turns so, generate and a run whose responses are all cut off say it.
+    assert_int_equal(e2e_run(t, "--algo sft.so --policy model --set policy.init=random --data "
+                                "talks.jsonl --set prompts.template=chatml --set optim.lr=0.01 "
+                                "--set batch.size=2 --phases 200 --out s"),
+                     0);
+    e2e_write(t, "ab.jsonl", "{\"messages\":[" USER("ab") "]}\n");
+    static const char *const asks[] = {"", "--stop-id 260", "--ignore-eos", "--raw"};
+    for (int i = 0; i < 4; i++) {
+        if (e2e_run(t, "generate --model s --prompt ab --max-new 9 %s", asks[i]) != 0)
+            fail_msg("%s", t->out);
+        if (i == 0)
+            e2e_says(t, "responses go on after it; --stop-id 260 ends them there");
+        else
+            assert_null(strstr(t->out, "ends turns of the chat template"));
+    }
+    assert_int_equal(e2e_run(t, "--algo grpo.so --policy s --reward period_count.so --prompts "
+                                "ab.jsonl --set batch.size=8 --set algo.group_size=4 --set "
+                                "sampling.max_new_tokens=20 --phases 1 --out g"),
+                     0);
+    e2e_says(t, " contain '<|im_end|>', which ends turns of the chat template but no response; "
+                "sampling.stop=[260] ends them there");
+    assert_null(strstr(t->out, "a higher sampling.max_new_tokens"));
 }
 
 int main(void) {

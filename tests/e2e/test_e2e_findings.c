@@ -144,6 +144,29 @@ static void a_loss_that_diverges_is_reported(void **state) {
     assert_null(strstr(t->out, "diverged"));
 }
 
+// A bounded loss does not diverge; the responses that it is to teach are lost all the same.
+static void preferred_responses_that_are_lost_are_reported(void **state) {
+    struct e2e *t = *state;
+    static const char *const how[] = {"kto.so --data wanted.jsonl",
+                                      "dpo.so:loss=apo_zero --data pairs.jsonl"};
+    e2e_write(t, "wanted.jsonl",
+              "{\"prompt\": \"It\", \"completion\": \" was good.\", \"label\": true}\n"
+              "{\"prompt\": \"So\", \"completion\": \" it is bad.\", \"label\": false}\n");
+    e2e_write(t, "pairs.jsonl",
+              "{\"prompt\": \"It\", \"chosen\": \" was good.\", \"rejected\": \" was bad.\"}\n");
+    for (size_t k = 0; k < 2; k++) {
+        const char *run = "--policy model --set policy.init=random --set batch.size=2 --phases 6 ";
+        assert_int_equal(e2e_run(t, "--algo %s %s--set optim.lr=1 --out a%zu", how[k], run, k), 0);
+        const char *say = "the policy has lost the preferred responses: their log-prob is ";
+        if (count(t, say) != 1) fail_msg("%s:\n%s", how[k], t->out);
+        e2e_says(t, "the learning rate (optim.lr 1) is the first thing to lower");
+        assert_int_equal(e2e_run(t, "--algo %s %s--set optim.lr=1e-4 --out b%zu", how[k], run, k),
+                         0);
+        assert_int_equal(count(t, "lost"), 0);
+        assert_int_equal(count(t, "had nothing to teach"), 0); // KTO's mismatched rows
+    }
+}
+
 static void responses_that_are_cut_off_are_said(void **state) {
     struct e2e *t = *state;
     const char *say = "of the responses were cut off after sampling.max_new_tokens=2 tokens";
@@ -165,6 +188,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_resumed_run_finds_the_same, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_collapse_may_end_the_run, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_loss_that_diverges_is_reported, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(preferred_responses_that_are_lost_are_reported, e2e_setup,
+                                        e2e_teardown),
         cmocka_unit_test_setup_teardown(responses_that_are_cut_off_are_said, e2e_setup,
                                         e2e_teardown),
     };

@@ -15,14 +15,15 @@
 
 #define N NAN
 
-// entropy, kl, share of right answers, gradient norms (mean, first, largest), share cut off, loss
+// entropy, kl, share of right answers, gradient norms (mean, first, largest), share cut off, loss,
+// fall of the preferred responses
 typedef struct rlhf__phase_numbers phase;
 
 static const phase sound[] = {
-    {4.0, 0.00, N, 0.9, 0.9, 1.2, N, N},    {3.9, 0.05, N, 0.8, 0.8, 1.1, 0.5, N},
-    {3.0, 0.30, N, 40, 2.0, 300, 0.94, N},  // a spike is not an explosion
-    {1.9, 0.75, N, 0.7, 0.7, 1.0, 0.90, N}, // less than 0.5 nats more than before
-    {0.5, 0.98, N, 0.7, 0.7, 1.0, 0.10, N}, // more than a tenth of the first entropy
+    {4.0, 0.00, N, 0.9, 0.9, 1.2, N, N, N},    {3.9, 0.05, N, 0.8, 0.8, 1.1, 0.5, N, N},
+    {3.0, 0.30, N, 40, 2.0, 300, 0.94, N, N},  // a spike is not an explosion
+    {1.9, 0.75, N, 0.7, 0.7, 1.0, 0.90, N, N}, // less than 0.5 nats more than before
+    {0.5, 0.98, N, 0.7, 0.7, 1.0, 0.10, N, N}, // more than a tenth of the first entropy
 };
 
 // Phase by phase what is new; resumed: through a saved state each time.
@@ -54,41 +55,43 @@ static void nothing_in_a_sound_run(void **state) {
 
 static void a_collapse_by_distance(void **state) {
     (void)state;
-    static const phase p[] = {{4, 0, N, 1, 1, 1, N, N},
-                              {4, 0.49, N, 1, 1, 1, N, N},
-                              {4, 0.98, N, 1, 1, 1, N, N},
-                              {4, 1.01, N, 1, 1, 1, N, N},
-                              {4, 9, N, 1, 1, 1, N, N}}; // said once
+    static const phase p[] = {{4, 0, N, 1, 1, 1, N, N, N},
+                              {4, 0.49, N, 1, 1, 1, N, N, N},
+                              {4, 0.98, N, 1, 1, 1, N, N, N},
+                              {4, 1.01, N, 1, 1, 1, N, N, N},
+                              {4, 9, N, 1, 1, 1, N, N, N}}; // said once
     static const uint32_t want[] = {0, 0, 0, RLHF__COLLAPSED, 0};
     found(p, 5, want);
-    static const phase at_once[] = {{4, 0, N, 1, 1, 1, N, N},
-                                    {4, INFINITY, N, 1, 1, 1, N, N},
-                                    {4, 0, N, 1, 1, 1, N, N},
-                                    {4, 0.6, N, 1, 1, 1, N, N}};
+    static const phase at_once[] = {{4, 0, N, 1, 1, 1, N, N, N},
+                                    {4, INFINITY, N, 1, 1, 1, N, N, N},
+                                    {4, 0, N, 1, 1, 1, N, N, N},
+                                    {4, 0.6, N, 1, 1, 1, N, N, N}};
     static const uint32_t once[] = {0, RLHF__COLLAPSED, 0, 0};
     found(at_once, 4, once);
 }
 
 static void a_collapse_by_entropy(void **state) {
     (void)state;
-    static const phase p[] = {
-        {4, N, N, 1, 1, 1, N, N}, {0.41, N, N, 1, 1, 1, N, N}, {0.39, N, N, 1, 1, 1, N, N}};
+    static const phase p[] = {{4, N, N, 1, 1, 1, N, N, N},
+                              {0.41, N, N, 1, 1, 1, N, N, N},
+                              {0.39, N, N, 1, 1, 1, N, N, N}};
     static const uint32_t want[] = {0, 0, RLHF__COLLAPSED};
     found(p, 3, want);
     // Sure of right answers, of which there are more than at first; and of wrong ones.
-    static const phase right[] = {
-        {2, 0, 0.4, 1, 1, 1, N, N}, {0.1, 0.3, 0.9, 1, 1, 1, N, N}, {0.1, 0.3, 0.3, 1, 1, 1, N, N}};
+    static const phase right[] = {{2, 0, 0.4, 1, 1, 1, N, N, N},
+                                  {0.1, 0.3, 0.9, 1, 1, 1, N, N, N},
+                                  {0.1, 0.3, 0.3, 1, 1, 1, N, N, N}};
     static const uint32_t sure[] = {0, 0, RLHF__COLLAPSED};
     found(right, 3, sure);
 }
 
 static void a_jump(void **state) {
     (void)state;
-    static const phase p[] = {{4, 0.1, N, 1, 1, 1, N, N},
-                              {4, 0.59, N, 1, 1, 1, N, N},
-                              {4, N, N, 1, 1, 1, N, N},
-                              {4, 0.2, N, 1, 1, 1, N, N},
-                              {4, 0.71, N, 1, 1, 1, N, N}};
+    static const phase p[] = {{4, 0.1, N, 1, 1, 1, N, N, N},
+                              {4, 0.59, N, 1, 1, 1, N, N, N},
+                              {4, N, N, 1, 1, 1, N, N, N},
+                              {4, 0.2, N, 1, 1, 1, N, N, N},
+                              {4, 0.71, N, 1, 1, 1, N, N, N}};
     static const uint32_t want[] = {0, 0, 0, 0, RLHF__JUMPED};
     found(p, 5, want);
     struct rlhf__findings f = {0};
@@ -100,19 +103,20 @@ static void a_jump(void **state) {
 static void exploding_gradients(void **state) {
     (void)state;
     // Within the first phase; later by the median of the phases before, of which one was wild.
-    static const phase first[] = {{4, 0, N, 2e22, 1.1, 9e22, N, N}};
+    static const phase first[] = {{4, 0, N, 2e22, 1.1, 9e22, N, N, N}};
     static const uint32_t now[] = {RLHF__EXPLODED};
     found(first, 1, now);
-    static const phase p[] = {{4, 0, N, 1, 1, 2, N, N},
-                              {4, 0, N, 50, 1, 900, N, N},
-                              {4, 0, N, 1, 1, 2, N, N},
-                              {4, 0, N, 9, 1, 999, N, N},
-                              {4, 0, N, 200, 1, 9.1e3, N, N}};
+    static const phase p[] = {{4, 0, N, 1, 1, 2, N, N, N},
+                              {4, 0, N, 50, 1, 900, N, N, N},
+                              {4, 0, N, 1, 1, 2, N, N, N},
+                              {4, 0, N, 9, 1, 999, N, N, N},
+                              {4, 0, N, 200, 1, 9.1e3, N, N, N}};
     static const uint32_t want[] = {0, 0, 0, 0, RLHF__EXPLODED};
     found(p, 5, want);
     // Nothing to learn from at first, and then something; small norms do not explode.
-    static const phase still[] = {
-        {4, 0, N, 0, 0, 0, N, N}, {4, 0, N, 1e-9, 1e-9, 1e-9, N, N}, {4, 0, N, 0.7, 0.5, 9, N, N}};
+    static const phase still[] = {{4, 0, N, 0, 0, 0, N, N, N},
+                                  {4, 0, N, 1e-9, 1e-9, 1e-9, N, N, N},
+                                  {4, 0, N, 0.7, 0.5, 9, N, N, N}};
     static const uint32_t none[] = {0, 0, 0};
     found(still, 3, none);
 }
@@ -122,21 +126,21 @@ static void a_long_run_keeps_the_newest_norms(void **state) {
     (void)state;
     struct rlhf__findings f = {0};
     for (int i = 0; i < 300; i++) {
-        const phase p = {4, 0, N, 1 + i, 1 + i, 1 + i, N, N};
+        const phase p = {4, 0, N, 1 + i, 1 + i, 1 + i, N, N, N};
         assert_int_equal(rlhf__findings_judge(&f, &p).what, 0);
     }
     assert_int_equal(f.norms, RLHF__FINDINGS_NORMS);
     assert_true(f.norm[0] == 300 - RLHF__FINDINGS_NORMS + 1 && f.norm[f.norms - 1] == 300);
-    const phase p = {4, 0, N, 1, 1, 300000, N, N};
+    const phase p = {4, 0, N, 1, 1, 300000, N, N, N};
     assert_int_equal(rlhf__findings_judge(&f, &p).what, RLHF__EXPLODED);
 }
 
 static void responses_that_are_cut_off(void **state) {
     (void)state;
-    static const phase p[] = {{4, 0, N, 1, 1, 1, 0.949, N},
-                              {4, 0, N, 1, 1, 1, N, N},
-                              {4, 0, N, 1, 1, 1, 0.95, N},
-                              {4, 0, N, 1, 1, 1, 1, N}};
+    static const phase p[] = {{4, 0, N, 1, 1, 1, 0.949, N, N},
+                              {4, 0, N, 1, 1, 1, N, N, N},
+                              {4, 0, N, 1, 1, 1, 0.95, N, N},
+                              {4, 0, N, 1, 1, 1, 1, N, N}};
     static const uint32_t want[] = {0, 0, RLHF__ALL_CUT_OFF, 0};
     found(p, 4, want);
 }
@@ -144,10 +148,10 @@ static void responses_that_are_cut_off(void **state) {
 // The consequences of a collapse are not reported, in its phase or later.
 static void nothing_after_a_collapse(void **state) {
     (void)state;
-    static const phase p[] = {{4, 0, N, 1, 1, 1, 0.5, N},
-                              {0.1, 1.2, N, 1, 1, 1, 1, N},
-                              {4, 0, N, 1, 1, 1, 1, N}, // even if the numbers recover
-                              {4, 0.9, N, 1, 1, 9e9, 1, N}};
+    static const phase p[] = {{4, 0, N, 1, 1, 1, 0.5, N, N},
+                              {0.1, 1.2, N, 1, 1, 1, 1, N, N},
+                              {4, 0, N, 1, 1, 1, 1, N, N}, // even if the numbers recover
+                              {4, 0.9, N, 1, 1, 9e9, 1, N, N}};
     static const uint32_t want[] = {0, RLHF__COLLAPSED, 0, 0};
     found(p, 4, want);
 }
@@ -179,24 +183,39 @@ static void a_damaged_state_is_refused(void **state) {
 static void a_loss_that_diverges(void **state) {
     (void)state;
     static const phase p[] = {
-        {N, N, N, 7, 7, 7, N, 4.7}, // up to twice that and 2 is noise
-        {N, N, N, 7, 7, 7, N, 11.3},
-        {N, N, N, 7, 7, 90000, N, 11.5}, // its gradients are not also reported
-        {N, N, N, 7, 7, 90000, N, 1867},
-        {N, N, N, 7, 7, 7, N, 0.1}};
+        {N, N, N, 7, 7, 7, N, 4.7, N}, // up to twice that and 2 is noise
+        {N, N, N, 7, 7, 7, N, 11.3, N},
+        {N, N, N, 7, 7, 90000, N, 11.5, N}, // its gradients are not also reported
+        {N, N, N, 7, 7, 90000, N, 1867, N},
+        {N, N, N, 7, 7, 7, N, 0.1, N}};
     static const uint32_t want[] = {0, 0, RLHF__DIVERGED, 0, 0};
     found(p, 5, want);
-    static const phase bounded[] = {{N, N, N, 7, 7, 7, N, 0.02}, {N, N, N, 7, 7, 7, N, 2.03}};
+    static const phase bounded[] = {{N, N, N, 7, 7, 7, N, 0.02, N}, {N, N, N, 7, 7, 7, N, 2.03, N}};
     static const uint32_t none[] = {0, 0};
     found(bounded, 2, none);
-    static const phase exploded[] = {{N, N, N, 7, 7, 7, N, 1}, {N, N, N, 7, 7, 7001, N, 1}};
+    static const phase exploded[] = {{N, N, N, 7, 7, 7, N, 1, N}, {N, N, N, 7, 7, 7001, N, 1, N}};
     static const uint32_t norms[] = {0, RLHF__EXPLODED};
     found(exploded, 2, norms);
+}
+
+// Where a loss is bounded the preferred responses show it; not beside a loss that has diverged.
+static void preferred_responses_that_are_lost(void **state) {
+    (void)state;
+    static const phase p[] = {{N, N, N, 1, 1, 1, N, 0.5, -0.2},
+                              {N, N, N, 1, 1, 1, N, 0.5, 0.99},
+                              {N, N, N, 1, 1, 1, N, 0.5, 1.01},
+                              {N, N, N, 1, 1, 1, N, 0.5, 7}};
+    static const uint32_t want[] = {0, 0, RLHF__FELL, 0};
+    found(p, 4, want);
+    static const phase beside[] = {{N, N, N, 1, 1, 1, N, 0.5, 0}, {N, N, N, 1, 1, 1, N, 40, 9}};
+    static const uint32_t one[] = {0, RLHF__DIVERGED};
+    found(beside, 2, one);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_loss_that_diverges),
+        cmocka_unit_test(preferred_responses_that_are_lost),
         cmocka_unit_test(nothing_in_a_sound_run),
         cmocka_unit_test(a_collapse_by_distance),
         cmocka_unit_test(a_collapse_by_entropy),
