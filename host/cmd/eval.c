@@ -6,7 +6,6 @@
 #include "base/json.h"
 #include "learn/evaluate.h"
 #include "model/adapter.h"
-#include "weights/run_checkpoint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +25,7 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--reference", reference, "DIR",
                  "with --reward: for the KL; policy on preferences: for implicit rewards"),
     RLHF__FLAG_F(O, "--beta", beta, "X", 1e-6, 1e6,
-                 "policy on preferences: factor of the implicit rewards [0.1]"),
+                 "policy on preferences: factor of the implicit rewards [the run's, else 0.1]"),
     RLHF__FLAG_SW(O, "--bos", bos, "policy on preferences: put the BOS token in front of prompts"),
     RLHF__FLAG_I(O, "--n", n, "N", 1, 1 << 20,
                  "with --reward: responses in all, prompts used in turn [512]"),
@@ -64,18 +63,6 @@ static rlhf_status open_rows(const struct rlhf__eval_options *o, const struct rl
     return rlhf__dataset_open(&d, out, err);
 }
 
-// 1 when the run of this checkpoint learned the assistant's tokens alone.
-static rlhf_status learned_assistant(const char *dir, int *only, struct rlhf__error *err) {
-    char run[RLHF__PATH_CAP];
-    json_t *config = NULL;
-    RLHF_TRY(rlhf__run_above(dir, run, err));
-    if (!run[0]) return RLHF_OK;
-    RLHF_TRY(rlhf__json_load_any(run, "config.json", &config, err));
-    *only = json_is_true(json_object_get(json_object_get(config, "data"), "assistant_only"));
-    json_decref(config);
-    return RLHF_OK;
-}
-
 // Which tokens of the rows count: what --tokens says, else those that the checkpoint's run learned.
 static rlhf_status which_tokens(const struct rlhf__workplace *w, const char *dir,
                                 const struct rlhf__eval_options *o, const struct rlhf__dataset *ds,
@@ -86,7 +73,10 @@ static rlhf_status which_tokens(const struct rlhf__workplace *w, const char *dir
     if (*assistant_only || (o->tokens && strcmp(o->tokens, "all") == 0) ||
         rlhf__dataset_chats(ds) < rlhf__dataset_rows(ds))
         return RLHF_OK;
-    RLHF_TRY(learned_assistant(w->adapter.dir ? w->adapter.dir : dir, assistant_only, err));
+    json_t *run;
+    RLHF_TRY(rlhf__workplace_run_config(w, dir, &run, err));
+    *assistant_only = json_is_true(json_object_get(json_object_get(run, "data"), "assistant_only"));
+    json_decref(run);
     if (*assistant_only)
         rlhf__logf(w->env->log, RLHF_LOG_INFO,
                    "eval: only the assistant's tokens count, as in the run (data.assistant_only); "
@@ -236,7 +226,7 @@ static rlhf_status check_flags(struct rlhf__eval_options *o, struct rlhf__error 
         strcmp(o->tokens, "assistant") != 0)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "eval: --tokens is '%s'; allowed: auto, all, assistant", o->tokens);
-    if (o->beta == NOT_GIVEN) o->beta = 0.1; // dpo.so's
+    if (o->beta == NOT_GIVEN) o->beta = 0; // the run's
     if (o->n == NOT_GIVEN) o->n = 512;
     if (o->seed == NOT_GIVEN) o->seed = 1;
     if (o->max_tokens == NOT_GIVEN) o->max_tokens = 0;

@@ -9,7 +9,7 @@
 struct rlhf__eval_options {
     const char *model, *data, *reference, *config, *template, *tokens;
     int64_t limit, n, seed, max_tokens, max_mib;
-    double beta;
+    double beta; // 0: not given
     int32_t json, bos;
     struct rlhf__flag_list reward, set;
     struct rlhf__workplace_flags at;

@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 // The rows of --data in the tokens of m, cut to --max-tokens or else to the context of `shortest`.
 static rlhf_status open_rows(const struct rlhf__workplace *w, const struct rlhf__eval_options *o,
@@ -69,6 +70,7 @@ rlhf_status rlhf__eval_preferences(struct rlhf__workplace *w, const char *dir,
 
 struct policy_measured {
     const struct rlhf__eval_options *o;
+    double beta;
     struct rlhf__model *policy, *reference; // reference NULL: log-probs alone
     struct rlhf__preferences *set;
     struct rlhf__preference_quality q;
@@ -89,7 +91,7 @@ static rlhf_status print_policy_json(const struct policy_measured *m, double acc
                   m->q.chosen / rows, "logp_rejected", m->q.rejected / rows);
     if (v && m->reference) {
         json_object_set_new(v, "reference", json_string(dir_of(m->reference)));
-        json_object_set_new(v, "beta", json_real(m->o->beta));
+        json_object_set_new(v, "beta", json_real(m->beta));
     }
     return rlhf__print_json_new(v, err);
 }
@@ -97,18 +99,38 @@ static rlhf_status print_policy_json(const struct policy_measured *m, double acc
 static rlhf_status print_policy(const struct policy_measured *m, struct rlhf__error *err) {
     const double rows = (double)m->q.rows, accuracy = (double)m->q.correct / rows;
     const double error = sqrt(accuracy * (1 - accuracy) / rows);
-    const double margin = (m->reference ? m->o->beta : 1) * (m->q.margin / rows);
+    const double margin = (m->reference ? m->beta : 1) * (m->q.margin / rows);
     if (m->o->json) return print_policy_json(m, accuracy, error, margin, err);
     printf("accuracy    %.4f (standard error %.4f, %lld row%s)\n", accuracy, error,
            (long long)m->q.rows, m->q.rows == 1 ? "" : "s");
     if (m->reference)
-        printf("margin      %.4f (implicit rewards, beta %g, reference %s)\n", margin, m->o->beta,
+        printf("margin      %.4f (implicit rewards, beta %g, reference %s)\n", margin, m->beta,
                dir_of(m->reference));
     else
         printf("margin      %.4f nats (log-probs alone, without a reference)\n", margin);
     printf("chosen      %.4f nats a response\nrejected    %.4f nats a response\n",
            m->q.chosen / rows, m->q.rejected / rows);
     return rlhf__print_flush(err);
+}
+
+// --beta, else what the checkpoint's run of dpo.so or kto.so had, else their default.
+static rlhf_status choose_beta(const struct rlhf__workplace *w, const char *dir,
+                               struct policy_measured *m, struct rlhf__error *err) {
+    json_t *run;
+    m->beta = m->o->beta > 0 ? m->o->beta : 0.1;
+    if (m->o->beta > 0 || !m->reference) return RLHF_OK;
+    RLHF_TRY(rlhf__workplace_run_config(w, dir, &run, err));
+    const json_t *algo = json_object_get(run, "algo"), *beta = json_object_get(algo, "beta");
+    const char *plugin = json_string_value(json_object_get(algo, "plugin"));
+    const char *file = plugin ? rlhf__path_base(plugin) : "";
+    if (json_number_value(beta) > 0 && (!strcmp(file, "dpo.so") || !strcmp(file, "kto.so"))) {
+        m->beta = json_number_value(beta);
+        rlhf__logf(w->env->log, RLHF_LOG_INFO,
+                   "eval: beta %g, as in the run (algo.beta of %s); --beta sets another", m->beta,
+                   file);
+    }
+    json_decref(run);
+    return RLHF_OK;
 }
 
 static rlhf_status check_bos(const struct policy_measured *m, struct rlhf__error *err) {
@@ -126,6 +148,7 @@ static rlhf_status open_policy(struct rlhf__workplace *w, const char *dir,
     RLHF_TRY(rlhf__workplace_writer(w, o->model ? dir : NULL, &m->policy, err));
     if (o->reference)
         RLHF_TRY(rlhf__workplace_reference(w, o->reference, m->policy, &m->reference, err));
+    RLHF_TRY(choose_beta(w, dir, m, err));
     const int other = m->reference && m->reference->info.n_ctx < m->policy->info.n_ctx;
     const struct rlhf__model *shortest = other ? m->reference : m->policy;
     RLHF_TRY(check_bos(m, err));

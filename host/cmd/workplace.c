@@ -1,6 +1,7 @@
 // workplace.c: see workplace.h.
 #include "cmd/workplace.h"
 
+#include "base/json.h"
 #include "weights/run_checkpoint.h"
 
 #include <stdio.h>
@@ -62,6 +63,14 @@ rlhf_status rlhf__workplace_dir(const struct rlhf__workplace *w, const char *giv
 rlhf_status rlhf__workplace_opened(const char *given, rlhf_status st, struct rlhf__error *err) {
     const int bad = st == RLHF_E_INVALID || st == RLHF_E_UNSUPPORTED;
     return given && bad ? rlhf__error_context(err, "--model") : st;
+}
+
+rlhf_status rlhf__workplace_run_config(const struct rlhf__workplace *w, const char *dir,
+                                       json_t **out, struct rlhf__error *err) {
+    char run[RLHF__PATH_CAP];
+    *out = NULL;
+    RLHF_TRY(rlhf__run_above(w->adapter.dir ? w->adapter.dir : dir, run, err));
+    return run[0] ? rlhf__json_load_any(run, "config.json", out, err) : RLHF_OK;
 }
 
 rlhf_status rlhf__workplace_template(const struct rlhf__model *m, const char *name,

@@ -70,6 +70,11 @@ rlhf_status rlhf__workplace_dir(const struct rlhf__workplace *w, const char *giv
 // st of opening that directory; with --model in front of the message when it was bad input. [any]
 rlhf_status rlhf__workplace_opened(const char *given, rlhf_status st, struct rlhf__error *err);
 
+// The configuration of the run that the model at `dir` (its adapter, where it has one) is a
+// checkpoint of, or NULL: of none. New reference. [main]
+rlhf_status rlhf__workplace_run_config(const struct rlhf__workplace *, const char *dir,
+                                       json_t **out, struct rlhf__error *err);
+
 // Take the chat template that --template names (NULL = it was not given). Errors: those of
 // rlhf__chat_name. [main]
 rlhf_status rlhf__workplace_template(const struct rlhf__model *, const char *name,

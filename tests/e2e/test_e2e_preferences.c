@@ -382,11 +382,23 @@ static void policy_is_measured_as_in_its_run(void **state) {
         assert_true(member(v, "accuracy") == accuracy);
         assert_true(fabs(member(v, "accuracy_error") - sqrt(accuracy * (1 - accuracy) / 31)) <
                     1e-12);
-        assert_true(member(v, "beta") == (i ? 0.25 : 0.1));
-        assert_true(member(v, "margin") == (i ? 0.25 : 0.1) * margin);
+        assert_true(member(v, "beta") == (i ? 0.25 : 0.3));
+        assert_true(member(v, "margin") == (i ? 0.25 : 0.3) * margin);
         assert_string_equal(json_string_value(json_object_get(v, "measure")), "implicit_reward");
         json_decref(v);
     }
+    // The factor is the run's.
+    must(t,
+         e2e_run(t, "--algo dpo.so:beta=0.5 --policy policy --data pairs.jsonl --set batch.size=8 "
+                    "--phases 1 " QUIET "--out half"),
+         "dpo with another beta");
+    json_t *half = measured(t, "--model half --reference policy");
+    assert_true(member(half, "beta") == 0.5);
+    json_decref(half);
+    e2e_says(t, "beta 0.5, as in the run (algo.beta of dpo.so); --beta sets another");
+    half = measured(t, "--model half --reference policy --beta 0.2");
+    assert_true(member(half, "beta") == 0.2);
+    json_decref(half);
     // Without a reference by log-probs; what a reference adds is what it gives the rows itself.
     json_t *own = measured(t, "--model d"), *first = measured(t, "--model policy");
     assert_string_equal(json_string_value(json_object_get(own, "measure")), "log_prob");
@@ -399,7 +411,7 @@ static void policy_is_measured_as_in_its_run(void **state) {
     json_decref(first);
     must(t, e2e_run(t, "eval --model d --reference policy --data held.jsonl"), "table");
     e2e_says(t, "standard error");
-    e2e_says(t, "beta 0.1");
+    e2e_says(t, "beta 0.3");
     must(t, e2e_run(t, "eval --model d --data held.jsonl"), "table");
     e2e_says(t, "without a reference");
     must(t, e2e_shell(t, "cat held.jsonl | $HOST eval --model d --reference s --data /dev/stdin"),
@@ -418,7 +430,7 @@ static void policy_with_adapter_or_bos_is_measured(void **state) {
     for (int i = 0; i < 2; i++) {
         json_t *rows = train_dpo(t, train[i]), *v = measured(t, eval[i]);
         assert_true(member(v, "accuracy") == e2e_metric(rows, -1, "eval/accuracy"));
-        assert_true(member(v, "margin") == 0.1 * e2e_metric(rows, -1, "eval/margin"));
+        assert_true(member(v, "margin") == 0.3 * e2e_metric(rows, -1, "eval/margin"));
         assert_non_null(strstr(json_string_value(json_object_get(v, "model")), "/d/checkpoints/"));
         json_decref(rows);
         json_decref(v);
