@@ -336,22 +336,36 @@ static rlhf_status python_score(void *self, const rlhf_reward_in *in, const rlhf
     return st;
 }
 
+// Need i of the functions: a column, and the first that cannot be called without it; 0: no more.
+static int needed(const struct python *p, uint32_t i, char column[256], char function[256]) {
+    rlhf_str line;
+    if (!ready_line(p, "needs ", i, &line)) return 0;
+    const char *blank = memchr(line.ptr, ' ', (size_t)line.len);
+    const uint64_t n = blank ? (uint64_t)(blank - line.ptr) : line.len, from = blank ? n + 1 : n;
+    const uint64_t rest = line.len - from;
+    snprintf(column, 256, "%.*s", (int)(n < 255 ? n : 255), line.ptr);
+    snprintf(function, 256, "%.*s", (int)(rest < 255 ? rest : 255), line.ptr + from);
+    return 1;
+}
+
 // A column that a function cannot be called without has to be in the row.
 static rlhf_status python_check_row(void *self, rlhf_str row) {
     struct python *p = self;
-    rlhf_str column;
+    char column[256], function[256];
     rlhf_row *read = NULL;
-    if (!p->rows || !ready_line(p, "needs ", 0, &column)) return RLHF_OK;
+    if (!p->rows || !needed(p, 0, column, function)) return RLHF_OK;
+    if (!row.len)
+        return rlhf_failf(p->host, RLHF_E_INVALID,
+                          "there is no data row to take \"%s\" from, which %s of %s is called "
+                          "with; prompts in a .jsonl file can have it",
+                          column, function, base_name(p->config->file));
     RLHF_TRY(p->rows->open(p->rows->host, row, &read));
     rlhf_status st = RLHF_OK;
-    for (uint32_t i = 0; st == RLHF_OK && ready_line(p, "needs ", i, &column); i++) {
-        char key[256];
-        snprintf(key, sizeof key, "%.*s", (int)(column.len < 255 ? column.len : 255), column.ptr);
-        if (p->rows->type(p->rows->host, read, key) == RLHF_ROW_ABSENT)
+    for (uint32_t i = 0; st == RLHF_OK && needed(p, i, column, function); i++)
+        if (p->rows->type(p->rows->host, read, column) == RLHF_ROW_ABSENT)
             st = rlhf_failf(p->host, RLHF_E_INVALID,
-                            "the data row has no \"%s\", which %s of %s is called with", key,
-                            p->functions, base_name(p->config->file));
-    }
+                            "the data row has no \"%s\", which %s of %s is called with", column,
+                            function, base_name(p->config->file));
     p->rows->close(p->rows->host, read);
     return st;
 }

@@ -334,7 +334,9 @@ static void refuses(const char *options, const char *row, const char *sentence) 
 
 static void rows_without_an_answer(void **state) {
     (void)state;
-    refuses("", NULL, "there is no data row: the prompts come from no file of JSON rows");
+    refuses("", NULL,
+            "there is no data row to take \"answer\" from, which field names; prompts in a .jsonl "
+            "file can have it");
     refuses("", "{\"prompt\": \"x\"}",
             "the data row has no \"answer\"; a string is wanted: {\"prompt\": \"x\"}");
     refuses("", "{\"answer\": [1]}",

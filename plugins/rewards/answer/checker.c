@@ -203,6 +203,11 @@ rlhf_status rlhf__checker_gold(struct rlhf__checker *c, rlhf_str text) {
     rlhf_row *row = NULL;
     if (text.len && text.ptr == c->row.ptr && text.len == c->row.len) return RLHF_OK;
     rlhf__checker_forget(c);
+    if (!text.len)
+        return rlhf_failf(c->host, RLHF_E_INVALID,
+                          "there is no data row to take \"%s\" from, which field names; prompts "
+                          "in a .jsonl file can have it",
+                          c->options->field);
     RLHF_TRY(c->rows->open(c->rows->host, text, &row));
     const rlhf_status st = read_gold(c, row);
     c->rows->close(c->rows->host, row);

@@ -6,7 +6,7 @@
 #   {"step": 3, "prompts": [...], "completions": [...], "ids": [[...], ...], "rows": [{...}, null, ...]}
 # An answer on what was standard output is "KIND BYTES DOUBLES\n", so many bytes of text and so many
 # doubles as the machine has them:
-#   ready    lines "name NAME" of every function, "needs COLUMN" of what they cannot be called without
+#   ready    lines "name NAME" of every function, "needs COLUMN NAME" of what NAME cannot be called without
 #   scores   lines "metric VALUE NAME", "note SENTENCE" and "unscored SENTENCE"; the doubles are the rewards of the first
 #            function, of the second, ..., NaN for None
 #   failed   a sentence
@@ -302,13 +302,16 @@ def main(path, names):
         return
     try:
         functions = [(name, find(module, name)) for name in names]
-        wanted = [n for name, f in functions for n in needs(f, name)]
+        wanted = {}
+        for name, f in functions:
+            for n in needs(f, name):
+                wanted.setdefault(n, name)
     except Refused as error:
         send("failed", [f"{base} {error}"])
         return
     functions = [(called(f), f) for _, f in functions]
     send("ready", [f"name {name}" for name, _ in functions]
-         + [f"needs {n}" for n in dict.fromkeys(wanted)])
+         + [f"needs {n} {name}" for n, name in wanted.items()])
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     while (request := receive()) is not None:
