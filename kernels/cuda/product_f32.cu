@@ -66,12 +66,12 @@ static __device__ __forceinline__ void read(float (&v)[4][N], const float *s, un
                 const float4 f = *(const float4 *)(s + (step + d) * LD + line_of<ACROSS, T>(t, i));
                 v[d][i] = f.x, v[d][i + 1] = f.y, v[d][i + 2] = f.z, v[d][i + 3] = f.w;
             }
-        return;
-    }
+    } else {
 #pragma unroll
-    for (int i = 0; i < N; i++) {
-        const float4 f = *(const float4 *)(s + line_of<ACROSS, T>(t, i) * LD + step);
-        v[0][i] = f.x, v[1][i] = f.y, v[2][i] = f.z, v[3][i] = f.w;
+        for (int i = 0; i < N; i++) {
+            const float4 f = *(const float4 *)(s + line_of<ACROSS, T>(t, i) * LD + step);
+            v[0][i] = f.x, v[1][i] = f.y, v[2][i] = f.z, v[3][i] = f.w;
+        }
     }
 }
 
