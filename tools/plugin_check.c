@@ -78,8 +78,41 @@ static const char *text_of(const json_t *row, const char *key) {
     return s ? s : "";
 }
 
+// The same text but for its numbers.
+static int same_words(const char *a, const char *b) {
+    static const char number[] = "0123456789.";
+    while (*a && *b) {
+        const size_t m = strspn(a, number), n = strspn(b, number);
+        if ((m == 0) != (n == 0) || (m == 0 && *a != *b)) return 0;
+        a += m ? m : 1;
+        b += n ? n : 1;
+    }
+    return !*a && !*b;
+}
+
+// The same rule broken by the same function ("score() of ...", "in score() of ..."), or in the same
+// words: what shows with several inputs is one fault.
+static int same_fault(const json_t *a, const json_t *b) {
+    const char *x = text_of(a, "saw"), *y = text_of(b, "saw"), *end = strstr(x, "()");
+    return strcmp(text_of(a, "rule"), text_of(b, "rule")) == 0 &&
+           strcmp(text_of(a, "plugin"), text_of(b, "plugin")) == 0 &&
+           (same_words(x, y) || (end && strncmp(x, y, (size_t)(end - x) + 2) == 0));
+}
+
+// Finding i is the first of its fault: *more = how many follow.
+static int is_first(const json_t *found, size_t i, size_t *more) {
+    const json_t *row = json_array_get(found, i), *other;
+    size_t k;
+    *more = 0;
+    json_array_foreach(found, k, other) {
+        if (k < i && same_fault(row, other)) return 0;
+        *more += k > i && same_fault(row, other);
+    }
+    return 1;
+}
+
 static void put_text(struct rlhf__buf *out, const char *path, const struct rlhf__check_report *r) {
-    size_t i;
+    size_t i, more;
     json_t *row;
     rlhf__put_printable(out, path, strlen(path), "");
     json_array_foreach(r->plugins, i, row)
@@ -91,8 +124,12 @@ static void put_text(struct rlhf__buf *out, const char *path, const struct rlhf_
         rlhf__buf_putc(out, '\n');
     }
     json_array_foreach(r->found, i, row) {
+        if (!is_first(r->found, i, &more)) continue;
         rlhf__buf_printf(out, "%s: ", text_of(row, "rule"));
         rlhf__put_printable(out, text_of(row, "saw"), strlen(text_of(row, "saw")), "");
+        if (more)
+            rlhf__buf_printf(out, "; the same with %zu more input%s, which --json lists", more,
+                             more == 1 ? "" : "s");
         rlhf__buf_printf(out, "\n  %s:%lld: %s\n", text_of(row, "header"),
                          (long long)json_integer_value(json_object_get(row, "line")),
                          text_of(row, "says"));

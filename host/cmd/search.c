@@ -151,8 +151,12 @@ static void search_help(struct search *s) {
 // ---- all of it ----
 
 static void say_alias(struct search *s) {
+    const struct rlhf__alias *a = rlhf__alias_find(s->word);
     struct rlhf__buf what = RLHF__BUF_INIT;
-    if (rlhf__alias_hint(s->word, 1, &what)) {
+    if (a && !a->ours) {
+        printf("%s: %s\n", s->word, a->note);
+        s->found++;
+    } else if (rlhf__alias_hint(s->word, 1, &what)) {
         printf("TRL's %s%s\n", s->word, rlhf__buf_text(&what));
         s->found++;
     }
@@ -162,7 +166,7 @@ static void say_alias(struct search *s) {
 static void search_settings(struct search *s) {
     const struct rlhf__alias *a = rlhf__alias_find(s->word);
     say_alias(s);
-    if (s->found) putchar('\n');
+    if (s->found && a && a->ours) putchar('\n');
     size_t n = rlhf__help_settings(s->env->dirs, s->word, stdout);
     if (!n && a && a->ours) n = rlhf__help_settings(s->env->dirs, a->ours, stdout);
     s->found += n;

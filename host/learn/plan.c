@@ -170,6 +170,13 @@ rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *
     return RLHF_OK;
 }
 
+// The multiple of the group size nearest to `size` that has a row for each minibatch.
+static int64_t nearest_batch(const rlhf_plan *p, int64_t size) {
+    const int64_t g = p->group_size, least = (p->minibatches + g - 1) / g * g;
+    const int64_t near = (size + g / 2) / g * g;
+    return near < least ? least : near;
+}
+
 rlhf_status rlhf__plan_check_batch(const struct rlhf__plugin *algo, const rlhf_plan *p,
                                    const struct rlhf__config *c, struct rlhf__error *err) {
     if (p->fresh_rounds > 0 && c->mixing.normalize != RLHF__NORMALIZE_NONE)
@@ -181,8 +188,9 @@ rlhf_status rlhf__plan_check_batch(const struct rlhf__plugin *algo, const rlhf_p
     if (c->batch.size % p->group_size != 0 || c->batch.size < p->minibatches)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "batch.size is %lld; it must be a multiple of the group size %d and at "
-                          "least the number of minibatches %d",
-                          (long long)c->batch.size, p->group_size, p->minibatches);
+                          "least the number of minibatches %d; the nearest is %lld",
+                          (long long)c->batch.size, p->group_size, p->minibatches,
+                          (long long)nearest_batch(p, c->batch.size));
     if ((p->flags & RLHF_PLAN_WHOLE_GROUPS) && c->batch.size / p->group_size < p->minibatches)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "batch.size %lld is %lld groups of %d, fewer than the %d minibatches, "

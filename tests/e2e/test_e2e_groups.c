@@ -224,7 +224,8 @@ static void the_loss_knows_how_many_minibatches_there_are(void **state) {
 static void what_does_not_fit_is_said(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN "--algo ppo.so:group_size=5 --set run.dir=x"), 2);
-    e2e_says(t, "batch.size is 16; it must be a multiple of the group size 5");
+    e2e_says(t, "batch.size is 16; it must be a multiple of the group size 5 and at "
+                "least the number of minibatches 4; the nearest is 15");
     assert_int_equal(e2e_run(t, RUN "--algo \"$RLHF_TEST_PLUGINS/group_algo.so\" "
                                     "--set algo.minibatches=8 --set algo.whole=true "
                                     "--set run.dir=x"),

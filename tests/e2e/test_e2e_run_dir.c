@@ -290,6 +290,15 @@ static void more_phases_are_kept(void **state) {
     e2e_says(t, "\"stop_after\": 0");
 }
 
+// config.json is what --print-config shows, but for what a run finds: which backend "auto" is.
+static void config_is_what_is_printed(void **state) {
+    struct e2e *t = *state;
+    fine(t,
+         e2e_shell(t, "\"$HOST\" " SFT "--phases 1 --out c --print-config >p.json && \"$HOST\" " SFT
+                      "--phases 1 --out c && sed '/\"backend\"/s/auto/cpu/' p.json >q.json && "
+                      "cmp q.json c/config.json"));
+}
+
 // Sanitizers read /proc themselves.
 #if defined(__has_feature)
 #define HAS_SANITIZER (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
@@ -335,6 +344,7 @@ int main(void) {
         T(a_bad_row_costs_no_other),
         T(stop_after_is_for_one_process),
         T(more_phases_are_kept),
+        T(config_is_what_is_printed),
         T(it_works_without_proc),
     };
     return cmocka_run_group_tests_name("e2e_run_dir", tests, NULL, NULL);
