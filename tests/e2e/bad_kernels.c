@@ -1,4 +1,4 @@
-// bad_kernels.c: the reference backend, but it describes itself as $BAD tells.
+// bad_kernels.c: the reference backend with a wrong description of itself, chosen by $BAD.
 #include <rlhf/compute.h>
 
 #include <dlfcn.h>
@@ -8,7 +8,7 @@
 static const rlhf_kernels *reference;
 static rlhf_compute *inner; // the reference's table
 
-// What a newer backend hands out: the struct with a field that this host does not know.
+// What a newer backend passes: the struct with a field that this host does not know.
 static struct {
     rlhf_kernels known;
     uint64_t later;

@@ -1,5 +1,5 @@
-// bad_reward.c: a reward that gives NaN for chosen rows, or fails, or leaves rows unwritten, or
-// says that it could not score them.
+// bad_reward.c: a reward that gives NaN for chosen rows, fails, leaves rows unwritten, or marks
+// rows as failed.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>

@@ -10,9 +10,9 @@
 #define CUDA_HOST "gpu/bin/rlhf-host"
 #define CUDA_SO   "gpu/lib/rlhf/0/kernels/kernels_cuda.so"
 
-// Make gpu/ in t->dir: the program, links to what it opens, the emulated backend as its
-// kernels_cuda.so. RLHF_FAKE_CUDA describes the machine that it sees (tests/cuda/fake_runtime.h);
-// CUDA_VISIBLE_DEVICES names a card, without which the program does not look for one.
+// Create gpu/ in t->dir: the program, links to the files it opens, and the emulated backend as its
+// kernels_cuda.so. RLHF_FAKE_CUDA describes the fake machine (tests/cuda/fake_runtime.h);
+// CUDA_VISIBLE_DEVICES names a card, since the program does not look for one otherwise.
 static inline void e2e_cuda_install(struct e2e *t) {
     const int status = e2e_shell(
         t,

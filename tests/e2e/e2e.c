@@ -189,7 +189,7 @@ void e2e_says(const struct e2e *t, const char *text) {
     if (!strstr(t->out, text)) fail_msg("expected \"%s\" in:\n%s", text, t->out);
 }
 
-// ---- what is left behind ----
+// ---- files of a run ----
 
 int e2e_exists(const struct e2e *t, const char *name) {
     char path[512];

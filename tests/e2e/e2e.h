@@ -1,7 +1,7 @@
-// e2e.h: running the built program in a scratch directory: a tiny random model written to disk, the
-// command line, and what it left behind.
+// e2e.h: runs the built program in a scratch directory: a tiny random model written to disk, the
+// command line, and the files that the program leaves.
 //
-// A failed step is a failed CMocka assertion, so every function here is called from the test's own
+// A failed step is a failed CMocka assertion, so call every function here from the test's own
 // thread.
 #ifndef E2E_H
 #define E2E_H
@@ -27,8 +27,8 @@ struct e2e {
 int e2e_setup(void **state);
 int e2e_teardown(void **state);
 
-// The program sees no NVIDIA card of the machine, so that a run is the CPU's unless the test has a
-// GPU of its own (cuda.h).
+// The program sees none of the machine's NVIDIA cards, so runs use the CPU unless the test has an
+// emulated GPU (cuda.h).
 
 // Run `rlhf-host <args>` in dir with threads 1 unless the arguments say otherwise; returns its exit
 // status, 128 + n for signal n. Output goes to t->out.
@@ -37,8 +37,8 @@ __attribute__((format(printf, 2, 3))) int e2e_run(struct e2e *t, const char *arg
 // The same through `sh -c`, the program's path being in $HOST.
 __attribute__((format(printf, 2, 3))) int e2e_shell(struct e2e *t, const char *script, ...);
 
-// The same as e2e_shell with a terminal of so many columns as its outputs (TERM xterm, NO_COLOR
-// set, so that no colours are asked for); output as the terminal gets it, lines ending in CR LF.
+// As e2e_shell, but the outputs are a terminal with that many columns (TERM xterm, NO_COLOR set).
+// The output is what the terminal gets, with lines ending in CR LF.
 __attribute__((format(printf, 3, 4))) int e2e_terminal(struct e2e *t, unsigned short columns,
                                                        const char *script, ...);
 
@@ -48,7 +48,7 @@ void e2e_says(const struct e2e *t, const char *text);
 // Rows of <run>/metrics.jsonl; new reference, never NULL.
 json_t *e2e_metrics(const struct e2e *t, const char *run);
 
-// Metric `name` of row i (negative: from the end); fails when it is absent.
+// Metric `name` of row i (negative: from the end); fails if it is absent.
 double e2e_metric(const json_t *rows, int i, const char *name);
 
 // Assert that two directories below dir hold the same files with the same bytes.
@@ -57,7 +57,7 @@ void e2e_same_tree(struct e2e *t, const char *a, const char *b);
 // Write a file below dir.
 void e2e_write(const struct e2e *t, const char *name, const char *text);
 
-// 1 when the path below dir exists.
+// 1 if the path below dir exists.
 int e2e_exists(const struct e2e *t, const char *name);
 
 #endif

@@ -1,7 +1,7 @@
-// faulty_program.c: a program behind exec.so that pays a row by what its line says of it (not by
-// where it stood), and goes wrong at rows that a seed chooses, each once: faulty_program SEED
-// EVERY. How often it was asked stands in the file `asked`, which outlives it; what it did wrong is
-// appended to `faults`, children that it left behind to `children`.
+// faulty_program.c: a program for exec.so that scores a row by its line (not by its position) and
+// fails once at rows that a seed chooses: faulty_program SEED EVERY. The file `asked` keeps the
+// number of calls across restarts. Failures are appended to `faults`, leftover children to
+// `children`.
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
@@ -68,18 +68,18 @@ static void eat_memory(void) {
     }
 }
 
-// In one piece: rows are answered when their lines are there, and what comes later is too late.
+// In one piece: rows count as answered when their lines arrive, and later output is too late.
 static void answer_too_much(void) {
     static const char lines[] = "1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n";
     if (write(STDOUT_FILENO, lines, sizeof lines - 1) < 0) exit(7);
 }
 
-// 1: the row is not to be answered as ever. What is ended for a bad line waits for that, or a row
-// behind it might be at fault too before anybody has read the line.
+// 1: do not answer the row normally. After a bad line the program waits to be ended; otherwise a
+// later row might fail too before the line is read.
 static int go_wrong(const char *kind) {
     note("faults", kind);
     if (strcmp(kind, "crash") == 0) {
-        signal(SIGSEGV, SIG_DFL); // a sanitizer has a handler of its own
+        signal(SIGSEGV, SIG_DFL); // sanitizers install their own handler
         raise(SIGSEGV);
     }
     if (strcmp(kind, "exit") == 0) exit(3);
@@ -96,7 +96,7 @@ static int go_wrong(const char *kind) {
     return 1;
 }
 
-// What it says behind the row's index, which is another when it is asked again.
+// The text after the row's index, which differs on a retry.
 static const char *behind_index(const char *line) {
     const char *at = strstr(line, "\"index\":");
     return at ? at + 8 + strspn(at + 8, "0123456789") : line;

@@ -1,8 +1,7 @@
-// faulty_reward.c: a reward that is a function of the response's text alone and of how many calls
-// it answered, and that fails as it is told to: at rows and phases that a seed chooses, so many
-// times each. Its state is the number of calls. Built with OUTSIDE it keeps none, asks
-// what the settings allow a call, as rewards do that have their work done elsewhere, and tells on
-// which thread it is asked.
+// faulty_reward.c: a reward that depends only on the response's text and on the number of calls it
+// answered. It fails at rows and phases that a seed chooses, a given number of times each. Its
+// state is the number of calls. Built with OUTSIDE it has no state, reads the limits of a call, as
+// rewards do that work outside the process, and reports the thread of each call.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>
@@ -38,7 +37,7 @@ static const rlhf_opt opts[] = {
     RLHF_OPT_BOOL(struct config, tokens, 0, "pay the first token of a response too"),
 };
 
-// A row that was at fault, by what is said of it.
+// A row that failed, identified by its message.
 struct fault {
     uint64_t key;
     int64_t times;
@@ -101,7 +100,7 @@ static uint64_t key_of(const rlhf_reward_in *in, uint32_t i) {
     return mix(h, in->response[i].ptr, (size_t)in->response[i].len);
 }
 
-// Whether row i is at fault this time.
+// Whether row i fails this time.
 static int at_fault(struct self *s, const rlhf_reward_in *in, uint32_t i) {
     const struct config *c = s->config;
     const uint64_t key = key_of(in, i), draw = mix(key, &c->seed, sizeof c->seed) >> 17;
@@ -140,7 +139,7 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
         sum += (double)out->seq[i];
         bad += fault != 0;
         if (fault && s->config->how == ROWS) out->failed[i] = 1;
-        if (fault && s->config->how == ROWS) out->seq[i] = 1e6f; // counts for nothing
+        if (fault && s->config->how == ROWS) out->seq[i] = 1e6f; // is ignored
         if (fault && s->config->how == NOT_A_NUMBER) out->seq[i] = NAN;
     }
     s->host->metric(s->host, "worth", sum / in->n);

@@ -1,5 +1,5 @@
-// free_plan.c: an algorithm that plans what its options say. On preferences it learns as DPO does
-// (Rafailov et al. 2023), else it raises the log-probs; it reports what it was given.
+// free_plan.c: an algorithm whose plan is set by its options. On preferences it learns as DPO does
+// (Rafailov et al. 2023), otherwise it raises the log-probs. It reports its inputs.
 #include "support/plugin.h"
 
 #include <rlhf/algo.h>
@@ -51,7 +51,7 @@ static rlhf_status plan(void *self, const rlhf_run_info *run, rlhf_plan *out) {
     return c->positive == PLAN ? 3 : RLHF_OK;
 }
 
-// sum over the response of row i of what the policy and the reference say
+// sum of policy minus reference log-probs over the response of row i
 static double margin(struct algo *a, const rlhf_loss_in *in, uint32_t i) {
     double sum = 0;
     for (int32_t t = in->offset[i] + in->prompt_len[i]; t < in->offset[i + 1]; t++) {

@@ -1,6 +1,6 @@
-// gold_reward.c: a reward that looks its answer up in the data row: "points" for a row whose
-// "answer" is the string that is wanted, else 0. It refuses a batch whose groups are not of `rows`
-// rows each, and reports what it saw under names that belong to others as well.
+// gold_reward.c: a reward that reads its answer from the data row: "points" if the row's "answer"
+// is the expected string, otherwise 0. It refuses a batch whose groups do not have `rows` rows
+// each, and reports metrics under its own names and under names that belong to others.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>
@@ -11,7 +11,7 @@
 struct config {
     const char *answer;
     int64_t rows;  // a group
-    int64_t fails; // the row, from 1, that cannot be scored the first time; 0: none
+    int64_t fails; // the row, from 1, that fails the first time; 0: none
 };
 
 static const rlhf_opt opts[] = {

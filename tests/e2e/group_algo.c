@@ -1,8 +1,7 @@
-// group_algo.c: an algorithm that counts, in every minibatch, the groups of which a part is missing
-// and the rows that stand apart from the others of their group. Its loss is the mean log-prob of
-// the response tokens times the score. It compares with a reference on request, and then reports a
-// KL of its own invention, or none. Rows that are paid 0 have no derivative, and on request it says
-// so, or says so of every row.
+// group_algo.c: an algorithm that counts, in every minibatch, incomplete groups and rows separated
+// from their group. Its loss is the mean log-prob of the response tokens times the score. On
+// request it uses a reference, and then reports an invented KL, or none. Rows with reward 0 have
+// derivative 0; on request it marks them, or all rows, as rows without gradient.
 #include "support/plugin.h"
 
 #include <rlhf/algo.h>
@@ -41,7 +40,7 @@ struct self {
     const rlhf_host *host;
     const struct config *config;
     double split, apart, minibatches; // of the phase
-    double said;                      // how many minibatches an epoch has
+    double said;                      // number of minibatches in an epoch
     double stale, drawn, foreign;     // sums over rows and tokens, see who_drew
 };
 
@@ -61,9 +60,9 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     return RLHF_OK;
 }
 
-// How many steps the weights are ahead of those that drew the rows, which those were, and how many
-// response tokens have another log-prob than the sampler gave. (loss() adds the microbatches that
-// do not say who drew them.)
+// The age, in steps, of the weights that sampled the rows, which weights those were, and the number
+// of response tokens whose log-prob differs from the sampler's. (loss() adds up the microbatches,
+// which do not have this information.)
 static void who_drew(struct self *s, const rlhf_rollout *r) {
     for (uint32_t i = 0; i < r->n; i++) {
         s->stale += (double)(r->steps - r->version[i]);
@@ -74,7 +73,7 @@ static void who_drew(struct self *s, const rlhf_rollout *r) {
     if (r->logp_sampled == r->logp_old) s->foreign += 1;
 }
 
-// A run of rows of a group that is shorter than group_size is a part of one.
+// A run of rows of one group that is shorter than group_size is an incomplete group.
 static rlhf_status advantages(void *self, const rlhf_rollout *r) {
     struct self *s = self;
     s->minibatches++;

@@ -1,7 +1,7 @@
-// injected_reward.c: a reward that pays a row by its texts alone and, in a worker of its own, goes
-// wrong at rows that a seed chooses. A worker writes no file, so what outlives it is what the run
-// has said of it so far: the file `said`, of which each failure makes a row draw again. Built with
-// ALONE it says that it looks at no other row.
+// injected_reward.c: a reward that scores a row by its texts alone and, in a worker, fails at rows
+// that a seed chooses. A worker cannot write files, so its memory is the run's log so far: the file
+// `said`. Each failure in it makes a row draw again. Built with ALONE it declares that it looks at
+// single rows.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>
@@ -18,7 +18,7 @@ static const char *const kinds[] = {"crash", "abort", "exit",   "hang", "behind"
 enum { KINDS = sizeof kinds / sizeof *kinds, MOST_FORKS = 3000 };
 
 struct config {
-    int64_t seed, every; // every 0: nothing goes wrong
+    int64_t seed, every; // every 0: never fails
 };
 
 static const rlhf_opt opts[] = {
@@ -52,7 +52,7 @@ static uint64_t said(const char *text) {
     return n;
 }
 
-// Twice what it may have; a build with a sanitizer knows no limit.
+// Twice the allowed memory; builds with a sanitizer have no limit.
 static void eat_memory(void) {
     for (int i = 0; i < 32; i++) {
         char *p = malloc((size_t)16 << 20);
@@ -74,7 +74,7 @@ static void fork_all(void) {
     abort();
 }
 
-// 1: what follows is not to go wrong too, as only one failure of a call is told.
+// 1: do not let the following rows fail too, since only one failure of a call is reported.
 static int go_wrong(const struct self *s, const char *kind, const rlhf_reward_in *in,
                     const rlhf_reward_out *out, uint32_t row) {
     char text[64];
@@ -96,7 +96,7 @@ static int go_wrong(const struct self *s, const char *kind, const rlhf_reward_in
     return strcmp(kind, "noise") != 0 && strcmp(kind, "slow") != 0;
 }
 
-// A worker that is started again takes its time.
+// A restarted worker takes some time.
 static rlhf_status create_slowly(const rlhf_host *host, const void *config, void **self) {
     const struct config *c = config;
     if (c->every && said("is started again") % 3 == 2) usleep(300000);

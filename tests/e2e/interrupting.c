@@ -1,5 +1,5 @@
-// interrupting.c: an algorithm that presses Ctrl-C when it is asked for its plan, before rows are
-// read, and a reward that does so when it is made, after they were.
+// interrupting.c: an algorithm that sends Ctrl-C from plan(), before rows are read, and a reward
+// that sends it from create(), after they were read.
 #include <rlhf/algo.h>
 #include <rlhf/plugin.h>
 #include <rlhf/reward.h>

@@ -1,6 +1,5 @@
-// looks_first.c: an algorithm that looks at the whole batch before it learns from it, and stops the
-// run where what advantages() and loss() see is not what the contract says. It raises the
-// log-probs.
+// looks_first.c: an algorithm that reads the whole batch before it learns from it, and stops the
+// run if advantages() and loss() get inputs that violate the contract. It raises the log-probs.
 #include "support/plugin.h"
 
 #include <rlhf/algo.h>
@@ -20,7 +19,7 @@ struct algo {
     const struct config *config;
     double looked, wanted, other, answers, checked; // of the phase
     int64_t n, total;
-    int32_t group[MOST], label[MOST]; // [n] of the rows that loss() is to see
+    int32_t group[MOST], label[MOST]; // [n] of the rows that loss() must see
     int32_t ids[MOST], begin[MOST + 1];
     float old[MOST]; // [total]
 };
@@ -74,7 +73,7 @@ static rlhf_status advantages(void *self, const rlhf_rollout *in) {
         }
         a->wanted += in->label[i] == 1;
         a->other += in->label[i] == -1;
-        if (in->label[i] < 0) { // behind its own row, whose prompt it has
+        if (in->label[i] < 0) { // after its own row, whose prompt it has
             EXPECT(a, i > 0 && in->group[i] == in->group[i - 1] && in->label[i - 1] >= 0);
             EXPECT(a, in->prompt_len[i] == in->prompt_len[i - 1]);
             EXPECT(a, memcmp(in->ids + from, in->ids + in->offset[i - 1],
@@ -101,14 +100,14 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     out->loss = 0;
     for (uint32_t i = 0; i < in->n; i++) {
         const int32_t from = in->offset[i], len = in->offset[i + 1] - from;
-        int64_t k = 0; // rows of rollouts are shuffled, but groups are their own
+        int64_t k = 0; // rows of rollouts are shuffled, but groups stay together
         while (k < a->n &&
                (a->group[k] != in->group[i] ||
                 memcmp(a->ids + a->begin[k], in->ids + from, (size_t)len * sizeof *a->ids) != 0))
             k++;
         EXPECT(a, k < a->n && in->label[i] == a->label[k]);
         for (int32_t t = in->prompt_len[i]; t < len; t++) {
-            // No step was taken since: what was looked at is what is learned from.
+            // No step was taken since advantages(), so it learns from the rows it has read.
             EXPECT(a, a->old[a->begin[k] + t] == in->heads->logp[from + t]);
             EXPECT(a, in->logp_old[from + t] == in->heads->logp[from + t]);
             EXPECT(a, in->advantage[from + t] == in->logp_old[from + t]);

@@ -27,7 +27,7 @@ struct self {
 
 TEST_INSTANCE(struct self)
 
-// At most a minute: a test that goes wrong ends all the same.
+// At most a minute, so that a failing test ends too.
 static void wait_for(const char *path) {
     const struct timespec pause = {0, 5000000};
     for (int i = 0; i < 12000 && access(path, F_OK) != 0; i++)

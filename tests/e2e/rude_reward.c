@@ -1,10 +1,10 @@
-// rude_reward.c: a reward whose every text holds what a terminal would obey: in its summary, its
-// help, its log lines, its metric and the sentence it fails with.
+// rude_reward.c: a reward whose texts all contain characters that a terminal would obey: its
+// summary, help, log lines, metric and error message.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>
 
-// ESC, a line break, a C1 control (CSI), a bidi override and a byte that is no UTF-8.
+// ESC, a line break, a C1 control (CSI), a bidi override and an invalid UTF-8 byte.
 #define RUDE                                                                                       \
     "\033[31mred\nerror: forged\xc2\x9b"                                                           \
     "2J\xe2\x80\xae"                                                                               \

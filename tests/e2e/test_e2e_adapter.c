@@ -1,5 +1,5 @@
-// test_e2e_adapter.c: runs that train a low-rank adapter: the base is held once and written never,
-// log-probs are exact, a run goes on from its adapter alone, and what is refused.
+// test_e2e_adapter.c: runs that train a low-rank adapter: the base is loaded once and never
+// written, log-probs are exact, a run resumes from its adapter alone; and which inputs are refused.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -58,8 +58,8 @@ static double metric(struct e2e *t, const char *run, int i, const char *name) {
     return v;
 }
 
-// Two phases and two more are four, to the byte, from a checkpoint without the base; on other
-// threads and with other microbatches, shared prompts and recomputation.
+// Two phases and two more equal four, to the byte, from a checkpoint without the base; also with
+// other threads, microbatches, shared prompts and recomputation.
 static void goes_on(struct e2e *t, const char *base, const char *algo, const char *more) {
     done(t, e2e_run(t, "--algo %s --policy %s --set run.phases=4 --out a --threads 2 " RUN "%s",
                     algo, base, more));
@@ -76,7 +76,7 @@ static void goes_on(struct e2e *t, const char *base, const char *algo, const cha
         moved += metric(t, "a", i, "optim/adapter_update_norm");
     }
     assert_true(moved > 0);
-    // B is 0 at first: the policy is its reference.
+    // B starts at 0, so the policy equals its reference.
     assert_true(metric(t, "a", 0, "objective/kl") == 0);
     done(t, e2e_run(t, "generate --model a/checkpoints/latest --prompt 'It was' --max-new 4"));
     done(t, e2e_run(t,
@@ -99,7 +99,7 @@ static void qwen_runs(void **state) {
             "--set value.critic=separate --set policy.adapter.targets=q_proj,v_proj");
 }
 
-// Neither microbatches nor shared prompts nor threads show in an adapter.
+// Microbatches, shared prompts and threads do not change an adapter.
 static void layouts(void **state) {
     struct e2e *t = *state;
     static const char *const other[] = {"--threads 2", "--set batch.share_prompts=false",
@@ -124,9 +124,9 @@ static void guarded(void **state) {
     assert_true(metric(t, "a", 0, "optim/adapter_update_norm") > 0);
 }
 
-// The exact adapter lies beside the rounded one.
+// The exact adapter is stored with the rounded one.
 #define EXACT "--set checkpoint.dtype=bf16"
-// The reference becomes the former adapter, on the same base, and comes back with the checkpoint.
+// The reference becomes the former adapter on the same base, and is restored from the checkpoint.
 static void reference_moves(void **state) {
     struct e2e *t = *state;
     done(t, e2e_run(t, "--algo grpo_iterative.so --policy qwen --set algo.iteration_phases=1 "
@@ -140,7 +140,7 @@ static void reference_moves(void **state) {
         assert_true(metric(t, "a", i, "objective/kl") == 0); // it moves after each phase
 }
 
-// Supervised stages, and what they make as judges on the policy's own base.
+// Supervised stages, and the models they produce as judges on the policy's own base.
 static void stages(void **state) {
     struct e2e *t = *state;
     done(t, e2e_run(t, "--algo sft.so --data texts.jsonl --policy qwen --set run.phases=2 --set "
@@ -171,7 +171,7 @@ static void stages(void **state) {
                        "period_count.so --data prompts.txt --n 4 --set sampling.max_new_tokens=4"));
 }
 
-// In a run with an adapter the base's values are the policy's, whoever uses them.
+// In a run with an adapter all roles share the policy's base values.
 static void memory(void **state) {
     struct e2e *t = *state;
     done(t, e2e_shell(t, "$HOST --algo ppo.so --policy qwen --set run.phases=1 --dry-run --set "
@@ -195,12 +195,12 @@ static void memory(void **state) {
         reference += strcmp(role, "reference") == 0 ? bytes : 0;
     }
     json_decref(v);
-    // The critic has an adapter and a value head (32 x 128 and 128) of its own.
+    // The critic has a separate adapter and value head (32 x 128 and 128).
     assert_true(policy > critic && critic > 0 && reference == 0);
     assert_true(packed == 0); // the LM head, which the reference needs first
 }
 
-// The adapter alone is exported, or its base with it; both speak as the checkpoint does.
+// The adapter alone is exported, or merged with its base; both generate the checkpoint's texts.
 static void exports(void **state) {
     struct e2e *t = *state;
     static const char *const bases[] = {"gpt2", "qwen"};
@@ -265,7 +265,7 @@ static void refused(void **state) {
     assert_false(e2e_exists(t, "no"));
 }
 
-// A learning rate that moves nothing is said after the first phase.
+// If the learning rate changes nothing, the first phase reports it.
 static void stands_still(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo sft.so --data texts.jsonl --policy qwen --set "
@@ -281,7 +281,8 @@ static void stands_still(void **state) {
     "batch.size=4 --set algo.group_size=2 --set optim.weight_decay=0.1 --set "                     \
     "policy.adapter.rank=2 " QUIET
 
-// Rewards that compare nobody ask nothing of an adapter. A weight decay that shrinks A is no move.
+// Rewards without differences give an adapter no gradient. A weight decay that shrinks A is not a
+// change.
 static void nobody_is_compared(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, FLAT "--set run.phases=20 --out long"), 1);
@@ -294,7 +295,7 @@ static void nobody_is_compared(void **state) {
     done(t, e2e_shell(t, "cp -a a b && grep -q still_phases a/checkpoints/latest/state/run.json"));
     assert_int_equal(e2e_run(t, "--resume a"), 1);
     e2e_says(t, "the adapter has not moved: in 3 phases");
-    // One that has moved once may rest.
+    // An adapter that has changed once may stay unchanged later.
     done(t, e2e_shell(t, "sed -i 's/\"still_phases\": 2/\"still_phases\": 0/' "
                          "b/checkpoints/*/state/run.json"));
     done(t, e2e_run(t, "--resume b"));

@@ -1,5 +1,5 @@
-// test_e2e_audit.c: RUN/rollouts.jsonl says everything that a phase was trained on, and says it
-// once, however often the run was stopped.
+// test_e2e_audit.c: RUN/rollouts.jsonl records every input of a phase's updates exactly once,
+// however often the run was stopped.
 #include "e2e.h"
 
 #include <math.h>
@@ -37,7 +37,7 @@ static double number(const json_t *row, const char *key) {
     return json_number_value(v);
 }
 
-// The array `key` of a row, which must have one number a response token, each of them an f32.
+// The array `key` of a row, which must have one number per response token, each of them an f32.
 static const json_t *tokens(const json_t *row, const char *key) {
     const json_t *v = json_object_get(row, key);
     size_t want =
@@ -47,7 +47,7 @@ static const json_t *tokens(const json_t *row, const char *key) {
     for (size_t k = 0; k < want; k++) {
         double x = json_number_value(json_array_get(v, k));
         char text[32];
-        // Nine digits are enough for any f32: what is read back prints the same.
+        // Nine digits suffice for any f32: the number read back prints the same.
         snprintf(text, sizeof text, "%.9g", (double)(float)x);
         assert_true((float)strtod(text, NULL) == (float)x);
     }
@@ -63,7 +63,7 @@ static double sum(const json_t *array) {
 
 static int is_row(const json_t *line) { return json_object_get(line, "row") != NULL; }
 
-// The rows of a phase are its samples, number for number.
+// The rows of a phase equal its samples, number for number.
 static void rows_are_what_was_trained_on(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo ppo.so " RUN "--set run.phases=2 --set run.dir=p "
@@ -94,7 +94,7 @@ static void rows_are_what_was_trained_on(void **state) {
     json_decref(samples);
 }
 
-// Each epoch's minibatches deal every row out once.
+// Each epoch's minibatches use every row once.
 static void updates_name_their_rows(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo ppo.so " RUN "--set run.phases=1 --set run.dir=p "
@@ -125,7 +125,7 @@ static void updates_name_their_rows(void **state) {
     json_decref(metrics);
 }
 
-// Advantages that are made anew in every minibatch stand with the minibatch.
+// Advantages that are computed per minibatch are stored with the minibatch.
 static void advantages_of_a_minibatch(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo ppo.so " RUN "--set run.phases=1 --set run.dir=p "
@@ -159,7 +159,7 @@ static void a_resumed_run_goes_on_with_it(void **state) {
     assert_int_equal(e2e_run(t, "--algo grpo.so:group_size=3 " RUN
                                 "--set run.phases=4 --set run.stop_after=2 --set run.dir=b"),
                      0);
-    // What a killed run wrote after its checkpoint is cut, and done again.
+    // Lines that a killed run wrote after its checkpoint are removed and written again.
     assert_int_equal(e2e_shell(t,
                                "cp b/rollouts.jsonl two.jsonl; "
                                "sed 's/\"phase\": 2/\"phase\": 3/' two.jsonl | tail -3 "
@@ -174,7 +174,7 @@ static void a_resumed_run_goes_on_with_it(void **state) {
     json_decref(lines);
 }
 
-// Phases that a roll-back left go, also when the process that does so writes no rows.
+// Lines of phases that a roll-back discarded are removed, even by a process that writes no rows.
 static void an_abandoned_future_leaves_no_rows(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo grpo.so:group_size=3 " RUN "--set run.phases=4 "
@@ -204,7 +204,7 @@ static void rows_that_were_dropped_are_not_there(void **state) {
     json_decref(lines);
 }
 
-// It is off unless asked for, and nothing to ask for where there are no responses.
+// It is off by default, and refused if there are no responses.
 static void only_where_there_are_responses(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo ppo.so " RUN "--set run.phases=1 --set run.dir=p "

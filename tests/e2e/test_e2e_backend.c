@@ -1,5 +1,5 @@
-// test_e2e_backend.c: what the host refuses of a compute backend that describes itself wrongly, and
-// what it takes of a newer one.
+// test_e2e_backend.c: the host refuses a compute backend that describes itself wrongly, and accepts
+// a newer one.
 #include "e2e.h"
 
 #define RUN                                                                                        \

@@ -1,5 +1,5 @@
-// test_e2e_best.c: checkpoints/best: which one it is, that it is kept, and that resuming does not
-// change it.
+// test_e2e_best.c: checkpoints/best: which checkpoint it is, that it is kept, and that resuming
+// does not change it.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// Scores of few random responses: they go up and down.
+// Scores of few random responses go up and down.
 #define RUN                                                                                        \
     "--algo ppo.so --reward period_count.so --policy model --prompts prompts.txt "                 \
     "--set policy.init=random --set batch.size=8 --set algo.minibatches=1 "                        \
@@ -23,8 +23,7 @@ static int64_t link_target(const struct e2e *t, const char *link) {
     return strtoll(name, NULL, 10);
 }
 
-// The phase in which the metric was best, among those with a checkpoint, up to `last`; the first
-// of equals.
+// The phase with the best metric among those with a checkpoint, up to `last`; the first of equals.
 static int64_t best_phase(const struct e2e *t, const char *run, int last, double sign) {
     json_t *rows = e2e_metrics(t, run);
     int64_t best = 2;
@@ -42,7 +41,7 @@ static int has(const struct e2e *t, const char *run, int64_t phase) {
     return e2e_exists(t, name);
 }
 
-// The two newest and the best are there, the others not.
+// The two newest and the best exist, the others do not.
 static void check_kept(const struct e2e *t, const char *run, int last, int64_t best) {
     for (int phase = 2; phase <= last; phase += 2) {
         int want = phase > last - 4 || phase == best;
@@ -69,7 +68,7 @@ static void the_best_is_kept(void **state) {
         check_kept(t, run, 10, best);
         early += best <= 6;
     }
-    assert_true(early > 0); // else nothing had to be protected
+    assert_true(early > 0); // otherwise nothing had to be protected
     // The link is a model directory like any other.
     assert_int_equal(e2e_run(t, "generate --model m1/checkpoints/best --prompt a --max-new 4"), 0);
 }
@@ -78,14 +77,14 @@ static void resuming_changes_nothing(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN "--set run.phases=12 --set run.dir=a"), 0);
     assert_int_equal(e2e_run(t, RUN "--set run.phases=6 --set run.dir=b"), 0);
-    // As if the run had died before the link was set.
+    // As if the run had died before it set the link.
     assert_int_equal(e2e_shell(t, "rm b/checkpoints/best"), 0);
     assert_int_equal(e2e_run(t, "--resume b --set run.phases=12"), 0);
     assert_int_equal(link_target(t, "b/checkpoints/best"), best_phase(t, "a", 12, 1));
     e2e_same_tree(t, "a/checkpoints", "b/checkpoints");
 }
 
-// Another metric starts the search anew; switched off, what was the best stays.
+// Another metric restarts the search; if it is switched off, the former best stays.
 static void another_metric_and_none(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN "--set run.phases=6 --set run.dir=a"), 0);
@@ -96,7 +95,7 @@ static void another_metric_and_none(void **state) {
     check_kept(t, "a", 14, best);
     assert_int_equal(
         e2e_run(t, "--resume b --set run.phases=10 --set checkpoint.best=val/sequence_lengths"), 0);
-    assert_int_equal(link_target(t, "b/checkpoints/best"), 8); // all the same: the first of the two
+    assert_int_equal(link_target(t, "b/checkpoints/best"), 8); // all equal: the first of the two
     assert_int_equal(
         e2e_run(t, "--resume b --set run.phases=12 --set checkpoint.best=objective/score"), 2);
     e2e_says(t, "checkpoint.best: phase 11 reports no metric \"objective/score\"");

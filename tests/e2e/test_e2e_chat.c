@@ -1,5 +1,6 @@
-// test_e2e_chat.c: rows with messages as a user has them: a model directory with a chat template,
-// prompts, texts on the assistant's tokens, preferences; what is logged, kept, and refused.
+// test_e2e_chat.c: rows with messages as users have them: a model directory with a chat template,
+// prompts, texts trained on the assistant's tokens, preferences; and what is logged, kept and
+// refused.
 #include "e2e.h"
 
 #include <math.h>
@@ -36,7 +37,7 @@ static int setup(void **state) {
     "prompts.jsonl --set batch.size=8 --set algo.group_size=4 --set sampling.max_new_tokens=8 "    \
     "--set run.phases=2 --set log.samples_every=1 "
 
-// Ids of the first rows of rollouts.jsonl begin with those of the messages (bytes are ids).
+// Ids of the first rows of rollouts.jsonl begin with the messages' ids (bytes are ids).
 static void rollouts(void **state) {
     struct e2e *t = *state;
     if (e2e_run(t, GRPO "--set log.rollouts=true --set run.dir=a") != 0) fail_msg("%s", t->out);
@@ -50,19 +51,19 @@ static void rollouts(void **state) {
                                "grep -c '\"prompt_length\": 8, \"ids\": \\[105, 116, 119, 97, 115, "
                                "259, 115, 111, ' a/rollouts.jsonl"),
                      0);
-    // What people and rewards see has no tokens of the template.
+    // Samples and reward inputs contain no template tokens.
     assert_int_equal(e2e_shell(t, "grep -q '\"prompt\": \"a film\"' a/samples.jsonl"), 0);
     assert_int_equal(
         e2e_shell(t, "grep -q '\"prompt\": \"it\\\\n\\\\nwas\\\\n\\\\nso\"' a/samples.jsonl"), 0);
     assert_int_equal(e2e_shell(t, "grep -q endoftext a/samples.jsonl"), 1);
-    // The directory goes on with its template; a run that was stopped with its bits.
+    // The checkpoint keeps the template, and a stopped run resumes to the same bits.
     assert_true(e2e_exists(t, "a/checkpoints/latest/chat_template.jinja"));
     assert_int_equal(e2e_run(t, GRPO "--set run.stop_after=1 --set run.dir=b"), 0);
     assert_int_equal(e2e_run(t, "--resume b"), 0);
     e2e_same_tree(t, "a/checkpoints/000002", "b/checkpoints/000002");
 }
 
-// A response is what was drawn: single bytes that are no UTF-8, which no text becomes again, are
+// Responses keep the sampled ids: single bytes of invalid UTF-8, which text cannot represent, are
 // trained on, and the log-probs of sampling and training are of the same ids.
 static void ids_stay(void **state) {
     struct e2e *t = *state;
@@ -71,12 +72,12 @@ static void ids_stay(void **state) {
     assert_true(e2e_metric(rows, 0, "sampling/logp_difference/max") == 0);
     assert_true(e2e_metric(rows, 1, "sampling/logp_difference/max") == 0);
     json_decref(rows);
-    // Bytes that stand in no UTF-8 text.
+    // Bytes that never occur in UTF-8.
     assert_int_equal(e2e_shell(t, "grep -qE '[ [](19[23]|24[5-9]|25[0-5])[],]' a/rollouts.jsonl"),
                      0);
 }
 
-// A single question under the plain template is the prompt that its text is.
+// A single question under the plain template equals the same prompt as text.
 static void plain_is_the_prompt(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "one.jsonl", "{\"messages\":[" USER("a film") "]}\n");
@@ -92,7 +93,7 @@ static void plain_is_the_prompt(void **state) {
     "--algo sft.so --policy model --set policy.init=random --data talks.jsonl --set batch.size=2 " \
     "--set run.phases=2 --set data.eval_path=talks.jsonl --set optim.lr=0.01 "
 
-// Nats a token, as `eval` measures them on talks.jsonl.
+// Nats per token, as `eval` measures them on talks.jsonl.
 static double measured(struct e2e *t, const char *flags) {
     char line[256];
     snprintf(line, sizeof line, "\"$HOST\" eval %s --data talks.jsonl --json 2>log", flags);
@@ -117,11 +118,11 @@ static void supervised(void **state) {
     // Microbatches add up to the mean over the assistant's tokens.
     double a = e2e_metric(says, 0, "objective/loss"), b = e2e_metric(small, 0, "objective/loss");
     assert_true(a - b < 1e-6 && b - a < 1e-6);
-    // A mean over the tokens that count: a random model knows nothing of any.
+    // A mean over the counted tokens: a random model is equally bad at all of them.
     assert_true(a > 5.3 && a < 5.9);
     assert_true(e2e_metric(says, 0, "optim/grad_norm") != e2e_metric(all, 0, "optim/grad_norm"));
     assert_true(e2e_metric(says, 1, "eval/loss") != e2e_metric(all, 1, "eval/loss"));
-    // `eval` counts the tokens that the run did.
+    // `eval` counts the tokens that the run counted.
     const double whole = e2e_metric(all, 1, "eval/loss"), theirs = e2e_metric(says, 1, "eval/loss");
     assert_true(fabs(measured(t, "--model all/checkpoints/latest") - whole) < 1e-9);
     assert_true(fabs(measured(t, "--model says/checkpoints/latest") - theirs) < 1e-9);
@@ -147,7 +148,7 @@ static void others(void **state) {
                    "--ignore-eos --json") != 0)
         fail_msg("%s", t->out);
     e2e_says(t, "\"prompt\": \"it\\n\\nwas\\n\\nso\"");
-    // As a text an answer stands apart from what it answers; a prompt that is a text goes on.
+    // In text rows, prompt and answer are separated; a text prompt is continued.
     assert_int_equal(e2e_run(t, "generate --model d/checkpoints/latest --prompts prompts.jsonl "
                                 "--max-new 3 --ignore-eos"),
                      0);
@@ -198,15 +199,15 @@ static void refused(void **state) {
                      2);
     e2e_says(t, "data.assistant_only has no effect here");
     assert_false(e2e_exists(t, "r"));
-    // A name where no row has messages is said to do nothing.
+    // A template name is reported as ineffective if the rows lack messages.
     assert_int_equal(e2e_run(t, GRPO "--prompts prompts.txt --set prompts.template=chatml --set "
                                      "run.dir=w"),
                      0);
     e2e_says(t, "prompts.template is chatml, but no row has messages");
 }
 
-// --prompt and piped lines are a user's turns, piped rows are rows; --raw leaves the template out,
-// and one line says which it was.
+// --prompt and piped lines become user turns, and piped rows are rows. --raw skips the template.
+// One line reports which of these applied.
 static void typed(void **state) {
     struct e2e *t = *state;
 #define ASK "\"$HOST\" generate --model model --template zephyr --max-new 3 --json "
@@ -268,8 +269,7 @@ static void typed(void **state) {
     e2e_says(t, "--raw changes nothing: the model has no chat template");
 }
 
-// A template that was named goes with the model: what the run wrote renders without a name, in the
-// checkpoint and in its export.
+// A named template stays with the model: checkpoint and export render the same without a name.
 static void named_goes_along(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "rm model/chat_template.jinja"), 0);
@@ -289,13 +289,13 @@ static void named_goes_along(void **state) {
                                   "&& cmp named of.latest && grep -q add_generation_prompt "
                                   "out/chat_template.jinja"),
                      0);
-    // A run that goes on from it and one that does not stop are the same.
+    // A run that resumes from it equals one that was never stopped.
     assert_int_equal(e2e_run(t, GRPO "--set prompts.template=zephyr --set run.stop_after=1 --set "
                                      "run.dir=b"),
                      0);
     assert_int_equal(e2e_run(t, "--resume b"), 0);
     e2e_same_tree(t, "a/checkpoints/000002", "b/checkpoints/000002");
-    // The directory's own, where none is named, stays what it is.
+    // Without a name, the directory's own template is kept.
     e2e_write(t, "model/chat_template.jinja", TEMPLATE);
     assert_int_equal(e2e_run(t, GRPO "--set run.dir=c"), 0);
     assert_int_equal(e2e_shell(t, "cmp model/chat_template.jinja "
@@ -303,8 +303,8 @@ static void named_goes_along(void **state) {
                      0);
 }
 
-// Classifiers read conversations too: in training, in eval and in label, by the directory's
-// template or one that is named.
+// Classifiers read conversations too, in training, eval and label, with the directory's template or
+// a named one.
 static void classified(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "rated.jsonl",
@@ -328,7 +328,7 @@ static void classified(void **state) {
                      0);
     e2e_says(t, "{\"messages\": [{\"role\": \"user\", \"content\": \"ab\"}, {\"role\": "
                 "\"assistant\", \"content\": \"good\"}], \"label\": 1, \"p\": 0.9");
-    // Another template, another text.
+    // Another template gives another text.
     for (const char *const *name = (const char *const[]){"auto", "zephyr", NULL}; *name; name++)
         assert_int_equal(e2e_shell(t,
                                    "\"$HOST\" label --model c/checkpoints/latest --template %s "
@@ -355,7 +355,7 @@ static void classified(void **state) {
     assert_false(e2e_exists(t, "x.jsonl"));
 }
 
-// eval of a language model and of a reward model by a name.
+// eval of a language model and of a reward model with a named template.
 static void evaluated(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, SFT "--set run.dir=all"), 0);
@@ -375,7 +375,7 @@ static void evaluated(void **state) {
              "--template has no effect with --reward, where --set prompts.template=NAME names it");
 }
 
-// The warning about a turn's end names a remedy that has an effect in the run at hand.
+// The warning about the end of a turn names a remedy that works in this run.
 static void a_turn_end_that_ends_no_response(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "sed -i 's/\"vocab_size\": 260/\"vocab_size\": 261/' "

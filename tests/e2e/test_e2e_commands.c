@@ -24,7 +24,7 @@ static void generate_is_a_function_of_the_seed(void **state) {
     assert_string_equal(t->out, first);
     assert_int_equal(e2e_run(t, "%s --seed 6", run), 0);
     assert_string_not_equal(t->out, first);
-    assert_int_equal(e2e_run(t, "%s --seed 5 --min-p 1", run), 0); // the likeliest token alone
+    assert_int_equal(e2e_run(t, "%s --seed 5 --min-p 1", run), 0); // only the most likely token
     snprintf(first, sizeof first, "%s", t->out);
     assert_int_equal(e2e_run(t, "%s --seed 6 --min-p 1", run), 0);
     assert_string_equal(t->out, first);
@@ -50,7 +50,7 @@ static void eval_judges_responses(void **state) {
     json_decref(v);
 }
 
-// Numbers that nobody got are no success, as text or as JSON.
+// If no number was measured, the command fails, with text and with JSON output.
 static void eval_notices_a_full_disk(void **state) {
     struct e2e *t = *state;
     make_checkpoint(t);
@@ -90,7 +90,7 @@ static void one_row_is_no_rows(void **state) {
     e2e_says(t, "(1 row, ");
 }
 
-// One line for an id, whatever the number of its files.
+// One line for each id, regardless of its number of files.
 static void the_list_names_an_id_in_many_files_once(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t,
@@ -103,7 +103,8 @@ static void the_list_names_an_id_in_many_files_once(void **state) {
     e2e_says(t, "p/rewards/j4.so");
 }
 
-// Warns of a reward model whose scores begin away from the fitted scale, not of a fitted one.
+// Warns of a reward model whose first scores are away from the fitted scale, but not of a fitted
+// one.
 static void a_reward_model_off_its_scale(void **state) {
     struct e2e *t = *state;
     static const char run[] =

@@ -1,5 +1,5 @@
-// test_e2e_contract.c: what a plugin plans is given or refused, and what it lacks is said before a
-// run begins.
+// test_e2e_contract.c: a plugin's plan is served or refused, and missing functions are reported
+// before a run begins.
 #include "e2e.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ static int setup(void **state) {
     return 0;
 }
 
-// Every plan that a source cannot serve: refused by name when it is planned, with nothing written.
+// Every plan that a source cannot serve is refused by name before anything is written.
 static void what_cannot_be_given_is_refused(void **state) {
     struct e2e *t = *state;
     static const struct {
@@ -82,8 +82,8 @@ static void a_positive_status_is_an_error(void **state) {
     e2e_says(t, "phase_end(), phase 1: it returned 3, which is no status");
 }
 
-// A reference is there when it is planned, whatever the rows: it says what the policy said at
-// first.
+// If the plan asks for a reference, it is available for rows of every kind, with the policy's first
+// log-probs.
 static void supervised_rows_get_a_reference(void **state) {
     struct e2e *t = *state;
     static const char *const source[] = {"4", "2", "3"};
@@ -108,7 +108,7 @@ static void supervised_rows_get_a_reference(void **state) {
             }
             json_decref(m);
         }
-    // Without the flag none is opened, and none is given.
+    // Without the flag no reference is opened or passed.
     assert_int_equal(e2e_run(t, FREE ":flags=0" PAIRS "--set run.dir=n"), 0);
     json_t *m = e2e_metrics(t, "n");
     assert_true(e2e_metric(m, 0, "test/ref") == 0);
@@ -127,7 +127,7 @@ static void a_resumed_run_keeps_its_reference(void **state) {
                      0);
 }
 
-// Held-out completions are paid as the same responses of pairs are.
+// Held-out completions get the same rewards as the same responses in pairs.
 static void held_out_completions_of_a_policy(void **state) {
     struct e2e *t = *state;
 #define TRAINED(name)                                                                              \
@@ -170,8 +170,7 @@ static void held_out_completions_of_a_policy(void **state) {
     json_decref(j);
 }
 
-// The batch is looked at before it is learned from, as it is learned from; the plugin checks what
-// it sees itself.
+// advantages() gets the same batch that is learned from; the plugin itself checks its inputs.
 static void an_algorithm_looks_at_the_batch_first(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "answers.jsonl",
@@ -180,7 +179,7 @@ static void an_algorithm_looks_at_the_batch_first(void **state) {
               "{\"prompt\": \"The\", \"completion\": \" best\", \"label\": true}\n"
               "{\"prompt\": \"One\", \"completion\": \" of them\", \"label\": true}\n");
     for (int mismatched = 0; mismatched < 2; mismatched++)
-        for (int cut = 0; cut < 2; cut++) { // a microbatch of everything, and of a group
+        for (int cut = 0; cut < 2; cut++) { // one microbatch for all, and one per group
             char run[8];
             snprintf(run, sizeof run, "%d%d", mismatched, cut);
             assert_int_equal(e2e_run(t,
@@ -199,7 +198,7 @@ static void an_algorithm_looks_at_the_batch_first(void **state) {
         }
     assert_int_equal(e2e_shell(t, "cmp 00/checkpoints/latest/model.safetensors "
                                   "10/checkpoints/latest/model.safetensors"),
-                     0); // what is masked teaches nothing
+                     0); // masked rows do not train
     assert_int_equal(e2e_run(t, LOOKS ":mismatched=true" ROWS "--data answers.jsonl --set "
                                       "data.limit=1 --set run.dir=x"),
                      2);
@@ -209,7 +208,7 @@ static void an_algorithm_looks_at_the_batch_first(void **state) {
                 "expected");
 }
 
-// Of responses it sees the tokens and the data rows of their prompts.
+// Of responses it gets the tokens and the data rows of their prompts.
 static void an_algorithm_sees_what_it_is_paid_for(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "sums.jsonl",
@@ -275,7 +274,7 @@ static void missing_functions_are_named(void **state) {
     e2e_says(t, "-5 parameters");
 }
 
-// The reference's instance is handed to the policy's plugin: it must be one of its own.
+// The reference's instance is passed to the policy's plugin, so both must be of the same plugin.
 static void a_reference_of_another_family_is_refused(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo sft.so --data texts.jsonl " ROWS "--set run.dir=r"), 0);
@@ -295,8 +294,8 @@ static void a_reference_of_another_family_is_refused(void **state) {
     e2e_says(t, "gives no log-probs");
 }
 
-// The loss that a run trains its reward model with is the host's own: no file of that name that
-// lies on the search path is opened for it.
+// The loss for training a run's reward model is built into the host: a file of that name on the
+// search path is not opened.
 static void the_loss_of_pairs_is_no_plugin(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo bradley_terry.so --data pairs.jsonl " ROWS

@@ -1,6 +1,6 @@
-// test_e2e_cublaslt.c: runs whose products are cuBLASLt's, on the fake of it: exact with the
-// library as it should be; with one whose rows depend on each other the canary finds it, own
-// products take over, the log says so, and the run is as exact.
+// test_e2e_cublaslt.c: runs with cuBLASLt's products, on its fake. With a correct library they are
+// exact. With one whose rows depend on each other the canary finds it, our own products take over,
+// the log reports it, and the run is equally exact.
 #include "cuda.h"
 
 #include <stdio.h>
@@ -28,8 +28,8 @@ static void run(struct e2e *t, int seed, const char *mode, const char *dtype, co
     if (status) fail_msg("exit status %d:\n%s", status, t->out);
 }
 
-// Log-probs of sampling and training agree to the bit, and so do two runs. The log says by whom the
-// products are made.
+// Log-probs of sampling and training agree to the bit, and so do two runs. The log names the
+// library of the products.
 static void exact(struct e2e *t, const char *mode, const char *dtype, int taken_over) {
     run(t, 2, mode, dtype, "b");
     run(t, 1, mode, dtype, "a");
@@ -58,7 +58,7 @@ static void goes_on(struct e2e *t, const char *mode, int phases) {
 
 #define SAID "goes on with GPU 0, "
 
-// Said once and kept in the manifest; what the backend learned of its shapes is no change.
+// Reported once and stored in the manifest; shapes that the backend learns later are not a change.
 static void another_version(void **state) {
     struct e2e *t = *state;
     const int status =

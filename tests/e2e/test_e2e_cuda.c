@@ -1,5 +1,5 @@
 // test_e2e_cuda.c: one run of each algorithm on the CUDA backend in its emulation: exact, the same
-// bytes whatever order the blocks run in, and resumed to the same bytes, there and across devices.
+// bytes in every order of blocks, and resumed to the same bytes, on the device and across devices.
 #include "cuda.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
     "--prompts prompts.txt --set sampling.max_new_tokens=5 --set batch.size=4 "                    \
     "--set algo.group_size=2 --set batch.microbatch_tokens=64 "
 #define PAID "--reward period_count.so --reward ngram3.so:weight=-0.5 "
-#define FIT  "--set score.calibrate=8 " // responses that a reward model's gain is fitted on
+#define FIT  "--set score.calibrate=8 " // responses for fitting a reward model's gain
 #define ROWS "--set batch.size=4 --set batch.microbatch_tokens=64 "
 
 static int install(void **state) {
@@ -40,7 +40,7 @@ static void goes_on(struct e2e *t, const char *out, const char *args) {
     fine(t, e2e_shell(t, CUDA_HOST " --resume %s %s", out, args));
 }
 
-// Two runs of the same arguments on a GPU that deals its blocks otherwise; log-probs agree.
+// Two runs of the same arguments with different block orders; log-probs agree.
 static void runs_exactly(struct e2e *t, const char *args, int draws) {
     run(t, 1, "auto", args, "a");
     if (!strstr(t->out, "compute: cuda, GPU 0, Emulated GPU")) fail_msg("no GPU:\n%s", t->out);
@@ -76,7 +76,7 @@ static void grpo(void **state) {
     runs_exactly(*state, TWO COMMON ROLLOUT PAID F32 ALONE "--algo grpo.so", 1);
 }
 
-// The reference's states stay on the GPU from its forward to the last minibatch.
+// The reference's hidden states stay on the GPU from its forward pass to the last minibatch.
 static void full_kl(void **state) {
     runs_exactly(*state,
                  TWO COMMON ROLLOUT PAID BF16 SHARED
@@ -135,7 +135,7 @@ static void a_run_changes_devices(void **state) {
         COMMON ROWS F32 "--algo sft.so --data texts.jsonl --phases 2 --set optim.schedule_phases=9",
         "a");
     fine(t, e2e_shell(t, "cp -r a b"));
-    // Without a GPU it is not guessed that the CPU will do.
+    // If the GPU is missing, a resume does not silently use the CPU.
     assert_int_equal(
         e2e_shell(t, "RLHF_FAKE_CUDA=driver=0 " CUDA_HOST " --resume a --set run.phases=3"), 2);
     e2e_says(t, "the run was made on a GPU (--set compute.backend=cpu goes on without one): ");
@@ -145,7 +145,7 @@ static void a_run_changes_devices(void **state) {
                 "gives the same bits every time, but not those of the other");
     fine(t, e2e_shell(t, "grep -q '\"backend\": \"cpu\"' a/config.json a/manifest.json && "
                          "grep -q '\"earlier\"' a/manifest.json"));
-    // Typed for a run of the CPU, the GPU is what is asked for, not what made the run.
+    // A GPU named on the command line for a run of the CPU is intended, not a change of the run.
     assert_int_equal(e2e_shell(t, "RLHF_FAKE_CUDA=driver=0 " CUDA_HOST
                                   " --resume a --set run.phases=4 --set compute.backend=cuda"),
                      2);
@@ -157,7 +157,7 @@ static void a_run_changes_devices(void **state) {
     goes_on(t, "a", "--set run.phases=5 --set compute.backend=auto");
     e2e_says(t, "computed by the backend cpu in f32 and goes on with cuda");
     assert_true(e2e_exists(t, "a/checkpoints/000005/model.safetensors"));
-    // Both came from one checkpoint and learned from the same rows.
+    // Both began at one checkpoint and learned from the same rows.
     goes_on(t, "b", "--set run.phases=5");
     json_t *x = e2e_metrics(t, "a"), *y = e2e_metrics(t, "b");
     const double d = e2e_metric(x, 4, "objective/loss") - e2e_metric(y, 4, "objective/loss");
@@ -167,8 +167,7 @@ static void a_run_changes_devices(void **state) {
     json_decref(y);
 }
 
-// Llama's family, with heads of keys that two query heads read, and Qwen3's with its norms of
-// heads.
+// Llama's family, with one key head for two query heads, and Qwen3's with its head norms.
 #define SHAPE                                                                                      \
     "\"vocab_size\": 260, \"hidden_size\": 32, \"intermediate_size\": 48, "                        \
     "\"num_hidden_layers\": 2, \"max_position_embeddings\": 64, \"bos_token_id\": 259, "           \

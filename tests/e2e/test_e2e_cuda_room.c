@@ -10,8 +10,8 @@ static int install(void **state) {
     return 0;
 }
 
-// What does not fit on the card is refused with the card's numbers, before it is loaded; the same
-// model on a card with more room, and a smaller one on this card, are set up.
+// A model that does not fit on the card is refused with the card's numbers, before it is loaded.
+// The same model on a card with more memory, and a smaller one on this card, are set up.
 static void llama_that_does_not_fit(void **state) {
     struct e2e *t = *state;
     static const char *const sizes[][2] = {{"64", "96"}, {"1024", "4096"}};
@@ -37,7 +37,7 @@ static void llama_that_does_not_fit(void **state) {
     e2e_says(t, " of 1.00 GiB are free: policy ");
     e2e_says(t, "(weights 4");
     e2e_says(t, "or compute.backend=cpu");
-    assert_null(strstr(t->out, "host ")); // rows and copies are not the card's
+    assert_null(strstr(t->out, "host ")); // rows and copies are not on the card
     assert_false(e2e_exists(t, "x"));
     assert_int_equal(e2e_shell(t, "RLHF_FAKE_CUDA=memory=64G " LLAMA "--policy llama1 --dry-run"),
                      0);

@@ -1,5 +1,5 @@
 // test_e2e_decoders.c: Llama and Qwen directories as policy, reference, critic, classifier and
-// reward model: the exactness of a run, its resumption, layers computed again, and what is refused.
+// reward model: exactness, resuming, recomputed layers, and refused inputs.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
     "\"num_hidden_layers\": 2, \"max_position_embeddings\": 64, \"bos_token_id\": 259, "           \
     "\"eos_token_id\": 259, \"hidden_act\": \"silu\", \"rms_norm_eps\": 1e-06"
 
-// As transformers writes them: an untied Llama with scaled positions, a tied Qwen3.
+// As written by transformers: an untied Llama with scaled positions, a tied Qwen3.
 static const char llama[] =
     "{\"model_type\": \"llama\", \"architectures\": [\"LlamaForCausalLM\"], " SHAPE ", "
     "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": null, "
@@ -56,8 +56,8 @@ static void start(struct e2e *t, const char *model) {
     "sampling.max_new_tokens=24 --set batch.size=8 --set algo.group_size=4 --set "                 \
     "optim.schedule_phases=4 " QUIET
 
-// Two phases and two more, with other threads and layers computed again, are four; what was drawn
-// is scored to the bit.
+// Two phases and two more, with other threads and recomputed layers, equal four; sampled log-probs
+// are recomputed to the bit.
 static void goes_on(struct e2e *t, const char *algo, const char *more) {
     done(t, e2e_run(t, "--algo %s %s --set run.phases=4 --out a --threads 2 " RUN, algo, more));
     done(t, e2e_run(t, "--algo %s %s --set run.phases=2 --out b " RUN, algo, more));
@@ -87,7 +87,7 @@ static void runs_of(struct e2e *t, const char *model) {
 static void llama_runs(void **state) { runs_of(*state, "llama"); }
 static void qwen_runs(void **state) { runs_of(*state, "qwen3"); }
 
-// A language model begins a classifier and a reward model, which reward the next run.
+// A classifier and a reward model start from a language model, and reward the next run.
 static void judges_of(struct e2e *t, const char *model) {
     start(t, model);
     done(t, e2e_run(t, "--algo classify.so --data labelled.jsonl --policy policy --set "
@@ -144,7 +144,7 @@ static void refused(void **state) {
     }
 }
 
-// null is no window, and as many heads of keys as of queries; neither is what a missing key means.
+// null means: no window, and as many key heads as query heads. A missing key means something else.
 static void null_is_not_missing(void **state) {
     struct e2e *t = *state;
     static const char *const cases[][2] = {

@@ -1,5 +1,5 @@
-// test_e2e_devices.c: what the program makes of the machine it is on: rlhf-host devices,
-// compute.backend=auto, compute.gpu, and one sentence for whatever a GPU lacks.
+// test_e2e_devices.c: how the program detects the machine's devices: rlhf-host devices,
+// compute.backend=auto, compute.gpu, and one sentence for everything that a GPU lacks.
 #include "cuda.h"
 
 #include <stdio.h>
@@ -54,7 +54,7 @@ static void every_card_is_listed(void **state) {
     e2e_says(t, "not usable: no compute backend 'nothing'");
 }
 
-// What a GPU lacks, the sentence, and whether a user of a machine like that is told.
+// What a GPU lacks, the message, and whether a user of such a machine sees it.
 static const struct {
     const char *env, *sentence;
     int tells;
@@ -71,14 +71,15 @@ static void what_is_missing_is_one_sentence(void **state) {
     for (size_t i = 0; i < sizeof lacking / sizeof *lacking; i++) {
         char sentence[128];
         snprintf(sentence, sizeof sentence, "%s", lacking[i].sentence);
-        // A machine with a driver of its own says its number before the bracket.
+        // A machine with an NVIDIA driver prints its version before the bracket.
         char *from = strstr(sentence, "), older") ? strstr(sentence, ", older") : sentence;
         json_t *rows = list(t, lacking[i].env);
         assert_int_equal(json_array_size(rows), 3);
         if (!strstr(text(rows, 2, "missing"), from))
             fail_msg("%s: %s", lacking[i].env, text(rows, 2, "missing"));
         json_decref(rows);
-        // Named, the backend is refused; found missing, the CPU takes over.
+        // If the backend is named, it is refused; if it was chosen automatically, the CPU takes
+        // over.
         assert_int_equal(e2e_shell(t, "%s " CUDA_HOST " " SFT "--set compute.backend=cuda --out a",
                                    lacking[i].env),
                          2);
@@ -95,7 +96,7 @@ static void what_is_missing_is_one_sentence(void **state) {
     }
 }
 
-// No CUDA backend, and no card: nothing is said, and the run is the CPU's own.
+// Without CUDA backend and card the run uses the CPU without a message.
 static void a_machine_without_a_card_is_not_bothered(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "rm " CUDA_SO " && " CUDA_HOST " " SFT "--out a"), 0);
@@ -131,7 +132,7 @@ static void a_backend_that_is_not_there_is_refused(void **state) {
     }
     assert_int_equal(e2e_run(t, SFT "--set compute.backend=./cpu --out a"), 2);
     e2e_says(t, "no compute backend './cpu': the file './cpu' does not exist");
-    // Where a run is told, elsewhere it is a flag.
+    // `run` has the setting, other commands have a flag.
     assert_int_equal(e2e_run(t, SFT "--backend cpu --out a"), 2);
     e2e_says(t, "unknown option \"--backend\"; here it is --set compute.backend=");
     assert_int_equal(e2e_run(t, SFT "--gpu 0 --out a"), 2);
@@ -157,7 +158,7 @@ static void a_card_that_is_not_there_is_refused(void **state) {
     }
     assert_int_equal(e2e_shell(t, CUDA_HOST " " SFT "--set compute.gpu=1 --out a"), 2);
     e2e_says(t, "gpu is 1, but there is one card, 0");
-    // Without effect: the CPU, named or found.
+    // No effect on the CPU, whether named or detected.
     assert_int_equal(
         e2e_run(t, SFT "--set compute.backend=cpu --set compute.gpu=1 --set run.dir=a"), 2);
     e2e_says(t, "compute.gpu has no effect here: no GPU is used");
@@ -165,7 +166,7 @@ static void a_card_that_is_not_there_is_refused(void **state) {
                                   "--set compute.gpu=1 --set run.dir=a"),
                      2);
     e2e_says(t, "compute.gpu has no effect here: no GPU is used");
-    e2e_says(t, "; no GPU: there is no NVIDIA driver"); // who names a card is told why
+    e2e_says(t, "; no GPU: there is no NVIDIA driver"); // since a card was named
     assert_int_equal(e2e_shell(t, "RLHF_FAKE_CUDA=driver=0 " CUDA_HOST
                                   " generate --model model --prompt a --gpu 1"),
                      2);
@@ -174,8 +175,7 @@ static void a_card_that_is_not_there_is_refused(void **state) {
     e2e_says(t, "--gpu has no effect here: no GPU is used");
 }
 
-// A variable that the user set is no reason to go elsewhere: with a card and without, found or
-// named.
+// A set variable does not change the device, with a card or without, detected or named.
 static void a_variable_of_nonsense_is_refused(void **state) {
     struct e2e *t = *state;
     static const char *const cards[] = {"devices=1", "driver=0"};
@@ -206,9 +206,8 @@ static void a_model_that_does_not_fit_is_refused(void **state) {
     e2e_says(t, "; no GPU: the policy '");
 }
 
-// A process that has called CUDA must not fork and go on with it: what forks has called nothing,
-// and asks in the child. The fake runtime ends the process at its first call when it is told
-// nonsense.
+// A process that has called CUDA must not fork and continue to use it. So the parent makes no CUDA
+// calls and asks in a child. The fake runtime can end the process at its first call.
 static void forks_come_before_cuda(void **state) {
     struct e2e *t = *state;
 #define NONSENSE "RLHF_FAKE_CUDA=nonsense " CUDA_HOST " "

@@ -1,6 +1,5 @@
 // test_e2e_dpo_rloo.c: dpo.so, kto.so and rloo.so as a user runs them: what they learn, the same
-// bytes for the same seed, what sharing prompts and cutting microbatches may change, what they
-// refuse.
+// bytes for the same seed, the effect of shared prompts and microbatches, and what they refuse.
 #include "e2e.h"
 
 #include <math.h>
@@ -20,7 +19,7 @@
 static const char *const algos[] = {DPO, RLOO, KTO};
 enum { N_ALGOS = sizeof algos / sizeof *algos };
 
-// rows.jsonl: completions that are wanted, and others.
+// rows.jsonl: wanted and unwanted completions.
 static void write_rows(struct e2e *t) {
     static const char *const good[] = {" fine work.", " great!", " clever."};
     static const char *const bad[] = {" dull.", " weak work."};
@@ -34,7 +33,7 @@ static void write_rows(struct e2e *t) {
     e2e_write(t, "rows.jsonl", rows);
 }
 
-// pairs.jsonl: pairs, and every fourth row a best of three.
+// pairs.jsonl: pairs; every fourth row is a best of three.
 static int setup(void **state) {
     if (e2e_setup(state)) return -1;
     char rows[8192];
@@ -120,7 +119,7 @@ static void kto_learns_and_is_measured(void **state) {
     }
 }
 
-// Rewarded for periods it writes more of them; the first ratio is exactly 1.
+// With a reward for periods it writes more of them; the first ratio is exactly 1.
 static void rloo_learns(void **state) {
     struct e2e *t = *state;
     must(t,
@@ -169,7 +168,7 @@ static void same_seed_same_bytes(void **state) {
     }
 }
 
-// Prompts computed once or for each response, microbatches of any size: the same loss but for
+// Prompts computed once or for each response, and microbatches of any size: the same loss up to
 // rounding.
 static void the_cut_changes_nothing(void **state) {
     struct e2e *t = *state;
@@ -193,7 +192,7 @@ static void the_cut_changes_nothing(void **state) {
             if (!(norm[0] > 0 && fabs(norm[i] - norm[0]) <= 1e-5 * norm[0]))
                 fail_msg("%s, %s: norm %.9g, was %.9g", run, how[i], norm[i], norm[0]);
         }
-        assert_true(loss[0] == loss[1]); // a shared prompt has the bits of its own
+        assert_true(loss[0] == loss[1]); // a shared prompt has the same bits
     }
 }
 

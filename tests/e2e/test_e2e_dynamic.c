@@ -1,5 +1,5 @@
 // test_e2e_dynamic.c: dynamic sampling: groups without spread are replaced by responses to further
-// prompts, in rounds, the same whenever it is done again.
+// prompts, in rounds, reproducibly.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -38,8 +38,7 @@ static int same(const json_t *a, size_t i, const json_t *b, size_t k, const char
                       json_object_get(json_array_get(b, k), key));
 }
 
-// The groups with spread that a run without it has come first, as they are; then others that have
-// spread too.
+// Groups with spread from a run without it come first, unchanged, then others with spread.
 static void groups_without_spread_are_replaced(void **state) {
     struct e2e *t = *state;
     const char *how = "--set log.rollouts=true --set run.phases=1";
@@ -67,7 +66,8 @@ static void groups_without_spread_are_replaced(void **state) {
     json_decref(rows);
 }
 
-// Prompts and rows are counted, and what is said of responses is of the first round, a fair sample.
+// Prompts and rows are counted. Metrics of responses are those of the first round, an unbiased
+// sample.
 static void what_was_drawn_is_counted(void **state) {
     struct e2e *t = *state;
     static const char *const first[] = {"objective/scores", "completions/mean_length",
@@ -84,7 +84,7 @@ static void what_was_drawn_is_counted(void **state) {
         double rounds = e2e_metric(b, i, "sampling/fresh_rounds");
         prompts += drawn;
         assert_true(rounds > 0 && rounds <= 10 && drawn > 8);
-        // Eight with spread were found, and the others are the share.
+        // Eight groups with spread were found; the share of the others follows.
         assert_true(e2e_metric(b, i, "sampling/flat_ratio") == (drawn - 8) / drawn);
         assert_true(e2e_metric(b, i, "episode") == 2 * prompts);
         assert_true(e2e_metric(b, i, "epoch") == prompts / 4); // four prompts in the file
@@ -94,7 +94,8 @@ static void what_was_drawn_is_counted(void **state) {
     json_decref(b);
 }
 
-// Nothing has spread: the rounds end, the first round's rows stay, it is said once.
+// If all groups lack spread, the rounds end, the first round's rows stay, and one message reports
+// it.
 static void the_rounds_are_bounded(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, PAID(":levels=1") ANY "--set algo.dynamic_sampling=true "
@@ -141,7 +142,7 @@ static void same_seed_same_bits(void **state) {
     }
 }
 
-// The same in rloo.so, with a KL in the reward or without, and with what was cut off masked.
+// The same in rloo.so, with and without a KL in the reward, and with truncated responses masked.
 static void leave_one_out(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"--set algo.kl_coef=0",
@@ -171,7 +172,7 @@ static void leave_one_out(void **state) {
     e2e_says(t, "dynamic_sampling is false");
 }
 
-// Every draw has a number of its own: one prompt asked again and again gives no text twice.
+// Every sample has a unique number: one prompt used repeatedly gives different texts.
 static void no_draw_comes_twice(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "prompts.txt", "It was\n");
@@ -185,7 +186,7 @@ static void no_draw_comes_twice(void **state) {
     json_decref(rows);
 }
 
-// Shared prompts change no draw.
+// Shared prompts do not change the samples.
 static void sharing_changes_no_draw(void **state) {
     struct e2e *t = *state;
     const char *how = "--set log.rollouts=true --set run.phases=1 --set compute.dtype=f32";
@@ -197,7 +198,7 @@ static void sharing_changes_no_draw(void **state) {
                      0);
 }
 
-// Rows may be dropped in any round: what is left of a group counts, and a group of one has none.
+// Rows may be dropped in any round: the rest of a group counts, and a group of one lacks spread.
 static void rows_may_be_dropped(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--reward \"$RLHF_TEST_PLUGINS/bad_reward.so:every=3\" " ANY

@@ -1,5 +1,5 @@
-// test_e2e_early_stop.c: early_stop.*: what ends a run, what cannot, and that the latter is said;
-// the samples of the phase in which it ends.
+// test_e2e_early_stop.c: early_stop.*: what ends a run, limits that never can and are reported, and
+// the samples of the last phase.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -49,7 +49,7 @@ static void what_cannot_stop_in_the_phases_left_is_refused(void **state) {
             "early_stop.patience is 5 and 4 phases are left; give a patience of at most 4");
     refused(t, REWARDED "--set early_stop.window=20",
             "early_stop.window=20 phases, and 4 phases are left; give a window of at most 4");
-    // If only fewer phases are given, it is a trial of the file's settings: a warning.
+    // If only the number of phases is lower, the file's settings are on trial: a warning.
     e2e_write(t, "c.json",
               "{\"early_stop\": {\"patience\": 5, \"reward\": 0.5}, \"run\": {\"phases\": 9}}");
     assert_int_equal(e2e_run(t, ROLLOUT "--algo ppo.so --config c.json --phases 1 --out a"), 0);
@@ -72,14 +72,14 @@ static void a_limit_alone_stops_a_short_run(void **state) {
     assert_int_equal(phases(t, "a"), 2);
 }
 
-// Only its first phase shows that an algorithm with a reference reports no KL.
+// Only the first phase shows that an algorithm with a reference does not report a KL.
 static void what_the_first_phase_does_not_measure_ends_the_run(void **state) {
     struct e2e *t = *state;
     assert_int_equal(
         e2e_run(t, GROUPS "none\" --set early_stop.kl=1 --set run.phases=4 --set run.dir=x"), 2);
     e2e_says(t, "early_stop.kl: phase 1 reports no metric \"objective/kl\"");
-    assert_int_equal(phases(t, "x"), 1); // the names that there are
-    // A later phase without it says nothing, and is not counted.
+    assert_int_equal(phases(t, "x"), 1); // the existing names
+    // A later phase without the metric is ignored silently.
     assert_int_equal(e2e_run(t,
                              GROUPS "first\" " OFTEN
                                     "--set early_stop.kl=0.5 --set run.phases=4 --set run.dir=f"),
@@ -87,7 +87,7 @@ static void what_the_first_phase_does_not_measure_ends_the_run(void **state) {
     assert_null(strstr(t->out, "early stop"));
 }
 
-// A metric that some phases do not report, but one did: the search for the best goes on.
+// A metric that is missing in some phases: the search for the best continues.
 static void a_metric_of_some_phases_picks_the_best(void **state) {
     struct e2e *t = *state;
     const char *run = GROUPS "first\" --set checkpoint.best=objective/kl --set checkpoint.every=1 ";

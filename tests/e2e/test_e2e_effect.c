@@ -1,5 +1,5 @@
-// test_e2e_effect.c: nothing is silently without effect: what a run, or a command, would not look
-// at is refused when it was typed, and named when it comes from a file.
+// test_e2e_effect.c: settings without effect are never silent: a run or command refuses them on the
+// command line and names them if they come from a file.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -136,8 +136,8 @@ static void settings_that_another_one_switches_off(void **state) {
             "prompts.limit has no effect here: prompts.text");
 }
 
-// The plugin says which of its options the others leave without a use; the built-in settings of an
-// algorithm are nobody's fault.
+// The plugin reports which of its options are ineffective given the others; an algorithm's built-in
+// settings are not reported.
 static void options_of_plugins(void **state) {
     struct e2e *t = *state;
     static const struct {
@@ -155,7 +155,7 @@ static void options_of_plugins(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         refuses(t, cases[i].args, cases[i].sentence);
-    // At its default, or in configs/ppo.json alone (kl_coef), nothing is said.
+    // At its default, or only in configs/ppo.json (kl_coef), nothing is reported.
     assert_int_equal(e2e_run(t, PPO "--set algo.kl_target=6 --set algo.kl_placement=none"), 0);
     assert_null(strstr(t->out, "without effect"));
     e2e_write(t, "c.json", "{\"algo\": {\"plugin\": \"ppo.so\", \"kl_unit\": \"token\"}}");
@@ -163,7 +163,7 @@ static void options_of_plugins(void **state) {
     e2e_says(t, "warning: c.json: without effect here: algo.kl_unit (kl_controller is fixed)");
 }
 
-// A file may hold more than one algorithm needs; what is not looked at is named once.
+// A file may hold settings for several algorithms; unused ones are named once.
 static void a_file_may_hold_more(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "c.json",
@@ -172,7 +172,7 @@ static void a_file_may_hold_more(void **state) {
     e2e_says(t, "warning: c.json: without effect here: sampling.top_k (sft.so draws no responses), "
                 "optim.muon_lr (optim.kind is adamw)");
     assert_null(strstr(t->out, "top_p"));
-    // A run's own config.json is accepted back, and names nothing that it did use.
+    // A run's own config.json is accepted, without a message about settings that the run used.
     assert_int_equal(e2e_run(t, "--config x/config.json --out y"), 0);
     assert_null(strstr(t->out, "data.path"));
     assert_int_equal(e2e_run(t, PPO "--resume x"), 2);

@@ -1,5 +1,5 @@
-// test_e2e_errors.c: bad input and run-time failures: one clear sentence, the right exit status,
-// nothing lost and nothing half-written.
+// test_e2e_errors.c: bad input and run-time failures: one clear sentence, the right exit status, no
+// lost data and no half-written files.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ static void nan_reward_stops_and_names(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, PPO BAD "\" --set run.phases=2 --set run.dir=n"), 1);
     e2e_says(t, "bad_reward");
-    e2e_says(t, "gave nan for row 3"); // whatever its sign
+    e2e_says(t, "gave nan for row 3"); // regardless of its sign
     e2e_says(t, "nothing is kept: no phase had ended; n has no checkpoint");
     assert_int_equal(e2e_run(t, PPO BAD ":how=inf\" --set run.phases=1 --set run.dir=i"), 1);
     e2e_says(t, "inf for row 3");
@@ -36,7 +36,7 @@ static void nan_reward_can_be_zero_or_dropped(void **state) {
         snprintf(run, sizeof run, "n%d", k);
         json_t *rows = e2e_metrics(t, run);
         assert_true(e2e_metric(rows, 0, "rewards/not_finite") == 2);
-        // Rows give 0 1 2 (NaN) 1 2 0 (NaN): 6 over 8 rows, or over the 6 that are kept.
+        // Rows get 0 1 2 (NaN) 1 2 0 (NaN): 6 over 8 rows, or over the 6 that are kept.
         assert_true(e2e_metric(rows, 0, "objective/scores") == (k == 0 ? 0.75 : 1.0));
         json_decref(rows);
     }
@@ -75,7 +75,7 @@ static void full_disk_keeps_the_old_checkpoint(void **state) {
     assert_int_equal(e2e_run(t, SFT "--policy model --set run.phases=1 --set run.dir=d"), 0);
     e2e_says(t, "done after 1 of 1 phase: d");
     assert_int_equal(e2e_shell(t, "cp -r d/checkpoints/000001 before"), 0);
-    // Files may not grow beyond 40 KiB: as a full disk, but without one.
+    // Files may not grow beyond 40 KiB, which acts like a full disk.
     int status = e2e_shell(t, "(trap '' XFSZ; ulimit -f 40; exec \"$HOST\" --resume d "
                               "--set run.phases=2 --threads 1)");
     assert_int_equal(status, 1);

@@ -1,5 +1,5 @@
-// test_e2e_escape.c: texts of models, data, plugins and paths reach a terminal and the log as what
-// they are: no control character, no forged line, no invalid UTF-8.
+// test_e2e_escape.c: texts of models, data, plugins and paths reach a terminal and the log safely:
+// no control characters, no forged lines, no invalid UTF-8.
 #include "e2e.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
     "--set batch.size=8 --set sampling.max_new_tokens=4 --set run.phases=1 "
 #define RUDE "--reward \"$RLHF_TEST_PLUGINS/rude_reward.so"
 
-// Bytes of the character at p (NUL-ended), 0 when a terminal must not get it.
+// Bytes of the character at p (NUL-ended), 0 if a terminal must not get it.
 static int clean_char(const unsigned char *p, const char *controls) {
     if (p[0] < 0x20 || p[0] == 0x7f) return strchr(controls, p[0]) != NULL;
     if (p[0] < 0x80) return 1;
@@ -74,7 +74,7 @@ static void generated_texts_are_shown_not_obeyed(void **state) {
     assert_int_equal(e2e_run(t, "--algo sft.so --data texts.jsonl --policy model --set "
                                 "policy.init=random --phases 1 --set batch.size=4 --out m"),
                      0);
-    // A model of random weights writes every byte there is.
+    // A model with random weights writes every possible byte.
     const char *generate = "\"$HOST\" generate --model m/checkpoints/latest --n 8 --threads 1 "
                            "--ignore-eos --prompt \"$(printf 'a\\033[2J\\nb')\"";
     assert_int_equal(e2e_terminal(t, 80, "%s", generate), 0);
@@ -82,7 +82,7 @@ static void generated_texts_are_shown_not_obeyed(void **state) {
     e2e_says(t, "a\\x1b[2J\r\nb");
     assert_int_equal(e2e_terminal(t, 80, "%s --json", generate), 0);
     assert_clean(t->out, "\r\n");
-    // Into a file or a pipe the text is as it is.
+    // In a file or a pipe the text is unchanged.
     assert_int_equal(
         e2e_shell(t, "%s > text.txt; grep -c \"$(printf 'a\\033')\" text.txt", generate), 0);
     e2e_says(t, "8");

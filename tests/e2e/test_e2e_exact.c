@@ -1,6 +1,6 @@
-// test_e2e_exact.c: the check before the first update asks the backend whether its rows are exact.
-// One that says so and is not (tests/outside/row_dependent.c) is found out; one that does not say
-// so may differ by rounding.
+// test_e2e_exact.c: the check before the first update tests whether the backend's rows are exact. A
+// backend that falsely promises it (tests/outside/row_dependent.c) is detected; one without the
+// promise may differ by rounding.
 #include "e2e.h"
 
 #define PPO                                                                                        \
@@ -24,7 +24,7 @@ static void without_the_claim_rounding_is_allowed(void **state) {
     json_decref(rows);
 }
 
-// compute.row_exact of the run's manifest, -1 = it is not there.
+// compute.row_exact of the run's manifest, -1 = missing.
 static int noted_as_exact(struct e2e *t, const char *run) {
     if (e2e_shell(t, "grep -q '\"row_exact\": false' %s/manifest.json", run) == 0) return 0;
     return e2e_shell(t, "grep -q '\"row_exact\": true' %s/manifest.json", run) == 0 ? 1 : -1;
@@ -50,19 +50,19 @@ static void an_exact_run_does_not_go_on_without_the_claim(void **state) {
     assert_int_equal(noted_as_exact(t, "exact"), 1);
     assert_int_equal(e2e_run(t, GO_ON " --allow-changed-plugins"), 0);
     assert_int_equal(noted_as_exact(t, "exact"), 0);
-    // What it was is kept; and on such a backend it goes on as it is.
+    // The former value is kept, and on such a backend the run continues.
     assert_int_equal(e2e_shell(t, "grep -q '\"row_exact\": true' exact/manifest.json"), 0);
     assert_int_equal(e2e_run(t, GO_ON " --set run.phases=3"), 0);
 }
 
 #ifdef FREE_SO
-// The backend that gives exactness up, to measure what that costs.
+// The backend without exactness, for measuring its cost.
 static void the_free_backend_makes_no_claim(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, PPO "--set run.dir=r --set compute.backend=" FREE_SO), 0);
     e2e_says(t, "the compute backend cpu_free does not promise exact rows");
     assert_int_equal(noted_as_exact(t, "r"), 0);
-    assert_int_equal(e2e_run(t, PPO "--set compute.backend=cpu_free"), 2); // by its path alone
+    assert_int_equal(e2e_run(t, PPO "--set compute.backend=cpu_free"), 2); // found only by its path
 }
 #endif
 

@@ -1,5 +1,5 @@
-// test_e2e_export.c: a run exported: which checkpoint, which files, what they say, and nothing of
-// where it was made.
+// test_e2e_export.c: exporting a run: the chosen checkpoint, the files and their contents, without
+// any trace of the machine.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -57,15 +57,15 @@ static void the_last_checkpoint(void **state) {
     says(c, "dtype", "\"float32\"");
     says(c, "architectures", "[\"GPT2LMHeadModel\"]");
     json_decref(c);
-    // The program takes it as any model directory; the same weights write the same (sampling.stop
-    // is among the ids that end a text there).
+    // The program accepts it as a model directory; the same weights generate the same text
+    // (sampling.stop is among the ids that end a text there).
     ok(t, e2e_shell(t, "for m in new/out r/checkpoints/latest; do \"$HOST\" generate "
                        "--model $m --prompt 'The th' --seed 3 --max-new 12 --ignore-eos || exit; "
                        "done >both 2>log; n=$(wc -l <both); head -n $((n/2)) both >a; "
                        "tail -n $((n/2)) both | cmp - a"));
 }
 
-// A stop text that is one special token ends a text in transformers as it did in the run.
+// A stop text that is one special token ends a text in transformers as in the run.
 static void special_stop(void **state) {
     struct e2e *t = *state;
     ok(t, e2e_shell(t, "cp -rL model special && echo '{\"eos_token\": \"<|endoftext|>\", "
@@ -88,7 +88,7 @@ static void best_last_or_by_name(void **state) {
     ok(t, e2e_shell(t, "\"$HOST\" export r --to b --checkpoint last"));
     e2e_says(t, "checkpoint 000003 of r\n");
     ok(t, e2e_shell(t, "\"$HOST\" export r --to c --checkpoint 000002"));
-    ok(t, e2e_shell(t, "\"$HOST\" export r/checkpoints/000002 --to d")); // of its run all the same
+    ok(t, e2e_shell(t, "\"$HOST\" export r/checkpoints/000002 --to d")); // still of its run
     ok(t, e2e_shell(t, "cmp c/model.safetensors d/model.safetensors && "
                        "! cmp -s a/model.safetensors b/model.safetensors && "
                        "grep -c '^| `objective/entropy`' a/README.md && "
@@ -101,7 +101,7 @@ static void best_last_or_by_name(void **state) {
     assert_false(e2e_exists(t, "e"));
 }
 
-// Rounded checkpoints have the exact weights beside them.
+// Rounded checkpoints also store the exact weights.
 static void exact_weights_of_a_rounded_checkpoint(void **state) {
     struct e2e *t = *state;
     ok(t, e2e_run(t, PPO "--set checkpoint.dtype=bf16 --out r"));
@@ -137,7 +137,7 @@ static void the_card(void **state) {
     e2e_says(t, "| `objective/kl` | ");
     e2e_says(t, "    \"temperature\": 0.7,\n");
     assert_null(strstr(t->out, "perf/"));
-    // A run that began where another one ended names it.
+    // A run that started from another run's result names it.
     ok(t, e2e_run(t, PPO "--policy r/checkpoints/000003 --threads 1 --out s "));
     ok(t, e2e_shell(t, "\"$HOST\" export s --to more && cat more/README.md"));
     e2e_says(t, "| start | `r`, checkpoint `000003`");
@@ -146,7 +146,7 @@ static void the_card(void **state) {
     e2e_says(t, "base_model: \"My-Own\"\n");
 }
 
-// A model of no run keeps its own card and generation config.
+// A model without a run keeps its own card and generation config.
 static void a_model_directory(void **state) {
     struct e2e *t = *state;
     ok(t, e2e_run(t, PPO "--out r"));
@@ -167,7 +167,7 @@ static void a_model_directory(void **state) {
     assert_false(e2e_exists(t, "other"));
 }
 
-// What a killed export left beside its name goes with the next one; what one is filling stays.
+// Leftovers of a killed export are removed by the next one; those of a running export stay.
 static void what_a_killed_export_left_goes(void **state) {
     struct e2e *t = *state;
     if (e2e_run(t, PPO "--set run.phases=1 --out r") != 0) fail_msg("%s", t->out);
@@ -177,7 +177,7 @@ static void what_a_killed_export_left_goes(void **state) {
                     "at/.rlhf-export-new-8/x at/.rlhf-export-old-7/x && "
                     "flock at/.rlhf-export-new-8 \"$HOST\" export r --to at/out >/dev/null 2>&1 && "
                     "ls -A at"));
-    // 8 is at work, 9 has only been made, and old ones are somebody's model.
+    // 8 is running, 9 was just created, and the old ones are models of others.
     assert_string_equal(t->out, ".rlhf-export-new-8\n.rlhf-export-new-9\n.rlhf-export-old-7\n"
                                 "out\n");
     ok(t, e2e_shell(t, "touch -d '2 minutes ago' at/.rlhf-export-new-9 && "
@@ -185,14 +185,14 @@ static void what_a_killed_export_left_goes(void **state) {
     assert_string_equal(t->out, ".rlhf-export-old-7\nout\ntwo\n");
 }
 
-// m: what a run wrote, of no run any more.
+// m: written by a run, but no longer part of one.
 static void make_model(struct e2e *t) {
     ok(t, e2e_run(t, "--algo sft.so --policy model --data texts.jsonl --set policy.init=random "
                      "--set batch.size=4 --set run.phases=1 --out r0"));
     ok(t, e2e_shell(t, "\"$HOST\" export r0 --to m && rm -r r0"));
 }
 
-// A GGUF lies in --to however both are spelt, and goes with it into its place.
+// A GGUF is recognised inside --to in every spelling of both, and moves with it.
 static void a_gguf_inside(void **state) {
     struct e2e *t = *state;
     make_model(t);
@@ -240,7 +240,7 @@ static void a_gguf_where_it_may_not_be(void **state) {
     e2e_says(t, "g.gguf\nout\n");
 }
 
-// The model that an adapter is on is a source as the adapter is.
+// The base model of an adapter counts as a source too.
 static void the_base_stays(void **state) {
     struct e2e *t = *state;
     make_model(t);
@@ -260,13 +260,13 @@ static void the_base_stays(void **state) {
     }
 }
 
-// Numbers of eight bytes are refused by name; they were left out, or copied as they are.
+// 8-byte numbers are refused by name; they used to be left out, or copied unchanged.
 static void no_doubles(void **state) {
     struct e2e *t = *state;
     make_model(t);
     ok(t, e2e_run(t, "--algo sft.so --policy m --data texts.jsonl --set batch.size=4 "
                      "--set policy.adapter.rank=2 --set run.phases=1 --out r"));
-    // The header of either file says F64 of tensors that have half as many elements.
+    // The header of either file declares tensors with half as many elements as F64.
     ok(t, e2e_shell(t, "\"$HOST\" export r --to a"));
     ok(t, e2e_shell(t, "cp -r m m8; cp -r a a8; "
                        "sed -i 's/\"F32\",\"shape\":\\[2,/\"F64\",\"shape\":[1,/g; "
@@ -281,8 +281,8 @@ static void no_doubles(void **state) {
     assert_false(e2e_exists(t, "out"));
 }
 
-// A tied model whose file holds the head alone: it is the embedding, and is written as that one,
-// alone, with an adapter in it, and under a score head, which goes without an LM head.
+// A tied model whose file holds only the head: it is the embedding, and is written as such; alone,
+// with an adapter merged, and under a score head, which is exported without an LM head.
 static void a_lone_head(void **state) {
     struct e2e *t = *state;
     make_model(t);
@@ -310,7 +310,7 @@ static void a_lone_head(void **state) {
                        "grep -c transformer.wte.weight of_h/scores/model.safetensors"));
 }
 
-// What is there and no JSON is not taken for something that is not there.
+// A file that exists but is not JSON is not treated as missing.
 static void broken_json(void **state) {
     struct e2e *t = *state;
     static const char *const cases[][3] = {

@@ -1,6 +1,6 @@
-// test_e2e_failures.c: a reward that fails never costs a run: what rewards.on_failure says becomes
-// of the rows, it is counted and told, and a run that asks again ends with the bytes of one in
-// which nothing failed.
+// test_e2e_failures.c: a failing reward never loses a run: rewards.on_failure decides about the
+// rows, failures are counted and reported, and a run with successful retries ends with the bytes of
+// a run without failures.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -35,7 +35,7 @@ static void the_same_end(struct e2e *t, const char *a, const char *b, int state)
 
 // ---- stop ----
 
-// The run ends with status 1 and the checkpoint of the last boundary, and goes on from there.
+// The run ends with status 1 and the checkpoint of the last boundary, and resumes from there.
 static void stop_keeps_the_run(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"status", "rows"};
@@ -63,7 +63,7 @@ static void stop_before_the_first_boundary(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, GRPO FAULTY("how=status,every=1") "--set run.dir=a"), 1);
     e2e_says(t, "nothing is kept: no phase had ended");
-    // The directory is free for another try, which leaves what one in a new directory leaves.
+    // The directory can be used again, with the result of a run in a new directory.
     assert_int_equal(e2e_shell(t, "mkdir -p a/tensorboard && echo old >a/tensorboard/events.old && "
                                   "echo old >a/metrics.csv && cp -r a c"),
                      0);
@@ -74,10 +74,10 @@ static void stop_before_the_first_boundary(void **state) {
                      "cmp a/checkpoints/000001/model.safetensors "
                      "b/checkpoints/000001/model.safetensors && [ $(wc -l <a/metrics.jsonl) = 1 ]"))
         fail_msg("%s", t->out);
-    // Not so when something else lies in it.
+    // But not if it contains other files.
     static const char *const mine[] = {
         "echo mine >c/notes.txt",        // a file of another name
-        "mkdir -p c/checkpoints/000001", // weights, though no phase points to them
+        "mkdir -p c/checkpoints/000001", // weights, though not linked from any phase
         "echo mine >c/samples.jsonl",    // rows
         "ln -sf ../prompts.txt c/manifest.json", "rm c/metrics.jsonl && mkfifo c/metrics.jsonl"};
     assert_int_equal(e2e_shell(t, "mv c d"), 0);
@@ -91,7 +91,7 @@ static void stop_before_the_first_boundary(void **state) {
     }
 }
 
-// What is no failure of a row is not handled as one.
+// Errors that are not failures of a row are not handled as such.
 static void memory_and_cancelling_are_no_failures(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"nomem", "cancelled"};
@@ -110,8 +110,8 @@ static void memory_and_cancelling_are_no_failures(void **state) {
 
 // ---- retry ----
 
-// Every kind of failure that passes leaves no trace in the final checkpoint, the reward's state
-// included, however often it comes within rewards.retries.
+// Temporary failures of every kind leave no trace in the final checkpoint, including the reward's
+// state, if they fit within rewards.retries.
 static void retry_ends_with_the_same_bytes(void **state) {
     struct e2e *t = *state;
     static const char *const with[] = {
@@ -139,7 +139,7 @@ static void retry_ends_with_the_same_bytes(void **state) {
     }
 }
 
-// Two tries more than there are: the run ends as with stop.
+// Two failures more than the retries: the run ends as with stop.
 static void retries_are_used_up(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, GRPO RETRY FAULTY("how=rows,times=9,phase=2") "--set run.dir=a"),
@@ -160,7 +160,7 @@ static void retries_are_used_up(void **state) {
     e2e_says(t, "rewards.on_failure is not retry");
 }
 
-// A reward that looks at groups is asked about whole ones again.
+// A reward that looks at groups gets whole groups again.
 static void groups_are_asked_again_whole(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "rows.jsonl",
@@ -198,8 +198,8 @@ static void zero_pays_nothing(void **state) {
              failed, failed == 1 ? "" : "s");
     e2e_says(t, says);
     snprintf(says, sizeof says, "test $(grep -c '\"score\": 0,' a/rollouts.jsonl) = %.0f", failed);
-    assert_int_equal(e2e_shell(t, "%s", says), 0); // no fault of it pays as little
-    // Others pay the row all the same, and all rows may fail.
+    assert_int_equal(e2e_shell(t, "%s", says), 0); // a row without a failure scores as little
+    // Other rewards still score the row, and all rows may fail.
     assert_int_equal(e2e_run(t,
                              ONCE FAULTY("how=status,name=a") FAULTY("name=b") "%s "
                                                                                "--set run.dir=b",
@@ -211,7 +211,7 @@ static void zero_pays_nothing(void **state) {
     assert_true(metric(t, "b", 0, "objective/scores") == metric(t, "b", 0, "rewards/b/mean"));
 }
 
-// Rows leave the batch, a group may lose some of its rows or all of them.
+// Rows leave the batch; a group may lose some or all of its rows.
 static void drop_leaves_rows_out(void **state) {
     struct e2e *t = *state;
     const char *drop = "--set rewards.on_failure=drop";
@@ -229,17 +229,17 @@ static void drop_leaves_rows_out(void **state) {
     assert_true(left > 0 && left < 48);
     assert_int_equal(e2e_shell(t, "%s", says), 0);
     assert_true(metric(t, "a", 2, "episode") == 48);
-    // None is left: the run ends, and says why.
+    // If all rows are dropped, the run ends with the reason.
     assert_int_equal(e2e_run(t, GRPO FAULTY("how=status,phase=2") "%s --set run.dir=b", drop), 1);
     e2e_says(t, "no row of phase 2 is left: 16 could not be scored (rewards.on_failure), 0 were");
     e2e_says(t, "1 phase is kept");
-    // Further prompts take the place of groups that were dropped.
+    // Further prompts replace dropped groups.
     assert_int_equal(e2e_run(t,
                              GRPO FAULTY("how=rows,every=2") "%s --set run.dir=c "
                                                              "--set algo.dynamic_sampling=true",
                              drop),
                      0);
-    // PPO has no groups.
+    // PPO does not use groups.
     assert_int_equal(e2e_run(t,
                              ANY "--algo ppo.so --set run.phases=2 " FAULTY(
                                  "how=rows,tokens=true") "%s --set run.dir=d",
@@ -247,7 +247,7 @@ static void drop_leaves_rows_out(void **state) {
                      0);
 }
 
-// ---- whoever else asks ----
+// ---- other callers ----
 
 static void the_judge_fails_too(void **state) {
     struct e2e *t = *state;
@@ -270,7 +270,7 @@ static void the_judge_fails_too(void **state) {
     assert_int_equal(e2e_shell(t, "! grep -q judge/mean d/metrics.jsonl"), 0);
 }
 
-// Held-out responses have figures of their own.
+// Held-out responses have separate metrics.
 static void held_out_responses_fail_too(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, ONCE FAULTY("how=rows,every=2") "--set data.eval_path=prompts.txt "
@@ -304,7 +304,7 @@ static void eval_and_pairs_follow(void **state) {
     assert_int_equal(e2e_shell(t, "! cmp -s p0.jsonl p2.jsonl"), 0);
 }
 
-// What is reported in several calls is their mean by rows; the host's names stay the host's.
+// Metrics reported in several calls are averaged by rows; the host's names are protected.
 static void metrics_of_several_calls(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, ONCE RETRY FAULTY("how=rows,every=1,times=2") "--set run.dir=a"),

@@ -31,7 +31,7 @@ static int phases(struct e2e *t, const char *run) {
     return n;
 }
 
-// A learning rate far too large, with any algorithm, and without anything that holds the policy.
+// A far too large learning rate, with any algorithm, and without a KL penalty.
 static void a_learning_rate_that_is_too_large(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {
@@ -71,7 +71,7 @@ static void a_sound_run_says_nothing(void **state) {
         }
 }
 
-// The KL is the algorithm's: 0.55 nats a token more in each phase.
+// The KL is the algorithm's: 0.55 nats per token more in each phase.
 static void a_jump_and_then_a_collapse(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, STEPS("4.4") "--phases 4 --out a"), 0);
@@ -130,7 +130,7 @@ static void a_collapse_may_end_the_run(void **state) {
     e2e_says(t, "run.stop_on must be one of none, collapse");
 }
 
-// On rows of a file there is no reference to measure from: the loss says it, once.
+// Rows of a file have no reference for a KL: the loss reports it, once.
 static void a_loss_that_diverges_is_reported(void **state) {
     struct e2e *t = *state;
     const char *sft = "--algo sft.so --data texts.jsonl --policy model --set policy.init=random "

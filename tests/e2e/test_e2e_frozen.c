@@ -1,5 +1,5 @@
-// test_e2e_frozen.c: a model that says which of its parameters are not trained, and where its
-// gradients lie; and what is refused of what a model says of its parameters.
+// test_e2e_frozen.c: a model that declares frozen parameters and the place of its gradients; and
+// wrong declarations that are refused.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -15,7 +15,8 @@ static int setup(void **state) {
     return e2e_shell(*state, "sed -i 's/\"gpt2\"/\"frozen_gpt2\"/' model/config.json");
 }
 
-// Bytes of a tensor whose name ends so; their number in *n, 0 (and NULL) when there is none.
+// Bytes of the tensor whose name has that ending; *n is their number, 0 (and NULL) if it is
+// missing.
 static char *tensor(const struct e2e *t, const char *file, const char *end, size_t *n) {
     char path[512], *found = NULL;
     uint64_t len = 0;
@@ -59,7 +60,7 @@ static int same(const struct e2e *t, const char *a, const char *b, const char *n
 #define MODEL(run) run "/checkpoints/latest/model.safetensors"
 #define STATE(run) run "/checkpoints/latest/state/optimizer.safetensors"
 
-// What is frozen stays as it was drawn, has no state, and is in the checkpoint all the same.
+// Frozen parameters keep their initial values, have no optimizer state, and are in the checkpoint.
 static void what_is_frozen_stays(void **state) {
     struct e2e *t = *state;
     size_t n;

@@ -1,4 +1,4 @@
-// test_e2e_generate.c: prompts of `generate`: several typed ones, a file's, standard input's.
+// test_e2e_generate.c: prompts of `generate`: several typed ones, from a file, from standard input.
 #include "e2e.h"
 
 #include <math.h>
@@ -46,7 +46,7 @@ static void several_prompts(void **state) {
     members(t, "prompt", prompts, sizeof prompts);
     assert_string_equal(prompts, "It was|It was|||The film|The film");
     members(t, "response", all, sizeof all);
-    // The first prompt's texts are those it has alone.
+    // The first prompt's texts equal those it gets alone.
     run(t, MODEL "--json --prompt 'It was' --n 2");
     members(t, "response", first, sizeof first);
     assert_int_equal(strncmp(all, first, strlen(first)), 0);
@@ -97,7 +97,7 @@ static void prompts_of_standard_input(void **state) {
     }
     assert_int_equal(e2e_shell(t, "cat log"), 0);
     e2e_says(t, "prompts are read from standard input, one a line");
-    // Typed prompts leave it alone, and nothing there is nothing given.
+    // With typed prompts standard input is ignored; an empty one is treated as missing.
     assert_int_equal(
         e2e_shell(t, "printf 'rest\\n' | (\"$HOST\" " MODEL "--prompt a >/dev/null; cat)"), 0);
     e2e_says(t, "rest");
@@ -110,7 +110,7 @@ static void prompts_of_standard_input(void **state) {
     e2e_says(t, "standard input:1: invalid UTF-8");
 }
 
-// More texts than are decoded in one go.
+// More texts than fit into one decoding batch.
 static void many_texts(void **state) {
     struct e2e *t = *state;
     assert_int_equal(
@@ -124,7 +124,7 @@ static void many_texts(void **state) {
     e2e_says(t, "\n700\n");
 }
 
-// With --json a text comes with its tokens, named as in rollouts.jsonl.
+// With --json a text has its tokens, with the names of rollouts.jsonl.
 static void json_has_ids_and_log_probs(void **state) {
     struct e2e *t = *state;
     run(t, MODEL "--json --bos --prompt ab");
@@ -182,7 +182,7 @@ static void stops_at_texts_and_ids(void **state) {
     }
 }
 
-// A run is its best checkpoint where it keeps one, else its last: it is said which.
+// A run means its best checkpoint if it keeps one, otherwise its last; a line names it.
 static void a_run(void **state) {
     struct e2e *t = *state;
 #define SFT                                                                                        \
@@ -227,7 +227,7 @@ static void names(struct e2e *t, const char *run, const char *text) {
 }
 
 // A policy and a reference: the log names the checkpoint and config.json stores it, so the run
-// resumes with it, whatever happens to the other run.
+// resumes with it even if the other run changes.
 static void a_run_to_start_from(void **state) {
     struct e2e *t = *state;
     run(t, SFT "--policy model --set policy.init=random --set run.phases=2 --out r");
@@ -280,7 +280,8 @@ static void a_run_that_judges(void **state) {
     e2e_says(t, "has no checkpoint: it ended before the first one was written");
 }
 
-// Words of other programs, settings of runs, and what lacks its flag: each gets the spelling.
+// Words of other programs, settings of runs, and values without a flag: each gets a hint with the
+// right spelling.
 static void words_of_other_programs(void **state) {
     struct e2e *t = *state;
     static const char *const said[][2] = {

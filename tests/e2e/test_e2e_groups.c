@@ -1,12 +1,12 @@
-// test_e2e_groups.c: runs with several responses a prompt: shared prompts change nothing but the
-// time, groups stay whole, what does not fit is said.
+// test_e2e_groups.c: runs with several responses per prompt: shared prompts change only the time,
+// groups stay whole, and misfits are reported.
 #include "e2e.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-// Rewards 0 1 2 0 1 2 ..: there is something to learn from the first phase on.
+// Rewards 0 1 2 0 1 2 ..: the first phase already has a learning signal.
 #define RUN                                                                                        \
     "--reward \"$RLHF_TEST_PLUGINS/bad_reward.so:every=1000\" --policy model "                     \
     "--set policy.init=random --prompts prompts.txt --set sampling.max_new_tokens=8 "              \
@@ -15,7 +15,7 @@
     "--set optim.lr=0.01 "
 #define PPO RUN "--algo ppo.so:group_size=4 "
 
-// The same with the full KL, and with a critic of its own.
+// The same with the full KL, and with a separate critic.
 static const char *const kinds[] = {
     PPO, PPO "--set algo.kl_placement=loss --set algo.kl_estimator=full ",
     PPO "--set value.critic=separate --set value.lr=0.01 "};
@@ -38,7 +38,7 @@ static void one_numerical_path(void **state) {
         json_t *rows = e2e_metrics(t, run);
         for (int i = 0; i < 3; i++)
             assert_true(e2e_metric(rows, i, "sampling/logp_difference/max") == 0);
-        // The full KL is that of the updates, where the policy has moved already.
+        // The full KL is measured in the updates, when the policy has already changed.
         if (k % 2 == 0) assert_true(e2e_metric(rows, 0, "objective/kl") == 0);
         assert_true(e2e_metric(rows, 2, "objective/kl") != 0);
         json_decref(rows);
@@ -84,7 +84,7 @@ static void sharing_changes_no_number(void **state) {
                                  kinds[k / 2], still, dtypes[k % 2], off),
                          0);
         assert_int_equal(e2e_shell(t, "cmp %s/samples.jsonl %s/samples.jsonl", on, off), 0);
-        // In bf16 a shared prompt's gradient is rounded once, not once a row.
+        // In bf16 a shared prompt's gradient is rounded once, not once per row.
         same_metrics(t, on, off, 1e-9, k % 2 ? 1e-3 : 1e-6);
     }
 }
@@ -113,7 +113,7 @@ static void a_prompt_goes_through_the_model_once(void **state) {
     assert_int_equal(e2e_run(t, PPO "%s --set run.dir=on", how), 0);
     assert_int_equal(e2e_run(t, PPO "%s --set run.dir=off --set batch.share_prompts=false", how),
                      0);
-    // 4 groups: 3 rows of each save the prompt but its last token.
+    // 4 groups: 3 rows of each save the prompt except its last token.
     json_t *rows = e2e_metrics(t, "off");
     double responses = e2e_metric(rows, 0, "completions/mean_length") * 16;
     json_decref(rows);
@@ -125,7 +125,7 @@ static void a_prompt_goes_through_the_model_once(void **state) {
     assert_int_equal(e2e_shell(t, "cmp on/samples.jsonl off/samples.jsonl"), 0);
 }
 
-// The responses of a preference row share its prompt in the training of a reward model.
+// The responses of a preference row share its prompt when a reward model is trained.
 static void preferences_share_their_prompt(void **state) {
     struct e2e *t = *state;
     const char *how = "--algo bradley_terry.so --policy model --set policy.init=random "
@@ -139,7 +139,7 @@ static void preferences_share_their_prompt(void **state) {
     assert_int_equal(e2e_run(t, "%s --set run.dir=on", how), 0);
     assert_int_equal(e2e_run(t, "%s --set run.dir=off --set batch.share_prompts=false", how), 0);
     same_metrics(t, "on", "off", 1e-9, 1e-6);
-    // One of two rows saves the prompt but its last token, the prompts being 13, 8 and 8 tokens.
+    // One of two rows saves the prompt except its last token; the prompts have 13, 8 and 8 tokens.
     assert_true(fabs(trained(t, "off") - trained(t, "on") - (12 + 7 + 7)) < 0.1);
 }
 
@@ -161,7 +161,7 @@ static void same_seed_same_bits(void **state) {
     }
 }
 
-// Groups are kept whole where there are enough of them; else rows are dealt one by one.
+// Groups stay whole if there are enough of them; otherwise single rows are distributed.
 static void groups_stay_whole(void **state) {
     struct e2e *t = *state;
     static const struct {
@@ -181,8 +181,8 @@ static void groups_stay_whole(void **state) {
         assert_true(e2e_metric(rows, 1, "test/minibatches") == 2 * cases[k].minibatches);
         assert_int_equal(e2e_metric(rows, 1, "test/split_groups") > 0, cases[k].split);
         assert_true(e2e_metric(rows, 1, "test/apart") == 0);
-        // The second phase's 16 rows, twice each: drawn by what 2 epochs had left, and used while
-        // the weights move on, by a step a minibatch.
+        // The second phase's 16 rows, used twice: sampled by the weights after 2 epochs, and used
+        // while the weights change by one step per minibatch.
         assert_true(e2e_metric(rows, 1, "test/drawn") == 2 * 16 * 2 * cases[k].minibatches);
         if (k < 2) assert_true(e2e_metric(rows, 1, "test/stale") == stale[k]);
         assert_true(e2e_metric(rows, 1, "test/foreign") == 0);
@@ -205,7 +205,7 @@ static void rows_may_be_dropped(void **state) {
     json_decref(rows);
 }
 
-// Six of eight rows are left for eight minibatches: the loss is told of six.
+// Six of eight rows are left for eight minibatches: the loss gets six.
 static void the_loss_knows_how_many_minibatches_there_are(void **state) {
     struct e2e *t = *state;
     assert_int_equal(
@@ -239,7 +239,7 @@ static void what_does_not_fit_is_said(void **state) {
     assert_int_equal(e2e_exists(t, "x"), 0);
 }
 
-// `generate --n` shares its one prompt: every text is what it is alone.
+// `generate --n` shares its one prompt: every text equals the one generated alone.
 static void generate_shares_its_prompt(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, PPO "--set run.phases=1 --set run.dir=p"), 0);
@@ -252,7 +252,7 @@ static void generate_shares_its_prompt(void **state) {
                      0);
 }
 
-// Samples are of different prompts, not the rows of one group, and have a column a reward.
+// Samples show different prompts, not the rows of one group, and one column per reward.
 static void samples_differ_in_their_prompt(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, PPO "--set log.samples=3 --set run.phases=1 --set run.dir=a "

@@ -32,7 +32,8 @@ static void classify_passes(void **state) {
     e2e_says(t, "guard");
 }
 
-// A reward model is trained, then pays grpo and is trained on by grpo_iterative, prompts shared.
+// A reward model is trained, rewards grpo, and is trained further by grpo_iterative, with shared
+// prompts.
 static void reward_model_and_grpo_pass(void **state) {
     struct e2e *t = *state;
     e2e_write(

@@ -1,5 +1,5 @@
-// test_e2e_held_out.c: responses to held-out prompts in the middle of a run: measured as `eval`
-// measures them, and without a trace in what is learned.
+// test_e2e_held_out.c: responses to held-out prompts during a run: measured as by `eval`, without
+// any effect on training.
 #include "e2e.h"
 
 #define GOLD "\"$RLHF_TEST_PLUGINS/gold_reward.so\""
@@ -43,7 +43,7 @@ static void when_it_is_measured(void **state) {
     json_decref(rows);
 }
 
-// `eval` with the run's settings and seed draws the same responses.
+// `eval` with the run's settings and seed samples the same responses.
 static void as_eval_measures(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN PERIODS HELD_OUT "--seed 5 --set run.dir=a"), 0);
@@ -60,7 +60,7 @@ static void as_eval_measures(void **state) {
     json_decref(v);
 }
 
-// What is paid is what it is; a run normalises and clips for the sake of learning.
+// The measured reward is raw; a run normalises and clips only for learning.
 static void neither_normalised_nor_clipped(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "held.jsonl",
@@ -74,7 +74,7 @@ static void neither_normalised_nor_clipped(void **state) {
     json_t *rows = e2e_metrics(t, "a");
     assert_true(e2e_metric(rows, 0, "eval/reward") == 5.5);
     assert_true(e2e_metric(rows, 1, "eval/reward") == 5.5);
-    // What the plugin says of held-out rows, and what it says of the phase's.
+    // The plugin's metrics of held-out rows, and those of the phase's rows.
     assert_true(e2e_metric(rows, 0, "eval/rewards/gold_reward/right") == 2);
     assert_int_equal(has(rows, 0, "rewards/gold_reward/right"), 0);
     assert_true(e2e_metric(rows, 1, "eval/rewards/gold_reward/right") == 2);

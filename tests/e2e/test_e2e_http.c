@@ -1,5 +1,5 @@
-// test_e2e_http.c: runs whose rewards come from a service: one that answers, one that fails now and
-// then, one that is down.
+// test_e2e_http.c: runs whose rewards come from a service: a working one, one with occasional
+// failures, one that is down.
 #include "e2e.h"
 
 #include "rewards/http_score.h"
@@ -14,7 +14,7 @@
     "--set policy.init=random --set sampling.max_new_tokens=6 --set batch.size=8 "                 \
     "--set log.progress=off --set optim.schedule_phases=4 --prompts prompts.txt --seed 3 "
 
-// What the server does with request number n, from 0.
+// How the server treats request number n, from 0.
 struct service {
     struct http_server *server;
     char url[64];
@@ -71,7 +71,7 @@ static int run(struct e2e *t, const char *options, const char *more) {
                    more);
 }
 
-// Stopped and resumed, and with other requests side by side: the same bytes.
+// Stopped and resumed, and with another number of parallel requests: the same bytes.
 static void resumed(void **state) {
     struct e2e *t = *state;
     assert_int_equal(run(t, "batch=3,concurrency=3", "--phases 4 --out a"), 0);
@@ -84,8 +84,8 @@ static void resumed(void **state) {
     e2e_same_tree(t, "a/checkpoints/latest/", "b/checkpoints/latest/");
 }
 
-// A run directory may come from others: where prompts and responses go, and with which header from
-// the environment, must be given again or trusted.
+// A run directory may come from others: the destination of prompts and responses, and the header
+// from the environment, must be given again or trusted.
 static void a_resumed_run_chooses_no_service(void **state) {
     struct e2e *t = *state;
     setenv("E2E_TOKEN", "X-Token: secret", 1);
@@ -103,7 +103,7 @@ static void a_resumed_run_chooses_no_service(void **state) {
                              service.url),
                      0);
     assert_int_equal(e2e_run(t, "--resume b --phases 3 --trust-run"), 0);
-    // With other authorities an attacker's certificate would do.
+    // With other authorities an attacker's certificate would be accepted.
     e2e_write(t, "ca.pem", "");
     assert_int_equal(e2e_shell(t, "sed -i \"s|\\\"ca\\\": null|\\\"ca\\\": \\\"$PWD/ca.pem\\\"|\" "
                                   "b/config.json && grep -q ca.pem b/config.json"),
@@ -116,7 +116,7 @@ static void a_resumed_run_chooses_no_service(void **state) {
     e2e_says(t, "reward.0.ca is /");
 }
 
-// Requests fail again and again, and are asked for again: the same bytes as without.
+// Requests fail repeatedly and are retried: the same bytes as without failures.
 static void asked_again(void **state) {
     struct e2e *t = *state;
     assert_int_equal(run(t, "batch=1,concurrency=1", "--phases 3 --out a"), 0);
@@ -131,8 +131,8 @@ static void asked_again(void **state) {
                      0);
 }
 
-// A service that is down ends the run when patience is over, with the checkpoint of the last
-// phase; it goes on when the service is back.
+// If a service is down, the run ends after patience_s with the checkpoint of the last phase, and
+// resumes when the service is back.
 static void given_up(void **state) {
     struct e2e *t = *state;
     assert_int_equal(run(t, "patience_s=0.5,backoff_s=0.1", "--phases 4 --out a"), 0);
@@ -148,7 +148,7 @@ static void given_up(void **state) {
     e2e_same_tree(t, "a/checkpoints/latest/", "b/checkpoints/latest/");
 }
 
-// Nobody would live to see the end of this pause.
+// The pause would outlast everybody's patience.
 static void ctrl_c_in_a_pause(void **state) {
     struct e2e *t = *state;
     service.down = 1;
@@ -175,7 +175,7 @@ static void refused_at_the_start(void **state) {
     assert_int_equal(e2e_exists(t, "a"), 0);
 }
 
-// plugin check against a service says what it could try, and what it could not.
+// plugin check against a service reports what it could test and what it could not.
 static void checked(void **state) {
     struct e2e *t = *state;
 #define CHECK "plugin check http.so --set repeats=0 --set %s"

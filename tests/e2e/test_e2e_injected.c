@@ -1,9 +1,9 @@
-// test_e2e_injected.c: failures injected into rewards in every form that a reward can have: no run
-// is lost, each failure is named, nothing is left behind, and with rewards.on_failure=retry the
-// last checkpoint is that of a run in which nothing failed, byte for byte.
+// test_e2e_injected.c: failures injected into rewards of every form: runs survive, each failure is
+// named, nothing is left behind, and with rewards.on_failure=retry the last checkpoint equals that
+// of a run without failures, byte for byte.
 //
-// usage: test_e2e_injected [FAILURES [FORM]]: at least so many over all forms, or as many as a
-// form's share of that in one; a few unless said.
+// usage: test_e2e_injected [FAILURES [FORM]]: at least that many failures over all forms, or one
+// form's share of them; by default a few.
 #include "e2e.h"
 
 #include "rewards/http_score.h"
@@ -24,10 +24,10 @@
 static long wanted = 16; // failures, over all forms
 static const char *only; // the form that is tried, NULL = all
 
-// Where what was injected is told.
+// Where injected failures are reported.
 enum told_by { BY_RUN, BY_FILE, BY_SERVICE };
 
-// A form of running a reward: the reward with and without failures of a seed.
+// A form of running a reward: the reward with and without a seed's failures.
 struct form {
     const char *name, *clean, *faulty; // faulty: %d is the seed
     const char *limits;
@@ -64,20 +64,20 @@ static const struct form forms[] = {
      "--set rewards.timeout_s=2", BY_SERVICE},
 };
 
-// ---- a service that goes wrong ----
+// ---- a service that fails ----
 
 static struct service {
     struct http_server *server;
-    atomic_ulong seed, every; // every 0: nothing goes wrong
+    atomic_ulong seed, every; // every 0: never fails
     atomic_ulong asked;
-    atomic_long faults, outages; // what has to be told
-    atomic_int down, down_left;  // the status with which it is, and for how many more answers
+    atomic_long faults, outages; // failures that must be reported
+    atomic_int down, down_left;  // its status, and for how many more answers
 } service;
 
 static const char *const kinds[] = {"429",   "503", "refused", "500",    "400",    "garbage",
                                     "count", "cut", "text",    "silent", "dropped"};
 
-// No call asks so often within patience_s: one at least gives up.
+// A call cannot retry that often within patience_s, so at least one gives up.
 enum { KINDS = sizeof kinds / sizeof *kinds, DOWN_ANSWERS = 8, DEAF_MS = 60 };
 
 static int is(const char *a, const char *b) { return strcmp(a, b) == 0; }
@@ -93,8 +93,8 @@ static void say_instead(struct http_reply *reply, const char *body) {
     reply->body = strdup(body);
 }
 
-// What the run waits for and is over in time is no failure: a connection that is dropped without a
-// word, half of an answer, and nobody at the door for a moment.
+// Short outages that the run waits for are not failures: a connection dropped without an answer,
+// half an answer, and a short refusal of connections.
 static void go_wrong(struct service *s, const char *kind, struct http_reply *reply) {
     if (is(kind, "429") || is(kind, "503")) {
         be_down(s, atoi(kind), reply);
@@ -149,8 +149,8 @@ static void nothing_is_left_behind(struct e2e *t) {
                      0);
 }
 
-// What was injected and is a failure; slow answers and noise are none, and a NaN is forgotten
-// where another row fails the call.
+// Injected failures that count. Slow answers and noise do not, and a NaN is overridden if another
+// row fails the call.
 static long injected(struct e2e *t, const struct form *f) {
     if (f->by == BY_SERVICE) return service.faults + service.outages;
     if (f->by == BY_FILE) return count(t, "cat faults 2>/dev/null | grep -vcE 'slow|nan' || true");
@@ -160,7 +160,7 @@ static long injected(struct e2e *t, const struct form *f) {
 
 static long least(long a, long b) { return a < b ? a : b; }
 
-// Failing answers, and outages that lasted too long; neither stands in for the other.
+// Failing answers, and outages that last too long; they are counted separately.
 static long told_of_service(struct e2e *t) {
     const long down = count(t, "grep 'score(), phase [0-9]*: ' said | grep -cE 'status (429|503)' "
                                "|| true");
@@ -169,7 +169,7 @@ static long told_of_service(struct e2e *t) {
     return least(service.outages, down) + least(service.faults, wrong);
 }
 
-// What was told of it.
+// What was reported of it.
 static long told(struct e2e *t, const struct form *f) {
     if (f->by == BY_SERVICE) return told_of_service(t);
     return count(t, "grep -cE 'score\\(\\), phase [0-9]*: |in the same call: ' said || true");

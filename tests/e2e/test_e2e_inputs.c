@@ -1,5 +1,5 @@
-// test_e2e_inputs.c: a resumed run reads the rows and the models that it read before, or says what
-// has changed.
+// test_e2e_inputs.c: a resumed run reads the same rows and models as before, or reports what has
+// changed.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -37,7 +37,7 @@ static int setup(void **state) {
                : 0;
 }
 
-// The resume of run r is refused for one thing, and leaves the run as it was.
+// The resume of run r is refused for one reason, and leaves the run unchanged.
 static void refused(struct e2e *t, const char *setting, const char *path, const char *what) {
     char says[128];
     snprintf(says, sizeof says, "has changed: %s ", setting);
@@ -74,7 +74,7 @@ static void prompts(void **state) {
     assert_int_equal(e2e_shell(t, "cp prompts.txt kept; echo 'It is' >> prompts.txt"), 0);
     refused(t, "prompts.path", "/prompts.txt (", "bytes ");
     assert_int_equal(e2e_run(t, "--resume r --phases 2 --allow-changed-plugins"), 2);
-    // What goes on is compared with what is there now; what was is kept.
+    // The continued run compares with the present files; the old list is kept.
     assert_int_equal(e2e_run(t, "--resume r --phases 2 --allow-changed-inputs"), 0);
     assert_int_equal(e2e_run(t, "--resume r --phases 3"), 0);
     assert_int_equal(e2e_shell(t, "grep -q '\"earlier\"' r/manifest.json && "
@@ -106,7 +106,7 @@ static void models(void **state) {
     assert_int_equal(e2e_run(t, "--resume r --phases 2"), 0);
     assert_int_equal(e2e_run(t, PPO "--policy p --phases 2 --out straight"), 0);
     e2e_same_tree(t, "r/checkpoints/000002", "straight/checkpoints/000002");
-    // A list without one of them, and a manifest without a list: whoever wrote the run may have
+    // A list without one of them, and a manifest without a list: the author of the run may have
     // omitted it. A run resumed anyway has a list from then on.
     assert_int_equal(e2e_shell(t, "cp -r r left_out; sed -i 's/reward.s classifier/other thing/' "
                                   "left_out/manifest.json; $HOST --resume left_out --phases 3 "
@@ -139,7 +139,7 @@ static void a_reference_of_its_own(void **state) {
     refused(t, "reference.path", "/p (", "sha256 ");
 }
 
-// The reference that moves and the reward model that is trained on are in the checkpoint.
+// A moving reference and a reward model in training are in the checkpoint.
 static void what_the_checkpoint_holds_may_change(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo grpo_iterative.so:replay=true,group_size=4,rm_batch=4,"
@@ -152,7 +152,7 @@ static void what_the_checkpoint_holds_may_change(void **state) {
     assert_int_equal(e2e_run(t, "--resume r --trust-run --phases 2"), 0);
 }
 
-// What lies elsewhere by now is named, and is what the run began with or is refused.
+// Inputs that have moved are named, and must equal those at the start of the run.
 static void moved_inputs(void **state) {
     struct e2e *t = *state;
 #define GRPO                                                                                       \
@@ -185,7 +185,7 @@ static void moved_inputs(void **state) {
     assert_int_equal(e2e_shell(t, "cmp lora/checkpoints/000002/adapter_model.safetensors "
                                   "l/checkpoints/000002/adapter_model.safetensors"),
                      0);
-    // What is not read is not moved.
+    // Inputs that the run does not read are refused.
     assert_int_equal(e2e_run(t, "--algo sft.so --data texts.jsonl --policy away/p --set "
                                 "batch.size=4 --phases 1 --out s"),
                      0);

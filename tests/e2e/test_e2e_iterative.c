@@ -1,5 +1,5 @@
 // test_e2e_iterative.c: grpo_iterative as a user runs it: the moving reference, the reward model
-// that is trained on between iterations, the judge, and their state across a resume.
+// trained between iterations, the judge, and their state across a resume.
 #include "e2e.h"
 
 #include <math.h>
@@ -18,8 +18,8 @@
 #define TWO_MODELS                                                                                 \
     "--algo grpo_iterative.so:group_size=4,iteration_phases=1 --reward " EVEN " " BASE
 
-// The e2e directory with a reward model in rm/, hardly trained, that reads rows as the runs have
-// them: with bos in front.
+// The e2e directory with a barely trained reward model in rm/ that reads rows as in the runs: with
+// bos first.
 static int setup(void **state) {
     if (e2e_setup(state) != 0) return -1;
     struct e2e *t = *state;
@@ -62,7 +62,7 @@ static void the_reward_model_is_trained_on(void **state) {
     for (int i = 0; i < 12; i++) {
         double fresh = e2e_metric(rows, i, "reward_model/fresh");
         double replayed = e2e_metric(rows, i, "reward_model/replayed");
-        // Half of all pairs are history, from the second round on; the last pair is a fresh one.
+        // From the second round on half of all pairs are history; the last pair is a new one.
         assert_true(replayed == (i ? fresh - 1 : 0));
         assert_true(e2e_metric(rows, i, "iteration/pairs") == fresh);
         history += fresh;
@@ -72,12 +72,12 @@ static void the_reward_model_is_trained_on(void **state) {
         after += e2e_metric(rows, i, "reward_model/fresh_after") / 12;
     }
     json_decref(rows);
-    // On pairs that it has not seen it comes to agree with the judge.
+    // On unseen pairs it learns to agree with the judge.
     if (!(late > early && late > 0.6 && after > 0.8))
         fail_msg("accuracy on new pairs: %g, then %g; after training %g", early, late, after);
 }
 
-// What the judge prefers reaches the policy, by way of the reward model alone.
+// The judge's preferences reach the policy only through the reward model.
 static void the_policy_learns_what_the_judge_prefers(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, REPLAY "--set optim.lr=0.01 --phases 24 --out a"), 0);
@@ -91,7 +91,7 @@ static void the_policy_learns_what_the_judge_prefers(void **state) {
     if (!(last > first + 0.2)) fail_msg("the judge's mean went from %g to %g", first, last);
 }
 
-// The rewards after a round are those of the new weights; gain and bias are fitted again.
+// Rewards after a round use the new weights; gain and bias are fitted again.
 static void rewards_are_those_of_the_new_weights(void **state) {
     struct e2e *t = *state;
     const char *how = "--phases 2 --set optim.lr=1e-6";
@@ -173,9 +173,8 @@ static void succeeds(struct e2e *t, const char *script) {
     if (e2e_shell(t, "%s", script) != 0) fail_msg("%s", t->out);
 }
 
-// Of all samples of the two runs, the calibration of the reward model, the rollouts and the refits,
-// no two are drawn with one number of one stream; the trial rollout at the start has the fourth,
-// the rehearsal on paper the fifth.
+// All samples of the two runs (calibration of the reward model, rollouts, refits) use different
+// numbers of the stream; the trial rollout at the start has the fourth, the rehearsal the fifth.
 static void no_number_is_drawn_with_twice(void **state) {
     struct e2e *t = *state;
     succeeds(t, "cp -r model spy && sed -i 's/\"gpt2\"/\"spying_gpt2\"/' spy/config.json");

@@ -1,4 +1,5 @@
-// test_e2e_iterative_errors.c: what an outer loop refuses: one sentence, the right exit status.
+// test_e2e_iterative_errors.c: inputs that an outer loop refuses: one sentence, the right exit
+// status.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -25,7 +26,7 @@ static int setup(void **state) {
                : 0;
 }
 
-// `args` is refused with status 2, says `text`, and leaves no run directory.
+// `args` is refused with status 2 and `text`, and leaves no run directory.
 static void refused(struct e2e *t, const char *args, const char *text) {
     assert_int_equal(e2e_run(t, "%s", args), 2);
     e2e_says(t, text);
@@ -56,7 +57,7 @@ static void options_out_of_range(void **state) {
             "--judge: sft.so trains on rows of a file and has no responses to judge");
 }
 
-// The same models twice, or another one as the judge, are fine.
+// The same models twice, or another one as the judge, are allowed.
 static void what_is_allowed(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, REPLAY RM "--reward bt_rm.so:model=link,pooling=last "
@@ -84,7 +85,7 @@ static void the_service_is_not_misused(void **state) {
         int status = e2e_run(
             t, "--algo \"$RLHF_TEST_PLUGINS/bad_iteration.so:how=%s\" " BASE RM "--judge " EVEN,
             cases[i][0]);
-        // What a phase finds is a failure while running; the plan is looked at before.
+        // Errors that only a phase can find are run-time failures; the plan is checked before.
         int planned = strcmp(cases[i][0], "group") == 0;
         assert_int_equal(status, planned ? 2 : 1);
         e2e_says(t, cases[i][1]);

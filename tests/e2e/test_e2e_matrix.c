@@ -1,5 +1,5 @@
 // test_e2e_matrix.c: every algorithm with every reward, from the command line, with the plugins as
-// they were built: nothing knows anything of the other.
+// built; they know nothing of each other.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -64,7 +64,7 @@ static void every_algorithm_with_every_reward(void **state) {
         }
 }
 
-// What scores texts is not sampled from, whichever command is asked.
+// A model that scores texts cannot be sampled from, whichever command is used.
 static void a_reward_model_writes_nothing(void **state) {
     struct e2e *t = *state;
     static const char *const commands[] = {

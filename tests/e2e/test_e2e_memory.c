@@ -1,5 +1,5 @@
-// test_e2e_memory.c: what memory a run will take is told by a dry run, and one that does not fit is
-// refused before anything of it is loaded.
+// test_e2e_memory.c: a dry run prints the memory estimate of a run, and a run that does not fit is
+// refused before it loads anything.
 #include "e2e.h"
 
 #include <stdlib.h>
@@ -34,8 +34,8 @@ static void a_dry_run_lists_every_buffer(void **state) {
     e2e_says(t, "\"total_bytes\": ");
 }
 
-// What is held for one part of a phase is gone in the others: beside a large update there is no
-// cache of keys and values, and nothing that the reference or the policy's first passes computed.
+// Memory of one part of a phase is freed in the others: during a large update the KV cache and
+// activations of the reference and of the policy's first passes are gone.
 static void parts_of_a_phase_do_not_add_up(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "cp -r model wide && sed -i 's/\"n_embd\": 32/\"n_embd\": 768/; "
@@ -50,12 +50,13 @@ static void parts_of_a_phase_do_not_add_up(void **state) {
     e2e_says(t, "reference        packed weights ");
     assert_null(strstr(t->out, "policy           cache "));
     assert_null(strstr(t->out, "reference        activations "));
-    // With few rows of a microbatch it is sampling that takes the most.
+    // With small microbatches, sampling needs the most.
     assert_int_equal(e2e_run(t, PPO UPDATE "--set batch.microbatch_tokens=16"), 0);
     e2e_says(t, "policy           cache ");
 }
 
-// 12 * 40 * 16,384^2 parameters: nobody's machine. Nothing of them is drawn or read before.
+// 12 * 40 * 16,384^2 parameters do not fit on any machine. None of them is initialised or read
+// before the refusal.
 static void a_run_that_does_not_fit_is_refused(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t,
@@ -72,22 +73,22 @@ static void a_run_that_does_not_fit_is_refused(void **state) {
     e2e_says(t, ", with compute.recompute=layer, ");
     e2e_says(t, "compute.memory_check=false");
     assert_false(e2e_exists(t, "x"));
-    // The numbers are there when it is only asked for, too.
+    // A dry run prints the numbers too.
     assert_int_equal(e2e_run(t, PPO "--policy huge --dry-run"), 2);
     e2e_says(t, "policy           moments ");
-    // Whoever says so gets as far as the backend lets him.
+    // If the user insists, the run starts and gets as far as the backend allows.
     assert_int_not_equal(e2e_run(t, PPO "--policy huge --set compute.memory_check=false --out x"),
                          0);
     assert_null(strstr(t->out, "are free: policy"));
-    // Of other commands too.
+    // The same for other commands.
     assert_int_equal(e2e_run(t, "generate --model huge --prompt It"), 2);
     e2e_says(t, "the model '");
     e2e_says(t, " of memory are needed, ");
     e2e_says(t, "take a smaller model");
 }
 
-// What a run would load is not loaded, and drawn neither: 484 GiB of it. What can be seen without
-// that is looked at.
+// Nothing that the run would load is loaded or initialised: 484 GiB. Checks that do not need it
+// run.
 static void a_dry_run_loads_nothing(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t,
@@ -108,12 +109,12 @@ static void a_dry_run_loads_nothing(void **state) {
     e2e_says(t, "dry run: all is set up for 1 phase;");
 }
 
-// A reward's model takes the same memory if its self-test loaded it as if it is loaded later, and
-// stays loaded while the policy is updated.
+// A reward's model needs the same memory whether its self-test loaded it or it is loaded later, and
+// stays loaded during the update.
 static void a_model_that_is_loaded_is_counted(void **state) {
     struct e2e *t = *state;
     const char *sanitize = getenv("RLHF_TEST_SANITIZE");
-    if (sanitize && *sanitize) skip(); // the host's resident memory is the sanitizer's, too
+    if (sanitize && *sanitize) skip(); // the process's resident memory includes the sanitizer's
     double total[2] = {0, 0};
     for (int k = 0; k < 2; k++) {
         char path[512];
@@ -143,7 +144,8 @@ static void a_model_that_is_loaded_is_counted(void **state) {
     assert_true(total[1] > 0.98 * total[0] && total[1] < 1.02 * total[0]);
 }
 
-// Further rows of dynamic sampling lie beside the phase's, and both are joined into new ones.
+// Further rows of dynamic sampling exist together with the phase's rows, and both are joined into
+// new ones.
 static void fresh_rows_are_counted(void **state) {
     struct e2e *t = *state;
     json_int_t rows[2] = {0, 0};
@@ -171,7 +173,7 @@ static void fresh_rows_are_counted(void **state) {
     assert_true(rows[0] > 0 && 2 * rows[1] == 3 * rows[0]);
 }
 
-// A model of others that cannot do without numbers is named, and runs all the same.
+// A third-party model that needs real numbers is named, and the run continues.
 static void a_model_that_cannot_be_counted(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "cp -r model other && sed -i "

@@ -1,4 +1,4 @@
-// test_e2e_metrics.c: metrics that the host computes are what docs/metrics.md says they are.
+// test_e2e_metrics.c: metrics of the host agree with docs/metrics.md.
 #include "e2e.h"
 
 #include <math.h>
@@ -66,13 +66,13 @@ static void spread_of_rewards_in_every_scope(void **state) {
                                             "--set run.dir=%s",
                                  how[k], run),
                          0);
-        // -9 to -6, clipped: no group has a spread.
+        // -9 to -6, clipped: all groups lack spread.
         assert_true(first(t, run, "reward_std") == 0);
         if (k) assert_true(first(t, run, "frac_reward_zero_std") == 1);
     }
 }
 
-// Returns that overflow the critic's gradient, and not the policy's: its advantages are whitened.
+// Returns that overflow the critic's gradient but not the policy's, whose advantages are whitened.
 static void skipped_steps_of_the_critic_count(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN TOKENS "shift=-3e38\" --algo ppo.so "
@@ -85,7 +85,7 @@ static void skipped_steps_of_the_critic_count(void **state) {
     assert_true(first(t, "c", "optim/skipped_steps") == 2);
 }
 
-// Sampled support: the entropy is that of the tokens that are kept, here one.
+// Sampled support: the entropy is that of the kept tokens, here one.
 static void entropy_is_of_the_distribution_in_use(void **state) {
     struct e2e *t = *state;
     static const char *const support[] = {"full", "sampled"};
@@ -101,7 +101,7 @@ static void entropy_is_of_the_distribution_in_use(void **state) {
     assert_true(fabs(first(t, "sampled", "objective/entropy")) < 1e-6);
 }
 
-// A judge without any finite opinion has no mean: 0 would be one.
+// If all judge scores are not finite, the mean is missing, not 0.
 static void no_opinion_is_no_metric(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN TOKENS "shift=0\" --algo ppo.so --set run.phases=1 --judge "
@@ -146,7 +146,7 @@ static void same_numbers(struct e2e *t, const char *run, size_t n) {
     json_decref(rows);
 }
 
-// Also after going back, when the last phase that is left had more names than those before.
+// Also after a roll-back, if the last remaining phase has more names than those before.
 static void a_table_of_the_same_numbers(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo sft.so --policy model --set policy.init=random "

@@ -1,6 +1,6 @@
-// test_e2e_overlap.c: rewards.overlap asks rewards about responses while others are still drawn, on
-// a thread of the host's own, and changes no byte of what a run ends with; where it cannot act it
-// is refused. And rlhf.limits/0, by which a reward says that its work is done outside the process.
+// test_e2e_overlap.c: with rewards.overlap the host calls rewards on a second thread while other
+// responses are sampled, and the run ends with the same bytes; if it cannot act it is refused. Also
+// rlhf.limits/0, by which a reward declares that it works outside the process.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -38,7 +38,7 @@ static void no_byte_changes(void **state) {
         GRPO REWARD("outside", "tokens=true"), PPO REWARD("alone", "tokens=true"),
         GRPO "--set algo.dynamic_sampling=true " REWARD("alone", "seed=1"),
         GRPO REWARD("outside", "name=a") REWARD("alone", "name=b,seed=2,weight=-0.5")
-            REWARD("faulty", "name=c"), // asked afterwards, as ever
+            REWARD("faulty", "name=c"), // called afterwards, as without overlap
         GRPO
         "--set response.truncate=period --set response.period_min=1 " REWARD("outside", "seed=1")};
     static const char *const name[] = {"outside_reward", "alone_reward", "alone_reward", "b",
@@ -57,7 +57,7 @@ static void no_byte_changes(void **state) {
     }
 }
 
-// What fails early is handled as what fails late.
+// Early failures are handled like late ones.
 static void failures_follow_the_settings(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"rows", "status", "nan"};
@@ -89,7 +89,7 @@ static void failures_follow_the_settings(void **state) {
                 metric(t, "z1", "rewards/alone_reward/failures"));
 }
 
-// What rows take that are asked about early is the reward's time too.
+// The time of early calls counts as the reward's time too.
 static void early_calls_take_time(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, GRPO OVERLAP REWARD("alone", "how=none,pause=2") "--set run.dir=a"),
@@ -116,7 +116,7 @@ static void settings_reach_the_reward(void **state) {
     assert_true(metric(t, "b", "rewards/outside_reward/tries") == 0);
 }
 
-// A reward inside the process has no use for them.
+// A reward inside the process does not use them.
 static void what_cannot_act_is_refused(void **state) {
     struct e2e *t = *state;
     static const char *const idle[] = {"timeout_s=9", "memory_mib=64", "overlap=true"};

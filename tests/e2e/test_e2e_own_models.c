@@ -1,5 +1,4 @@
-// test_e2e_own_models.c: directories as people have them, and what is said of those that cannot be
-// what they are given as.
+// test_e2e_own_models.c: users' model directories, and the messages for unsuitable ones.
 #include "e2e.h"
 
 #include <string.h>
@@ -27,7 +26,7 @@ static int setup(void **state) {
     return 0;
 }
 
-// ---- a tokenizer without BOS, as Qwen's ----
+// ---- a tokenizer without BOS, like Qwen's ----
 
 #define NO_BOS "prompts begin without a BOS token: the tokenizer has none"
 
@@ -43,7 +42,7 @@ static void a_default_asks_for_no_bos(void **state) {
     // "It was" is six bytes.
     done(t, e2e_shell(t, "grep -q '\"prompt_length\": 6' r0/rollouts.jsonl || "
                          "{ head -n 2 r0/rollouts.jsonl; exit 1; }"));
-    // A run's own file says what the default was.
+    // A run's own file stores the former default.
     done(t, e2e_run(t, "--config r0/config.json --out again"));
     e2e_says(t, NO_BOS);
     done(t, e2e_shell(t, "cmp r0/checkpoints/000001/model.safetensors "
@@ -85,7 +84,7 @@ static void generate_says_what_is_in_front(void **state) {
     done(t, e2e_run(t, "generate --model bos --prompt '' --max-new 2 --bos"));
 }
 
-// ---- classifiers where a language model is wanted ----
+// ---- classifiers given as a language model ----
 
 static void a_classifier_is_no_language_model(void **state) {
     struct e2e *t = *state;
@@ -95,7 +94,7 @@ static void a_classifier_is_no_language_model(void **state) {
          e2e_shell(t, "cp -r model c && sed -i 's/GPT2LMHeadModel/GPT2ForSequenceClassification/'"
                       " c/config.json"));
     e2e_write(t, "pairs.jsonl", "{\"prompt\": \"a\", \"chosen\": \" b\", \"rejected\": \" c\"}\n");
-    // There are no weights: they are not what is looked at first.
+    // The weights are missing, but other errors are reported first.
     refused(t, e2e_run(t, "generate --model c --prompt a"), says);
     refused(t, e2e_run(t, "--algo sft.so --policy c --data texts.jsonl --dry-run"), says);
     refused(t, e2e_run(t, "--algo dpo.so --policy c --data pairs.jsonl --dry-run"), says);
@@ -122,7 +121,7 @@ static void a_plugin_s_refusal_names_the_directory(void **state) {
              "multiple of n_head (5)");
 }
 
-// Bits that are all set are a NaN; the end of the file is the end of a matrix.
+// All bits set is a NaN; the end of the file is the end of a matrix.
 static void weights_that_are_no_numbers_are_whose(void **state) {
     struct e2e *t = *state;
     done(t, e2e_run(t, "--algo sft.so --policy model --data texts.jsonl --set policy.init=random "
@@ -149,7 +148,7 @@ static void what_may_not_be_read_is_there(void **state) {
     assert_int_equal(status, 2);
 }
 
-// NUL, which a byte of the vocabulary is, is a character of a response like others.
+// NUL, a byte of the vocabulary, is an ordinary character of a response.
 static void a_sample_may_hold_nul(void **state) {
     struct e2e *t = *state;
     done(t, e2e_run(t, "--algo ppo.so " RL "--set run.phases=2 --set checkpoint.every=1 "
@@ -162,7 +161,7 @@ static void a_sample_may_hold_nul(void **state) {
                          "test $(grep -c u0000 r/samples.jsonl) = 2"));
 }
 
-// What a run was begun with may be said again, from wherever it is resumed.
+// Arguments of the run's start may be repeated on a resume, from any directory.
 static void a_resume_may_repeat_paths(void **state) {
     struct e2e *t = *state;
     done(t, e2e_run(t, "--algo ppo.so " RL "--set run.phases=1 --out r"));

@@ -55,7 +55,7 @@ static double periods_of(const json_t *row, const char *key) {
     return periods(json_object_get(row, key));
 }
 
-// The rows hold what the judge saw, in the order of the prompts.
+// The rows hold the judge's inputs, in the order of the prompts.
 static void best_against_worst(void **state) {
     struct e2e *t = *state;
     make_policy(t);
@@ -72,7 +72,7 @@ static void best_against_worst(void **state) {
         assert_true(score_of(row, 0) >= score_of(row, 1) + 1);
     }
     json_decref(rows);
-    // Weights turn the order round; the judge's part in a sum is its weight.
+    // Weights reverse the order; the judge's share in a sum is its weight.
     assert_int_equal(e2e_run(t, "pairs --model s/checkpoints/latest --prompts prompts.txt "
                                 "--judge period_count.so:weight=-0.5 --judge ngram3.so:weight=0 "
                                 "--set sampling.max_new_tokens=24 --n 40 --k 3 --out b.jsonl"),
@@ -114,8 +114,8 @@ static double mean_reward(struct e2e *t, const char *eval, const char *more) {
     return reward;
 }
 
-// A random model writes bytes that are no text: different tokens, one text, and a reward model
-// tells them apart. What is written can be trained on all the same.
+// A random model writes invalid UTF-8: different tokens with equal texts, which a reward model
+// distinguishes. The written pairs can still be trained on.
 static void rows_can_be_trained_on(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "one.jsonl",
@@ -131,11 +131,11 @@ static void rows_can_be_trained_on(void **state) {
                        "--set sampling.max_new_tokens=1 --n 60 --k 8 "
                        "--judge bt_rm.so:model=r/checkpoints/latest";
     assert_int_equal(e2e_run(t, "%s --out a.jsonl", make), 0);
-    assert_int_equal(e2e_shell(t, "grep -c '\xef\xbf\xbd' a.jsonl"), 0); // such texts are there
+    assert_int_equal(e2e_shell(t, "grep -c '\xef\xbf\xbd' a.jsonl"), 0); // such texts occur
     assert_int_equal(e2e_run(t, "%s --data a.jsonl --set run.dir=x", train), 0);
     assert_int_equal(e2e_run(t, "%s --best-of --out b.jsonl", make), 0);
     assert_int_equal(e2e_run(t, "%s --data b.jsonl --set run.dir=y", train), 0);
-    // Token by token it is the same judge: mean pooling in shares.
+    // With token rewards it is the same judge: mean pooling in shares.
     assert_int_equal(e2e_run(t, "%s,per_token=true --out c.jsonl", make), 0);
     assert_int_equal(e2e_shell(t, "cmp a.jsonl c.jsonl"), 0);
     const char *eval = "eval --model s/checkpoints/latest --data prompts.txt --n 16 --json "
@@ -155,7 +155,7 @@ static void bytes_depend_on_the_seed_alone(void **state) {
     assert_int_equal(e2e_shell(t, "zcat b.jsonl.gz | cmp - a.jsonl"), 0);
     assert_int_equal(e2e_shell(t, "head -n $(wc -l < c.jsonl) a.jsonl | cmp - c.jsonl"), 0);
     assert_int_equal(e2e_shell(t, "cmp -s a.jsonl d.jsonl"), 1);
-    // No draw is used twice, although a prompt is.
+    // No sample is used twice, although a prompt is.
     assert_int_equal(e2e_shell(t, "test -z \"$(sort a.jsonl | uniq -d)\""), 0);
 }
 
@@ -209,7 +209,7 @@ static void labels_of_a_classifier(void **state) {
         const json_t *row = json_array_get(rows, i), *want = json_array_get(given, i);
         double p = json_number_value(json_object_get(row, "p"));
         assert_string_equal(text_of(row, "text"), text_of(want, "text"));
-        assert_true(p >= 0.5 && p <= 1); // the likelier of two
+        assert_true(p >= 0.5 && p <= 1); // the more likely of two
         right += json_equal(json_object_get(row, "label"), json_object_get(want, "label"));
         sure += p >= 0.9;
     }
@@ -223,7 +223,8 @@ static void labels_of_a_classifier(void **state) {
     assert_int_equal(e2e_run(t, "%s --skip 8 --limit 16 --threads 2 --out c.jsonl.gz", label), 0);
     assert_int_equal(
         e2e_shell(t, "zcat c.jsonl.gz > c.jsonl; sed -n 9,24p a.jsonl | cmp - c.jsonl"), 0);
-    assert_int_equal(e2e_run(t, "%s --out labelled.jsonl", label), 2); // not over what it reads
+    assert_int_equal(e2e_run(t, "%s --out labelled.jsonl", label),
+                     2); // but not longer than its context
     e2e_says(t, "label: --out 'labelled.jsonl' exists already; --force replaces it");
     assert_int_equal(e2e_run(t, "%s --limit 3 --out c.jsonl --force", label), 0);
     assert_int_equal(e2e_run(t, "label --model model --data labelled.jsonl --out d.jsonl"), 2);

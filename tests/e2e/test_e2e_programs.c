@@ -1,5 +1,5 @@
-// test_e2e_programs.c: runs whose reward is a program or a Python function: what they pay, resumes,
-// Ctrl-C, and what cannot be run.
+// test_e2e_programs.c: runs whose reward is a program or a Python function: scores, resumes,
+// Ctrl-C, and programs that cannot be run.
 #include "e2e.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static int setup(void **state) {
 
 static int has_python(void) { return system("python3 -c 'import sys' >/dev/null 2>&1") == 0; }
 
-// Two phases, and one with one more, are the same, and so are two runs at once.
+// Two phases plus one equal three, and two runs at the same time are equal.
 static void resumes(struct e2e *t, const char *reward, const char *metric) {
     assert_int_equal(e2e_shell(t,
                                "\"$HOST\" " RUN "%s --set run.phases=2 --set run.dir=a --threads 1 "
@@ -35,7 +35,7 @@ static void resumes(struct e2e *t, const char *reward, const char *metric) {
                                "%s --set run.phases=1 --set run.dir=b --threads 1; wait $!",
                                reward, reward),
                      0);
-    // A run directory may be anybody's: what it would run is run when the user says so.
+    // A run directory may come from others: it runs programs only if the user allows it.
     assert_int_equal(e2e_run(t, "--resume b --set run.phases=2"), 2);
     e2e_says(t, "--resume: the run's config.json says what ");
     e2e_says(t, " sends and where to: reward.0.");
@@ -71,10 +71,10 @@ static void python_pays(void **state) {
     struct e2e *t = *state;
     if (!has_python()) skip();
     resumes(t, PYTHON, "rewards/python/mean");
-    // Given again as it was typed at first, from where it was.
+    // Given again as first typed, from the original directory.
     assert_int_equal(e2e_run(t, "--resume b --set reward.0.file=rewards.py --set run.phases=3"), 0);
     assert_int_equal(e2e_run(t, "--resume b " PYTHON "--set run.phases=4"), 0);
-    // It may lie elsewhere, as a plugin may; what is there is compared.
+    // It may have moved, as a plugin may; its contents are compared.
     assert_int_equal(e2e_shell(t, "mkdir moved other && cp rewards.py moved && "
                                   "(cat rewards.py; echo '# more') >other/rewards.py"),
                      0);
@@ -83,7 +83,7 @@ static void python_pays(void **state) {
     assert_int_equal(
         e2e_run(t, "--resume b --set reward.0.file=other/rewards.py --set run.phases=6"), 2);
     e2e_says(t, "reads has changed: reward.0.file ");
-    // Other functions are another run.
+    // Other functions make it a different run.
     assert_int_equal(e2e_shell(t, "echo '# more' >> rewards.py"), 0);
     assert_int_equal(e2e_run(t, "--resume a --set run.phases=3"), 2);
     e2e_says(t, "or give --trust-run; it has changed since, too: reward.0.file ");
@@ -105,7 +105,7 @@ static void python_pays(void **state) {
     e2e_says(t, "org.rlhf-host.python");
 }
 
-// Another command is another reward, also where both are paths of files.
+// Another command is another reward, even if both are paths of files.
 static void a_command_is_no_place(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "printf '#!/bin/sh\\nexec \"$RLHF_BUILD_DIR/tests/answering\" "
@@ -120,7 +120,7 @@ static void a_command_is_no_place(void **state) {
                      0);
 }
 
-// Nothing is written, and the sentence says what.
+// Nothing is written, and the message names the reason.
 static void what_cannot_be_run(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN "--reward python.so:rewards.py"), 2);
@@ -154,7 +154,7 @@ static void a_program_that_fails(void **state) {
     e2e_says(t, "answering was ended by signal 11 (Segmentation fault) at row 3 of 8");
 }
 
-// Asked again, a program that failed once leaves the bytes of one that did not.
+// With retries, a program that failed once leaves the bytes of one that did not.
 static void asked_again(void **state) {
     struct e2e *t = *state;
     assert_int_equal(
@@ -175,7 +175,7 @@ static void asked_again(void **state) {
         0);
 }
 
-// Ctrl-C while the program does not answer ends the run, and the program.
+// Ctrl-C during a call without an answer ends the run and the program.
 static void interrupted(void **state) {
     struct e2e *t = *state;
     const int status = e2e_shell(
@@ -196,7 +196,7 @@ static void interrupted(void **state) {
     e2e_says(t, "nothing is kept: no phase had ended");
 }
 
-// Ctrl-C while a program is asked that answers soon: the phase is finished and kept.
+// Ctrl-C during a call that is answered soon: the phase is finished and kept.
 static void interrupted_and_answered(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "slow.sh",
@@ -212,8 +212,7 @@ static void interrupted_and_answered(void **state) {
     assert_true(e2e_exists(t, "i/checkpoints/000001/state/run.json"));
 }
 
-// The command that a stopped run prints goes on with it: it holds the code that was typed, and no
-// option besides.
+// The command that a stopped run prints resumes it: it contains the typed code and no other option.
 static void the_command_that_goes_on(void **state) {
     struct e2e *t = *state;
     static const char *const how[][2] = {

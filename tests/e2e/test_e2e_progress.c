@@ -1,4 +1,4 @@
-// test_e2e_progress.c: what a run shows while it works: on a terminal, as lines, as JSON.
+// test_e2e_progress.c: what a run displays while it works: on a terminal, as lines, as JSON.
 #include "e2e.h"
 
 #include <stdlib.h>
@@ -31,12 +31,12 @@ static void a_terminal_shows_every_step(void **state) {
                                   "--data texts.jsonl --phases 1 --dry-run --threads 1"),
                      0);
     e2e_says(t, "\r\033[Ktokenising rows 64/64");
-    // What fails while things are loaded leaves its sentence alone on the screen.
+    // A failure while loading leaves only its message on the screen.
     assert_int_equal(e2e_terminal(t, 120, "\"$HOST\" " PPO "--policy nowhere --out b"), 2);
     e2e_says(t, "loading the policy\r\033[Krlhf-host: error: ");
 }
 
-// Commands that only print a result show what they wait for, and take it off the screen.
+// Commands that only print a result show what they wait for, and then remove it from the screen.
 static void other_commands_say_what_they_wait_for(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo sft.so --policy model --set policy.init=random --data "
@@ -70,7 +70,7 @@ static void lines_carry_the_time(void **state) {
     e2e_says(t, "2\n1\n");
 }
 
-// Progress is no result: a run that nobody watches to its end has done what it was to do.
+// Progress is not a result: a run still succeeds if its reader stops reading progress.
 static void nobody_has_to_look(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t,
@@ -80,7 +80,7 @@ static void nobody_has_to_look(void **state) {
                      0);
     e2e_says(t, "done after 2 of 2 phases: b\n0\n");
     assert_null(strstr(t->out, "error"));
-    // What a command is run for has to arrive.
+    // The result of a command must arrive.
     assert_int_equal(e2e_shell(t, "\"$HOST\" " PPO "--print-config >/dev/full"), 1);
 }
 
@@ -108,7 +108,7 @@ static void json_is_one_object_a_line(void **state) {
     e2e_says(t, "\"level\": \"warn\", \"message\": \"nothing to do");
 }
 
-// Without tables of samples, and with rows of a file, a terminal keeps lines of phases.
+// Without sample tables, and with rows of a file, a terminal keeps the lines of phases.
 static void a_terminal_keeps_a_history(void **state) {
     struct e2e *t = *state;
     assert_int_equal(
@@ -128,7 +128,7 @@ static void a_terminal_keeps_a_history(void **state) {
     assert_null(strstr(t->out, " phase 40/42"));
 }
 
-// A long message is broken at blanks on a terminal, and one line elsewhere.
+// A long message is broken at blanks on a terminal, and is one line elsewhere.
 static void messages_are_broken_at_blanks(void **state) {
     struct e2e *t = *state;
     const char *bad = "\"$HOST\" --algo ppo.so --reward none.so";

@@ -1,5 +1,5 @@
-// test_e2e_prompts.c: prompts that are too long, too short or empty: cut or left out, counted and
-// said; one row never ends a run unless that was asked for.
+// test_e2e_prompts.c: prompts that are too long, too short or empty are cut or left out, counted
+// and reported; a row never ends a run unless requested.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void write_prompts(const struct e2e *t) {
               "{\"prompt\": \"q\"}\n");
 }
 
-// The prompt of row i of a run, BOS left out, as text.
+// The prompt of row i of a run as text, without BOS.
 static void prompt_of(const struct e2e *t, const char *run, int i, char out[80]) {
     char path[512];
     snprintf(path, sizeof path, "%s/%s/rollouts.jsonl", t->dir, run);
@@ -73,7 +73,7 @@ static void long_prompts_are_cut_or_skipped(void **state) {
     assert_false(e2e_exists(t, "no"));
 }
 
-// Without prompts.max_tokens the context is what a prompt must fit into.
+// Without prompts.max_tokens a prompt must fit into the context.
 static void the_context_cuts_too(void **state) {
     struct e2e *t = *state;
     char text[256];
@@ -81,7 +81,7 @@ static void the_context_cuts_too(void **state) {
     e2e_write(t, "p.jsonl", text);
     assert_int_equal(e2e_run(t, RUN "--set run.dir=p"), 0);
     e2e_says(t, "prompts: 2 of 2 rows are used; 1 of them is cut to 60 tokens");
-    // The set of prompts that fits needs no word.
+    // If all prompts fit, there is no message.
     assert_int_equal(e2e_run(t, RUN "--set run.dir=q --prompts prompts.txt"), 0);
     assert_null(strstr(t->out, "prompts:"));
     assert_int_equal(e2e_run(t, RUN "--set run.dir=r --set prompts.length=60"), 2);

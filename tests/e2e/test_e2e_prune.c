@@ -1,4 +1,4 @@
-// test_e2e_prune.c: which checkpoints are removed: old ones of the run itself, and nothing else.
+// test_e2e_prune.c: pruning removes old checkpoints of the run itself, and nothing else.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ static void fine(struct e2e *t, int status) {
     if (status != 0) fail_msg("exit status %d:\n%s", status, t->out);
 }
 
-// The names in <run>/checkpoints are these.
+// Check the names in <run>/checkpoints.
 static void holds(struct e2e *t, const char *run, const char *names) {
     fine(t, e2e_shell(t, "ls %s/checkpoints | tr '\\n' ' '", run));
     if (strcmp(t->out, names) != 0) fail_msg("expected \"%s\", found \"%s\"", names, t->out);
@@ -35,7 +35,7 @@ static void an_abandoned_future_is_set_aside(void **state) {
     check_latest(t, "r", 5);
     holds(t, "r", "000004 000005 aside-1 latest ");
     e2e_same_tree(t, "r/checkpoints/aside-1/000008", "whole/checkpoints/000008");
-    // To the end: the numbers that were abandoned come again, with the same bytes.
+    // To the end: the abandoned numbers are used again, with the same bytes.
     fine(t, e2e_run(t, "--resume r --set run.stop_after=0"));
     assert_null(strstr(t->out, "aside"));
     check_latest(t, "r", 10);
@@ -45,7 +45,7 @@ static void an_abandoned_future_is_set_aside(void **state) {
     assert_string_equal(t->out, "000006 000008 000010 ");
 }
 
-// Copies that a user made have names of digits too, and are not the run's to remove.
+// A user's copies also have names of digits, but the run must not remove them.
 static void copies_are_not_touched(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_run(t, SFT "--set run.phases=4 --out r"));
@@ -59,7 +59,7 @@ static void copies_are_not_touched(void **state) {
           "99999999999999999999 latest ");
 }
 
-// A directory in the place of the next checkpoint is moved out of the way, not removed.
+// A directory with the name of the next checkpoint is moved out of the way, not removed.
 static void what_is_in_the_way_is_set_aside(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_run(t, SFT "--set run.phases=4 --out r"));
@@ -70,7 +70,7 @@ static void what_is_in_the_way_is_set_aside(void **state) {
     assert_true(e2e_exists(t, "r/checkpoints/aside-1/000006/note"));
 }
 
-// What `best` points at stays, wherever the user made it point.
+// The target of `best` stays, even if the user set the link.
 static void the_best_link_is_respected(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_run(t, SFT "--set checkpoint.keep=0 --set run.phases=6 --out r"));
@@ -78,7 +78,7 @@ static void the_best_link_is_respected(void **state) {
                          "ln -sfn 000006 s/checkpoints/best; ln -sfn 000004 s/checkpoints/latest"));
     fine(t, e2e_run(t, "--resume r --set checkpoint.keep=1 --set run.phases=10"));
     holds(t, "r", "000002 000010 best latest ");
-    // Of an abandoned future it follows its checkpoint.
+    // In an abandoned future it follows its checkpoint.
     fine(t, e2e_run(t, "--resume s --set checkpoint.keep=1 --set run.phases=10"));
     fine(t, e2e_shell(t, "grep -q '\"phase\": *6,' s/checkpoints/best/state/run.json"));
     check_latest(t, "s", 10);
@@ -90,13 +90,13 @@ static void a_crash_between_the_links_is_mended(void **state) {
     fine(t, e2e_run(t, SFT "--set checkpoint.best=objective/loss --set checkpoint.best_mode=min "
                            "--set run.phases=8 --out r"));
     fine(t, e2e_shell(t, "cp -r r a && cp -r r b && readlink r/checkpoints/best"));
-    // best was not moved yet, and there is nothing left to do.
+    // best was not updated yet, and nothing is left to do.
     fine(t, e2e_shell(t, "ln -sfn 000006 a/checkpoints/best"));
     fine(t, e2e_run(t, "--resume a"));
     e2e_says(t, "nothing to do");
     e2e_same_tree(t, "r/checkpoints", "a/checkpoints");
     fine(t, e2e_shell(t, "[ $(readlink a/checkpoints/best) = $(readlink r/checkpoints/best) ]"));
-    // The checkpoint has its name and latest does not point at it yet.
+    // The checkpoint has its name, but latest does not point at it yet.
     fine(t, e2e_shell(t, "cd b/checkpoints && ln -sfn 000006 latest && ln -s 000008 .latest && "
                          "mkdir -p .writing-000010/state .removing-000002"));
     fine(t, e2e_run(t, "--resume b"));
@@ -113,7 +113,7 @@ static void a_crash_between_the_links_is_mended(void **state) {
 #define WAIT_FOR(what)                                                                             \
     "n=0; until [ " what " ] || [ $n -gt 600 ]; do sleep 0.05; n=$((n+1)); done; "
 
-// A checkpoint from which another process is loading a model stays until the next time.
+// A checkpoint from which another process is loading a model stays until the next pruning.
 static void a_checkpoint_in_use_stays(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_run(t, SFT "--set run.phases=4 --out r"));
@@ -127,7 +127,7 @@ static void a_checkpoint_in_use_stays(void **state) {
     holds(t, "r", "000012 latest ");
 }
 
-// A process that found a checkpoint by `latest` may read it until the next but one is written.
+// A process that found a checkpoint by `latest` may read it until two more are written.
 static void the_one_before_the_newest_stays_while_the_run_goes_on(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_shell(

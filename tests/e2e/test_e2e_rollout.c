@@ -74,7 +74,7 @@ static void same_seed_same_bits(void **state) {
 // Loss and gradient of a batch do not depend on its split into microbatches.
 static void microbatches_do_not_matter(void **state) {
     struct e2e *t = *state;
-    // The reward gives rows 0 1 2 0 1 2 ..: there is something to learn from the first phase on.
+    // Rows get the rewards 0 1 2 0 1 2 ..: the first phase already has a learning signal.
     const char *how =
         "--reward \"$RLHF_TEST_PLUGINS/bad_reward.so:every=1000\" --set batch.size=12 "
         "--set run.phases=1 --set compute.dtype=f32 --set optim.max_grad_norm=0 "

@@ -1,5 +1,5 @@
-// test_e2e_row_use.c: rows of groups without spread and responses that were cut off: the backward
-// pass is spared them, and nothing but the time is another.
+// test_e2e_row_use.c: rows of groups without spread and truncated responses are skipped in the
+// backward pass, and only the time changes.
 #include "e2e.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@
 #define GROUP RUN "--algo \"$RLHF_TEST_PLUGINS/group_algo.so\" "
 #define GRPO  RUN "--algo grpo.so:group_size=2,kl_placement=none,epochs=2,minibatches=2 "
 
-// Without a coefficient that is 0 every row has a derivative, however small.
+// Without a coefficient of 0 every row has a derivative, however small.
 #define HARDLY "--set algo.entropy_coef=1e-40 "
 
 static double sum_of(struct e2e *t, const char *run, const char *name) {
@@ -32,7 +32,7 @@ static int is_time(const char *name) {
     return strncmp(name, "time", 4) == 0 || strncmp(name, "perf", 4) == 0 || strstr(name, "/time");
 }
 
-// What b has of a's metrics, but times, is a's within rel.
+// b's metrics that are also in a, except times, equal a's within rel.
 static void same_metrics(struct e2e *t, const char *a, const char *b, double rel) {
     json_t *x = e2e_metrics(t, a), *y = e2e_metrics(t, b);
     const char *name;
@@ -49,7 +49,7 @@ static void same_metrics(struct e2e *t, const char *a, const char *b, double rel
     json_decref(y);
 }
 
-// A row a microbatch: what is left out of the sums is zeros, and the bits are those with them.
+// One row per microbatch: only zeros are left out of the sums, so the bits are equal.
 static void zeros_are_left_out(void **state) {
     struct e2e *t = *state;
     const char *how = GROUP "--set batch.microbatch_tokens=1 --set batch.share_prompts=false "
@@ -67,7 +67,7 @@ static void zeros_are_left_out(void **state) {
     assert_true(sum_of(t, "all", "optim/spared_rows") == 0);
 }
 
-// The same numbers but for rounding, prompts shared or not, whatever the loss.
+// The same numbers up to rounding, with shared prompts or not, for every loss.
 static void nothing_changes_but_the_time(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {
@@ -93,7 +93,7 @@ static void nothing_changes_but_the_time(void **state) {
     }
 }
 
-// A term that every token has keeps every row in.
+// A term with a derivative for every token keeps all rows.
 static void other_terms_keep_rows_in(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, GRPO "--set algo.kl_placement=loss --set algo.kl_coef=0.01 "
@@ -111,7 +111,7 @@ static void other_terms_keep_rows_in(void **state) {
     assert_true(sum_of(t, "critic", "optim/spared_rows") == 0);
 }
 
-// Half of the rows, each epoch: two of four with the same parity in a group of two.
+// Half of the rows in each epoch: two of four groups of two have equal parity.
 static void spared_rows_are_those_of_flat_groups(void **state) {
     struct e2e *t = *state;
     static const char *const algos[] = {
@@ -149,9 +149,9 @@ static void same_seed_same_bits(void **state) {
     same_metrics(t, "a", "c", 0);
 }
 
-// ---- responses that were cut off ----
+// ---- truncated responses ----
 
-// The masked share is the unfinished one, and the masked rows are in no update.
+// The masked share equals the unfinished one, and updates do not use masked rows.
 static void truncated_responses_are_masked(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, GRPO "--set algo.mask_truncated=true "
@@ -173,7 +173,7 @@ static void truncated_responses_are_masked(void **state) {
     assert_int_equal(e2e_shell(t, "%s", line), 0);
 }
 
-// Nothing ends: nothing is learned, and the run goes on.
+// If no response ends, nothing is learned, and the run continues.
 static void all_may_be_masked(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, GRPO "--set algo.mask_truncated=true "
@@ -186,7 +186,7 @@ static void all_may_be_masked(void **state) {
     assert_true(e2e_metric(rows, 0, "optim/spared_rows") == 2 * 16);
     assert_true(e2e_metric(rows, 0, "loss/policy_avg") == 0);
     assert_true(e2e_metric(rows, 0, "sampling/logp_difference/max") == 0);
-    assert_null(json_object_get(json_array_get(rows, 0), "time/spared")); // nothing to go by
+    assert_null(json_object_get(json_array_get(rows, 0), "time/spared")); // no measurement exists
     json_decref(rows);
 }
 
@@ -220,7 +220,7 @@ static void uneven_minibatches_are_said(void **state) {
     e2e_says(t, "batch.size=15 is even");
 }
 
-// ---- phases that teach nothing ----
+// ---- phases without a learning signal ----
 
 static int count(const struct e2e *t, const char *what) {
     int n = 0;
@@ -255,7 +255,8 @@ static void flat_phases_are_warned_of_and_counted(void **state) {
     assert_int_equal(count(t, "have the same reward"), 0);
 }
 
-// Whatever the algorithm, critic or not, a reward that is the same for all teaches nothing.
+// With every algorithm, with or without a critic, equal rewards for all rows give no learning
+// signal.
 static void a_constant_reward_is_named_under_any_algorithm(void **state) {
     struct e2e *t = *state;
     static const char *const algos[] = {"ppo.so",
@@ -283,7 +284,7 @@ static void a_constant_reward_is_named_under_any_algorithm(void **state) {
     }
 }
 
-// PPO that compares all rows of a phase: they are what is paid the same or not, whatever the
+// PPO that compares all rows of a phase: equal rewards are judged over the phase, regardless of
 // groups.
 static void a_phase_is_one_group(void **state) {
     struct e2e *t = *state;
@@ -296,13 +297,13 @@ static void a_phase_is_one_group(void **state) {
         char run[16];
         snprintf(run, sizeof run, "spread%d", k);
         json_t *rows = e2e_metrics(t, run);
-        for (int i = 0; i < 2; i++) // groups of two are often paid the same
+        for (int i = 0; i < 2; i++) // groups of two often have equal rewards
             assert_true(e2e_metric(rows, i, "frac_reward_zero_std") == 0);
         json_decref(rows);
     }
 }
 
-// ---- an algorithm that says what is not so ----
+// ---- an algorithm with false declarations ----
 
 static void still_rows_are_held_to_it(void **state) {
     struct e2e *t = *state;

@@ -1,4 +1,4 @@
-// test_e2e_rows.c: rewards that read the data row and see which rows are of one group.
+// test_e2e_rows.c: rewards that read the data row and the groups of rows.
 #include "e2e.h"
 
 #define GOLD "\"$RLHF_TEST_PLUGINS/gold_reward.so\""
@@ -25,7 +25,7 @@ static void the_row_pays(void **state) {
     json_decref(m);
 }
 
-// Training, the judge, eval and pairs: whoever calls a reward says which rows are of one group.
+// Training, the judge, eval and pairs all pass the groups of rows to a reward.
 static void groups_are_said_everywhere(void **state) {
     struct e2e *t = *state;
     assert_int_equal(
@@ -37,14 +37,14 @@ static void groups_are_said_everywhere(void **state) {
         e2e_run(t, "eval --model m --data rows.jsonl --n 4 --set sampling.max_new_tokens=4 "
                    "--reward " GOLD ":rows=1"),
         0);
-    // Equal scores make no pairs, but they were scored.
+    // Equal scores make no pairs, but the rows were scored.
     e2e_run(t, "pairs --model m --judge " GOLD ":rows=4 --prompts rows.jsonl --k 4 "
                "--set sampling.max_new_tokens=4 --out p.jsonl");
     e2e_says(t, "the judge never preferred one response");
 }
 
-// The share of right responses is that of the rows that stay, whatever they are paid; what several
-// rewards verify has to be right by all of them.
+// The share of right responses covers the remaining rows, whatever their rewards. With several
+// verifying rewards, all must agree.
 static void the_share_of_right_ones(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "rows.jsonl",
@@ -81,7 +81,7 @@ static void the_share_of_right_ones(void **state) {
     e2e_says(t, "\"correct\": 0.5");
 }
 
-// A row that cannot be scored is found before anything is sampled, by whoever scores.
+// A row that cannot be scored is found before sampling, in every command that scores.
 static void rows_are_asked_about_first(void **state) {
     struct e2e *t = *state;
     static const char *const bad =
@@ -132,8 +132,8 @@ static void what_the_row_lacks_is_said(void **state) {
     e2e_says(t, "there is no data row: the prompts come from no file of JSON rows");
 }
 
-// Two rewards of one plugin and a judge: nobody's metric takes another's place, nor one that the
-// host reads.
+// Two rewards of one plugin and a judge: their metrics do not collide with each other or with the
+// host's.
 static void a_metric_belongs_to_its_plugin(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN "--reward " GOLD ":rows=4,name=a --reward " GOLD

@@ -1,5 +1,5 @@
-// test_e2e_signal.c: Ctrl-C ends a run after the update at hand; resuming gives the bits of a run
-// that was never interrupted.
+// test_e2e_signal.c: Ctrl-C ends a run after the current update; a resume gives the bits of an
+// uninterrupted run.
 #include "e2e.h"
 
 #include <string.h>
@@ -8,14 +8,14 @@
     "--algo sft.so --policy model --data texts.jsonl --set policy.init=random "                    \
     "--set batch.size=16 --set optim.schedule_phases=100000 --threads 1 "
 
-// Bounds a $pid that hangs. Whoever ends it ends its sleep too.
+// Limits the time of $pid. Ending the watchdog ends its sleep too.
 #define GUARD                                                                                      \
     "(trap 'kill $s; exit' TERM; sleep 60 & s=$!; wait $s; kill -KILL $pid 2>/dev/null) "          \
     ">/dev/null 2>&1 & guard=$!; "
 
 // `signal` after the third phase ends the run with the status `want`.
 static void interrupt_and_resume(struct e2e *t, const char *signal, int want) {
-    // Wait for the third row of metrics, then interrupt; a second wait bounds a program that hangs.
+    // Wait for the third row of metrics, then interrupt; a second wait limits a program that hangs.
     int status = e2e_shell(
         t,
         "\"$HOST\" " RUN "--set run.phases=100000 --set run.dir=s & pid=$!; n=0; "
@@ -44,7 +44,8 @@ static void ctrl_c(void **state) { interrupt_and_resume(*state, "INT", 130); }
 static void terminated(void **state) { interrupt_and_resume(*state, "TERM", 143); }
 static void hung_up(void **state) { interrupt_and_resume(*state, "HUP", 129); }
 
-// A reward model's samples are drawn before its first phase: nothing is there to save or resume.
+// A reward model's samples are drawn before its first phase, when there is nothing to save or
+// resume.
 static void interrupt_before_the_first_phase(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "pairs.jsonl",
@@ -59,13 +60,13 @@ static void interrupt_before_the_first_phase(void **state) {
         "wait $pid; status=$?; kill $guard 2>/dev/null; cat log; exit $status");
     assert_int_equal(status, 130);
     e2e_says(t, "stopping");
-    assert_null(strstr(t->out, "\n\n")); // only a terminal has a ^C to leave the line of
+    assert_null(strstr(t->out, "\n\n")); // only a terminal echoes ^C
     assert_null(strstr(t->out, "error"));
     assert_false(e2e_exists(t, "r"));
 }
 
-// Ctrl-C while rows are read, or after that and before the first phase: nothing was trained, so
-// nothing is left behind. The plugins press it themselves, so that it comes at that point.
+// Ctrl-C while rows are read, or after that and before the first phase: nothing was trained, so no
+// files are left. The plugins send the signal themselves at that point.
 static void interrupt_while_loading(void **state) {
     struct e2e *t = *state;
     const char *how = "--policy model --set policy.init=random --phases 2 --out r";
@@ -86,7 +87,7 @@ static void interrupt_while_loading(void **state) {
     assert_false(e2e_exists(t, "r"));
 }
 
-// With log.format=json every line is an object, what a signal handler says too.
+// With log.format=json every line is an object, including the signal handler's messages.
 static void interrupted_in_json(void **state) {
     struct e2e *t = *state;
     assert_int_equal(

@@ -1,5 +1,5 @@
-// test_e2e_stop.c: where responses end: sampling.stop, whose texts and token ids end a response, so
-// that a run with them draws the tokens of one without, up to where they end it; and end tokens.
+// test_e2e_stop.c: where responses end: sampling.stop and end tokens. A run with sampling.stop
+// samples the tokens of a run without it, up to the stop.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -27,7 +27,7 @@ static json_t *lines_of(const struct e2e *t, const char *name) {
     return rows;
 }
 
-// The response of row i: its ids into out[], how many.
+// The response of row i: its ids go to out[]; returns their number.
 static size_t response(const json_t *lines, size_t i, int64_t out[64]) {
     const json_t *row = json_array_get(lines, i), *ids = json_object_get(row, "ids");
     size_t from = (size_t)json_integer_value(json_object_get(row, "prompt_length")), n = 0;
@@ -38,7 +38,7 @@ static size_t response(const json_t *lines, size_t i, int64_t out[64]) {
 
 static int is_letter(int64_t id) { return (id >= 'a' && id <= 'z') || (id >= 'A' && id <= 'Z'); }
 
-// Two letters that stand side by side, with something before them, in some response.
+// Two adjacent letters in some response, not at its beginning.
 static void find_pair(const json_t *lines, char out[3]) {
     int64_t ids[64];
     for (size_t i = 0; i < ROWS; i++) {
@@ -98,7 +98,7 @@ static void responses_end_at_texts_and_ids(void **state) {
         const json_t *before = json_object_get(json_array_get(all, i), "logp_sampled");
         for (size_t k = 0; k < m; k++)
             assert_true(json_equal(json_array_get(logp, k), json_array_get(before, k)));
-        // A text is cut before the stop text; a stop token that is no special one is part of it.
+        // A text is cut before the stop text; a stop token that is not special is part of it.
         assert_null(strstr(text, pair));
         if (want >= 0 && ids[m - 1] == id && id < 128) assert_int_equal(text[strlen(text) - 1], id);
         by_id += want >= 0 && ids[m - 1] == id;
@@ -131,7 +131,7 @@ static void a_resumed_run_stops_at_the_same(void **state) {
     e2e_says(t, "\"stop\":[\"a\",\"e\",\"th\",200,201]");
 }
 
-// One word is a list of one text, one number a list of one id.
+// One word means a list of one text, one number a list of one id.
 static void a_list_of_one(void **state) {
     struct e2e *t = *state;
     assert_int_equal(
@@ -180,7 +180,7 @@ static void a_period_can_be_one_token(void **state) {
     "--set sampling.max_new_tokens=24 --set log.tensorboard=false --phases 1 "
 #define GROUPS "\"$RLHF_TEST_PLUGINS/group_algo.so\""
 
-// config.json of the model says, as the default policy's, that its texts go on.
+// The model's config.json declares, like the default policy's, that its texts do not end.
 static void goes_on(struct e2e *t) {
     assert_int_equal(
         e2e_shell(t, "sed -i '0,/{/s//{\"rlhf_stop_at_eos\": false, /' model/config.json"), 0);
@@ -222,7 +222,7 @@ static void a_model_may_say_that_it_goes_on(void **state) {
     e2e_says(t, "responses: 24 tokens each, and do not end early (config.json of the policy has "
                 "rlhf_stop_at_eos=false");
     same_weights(t, "auto", "never", 1);
-    // Its checkpoint has the same setting, and a resumed run goes on as it began.
+    // Its checkpoint has the same setting, and a resumed run keeps it.
     assert_int_equal(e2e_run(t, ENDS("grpo.so") "--phases 2 --out whole"), 0);
     assert_int_equal(e2e_run(t, ENDS("grpo.so") "--phases 2 --set run.stop_after=1 --out part"), 0);
     assert_int_equal(e2e_run(t, "--resume part"), 0);
@@ -230,7 +230,7 @@ static void a_model_may_say_that_it_goes_on(void **state) {
     e2e_same_tree(t, "whole/checkpoints/000002", "part/checkpoints/000002");
     assert_int_equal(e2e_shell(t, "grep -q rlhf_stop_at_eos whole/checkpoints/latest/config.json"),
                      0);
-    // One that was trained to end does not.
+    // A model trained to end does not have the setting.
     assert_int_equal(e2e_run(t, ENDS("grpo.so") "--set sampling.stop_at_eos=true --out ends"), 0);
     e2e_says(t, "responses: at most 24 tokens, end at");
     assert_int_equal(e2e_run(t, "--algo sft.so --data texts.jsonl --policy model --set "

@@ -1,4 +1,4 @@
-// test_e2e_supervised.c: sft and classify as a user runs them, and the promise of the same bits.
+// test_e2e_supervised.c: sft and classify as a user runs them, and the promise of equal bits.
 #include "e2e.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ static void sft_lowers_the_loss(void **state) {
     assert_true(end < half);
     double first = e2e_metric(rows, 0, "objective/loss"),
            last = e2e_metric(rows, -1, "objective/loss");
-    assert_true(fabs(first - log(260)) < 0.1); // a random model knows nothing
+    assert_true(fabs(first - log(260)) < 0.1); // a random model has learned nothing
     assert_true(last < 0.6 * first);
     assert_true(e2e_metric(rows, -1, "optim/grad_norm") > 0);
     assert_true(e2e_metric(rows, -1, "perf/mfu") > 0);
@@ -82,7 +82,7 @@ static void around_texts(void **state) {
     e2e_says(t, " texts: no BOS before\n");
 }
 
-// A label is about a whole text, so rows can not be split; what is cut is counted.
+// A label covers a whole text, so rows cannot be split; truncated rows are counted.
 static void long_rows_of_a_classifier(void **state) {
     struct e2e *t = *state;
 #define CLASSIFY                                                                                   \

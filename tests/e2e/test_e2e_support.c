@@ -1,6 +1,5 @@
-// test_e2e_support.c: runs that sample with top-k, top-p or min-p and take log-probs over what was
-// sampled from (algo.logprob_support=sampled): policy and reference are looked at on the same
-// tokens.
+// test_e2e_support.c: runs that sample with top-k, top-p or min-p and compute log-probs over the
+// kept tokens (algo.logprob_support=sampled), for policy and reference alike.
 #include "e2e.h"
 
 #include <math.h>
@@ -36,7 +35,7 @@ enum { CASES = sizeof cases / sizeof *cases };
 static void check_rows(const json_t *rows, const char *name) {
     assert_int_equal(json_array_size(rows), 4);
     for (int i = 0; i < 4; i++) {
-        double kl = e2e_metric(rows, i, "objective/kl"); // absent where it is not finite
+        double kl = e2e_metric(rows, i, "objective/kl"); // absent if it is not finite
         if (!isfinite(kl)) fail_msg("%s: KL %g in phase %d", name, kl, i + 1);
         if (i == 0 && fabs(kl) > 0) fail_msg("%s: KL %g before any update", name, kl);
         if (i == 3 && !(fabs(kl) > 0)) fail_msg("%s: nothing was learnt", name);
@@ -61,7 +60,7 @@ static void the_kl_is_finite(void **state) {
     }
 }
 
-// Slots, threads, a resume and prompts written out leave the same bytes.
+// Slots, threads, a resume and full-length prompts give the same bytes.
 static void same_seed_same_bits(void **state) {
     struct e2e *t = *state;
     const char *how = cases[5].how;
@@ -87,7 +86,7 @@ static void guarded(void **state) {
                      0);
 }
 
-// A model plugin that cannot is named before anything is written; without top-k it serves.
+// A model plugin that lacks support is named before anything is written; without top-k it works.
 static void a_model_that_cannot_is_refused(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "cp -r model plain && "
@@ -103,8 +102,8 @@ static void a_model_that_cannot_is_refused(void **state) {
         e2e_run(t, RUN "--policy plain --algo ppo.so --set run.phases=1 --set run.dir=y"), 0);
 }
 
-// A full KL over more minibatches than one: the reference's states stay on the device, or go
-// through the host where the model cannot keep them, and the bits are the same.
+// A full KL over several minibatches: the reference's states stay on the device, or go through the
+// host if the model cannot keep them, with the same bits.
 static void hidden_states_either_way(void **state) {
     struct e2e *t = *state;
     static const char args[] =

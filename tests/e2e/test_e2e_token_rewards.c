@@ -1,5 +1,5 @@
-// test_e2e_token_rewards.c: what is paid token by token counts wherever a score does: in metrics,
-// normalising, clipping, the NaN policy, penalties, early stopping and the choice of the best.
+// test_e2e_token_rewards.c: token rewards count wherever a score does: in metrics, normalising,
+// clipping, the NaN policy, penalties, early stopping and the choice of the best.
 #include "e2e.h"
 
 #include <math.h>
@@ -12,8 +12,8 @@
     "--set sampling.max_new_tokens=6 --set log.tensorboard=false --set optim.lr=1e-4 "
 #define GRPO RUN "--algo grpo.so --set algo.group_size=4 --set algo.minibatches=1 "
 
-// Every metric but times within rel; and but the rows that are paid exactly alike, since sums of
-// what tokens are paid round.
+// Every metric except times within rel; also except the share of exactly equal rewards, since sums
+// of token rewards round.
 static void same_metrics(struct e2e *t, const char *a, const char *b, double rel) {
     json_t *x = e2e_metrics(t, a), *y = e2e_metrics(t, b);
     const char *name;
@@ -39,7 +39,7 @@ static double first(struct e2e *t, const char *run, const char *name) {
     return v;
 }
 
-// Where the algorithm looks at the whole row, a phase does not depend on when the row is paid.
+// If the algorithm uses the whole row, a phase does not depend on the position of the reward.
 static void the_same_however_it_is_paid(void **state) {
     struct e2e *t = *state;
     static const char *const with[] = {
@@ -91,7 +91,7 @@ static void a_row_without_a_number_costs_its_own_reward_alone(void **state) {
     assert_true(fabs(first(t, "z0", "objective/scores") - (8.5 + 3.0 / 8)) < 1e-6);
     assert_true(fabs(first(t, "z1", "objective/scores") - (8.5 + 3.0 / 8)) < 1e-6);
     same_metrics(t, "z0", "z1", 0);
-    // A NaN among the token rewards is one of its row's.
+    // A NaN token reward makes its row's reward NaN.
     assert_int_equal(e2e_run(t, GRPO TOKENS ":shift=-7,bad=4\" --set run.dir=stop"), 1);
     e2e_says(t, "token_reward (org.rlhf-host.test.token_reward) gave nan for row 3");
     assert_int_equal(e2e_run(t, GRPO TOKENS ":shift=-7,bad=4\" --set rewards.nan_policy=zero "
@@ -105,7 +105,7 @@ static void a_row_without_a_number_costs_its_own_reward_alone(void **state) {
     assert_true(fabs(first(t, "drop", "objective/scores") - 8) < 1e-6);
 }
 
-// Weights can take finite rewards out of what a number can hold.
+// Weights can make finite rewards overflow.
 static void a_sum_that_overflows_stops_the_run(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, GRPO TOKENS ":shift=-2e38,weight=4\" --set run.dir=o"), 1);
@@ -121,7 +121,7 @@ static void a_fixed_score_replaces_what_tokens_pay(void **state) {
                      0);
     assert_true(fabs(first(t, "p", "objective/scores") + 1) < 1e-6);
     assert_true(fabs(first(t, "p", "returns/mean") + 1) < 1e-6);
-    // Nobody stops within 6 tokens of the 260: see the share below.
+    // Stopping within 6 tokens of the 260 is unlikely: see the share below.
     assert_int_equal(e2e_run(t, GRPO TOKENS ":shift=-7\" --set sampling.stop_at_eos=false "
                                             "--set response.non_stop=replace "
                                             "--set response.non_stop_penalty=-3 "

@@ -1,5 +1,5 @@
-// test_e2e_trust.c: what lies in a model or run directory is data: no code of it runs, and no link
-// in it leads out of it.
+// test_e2e_trust.c: a model or run directory is data: none of its code runs, and links that lead
+// out of it are not followed.
 #include "e2e.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
     "--algo ppo.so --policy model --set policy.init=random --prompts prompts.txt "                 \
     "--set batch.size=4 --set sampling.max_new_tokens=4 --set algo.minibatches=1 "
 
-// Code that says so when it is opened, as kernels or as any kind of plugin.
+// Code that prints a message when it is opened, as kernels or as any kind of plugin.
 #define EVIL "\"$RLHF_TEST_PLUGINS/evil.so\""
 
 static void a_model_directory_runs_no_code(void **state) {
@@ -37,7 +37,7 @@ static void a_model_directory_runs_no_code(void **state) {
     e2e_says(t, "'../evil' is no model_type");
 }
 
-// What the program chooses itself comes from installed places.
+// Names that the program looks up itself come from installed places.
 static void implicit_plugins_are_installed_ones(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, SFT "--set run.phases=1 --set run.dir=r"), 0);
@@ -62,7 +62,7 @@ static void implicit_plugins_are_installed_ones(void **state) {
                                 "--set sampling.max_new_tokens=4 --set batch.size=4 --dry-run"),
                      0);
     assert_null(strstr(t->out, "EVIL"));
-    // A bare name in a config file neither; a path there is the user's.
+    // The same for a bare name in a config file; a path there is the user's choice.
     e2e_write(t, "c.json", "{\"reward\": [{\"plugin\": \"here.so\"}]}");
     assert_int_equal(
         e2e_shell(t, "rm *.so; cp \"$RLHF_TEST_PLUGINS/bad_reward.so\" here.so; \"$HOST\" "
@@ -89,7 +89,7 @@ static void a_resumed_run_opens_no_code_of_its_own(void **state) {
         e2e_says(t, "--trust-run");
         assert_null(strstr(t->out, "compute.backend ("));
     }
-    // Where nothing is to go on from, trust would not help; only the settings can be shown.
+    // If the run cannot be resumed, trust does not help; only the settings can be shown.
     assert_int_equal(e2e_shell(t, "cp -r r early && rm -r early/checkpoints"), 0);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(e2e_run(t, "--resume early --set run.phases=2 %s", how[i]), 2);
@@ -100,7 +100,7 @@ static void a_resumed_run_opens_no_code_of_its_own(void **state) {
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=3 --trust-run"), 0);
     assert_int_equal(e2e_run(t, SFT "--trust-run --set run.dir=n"), 2);
     e2e_says(t, "--trust-run goes with --resume");
-    // The same plugin where it can be looked up, and kernels.
+    // The same plugin in a directory of the search path, and kernels.
     assert_int_equal(e2e_shell(t, "sed -i \"s|$PWD/own.so|$RLHF_TEST_PLUGINS/bad_reward.so|\" "
                                   "r/config.json && grep -q tests/e2e/bad_reward.so r/config.json"),
                      0);
@@ -141,7 +141,7 @@ static void a_resumed_run_takes_down_no_wall(void **state) {
     }
 }
 
-// Nor for the sake of a hint about what was typed.
+// Also not to produce a hint about a misspelt option.
 static void a_hint_opens_no_code_of_a_run(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, PPO "--reward period_count.so --set run.phases=1 --set run.dir=r"),
@@ -167,7 +167,7 @@ static void changed_code_is_named(void **state) {
     assert_int_equal(e2e_run(t, PPO "--reward p/own.so:every=1000 --set run.phases=1 "
                                     "--set compute.backend=p/k.so --set run.dir=r"),
                      0);
-    // From wherever: paths of code are kept whole.
+    // From any directory: paths of code are stored absolute.
     assert_int_equal(e2e_shell(t, "grep -q \"\\\"backend\\\": \\\"$PWD/p/k.so\\\"\" r/config.json"),
                      0);
     assert_int_equal(e2e_run(t, "--resume r --trust-run --set run.phases=2"), 0);
@@ -182,12 +182,12 @@ static void changed_code_is_named(void **state) {
     assert_int_equal(e2e_run(t, "--resume r --trust-run --set run.phases=3 "
                                 "--allow-changed-plugins"),
                      0);
-    // What is new now is what the next resume compares with; what was is kept.
+    // The next resume compares with the new files; the old list is kept.
     assert_int_equal(e2e_run(t, "--resume r --trust-run --set run.phases=4"), 0);
     assert_int_equal(e2e_shell(t, "grep -q '\"earlier\"' r/manifest.json && "
                                   "test $(grep -c own.so r/manifest.json) = 2"),
                      0);
-    // Another version, as the manifest says it; and no manifest at all.
+    // Another version in the manifest; and a missing manifest.
     assert_int_equal(e2e_shell(t, "sed -i 's/\"version\": \"[0-9.]*\"/\"version\": \"9.9.9\"/' "
                                   "r/manifest.json"),
                      0);
@@ -299,7 +299,7 @@ static void code_that_others_may_write_is_refused(void **state) {
             assert_null(strstr(t->out, "EVIL"));
         }
     }
-    // Root's own group holds root alone.
+    // Root's own group contains only root.
     if (geteuid() == 0) {
         assert_int_equal(e2e_shell(t, "rm -rf e; mkdir -p e/d; cp \"$RLHF_TEST_PLUGINS/"
                                       "bad_reward.so\" e/d/x.so; chgrp root e/d e/d/x.so; "
@@ -307,12 +307,12 @@ static void code_that_others_may_write_is_refused(void **state) {
                          0);
         assert_int_equal(e2e_run(t, PPO "--reward e/d/x.so:every=1000 --dry-run"), 0);
     }
-    // A sticky directory, as /tmp is: nobody can put another file in its place.
+    // A sticky directory such as /tmp: others cannot replace a file in it.
     assert_int_equal(e2e_shell(t, "rm -rf e; mkdir -p e/d; cp \"$RLHF_TEST_PLUGINS/"
                                   "bad_reward.so\" e/d/x.so; chmod 1777 e/d"),
                      0);
     assert_int_equal(e2e_run(t, PPO "--reward e/d/x.so:every=1000 --dry-run"), 0);
-    // But nothing is looked up there.
+    // But names are not looked up there.
     assert_int_equal(e2e_shell(t, "RLHF_PLUGIN_PATH=$PWD/e/d \"$HOST\" " PPO
                                   "--reward x.so:every=1000 --dry-run --threads 1"),
                      2);
@@ -327,7 +327,7 @@ static void the_plugin_path_is_absolute(void **state) {
                      2);
     e2e_says(t, "RLHF_PLUGIN_PATH: 'd' is not an absolute path");
     assert_int_equal(e2e_shell(t, "RLHF_PLUGIN_PATH=/nowhere:d \"$HOST\" plugin list"), 2);
-    // Nor does one that is not make code of a run's config.json installed.
+    // The same holds for code in a run's config.json.
     assert_int_equal(e2e_run(t, PPO "--reward d/x.so:every=1000 --phases 1 --out made"), 0);
     assert_int_equal(e2e_shell(t, "RLHF_PLUGIN_PATH=d \"$HOST\" --resume made --phases 2"), 2);
     e2e_says(t, "names code that lies elsewhere than the installed plugins");
@@ -336,7 +336,7 @@ static void the_plugin_path_is_absolute(void **state) {
                      0);
 }
 
-// Of two files with one name the user's own is taken, and the log says so.
+// Of two files with one name the user's own is used, and the log reports it.
 static void what_hides_a_plugin_is_said(void **state) {
     struct e2e *t = *state;
     assert_int_equal(

@@ -1,6 +1,6 @@
-// token_reward.c: a reward of which a test knows every number: row i of a batch is worth
-// i % 4 - shift, paid at the end or, with `tokens`, half at the response's first token and half at
-// its last. `bad` makes the first token's pay of every bad-th row NaN.
+// token_reward.c: a reward with known numbers: row i of a batch gets i % 4 - shift, at the end or,
+// with `tokens`, half at the response's first token and half at its last. With `bad` the first
+// token's reward of every bad-th row is NaN.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>

@@ -1,8 +1,8 @@
-// wrapped_gpt2.c: gpt2.so with one thing changed. plain_gpt2.so can neither take log-probs over a
-// given support nor keep hidden states on the device; device_gpt2.so refuses them through the host;
-// spying_gpt2.so appends "stream counter" of every draw to the file $DRAWS; frozen_gpt2.so does not
-// train wpe (with $FREEZE_ALL: anything) and, with $NARROW, names a range of gradients that is too
-// short; bad_gpt2.so says of wpe or of itself what $BAD tells.
+// wrapped_gpt2.c: gpt2.so with one change. plain_gpt2.so can neither compute log-probs over a given
+// support nor keep hidden states on the device. device_gpt2.so refuses hidden states through the
+// host. spying_gpt2.so appends "stream counter" of every draw to the file $DRAWS. frozen_gpt2.so
+// does not train wpe (with $FREEZE_ALL: anything) and, with $NARROW, declares a gradient range that
+// is too short. bad_gpt2.so makes the false declaration about wpe or itself that $BAD names.
 #include <rlhf/model.h>
 #include <rlhf/plugin.h>
 
@@ -80,7 +80,7 @@ static rlhf_status info(void *self, rlhf_model_info *out) {
     return st;
 }
 
-// As a model that looks at its numbers, which are none while memory is counted.
+// As a model that reads its numbers, which do not exist while memory is estimated.
 static rlhf_status forward(void *self, const rlhf_batch *b, const rlhf_forward *f,
                            const rlhf_heads *out) {
     static int calls;
