@@ -1,8 +1,7 @@
-// answer.c: whether the answer of a response is the one that its data row has.
+// answer.c: checks whether the answer of a response equals the one in its data row.
 //
-// Where the answer stands and how it is compared is in answer/checker.h; docs/rewards/answer.md
-// says all of it. What it is not: an algebra system. Numbers are compared by value, everything else
-// as text.
+// answer/checker.h finds and compares answers; docs/rewards/answer.md describes the rules. What it
+// is not: an algebra system. Numbers are compared by value, everything else as text.
 #include "answer/checker.h"
 
 #include <rlhf/log.h>
@@ -17,10 +16,10 @@ struct answer {
     const rlhf_host *host;
     const struct answer_config *config;
     struct rlhf__checker checker;
-    int32_t said, reserved; // 1: it was said that no response has an answer
+    int32_t said, reserved; // 1: the warning that no response has an answer was logged
 };
 
-enum { MANY = 8 }; // so many responses without a single answer are no accident
+enum { MANY = 8 }; // fewer responses without an answer may be chance
 
 static void answer_destroy(void *self) {
     struct answer *a = self;

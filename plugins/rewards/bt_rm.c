@@ -1,8 +1,8 @@
 // bt_rm.c: the reward of a reward model, such as bradley_terry.so trains: gain * score + bias,
-// pooled over the response's tokens or handed out token by token.
+// pooled over the response's tokens or given token by token.
 //
-// The model reads the policy's own token ids, so its vocabulary must be the policy's; that, and
-// that its context is long enough, is checked when it is opened (rlhf.reward_model/0).
+// The model reads the policy's own token ids, so its vocabulary must be the policy's. The service
+// (rlhf.reward_model/0) checks that, and the length of its context, when the model is opened.
 #include <rlhf/compute.h>
 #include <rlhf/reward.h>
 #include <rlhf/service.h>
@@ -20,7 +20,7 @@ struct bt_rm {
     const struct bt_rm_config *config;
     const rlhf_reward_model_service *svc;
     rlhf_reward_model *model;
-    int32_t pooling; // enum rlhf_pool, 0 = as the model was trained
+    int32_t pooling; // enum rlhf_pool, 0 = as in the model's training
 };
 
 static void bt_rm_destroy(void *self) {
@@ -59,8 +59,8 @@ static rlhf_status bt_rm_create(const rlhf_host *host, const void *config, void 
     return RLHF_OK;
 }
 
-// A response of n tokens pays reward / n at each of them, which is its mean in all, and nothing at
-// its end. A row without a response keeps its sequence reward.
+// With per_token each of n tokens gets reward / n and the end gets 0, so the sum is the mean. A row
+// without a response keeps its sequence reward.
 static void hand_out(const rlhf_reward_in *in, float *seq, float *token) {
     for (uint32_t i = 0; i < in->n; i++) {
         int32_t begin = in->offset[i] + in->prompt_len[i], end = in->offset[i + 1];

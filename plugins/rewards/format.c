@@ -1,8 +1,8 @@
-// format.c: whether a response has the form that is wanted: think tags, or a pattern of PCRE2.
+// format.c: checks whether a response has the wanted form: think tags, or a PCRE2 pattern.
 //
-// Patterns are matched by PCRE2's interpreter within limits that the machine does not change, so
-// none hangs a run and a resumed one gives up on the same texts. What it is not: a judge of what
-// the text says; answer.so compares answers.
+// PCRE2's interpreter matches patterns within limits that do not depend on the machine, so a
+// pattern cannot hang a run, and a resumed run gives up on the same texts. What it is not: a judge
+// of the contents; answer.so compares answers.
 #include <rlhf/reward.h>
 
 #include <string.h>
@@ -13,7 +13,7 @@
 enum { TAGS_THINK = 0, TAGS_THINK_ONCE = 1 };
 enum { MATCH_SEARCH = 0, MATCH_BEGIN = 1, MATCH_WHOLE = 2 };
 
-enum { HEAP_KIB = 64 << 10 }; // what backtracking may take
+enum { HEAP_KIB = 64 << 10 }; // limit of backtracking memory
 
 struct format_config {
     const char *pattern;
@@ -25,7 +25,7 @@ struct format_config {
 struct format {
     const rlhf_host *host;
     const struct format_config *config;
-    pcre2_general_context *memory; // NULL without a pattern, as what follows
+    pcre2_general_context *memory; // NULL without a pattern, like the following fields
     pcre2_code *code;
     pcre2_match_data *room;
     pcre2_match_context *limits;
@@ -72,7 +72,7 @@ static rlhf_status open_pattern(struct format *f) {
     union {
         const rlhf_host *host;
         void *data;
-    } memory = {f->host}; // handed back as it is
+    } memory = {f->host}; // returned unchanged
     f->memory = pcre2_general_context_create(take_bytes, give_bytes, memory.data);
     if (!f->memory) return no_memory(f);
     RLHF_TRY(compile(f));
@@ -84,7 +84,7 @@ static rlhf_status open_pattern(struct format *f) {
     return RLHF_OK;
 }
 
-// *yes = 1 when the pattern matches; *gave_up when the limits did not let it come to an end.
+// *yes = 1 if the pattern matches; *gave_up = 1 if the limits stopped the match.
 static rlhf_status matches(const struct format *f, rlhf_str text, int *yes, int *gave_up) {
     const char *at = text.ptr ? text.ptr : "";
     const int code =
@@ -101,7 +101,7 @@ static rlhf_status matches(const struct format *f, rlhf_str text, int *yes, int 
 
 static const rlhf_str open_tag = {"<think>", 7}, close_tag = {"</think>", 8};
 
-// Where tag first occurs at or behind `from`, text.len = nowhere.
+// The first occurrence of tag at or after `from`; text.len = not found.
 static uint64_t find(rlhf_str text, uint64_t from, rlhf_str tag) {
     for (; from + tag.len <= text.len; from++)
         if (memcmp(text.ptr + from, tag.ptr, (size_t)tag.len) == 0) return from;
@@ -115,8 +115,8 @@ static int is_blank(rlhf_str text, uint64_t from) {
     return from == text.len;
 }
 
-// <think> first and once, or not at all where the prompt has opened it, and </think> behind it;
-// once: that once too, and something is left for an answer.
+// <think> first and once, or not at all if the prompt has opened it, and </think> after it. once:
+// </think> also once, followed by an answer.
 static int has_tags(const struct format_config *c, rlhf_str text) {
     const uint64_t from = c->opened ? 0 : open_tag.len;
     if (!c->opened && find(text, 0, open_tag) != 0) return 0;

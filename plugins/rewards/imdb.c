@@ -1,8 +1,8 @@
 // imdb.c: sentiment of a text, from any sequence classifier the host can open.
 //
-// The label is chosen by name, never by index, and two plain sentences are scored at load: a
-// classifier whose labels are the other way round is refused instead of rewarded for months. The
-// classifier has its own tokenizer and never sees padding; the host's service does both.
+// The label is chosen by name, never by index, and two plain sentences are scored at load, so a
+// classifier with swapped labels is refused. The classifier has its own tokenizer and never sees
+// padding; the host's service does both.
 #include <rlhf/reward.h>
 #include <rlhf/service.h>
 
@@ -44,7 +44,7 @@ static float score_of(const struct imdb *s, const float *z) {
     return (float)(s->config->output == OUTPUT_LOGIT ? odds : 1.0 / (1.0 + exp(-odds)));
 }
 
-// "0 NEGATIVE, 1 POSITIVE" into text[cap]; cut when there are too many labels.
+// "0 NEGATIVE, 1 POSITIVE" into text[cap]; truncated if there are too many labels.
 static void list_labels(const struct imdb *s, char *text, size_t cap) {
     size_t at = 0;
     text[0] = 0;
@@ -78,7 +78,7 @@ static rlhf_status find_label(struct imdb *s) {
     return RLHF_OK;
 }
 
-// Positive text must be likelier positive than negative text.
+// A positive text must have a higher probability of being positive than a negative text.
 static rlhf_status self_test(struct imdb *s) {
     static const char good[] = "A wonderful film, warm and funny, and I loved every minute of it.";
     static const char bad[] = "A terrible film, dull and ugly, and I hated every minute of it.";
@@ -140,7 +140,7 @@ static void append(char **at, rlhf_str text) {
     *at += text.len;
 }
 
-// The texts of a batch, prompt and response joined, and room for the logits; one allocation.
+// The texts of a batch (prompt and response joined) and space for the logits, in one allocation.
 static rlhf_str *join_texts(const struct imdb *s, const rlhf_reward_in *in, float **logits) {
     uint64_t bytes = 0, n = in->n;
     for (uint64_t i = 0; i < n; i++)

@@ -1,8 +1,8 @@
-// length.c: what the length of a response is worth: three shapes of a function of its tokens.
+// length.c: a reward for the length of a response: three functions of its number of tokens.
 //
-// overlong: DAPO's soft punishment (Yu et al. 2025, 2503.14476, eq. 13). cosine: the reward of
-// Yeo et al. 2025 (2502.03373, appendix C.1), which has to know whether the response is right and
-// asks as answer.so does. band: a target, ours. Lengths are in tokens, the stop token included.
+// overlong: DAPO's soft punishment (Yu et al. 2025, 2503.14476, eq. 13). cosine: the reward of Yeo
+// et al. 2025 (2502.03373, appendix C.1), which needs the verdict on the answer, as answer.so
+// computes it. band: a target range, ours. Lengths are in tokens and include the stop token.
 #include "answer/checker.h"
 
 #include <rlhf/reward.h>
@@ -64,7 +64,7 @@ static double overlong(const struct length_config *c, int64_t n) {
     return n <= c->max_len ? (double)(soft - n) / (double)c->cache : -1;
 }
 
-// From what a short one pays to what one of max_len tokens does, along half a cosine.
+// From the reward of a short response to that of one with max_len tokens, along half a cosine.
 static double cosine(const struct length_config *c, int64_t n, int right) {
     const double share = fmin((double)n / (double)c->max_len, 1.0);
     const double at_once = right ? c->right_short : c->wrong_short;
@@ -73,7 +73,7 @@ static double cosine(const struct length_config *c, int64_t n, int right) {
     return at_last + 0.5 * (at_once - at_last) * (1.0 + cos(share * 3.14159265358979323846));
 }
 
-// 1 inside, down to 0 over margin tokens outside.
+// 1 inside, falling to 0 over margin tokens outside.
 static double band(const struct length_config *c, int64_t n) {
     const int64_t off = n < c->min_len ? c->min_len - n : n > c->max_len ? n - c->max_len : 0;
     return off == 0 ? 1 : off < c->margin ? 1 - (double)off / (double)c->margin : 0;
@@ -94,7 +94,7 @@ static rlhf_status score_one(struct length *l, const rlhf_reward_in *in, uint32_
     return RLHF_OK;
 }
 
-// Where the shape begins to cost something.
+// The length from which the shape lowers the reward.
 static int is_outside(const struct length_config *c, int64_t n) {
     if (c->shape == SHAPE_BAND) return n < c->min_len || n > c->max_len;
     return c->shape == SHAPE_COSINE ? n >= c->max_len : n > c->max_len - c->cache;
@@ -156,7 +156,7 @@ static const rlhf_opt options[] = {
     RLHF_OPT_TABLE(struct length_config, check, rlhf__answer_opts, RLHF__N_ANSWER_OPTIONS),
 };
 
-// Options that a shape has, in the order of the table; those of the answer are cosine's.
+// Options of each shape, in the order of the table; the options of the answer belong to cosine.
 static const char *length_idle(const void *config, const char *key) {
     static const char *const of[][2] = {
         {"cache", "0"},      {"min_len", "2"},     {"margin", "2"},     {"right_short", "1"},

@@ -58,7 +58,7 @@ static uint64_t hash_gram(const rlhf_str *unit, int64_t n) {
     for (int64_t k = 0; k < n; k++) {
         for (uint64_t i = 0; i < unit[k].len; i++)
             h = (h ^ (uint8_t)unit[k].ptr[i]) * 0x100000001b3u;
-        h = (h ^ 0x100u) * 0x100000001b3u; // a mark between units that no byte can be
+        h = (h ^ 0x100u) * 0x100000001b3u; // a separator of units that is not a byte
     }
     return h ^ (h >> 32);
 }
@@ -69,7 +69,7 @@ static int same_gram(const rlhf_str *a, const rlhf_str *b, int64_t n) {
     return 1;
 }
 
-// Distinct n-grams among unit[count]; table[mask + 1] is zeroed and larger than count.
+// The number of distinct n-grams in unit[count]; table[mask + 1] is zeroed and larger than count.
 static uint64_t count_distinct(const rlhf_str *unit, uint64_t grams, int64_t n, uint64_t *table,
                                uint64_t mask) {
     uint64_t distinct = 0;

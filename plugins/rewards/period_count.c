@@ -1,4 +1,4 @@
-// period_count.c: how many periods a response has. A reward that can be checked by eye.
+// period_count.c: the number of periods in a response. A reward that can be checked by eye.
 //
 // Periods are bytes 0x2E, so any bytes are a valid response and "..." counts three. Without
 // create() the instance is the option struct itself. What it is not: a sentence splitter.

@@ -95,9 +95,9 @@ static rlhf_status reserve(const rlhf_host *host, char **bytes, uint64_t *cap, u
     return RLHF_OK;
 }
 
-// ---- numbers in a place ----
+// ---- numbers in an answer ----
 
-// What is behind the last "=" or its like: "x = 5" says 5. 0 = there is an inequality.
+// The text after the last "=" or similar sign: "x = 5" gives 5. 0 = it has an inequality.
 static int right_side(rlhf_str *text) {
     for (uint64_t at = text->len; at-- > 0;) {
         const char *p = text->ptr + at;
@@ -107,7 +107,7 @@ static int right_side(rlhf_str *text) {
         if (left >= 3 && memcmp(p, "\xe2\x89\x88", 3) == 0) n = 3; // approximately
         if (left >= 7 && memcmp(p, "\\approx", 7) == 0) n = 7;
         if (!n) continue;
-        if (rlhf__has_term((rlhf_str){text->ptr, at})) return 0; // an equation to be solved
+        if (rlhf__has_term((rlhf_str){text->ptr, at})) return 0; // an equation to solve
         *text = (rlhf_str){p + n, left - n};
         return 1;
     }
@@ -141,7 +141,7 @@ static int read_alone(rlhf_str text, int units, struct rlhf__reading *out) {
 
 // ---- gold answers ----
 
-// Where a gold answer has its answer: the solutions of data sets end in "#### 18" or \boxed{18}.
+// The answer in a gold answer: solutions in datasets end in "#### 18" or \boxed{18}.
 static rlhf_str gold_place(const struct rlhf__answer_options *o, rlhf_str text) {
     const rlhf_str marker = {o->marker, o->marker ? strlen(o->marker) : 0};
     rlhf_str out;
@@ -175,7 +175,7 @@ static rlhf_status take_gold(struct rlhf__checker *c, rlhf_str text) {
     return RLHF_OK;
 }
 
-// The shortest text that is this number.
+// The shortest text for this number.
 static rlhf_str number_text(double value, char out[40]) {
     int n = 0;
     for (int digits = 15; digits <= 17; digits++) {
@@ -217,14 +217,14 @@ rlhf_status rlhf__checker_gold(struct rlhf__checker *c, rlhf_str text) {
 
 void rlhf__checker_forget(struct rlhf__checker *c) { c->row = (rlhf_str){NULL, 0}; }
 
-// ---- comparing ----
+// ---- comparison ----
 
 static int near_enough(const struct rlhf__answer_options *o, const struct rlhf__ratio *gold,
                        int32_t shift_gold, const struct rlhf__ratio *x, int32_t shift) {
     if (rlhf__ratio_equal(gold, shift_gold, x, shift)) return 1;
     if (!(o->tolerance > 0 || o->relative > 0)) return 0;
     const double g = rlhf__ratio_value(gold, shift_gold), v = rlhf__ratio_value(x, shift);
-    if (!isfinite(v) || !isfinite(g)) return 0; // beyond doubles nothing is near
+    if (!isfinite(v) || !isfinite(g)) return 0; // beyond the range of doubles
     const double bound = fmax(o->tolerance, o->relative * fabs(g));
     return fabs(v - g) <= bound + 1e-12 * fmax(fabs(v), fabs(g)); // 3.1 is 0.1 from 3
 }
@@ -239,7 +239,7 @@ static int same_number(const struct rlhf__answer_options *o, const struct rlhf__
     return 0;
 }
 
-// "(B)" is B, as choices are written; "(3, 4)" and "f(x)" stay what they are.
+// "(B)" is B, as choices are written; "(3, 4)" and "f(x)" stay unchanged.
 static rlhf_str without_brackets(rlhf_str text) {
     if (text.len < 3 || *text.ptr != '(' || text.ptr[text.len - 1] != ')') return text;
     const rlhf_str inside = {text.ptr + 1, text.len - 2};
@@ -259,8 +259,8 @@ static int same(const struct rlhf__checker *c, rlhf_str text, const struct rlhf_
 
 enum kind { KIND_NONE = 0, KIND_LINE = 1, KIND_ALONE = 2, KIND_LAST = 3 };
 
-// Where the response has its answer, and how a number is read there. *marked = 0 where it is no
-// marked place.
+// Finds the answer in the response, and how to read a number there. *marked = 0 if the place is not
+// a marked one.
 static enum kind find_place(const struct rlhf__checker *c, rlhf_str text, rlhf_str *out,
                             int32_t *marked) {
     const struct rlhf__answer_options *o = c->options;

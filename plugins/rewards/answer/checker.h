@@ -1,5 +1,5 @@
-// checker.h: whether a response's answer is that of its data row. Options, gold answers and the
-// comparison, for every reward that has to know (answer.so, length.so).
+// checker.h: checks whether a response's answer equals that of its data row. Options, gold answers
+// and the comparison, for every reward that needs them (answer.so, length.so).
 #ifndef RLHF_PLUGINS_REWARDS_ANSWER_CHECKER_H
 #define RLHF_PLUGINS_REWARDS_ANSWER_CHECKER_H
 
@@ -28,13 +28,13 @@ struct rlhf__answer_options {
 enum { RLHF__N_ANSWER_OPTIONS = 10 };
 extern const rlhf_opt rlhf__answer_opts[RLHF__N_ANSWER_OPTIONS];
 
-// The word for a place, enum rlhf__answer_where. [any]
+// The name of a place, enum rlhf__answer_where. [any]
 const char *rlhf__answer_where_name(int32_t where);
 
-// As rlhf_plugin.idle, of these options; NULL for others' keys. [any]
+// As rlhf_plugin.idle, for these options; NULL for other keys. [any]
 const char *rlhf__answer_idle(const struct rlhf__answer_options *, const char *key);
 
-// What is right, read from a row.
+// The right answer, read from a row.
 struct rlhf__gold {
     rlhf_str text; // cleaned; borrowed from the checker
     struct rlhf__reading number;
@@ -43,8 +43,8 @@ struct rlhf__gold {
 
 struct rlhf__verdict {
     int32_t correct;
-    int32_t found;  // there is an answer, right or wrong
-    int32_t marked; // it stands behind the marker, in a box or behind ####
+    int32_t found;  // has an answer, right or wrong
+    int32_t marked; // the answer is after the marker, in a box or after ####
 };
 
 struct rlhf__checker {
@@ -57,17 +57,17 @@ struct rlhf__checker {
     uint64_t gold_cap, cap;
 };
 
-// Errors: RLHF_E_UNSUPPORTED without the service of rows, RLHF_E_INVALID for options that do not go
-// together. [main]
+// Errors: RLHF_E_UNSUPPORTED without the service of rows, RLHF_E_INVALID for options that
+// contradict each other. [main]
 rlhf_status rlhf__checker_init(struct rlhf__checker *, const rlhf_host *,
                                const struct rlhf__answer_options *);
 void rlhf__checker_finish(struct rlhf__checker *); // accepts a zeroed one [main]
 
-// Read the gold answer of a row (rlhf_reward_in.meta) into c->gold. Errors: RLHF_E_INVALID (no row,
-// no answer, one that is empty or no number where a number is wanted), RLHF_E_NOMEM. [step]
+// Read the gold answer of a row (rlhf_reward_in.meta) into c->gold. Errors: RLHF_E_INVALID (the row
+// or its answer is missing, empty, or not a number although one is required), RLHF_E_NOMEM. [step]
 rlhf_status rlhf__checker_gold(struct rlhf__checker *c, rlhf_str row);
 
-// Forget it: rows are told apart by where they lie, and that memory may hold other rows now. [step]
+// Forget it: rows are identified by address, and that memory may hold other rows now. [step]
 void rlhf__checker_forget(struct rlhf__checker *c);
 
 // Errors: as rlhf__checker_gold. [step]

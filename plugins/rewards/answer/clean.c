@@ -7,12 +7,12 @@ struct rule {
     const char *from, *to;
 };
 
-// Commands whose braces go with them: \text{cm} is cm.
+// Commands that are removed with their braces: \text{cm} is cm.
 static const char *const wrappers[] = {"text",   "textbf",       "textit",     "textrm", "texttt",
                                        "mathrm", "mathbf",       "mathit",     "mathsf", "mathtt",
                                        "mbox",   "operatorname", "boldsymbol", "emph"};
 
-// Commands, which end where no letter follows.
+// Commands, which end before a byte that is not a letter.
 static const struct rule commands[] = {
     {"left", ""},        {"right", ""},       {"displaystyle", ""},  {"dfrac", "\\frac"},
     {"tfrac", "\\frac"}, {"cfrac", "\\frac"}, {"times", "\xc3\x97"}, {"cdot", "\xc2\xb7"},
@@ -43,7 +43,7 @@ enum { MAX_DEPTH = 64 };
 struct cleaning {
     const char *at, *end;
     char *out;
-    uint64_t dropped; // bit d: the brace at depth d was a wrapper's
+    uint64_t dropped; // bit d: the brace at depth d belonged to a wrapper
     int32_t depth, reserved;
 };
 
@@ -58,7 +58,7 @@ static void put(struct cleaning *c, const char *text) {
     c->out += n;
 }
 
-// The length of \word at the cursor, 0 = it is another.
+// The length of \word at the cursor, 0 = another word.
 static size_t command(const struct cleaning *c, const char *word) {
     const size_t n = strlen(word), room = (size_t)(c->end - c->at);
     if (room < n + 1 || memcmp(c->at + 1, word, n) != 0) return 0;
@@ -127,7 +127,7 @@ rlhf_str rlhf__clean(rlhf_str text, char *out) {
 
 // ---- ends ----
 
-// The bytes of one character at the end or the beginning of a text that are of set, or white space.
+// The bytes of one character at the end or the beginning of a text that is in set, or white space.
 static uint64_t loose_at(rlhf_str t, int end, const char *set) {
     if (!t.len) return 0;
     const char c = end ? t.ptr[t.len - 1] : *t.ptr;
@@ -147,19 +147,19 @@ static rlhf_str cut_ends(rlhf_str t, const char *front, const char *back) {
 rlhf_str rlhf__trim(rlhf_str text) { return cut_ends(text, "", ""); }
 rlhf_str rlhf__strip(rlhf_str text) { return cut_ends(text, "\"'*_`$", "\"'*_`$.,;:!"); }
 
-// ---- sameness ----
+// ---- comparison ----
 
 // A cleaned text that is read byte by byte.
 struct reading {
     rlhf_str left;
-    char before;        // the last byte that counted, 0 at the beginning
-    int32_t word;       // it is of a letter
-    int32_t in_command; // it is of a command's name
-    int32_t closing;    // braces around one character whose end is still to come
+    char before;        // the last significant byte, 0 at the beginning
+    int32_t word;       // it belongs to a letter
+    int32_t in_command; // it belongs to a command's name
+    int32_t closing;    // braces around one character whose end is still ahead
     int32_t ignore_case, reserved;
 };
 
-// Whether a text begins with a letter, of any script; `was` for the bytes that go on a character.
+// Whether a text begins with a letter of any script; `was` for continuation bytes of a character.
 static int is_word(rlhf_str t, int was) {
     const unsigned char c = (unsigned char)*t.ptr;
     if (c < 0x80) return rlhf__is_letter(*t.ptr);
@@ -183,7 +183,7 @@ static uint64_t spaces(rlhf_str t, uint64_t at) {
     return at - begin;
 }
 
-// The length of "{" and any white space after it when one character and "}" follow, else 0.
+// The length of "{" and following white space if one character and "}" follow, otherwise 0.
 static uint64_t single(rlhf_str t) {
     const uint64_t at = 1 + spaces(t, 1);
     if (at >= t.len || rlhf__is_one_of(t.ptr[at], "{}\\") || (unsigned char)t.ptr[at] >= 0x80)

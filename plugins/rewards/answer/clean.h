@@ -9,18 +9,17 @@
 
 #include <rlhf/base.h>
 
-// out has room for text.len bytes; the result borrows it. [any]
+// out has space for text.len bytes; the result borrows it. [any]
 rlhf_str rlhf__clean(rlhf_str text, char *out);
 
-// Without white space, quotes, * _ ` $ at both ends and without sentence marks . , ; : ! at the
-// end. [any]
+// Remove white space, quotes, * _ ` $ at both ends and sentence marks . , ; : ! at the end. [any]
 rlhf_str rlhf__strip(rlhf_str text);
 
 rlhf_str rlhf__trim(rlhf_str text); // without white space at both ends [any]
 
-// Whether two cleaned texts are the same. White space counts only where TeX needs it: between two
-// words or two numbers, however wide, and not after a command. Braces around a single character do
-// not count, nor does $, nor, with ignore_case, the case of ASCII letters. [any]
+// Whether two cleaned texts are the same. White space matters only where TeX needs it: between two
+// words or two numbers, in any width, and not after a command. Braces around a single character and
+// $ are ignored, and with ignore_case the case of ASCII letters too. [any]
 int rlhf__same_text(rlhf_str a, rlhf_str b, int ignore_case);
 
 #endif

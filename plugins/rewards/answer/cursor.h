@@ -1,5 +1,5 @@
-// cursor.h: a place in a cleaned text that is read forwards; what take_* does not find leaves it in
-// place.
+// cursor.h: a position in a cleaned text that is read forwards. If take_* finds nothing, the
+// position stays.
 #ifndef RLHF_PLUGINS_REWARDS_ANSWER_CURSOR_H
 #define RLHF_PLUGINS_REWARDS_ANSWER_CURSOR_H
 
@@ -11,7 +11,7 @@
 
 struct rlhf__cursor {
     const char *begin, *at, *end;
-    int32_t over;  // a number had more digits than there is room for
+    int32_t over;  // a number had too many digits
     int32_t loose; // spaces may stand around a fraction's stroke
 };
 

@@ -92,12 +92,12 @@ int rlhf__ratio_equal(const struct rlhf__ratio *a, int32_t shift_a, const struct
            memcmp(left.digit, right.digit, (size_t)left.n) == 0;
 }
 
-// 10^exponent is applied in two steps, so that neither is out of range alone where the whole is
-// not.
+// 10^exponent is applied in two steps, so that an intermediate result stays in range if the final
+// one does.
 static double value_of(const struct rlhf__decimal *x, int64_t shift) {
     double v = 0;
     int64_t e = x->exponent + shift;
-    int32_t n = x->n < 40 ? x->n : 40; // the others are below a double's last bit
+    int32_t n = x->n < 40 ? x->n : 40; // further digits are below a double's last bit
     for (int32_t i = 0; i < n; i++)
         v = 10 * v + (x->digit[i] - '0');
     e += x->n - n;

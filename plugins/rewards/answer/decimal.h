@@ -8,26 +8,26 @@
 
 enum { RLHF__DECIMAL_DIGITS = 128, RLHF__DECIMAL_EXPONENT = 100000 };
 
-// sign * (digits as an integer) * 10^exponent. No zero leads or ends the digits, so a number has
-// one form; of zero n, sign and exponent are 0.
+// sign * (digits as an integer) * 10^exponent. The digits neither begin nor end with zero, so a
+// number has one form; for zero, n, sign and exponent are 0.
 struct rlhf__decimal {
     int32_t sign, n;
     int64_t exponent;
     char digit[RLHF__DECIMAL_DIGITS]; // '0' to '9'
 };
 
-// num / den; den is positive, 1 for a number that is no fraction.
+// num / den; den is positive, and 1 for a number without a fraction.
 struct rlhf__ratio {
     struct rlhf__decimal num, den;
 };
 
-// Bring digit[0..n), n at most RLHF__DECIMAL_DIGITS, into the one form. [any]
+// Normalise digit[0..n), n at most RLHF__DECIMAL_DIGITS. [any]
 void rlhf__decimal_settle(struct rlhf__decimal *);
 
 void rlhf__decimal_set(struct rlhf__decimal *, int32_t value); // 0 to 9 [any]
 
-// *out = whole + part, both not negative and whole an integer: a mixed number. 0 = more digits than
-// there is room for. [any]
+// *out = whole + part, both at least 0 and whole an integer: a mixed number. 0 = too many digits.
+// [any]
 int rlhf__ratio_add(const struct rlhf__decimal *whole, const struct rlhf__ratio *part,
                     struct rlhf__ratio *out);
 
@@ -35,7 +35,7 @@ int rlhf__ratio_add(const struct rlhf__decimal *whole, const struct rlhf__ratio 
 int rlhf__ratio_equal(const struct rlhf__ratio *a, int32_t shift_a, const struct rlhf__ratio *b,
                       int32_t shift_b);
 
-// The nearest double, near enough for a tolerance; infinite where it is too large. [any]
+// The nearest double, precise enough for a tolerance; infinite if it is too large. [any]
 double rlhf__ratio_value(const struct rlhf__ratio *, int32_t shift);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define RLHF__NBSP "\xc2\xa0" // what cleaned texts have for every space that joins
+#define RLHF__NBSP "\xc2\xa0" // replaces every joining space in cleaned texts
 
 static inline int rlhf__is_digit(char c) { return c >= '0' && c <= '9'; }
 static inline char rlhf__lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c; }

@@ -13,7 +13,7 @@ static void push(struct rlhf__cursor *c, struct rlhf__decimal *x) {
     c->at++;
 }
 
-// A thousands separator: three digits and no fourth follow. Its bytes, 0 = there is none.
+// A thousands separator: exactly three digits follow. Returns its bytes, 0 = not a separator.
 static ptrdiff_t separator(const struct rlhf__cursor *c) {
     ptrdiff_t n = rlhf__next_is(c, ",") ? 1 : rlhf__next_is(c, RLHF__NBSP) ? 2 : 0;
     if (!n || !rlhf__digit_at(c, n) || !rlhf__digit_at(c, n + 1) || !rlhf__digit_at(c, n + 2))
@@ -33,7 +33,7 @@ static void take_integer(struct rlhf__cursor *c, struct rlhf__decimal *x) {
     }
 }
 
-// The digits of an exponent, with a sign; *out = it.
+// The digits of an exponent with a sign; *out = its value.
 static int take_power(struct rlhf__cursor *c, int64_t *out) {
     const struct rlhf__cursor before = *c;
     const int32_t sign = rlhf__take_sign(c);
@@ -58,7 +58,7 @@ int rlhf__take_raised(struct rlhf__cursor *c, int64_t *out) {
     return rlhf__take(c, "}");
 }
 
-// "e-3", " x 10^{-3}" behind the digits.
+// "e-3", " x 10^{-3}" after the digits.
 static void take_exponent(struct rlhf__cursor *c, struct rlhf__decimal *x) {
     const struct rlhf__cursor before = *c;
     int64_t e = 0;
@@ -96,7 +96,7 @@ static int take_decimal(struct rlhf__cursor *c, struct rlhf__decimal *x, int *in
         x->exponent = -(c->at - point - 1);
     }
     if (c->at == before.at) return 0;
-    if (c->at - before.at == 2 && memcmp(before.at, "10", 2) == 0) { // a power of ten alone
+    if (c->at - before.at == 2 && memcmp(before.at, "10", 2) == 0) { // only a power of ten
         const struct rlhf__cursor ten = *c;
         if (rlhf__take_raised(c, &e)) {
             rlhf__decimal_set(x, 1);
@@ -112,7 +112,7 @@ static int take_decimal(struct rlhf__cursor *c, struct rlhf__decimal *x, int *in
 
 // ---- fractions ----
 
-// One of the two of \frac: "{12}", or a digit alone.
+// One argument of \frac: "{12}", or a single digit.
 static int take_part(struct rlhf__cursor *c, struct rlhf__decimal *x) {
     int integer;
     rlhf__skip_spaces(c);
@@ -152,7 +152,7 @@ static int take_vulgar(struct rlhf__cursor *c, struct rlhf__ratio *out) {
     return 0;
 }
 
-// \frac{3}{4} or a character that is a fraction.
+// \frac{3}{4} or a fraction character.
 static int take_fraction(struct rlhf__cursor *c, struct rlhf__ratio *out) {
     const struct rlhf__cursor before = *c;
     if (take_vulgar(c, out)) return 1;
@@ -166,7 +166,7 @@ static int take_fraction(struct rlhf__cursor *c, struct rlhf__ratio *out) {
     return 0;
 }
 
-// "/4" behind a numerator. -1: there is one, but it makes no number.
+// "/4" after a numerator. -1: a denominator that does not give a number.
 static int take_denominator(struct rlhf__cursor *c, struct rlhf__decimal *den) {
     const struct rlhf__cursor before = *c;
     int integer;
@@ -181,8 +181,7 @@ static int take_denominator(struct rlhf__cursor *c, struct rlhf__decimal *den) {
     return 0;
 }
 
-// " 1/2" or "\frac{1}{2}" behind an integer: less than one, so that two numbers side by side stay
-// two.
+// " 1/2" or "\frac{1}{2}" after an integer: less than one, so that two adjacent numbers stay two.
 static int take_rest_of_mixed(struct rlhf__cursor *c, struct rlhf__ratio *part) {
     const struct rlhf__cursor before = *c;
     const int spaced = rlhf__take_space(c);

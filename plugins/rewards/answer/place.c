@@ -1,9 +1,9 @@
-// place.c: see place.h. All go through a text once.
+// place.c: see place.h. Each function reads the text once.
 #include "answer/place.h"
 
 #include "answer/letters.h"
 
-// Boxes that are open, as many as are kept in mind; the outermost are forgotten first.
+// The number of open boxes to remember; the outermost are forgotten first.
 enum { MAX_OPEN = 64 };
 
 struct boxes {
@@ -11,7 +11,7 @@ struct boxes {
     uint64_t n, first;
 };
 
-// Where what is inside a box that begins at `at` begins, 0 = there is none.
+// The start of the contents of a box that begins at `at`, 0 = not a box.
 static uint64_t inside_box(rlhf_str text, uint64_t at) {
     static const char *const names[] = {"\\boxed", "\\fbox"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -32,8 +32,8 @@ static void open_box(struct boxes *b, uint64_t begin, uint64_t depth) {
     if (b->n - b->first > MAX_OPEN) b->first++;
 }
 
-// The box whose brace is at this depth is closed: where its inside begins, 0 = the brace was
-// none's.
+// Closes the box whose brace is at this depth. Returns the start of its contents, 0 = the brace did
+// not open a box.
 static uint64_t close_box(struct boxes *b, uint64_t depth) {
     if (b->n == b->first || b->depth[(b->n - 1) % MAX_OPEN] != depth) return 0;
     return b->begin[--b->n % MAX_OPEN];
@@ -50,7 +50,7 @@ int rlhf__place_boxed(rlhf_str text, rlhf_str *out) {
             open_box(&b, begin, depth++);
             at = begin - 1;
         } else if (c == '\\' && at + 1 < text.len && rlhf__is_one_of(text.ptr[at + 1], "\\{}")) {
-            at += !inside_box(text, at + 1); // a box whose backslash was escaped is one
+            at += !inside_box(text, at + 1); // a box with an escaped backslash also counts
         } else if (c == '{') {
             depth++;
         } else if (c == '}' && depth > 0) {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-// ---- what stands around it ----
+// ---- around a number ----
 
 static int take_word(struct rlhf__cursor *c, const char *word) {
     const size_t n = strlen(word);
@@ -17,7 +17,7 @@ static int take_word(struct rlhf__cursor *c, const char *word) {
     return 1;
 }
 
-// "%", " percent", " million" behind it.
+// "%", " percent", " million" after a number.
 static void take_suffix(struct rlhf__cursor *c, struct rlhf__reading *out) {
     static const struct {
         const char *word;
@@ -55,7 +55,7 @@ static int is_symbol(const char *word, size_t n, int joined) {
                               "pm AM PM st nd rd th pt "
                               "qt ha cc ct Rs ";
     char padded[5] = " ";
-    if (joined && n == 1 && *word == 'K') return 0; // 5K is a thousand times as much
+    if (joined && n == 1 && *word == 'K') return 0; // 5K means five thousand
     memcpy(padded + 1, word, n);
     padded[n + 1] = ' ';
     padded[n + 2] = 0;
@@ -110,7 +110,8 @@ static int is_term(const struct rlhf__cursor *c) {
     return unknown > 0 && longest < 3;
 }
 
-// Whether the rest is a unit: words, "km/h", "cm^2"; no digits but in an exponent, no operation.
+// Whether the rest is a unit: words, "km/h", "cm^2"; digits only in an exponent, without
+// operations.
 static int rest_is_unit(struct rlhf__cursor *c) {
     int64_t power;
     char before = ' ';
@@ -159,7 +160,7 @@ static int before_is(const struct rlhf__cursor *c, const char *at, const char *w
     return (size_t)(at - c->begin) >= n && memcmp(at - n, word, n) == 0;
 }
 
-// Whether what stands before digits at the cursor makes them part of something else.
+// Whether the text before digits at the cursor makes them part of something else.
 static int is_part(const struct rlhf__cursor *c) {
     const char *at = c->at;
     if (at == c->begin) return 0;
@@ -171,7 +172,8 @@ static int is_part(const struct rlhf__cursor *c) {
            before_is(c, at, "^{-") || before_is(c, at, "_{-");
 }
 
-// The sign of the number that begins at `at`, also in front of a currency sign; "5-3" has none.
+// The sign of the number that begins at `at`, also before a currency sign; the 3 in "5-3" is
+// unsigned.
 static int32_t sign_before(const struct rlhf__cursor *c, const char *at) {
     static const char *const money[] = {"$", "\xe2\x82\xac", "\xc2\xa3", "\xc2\xa5",
                                         "\xe2\x82\xb9"};
@@ -187,8 +189,8 @@ static int32_t sign_before(const struct rlhf__cursor *c, const char *at) {
                : -1;
 }
 
-// Behind a number: what makes it and the digits to come something else (1.2.3, 1/2/3, 2^5). The
-// cursor is then behind all of it.
+// After a number: text that turns it and the following digits into something else (1.2.3, 1/2/3,
+// 2^5). The cursor is then after all of it.
 static int take_torn(struct rlhf__cursor *c) {
     const int torn = rlhf__left(c) &&
                      (*c->at == '^' || ((*c->at == '.' || *c->at == '/') && rlhf__digit_at(c, 1)));

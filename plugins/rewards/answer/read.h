@@ -3,8 +3,8 @@
 //     12   -3.5   .5   1,234,567   1{,}234   1\,234   1.5e-3   1.5 \times 10^{3}   3/4   2 1/2
 //     \frac{3}{4}   \frac34   2\frac{1}{2}   50%   5 million   $1,200   18 apples   9 cm^2
 //
-// Texts are cleaned ones (clean.h). What it is not: a calculator; "3+4" and "\sqrt{2}" are no
-// numbers, nor are number words, and no unit is converted.
+// Texts must be cleaned (clean.h). What it is not: a calculator. "3+4", "\sqrt{2}" and number words
+// are not numbers, and units are not converted.
 #ifndef RLHF_PLUGINS_REWARDS_ANSWER_READ_H
 #define RLHF_PLUGINS_REWARDS_ANSWER_READ_H
 
@@ -23,12 +23,11 @@ struct rlhf__reading {
 // 5, 5x is not. [any]
 int rlhf__read_whole(rlhf_str text, int units, struct rlhf__reading *out);
 
-// 1 when one or two letters that are not a unit's symbol directly follow a digit: 3x. [any]
+// 1 if one or two letters that are not a unit's symbol directly follow a digit: 3x. [any]
 int rlhf__has_term(rlhf_str text);
 
-// The first or the last number that stands anywhere in the text; digits inside words (x2),
-// exponents (cm^2) and what is neither one number nor another (1/2/2024, 1.2.3, 5/0) are none. 1,
-// or 0 = there is none. [any]
+// The first or the last number in the text. Digits inside words (x2), exponents (cm^2) and
+// ambiguous forms (1/2/2024, 1.2.3, 5/0) do not count. 1, or 0 = not found. [any]
 int rlhf__read_first(rlhf_str text, struct rlhf__reading *out);
 int rlhf__read_last(rlhf_str text, struct rlhf__reading *out);
 

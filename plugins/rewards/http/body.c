@@ -28,7 +28,7 @@ static json_t *read_row(rlhf_str row) {
     return v;
 }
 
-// The label as it stands in the row; without the option it is "", as OpenRLHF has it.
+// The label as in the row; without the option it is "", as in OpenRLHF.
 static rlhf_status put_label(struct rlhf__bytes *out, const rlhf_host *host, const char *key,
                              rlhf_str row) {
     if (!key) {

@@ -10,12 +10,12 @@
 
 #include <rlhf/reward.h>
 
-// Append rows first .. first + n - 1. RLHF_E_NOMEM; RLHF_E_INVALID when a label is wanted and the
-// row has none. [any]
+// Append rows first .. first + n - 1. RLHF_E_NOMEM; RLHF_E_INVALID if a label is required and the
+// row lacks it. [any]
 rlhf_status rlhf__body_write(struct rlhf__bytes *out, const struct rlhf__http_options *,
                              const rlhf_reward_in *, uint32_t first, uint32_t n);
 
-// Whether a row has the label that is wanted; as check_row of rlhf_reward_ops. [main]
+// Whether a row has the required label; for check_row of rlhf_reward_ops. [main]
 rlhf_status rlhf__body_check_row(const rlhf_host *, const struct rlhf__http_options *,
                                  rlhf_str row);
 

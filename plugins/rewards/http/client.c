@@ -36,7 +36,7 @@ static int cancelled(void *context, curl_off_t a, curl_off_t b, curl_off_t c, cu
     return host->cancelled(host);
 }
 
-// What all requests, and the probe, have in common. 1, or 0 when there is no memory.
+// Options of all requests and of the probe. 1, or 0 when out of memory.
 static int prepare(const struct rlhf__http_client *c, CURL *easy, char *error) {
     const struct rlhf__http_options *o = c->o;
     return curl_easy_setopt(easy, CURLOPT_URL, o->url) == CURLE_OK &&
@@ -78,8 +78,8 @@ static void certificate_text(const struct rlhf__http_client *c, const char *said
              c->o->ca ? "" : " (ca=FILE names other authorities than the system's)");
 }
 
-// A connection and the TLS handshake, without a request. Whoever does not answer now may do so
-// later; a certificate will not change.
+// A connection and the TLS handshake, without a request. A service that is down now may answer
+// later, but a certificate will not change.
 static rlhf_status probe(const struct rlhf__http_client *c) {
     char error[CURL_ERROR_SIZE] = "", why[RLHF__WHY];
     CURL *easy = curl_easy_init();
@@ -183,7 +183,7 @@ rlhf_status rlhf__http_send(struct rlhf__http_client *c, struct rlhf__http_slot 
     return launch(c, s, c->o->url);
 }
 
-// Where a redirect leads, when it may be followed: then the slot flies again.
+// Follow a redirect if that is allowed: the slot is then in flight again.
 static enum rlhf__http_end redirect(struct rlhf__http_client *c, struct rlhf__http_slot *s,
                                     long status, char *why) {
     char *to = NULL, next[4096], shown[4 * SHOWN];
@@ -194,7 +194,7 @@ static enum rlhf__http_end redirect(struct rlhf__http_client *c, struct rlhf__ht
                  status);
         return RLHF__HTTP_REFUSED;
     }
-    const size_t end = strcspn(to, "?#"); // a query may hold a key
+    const size_t end = strcspn(to, "?#"); // a query may contain a key
     rlhf__utf8_shown(to, end, shown, sizeof shown);
     if (s->hops >= c->o->redirects) {
         snprintf(why, RLHF__WHY, "it redirects to \"%s\" with status %ld, and redirects=%lld",
@@ -216,7 +216,7 @@ static enum rlhf__http_end redirect(struct rlhf__http_client *c, struct rlhf__ht
     return RLHF__HTTP_REFUSED;
 }
 
-// An answer came; what its status says.
+// An answer arrived; evaluate its status.
 static enum rlhf__http_end judge(struct rlhf__http_client *c, struct rlhf__http_slot *s, char *why,
                                  double *retry_after) {
     long status = 0;
@@ -239,7 +239,7 @@ static enum rlhf__http_end judge(struct rlhf__http_client *c, struct rlhf__http_
     return status >= 500 ? RLHF__HTTP_ERROR : RLHF__HTTP_REFUSED;
 }
 
-// No answer came, or not all of it.
+// An answer is missing or incomplete.
 static enum rlhf__http_end broken(const struct rlhf__http_client *c,
                                   const struct rlhf__http_slot *s, CURLcode code, char *why) {
     const char *said = *s->error ? s->error : curl_easy_strerror(code);

@@ -6,26 +6,26 @@
 #include <math.h>
 #include <rlhf/log.h>
 
-enum { POLL_MS = 200 }; // Ctrl-C is looked for so often
+enum { POLL_MS = 200 }; // interval of checks for Ctrl-C
 
 enum batch_state { WAITING = 0, FLYING = 1, DONE = 2 };
 
-// Rows that are asked for in one request.
+// Rows of one request.
 struct batch {
     uint32_t first, n;
     uint32_t repeats; // after a status 5xx
     int32_t state;
-    double not_before;         // when it may be sent again
-    struct rlhf__tally *tally; // of its answer; NULL: it named no metrics
+    double not_before;         // when it may be retried
+    struct rlhf__tally *tally; // of its answer; NULL: without metrics
 };
 
 struct work {
     struct rlhf__exchange *x;
     struct batch *batch; // [n]
     uint32_t n, open;    // open: not DONE
-    uint32_t from;       // those before are not WAITING
+    uint32_t from;       // earlier ones are not WAITING
     struct rlhf__pause pause;
-    char last_why[RLHF__WHY]; // of the try that failed last
+    char last_why[RLHF__WHY]; // of the latest failed try
 };
 
 static const rlhf_host *host_of(const struct work *w) { return w->x->client->host; }
@@ -43,9 +43,9 @@ static rlhf_status cut(struct work *w) {
     return RLHF_OK;
 }
 
-// ---- what becomes of a batch ----
+// ---- results of a batch ----
 
-// The first failed row is the one that is told of, not the one that failed first.
+// Report the failure with the first row, not the earliest failure.
 static void note_failure(struct work *w, uint32_t row, const char *why) {
     struct rlhf__exchange *x = w->x;
     if (row >= x->first_failed) return;
@@ -123,7 +123,7 @@ static rlhf_status settle(struct work *w, const struct rlhf__http_slot *s, enum 
         fail_batch(w, b, why);
         return RLHF_OK;
     case RLHF__HTTP_ERROR:
-        answered(w); // it is there, it cannot do this
+        answered(w); // the service is up but cannot handle this
         if (b->repeats == o->repeats) {
             fail_batch(w, b, why);
             return RLHF_OK;
@@ -143,8 +143,8 @@ static rlhf_status settle(struct work *w, const struct rlhf__http_slot *s, enum 
 
 // ---- the loop ----
 
-// The first batch that may be sent now, NULL: none. *when becomes the time of the next that may be
-// later.
+// The first batch that may be sent now, NULL: none. *when becomes the time when the next one may be
+// sent.
 static struct batch *next_batch(struct work *w, double now, double *when) {
     const uint32_t most = w->pause.failures ? 1 : w->x->client->n_slots;
     *when = now + 1;

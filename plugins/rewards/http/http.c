@@ -1,7 +1,7 @@
 // http.c: http.so, rewards of a service: rows are POSTed to a URL as JSON, rewards come back.
 //
-// docs/rewards/http.md has both forms and what is done when a service does not answer. What it is
-// not: a way to run code; exec.so and python.so are.
+// docs/rewards/http.md has both forms and the handling of failures. What it is not: a way to run
+// code; exec.so and python.so are.
 #include "http/exchange.h"
 
 #include "http/body.h"
@@ -15,7 +15,7 @@ struct http {
     struct rlhf__http_client client;
     rlhf_rng jitter;
     int32_t started, reserved; // started: libcurl was
-    // What is reported of a phase, which several calls may be of.
+    // Metrics of a phase, which may have several calls.
     uint64_t phase, requests, repeats;
     double paused;
     struct rlhf__tally tally;
@@ -59,7 +59,7 @@ static rlhf_status http_create(const rlhf_host *host, const void *config, void *
 
 // ---- scoring ----
 
-// What is reported is of a phase, which may be scored in several calls.
+// Metrics cover a phase, which may be scored in several calls.
 static void begin_phase(struct http *s, uint64_t phase) {
     if (phase == s->phase) return;
     memset(&s->tally, 0, sizeof s->tally);
@@ -79,14 +79,14 @@ static void report(struct http *s, const struct rlhf__exchange *x) {
     h->metric(h, "paused", s->paused);
 }
 
-// Rows that have no reward are marked, with a sentence about the first of them; where all of them
-// have none, or the host does not know of such rows, the call fails.
+// Marks rows without a reward, with a message about the first of them. If all rows lack one, or the
+// host does not support failed rows, the call fails.
 static rlhf_status say_failures(const struct http *s, const struct rlhf__exchange *x, int marked) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < x->in->n; i++)
         n += x->failed[i];
     if (!n) return RLHF_OK;
-    // Which rows they are is told by whoever asked.
+    // The host reports which rows these are.
     const rlhf_status st = rlhf_failf(s->host, RLHF_E_IO, "%s: %s", s->client.target.shown, x->why);
     return n < x->in->n && marked ? RLHF_OK : st;
 }

@@ -1,10 +1,10 @@
-// options.h: what a user may say to http.so; the host fills it from the table in http.c.
+// options.h: the user's options of http.so; the host fills the struct from the table in http.c.
 #ifndef RLHF_REWARDS_HTTP_OPTIONS_H
 #define RLHF_REWARDS_HTTP_OPTIONS_H
 
 #include <rlhf/option.h>
 
-// What requests and answers look like.
+// The form of requests and answers.
 enum rlhf__http_form { RLHF__FORM_ROWS = 0, RLHF__FORM_OPENRLHF = 1 };
 
 struct rlhf__http_options {

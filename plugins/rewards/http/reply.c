@@ -11,7 +11,7 @@
 
 __attribute__((format(printf, 2, 3))) static void say(char *why, const char *fmt, ...) {
     va_list ap;
-    if (*why) return; // the first one is told
+    if (*why) return; // the first one is reported
     va_start(ap, fmt);
     vsnprintf(why, RLHF__WHY, fmt, ap);
     va_end(ap);
@@ -23,12 +23,12 @@ static const char *kind(const json_t *v) {
     return v ? names[json_typeof(v)] : "missing";
 }
 
-// A number or null into *seq; 0: it is neither.
+// A number or null into *seq; 0: anything else.
 static int read_number(const json_t *v, float *seq) {
     if (json_is_null(v))
         *seq = NAN;
     else if (json_is_number(v))
-        *seq = (float)json_number_value(v); // beyond floats: Inf, which nan_policy is for
+        *seq = (float)json_number_value(v); // beyond floats: Inf, which nan_policy handles
     else
         return 0;
     return 1;
@@ -90,8 +90,8 @@ static rlhf_status read_rows(const struct rlhf__reply *r, const rlhf_host *host,
 
 // ---- OpenRLHF's ----
 
-// Each of the logs is a list of one number a row, or one number for them all; what is neither, and
-// a name that nobody could show, is left alone.
+// Each log is a list of one number per row, or one number for all. Others, and names that cannot be
+// shown, are ignored.
 static rlhf_status count_logs(const struct rlhf__reply *r, const rlhf_host *host, json_t *logs) {
     const char *name;
     json_t *value;
@@ -145,7 +145,7 @@ rlhf_status rlhf__reply_read(const struct rlhf__reply *r, const rlhf_host *host,
                              size_t len, char *why) {
     json_error_t error;
     *why = 0;
-    // Integers of any size are rewards; a name that is there twice would hide one of two values.
+    // Integers of any size are rewards; a duplicate name would hide one of two values.
     json_t *root =
         json_loadb(len ? text : "", len,
                    JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL | JSON_REJECT_DUPLICATES, &error);

@@ -14,8 +14,8 @@ static rlhf_status no_memory(const rlhf_host *host) {
 
 // ---- the URL ----
 
-// What libcurl's parser forgives: it finds a host in http:///path, and takes any scheme. Nothing of
-// the URL is quoted before it is known to hold no password.
+// libcurl's parser is lenient: it finds a host in http:///path and accepts any scheme. Nothing of
+// the URL is quoted before it is known to contain no password.
 static rlhf_status check_form(const rlhf_host *host, const char *url) {
     const char *sep = strstr(url, "://");
     const size_t scheme = sep ? (size_t)(sep - url) : 0;
@@ -36,8 +36,7 @@ static rlhf_status check_form(const rlhf_host *host, const char *url) {
     return RLHF_OK;
 }
 
-// A part of a URL, "" when it has none; NULL: out of memory, or it cannot be read. Freed with
-// curl_free.
+// A part of a URL, "" if it is missing; NULL: out of memory, or unreadable. Free with curl_free.
 static char *part(CURLU *url, CURLUPart what, unsigned flags) {
     char *text = NULL;
     const CURLUcode code = curl_url_get(url, what, &text, flags);
@@ -62,7 +61,7 @@ static char *origin_of(CURLU *url) {
     return all;
 }
 
-// Without query and fragment, which may hold a key.
+// Without query and fragment, which may contain a key.
 static void fill_shown(struct rlhf__target *t, const char *path) {
     size_t at = (size_t)snprintf(t->shown, sizeof t->shown, "%.150s", t->origin);
     for (; *path && at + 4 < sizeof t->shown; path++)
@@ -103,7 +102,7 @@ int rlhf__target_same_origin(const struct rlhf__target *t, const char *url) {
 
 // ---- headers ----
 
-// 1 when text is "Name: value" of one line: RFC 9110's token, and a value without controls.
+// 1 if text is "Name: value" on one line: RFC 9110's token, and a value without control characters.
 static int is_header(const char *text) {
     static const char token[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -153,7 +152,7 @@ rlhf_status rlhf__target_init(struct rlhf__target *t, const rlhf_host *host,
         return rlhf_failf(host, RLHF_E_INVALID, "ca=%s cannot be read: %s", o->ca, strerror(errno));
     RLHF_TRY(append(headers, host, "Content-Type: application/json"));
     RLHF_TRY(append(headers, host, "Accept: application/json"));
-    RLHF_TRY(append(headers, host, "Expect:")); // no second of waiting before a large request
+    RLHF_TRY(append(headers, host, "Expect:")); // avoids a second of waiting before a large request
     return o->header_env ? secret_header(t, host, o->header_env, headers) : RLHF_OK;
 }
 

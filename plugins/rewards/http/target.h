@@ -1,5 +1,5 @@
-// target.h: where rows are sent: the checked URL, what may be shown of it, and the header that is a
-// secret.
+// target.h: the destination of rows: the checked URL, its part that may be shown, and the secret
+// header.
 #ifndef RLHF_REWARDS_HTTP_TARGET_H
 #define RLHF_REWARDS_HTTP_TARGET_H
 
@@ -10,19 +10,19 @@
 
 struct rlhf__target {
     CURLU *url;
-    char *origin;    // "http://127.0.0.1:8000", what redirects must keep
+    char *origin;    // "http://127.0.0.1:8000", which redirects must keep
     char shown[256]; // scheme, host, port and path, printable: for messages
     int32_t tls, loopback;
 };
 
-// Check url, ca and header_env of the options; nothing is sent. *headers = what every request has
-// beside libcurl's own, freed with curl_slist_free_all. RLHF_E_INVALID says what is wrong, without
-// a value that may be secret. [main]
+// Check url, ca and header_env of the options; nothing is sent. *headers = the headers of every
+// request in addition to libcurl's own, freed with curl_slist_free_all. RLHF_E_INVALID explains
+// what is wrong, without secret values. [main]
 rlhf_status rlhf__target_init(struct rlhf__target *, const rlhf_host *,
                               const struct rlhf__http_options *, struct curl_slist **headers);
 void rlhf__target_finish(struct rlhf__target *); // zeroed allowed [main]
 
-// 1 when url has the target's scheme, host and port. [any]
+// 1 if url has the target's scheme, host and port. [any]
 int rlhf__target_same_origin(const struct rlhf__target *, const char *url);
 
 #endif
