@@ -11,7 +11,7 @@ static void wait_ms(int32_t ms) {
     if (ms) nanosleep(&t, NULL);
 }
 
-// What happened, behind what has.
+// Appends an event.
 static void note(struct script *s, const char *what) {
     const size_t n = strlen(s->asked);
     snprintf(s->asked + n, sizeof s->asked - n, "%s", what);
@@ -60,7 +60,7 @@ static rlhf_status load(void *self, const rlhf_istream *in, uint32_t version) {
 
 static int64_t ended_at(void *self) { return ((struct script *)self)->ended_at; }
 
-// ---- rows of it, and what is said ----
+// ---- rows and messages ----
 
 static void take_metric(void *ctx, const char *name, double value) {
     struct fixture *f = ctx;

@@ -1,5 +1,5 @@
-// reward_ask_kit.h: a reward that is a script in this process, rows to ask it about, and what came
-// of them. Row i has the response 'a' + i, and is paid i + 1.
+// reward_ask_kit.h: a scripted reward in this process, rows to score, and the results. Row i has
+// the response 'a' + i and the reward i + 1.
 #ifndef RLHF_TESTS_REWARD_ASK_KIT_H
 #define RLHF_TESTS_REWARD_ASK_KIT_H
 
@@ -10,29 +10,29 @@
 
 enum { ROWS = 8 };
 
-// What one call does, its rows by their letters.
+// The behaviour of one call; its rows by their letters.
 struct call {
     rlhf_status status;
-    const char *fails, *odd; // marked as failed; paid NaN
-    const char *words;       // that are said of what fails
+    const char *fails, *odd; // marked as failed; with a NaN score
+    const char *words;       // for the failure message
     double metric;           // 0: none is reported
 };
 
-// The reward. Calls behind the last of the script go well.
+// The reward. Calls after the end of the script succeed.
 struct script {
     const rlhf_host *host;
     struct call call[8];
     const char *kills;   // rows that end its process
     int32_t once, pad;   // once 1: only in the first call that has them
-    int32_t late, liar;  // where it is said to have ended: behind the last row; at the first
+    int32_t late, liar;  // the reported position of its end: after the last row; at the first
     int64_t ended_at;    // row of the last call
     int32_t pause, stop; // milliseconds a call; 1: the user presses Ctrl-C in the first
     sig_atomic_t *stopped;
-    uint32_t n, calls; // calls: the state, of those that were answered
+    uint32_t n, calls; // calls: the state, the number of answered calls
     char asked[1024];  // "abcd|b|": the rows of each call
 };
 
-// A run's part in it: rows, the rules, and what is said.
+// The run's part: rows, rules and messages.
 struct fixture {
     struct rlhf__plugin plugin;
     struct rlhf__outside outside;
@@ -59,20 +59,20 @@ struct fixture {
 int setup(void **state);
 int teardown(void **state);
 
-// Rows are scored each for itself.
+// Rows are scored separately.
 void alone(struct fixture *f);
 
-// All rows are asked about, with what was asked early or without.
+// Calls for all rows, with or without early results.
 void ask(struct fixture *f);
 void ask_with(struct fixture *f, struct rlhf__reward_early *early);
 
-// Asked about the rows `from` up to `to` before the batch is.
+// Calls for the rows `from` up to `to` before the batch.
 void ask_early(struct fixture *f, uint32_t from, uint32_t to);
 
-// Which rows have failed is told by their letters, and the others have what they are paid.
+// Checks which rows have failed, by their letters, and that the others have their rewards.
 void only_failed(struct fixture *f, const char *letters);
 
-// It fails with that status and a sentence that has `why` in it.
+// Fails with that status and a message that contains `why`.
 void refused(struct fixture *f, rlhf_status status, const char *why);
 
 // The log has this text.

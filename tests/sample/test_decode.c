@@ -18,14 +18,14 @@
 #define STOP       7
 #define VOCAB      11
 
-// A session: the ids in every cache, and what the steps did.
+// A session: the ids in every cache, and a record of the steps.
 struct rlhf_gen {
     uint32_t n;
     int32_t len[MAX_CACHES], ids[MAX_CACHES][MAX_LEN];
     int64_t tokens, silent, steps, draws;
-    int32_t apart; // 1: rows that start and rows that go on come in steps of their own
+    int32_t apart; // 1: starting rows and continuing rows are in separate steps
     int32_t reserved;
-    char broken[128]; // the first rule of rlhf_gen_step that did not hold
+    char broken[128]; // the first violated rule of rlhf_gen_step
 };
 
 static void broke(struct rlhf_gen *g, const char *what) {
@@ -133,7 +133,7 @@ static struct rlhf__gen_result draw_on(const rlhf_compute *compute, const struct
     m.compute = compute;
     g->apart = compute != NULL;
     g->n = slots + prefix_slots;
-    const struct rlhf__ends ends = {.n = 2, .id = {-7, stop}}; // -7: never drawn
+    const struct rlhf__ends ends = {.n = 2, .id = {-7, stop}}; // -7: not sampled yet
     struct rlhf__gen_request q = {.n = p->n,
                                   .slots = slots,
                                   .prefix_slots = prefix_slots,
@@ -168,8 +168,8 @@ static void same_result(const struct rlhf__gen_result *a, const struct rlhf__gen
 
 // ---- tests ----
 
-// Slots fewer than rows, groups larger than the slots, groups that do not divide them, responses of
-// all lengths, too few caches: what is drawn is the same.
+// Fewer slots than rows, groups larger than the slots, groups that do not divide them, responses of
+// all lengths, few caches: the samples are the same.
 static void sharing_changes_nothing(void **state) {
     (void)state;
     struct rlhf_gen *g = calloc(1, sizeof *g);
@@ -197,8 +197,7 @@ static rlhf_status record(void *ctx, uint64_t key, int32_t *what) {
     return RLHF_OK;
 }
 
-// On a device that records calls the rows at work are steps of their own; what is drawn is the
-// same.
+// On a device that records calls, running rows have separate steps; the samples are the same.
 static void steps_apart_draw_the_same(void **state) {
     (void)state;
     struct rlhf_gen *g = calloc(1, sizeof *g);
@@ -219,8 +218,8 @@ static void steps_apart_draw_the_same(void **state) {
     free(g);
 }
 
-// A prompt goes through the model once a group: 9 - 1 tokens, then one token a row, then what was
-// drawn but for each row's last.
+// A prompt goes through the model once per group: 9 - 1 tokens, then one token per row, then the
+// samples except each row's last.
 static void tokens_are_counted_once(void **state) {
     (void)state;
     struct rlhf_gen *g = calloc(1, sizeof *g);
@@ -233,8 +232,8 @@ static void tokens_are_counted_once(void **state) {
     r = draw(&p, 4, 0, -1, g);
     assert_int_equal(r.tokens, 24 * 9 + 24 * 8);
     rlhf__gen_result_finish(&r);
-    // With rows that end at different times a prompt may still be at work when the next one comes;
-    // two caches are then enough for all.
+    // If rows end at different times, a prompt may still be in use when the next one starts; two
+    // caches then suffice for all.
     r = draw(&p, 4, 2, STOP, g);
     assert_int_equal(g->silent, 3);
     rlhf__gen_result_finish(&r);
@@ -246,10 +245,11 @@ static void what_cannot_be_shared_is_written_out(void **state) {
     struct rlhf_gen *g = calloc(1, sizeof *g);
     assert_non_null(g);
     struct prompts one = grouped(2, 4, 1, 1), single = grouped(8, 1, 9, 9);
-    struct rlhf__gen_result r = draw(&one, 4, 2, -1, g); // a prompt of one token has no prefix
+    struct rlhf__gen_result r =
+        draw(&one, 4, 2, -1, g); // a prompt of one token has no prefix to share
     assert_int_equal(g->silent, 0);
     rlhf__gen_result_finish(&r);
-    r = draw(&single, 4, 2, -1, g); // nobody to share with
+    r = draw(&single, 4, 2, -1, g); // the only row of its prompt
     assert_int_equal(g->silent, 0);
     rlhf__gen_result_finish(&r);
     free(g);

@@ -1,5 +1,4 @@
-// test_experience.c: rows that are left out go from the tokens, the texts and the judge's opinion
-// at once.
+// test_experience.c: removed rows leave the tokens, the texts and the judge's scores together.
 #include "support/scratch.h"
 
 #include "sample/experience.h"
@@ -64,7 +63,7 @@ static void what_is_kept_stays_together(void **state) {
     check_ok(rlhf__experience_keep(&x, (uint8_t[]){0, 1, 0, 1, 1}, &err), &err);
     assert_int_equal(x.rows.n, 3);
     assert_int_equal(x.scored.n, 3);
-    assert_int_equal(x.drawn, ROWS); // what there was
+    assert_int_equal(x.drawn, ROWS); // the former contents
     check_row(&x, 0, 1);
     check_row(&x, 1, 3);
     check_row(&x, 2, 4);
@@ -82,7 +81,7 @@ static void all_and_none(void **state) {
     make(&x);
     const int32_t *ids = x.rows.ids;
     check_ok(rlhf__experience_keep(&x, (uint8_t[]){1, 1, 1, 1, 1}, &err), &err);
-    assert_ptr_equal(x.rows.ids, ids); // nothing is copied
+    assert_ptr_equal(x.rows.ids, ids); // not copied
     for (int32_t i = 0; i < ROWS; i++)
         check_row(&x, (uint32_t)i, i);
     check_ok(rlhf__experience_keep(&x, (uint8_t[]){0, 0, 0, 0, 0}, &err), &err);
@@ -97,7 +96,8 @@ static void count_release(void *ctx, rlhf_dev dev) {
     if (dev) ++*(int *)ctx;
 }
 
-// Rows that stay know where theirs are, and the memory is given back once, with the experience.
+// Remaining rows keep the position of their states, and the memory is freed once, with the
+// experience.
 static void states_are_known_by_row(void **state) {
     (void)state;
     struct rlhf__error err = {0};

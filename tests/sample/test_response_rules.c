@@ -1,4 +1,4 @@
-// test_response_rules.c: where responses end and where their scored text does.
+// test_response_rules.c: where responses end and where their scored text ends.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ enum { A = 'a', B = 'b', DOT = '.', DOTS = 256, B_DOT, AB, EOS, E_1 = 0xc3, E_2 
 
 static struct rlhf__tokenizer *tok;
 
-// vocab.json: GPT-2 spells bytes that are not to be seen as the characters from U+0100 on.
+// vocab.json: GPT-2 spells invisible bytes as the characters from U+0100 on.
 static void write_vocab(struct scratch *s) {
     FILE *f = fopen(scratch_path(s, "vocab.json"), "wb");
     assert_non_null(f);
@@ -60,7 +60,7 @@ static struct rlhf__response_rules *rules(const char *stop,
 
 static const struct rlhf__response_config plain = {.period_token = ""};
 
-// Tokens of ids[0..n) until it stops, 0 when it never does.
+// Tokens of ids[0..n) until it stops, 0 if it never does.
 static int32_t stops_after(struct rlhf__response_rules *r, const int32_t *ids, int32_t n) {
     for (int32_t k = 1; k <= n; k++) {
         struct rlhf__error err = {0};
@@ -80,7 +80,7 @@ static void texts_may_span_tokens(void **state) {
     assert_int_equal(stops_after(r, near, 7), 0);
     const int32_t utf8[] = {E_2, E_1, A, E_1, E_2};
     assert_int_equal(stops_after(r, utf8, 5), 5);
-    // A special token has no bytes: what stands around it is side by side.
+    // A special token has no bytes: its neighbours are adjacent in the text.
     const int32_t around[] = {A, DOT, EOS, DOT, B};
     assert_int_equal(stops_after(r, around, 5), 5);
     rlhf__response_rules_destroy(r);

@@ -1,11 +1,11 @@
-// test_reward_ask.c: a reward is asked about rows, and asked again: which rows, in which order,
-// with which state, and what is counted.
+// test_reward_ask.c: calls of a reward and retries: which rows, in which order, with which state,
+// and which counts.
 #include "reward_ask_kit.h"
 
 #include <math.h>
 
 enum { PAUSE_MS = 20 };
-#define ODD_MEAN 0.69 // 7 * 0.69 / 7 is another number
+#define ODD_MEAN 0.69 // 7 * 0.69 / 7 gives another number
 
 static int lines_of(const char *text) {
     int n = 0;
@@ -31,7 +31,7 @@ static void only_what_failed_is_asked_again(void **state) {
     logged(f, "(row 6 of 8); rewards.on_failure says retry: asked again, 2 of 3");
 }
 
-// The others of a group are asked about again, and keep what was said of them.
+// On a retry the others of a group are passed again, and keep their first results.
 static void a_group_is_asked_again_whole(void **state) {
     struct fixture *f = *state;
     f->s->call[0] = (struct call){.fails = "d"};
@@ -41,7 +41,7 @@ static void a_group_is_asked_again_whole(void **state) {
     assert_string_equal(f->s->asked, "abcdefgh|cd|");
     assert_int_equal(f->books.failures, 1);
     assert_int_equal(f->books.retries, 1);
-    // Also where every group is.
+    // The same if the failures cover all groups.
     f->s->n = 0;
     f->s->call[0].fails = "bdfh";
     f->s->call[1] = (struct call){.odd = "aceg"};
@@ -49,7 +49,7 @@ static void a_group_is_asked_again_whole(void **state) {
     only_failed(f, "");
 }
 
-// A number that is not finite is asked for again where it would end the run, and nowhere else.
+// A score that is not finite is retried only if it would end the run.
 static void numbers_are_asked_for_again(void **state) {
     struct fixture *f = *state;
     static const struct {
@@ -73,7 +73,7 @@ static void numbers_are_asked_for_again(void **state) {
     assert_int_equal(f->books.failures, 1);
 }
 
-// Each failure is told with its own reason.
+// Each failure is reported with its own reason.
 static void a_reason_is_of_its_try(void **state) {
     struct fixture *f = *state;
     f->s->call[0] = (struct call){.fails = "b", .words = "no line"};
@@ -96,7 +96,7 @@ static void tries_have_an_end(void **state) {
     assert_string_equal(f->s->asked, "abcdefgh|bc|bc|");
     assert_int_equal(f->books.failures, 6);
     assert_int_equal(f->books.retries, 4);
-    // Whether another nan_policy would go on depends on what is left at the end.
+    // Whether another nan_policy would continue depends on the rows left at the end.
     static const char *const odd[][3] = {{"b", NULL, NULL}, {"bc", "bc", "b"}, {"bc", "bc", "bc"}};
     static const char *const policy[] = {"rewards.retries 2 (zero", "rewards.retries 2 (zero",
                                          "rewards.retries 2 and rewards.nan_policy stop (zero"};
@@ -108,7 +108,7 @@ static void tries_have_an_end(void **state) {
         }
         refused(f, RLHF_E_IO, policy[k]);
     }
-    // One row is not all of them.
+    // One row does not stand for all.
     f->rows.n = 1;
     f->s->n = 0;
     for (int k = 0; k < 3; k++)
@@ -116,7 +116,7 @@ static void tries_have_an_end(void **state) {
     refused(f, RLHF_E_IO, "(row 0 of 1)");
 }
 
-// Once the user wants to stop, nothing is asked again.
+// After the user asked to stop, there are no retries.
 static void stopping_ends_the_tries(void **state) {
     struct fixture *f = *state;
     f->s->stop = 1;
@@ -125,13 +125,13 @@ static void stopping_ends_the_tries(void **state) {
     assert_string_equal(f->s->asked, "abcdefgh|");
     assert_int_equal(f->books.retries, 0);
     assert_null(f->said && strstr(f->said, "asked again"));
-    // What went well before that is the answer.
+    // Earlier successful results are the answer.
     f->s->call[1].fails = NULL;
     ask(f);
     only_failed(f, "");
 }
 
-// Memory and cancelling are no failures of rows, unless the reward could name some.
+// Running out of memory and cancelling are not failures of rows, unless the reward named some rows.
 static void what_is_no_failure_of_rows_ends_it(void **state) {
     struct fixture *f = *state;
     static const rlhf_status status[] = {RLHF_E_NOMEM, RLHF_E_CANCELLED};
@@ -141,12 +141,12 @@ static void what_is_no_failure_of_rows_ends_it(void **state) {
         refused(f, status[k], "score(), phase 3: no");
     }
     assert_int_equal(f->books.failures, 0);
-    // A call that failed whole has said nothing of any row, whatever it marked.
+    // If a whole call failed, its marks are ignored.
     f->s->n = 0;
     f->s->call[0] = (struct call){.status = RLHF_E_IO, .fails = "b"};
     ask(f);
     only_failed(f, "abcdefgh");
-    // Marks come first where it returned.
+    // If it returned, marks take precedence.
     f->s->n = 0;
     f->s->call[0] = (struct call){.fails = "b", .words = "no line"};
     ask(f);
@@ -156,7 +156,7 @@ static void what_is_no_failure_of_rows_ends_it(void **state) {
 
 // ---- state ----
 
-// After a call that failed whole the reward is what it was before it; rows that failed leave it.
+// A call that failed as a whole leaves the reward's state as before; rows that failed do not.
 static void the_state_goes_back_where_a_call_failed(void **state) {
     struct fixture *f = *state;
     f->plugin.desc.state_version = 1;
@@ -165,7 +165,8 @@ static void the_state_goes_back_where_a_call_failed(void **state) {
     f->s->call[1].status = RLHF_E_IO;
     f->s->call[2].fails = "b";
     ask(f);
-    // Call 1 failed at a row and counts, call 2 as a whole, and what it was before that comes back.
+    // Call 1 failed at a row and counts; call 2 failed as a whole, and the state before it is
+    // restored.
     assert_string_equal(f->s->asked, ">abcdefgh|>ab|<>ab|>ab|");
     assert_int_equal(f->s->calls, 8);
     f->rules.on_failure = RLHF__FAILURE_ZERO;
@@ -179,7 +180,7 @@ static void the_state_goes_back_where_a_call_failed(void **state) {
 
 // ---- metrics ----
 
-// The mean is over the calls that report, by the rows that each scored.
+// The mean is over the calls that report, weighted by their scored rows.
 static void metrics_are_of_the_calls_that_report(void **state) {
     struct fixture *f = *state;
     alone(f);
@@ -192,7 +193,7 @@ static void metrics_are_of_the_calls_that_report(void **state) {
     assert_true(fabs(f->metric - (6 * 1 + 1 * 8) / 7.0) < 1e-12);
 }
 
-// What a call reports that scores nothing is forgotten, also when a later one reports nothing.
+// Metrics of a call that scores nothing are ignored, also if a later one reports nothing.
 static void what_a_failed_call_reports_is_forgotten(void **state) {
     struct fixture *f = *state;
     f->s->call[0] = (struct call){.status = RLHF_E_IO, .metric = 9};
@@ -204,12 +205,12 @@ static void what_a_failed_call_reports_is_forgotten(void **state) {
     f->s->call[0] = (struct call){.fails = "b", .metric = ODD_MEAN};
     ask(f);
     assert_int_equal(f->metrics, 1);
-    assert_true(f->metric == ODD_MEAN); // as it was reported, not a mean
+    assert_true(f->metric == ODD_MEAN); // the reported value, not a mean
 }
 
-// ---- what was asked before ----
+// ---- early calls ----
 
-// What early calls took, failed at and reported is that of the batch.
+// Time, failures and metrics of early calls count for the batch.
 static void early_calls_count(void **state) {
     struct fixture *f = *state;
     alone(f);
@@ -227,13 +228,13 @@ static void early_calls_count(void **state) {
     assert_int_equal(f->books.retries, 2);
     assert_int_equal(f->metrics, 1);
     assert_true(fabs(f->metric - (1 * 2 + 3 * 7 + 2 * 4) / 6.0) < 1e-12);
-    // The first failure is told with the rows, others at once.
+    // The first failure is reported with the rows, others at once.
     logged(f, "it could not score row 0");
     assert_int_equal(lines_of(f->said), 2);
     logged(f, "it could not score row 1 (rows 1, 2 of 8); rewards.on_failure says retry");
 }
 
-// Early calls went well and the others do not: it is those that are told of.
+// Early calls succeeded and the others failed: only those are reported.
 static void a_failure_after_early_calls_is_told(void **state) {
     struct fixture *f = *state;
     alone(f);
@@ -247,7 +248,7 @@ static void a_failure_after_early_calls_is_told(void **state) {
     assert_int_equal(f->books.failures, 1);
 }
 
-// All that there is was said early: nothing is asked.
+// If early calls scored everything, there is no further call.
 static void nothing_is_asked_twice(void **state) {
     struct fixture *f = *state;
     f->rules.on_failure = RLHF__FAILURE_ZERO;
@@ -262,7 +263,8 @@ static void nothing_is_asked_twice(void **state) {
     assert_int_equal(f->books.retries, 0);
 }
 
-// Where memory is short early, or the user stops, the batch is asked about as if nothing had been.
+// If memory runs out early, or the user stops, the batch is processed as if there had been no early
+// calls.
 static void no_failure_of_rows_leaves_them_unknown(void **state) {
     struct fixture *f = *state;
     f->s->call[0].status = RLHF_E_NOMEM;

@@ -1,5 +1,5 @@
-// test_reward_narrow.c: rows that end the process of a reward are found by asking in parts: which
-// parts, what is believed of where it ended, and when they are not looked for.
+// test_reward_narrow.c: rows that end the process of a reward are found by calls with parts of the
+// rows: which parts, how the reported position is used, and when there is no search.
 #include "reward_ask_kit.h"
 
 struct parts {
@@ -7,7 +7,7 @@ struct parts {
     int32_t late, liar, alone;
 };
 
-// What is believed of where it ended: as long as it turns out true.
+// The reported position is trusted as long as it proves right.
 static void rows_that_end_it_are_found(void **state) {
     struct fixture *f = *state;
     static const struct parts how[] = {{"c", "abcdefgh|ab|c|defgh|", 0, 0, 1},
@@ -32,13 +32,14 @@ static void rows_that_end_it_are_found(void **state) {
         only_failed(f, how[k].alone ? how[k].kills : "cd");
         assert_int_equal(f->books.failures, how[k].alone ? strlen(how[k].kills) : 2);
         assert_int_equal(f->books.retries,
-                         strlen(how[k].asked) - ROWS - f->s->n); // rows behind the first call
+                         strlen(how[k].asked) - ROWS - f->s->n); // rows after the first call
         f->s->n = 0;
     }
     f->plugin.outside = NULL;
 }
 
-// With retry that is for the last try, and never for a reward whose state the parts would change.
+// With retry it happens only in the last try, and never for a reward whose state the parts would
+// change.
 static void they_are_looked_for_when_it_counts(void **state) {
     struct fixture *f = *state;
     f->plugin.outside = &f->outside;
@@ -52,7 +53,7 @@ static void they_are_looked_for_when_it_counts(void **state) {
     f->plugin.desc.state_version = 1;
     refused(f, RLHF_E_IO, "(all 8 rows)");
     assert_string_equal(f->s->asked, ">abcdefgh|<>abcdefgh|");
-    // Stopping has no use for it.
+    // With `stop` it is not needed.
     f->plugin.desc.state_version = 0;
     f->s->asked[0] = 0;
     f->rules.on_failure = RLHF__FAILURE_STOP;
@@ -61,8 +62,7 @@ static void they_are_looked_for_when_it_counts(void **state) {
     f->plugin.outside = NULL;
 }
 
-// A single group cannot be parted, and it is not looked for longer than it takes to end it sixteen
-// times.
+// A single group cannot be divided, and the search ends after sixteen crashes.
 static void looking_for_them_has_bounds(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -78,7 +78,7 @@ static void looking_for_them_has_bounds(void **state) {
     only_failed(f, "abcdefgh");
     assert_string_equal(f->s->asked, "abcdefgh|");
     assert_null(strstr(f->said, "in parts"));
-    // Forty times the row that ends it.
+    // The failing row, forty times.
     alone(f);
     f->s->n = 0;
     memset(pick, 0, sizeof pick);
@@ -92,7 +92,7 @@ static void looking_for_them_has_bounds(void **state) {
     f->plugin.outside = NULL;
 }
 
-// What ends it once and not again has failed nowhere, and nothing is told of it but the parting.
+// A row that crashes once and then succeeds has not failed; only the division is reported.
 static void one_end_leaves_nothing(void **state) {
     struct fixture *f = *state;
     f->plugin.outside = &f->outside;
@@ -120,7 +120,7 @@ static void one_end_leaves_nothing(void **state) {
     f->plugin.outside = NULL;
 }
 
-// Looking for them ends with the time there is for it, and rows nobody knows of have failed.
+// The search ends with its time limit, and the rows not yet decided have failed.
 static void looking_for_them_takes_no_longer(void **state) {
     struct fixture *f = *state;
     f->plugin.outside = &f->outside;
@@ -134,7 +134,7 @@ static void looking_for_them_takes_no_longer(void **state) {
     f->plugin.outside = NULL;
 }
 
-// A part of the early rows that ended its process is looked at at once.
+// A part of the early rows that crashed the process is searched at once.
 static void early_rows_are_parted(void **state) {
     struct fixture *f = *state;
     alone(f);

@@ -1,6 +1,6 @@
-// test_added.c: added tokens in texts, and whole tokenizers in the forms of five families, against
-// what the Python `tokenizers` library gave for data/added.jsonl and data/forms.jsonl (made by
-// make_vectors.py); many added tokens, and files that contradict themselves.
+// test_added.c: added tokens in texts, and whole tokenizers of five families, compared with the
+// results of the Python `tokenizers` library for data/added.jsonl and data/forms.jsonl (made by
+// make_vectors.py); many added tokens, and contradictory files.
 #include "support/scratch.h"
 
 #include "base/json.h"
@@ -21,8 +21,8 @@ static void write_json(struct scratch *s, const char *name, json_t *v) {
     free(text);
 }
 
-// ---- as the library
-// --------------------------------------------------------------------------------
+// ---- compared with the library
+// ---------------------------------------------------------------------
 
 static void expect_ids(const struct rlhf__tokenizer *tok, const json_t *row, size_t at,
                        uint32_t flags) {
@@ -76,7 +76,7 @@ static void forms_of_families(void **state) { check_file(*state, "data/forms.jso
 // ---- the search
 // ------------------------------------------------------------------------------------
 
-// The longest of the texts that s begins with, by looking at each of them.
+// The longest of the texts that s begins with, by comparing each of them.
 static size_t longest(char (*text)[8], size_t n, const char *s) {
     size_t found = n;
     for (size_t i = 0; i < n; i++)
@@ -94,7 +94,7 @@ static void finds_what_is_there(void **state) {
         char text[40][8] = {{0}}, in[65] = {0};
         struct rlhf__matcher m = {0};
         size_t n = (size_t)round % 40;
-        for (size_t i = 0; i < n + 1; i++) { // of few letters, so that they share beginnings
+        for (size_t i = 0; i < n + 1; i++) { // of few letters, so that they share prefixes
             char *to = i < n ? text[i] : in;
             for (size_t k = 0; k < (i < n ? (seed >> 20) % 6 : 64); k++) {
                 seed = seed * 1664525 + 1013904223;
@@ -188,7 +188,7 @@ static void ids_that_the_library_does_not_give(void **state) {
                     "vocabulary has it already");
     write_file(s, json_pack("[o]", entry(64, "b")));
     expect_error(s, "the added token 'b' has the id 64 of 'a'");
-    write_file(s, json_pack("[o]", entry(220, " "))); // the vocabulary writes it as a stand-in
+    write_file(s, json_pack("[o]", entry(220, " "))); // the vocabulary uses a replacement character
     expect_error(s, "the added token ' ' has the id 220 of ' '");
     write_file(s, json_pack("[oo]", entry(256, "<x>"), entry(256, "<x>")));
     expect_error(s, "added_tokens: '<x>' is there twice");
@@ -217,7 +217,7 @@ static void tokenizer_config_contradicts(void **state) {
         scratch_text(s, "tokenizer_config.json", text);
         expect_error(s, cases[i][1]);
     }
-    // The same, less, and the next token.
+    // The same with one token less, and the next token.
     scratch_text(s, "tokenizer_config.json",
                  "{\"added_tokens_decoder\":{\"256\":{\"content\":\"<x>\",\"special\":true},"
                  "\"257\":{\"content\":\"<z>\",\"lstrip\":true}}}");

@@ -1,6 +1,6 @@
-// test_bpe.c: BPE of characters: what has no token, bytes in its place, parts that no merge joins,
-// ignore_merges; very long texts, and more words than are remembered. The ids are those of the
-// tokenizers library.
+// test_bpe.c: BPE of characters: characters without a token, byte fallback, parts that no merge
+// joins, ignore_merges; very long texts, and more words than the cache holds. The ids are those of
+// the tokenizers library.
 #include "support/scratch.h"
 
 #include "base/json.h"
@@ -44,7 +44,7 @@ static void encode(const struct rlhf__tokenizer *tok, const char *s, size_t n,
 static void check_ids(const struct rlhf__tokenizer *tok, const char *text, size_t n,
                       const int32_t *want) {
     struct rlhf__ids ids = {0};
-    for (int again = 0; again < 2; again++) { // the second time from what is remembered
+    for (int again = 0; again < 2; again++) { // the second time from the cache
         encode(tok, text, strlen(text), &ids);
         if (ids.n != n) fail_msg("\"%s\": %zu ids, expected %zu", text, ids.n, n);
         assert_memory_equal(ids.data, want, n * sizeof *want);
@@ -67,7 +67,7 @@ static void what_has_no_token(void **state) {
               "Ax",
               IDS(4, 1, 2, 3, 0));
     check_ids(tok, "\xE4\xB8\xAD\xC3\xA9 a", IDS(4, 1, 2, 0, 9));
-    check_ids(tok, "\xC3 a\xFF", IDS(4, 1, 9, 0)); // ill-formed: its bytes, or unknown
+    check_ids(tok, "\xC3 a\xFF", IDS(4, 1, 9, 0)); // invalid: its bytes, or unknown
     rlhf__tokenizer_close(tok);
     tok = open_form(s, LLAMA2, "\"unk_token\":\"<unk>\",\"byte_fallback\":true", MERGES);
     check_ids(tok, "xx\xC3\xA9xx a", IDS(4, 0, 1, 2, 0, 0, 0, 9));
@@ -105,7 +105,7 @@ static void words_that_are_tokens(void **state) {
     rlhf__tokenizer_close(tok);
 }
 
-// What is quadratic here takes minutes.
+// Quadratic code would take minutes here.
 static void long_texts(void **state) {
     struct rlhf__tokenizer *tok = open_form(*state, LLAMA2, "\"unk_token\":\"<unk>\"", MERGES);
     struct rlhf__ids ids = {0};
@@ -127,7 +127,7 @@ static void long_texts(void **state) {
     rlhf__tokenizer_close(tok);
 }
 
-// A word that has another's place must not have its ids.
+// A word that took another's place in the cache must not get its ids.
 static void more_words_than_are_remembered(void **state) {
     struct rlhf__tokenizer *tok = NULL;
     struct rlhf__error err = {0};
@@ -155,7 +155,7 @@ static void more_words_than_are_remembered(void **state) {
     rlhf__tokenizer_close(tok);
 }
 
-// Older files beside a tokenizer.json of characters are written in characters too.
+// Older files of a character tokenizer also contain characters.
 static void older_files(void **state) {
     struct scratch *s = *state;
     struct rlhf__tokenizer *tok = NULL;

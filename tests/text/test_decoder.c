@@ -1,6 +1,6 @@
-// test_decoder.c: decoders against what the Python `tokenizers` library gave for the tokens of
-// data/decoders.jsonl (made by make_vectors.py), what a token stands for inside a text, and what is
-// refused.
+// test_decoder.c: decoders compared with the results of the Python `tokenizers` library for the
+// tokens of data/decoders.jsonl (made by make_vectors.py), the bytes of a token inside a text, and
+// refused decoders.
 #include "support/scratch.h"
 
 #include "text/decoder.h"

@@ -1,5 +1,5 @@
-// test_frame.c: bos in front of a text, set by a stage and written where the tokenizer's files say
-// such things, so that the copy reads as it was used.
+// test_frame.c: bos before a text, set by a stage and written into the tokenizer's files, so that a
+// copy reads as it was used.
 #include "support/scratch.h"
 
 #include "base/json.h"
@@ -41,7 +41,7 @@ static void write_frame(const struct rlhf__tokenizer *tok, const char *path) {
     rlhf__folder_close(dir);
 }
 
-// Set, written, read back; then taken away again. `name` is the file that says so.
+// Set, written, read back; then removed again. `name` is the file that stores it.
 static void there_and_back(struct scratch *s, const char *name) {
     for (int on = 1; on >= 0; on--) {
         struct rlhf__tokenizer *tok = open_dir(s->dir);
@@ -63,7 +63,7 @@ static void classic_files(void **state) {
     copy(s, "data/bpe", "merges.txt");
     there_and_back(s, "tokenizer_config.json");
     assert_false(rlhf__is_file(scratch_path(s, "tokenizer.json")));
-    copy(s, "data/bpe", "tokenizer_config.json"); // what else it says stays
+    copy(s, "data/bpe", "tokenizer_config.json"); // its other contents stay
     there_and_back(s, "tokenizer_config.json");
     json_t *v = NULL;
     struct rlhf__error err = {0};
@@ -79,8 +79,8 @@ static void tokenizer_json(void **state) {
     there_and_back(s, "tokenizer.json");
 }
 
-// add_bos_token beside a tokenizer.json goes with it: with a LlamaTokenizer they may not contradict
-// each other.
+// add_bos_token changes together with tokenizer.json: with a LlamaTokenizer they must not
+// contradict each other.
 static void add_bos_token_beside_tokenizer_json(void **state) {
     struct scratch *s = *state;
     copy(s, "../hf/dirs/gpt2", "tokenizer.json");
@@ -114,7 +114,7 @@ static void nothing_changed_nothing_written(void **state) {
     rlhf__tokenizer_close(tok);
 }
 
-// The files are read again when a run's checkpoint is written: they may be others by then.
+// The files are read again when a run's checkpoint is written: they may have changed.
 static void a_file_that_is_no_object(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};

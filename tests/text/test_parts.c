@@ -1,5 +1,5 @@
-// test_parts.c: normalisers and pre-tokenisers, one at a time, do to odd texts what those of the
-// tokenizers library do (data/parts.jsonl, see make_parts.py).
+// test_parts.c: single normalisers and pre-tokenisers treat odd texts as those of the tokenizers
+// library do (data/parts.jsonl, see make_parts.py).
 #include "support/scratch.h"
 
 #include "base/json.h"
@@ -79,7 +79,7 @@ static void as_the_library_does(void **state) {
     fclose(f);
 }
 
-// Bytes that are no UTF-8 are pieces of their own, and nothing goes in front of what follows them.
+// Invalid UTF-8 bytes are separate pieces, and nothing is prepended to the text after them.
 static void ill_formed_bytes(void **state) {
     struct parts p = {0};
     struct rlhf__error err = {0};
@@ -159,8 +159,8 @@ static void refused(void **state) {
         expect_refused(cases[i].normal, cases[i].text, cases[i].code, cases[i].part);
 }
 
-// What a normaliser of these steps makes of `times` times the text. A step stops at 64 MiB and does
-// not make the whole text first: its buffers double until they have room for that.
+// The result of these normaliser steps on `times` times the text. A step stops at 64 MiB before it
+// produces the whole text, since its buffers double.
 static rlhf_status normalise(json_t *steps, const char *text, size_t times,
                              struct rlhf__error *err) {
     struct rlhf__normaliser *n = NULL;

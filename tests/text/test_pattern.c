@@ -1,5 +1,5 @@
-// test_pattern.c: the patterns of known tokenizers, matched by hand, find the words that PCRE2
-// finds; what cannot be translated is refused with its text; characters are what they are to the
+// test_pattern.c: the hand-written matchers of known tokenizers find the same words as PCRE2; a
+// pattern that cannot be translated is refused with its text; characters have the classes of the
 // tokenizers library.
 #include "support/scratch.h"
 
@@ -13,7 +13,7 @@
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 static const char *const known[] = {RLHF__PATTERN_GPT2, LLAMA3("{1,3}"), LLAMA3("")};
 
-// What the alternatives look at, and characters that only some of them mean.
+// Characters that the alternatives distinguish, and some that only one of them matches.
 static const char *const bits[] = {
     " ",
     " ",
@@ -107,7 +107,7 @@ static void words_by_hand_are_those_of_pcre2(void **state) {
         assert_int_equal(rlhf__pattern_rule(pcre), 0);
         for (int i = 0; i < 20000; i++)
             check_words(hand, pcre, s, odd_text(&rng, s, sizeof s));
-        for (uint32_t cp = 0; cp < 0x110000; cp += cp < 0x3400 ? 1 : 7) { // each beside a letter
+        for (uint32_t cp = 0; cp < 0x110000; cp += cp < 0x3400 ? 1 : 7) { // each next to a letter
             if (cp >= 0xD800 && cp < 0xE000) continue;
             size_t n = rlhf__utf8_put(cp, s);
             s[n++] = 'a';
@@ -162,7 +162,7 @@ static int is_changed(uint32_t cp) {
     return rlhf__unicode_lower(cp, out) != 1 || out[0] != cp;
 }
 
-// How many of all code points; counted with the tokenizers library (0.23).
+// The number of all code points with that property; counted with the tokenizers library (0.23).
 static void characters_are_the_librarys(void **state) {
     (void)state;
     static const struct {

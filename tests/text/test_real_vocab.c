@@ -1,5 +1,5 @@
-// test_real_vocab.c: GPT-2's and BERT's own vocabularies, where ../shared/data beside the
-// repository has them; skipped with a message elsewhere.
+// test_real_vocab.c: the vocabularies of GPT-2 and BERT, if ../shared/data next to the repository
+// has them; otherwise skipped with a message.
 #include "support/scratch.h"
 
 #include "text/tokenizer.h"

@@ -1,5 +1,5 @@
-// test_tokenizer.c: what a tokenizer does beside plain texts: arbitrary bytes, special tokens,
-// limits, very long words, several threads.
+// test_tokenizer.c: a tokenizer with arbitrary bytes, special tokens, limits, very long words and
+// several threads.
 #include "support/scratch.h"
 
 #include "text/tokenizer.h"

@@ -1,5 +1,5 @@
-// test_tokenizer_config.c: tokenizer_config.json beside tokenizer.json: what contradicts it, whose
-// special tokens are usual, and when a tokenizer has no bos token.
+// test_tokenizer_config.c: tokenizer_config.json together with tokenizer.json: contradictions,
+// default special tokens by class, and when a tokenizer lacks a bos token.
 #include "support/scratch.h"
 
 #include "base/json.h"
@@ -160,7 +160,7 @@ static void expect_ids(struct scratch *s, const char *file, int bos) {
     rlhf__tokenizer_close(tok);
 }
 
-// Llama 3 puts its bos token in front by a Sequence of post-processors, Qwen2 puts nothing.
+// Llama 3 adds its bos token by a Sequence of post-processors, Qwen2 adds nothing.
 static void around_a_text(void **state) {
     struct scratch *s = *state;
     scratch_text(s, "tokenizer_config.json",

@@ -1,4 +1,4 @@
-// test_tokenizer_files.c: tokenizer folders in their several forms, and broken ones.
+// test_tokenizer_files.c: tokenizer folders in their various forms, and broken ones.
 #include "support/scratch.h"
 
 #include "base/json.h"
@@ -125,7 +125,7 @@ static void roles_come_from_the_first_file_that_names_them(void **state) {
     scratch_text(s, "tokenizer_config.json",
                  "{\"bos_token\": \"<s>\", \"unk_token\": null, \"added_tokens_decoder\":"
                  "{\"301\": {\"content\": \"<s>\", \"special\": true}}}");
-    // Beside an added_tokens_decoder it is not looked at.
+    // If there is an added_tokens_decoder, it is ignored.
     scratch_text(s, "special_tokens_map.json", "{\"bos_token\": {\"content\": \"<user>\"}, ");
     struct rlhf__tokenizer *tok = expect_open(s);
     const struct rlhf__tokenizer_info *info = rlhf__tokenizer_info(tok);
@@ -241,7 +241,7 @@ static void one_file_wordpiece(void **state) {
     rlhf__tokenizer_close(tok);
 }
 
-// Bytes that are no UTF-8, which the library never sees: dropped, or a character of their own.
+// Invalid UTF-8, which the library never sees: dropped, or a separate character.
 static void bert_drops_ill_formed_bytes(void **state) {
     struct scratch *s = *state;
     for (int clean = 0; clean < 2; clean++) {

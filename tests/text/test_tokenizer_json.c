@@ -1,5 +1,5 @@
-// test_tokenizer_json.c: tokenizer.json alone and beside the older files: what counts, what is
-// refused by name, what goes around a text, and tokens that were added.
+// test_tokenizer_json.c: tokenizer.json alone and together with the older files: precedence, parts
+// refused by name, tokens around a text, and added tokens.
 #include "support/scratch.h"
 
 #include "base/json.h"
@@ -19,7 +19,7 @@ static void put_vocab(struct rlhf__buf *text) {
     rlhf__buf_puts(text, "\"ab\":256,\"<|endoftext|>\":257");
 }
 
-// tokenizer.json with these members beside the model, and these in it.
+// tokenizer.json with these members next to the model, and these inside the model.
 static void write_file(struct scratch *s, const char *members, const char *in_model) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     rlhf__buf_printf(&text,
@@ -94,7 +94,7 @@ static void contradictions(void **state) {
     write_old(s, "a b\n");
     write_file(s, BYTES ",\"added_tokens\":[{\"id\":258,\"content\":\"<x>\",\"special\":true}]",
                "");
-    expect_ids(s, "ab", 0, IDS(256)); // vocab.json need not have an added token
+    expect_ids(s, "ab", 0, IDS(256)); // an added token may be missing in vocab.json
     scratch_text(s, "vocab.json", "{\"a\": 1}");
     expect_error(s, RLHF_E_INVALID, "merges.txt:1: 'b' is not in the vocabulary");
     scratch_text(s, "merges.txt", "");
@@ -155,10 +155,10 @@ static void parts_are_refused_by_name(void **state) {
                "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":"
                "\"ByteLevel\"}]},\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[]}",
                "\"dropout\":null,\"continuing_subword_prefix\":\"\"");
-    expect_ids(s, "ab", 0, IDS(256)); // a sequence of one, or of nothing
+    expect_ids(s, "ab", 0, IDS(256)); // a sequence of one, or an empty one
 }
 
-// What the library refuses is not read as if it were absent.
+// Members that the library refuses are not treated as missing.
 static void members_of_another_type_are_refused(void **state) {
     struct scratch *s = *state;
     static const char *const cases[][3] = {
@@ -194,7 +194,7 @@ static void members_of_another_type_are_refused(void **state) {
     }
     write_file(s, BYTES ",\"post_processor\":{\"type\":\"Odd\",\"processors\":[]}", "");
     expect_error(s, RLHF_E_UNSUPPORTED, "the post_processor 'Odd' is not supported");
-    // Null is none; what a part's type does not have is not looked at.
+    // Null means missing; members that a part's type does not have are ignored.
     write_file(s,
                BYTES ",\"normalizer\":null,\"decoder\":null,\"post_processor\":{\"type\":"
                      "\"ByteLevel\",\"processors\":[{\"type\":\"Odd\"}]}",
@@ -209,7 +209,7 @@ static void members_of_another_type_are_refused(void **state) {
     expect_error(s, RLHF_E_INVALID, "model.merges: expected an array, found an object");
 }
 
-// Classes that are whatever tokenizer.json says need one.
+// Generic classes, which rely on tokenizer.json, need one.
 static void classes_without_their_file(void **state) {
     struct scratch *s = *state;
     write_old(s, "a b\n");
@@ -245,7 +245,7 @@ static void around_a_text(void **state) {
     expect_ids(s, "ab", how, IDS(257, 256, 120));
     write_file(s, BYTES ",\"post_processor\":{\"type\":\"ByteLevel\",\"trim_offsets\":false}", "");
     expect_ids(s, "ab", how, IDS(256));
-    // Beside a tokenizer.json, add_bos_token says nothing.
+    // If there is a tokenizer.json, add_bos_token is ignored.
     scratch_text(s, "tokenizer_config.json", "{\"add_bos_token\": true, \"add_eos_token\": true}");
     expect_ids(s, "ab", how, IDS(256));
     write_old(s, "a b\n");
@@ -257,7 +257,7 @@ static void around_a_text(void **state) {
     expect_error(s, RLHF_E_UNSUPPORTED, "must name the text once");
 }
 
-// Tokens that were added without being special are found in every text.
+// Added tokens that are not special are found in every text.
 static void added_tokens_are_found_in_texts(void **state) {
     struct scratch *s = *state;
     write_file(s,
@@ -270,7 +270,7 @@ static void added_tokens_are_found_in_texts(void **state) {
     expect_ids(s, "xb c", 0, IDS('x', 'b', 0x20, 'c'));
 }
 
-// One of several, and no more than it.
+// One of several, and nothing more.
 static void an_added_token_is_named_alone(void **state) {
     struct scratch *s = *state;
     write_file(s,
@@ -285,7 +285,7 @@ static void an_added_token_is_named_alone(void **state) {
 
 #define REPEATS "((a|aa)+)+$"
 
-// PCRE2 gives up where backtracking takes too long; so does the library.
+// PCRE2 gives up if backtracking takes too long; so does the library.
 static void a_pattern_that_takes_too_long_is_named(void **state) {
     struct scratch *s = *state;
     const char *why =
@@ -305,7 +305,7 @@ static void a_pattern_that_takes_too_long_is_named(void **state) {
                 RLHF_E_UNSUPPORTED, &err, why);
     rlhf__ids_finish(&ids);
     rlhf__tokenizer_close(tok);
-    // An added token is a text of the file's own.
+    // An added token is the file's own text.
     struct rlhf__buf text = RLHF__BUF_INIT;
     rlhf__buf_printf(&text,
                      BYTES ",\"normalizer\":{\"type\":\"Replace\",\"content\":\"-\",\"pattern\":"

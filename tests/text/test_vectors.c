@@ -1,5 +1,5 @@
-// test_vectors.c: both tokenizers against what the Python `tokenizers` library gave for the texts
-// of data/vectors.jsonl (made by make_vectors.py).
+// test_vectors.c: both tokenizers compared with the results of the Python `tokenizers` library for
+// the texts of data/vectors.jsonl (made by make_vectors.py).
 #include "support/scratch.h"
 
 #include "base/json.h"
@@ -107,7 +107,7 @@ static void bpe_decodes_to_the_text(void **state) {
     rlhf__ids_finish(&ids);
 }
 
-// A limit keeps the first ids and everything that goes around them.
+// A limit keeps the first ids and all tokens around them.
 static void limits_keep_the_beginning(void **state) {
     struct fixture *f = *state;
     struct rlhf__ids all = {0}, some = {0};

@@ -36,7 +36,7 @@ static void put_le(unsigned char *p, uint64_t v, int bytes) {
         p[i] = (unsigned char)(v >> (8 * i));
 }
 
-// A frame's head, then as many bytes as are there; without a reader it waits.
+// A frame's head, then the available bytes; blocks if there is no reader.
 static void send_frame(int fd, uint32_t kind, uint64_t says, const void *bytes, size_t n) {
     unsigned char head[16] = {0};
     put_le(head, kind, 4);
@@ -49,20 +49,20 @@ static void send_frame(int fd, uint32_t kind, uint64_t says, const void *bytes, 
     }
 }
 
-// Long enough for a host that waits for the worker's end after it noticed the fault.
+// Long enough for a host that waits for the worker to end after it noticed the error.
 static rlhf_status end_later(void) {
     sleep(4);
     exit(9);
 }
 
-// ---- ways ----
+// ---- attacks ----
 
 static rlhf_status nothing(struct self *s) {
     (void)s;
     return RLHF_OK;
 }
 
-// Shown as four characters each.
+// Displayed as four characters each.
 static rlhf_status long_name(struct self *s) {
     char name[300];
     memset(name, '\033', sizeof name - 1);
@@ -137,7 +137,7 @@ static rlhf_status no_frame(struct self *s) {
 
 static rlhf_status no_text(struct self *s) {
     (void)s;
-    send_frame(CALL, LOG, 4, "\0\0\0\0", 4); // a level and no text
+    send_frame(CALL, LOG, 4, "\0\0\0\0", 4); // a level without text
     return end_later();
 }
 
@@ -185,7 +185,7 @@ static rlhf_status memory_files(struct self *s) {
     return RLHF_OK;
 }
 
-// Processes in sessions of their own that do nothing but compute.
+// Processes in separate sessions that only compute.
 static rlhf_status fork_bomb(struct self *s) {
     (void)s;
     for (int i = 0; i < 1000 && fork() != 0; i++)
@@ -197,7 +197,7 @@ static rlhf_status fork_bomb(struct self *s) {
     return RLHF_OK;
 }
 
-// Processes that leave its group and its session if they may, and hold its sockets.
+// Processes that leave its group and its session if allowed, and hold its sockets.
 static rlhf_status children(struct self *s) {
     char line[64];
     for (int i = 0; i < 4; i++) {

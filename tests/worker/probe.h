@@ -22,7 +22,7 @@ enum { ASK_FD = 3, CALL_FD = 4, INPUT_FD = 5, OUTPUT_FD = 6 };
 
 struct probe {
     const char *name;
-    // -1 with errno if it was refused, else what the attacker got. Runs in a separate process.
+    // -1 with errno if it was refused, otherwise the attacker's result. Runs in a separate process.
     long (*run)(const struct bait *b);
 };
 
@@ -37,7 +37,7 @@ enum wall {
     WALL_IPC = 'I',       // no shared memory or queues of others
     WALL_RIGHTS = 'R',    // no capabilities
     WALL_NETWORK = 'N',   // no network
-    WALL_SOCKETS = 'U',   // a list of system calls: sockets that are not the network's
+    WALL_SOCKETS = 'U',   // a list of system calls: sockets other than the network's
     WALL_MEMORY = 'G',    // rewards.memory_mib
     WALL_LIMITS = 'L'     // always
 };
@@ -48,7 +48,7 @@ struct area {
     size_t n;
 };
 
-// Ended by one with n = 0.
+// Ended by an entry with n = 0.
 extern const struct area probe_files[], probe_terminal[], probe_processes[], probe_machine[],
     probe_network[], probe_memory[];
 

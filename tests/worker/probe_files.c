@@ -1,4 +1,4 @@
-// probe_files.c: writing, making, moving and removing files of the user's, and changing their modes
+// probe_files.c: writing, creating, moving and removing the user's files, and changing their modes
 // and attributes.
 #include "worker/probe.h"
 
@@ -216,7 +216,7 @@ static long opens_tree_attr(const struct bait *b) {
     return syscall(467, AT_FDCWD, b->file, 0, NULL, 0);
 }
 
-// So that a run seems to be in use.
+// Makes a run look as if it were in use.
 static long locks(const struct bait *b) { return flock(reading(b), LOCK_EX | LOCK_NB); }
 
 static long takes_lease(const struct bait *b) { return fcntl(reading(b), F_SETLEASE, F_RDLCK); }

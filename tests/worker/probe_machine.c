@@ -1,5 +1,5 @@
 // probe_machine.c: rights over the machine, keys and tracing, and System V's and POSIX objects of
-// other processes. Arguments are such that nothing would happen to the machine.
+// other processes. The arguments are harmless even if a call succeeds.
 #include "worker/probe.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static long has_capabilities(const struct bait *b) {
     return has[0].permitted | has[1].permitted | has[0].effective ? 0 : -1;
 }
 
-// What a program of root's that it starts would have.
+// The rights of a root-owned program that it starts.
 static long could_gain(const struct bait *b) {
     (void)b;
     errno = EPERM;
@@ -70,12 +70,12 @@ static long opens_tree(const struct bait *b) { return syscall(428, AT_FDCWD, b->
 static long names_machine(const struct bait *b) {
     char name[256];
     (void)b;
-    return gethostname(name, sizeof name) == 0 ? sethostname(name, strlen(name)) : -1; // as it is
+    return gethostname(name, sizeof name) == 0 ? sethostname(name, strlen(name)) : -1; // unchanged
 }
 
 static long changes_person(const struct bait *b) {
     (void)b;
-    return syscall(SYS_personality, 0xffffffffUL); // as it is
+    return syscall(SYS_personality, 0xffffffffUL); // unchanged
 }
 
 static long adds_key(const struct bait *b) {
@@ -98,7 +98,7 @@ static long traces_machine(const struct bait *b) {
 static long loads_bpf(const struct bait *b) {
     char attr[128] = {0};
     (void)b;
-    const long got = syscall(SYS_bpf, 0, attr, sizeof attr); // a map of no kind: EINVAL
+    const long got = syscall(SYS_bpf, 0, attr, sizeof attr); // not a valid map type: EINVAL
     return got < 0 && errno == EINVAL ? 0 : got;
 }
 
@@ -130,7 +130,7 @@ static const struct probe machine[] = {
 
 static long maps_shared(const struct bait *b) {
     void *p = shmat(b->shm, NULL, SHM_RDONLY);
-    return p == (void *)-1 ? -1 : 0; // NOLINT: what shmat() says
+    return p == (void *)-1 ? -1 : 0; // NOLINT: shmat()'s error value
 }
 
 static long removes_shared(const struct bait *b) {

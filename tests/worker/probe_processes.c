@@ -1,5 +1,5 @@
-// probe_processes.c: signals to the host and to others of the user's processes, their memory, files
-// and command lines, and how they run. Signal 0 asks for the right alone.
+// probe_processes.c: signals to the host and to other processes of the user; their memory, files,
+// command lines and scheduling. Signal 0 only checks the permission.
 #include "worker/probe.h"
 
 #include <dirent.h>
@@ -92,7 +92,7 @@ static const struct probe reaching[] = {
     {"ioprio", slows_disk},
 };
 
-// ---- looking into them ----
+// ---- reading from them ----
 
 static long traces(const struct bait *b) {
     const long got = ptrace(PTRACE_SEIZE, b->victim, NULL, NULL);
@@ -104,7 +104,7 @@ static long reads_memory(const struct bait *b) {
     char byte;
     const struct iovec here = {&byte, 1}, there = {(void *)(uintptr_t)&byte, 1};
     const long got = (long)process_vm_readv(b->victim, &here, 1, &there, 1, 0);
-    return got < 0 && errno == EFAULT ? 0 : got; // allowed, but there is nothing there
+    return got < 0 && errno == EFAULT ? 0 : got; // allowed, but empty
 }
 
 static long compares(const struct bait *b) {
@@ -155,15 +155,15 @@ static long proc_list(const struct bait *b) {
     return n > 4 ? n : -1;
 }
 
-// Where the list of a thread's locks lies in its memory.
+// The address of a thread's list of locks.
 static long lock_list(const struct bait *b) {
     void *list;
     size_t n;
     return syscall(SYS_get_robust_list, b->victim, &list, &n);
 }
 
-// A cookie of the victim (PR_SCHED_CORE, PR_SCHED_CORE_GET). What a machine without siblings says
-// (ENODEV), or a kernel without it (EINVAL), comes after the right.
+// A cookie of the victim (PR_SCHED_CORE, PR_SCHED_CORE_GET). The permission is checked before
+// ENODEV (no SMT siblings) or EINVAL (old kernel).
 static long core_cookie(const struct bait *b) {
     uint64_t cookie;
     const long got = prctl(62, 0, (long)b->victim, 0, &cookie);
@@ -210,11 +210,12 @@ static long clones_3(const struct bait *b) {
 static long joins(const struct bait *b) {
     (void)b;
     const int fd = open("/proc/self/ns/uts", O_RDONLY);
-    const long got = setns(fd, CLONE_NEWUSER); // the wrong kind: EINVAL says who may try
+    const long got =
+        setns(fd, CLONE_NEWUSER); // the wrong kind: EINVAL means that it was allowed to try
     return got < 0 && errno == EINVAL ? 0 : got;
 }
 
-// One that no kernel had when the list was made. The test lets the host fail it with EXDEV.
+// A system call newer than the list. The test makes the filter fail it with EXDEV.
 static long newer(const struct bait *b) {
     (void)b;
     const long got = syscall(472);

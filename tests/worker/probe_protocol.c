@@ -1,4 +1,4 @@
-// probe_protocol.c: a plugin that speaks with the host in its worker's place.
+// probe_protocol.c: a plugin that talks to the host instead of its worker.
 #include "worker/probe.h"
 
 #include <stdint.h>
@@ -26,7 +26,7 @@ static void put_text(struct frame *f, const char *text) {
     put(f, text, strlen(text));
 }
 
-// A text that may be missing, as descriptions have them.
+// A text that may be missing, as in descriptions.
 static void put_given(struct frame *f, const char *text) {
     put_u32(f, 1);
     put_text(f, text);
@@ -41,14 +41,14 @@ static long send_frame(int fd, uint32_t kind, const struct frame *body) {
     return (long)write(fd, f.bytes, f.n);
 }
 
-// ---- before it is asked ----
+// ---- before the first request ----
 
 static void put_answer(struct frame *f) {
     put_u32(f, 0); // RLHF_OK
     put_text(f, "");
 }
 
-// One request, which is not looked at.
+// One request, which is ignored.
 static int take_request(void) {
     unsigned char bytes[4096];
     uint64_t left;
@@ -89,14 +89,14 @@ __attribute__((constructor)) static void forge(void) {
 
 // ---- in score() ----
 
-// A call that no worker makes.
+// A call that does not exist.
 static long unknown_call(const struct bait *b) {
     const struct frame f = {.n = 0};
     (void)b;
     return send_frame(CALL_FD, 77, &f);
 }
 
-// A length above any frame's.
+// A length above the maximum.
 static long endless_frame(const struct bait *b) {
     struct frame f = {.n = 0};
     (void)b;

@@ -1,4 +1,4 @@
-// probe_rest.c: children that compute on when score() has returned.
+// probe_rest.c: children that continue to compute after score() has returned.
 #include "worker/probe.h"
 
 #include <signal.h>
@@ -37,7 +37,7 @@ static long leave_behind(int wakes) {
         prctl(PR_SET_NAME, "probe-burner");
         signal(SIGXCPU, SIG_IGN);
         signal(SIGTERM, SIG_IGN);
-        alarm(SECONDS); // what would otherwise stay for ever
+        alarm(SECONDS); // avoids processes that would stay for ever
         if (wakes) set_timers();
         if (write(ready[1], &byte, 1) == 1) burn();
         _exit(1);
@@ -54,7 +54,7 @@ long probe_burns(const struct bait *b) {
     return leave_behind(0);
 }
 
-// Does not stay stopped, either.
+// Does not stay stopped either.
 long probe_wakes(const struct bait *b) {
     (void)b;
     return leave_behind(1);

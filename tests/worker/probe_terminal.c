@@ -1,5 +1,5 @@
 // probe_terminal.c: reading the user's keys, typing into the user's shell, and taking over or
-// spoiling the terminal that the host runs in.
+// disturbing the terminal that the host runs in.
 #include "worker/probe.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ static long makes_pty(const struct bait *b) {
     return opens("/dev/ptmx", O_RDWR);
 }
 
-// Opened without any access right, as landlock cannot forbid that: ioctls can then be tried.
+// Opened without any access right, which landlock cannot forbid, so that ioctls can be tried.
 static int terminal(const struct bait *b) {
     static const int how[] = {O_RDWR, O_RDONLY, O_WRONLY, O_ACCMODE};
     const char *const paths[] = {b->terminal, "/dev/tty"};
@@ -57,7 +57,7 @@ static const struct probe devices[] = {
     {"console", opens_console}, {"ptmx", makes_pty},
 };
 
-// A node that lies elsewhere, as in the directory of a container. Only root's test has one.
+// A device node elsewhere, as in a container's directory. Only root's test has one.
 static long opens_node(const struct bait *b) {
     char path[600];
     snprintf(path, sizeof path, "%s/random", b->dir);
@@ -98,7 +98,7 @@ static long sets(const struct bait *b, unsigned long request) {
     struct termios t;
     const int fd = terminal(b);
     if (tcgetattr(fd, &t) != 0) return NONE;
-    return ioctl(fd, request, &t); // as it was: a kernel's struct is shorter
+    return ioctl(fd, request, &t); // unchanged: a kernel's struct is shorter
 }
 
 static long sets_now(const struct bait *b) { return sets(b, TCSETS); }
@@ -141,8 +141,8 @@ static const struct probe ioctls[] = {
 
 // ---- the session ----
 
-// The seventh field of a process's line is the number of its terminal: that of the worker, which is
-// this one's parent.
+// The seventh field of a process's line is the number of its terminal: that of the worker, the
+// parent of this process.
 static long has_terminal(const struct bait *b) {
     char path[64], line[512];
     const char *end;
@@ -159,7 +159,7 @@ static long has_terminal(const struct bait *b) {
 
 static const struct probe session[] = {{"session", has_terminal}};
 
-// Where the file is only inspected, in a child of the host.
+// If the file is only inspected, in a child of the host.
 __attribute__((constructor)) static void when_opened(void) {
     if (getenv("RLHF_PROBE_TERMINAL"))
         fprintf(stderr, open("/dev/tty", O_RDONLY) < 0 ? "no terminal\n" : "has a terminal\n");

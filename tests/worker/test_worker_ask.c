@@ -1,4 +1,4 @@
-// test_worker_ask.c: the host's side of a worker's sockets, with a worker that is only sockets.
+// test_worker_ask.c: the host's side of a worker's sockets, with sockets instead of a worker.
 #include "support/check.h"
 
 #include "base/clock.h"
@@ -15,7 +15,7 @@ struct fixture {
     rlhf_host api; // first: service() casts back
     rlhf_tokenizer_service tokenizers;
     int32_t encoded, reserved;
-    double seconds; // that encode() takes
+    double seconds; // that encode() accepts
     struct rlhf__worker worker;
     struct rlhf__ear ear;
     struct rlhf__batch_note note;
@@ -123,7 +123,7 @@ static void a_reply_that_nobody_reads_is_the_last(void **state) {
     assert_in_range(f->encoded, 1, 3);
 }
 
-// What came before the answer is done with the call, a tokenizer's time is not the worker's.
+// Messages before the answer belong to the call, and a tokenizer's time is not the worker's.
 static void the_hosts_work_is_not_counted(void **state) {
     struct fixture *f = *state;
     f->seconds = 0.2;

@@ -1,4 +1,4 @@
-// test_worker_descendants.c: what the warden sees of the processes that a worker started.
+// test_worker_descendants.c: which processes started by a worker the warden finds.
 #include "support/check.h"
 
 #include "worker/descendants.h"
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// At whichever of them it is attached.
+// The process to attach to.
 static void a_debugger_is_seen(void **state) {
     int ready[2];
     pid_t grandchild = 0;

@@ -1,5 +1,5 @@
-// test_worker_failures.c: a reward in a worker fails in every way there is: each is named, with
-// plugin, phase and row, nothing of it is left, and what was done before is kept.
+// test_worker_failures.c: a reward in a worker fails in every possible way: each failure is named
+// with plugin, phase and row, nothing is left behind, and earlier work is kept.
 #include "e2e/e2e.h"
 
 #include <stdio.h>
@@ -12,8 +12,8 @@
 #define NAMED    "reward org.rlhf-host.test.wild_reward, score(), phase "
 #define SANITIZE "test -n \"$RLHF_TEST_SANITIZE\""
 
-// One failure in phase 2 at row 3: the run ends with status 1, says what, and has a checkpoint of
-// phase 1.
+// One failure in phase 2 at row 3: the run ends with status 1 and a message, and has a checkpoint
+// of phase 1.
 static void fails(struct e2e *t, const char *how, const char *says) {
     e2e_shell(t, "rm -rf r");
     assert_int_equal(e2e_run(t, RUN WILD "phase=1,row=3,how=%s\"", how), 1);
@@ -31,7 +31,7 @@ static void an_end_is_named(void **state) {
     fails(t, "fail", "no opinion\\x1b[31m today");
 }
 
-// It is no failure that a plugin can have meant, but no success either: as in the host's process.
+// Not an intended failure of a plugin, but not a success either: as in the host's process.
 static void a_status_that_is_none_is_named(void **state) {
     struct e2e *t = *state;
     static const char *const where[] = {"", ",isolate=false"};
@@ -70,7 +70,7 @@ static void a_write_out_of_bounds_is_named(void **state) {
     fails(t, "input", "wrote to its input, its worker was ended by signal 11");
 }
 
-// Several workers fail in one call: each is told, one of them as what the call failed with.
+// Several workers fail in one call: each is reported, one of them as the failure of the call.
 static void each_of_several_is_named(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"fail", "before", "crash"};
@@ -97,7 +97,7 @@ static void a_call_that_takes_too_long_is_ended(void **state) {
     assert_true(e2e_exists(t, "r/checkpoints/000001"));
 }
 
-// What it forked is in sessions of its own, twice removed: it goes with the worker.
+// Its children are in separate sessions, two levels deep, and end with the worker.
 static void what_it_started_is_ended(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "export WILD_MARK=$PWD; $HOST " RUN WILD
@@ -113,13 +113,13 @@ static void what_it_started_is_ended(void **state) {
 
 static void memory_is_limited(void **state) {
     struct e2e *t = *state;
-    if (e2e_shell(t, SANITIZE) == 0) skip(); // no limit can be set there
+    if (e2e_shell(t, SANITIZE) == 0) skip(); // limits cannot be set there
     assert_int_equal(e2e_run(t, RUN WILD "phase=1,row=3,how=memory\" --set rewards.memory_mib=64"),
                      1);
     e2e_says(t, NAMED "2: there is no memory left (rewards.memory_mib allows its worker 64 MiB)");
 }
 
-// What it prints is a line of the log, without what a terminal obeys, and not on stdout.
+// Printed text becomes a line of the log, escaped, and does not go to stdout.
 static void what_it_prints_is_caught(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "$HOST " RUN WILD
@@ -139,8 +139,8 @@ static void a_flood_of_lines_is_cut(void **state) {
 
 #define ALONE(options) "--reward \"$RLHF_TEST_PLUGINS/wild_alone.so:" options "\" "
 
-// Rows that always end the worker are the only ones that fail, wherever in the call they are seen:
-// the run ends with the bytes of one in which the reward itself says that it cannot score them.
+// Rows that always end the worker are the only ones that fail, at any position in the call: the run
+// ends with the bytes of one in which the reward itself marks them as failed.
 static void only_the_rows_that_end_it_fail(void **state) {
     struct e2e *t = *state;
     static const char *const policy[] = {"zero", "drop"};
@@ -166,8 +166,8 @@ static void only_the_rows_that_end_it_fail(void **state) {
     }
 }
 
-// With retry the last try says which; a reward that looks at groups fails with the group; one that
-// keeps a state is not asked in parts.
+// With retry the last try finds them. A reward that looks at groups fails with the group; one with
+// state is not called in parts.
 static void rows_that_end_it_are_found_at_last(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN "--set rewards.on_failure=retry --set rewards.retries=2 " ALONE(
@@ -194,8 +194,8 @@ static void rows_that_end_it_are_found_at_last(void **state) {
     e2e_says(t, "(all 8 rows); rewards.on_failure says zero");
 }
 
-// What was lost with a worker is lost; what it had paid in calls that went well is not: its state
-// is in the checkpoint, the last number before the sum.
+// Work of a lost worker is lost, but successful calls are kept: their state is in the checkpoint,
+// the last number before the sum.
 static void the_state_of_the_last_good_call_goes_on(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t,
@@ -209,7 +209,7 @@ static void the_state_of_the_last_good_call_goes_on(void **state) {
                      0);
 }
 
-// They are looked for no longer than it takes to end it sixteen times.
+// The search stops when the worker has been ended sixteen times.
 static void looking_for_them_has_an_end(void **state) {
     struct e2e *t = *state;
     assert_int_equal(
@@ -226,7 +226,7 @@ static void it_is_confined(void **state) {
     assert_int_equal(e2e_run(t, RUN WILD "how=nothing\""), 0);
     e2e_says(t, "wild_reward: runs in a worker process: no new privileges");
     assert_int_equal(e2e_shell(t, "grep '\"worker\": \"no new privileges' r/manifest.json"), 0);
-    // Whether the kernel has landlock is said; where it has, nothing is written.
+    // The log reports whether the kernel has landlock; with it, files cannot be written.
     if (e2e_shell(
             t, "grep 'no writing to files' r/manifest.json | grep -v 'not in force.*files'") == 0) {
         e2e_shell(t, "rm -rf r");
@@ -243,8 +243,8 @@ static void it_is_confined(void **state) {
     assert_int_equal(e2e_run(t, RUN WILD "how=kill\""), 0);
 }
 
-// As many processes as a worker may have at once, and no more; where the kernel has no means for
-// that, it is said.
+// The maximum number of simultaneous processes; if the kernel cannot limit it, the log reports
+// that.
 static void processes_are_counted(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN WILD "how=nothing\""), 0);
@@ -256,7 +256,7 @@ static void processes_are_counted(void **state) {
     e2e_says(t, "wild_reward: it started its share of processes");
 }
 
-// rewards.timeout_s of each core, and what was cut off the seconds that were used.
+// rewards.timeout_s for each core; only whole seconds of the used time are compared.
 static void processor_time_is_limited(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "taskset -c \"$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')\" "
@@ -298,15 +298,15 @@ static void what_cannot_be_is_refused(void **state) {
     e2e_says(t, "worker: the host starts its workers itself");
 }
 
-// "marked": a worker that this test has started is there. Its processes are known by what is in
-// their environment.
+// "marked": a worker that this test has started exists. Its processes are identified by their
+// environment.
 #define MARKED                                                                                     \
     "export WILD_MARK=$PWD; workers() { for e in /proc/[0-9]*/environ; do "                        \
     "  tr '\\0' '\\n' <$e 2>/dev/null | grep -qx \"WILD_MARK=$PWD\" && "                           \
     "  tr '\\0' ' ' <${e%%environ}cmdline 2>/dev/null | grep -q ' worker ' && "                    \
     "  p=${e#/proc/} && echo ${p%%/environ}; done; }; marked() { test -n \"$(workers)\"; }; "
 
-// The host ends as no program can defend itself against, or is told twice to stop: its workers end.
+// The host is killed, or gets two signals to stop: its workers end.
 static void without_a_host_it_ends(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"kill -9 $p", "kill -INT $p; sleep 1; kill -INT $p"};
@@ -323,7 +323,7 @@ static void without_a_host_it_ends(void **state) {
     }
 }
 
-// Nobody would live to see the end of this call: the run ends with what it has, and at once.
+// This call would never end: the run ends at once and keeps its work.
 static void ctrl_c_ends_a_call_that_hangs(void **state) {
     struct e2e *t = *state;
     static const char *const where[] = {"phase=1,row=3", "at_create=true"};
@@ -344,7 +344,7 @@ static void ctrl_c_ends_a_call_that_hangs(void **state) {
     }
 }
 
-// Somebody ends the worker: that is a failure like others, and with retry the run goes on.
+// The worker is killed from outside: an ordinary failure, and with retry the run continues.
 static void one_that_is_ended_by_somebody_is_named(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t,

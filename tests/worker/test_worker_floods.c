@@ -16,7 +16,7 @@ static void is_borne(struct e2e *t, const char *how, const char *says) {
     e2e_says(t, says);
 }
 
-// Its rows have failed, for that reason. No more than `seconds` are waited.
+// Its rows have failed, for that reason, within `seconds`.
 static void is_ended_with(struct e2e *t, const char *options, int seconds, const char *how,
                           const char *says) {
     e2e_shell(t, "rm -rf r");
@@ -62,7 +62,7 @@ static void nonsense_ends_a_worker_at_once(void **state) {
 
 static void the_host_is_not_kept_busy(void **state) {
     struct e2e *t = *state;
-    // By the time limit or, where a million calls are answered sooner, by the limit of messages.
+    // By the time limit or, if a million calls are answered sooner, by the limit of messages.
     is_ended(t, 1, "calls_for_ever", "; its worker was ended");
     is_ended(t, 2, "unread_replies", "it took longer than 2 s (rewards.timeout_s); its worker was");
 }
@@ -70,17 +70,17 @@ static void the_host_is_not_kept_busy(void **state) {
 static void memory_that_is_written_is_limited(void **state) {
     struct e2e *t = *state;
     is_borne(t, "memory_files", "done after 2 of 2 phases");
-    if (e2e_shell(t, "test -n \"$RLHF_TEST_SANITIZE\"") == 0) skip(); // nothing is said there
+    if (e2e_shell(t, "test -n \"$RLHF_TEST_SANITIZE\"") == 0) skip(); // it stays empty
     is_ended_with(t, "--set rewards.memory_mib=64", 200, "memory_files",
                   "there is no memory for a file (rewards.memory_mib allows its worker 64 MiB)");
 }
 
-// Environments of processes name the test's directory; prints those that live.
+// Processes' environments name the test's directory; prints the living ones.
 #define SHOW_LEFT                                                                                  \
     "for e in /proc/[0-9]*/environ; do tr '\\0' '\\n' <$e 2>/dev/null | "                          \
     "grep -qx \"BOMB=$PWD\" && ! [ ${e%%/environ} = /proc/$$ ] && echo still there: $e; done; "
 
-// The run's end removes all of it, without waiting or searching.
+// The end of the run removes all of it, without waiting or searching.
 static void a_fork_bomb_is_ended(void **state) {
     struct e2e *t = *state;
     static const char *const as[] = {"", "no-namespaces"};
@@ -99,7 +99,7 @@ static void a_fork_bomb_is_ended(void **state) {
     }
 }
 
-// The warden would end them; when it is killed the host does, and does not wait for their sockets.
+// The warden would end them. If it is killed, the host ends them without waiting for their sockets.
 static void nothing_outlives_a_killed_warden(void **state) {
     struct e2e *t = *state;
     const int status = e2e_shell(

@@ -176,7 +176,7 @@ static int stands(const char *line, char wall) {
 
 struct result {
     int n, open;
-    char through[4096]; // walls that stand and did not refuse
+    char through[4096]; // restrictions in force that did not refuse
 };
 
 // line: the protections in force; NULL: nothing needs to be refused.
@@ -192,7 +192,7 @@ static void count(const struct e2e *t, const char *line, struct result *r) {
             if (sscanf(at, " %c.%63[^=]=%d", &wall, name, &why) != 3) break;
             r->n++;
             r->open += why == 0;
-#ifdef __SANITIZE_ADDRESS__ // the leak checker's; host/worker/seccomp.c lets it through there alone
+#ifdef __SANITIZE_ADDRESS__ // the leak checker's; host/worker/seccomp.c allows it only there
             if (strcmp(name, "ptrace") == 0) why = EPERM;
 #endif
             if (why == 0 && line && stands(line, wall) && strlen(r->through) < 4000)
@@ -231,7 +231,7 @@ static void without_both(void **state) {
     nothing_gets_through(*state, "no-namespaces no-landlock", "");
 }
 
-// What Debian 12's kernel has, and the first one that knew landlock.
+// The landlock version of Debian 12's kernel, and the first version.
 static void with_landlock_of_linux_6_1(void **state) {
     nothing_gets_through(*state, "no-namespaces landlock=2", "");
 }
@@ -244,7 +244,7 @@ static void with_landlock_of_linux_6_7(void **state) {
     nothing_gets_through(*state, "no-namespaces landlock=4", "");
 }
 
-// No file may grow, those that are shared with the host included.
+// Files cannot grow, including those shared with the host.
 static void with_a_memory_limit(void **state) {
     struct e2e *t = *state;
     static const char *const as[] = {"", "no-namespaces", "nobody", "nobody no-namespaces"};
@@ -288,7 +288,7 @@ static void as_nobody_without_both(void **state) {
     nothing_gets_through(*state, "nobody no-namespaces no-landlock", "");
 }
 
-// The probes are real: without a worker most of them get what they want.
+// The probes are real: without a worker most of them succeed.
 static void without_walls_most_get_through(void **state) {
     struct e2e *t = *state;
     struct attacked a;
@@ -372,14 +372,14 @@ static void a_child_rests_between_calls(void **state) {
         if (can_be(kernels[k])) at_rest(*state, kernels[k], "burn", "T", "found:T:");
 }
 
-// One that wakes itself is ended, with its worker: the next call, here the one that ends it, says
-// so.
+// A process that wakes itself is ended with its worker; the next call, here the one that ends it,
+// reports that.
 static void a_child_that_will_not_rest_is_ended(void **state) {
     for (int k = 0; k < N_KERNELS; k++)
         if (can_be(kernels[k])) at_rest(*state, kernels[k], "wake", "", "signal 24 (CPU");
 }
 
-// The children of `plugin check` have sessions of their own, too.
+// The children of `plugin check` have separate sessions too.
 static void a_check_has_no_terminal(void **state) {
     struct e2e *t = *state;
     e2e_terminal(t, 80,
@@ -404,8 +404,8 @@ static void a_program_has_no_terminal(void **state) {
     json_decref(rows);
 }
 
-// So a key that asks the host to end does not reach them: the host ends them, and does not wait
-// until they have had their time.
+// So a key that asks the host to end does not reach them: the host ends them without waiting for
+// their time limit.
 static void an_inspection_can_be_interrupted(void **state) {
     struct e2e *t = *state;
     e2e_shell(t, "RLHF_PROBE_HANG=1 \"$HOST\" plugin info --deep "

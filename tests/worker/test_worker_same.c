@@ -1,5 +1,5 @@
-// test_worker_same.c: what a reward pays in a worker, or in several, is to the byte what it pays in
-// the host's own process: weights, state and metrics, through the services too.
+// test_worker_same.c: a reward gives the same bytes in one worker, in several, and in the host's
+// own process: weights, state and metrics, with services too.
 #include "e2e/e2e.h"
 
 #include <stdio.h>
@@ -48,7 +48,8 @@ static void with_any_number_of_workers(void **state) {
     same(t, GRPO, reward, "--set rewards.workers=1", "--set rewards.workers=64");
 }
 
-// Classifier, tokenizer and reward model are the host's, asked from the worker: the default models.
+// Classifier, tokenizer and reward model are in the host and called from the worker: the default
+// models.
 static void through_the_services(void **state) {
     struct e2e *t = *state;
     static const char *const rewards[] = {"imdb.so", "ngram3.so", "bt_rm.so"};
@@ -63,8 +64,8 @@ static void through_the_services(void **state) {
     }
 }
 
-// A reward that looks at no other row is asked while rows are drawn, in one worker or several, as
-// is told by what the host refuses it then; one that may look at its group is not.
+// A reward that looks at single rows is called while responses are sampled, in one worker or
+// several, as the calls that the host refuses then show. One that may look at its group is not.
 static void asked_early(void **state) {
     struct e2e *t = *state;
     static const char run[] = RUN GRPO " --policy model --set rewards.on_failure=retry --reward "
@@ -84,7 +85,7 @@ static void asked_early(void **state) {
     e2e_says(t, "(in a worker: with RLHF_REWARD_ROW_ALONE)");
 }
 
-// What starts processes of its own does so in a worker too.
+// A reward that starts processes can do so in a worker too.
 static void programs_and_functions(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "length.py",
@@ -97,7 +98,7 @@ static void programs_and_functions(void **state) {
          ",isolate=true\"");
 }
 
-// Each has workers and memory of its own.
+// Each has separate workers and memory.
 static void two_runs_at_once(void **state) {
     struct e2e *t = *state;
 #define ONE "$HOST --threads 1 " RUN PPO " --policy model --reward period_count.so:isolate=true "
@@ -107,7 +108,7 @@ static void two_runs_at_once(void **state) {
     e2e_same_tree(t, "a/checkpoints/000002", "b/checkpoints/000002");
 }
 
-// The state goes on where the checkpoint left it.
+// The state continues from the checkpoint.
 static void a_resumed_run_ends_the_same(void **state) {
     struct e2e *t = *state;
 #define STATEFUL RUN PPO " --policy model --reward \"$RLHF_TEST_PLUGINS/wild_stateful.so\" "

@@ -1,5 +1,5 @@
-// test_worker_wire.c: what comes from a worker is not trusted: frames and descriptions that are cut
-// short or say too much are refused, and a batch is read back as it was put.
+// test_worker_wire.c: messages of a worker are not trusted: truncated or invalid frames and
+// descriptions are refused, and a batch is read back unchanged.
 #include "support/check.h"
 
 #include "worker/batch.h"
@@ -28,9 +28,9 @@ static void a_frame_has_all_its_bytes(void **state) {
     const rlhf_str s = rlhf__wire_get_text(&in);
     assert_int_equal(s.len, 4);
     assert_memory_equal(s.ptr, "text", 4);
-    assert_int_equal(rlhf__wire_get_u32(&in), 0); // nothing is left
+    assert_int_equal(rlhf__wire_get_u32(&in), 0); // the input is used up
     assert_int_equal(in.bad, 1);
-    b.data[15] = 1; // a length that no worker sends
+    b.data[15] = 1; // an invalid length
     assert_int_equal(rlhf__wire_front(&b, 0, RLHF__WIRE_MAX, &in, &bytes), -1);
     rlhf__buf_free(&b);
 }
@@ -104,7 +104,7 @@ static void a_batch_is_read_as_it_was_put(void **state) {
     assert_memory_equal(got.response[1].ptr, "long text", 9);
     assert_memory_equal(got.meta[0].ptr, "{}", 2);
     free(texts);
-    // Cut anywhere it is refused, or what is left is inside.
+    // Truncated anywhere, it is refused or stays within its bounds.
     for (uint64_t n = 0; n < bytes; n++)
         assert_int_equal(rlhf__batch_get(room, n, &got, &has_token, &texts), -1);
     free(room);
@@ -159,7 +159,7 @@ static void a_description_is_read_as_it_was_put(void **state) {
     rlhf__buf_free(&b);
 }
 
-// Every byte cut off and every byte changed: refused or read, never worse (a sanitizer looks on).
+// Every byte removed and every byte changed: refused or read, without errors of the sanitizers.
 static void a_bad_description_is_refused(void **state) {
     struct rlhf__buf b = RLHF__BUF_INIT;
     struct rlhf__description d;

@@ -105,7 +105,7 @@ static int pretend(long version) {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 444, 0, 3),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 16),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 1), // the question for the version
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 1), // the query of the version
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     const struct sock_fprog all = {sizeof op / sizeof *op, op};

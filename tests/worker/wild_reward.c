@@ -1,6 +1,6 @@
-// wild_reward.c: a reward that pays the length of a response and what it has paid so far, until it
-// misbehaves in a way that a process of its own has to bear. With `once` it does so only when that
-// file is not there yet, and makes it beforehand by asking for a place that the test may write.
+// wild_reward.c: a reward for the length of a response plus the rewards so far, until it misbehaves
+// in a way that only a separate process survives. With `once` it does so only if that file does not
+// exist yet, and creates it first, in a directory that the test may write.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>
@@ -52,7 +52,7 @@ static const char *const ways[] = {
 struct config {
     int64_t row, phase; // where it does
     int32_t how, at_create, by_group, late;
-    int64_t every;    // n > 0: also at every row whose texts are dealt to 1 of n, in each phase
+    int64_t every;    // n > 0: also at every row whose texts hash to 1 of n, in each phase
     const char *file; // that WRITE writes, or that FORKS' children keep locked
 };
 
@@ -72,12 +72,12 @@ struct self {
     const rlhf_host *host;
     const struct config *config;
     double paid;      // the state
-    char *held[4096]; // what MEMORY took
+    char *held[4096]; // allocated by MEMORY
 };
 
 TEST_INSTANCE(struct self)
 
-// Processes that would stay behind if nobody looked after them.
+// Processes that would stay without a supervisor.
 static void fork_many(void) {
     for (int i = 0; i < 3; i++) {
         if (fork() != 0) continue;
@@ -89,7 +89,7 @@ static void fork_many(void) {
     }
 }
 
-// Processes until no more are given, at most 3000 of them.
+// Forks until it is refused, at most 3000 times.
 static void start_many(const struct self *s) {
     static pid_t pid[3000];
     char text[64];
@@ -110,7 +110,7 @@ static void start_many(const struct self *s) {
         if (kill(pid[i], SIGKILL) == 0) waitpid(pid[i], NULL, 0);
 }
 
-// What it may still compute, of one call.
+// The time left for one call.
 static void tell_time(const struct self *s) {
     struct rlimit limit;
     struct rusage used;
@@ -134,7 +134,7 @@ static rlhf_status take_memory(struct self *s) {
     return RLHF_OK;
 }
 
-// Of the host, which does that when it computes nothing else.
+// Of the host, which does that when it is idle.
 static rlhf_status open_tokenizer(const struct self *s) {
     const rlhf_tokenizer_service *service = s->host->service(s->host, RLHF_SVC_TOKENIZER);
     rlhf_tokenizer *t = NULL;
@@ -227,7 +227,7 @@ static rlhf_status create_wild(const rlhf_host *host, const void *config, void *
     return s->config->at_create ? misbehave(s, &in, &out) : RLHF_OK;
 }
 
-// What a row of a group is paid for the others.
+// The part of a row's reward that depends on its group.
 static float of_group(const rlhf_reward_in *in, uint32_t row) {
     float sum = 0;
     for (uint32_t i = 0; i < in->n; i++)
@@ -235,7 +235,7 @@ static float of_group(const rlhf_reward_in *in, uint32_t row) {
     return sum;
 }
 
-// Whether row i is one of those at which it misbehaves.
+// Whether it misbehaves at row i.
 static int is_now(const struct self *s, const rlhf_reward_in *in, uint32_t i) {
     const struct config *c = s->config;
     uint32_t sum = 0;
@@ -251,7 +251,7 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     rlhf_status st = RLHF_OK;
     for (uint32_t i = 0; i < in->n; i++) {
         const int now = is_now(s, in, i);
-        if (now) RLHF_TRY(st = misbehave(s, in, out)); // STATUS pays all rows
+        if (now) RLHF_TRY(st = misbehave(s, in, out)); // STATUS scores all rows
         if (now && s->config->how == MARK) out->failed[i] = 1;
         if (s->config->late || (now && s->config->how == UNWRITTEN)) continue;
         s->paid += 1;
@@ -282,7 +282,7 @@ static const rlhf_reward_ops ops = {
 static const rlhf_reward_ops ops = {.size = sizeof ops, .score = score};
 #endif
 
-// STATEFUL is 0 or 1: whether it keeps what it has paid.
+// STATEFUL is 0 or 1: whether it keeps the sum of its rewards.
 TEST_PLUGIN(RLHF_KIND_REWARD, "wild_reward", .summary = "misbehaves on purpose", TEST_OPTIONS(opts),
             .create = create_wild, .destroy = destroy, .state_version = STATEFUL,
             .save = STATEFUL ? save : NULL, .load = STATEFUL ? load : NULL)
