@@ -1,11 +1,11 @@
-// adapters.h: models with low-rank adapters, of every kind, on each backend: what the tests of
-// adapters open, run and compare.
+// adapters.h: models with low-rank adapters, of every kind, on each backend: shared by the tests of
+// adapters.
 #ifndef TESTS_MODELS_ADAPTERS_H
 #define TESTS_MODELS_ADAPTERS_H
 
 #include "vectors.h"
 
-// An architecture and what of it has an adapter. stored_in_out: its linear layers are [in, out].
+// An architecture and its adapted layers. stored_in_out: its linear layers are [in, out].
 struct adapted {
     const char *plugin;
     const struct setting *settings;
@@ -18,7 +18,7 @@ enum { N_ADAPTED = 9, ADAPTED_HEADS = 5 };
 extern const struct adapted adapted_kinds[N_ADAPTED];
 extern const struct setting adapted_untied_qwen2[];
 
-// How one is opened beside its own arguments. plain: without the adapter. zero: B stays 0.
+// How to open one, in addition to its arguments. plain: without the adapter. zero: B stays 0.
 struct adapted_how {
     int32_t dtype, plain, recompute, zero, trainable;
     const void *base;
@@ -26,8 +26,8 @@ struct adapted_how {
 
 // The test runner's summary of the tests on each backend; 0 when all passed.
 int adapted_run(const char *title, const struct CMUnitTest *tests, size_t n);
-const struct backend *adapted_backend(void); // of the group that runs
-// Another of that name, with so many threads. backend_close.
+const struct backend *adapted_backend(void); // of the running group
+// Another of that name, with that many threads. backend_close.
 struct backend adapted_backend_again(uint32_t threads);
 
 // The targets of k, borrowed; its rank, ADAPTED_SCALE.
@@ -45,7 +45,7 @@ float *adapted_heads(struct model *m, const struct adapted *k, const rlhf_batch 
 void adapted_backward(struct model *m, const struct adapted *k, const rlhf_batch *b);
 
 rlhf_param adapted_param(struct model *m, const char *name);
-// Fails the test at the first of n numbers that is another.
+// Fails the test at the first of n numbers that differs.
 void adapted_same(const float *a, const float *b, uint64_t n, const char *what);
 // Heads and gradients of one step of x and y have the same bits.
 void adapted_same_step(const struct adapted *k, struct model *x, struct model *y,

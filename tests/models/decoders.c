@@ -42,7 +42,7 @@ static const struct setting linear[] = {
 static const struct setting llama3[] = {
     SCALED, ROPE("rope_type", "llama3"), ROPE("factor", "4"), ROPE("low_freq_factor", "0.5"),
     ROPE("high_freq_factor", "2"), ROPE("original_max_position_embeddings", "16"), END};
-// As older files have it.
+// The older form of the config.
 static const struct setting yarn[] = {
     WIDE, {"rope_theta", "100"}, {"rope_scaling.type", "yarn"},
     {"rope_scaling.factor", "3"}, {"rope_scaling.beta_fast", "2"},

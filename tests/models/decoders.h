@@ -4,7 +4,7 @@
 
 #include "support.h"
 
-// file: vectors/<file>.bin. partly: it has some gradients only.
+// file: vectors/<file>.bin. partly: it has only some gradients.
 struct decoder {
     const char *file, *plugin;
     const struct setting *settings;
@@ -13,7 +13,7 @@ struct decoder {
 
 enum { N_DECODERS = 10 };
 extern const struct decoder decoders[N_DECODERS];
-// Two of them that between them have everything: grouped heads, biases, tied head; norms of heads,
+// Two of them that together cover everything: grouped heads, biases, tied head; norms of heads,
 // wide heads, untied head, stretched positions.
 extern const struct setting tiny_qwen2[], tiny_qwen3[];
 // With a tied head; as wide as wider_gpt2 of families.h, with more heads than d / head_dim.

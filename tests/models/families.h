@@ -1,17 +1,17 @@
-// tests/models/families.h: one set of rows, written out in full and with shared prefixes.
+// tests/models/families.h: one set of rows, complete and with shared prefixes.
 #ifndef TESTS_MODELS_FAMILIES_H
 #define TESTS_MODELS_FAMILIES_H
 
 #include "support.h"
 
-// A group: `rows` responses of 0 .. max_new tokens to one prompt, of which the first `shared`
-// tokens are a prefix row (0: written out in both batches).
+// A group: `rows` responses of 0 .. max_new tokens to one prompt, whose first `shared` tokens are a
+// prefix row (0: complete rows in both batches).
 struct family {
     int32_t rows, prompt, shared, max_new;
 };
 
-// full: every row by itself. compact: each group's prefix row, then its rows without the prefix.
-// Arrays are test_malloc'ed.
+// full: complete rows. compact: each group's prefix row, then its rows without the prefix. Arrays
+// are test_malloc'ed.
 struct families {
     rlhf_batch full, compact;
     int32_t *ids, *offset, *prompt_len; // of full

@@ -24,7 +24,7 @@ enum kind {
     SAMPLE
 };
 
-// A call with all that it takes by value.
+// A call with all its arguments by value.
 struct recorded_op {
     enum kind kind;
     int32_t i[4];
@@ -330,7 +330,7 @@ void recorder_init(struct recorder *r, const rlhf_compute *inner) {
                               .kv_store = kv_store,
                               .attention = attention,
                               .lm_sample = lm_sample,
-                              // asked for when a model is opened, and not called while it generates
+                              // called when a model is opened, but not while it generates
                               .pool = inner->pool,
                               .lm_head = inner->lm_head,
                               .record = record,

@@ -16,7 +16,7 @@ void rollout_init(struct rollout *r, int32_t vocab, int32_t max_prompt, int32_t 
     }
 }
 
-// What is in flight. row -1: a free slot; fed: tokens the model has seen; have: tokens known.
+// A row in flight. row -1: a free slot; fed: tokens the model has seen; have: tokens known.
 struct flight {
     int32_t row, fed, have;
 };
@@ -56,7 +56,7 @@ static void unpack(const struct step *k, struct rollout *r, struct flight *f, ui
     for (uint32_t i = 0; i < k->s.n; i++) {
         struct flight *x = &f[k->slot[i]];
         x->fed += k->offset[i + 1] - k->offset[i];
-        if (x->fed < x->have) continue; // first piece of a prompt: the draw means nothing
+        if (x->fed < x->have) continue; // first piece of a prompt: ignore the sample
         r->ids[x->row][x->have] = k->next[i];
         r->logp[x->row][x->have] = k->logp[i];
         memcpy(r->support[x->row][x->have], k->support + i * words, words * 4);

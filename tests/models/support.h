@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-// A backend of RLHF_BUILD_DIR. compute is NULL when the build has none of that name. "cpu" is what
-// RLHF_TEST_BACKEND names instead (cuda_emu, or cuda on a machine with a card).
+// A backend of RLHF_BUILD_DIR. compute is NULL if the build does not have it. RLHF_TEST_BACKEND
+// replaces "cpu" by another name (cuda_emu, or cuda on a machine with a card).
 struct backend {
     void *dl;
     const rlhf_kernels *kernels;
@@ -26,8 +26,8 @@ struct backend {
 struct backend backend_open(const char *name, uint32_t threads, uint32_t guard);
 void backend_close(struct backend *b);
 
-// 1 when "cpu" is the emulation, which takes seconds for what a backend does in milliseconds: wide
-// shapes are left out, and numbers of threads, which it does not have.
+// 1 if "cpu" is the emulation, which is a thousand times slower: wide shapes are left out, and
+// thread counts, which it does not have.
 int backend_is_slow(void);
 
 // key = value of a config.json.
@@ -44,16 +44,16 @@ struct model {
     rlhf_model_info info;
 };
 
-// The last text given to host->fail, "" when none.
+// The last text given to host->fail, "" if none.
 const char *host_failure(void);
 void host_failure_clear(void);
 const rlhf_host *fake_host(void);
-// The host allocation after which `left` more succeed and then one (or, forever, all) fails; < 0:
-// never. Blocks in use.
+// Let `left` more host allocations succeed and then one fail (or, forever, all); < 0: never. Blocks
+// in use.
 void host_alloc_fail(int64_t left, int32_t forever);
 int64_t host_blocks(void);
 
-// Fails the test when the plugin is refused. settings end with key NULL.
+// Fails the test if the plugin is refused. settings end with key NULL.
 struct model model_open(const char *plugin, const struct setting *settings,
                         const rlhf_model_open *open);
 // As model_open up to create(); returns its status.
@@ -64,20 +64,20 @@ void model_close(struct model *m);
 // "weight"s (norm gains) are 1 + that. Then refresh.
 void model_fill(struct model *m, double scale);
 void model_zero_grad(struct model *m);
-// Index of a parameter by name; fails the test when there is none.
+// Index of a parameter by name; fails the test if it is missing.
 uint32_t model_find(struct model *m, const char *name);
 uint64_t param_count(const rlhf_param *p);
 // Freshly allocated copies of a device tensor (test_malloc; free with test_free).
 float *device_read(const rlhf_compute *c, rlhf_dev src, uint64_t n);
 void device_write(const rlhf_compute *c, rlhf_dev dst, const float *src, uint64_t n);
 
-// |got - want| <= rtol * max|want| + atol for all; prints the first five that are not.
+// |got - want| <= rtol * max|want| + atol for all; prints the first five violations.
 void tensor_close_at(const float *got, const float *want, uint64_t n, double rtol, double atol,
                      const char *label, const char *file, int line);
 #define assert_tensor_close(got, want, n, rtol, atol, label)                                       \
     tensor_close_at(got, want, n, rtol, atol, label, __FILE__, __LINE__)
 
-// Calls that must succeed; a failure prints what host or device say.
+// Calls that must succeed; a failure prints the host's or the device's message.
 void must_at(const struct model *m, rlhf_status st, const char *what, const char *file, int line);
 #define must(m, call) must_at(m, call, #call, __FILE__, __LINE__)
 

@@ -1,6 +1,6 @@
-// tests/models/test_adapter.c: low-rank adapters. A model with one is the model whose matrices have
-// been merged with it, in heads and gradients; with B = 0 it is its base bit for bit; whatever
-// holds of a model's bits holds with an adapter.
+// tests/models/test_adapter.c: low-rank adapters. A model with an adapter equals the model whose
+// matrices have been merged with it, in heads and gradients; with B = 0 it equals its base bit for
+// bit; all other promises about bits hold with an adapter too.
 #include "adapters.h"
 #include "decoders.h"
 #include "families.h"
@@ -17,7 +17,7 @@ struct pair {
     uint64_t in, out, rank;
 };
 
-// The pair whose A is p; 0 when p is no A.
+// The pair whose A is p; 0 if p is not an A.
 static int pair_of(struct model *m, const rlhf_param *p, struct pair *out) {
     const char *end = strstr(p->name, "lora_A.weight");
     if (!end) return 0;
@@ -33,7 +33,7 @@ static int pair_of(struct model *m, const rlhf_param *p, struct pair *out) {
     return 1;
 }
 
-// Of a matrix of in x out as it is stored.
+// For a matrix of in x out in its storage order.
 static uint64_t at(const struct adapted *k, const struct pair *q, uint64_t i, uint64_t o) {
     return k->stored_in_out ? i * q->out + o : o * q->in + i;
 }
@@ -59,7 +59,7 @@ static void merge(const struct adapted *k, struct model *m, struct model *merged
     test_free(x);
 }
 
-// The gradients of A and B are those that the merged matrix's leads to.
+// The gradients of A and B follow from that of the merged matrix.
 static void check_pair(const struct adapted *k, struct model *m, struct model *merged,
                        const struct pair *q) {
     const rlhf_param w = adapted_param(merged, q->whole), pa = adapted_param(m, q->a);
@@ -138,8 +138,8 @@ static void is_the_merged_model(void **state) {
 
 // ---- full rank ----
 
-// With A the identity and B = 0, rank the layer's width, B's gradient is the layer's own in full,
-// so that a step on B is a step on the matrix.
+// With A the identity and B = 0, rank the layer's width, B's gradient equals the layer's full
+// gradient, so a step on B is a step on the matrix.
 static void full_rank(void **state) {
     (void)state;
     enum { WIDTH = 16, OUT = 8 }; // v_proj of tiny_qwen2
@@ -197,7 +197,7 @@ static void full_rank(void **state) {
 
 // ---- the base ----
 
-// With B = 0, and with the flag whatever B is, the base's bits.
+// With B = 0, and with the flag for any B, the base's bits.
 static void is_its_base(void **state) {
     (void)state;
     for (int32_t i = 0; i < N_ADAPTED; i++)
@@ -261,7 +261,7 @@ static void threads(void **state) {
     backend_close(&one);
 }
 
-// Rows that share a prompt have the log-probs they have by themselves, and its gradients added up.
+// Rows that share a prompt have the log-probs of separate rows, and the sum of their gradients.
 static void shared_prompts(void **state) {
     (void)state;
     struct families rows = families_make(tiny_families, N_FAMILIES, TINY_VOCAB);
@@ -285,7 +285,7 @@ static void shared_prompts(void **state) {
     families_free(&rows);
 }
 
-// What is sampled is what is trained on: exactly, however many rows are in flight.
+// Sampled log-probs equal trained ones exactly, for any number of rows in flight.
 static void sampled_is_trained(void **state) {
     (void)state;
     const rlhf_dist dist = RLHF_DIST(1 / 0.7, 1, 0, 0);

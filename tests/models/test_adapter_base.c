@@ -1,8 +1,8 @@
-// tests/models/test_adapter_base.c: instances on one base are models of their own.
+// tests/models/test_adapter_base.c: instances on one base are independent models.
 #include "adapters.h"
 #include "decoders.h"
 
-// The same adapter on a base, and as a model of its own.
+// The same adapter on a base, and as a separate model.
 static void on_a_base(void **state) {
     (void)state;
     for (int32_t i = 0; i < N_ADAPTED; i++)
@@ -18,7 +18,7 @@ static void on_a_base(void **state) {
             struct model base = adapted_open(k, alone);
             const uint64_t two =
                 adapted_backend()->compute->bytes_in_use(adapted_backend()->compute->ctx);
-            adapted_zero_ups(&base); // it has an adapter of its own, which is another
+            adapted_zero_ups(&base); // it has a different adapter
             on.base = base.self;
             struct model y = adapted_open(k, on), z;
             const uint64_t three =
@@ -28,7 +28,8 @@ static void on_a_base(void **state) {
             for (uint32_t j = 0; y.ops->param(y.self, j, &p) == RLHF_OK; j++)
                 assert_int_not_equal(p.group, RLHF_PARAM_TRUNK);
             adapted_same_step(k, &x, &y, &vec_batch);
-            // Without an adapter it is the base, and so is what has this one as its base.
+            // Without an adapter it equals the base, and so does an instance that has this one as
+            // its base.
             on = (struct adapted_how){.dtype = dtype, .plain = 1, .base = y.self};
             z = adapted_open(k, on);
             float *want = adapted_heads(&base, k, &vec_batch, 0, 0);
@@ -43,7 +44,7 @@ static void on_a_base(void **state) {
         }
 }
 
-// On a base and without an adapter the heads learn, and nothing else is kept or computed.
+// On a base and without an adapter only the heads are trained, stored and computed.
 static void heads_alone(void **state) {
     (void)state;
     const struct adapted k = {
@@ -77,7 +78,7 @@ static void heads_alone(void **state) {
     model_close(&base);
 }
 
-// A base that is frozen, and the reference's kl against what was made from it.
+// A frozen base, and the reference's KL against a model derived from it.
 static void frozen_base(void **state) {
     (void)state;
     const struct adapted *k = &adapted_kinds[5];
@@ -97,7 +98,7 @@ static void frozen_base(void **state) {
     const rlhf_forward ref = {
         .size = sizeof ref, .heads = RLHF_HEAD_HIDDEN, .flags = RLHF_FORWARD_BASE};
     const rlhf_heads h = {.size = sizeof h, .hidden = hidden};
-    for (int32_t r = 0; r < 2; r++) { // the base is the reference, or the model itself is
+    for (int32_t r = 0; r < 2; r++) { // the reference is the base or the model itself
         struct model *from = r ? &m : &base;
         const rlhf_forward f = {.size = sizeof f,
                                 .heads = RLHF_HEAD_LOGP | RLHF_HEAD_KL,

@@ -1,4 +1,4 @@
-// tests/models/test_adapter_open.c: what a model that was opened with an adapter lists, and which
+// tests/models/test_adapter_open.c: the parameters that a model with an adapter lists, and which
 // adapters and bases are refused.
 #include "adapters.h"
 #include "decoders.h"
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-// ---- what is listed ----
+// ---- the list ----
 
 static void listed(void **state) {
     (void)state;
@@ -53,7 +53,7 @@ static void listed(void **state) {
                 m.info.grad_bytes < 2 * 4 * trained);
     const uint64_t before = m.c->bytes_in_use(m.c->ctx);
     model_fill(&m, 0.3);
-    must(&m, m.ops->refresh(m.self)); // as often as wanted
+    must(&m, m.ops->refresh(m.self)); // the requested number of times
     assert_true(m.c->bytes_in_use(m.c->ctx) < before + 61 * 16 * 16);
     for (uint32_t i = 0; m.ops->param(m.self, i, &p) == RLHF_OK; i++) {
         const int packed = p.group == RLHF_PARAM_TRUNK && p.ndim == 2 && !strstr(p.name, "embed");
@@ -62,7 +62,7 @@ static void listed(void **state) {
     model_close(&m);
 }
 
-// ---- what is refused ----
+// ---- refusals ----
 
 static void refuse(const struct adapted *k, const rlhf_adapter *a, const void *base, int32_t dtype,
                    const char *says) {

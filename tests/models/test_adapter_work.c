@@ -1,5 +1,5 @@
-// tests/models/test_adapter_work.c: what a model with an adapter asks its backend for: no product
-// in vain, and recordings that draw the same.
+// tests/models/test_adapter_work.c: the backend calls of a model with an adapter: no unnecessary
+// products, and recordings that sample the same.
 #include "adapters.h"
 #include "decoders.h"
 #include "recorder.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-// The backend's table, counting.
+// The backend's table, with counters.
 static struct counted { int32_t dw, dx, across, embeddings, head_weights; } counted;
 
 static rlhf_status count_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
@@ -36,16 +36,16 @@ static rlhf_status count_head(void *ctx, const rlhf_lm_head *a) {
     return adapted_backend()->compute->lm_head_bwd(ctx, a);
 }
 
-// Of two layers with four products each: gradients of A and B alone, and none of what lies below
-// the lowest adapter.
+// For two layers with four products each: only gradients of A and B, and none below the lowest
+// adapter.
 static void nothing_in_vain(void **state) {
     (void)state;
     static const struct {
         const char *target[3];
         struct counted want;
     } cases[] = {
-        // B and A of both layers; back through the four products of layer 1 and three of layer 0,
-        // of which those with an adapter are sums, and through each B
+        // B and A of both layers; backward through the four products of layer 1 and three of layer
+        // 0, of which those with an adapter are sums, and through each B
         {{"q_proj", "v_proj"}, {4, 3 + 3 + 2, 1, 0, 0}},
         {{"down_proj"}, {4, 3 + 2, 1, 0, 0}},
         {{"all-linear"}, {16, 8, 4 + 3, 0, 0}},
@@ -74,7 +74,7 @@ static void nothing_in_vain(void **state) {
     }
 }
 
-// A backend that records calls draws the same, and breaks none of its rules.
+// A backend that records calls samples the same, and breaks none of its rules.
 static void recorded(void **state) {
     (void)state;
     const rlhf_dist dist = RLHF_DIST(1 / 0.7, 1, 0, 0);

@@ -1,6 +1,5 @@
 // tests/models/test_alloc.c: each allocation of host memory and of device memory fails in turn
-// (once, then for good): the call says so, nothing crashes, nothing is left behind, and a later
-// call works.
+// (once, then for good): the call reports it, without a crash or a leak, and a later call works.
 #include "decoders.h"
 #include "vectors.h"
 
@@ -13,7 +12,7 @@ static rlhf_compute table;
 static int64_t device_left = -1;
 static int32_t device_forever;
 static int64_t device_blocks;
-static const char *plugin; // of the present sweep
+static const char *plugin; // of the current sweep
 static const struct setting *settings;
 static int32_t adapted; // it has an adapter
 
@@ -110,7 +109,7 @@ static rlhf_status use(struct model *m) {
     return generate(m);
 }
 
-// Fails allocation after allocation until the scenario gets through untouched.
+// Fails allocation after allocation until the scenario succeeds untouched.
 static void sweep_one(int32_t device, int32_t forever) {
     for (int64_t i = 0; i < 1000; i++) {
         struct model m;

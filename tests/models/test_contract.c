@@ -1,5 +1,5 @@
-// tests/models/test_contract.c: what the contract of model.h promises beyond numbers: rows do not
-// see each other, gradients do not depend on microbatches, the parameter list, and refusals.
+// tests/models/test_contract.c: promises of model.h beyond numbers: rows do not affect each other,
+// gradients do not depend on microbatches, the parameter list, and refusals.
 #include "rollout.h"
 #include "vectors.h"
 
@@ -35,8 +35,8 @@ static void logp_of(struct model *m, const rlhf_batch *b, float *logp) {
 }
 
 // The published oracle: query [23073] (padded to three in the original) and response [11, 339, 561]
-// take positions 0 1 2 3 over real tokens. Here there is no padding: the row alone and the row
-// between others have the same bits, so no neighbour shifts its positions.
+// have positions 0 1 2 3 over real tokens. Here padding does not exist: the row alone and the row
+// between others have the same bits, so its neighbours do not shift its positions.
 static void test_neighbours(void **state) {
     (void)state;
     static const struct setting s[] = {{"vocab_size", "23074"}, {"n_positions", "16"},
@@ -56,7 +56,7 @@ static void test_neighbours(void **state) {
     logp_of(&m, &alone, b);
     assert_memory_equal(a + 6, b, sizeof b);
     for (int i = 0; i < 3; i++)
-        assert_true(a[i] >= 0 && a[i] <= 0); // prompt entries read 0
+        assert_true(a[i] >= 0 && a[i] <= 0); // prompt entries are 0
     for (int i = 7; i < 10; i++)
         assert_true(a[i] < -0.1f);
     model_close(&m);
@@ -64,7 +64,7 @@ static void test_neighbours(void **state) {
 
 // ---- microbatches ----
 
-// Gradients of the rollout's rows in batches of `step`, all tensors one after the other.
+// Gradients of the rollout's rows in batches of `step`, all tensors concatenated.
 static float *gradients(struct model *m, const struct rollout *r, uint32_t step) {
     rlhf_param p = {.size = sizeof p};
     float *all = test_malloc((uint64_t)m->info.n_params * sizeof *all), *to = all;
@@ -128,7 +128,7 @@ static void test_microbatches(void **state) {
     model_close(&m);
 }
 
-// bf16 activations follow f32 as far as eight bits do.
+// bf16 activations agree with f32 to eight bits.
 static void test_bf16_near_f32(void **state) {
     (void)state;
     float logp[2][VEC_TOTAL];
@@ -186,7 +186,7 @@ static void test_params(void **state) {
         model_find(&m, "lm_head.weight");
         assert_int_equal(m.info.n_ctx, 1024);
         model_close(&m);
-        o.n_labels = 3; // a classifier's checkpoint has no LM head, so the model has none
+        o.n_labels = 3; // a classifier's checkpoint lacks an LM head, and so does the model
         m = model_open("gpt2", untied, &o);
         check_params(&m, trainable);
         model_find(&m, "score.weight");
@@ -206,7 +206,7 @@ static void test_params(void **state) {
     model_close(&m);
 }
 
-// A fresh score head: the architecture's spread, or that of reward models.
+// A new score head: the architecture's spread, or that of reward models.
 static void test_score_init(void **state) {
     (void)state;
     static const double want[] = {0.02, 0.17407765595569785}; // 1 / sqrt(32 + 1)
@@ -223,7 +223,7 @@ static void test_score_init(void **state) {
     }
 }
 
-// An untied head: its gradient is its own, and the embedding keeps only what flows through it.
+// An untied head has its own gradient, and the embedding keeps only the part that flows through it.
 static void test_untied(void **state) {
     (void)state;
     static const struct setting untied[] = {
@@ -254,7 +254,7 @@ static void test_untied(void **state) {
     model_close(&m);
 }
 
-// ---- refusals: each a sentence ----
+// ---- refusals, each with a message ----
 
 #define assert_refused(call, code, text)                                                           \
     do {                                                                                           \
@@ -288,7 +288,7 @@ static void test_refused_configs(void **state) {
     }
 }
 
-// An op that the backend lacks is named when the model is opened; one it does not need is not.
+// An op that the backend lacks is named when the model is opened, but only if the model needs it.
 static void test_refused_tables(void **state) {
     (void)state;
     rlhf_compute table = *backend.compute;
@@ -412,7 +412,7 @@ static float *long_step(struct model *m, const rlhf_batch *b, float *logp) {
     return all;
 }
 
-// What a model holds for speed goes with trim(), where it is much, and comes back with its bits.
+// trim() frees memory held for speed, if it is large, and the same bits come back.
 static void test_trim(void **state) {
     (void)state;
     static const struct setting deep[] = {{"vocab_size", "61"}, {"n_positions", "32"},
@@ -427,7 +427,7 @@ static void test_trim(void **state) {
     const rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
     rlhf_batch fewer = b;
     float *all[2];
-    if (getenv("RLHF_TEST_BACKEND")) skip(); // an emulated device, for the time it takes
+    if (getenv("RLHF_TEST_BACKEND")) skip(); // an emulated device, to save time
     for (int32_t i = 0; i < MANY * LENGTH; i++)
         ids[i] = i * 7 % 61;
     for (int32_t i = 0; i < MANY; i++) {
@@ -447,18 +447,18 @@ static void test_trim(void **state) {
     m.ops->trim(m.self);
     const uint64_t left = m.c->bytes_in_use(m.c->ctx);
     assert_true(held > left + ((uint64_t)8 << 20) && left >= before);
-    // Nothing stays that grows with the batch; the other backend packs weights when rows are many.
+    // Memory that grows with the batch is freed; the other backend packs weights if rows are many.
     if (strcmp(backend_name, "reference") == 0) assert_int_equal(left, least);
     assert_refused(m.ops->backward(m.self, &b, &f, &h), RLHF_E_INVALID, "no forward");
     all[1] = long_step(&m, &b, logp[1]);
     assert_memory_equal(all[0], all[1], (uint64_t)m.info.n_params * sizeof *all[0]);
     assert_memory_equal(logp[0], logp[1], sizeof logp[0]);
     assert_true(m.c->bytes_in_use(m.c->ctx) == held);
-    // What it held without training goes too.
+    // Buffers of a model without training are freed too.
     must(&m, m.ops->forward(m.self, &b, &plain, &(rlhf_heads){.size = sizeof h, .logp = logp[1]}));
     m.ops->trim(m.self);
     assert_int_equal(m.c->bytes_in_use(m.c->ctx), left);
-    // Little is not worth it.
+    // Small buffers are kept.
     model_fill(&tiny, 0.3);
     must(&tiny, tiny.ops->forward(tiny.self, &batch, &f, &h));
     const uint64_t little = m.c->bytes_in_use(m.c->ctx);
@@ -471,7 +471,8 @@ static void test_trim(void **state) {
     model_close(&m);
 }
 
-// The range of gradients holds all of them: what lies between reads 0, and zeroing it zeroes each.
+// The range of gradients contains all of them: gaps are 0, and zeroing the range zeroes each
+// gradient.
 static void test_gradient_range(void **state) {
     (void)state;
     const rlhf_model_open o = open_args(&backend, RLHF_F32, 1);

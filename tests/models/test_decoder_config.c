@@ -1,5 +1,5 @@
-// tests/models/test_decoder_config.c: what a config.json of Llama and its descendants may ask for,
-// and what is refused by field and value.
+// tests/models/test_decoder_config.c: fields of config.json that Llama and its descendants support,
+// and fields that are refused with their value.
 #include "decoders.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static const struct setting shape[N_SHAPE] = {{"vocab_size", "61"},
 
 struct a_case {
     const char *plugin;
-    struct setting more[MAX_MORE]; // over the shape
+    struct setting more[MAX_MORE]; // added to the shape
     const char *text;              // NULL: it is accepted
 };
 
@@ -90,7 +90,7 @@ static void test_refused(void **state) {
         check(&cases[i]);
 }
 
-// What is set, and changes nothing.
+// Fields that are set but change nothing.
 static void test_accepted(void **state) {
     (void)state;
     static const struct a_case cases[] = {
@@ -114,7 +114,7 @@ static void test_accepted(void **state) {
         check(&cases[i]);
 }
 
-// qwen3 has heads of 128 where config.json says nothing, qwen2 its share of the stream.
+// Without head_dim in config.json qwen3 has heads of 128, and qwen2 divides the width.
 static void test_head_dim(void **state) {
     (void)state;
     struct backend b = backend_open("reference", 1, 0);

@@ -55,8 +55,8 @@ static void test_scores(void **state) {
     vec_classifier(&backend, "qwen", qwen3_score, "qwen3_score.bin");
 }
 
-// The table of positions grows with the rows that come: a forward and a backward with a longer
-// forward between them have the bits of those alone, and so has what a grown table says.
+// The table of positions grows with the rows: a forward and a backward with a longer forward in
+// between have the same bits as those alone, and so have results from a grown table.
 static void test_longer_rows(void **state) {
     (void)state;
     static const struct setting settings[] = {{"vocab_size", "61"},

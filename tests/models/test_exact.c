@@ -1,6 +1,6 @@
 // tests/models/test_exact.c: one numerical path. Log-probs recorded while sampling (ragged prompts,
 // continuous batching, random admission, any number of slots) and those of the training forward
-// (any split into batches, any thread count) are the same bits; so are the ids drawn.
+// (any split into batches, any thread count) have the same bits; so have the sampled ids.
 #include "decoders.h"
 #include "rollout.h"
 
@@ -15,7 +15,7 @@ struct shape {
     int32_t n_rules; // of `rules`, the first; 0: all
 };
 
-// Longer rows and a wider vocabulary, so that no block of a fast kernel holds everything.
+// Longer rows and a wider vocabulary, so that they exceed every block of a fast kernel.
 static const struct setting wider[] = {{"vocab_size", "1037"}, {"n_positions", "96"},
                                        {"n_embd", "80"},       {"n_layer", "3"},
                                        {"n_head", "5"},        {NULL, NULL}};
@@ -28,7 +28,7 @@ static const struct shape wide_decoder = {"wide", "qwen", wider_qwen3, 1037, 40,
 struct rule {
     const char *name;
     rlhf_dist dist, logp_dist;
-    int32_t keep; // log-probs are over what was drawn from
+    int32_t keep; // log-probs are over the kept tokens
 };
 static const struct rule rules[] = {
     {"temperature 0.7", RLHF_DIST(1 / 0.7, 1, 0, 0), RLHF_DIST(1 / 0.7, 1, 0, 0), 0},
@@ -41,7 +41,8 @@ static const struct rule rules[] = {
     {"greedy, its support", RLHF_DIST(1, 1, 0, 1), RLHF_DIST_WHOLE, 1},
 };
 
-// Forward of the rollout in batches of `step` rows; every recorded log-prob must be met exactly.
+// Forward of the rollout in batches of `step` rows; every recorded log-prob must be matched
+// exactly.
 static void check_forward(struct model *m, const struct rollout *r, const struct rule *rule,
                           uint32_t step, int32_t train) {
     uint64_t finite = 0;
@@ -65,7 +66,7 @@ static void check_forward(struct model *m, const struct rollout *r, const struct
         test_free(logp);
         rollout_batch_free(&b);
     }
-    assert_true(finite > 3 * ROLL_ROWS); // the comparison was about something
+    assert_true(finite > 3 * ROLL_ROWS); // at least one value was compared
 }
 
 // All rules, slot counts and batch splits of one backend, dtype and thread count. want: the

@@ -1,5 +1,5 @@
-// tests/models/test_frozen.c: models opened as frozen: what they hold packed they hold once, say
-// the same bits as others, and touch no released value (the last group runs on a backend whose
+// tests/models/test_frozen.c: frozen models: packed weights are held once, results have the same
+// bits as others, and released values are never accessed (the last group uses a backend whose
 // buffers are unreadable outside its own functions).
 #include "decoders.h"
 #include "vectors.h"
@@ -65,7 +65,7 @@ static struct model open_kind(const struct kind *k, int32_t dtype, int32_t froze
     return model_open(k->plugin, k->settings, &o);
 }
 
-// Every head that can be had without another model.
+// Every head that works without another model.
 struct answers {
     float logp[VEC_TOTAL], entropy[VEC_TOTAL], kl[VEC_TOTAL], value[VEC_TOTAL];
     float token_score[VEC_TOTAL], score[VEC_ROWS * VEC_LABELS], hidden[VEC_TOTAL * 32];
@@ -88,7 +88,7 @@ static void ask(struct model *m, struct answers *a) {
     must(m, m->ops->forward(m->self, &batch, &f, &h));
 }
 
-// Three tokens, each drawn after the one before.
+// Three tokens, each sampled after the one before.
 static void draw(struct model *m, int32_t next[3]) {
     rlhf_gen *g = NULL;
     const rlhf_dist dist = RLHF_DIST_WHOLE;
@@ -166,7 +166,7 @@ static int ends_with(const char *s, const char *end) {
     return n >= m && !strcmp(s + n - m, end);
 }
 
-// Matrices, but not the tables that are looked up in, nor a head that may never be packed.
+// Matrices, but not lookup tables or a head that may never be packed.
 static int goes(const struct kind *k, const rlhf_param *p) {
     if (p->ndim != 2) return 0;
     if (ends_with(p->name, "lm_head.weight")) return !k->n_labels;
@@ -180,7 +180,7 @@ static void values_are_released(void **state) {
         const uint64_t before = m.c->bytes_in_use(m.c->ctx);
         uint64_t gone = 0;
         rlhf_param p = {.size = sizeof p};
-        model_fill(&m, 0.3); // every value is there to be written
+        model_fill(&m, 0.3); // every value can be written
         for (uint32_t k = 0; m.ops->param(m.self, k, &p) == RLHF_OK; k++) {
             assert_null(p.grad);
             assert_true((p.value == NULL) == goes(&kinds[i], &p));
@@ -189,7 +189,7 @@ static void values_are_released(void **state) {
         }
         const uint64_t d = (uint64_t)m.info.d_model;
         assert_true(gone >= 2 * 8 * d * d * sizeof(float)); // the layers' matrices
-        // An untied LM head is packed now instead of later: two bytes an element or four.
+        // An untied LM head is packed now instead of later: two bytes per element or four.
         const int32_t untied = kinds[i].settings == untied_gpt2 || kinds[i].settings == tiny_qwen3;
         const uint64_t head = untied && !kinds[i].n_labels ? 61 * d : 0;
         const uint64_t after = m.c->bytes_in_use(m.c->ctx);

@@ -1,5 +1,5 @@
-// tests/models/test_heads.c: value, entropy, kl and pooled score heads. Values against sums over
-// the vocabulary made from log-probs, gradients against finite differences along each tensor's own
+// tests/models/test_heads.c: value, entropy, kl and pooled score heads. Values are compared with
+// sums over the vocabulary of log-probs, gradients with finite differences along each tensor's own
 // gradient.
 #include "vectors.h"
 
@@ -27,7 +27,7 @@ static const rlhf_batch batch = {sizeof(rlhf_batch), VEC_ROWS,       VEC_TOTAL, 
 
 enum { VOCAB = 61, D = 32 };
 
-// A model under test, the heads it is asked for, and its reference.
+// A model under test, its planned heads, and its reference.
 struct trial {
     struct model m, ref;
     rlhf_forward f;
@@ -84,7 +84,7 @@ static rlhf_heads heads_of(struct outputs *o) {
     return h;
 }
 
-// Loss: a weighted sum of every head wanted.
+// Loss: a weighted sum of every planned head.
 static double loss(struct trial *t, struct outputs *o) {
     const rlhf_heads h = heads_of(o);
     double sum = 0;
@@ -135,8 +135,9 @@ static double loss_at(struct trial *t, const rlhf_param *p, const float *at, con
     return loss(t, &o);
 }
 
-// Central difference along x's own gradient g of length len: it should be len. Two steps, since a
-// long one may cross a corner of a ReLU and a short one drowns in rounding; the closer one counts.
+// Central difference along x's own gradient g of length len: it should be len. Two step sizes,
+// since a long step may cross a corner of a ReLU and a short one is lost in rounding; the closer
+// result counts.
 static double slope(struct trial *t, const rlhf_param *p, const float *x, const float *g,
                     double len) {
     static const double eps[] = {4e-3, 5e-4};
@@ -230,7 +231,7 @@ static void test_together_token(void **state) {
        (rlhf_model_open){.value_kind = RLHF_VALUE_MLP, .n_labels = 1}, 29);
 }
 static void test_score_first(void **state) {
-    (void)state; // the first token sees itself only: scores follow value and output, not query, key
+    (void)state; // the first token sees only itself: scores follow value and output, not query, key
     fd(RLHF_HEAD_SCORE, (rlhf_model_open){.n_labels = VEC_LABELS, .pooling = RLHF_POOL_FIRST}, 20);
 }
 
@@ -326,7 +327,7 @@ static void test_value_values(void **state) {
 }
 
 // The score matrix on the hidden state at the token itself, in double; 0 on prompts. The last
-// token's score is what last pooling gives, bit for bit.
+// token's score equals last pooling, bit for bit.
 static void test_token_score_values(void **state) {
     (void)state;
     struct trial t;
@@ -354,7 +355,7 @@ static void test_token_score_values(void **state) {
     trial_close(&t);
 }
 
-// Against itself the divergence is zero up to rounding, and prompt entries read 0.
+// Against itself the divergence is zero up to rounding, and prompt entries are 0.
 static void test_kl_self(void **state) {
     (void)state;
     struct trial t;
@@ -406,7 +407,7 @@ static void test_detach(void **state) {
     trial_close(&b);
 }
 
-// ---- what waits for the device ----
+// ---- transfers that wait for the device ----
 
 static int downloads, uploads;
 
@@ -420,8 +421,9 @@ static rlhf_status counted_upload(void *ctx, rlhf_dev dst, const void *src, uint
     return backend.compute->upload(ctx, dst, src, bytes);
 }
 
-// However many heads: forward sends the batch and reads the results once, backward sends the
-// derivatives once; and an instance whose table cannot add in a product gives the same bits.
+// With any number of heads, forward uploads the batch and downloads the results once, and backward
+// uploads the derivatives once. An instance whose table cannot add to a product gives the same
+// bits.
 static void test_one_transfer_each_way(void **state) {
     (void)state;
     struct outputs o, plain;
@@ -477,14 +479,14 @@ static uint32_t response_tokens(void) {
     return n;
 }
 
-// gradient() of t, and what its forward gave.
+// gradient() of t, and the results of its forward.
 static float *bits_of(struct trial *t, struct outputs *o) {
     loss(t, o);
     gradient(t);
     return device_read(t->m.c, t->m.info.grad_base, t->m.info.grad_bytes / sizeof(float));
 }
 
-// The rows of the states at `from`, turned round.
+// The rows of the states at `from`, in reverse order.
 static void turn_round(rlhf_dev to, rlhf_dev from, uint32_t n, uint64_t row) {
     const rlhf_compute *c = backend.compute;
     for (uint32_t i = 0; i < n; i++)
@@ -493,7 +495,7 @@ static void turn_round(rlhf_dev to, rlhf_dev from, uint32_t n, uint64_t row) {
             RLHF_OK);
 }
 
-// A trial of the full KL on `table`; its reference has been asked for nothing.
+// A trial of the full KL on `table`; its reference has not been called.
 static void kl_open(struct trial *t, const rlhf_compute *table, int32_t dtype) {
     rlhf_model_open open = {.size = sizeof open, .dtype = dtype, .trainable = 1, .compute = table};
     memset(t, 0, sizeof *t);
@@ -508,8 +510,8 @@ static void kl_open(struct trial *t, const rlhf_compute *table, int32_t dtype) {
         (rlhf_forward){.size = sizeof t->f, .heads = KL_HEADS, .train = 1, .kl_self = t->ref.self};
 }
 
-// As they are, or turned round and found by their rows: the numbers of the way through the host,
-// and no transfers but the batch and the results.
+// In order, or reversed and found by their rows: the numbers are those of the path through the
+// host, and only the batch and the results are transferred.
 static void kl_is_the_same(struct trial *t, const float *want, const struct outputs *host,
                            uint64_t row) {
     const rlhf_compute *c = backend.compute;

@@ -1,6 +1,6 @@
-// tests/models/test_prefix.c: rows that share a prefix give the bits of the rows written out in
-// full, in every head, and the same gradients up to the order of sums; batches that break the
-// rules of prefixes are refused.
+// tests/models/test_prefix.c: rows that share a prefix give the bits of complete rows in every
+// head, and the same gradients up to the order of sums; batches that break the rules of prefixes
+// are refused.
 #include "decoders.h"
 #include "families.h"
 
@@ -47,7 +47,7 @@ static uint32_t *make_support(const rlhf_batch *b, int32_t vocab) {
 
 static void trial_open(struct trial *t, const struct shape *s, const char *backend, int32_t dtype,
                        uint32_t threads, int32_t with_support) {
-    const uint32_t guard = strcmp(backend, "reference") == 0; // device memory is not touched
+    const uint32_t guard = strcmp(backend, "reference") == 0; // device memory is not accessed
     t->backend = backend_open(backend, threads, guard);
     assert_non_null(t->backend.compute);
     rlhf_model_open o = open_args(&t->backend, dtype, 1);
@@ -88,7 +88,7 @@ static float *hidden_of(struct model *m, const rlhf_batch *b) {
     return x;
 }
 
-// Every head of HEADS, [N_HEADS, total]. d not NULL: backward of it too.
+// Every head of HEADS, [N_HEADS, total]. d not NULL: backward too.
 static float *run(struct trial *t, const rlhf_batch *b, float *d) {
     float *x = test_malloc(N_HEADS * (uint64_t)b->total * sizeof *x);
     float *hidden = hidden_of(&t->ref, b);
@@ -175,7 +175,7 @@ static void test_forward_cpu(void **state) {
 
 // ---- backward ----
 
-// All gradients, one tensor after the other, of derivatives that are a function of the full entry.
+// All gradients, concatenated, for derivatives that are a function of the full entry.
 static float *gradients(struct trial *t, const rlhf_batch *b, const int32_t *at) {
     float *d = test_malloc(N_HEADS * (uint64_t)b->total * sizeof *d);
     float *all = test_malloc((uint64_t)t->m.info.n_params * sizeof *all), *to = all;
@@ -207,8 +207,8 @@ static double distance(const float *a, const float *b, uint64_t n) {
     return sqrt(diff / len);
 }
 
-// Per tensor, relative to the largest value of it and a little of the largest of all (the gradient
-// of a key bias is zero in theory).
+// Per tensor, relative to its largest value and a little of the largest of all (the gradient of a
+// key bias is zero in theory).
 static void same_gradients(struct trial *t, double bound) {
     const struct families *k = &t->rows;
     const uint64_t n = (uint64_t)t->m.info.n_params;
@@ -267,7 +267,7 @@ static void test_backward_cpu(void **state) {
     }
 }
 
-// ---- refusals: each a sentence ----
+// ---- refusals, each with a message ----
 
 #define assert_refused(call, code, text)                                                           \
     do {                                                                                           \
@@ -314,13 +314,13 @@ static void test_refused(void **state) {
         prefix[cases[i].row] = cases[i].to;
         assert_refused(m.ops->forward(m.self, &b, &f, &h), RLHF_E_INVALID, cases[i].text);
     }
-    const rlhf_batch b = example(2, offset, prompt, prefix); // 24 tokens: all of the context
+    const rlhf_batch b = example(2, offset, prompt, prefix); // 24 tokens: the whole context
     must(&m, m.ops->forward(m.self, &b, &f, &h));
     model_close(&m);
     backend_close(&backend);
 }
 
-// Heads that are not for prefixes, a backward of another batch, and models without them.
+// Heads that do not support prefixes, a backward of another batch, and models without prefixes.
 static void test_refused_heads(void **state) {
     (void)state;
     struct backend backend = backend_open("reference", 1, 0);

@@ -1,6 +1,6 @@
-// tests/models/test_prefix_gen.c: generation on prompts stored once draws what it draws on prompts
-// written out, bit for bit, in whatever steps the prompts are stored; silent rows draw nothing;
-// steps that break the rules of prefix slots are refused.
+// tests/models/test_prefix_gen.c: generation from prompts stored once samples the same bits as from
+// complete rows, for any order of storing the prompts; silent rows do not sample; steps that break
+// the rules of prefix slots are refused.
 #include "decoders.h"
 #include "families.h"
 
@@ -9,7 +9,7 @@
 
 enum { MAX_ROWS = 64, MAX_LEN = 96, NEW = 8, UNTOUCHED = -7, WORDS = 33 };
 
-// What the rows that draw have drawn, in order of the batch.
+// The samples of sampling rows, in order of the batch.
 struct drawn {
     int32_t ids[MAX_ROWS][NEW];
     float logp[MAX_ROWS][NEW];
@@ -18,14 +18,14 @@ struct drawn {
 
 // A row in flight: its own tokens, how many are known and how many the model has seen.
 struct line {
-    int32_t ids[MAX_LEN], have, fed, silent, from_step, number; // number: among those that draw
+    int32_t ids[MAX_LEN], have, fed, silent, from_step, number; // number: among the sampling rows
 };
 
 // How a batch is fed: all at once; backwards within a step (a prompt after the rows that read it);
 // prompts first, in two steps, then the rows, in three.
 enum order { AT_ONCE, BACKWARDS, STAGGERED };
 
-// What is drawn from, and what log-probs are of; keep: over what was drawn from.
+// The sampling distribution and that of the log-probs; keep: over the kept tokens.
 struct rule {
     rlhf_dist dist, logp_dist;
     int32_t keep;
@@ -149,7 +149,7 @@ static void check(const char *plugin, const struct setting *settings, const stru
         {RLHF_DIST(1 / 0.7, 1, 0, 0), RLHF_DIST(1 / 0.7, 1, 0, 0), 0},
         {RLHF_DIST(1, 0.8, 20, 0), RLHF_DIST(1, 0.8, 20, 0), 0},
         {RLHF_DIST(1.2, 0.8, 20, 0), RLHF_DIST(1.2, 1, 0, 0), 1}};
-    const uint32_t guard = strcmp(name, "reference") == 0; // device memory is not touched
+    const uint32_t guard = strcmp(name, "reference") == 0; // device memory is not accessed
     struct backend backend = backend_open(name, threads, guard);
     assert_non_null(backend.compute);
     const rlhf_model_open o = open_args(&backend, dtype, 0);
@@ -197,7 +197,7 @@ static void test_cpu(void **state) {
     }
 }
 
-// ---- refusals: each a sentence ----
+// ---- refusals, each with a message ----
 
 // Rows of one step: slot, start, tokens, prefix, silent. tokens 0 ends the list.
 struct row {
@@ -233,7 +233,7 @@ static rlhf_status step(struct model *m, rlhf_gen *session, const struct row *ro
     return m->ops->gen_step(m->self, session, &s);
 }
 
-// Slot 0 holds a prompt of 4, slot 1 follows it, slot 2 stands alone; then each case by itself.
+// Slot 0 holds a prompt of 4, slot 1 follows it, slot 2 is independent; then each case separately.
 static void test_refused(void **state) {
     (void)state;
     static const struct row before[] = {

@@ -1,5 +1,5 @@
-// tests/models/test_recompute.c: a model that keeps only its layers' inputs for backward has the
-// bits of one that keeps all, in heads and in gradients, and holds less.
+// tests/models/test_recompute.c: a model that stores only its layers' inputs has the bits of one
+// that stores all activations, in heads and in gradients, and uses less memory.
 #include "decoders.h"
 #include "families.h"
 #include "vectors.h"
@@ -118,8 +118,8 @@ static void shared_prompts(void **state) {
     families_free(&rows);
 }
 
-// What is kept of a layer is its input: another layer costs what the stream takes, and its
-// weights and gradients.
+// Only the input of a layer is stored: another layer costs the size of the stream, plus its weights
+// and gradients.
 static void holds_less(void **state) {
     (void)state;
     uint64_t used[2][2];
@@ -147,7 +147,7 @@ static void holds_less(void **state) {
                 6 * 12 * stream); // in, mid, h1, h2, 3 qkv, att, 8 of the MLP
 }
 
-// Bytes that a step of rows of a wide model leaves in use, and its numbers in *x.
+// Bytes in use after a step with rows of a wide model, and its numbers in *x.
 static uint64_t wide_step(const char *plugin, const char *layers, int32_t dtype, int32_t recompute,
                           float **x, uint64_t *n) {
     enum { LONG = 32, MANY = 6 };
@@ -177,18 +177,18 @@ static uint64_t wide_step(const char *plugin, const char *layers, int32_t dtype,
     return used;
 }
 
-// Of wide layers the norms' and activations' results are made again rather than kept, also when
-// all that takes a product is kept: a further layer costs 10 streams of 16 (in, mid, 3 qkv, att, 4
-// of the MLP), or 12.25 of 18.25 where it is gated and heads are few, and little more; in bf16,
-// where in and mid stay f32, 6 of 9 or 7.125 of 10.125.
-// What all layers share is as much as 12 streams, or 19.5, and in bf16 9.3 or 13: the way back and
-// what is made again take turns in it. In buffers of their own it would be 21, 26.5, 13.8 and 16.5.
+// In wide layers the results of norms and activations are recomputed, even if all matrix products
+// are stored. A further layer costs 10 streams of 16 (in, mid, 3 qkv, att, 4 of the MLP), or 12.25
+// of 18.25 if it is gated and heads are few, and little more; in bf16, where in and mid stay f32, 6
+// of 9 or 7.125 of 10.125. All layers share as much as 12 streams, or 19.5, and in bf16 9.3 or 13,
+// which the backward pass and recomputed results use alternately. With separate buffers it would be
+// 21, 26.5, 13.8 and 16.5.
 static void wide_layers(void **state) {
     (void)state;
     static const char *const plugins[] = {"gpt2", "qwen"};
     static const uint64_t streams[] = {11, 13, 7, 8};
     static const uint64_t once[] = {13, 21, 11, 15};
-    // For the time it takes: not on the reference backend, nor in an emulation.
+    // To save time, neither on the reference backend nor in an emulation.
     if (strcmp(backend_name, "cpu") != 0 || getenv("RLHF_TEST_BACKEND")) skip();
     for (size_t i = 0; i < 4; i++) {
         const char *plugin = plugins[i % 2];
@@ -196,7 +196,7 @@ static void wide_layers(void **state) {
         if (dtype == RLHF_BF16 && !(backend.compute->dtypes & (1u << RLHF_BF16))) continue;
         float *x[3];
         uint64_t n;
-        wide_step(plugin, "4", dtype, 1, &x[1], &n); // first: workspaces are there then
+        wide_step(plugin, "4", dtype, 1, &x[1], &n); // first: creates the workspaces
         const uint64_t more = wide_step(plugin, "5", dtype, 0, &x[0], &n);
         const uint64_t few = wide_step(plugin, "4", dtype, 0, &x[2], &n);
         const uint64_t stream = 6 * 32 * 512 * sizeof(float);

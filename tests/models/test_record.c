@@ -1,5 +1,5 @@
-// test_record.c: decoding on a backend that records calls draws what it draws on one that does not,
-// and keeps to the rules of record.
+// test_record.c: decoding on a backend that records calls samples the same as on one that does not,
+// and follows the rules of record.
 #include "decoders.h"
 #include "recorder.h"
 #include "rollout.h"
@@ -49,7 +49,7 @@ static void draws_the_same_as(const struct backend *b, const struct kind *kind) 
             assert_string_equal(r.broken, "");
             assert_memory_equal(got, plain, sizeof *got);
             assert_true(r.captures > 0);
-            assert_true(r.replays > r.captures); // of few buckets
+            assert_true(r.replays > r.captures); // with few buckets
             model_close(&m);
             recorder_finish(&r);
         }
@@ -64,8 +64,8 @@ static void draws_the_same(void **state) {
 
 enum { ROWS = 11, FILL = ROWS, STEPS = 12, LEN = 24 };
 
-// A prompt in slot FILL, put there silently, and ROWS rows that go on from it; then STEPS tokens a
-// row, all rows in every step but the third, which has one.
+// A prompt in slot FILL, stored there silently, and ROWS rows that continue it; then STEPS tokens
+// per row, all rows in every step except the third, which has one.
 static void shared_prompt(struct model *m, int32_t ids[ROWS][STEPS], float logp[ROWS][STEPS]) {
     const rlhf_dist dist = RLHF_DIST_WHOLE;
     const int32_t fill[] = {5, 3, 8, 1, 7, 2};
@@ -132,7 +132,7 @@ static void shares_prompts_of(const struct backend *b, const struct kind *kind) 
         assert_memory_equal(logp[0], logp[1], sizeof logp[0]);
         assert_int_equal(r.runs, 2); // 16 rows, and 8 for the one
         assert_int_equal(r.replays, STEPS - 3);
-        // A second session has its own memory: what the first one's calls were is not replayed.
+        // A second session has its own memory: recordings of the first one are not replayed.
         shared_prompt(&m, ids[1], logp[1]);
         assert_memory_equal(ids[0], ids[1], sizeof ids[0]);
         assert_string_equal(r.broken, "");
@@ -146,7 +146,7 @@ static void shares_prompts(void **state) {
         shares_prompts_of(*state, &kinds[i]);
 }
 
-// One upload and one download a step.
+// One upload and one download per step.
 static void a_step_waits_once(void **state) {
     const struct backend *b = *state;
     int32_t ids[ROWS][STEPS];
@@ -163,7 +163,7 @@ static void a_step_waits_once(void **state) {
     recorder_finish(&r);
 }
 
-// The emulated GPU's own recordings: as the same table without them.
+// The emulated GPU's own recordings, compared with the same table without them.
 static void on_the_emulated_gpu(void **state) {
     (void)state;
     struct backend b = backend_open("cuda_emu", 1, 0);

@@ -1,5 +1,5 @@
-// test_reward_model.c: a reward model as bradley_terry.so leaves it, opened and asked: calibrated
-// on its samples, pooled, token by token, alone or in a batch; and directories that are none.
+// test_reward_model.c: a reward model of bradley_terry.so, opened and used: calibrated on its
+// samples, pooled, per token, alone or in a batch; and directories that are not reward models.
 #include "e2e.h"
 
 #include "data/order.h"
@@ -22,7 +22,7 @@ struct test {
     struct rlhf__weights *file;
     const int32_t *ids, *offset, *prompt_len; // the samples, in the mapped file
     uint32_t n, total;
-    int32_t trainable, reserved; // how models are opened
+    int32_t trainable, reserved; // the mode of opening models
 };
 
 static struct test t;
@@ -132,7 +132,7 @@ static void calibrated_on_its_samples(void **state) {
     assert_memory_equal(&t.rm->head, &before, sizeof before);
 }
 
-// The order of the prompts has a stream of its own: the draws of tokens use "calibrate".
+// The order of the prompts uses a separate stream: token samples use "calibrate".
 static void prompts_are_dealt_from_their_own_stream(void **state) {
     (void)state;
     struct rlhf__order order = {0};
@@ -144,7 +144,7 @@ static void prompts_are_dealt_from_their_own_stream(void **state) {
         int32_t k = first[row_of[i]];
         if (k < 0) first[row_of[i]] = (int32_t)i;
         if (k < 0) continue;
-        // Every sample that is dealt the same row has the same prompt.
+        // Every sample of the same row has the same prompt.
         assert_int_equal(t.prompt_len[i], t.prompt_len[k]);
         assert_memory_equal(t.ids + t.offset[i], t.ids + t.offset[k],
                             (size_t)t.prompt_len[i] * sizeof *t.ids);
@@ -205,7 +205,7 @@ static void a_row_without_a_response(void **state) {
     assert_true(isfinite(got[1]));
 }
 
-// Rows come with a bos in front or without: the model reads them as its own tokenizer says.
+// Rows have a leading bos or not: the model reads them as its own tokenizer does.
 static void a_front_of_its_own(void **state) {
     (void)state;
     open_with_samples();
@@ -237,7 +237,7 @@ static void a_front_of_its_own(void **state) {
         }
         if (!with) plain = seq[0][0];
     }
-    assert_true(seq[0][0] != plain); // what stands in front is read
+    assert_true(seq[0][0] != plain); // the leading token is read
     free(ids);
     free(token);
 }
@@ -272,7 +272,7 @@ static void what_is_no_reward_model(void **state) {
     rlhf__tokenizer_close(same);
 }
 
-// A directory that transformers wrote: the logit of the last token, as it is.
+// A directory that transformers wrote: the logit of the last token, unchanged.
 static void as_transformers_writes_it(void **state) {
     (void)state;
     assert_int_equal(
@@ -301,7 +301,7 @@ static void as_transformers_writes_it(void **state) {
         assert_true(fabs(head.gain * (double)theirs[i] + head.bias - (double)ours[i]) < 1e-4);
 }
 
-// What it writes is what it reads. Only a trainable one keeps the weights that are written.
+// What it writes can be read back. Only a trainable one keeps the weights that are written.
 static void written_and_read(void **state) {
     (void)state;
     t.trainable = 1;
@@ -364,7 +364,7 @@ static int32_t no_memory; // allocations of this program and the host's objects 
 void *__wrap_malloc(size_t n) { return no_memory ? NULL : __real_malloc(n); }
 void *__wrap_calloc(size_t n, size_t size) { return no_memory ? NULL : __real_calloc(n, size); }
 
-// What the service said since `mark`, of a call that got no memory.
+// The service's message since `mark`, for a call that ran out of memory.
 static void said_of_memory(rlhf_status st, uint64_t *mark, const char *text) {
     char why[512];
     no_memory = 0;
@@ -374,7 +374,7 @@ static void said_of_memory(rlhf_status st, uint64_t *mark, const char *text) {
     *mark = rlhf__note_mark(&t.session.failure);
 }
 
-// A service that gets no memory says for what.
+// If a service runs out of memory, it names the purpose.
 static void services_say_what_memory_was_for(void **state) {
     (void)state;
     char path[512], text[64];

@@ -37,8 +37,8 @@ static void cards_are_counted(void **state) {
     char root[] = "/tmp/rlhf-pci-XXXXXX", command[64];
     assert_non_null(mkdtemp(root));
     assert_int_equal(rlhf__nvidia_cards(root), 0);
-    put(root, "0000:00:02.0", "0x8086", "0x030000"); // of another maker
-    put(root, "0000:01:00.1", "0x10de", "0x040300"); // the sound of a card
+    put(root, "0000:00:02.0", "0x8086", "0x030000"); // of another manufacturer
+    put(root, "0000:01:00.1", "0x10de", "0x040300"); // the sound device of a card
     assert_int_equal(rlhf__nvidia_cards(root), 0);
     put(root, "0000:01:00.0", "0x10de", "0x030000");
     put(root, "0000:02:00.0", "0x10de", "0x030200"); // one without an output
@@ -69,7 +69,7 @@ static void signs_of_a_card(void **state) {
     assert_int_equal(rlhf__nvidia_signs("/no/such/directory"), 1);
 }
 
-// ---- what the machine has ----
+// ---- the machine ----
 
 static void say(const char *root, const char *path, const char *text) {
     char file[512];
@@ -95,7 +95,8 @@ static void a_control_group_limits_what_is_left(void **state) {
     assert_int_equal(m.total, 9000 * KIB);
     assert_int_equal(m.left, 8000 * KIB);
     assert_int_equal(m.own, 7 * (uint64_t)sysconf(_SC_PAGESIZE));
-    // Version 2: a limit of a group above counts, "max" is none, pages of files can be had.
+    // Version 2: a parent group's limit counts, "max" means none, and page cache counts as
+    // available.
     say(root, "proc/self/cgroup", "0::/a/b\n");
     say(root, "sys/fs/cgroup/a/b/memory.max", "max\n");
     say(root, "sys/fs/cgroup/a/b/memory.current", "4096\n");
@@ -117,9 +118,10 @@ static void a_control_group_limits_what_is_left(void **state) {
     assert_int_equal(system(command), 0);
 }
 
-// ---- what is wanted ----
+// ---- the need ----
 
-// A policy of 100 + 200 KiB on the backend and 1000 of the host, whose program is there already.
+// A policy of 100 + 200 KiB on the backend and 1000 on the host, which already contains the
+// program.
 static struct rlhf__room_need need_of(uint64_t left, int32_t own_memory) {
     struct rlhf__room_need need = {
         .lower = "take less", .room = {left, 4096 * KIB}, .own_memory = own_memory, .known = 1};
@@ -136,7 +138,7 @@ static void what_does_not_fit_is_refused(void **state) {
     (void)state;
     struct rlhf__error err;
     for (int own = 0; own < 2; own++) {
-        const uint64_t wanted = (own ? 300 : 1300) * KIB; // a device's memory holds no rows
+        const uint64_t wanted = (own ? 300 : 1300) * KIB; // rows are not in device memory
         struct rlhf__room_need need = need_of(wanted, own);
         assert_int_equal(rlhf__room_wanted(&need), wanted);
         assert_int_equal(rlhf__room_check(&need, &err), RLHF_OK);

@@ -1,4 +1,4 @@
-// tests/models/test_vectors.c: forward, every gradient and ten AdamW steps against PyTorch
+// tests/models/test_vectors.c: forward, every gradient and ten AdamW steps compared with PyTorch
 // (make_vectors.py), f32, both backends. The bound is 1e-4 of a tensor's largest value.
 #include "vectors.h"
 
@@ -130,7 +130,7 @@ static void test_gpt2_score(void **state) {
     classifier("gpt2", scorer, "gpt2_score.bin");
 }
 
-// Token 29 ends a row, and is read over as transformers does.
+// Token 29 ends a row, and is skipped as in transformers.
 static void test_gpt2_pads(void **state) {
     struct setting padded[sizeof scorer / sizeof *scorer + 1] = {{"pad_token_id", "29"}};
     (void)state;

@@ -1,5 +1,5 @@
 // tests/models/test_widths.c: heads wider than d / n_head, names for unequal pieces of a matrix,
-// and what the core refuses, on architectures that no shipped plugin has.
+// and refusals of the core, on architectures that no shipped plugin has.
 #include "support.h"
 
 #include "transformer/internal.h"
@@ -39,7 +39,7 @@ static struct rlhf_tf_arch arch_of(int32_t head_dim) {
                                  .act = RLHF_ACT_GELU_TANH,
                                  .out_in = 1,
                                  .tied = 1,
-                                 .attn_scale = 0.3, // of both widths: what is added is zero
+                                 .attn_scale = 0.3, // of both widths: the added part is zero
                                  .norm_eps = 1e-5,
                                  .init_std = 0.02,
                                  .layer_prefix = "h.%d.",
@@ -58,8 +58,8 @@ static struct model open_arch(const struct backend *b, const struct rlhf_tf_arch
     return m;
 }
 
-// Row and column of the wide matrix that element (r, c) of the narrow one is at. Queries, keys,
-// values have heads below each other, the projection beside each other.
+// Row and column of the wide matrix for element (r, c) of the narrow one. Heads of queries, keys
+// and values are stacked; those of the projection are side by side.
 static uint64_t wide_at(const char *name, uint64_t r, uint64_t c, uint64_t cols) {
     const int32_t heads_down = strstr(name, ".q.") || strstr(name, ".k.") || strstr(name, ".v.");
     const int32_t heads_across = strstr(name, ".proj.") != NULL;
@@ -129,7 +129,7 @@ static void run(struct model *m, float *logp) {
     must(m, m->ops->backward(m->self, &b, &f, &g));
 }
 
-// Half of every wide head is zero, so the wide model computes what the narrow one does.
+// Half of every wide head is zero, so both models compute the same.
 static void wide_heads_on(const char *name) {
     struct backend b = backend_open(name, 2, 0);
     if (!b.compute) skip();
@@ -167,7 +167,7 @@ static void test_wide_heads_cpu(void **state) {
     wide_heads_on("cpu");
 }
 
-// A token drawn from the cache has the log-prob that forward gives it.
+// A token sampled with the cache has forward's log-prob.
 static void test_wide_heads_decode(void **state) {
     (void)state;
     struct backend b = backend_open("cpu", 2, 0);
@@ -224,7 +224,7 @@ static void test_unequal_pieces(void **state) {
     }
 }
 
-// The halves of a gated product, and what an architecture does without.
+// The halves of a gated product, and optional parts of an architecture.
 static void test_gated_pieces(void **state) {
     (void)state;
     struct rlhf__tf m = {.arch = arch_of(DIM)};

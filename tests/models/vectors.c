@@ -59,7 +59,7 @@ float *vectors_need(const struct vectors *v, const char *name, uint64_t n) {
     return x;
 }
 
-// ---- a model against them ----
+// ---- comparing a model with them ----
 
 const rlhf_batch vec_batch = {sizeof(rlhf_batch), VEC_ROWS,       VEC_TOTAL, 0, vec_ids,
                               vec_offset,         vec_prompt_len, NULL};
@@ -83,8 +83,8 @@ static float *grad_of(const struct vectors *v, const rlhf_param *p, int32_t part
     return partly ? vectors_get(v, name, &n) : vectors_need(v, name, param_count(p));
 }
 
-// The largest gradient of the file: what counts as zero for the others (the gradient of a key bias
-// is exactly zero in theory).
+// The file's largest gradient: the scale for zero (the gradient of a key bias is exactly zero in
+// theory).
 static double grad_scale(struct model *m, const struct vectors *v, int32_t partly) {
     rlhf_param p = {.size = sizeof p};
     double top = 0;

@@ -1,4 +1,4 @@
-// tests/models/vectors.h: the records make_vectors.py writes, and the batch they belong to.
+// tests/models/vectors.h: the records of make_vectors.py, and the batch they belong to.
 #ifndef TESTS_MODELS_VECTORS_H
 #define TESTS_MODELS_VECTORS_H
 
@@ -12,10 +12,10 @@ struct vectors {
     uint64_t len;
 };
 
-// vectors/NAME below the source directory of the test; fails the test when it is missing.
+// vectors/NAME below the source directory of the test; fails the test if it is missing.
 struct vectors vectors_open(const char *name);
 void vectors_close(struct vectors *v);
-// The record's floats (copied; test_free) and their number, or NULL when there is none.
+// The record's floats (copied; test_free) and their number, or NULL if it is missing.
 float *vectors_get(const struct vectors *v, const char *name, uint64_t *n);
 // As vectors_get, but the record must exist with n values.
 float *vectors_need(const struct vectors *v, const char *name, uint64_t n);
@@ -26,9 +26,10 @@ float vec_weight(uint64_t i); // loss weight of entry i
 extern const rlhf_batch vec_batch;
 // forward, then backward of sign * sum_t weight_t logp_t; logp receives the log-probs.
 void vec_lm_step(struct model *m, float sign, float *logp);
-// The model's gradients are those of the file; partly: of those that the file has, at least one.
+// Checks the model's gradients against the file; partly: against those that the file has, at least
+// one.
 void vec_check_grads(struct model *m, const struct vectors *v, int32_t partly);
-// A classifier of VEC_LABELS labels has the file's scores and gradients.
+// Checks scores and gradients of a classifier with VEC_LABELS labels against the file.
 void vec_classifier(const struct backend *b, const char *plugin, const struct setting *settings,
                     const char *file);
 

@@ -52,13 +52,13 @@ static void hang(void) {
 static void after(long k, const char *what, const char *arg) {
     for (long i = 0; i < k && next_line() > 0; i++)
         answer("1");
-    if (next_line() <= 0) exit(0); // nobody is there any more
+    if (next_line() <= 0) exit(0); // the parent has ended
     if (strcmp(what, "exit") == 0) {
         fprintf(stderr, "I give up\nfor good\n");
         exit(atoi(arg));
     }
     if (strcmp(what, "kill") == 0) {
-        signal(atoi(arg), SIG_DFL); // a sanitizer has a handler of its own
+        signal(atoi(arg), SIG_DFL); // sanitizers install their own handler
         raise(atoi(arg));
     }
     if (strcmp(what, "say") == 0) answer(arg);
@@ -80,7 +80,7 @@ static void family(const char *file) {
     signal(SIGTERM, SIG_IGN);
     if (fork() == 0) {
         setsid();
-        if (fork() != 0) _exit(0); // its parent is nobody of ours
+        if (fork() != 0) _exit(0); // its parent is not one of ours
         FILE *f = fopen(file, "w");
         if (f) fprintf(f, "%ld", (long)getpid());
         if (f) fclose(f);
@@ -96,7 +96,7 @@ static void stuck(const char *file) {
     hang();
 }
 
-// Of the line: what is the same wherever in a call the row is asked.
+// Of the line: the part that is the same on a retry.
 static const char *behind_index(void) {
     const char *at = strstr(line, "\"index\":");
     return at ? at + 8 + strspn(at + 8, "0123456789") : line;

@@ -40,9 +40,9 @@ struct texts {
     float seq[MAX_TEXTS], token[MAX_IDS]; // token: for plugins with per-token rewards
 };
 
-// Load file and create with options "a=1,b=x"; r->host.fail_text says why it failed. The classifier
-// has labels NEGATIVE and POSITIVE; its logits are -m and m, m = "good"s minus "bad"s in the text,
-// where wonderful and loved count as good, terrible and hated as bad.
+// Load file and create with options "a=1,b=x"; r->host.fail_text has the reason of a failure. The
+// classifier has labels NEGATIVE and POSITIVE; its logits are -m and m, m = "good"s minus "bad"s in
+// the text, where wonderful and loved count as good, terrible and hated as bad.
 rlhf_status reward_try(struct reward *, const char *file, const char *options);
 void reward_open(struct reward *, const char *file, const char *options); // asserts success
 void reward_close(struct reward *);                                       // asserts no leak

@@ -20,7 +20,7 @@ struct connection {
     struct http_server *server;
     pthread_t thread;
     int fd;
-    atomic_int over; // 1: its thread does nothing more
+    atomic_int over; // 1: its thread has finished
 };
 
 struct http_server {
@@ -30,8 +30,8 @@ struct http_server {
     pthread_mutex_t lock;
     struct connection connection[MAX_CONNECTIONS]; // [n_kept], under lock, as accepted is
     int n_kept, accepted, fd, port;
-    int held, reserved;                // a socket that keeps the port while nobody listens
-    atomic_int requests, stop, refuse; // refuse: milliseconds that nobody is to listen
+    int held, reserved;                // a socket that reserves the port while nothing listens
+    atomic_int requests, stop, refuse; // refuse: milliseconds without listening
 };
 
 // ---- bytes ----
@@ -51,7 +51,7 @@ struct inbox {
     size_t len, cap;
 };
 
-// More bytes of the connection; 0 at its end.
+// Reads more bytes of the connection; 0 at its end.
 static int receive(int fd, struct inbox *in) {
     if (in->len + 65536 + 1 > in->cap) {
         char *more = realloc(in->at, in->cap = 2 * in->cap + 2 * 65536);
@@ -74,7 +74,7 @@ static size_t content_length(const char *head) {
 
 // ---- one connection ----
 
-// Until the peer or the server has had enough.
+// Until the peer or the server closes it.
 static void stay_silent(const struct http_server *s, int fd) {
     struct pollfd p = {.fd = fd, .events = POLLIN};
     char byte;
@@ -82,7 +82,7 @@ static void stay_silent(const struct http_server *s, int fd) {
         if (poll(&p, 1, 50) > 0 && recv(fd, &byte, 1, 0) <= 0) return;
 }
 
-// 1: the connection goes on.
+// 1: the connection stays open.
 static int answer(struct http_server *s, int fd, const struct http_reply *r) {
     const char *body = r->body ? r->body : "";
     const size_t len = strlen(body);
@@ -101,7 +101,7 @@ static int answer(struct http_server *s, int fd, const struct http_reply *r) {
     return send_all(fd, body, len);
 }
 
-// One request out of the inbox and its answer; 0: the connection ends.
+// Takes one request from the inbox and answers it; 0: the connection ends.
 static int serve_one(struct http_server *s, int fd, struct inbox *in) {
     struct http_request q = {.number = 0};
     struct http_reply r = {.status = 200};
@@ -148,7 +148,7 @@ static void end_connection(struct connection *c) {
     close(c->fd);
 }
 
-// The place of one that is over, or a new one; NULL: all are in use. Under the lock.
+// The place of a finished one, or a new one; NULL: all are in use. Under the lock.
 static struct connection *place(struct http_server *s) {
     for (int i = 0; i < s->n_kept; i++)
         if (s->connection[i].over) {
@@ -170,8 +170,8 @@ int http_server_adopt(struct http_server *s, int fd) {
 
 // ---- the server ----
 
-// A socket of the loopback interface at that port (0: any), which others that do not listen may
-// have too. -1 when there is none.
+// A socket of the loopback interface at that port (0: any), which non-listening sockets may share.
+// -1 on failure.
 static int socket_at(int port) {
     struct sockaddr_in a = {.sin_family = AF_INET,
                             .sin_port = htons((uint16_t)port),
@@ -188,7 +188,7 @@ static int socket_at(int port) {
     return -1;
 }
 
-// Returns the socket that is listened at afterwards.
+// Returns the new listening socket.
 static int be_deaf(struct http_server *s) {
     const struct timespec ms = {s->refuse / 1000, s->refuse % 1000 * 1000000L};
     shutdown(s->fd, SHUT_RDWR);
@@ -225,7 +225,7 @@ static void *accept_all(void *context) {
     return NULL;
 }
 
-// *held: one more at that port, which does not listen; NULL: not wanted.
+// *held: another socket at that port that does not listen; NULL: not needed.
 static int listen_somewhere(int *port, int *held) {
     struct sockaddr_in a;
     socklen_t len = sizeof a;

@@ -1,4 +1,4 @@
-// many.h: batches of many like rows, for rewards that run outside the process.
+// many.h: batches of many similar rows, for rewards that run outside the process.
 #ifndef RLHF_TESTS_REWARDS_MANY_H
 #define RLHF_TESTS_REWARDS_MANY_H
 
@@ -6,7 +6,7 @@
 
 enum { MANY = 2000 };
 
-// What the last call gave; set a batch's texts and rows before it.
+// The results of the last call; set a batch's texts and rows before it.
 struct many {
     rlhf_str prompt[MANY], response[MANY], meta[MANY];
     int32_t ids[4 * MANY], offset[MANY + 1], prompt_len[MANY], group[MANY];
@@ -18,10 +18,10 @@ struct many {
 // n rows of the prompt "It was " and one response, with the ids 7, 8 | 9, 10 each and groups of 2.
 void many_fill(struct many *, uint32_t n, rlhf_str response);
 
-// Score the first n. What failed before is forgotten.
+// Score the first n. Earlier failures are forgotten.
 rlhf_status many_score(struct reward *, struct many *, uint32_t n);
 
-// How many of the first n are failed.
+// How many of the first n have failed.
 uint32_t many_failed(const struct many *, uint32_t n);
 
 #endif

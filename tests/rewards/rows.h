@@ -1,4 +1,4 @@
-// rows.h: the host's "rlhf.row/0" for rewards that read the data row, and rows to give them.
+// rows.h: the host's "rlhf.row/0" for rewards that read the data row, and rows for it.
 #ifndef RLHF_TESTS_REWARDS_ROWS_H
 #define RLHF_TESTS_REWARDS_ROWS_H
 
@@ -8,15 +8,15 @@
 const rlhf_row_service *rows_open(void);
 void rows_close(void);
 
-// The sentence of what failed in r or in the service since the last call; "" when nothing did.
+// The failure message of r or of the service since the last call; "" if none.
 const char *rows_said(const struct reward *r);
 
-// One response to the prompt "It was " of a row; asserts success.
+// One response to the prompt "It was " with a data row; asserts success.
 double score_row(struct reward *r, const char *row, const char *response);
-// The same, where failure is the point; returns the status.
+// The same, if a failure is expected; returns the status.
 rlhf_status try_row(struct reward *r, const char *row, const char *response, double *score);
 
-// {"answer": "..."} around a text, which is quoted as JSON wants it; until the next call.
+// {"answer": "..."} around a text, quoted for JSON; valid until the next call.
 const char *row_of(const char *answer);
 
 #endif

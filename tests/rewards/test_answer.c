@@ -1,4 +1,4 @@
-// test_answer.c: where an answer is found, what numbers are, what is equal, and what is refused.
+// test_answer.c: finding answers, reading numbers, comparing, and refusals.
 #include "rewards/rows.h"
 
 static struct reward r;
@@ -36,7 +36,7 @@ static void expect(const char *options, const struct expectation *all, size_t n)
         expect(options, all, sizeof all / sizeof *all);                                            \
     } while (0)
 
-// ---- where the answer is ----
+// ---- the place of the answer ----
 
 static void places_in_order(void **state) {
     (void)state;
@@ -77,7 +77,7 @@ static void boxes(void **state) {
            {"15", "\\boxed{1,5}", 0});
 }
 
-// ---- what a number is ----
+// ---- numbers ----
 
 static void numbers_of_many_forms(void **state) {
     (void)state;
@@ -255,7 +255,7 @@ static void gold_in_solutions(void **state) {
     reward_close(&r);
 }
 
-// ---- what is paid ----
+// ---- the reward ----
 
 static void pay_and_metrics(void **state) {
     (void)state;
@@ -281,7 +281,7 @@ static void pay_and_metrics(void **state) {
     reward_close(&r);
 }
 
-// Nothing where it is looked for, in many responses: said once, with the place.
+// If many responses lack an answer in the given place, one message reports it with the place.
 static void nothing_found_is_said(void **state) {
     (void)state;
     static struct texts t;
@@ -305,7 +305,7 @@ static void nothing_found_is_said(void **state) {
     reward_close(&r);
 }
 
-// A row lies where another one lay before.
+// A row at the address of an earlier one.
 static void same_place_other_row(void **state) {
     (void)state;
     char row[] = "{\"answer\": \"18\"}";
@@ -316,7 +316,7 @@ static void same_place_other_row(void **state) {
     reward_close(&r);
 }
 
-// ---- what is refused ----
+// ---- refusals ----
 
 static void refuses(const char *options, const char *row, const char *sentence) {
     double score;

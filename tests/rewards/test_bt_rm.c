@@ -1,5 +1,5 @@
-// test_bt_rm.c: bt_rm.so with a reward model whose raw score of a token is its id: what it asks the
-// service for, and how a reward is handed out token by token.
+// test_bt_rm.c: bt_rm.so with a reward model whose raw score of a token is its id: its requests to
+// the service, and token rewards.
 #include "rewards/fixture.h"
 
 #include <math.h>
@@ -89,13 +89,13 @@ static void rewards_are_the_models(void **state) {
     assert_int_equal(texts_score(&r, &t, 0, t.n), RLHF_OK);
     assert_true(t.seq[0] == (97 + 98 + 99 + 100) / 32.0f);
     assert_true(t.seq[1] == 90 / 8.0f);
-    assert_true(t.seq[2] == 's' / 8.0f); // no response: the prompt's last token
+    assert_true(t.seq[2] == 's' / 8.0f); // empty response: the prompt's last token
     for (int32_t k = 0; k < t.offset[t.n]; k++)
         assert_true(t.token[k] == 0);
     reward_close(&r);
 }
 
-// Token by token, a response is paid its mean in all, and nothing more at its end.
+// With token rewards a response gets its mean in all, and 0 at its end.
 static void shares_add_up_to_the_mean(void **state) {
     (void)state;
     float whole[4];

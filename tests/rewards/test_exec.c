@@ -1,5 +1,4 @@
-// test_exec.c: exec.so and the programs it runs: what they read, what they may answer, and what
-// becomes of rows when they do not.
+// test_exec.c: exec.so and the programs it runs: their input, valid answers, and failed rows.
 #include "rewards/many.h"
 
 #include <errno.h>
@@ -16,7 +15,7 @@ static struct reward r;
 static struct many m;
 static char folder[64];
 
-// The helper with arguments, as a command; options may follow behind a comma.
+// The helper with arguments, as a command; options may follow after a comma.
 static const char *answering(const char *args) {
     static char text[900];
     const char *build = getenv("RLHF_BUILD_DIR");
@@ -38,7 +37,7 @@ static void says(const char *text) {
         fail_msg("\"%s\" is not in \"%s\"", text, r.host.fail_text);
 }
 
-// ---- what it reads ----
+// ---- input ----
 
 static const char *kept(void) {
     static char text[4096];
@@ -81,7 +80,7 @@ static void rows_as_json(void **state) {
     reward_close(&r);
 }
 
-// ---- what it answers ----
+// ---- answers ----
 
 static void numbers_and_objects(void **state) {
     (void)state;
@@ -113,7 +112,7 @@ static void metrics_and_verdicts(void **state) {
     (void)state;
     char script[128];
     double value;
-    // Three answers in turn; the metric of one that does not give it does not count.
+    // Three answers in turn; a row without a metric does not count for it.
     snprintf(script, sizeof script, "%s/turns", folder);
     FILE *f = fopen(script, "w");
     assert_non_null(f);
@@ -140,8 +139,8 @@ static void metrics_and_verdicts(void **state) {
     reward_close(&r);
 }
 
-// Pipes that are full on both sides hold up nobody, nor does a program that answers in one go, or
-// says much on its standard error.
+// Neither full pipes on both sides, nor a program that answers all at once or writes much to its
+// standard error, block the call.
 static void much_both_ways(void **state) {
     (void)state;
     static char text[4096];
@@ -165,7 +164,7 @@ static void much_both_ways(void **state) {
     reward_close(&r);
 }
 
-// The same program over calls.
+// The same program in several calls.
 static void kept_alive(void **state) {
     (void)state;
     open_it("count", 0);
@@ -179,9 +178,10 @@ static void kept_alive(void **state) {
     reward_close(&r);
 }
 
-// ---- when it fails ----
+// ---- failures ----
 
-// Rows before the failure are paid, the others failed; the next call has a fresh program.
+// Rows before the failure keep their rewards, the others have failed; the next call has a new
+// program.
 static void fails_after_two(const char *what, double timeout_s, const char *sentence) {
     char args[256];
     snprintf(args, sizeof args, "after 2 %s", what);
@@ -218,8 +218,8 @@ static double seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// It goes on without a word: it may have left a row out, so no answer counts. One that was started
-// for a call has as long again until it answers at all.
+// It keeps running silently: a row may have been omitted, so its answers do not count. A restarted
+// program has the same time again until its first answer.
 static void it_hangs(void **state) {
     (void)state;
     open_it("after 2 hang", 0.3);
@@ -250,8 +250,8 @@ static void it_hangs(void **state) {
     reward_close(&r);
 }
 
-// A row that is left out: with the index of each the rows before it are paid and no other is;
-// without it, none.
+// An omitted row: with the index in each answer, the rows before it keep their rewards; without it,
+// none do.
 static void it_leaves_a_row_out(void **state) {
     (void)state;
     open_it("skip 2 yes", 0);
@@ -261,7 +261,7 @@ static void it_leaves_a_row_out(void **state) {
     for (int i = 0; i < 5; i++)
         assert_int_equal(m.failed[i], i >= 2);
     reward_close(&r);
-    open_it("skip 4 yes", 0.3); // nothing comes for the last: the others are known
+    open_it("skip 4 yes", 0.3); // the last answer is missing: the others are known
     assert_int_equal(many_score(&r, &m, 5), RLHF_OK);
     says("answering did not answer within 0.3 s (rewards.timeout_s) at row 4 of 5");
     assert_null(strstr(r.host.fail_text, "index"));
@@ -292,7 +292,7 @@ static void it_talks_nonsense(void **state) {
     fails_after_two("say '{\"rewards\": 1}'", 0, ": its member \"rewards\" is none of reward");
 }
 
-// All rows of the call are failed when none is answered, or nobody knows which line is whose.
+// All rows of the call fail if none is answered, or if lines cannot be assigned to rows.
 static void fails(const char *args, double timeout_s, uint32_t n, const char *sentence) {
     open_it(args, timeout_s);
     fill(n, "x");
@@ -317,8 +317,8 @@ static void no_row_is_sure(void **state) {
     fails("wide 1200000", 0, 1, "answering answered row 0 of 1 with \"{\"reward\": 1");
     open_it("early", 0);
     fill(2, "x");
-    poll(NULL, 0, 300);                      // it begins to talk
-    while (many_score(&r, &m, 2) == RLHF_OK) // or talks too late for the first call
+    poll(NULL, 0, 300);                      // it writes too early
+    while (many_score(&r, &m, 2) == RLHF_OK) // or too late for the first call
         continue;
     assert_non_null(strstr(r.host.fail_text, "answer"));
     reward_close(&r);
@@ -331,7 +331,7 @@ static void ended_between_calls(void **state) {
     fill(1, "x");
     for (int call = 0; call < 3; call++) {
         assert_int_equal(many_score(&r, &m, 1), RLHF_OK);
-        assert_int_equal(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0); // it has gone
+        assert_int_equal(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0); // it has exited
     }
     assert_true(rlhf_test_logged(&r.host, "answering ended with status 0 between two calls"));
     reward_close(&r);
@@ -340,8 +340,8 @@ static void ended_between_calls(void **state) {
 static char answered[128];
 static int looks, last_words;
 
-// Waits until the program has answered, so that its answer and what it printed are there together.
-// The second look is normally after the rows are sent; if it is not, a later one is.
+// Waits until the program has answered, so that its answer and its output are available together.
+// The second check is normally after the rows are sent; otherwise a later one is.
 static int32_t wait_for_answer(const rlhf_host *host) {
     (void)host;
     looks++;
@@ -357,7 +357,7 @@ static void hear(const rlhf_host *host, int32_t level, const char *text) {
     last_words += strcmp(text, "last words") == 0;
 }
 
-// The answer is there already, and more was printed than is read at a time: all of it is logged
+// The answer is already there, and more was printed than one read returns: all of it is logged
 // before the call returns.
 static void what_it_printed_comes_before_its_answer(void **state) {
     char args[160];
@@ -384,7 +384,7 @@ static void stopped_by_the_user(void **state) {
     reward_close(&r);
 }
 
-// What it has started goes with it, whatever session that is in.
+// Its children end with it, in any session.
 static void no_orphans(void **state) {
     (void)state;
     char path[128], args[160];
@@ -408,7 +408,7 @@ static void no_orphans(void **state) {
         unlink(path);
         reward_close(&r);
         for (int i = 0; i < 1000 && kill((pid_t)pid, 0) == 0; i++)
-            poll(NULL, 0, 10); // whoever adopted it has to wait for it
+            poll(NULL, 0, 10); // its new parent has to wait for it
         assert_true(kill((pid_t)pid, 0) != 0 && errno == ESRCH);
     }
 }
@@ -416,11 +416,11 @@ static void no_orphans(void **state) {
 static void memory_is_limited(void **state) {
     (void)state;
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-    skip(); // their shadow memory is beyond any limit
+    skip(); // their shadow memory exceeds every limit
 #endif
     open_it("memory 300", 0);
     fill(1, "hang");
-    r.host.cancel = 1; // it is ended, and started again for the next call
+    r.host.cancel = 1; // it is ended, and restarted for the next call
     assert_int_equal(many_score(&r, &m, 1), RLHF_E_CANCELLED);
     r.host.cancel = 0;
     fill(1, "x");
@@ -432,7 +432,7 @@ static void memory_is_limited(void **state) {
     reward_close(&r);
 }
 
-// ---- what cannot be run ----
+// ---- programs that cannot be run ----
 
 static void refuses(const char *options, const char *sentence) {
     assert_int_equal(reward_try(&r, "exec.so", options), RLHF_E_INVALID);

@@ -1,4 +1,4 @@
-// test_format.c: think tags, patterns, and what a pattern must not do to a run.
+// test_format.c: think tags, patterns, and patterns that must not hang a run.
 #include "rewards/fixture.h"
 
 static struct reward r;
@@ -64,7 +64,7 @@ static void patterns(void **state) {
     expect("pattern=b",
            "\xff"
            "b\xc3",
-           1); // bytes that are no text match nothing, the rest does
+           1); // invalid UTF-8 matches nothing, the rest does
     expect("pattern=^.*$,match=whole", "a\xff", 0);
     expect("pattern=^$", "", 1);
     expect("pattern=(?=.*x)(?=.*y)", "yx", 1);
@@ -88,7 +88,7 @@ static void a_pattern_that_does_not_compile(void **state) {
     }
 }
 
-// (a+)+$ tries 2^n ways on n letters and another one.
+// (a+)+$ tries 2^n ways on n letters followed by another one.
 static void limits(void **state) {
     (void)state;
     double gave_up;
@@ -104,7 +104,7 @@ static void limits(void **state) {
     reward_close(&r);
 }
 
-// 2^16 ways are within the default and not within 1000.
+// 2^16 ways are within the default limit but not within 1000.
 static void the_limit_is_the_option(void **state) {
     (void)state;
     double gave_up;

@@ -1,6 +1,6 @@
-// test_gsm8k.c: the answers of all problems of GSM8K, where ../shared/data beside the repository
-// has them: found in their solutions and in other places and forms, and told from wrong ones.
-// Skipped with a message elsewhere.
+// test_gsm8k.c: the answers of all problems of GSM8K, if ../shared/data next to the repository has
+// them: found in their solutions and in other places and forms, and distinguished from wrong ones.
+// Otherwise skipped with a message.
 #include "rewards/rows.h"
 
 #include "data/dataset.h"
@@ -13,7 +13,7 @@ enum { ROWS = 8792, FORMS = 6, CHUNK = 100 };
 
 static struct reward r;
 
-// What is right, read as the data set's authors do: behind "#### ", without commas.
+// The right answer, read as by the dataset's authors: after "#### ", without commas.
 static long long gold_of(const char *solution) {
     char digits[64];
     size_t n = 0;

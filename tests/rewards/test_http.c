@@ -1,4 +1,4 @@
-// test_http.c: http.so against a server that answers, answers late or wrong, or does not.
+// test_http.c: http.so against a server that answers, answers late or wrongly, or does not answer.
 #include "rewards/fixture.h"
 #include "rewards/http_score.h"
 
@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-// What the server does with a request, by its number; what lies behind the last is the last.
+// The server's reaction to each request, by number; later requests get the last reaction.
 struct script {
     int status;
     int how; // enum http_how
@@ -18,7 +18,7 @@ struct service {
     int steps;
     pthread_mutex_t lock;
     pthread_cond_t moved;
-    int wanted, arrived, answered; // wanted > 0: as many requests have to be there at once
+    int wanted, arrived, answered; // wanted > 0: that many requests must arrive at the same time
     char seen[8][4096];            // heads and bodies of the first ones
     char line[8][1024];
 };
@@ -30,8 +30,8 @@ static struct service service = {.lock = PTHREAD_MUTEX_INITIALIZER,
 static struct http_server *server;
 static rlhf_limits limits = {.size = sizeof limits, .timeout_s = 60};
 
-// The request waits until `wanted` are there and those behind it are answered: the last comes
-// first. Half a minute, for a client that sends one at a time.
+// The request waits until `wanted` have arrived and later ones are answered, so answers come in
+// reverse order. Half a minute, for a client that sends one at a time.
 static int take_turn(struct service *s, int number) {
     struct timespec until;
     int in_time = 1;
@@ -118,7 +118,7 @@ static double metric(const char *name) {
 
 static const char *body_of(int number) { return strstr(service.seen[number], "\r\n\r\n") + 4; }
 
-// ---- what is sent and read ----
+// ---- requests and answers ----
 
 static void rows_are_paid(void **state) {
     (void)state;
@@ -133,7 +133,7 @@ static void rows_are_paid(void **state) {
     const uint8_t verdict[] = {RLHF_VERDICT_NONE, RLHF_VERDICT_RIGHT, RLHF_VERDICT_NONE,
                                RLHF_VERDICT_WRONG, RLHF_VERDICT_NONE};
     assert_memory_equal(t.verdict, verdict, 5);
-    expect_scores(); // the same phase goes on
+    expect_scores(); // the same phase continues
     assert_true(metric("requests") == 6);
     assert_int_equal(texts_score(&r, &t, 0, 0), RLHF_OK);
     close_service();
@@ -193,13 +193,13 @@ static void openrlhf(void **state) {
     close_service();
 }
 
-// ---- one connection pool, several requests at a time ----
+// ---- one connection pool, several simultaneous requests ----
 
 static void several_at_a_time(void **state) {
     (void)state;
     open_service(NULL, 0, "batch=1,concurrency=4,probe=false");
     rows(4);
-    service.wanted = 4; // all four have to be there, and are answered from the last to the first
+    service.wanted = 4; // all four must arrive, and are answered from the last to the first
     expect_scores();
     service.wanted = 0;
     for (int k = 0; k < 3; k++) {
@@ -225,7 +225,7 @@ static void rewards_do_not_depend_on_the_split(void **state) {
     }
 }
 
-// ---- what cannot be ----
+// ---- refusals ----
 
 static void options_that_are_refused(void **state) {
     (void)state;
@@ -275,7 +275,7 @@ static void the_header_is_sent_and_never_shown(void **state) {
     assert_non_null(strstr(r.host.fail_text, "it answered with status 401: \"who are you\""));
     assert_false(said_anywhere("hush"));
     close_service();
-    // A header that anybody on the way reads is warned of.
+    // Warns about a header that is sent unencrypted.
     assert_int_equal(reward_try(&r, "http.so",
                                 "url=http://example.invalid/,probe=false,"
                                 "header_env=RLHF_TEST_HEADER"),
@@ -284,7 +284,7 @@ static void the_header_is_sent_and_never_shown(void **state) {
     reward_close(&r);
 }
 
-// ---- answers that are none ----
+// ---- invalid answers ----
 
 static void answers_that_fail(void **state) {
     (void)state;
@@ -390,7 +390,7 @@ static void too_slow(void **state) {
     close_service();
 }
 
-// ---- asked again ----
+// ---- retries ----
 
 static double seconds(void) {
     struct timespec now;
@@ -444,7 +444,7 @@ static int32_t third_poll(const rlhf_host *host) {
     return atomic_fetch_add(&polls, 1) >= 3;
 }
 
-// The service is down, or silent, for longer than any test takes.
+// The service is down, or silent, longer than any test takes.
 static void cancelled(void **state) {
     (void)state;
     static const struct script steps[] = {{.status = 503, .body = ""}, {.how = HTTP_SILENT}};

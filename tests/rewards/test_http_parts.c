@@ -1,5 +1,4 @@
-// test_http_parts.c: what http.so is made of, without a service: answers of any form, when a
-// service is asked again.
+// test_http_parts.c: parts of http.so without a service: answers of any form, and when to retry.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -118,7 +117,7 @@ static void metrics(void **state) {
         assert_true(rlhf_test_metric(&host, want[i].name, &value) && value == want[i].mean);
 }
 
-// ---- when a service is asked again ----
+// ---- when to retry ----
 
 static const struct rlhf__http_options patient = {
     .patience_s = 600, .backoff_s = 1, .backoff_max_s = 60};
@@ -135,11 +134,11 @@ static void backoff(void **state) {
         full = fmin(2 * full, 60);
     }
     assert_true(p.since == 100);
-    // Requests that were in flight together fail together: they are one failure.
+    // Requests that were in flight together fail together: they count as one failure.
     const double gate = p.gate;
     rlhf__pause_failed(&p, &patient, &jitter, p.last_failed - 50, p.last_failed + 0.1, 0);
     assert_true(p.gate == gate && p.failures == 8);
-    // What the service asks for counts, but no longer than anybody waits.
+    // The delay that the service asks for is honoured, up to the patience.
     rlhf__pause_failed(&p, &patient, &jitter, now, now, 90);
     assert_true(p.gate == now + 90);
     rlhf__pause_failed(&p, &patient, &jitter, now, now, 1e9);
@@ -157,7 +156,7 @@ static void a_line_a_minute(void **state) {
     int lines = 0;
     assert_false(rlhf__pause_line_due(&p, 50));
     rlhf__pause_failed(&p, &patient, &jitter, 100, 100, 0);
-    assert_true(rlhf__pause_answered(&p, 100.5) == 0); // nobody has to know
+    assert_true(rlhf__pause_answered(&p, 100.5) == 0); // not reported
     rlhf__pause_failed(&p, &patient, &jitter, 100, 100, 0);
     for (int tenth = 0; tenth < 3000; tenth++) // five minutes
         lines += rlhf__pause_line_due(&p, 100 + tenth / 10.0);

@@ -43,7 +43,7 @@ __attribute__((format(printf, 1, 2))) static int run(const char *fmt, ...) {
     return system(command);
 }
 
-// A certificate for an address that has signed itself.
+// A self-signed certificate for an address.
 static int make_certificate(const char *name, const char *address) {
     return run(
         "openssl req -x509 -newkey rsa:2048 -nodes -keyout %s/%s.key -out %s/%s.pem -days 30 "
@@ -65,7 +65,7 @@ static int listens(int port) {
     return yes;
 }
 
-// `openssl s_server` between the port and a connection of our server's, which is its standard input
+// `openssl s_server` between the port and a connection of our server, which is its standard input
 // and output.
 static int start_tls(struct tls *s) {
     const struct timespec pause = {0, 20000000};
@@ -84,7 +84,7 @@ static int start_tls(struct tls *s) {
         dup2(pair[1], 1);
         close(pair[0]);
         close(pair[1]);
-        close(2); // clients that go away are errors to it
+        close(2); // it reports disconnecting clients as errors
         execlp("openssl", "openssl", "s_server", "-quiet", "-accept", address, "-key", key, "-cert",
                pem, (char *)NULL);
         _exit(127);

@@ -66,7 +66,7 @@ static void unknown_label_lists_the_names(void **state) {
     assert_int_equal(r.classifier.open_count, 0);
 }
 
-// A model whose label names are the wrong way round, and a user who named the negative label.
+// A model with swapped label names, and a user who named the negative label.
 static void inverted_labels_are_refused(void **state) {
     (void)state;
     assert_int_equal(reward_try(&r, "imdb.so", "label=NEGATIVE"), RLHF_E_INVALID);

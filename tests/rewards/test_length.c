@@ -1,4 +1,4 @@
-// test_length.c: the three shapes, their ends, and what they want to be told.
+// test_length.c: the three shapes, their limits, and required options.
 #include "rewards/rows.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ static int close_rows(void **state) {
     return 0;
 }
 
-// What a response of n tokens is paid; ids of the fixture are bytes.
+// The reward of a response of n tokens; ids of the fixture are bytes.
 static double paid(int n) {
     static char text[1024];
     assert_true(n < (int)sizeof text);
@@ -54,7 +54,7 @@ static void band(void **state) {
     reward_close(&r);
 }
 
-// "#### 5" is 6 bytes; blanks in front make it longer.
+// "#### 5" is 6 bytes; leading blanks make it longer.
 static double cosine_of(const char *answer, int n) {
     static char text[1024];
     memset(text, ' ', (size_t)n);
@@ -71,7 +71,7 @@ static void cosine(void **state) {
     assert_true(fabs(cosine_of("5", 10) - (0.75 + 0.25 * cos(0.1 * acos(-1)))) < 1e-6);
     assert_true(fabs(cosine_of("4", 10) + (0.75 + 0.25 * cos(0.1 * acos(-1)))) < 1e-6);
     assert_float_equal(cosine_of("5", 100), 0.5, 1e-6);
-    assert_float_equal(cosine_of("5", 150), 0.5, 1e-6); // and not up again
+    assert_float_equal(cosine_of("5", 150), 0.5, 1e-6); // and does not rise again
     assert_float_equal(cosine_of("4", 150), -0.5, 1e-6);
     reward_close(&r);
     reward_open(&r, "length.so",
@@ -103,7 +103,7 @@ static void verdicts_and_metrics(void **state) {
     assert_true(rlhf_test_metric(&r.host, "outside", &outside));
     assert_float_equal(outside, 1.0 / 3, 1e-9);
     reward_close(&r);
-    reward_open(&r, "length.so", "max_len=10"); // it has no opinion
+    reward_open(&r, "length.so", "max_len=10"); // it does not judge the answer
     assert_int_equal(texts_score(&r, &t, 0, 3), RLHF_OK);
     for (int i = 0; i < 3; i++)
         assert_int_equal(t.verdict[i], RLHF_VERDICT_NONE);

@@ -1,4 +1,5 @@
-// test_ngram3.c: the share of repeated n-grams against cases counted by hand and a slow twin.
+// test_ngram3.c: the share of repeated n-grams, compared with cases counted by hand and a slow
+// implementation.
 #include "rewards/fixture.h"
 
 static struct reward r;
@@ -9,7 +10,7 @@ static void words_by_hand(void **state) {
     assert_float_equal(score_text(&r, "a b c d e"), 0, 0);               // 3 distinct of 3
     assert_float_equal(score_text(&r, "a b c a b c"), 0.25, 1e-7);       // abc bca cab abc
     assert_float_equal(score_text(&r, "so so so so so so"), 0.75, 1e-7); // 1 distinct of 4
-    assert_float_equal(score_text(&r, "two words"), 0, 0);               // no trigram at all
+    assert_float_equal(score_text(&r, "two words"), 0, 0);               // no trigrams
     assert_float_equal(score_text(&r, ""), 0, 0);
     assert_float_equal(score_text(&r, " \t\n\v\f\r "), 0, 0);
     assert_float_equal(score_text(&r, "  a  b\tc\na b c "), 0.25, 1e-7); // white space is one gap

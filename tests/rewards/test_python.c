@@ -1,5 +1,5 @@
-// test_python.c: python.so and the functions it runs: what they are called with, what they may
-// return, and what is said when they cannot. Skipped where there is no python3.
+// test_python.c: python.so and the functions it runs: their arguments, valid results, and failure
+// messages. Skipped without python3.
 #include "rewards/many.h"
 #include "rewards/rows.h"
 
@@ -50,9 +50,9 @@ static double metric(const char *name) {
     return value;
 }
 
-// ---- what a function is called with ----
+// ---- arguments of a function ----
 
-// A function that returns 1 a row where what it was called with is right, else raises.
+// A function that returns 1 per row if its arguments are right, otherwise raises.
 #define EXPECTS(conditions)                                                                        \
     "def f(**kw):\n"                                                                               \
     "    assert set(kw) >= {'prompts', 'completions', 'completion_ids', 'trainer_state',\n"        \
@@ -97,7 +97,7 @@ static void conversations(void **state) {
     reward_close(&r);
 }
 
-// ---- what it returns ----
+// ---- results ----
 
 static void numbers_none_and_nan(void **state) {
     (void)state;
@@ -115,7 +115,7 @@ static void numbers_none_and_nan(void **state) {
     reward_close(&r);
 }
 
-// TRL's sum: what pays nothing is left out, in f32, with weights.
+// TRL's sum: functions that do not apply are left out; in f32, with weights.
 static void several_functions(void **state) {
     (void)state;
     static const char *const text =
@@ -147,8 +147,7 @@ static void several_functions(void **state) {
     says("function is \"a++b\"; a name is wanted");
 }
 
-// Async functions run together in one loop, which is the same from call to call, and after the
-// others.
+// Async functions run after the others, in one loop that is kept from call to call.
 static void async_functions(void **state) {
     (void)state;
     open_file("import asyncio, functools\n"
@@ -188,11 +187,11 @@ static void logging(void **state) {
     scores(2);
     assert_true(metric("length") == 4);
     assert_true(rlhf_test_logged(&r.host, "log_extra: there is no table of completions"));
-    assert_int_equal(r.host.n_logs, 1); // it is said once
+    assert_int_equal(r.host.n_logs, 1); // it is reported once
     reward_close(&r);
 }
 
-// What functions print, read and start does not get between us and the driver.
+// Output, input and children of functions do not disturb the driver's messages.
 static void noise(void **state) {
     (void)state;
     open_file("import os, subprocess, sys\n"
@@ -210,7 +209,7 @@ static void noise(void **state) {
     reward_close(&r);
 }
 
-// How many lines of that level the log has with this text; level -1: any.
+// The number of log lines of that level with this text; level -1: any.
 static int logged(int32_t level, const char *text) {
     int n = 0;
     for (uint32_t i = 0; i < r.host.n_logs && i < RLHF_TEST_LOGS; i++)
@@ -218,7 +217,7 @@ static int logged(int32_t level, const char *text) {
     return n;
 }
 
-// The first lines that functions print in a phase are shown, and how many more there were.
+// The first lines that functions print in a phase are shown, and the number of further lines.
 static void printing(void **state) {
     (void)state;
     open_file("print('imported')\n"
@@ -248,7 +247,7 @@ static void printing(void **state) {
     assert_int_equal(logged(RLHF_LOG_INFO, "rewards.py: 3 more lines printed"), 2);
 }
 
-// ---- files that cannot be used ----
+// ---- invalid files ----
 
 static void refuses(const char *text, const char *options, const char *sentence) {
     assert_int_equal(try_file(text, options), RLHF_E_INVALID);
@@ -321,9 +320,9 @@ static void columns_that_rows_lack(void **state) {
     reward_close(&r);
 }
 
-// ---- functions that fail ----
+// ---- failing functions ----
 
-// The call fails with the sentence; the next, which has one row, does not.
+// The call fails with the message; the next, which has one row, succeeds.
 static void fails(const char *body, const char *sentence) {
     char text[512];
     snprintf(text, sizeof text,
@@ -349,7 +348,7 @@ static void functions_that_fail(void **state) {
     fails("    pass\n", "rewards.py: f() returned None and no list of rewards");
     fails("    return 1.5\n", "rewards.py: f() returned a float and no list of rewards");
     fails("    return {}['x']\n", "rewards.py: f() failed: line 3, in f: KeyError: 'x'");
-    // The row at hand is named where it is known: not where all are, nor where two are.
+    // The row is named if it is known: not if all rows are involved, or two.
     fails(
         "    for c in completions:\n        1 / (c is not completions[1])\n",
         "rewards.py: f() failed: line 4, in f (c is of row 1 of 3): ZeroDivisionError: division by "

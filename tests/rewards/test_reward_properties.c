@@ -1,6 +1,6 @@
-// test_reward_properties.c: what every shipped reward must hold to, on random bytes: finite
-// numbers, the same for a text alone and in any batch, in any order, twice in a row, and from two
-// threads when the plugin says so.
+// test_reward_properties.c: properties of every shipped reward, on random bytes: finite numbers,
+// the same for a text alone and in any batch, in any order, twice in a row, and from two threads if
+// the plugin allows it.
 #include "rewards/fixture.h"
 
 #include <math.h>
