@@ -137,7 +137,7 @@ static double rows_loss(struct algo *a, struct batch *b, int32_t from, int32_t t
     return out.loss;
 }
 
-// No number of a row that is still: what the host holds loss() to.
+// Rows without gradient must be all zeros, as the host requires of loss().
 static void nothing_still(const struct batch *b, int32_t i) {
     for (int32_t t = b->offset[i]; b->use[i] == RLHF_ROW_STILL && t < b->offset[i + 1]; t++)
         if (b->d_logp[t] != 0 || b->d_entropy[t] != 0 || b->d_kl[t] != 0 || b->d_value[t] != 0)
@@ -182,7 +182,7 @@ void batch_random(struct batch *b, int32_t n, uint64_t seed) {
     b->max_len = 8;
     for (int32_t i = 0; i < n; i++) {
         int32_t prompt = 1 + (int32_t)rlhf_rng_below(&r, 3);
-        int32_t len = (int32_t)rlhf_rng_below(&r, 9); // now and then empty
+        int32_t len = (int32_t)rlhf_rng_below(&r, 9); // sometimes empty
         b->prompt_len[i] = prompt;
         b->group[i] = i / 2;
         b->label[i] = (int32_t)rlhf_rng_below(&r, 3);

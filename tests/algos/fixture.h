@@ -1,4 +1,4 @@
-// fixture.h: an algorithm plugin loaded from the build tree, and a ragged batch to feed it.
+// fixture.h: an algorithm plugin loaded from the build tree, and a ragged batch for it.
 //
 // It plays the host's part: advantages once, then loss on any split of the rows.
 #ifndef RLHF_TESTS_ALGOS_FIXTURE_H
@@ -32,9 +32,9 @@ struct algo {
 
 struct batch {
     int32_t n, total, max_len, n_labels;
-    int64_t minibatches; // that loss() is told of; 0: as planned
+    int64_t minibatches; // the value that loss() gets; 0: as planned
     int32_t offset[MAX_ROWS + 1], prompt_len[MAX_ROWS], group[MAX_ROWS], label[MAX_ROWS];
-    uint8_t finished[MAX_ROWS], use[MAX_ROWS]; // use: what the last advantages() said
+    uint8_t finished[MAX_ROWS], use[MAX_ROWS]; // use: the results of the last advantages()
     float score[MAX_ROWS];
     // [total]
     float token_reward[MAX_TOKENS], old[MAX_TOKENS], ref[MAX_TOKENS], value_old[MAX_TOKENS];
@@ -45,10 +45,10 @@ struct batch {
     const float *margin; // [n] of the rows of preferences, or NULL
 };
 
-// For minibatch_end(): a step that was taken in the first epoch.
+// For minibatch_end(): a step of the first epoch.
 extern const rlhf_step_info algo_step;
 
-// A service that the host of the next algo_try offers already in create(); id NULL: none.
+// A service that the host of the next algo_try offers from create() on; id NULL: none.
 extern struct rlhf_test_service algo_offer;
 
 // Load file (e.g. "ppo.so") and set options ("a=1,b=x"); returns create()'s status.
@@ -60,17 +60,17 @@ void algo_open(struct algo *, const char *file, const char *options, int32_t bat
 // destroy(), then assert that nothing leaked.
 void algo_close(struct algo *);
 
-// create() says so when there is no memory.
+// create() reports it if memory runs out.
 void algo_needs_memory(const char *file);
 
 // Advantages of all rows.
 rlhf_status batch_advantages(struct algo *, struct batch *);
 
-// Loss of rows [from, to) as one microbatch of the minibatch that is the whole batch (a run of rows
-// between masked ones each); fills those rows of d_*. Returns the loss.
+// Loss of rows [from, to) as one microbatch of the minibatch that is the whole batch (each run of
+// rows between masked ones is one); fills those rows of d_*. Returns the loss.
 double batch_loss(struct algo *, struct batch *, int32_t from, int32_t to, uint32_t epoch);
 
-// minibatch_end() after a step of that epoch, skipped or not; 1: the algorithm wants no more.
+// minibatch_end() after a step of that epoch, skipped or not; 1: the algorithm ends the phase.
 int32_t algo_step_end(struct algo *, uint32_t epoch, int32_t skipped);
 
 // A metric that must have been reported.

@@ -1,6 +1,5 @@
-// preference_case.h: what the losses over preference rows have in common in a test: the checks
-// against a float64 reference, by finite differences, and of what they refuse. What it is not: it
-// knows no algorithm.
+// preference_case.h: shared tests of losses over preference rows: comparison with a float64
+// reference, finite differences, and refusals. What it is not: it knows no algorithm.
 #ifndef RLHF_TESTS_ALGOS_PREFERENCE_CASE_H
 #define RLHF_TESTS_ALGOS_PREFERENCE_CASE_H
 
@@ -13,21 +12,21 @@ struct preference_case {
     double metrics[6]; // of names
 };
 
-// One algorithm and the batch it is tried on.
+// One algorithm and its batch.
 struct preference_algo {
     const char *so;
     struct batch *batch;
-    float *value, *d;         // of the batch: what the loss is a function of, its derivative
+    float *value, *d;         // of the batch: the inputs of the loss, its derivative
     int32_t n_values;         // of the reference's batch
     void (*load)(void);       // the reference's batch
-    const char *const *names; // NULL-ended: metrics beside objective/loss
+    const char *const *names; // NULL-ended: metrics in addition to objective/loss
 };
 
 // n rows of one group, of prompt_len + response tokens each; the first is preferred.
 void preference_group(struct batch *, int32_t n, int32_t prompt_len, int32_t response);
 
-// The case in microbatches that end at ends[] (ascending to n), its metrics, none missing and none
-// more, and then a phase of which nothing is left.
+// The case in microbatches that end at ends[] (ascending to n) and exactly its metrics, then a
+// phase with all counters reset.
 void preference_check(const struct preference_algo *, const struct preference_case *,
                       const int32_t *ends);
 
@@ -38,11 +37,11 @@ void preference_differences(const struct preference_algo *, const char *options)
 rlhf_status preference_try(struct algo *, const struct batch *, int32_t n, const rlhf_heads *,
                            rlhf_heads *d, const float *ref);
 
-// A part of a group, none, two or another label preferred: a sentence, not a wrong number. The
-// batch is one group of 3 rows.
+// An incomplete group, or none, two or a wrong label preferred: an error message, not a wrong
+// number. The batch is one group of 3 rows.
 void preference_refusals(struct algo *, struct batch *, const rlhf_heads *, rlhf_heads *d);
 
-// minibatch_end, where there is one, and phase_end.
+// minibatch_end, if it exists, and phase_end.
 void preference_phase_end(struct algo *);
 
 #endif

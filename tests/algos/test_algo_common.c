@@ -1,4 +1,4 @@
-// test_algo_common.c: the pure functions behind the algorithms against numbers worked out by hand.
+// test_algo_common.c: the pure functions of the algorithms compared with numbers computed by hand.
 #include "algos/fixture.h"
 
 #include "common/advantage.h"
@@ -11,7 +11,7 @@
 
 static void kl_estimators(void **state) {
     (void)state;
-    double x = -1, f = -1 - log(2); // the policy finds the token twice as likely
+    double x = -1, f = -1 - log(2); // the policy gives the token twice the probability
     assert_near(rlhf__kl(RLHF__KL_K1, x, f), log(2), 1e-15, "k1");
     assert_near(rlhf__kl(RLHF__KL_K2, x, f), log(2) * log(2) / 2, 1e-15, "k2");
     assert_near(rlhf__kl(RLHF__KL_K3, x, f), 0.5 + log(2) - 1, 1e-15, "k3");
@@ -20,7 +20,7 @@ static void kl_estimators(void **state) {
     assert_near(rlhf__kl_dx(RLHF__KL_K3, x, f), 0.5, 1e-15, "dk3");
     for (int k = 0; k < 3; k++)
         assert_true(rlhf__kl(k, x, x) == 0);
-    // k3 of nearly equal log-probs keeps its digits: (f - x)^2 / 2
+    // k3 of nearly equal log-probs keeps its precision: (f - x)^2 / 2
     assert_near(rlhf__kl(RLHF__KL_K3, 0, 1e-6) * 2e12, 1, 1e-3, "small k3");
 }
 
@@ -108,7 +108,7 @@ static void gae_by_hand(void **state) {
     rlhf__one_step(NULL, NULL, 0, NULL, NULL);
 }
 
-// S0's finding: with the reward on every step GAE's advantages grow with the length.
+// With the reward on every step GAE's advantages grow with the length.
 static void broadcast_reward_explodes(void **state) {
     (void)state;
     double end[40] = {0}, every[40], v[40] = {0}, a[40], ret[40];
@@ -124,7 +124,7 @@ static void broadcast_reward_explodes(void **state) {
 static void groups(void **state) {
     (void)state;
     const double y[] = {1, 7, 3, 7, 5, 7, 2};
-    const int32_t group[] = {4, -1, 4, -1, 4, -1, 9}; // mixed up, negative, and a lone row
+    const int32_t group[] = {4, -1, 4, -1, 4, -1, 9}; // mixed order, negative, and a single row
     int64_t order[7];
     double x[7];
     struct rlhf__group_stats s = rlhf__group_normalize(y, group, 7, 0, 1, 1, order, x);
@@ -144,7 +144,7 @@ static void groups(void **state) {
     assert_int_equal(rlhf__group_normalize(y, group, 0, 0, 1, 1, order, x).groups, 0);
 }
 
-// The result for a row does not depend on where its group's rows stand.
+// The result for a row does not depend on the positions of its group's rows.
 static void groups_are_permutable(void **state) {
     (void)state;
     enum { N = 60 };

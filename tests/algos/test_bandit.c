@@ -1,8 +1,8 @@
 // test_bandit.c: the shipped ppo.so and grpo.so teach a policy of two tokens, in well under a
 // second.
 //
-// The policy is one logit and one value (the state never changes); the host's part (sampling,
-// chain rule, gradient descent) is played here. Token 1 pays 1, token 0 pays nothing.
+// The policy is one logit and one value (the state never changes). The test plays the host's part
+// (sampling, chain rule, gradient descent). Token 1 has reward 1, token 0 reward 0.
 #include "algos/fixture.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ static struct batch b;
 static double log_sigmoid(double z) { return z < 0 ? z - log1p(exp(z)) : -log1p(exp(-z)); }
 
 struct bandit {
-    double logit, value, reference; // reference: the logit the KL is measured from
+    double logit, value, reference; // reference: the logit from which the KL is measured
     rlhf_rng rng;
     int32_t action[MAX_TOKENS];
 };
@@ -40,7 +40,8 @@ static void sample(struct bandit *p) {
     }
 }
 
-// Heads of the current policy, then the derivative of the loss by the logit and the value.
+// Heads of the current policy, then the derivative of the loss with respect to the logit and the
+// value.
 static void update(struct algo *a, struct bandit *p, uint32_t epoch, double lr) {
     double q = 1 / (1 + exp(-p->logit)), dz = 0, dv = 0;
     double kl = q * (log_sigmoid(p->logit) - log_sigmoid(p->reference)) +
@@ -62,7 +63,7 @@ static void update(struct algo *a, struct bandit *p, uint32_t epoch, double lr) 
     p->value -= lr * dv;
 }
 
-// Probability of the paying token after some phases from an even policy.
+// Probability of the rewarded token after some phases from an even policy.
 static double train_with(const char *so, const char *options, int phases) {
     struct algo a;
     struct bandit p = {.rng = {11, rlhf_rng_stream("bandit"), 0}};
@@ -103,7 +104,7 @@ static void every_advantage_learns(void **state) {
     }
 }
 
-// A KL penalty holds the policy nearer to its reference, in the reward and in the loss.
+// A KL penalty keeps the policy nearer to its reference, in the reward and in the loss.
 static void kl_holds_back(void **state) {
     (void)state;
     static const char *const options[] = {"kl_coef=2,whiten_advantages=off",
@@ -118,7 +119,7 @@ static void kl_holds_back(void **state) {
     }
 }
 
-// Every loss and normalisation of grpo.so learns, and its KL holds back.
+// Every loss and normalisation of grpo.so learns, and its KL limits the change.
 static void grpo_learns(void **state) {
     (void)state;
     static const char *const options[] = {"",

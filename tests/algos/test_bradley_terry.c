@@ -1,5 +1,5 @@
-// test_bradley_terry.c: bradley_terry.so against the float64 reference of make_bt_vectors.py, by
-// hand, by finite differences and signs, in any split that keeps groups whole, and what it refuses.
+// test_bradley_terry.c: bradley_terry.so compared with the float64 reference of make_bt_vectors.py,
+// by hand, by finite differences and signs, in any split that keeps groups whole, and its refusals.
 #include "algos/bt_vectors.h"
 #include "algos/preference_case.h"
 
@@ -51,7 +51,7 @@ static void plan(void **state) {
     algo_close(&a);
 }
 
-// The whole minibatch at once, group by group, and two groups beside four.
+// The whole minibatch at once, group by group, and two groups followed by four.
 static void reference(void **state) {
     (void)state;
     static const int32_t whole[] = {BT_N}, each[] = {2, 4, 8, 11, 13, BT_N}, uneven[] = {4, BT_N};
@@ -122,7 +122,7 @@ static void by_hand(void **state) {
     algo_close(&a);
 }
 
-// Huge rewards: no overflow, and a derivative that still points the right way.
+// Huge rewards: no overflow, and a derivative with the right sign.
 static void extreme_rewards(void **state) {
     (void)state;
     static const float wrong[] = {-1e4f, 1e4f}, right[] = {1e4f, -1e4f};
@@ -140,7 +140,8 @@ static void extreme_rewards(void **state) {
     algo_close(&a);
 }
 
-// Descent raises the preferred reward and lowers every other; without centring they add up to 0.
+// Descent raises the preferred reward and lowers every other; without centring the changes add up
+// to 0.
 static void signs(void **state) {
     (void)state;
     rlhf_rng r = {3, rlhf_rng_stream("tests/bt"), 0};
@@ -168,7 +169,7 @@ static void finite_differences(void **state) {
     preference_differences(&bt, "margin=0.4,center_coef=0.1");
 }
 
-// Two labels, no head: a sentence, not a wrong number.
+// Two labels, or a missing head: an error message, not a wrong number.
 static void broken_batches(void **state) {
     (void)state;
     static const float reward[] = {1, 2, 3};

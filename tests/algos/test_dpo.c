@@ -74,7 +74,7 @@ static double loss_with(const char *options, const float *lead, int32_t n) {
 static void by_hand(void **state) {
     (void)state;
     static const float even[] = {0, 0, 0, 0}, lead[] = {1.5f, -0.5f}, two[] = {1, 0, -1};
-    // The policy is the reference: ln 2, however many are rejected.
+    // The policy is the reference: ln 2, for any number of rejected responses.
     for (int32_t n = 2; n <= 4; n++) {
         assert_true((float)loss_with("", even, n) == 0.6931471824645996f);
         assert_true((float)loss_with("label_smoothing=0.3", even, n) == 0.6931471824645996f);
@@ -96,7 +96,7 @@ static void by_hand(void **state) {
                 "each other one");
 }
 
-// Huge leads: no overflow, and a derivative that still points the right way.
+// Huge leads: no overflow, and a derivative with the right sign.
 static void extremes(void **state) {
     (void)state;
     static const float wrong[] = {-1e6f, 1e6f}, right[] = {1e6f, -1e6f};
@@ -134,7 +134,7 @@ static void refused(const char *options, const char *word) {
     algo_close(&a);
 }
 
-// Label smoothing acts in the losses that have it; robust needs it and has a pole at 1/2.
+// Label smoothing acts in the losses that support it; robust needs it and has a pole at 1/2.
 static void smoothing_without_effect_is_refused(void **state) {
     (void)state;
     static const char *const without[] = {"ipo",      "hinge",    "sppo_hard",
@@ -148,7 +148,8 @@ static void smoothing_without_effect_is_refused(void **state) {
     refused("loss=robust,label_smoothing=0.5", "below 0.5");
 }
 
-// Descent raises every token of the preferred response and lowers every other; prompts get nothing.
+// Descent raises every token of the preferred response and lowers every other; prompts have
+// derivative 0.
 static void signs(void **state) {
     (void)state;
     static const char *const options[] = {"", "beta=2", "loss=ipo,beta=0.01",
@@ -176,7 +177,7 @@ static void finite_differences(void **state) {
     preference_differences(&dpo, "loss=apo_down,beta=0.4");
 }
 
-// No reference, no head: a sentence, not a wrong number.
+// A missing reference or head: an error message, not a wrong number.
 static void broken_batches(void **state) {
     (void)state;
     static const float lead[] = {1, 2, 3};

@@ -11,7 +11,7 @@ static void open_and_prepare(struct algo *a, const char *options) {
     assert_int_equal(batch_advantages(a, &b), RLHF_OK);
 }
 
-// Two-sided slope of the loss by *x, and how far the two sides differ.
+// Two-sided slope of the loss with respect to *x, and the difference of the two sides.
 static double slope(struct algo *a, float *x, float h, double *kink) {
     float keep = *x;
     double at = batch_loss(a, &b, 0, b.n, 0);
@@ -43,7 +43,7 @@ static void check_head(struct algo *a, float *head, const float *d_head, const c
     assert_true(kinks <= b.total / 20);
 }
 
-// cispo is not here: its weights are constants, so its loss's slope is not its derivative.
+// cispo is missing here: its weights are constants, so its loss's slope is not its derivative.
 static void all_heads(void **state) {
     (void)state;
     static const char *const options[] = {
@@ -66,7 +66,7 @@ static void all_heads(void **state) {
     }
 }
 
-// Its derivative is that of a weighted log-likelihood, tokens beyond the bound included.
+// Its derivative is that of a weighted log-likelihood, including tokens beyond the bound.
 static void cispo_keeps_every_token(void **state) {
     (void)state;
     struct algo a;
@@ -87,7 +87,8 @@ static void cispo_keeps_every_token(void **state) {
     algo_close(&a);
 }
 
-// At the first step descent raises the log-prob of what beat its group and lowers the rest.
+// In the first step descent raises the log-prob of rows above their group's mean and lowers the
+// others.
 static void descent_follows_the_advantage(void **state) {
     (void)state;
     static const char *const losses[] = {"grpo", "bnpo", "dr_grpo", "dapo", "cispo"};
@@ -134,7 +135,7 @@ static void kl_pulls_back(void **state) {
         }
         algo_close(&a);
     }
-    // In the reward: of two equal scores the response further from the reference is worse.
+    // KL in the reward: of two equal scores, the response further from the reference is worse.
     struct algo a;
     batch_random(&b, 8, 291);
     for (int k = 0; k < b.n; k++)
@@ -152,8 +153,8 @@ static void kl_pulls_back(void **state) {
     algo_close(&a);
 }
 
-// A group without spread has no policy gradient, whatever the normalisation, eps 0 included; it is
-// counted. Without a KL term its tokens get exactly nothing.
+// A group without spread has policy gradient 0 with every normalisation, also with eps 0, and is
+// counted. Without a KL term its tokens have derivative exactly 0.
 static void zero_spread(void **state) {
     (void)state;
     static const char *const scales[] = {"group", "batch", "none"};
@@ -179,7 +180,7 @@ static void zero_spread(void **state) {
         assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
         assert_near(metric(&a, "frac_reward_zero_std"), 0.5, 1e-15, "counted");
         algo_close(&a);
-        for (int32_t i = 0; i < b.n; i++) // no spread anywhere: nothing is divided by 0
+        for (int32_t i = 0; i < b.n; i++) // all groups lack spread: no division by 0
             b.score[i] = 0.7f;
         open_and_prepare(&a, options);
         for (int32_t t = 0; t < b.total; t++)
@@ -243,7 +244,7 @@ static void infinite_log_probs(void **state) {
     }
 }
 
-// A log-prob that is not a number must reach the loss, where the host sees and skips the step.
+// A NaN log-prob must reach the loss, so that the host skips the step.
 static void not_a_number_shows(void **state) {
     (void)state;
     static const char *const losses[] = {"grpo", "cispo"};

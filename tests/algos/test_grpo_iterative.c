@@ -1,6 +1,6 @@
 // test_grpo_iterative.c: when grpo_iterative.so asks the host to move the reference, collect pairs
-// and train the reward model, in which order and with what; its state; and that its inner loop is
-// grpo.so to the bit. The host's side is a fake that writes down what it was asked.
+// and train the reward model, in which order and with which arguments; its state; and that its
+// inner loop equals grpo.so to the bit. The host is a fake that records the calls.
 #include "algos/fixture.h"
 
 #include <math.h>
@@ -79,7 +79,7 @@ static void run(struct algo *a, int phases) {
         assert_int_equal(phase(a, (uint64_t)i), RLHF_OK);
 }
 
-// Two models: the reference follows every phase and nothing else is asked for.
+// Two models: the reference follows every phase, and there are no other calls.
 static void two_model_variant(void **state) {
     (void)state;
     struct algo a;
@@ -131,7 +131,7 @@ static void outer_loop_with_replay(void **state) {
     algo_close(&a);
 }
 
-// A judge that saw no difference in the whole iteration leaves the reward model alone.
+// If the judge saw no difference in the whole iteration, the reward model is not trained.
 static void no_pairs_no_training(void **state) {
     (void)state;
     struct algo a;
@@ -144,7 +144,7 @@ static void no_pairs_no_training(void **state) {
     fake.pairs = 1; // one pair in the second phase is enough
     run(&a, 2);
     assert_string_equal(fake.log, "CCSCCUS");
-    fake.pairs = 0; // what was trained on is not fresh any more
+    fake.pairs = 0; // pairs that were trained on are no longer fresh
     run(&a, 2);
     assert_string_equal(fake.log, "CCSCCUSCCS");
     algo_close(&a);
@@ -201,7 +201,7 @@ static void failures_are_passed_on(void **state) {
     algo_close(&a);
 }
 
-// A host without the service is told so before anything runs.
+// A host without the service gets an error before anything runs.
 static void without_the_service(void **state) {
     (void)state;
     struct algo a;
@@ -239,7 +239,7 @@ static void inner_loop_is_grpo(void **state) {
     algo_close(&a);
 }
 
-// Stopped in the middle of an iteration, it goes on where it was: coefficient, phase, fresh pairs.
+// Stopped in the middle of an iteration, it continues there: coefficient, phase, fresh pairs.
 static void state_round_trip(void **state) {
     (void)state;
     static const char options[] = "group_size=2,iteration_phases=3,replay=true,"
@@ -252,7 +252,7 @@ static void state_round_trip(void **state) {
     rlhf_test_stream_init(&s);
     assert_int_equal(a.plugin->save(a.self, &s.out), RLHF_OK);
     assert_int_equal(s.len, 36);
-    fake.pairs = 0; // the fresh pair that is left must come from the state
+    fake.pairs = 0; // the remaining fresh pair must come from the state
     run(&a, 2);
     double coef = metric(&a, "objective/kl_coef");
     assert_string_equal(fake.log, "CCCUSCCCUS");

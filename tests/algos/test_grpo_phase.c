@@ -1,4 +1,4 @@
-// test_grpo_phase.c: what grpo.so does around the numbers: refusals, plan, adaptive KL, early stop,
+// test_grpo_phase.c: grpo.so apart from its numbers: refusals, plan, adaptive KL, early stop,
 // minibatch scope, saved state, running out of memory, a host that breaks the contract.
 #include "algos/fixture.h"
 
@@ -86,7 +86,7 @@ static void phase(struct algo *a, uint32_t epochs) {
     assert_int_equal(a->ops->phase_end(a->self, 0), RLHF_OK);
 }
 
-// KL exactly 1 a token; target far below, so the coefficient rises by 0.2 * n / horizon.
+// KL exactly 1 per token; target far below, so the coefficient rises by 0.2 * n / horizon.
 static void adaptive_controller(void **state) {
     (void)state;
     static const char *const placed[] = {"loss", "reward"};
@@ -119,7 +119,7 @@ static void masked_minibatches_count_in_the_loss(void **state) {
         batch_random(&b, 8, 71);
         algo_open(&a, "grpo.so", "group_size=2,minibatches=2", b.n);
         assert_int_equal(batch_advantages(&a, &b), RLHF_OK);
-        if (k) algo_step_end(&a, 0, 0); // the host calls loss() for no masked row
+        if (k) algo_step_end(&a, 0, 0); // the host does not call loss() for masked rows
         batch_loss(&a, &b, 0, b.n, 0);
         algo_step_end(&a, 0, 0);
         assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
@@ -131,7 +131,7 @@ static void masked_minibatches_count_in_the_loss(void **state) {
     assert_near(mean[1], mean[0] / 2, 1e-12, "with a masked minibatch");
 }
 
-// The loss sees the exact KL in every epoch; the phase's figure is the first's.
+// The loss sees the exact KL in every epoch; the phase's metric is the first epoch's.
 static void exact_kl_counts_once(void **state) {
     (void)state;
     struct algo a;
@@ -166,8 +166,8 @@ static void early_stop_of_the_epochs(void **state) {
     algo_close(&a);
 }
 
-// Advantages of each minibatch anew: the batch's deviation is the minibatch's, and every row is
-// counted once although each epoch asks again.
+// Advantages per minibatch: the batch's deviation is the minibatch's, and every row is counted once
+// although each epoch calls advantages() again.
 static void minibatch_scope(void **state) {
     (void)state;
     struct algo a;
@@ -206,8 +206,8 @@ static void minibatch_scope(void **state) {
     algo_close(&a);
 }
 
-// dapo and cispo: the mean over the minibatches of different length is the phase's token mean, also
-// when there are fewer than planned.
+// dapo and cispo: the mean over minibatches of different length equals the phase's token mean, also
+// if there are fewer than planned.
 static void dapo_weights_tokens_of_the_phase(void **state) {
     (void)state;
     static const char *const losses[] = {"dapo", "cispo", "dapo", "cispo"};
@@ -267,7 +267,7 @@ static void state_round_trip(void **state) {
     again.limit = 5;
     assert_int_equal(c.plugin->save(c.self, &again.out), RLHF_E_IO);
     algo_close(&c);
-    // A state of ppo.so is not one of grpo.so.
+    // State of ppo.so is not accepted by grpo.so.
     struct rlhf_test_stream other;
     rlhf_test_stream_init(&other);
     algo_open(&a, "ppo.so", "", b.n);
@@ -296,7 +296,7 @@ static void allocation_failures(void **state) {
     }
 }
 
-// A host that breaks the contract gets a sentence, not a crash.
+// A host that breaks the contract gets an error message, not a crash.
 static void missing_arrays(void **state) {
     (void)state;
     struct algo a;
@@ -324,7 +324,7 @@ static void missing_arrays(void **state) {
 }
 
 // Three groups of two in two minibatches, one group without spread: the other two divide by the
-// rows that are left over the minibatches, or by the tokens that are left.
+// remaining rows over the minibatches, or by the remaining tokens.
 static void flat_groups_leave_the_divisors(void **state) {
     (void)state;
     static const char *const losses[] = {"grpo", "dapo"};

@@ -1,5 +1,5 @@
-// test_grpo_vectors.c: grpo.so against the float64 reference of make_grpo_vectors.py, every option
-// value, and the same numbers whatever the split into microbatches.
+// test_grpo_vectors.c: grpo.so compared with the float64 reference of make_grpo_vectors.py, for
+// every option value, with the same numbers for every split into microbatches.
 #include "algos/grpo_vectors.h"
 #include "algos/vector_case.h"
 
@@ -11,7 +11,7 @@ static void every_case_and_split(void **state) {
     vector_check_all(vector_cases, N_CASES, &vector_batch, "grpo.so", uneven);
 }
 
-// Those that no number shows are in test_grpo_phase.c.
+// Options without an effect on these numbers are tested in test_grpo_phase.c.
 static void every_choice_has_a_case(void **state) {
     (void)state;
     static const char *const elsewhere[] = {"kl_controller",       "kl_unit",         "old_logp",

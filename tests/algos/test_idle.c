@@ -1,5 +1,5 @@
-// test_idle.c: which options of the shipped algorithms change nothing, and that the others do not
-// claim so.
+// test_idle.c: which options of the shipped algorithms report that they have no effect, and that
+// the others do not.
 #include "algos/fixture.h"
 
 #include <rlhf/draft/iteration.h>

@@ -59,7 +59,7 @@ static void load(int k) {
     memcpy(b.old, b.logp, sizeof logp);
 }
 
-// The rows that the host has without RLHF_PLAN_MISMATCHED.
+// The host's rows without RLHF_PLAN_MISMATCHED.
 static void own_rows_alone(void) {
     struct batch all = b;
     b.n = b.total = 0;
@@ -106,7 +106,7 @@ static void plan(void **state) {
     algo_close(&a);
 }
 
-// The derivative by differences of the loss, with z held fixed.
+// The derivative by differences of the loss, with z fixed.
 static void check_slopes(struct algo *a) {
     static float given[TOTAL];
     memcpy(given, b.d_logp, sizeof given);
@@ -121,7 +121,7 @@ static void check_slopes(struct algo *a) {
     }
 }
 
-// Loss, reference point and derivatives as TRL has them, at once and a group at a time.
+// Loss, reference point and derivatives as in TRL, at once and group by group.
 static void reference(void **state) {
     (void)state;
     for (int k = 0; k < CASES; k++) {
@@ -169,7 +169,7 @@ static void metrics(void **state) {
     assert_near(metric(&a, "objective/loss"), loss, 1e-12, "objective/loss");
     assert_int_equal(a.host->n_metrics, 7);
     a.host->n_metrics = 0;
-    preference_phase_end(&a); // nothing is left of the phase
+    preference_phase_end(&a); // the phase's sums are reset
     assert_int_equal(a.host->n_metrics, 0);
     algo_close(&a);
 }

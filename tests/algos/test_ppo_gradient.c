@@ -1,12 +1,14 @@
 // test_ppo_gradient.c: every derivative of the plugin's own loss by finite differences on random
-// batches, and the signs a user relies on: descent raises what paid, lowers the KL, and so on.
+// batches, and the signs a user relies on: descent raises rewarded tokens, lowers the KL, and so
+// on.
 #include "algos/fixture.h"
 
 #include <math.h>
 
 static struct batch b;
 
-// Finite difference of the whole minibatch's loss by *x; h must survive float rounding.
+// Finite difference of the whole minibatch's loss with respect to *x; h must survive float
+// rounding.
 static double slope(struct algo *a, float *x, float h, double *kink) {
     float keep = *x;
     double at = batch_loss(a, &b, 0, b.n, 0);
@@ -69,8 +71,8 @@ static void all_heads(void **state) {
     }
 }
 
-// At the first step (policy = rollout policy) descent raises the log-prob of tokens with a positive
-// advantage and lowers it where it is negative, whatever the ratio level and aggregation.
+// In the first step (policy = rollout policy) descent raises the log-prob of tokens with a positive
+// advantage and lowers it for negative ones, for every ratio level and aggregation.
 static void descent_follows_the_advantage(void **state) {
     (void)state;
     static const char *const options[] = {
@@ -93,7 +95,7 @@ static void descent_follows_the_advantage(void **state) {
 }
 
 // With equal scores, and the policy away from the reference, the KL term alone pulls it back: a
-// descent step along d_logp lowers each k2 and k3, and lowers logp where it is above (k1).
+// descent step along d_logp lowers each k2 and k3, and lowers logp if it is above (k1).
 static void kl_in_the_loss_pulls_back(void **state) {
     (void)state;
     static const char *const options[] = {"kl_placement=loss,kl_estimator=k2,advantage=sequence",
@@ -152,7 +154,8 @@ static void entropy_and_value_directions(void **state) {
     algo_close(&a);
 }
 
-// A token whose ratio already left the clip range in the direction of its advantage is left alone.
+// A token whose ratio already left the clip range in the direction of its advantage has derivative
+// 0.
 static void clipped_tokens_get_no_gradient(void **state) {
     (void)state;
     struct algo a;
@@ -169,7 +172,8 @@ static void clipped_tokens_get_no_gradient(void **state) {
     algo_close(&a);
 }
 
-// A token outside the sampled support (log-prob -inf) and a ratio that overflows poison nothing.
+// A token outside the sampled support (log-prob -inf) and a ratio that overflows do not affect
+// other rows.
 static void infinite_log_probs(void **state) {
     (void)state;
     static const char *const options[] = {"logprob_support=sampled", "ratio=sequence",

@@ -1,5 +1,5 @@
-// test_ppo_phase.c: what ppo.so does around the numbers: plan, refusals, phase bookkeeping,
-// minibatch scope, early stop, adaptive KL, saved state, running out of memory.
+// test_ppo_phase.c: ppo.so apart from its numbers: plan, refusals, phase counters, minibatch scope,
+// early stop, adaptive KL, saved state, running out of memory.
 #include "algos/fixture.h"
 
 #include <math.h>
@@ -117,7 +117,8 @@ static void adaptive_controller(void **state) {
     algo_close(&a);
 }
 
-// In minibatch scope, and with the KL measured by the loss, later epochs count no sample again.
+// In minibatch scope, and with the KL measured by the loss, later epochs do not count samples
+// again.
 static void every_sample_counts_once(void **state) {
     (void)state;
     static const char *const options[] = {
@@ -210,7 +211,7 @@ static void damaged_state_is_refused(void **state) {
         assert_int_equal(a.plugin->load(a.self, &s.in, version), RLHF_E_IO);
     }
     rlhf_rng r = {5, rlhf_rng_stream("damage"), 0};
-    for (int i = 0; i < 2000; i++) { // random bytes behind a random share of a good state
+    for (int i = 0; i < 2000; i++) { // random bytes after a random part of a valid state
         s = good;
         s.at = 0;
         for (uint64_t k = rlhf_rng_below(&r, s.len); k < s.len; k++)
@@ -219,7 +220,8 @@ static void damaged_state_is_refused(void **state) {
             struct rlhf_test_stream back;
             rlhf_test_stream_init(&back);
             assert_int_equal(a.plugin->save(a.self, &back.out), RLHF_OK);
-            assert_memory_equal(back.bytes, s.bytes, s.len); // what was taken is what was there
+            assert_memory_equal(back.bytes, s.bytes,
+                                s.len); // the loaded state equals the saved one
         }
     }
     rlhf_test_stream_init(&s);
@@ -248,7 +250,7 @@ static void early_stop_of_the_epochs(void **state) {
     algo_close(&a);
 }
 
-// objective/loss is the last epoch's, loss/total the mean of all; a skipped step counts in neither.
+// objective/loss is the last epoch's, loss/total the mean of all; skipped steps count in neither.
 static void losses_of_epochs(void **state) {
     (void)state;
     struct algo a;
@@ -337,8 +339,8 @@ static void minibatch_scope(void **state) {
     algo_close(&a);
 }
 
-// dapo: over minibatches of different length the mean loss is the token mean of the phase, also
-// when there are fewer than planned.
+// dapo: over minibatches of different length the mean loss is the token mean of the phase, also if
+// there are fewer than planned.
 static void check_dapo(const char *options, int64_t said) {
     struct algo a;
     double loss = 0, want = 0;
@@ -390,7 +392,7 @@ static void allocation_failures(void **state) {
         }
 }
 
-// A host that breaks the contract gets a sentence, not a crash.
+// A host that breaks the contract gets an error message, not a crash.
 static void missing_arrays(void **state) {
     (void)state;
     struct algo a;
@@ -409,7 +411,7 @@ static void missing_arrays(void **state) {
     assert_non_null(strstr(a.host->fail_text, "offset"));
     batch_random(&b, 8, 61);
     for (int32_t t = 0; t < b.total; t++)
-        if (b.old[t] < 0) b.ref[t] = -INFINITY; // a token that the reference rules out
+        if (b.old[t] < 0) b.ref[t] = -INFINITY; // a token that the reference excludes
     assert_int_equal(batch_advantages(&a, &b), RLHF_E_NUMERIC);
     assert_non_null(strstr(a.host->fail_text, "is not finite (log-prob"));
     algo_close(&a);

@@ -1,5 +1,5 @@
-// test_ppo_vectors.c: ppo.so against the float64 reference of make_ppo_vectors.py, every option
-// value, and the same numbers whatever the split into microbatches.
+// test_ppo_vectors.c: ppo.so compared with the float64 reference of make_ppo_vectors.py, for every
+// option value, with the same numbers for every split into microbatches.
 #include "algos/ppo_vectors.h"
 #include "algos/vector_case.h"
 
@@ -11,7 +11,7 @@ static void every_case_and_split(void **state) {
     vector_check_all(vector_cases, N_CASES, &vector_batch, "ppo.so", uneven);
 }
 
-// Those that no number shows are in test_ppo_phase.c.
+// Options without an effect on these numbers are tested in test_ppo_phase.c.
 static void every_choice_has_a_case(void **state) {
     (void)state;
     static const char *const elsewhere[] = {"kl_controller",       "kl_unit",         "old_logp",

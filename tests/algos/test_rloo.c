@@ -1,5 +1,5 @@
-// test_rloo.c: rloo.so against the float64 reference of make_rloo_vectors.py, by hand, by finite
-// differences and signs, in any split into microbatches, and what it refuses.
+// test_rloo.c: rloo.so compared with the float64 reference of make_rloo_vectors.py, by hand, by
+// finite differences and signs, in any split into microbatches, and its refusals.
 #include "algos/rloo_vectors.h"
 #include "algos/vector_case.h"
 
@@ -48,7 +48,7 @@ static void plan(void **state) {
     algo_close(&a);
 }
 
-// Groups whose rows are apart, one without spread, one that others' rows were dropped from.
+// Groups with separated rows, one without spread, one with dropped rows.
 static void advantages_by_hand(void **state) {
     (void)state;
     static const float score[] = {6, 9, 3, 1, 12, 5, 5};
@@ -67,7 +67,7 @@ static void advantages_by_hand(void **state) {
     algo_close(&a);
 }
 
-// While the policy is what sampled, both ratios have the gradient -A / n of REINFORCE.
+// In the first update both ratios have the gradient -A / n of REINFORCE.
 static void the_first_gradient_is_reinforce(void **state) {
     (void)state;
     static const char *const options[] = {"group_size=2", "group_size=2,ratio=token"};
@@ -108,7 +108,7 @@ static void finite_differences(void **state) {
     }
 }
 
-// What a host must not do is said, and so is memory that runs out; nothing leaks.
+// Violations by the host and running out of memory are reported; nothing leaks.
 static void failures(void **state) {
     (void)state;
     struct algo a;

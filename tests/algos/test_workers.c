@@ -1,5 +1,5 @@
-// test_workers.c: two workers that each see half of a minibatch decide and report alike, and as one
-// worker does that sees all of it. The host's reduce() is played by two threads that meet.
+// test_workers.c: two workers that each see half of a minibatch decide and report alike, and like
+// one worker that sees all of it. Two synchronised threads play the host's reduce().
 #include "algos/fixture.h"
 
 #include <pthread.h>
@@ -15,7 +15,7 @@ static struct meeting meeting;
 
 struct worker {
     struct rlhf_test_host host; // first: reduce() casts back
-    int32_t rank, stops;        // stops: minibatches after which it wants no more
+    int32_t rank, stops;        // stops: minibatches after which it stops the phase
     const rlhf_plugin *plugin;
     void *self;
     const struct batch *rows;
@@ -39,7 +39,7 @@ static void *run(void *arg) {
     struct worker *w = arg;
     const struct batch *b = w->rows;
     const rlhf_algo_ops *ops = w->plugin->ops;
-    struct batch *own = malloc(sizeof *own); // what this worker may write
+    struct batch *own = malloc(sizeof *own); // the outputs of this worker
     if (!own) return NULL;
     *own = *b;
     int32_t base = b->offset[w->from], offset[MAX_ROWS + 1], stop = 0, n_labels = b->n_labels;
@@ -91,7 +91,7 @@ static void *run(void *arg) {
         rlhf_step_info step = {.size = sizeof step, .epoch = k, .lr_factor = 1};
         in.epoch = k;
         for (int32_t t = base; k && t < b->offset[w->to]; t++)
-            own->logp[t] -= own->logp[t] < 0 ? 0.01f : 0; // what the step before changed
+            own->logp[t] -= own->logp[t] < 0 ? 0.01f : 0; // the changes of the previous step
         if (in.n && ops->loss(w->self, &in, &out) < 0) w->stops = -100;
         if (ops->minibatch_end && ops->minibatch_end(w->self, &step, &stop) < 0) w->stops = -100;
         w->stops += stop;
@@ -121,7 +121,8 @@ static void close_worker(struct worker *w) {
     assert_int_equal(w->host.live, 0);
 }
 
-// Rows [0, first) and the others, which are unlike the first half; the second worker may have none.
+// Rows [0, first) and the others, which differ from the first half; the second worker may have
+// none.
 static void compare_split(const char *file, const char *options, int32_t first, int32_t stops) {
     static struct batch b;
     pthread_t thread[2];
@@ -172,7 +173,7 @@ static void compare(const char *file, const char *options, int32_t stops) {
     compare_split(file, options, 4, stops);
 }
 
-// The first half alone would go on, the second alone would stop.
+// The first half alone would continue, the second alone would stop.
 static void policy_gradients(void **state) {
     (void)state;
     compare("ppo.so", "advantage=group,group_size=2,target_kl=0.02", 2);
@@ -181,7 +182,7 @@ static void policy_gradients(void **state) {
     compare("rloo.so", "group_size=2", 0);
 }
 
-// The KL that moves the coefficient is measured in loss() with the full estimator.
+// The KL for the coefficient is measured in loss() with the full estimator.
 static void the_measured_kl(void **state) {
     (void)state;
     compare("grpo.so",
@@ -195,7 +196,7 @@ static void preferences(void **state) {
     compare("dpo.so", "", 0);
 }
 
-// A worker that gets no microbatch is never asked for a loss, and reports what the other does.
+// loss() is never called for a worker without a microbatch, and it reports the other's values.
 static void no_microbatch(void **state) {
     (void)state;
     compare_split("grpo.so", "group_size=2", 8, 0);

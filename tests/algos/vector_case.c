@@ -63,7 +63,7 @@ void vector_check(const struct vector_case *c, const struct vector_batch *v, con
         snprintf(label, sizeof label, "%s %s", c->name, m->name);
         assert_near(metric(&a, m->name), m->value, 1e-6, label);
     }
-    assert_int_equal(a.host->n_metrics, n); // nothing is reported that the reference does not know
+    assert_int_equal(a.host->n_metrics, n); // the plugin reports only metrics of the reference
     assert_near(loss, metric(&a, "loss/total"), 1e-12, c->name);
     algo_close(&a);
 }

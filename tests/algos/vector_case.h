@@ -1,5 +1,5 @@
 // vector_case.h: one case of a float64 reference (make_ppo_vectors.py, make_grpo_vectors.py) and
-// how a plugin is checked against it. What it is not: it knows no algorithm.
+// the comparison of a plugin with it. What it is not: it knows no algorithm.
 #ifndef RLHF_TESTS_ALGOS_VECTOR_CASE_H
 #define RLHF_TESTS_ALGOS_VECTOR_CASE_H
 
@@ -25,7 +25,7 @@ struct vector_batch {
 };
 
 // Run one phase of plugin `so` with the case's options, microbatches cut at cuts[] (ascending from
-// 0 to n), and compare advantages, derivatives and metrics, none missing and none more.
+// 0 to n), and compare advantages, derivatives and exactly the reported metrics.
 void vector_check(const struct vector_case *, const struct vector_batch *, const char *so,
                   const int32_t *cuts);
 
@@ -33,12 +33,12 @@ void vector_check(const struct vector_case *, const struct vector_batch *, const
 void vector_check_all(const struct vector_case *, size_t n_cases, const struct vector_batch *,
                       const char *so, const int32_t *uneven);
 
-// Every choice of every enumeration of the plugin is its default, or in some case's options, or its
-// key is in the NULL-ended list `elsewhere`.
+// Every choice of every enumeration of the plugin must be its default, or in some case's options,
+// or its key must be in the NULL-ended list `elsewhere`.
 void vector_choices(const struct vector_case *, size_t n_cases, const char *so,
                     const char *const *elsewhere);
 
-// docs/metrics.md defines every name that some case reports.
+// docs/metrics.md must define every name that some case reports.
 void vector_documented(const struct vector_case *, size_t n_cases);
 
 #endif

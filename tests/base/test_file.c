@@ -1,4 +1,5 @@
-// test_file.c: reading files, and that a writer leaves the old file or the new one whatever fails.
+// test_file.c: reading files; and a writer leaves either the old file or the new one, whatever
+// fails.
 #include "base/file.h"
 #include "support/scratch.h"
 
@@ -65,7 +66,7 @@ static void large_and_small_pieces_keep_their_order(void **state) {
     rlhf__buf_free(&b);
 }
 
-// In a child, since the limit cannot be taken back: 0 when all is as it should be.
+// In a child, since the limit cannot be raised again: 0 on success.
 static int write_over_the_limit(const char *path) {
     struct rlimit limit = {4096, 4096};
     struct rlhf__error err = {0};
@@ -78,7 +79,7 @@ static int write_over_the_limit(const char *path) {
     if (!strstr(err.text, "cannot write: File too large")) return 13;
     if (rlhf__file_writer_put(w, "x", 1, &err) != RLHF_OK && err.code != RLHF_E_IO) return 14;
     if (rlhf__file_writer_commit(w, &err) != RLHF_E_IO) return 15;
-    // A small file fails at commit, when the buffer is flushed, only.
+    // A small file fails only at commit, when the buffer is flushed.
     if (rlhf__file_writer_open(NULL, path, &w, &err) != RLHF_OK) return 16;
     if (rlhf__file_writer_put(w, bytes, 10000, &err) != RLHF_OK) return 17;
     return rlhf__file_writer_commit(w, &err) == RLHF_E_IO ? 0 : 18;
@@ -98,7 +99,7 @@ static void a_full_disk_leaves_the_old_file(void **state) {
     assert_int_equal(entries(s->dir), 1);
 }
 
-// Where the temporary name is taken by a link, what it points at is not written.
+// If a link has the temporary name, its target is not written.
 static void a_planted_link_is_not_followed(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};
@@ -112,7 +113,7 @@ static void a_planted_link_is_not_followed(void **state) {
     assert_int_equal(entries(s->dir), 2);
 }
 
-// A folder stays the one that was opened, wherever the process goes.
+// A folder stays the opened one, wherever the process goes.
 static void a_folder_is_held(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};
@@ -187,7 +188,7 @@ static void paths_join(void **state) {
 
 #define T(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
 
-// A path that is cut would name another file.
+// A truncated path would name another file.
 static void a_path_that_does_not_fit_names_nothing(void **state) {
     (void)state;
     static char path[RLHF__PATH_CAP], longest[RLHF__PATH_CAP];

@@ -3,7 +3,7 @@
 
 #include "base/hash.h"
 
-// Both ways there are; on a CPU without the instructions they are the same one.
+// Both implementations; on a CPU without the instructions they are the same one.
 static void check_sha_by(int hardware, const void *bytes, size_t n, size_t step, const char *want) {
     struct rlhf__sha256 s;
     uint8_t digest[32];
@@ -57,7 +57,7 @@ static void crc32c_vectors(void **state) {
         b[i] = i;
     assert_int_equal(rlhf__crc32c(0, b, 32), 0x46dd794eu);
     assert_int_equal(rlhf__crc32c(rlhf__crc32c(0, b, 5), b + 5, 27), 0x46dd794eu);
-    // The masked form undone: rotate left by 15 after taking the constant away.
+    // The inverse of the masked form: subtract the constant, then rotate left by 15.
     uint32_t back = rlhf__crc32c_mask(0x46dd794eu) - 0xa282ead8u;
     assert_int_equal((uint32_t)(back << 15 | back >> 17), 0x46dd794eu);
 }

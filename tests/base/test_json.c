@@ -1,4 +1,4 @@
-// test_json.c: strict reading, lines of keys, numbers that read back.
+// test_json.c: strict reading, lines of keys, numbers that round-trip.
 #include "support/scratch.h"
 
 #include "base/json.h"
@@ -180,11 +180,12 @@ static void kinds_in_words(void **state) {
                           "a number",  "a boolean", "a boolean", "null"};
     for (size_t i = 0; i < CHECK_COUNT(want); i++)
         assert_string_equal(rlhf__json_kind(json_array_get(v, i)), want[i]);
-    assert_string_equal(rlhf__json_kind(json_array_get(v, 8)), "missing"); // there is no such value
+    assert_string_equal(rlhf__json_kind(json_array_get(v, 8)),
+                        "missing"); // the value does not exist
     json_decref(v);
 }
 
-// Integers beyond 64 bits are reals, as in other readers of JSON; what follows keeps its place.
+// Integers beyond 64 bits become reals, as in other JSON readers; the rest keeps its position.
 static void integers_of_any_size(void **state) {
     (void)state;
     struct rlhf__error err = {0};
@@ -211,7 +212,8 @@ static void integers_of_any_size(void **state) {
         "{\"a\": 99999999999999999999, \"b\": 1, x}", "{\"a\": 99999999999999999999,\n\"b\": 1, x}",
         "{\"a\": [99999999999999999999, 0999999999999999999999]}", "{\"a\": 99999999999999999999x}",
         "{\"a\": [99999999999999999999, \""};
-    for (size_t i = 0; i < CHECK_COUNT(bad); i++) { // the error is where it is after a short number
+    for (size_t i = 0; i < CHECK_COUNT(bad);
+         i++) { // the error position is right after a short number
         struct rlhf__error same = {0};
         char other[80];
         snprintf(other, sizeof other, "%s", bad[i]);
@@ -232,7 +234,7 @@ static void integers_of_any_size(void **state) {
                 "real number overflow");
 }
 
-// What no memory did is no fault of the text.
+// Running out of memory is not an error of the text.
 static void a_failure_to_decode_is_told_apart(void **state) {
     (void)state;
     struct rlhf__error err = {0};

@@ -1,5 +1,5 @@
-// test_last_words.c: what handlers of fatal signals run on. What they say is tested on the program,
-// in tests/faults.
+// test_last_words.c: the stack of fatal-signal handlers, and their messages. tests/faults tests the
+// messages of the program.
 #include "support/check.h"
 
 #include "base/last_words.h"
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// 0 when handlers have a stack of their own that is large enough for this CPU's registers.
+// 0 if handlers have a separate stack that is large enough for this CPU's registers.
 static int child(void) {
     stack_t own;
     rlhf__last_words_install();
@@ -37,7 +37,7 @@ static void fall(int fd) {
     _exit(0);
 }
 
-// Where log lines are JSON the sentence is one too; quotes that a name may have are left out.
+// If log lines are JSON, the message is JSON too; quotes in a name are left out.
 static void the_sentence_is_json_where_lines_are(void **state) {
     char text[512] = "";
     int ends[2], status;

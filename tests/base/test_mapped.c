@@ -1,4 +1,4 @@
-// test_mapped.c: mapped files: pages that go as they are used, and files that are cut short.
+// test_mapped.c: mapped files: pages are released as they are used, and truncated files.
 #include "support/scratch.h"
 
 #include "base/mapped.h"
@@ -28,7 +28,7 @@ static const char *file_of_ones(struct scratch *s, const char *name, size_t n) {
     return path;
 }
 
-// Pages of files that are in this process.
+// Pages of files in this process's memory.
 static long file_pages(void) {
     long all, resident, shared;
     FILE *f = fopen("/proc/self/statm", "r");
@@ -49,7 +49,7 @@ static void used_pages_leave(void **state) {
         long most = 0;
         s = (struct sum){.m = &m};
         for (; s.from < SIZE; s.from = s.to) {
-            s.to = s.from + 100000 < SIZE ? s.from + 100000 : SIZE; // not at pages
+            s.to = s.from + 100000 < SIZE ? s.from + 100000 : SIZE; // not page-aligned
             check_ok(rlhf__mapped_read(&m, add_up, &s, &err), &err);
             if (used) rlhf__mapped_used(&m, s.from, s.to);
             if (file_pages() - before > most) most = file_pages() - before;
@@ -75,7 +75,7 @@ static void expect_short(struct scratch *s, const char *name, off_t left) {
     rlhf__mapped_close(&m);
 }
 
-// Pages that are gone, and a last page whose end is.
+// Released pages, and a last page beyond the end.
 static void files_cut_short(void **state) {
     expect_short(*state, "none", 0);
     expect_short(*state, "half", 50000);

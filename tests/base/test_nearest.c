@@ -40,7 +40,7 @@ static void hints(void **state) {
     assert_string_equal(hint("warmth", out, sizeof out), " (did you mean \"warmup\"?)");
     assert_string_equal(hint("temperature", out, sizeof out), "");
     assert_string_equal(hint("", out, sizeof out), "");
-    assert_string_equal(hint("lrr", out, 10), " (did you"); // cut, never over
+    assert_string_equal(hint("lrr", out, 10), " (did you"); // truncated, never longer
 }
 
 int main(void) {

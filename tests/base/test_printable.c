@@ -1,4 +1,4 @@
-// test_printable.c: what of a text a terminal and the log may get.
+// test_printable.c: which parts of a text may reach a terminal and the log.
 #include "support/check.h"
 
 #include "base/json.h"

@@ -1,4 +1,5 @@
-// test_signals.c: the first signal that asks to end sets the flag, the second one kills.
+// test_signals.c: the first signal that asks to end sets the flag, the second one kills the
+// process.
 #include "support/check.h"
 
 #include "base/running.h"
@@ -36,7 +37,7 @@ static void second_signal_ends_the_program(void **state) {
     }
 }
 
-// nohup sets SIGHUP aside; so does the program then.
+// nohup ignores SIGHUP; the program then ignores it too.
 static void an_ignored_hangup_stays_ignored(void **state) {
     int status;
     (void)state;
@@ -53,7 +54,7 @@ static void an_ignored_hangup_stays_ignored(void **state) {
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-// What the first signal says, as a line of JSON or not, in a call of a plugin or not.
+// The message of the first signal, as a line of JSON or text, inside or outside a plugin's call.
 static void stopping_says(int json, int in_call, const char *says) {
     char text[256] = "";
     int ends[2], status;

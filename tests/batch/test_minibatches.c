@@ -1,10 +1,10 @@
-// test_minibatches.c: how a batch is cut: every row once an epoch, groups whole where they must be,
-// the order a function of seed, phase and epoch alone.
+// test_minibatches.c: dividing a batch: every row once per epoch, groups whole if required, the
+// order a function of seed, phase and epoch only.
 #include "support/scratch.h"
 
 #include "batch/minibatches.h"
 
-// Rows of one token in the groups that are listed, -1 ends them.
+// Rows of one token in the listed groups; -1 ends the list.
 static void make_rows(struct rlhf__rows *e, const int32_t *groups) {
     struct rlhf__error err = {0};
     uint32_t n = 0;
@@ -17,7 +17,7 @@ static void make_rows(struct rlhf__rows *e, const int32_t *groups) {
     }
 }
 
-// Each row is in one minibatch; returns how many rows the largest has.
+// Checks that each row is in one minibatch; returns the size of the largest.
 static uint32_t check_partition(struct rlhf__minibatches *m, const struct rlhf__rows *e) {
     uint32_t seen[32] = {0}, most = 0;
     for (uint32_t k = 0; k < m->parts; k++) {
@@ -65,7 +65,8 @@ static void groups_stay_whole(void **state) {
     }
     check_partition(&m, &e);
     rlhf__minibatches_finish(&m);
-    // Fewer groups than minibatches: fewer minibatches when they are whole, else rows.
+    // Fewer groups than minibatches: fewer minibatches if groups must be whole, otherwise single
+    // rows.
     check_ok(rlhf__minibatches_init(&m, &e, 4, 1, 1, &err), &err);
     assert_int_equal(m.parts, 3);
     rlhf__minibatches_finish(&m);

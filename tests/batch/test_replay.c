@@ -15,7 +15,7 @@ static void add_pairs(struct rlhf__replay *r, int32_t from, int32_t to) {
     }
 }
 
-// The round of (seed 5, epochs, share), counted: how often fresh pair i and history was used.
+// The round of (seed 5, epochs, share): how often fresh pair i and history were used.
 static uint32_t count_round(const struct rlhf__replay *r, int32_t epochs, double share,
                             uint32_t *history, uint32_t *seen) {
     struct rlhf__error err = {0};
@@ -27,7 +27,7 @@ static uint32_t count_round(const struct rlhf__replay *r, int32_t epochs, double
         assert_true(pick[k] < r->n);
         seen[pick[k]]++;
         *history += pick[k] < r->n_history;
-        // At every moment the share is what was asked for.
+        // At every moment the share is the requested one.
         if (r->n_history > 0) assert_true(*history == (uint32_t)floor(((double)k + 1) * share));
     }
     free(pick);
@@ -69,7 +69,7 @@ static void the_share_may_be_none_or_all(void **state) {
     uint32_t kinds = 0;
     for (int i = 0; i < 10; i++)
         kinds += seen[i] > 0;
-    assert_true(kinds > 5); // drawn from all of it
+    assert_true(kinds > 5); // from the whole history
     rlhf__replay_finish(&r);
 }
 
@@ -89,7 +89,7 @@ static void rounds_differ_and_repeat(void **state) {
     assert_memory_equal(a, b, n * sizeof *a);
     assert_memory_not_equal(a, c, n * sizeof *a);
     assert_memory_not_equal(a, d, n * sizeof *a);
-    assert_memory_not_equal(a, a + n / 2, n / 2 * sizeof *a); // nor do the two epochs
+    assert_memory_not_equal(a, a + n / 2, n / 2 * sizeof *a); // and the two epochs differ
     free(a);
     free(b);
     free(c);
@@ -97,7 +97,7 @@ static void rounds_differ_and_repeat(void **state) {
     rlhf__replay_finish(&r);
 }
 
-// With a limit the oldest pairs go, and what is left is what it was.
+// With a limit the oldest pairs are removed, and the others stay unchanged.
 static void history_keeps_the_newest(void **state) {
     (void)state;
     struct rlhf__replay r = {0};
@@ -187,7 +187,7 @@ static void the_file_holds_everything(void **state) {
     rlhf__replay_finish(&r);
 }
 
-// No damaged byte and no cut goes unnoticed.
+// Every damaged byte and every truncation is detected.
 static void damage_is_refused(void **state) {
     struct scratch *s = *state;
     struct rlhf__replay r = {0}, again = {0};

@@ -92,7 +92,7 @@ static void nothing_to_share(void **state) {
     rlhf__rows_finish(&e);
 }
 
-// Numbers that are a function of what a token's row holds up to it survive both ways.
+// Numbers that depend only on a token's row up to it survive both conversions.
 static void numbers_move_between_the_layouts(void **state) {
     (void)state;
     struct rlhf__rows e = make_rows(RLHF__SHARE_PROMPTS);
@@ -110,7 +110,7 @@ static void numbers_move_between_the_layouts(void **state) {
     }
     rlhf__shared_batch_contract(&b, back, full, 2);
     assert_memory_equal(back, compact, sizeof back);
-    // Heads: every one that both sides have.
+    // Heads: all that both layouts have.
     float logp[40] = {0}, value[40] = {0}, score[40] = {0}, clogp[40] = {0}, cvalue[40] = {0};
     rlhf_heads f = {.size = sizeof f, .logp = logp, .value = value, .token_score = score};
     rlhf_heads c = {.size = sizeof c, .logp = clogp, .value = cvalue};
@@ -137,7 +137,7 @@ static void slices_count_what_the_model_computes(void **state) {
     assert_int_equal(rlhf__rows_slice_end(&e, 0, 8, 1), 2);
     assert_int_equal(rlhf__rows_slice_end(&e, 0, 15, 1), 4);
     assert_int_equal(rlhf__rows_slice_end(&e, 0, 11, 0), 2);
-    // From row 1 on its prompt has to be written: 5, then 1.
+    // From row 1 on its prompt must be included: 5, then 1.
     assert_int_equal(rlhf__rows_slice_end(&e, 1, 5, 1), 2);
     assert_int_equal(rlhf__rows_slice_end(&e, 1, 6, 1), 3);
     for (int64_t max = 1; max < 40; max++)

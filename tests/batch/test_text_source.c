@@ -13,7 +13,7 @@ struct fixture {
     struct rlhf__tokenizer *tok;
 };
 
-// Rows "a", "ab", "abc", "abcd" again and again, 10 in all.
+// Rows "a", "ab", "abc", "abcd" in turn, 10 in all.
 static int setup(void **state) {
     struct fixture *f = calloc(1, sizeof *f);
     struct rlhf__error err = {0, ""};
@@ -66,8 +66,8 @@ static void rows_come_with_bos_and_eos(void **state) {
     rlhf__text_source_finish(&s);
 }
 
-// The loss is on the assistant's tokens: what stands before the first is the prompt, what others
-// say later is left out.
+// The loss is on the assistant's tokens: tokens before the first are the prompt, later turns of
+// others are left out.
 static void the_assistant_alone(void **state) {
     struct fixture *f = *state;
     struct rlhf__text_opts o = {.batch_size = 2, .assistant_only = 1};
@@ -89,7 +89,7 @@ static void the_assistant_alone(void **state) {
     assert_memory_equal(e.ids, ids, sizeof ids);
     assert_memory_equal(e.left_out, left_out, sizeof left_out);
     assert_int_equal(e.prompt_len[0], 2);
-    assert_int_equal(e.prompt_len[1], 1); // the first token has nothing before it
+    assert_int_equal(e.prompt_len[1], 1); // the first token has no predecessor
     assert_int_equal(rlhf__rows_loss_tokens(&e, 0, 2), 5 + 2);
     const uint32_t pick[] = {1, 0};
     assert_int_equal(rlhf__rows_pick(&part, &e, pick, 2, &err), RLHF_OK);
@@ -127,7 +127,7 @@ static void the_completion_alone(void **state) {
     assert_int_equal(rlhf__rows_loss_tokens(&e, 0, 4), 3 + 2 + 2 + 2);
     rlhf__rows_finish(&e);
     rlhf__text_source_finish(&s);
-    o.max_len = 4; // a row whose completion is cut off altogether is left out
+    o.max_len = 4; // a row whose completion is cut off completely is left out
     e2e_write(f->scratch, "rows.jsonl",
               "{\"prompt\":\"abcdef\",\"completion\":\"g\"}\n{\"prompt\":\"ab\",\"completion\":"
               "\"cd\"}\n");

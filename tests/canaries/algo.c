@@ -1,13 +1,13 @@
 // algo.c: algorithms that each break one rule of the contract, chosen by a BREAK_ macro; see
-// reward.c. Without a macro it is a sound one: REINFORCE with the group's mean as the baseline, and
-// a loss that bends (exp) so that its derivative is not constant.
+// reward.c. Without a macro it is correct: REINFORCE with the group's mean as the baseline, and a
+// nonlinear loss (exp), so that its derivative is not constant.
 #include <rlhf/algo.h>
 
 #include <math.h>
 
 struct algo {
     const rlhf_host *host;
-    double losses, seen; // of the phase; rows ever paid
+    double losses, seen; // of the phase; rows ever scored
 };
 
 static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
@@ -65,7 +65,7 @@ static rlhf_status advantages(void *self, const rlhf_rollout *r) {
         double spread;
         double a = (double)r->score[i] - mean_of(r, i, &spread) + more;
 #ifdef BREAK_ADVANTAGES
-        a /= spread; // 0 / 0 where all are paid the same
+        a /= spread; // 0 / 0 if all rewards are equal
 #endif
         for (int32_t t = r->offset[i] + r->prompt_len[i]; t < r->offset[i + 1]; t++)
             r->advantage[t] = (float)a;

@@ -1,5 +1,6 @@
 // reward.c: rewards that each break one rule of the contract, chosen by a BREAK_ macro;
-// test_canaries.c wants each of them caught by the rule meant for it. Without a macro it is sound.
+// test_canaries.c expects each of them to be caught by the rule meant for it. Without a macro it is
+// correct.
 #include <rlhf/log.h>
 #include <rlhf/reward.h>
 
@@ -109,7 +110,7 @@ __attribute__((unused)) static void *report(void *arg) {
     return NULL;
 }
 
-// What is against the rules of a call.
+// Violations inside a call.
 static void misbehave(struct reward *r, const rlhf_reward_in *in, const rlhf_reward_out *out) {
     (void)r;
     (void)in;
@@ -237,7 +238,7 @@ static const rlhf_reward_ops ops = {
 static const rlhf_plugin plugin = DESCRIPTOR(SUMMARY);
 
 #ifdef BREAK_NOTE
-// The note says something else than the entry.
+// The note differs from the entry.
 static const rlhf_plugin other = DESCRIPTOR("another");
 static const rlhf_plugin *const noted[] = {&other}, *const opened[] = {&plugin};
 static const rlhf_bundle bundles[] = {

@@ -1,8 +1,7 @@
 // test_canaries.c: `plugin check` catches each canary by the rule meant for it, and finds nothing
-// in what is sound: the canary without a fault and our own plugins.
+// in correct plugins: the canary without an error and our own plugins.
 //
-// No test here depends on how fast it runs: only the one that waits for ever is ended by a
-// deadline.
+// No test here depends on its speed: only the plugin that hangs is ended by a deadline.
 #include "support/scratch.h"
 
 #include "check/check.h"
@@ -26,7 +25,7 @@ static const char *text_of(const json_t *row, const char *key) {
     return json_string_value(json_object_get(row, key));
 }
 
-// What was found, for messages.
+// The findings, for messages.
 static void put_found(const struct rlhf__check_report *r, char *out, size_t cap) {
     size_t i, n = 0;
     json_t *row;
@@ -51,7 +50,7 @@ static int caught(const char *name, const char *rule, const char *options) {
     }
     put_found(&r, found, sizeof found);
     if (!hits) print_error("%s: not caught by %s; found: %s\n", name, rule, found);
-    // A fault must not be told as others.
+    // An error must not be reported as another one.
     const size_t all = json_array_size(r.found);
     if (all > hits) print_error("%s: found beside %s: %s\n", name, rule, found);
     rlhf__check_report_finish(&r);
@@ -137,7 +136,7 @@ static void each_algorithm_is_caught(void **state) {
     assert_int_equal(missed, 0);
 }
 
-// Small ones, so that numbers are tried.
+// Small models, so that numbers are tested.
 #define GPT2                                                                                       \
     "{\"n_layer\": 2, \"n_head\": 2, \"n_embd\": 16, \"n_positions\": 32, \"vocab_size\": 40}"
 #define DISTILBERT                                                                                 \
@@ -166,7 +165,8 @@ static void each_model_is_caught(void **state) {
     assert_int_equal(missed, 0);
 }
 
-// It is waited for once: what hangs is not called again, and what is left for that is told.
+// The check waits for a hang once: the function is not called again, and the skipped tests are
+// reported.
 static void check_hang(const char *name, const char *saw, const char *left) {
     struct rlhf__check_report r;
     char path[1024], found[4000], told[4000] = "";
@@ -191,7 +191,7 @@ static void one_that_waits_for_ever_is_caught(void **state) {
                "score() was not called again: what is left of \"score-memory\" was not tried");
 }
 
-// One that warns that it waits, and asks whether to stop, is told so and stopped; no fault.
+// A plugin that warns that it waits, and polls for cancellation, is cancelled; not an error.
 static void one_that_waits_for_a_service_is_stopped(void **state) {
     struct rlhf__check_report r;
     char path[1024], found[4000];
@@ -211,7 +211,7 @@ static void one_that_waits_for_a_service_is_stopped(void **state) {
     rlhf__check_report_finish(&r);
 }
 
-// What is no number is no fault, and told.
+// A score that is not finite is not an error, but reported.
 static void what_is_no_number_is_told(void **state) {
     struct rlhf__check_report r;
     char path[1024], found[4000], told[4000] = "";
@@ -279,7 +279,7 @@ static void nothing_is_found_in_what_is_sound(void **state) {
         snprintf(path, sizeof path, "%s/lib/rlhf/0/%s.so", getenv("RLHF_BUILD_DIR"), own[i].file);
         check_sound(path, own[i].options);
     }
-    // One that starts processes.
+    // A plugin that starts processes.
     char command[1024];
     snprintf(command, sizeof command, "{\"command\": \"'%s/tests/answering' length\"}",
              getenv("RLHF_BUILD_DIR"));

@@ -47,7 +47,7 @@ static void a_judge_comes_back_as_printed(void **state) {
     rlhf__buf_free(&second);
 }
 
-// Another judge than the file's does not inherit its options; the same one does.
+// A judge other than the file's does not inherit its options; the same one does.
 static void options_belong_to_their_judge(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -70,7 +70,7 @@ static void bad_judges_are_refused(void **state) {
     assert_int_equal(resolve(f, &err), RLHF_E_INVALID);
     assert_non_null(strstr(err.text, "judge.plugin is missing"));
     f->req.n_set = 1;
-    f->req.judge = f->algo; // an algorithm is no reward
+    f->req.judge = f->algo; // an algorithm is not a reward
     assert_int_equal(resolve(f, &err), RLHF_E_INVALID);
     assert_non_null(strstr(err.text, "--judge"));
     f->req.judge = f->sample;

@@ -6,7 +6,7 @@
 static void each_layer_is_over_the_one_before(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
-    // Six settings; each layer sets one fewer, so that every layer is seen to win once.
+    // Six settings; each layer sets one fewer, so that every layer wins once.
     scratch_text(f->scratch, "configs/algo.json",
                  "{\"optim\": {\"lr\": 0.1, \"beta1\": 0.1, \"beta2\": 0.1, \"eps\": 0.1, "
                  "\"final_scale\": 0.1},"
@@ -265,7 +265,7 @@ static void nothing_is_given_twice(void **state) {
     add_set(f, "reward.0.weight=1");
     check_error(load(f, &err), RLHF_E_INVALID, &err,
                 "reward.0.weight is given twice, by --reward and by --set");
-    // A file is a layer of its own.
+    // A file is a separate layer.
     f->req.n_set = 0;
     f->req.config_file =
         scratch_text(f->scratch, "c.json", "{\"reward\": [{\"plugin\": \"a.so\", \"weight\": 5}]}");
@@ -279,7 +279,7 @@ static void nothing_is_given_twice(void **state) {
     check_error(load(f, &err), RLHF_E_INVALID, &err, "reward.0.weight is given twice");
 }
 
-// Two flags for one setting: whichever won, the other would be without effect.
+// Two flags for one setting: one of them would have no effect.
 static void two_flags_do_not_give_one_setting(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -290,14 +290,14 @@ static void two_flags_do_not_give_one_setting(void **state) {
     add_set(f, "run.phases=2");
     check_error(load(f, &err), RLHF_E_INVALID, &err,
                 "--set: run.phases is given twice, by --phases and by --set");
-    // The same flag again is a later word on the matter, and a file is a layer of its own.
+    // A repeated flag overrides the earlier one, and a file is a separate layer.
     flags[0] = "--set";
     f->req.config_file = scratch_text(f->scratch, "c.json", "{\"run\": {\"phases\": 9}}");
     check_ok(load(f, &err), &err);
     assert_int_equal(f->config.run.phases, 2);
     snprintf(spec, sizeof spec, "%s:rate=0.5", f->algo);
     f->req.algo = spec;
-    add_set(f, "algo.rate=0.25"); // what stands behind a plugin's name is under --set
+    add_set(f, "algo.rate=0.25"); // options after a plugin's name are below --set
     check_ok(resolve(f, &err), &err);
     assert_true(option(&f->config.algo, "rate") == 0.25);
 }

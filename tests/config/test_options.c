@@ -1,4 +1,4 @@
-// test_options.c: the one validator: each type, each way to be wrong, and the sentence it gives.
+// test_options.c: the validator of options: each type, each kind of error, and its message.
 #include "support/scratch.h"
 
 #include "option/options.h"
@@ -134,7 +134,7 @@ static void lenient_origins_skip_and_default(void **state) {
     check_error(read_text(f, "{\"count\": 99}", 1, &err), RLHF_E_INVALID, &err, "found 99");
 }
 
-// Of a checkpoint's config.json: members of objects, and items of lists.
+// For a checkpoint's config.json: members of objects, and items of lists.
 static void lenient_origins_look_inside(void **state) {
     struct fixture *f = *state;
     static const char *const words[] = {"full", "half", NULL};
@@ -274,7 +274,7 @@ static void a_table_of_the_first_sdk_has_a_shorter_stride(void **state) {
                 "stride of 100 bytes");
 }
 
-// The rows of an included table stand where the include is, at its place in the config.
+// The rows of an included table replace the include, at its position in the config.
 static void a_table_may_include_another(void **state) {
     (void)state;
     struct outer {

@@ -1,4 +1,4 @@
-// test_resume.c: what may change when a run goes on, and what may not.
+// test_resume.c: which settings may change on a resume, and which may not.
 #include "config/fixture.h"
 
 #include <unistd.h>
@@ -59,7 +59,7 @@ static void some_things_may_change(void **state) {
     add_set(f, "log.samples=1");
     add_set(f, "checkpoint.every=5");
     add_set(f, dir);
-    add_set(f, "optim.lr=0.001"); // the same again is no change
+    add_set(f, "optim.lr=0.001"); // an equal value is not a change
     f->req.algo = "algo.so";
     add_reward(f, "sample.so:weight=1");
     check_ok(load(f, &err), &err);

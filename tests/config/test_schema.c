@@ -1,4 +1,4 @@
-// test_schema.c: the host's own tables are sound, and shipped configs read.
+// test_schema.c: the host's own tables are valid, and shipped configs load.
 #include "support/scratch.h"
 
 #include "config/schema.h"
@@ -41,7 +41,7 @@ static int64_t choice(const char *section, const char *key, const char *name) {
     return -1;
 }
 
-// Choices are stored as numbers, which must be those of the SDK's enums.
+// Choices are stored as numbers, which must equal those of the SDK's enums.
 static void choices_are_the_sdks_numbers(void **state) {
     (void)state;
     assert_int_equal(choice("value", "kind", "none"), RLHF_VALUE_NONE);

@@ -1,4 +1,4 @@
-// test_dataset.c: rows out of JSON Lines, gzip and text files, and what is said about bad ones.
+// test_dataset.c: rows of JSON Lines, gzip and text files, and messages about bad ones.
 #include "support/scratch.h"
 
 #include "data/dataset.h"
@@ -48,7 +48,7 @@ static void fields(void **state) {
                      "\n"
                      "  {\"text\": \"\", \"prompt\": \"p\", \"label\": 0, \"id\": "
                      "10000000000000000000000}\n"),
-        gz(*state, "b.jsonl.gz", "{\"text\": \"three\"}"), // no newline at the end
+        gz(*state, "b.jsonl.gz", "{\"text\": \"three\"}"), // without a newline at the end
     };
     struct rlhf__dataset_opts o = {.paths = paths, .n_paths = 2, .need = TEXT, .want = LABEL};
     o.keep_meta = 1;
@@ -60,8 +60,8 @@ static void fields(void **state) {
     check_str(row.meta, "{\"text\": \"one \\u00e9\\n\", \"label\": 1, \"id\": 7}");
     assert_int_equal(row.label, 1);
     row = rlhf__dataset_row(ds, 1);
-    assert_non_null(row.text[RLHF__FIELD_TEXT].ptr); // empty, but there
-    assert_null(row.text[RLHF__FIELD_PROMPT].ptr);   // there, but not asked for
+    assert_non_null(row.text[RLHF__FIELD_TEXT].ptr); // empty, but present
+    assert_null(row.text[RLHF__FIELD_PROMPT].ptr);   // present, but not requested
     assert_int_equal(row.line, 3);
     row = rlhf__dataset_row(ds, 2);
     check_str(row.text[RLHF__FIELD_TEXT], "three");

@@ -1,4 +1,4 @@
-// test_line_writer.c: files of JSON Lines that appear whole or not at all.
+// test_line_writer.c: files of JSON Lines appear complete or not at all.
 #include "support/scratch.h"
 
 #include "data/line_writer.h"
@@ -20,7 +20,7 @@ static void write_rows(const char *path, int n) {
     struct rlhf__error err = {0};
     struct rlhf__line_writer *w = NULL;
     check_ok(rlhf__line_writer_open(path, &w, &err), &err);
-    assert_false(rlhf__is_file(path)); // not before it is whole
+    assert_false(rlhf__is_file(path)); // not before it is complete
     check_ok(put_rows(w, n, &err), &err);
     assert_false(rlhf__is_file(path));
     check_ok(rlhf__line_writer_commit(w, &err), &err);
@@ -52,7 +52,7 @@ static void plain(void **state) {
     check_rows(scratch_path(s, "a.jsonl"), 3);
 }
 
-// More than the compressor's buffer; the same lines give the same bytes.
+// Larger than the compressor's buffer; the same lines give the same bytes.
 static void gzip(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};
@@ -83,7 +83,7 @@ static void aborted(void **state) {
     rlhf__line_writer_abort(NULL);
 }
 
-// Only a regular file is replaced, and only by force.
+// Only a regular file is replaced, and only if forced.
 static void targets(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};

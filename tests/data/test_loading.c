@@ -1,5 +1,5 @@
-// test_loading.c: a small file can hold very many rows: what loads them stops at a bound, and when
-// it is told to.
+// test_loading.c: a small file can hold very many rows: loading stops at a limit, and when it is
+// cancelled.
 #include "support/check.h"
 
 #include "data/dataset.h"
