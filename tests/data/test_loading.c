@@ -71,7 +71,7 @@ static void rows_stop_at_the_bound(void **state) {
     says(&err, "rows.jsonl.gz:");
     says(&err, "1 MiB that data.max_mib allows (the file has 0.0 MiB)");
     assert_int_equal(open_text(f, &two, &ds, &err), RLHF_OK);
-    // The rows fit, with their tokens they do not.
+    // The rows fit, but not with their tokens.
     struct rlhf__token_opts t = {.field = RLHF__FIELD_TEXT, .max_len = 64, .loading = &two};
     struct rlhf__token_rows rows;
     assert_int_equal(rlhf__token_rows_init(&rows, ds, f->tok, &t, &err), RLHF_E_INVALID);
@@ -79,7 +79,7 @@ static void rows_stop_at_the_bound(void **state) {
     rlhf__dataset_close(ds);
 }
 
-// Rows that cost more than their bytes are counted too.
+// The memory of rows beyond their bytes counts too.
 static void short_rows_count(void **state) {
     const struct fixture *f = *state;
     const struct rlhf__loading one = {.max_mib = 1};
@@ -158,7 +158,7 @@ static void loading_can_be_stopped(void **state) {
     assert_int_equal(open_text(f, &l, &ds, &err), RLHF_E_CANCELLED);
     assert_int_equal(open_prompts(f, &l, &err), RLHF_E_CANCELLED);
     assert_int_equal(open_pairs(f, &l, &err), RLHF_E_CANCELLED);
-    // Lines that are no rows are looked at as well.
+    // Invalid lines are counted as well.
     write_rows(f, "", 2000);
     assert_int_equal(open_text(f, &l, &ds, &err), RLHF_E_CANCELLED);
 }

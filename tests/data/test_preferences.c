@@ -1,5 +1,5 @@
-// test_preferences.c: rows of preferences: both forms, cutting, what is refused and what it says;
-// completions with a label, alone and beside another's.
+// test_preferences.c: rows of preferences: both forms, truncation, refusals and their messages;
+// completions with a label, alone and with another row's completion.
 #include "support/scratch.h"
 
 #include "batch/preference_source.h"
@@ -101,7 +101,7 @@ static void both_forms(void **state) {
     check_response(f, 1, 2, " c");
 }
 
-// A response is tokenised on its own: it continues the prompt's tokens and changes none of them.
+// A response is tokenised separately: it continues the prompt's tokens and does not change them.
 static void prompt_and_response_apart(void **state) {
     struct fixture *f = *state;
     struct rlhf__ids ids = {0};
@@ -132,7 +132,7 @@ static void skip_and_limit(void **state) {
 
 static void cutting(void **state) {
     struct fixture *f = *state;
-    // One token a digit: a response keeps its start, a prompt its end and bos.
+    // One token per digit: a response keeps its start, a prompt its end and bos.
     struct rlhf__preference_opts o = {.max_tokens = 6, .prepend_bos = 1};
     const char *row = PAIR("1234", "789", "7");
     expect_open(f, o, row);
@@ -212,7 +212,7 @@ static void bad_rows(void **state) {
         expect_error(f, (struct rlhf__preference_opts){0}, text, bad[i].says);
         expect_error(f, (struct rlhf__preference_opts){0}, text, "p.jsonl:2:");
     }
-    // Two equal responses are fine while neither is the best.
+    // Two equal responses are allowed if neither is the best.
     expect_open(f, (struct rlhf__preference_opts){0},
                 "{\"prompt\": \"p\", \"responses\": [\"a\", \"b\", \"b\"], \"best\": 0}");
     expect_error(f, (struct rlhf__preference_opts){0}, "\n\n", "the file has no rows");
@@ -299,7 +299,7 @@ static void completions(void **state) {
         expect_error(f, o, text, bad[i].says);
         expect_error(f, o, text, "p.jsonl:2:");
     }
-    // What is a form of its own elsewhere is not one of preferences.
+    // Rows of other forms are not preferences.
     expect_error(f, (struct rlhf__preference_opts){0}, ANSWER("p", "a", "true"),
                  "no field 'chosen'");
 }
@@ -311,7 +311,7 @@ static void check_row(struct fixture *f, const struct rlhf__rows *e, uint32_t i,
     assert_int_equal(e->label[i], label);
 }
 
-// Behind each row its prompt with the completion of the row before, as TRL has it.
+// After each row its prompt with the completion of the previous row, as in TRL.
 static void mismatched_completions(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -329,11 +329,11 @@ static void mismatched_completions(void **state) {
     }
     assert_int_equal(e.offset[6], (int)e.total);
     rlhf__rows_finish(&e);
-    // Alone it gets that of the row before it in the file; the first that of the last.
+    // Alone it gets the completion of the previous row of the file; the first row that of the last.
     check_ok(rlhf__mismatched_rows(f->set, &pick[1], 1, 256, &e, &err), &err);
     check_row(f, &e, 1, "a f", 0, -1);
     rlhf__rows_finish(&e);
-    // What does not fit behind the prompt is left out.
+    // Completions that do not fit after the prompt are left out.
     expect_open(f, (struct rlhf__preference_opts){.completions = 1},
                 ANSWER("x y z", " b", "true") ANSWER("c", " was calm and well", "false"));
     const struct rlhf__preference p = rlhf__preferences_get(f->set, 0);

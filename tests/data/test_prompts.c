@@ -110,7 +110,7 @@ static void query_rules(void **state) {
     expect_open(f, o, path);
     assert_int_equal(rlhf__prompts_count(f->set), 1);
     check_text(f, 0, " The old lighthouse. It was better.");
-    o.length = 14; // the second period is the 15th token, so the prompt ends at the period before
+    o.length = 14; // the second period is the 15th token, so the prompt ends at the previous period
     expect_open(f, o, path);
     check_text(f, 0, " The old lighthouse.");
     o = (struct rlhf__prompt_opts){.length = 3, .start_after_period = 1, .prepend_bos = 1};
@@ -123,7 +123,7 @@ static void query_rules(void **state) {
     check_text(f, 2, "a .");
 }
 
-// The short look at a text must give what encoding all of it gives.
+// The quick check of a text must agree with encoding all of it.
 static void period_far_into_the_text(void **state) {
     struct fixture *f = *state;
     char text[4000] = "";
@@ -136,7 +136,7 @@ static void period_far_into_the_text(void **state) {
     assert_int_equal(rlhf__prompts_get(f->set, 0).text.ptr[1], 'T');
 }
 
-// One long, short or empty row does not keep the others from being used.
+// One long, short or empty row does not prevent the use of the others.
 static void long_and_short(void **state) {
     struct fixture *f = *state;
     const char *path = scratch_text(f->scratch, "p.jsonl",
@@ -160,7 +160,7 @@ static void long_and_short(void **state) {
     expect_open(f, o, path);
     check_text(f, 0, "a b c");
     o.prepend_bos = 0;
-    o.end_at_period = 1; // the end rule sees what is left
+    o.end_at_period = 1; // the end rule sees the remaining text
     o.max_tokens = 5;
     expect_open(f, o, path);
     check_text(f, 0, "a b c.");

@@ -67,10 +67,10 @@ static void truncate_rows(void **state) {
     assert_int_equal(rows.n, 3);
     assert_int_equal(rows.truncated, 1);
     assert_int_equal(rlhf__token_rows_len(&rows, 0), 5);
-    rlhf__token_rows_copy(&rows, 0, got); // no eos: the text does not end there
+    rlhf__token_rows_copy(&rows, 0, got); // no eos, since the text does not end there
     assert_memory_equal(got, first.data, sizeof got);
     assert_int_equal(rlhf__token_rows_len(&rows, 1), 2);
-    assert_int_equal(rlhf__token_rows_len(&rows, 2), 5); // fits exactly, eos and all
+    assert_int_equal(rlhf__token_rows_len(&rows, 2), 5); // fits exactly, including eos
     rlhf__token_rows_copy(&rows, 2, got);
     assert_memory_equal(got, last.data, sizeof got);
     rlhf__ids_finish(&first);
@@ -100,7 +100,7 @@ static void split_rows(void **state) {
         int64_t at = 0;
         for (int64_t i = 0; i < rlhf__dataset_rows(f->ds); i++) {
             struct rlhf__ids all = whole(f, i, flags);
-            size_t next = 1; // the token that must be predicted next
+            size_t next = 1; // the next token to predict
             for (; at < rows.n && rows.source[at] == i; at++) {
                 int32_t ids[16], len = rlhf__token_rows_len(&rows, at);
                 assert_in_range(len, 2, max);

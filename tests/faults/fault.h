@@ -18,13 +18,13 @@
 
 #include <stddef.h>
 
-// Count one operation. 1: it is to fail, and errno is set. Does not return when the program is to
-// be killed; a torn write of bytes[n] to fd leaves its half first (bytes NULL: no write).
+// Count one operation. 1: it must fail, and errno is set. Does not return if the program is to be
+// killed; a torn write of bytes[n] to fd writes its first half (bytes NULL: not a write).
 int fault_strikes(int fd, const void *bytes, size_t n);
 
 // Write operation `op` on path in directory dir, or on descriptor dir itself (path NULL), to
-// FAULT_LOG. Paths are absolute; errno stays. Operations: make (a name that was not there), open,
-// empty, write, sync, from and rename, remove.
+// FAULT_LOG. Paths are absolute; errno stays. Operations: make (a new name), open, empty, write,
+// sync, from and rename, remove.
 void fault_note(const char *op, int dir, const char *path);
 
 #endif

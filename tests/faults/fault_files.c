@@ -1,5 +1,5 @@
-// fault_files.c: what changes files: open for writing, write, ftruncate, fsync, rename, link,
-// symlink, unlink, rmdir, mkdir. Output on descriptors 0 to 2 does not count.
+// fault_files.c: operations that change files: open for writing, write, ftruncate, fsync, rename,
+// link, symlink, unlink, rmdir, mkdir. Output on descriptors 0 to 2 does not count.
 #include "fault.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ static int open_at(int dir, const char *path, int flags, mode_t mode) {
     return (int)syscall(SYS_openat, dir, path, flags, mode);
 }
 
-// The third argument of open, which is there when a file may be made.
+// The third argument of open, which is present if a file may be created.
 static mode_t mode_of(int flags, va_list ap) {
     return flags & (O_CREAT | __O_TMPFILE) ? (mode_t)va_arg(ap, int) : 0;
 }
@@ -113,7 +113,7 @@ int unlinkat(int dir, const char *path, int flags) {
 int unlink(const char *path) { return unlinkat(AT_FDCWD, path, 0); }
 int rmdir(const char *path) { return unlinkat(AT_FDCWD, path, AT_REMOVEDIR); }
 
-// C's remove() would call the two inside libc, out of our sight.
+// C's remove() would call the two inside libc, where they are not counted.
 int remove(const char *path) {
     int saved = errno;
     if (fails("remove", AT_FDCWD, path)) return -1;

@@ -1,9 +1,9 @@
-// stray.c: a reward and an algorithm that leave the path once, where and how the environment says:
-// STRAY="<function>:<phase>:<how>", e.g. "score:3:fail". Both keep a state that decides what they
-// do next, so that a checkpoint of another moment than it says shows in the weights.
+// stray.c: a reward and an algorithm that misbehave once, as the environment says:
+// STRAY="<function>:<phase>:<how>", e.g. "score:3:fail". Both have a state that affects their next
+// results, so a checkpoint of the wrong moment shows in the weights.
 //
 // With STRAY_OUTER set the algorithm moves the reference and trains the reward model before
-// phase_end() strays; with STRAY_VALUE it trains values too.
+// phase_end() misbehaves; with STRAY_VALUE it trains values too.
 #include <rlhf/algo.h>
 #include <rlhf/draft/iteration.h>
 #include <rlhf/plugin.h>

@@ -63,7 +63,7 @@ const char *hf_variant(const struct hf *f, const char *name, const char *patch) 
     check_ok(rlhf__json_load(file, &config, &err), &err);
     assert_int_equal(json_object_update(config, more), 0);
     json_decref(more);
-    check_ok(rlhf__json_save_new(NULL, file, config, 2, &err), &err); // in the link's place
+    check_ok(rlhf__json_save_new(NULL, file, config, 2, &err), &err); // in place of the link
     return dir;
 }
 
@@ -81,7 +81,7 @@ static void same_numbers(const char *name, const json_t *want, const float *got,
     }
 }
 
-// The ids of a text are those of transformers, special tokens and all.
+// The ids of a text equal those of transformers, including special tokens.
 static void same_ids(const char *name, const struct rlhf__tokenizer *tok, const json_t *row,
                      struct rlhf__ids *ids) {
     struct rlhf__error err = {0};

@@ -1,4 +1,4 @@
-// kit.h: model directories opened on the reference backend, and what they compute against
+// kit.h: model directories opened on the reference backend, and their results compared with
 // expected.json, which make_dirs.py made with transformers.
 #ifndef RLHF_TESTS_HF_KIT_H
 #define RLHF_TESTS_HF_KIT_H
@@ -20,14 +20,13 @@ int hf_setup(void **state);
 int hf_teardown(void **state);
 
 // A copy of dirs/<name>, its files being links to it, as in the hub's cache, and config.json with
-// the keys of the JSON object `patch` (NULL: as it is). The next call makes it anew. Borrowed.
+// the keys of the JSON object `patch` (NULL: unchanged). The next call replaces it. Borrowed.
 const char *hf_variant(const struct hf *f, const char *name, const char *patch);
 
-// The ids and log-probs of the language model in `dir` are those that expected.json has under
-// `name`.
+// Checks the ids and log-probs of the language model in `dir` against `name` in expected.json.
 void hf_check_lm(const struct hf *f, const char *dir, const char *name);
 
-// The same of a classifier: its logits, the number of its labels and the name of the first.
+// The same for a classifier: its logits, the number of its labels and the name of the first.
 void hf_check_classifier(const struct hf *f, const char *dir, const char *name, int32_t n_labels,
                          const char *first);
 

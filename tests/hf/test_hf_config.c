@@ -1,10 +1,10 @@
-// test_hf_config.c: what config.json and generation_config.json say of any model: fields that are
+// test_hf_config.c: fields of config.json and generation_config.json for every model: fields
 // refused by value, and the tokens that end a text.
 #include "kit.h"
 
 #include "base/json.h"
 
-// Opening the variant fails with a sentence that holds part, as bad input.
+// Opening the variant fails with a message that contains `part`, as bad input.
 static void refused(const struct hf *f, const char *name, const char *patch, int32_t n_labels,
                     const char *part) {
     struct rlhf__error err = {0};
@@ -68,7 +68,8 @@ static void fields_of_labels(void **state) {
         refused(*state, "distilbert", cases[i].patch, -1, cases[i].part);
 }
 
-// What old and new versions of transformers write, or leave out, and what changes no number here.
+// Fields that old and new versions of transformers write or omit, and fields that do not change
+// numbers here.
 static void what_may_be_said(void **state) {
     static const char *const lm[] = {
         "{\"dtype\": null}",
@@ -79,7 +80,8 @@ static void what_may_be_said(void **state) {
         "{\"architectures\": []}",
         "{\"architectures\": [\"GPT2Model\"]}",
         "{\"quantization_config\": null, \"pruned_heads\": {}, \"is_encoder_decoder\": false}",
-        "{\"auto_map\": {\"AutoModel\": \"m.M\"}}", // a known model_type needs no such code
+        "{\"auto_map\": {\"AutoModel\": \"m.M\"}}", // a supported model_type does not need such
+                                                    // code
     };
     for (size_t i = 0; i < CHECK_COUNT(lm); i++)
         hf_check_lm(*state, hf_variant(*state, "gpt2", lm[i]), "gpt2");

@@ -1,5 +1,5 @@
-// test_hf_runs.c: a user's own directories, as transformers writes them (tests/hf/dirs), through
-// runs of the program: what the checkpoints say about themselves.
+// test_hf_runs.c: a user's own directories, as written by transformers (tests/hf/dirs), through
+// runs of the program: what the checkpoints record.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -35,7 +35,7 @@ static void has_text(json_t *config, const char *key, const char *want) {
         fail_msg("%s is %s, expected %s", key, got ? got : "absent", want ? want : "nothing");
 }
 
-// Weights are written in f32 or bf16 whatever the start was stored in.
+// Weights are written in f32 or bf16, whatever the dtype of the starting model.
 static void the_dtype_is_that_of_the_file(void **state) {
     struct e2e *t = *state;
     static const char *const starts[] = {"hf/gpt2", "hf/gpt2-bf16", "hf/gpt2-classic-f16", "both"};
@@ -123,7 +123,7 @@ static void a_classifier_keeps_its_front(void **state) {
 // ---- several end tokens ----
 
 // Rows of a JSON Lines file below t->dir: each response ends at its first end token (an id below
-// `ends`) and says so, or is `most` tokens long and has none; returns how many ended.
+// `ends`) and is marked as finished, or has `most` tokens and none; returns how many ended.
 static int ended_rows(struct e2e *t, const char *name, int ends, size_t most) {
     char path[512];
     snprintf(path, sizeof path, "%s/%s", t->dir, name);
@@ -150,7 +150,7 @@ static int ended_rows(struct e2e *t, const char *name, int ends, size_t most) {
     return ended;
 }
 
-// All of eos_token_id in config.json and generation_config.json end a text, wherever one is drawn.
+// Every id of eos_token_id in config.json and generation_config.json ends a text.
 static void several_end_tokens(void **state) {
     struct e2e *t = *state;
     must(t,
@@ -190,7 +190,7 @@ static void several_end_tokens(void **state) {
     }
 }
 
-// What `generate` draws from hf/gpt2-bf16, or a checkpoint of it: its 290 tokens and nothing else.
+// `generate` with hf/gpt2-bf16, or a checkpoint of it, samples only its 290 tokens.
 static void draws_tokens(struct e2e *t, const char *model) {
     must(t,
          e2e_shell(t,
@@ -217,8 +217,8 @@ static void draws_tokens(struct e2e *t, const char *model) {
 }
 
 // hf/gpt2-bf16 has 320 rows for 290 tokens, and random weights give the padding a tenth of the
-// probability: none of it is drawn, and what was drawn is scored as it was drawn. sft.so has it in
-// its softmax, and what it trained draws none of it either.
+// probability. None of it is sampled, and log-probs of samples are reproduced. sft.so has it in its
+// softmax, and the trained model does not sample it either.
 static void padding_is_never_drawn(void **state) {
     struct e2e *t = *state;
     draws_tokens(t, "hf/gpt2-bf16");
@@ -244,7 +244,7 @@ static void padding_is_never_drawn(void **state) {
         assert_true(e2e_metric(metrics, 0, "sampling/logp_difference/max") == 0);
         json_decref(metrics);
     }
-    // The rows are kept, since they are the checkpoint's.
+    // The rows are kept, since they belong to the checkpoint.
     must(t, e2e_shell(t, "$HOST generate --model p0/checkpoints/latest --prompt The"), "again");
 }
 
@@ -254,7 +254,7 @@ static void refused(struct e2e *t, const char *args, const char *why) {
     e2e_says(t, why);
 }
 
-// What cannot write is refused in words, whichever head was asked for first.
+// A model that cannot generate is refused with a message, whichever head was requested first.
 static void an_encoder_writes_nothing(void **state) {
     struct e2e *t = *state;
     must(t,
@@ -280,7 +280,7 @@ static void other_architectures(void **state) {
             "model/config.json: model_type 'bloom' is not supported; supported: ");
 }
 
-// Files of rows in other forms are called by their names, with what to do.
+// Rows in other forms are named, with a remedy.
 static void rows_in_other_forms(void **state) {
     struct e2e *t = *state;
     static const char *const files[][2] = {

@@ -1,19 +1,19 @@
-// test_hf_tensors.c: the tensors of real checkpoints: under other names, with more than the model
-// takes, and with less. dirs/gpt2 is written again with its tensors changed.
+// test_hf_tensors.c: the tensors of real checkpoints: with other names, with more and with fewer
+// tensors than the model has. dirs/gpt2 is rewritten with modified tensors.
 #include "kit.h"
 
 #include "weights/safetensors.h"
 #include "weights/safetensors_writer.h"
 
-// What becomes of dirs/gpt2 or dirs/gpt2-classifier.
+// The modification of dirs/gpt2 or dirs/gpt2-classifier.
 struct change {
-    const char *bare;       // names begin without this
+    const char *bare;       // removes this prefix from names
     const char *drop, *add; // leave out; append a tensor of this name,
     const char *like;       // with the numbers of that one,
     float shift;            // all higher by this,
     int32_t dtype;          // in this dtype (F32 = 0)
     const char *second;     // append one more, of zeros
-    const char *patch;      // what config.json says instead
+    const char *patch;      // changes to config.json
 };
 
 enum { MAX = 40 };
@@ -68,7 +68,7 @@ static void write_plan(const struct plan *p, const char *path) {
     check_ok(rlhf__weights_commit(out, &err), &err);
 }
 
-// A copy of dirs/<name> with the change.
+// A copy of dirs/<name> with the modification.
 static const char *changed(const struct hf *f, const char *name, const struct change *c) {
     struct rlhf__weights *w = NULL;
     struct rlhf__error err = {0};
@@ -78,17 +78,17 @@ static const char *changed(const struct hf *f, const char *name, const struct ch
     check_ok(rlhf__weights_open(dir, &w, &err), &err);
     make_plan(&p, w, c);
     snprintf(path, sizeof path, "%s/model.safetensors", dir);
-    write_plan(&p, path); // in the link's place
+    write_plan(&p, path); // in place of the link
     rlhf__weights_close(w);
     return dir;
 }
 
 #define WTE "transformer.wte.weight"
 
-// The same model each time: what it computes is what transformers computes.
+// The same model each time: the results are those of transformers.
 static void the_same_model(void **state) {
     static const struct change same[] = {
-        {.bare = "transformer."},                                // as GPT2Model saves it
+        {.bare = "transformer."},                                // as saved by GPT2Model
         {.add = "transformer.h.0.attn.bias"},                    // masks of old versions
         {.bare = "transformer.", .add = "h.0.attn.masked_bias"}, // and without prefix
         {.add = "transformer.rotary_emb.inv_freq"},              // tables of others
@@ -101,7 +101,7 @@ static void the_same_model(void **state) {
     };
     for (size_t i = 0; i < CHECK_COUNT(same); i++)
         hf_check_lm(*state, changed(*state, "gpt2", &same[i]), "gpt2");
-    // Nobody asks a classifier for its LM head.
+    // A classifier does not need its LM head.
     const struct change head = {.add = "lm_head.weight", .like = WTE, .shift = 1};
     hf_check_classifier(*state, changed(*state, "gpt2-classifier", &head), "gpt2-classifier", 2,
                         "LABEL_0");

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ---- an algorithm that uses every head and keeps what it saw ----
+// ---- an algorithm that uses every head and records its inputs ----
 
 static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
     struct seen *s = self;
@@ -103,7 +103,7 @@ static struct rlhf__model *open_model(struct fixture *f, const char *role, uint6
     return m;
 }
 
-// Steps of size 0, so that one case leaves the weights to the next; m is the gradient.
+// Steps of size 0, so that a case does not change the weights for the next; m is the gradient.
 static struct rlhf__optim *open_optim(struct fixture *f, const struct rlhf__model *m) {
     static const struct rlhf__optim_config c = {.beta2 = 0.999, .eps = 1e-8, .max_skipped = 1};
     struct rlhf__optim *o = NULL;
@@ -112,7 +112,7 @@ static struct rlhf__optim *open_optim(struct fixture *f, const struct rlhf__mode
     return o;
 }
 
-// Two groups of four rows with numbers drawn from the seed.
+// Two groups of four rows with random numbers from the seed.
 static void make_rows(struct fixture *f) {
     rlhf_rng r = {5, rlhf_rng_stream("rows"), 0};
     struct rlhf__rows *e = &f->e;
@@ -163,7 +163,7 @@ void learner_open(struct fixture *f, const char *backend, int32_t dtype, int64_t
         .dist = dist};
 }
 
-// ---- what a minibatch gives ----
+// ---- results of a minibatch ----
 
 void learner_collect(struct result *r, const struct fixture *f, const struct rlhf__optim *o) {
     char name[256];

@@ -1,5 +1,5 @@
-// learner_kit.h: a learner on two groups of four rows: models of random weights, an algorithm that
-// uses every head and keeps what it saw, and what a minibatch gives.
+// learner_kit.h: a learner on two groups of four rows: models with random weights, an algorithm
+// that uses every head and records its inputs, and the results of a minibatch.
 #ifndef RLHF_TESTS_LEARNER_KIT_H
 #define RLHF_TESTS_LEARNER_KIT_H
 
@@ -15,16 +15,16 @@
 #define RESPONSE 6
 #define TOTAL    (ROWS * (PROMPT + RESPONSE))
 
-// What the algorithm saw.
+// The inputs that the algorithm recorded.
 struct seen {
     int calls;
     uint32_t at; // tokens so far
     float logp[TOTAL], entropy[TOTAL], kl[TOTAL], value[TOTAL];
     float old[TOTAL], sampled[TOTAL]; // of rollouts
-    float ref[TOTAL];                 // where the plan asks for it
+    float ref[TOTAL];                 // if the plan asks for it
     int64_t version[ROWS], steps;
     uint32_t rows, reserved;
-    double bad; // what loss() adds to its number
+    double bad; // added to the loss
     rlhf_step_info step;
 };
 
@@ -53,15 +53,15 @@ struct fixture {
 int learner_setup(void **state);
 int learner_teardown(void **state);
 
-// Opens models, optimisers and rows anew; dtype as compute.dtype. critic: a model of its own.
+// Reopens models, optimizers and rows; dtype as compute.dtype. critic: a separate model.
 void learner_open(struct fixture *f, const char *backend, int32_t dtype, int64_t threads,
                   int critic);
 
-// What a minibatch gives.
+// The results of a minibatch.
 struct result {
     struct seen seen;
     double loss;
-    float *grad; // of all parameters, one after another
+    float *grad; // of all parameters, concatenated
     size_t n, tensors, end[128];
     int64_t tokens;
 };
@@ -71,12 +71,12 @@ struct result {
 struct result *learner_run(struct fixture *f, int share, int64_t microbatch_tokens, int calls);
 void learner_result_free(struct result *r);
 
-// Appends the gradients that o keeps as its first moments.
+// Appends the gradients that o stores as its first moments.
 void learner_collect(struct result *r, const struct fixture *f, const struct rlhf__optim *o);
 
 void learner_same_heads(const struct seen *a, const struct seen *b);
 
-// Each tensor within `rel` of its largest element; every one has a gradient.
+// Each tensor within `rel` of its largest element; all must have a gradient.
 void learner_close_gradients(const struct result *a, const struct result *b, double rel);
 
 #endif

@@ -1,9 +1,9 @@
-// test_evaluate.c: measuring stops between rows when the user asks for it.
+// test_evaluate.c: measuring stops between rows if the user asks for it.
 #include "support/scratch.h"
 
 #include "learn/evaluate.h"
 
-// A model that must not be used: the first row is not read.
+// A model that must not be used: not even the first row is read.
 static void a_stop_is_heard_before_a_row(void **state) {
     struct scratch *s = *state;
     const char *path = scratch_text(s, "rows.jsonl", "{\"text\": \"a\", \"label\": 0}\n");
@@ -26,7 +26,7 @@ static void a_stop_is_heard_before_a_row(void **state) {
     rlhf__dataset_close(ds);
 }
 
-// The same of pairs, by a reward model and by a policy.
+// The same for pairs, by a reward model and by a policy.
 static void a_stop_is_heard_before_a_pair(void **state) {
     struct scratch *s = *state;
     const char *path = scratch_text(

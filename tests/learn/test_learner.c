@@ -1,5 +1,5 @@
-// test_learner.c: a minibatch through model, loss and optimiser: the same numbers whether the rows
-// of a group share their prompt or not, and however the minibatch is cut into microbatches.
+// test_learner.c: a minibatch through model, loss and optimizer: the same numbers with or without
+// shared prompts, and for every split into microbatches.
 #include "learner_kit.h"
 
 #include "learn/row_use.h"
@@ -73,7 +73,7 @@ static void threads_do_not_matter(void **state) {
     }
 }
 
-// Values and hidden states of prompt tokens too: the reference's feed the full KL.
+// Values and hidden states of prompt tokens too: the reference's are needed for the full KL.
 static void passes_have_the_same_bits(void **state) {
     struct fixture *f = *state;
     static const int32_t dtypes[] = {RLHF__DTYPE_F32, RLHF__DTYPE_BF16};
@@ -108,10 +108,10 @@ static void a_model_that_cannot_share_gets_full_rows(void **state) {
     assert_int_equal(f->learner.tokens, TOTAL);
 }
 
-// ---- what the algorithm is told ----
+// ---- the algorithm's inputs ----
 
-// What the sampler gave is there beside what the updates compare with, and whose weights drew it;
-// rows of a file were drawn by nobody.
+// The sampler's log-probs are passed in addition to those of the ratio, with the version of the
+// weights; rows of a file have neither.
 static void who_drew_the_rows(void **state) {
     struct fixture *f = *state;
     learner_open(f, "cpu", RLHF__DTYPE_F32, 1, 0);
@@ -144,7 +144,7 @@ static void who_drew_the_rows(void **state) {
     assert_true(f->seen.sampled[TOTAL - 1] == 0);
 }
 
-// The reference's log-probs are there with its flag and with the exact KL, which needs it too.
+// The reference's log-probs are passed with its flag and with the exact KL, which needs them too.
 static void what_the_reference_says(void **state) {
     struct fixture *f = *state;
     static const struct {
@@ -190,8 +190,8 @@ static void the_step_is_told(void **state) {
 
 // ---- the work of a minibatch ----
 
-// Forward and backward of the layers (12 d^2 products a layer and token here) and of the language
-// model's head (response tokens), its forward for the reference, and the critic's layers.
+// Forward and backward of the layers (12 d^2 products per layer and token here) and of the LM head
+// (response tokens), its forward for the reference, and the critic's layers.
 static void counts_the_products(void **state) {
     struct fixture *f = *state;
     const double d = 32, layers = 2 * 2 * 12 * d * d, head = 2 * d * 260;
@@ -203,7 +203,7 @@ static void counts_the_products(void **state) {
         double want = 3 * (layers * TOTAL + head * ROWS * RESPONSE) + head * ROWS * RESPONSE;
         if (critic) want += 3 * layers * TOTAL;
         assert_true(fabs(f->learner.flops - want) < 0.5);
-        // A shared prompt's last token stands in each row, the others in one of the group.
+        // A shared prompt's last token is in each row, its others in one row of the group.
         f->e.flags |= RLHF__SHARE_PROMPTS;
         f->learner.flops = 0;
         memset(&f->seen, 0, sizeof f->seen);
@@ -212,7 +212,7 @@ static void counts_the_products(void **state) {
         double saved = (double)copies * (PROMPT - 1);
         want -= (critic ? 6 : 3) * layers * saved;
         assert_true(fabs(f->learner.flops - want) < 0.5);
-        // Values alone need no head.
+        // Values alone need no LM head.
         float value[TOTAL];
         struct rlhf__pass_out out = {.value = value, .flops = &flops};
         f->e.flags &= ~(uint32_t)RLHF__SHARE_PROMPTS;
@@ -221,18 +221,18 @@ static void counts_the_products(void **state) {
     }
 }
 
-// The time that rows without a backward pass saved, as docs/metrics.md has it.
+// The time saved by rows without a backward pass, as defined in docs/metrics.md.
 static void saved_seconds(void **state) {
     (void)state;
     struct rlhf__row_books b = {.timed = 0};
-    assert_true(rlhf__row_books_saved(&b) < 0); // nothing to go by
+    assert_true(rlhf__row_books_saved(&b) < 0); // no measurement exists
     b.tokens[RLHF_ROW_MASKED] = 5;
     assert_true(rlhf__row_books_saved(&b) < 0);
-    // Rows that went both ways: a forward is a third of them.
+    // Rows with both passes: a forward is a third of their time.
     b.timed = 30;
     b.seconds[RLHF_ROW_TRAINS] = 9;
     assert_true(fabs(rlhf__row_books_saved(&b) - (0.1 * 3 * 5)) < 1e-12);
-    // Rows that had a forward alone tell more.
+    // Rows with only a forward are more precise.
     b.tokens[RLHF_ROW_STILL] = 10;
     b.seconds[RLHF_ROW_STILL] = 2;
     assert_true(fabs(rlhf__row_books_saved(&b) - (0.2 * (2 * 10 + 3 * 5))) < 1e-12);

@@ -84,7 +84,7 @@ static struct rlhf__optim *made(struct fixture *f, const struct rlhf__optim_conf
     return o;
 }
 
-// The first AdamW step moves by the learning rate, whatever the gradient.
+// The first AdamW step has the size of the learning rate for any gradient.
 static void groups_have_their_own_rates(void **state) {
     struct fixture *f = *state;
     struct rlhf__optim *o = made(f, &config, 0.5);
@@ -103,7 +103,7 @@ static void groups_have_their_own_rates(void **state) {
     rlhf__optim_destroy(o);
 }
 
-// A frozen parameter has no state and no part in the norm, and needs no gradient.
+// A frozen parameter has no optimizer state, does not count in the norm, and needs no gradient.
 static void frozen_parameters_stay(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0, ""};
@@ -138,7 +138,7 @@ static void frozen_parameters_stay(void **state) {
     assert_int_equal(rlhf__optim_create(f->t, without, 3, &config, 0, &o, &err), RLHF_E_INTERNAL);
 }
 
-// Gradients in one range are zeroed in one go, with what is between them; skipped or not.
+// Gradients in one range are zeroed together with the gaps, whether the step is skipped or not.
 static void a_range_of_gradients(void **state) {
     struct fixture *f = *state;
     struct rlhf__optim_report r;
@@ -184,8 +184,8 @@ static void muon_is_for_trunk_matrices(void **state) {
     rlhf__optim_destroy(o);
 }
 
-// One step from 0 with a rank-one gradient: u is the same vector whichever way the matrix is said
-// to be stored, so the weights differ by the factor sqrt(outputs / inputs) alone.
+// One step from 0 with a rank-one gradient: u is the same vector for both storage orders, so the
+// weights differ only by the factor sqrt(outputs / inputs).
 static void muon_knows_how_a_matrix_is_stored(void **state) {
     struct fixture *f = *state;
     struct rlhf__optim_config c = config;
@@ -212,7 +212,7 @@ static void the_norm_is_clipped(void **state) {
     struct fixture *f = *state;
     struct rlhf__optim_config c = config;
     c.max_grad_norm = 1;
-    c.eps = 1; // so that the size of the gradient shows in the step
+    c.eps = 1; // so that the step depends on the size of the gradient
     struct rlhf__optim *o = made(f, &c, 0);
     struct rlhf__optim_report r;
     set_grads(f, 100);
@@ -247,7 +247,7 @@ static void what_is_not_finite_is_skipped(void **state) {
 
 // ---- lists of tensors ----
 
-// The reference's table with calls counted, and without the calls for lists when `singly`.
+// The reference's table with call counters, and without the functions for lists if `singly`.
 struct counting {
     const rlhf_compute *inner;
     rlhf_compute table;
@@ -333,7 +333,7 @@ static void four_steps(struct fixture *f, struct counting *c, const struct rlhf_
     rlhf__optim_destroy(o);
 }
 
-// The same bits as a tensor a call, with one download and no other wait a step.
+// The same bits as with one call per tensor, with one download and no other wait per step.
 static void a_list_is_a_tensor_a_call(void **state) {
     struct fixture *f = *state;
     struct rlhf__optim_config c = config;
@@ -363,7 +363,7 @@ static void a_list_is_a_tensor_a_call(void **state) {
     }
 }
 
-// What is configured holds; 0 is the device's wish, or what suits a CPU.
+// A configured value applies; 0 means the device's hint, or the CPU's default.
 static void a_device_may_wish(void **state) {
     const struct fixture *f = *state;
     rlhf_compute t = *f->t;
@@ -373,7 +373,7 @@ static void a_device_may_wish(void **state) {
     t.microbatch_hint = 32768;
     assert_int_equal(rlhf__compute_slots(&t, 0), 512);
     assert_int_equal(rlhf__compute_microbatch(&t, 0), 32768);
-    // The LM head's memory, as the CUDA backend takes it on large cards.
+    // The LM head's memory, as used by the CUDA backend on large cards.
     struct rlhf__compute c = {.room = {.total = (uint64_t)39 << 30}};
     assert_int_equal(rlhf__compute_workspace(&c, 0), 0);
     c.room.total = (uint64_t)40 << 30;
@@ -385,7 +385,7 @@ static void a_device_may_wish(void **state) {
     assert_int_equal(rlhf__compute_slots(&t, 0), 64);
 }
 
-// A backend without Muon serves AdamW, and says so when Muon is asked for.
+// A backend without Muon works with AdamW, and reports it if Muon is requested.
 static void an_op_that_the_backend_lacks_is_named(void **state) {
     struct fixture *f = *state;
     rlhf_compute table = *f->t;

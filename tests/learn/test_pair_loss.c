@@ -1,5 +1,5 @@
-// test_pair_loss.c: the host's loss of pairs against its formula, against differences, and against
-// itself when a minibatch is split.
+// test_pair_loss.c: the host's loss of pairs compared with its formula, with differences, and with
+// a split minibatch.
 #include "support/scratch.h"
 
 #include "learn/pair_loss.h"
@@ -39,7 +39,7 @@ static void the_formula(void **state) {
     assert_true(fabs(loss - formula(r)) < 1e-14);
     assert_true(p.loss == loss);
     assert_int_equal(p.pairs, PAIRS);
-    assert_int_equal(p.right, 2); // the second pair is the wrong way round
+    assert_int_equal(p.right, 2); // the second pair is reversed
     assert_true(fabs(p.margin - (0.75 - 3 + 100)) < 1e-12);
     for (int i = 0; i < 2 * PAIRS; i++) {
         float up[2 * PAIRS], down[2 * PAIRS];

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Numbers of transfers and bytes, through the table that all models of the fixture use.
+// Counts transfers and bytes, through the table that all models of the fixture use.
 static struct transfers {
     rlhf_status (*upload)(void *, rlhf_dev, const void *, uint64_t);
     rlhf_status (*download)(void *, void *, rlhf_dev, uint64_t);
@@ -30,7 +30,7 @@ static void count_transfers(struct fixture *f) {
     transfers.up = transfers.down = 0;
 }
 
-// Rows 5, 2, 3, 0 as a minibatch of its own: the loss and gradient of that.
+// Rows 5, 2, 3, 0 as a separate minibatch: its loss and gradient.
 static struct result *run_part(struct fixture *f, int share, int64_t microbatch_tokens) {
     static const uint32_t pick[] = {5, 2, 3, 0};
     struct result *r = calloc(1, sizeof *r);
@@ -59,8 +59,8 @@ static void same_results(struct result *a, struct result *b) {
     learner_result_free(b);
 }
 
-// On the device they give the numbers that they give through the host, whole or picked, with shared
-// prompts or without, in microbatches or at once; and nothing of them is sent or read.
+// On the device the states give the same numbers as through the host, whole or selected, with
+// shared prompts or without, in microbatches or at once, without being transferred.
 static void states_stay_on_the_device(void **state) {
     struct fixture *f = *state;
     static const int32_t dtypes[] = {RLHF__DTYPE_F32, RLHF__DTYPE_BF16};
@@ -94,7 +94,7 @@ static void states_stay_on_the_device(void **state) {
                 c->release(c->ctx, dev);
             }
         for (int share = 0; share < 2; share++) {
-            assert_int_equal(up[0][share] - up[1][share], 2); // one a microbatch
+            assert_int_equal(up[0][share] - up[1][share], 2); // one per microbatch
             same_results(whole[0][share], whole[1][share]);
             same_results(part[0][share], part[1][share]);
         }

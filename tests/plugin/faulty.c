@@ -68,7 +68,7 @@ static const rlhf_opt opts[] = {
 #endif
 };
 
-// Functions whose twins are missing, by FAULT_.
+// Functions whose counterparts are missing, by FAULT_.
 __attribute__((unused)) static rlhf_status create(const rlhf_host *host, const void *config,
                                                   void **self) {
     (void)host;

@@ -1,4 +1,4 @@
-// modules.h: the test modules of this directory, and directories to look plugins up in.
+// modules.h: the test modules of this directory, and directories for plugin lookup.
 #ifndef RLHF_TESTS_PLUGIN_MODULES_H
 #define RLHF_TESTS_PLUGIN_MODULES_H
 

@@ -1,5 +1,5 @@
 // sample.c: a reward plugin for the host's tests. It has an option of every type, keeps state, and
-// says through score() what it was given: each response's score is `gain` times its length.
+// reports its inputs through score(): each response's score is `gain` times its length.
 #include <rlhf/reward.h>
 
 #include <string.h>

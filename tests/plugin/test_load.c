@@ -1,4 +1,4 @@
-// test_load.c: where plugins are looked for, and the sentence each faulty one is refused with.
+// test_load.c: where plugins are looked up, and the message for each faulty one.
 #include "plugin/modules.h"
 
 #include "model/compute_load.h"
@@ -180,7 +180,7 @@ static void several_in_one_file_need_a_choice(void **state) {
     free(all);
 }
 
-// ---- where it is looked for -------------------------------------------------------------------
+// ---- lookup ------------------------------------------------------------------------------------
 
 // A link to a test module in the scratch directory.
 static void place(struct fixture *f, const char *module, const char *at) {
@@ -210,7 +210,7 @@ static void the_first_place_wins(void **state) {
     check_ok(rlhf__plugin_open(f->plugins, "x.so#org.example.second", RLHF_KIND_REWARD,
                                RLHF__NAME_TYPED, "--reward", &p, &err),
              &err);
-    // A file of that name in the working directory comes before both.
+    // A file of that name in the working directory wins over both.
     place(f, "algo.so", "here/x.so");
     assert_non_null(getcwd(back, sizeof back));
     assert_int_equal(chdir(scratch_path(f->scratch, "here")), 0);
@@ -221,8 +221,8 @@ static void the_first_place_wins(void **state) {
     assert_string_equal(p->desc.id, "org.example.algo");
 }
 
-// The user's own place comes behind RLHF_PLUGIN_PATH and before the installation's, and what lies
-// there is opened under the rule of trust.h.
+// The user's own directory is searched after RLHF_PLUGIN_PATH and before the installation's, and
+// its files are opened under the rule of trust.h.
 static void the_users_place_is_between(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -240,7 +240,7 @@ static void the_users_place_is_between(void **state) {
     check_ok(rlhf__plugin_find(&f->dirs, "x.so", RLHF_KIND_REWARD, RLHF__NAME_LOOKED_UP, "it",
                                &found, &err),
              &err);
-    assert_non_null(strstr(found, "/algo.so")); // what the link there leads to
+    assert_non_null(strstr(found, "/algo.so")); // the target of the link
     free(found);
     unsetenv("RLHF_PLUGIN_PATH");
     check_error(
@@ -252,7 +252,7 @@ static void the_users_place_is_between(void **state) {
                 RLHF_E_INVALID, &err, "can be written by everybody");
 }
 
-// A file in the user's place itself is found too; what it stands in front of is known.
+// A file in the user's directory itself is found too; the file that it hides is known.
 static void what_a_file_hides_is_known(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -268,12 +268,12 @@ static void what_a_file_hides_is_known(void **state) {
     free(found);
     assert_true(rlhf__plugin_hidden(&f->dirs, scratch_path(f->scratch, "mine/x.so"), other));
     assert_non_null(strstr(other, "/several.so"));
-    // The last one hides none, and what is not looked up neither.
+    // The last one hides none, and neither does a file given by path.
     assert_false(rlhf__plugin_hidden(&f->dirs, scratch_path(f->scratch, "rewards/x.so"), other));
     assert_false(rlhf__plugin_hidden(&f->dirs, scratch_path(f->scratch, "elsewhere/x.so"), other));
 }
 
-// Where it is: XDG_DATA_HOME, else HOME; what is not absolute is as if it were not set.
+// The directory: XDG_DATA_HOME, otherwise HOME; relative paths are ignored.
 static void the_users_place_is_xdgs(void **state) {
     (void)state;
     const struct {
@@ -302,7 +302,8 @@ static void the_users_place_is_xdgs(void **state) {
         assert_string_equal(dirs[i].user, cases[i].user);
 }
 
-// What the program looks up, and a bare name in a config, is no file of the working directory.
+// Names that the program looks up, and bare names in a config, are not looked up in the working
+// directory.
 static void only_typed_names_are_files(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -378,7 +379,7 @@ static void a_backend_is_found_like_a_plugin(void **state) {
     assert_string_equal(strrchr(found, '/'), "/kernels_reference.so");
 }
 
-// A unit test of a plugin refuses what the loader refuses.
+// A plugin's unit test refuses the same plugins as the loader.
 static void the_fake_host_refuses_them_too(void **state) {
     static const char *const faults[] = {
         "not_plugin", "other_abi",  "other_minor",      "null_bundle",   "no_plugins",

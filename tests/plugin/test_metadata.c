@@ -1,5 +1,5 @@
-// test_metadata.c: what a file says of itself in its note is what it says when it is opened, faults
-// included, and no bytes of a file hurt the reader.
+// test_metadata.c: a file's note describes the same as the opened file, errors included, and
+// invalid bytes do not harm the reader.
 #include "plugin/modules.h"
 
 #include "base/file.h"
@@ -43,7 +43,7 @@ static void check_same_option(const rlhf_opt *a, const rlhf_opt *b) {
         assert_string_equal(a->choices[i], b->choices[i]);
 }
 
-// Read and opened.
+// From the note and from the opened file.
 static void check_same(const struct rlhf__plugin *a, const struct rlhf__plugin *b) {
     check_same_text(a->desc.id, b->desc.id);
     check_same_text(a->desc.version, b->desc.version);
@@ -161,7 +161,7 @@ static void files_without_one(void **state) {
                 "x.so: is no shared object (ELF)");
 }
 
-// Every bit of every byte that the reader may look at, and every length.
+// Every bit of every byte that the reader may read, and every length.
 static void damaged_files_are_refused_or_read(void **state) {
     struct rlhf__metadata *m = *state;
     struct rlhf__error err = {0};
@@ -171,7 +171,7 @@ static void damaged_files_are_refused_or_read(void **state) {
     size_t refused = 0;
     check_ok(rlhf__file_read(module_path("sample.so", path), 1 << 24, &file, &err), &err);
     for (size_t n = 0; n < file.len; n += 1 + n / 16) {
-        char *cut = malloc(n ? n : 1); // so that a byte too far is seen
+        char *cut = malloc(n ? n : 1); // so that a read beyond the end is detected
         assert_non_null(cut);
         memcpy(cut, file.data, n);
         refused += rlhf__metadata_of("cut.so", cut, n, m, &err) < 0;

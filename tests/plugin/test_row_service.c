@@ -92,7 +92,7 @@ static void types(void **state) {
     svc->close(svc->host, row);
 }
 
-// How the sample begins: 60 bytes, of which no character is cut.
+// The beginning of the sample: 60 bytes without a partial character.
 #define START ": {\"answer\": \"7 \xc3\xa9\", \"a.b\": 2.5, \"big\": 1.8446744073709552e+19..."
 
 static void what_is_not_there_is_said(void **state) {

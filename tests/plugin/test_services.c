@@ -1,4 +1,4 @@
-// test_services.c: instances, their options, and what the host offers to them.
+// test_services.c: instances, their options, and the host's services.
 #include "plugin/modules.h"
 
 #include "plugin/metric_names.h"
@@ -102,7 +102,7 @@ static void a_kept_metric_reaches_the_run(void **state) {
     assert_string_equal(f->metric, "rewards/one/sample/calls");
 }
 
-// The run knows it as "rewards/one/" and its name, which is 255 bytes at most.
+// The run uses "rewards/one/" and its name, at most 255 bytes.
 static void a_metric_with_a_long_name_is_left_out(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -128,7 +128,7 @@ static void a_failing_create_is_told(void **state) {
     assert_null(f->instance);
 }
 
-// What the host makes of a call of score() with this response, or that returns `status`.
+// How the host treats a call of score() with this response, or one that returns `status`.
 static void fails(struct fixture *f, const char *response, rlhf_status status, const char *why) {
     struct rlhf__error err = {0};
     char want[256];
@@ -146,7 +146,8 @@ static void failures_name_plugin_function_and_phase(void **state) {
     check_ok(make(f, NULL, &err), &err);
     f->services.phase = 12;
     fails(f, "bad", 0, "row 0 is bad");
-    // The text was that call's; an unknown status reads as internal, a positive one is none.
+    // The text belongs to that call; an unknown status becomes internal, and a positive one is not
+    // valid.
     fails(f, NULL, -99, "internal error");
     fails(f, NULL, 3, "it returned 3, which is no status");
 }
@@ -157,7 +158,7 @@ static void *fail_elsewhere(void *arg) {
     return NULL;
 }
 
-// A plugin may fail on threads of its own; what it handled is not told with a later failure.
+// A plugin may fail on its own threads; a failure that it handled is not reported with a later one.
 static void what_a_plugin_says_goes_with_the_call(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -181,7 +182,7 @@ static rlhf_status service_fails(struct fixture *f, rlhf_status status, const ch
     return rlhf__services_failed(&f->services, &err);
 }
 
-// The sentence of a service is told when the plugin passes its status on, in the same call.
+// A service's message is reported if the plugin returns its status in the same call.
 static void what_a_service_says_goes_with_the_call(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -190,7 +191,7 @@ static void what_a_service_says_goes_with_the_call(void **state) {
     rlhf_status st = service_fails(f, RLHF_E_IO, "models/x: no such file");
     assert_int_equal(rlhf__call_end(&call, st, &err), RLHF_E_IO);
     assert_string_equal(err.text, "reward org.example.sample, score(): models/x: no such file");
-    // Handled, and then something else fails: in the same call, or in the next.
+    // The plugin handles it, and then something else fails: in the same call, or in the next.
     call = rlhf__call_begin(f->instance, "score()");
     service_fails(f, RLHF_E_IO, "models/x: no such file");
     assert_int_equal(rlhf__call_end(&call, RLHF_E_NOMEM, &err), RLHF_E_NOMEM);
@@ -198,7 +199,7 @@ static void what_a_service_says_goes_with_the_call(void **state) {
     call = rlhf__call_begin(f->instance, "score()");
     assert_int_equal(rlhf__call_end(&call, RLHF_E_IO, &err), RLHF_E_IO);
     assert_string_equal(err.text, "reward org.example.sample, score(): input/output error");
-    // A plugin's own words come first.
+    // The plugin's own message wins.
     call = rlhf__call_begin(f->instance, "score()");
     st = service_fails(f, RLHF_E_IO, "models/x: no such file");
     (f->instance->host->fail)(f->instance->host, st, "the judge has no model");
@@ -225,7 +226,8 @@ static void the_table_does_what_it_says(void **state) {
     h->rng(h, "a", &a);
     h->rng(h, "b", &b);
     assert_true(a.seed == 7 && a.counter == 0 && a.stream != b.stream);
-    // Nobody gets the numbers that choose tokens; the names are part of every run's bits.
+    // Plugins cannot get the random numbers that choose tokens; stream names affect every run's
+    // bits.
     h->rng(h, "rollout", &b);
     assert_true(b.stream != rlhf_rng_stream("rollout"));
     assert_true(b.stream == rlhf_rng_stream("org.example.sample/rewards/one/rollout"));
@@ -250,7 +252,7 @@ static void the_table_does_what_it_says(void **state) {
     assert_null(h->service(h, "org.example.x/2"));
 }
 
-// Of a service there is one, and the table of them ends.
+// Services are unique, and their table ends.
 static void services_are_offered_once(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -269,8 +271,8 @@ static void services_are_offered_once(void **state) {
     assert_int_equal(f->services.n_offered, RLHF__MAX_SERVICES);
 }
 
-// A metric has its owner's name in front; one that the host reports itself is left out, and said so
-// once.
+// A metric gets its owner's name as a prefix. One that the host reports itself is left out, which
+// is logged once.
 static void metrics_have_owners(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -308,7 +310,7 @@ static void metrics_have_owners(void **state) {
     int lines = 0;
     while (fgets(line, sizeof line, log.out))
         if (strstr(line, "is the host's own and is left out")) lines++;
-    assert_int_equal(lines, 7); // one an instance
+    assert_int_equal(lines, 7); // one per instance
     f->services.log = NULL;
     fclose(log.out);
     rlhf__log_finish(&log);

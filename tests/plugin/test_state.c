@@ -1,4 +1,4 @@
-// test_state.c: a plugin's state goes into a block and comes back; damaged blocks are refused.
+// test_state.c: a plugin's state is saved to a block and loaded; damaged blocks are refused.
 #include "plugin/modules.h"
 
 #include "plugin/services.h"

@@ -1,5 +1,4 @@
-// test_trust.c: which files of code may be changed by others, with an installation of the test's
-// own.
+// test_trust.c: which files of code others may change, with the test's own installation.
 #include "plugin/modules.h"
 
 #include "plugin/trust.h"
@@ -106,7 +105,7 @@ static void owners_and_groups(void **state) {
     assert_int_equal(chown(scratch_path(f->scratch, file), 54321, 0), 0);
     trusted(f, file, 0, "belongs to somebody else (mode 0644, owner 54321)");
     assert_int_equal(chown(scratch_path(f->scratch, "usr/bin"), 54321, 0), 0);
-    trusted(f, file, 1, ""); // the program is his
+    trusted(f, file, 1, ""); // he owns the program
 }
 
 int main(void) {

@@ -1,5 +1,5 @@
-// events_sample.c: writes what check_events.py reads: a run of 4 phases into the directory argv[1],
-// of which the last two are written again after a resume.
+// events_sample.c: writes the input of check_events.py: a run of 4 phases in the directory argv[1],
+// whose last two are written again after a resume.
 #include "report/metrics.h"
 #include "report/samples.h"
 

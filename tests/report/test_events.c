@@ -1,6 +1,6 @@
-// test_events.c: the bytes of an event file, decoded by hand, and cutting it back.
+// test_events.c: the bytes of an event file, decoded by hand, and truncating it.
 //
-// TensorBoard's own reader is asked in check_events.py, where it is installed.
+// check_events.py uses TensorBoard's own reader, if it is installed.
 #include "support/scratch.h"
 
 #include "base/hash.h"
@@ -34,7 +34,7 @@ static struct rlhf__buf read_events(struct scratch *s, char *name, size_t cap) {
     return b;
 }
 
-// Checks the framing; the offset and length of record i, or how many there are for i < 0.
+// Checks the framing; returns the offset and length of record i, or their number for i < 0.
 static int record(const struct rlhf__buf *b, int i, const char **data, size_t *n) {
     size_t at = 0;
     int k = 0;

@@ -1,4 +1,4 @@
-// test_metrics.c: rows of metrics.jsonl, and cutting them back for a resumed run.
+// test_metrics.c: rows of metrics.jsonl, and truncating them for a resumed run.
 #include "support/scratch.h"
 
 #include "report/metrics.h"
@@ -42,7 +42,7 @@ static void rows_are_sorted_and_start_afresh(void **state) {
     rlhf__metrics_set(m, "a/b", 0.1);
     rlhf__metrics_sink(m, "m", NAN);
     rlhf__metrics_set(m, "z", 2);      // replaces
-    rlhf__metrics_set(m, "phase", 99); // the row has its own
+    rlhf__metrics_set(m, "phase", 99); // the row has it already
     assert_true(rlhf__metrics_get(m, "z", &v) && v == 2);
     assert_false(rlhf__metrics_get(m, "y", &v));
     flush(m, 1);
@@ -77,7 +77,7 @@ static void an_unfinished_line_goes(void **state) {
     check_rows(s, "{\"phase\": 1}\n");
 }
 
-// A line that is no row, or a row that cannot be one of the phases done, costs no other row.
+// An invalid line, or a row of a phase that cannot exist, does not remove other rows.
 static void a_bad_line_in_the_middle_stays(void **state) {
     struct scratch *s = *state;
     static const struct {
@@ -129,7 +129,7 @@ static void many_names(void **state) {
     rlhf__metrics_close(m);
 }
 
-// In a child: the second row does not fit. 0 when it is refused and the first one stays whole.
+// In a child: the second row does not fit. 0 if it is refused and the first one stays whole.
 static int fill_the_disk(const char *dir) {
     struct rlimit limit = {40, 40};
     struct rlhf__error err = {0};
@@ -160,8 +160,8 @@ static void a_full_disk_leaves_whole_rows(void **state) {
 
 // ---- metrics.csv ----
 
-// Phases from..to of a run whose fourth phase has a number that no other has, and whose even ones
-// have one more.
+// Phases from..to of a run whose fourth phase has a unique number, and whose even ones have one
+// more.
 static void run_csv(struct scratch *s, int64_t keep, int64_t from, int64_t to,
                     const struct rlhf__log_config *want) {
     struct rlhf__folder *dir = scratch_folder(s->dir);
@@ -203,7 +203,7 @@ static void csv_columns_grow(void **state) {
     check_csv(s, FOUR);
 }
 
-// Also a run that is resumed without it leaves no phase that was undone.
+// A run resumed without the setting also removes phases that were undone.
 static void csv_is_cut_back(void **state) {
     struct scratch *s = *state;
     run_csv(s, -1, 1, 4, &with_csv);
@@ -230,7 +230,7 @@ static void csv_that_is_not_whole(void **state) {
     run_csv(s, 0, 1, 2, &with_csv);
     check_csv(s, TWO);
     scratch_text(s, "metrics.csv", "phase,b,loss\n1,1e-07,0.5\n\n1,2\nx,1,2\n");
-    run_csv(s, 1, 2, 2, &with_csv); // lines that are no rows
+    run_csv(s, 1, 2, 2, &with_csv); // invalid lines
     check_csv(s, TWO);
     scratch_text(s, "metrics.csv", "time,b\n1,2\n");
     struct rlhf__folder *dir = scratch_folder(s->dir);

@@ -41,8 +41,7 @@ static size_t read_all(int fd, char *out, size_t cap) {
     return n;
 }
 
-// Takes "HH:MM:SS " off every line, each of which must have it (at midnight with the date in
-// front).
+// Removes "HH:MM:SS " from every line; each must have it (at midnight with the date before it).
 static void skip_times(char *text) {
     char *to = text;
     for (const char *line = text; *line;) {
@@ -83,7 +82,7 @@ static void plain_lines_without_a_terminal(void **state) {
                              "3  retries 2  elapsed 1:01:40\n");
 }
 
-// Runs f with a log in a child whose outputs are a terminal; what the terminal got.
+// Runs f with a log in a child whose outputs are a terminal; returns the terminal's output.
 static void in_terminal(int no_color, unsigned short columns, void (*f)(struct rlhf__log *log),
                         char *out, size_t cap) {
     int master;
@@ -117,12 +116,12 @@ static void a_bar_on_a_terminal(void **state) {
     char out[4096];
     on_a_terminal(1, 100, out, sizeof out);
     assert_null(strstr(out, "\033[3")); // NO_COLOR
-    // Before the first phase: where the run stands, no numbers.
+    // Before the first phase: the position of the run, without numbers.
     assert_non_null(strstr(out, "\r\033[K━━━━━━━━━━━━             10/20\r\033[K"));
     // 11 of 20 phases of a bar of 24 columns.
     assert_non_null(strstr(out, "\r\033[K━━━━━━━━━━━━━            11/20  reward 0.5000  kl 1.250  "
                                 "5210 tok/s  ETA 1:12  rollout"));
-    // The log line takes the bar off first and puts it back after.
+    // The log line removes the bar first and restores it afterwards.
     const char *line = strstr(out, "a line\r\n");
     assert_non_null(line);
     const char *erase = NULL;
@@ -145,7 +144,7 @@ static void a_narrow_terminal_has_a_short_bar(void **state) {
                                 "rollout\r"));
     on_a_terminal(1, 53, out, sizeof out); // the line is cut to the terminal
     assert_non_null(strstr(out, "\r\033[K━━━    11/20  reward 0.5000  ETA 1:12  rollout\r"));
-    on_a_terminal(1, 30, out, sizeof out); // the time left and the stage stay longest
+    on_a_terminal(1, 30, out, sizeof out); // the time left and the stage are dropped last
     assert_non_null(strstr(out, "\r\033[K 11/20  ETA 1:12  rollout\r"));
 }
 
@@ -167,7 +166,7 @@ static void show_arithmetic(struct rlhf__log *log) {
     rlhf__progress_destroy(p);
 }
 
-// What repeats goes first, then the speed.
+// Repeated information is dropped first, then the speed.
 static void what_repeats_makes_room(void **state) {
     (void)state;
     char out[4096];
@@ -204,7 +203,7 @@ static void draw_while_it_shrinks(struct rlhf__log *log) {
     rlhf__progress_destroy(p);
 }
 
-// A terminal that became narrower has broken the bar into lines: all of them are taken off.
+// A terminal that became narrower has wrapped the bar: all its lines are removed.
 static void a_terminal_that_shrinks(void **state) {
     (void)state;
     char out[4096];
@@ -219,7 +218,7 @@ static void a_terminal_that_shrinks(void **state) {
     assert_non_null(strstr(line, "a line\r\n\r\033[K"));
     three = strstr(line, "three");
     assert_non_null(three);
-    assert_null(strstr(strstr(line, "a line"), "A\033[J")); // wider: nothing was broken
+    assert_null(strstr(strstr(line, "a line"), "A\033[J")); // wider: not wrapped
 }
 
 static void load_and_work(struct rlhf__log *log) {
@@ -234,7 +233,7 @@ static void load_and_work(struct rlhf__log *log) {
     rlhf__progress_phase(p, &s);
     rlhf__watch_seen(w, "rollout", 3, 8);
     for (int i = 4; i < 8; i++)
-        rlhf__watch_seen(w, "rollout", i, 8); // at once: not drawn
+        rlhf__watch_seen(w, "rollout", i, 8); // at once: not displayed
     rlhf__watch_seen(w, "reward imdb", 0, 0);
     rlhf__progress_destroy(p);
 }
@@ -248,7 +247,7 @@ static void only_load(struct rlhf__log *log) {
     rlhf__log_error(log, "no such model");
 }
 
-// Before the first phase and within one, what is being done is on the screen.
+// Before the first phase and within one, the screen shows the current step.
 static void a_long_wait_is_never_silent(void **state) {
     (void)state;
     char out[4096];
@@ -259,7 +258,7 @@ static void a_long_wait_is_never_silent(void **state) {
     assert_non_null(strstr(out, " 0/20  rollout 3/8\r\033[K"));
     assert_null(strstr(out, "rollout 5/8"));
     assert_non_null(strstr(out, " 0/20  reward imdb"));
-    // A note alone leaves nothing behind.
+    // A note without a bar leaves nothing on the screen.
     in_terminal(1, 100, only_load, out, sizeof out);
     assert_non_null(strstr(out, "loading the policy\r\033[Krlhf-host: error: no such model"));
 }
@@ -319,7 +318,7 @@ static void json_has_objects_for_phases(void **state) {
     rlhf__log_finish(&log);
 }
 
-// The first line of a day says which day it is.
+// The first line of a day has the date.
 static void the_date_once_a_day(void **state) {
     (void)state;
     char *text = NULL, when[32];

@@ -1,4 +1,4 @@
-// test_inputs.c: the sums by which a resumed run knows its inputs.
+// test_inputs.c: the hashes by which a resumed run recognises its inputs.
 #include "support/scratch.h"
 
 #include "keep/inputs.h"
@@ -15,7 +15,7 @@ static void put(const char *path, int64_t at, const char *text) {
     close(fd);
 }
 
-// 1 when the directory's sum is another one than the list's first.
+// 1 if the directory's hash differs from the list's first.
 static int differs(const json_t *list, const char *dir) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     struct rlhf__error err = {0};
@@ -28,7 +28,7 @@ static int differs(const json_t *list, const char *dir) {
     return found;
 }
 
-// Of a large file the first and the last piece and 62 between are read, not what lies between them.
+// Of a large file the first and the last piece and 62 in between are read, not the gaps.
 static void pieces_of_a_large_file(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};

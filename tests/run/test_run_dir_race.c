@@ -1,5 +1,5 @@
-// test_run_dir_race.c: processes that make one run directory at the same instant: one has it, the
-// others are told so and leave it alone.
+// test_run_dir_race.c: processes that create one run directory at the same time: one gets it, the
+// others get an error and do not touch it.
 #include "support/check.h"
 #include "support/scratch.h"
 
@@ -13,8 +13,8 @@
 
 enum { PAIRS = 60, REFUSED = 10, BROKEN = 11 };
 
-// Choose and make the directory, as a run does, with the start at the instant `gate` is closed. A
-// winner keeps the lock until `end` is closed. Exit status 0: won; REFUSED: told that it exists.
+// Choose and create the directory as a run does, when `gate` is closed. The winner keeps the lock
+// until `end` is closed. Exit status 0: won; REFUSED: it exists.
 static void contend(const struct rlhf__config *config, int ready, int gate, int done, int end) {
     struct rlhf__error err = {0};
     struct rlhf__run_dir dir;
@@ -42,7 +42,7 @@ static pid_t start(const struct rlhf__config *config, const struct gates *g) {
     _exit(BROKEN);
 }
 
-// Two processes at once; statuses[2] of their ends.
+// Two processes at once; their exit statuses go to statuses[2].
 static void race(const struct rlhf__config *config, int *statuses) {
     struct gates g;
     pid_t pid[2];
@@ -78,13 +78,13 @@ static void one_of_two_has_it(void **state) {
         snprintf(name, sizeof name, "run%d", i);
         snprintf(path, sizeof path, "%s", scratch_path(s, name));
         config.run.dir = path;
-        if (i % 2) assert_int_equal(mkdir(path, 0777), 0); // an empty one may be taken
+        if (i % 2) assert_int_equal(mkdir(path, 0777), 0); // an empty one may be used
         race(&config, status);
         for (int k = 0; k < 2; k++)
             if (!WIFEXITED(status[k])) fail_msg("pair %d: status %d", i, status[k]);
         int a = WEXITSTATUS(status[0]), b = WEXITSTATUS(status[1]);
         if (a + b != REFUSED || (a && b)) fail_msg("pair %d ended with %d and %d", i, a, b);
-        struct rlhf__folder *run = scratch_folder(path); // the loser took nothing away
+        struct rlhf__folder *run = scratch_folder(path); // the loser removed nothing
         assert_true(rlhf__folder_is_file(run, "config.json"));
         rlhf__folder_close(run);
     }

@@ -1,4 +1,4 @@
-// test_run_lock.c: what is said of the holder of a lock, by what it has written so far.
+// test_run_lock.c: the message about the holder of a lock, depending on what it has written so far.
 #include "support/check.h"
 #include "support/scratch.h"
 
@@ -35,7 +35,7 @@ static pid_t hold(const char *path, const char *text, int *gate) {
     return pid;
 }
 
-// With a holder that wrote `text` the sentence names the process `named` (0: the holder) and `on`.
+// If the holder wrote `text`, the message names the process `named` (0: the holder) and `on`.
 static void check_said(struct scratch *s, const char *text, long named, const char *on) {
     struct rlhf__error err = {0};
     struct rlhf__folder *run = NULL;

@@ -47,12 +47,12 @@ void model_add_llama(struct model *m);
 // The bytes of the file; they live as long as m.
 const uint8_t *model_written(struct model *m, size_t *len);
 
-// The check says no, with `part` in its message; RLHF_E_INVALID where no status is given.
+// The check fails, with `part` in its message; RLHF_E_INVALID if no status is given.
 void model_refused(const struct model *m, const char *part);
 void model_refused_as(const struct model *m, rlhf_status status, const char *part);
 
-// A byte-level vocabulary has a token for each byte: all but a and b, with ids from 5. form: of
-// one, of a stand-in and its id.
+// A byte-level vocabulary has a token for each byte: all but a and b, with ids from 5. form: for a
+// single byte, and for a replacement character and its id.
 void put_bytes(struct rlhf__buf *out, const char *form);
 
 // A file of the tokenizer; "@" in it: the tokens of bytes.

@@ -1,4 +1,4 @@
-// test_gguf.c: GGUF files byte by byte, read by a reader of the test's own; and what is refused.
+// test_gguf.c: GGUF files byte by byte, read by the test's own reader; and refusals.
 #include "gguf_model.h"
 
 // ---- files ----
@@ -63,7 +63,7 @@ static void llama(void **state) {
     rlhf__buf_free(&types);
     rlhf__buf_free(&says);
     const uint8_t *data = r.p;
-    assert_int_equal(r.end - data, 2528); // padded behind the last one too
+    assert_int_equal(r.end - data, 2528); // the last one is padded too
     // Rows of a head of 4: 0, 2, 1, 3.
     const int order[4] = {0, 2, 1, 3};
     for (int head_of = 0; head_of < 2; head_of++)
@@ -120,7 +120,7 @@ static void gpt2(void **state) {
     assert_non_null(strstr(got, "\nblk.0.attn_qkv.weight 2 6 type 0 at 2176\n"));
     assert_non_null(strstr(got, "\nblk.0.ffn_down.weight 8 2 type 0 at "));
     assert_non_null(strstr(got, "\noutput.weight 2 259 type 0 at "));
-    for (int row = 0; row < 6; row++) // [in, out] is turned
+    for (int row = 0; row < 6; row++) // [in, out] is transposed
         for (int c = 0; c < 2; c++) {
             float x;
             memcpy(&x, r.p + 2176 + (row * 2 + c) * 4, sizeof x);
@@ -161,7 +161,7 @@ static void configs(void **state) {
         {"{" LLAMA ", \"rope_parameters\": {\"rope_type\": 1}}",
          "rope_type of the rotary positions is 1"},
         {"{" LLAMA ", \"rope_parameters\": {\"beta_fast\": \"1\"}}", "beta_fast of the rotary"},
-        // The object that goes first is the one that is refused.
+        // The first offending object is named.
         {"{" LLAMA ", \"rope_scaling\": {\"type\": \"longrope\"}, "
          "\"rope_parameters\": {\"rope_type\": \"default\"}}",
          "rope_type of the rotary positions is \"longrope\""},
@@ -189,7 +189,7 @@ static void tensors(void **state) {
     model_refused(&m, "is of layer 1; the model has 1");
     m.tensor[m.m.n - 1].name = "model.layers.00.mlp.up_proj.weight";
     model_refused(&m, "tensor model.layers.00.mlp.up_proj.weight has no place");
-    // Two that would have one name; either comes first in the message.
+    // Two tensors that would have the same name; the message may name either first.
     m.tensor[m.m.n - 1].name = "norm.weight";
     model_refused(&m, "norm.weight would both be output_norm.weight in a GGUF file");
     m.tensor[m.m.n - 1].name = "lm_head.weight";
@@ -218,7 +218,7 @@ static struct rlhf__tensor *named(struct model *m, const char *name) {
     return NULL;
 }
 
-// What llama.cpp's loader of each architecture makes: no more, and no less.
+// Exactly the tensors that llama.cpp's loader of each architecture creates.
 static void architectures(void **state) {
 #define AS(type)                                                                                   \
     "{\"model_type\": \"" type "\", \"vocab_size\": 260, \"hidden_size\": 4, "                     \
@@ -245,7 +245,7 @@ static void architectures(void **state) {
         size_t n = 0;
         model_begin(&m, *state, more[a][0], GPT2_FORM);
         model_add_llama(&m);
-        m.tensor[4] = m.tensor[--m.m.n]; // the bias of keys goes
+        m.tensor[4] = m.tensor[--m.m.n]; // the bias of keys is removed
         for (; own[a][n]; n++) {
             snprintf(name[n], sizeof name[n], IN "%s", own[a][n]);
             model_add(&m, name[n], strstr(name[n], "q_proj") ? 8 : 4, 0);
@@ -278,8 +278,7 @@ static void architectures(void **state) {
     model_end(&m);
 }
 
-// An output table of its own is what an untied model has: without one llama.cpp takes the
-// embedding.
+// An untied model must have an output table: without one llama.cpp uses the embedding.
 static void output_tables(void **state) {
     for (int tied = 0; tied < 2; tied++)
         for (int there = 0; there < 2; there++) {

@@ -1,5 +1,5 @@
-// test_gguf_rotary.c: rotary positions in GGUF files: which field of config.json goes first, and
-// the frequencies that a model is computed with.
+// test_gguf_rotary.c: rotary positions in GGUF files: which field of config.json wins, and the
+// frequencies of the model.
 #include "gguf_model.h"
 
 #include "option/options.h"
@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-// Old fields and new ones in one config: which goes first is as where the model is loaded.
+// Old and new fields in one config: the same ones win as when the model is loaded.
 static void rotary(void **state) {
 #define PARAMETERS                                                                                 \
     ", \"rope_parameters\": {\"rope_type\": \"linear\", \"factor\": 2.0, "                         \
@@ -51,12 +51,12 @@ static void rotary(void **state) {
     }
 }
 
-// Llama 3's bands with the context of the top level, which goes first, and of the model, which
-// stands in.
+// Llama 3's bands with the context of the top level, which wins, and of the model, which is the
+// default.
 static void llama3_context(void **state) {
     static const struct {
         const char *fields;
-        double divisor; // of the second frequency: waves of 18.85
+        double divisor; // of the second frequency: wavelength 18.85
     } cases[] = {
         {", \"original_max_position_embeddings\": 32, ", 3.044306},
         {", \"original_max_position_embeddings\": 0, ", 8},
@@ -96,7 +96,7 @@ static void host_free(const rlhf_host *h, void *p) {
     free(p);
 }
 
-// The frequencies that the model plugins compute with.
+// The frequencies that the model plugins use.
 static void of_model(const json_t *config, int32_t dim, struct rlhf_tf_rotary *out) {
     static const rlhf_host host = {.size = sizeof host, .alloc = host_alloc, .free = host_free};
     const struct rlhf__origin from = {.source = "config.json", .section = "", .lenient = 1};
@@ -123,8 +123,8 @@ static double pair_of(double context, double base, double turns, int32_t dim) {
     return dim * log(context / (turns * 2 * 3.14159265358979323846)) / (2 * log(base));
 }
 
-// What llama.cpp makes of the keys: ggml_rope_yarn, and rope_freqs as divisors. *scale: of the
-// attention.
+// llama.cpp's interpretation of the keys: ggml_rope_yarn, and rope_freqs as divisors. *scale: of
+// the attention.
 static void of_keys(const char *head, const float *divisor, int32_t dim, double *out,
                     double *scale) {
     const double base = key(head, "rope.freq_base 6 ", 0),
@@ -145,7 +145,7 @@ static void of_keys(const char *head, const float *divisor, int32_t dim, double 
     }
 }
 
-// Every form that a file can say: the keys give the frequencies that the model is computed with.
+// For every form that a file can express, the keys give the model's frequencies.
 static void as_the_model(void **state) {
 #define BANDS "\"factor\": 8.0, \"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0"
     static const char *const forms[] = {

@@ -42,7 +42,7 @@ static void sentence_pieces(void **state) {
     model_end(&m);
 }
 
-// The tokenizer's own order of special_tokens_map.json and tokenizer_config.json.
+// The tokenizer's own precedence of special_tokens_map.json and tokenizer_config.json.
 static void roles(void **state) {
     static const char *const cases[][2] = {
         {"{\"eos_token\": \"a\"}", "tokenizer.ggml.eos_token_id 4 2\n"},
@@ -96,7 +96,7 @@ static void tokenizers(void **state) {
     }
 }
 
-// What stands around a text: one BOS in front and one EOS behind can be said, no more.
+// A GGUF file can add one BOS before a text and one EOS after it, not more.
 static void frames(void **state) {
 #define AROUND(post) BPE "\"pre_tokenizer\": " BYTE_LEVEL ", \"post_processor\": {" post "}}"
 #define TEMPLATE(list)                                                                             \
@@ -142,7 +142,7 @@ static void frames(void **state) {
     }
 }
 
-// A tokenizer that models refuse is refused, and none of its files is passed over.
+// A tokenizer that models refuse is refused here too, and none of its files is ignored.
 #define CLASSIC "{\"a\": 0, \"b\": 2@}"
 static void tokenizer_files(void **state) {
     static const struct {
@@ -205,7 +205,7 @@ static void tokenizer_files(void **state) {
 
 static void chat_templates(void **state) {
     static const struct {
-        const char *config, *jinja, *more, *alone; // files; NULL = there is none
+        const char *config, *jinja, *more, *alone; // files; NULL = missing
         const char *keys;                          // NULL = it is refused
         const char *says;
     } cases[] = {

@@ -1,5 +1,5 @@
 // test_peft.c: adapter_config.json and the names of adapter_model.safetensors as PEFT writes them:
-// what is read, what is refused by name and value, and that what is written reads back the same.
+// accepted fields, fields refused by name and value, and that written files read back the same.
 #include "support/scratch.h"
 
 #include "base/json.h"
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// As peft 0.21 writes it.
+// As written by peft 0.21.
 #define REST                                                                                       \
     "\"alora_invocation_tokens\": null, \"alpha_pattern\": {}, \"arrow_config\": null, "           \
     "\"auto_mapping\": null, \"base_model_name_or_path\": \"base\", \"bias\": \"none\", "          \
@@ -97,7 +97,7 @@ static void scales(void **state) {
     rlhf__peft_finish(&p);
 }
 
-// What changes nothing of the function is let through; which layers are meant the tensors say.
+// Fields that do not change the function are accepted; the tensors show which layers are adapted.
 static void told(void **state) {
     struct scratch *s = *state;
     static const char *const edits[][2] = {
@@ -225,7 +225,7 @@ static void files_missing(void **state) {
     rlhf__peft_finish(&p);
 }
 
-// A base that may not be read is refused as one that is not there (root may read all).
+// An unreadable base is refused like a missing one (root may read all).
 static void a_sum_of_what_may_not_be_read(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};
@@ -240,7 +240,7 @@ static void a_sum_of_what_may_not_be_read(void **state) {
     check_error(st, RLHF_E_INVALID, &err, "model.safetensors: cannot read: Permission denied");
 }
 
-// A relative base lies beside the adapter, else where the program stands.
+// A relative base is looked up in the adapter's directory, then in the working directory.
 static void bases(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};
@@ -311,7 +311,7 @@ static void made_and_written(void **state) {
     assert_true(json_is_true(json_object_get(v, "fan_in_fan_out")));
     assert_true(json_is_integer(json_object_get(v, "lora_alpha")));
     json_decref(v);
-    check_ok(rlhf__peft_read(s->dir, &back, &err), &err); // the tensors are still there
+    check_ok(rlhf__peft_read(s->dir, &back, &err), &err); // the tensors still exist
     assert_int_equal(back.rank, 2);
     assert_true(back.alpha == 4 && back.scores);
     assert_string_equal(back.base, "/models/x");

@@ -1,4 +1,4 @@
-// test_safetensors.c: weight files written and read back, files that lie, shards, full disks.
+// test_safetensors.c: weight files written and read back, invalid files, shards, full disks.
 #include "support/scratch.h"
 
 #include "weights/safetensors.h"
@@ -114,7 +114,7 @@ static void same_input_same_bytes(void **state) {
     rlhf__buf_free(&b);
 }
 
-// Each header tells one lie about 16 bytes of data (or is no header at all).
+// Each header makes one false statement about 16 bytes of data (or is not a header at all).
 static void lies(void **state) {
     static const struct {
         const char *header, *part;
@@ -184,7 +184,7 @@ static void bad_files(void **state) {
                  RLHF_E_INVALID, "truncated");
     expect_error(scratch_text(s, "d.safetensors", "<html>not a weight file</html>"), RLHF_E_INVALID,
                  "no safetensors file");
-    // Cut anywhere, the file is refused.
+    // Truncated anywhere, the file is refused.
     struct rlhf__buf all = RLHF__BUF_INIT;
     struct rlhf__error err = {0};
     write_all(scratch_path(s, "whole.safetensors"));
@@ -195,7 +195,7 @@ static void bad_files(void **state) {
     rlhf__buf_free(&all);
 }
 
-// What a directory without safetensors is told, by the file that it has.
+// The message for a directory without safetensors, by the file that it has.
 static void other_formats(void **state) {
     static const struct {
         const char *name, *part;
@@ -220,13 +220,13 @@ static void other_formats(void **state) {
          "a classifier, AutoModelForSequenceClassification)"},
     };
     struct scratch *s = *state;
-    for (size_t i = 0; i < CHECK_COUNT(cases); i++) { // each goes before those above it
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) { // each takes precedence over those above it
         if (cases[i].name) scratch_text(s, cases[i].name, "x");
         expect_error(s->dir, RLHF_E_INVALID, cases[i].part);
     }
 }
 
-// A file that shrinks after it was opened ends in a sentence, not in a signal.
+// If a file shrinks after it was opened, the result is an error message, not a signal.
 static void cut_while_read(void **state) {
     struct scratch *s = *state;
     enum { N = 1 << 16 };
@@ -263,7 +263,7 @@ static void shards(void **state) {
     assert_string_equal(rlhf__weights_at(w, 0)->name, "a");
     assert_non_null(strstr(rlhf__weights_find(w, "b")->file, "one.safetensors"));
     rlhf__weights_close(w);
-    // total_size is whatever its writer counted: bytes of tensors, of files, of another dtype.
+    // total_size depends on the writer: bytes of tensors, of files, of another dtype.
     scratch_text(s, index,
                  "{\"metadata\": {\"total_size\": 1e30}, \"weight_map\": {\"b\": "
                  "\"one.safetensors\", \"a\": \"two.safetensors\"}}");
@@ -294,7 +294,7 @@ static void lying_indexes(void **state) {
          "the shard gone.safetensors, which weight_map names for 'b', is not there; was all of "
          "the"},
         {"{\"weight_map\": {\"b\": \"pipe.safetensors\"}}",
-         "pipe.safetensors is no regular file"}, // and is not waited for
+         "pipe.safetensors is no regular file"}, // and the program does not wait for it
         {"{\"weight_map\": {\"b\": \"model.safetensors.index.json\"}}", "no safetensors file"},
         {"{}", "weight_map is missing, expected an object"},
         {"{\"weight_map\": []}", "weight_map is a list, expected an object"},
@@ -337,7 +337,7 @@ static void writer_refusals(void **state) {
     check_ok(rlhf__weights_create(NULL, path, uneven, 1, NULL, 0, &w, &err), &err);
     check_error(rlhf__weights_put_f32(w, wide, 2, &err), RLHF_E_INVALID, &err, "more data");
     check_error(rlhf__weights_commit(w, &err), RLHF_E_INVALID, &err, "got 0 of its 2 bytes");
-    assert_false(rlhf__is_file(path)); // nothing was left behind
+    assert_false(rlhf__is_file(path)); // no files were left
     check_ok(rlhf__weights_create(NULL, path, uneven, 1, NULL, 0, &w, &err), &err);
     check_ok(rlhf__weights_put_f32(w, wide, 1, &err), &err);
     check_error(rlhf__weights_put_f32(w, wide, 1, &err), RLHF_E_INVALID, &err, "more data");
@@ -348,7 +348,7 @@ static void writer_refusals(void **state) {
         RLHF_E_IO, &err, "no/dir/w");
 }
 
-// What the Python package wrote (make_golden.py) reads as the numbers it was given.
+// A file of the Python package (make_golden.py) reads back as the original numbers.
 static void written_by_python(void **state) {
     (void)state;
     static const float values[] = {0.0f, -0.0f, 1.0f, -2.5f, 0.1f, 65504.0f, 1e-7f, 3.0f};
@@ -372,7 +372,7 @@ static void written_by_python(void **state) {
     rlhf__weights_close(w);
 }
 
-// A full disk, played by a limit on the size of files: the failure is told, the old file stays.
+// A full disk, simulated by a limit on file size: the failure is reported, the old file stays.
 static void disk_full(void **state) {
     struct scratch *s = *state;
     const char *path = scratch_text(s, "full.safetensors", "old");

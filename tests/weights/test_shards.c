@@ -1,4 +1,4 @@
-// test_shards.c: numbers rounded to narrower dtypes, and tensors dealt to files with their index.
+// test_shards.c: rounding to narrower dtypes, and distributing tensors over files with an index.
 #include "support/scratch.h"
 
 #include "weights/rounding.h"
@@ -12,7 +12,7 @@ static const struct rlhf__rounding from = {"file", "a.weight", 100};
 
 static void to_nearest_even(void **state) {
     (void)state;
-    // 1 + 2^-8 and 1 + 3 * 2^-8 lie halfway between bf16 neighbours; 2049 and 2051 between f16's.
+    // 1 + 2^-8 and 1 + 3 * 2^-8 are halfway between bf16 neighbours; 2049 and 2051 between f16's.
     const float in[] = {1.00390625f, 1.01171875f, 2049, 2051, -2049, 0.1f, 65519.996f};
     const uint16_t bf16[] = {0x3F80, 0x3F82, 0x4500, 0x4500, 0xC500, 0x3DCD, 0x4780};
     const uint16_t f16[] = {0x3C04, 0x3C0C, 0x6800, 0x6802, 0xE800, 0x2E66, 0x7BFF};
@@ -89,7 +89,7 @@ static void end(struct fixture *f) {
     rlhf__weights_close(f->w);
 }
 
-// What was written holds the tensors; those that were floats in `dtype` (-1: as they were).
+// The written files hold the tensors, floats converted to `dtype` (-1: unchanged).
 static void same(const struct fixture *f, int32_t dtype) {
     struct rlhf__weights *w = NULL;
     struct rlhf__error err = {0};
@@ -139,7 +139,7 @@ static void several_files(void **state) {
     struct rlhf__error err = {0};
     struct rlhf__shards_done done;
     begin(&f, *state);
-    // a (24 bytes) alone is above the limit; b and one more fill a file.
+    // a (24 bytes) alone exceeds the limit; b and one more fill a file.
     const struct rlhf__shards s = {f.tensor, N, RLHF__TENSOR_F16, 0, 16 + 10, NULL};
     check_ok(rlhf__shards_write(&s, f.to, &done, &err), &err);
     assert_int_equal(done.n_files, 3);

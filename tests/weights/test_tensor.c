@@ -22,7 +22,7 @@ static void every_half_comes_back(void **state) {
     }
 }
 
-// Between two neighbours the nearer one wins, and of two equally near the even one.
+// Between two neighbours the nearer one wins, and on a tie the even one.
 static void check_rounding(uint16_t (*to)(float), float (*from)(uint16_t), uint32_t last) {
     for (uint32_t h = 0; h < last; h++) {
         float lo = from((uint16_t)h), hi = from((uint16_t)(h + 1)), mid = lo + (hi - lo) / 2;
@@ -52,7 +52,7 @@ static void edges(void **state) {
     assert_true(rlhf__f16_to_f32(1) == 0x1p-24f);
 }
 
-// Tensors of 16-bit floats widen to the exact values, wherever they begin and in whatever pieces.
+// 16-bit floats widen to the exact values, at any alignment and in any pieces.
 static void tensors_widen(void **state) {
     (void)state;
     enum { N = 65536 };
@@ -79,7 +79,7 @@ static void tensors_widen(void **state) {
     }
 }
 
-// What an export leaves out is what a model may be opened with.
+// A model may be opened with the tensors that an export leaves out.
 static void tensors_beside_the_model(void **state) {
     (void)state;
     static const char *const buffers[] = {"transformer.h.0.attn.bias", "h.11.attn.masked_bias",
