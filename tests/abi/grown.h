@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// v0 wants the host's very minor, whatever headers a plugin was built with.
+// v0 requires the host's exact minor, whatever headers a plugin was built with.
 #undef RLHF_ABI_MINOR
 #define RLHF_ABI_MINOR HOST_MINOR
 
@@ -24,7 +24,7 @@ static inline uint64_t grown_sets(const char *name) {
 #define GROWN_TAIL(s, name) ((void)(s))
 #endif
 
-// The bundle of one plugin with a table of its own.
+// The bundle of one plugin with its own table.
 static inline const rlhf_bundle *grown_bundle(const rlhf_plugin *descriptor, const void *ops) {
     static rlhf_plugin plugin;
     static const rlhf_plugin *const list[] = {&plugin};

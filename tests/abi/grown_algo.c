@@ -1,4 +1,5 @@
-// grown_algo.c: the template of an algorithm, built with headers of another age; see test_growth.c.
+// grown_algo.c: the template of an algorithm, built with older or longer headers; see
+// test_growth.c.
 #include <rlhf/algo.h>
 
 #include "grown.h"

@@ -9,7 +9,7 @@
 
 static const rlhf_model_ops *real; // current, though this file may know less or more of it
 
-// Reads a struct of the host and sets this age's size and what GROWN_SET asks for.
+// Reads a struct of the host, and sets this version's size and the fields that GROWN_SET names.
 #define TAKE(mine, from, last)                                                                     \
     do {                                                                                           \
         RLHF_TRY(rlhf_copy_in(mine, sizeof *(mine), from, last));                                  \
@@ -26,7 +26,7 @@ static rlhf_status model_open(void *self, const rlhf_model_open *from) {
 static rlhf_status info(void *self, rlhf_model_info *out) {
     rlhf_model_info i = {.size = sizeof i};
     RLHF_TRY(real->info(self, &i));
-#ifndef LONGER // what needs fields that it did not have
+#ifndef LONGER // functions that need fields it did not have
     i.heads &= 2u * RLHF_HEAD_GENERATE - 1;
 #endif
     return rlhf_copy_out(out, &i, sizeof i, RLHF_SIZE_TO(rlhf_model_info, base_prefix));
@@ -88,7 +88,7 @@ static rlhf_status gen_step(void *self, rlhf_gen *gen, const rlhf_gen_step *from
     return real->gen_step(self, gen, &s);
 }
 
-// gpt2.so's descriptor and table as this age has them.
+// gpt2.so's descriptor and table in this version.
 static int load(rlhf_plugin *plugin, rlhf_model_ops *ops) {
     const rlhf_bundle *(*entry)(void) = NULL;
     void *so = dlopen(GPT2_SO, RTLD_NOW | RTLD_LOCAL), *symbol;
@@ -98,7 +98,7 @@ static int load(rlhf_plugin *plugin, rlhf_model_ops *ops) {
                      RLHF_SIZE_TO(rlhf_plugin, flags)) < 0)
         return 0;
     real = plugin->ops;
-    // What this age does not know of the table, it has not.
+    // Functions of the table that this version does not know are left out.
     *ops = (rlhf_model_ops){0};
     memcpy(ops, real, real->size < sizeof *ops ? real->size : sizeof *ops);
     ops->size = sizeof *ops;

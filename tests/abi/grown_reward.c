@@ -1,4 +1,4 @@
-// grown_reward.c: the template of a reward, built with headers of another age; see test_growth.c.
+// grown_reward.c: the template of a reward, built with older or longer headers; see test_growth.c.
 #include <rlhf/reward.h>
 
 #include "grown.h"

@@ -21,7 +21,7 @@ static const uint32_t size_of[VERSIONS] = {RLHF_SIZE_TO(struct grown, first),
                                            RLHF_SIZE_TO(struct grown, second),
                                            RLHF_SIZE_TO(struct grown, third)};
 
-// A struct of a version, all of its fields set, in memory that is exactly as long.
+// A struct of a version, all of its fields set, in memory of exactly its length.
 static void *make(int version, unsigned char byte) {
     void *p = test_malloc(size_of[version]);
     memset(p, byte, size_of[version]);
@@ -39,7 +39,8 @@ static void every_pair_reads(void **state) {
             assert_int_equal(st, writer > reader ? RLHF_E_UNSUPPORTED : RLHF_OK);
             for (uint32_t i = 0; i < own; i++)
                 assert_int_equal(to[i], st == RLHF_OK && i < common ? from[i] : 0);
-            memset(from + common, 0, size_of[writer] - common); // what the reader lacks is not set
+            memset(from + common, 0,
+                   size_of[writer] - common); // fields that the reader lacks are not set
             assert_int_equal(rlhf_copy_in(to, own, from, size_of[0]), RLHF_OK);
             assert_memory_equal(to, from, common);
             test_free(from);
@@ -55,7 +56,7 @@ static void every_pair_is_answered(void **state) {
             uint32_t own = size_of[side], room = size_of[asker], size;
             assert_int_equal(rlhf_copy_out(to, from, own, size_of[0]), RLHF_OK);
             memcpy(&size, to, sizeof size);
-            assert_int_equal(size, room); // the asker's size stays
+            assert_int_equal(size, room); // the caller's size stays
             for (uint32_t i = sizeof size; i < room; i++)
                 assert_int_equal(to[i], i < own ? 7 : 0);
             test_free(from);

@@ -1,6 +1,6 @@
-// test_growth.c: plugins built with headers of another age run in this host, and to the same bits.
-// grown_{reward,algo,model}_*.so are one source each, built with the headers as they began
-// (headers-first), as they are, and with two members more in every struct that can grow.
+// test_growth.c: plugins built with older or longer headers run in this host, to the same bits.
+// grown_{reward,algo,model}_*.so are one source each, built with the original headers
+// (headers-first), with the present ones, and with two more members in every struct that can grow.
 #include "e2e.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ static void learns(struct e2e *t, const char *args, const char *run) {
     json_decref(rows);
 }
 
-// One kind of another age at a time, so that a failure says which.
+// One kind of another version at a time, so that a failure names it.
 static void every_age_gives_the_same_weights(void **state) {
     struct e2e *t = *state;
     static const char *const runs[][2] = {
@@ -54,7 +54,7 @@ static void every_age_gives_the_same_weights(void **state) {
     }
 }
 
-// A field that the reader does not know must not be lost in silence.
+// A field that the reader does not know must not be dropped silently.
 static void what_the_reader_does_not_know_is_refused(void **state) {
     struct e2e *t = *state;
     static const struct {

@@ -1,7 +1,7 @@
-// test_offsets.c: the layout of every public struct against offsets.txt, and no holes in any.
+// test_offsets.c: the layout of every public struct compared with offsets.txt, without holes.
 //
 // A change of offsets.txt is a change of the contract: append at the end of structs that carry
-// their size, and look at the difference before committing it. `test_offsets --update` rewrites it.
+// their size, and read the difference before committing it. `test_offsets --update` rewrites it.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -291,7 +291,7 @@ static void layout_is_golden(void **state) {
     assert_int_equal(at, N_LAYOUT);
 }
 
-// Fields follow each other without a hole, and none is missing from the table.
+// Fields follow each other without a hole, and the table is complete.
 static void no_holes(void **state) {
     (void)state;
     size_t end = 0, size = 0;

@@ -1,5 +1,5 @@
-// test_export.c: an export that ends at any operation on files leaves what was there, or the whole
-// new directory, and says in one sentence why.
+// test_export.c: an export that ends at any operation on files leaves the old files, or the whole
+// new directory, and one message with the reason.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ static void make_run(struct e2e *t) {
                      0);
 }
 
-// How many operations an export has.
+// The number of operations of an export.
 static int operations(struct e2e *t) {
     assert_int_equal(e2e_shell(t, "FAULT=count:0 FAULT_COUNT=$PWD/n " EXPORT "--force && cat n"),
                      0);
@@ -29,7 +29,7 @@ static int operations(struct e2e *t) {
     return n;
 }
 
-// One that fails at operation i leaves no directory and nothing beside it.
+// An export that fails at operation i leaves neither a directory nor temporary files.
 static void disk_full_once(void **state) {
     struct e2e *t = *state;
     int failed = 0;
@@ -44,7 +44,8 @@ static void disk_full_once(void **state) {
             assert_int_equal(status, 1);
             failed++;
         }
-        // A failure of the very last step, the new name's way to the disk, comes after it is there.
+        // A failure of the very last step, writing the new name to disk, comes when the directory
+        // is complete.
         if (status != 0 && !e2e_exists(t, "deep/out"))
             assert_int_equal(e2e_shell(t, "test -z \"$(ls -A deep)\""), 0);
         else
@@ -108,10 +109,11 @@ static void interrupted(void **state) {
         assert_int_equal(e2e_shell(t, "cd deep && test -s out/README.md && test $(ls -A) = out"),
                          0);
     }
-    assert_in_range(stopped, n - 6, n); // once the new name is being given it is given
+    assert_in_range(stopped, n - 6, n); // once renaming has begun, the new name is there
 }
 
-// One beside the directory gets its name last: whoever keeps the old directory keeps the old file.
+// A GGUF outside the directory gets its name last: if the old directory is kept, so is the old
+// file.
 #define BESIDE                                                                                     \
     "ASAN_OPTIONS=\"verify_asan_link_order=0:$ASAN_OPTIONS\" "                                     \
     "LD_PRELOAD=\"$RLHF_TEST_PLUGINS/../faults/fault_files.so\" \"$HOST\" export r --to deep/out " \
@@ -133,7 +135,7 @@ static void beside_the_directory(void **state) {
                 e2e_shell(t, "FAULT=%s:%d%s " BESIDE, full ? "enospc" : "int", i, full ? "+" : "");
             stopped += status == 130;
             failed += status == 1;
-            // Nothing happened, or all of it; a disk that is full for good can leave the old file.
+            // Nothing happened, or everything; a disk that stays full can leave the old file.
             if (status == 130)
                 assert_int_equal(e2e_shell(t, "diff -r old deep"), 0);
             else if (status == 0)
@@ -147,7 +149,7 @@ static void beside_the_directory(void **state) {
     assert_in_range(failed, n / 2, n);
 }
 
-// The export stands still at an operation while `meanwhile` is done; its exit status.
+// Pauses the export at an operation while `meanwhile` is done; returns its exit status.
 static int during(struct e2e *t, const char *meanwhile) {
     return e2e_shell(t,
                      "FAULT=stop:9 " EXPORT
@@ -156,7 +158,7 @@ static int during(struct e2e *t, const char *meanwhile) {
                      meanwhile);
 }
 
-// What comes to the old directory while the new one is written does not go with it.
+// Files that appear in the old directory while the new one is written are kept.
 static void looked_at_again(void **state) {
     struct e2e *t = *state;
     old_and_new(t);
@@ -172,9 +174,9 @@ static void looked_at_again(void **state) {
         e2e_says(t, cases[i][1]);
         assert_int_equal(
             e2e_shell(t, "mv deep want; cp -r old deep; %s; diff -r want deep", cases[i][0]), 0);
-        assert_int_equal(e2e_shell(t, EXPORT "--force"), i > 0 ? 2 : 0); // a first look
+        assert_int_equal(e2e_shell(t, EXPORT "--force"), i > 0 ? 2 : 0); // a first check
     }
-    // It may go, and come where there was none.
+    // It may disappear, or appear if it did not exist.
     assert_int_equal(e2e_shell(t, "rm -rf deep; cp -r old deep"), 0);
     assert_int_equal(during(t, "rm -r deep/out"), 0);
     assert_int_equal(e2e_shell(t, "rm -rf deep; mkdir deep"), 0);

@@ -1,8 +1,9 @@
-// test_kill.c: a run is killed before its n-th change of a file, or that change fails: what is left
-// either resumes to the bytes of a run that nothing happened to, or has no checkpoint and says so.
+// test_kill.c: a run is killed before its n-th change of a file, or that change fails: the run
+// directory then either resumes to the bytes of an undisturbed run, or has no checkpoint and the
+// program reports it.
 //
-// By default a few n are tried; with RLHF_TEST_LONG=1 every n is killed at and fails in one of the
-// other ways, and there are kills at instants between.
+// By default a few n are tested. With RLHF_TEST_LONG=1 the run is killed at every n and fails there
+// in one of the other ways, and is killed at moments in between.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -28,12 +29,12 @@ static int is_long(void) {
     return v && *v && strcmp(v, "0") != 0;
 }
 
-// A sanitizer's runtime asks to be the first library, which it need not be.
+// A sanitizer's runtime asks to be the first library, which is not necessary.
 #define PRELOAD                                                                                    \
     "ASAN_OPTIONS=\"verify_asan_link_order=0:$ASAN_OPTIONS\" "                                     \
     "LD_PRELOAD=\"$RLHF_TEST_PLUGINS/../faults/fault_files.so\" "
 
-// The undisturbed run u; how many times it changes a file.
+// The undisturbed run u, and its number of file changes.
 static long count(struct e2e *t, const char *args) {
     assert_int_equal(
         e2e_shell(t, "FAULT=count:0 FAULT_COUNT=count.txt " PRELOAD "\"$HOST\" %s --out u", args),
@@ -44,8 +45,8 @@ static long count(struct e2e *t, const char *args) {
     return n;
 }
 
-// After `what` happened to run x: it resumes to u, or there was no checkpoint. (One that has its
-// name but not yet the link `latest` is taken too.)
+// After `what` happened to run x: it resumes to u, or there was no checkpoint. (A checkpoint with
+// its name but without the link `latest` also counts.)
 static void check_resume(struct e2e *t, const char *what) {
     int had = e2e_exists(t, "x/checkpoints/latest/state/run.json");
     int status = e2e_run(t, "--resume x --trust-run");
@@ -79,7 +80,7 @@ static void strike(struct e2e *t, const char *args, const char *way, long n) {
     check_resume(t, what);
 }
 
-// Killed while it does whatever it does `ms` after its start.
+// Killed `ms` after its start, at any point.
 static void kill_at(struct e2e *t, const char *args, int ms) {
     char what[64];
     snprintf(what, sizeof what, "killed after %d ms", ms);

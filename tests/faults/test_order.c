@@ -1,7 +1,7 @@
-// test_order.c: what a power cut leaves. A run's operations on files, in order, are replayed
-// against what a file system promises: a file's bytes are safe once it was synced after its last
-// write, a name once its directory was. A name that says "this is whole" may be given only to what
-// is safe.
+// test_order.c: the state after a power cut. A run's operations on files are replayed in order
+// against the guarantees of a file system: a file's bytes are safe if it was synced after its last
+// write, a name if its directory was synced. A name that means "complete" may be given only to safe
+// files.
 #include "e2e.h"
 
 #include <stdarg.h>
@@ -11,8 +11,8 @@
 
 #define ENTRIES 4096
 
-// A path, and what of it a power cut would take: the bytes of a file, its name in its directory.
-// (A name that was removed may come back; that harms nothing.)
+// A path, and which parts a power cut would lose: the bytes of a file, its name in its directory.
+// (A removed name may come back; that does no harm.)
 struct entry {
     char path[512];
     int bytes, name;
@@ -21,10 +21,10 @@ struct entry {
 struct disk {
     struct entry entry[ENTRIES];
     int n, renames, links;
-    char run[512]; // only what is below it counts
+    char run[512]; // only the paths below it count
 };
 
-// snprintf into a path; the test fails when it does not fit.
+// snprintf into a path; the test fails if it does not fit.
 __attribute__((format(printf, 2, 3))) static void put(char to[512], const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
@@ -52,14 +52,14 @@ static int directly_in(const char *path, const char *dir) {
     return below(path, dir) && strrchr(path, '/') == path + strlen(dir);
 }
 
-// What was synced: the bytes of a file, or the names in a directory.
+// Marks as synced: the bytes of a file, or the names in a directory.
 static void synced(struct disk *d, const char *path) {
     entry_of(d, path)->bytes = 0;
     for (int i = 0; i < d->n; i++)
         if (directly_in(d->entry[i].path, path)) d->entry[i].name = 0;
 }
 
-// Fails the test when something at or below `path` would be lost, the name of `path` apart.
+// Fails the test if something at or below `path`, except its own name, would be lost.
 static void must_be_safe(const struct disk *d, const char *path, const char *what) {
     for (int i = 0; i < d->n; i++) {
         const struct entry *e = &d->entry[i];
@@ -70,7 +70,7 @@ static void must_be_safe(const struct disk *d, const char *path, const char *wha
     }
 }
 
-// Nothing is at or below `path` any more that could be lost.
+// Forgets everything at or below `path` that could be lost.
 static void gone(struct disk *d, const char *path) {
     for (int i = 0; i < d->n; i++)
         if (below(d->entry[i].path, path)) d->entry[i].bytes = d->entry[i].name = 0;
@@ -101,7 +101,8 @@ static void replay_line(struct disk *d, const char *op, const char *path, char f
         put(from, "%s", path);
         return;
     }
-    if (!below(path, d->run) || ends(path, "/lock")) return; // who holds a run is of no use later
+    if (!below(path, d->run) || ends(path, "/lock"))
+        return; // the holder of a run does not matter later
     if (strcmp(op, "rename") == 0)
         rename_to(d, from, path);
     else if (strcmp(op, "sync") == 0)
@@ -114,7 +115,7 @@ static void replay_line(struct disk *d, const char *op, const char *path, char f
         entry_of(d, path)->name = 1;
 }
 
-// Replays the log; what it finds missing fails the test.
+// Replays the log; unsafe files fail the test.
 static struct disk *replay(const char *log, const char *run) {
     struct disk *d = calloc(1, sizeof *d);
     assert_non_null(d);
@@ -133,7 +134,7 @@ static void run_and_replay(struct e2e *t, const char *args, int links) {
     put(log, "%s/log", t->dir);
     put(run, "%s/r", t->dir);
     remove(log);
-    // A sanitizer's runtime asks to be the first library, which it need not be.
+    // A sanitizer's runtime asks to be the first library, which is not necessary.
     int status =
         e2e_shell(t,
                   "ASAN_OPTIONS=\"verify_asan_link_order=0:$ASAN_OPTIONS\" FAULT_LOG=\"$PWD/log\" "

@@ -1,13 +1,13 @@
-// test_rescue.c: a phase that fails, or that a plugin leaves because it was asked to stop,
-// costs nothing but itself: the checkpoint of the boundary before it is written, and resuming ends
-// with the bytes of a run that never failed.
+// test_rescue.c: if a phase fails, or a plugin leaves it after a request to stop, only that phase
+// is lost: the checkpoint of the previous boundary is written, and resuming ends with the bytes of
+// a run that never failed.
 #include "e2e.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define STRAY "\"$RLHF_TEST_PLUGINS/stray.so\""
-// What the rewards do is done to the host's own process.
+// The rewards act on the host's own process.
 #define COMMON                                                                                     \
     "--set rewards.isolate=never --policy model --prompts prompts.txt --set policy.init=random "   \
     "--set batch.size=4 "                                                                          \
@@ -41,12 +41,12 @@ static void failures_go_back_to_the_boundary(void **state) {
     costs_a_phase(t, RUN, "score:3:fail", 1, 2);
     costs_a_phase(t, RUN, "advantages:3:fail", 1, 2);
     costs_a_phase(t, RUN, "loss:4:fail", 1, 3);
-    // In the middle of the update, and after it.
+    // During the update, and after it.
     costs_a_phase(t, RUN, "second_loss:2:fail", 1, 1);
     costs_a_phase(t, RUN, "late_loss:3:fail", 1, 2);
     costs_a_phase(t, RUN, "minibatch_end:3:fail", 1, 2);
     costs_a_phase(t, RUN, "phase_end:3:fail", 1, 2);
-    // The first phase: there is nothing to keep.
+    // The first phase: there is nothing to save.
     fails(t, RUN, "score:1:fail", 1, 0);
 }
 
@@ -75,7 +75,7 @@ static void cancelled(void **state) {
     e2e_says(t, "stopped after 0 of 4 phases: x");
 }
 
-// What has to be named again is said at once, not when the run is resumed.
+// Code that must be named again is reported at once, not only at the resume.
 static void code_from_elsewhere_is_named(void **state) {
     struct e2e *t = *state;
     static const char run[] =
@@ -92,7 +92,7 @@ static void code_from_elsewhere_is_named(void **state) {
                      0);
 }
 
-// Without room for the copy, an update that was begun goes back to the last checkpoint.
+// Without memory for the copy, a failed update goes back to the last checkpoint.
 static void without_a_copy(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN "--set checkpoint.undo_mib=0 --out u"), 0);
@@ -105,7 +105,7 @@ static void without_a_copy(void **state) {
     e2e_says(t, "nothing is kept of 2 phases");
 }
 
-// A reference that moves and a reward model that is trained go back too; so do a critic and Muon.
+// A moving reference and a reward model in training go back too; so do a critic and Muon.
 static void everything_that_changes_goes_back(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "pairs.jsonl",

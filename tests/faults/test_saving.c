@@ -1,5 +1,5 @@
-// test_saving.c: checkpoints that nobody numbered: by time, by SIGUSR1; and what is left when a
-// file cannot be written.
+// test_saving.c: checkpoints that are not due by number: by time, by SIGUSR1; and the state after a
+// file could not be written.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -14,8 +14,8 @@
     "until_true() { n=0; while [ $n -lt 300 ] && ! eval \"$1\"; do sleep 0.1; n=$((n+1)); done; "  \
     "}; "
 
-// Run s is killed by -9 once it has a checkpoint, which `ask` asks for; resuming it two phases on
-// gives the bytes of a run that wrote none in between.
+// Run s is killed by -9 once it has the checkpoint that `ask` requests. Resuming it for two phases
+// gives the bytes of a run without that checkpoint.
 static void killed_after_a_checkpoint(struct e2e *t, const char *settings, const char *ask) {
     int status = e2e_shell(t,
                            UNTIL "\"$HOST\" " RUN "%s --set run.phases=100000 --out s 2>log & "
@@ -41,7 +41,8 @@ static void by_signal(void **state) {
     killed_after_a_checkpoint(*state, "--set checkpoint.every_s=0", "kill -USR1 $pid");
 }
 
-// What time and signals write is no candidate for checkpoints/best, or stopping would change it.
+// Checkpoints by time and signal are not candidates for checkpoints/best; otherwise stopping would
+// change it.
 static void the_best_is_one_of_the_planned(void **state) {
     struct e2e *t = *state;
     const char *run = RUN "--set checkpoint.best=objective/loss --set checkpoint.best_mode=min "
@@ -54,7 +55,7 @@ static void the_best_is_one_of_the_planned(void **state) {
     e2e_same_tree(t, "u/checkpoints/latest/", "s/checkpoints/latest/");
 }
 
-// A limit on the size of files ends like a full disk: a sentence, not a signal.
+// A limit on file size acts like a full disk: an error message, not a signal.
 static void a_file_that_may_not_grow(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN "--set run.phases=4 --out u"), 0);

@@ -1,5 +1,5 @@
-// test_stray.c: an end of the program inside a plugin is told by name, with a status of its
-// own.
+// test_stray.c: if the program ends inside a plugin, the message names it, and the status is
+// distinct.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -12,11 +12,11 @@
     "--set sampling.max_new_tokens=4 --set optim.lr=1e-3 --set log.samples=0 --phases 2 "          \
     "--threads 1 "
 
-// Sanitizers leave fatal signals to the program, as they are without one.
+// Sanitizers leave fatal signals to the program, as without a sanitizer.
 #define LEAVE   "handle_segv=0:handle_abort=0:handle_sigfpe=0:"
 #define SIGNALS "ASAN_OPTIONS=" LEAVE "$ASAN_OPTIONS TSAN_OPTIONS=" LEAVE "$TSAN_OPTIONS "
 
-// The run ends with `status` and says `text`.
+// The run ends with `status` and prints `text`.
 static void strays(struct e2e *t, const char *how, int status, const char *text) {
     int got =
         e2e_shell(t, "rm -rf x; ulimit -c 0; STRAY=%s " SIGNALS "\"$HOST\" " RUN "--out x", how);
@@ -47,7 +47,7 @@ static void faults_are_told(void **state) {
            "a thread beside reward org.rlhf-host.test.stray_reward, score(): segmentation fault");
 }
 
-// The child is ended where it comes back; the run goes on as if there had been none.
+// The child is ended when it returns to the host; the run continues undisturbed.
 static void a_child_does_not_come_back(void **state) {
     struct e2e *t = *state;
     strays(t, "score:1:fork", 0, "score(): a process that it forked returned to the host");

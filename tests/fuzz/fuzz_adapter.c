@@ -1,6 +1,6 @@
-// fuzz_adapter.c: a PEFT directory of any bytes: adapter_config.json and, behind the first NUL,
-// adapter_model.safetensors (a good one when there is no NUL). What is accepted has A and B of one
-// rank for every layer it names, and reads the same once it is written again.
+// fuzz_adapter.c: a PEFT directory of any bytes: adapter_config.json and, after the first NUL,
+// adapter_model.safetensors (a valid one if there is no NUL). An accepted directory has A and B of
+// one rank for every layer it names, and reads the same after it is written again.
 #include "fuzz.h"
 
 #include "base/file.h"

@@ -1,13 +1,13 @@
 // fuzz_answer.c: gold answers and responses of any bytes. Two bytes choose the options; then the
-// gold answer, a zero byte, and the response. What is right was found, nothing is right today and
-// wrong tomorrow, and a gold answer that is taken is right as a response.
+// gold answer, a zero byte, and the response. A right answer was found, verdicts are repeatable,
+// and an accepted gold answer is right as a response.
 #include "fuzz.h"
 
 #include "answer/checker.h"
 
 #include <string.h>
 
-static rlhf_str gold; // what the row says
+static rlhf_str gold; // the row's answer
 
 static rlhf_status row_open(void *host, rlhf_str json, rlhf_row **out) {
     (void)host;
@@ -86,7 +86,7 @@ static int holds(rlhf_str text, const char *part) {
     return 0;
 }
 
-// The gold answer itself, as a response that is nothing else.
+// The gold answer itself as the whole response.
 static void check_itself(const struct rlhf__answer_options *with, rlhf_str row) {
     struct rlhf__answer_options o = *with;
     struct rlhf__checker c;

@@ -1,7 +1,7 @@
 // fuzz_chat_rows.c: a file of rows with messages of any bytes, read as prompts, as texts and as
-// preferences. The first byte chooses the template and the limits. What is accepted has ids of the
-// vocabulary within the limits, a prompt its text, a marked row an assistant's token; anything else
-// is one sentence that names the file.
+// preferences. The first byte chooses the template and the limits. Accepted rows have ids of the
+// vocabulary within the limits; a prompt has its text, a marked row an assistant's token. Otherwise
+// one message names the file.
 #include "fuzz.h"
 
 #include "data/preferences.h"

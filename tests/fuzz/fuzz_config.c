@@ -1,5 +1,5 @@
-// fuzz_config.c: a config file of any bytes, and lines of it as --set assignments. What is accepted
-// prints to JSON that reads back to the same JSON; what is refused says where.
+// fuzz_config.c: a config file of any bytes, and lines of it as --set assignments. An accepted
+// config prints to JSON that reads back to the same JSON; a refusal names the place.
 #include "fuzz.h"
 
 #include "config/config.h"
@@ -19,7 +19,7 @@ static struct rlhf__buf printed(const struct rlhf__config *c) {
     return b;
 }
 
-// The file at path, read again, gives the same text.
+// The printed file, read again, gives the same text.
 static void check_reads_back(const char *path, const struct rlhf__config *c) {
     struct rlhf__dirs dirs = {.lib = "/nowhere", .share = "/nowhere"};
     struct rlhf__config_request req = {.dirs = &dirs, .config_file = path};

@@ -1,6 +1,6 @@
-// fuzz_http_reply.c: what a reward service may answer, any bytes. The first byte chooses the form
-// and how many rows were asked for. Every row has a reward or is failed, a refusal says why, and
-// the same answer is read the same way twice.
+// fuzz_http_reply.c: answers of a reward service, of any bytes. The first byte chooses the form and
+// the number of rows. Every row has a reward or has failed, a refusal has a reason, and reading the
+// same answer twice gives the same result.
 #include "fuzz.h"
 
 #include "http/reply.h"
@@ -22,7 +22,7 @@ static void give(const rlhf_host *host, void *p) {
 static const rlhf_host host = {.size = sizeof host, .alloc = take, .free = give};
 
 struct read {
-    float seq[ROWS + 1]; // the last is nobody's
+    float seq[ROWS + 1]; // the last one is a guard
     uint8_t verdict[ROWS + 1], failed[ROWS + 1];
     struct rlhf__tally *tally;
     char why[RLHF__WHY];

@@ -1,5 +1,5 @@
-// fuzz_index.c: the index of a sharded checkpoint, of any bytes, beside two good shards. What is
-// accepted names files of its own folder, and each tensor lies in the one that it names.
+// fuzz_index.c: the index of a sharded checkpoint, of any bytes, with two valid shards. An accepted
+// index names files of its own folder, and each tensor is in the file that it names.
 #include "fuzz.h"
 
 #include "base/file.h"

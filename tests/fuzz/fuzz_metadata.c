@@ -1,5 +1,5 @@
-// fuzz_metadata.c: any bytes as a plugin file that is read and not opened. What is accepted has
-// descriptors that the loader would accept, and texts that end.
+// fuzz_metadata.c: any bytes as a plugin file that is read but not opened. An accepted file has
+// descriptors that the loader would accept, and terminated texts.
 #include "fuzz.h"
 
 #include "plugin/metadata.h"

@@ -1,6 +1,6 @@
-// fuzz_model_config.c: config.json of a model directory, of any bytes, up to the instance that its
-// architecture makes of it. What is refused says why; what is accepted can be asked for its labels
-// and its end tokens, and be destroyed.
+// fuzz_model_config.c: config.json of a model directory, of any bytes, up to the instance of its
+// architecture. A refusal has a reason; an accepted model returns its labels and end tokens, and
+// can be destroyed.
 #include "fuzz.h"
 
 #include "base/json.h"
@@ -19,7 +19,7 @@ static struct rlhf__note failure;
 static void start(void) {
     static struct rlhf__dirs dirs;
     struct rlhf__error err = {0};
-    const struct rlhf__plugin *llama = NULL; // without it nothing would be looked at
+    const struct rlhf__plugin *llama = NULL; // without it nothing would be tested
     if (plugins) return;
     snprintf(dirs.lib, sizeof dirs.lib, "%s/lib/rlhf/0", FUZZ_BUILD_DIR);
     FUZZ_CHECK(rlhf__plugins_create(&dirs, &plugins, &err) == RLHF_OK);

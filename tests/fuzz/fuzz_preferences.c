@@ -1,6 +1,6 @@
 // fuzz_preferences.c: a file of preference rows of any bytes. The first byte chooses the limits.
-// What is accepted fits them, has its best response apart from the others, and stays what it was
-// when the context grows. Anything else is one sentence that names the file.
+// Accepted rows fit them, their best response differs from the others, and they do not change if
+// the context grows. Otherwise one message names the file.
 #include "fuzz.h"
 
 #include "data/preferences.h"
@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         check_set(set, &o);
         rlhf__preferences_close(set);
         set = NULL;
-        // What fits a context fits a larger one.
+        // Rows that fit a context fit a larger one.
         o.max_tokens += 64;
         FUZZ_CHECK(rlhf__preferences_open(&o, tokenizer(), &set, &err) == RLHF_OK);
         check_set(set, &o);

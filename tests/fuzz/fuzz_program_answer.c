@@ -1,6 +1,6 @@
-// fuzz_program_answer.c: what a program may answer: a line of exec.so's, and a frame of python.so's
-// driver in pieces of any size. The first byte chooses. What is refused has a reason, what is read
-// is read again the same, and a frame is the same however it came.
+// fuzz_program_answer.c: answers of a program: a line of exec.so's, and a frame of python.so's
+// driver in pieces of any size. The first byte chooses. A refusal has a reason, an accepted answer
+// reads the same again, and a frame does not depend on its pieces.
 #include "fuzz.h"
 
 #include "exec/answer_line.h"
@@ -43,7 +43,7 @@ static void check_line(const char *line, size_t n) {
     FUZZ_CHECK(rlhf__line_read(number, (size_t)len, &b, why) && same(a.reward, b.reward));
 }
 
-// The frame of bytes that come in pieces of `step`; 1 when it is whole.
+// The frame of bytes that arrive in pieces of `step`; 1 if it is complete.
 static int read_frame(struct rlhf__frame *f, const char *bytes, size_t n, size_t step) {
     enum rlhf__taken taken = RLHF__TAKEN_MORE;
     *f = (struct rlhf__frame){.data = {.host = &host}};

@@ -1,4 +1,4 @@
-// fuzz_safetensors.c: a weight file of any bytes. What is accepted tiles its data exactly and can
+// fuzz_safetensors.c: a weight file of any bytes. An accepted file tiles its data exactly and can
 // be read to the last byte.
 #include "fuzz.h"
 

@@ -71,7 +71,7 @@ static void write_files(const char *s, size_t n) {
     json_decref(file);
 }
 
-// 0 when PCRE2 gave up on the file's own pattern.
+// 0 if PCRE2 gave up on the file's own pattern.
 static int encode(const struct rlhf__tokenizer *tok, rlhf_str text, uint32_t flags, size_t max,
                   struct rlhf__ids *ids) {
     struct rlhf__error err = {0};

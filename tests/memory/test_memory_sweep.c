@@ -1,6 +1,6 @@
 // test_memory_sweep.c: the N-th allocation of a run fails, alone or with all after it. The run then
-// either ends with one sentence about memory and status 1, or did without and has the bytes of an
-// undisturbed one; and what has a checkpoint resumes to those bytes.
+// either ends with one message about memory and status 1, or continues to the bytes of an
+// undisturbed one; a run with a checkpoint resumes to those bytes.
 //
 // Some N of each scenario; with RLHF_TEST_LONG=K every K-th, so with 1 all.
 #include "e2e.h"
@@ -46,7 +46,7 @@ static void check_end(struct e2e *t, const char *form, unsigned long n, int stat
     const char *said = t->out;
     if (status != 0 && status != 1)
         fail_msg("%s=%lu ended with status %d:\n%s", form, n, status, said);
-    // The threads' library ends the program itself when it has none for a team.
+    // The threads' library ends the program itself if it lacks memory for a team.
     if (status == 1 && strstr(said, "libgomp: Out of memory")) return;
     if (status == 1 && (count_of(said, "error: ") != 1 ||
                         !(strstr(said, "memory") || strstr(said, "cannot allocate"))))
@@ -114,8 +114,8 @@ static void preferences(void **state) {
           "--algo bradley_terry.so --data pairs.jsonl --set score.calibrate=0 " TINY "reference");
 }
 
-// compute.backend=auto on a machine without a card, whose CUDA backend does not survive being
-// loaded without memory: its constructor allocates 30,000 times.
+// compute.backend=auto on a machine without a card, whose CUDA backend crashes if it is loaded
+// without memory: its constructor allocates 30,000 times.
 static void no_card(void **state) {
     struct e2e *t = *state;
     const char *lib = getenv("RLHF_FRAGILE_CUDA");

@@ -1,4 +1,4 @@
-// outside.h: what the tests of others' constants share.
+// outside.h: shared by the tests of others' constants.
 #ifndef RLHF_TESTS_OUTSIDE_H
 #define RLHF_TESTS_OUTSIDE_H
 

@@ -1,9 +1,9 @@
-// row_dependent.c: a compute backend that is wrong on purpose, to see that tests of row exactness
-// find it: the reference backend, but products of eight rows or more split the sum over k in two,
+// row_dependent.c: a deliberately wrong compute backend, to check that tests of row exactness
+// detect it: the reference backend, but products of eight rows or more split the sum over k in two,
 // as a library does that chooses its kernel by the number of rows, and keep the first half's sum in
-// the dtype of the operands, as reduced-precision reductions do. Rows are right up to rounding,
-// and their bits depend on how many there are. Built twice: one claims RLHF_COMPUTE_ROW_EXACT all
-// the same, the other (HONEST) does not.
+// the dtype of the operands, as reduced-precision reductions do. Rows are right up to rounding, and
+// their bits depend on their number. Built twice: one falsely claims RLHF_COMPUTE_ROW_EXACT, the
+// other (HONEST) does not.
 #include <rlhf/compute.h>
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 
 enum { SPLIT_FROM = 8, WEIGHTS_MOST = 256 };
 
-// What linear must know of a weight; the reference's own struct is not visible here.
+// What linear needs to know of a weight; the reference's own struct is not visible here.
 static struct {
     const rlhf_weight *w;
     int32_t k, n, dtype, reserved;
@@ -53,7 +53,7 @@ static rlhf_status half_of(void *ctx, rlhf_dev out, rlhf_dev x, uint32_t rows, i
     return RLHF_OK;
 }
 
-// sum f32 [rows, n] = x W + bias, the columns of x in two passes; low has room for sum.
+// sum f32 [rows, n] = x W + bias, the columns of x in two passes; low has space for sum.
 static rlhf_status split_k(void *ctx, rlhf_dev sum, rlhf_dev low, rlhf_dev part, rlhf_dev x,
                            const rlhf_weight *w, rlhf_dev bias, uint32_t rows, uint64_t n,
                            int32_t k, int32_t dtype) {

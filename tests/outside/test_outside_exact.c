@@ -122,8 +122,8 @@ static uint64_t batch_of_1_against_n(const struct backend *b, int32_t dtype) {
     return bad;
 }
 
-// Rows of one prompt token each are drawn to the end of the context, one token a step; then all of
-// their tokens are scored at once.
+// Rows of one prompt token each are sampled to the end of the context, one token per step; then all
+// of their tokens are scored at once.
 static uint64_t decode_against_prefill(const struct backend *b, int32_t dtype) {
     enum { ROWS = 5, NEW = CONTEXT - 1 };
     struct model m = policy(b, dtype);
@@ -240,7 +240,7 @@ static void cpu_is_exact(void **state) {
     exact_on("cpu", 2);
 }
 
-// The negative control: each question bites.
+// The negative control: each question detects it.
 static void row_dependence_is_found(void **state) {
     (void)state;
     struct backend b = {dlopen(ROW_DEPENDENT_SO, RTLD_NOW | RTLD_LOCAL), NULL, NULL};

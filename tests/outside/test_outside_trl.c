@@ -6,7 +6,7 @@
 #include "outside/outside.h"
 #include "rewards/fixture.h"
 
-// One distribution a row: hidden states are log-probs, the head is the identity.
+// One distribution per row: hidden states are log-probs, the head is the identity.
 static void full_kl(struct kit *k, rlhf_compute *c, const float *p, const float *q, uint32_t rows,
                     double *out) {
     struct call call = {.c = c};
@@ -76,7 +76,7 @@ static void repetition(void **state) {
     reward_close(&r);
 }
 
-// The policy is the reference before the first step, whatever the rows.
+// Before the first step the policy is the reference, for all rows.
 static void first_dpo_loss(void **state) {
     (void)state;
     struct algo a;

@@ -1,4 +1,4 @@
-// check.h: CMocka with the includes its 1.1.5 header wants before it.
+// check.h: CMocka with the includes that its 1.1.5 header needs before it.
 #ifndef RLHF_TESTS_SUPPORT_CHECK_H
 #define RLHF_TESTS_SUPPORT_CHECK_H
 

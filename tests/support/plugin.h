@@ -40,7 +40,7 @@
     .opts = (table), .n_opts = sizeof(table) / sizeof *(table), .opt_stride = sizeof *(table),     \
     .config_size = sizeof(struct config)
 
-// Made by TEST_INSTANCE.
+// Created by TEST_INSTANCE.
 #define TEST_INSTANCES .create = create, .destroy = destroy
 
 #endif

@@ -1,4 +1,4 @@
-// scratch.h: a folder of its own for a test, and checks of error messages.
+// scratch.h: a separate folder for a test, and checks of error messages.
 //
 // Header only; the test links rlhf_host. What it is not: for tests of plugins.
 #ifndef RLHF_TESTS_SUPPORT_SCRATCH_H
@@ -15,7 +15,7 @@
 
 struct scratch {
     char dir[256];
-    char path[8][512]; // scratch_path's answers, used in turn
+    char path[8][512]; // scratch_path's results, used in turn
     unsigned turn;
 };
 
@@ -28,14 +28,14 @@ static inline rlhf_status rlhf__make_dirs(const char *path, struct rlhf__error *
     return st;
 }
 
-// An existing directory, held; close it with rlhf__folder_close.
+// An existing directory, held open; close it with rlhf__folder_close.
 static inline struct rlhf__folder *scratch_folder(const char *path) {
     struct rlhf__folder *f = NULL;
     assert_int_equal(rlhf__folder_open(NULL, path, &f, NULL), RLHF_OK);
     return f;
 }
 
-// Make an empty folder; *state for CMocka. Use as setup, with scratch_teardown.
+// Create an empty folder; *state for CMocka. Use as setup, with scratch_teardown.
 static inline int scratch_setup(void **state) {
     struct scratch *s = calloc(1, sizeof *s);
     const char *tmp = getenv("TMPDIR");
@@ -57,7 +57,7 @@ static inline int scratch_teardown(void **state) {
     return st;
 }
 
-// "DIR/name"; good for the next seven calls.
+// "DIR/name"; valid for the next seven calls.
 static inline const char *scratch_path(struct scratch *s, const char *name) {
     char *out = s->path[s->turn++ % 8];
     size_t dir = strlen(s->dir), len = strlen(name);
@@ -83,7 +83,7 @@ static inline const char *scratch_text(struct scratch *s, const char *name, cons
     return scratch_bytes(s, name, text, strlen(text));
 }
 
-// The call failed with this code and its message holds this text.
+// The call failed with this code and its message contains this text.
 static inline void check_error(rlhf_status got, rlhf_status want, const struct rlhf__error *err,
                                const char *part) {
     if (got == want && strstr(err->text, part)) return;
@@ -91,7 +91,7 @@ static inline void check_error(rlhf_status got, rlhf_status want, const struct r
              err->text, part);
 }
 
-// The call succeeded; else the message is shown.
+// The call succeeded; otherwise the message is shown.
 static inline void check_ok(rlhf_status got, const struct rlhf__error *err) {
     if (got != RLHF_OK) fail_msg("status %d: %s", (int)got, err->text);
 }

@@ -1,4 +1,4 @@
-// tensor_close.h: comparing arrays of numbers in tests, with a report that helps.
+// tensor_close.h: comparing arrays of numbers in tests, with a useful report.
 //
 // Header only, so that a test needs no library. What it is not: for use outside a CMocka test.
 #ifndef RLHF_TESTS_SUPPORT_TENSOR_CLOSE_H
@@ -15,8 +15,8 @@ static inline int tensor_close_one(double got, double want, double rtol, double 
     return fabs(got - want) <= atol + rtol * fabs(want);
 }
 
-// Fails the test when an element of got[n] is not close to want[n], after printing the first five
-// that are not, their number and the largest difference.
+// Fails the test if an element of got[n] is not close to want[n], after printing the first five
+// such elements, their number and the largest difference.
 static inline void assert_tensor_close(const float *got, const float *want, size_t n, double rtol,
                                        double atol, const char *label) {
     size_t bad = 0;
