@@ -42,9 +42,11 @@ static void read_levels(rlhf_device_info *info) {
         snprintf(to->loops, sizeof to->loops, "%s", from->loops);
         snprintf(to->f32, sizeof to->f32, "%s", RLHF__EXACT ? from->f32 : "oneDNN");
         snprintf(to->bf16, sizeof to->bf16, "%s", RLHF__EXACT ? from->bf16 : "oneDNN");
-        to->has = !lacks;
+        to->has = from->hot && !lacks;
         to->used = i == used;
-        if (lacks)
+        if (!from->hot)
+            snprintf(to->why_not, sizeof to->why_not, "this build leaves it out");
+        else if (lacks)
             snprintf(to->why_not, sizeof to->why_not, "this machine lacks %s", lacks);
         else if (i > used)
             snprintf(to->why_not, sizeof to->why_not, "RLHF_CPU_ISA is %.20s", cap);

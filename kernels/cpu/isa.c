@@ -8,14 +8,29 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+// The tables of the levels that the build includes (RLHF_CPU_LEVELS).
+#ifdef RLHF_NO_AVX2
+#define AVX2 NULL
+#else
+#define AVX2 &rlhf__hot_table_avx2
+#endif
+#ifdef RLHF_NO_AVX512
+#define AVX512 NULL
+#else
+#define AVX512 &rlhf__hot_table_avx512
+#endif
+#ifdef RLHF_NO_AVX512_BF16
+#define AVX512_BF16 NULL
+#else
+#define AVX512_BF16 &rlhf__hot_table_avx512_bf16
+#endif
+
 static const struct rlhf__level levels[RLHF__ISA_COUNT] = {
     {"baseline", &rlhf__hot_table_baseline, "SSE2, 4 lanes", "own tiles", "as f32"},
-    {"avx2", &rlhf__hot_table_avx2, "AVX2 and FMA, 8 lanes", "own tiles", "as f32"},
-    {"avx512", &rlhf__hot_table_avx512, "AVX-512, 16 lanes", "own tiles", "as f32"},
-    {"avx512_bf16", &rlhf__hot_table_avx512_bf16, "AVX-512 with BF16, 16 lanes", "own tiles",
-     "own tiles"},
-    {"amx", &rlhf__hot_table_avx512_bf16, "AVX-512 with BF16, 16 lanes", "own tiles",
-     "own tiles on AMX"}};
+    {"avx2", AVX2, "AVX2 and FMA, 8 lanes", "own tiles", "as f32"},
+    {"avx512", AVX512, "AVX-512, 16 lanes", "own tiles", "as f32"},
+    {"avx512_bf16", AVX512_BF16, "AVX-512 with BF16, 16 lanes", "own tiles", "own tiles"},
+    {"amx", AVX512_BF16, "AVX-512 with BF16, 16 lanes", "own tiles", "own tiles on AMX"}};
 
 const struct rlhf__level *rlhf__isa_level(int isa) { return &levels[isa]; }
 
@@ -54,7 +69,7 @@ int rlhf__isa_choose(const char *cap) {
     if (cap && *cap)
         while (strcmp(cap, levels[isa].name) != 0)
             if (--isa < 0) return -1;
-    while (isa > RLHF__ISA_BASELINE && rlhf__isa_lacks(isa))
+    while (isa > RLHF__ISA_BASELINE && (!levels[isa].hot || rlhf__isa_lacks(isa)))
         isa--;
     return isa;
 }

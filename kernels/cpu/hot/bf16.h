@@ -12,8 +12,25 @@
 #define RLHF__BF16_NC 32 // columns per panel
 #define RLHF__BF16_MR 12 // rows per tile
 
+// A panel whose rows are one tile at most, or any number of tiles; A packed, or row by row.
+void rlhf__bf16_tile_packed(const struct rlhf__panel *p);
+void rlhf__bf16_tile_rows(const struct rlhf__panel *p);
+void rlhf__bf16_tiles_packed(const struct rlhf__panel *p);
+void rlhf__bf16_tiles_rows(const struct rlhf__panel *p);
+
 // c_bf16: C is bf16, otherwise f32; accumulate is for f32 only.
-void rlhf__bf16_panel(const struct rlhf__panel *p);
+static inline void rlhf__bf16_panel(const struct rlhf__panel *p) {
+    if (p->m <= RLHF__BF16_MR) {
+        if (p->a_packed)
+            rlhf__bf16_tile_packed(p);
+        else
+            rlhf__bf16_tile_rows(p);
+    } else if (p->a_packed) {
+        rlhf__bf16_tiles_packed(p);
+    } else {
+        rlhf__bf16_tiles_rows(p);
+    }
+}
 
 // Packs one panel of B = columns 0 .. columns-1 of src: row-major src[k][stride] (rows), or
 // src[column][stride] with k inside (cols); f32 is rounded to nearest even. stream: bypass the

@@ -1,5 +1,9 @@
 // hot/bf16_tile.c: the GEMM loops of bf16.h. A tile is up to 12 rows by two vectors: 24 sums in
 // registers, two loads of B and 12 broadcasts of A for 24 vector dot products.
+//
+// Every number of rows has unrolled code, so this file takes long to compile. CMakeLists.txt makes
+// four objects of it, which compile in parallel: RLHF_BF16_PANEL is the function's name,
+// RLHF_BF16_PACKED is 1 for packed A, RLHF_BF16_ONE_TILE is 1 for panels of one tile at most.
 #include "bf16.h"
 #include "vec.h"
 
@@ -150,25 +154,21 @@ INLINE void rest(const struct rlhf__panel *p, size_t row, size_t rows, const int
     }
 }
 
-INLINE void all_rows(const struct rlhf__panel *p, const int packed) {
+#if RLHF_BF16_ONE_TILE
+void RLHF_BF16_PANEL(const struct rlhf__panel *p) {
+    struct ahead next = {(const char *)(p->b + p->b_next), NC * 4};
+    rest(p, 0, p->m, RLHF_BF16_PACKED, &next, 2);
+}
+#else
+void RLHF_BF16_PANEL(const struct rlhf__panel *p) {
     const size_t tiles = (p->m + MR - 1) / MR, fetching = tiles < FETCH_TILES ? tiles : FETCH_TILES;
     struct ahead next = {(const char *)(p->b + p->b_next), (NC * 4 + fetching - 1) / fetching};
     size_t row = 0;
-    if (tiles == 1) {
-        rest(p, 0, p->m, packed, &next, 2);
-        return;
-    }
     for (; row + MR <= p->m && row < FETCH_TILES * MR; row += MR)
-        tile(p, row, MR, packed, &next, 1);
+        tile(p, row, MR, RLHF_BF16_PACKED, &next, 1);
     for (; row + MR <= p->m; row += MR)
-        tile(p, row, MR, packed, &next, 0);
+        tile(p, row, MR, RLHF_BF16_PACKED, &next, 0);
     if (tiles > FETCH_TILES) next.step = 0;
-    rest(p, row, p->m - row, packed, &next, 1);
+    rest(p, row, p->m - row, RLHF_BF16_PACKED, &next, 1);
 }
-
-void rlhf__bf16_panel(const struct rlhf__panel *p) {
-    if (p->a_packed)
-        all_rows(p, 1);
-    else
-        all_rows(p, 0);
-}
+#endif
