@@ -5,9 +5,9 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 mkdir -p "$dir/scripts" "$dir/build/release/bin" "$dir/path"
 cp "$1/quickstart" "$dir/"
-for program in scripts/install-deps path/cmake; do
-    printf '#!/bin/sh\nexit 0\n' >"$dir/$program"
-done
+printf '#!/bin/sh\nexit 0\n' >"$dir/scripts/install-deps"
+printf '#!/bin/sh\necho "$@" >>"%s/asked"\n' "$dir" >"$dir/path/cmake"
+printf '#!/bin/sh\nexit %s\n' '${CARD_STATUS-1}' >"$dir/path/nvidia-smi" # status 0: there is a card
 printf '#!/bin/sh\nfor a; do printf "<%%s>" "$a"; done\n' >"$dir/build/release/bin/rlhf-host"
 chmod +x "$dir"/scripts/* "$dir"/path/* "$dir"/build/release/bin/*
 export PATH="$dir/path:$PATH"
@@ -23,6 +23,22 @@ starts '<--algo><ppo.so><--reward><imdb.so><--seed><1>' --seed 1
 starts '<--algo><ppo.so><--reward><imdb.so><--set><run.note=a b>' imdb --set 'run.note=a b'
 starts '<--preset><arithmetic>' arithmetic
 starts '<--preset><arithmetic><--seed><2>' arithmetic --seed 2
+
+# It builds what runs need. A directory that is configured keeps its options.
+asks() { # WANT: what cmake is asked for
+    : >"$dir/asked"
+    "$dir/quickstart" >/dev/null
+    diff "$dir/asked" - <<<"$1" || { echo "quickstart does not ask cmake for that"; exit 1; }
+}
+small='-DRLHF_TESTS=OFF -DRLHF_BENCH=OFF -DRLHF_FREE=OFF'
+build='--build --preset release --target program'
+if [ ! -e /dev/nvidiactl ] && [ ! -e /dev/dxg ]; then
+    asks "--preset release $small -DRLHF_CUDA=OFF"$'\n'"$build"
+fi
+CARD_STATUS=0 asks "--preset release $small -DRLHF_CUDA=AUTO"$'\n'"$build"
+: >"$dir/build/release/CMakeCache.txt"
+asks "--preset release"$'\n'"$build"
+
 rm "$dir/build/release/bin/rlhf-host"
 status=0
 said=$("$dir/quickstart" arithmetics --seed 2 2>&1) || status=$?
