@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# test_check_words.sh SOURCE: scripts/check-words counts phrases in comments and pages, not in code.
+set -euo pipefail
+check=$1/scripts/check-words
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+git -C "$dir" init -q
+commit() { git -C "$dir" add -A && git -C "$dir" -c user.name=t -c user.email=t@t commit -qm t; }
+
+expect() { # STATUS LINE [ARGUMENT]...
+    local want=$1 line=$2 said status=0
+    shift 2
+    said=$("$check" "$@" "$dir" 2>&1) || status=$?
+    [ $status = "$want" ] && grep -qF -- "$line" <<<"$said" ||
+        { printf 'check-words %s: status %s, not %s, or no "%s" in\n%s\n' "$*" $status "$want" "$line" "$said"; exit 1; }
+}
+
+cat >"$dir/a.c" <<'END'
+// Sums the rows of a block.
+int sum(void); // two words
+/* Returns the sum, or
+   a negative error code. */
+const char *s = "there is no such file"; // the message of a missing file
+END
+printf '# A page\n\nThis page has a plain sentence. It has another plain one.\n\n```\nthere is no such file\n```\n' >"$dir/a.md"
+commit
+expect 0 '0 of 4 comment lines (0.0 %), 0 of 2 sentences'
+printf '// Fails when there is no file.\n' >>"$dir/a.c"
+commit
+expect 1 '1 of 5 comment lines (20.0 %)'
+expect 1 'a.c:6: Fails when there is no file.' --list
+expect 1 '1 of 1 comment lines (100.0 %), 0 of 0 sentences' --since HEAD~1
+printf '\nThe judge looks on while the policy trains.\n' >>"$dir/a.md"
+commit
+expect 1 'a.md: The judge looks on while the policy trains.' --list
+expect 1 '0 of 0 comment lines (0.0 %), 1 of 1 sentences (100.0 %)' --since HEAD~1
+expect 1 'check-words: git diff' --since nothing
