@@ -44,7 +44,10 @@ if(RLHF_SANITIZE)
   set(RLHF_EMULATED_TIMEOUT 1200)
 endif()
 
-# rlhf_add_test(NAME SOURCES ... [LIBS ...] [LABEL quick|full] [TIMEOUT s]): one CMocka executable.
+# Labels: quick (tenths of a second), full (both in ./run-tests); cuda (the emulation: there when
+# the backend has changed), nightly (./run-tests --nightly).
+# rlhf_add_test(NAME SOURCES ... [LIBS ...] [LABEL quick|full|cuda|nightly] [TIMEOUT s]): one CMocka
+# executable.
 function(rlhf_add_test name)
   cmake_parse_arguments(T "" "LABEL;TIMEOUT" "SOURCES;LIBS" ${ARGN})
   if(NOT T_LABEL)
