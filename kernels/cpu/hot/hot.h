@@ -148,8 +148,8 @@ extern const struct rlhf__hot rlhf__hot_table_avx512;
 extern const struct rlhf__hot rlhf__hot_table_avx512_bf16;
 
 struct rlhf__level {
-    const char *name; // its name in RLHF_CPU_ISA
-    const struct rlhf__hot *hot; // NULL: the build leaves this level out
+    const char *name;               // its name in RLHF_CPU_ISA
+    const struct rlhf__hot *hot;    // NULL: the build leaves this level out
     const char *loops, *f32, *bf16; // descriptions: what runs the row operations and the GEMMs
 };
 
@@ -160,7 +160,7 @@ const struct rlhf__level *rlhf__isa_level(int isa);
 // present, asks the kernel to let this process use AMX tiles.
 const char *rlhf__isa_lacks(int isa);
 
-// The best level of this CPU and build, or a lower one if cap (the environment variable RLHF_CPU_ISA; NULL or
+// The best level of this CPU, or a lower one if cap (the environment variable RLHF_CPU_ISA; NULL or
 // "": no cap) names it; -1 if cap is not a level.
 int rlhf__isa_choose(const char *cap);
 
