@@ -1,5 +1,5 @@
-// distinct_words.cpp: a reward in C++ (11 and later): the share of a response's words that it says
-// for the first time, a text that repeats itself is paid less.
+// distinct_words.cpp: a reward in C++ (11 and later): the share of a response's words that occur
+// for the first time. A repetitive text gets a lower reward.
 //
 // The tables are static data that the compiler writes out (constexpr): rlhf-host reads them without
 // running anything. They are filled by position, as C++11 wants it. No exception may leave score().

@@ -1,7 +1,6 @@
-// gold.c: a reward that knows the right answer. The prompt's data row has it ("answer"); a response
-// that holds it earns 1, plus `rare` times the share of its group that does not. A row without it
-// is refused before the first phase, and which responses are right is told apart from what they
-// earn.
+// gold.c: a reward that reads the right answer from the prompt's data row ("answer"). A response
+// that contains it gets 1, plus `rare` times the share of its group that does not. A row without an
+// answer is refused before the first phase. Verdicts are reported separately from the rewards.
 //
 // Rows of prompts come from a file of {"text": ..., "answer": ...} lines (--prompts rows.jsonl).
 #include <rlhf/reward.h>

@@ -86,14 +86,14 @@ static void same_seed_same_bits(void **state) {
     must(t, e2e_run(t, TRAIN "--set run.phases=4 --set run.dir=a"), "a");
     must(t, e2e_run(t, TRAIN "--set run.phases=4 --set run.dir=b --threads 2"), "b");
     must(t, e2e_run(t, TRAIN "--set run.phases=4 --set run.stop_after=2 --set run.dir=c"), "c");
-    // What is resumed needs neither the starting weights nor new samples.
+    // A resume works without the starting weights and new samples.
     must(t, e2e_run(t, "--resume c --threads 2"), "resume");
     e2e_same_tree(t, "a/checkpoints/000004", "b/checkpoints/000004");
     e2e_same_tree(t, "a/checkpoints/000004", "c/checkpoints/000004");
 }
 
-// The forward's bits do not depend on whether a prompt is computed once for its responses.
-// What stands in front of the rows is recorded, so that nobody has to say it again.
+// The forward pass has the same bits if a prompt is computed once for its responses. The tokens
+// before the rows are recorded, so users need not repeat the option.
 static void the_front_is_recorded(void **state) {
     struct e2e *t = *state;
     must(t, e2e_run(t, TRAIN "--set run.phases=2 --set run.dir=a"), "training");
@@ -218,7 +218,7 @@ static void per_token_pays_the_mean(void **state) {
         json_t *rows = e2e_metrics(t, i ? "p1" : "p0");
         mean[i] = e2e_metric(rows, 0, "rewards/bt_rm/mean");
         std[i] = e2e_metric(rows, 0, "rewards/bt_rm/std");
-        // Whether it is paid at the end or token by token.
+        // The same at the end and token by token.
         assert_true(fabs(e2e_metric(rows, 0, "objective/scores") - mean[i]) < 1e-5);
         json_decref(rows);
     }
@@ -359,8 +359,8 @@ static json_t *train_dpo(struct e2e *t, const char *flags) {
     return e2e_metrics(t, "d");
 }
 
-// A policy is measured as the run that trained it measured it; some pairs are the other way round,
-// so that the accuracy is neither 0 nor 1.
+// A policy is measured as in the run that trained it. Some pairs are reversed, so the accuracy is
+// strictly between 0 and 1.
 static void policy_is_measured_as_in_its_run(void **state) {
     struct e2e *t = *state;
     make_policy(t);

@@ -1,5 +1,5 @@
-// test_e2e_run_dir.c: the directory of a run: who may write it, where its files go, and what a
-// resume does with what it finds in it.
+// test_e2e_run_dir.c: the directory of a run: who may write it, where its files go, and how a
+// resume treats its contents.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -247,7 +247,7 @@ static void a_state_that_lies(void **state) {
     }
 }
 
-// The reference is read again from where the policy started.
+// The reference is read again from the policy's start directory.
 static void a_reference_that_is_gone(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_run(t, RL "--reward period_count.so --set run.phases=1 --out r"));
@@ -290,7 +290,7 @@ static void more_phases_are_kept(void **state) {
     e2e_says(t, "\"stop_after\": 0");
 }
 
-// config.json is what --print-config shows, but for what a run finds: which backend "auto" is.
+// config.json equals --print-config, except for values that a run finds: the backend for "auto".
 static void config_is_what_is_printed(void **state) {
     struct e2e *t = *state;
     fine(t,
@@ -308,7 +308,7 @@ static void config_is_what_is_printed(void **state) {
 #define HAS_SANITIZER 0
 #endif
 
-// In a namespace of its own, where /proc is an empty folder; skipped where that cannot be had.
+// In a separate namespace where /proc is an empty folder; skipped if that is not possible.
 static void it_works_without_proc(void **state) {
     struct e2e *t = *state;
     if (HAS_SANITIZER) skip();

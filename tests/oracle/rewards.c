@@ -125,7 +125,7 @@ static int pay(const rlhf_plugin *p, void *self, const json_t *rows) {
     return st < 0 ? refuse("score", host.fail_text) : 0;
 }
 
-// A line is a row, or a list of them that are paid in one call.
+// A line is a row, or a list of rows to score in one call.
 static int pay_line(const rlhf_plugin *p, void *self, json_t *line) {
     json_t *rows = json_is_array(line) ? json_incref(line) : json_pack("[O]", line);
     const int status = rows ? pay(p, self, rows) : refuse("standard input", "no row");

@@ -8,7 +8,7 @@
 //     answering once                 1 for the first line, and ends
 //     answering flaky FILE           as length, but ends by a signal at its third line unless there
 //                                    is a FILE, which it leaves behind
-//     answering length               the bytes of each line behind the row's index, without its
+//     answering length               the bytes of each line after the row's index, without its
 //                                    end
 //     answering count                1, 2, 3, ...: from the first line since it was started
 //     answering stuck FILE           reads a line, writes its own number to FILE and hangs
@@ -23,7 +23,7 @@
 //     answering each TEXT            TEXT for each line
 //     answering number TEXT          {"reward": 1, "index": TEXT} for each line
 //     answering early                a line before any is read
-//     answering family FILE          starts one in a session of its own, which writes its number to
+//     answering family FILE          starts one in a separate session, which writes its number to
 //                                    FILE; both hang, whatever they are asked
 //     answering memory MIB           1 for each line if it can have so much memory, else ends with
 //     9; nothing for a line with "hang"

@@ -59,8 +59,8 @@ static void schedule_warms_up_from_zero(void **state) {
 
 // ---- mixing ----
 
-// What rows of up to two rewards are worth, paid at the end (per_token 0) or half of it at the
-// first of two response tokens and the rest at the second. score: what each row is paid in all.
+// The rewards of rows with up to two rewards, at the end (per_token 0) or half at the first of two
+// response tokens and the rest at the second. score: each row's reward.
 static void mix_paid(struct rlhf__config *c, const float *raw, const uint8_t *keep,
                      const uint8_t *finished, const uint8_t *no_period, int per_token,
                      float *score) {
@@ -149,7 +149,7 @@ static void penalties_come_last(void **state) {
     close_to((double)score[2], 3, 0);
 }
 
-// A row is worth the same whether it is paid at its end or token by token.
+// The row's reward is the same at its end and token by token.
 static void token_rewards_are_part_of_the_row(void **state) {
     (void)state;
     struct rlhf__plugin_config reward[2] = {{.weight = 2}, {.weight = -0.5}};
