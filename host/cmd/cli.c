@@ -8,7 +8,7 @@
 #include "cmd/program.h"
 #include "keep/manifest.h"
 #include "keep/run_dir.h"
-#include "model/room.h"
+#include "model/free_memory.h"
 #include "run/run.h"
 
 #include <stdio.h>
@@ -229,12 +229,12 @@ static rlhf_status find_dir(const struct rlhf__run_request *req, struct rlhf__er
 }
 
 // What the run will take, on standard output.
-static rlhf_status print_memory(const struct rlhf__room_need *need, int json,
+static rlhf_status print_memory(const struct rlhf__memory_need *need, int json,
                                 struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     if (!need->known) return RLHF_OK;
-    if (json) return rlhf__print_json_new(rlhf__room_json(need), err);
-    rlhf__room_table(need, &text);
+    if (json) return rlhf__print_json_new(rlhf__memory_need_json(need), err);
+    rlhf__memory_need_table(need, &text);
     rlhf_status st = rlhf__buf_ok(&text, err);
     if (st == RLHF_OK) fputs(rlhf__buf_text(&text), stdout);
     rlhf__buf_free(&text);
@@ -244,7 +244,7 @@ static rlhf_status print_memory(const struct rlhf__room_need *need, int json,
 int rlhf__cmd_run(const struct rlhf__run_request *asked_for) {
     struct rlhf__error err = {0, ""}, unprinted = {0, ""};
     struct rlhf__run *t = NULL;
-    struct rlhf__room_need need = {0};
+    struct rlhf__memory_need need = {0};
     struct rlhf__run_request with_need = *asked_for;
     const struct rlhf__run_request *req = &with_need;
     with_need.need = &need;

@@ -47,12 +47,13 @@ struct rlhf__feed_ops {
     rlhf_status (*more)(struct rlhf__feed *, uint32_t groups, uint64_t first, int64_t version,
                         struct rlhf__experience *x, struct rlhf__error *err);
     // Put rows as large as the largest of the next phases into *x, which the caller has zeroed:
-    // the most tokens, and responses of full length. Models are on paper; the cursor does not
-    // move. [step]
+    // the most tokens, and responses of full length. Models are on the memory plan; the cursor does
+    // not move. [step]
     rlhf_status (*largest)(struct rlhf__feed *, struct rlhf__experience *x,
                            struct rlhf__error *err);
-    // Do on paper what takes memory while such rows are made. NULL = nothing does. [step]
-    rlhf_status (*rehearse)(struct rlhf__feed *, const struct rlhf__experience *x,
+    // Make the calls that need memory while such rows are made, on the memory plan. NULL = none
+    // does. [step]
+    rlhf_status (*estimate)(struct rlhf__feed *, const struct rlhf__experience *x,
                             struct rlhf__error *err);
     // The cursor, for epochs and the checkpoint. [any]
     struct rlhf__order *(*order)(struct rlhf__feed *);

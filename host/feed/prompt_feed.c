@@ -309,13 +309,13 @@ static rlhf_status prompt_largest(struct rlhf__feed *feed, struct rlhf__experien
 }
 
 // Fill every slot, then decode one more token.
-static rlhf_status prompt_rehearse(struct rlhf__feed *feed, const struct rlhf__experience *x,
+static rlhf_status prompt_estimate(struct rlhf__feed *feed, const struct rlhf__experience *x,
                                    struct rlhf__error *err) {
     struct prompt_feed *f = of(feed);
     const struct rlhf__model *policy = feed->env->cast->policy;
     struct rlhf__rollout_request q = batch_request(f);
     struct rlhf__rows few = {0};
-    q.stream = "paper";
+    q.stream = "estimate";
     q.n = f->slots;
     q.max_new = q.max_new < 2 ? q.max_new : 2;
     q.keep_support = 0;
@@ -343,7 +343,7 @@ static rlhf_status prompt_ready(struct rlhf__feed *feed, struct rlhf__error *err
 static const struct rlhf__feed_ops prompt_ops = {.next = prompt_next,
                                                  .more = prompt_more,
                                                  .largest = prompt_largest,
-                                                 .rehearse = prompt_rehearse,
+                                                 .estimate = prompt_estimate,
                                                  .order = prompt_order,
                                                  .ready = prompt_ready,
                                                  .check = prompt_check,

@@ -26,8 +26,8 @@ static rlhf_status sum_of(const char *dir, char hex[65], int64_t *bytes, struct 
     return RLHF_OK;
 }
 
-// A base that was given is the one that the adapter names, or one of the same bytes. A name that is
-// no directory here, as of a hub, says nothing: shapes do.
+// A base that the user gives must be the one that the adapter names, or have the same bytes. If the
+// name is not a directory here, such as a hub's, only shapes are checked.
 static rlhf_status check_named(const struct rlhf__peft *p, const char *base,
                                struct rlhf__error *err) {
     char named[RLHF__PATH_CAP], a[65], b[65];
@@ -52,7 +52,7 @@ static rlhf_status no_second(const char *dir, struct rlhf__error *err) {
                       dir);
 }
 
-// base[RLHF__PATH_CAP]: the model's own directory.
+// Sets base[RLHF__PATH_CAP] to the model's own directory.
 rlhf_status rlhf__adapter_find(const char *dir, const struct rlhf__model_adapter *adapter,
                                struct rlhf__peft *p, char *base, struct rlhf__error *err) {
     const int given = dir && *dir, with = adapter->dir && *adapter->dir;
@@ -76,7 +76,7 @@ rlhf_status rlhf__adapter_find(const char *dir, const struct rlhf__model_adapter
                : RLHF_OK;
 }
 
-// state/base.json, which checkpoints have.
+// Reads state/base.json, which checkpoints have.
 rlhf_status rlhf__adapter_check_base(const struct rlhf__peft *p, const char *base,
                                      struct rlhf__error *err) {
     char path[RLHF__PATH_CAP], is[65];
@@ -109,7 +109,7 @@ int rlhf__adapter_has_text(const char *dir) {
     return 0;
 }
 
-// A classifier has no LM head of its own to share.
+// A classifier cannot share the LM head: it does not have one.
 static int lacks_head(const struct rlhf__model *base, const struct rlhf__model *m) {
     return base->n_labels > 0 && m->n_labels == 0 && !rlhf__hf_tied(m->config);
 }
@@ -135,7 +135,7 @@ rlhf_status rlhf__adapter_resolve(struct rlhf__model *m, struct rlhf__error *err
     m->dir = strdup(base);
     m->text_dir = strdup(rlhf__adapter_has_text(m->peft.dir) ? m->peft.dir : base);
     if (!m->dir || !m->text_dir) return RLHF__NOMEM(err, "out of memory opening a model");
-    // Whoever opens its like gets the same.
+    // Opening a model with this spec again gives the same.
     m->spec.dir = m->dir;
     m->spec.adapter.dir = m->peft.dir;
     if (m->peft.rank > 0) RLHF_TRY(sum_of(m->dir, m->base_sha256, &m->base_bytes, err));
@@ -144,7 +144,7 @@ rlhf_status rlhf__adapter_resolve(struct rlhf__model *m, struct rlhf__error *err
 
 // ---- config.json ----
 
-// Labels that no config names: as many as the score head in the file has rows.
+// If no config names labels, there are as many as the score head in the file has rows.
 static rlhf_status count_labels(const struct rlhf__peft *p, json_t *config,
                                 struct rlhf__error *err) {
     static const char *const names[] = {RLHF__PEFT_PREFIX "score.weight",
@@ -169,8 +169,8 @@ static rlhf_status count_labels(const struct rlhf__peft *p, json_t *config,
     return rlhf__classifier_architecture(config, err);
 }
 
-// What the config beside an adapter may say: the rest is the base's. Keys keep their places, so
-// that a run that goes on writes what it read.
+// The members that the config beside an adapter may have; all others are the base's. Keys keep
+// their order, so that a resumed run writes what it read.
 static rlhf_status take_head(json_t *config, json_t *own, struct rlhf__error *err) {
     static const char *const keys[] = {"architectures", "id2label",     "label2id",
                                        "num_labels",    "rlhf_pooling", "rlhf_reward",
@@ -252,8 +252,8 @@ static int has(char **name, size_t n, const char *text, size_t len) {
     return 0;
 }
 
-// The part of a parameter's name that a list has: of A the module's last part, of a score head the
-// module; NULL: none.
+// The part of a parameter's name that adapter_config.json lists: for A the last part of the module,
+// for a score head the module; NULL for other parameters.
 static const char *part_of(const rlhf_param *p, int32_t group, size_t *n) {
     static const char tail[] = ".lora_A.weight";
     const size_t all = strlen(p->name);
@@ -271,9 +271,9 @@ static const char *part_of(const rlhf_param *p, int32_t group, size_t *n) {
     return from;
 }
 
-// The names of a group, each once, in the order of the parameters: the modules that have an
-// adapter, by the last part of their names (what "all-linear" stands for), or the score heads.
-// [*n]; the caller frees the list, and the names with it (one block). NULL: out of memory.
+// The names of a group, each once, in the order of the parameters: the last name parts of modules
+// with an adapter (the meaning of "all-linear"), or the score heads. [*n]; the caller frees the
+// list, which includes the names (one block). NULL: out of memory.
 static char **list(const struct rlhf__model *m, int32_t group, size_t *n) {
     size_t bytes = 0, len = 0;
     for (uint32_t i = 0; i < m->n_tensors; i++)

@@ -1,40 +1,39 @@
-// adapter.h: a model's low-rank adapter (Hu et al. 2021): which directories a model with one is
-// made of, what its plugin is told, and the PEFT directory that it is written as.
+// adapter.h: a model's low-rank adapter (Hu et al. 2021): the directories it is read from, its
+// description for the plugin, and the PEFT directory it is written to.
 //
-// A model's directory that is a PEFT directory stands for the model it names and the adapter in it.
-// Labels and what else a score head needs are read from a config.json beside the adapter.
+// Where a model directory is expected, a PEFT directory means the base model that it names with the
+// adapter in it. A config.json beside the adapter describes a score head: labels, pooling.
 #ifndef RLHF_HOST_ADAPTER_H
 #define RLHF_HOST_ADAPTER_H
 
 #include "base/folder.h"
 #include "model/model.h"
 
-// m->spec's directories into m->dir, m->text_dir, m->peft, and with an adapter the sum of its base.
-// Errors: RLHF_E_INVALID (an adapter that
-// cannot be read or is of another base, a base that changed since: state/base.json), and those of
-// rlhf__peft_read. [main]
+// Sets m->dir, m->text_dir and m->peft from m->spec, and with an adapter the base's checksum.
+// Errors: RLHF_E_INVALID (an adapter that cannot be read or belongs to another base, a base that
+// has changed since: state/base.json), and those of rlhf__peft_read. [main]
 rlhf_status rlhf__adapter_resolve(struct rlhf__model *m, struct rlhf__error *err);
 
-// m, whose config is read, uses the trunk of env->shared where that is of the same directory and m
-// changes none of it. [main]
+// Lets m, whose config is read, use the trunk of env->shared if both are of the same directory and
+// m does not change it. [main]
 void rlhf__adapter_share(struct rlhf__model *m);
 
-// m no longer uses another model's trunk, but one of its own. [main]
+// Gives m a trunk of its own instead of another model's. [main]
 void rlhf__adapter_part(struct rlhf__model *m);
 
-// config.json of the base in dir, with what the one beside the adapter says of a score head. A new
-// reference. Errors: those of rlhf__hf_config_read. [main]
+// config.json of the base in dir, with the score head's members of the one beside the adapter. A
+// new reference. Errors: those of rlhf__hf_config_read. [main]
 rlhf_status rlhf__adapter_config(const char *dir, const struct rlhf__peft *peft, json_t **out,
                                  struct rlhf__error *err);
 
-// The directories of a model in dir ("" or NULL: the adapter's own base), which may be a PEFT
-// directory, with an adapter: what PEFT wrote into *p (zeroed; released by the caller, also after a
-// failure; p->dir NULL: there is none), the model's own directory into base[RLHF__PATH_CAP]. Errors
-// as of rlhf__adapter_resolve. [main]
+// Resolves the directories of a model in dir with an adapter; dir may be a PEFT directory, and ""
+// or NULL means the adapter's own base. Sets *p to what PEFT wrote (zeroed before; the caller
+// releases it, also after a failure; p->dir NULL: no adapter), and base[RLHF__PATH_CAP] to the
+// model's own directory. Errors: those of rlhf__adapter_resolve. [main]
 rlhf_status rlhf__adapter_find(const char *dir, const struct rlhf__model_adapter *adapter,
                                struct rlhf__peft *p, char *base, struct rlhf__error *err);
 
-// The base is what it was when a checkpoint of it was written, if p's directory is one. Errors:
+// If p's directory is a checkpoint, checks that the base has not changed since. Errors:
 // RLHF_E_INVALID names both. [main]
 rlhf_status rlhf__adapter_check_base(const struct rlhf__peft *p, const char *base,
                                      struct rlhf__error *err);
@@ -46,18 +45,18 @@ int rlhf__adapter_has_text(const char *dir);
 rlhf_status rlhf__adapter_config_of(const char *dir, const struct rlhf__model_adapter *adapter,
                                     json_t **out, struct rlhf__error *err);
 
-// What the plugin is told; strings are the adapter's. [any]
+// The adapter as rlhf_model_open describes it; strings are borrowed from p. [any]
 rlhf_adapter rlhf__adapter_open(const struct rlhf__peft *peft);
 
-// After info(): the plugin knows adapters, where there is one or a base is shared. Errors:
+// After info(): checks that the plugin supports adapters, if m has one or shares a base. Errors:
 // RLHF_E_UNSUPPORTED. [main]
 rlhf_status rlhf__adapter_check(const struct rlhf__model *m, struct rlhf__error *err);
 
-// Say whose the failure of open() is. Returns err's code. [main]
+// Adds to err which model's open() failed. Returns err's code. [main]
 rlhf_status rlhf__adapter_context(const struct rlhf__model *m, struct rlhf__error *err);
 
-// Write adapter_config.json and adapter_model.safetensors (RLHF_F32 or RLHF_BF16), the score head
-// among it, and state/base.json when `state` is set; the folder has a state/ then. [main]
+// Writes adapter_config.json and adapter_model.safetensors (RLHF_F32 or RLHF_BF16), the score head
+// included, and, if `state` is set, state/base.json; state/ must exist. [main]
 rlhf_status rlhf__adapter_write(const struct rlhf__model *m, int32_t dtype, int state,
                                 const struct rlhf__folder *dir, struct rlhf__error *err);
 

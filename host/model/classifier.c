@@ -66,7 +66,7 @@ static uint32_t encode(const struct rlhf__classifier *c, uint32_t i, uint32_t n,
         const uint32_t flags =
             rendered && rendered[i] ? RLHF__ENCODE_SPECIAL : RLHF__ENCODE_TEMPLATE;
         rlhf_status st = rlhf__tokenizer_encode(tok, texts[i], flags, n_ctx, ids, err);
-        // An empty text with nothing around it still needs a token to look at.
+        // The model needs at least one token, also for an empty text.
         if (st == RLHF_OK && ids->n == before)
             st = rlhf__ids_push(ids, info->eos >= 0 ? info->eos : 0, err);
         if (st != RLHF_OK) return n + 1;

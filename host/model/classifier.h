@@ -7,11 +7,11 @@
 struct rlhf__classifier;
 
 // Open a classifier directory (architectures ...ForSequenceClassification). Caller owns *out.
-// Errors: those of rlhf__model_open; RLHF_E_INVALID when it is no classifier. [main]
+// Errors: those of rlhf__model_open; RLHF_E_INVALID if it is not a classifier. [main]
 rlhf_status rlhf__classifier_open(const struct rlhf__model_env *env, const char *dir,
                                   const struct rlhf__model_adapter *adapter,
                                   struct rlhf__classifier **out, struct rlhf__error *err);
-// The classifier's model is loaded if it was opened on paper. [main]
+// Loads the classifier's model if it is on a memory plan. [main]
 rlhf_status rlhf__classifier_load(struct rlhf__classifier *c, struct rlhf__error *err);
 // Its model; borrowed. [any]
 const struct rlhf__model *rlhf__classifier_model(const struct rlhf__classifier *c);
@@ -21,9 +21,9 @@ void rlhf__classifier_close(struct rlhf__classifier *); // NULL allowed [main]
 const char *rlhf__classifier_dir(const struct rlhf__classifier *); // absolute [any]
 const struct rlhf__labels *rlhf__classifier_labels(const struct rlhf__classifier *); // [any]
 
-// logits[n, n_labels] of n texts, each with what its tokenizer puts around a text, cut to the
-// context, never padded. rendered[n] (NULL: none): 1 = the text is a conversation as the chat
-// template wrote it, with nothing around it. A text's logits do not depend on the others. [step]
+// Computes logits[n, n_labels] of n texts. Each text gets the tokens that its tokenizer adds around
+// a text, and is cut to the context, never padded. rendered[n] (NULL: none): 1 = the chat template
+// rendered the text, so nothing is added. A text's logits do not depend on the others. [step]
 rlhf_status rlhf__classifier_logits(struct rlhf__classifier *, uint32_t n, const rlhf_str *texts,
                                     const uint8_t *rendered, float *logits,
                                     struct rlhf__error *err);

@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-// libgomp's threads spin for milliseconds before they sleep. On a machine that runs anything else
-// that stalls every parallel region for a time slice (measured: 38 s instead of 2 s at a load of
-// 14), so they are told to sleep soon (no slower on a quiet machine). Said here because libgomp
-// reads it when it is loaded, which is before any code of a backend that is linked with it runs.
+// libgomp's threads spin for milliseconds before they sleep. On a busy machine this stalls every
+// parallel region for a time slice (measured: 38 s instead of 2 s at a load of 14), so this makes
+// them sleep soon, which is no slower on an idle machine. It must be set before libgomp is loaded,
+// hence before a backend is.
 static void shorten_spinning(void) {
     if (!getenv("OMP_WAIT_POLICY")) setenv("GOMP_SPINCOUNT", "1000", 0);
 }
@@ -29,13 +29,13 @@ static void shorten_spinning(void) {
 #define RETURN_IF_LACKING(f)                                                                       \
     if (!RLHF_COMPUTE_HAS(t, f)) return #f;
 
-// The name of a member that every table must have and this one lacks, or NULL.
+// The name of a required member that this table lacks, or NULL.
 static const char *lacking(const rlhf_compute *t) {
     MUST_HAVE(RETURN_IF_LACKING)
     return NULL;
 }
 
-// The table that create() made becomes the host's own.
+// Copies the table that create() made.
 static rlhf_status read_table(struct rlhf__compute *c, struct rlhf__error *err) {
     rlhf_compute *t = &c->read;
     if (!c->made)
@@ -44,7 +44,7 @@ static rlhf_status read_table(struct rlhf__compute *c, struct rlhf__error *err) 
     rlhf_status st =
         rlhf__copy_in(t, sizeof *t, c->made, RLHF_SIZE_TO(rlhf_compute, sync), "rlhf_compute", err);
     if (st != RLHF_OK) return rlhf__error_context(err, "compute backend '%s'", c->path);
-    t->size = sizeof *t; // what a shorter one lacks reads NULL
+    t->size = sizeof *t; // members that a shorter table lacks are NULL
     if (lacking(t))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "compute backend '%s' has no %s, which every backend must have", c->path,
@@ -60,7 +60,7 @@ static rlhf_status read_table(struct rlhf__compute *c, struct rlhf__error *err) 
 
 #define CONTEXT "compute backend '%s': "
 
-// A table of the loaded backend.
+// Creates a table of the loaded backend.
 static rlhf_status make_table(struct rlhf__compute *c, const struct rlhf__compute_spec *spec,
                               struct rlhf__error *err) {
     char text[512] = "";
@@ -78,13 +78,14 @@ static rlhf_status make_table(struct rlhf__compute *c, const struct rlhf__comput
     return read_table(c, err);
 }
 
-// What a device of its own has left for models.
+// Asks a device with memory of its own how much of it is free.
 static rlhf_status look_at_memory(struct rlhf__compute *c, const struct rlhf__compute_spec *spec,
                                   struct rlhf__error *err) {
     rlhf_device_info d;
     if (c->table->device == RLHF_DEVICE_CPU) return RLHF_OK;
     RLHF_TRY(rlhf__compute_describe(&c->kernels, c->path, spec->gpu, &d, err));
-    c->room = (struct rlhf__room){d.memory_free + c->table->bytes_in_use(c->table->ctx), d.memory};
+    c->device_memory =
+        (struct rlhf__free_memory){d.memory_free + c->table->bytes_in_use(c->table->ctx), d.memory};
     return RLHF_OK;
 }
 
@@ -112,11 +113,11 @@ static rlhf_status open_named(const struct rlhf__compute_spec *spec, struct rlhf
     return RLHF_OK;
 }
 
-// ---- auto: the GPU where there is one that can be used, else the CPU ----
+// ---- auto: the GPU if there is a usable one, else the CPU ----
 
 #define PCI_DEVICES "/sys/bus/pci/devices"
 
-// What is known of the card that could not be used; zeros where the backend cannot even say that.
+// Describes a card that could not be used; all zeros if the backend cannot describe it.
 static void look_again(const char *path, uint32_t gpu, rlhf_device_info *d) {
     void *object;
     rlhf_kernels kernels;
@@ -127,8 +128,8 @@ static void look_again(const char *path, uint32_t gpu, rlhf_device_info *d) {
         memset(d, 0, sizeof *d);
 }
 
-// The CPU, since the GPU cannot be used for the reason in `why`. Who has a card or its driver, or
-// names a card, is told so, others only where they ask for every line.
+// Opens the CPU backend, because the GPU cannot be used for the reason in `why`. This is logged at
+// INFO for users with a card or its driver, or who named a card, and at DEBUG for others.
 static rlhf_status open_cpu(const struct rlhf__compute_spec *spec, const char *why, int has_card,
                             struct rlhf__compute **out, struct rlhf__error *err) {
     struct rlhf__compute_spec cpu = *spec;
@@ -164,12 +165,12 @@ static rlhf_status open_auto(const struct rlhf__compute_spec *spec, struct rlhf_
                         0, out, err);
     const rlhf_status st = open_named(&gpu, out, &why);
     if (st == RLHF_OK) return RLHF_OK;
-    if (st == RLHF_E_UNSUPPORTED) { // what options or environment ask for, not what is there
+    if (st == RLHF_E_UNSUPPORTED) { // the fault of options or environment, not of the machine
         *err = why;
         return st;
     }
     look_again(path, spec->gpu, &d);
-    if (d.devices && spec->gpu >= d.devices) { // whoever names a card means it
+    if (d.devices && spec->gpu >= d.devices) { // an explicit card is never replaced
         *err = why;
         return st;
     }
@@ -204,11 +205,6 @@ uint32_t rlhf__compute_slots(const rlhf_compute *t, int64_t configured) {
     return RLHF_COMPUTE_HAS(t, slots_hint) ? t->slots_hint : 64;
 }
 
-uint64_t rlhf__compute_workspace(const struct rlhf__compute *c, int64_t configured_mib) {
-    if (configured_mib > 0) return (uint64_t)configured_mib << 20;
-    return c->room.total >= (uint64_t)40 << 30 ? (uint64_t)8 << 30 : 0;
-}
-
 int64_t rlhf__compute_microbatch(const rlhf_compute *t, int64_t configured) {
     if (configured > 0) return configured;
     return RLHF_COMPUTE_HAS(t, microbatch_hint) ? t->microbatch_hint : 4096;
@@ -230,8 +226,8 @@ rlhf_status rlhf__compute_fail(const rlhf_compute *t, rlhf_status st, const char
 
 enum { NUMBERS = 1 << 18 };
 
-// Random f32 numbers in all of `to` [n]: what a GPU is fed with decides how fast its clock is. The
-// device multiplies what it was given once by copies of its own.
+// Fills `to` [n] with random f32 numbers, because a GPU's clock depends on the data. Only a part is
+// uploaded; the device copies it to the rest.
 static rlhf_status fill(const rlhf_compute *t, rlhf_dev to, uint64_t n) {
     rlhf_rng rng = {.seed = 1, .stream = rlhf_rng_stream("peak")};
     float *x = malloc(NUMBERS * sizeof *x);
@@ -248,7 +244,8 @@ static rlhf_status fill(const rlhf_compute *t, rlhf_dev to, uint64_t n) {
     return st;
 }
 
-// Weight and input of the product get random numbers, on a device of its own.
+// Fills the weight and the input of the product with random numbers, if the device has memory of
+// its own.
 static rlhf_status feed(const rlhf_compute *t, rlhf_dev src, int32_t dim, rlhf_dev x, int32_t dtype,
                         uint32_t rows) {
     const uint64_t n = (uint64_t)rows * (uint64_t)dim, all = (uint64_t)dim * (uint64_t)dim;
@@ -257,7 +254,7 @@ static rlhf_status feed(const rlhf_compute *t, rlhf_dev src, int32_t dim, rlhf_d
     return t->convert(t->ctx, x, dtype, src, RLHF_F32, n);
 }
 
-// Best of repeated products of `rows` rows within `budget` seconds; 0 on failure.
+// The best speed of repeated products of `rows` rows within `budget` seconds; 0 on failure.
 static double best_product(const rlhf_compute *t, int32_t dtype, int32_t dim, uint32_t rows,
                            double budget) {
     uint64_t size = rlhf_dtype_size(dtype);
@@ -293,7 +290,7 @@ double rlhf__compute_peak(const rlhf_compute *t, int32_t dtype) {
     double small = best_product(t, dtype, 256, 32, 0.002);
     if (small < 2e10) return small; // a naive backend: a large product would take seconds
     double best = best_product(t, dtype, LARGE, LARGE, 0.05);
-    // A GPU has done that before it is full: the largest product that finds room.
+    // That is too little work for a GPU: measures the largest product that fits its memory.
     for (int32_t dim = 8192; t->device != RLHF_DEVICE_CPU && best > 1e12 && dim > 1024; dim /= 2) {
         double large = best_product(t, dtype, dim, (uint32_t)dim, 0.05);
         if (large > best) best = large;

@@ -28,8 +28,8 @@ static rlhf_status is_missing(const char *name, const char *path, struct rlhf__e
                       name, strcmp(name, "auto") == 0 ? "" : "auto, ", path);
 }
 
-// The file of a name in the directories of kernels; out is where it would have been when it is in
-// none.
+// Finds the file of a name in the directories of kernels; if there is none, out is its path in the
+// last one.
 static rlhf_status look_up(const struct rlhf__dirs *dirs, const char *name,
                            char out[RLHF__PATH_CAP], struct rlhf__error *err) {
     char file[256], *found = NULL;
@@ -92,7 +92,7 @@ rlhf_status rlhf__compute_describe(const rlhf_kernels *k, const char *path, uint
     return RLHF_OK;
 }
 
-// The number in root/device/name, as "0x10de"; 0 when there is none.
+// The number in the file root/device/name, such as "0x10de"; 0 without the file.
 static unsigned long pci_number(const char *root, const char *device, const char *name) {
     char path[RLHF__PATH_CAP], text[32] = "";
     FILE *f = fopen(rlhf__path_put(path, "%s/%s/%s", root, device, name), "r");
@@ -109,15 +109,15 @@ int rlhf__nvidia_cards(const char *root) {
     for (const struct dirent *e; (e = readdir(d)) != NULL;) {
         if (e->d_name[0] == '.' || pci_number(root, e->d_name, "vendor") != 0x10de) continue;
         const unsigned long kind = pci_number(root, e->d_name, "class") >> 16;
-        n += kind == 0x03 || kind == 0x12; // not the sound of a card
+        n += kind == 0x03 || kind == 0x12; // a card's sound device does not count
     }
     closedir(d);
     return n;
 }
 
 int rlhf__nvidia_signs(const char *root) {
-    // Device files of the driver, WSL and Tegra, and files that the kernel module creates before
-    // the first device file.
+    // Device files of the driver, of WSL and of Tegra, and files that the kernel module creates
+    // before the first device file.
     static const char *const files[] = {"dev/nvidiactl", "dev/dxg", "dev/nvhost-ctrl-gpu",
                                         "dev/nvgpu", "proc/driver/nvidia"};
     const char *named = getenv("CUDA_VISIBLE_DEVICES");

@@ -1,5 +1,4 @@
-// ends.h: the tokens that end a text of a model: chat models have several, and three files that
-// name them.
+// ends.h: the end tokens of a model. Chat models have several, which three files name.
 #ifndef RLHF_HOST_ENDS_H
 #define RLHF_HOST_ENDS_H
 
@@ -16,19 +15,19 @@
 struct rlhf__ends {
     int32_t n;
     int32_t id[RLHF__ENDS_MAX]; // tokens of the tokenizer, each once
-    int32_t goes_on;            // 1: config.json has RLHF__STOP_AT_EOS_KEY false
+    int32_t goes_on;            // 1: RLHF__STOP_AT_EOS_KEY of config.json is false
 };
 
-// The end token of tok, and eos_token_id of config and of DIR/generation_config.json, where there
-// is such a file: an integer, a list of them, or null. Ids that are no token of tok are left out:
-// many small configs have those of the big model that they were made from. Errors: RLHF_E_INVALID
-// (no such value, no JSON, more than RLHF__ENDS_MAX, another RLHF__STOP_AT_EOS_KEY than true or
+// Collects the end token of tok, and eos_token_id of config and of DIR/generation_config.json if it
+// exists: an integer, a list of integers, or null. Ids that tok does not have are left out: small
+// configs often keep the ids of the large model they were made from. Errors: RLHF_E_INVALID
+// (another value, invalid JSON, more than RLHF__ENDS_MAX, RLHF__STOP_AT_EOS_KEY neither true nor
 // false), RLHF_E_IO. [main]
 rlhf_status rlhf__ends_read(const char *dir, const json_t *config,
                             const struct rlhf__tokenizer *tok, struct rlhf__ends *out,
                             struct rlhf__error *err);
 
-// 1 when id is one of them; NULL has none. [any]
+// 1 if id is one of them; NULL: 0. [any]
 int rlhf__ends_has(const struct rlhf__ends *ends, int32_t id);
 
 #endif

@@ -31,12 +31,12 @@ rlhf_status rlhf__model_writes(const struct rlhf__model *m, struct rlhf__error *
                       m->role, m->dir, json_string_value(json_object_get(m->config, "model_type")));
 }
 
-// On paper, what a call allocates is the model's, but for a weight that is packed when it is first
-// needed, as LM heads are: that is its base's.
+// On a memory plan, what a call allocates belongs to the model, except a weight of its base that is
+// packed when it is first needed, as LM heads are.
 static void account(const struct rlhf__model *m, int32_t use) {
-    if (!m->on_paper) return;
-    rlhf__paper_account(m->env->paper, m->role, use);
-    if (m->base) rlhf__paper_packs(m->env->paper, m->base->role);
+    if (!m->planned) return;
+    rlhf__memory_plan_account(m->env->memory_plan, m->role, use);
+    if (m->base) rlhf__memory_plan_packs(m->env->memory_plan, m->base->role);
 }
 
 rlhf_status rlhf__model_forward(const struct rlhf__model *m, const rlhf_batch *b,
@@ -88,7 +88,7 @@ static rlhf_status check_shape(const char *id, const rlhf_param *p, struct rlhf_
                       id, p->name);
 }
 
-// What the host does not know of a parameter it would get wrong.
+// The host must know every flag, group and init to handle a parameter correctly.
 static rlhf_status check_param(const struct rlhf__model *m, uint32_t i, const rlhf_param *p,
                                struct rlhf__error *err) {
     const char *id = m->instance->plugin->desc.id, *name = p->name;
@@ -121,7 +121,7 @@ rlhf_status rlhf__model_list_params(const struct rlhf__model *m, struct rlhf__er
 rlhf_status rlhf__model_refresh(const struct rlhf__model *m, struct rlhf__error *err) {
     struct rlhf__call call = rlhf__call_begin(m->instance, "refresh()");
     rlhf_status st = rlhf__call_end(&call, m->ops->refresh(m->self), err);
-    const int gone = m->frozen || m->peft.rank > 0; // some values are
+    const int gone = m->frozen || m->peft.rank > 0; // some values have been released
     return st == RLHF_OK && gone ? rlhf__model_list_params(m, err) : st;
 }
 
@@ -140,7 +140,7 @@ rlhf_status rlhf__model_gen_step(const struct rlhf__model *m, rlhf_gen *g, const
     account(m, RLHF__USE_ACTIVATIONS);
     struct rlhf__call call = rlhf__call_begin(m->instance, "gen_step()");
     rlhf_status st = rlhf__call_end(&call, m->ops->gen_step(m->self, g, s), err);
-    // Weights that are not finite show here first: whose they are.
+    // The first place where weights that are not finite show, so the error names the model.
     return st == RLHF_OK ? st : rlhf__error_context(err, "the %s '%s'", m->role, m->dir);
 }
 

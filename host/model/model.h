@@ -8,7 +8,7 @@
 
 #include "model/compute.h"
 #include "model/ends.h"
-#include "model/paper.h"
+#include "model/memory_plan.h"
 #include "plugin/services.h"
 #include "text/tokenizer.h"
 #include "weights/hf_dir.h"
@@ -16,65 +16,66 @@
 
 #include <rlhf/model.h>
 
-#define RLHF__MICROBATCH_TOKENS 4096 // of a forward without gradients, where nobody says
+#define RLHF__MICROBATCH_TOKENS 4096 // of a forward pass without gradients, by default
 
-// What a model opens with; shared by all models of a process.
+// What models are opened with; shared by all models of a process.
 struct rlhf__model_env {
     const rlhf_compute *compute;
     struct rlhf__plugins *plugins;
     struct rlhf__services *services;
     int32_t dtype;     // activation dtype, RLHF_F32 or RLHF_BF16
-    int32_t recompute; // enum rlhf_recompute, of those that are trained
+    int32_t recompute; // enum rlhf_recompute, of models that are trained
     uint64_t seed;     // of parameters that are drawn
-    struct rlhf__room room;
-    // Not NULL: models open on paper, where what they take is counted, until rlhf__model_load.
-    struct rlhf__paper *paper;
-    // A model with an adapter, or NULL: others of its directory that train no trunk of their own
-    // use its trunk and LM head (rlhf_model_open.base).
+    struct rlhf__free_memory device_memory;
+    // Not NULL: models are opened on this plan, which counts their memory, until rlhf__model_load.
+    struct rlhf__memory_plan *memory_plan;
+    // A model with an adapter, or NULL. Other models of its directory that do not train a trunk use
+    // its trunk and LM head (rlhf_model_open.base).
     struct rlhf__model *shared;
-    int32_t unchecked; // 1: nobody asks whether there is memory for a model (model/room.h)
+    int32_t unchecked; // 1: free memory is not checked (model/free_memory.h)
     int32_t reserved2;
 };
 
 enum rlhf__model_start {
     RLHF__START_WEIGHTS = 0, // DIR/model.safetensors; a score head missing there is an error
     RLHF__START_HEADS = 1,   // the same, but a missing score head is drawn
-    RLHF__START_RANDOM = 2,  // everything is drawn; no weights are read
+    RLHF__START_RANDOM = 2,  // all parameters are drawn; weights are not read
     RLHF__START_EMPTY = 3    // zeros: the caller copies another model's parameters
 };
 
 // The low-rank adapter that a model is opened with; strings are borrowed while it is opened.
-// Zeroed: none, but where the model's directory is itself one that PEFT writes.
+// Zeroed: none, unless the model's directory is itself a PEFT directory.
 struct rlhf__model_adapter {
-    const char *dir; // PEFT directory to begin from; NULL or "": drawn afresh, of `rank`
+    const char *dir; // PEFT directory to start from; NULL or "": a new one of `rank`, drawn
     const char *targets;
     double alpha;
-    int32_t rank, reserved; // of a fresh one; 0: none
+    int32_t rank, reserved; // of a new one; 0: none
 };
 
 struct rlhf__model_spec {
-    // config.json, tokenizer files, weights; or a PEFT directory, which names the model that it is
-    // for. NULL or "" with adapter.dir: the model that it names.
+    // Holds config.json, tokenizer files and weights; or a PEFT directory, which names its base.
+    // NULL or "" with adapter.dir: the base that it names.
     const char *dir;
     struct rlhf__model_adapter adapter;
     const char *role;   // for messages: "policy", "reference", "classifier"; not copied
     int32_t start;      // enum rlhf__model_start
     int32_t trainable;  // gradients wanted
-    int32_t n_labels;   // > 0: a score head of that many outputs; 0: none; -1: as config.json says
-    int32_t pooling;    // enum rlhf_pool of the score head; 0: as config.json says
+    int32_t n_labels;   // > 0: a score head of that many outputs; 0: none; -1: from config.json
+    int32_t pooling;    // enum rlhf_pool of the score head; 0: from config.json
     int32_t value_kind; // enum rlhf_value_kind
     int32_t value_init; // enum rlhf_value_init
     int32_t value_detach;
     int32_t score_init; // enum rlhf_score_init: how a score head is drawn
-    // 1: filled once, then only run. Values that the plugin keeps packed are released by the first
-    // refresh (here, or by rlhf__params_copy after RLHF__START_EMPTY): whoever reads or writes
-    // parameters afterwards gets RLHF_E_INTERNAL.
+    // 1: filled once, then only run. The first refresh (here, or by rlhf__params_copy after
+    // RLHF__START_EMPTY) releases values that the plugin keeps packed; reading or writing them
+    // afterwards is RLHF_E_INTERNAL.
     int32_t frozen;
-    // 1: what it writes, and its log-probs, are over the ids that have a token; 0: over all rows of
+    // 1: it samples from, and computes log-probs over, the ids that have a token; 0: all rows of
     // the embedding, as in transformers.
     int32_t tokens_only;
-    int32_t moments;  // values that the optimiser will keep of each parameter, for model/room.h
-    int32_t language; // 1: for its language head: rlhf__model_has_language before weights are read
+    int32_t
+        moments; // values that the optimiser will keep of each parameter, for model/free_memory.h
+    int32_t language; // 1: needs a language head: rlhf__model_has_language before weights are read
 };
 
 struct rlhf__model {
@@ -83,59 +84,57 @@ struct rlhf__model {
     struct rlhf__instance *instance;
     const rlhf_model_ops *ops;
     void *self;
-    char *dir;      // of the weights, with an adapter its base's; absolute where it can be resolved
-    char *text_dir; // of the tokenizer's files: dir, or the adapter's where it has them
-    struct rlhf__peft peft;     // rank 0: it has no adapter
-    char base_sha256[65];       // of dir's config and weights; "": nobody asked
-    int64_t base_bytes;         // the same
-    struct rlhf__model *base;   // whose trunk it uses, or NULL; held
-    struct rlhf__instance *was; // its instance on paper, while others on paper use that
-    int32_t users, reserved1;   // models that have it as base, and whoever opened it
+    char *dir;      // of the weights, with an adapter the base's; absolute if it can be resolved
+    char *text_dir; // of the tokenizer's files: dir, or the adapter's if it has them
+    struct rlhf__peft peft;     // rank 0: without an adapter
+    char base_sha256[65];       // of dir's config and weights; "": not computed
+    int64_t base_bytes;         // their size
+    struct rlhf__model *base;   // the model whose trunk it uses, or NULL; held
+    struct rlhf__instance *was; // its instance on the memory plan, while other models use that
+    int32_t users, reserved1;   // 1 for its owner, and 1 for each model that has it as base
     int held[2]; // until it is filled: its directory and its adapter's (rlhf__folder_hold), or -1
     const char *role;
     json_t *config;             // config.json as read
     struct rlhf__labels labels; // n = 0 without a score head
     struct rlhf__tokenizer *tok;
-    struct rlhf__ends ends; // of its texts; none unless it writes
+    struct rlhf__ends ends; // end tokens; none unless it writes
     rlhf_model_info info;
     rlhf_param *params; // [n_tensors]
     uint32_t n_tensors;
     int32_t n_labels, pooling, trainable;
     int32_t frozen;
     struct rlhf__model_spec spec; // what it was opened with; its dir is `dir`
-    int32_t on_paper;             // 1: its values, gradients and packed weights are not there yet
+    int32_t
+        planned; // 1: on the memory plan; values, gradients and packed weights are not allocated
     int32_t reserved;
 };
 
 // Open, check and fill a model. Caller owns *out; free with rlhf__model_close. Errors name the file
 // and the field: RLHF_E_INVALID (directory, config, weights, tokenizer that does not fit the
-// vocabulary), RLHF_E_IO, RLHF_E_NOMEM, and what the plugin says. [main]
+// vocabulary), RLHF_E_IO, RLHF_E_NOMEM, and the plugin's. [main]
 rlhf_status rlhf__model_open(const struct rlhf__model_env *, const struct rlhf__model_spec *,
                              struct rlhf__model **out, struct rlhf__error *err);
 void rlhf__model_close(struct rlhf__model *); // NULL allowed [main]
 
-// Release the directories that it holds, so that they may be pruned. [main]
+// Release the directories that m holds, so that they may be pruned. [main]
 void rlhf__model_let_go(struct rlhf__model *m);
 
-// A model that was opened on paper becomes a real one: *m stays where it is, and what was its
-// compute, params, ops and info change. Others stay as they are. Errors: those of rlhf__model_open.
-// [main]
+// Load a model of the memory plan. *m keeps its address; its compute, params, ops and info change.
+// RLHF_OK if it is loaded already. Errors: those of rlhf__model_open. [main]
 rlhf_status rlhf__model_load(struct rlhf__model *m, struct rlhf__error *err);
 
-// The most that opening a model as m takes at a time, whose config is read. Nothing is allocated.
-// [main]
+// The peak memory of opening a model like m, whose config is read. Does not allocate it. [main]
 rlhf_status rlhf__model_weigh(const struct rlhf__model *m, struct rlhf__uses *out,
                               struct rlhf__error *err);
 
-// 1 when config.json says that the directory holds a sequence classifier. [any]
+// 1 if config.json is that of a sequence classifier. [any]
 int rlhf__model_is_classifier(const json_t *config);
 
-// Refuse a classifier or a reward model: what its language head says no training has kept. Looks at
-// config.json alone. Errors: RLHF_E_INVALID. [any]
+// Refuse a classifier or a reward model, whose training has not kept a language head. Reads
+// config.json only. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__model_has_language(const struct rlhf__model *, struct rlhf__error *err);
 
-// Refuse these and encoders: a model that was opened to write texts but cannot. Errors:
-// RLHF_E_INVALID. [any]
+// Refuse these, and encoders, which cannot write text. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__model_writes(const struct rlhf__model *, struct rlhf__error *err);
 
 // The plugin's calls; shapes as in rlhf/model.h. [step]
@@ -147,7 +146,7 @@ rlhf_status rlhf__model_backward(const struct rlhf__model *, const rlhf_batch *,
                                  struct rlhf__error *err);
 rlhf_status rlhf__model_refresh(const struct rlhf__model *, struct rlhf__error *err);
 
-// Fill params from the plugin, again after values have come or gone. [main]
+// Fill params from the plugin; to be repeated after values were allocated or released. [main]
 rlhf_status rlhf__model_list_params(const struct rlhf__model *, struct rlhf__error *err);
 
 // A cache of keys and values for n_slots sequences of max_len tokens. [step]
@@ -157,9 +156,9 @@ rlhf_status rlhf__model_gen_step(const struct rlhf__model *, rlhf_gen *, const r
                                  struct rlhf__error *err);
 void rlhf__model_gen_close(const struct rlhf__model *, rlhf_gen *); // NULL allowed
 
-// It is done for now: what it holds for speed alone may go (trim() of rlhf_model_ops). Nothing goes
-// where the backend records calls, whose buffers stay where they are. NULL allowed. No session is
-// open. [step]
+// Let m release memory that it holds for speed only (trim() of rlhf_model_ops), because it will not
+// be used for a while. Does nothing if the backend records calls, whose buffers must keep their
+// addresses. NULL allowed. No session may be open. [step]
 void rlhf__model_trim(const struct rlhf__model *);
 
 #endif

@@ -54,7 +54,8 @@ static rlhf_status check_dtypes(const json_t *config, const char *dir, struct rl
                       dir, now, before);
 }
 
-// "LlamaForCausalLM" -> "ForCausalLM": the use of the architecture; NULL: its name has none.
+// The use of an architecture: "ForCausalLM" of "LlamaForCausalLM"; NULL if its name does not end in
+// one.
 static const char *use_of(const char *name) {
     for (const char *s = name; (s = strstr(s, "For")); s++)
         if (s > name && s[3] >= 'A' && s[3] <= 'Z') return s;
@@ -141,7 +142,7 @@ static rlhf_status read_pooling(const struct rlhf__model *m, const struct rlhf__
                       "%s/config.json: rlhf_pooling must be one of mean, first, last", m->dir);
 }
 
-// A classifier's head is read as well: it has one output per label in config.json.
+// A classifier's head has one output per label in config.json.
 static rlhf_status check_labels(const struct rlhf__model *m, const struct rlhf__model_spec *spec,
                                 struct rlhf__error *err) {
     const int reads = spec->start == RLHF__START_WEIGHTS || spec->start == RLHF__START_HEADS;

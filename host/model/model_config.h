@@ -1,4 +1,4 @@
-// model_config.h: the fields of a model's config.json that mean the same in every architecture.
+// model_config.h: the fields of a model's config.json that are common to all architectures.
 // They are checked before a model is opened; those of a score head (labels, pooling, architecture)
 // are also written. The plugin of an architecture reads the architecture's own fields.
 #ifndef RLHF_HOST_MODEL_CONFIG_H
@@ -6,16 +6,16 @@
 
 #include "model/model.h"
 
-// Refuse by field and value: quantized weights (quantization_config), an unknown dtype, a use that
-// is not supported here (architectures), an encoder with a decoder, pruned heads, several labels
-// per text (problem_type, where labels > 1), and a number of labels that contradicts their names.
-// dir is for messages. Errors: RLHF_E_INVALID, RLHF_E_UNSUPPORTED. [any]
+// Refuses quantized weights (quantization_config), an unknown dtype, an unsupported use
+// (architectures), an encoder with a decoder, pruned heads, several labels per text (problem_type,
+// if labels > 1), and a number of labels that contradicts their names. The message names field and
+// value; dir is for messages. Errors: RLHF_E_INVALID, RLHF_E_UNSUPPORTED. [any]
 rlhf_status rlhf__config_common(const json_t *config, const char *dir, struct rlhf__error *err);
 rlhf_status rlhf__config_labels(const json_t *config, const char *dir, int32_t labels,
                                 struct rlhf__error *err);
 
-// m->config, n_labels, labels and pooling from the directory's config.json. Errors: RLHF_E_INVALID
-// names file and field; those of rlhf__adapter_config. [main]
+// Sets m->config, n_labels, labels and pooling from the directory's config.json. Errors:
+// RLHF_E_INVALID names file and field; those of rlhf__adapter_config. [main]
 rlhf_status rlhf__model_read_config(struct rlhf__model *m, const struct rlhf__model_spec *spec,
                                     struct rlhf__error *err);
 

@@ -1,11 +1,11 @@
 // open.c: rlhf__model_open, rlhf__model_load and rlhf__model_weigh of model.h: read the directory,
-// find the plugin, fill the parameters; or do all of it on paper until rlhf__model_load.
+// find the plugin, fill the parameters; with a memory plan, fill them only in rlhf__model_load.
 #include "base/folder.h"
 #include "model/adapter.h"
+#include "model/free_memory.h"
 #include "model/model.h"
 #include "model/model_config.h"
 #include "model/parameters.h"
-#include "model/room.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static rlhf_status list_types(struct rlhf__plugins *plugins, const char *model_t
     return st == RLHF_OK && out->bad ? RLHF_E_NOMEM : st;
 }
 
-// After model_type's plugin could not be opened: when there is none, the sentence says so.
+// Explains why model_type's plugin could not be opened, if there is none.
 static rlhf_status explain_type(const struct rlhf__model *m, const char *model_type,
                                 struct rlhf__error *err) {
     struct rlhf__buf known = RLHF__BUF_INIT;
@@ -189,7 +189,7 @@ static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_
 
 // ---- parameters ----
 
-// Rows of the embedding, with or without a logit: the tokenizer must fit into them.
+// Rows of the embedding, with or without a logit; the tokenizer must not have more ids.
 static int32_t embedded(const struct rlhf__model *m) {
     if (m->base) return embedded(m->base);
     for (uint32_t i = 0; i < m->n_tensors; i++)
@@ -218,23 +218,23 @@ static rlhf_status fill(struct rlhf__model *m, int32_t start, struct rlhf__error
     return st == RLHF_OK && start != RLHF__START_EMPTY ? rlhf__model_refresh(m, err) : st;
 }
 
-// ---- on paper ----
+// ---- on a memory plan ----
 
 // open() allocates values and gradients; it or the first refresh() allocates packed weights.
-static rlhf_status open_on_paper(struct rlhf__model *m, struct rlhf__paper *paper,
-                                 struct rlhf__error *err) {
-    m->compute = rlhf__paper_table(paper);
-    rlhf__paper_account(paper, m->role, RLHF__USE_WEIGHTS);
+static rlhf_status open_on_plan(struct rlhf__model *m, struct rlhf__memory_plan *plan,
+                                struct rlhf__error *err) {
+    m->compute = rlhf__memory_plan_table(plan);
+    rlhf__memory_plan_account(plan, m->role, RLHF__USE_WEIGHTS);
     RLHF_TRY(open_backend(m, &m->spec, err));
-    rlhf__paper_retag(paper, m->info.grad_base, RLHF__USE_GRADIENTS);
+    rlhf__memory_plan_set_use(plan, m->info.grad_base, RLHF__USE_GRADIENTS);
     for (uint32_t i = 0; !m->info.grad_base && i < m->n_tensors; i++)
-        rlhf__paper_retag(paper, m->params[i].grad, RLHF__USE_GRADIENTS);
+        rlhf__memory_plan_set_use(plan, m->params[i].grad, RLHF__USE_GRADIENTS);
     rlhf_status st = rlhf__model_refresh(m, err);
-    rlhf__paper_account(paper, m->role, RLHF__USE_ACTIVATIONS);
+    rlhf__memory_plan_account(plan, m->role, RLHF__USE_ACTIVATIONS);
     return st;
 }
 
-// An instance that others use stays until they are closed.
+// An instance that other models use stays until they are closed.
 static void drop_instance(struct rlhf__model *m) {
     if (m->users > 1)
         m->was = m->instance;
@@ -249,17 +249,17 @@ static void drop_instance(struct rlhf__model *m) {
 rlhf_status rlhf__model_weigh(const struct rlhf__model *m, struct rlhf__uses *out,
                               struct rlhf__error *err) {
     struct rlhf__model other = *m;
-    struct rlhf__paper *paper = NULL;
+    struct rlhf__memory_plan *plan = NULL;
     other.instance = NULL;
     other.was = NULL;
     other.users = 1;
     other.params = NULL;
-    rlhf_status st = rlhf__paper_create(m->env->compute, 0, &paper, err);
+    rlhf_status st = rlhf__memory_plan_create(m->env->compute, &plan, err);
     if (st == RLHF_OK) st = open_instance(&other, err);
-    if (st == RLHF_OK) st = open_on_paper(&other, paper, err);
-    if (st == RLHF_OK) *out = *rlhf__paper_peak(paper);
+    if (st == RLHF_OK) st = open_on_plan(&other, plan, err);
+    if (st == RLHF_OK) *out = *rlhf__memory_plan_peak(plan);
     drop_instance(&other);
-    rlhf__paper_destroy(paper);
+    rlhf__memory_plan_destroy(plan);
     return st;
 }
 
@@ -271,11 +271,12 @@ static rlhf_status open_for_good(struct rlhf__model *m, struct rlhf__error *err)
 }
 
 rlhf_status rlhf__model_load(struct rlhf__model *m, struct rlhf__error *err) {
-    if (!m->on_paper) return RLHF_OK;
-    if (m->env->paper) RLHF_TRY(rlhf__room_check_model(m, err)); // all else is on paper
+    if (!m->planned) return RLHF_OK;
+    // Other models may still be on the plan, so only this one is checked.
+    if (m->env->memory_plan) RLHF_TRY(rlhf__free_memory_check_model(m, err));
     drop_instance(m);
-    m->on_paper = 0;
-    if (m->base && m->base->on_paper) rlhf__adapter_part(m); // asked before the base is there
+    m->planned = 0;
+    if (m->base && m->base->planned) rlhf__adapter_part(m); // asked before the base is there
     RLHF_TRY(open_for_good(m, err));
     return fill(m, m->spec.start, err);
 }
@@ -297,14 +298,14 @@ static rlhf_status open_into(struct rlhf__model *m, struct rlhf__error *err) {
     RLHF_TRY(find(m, err));
     RLHF_TRY(rlhf__model_read_config(m, &m->spec, err));
     rlhf__adapter_share(m);
-    if (env->paper) {
-        m->on_paper = 1;
+    if (env->memory_plan) {
+        m->planned = 1;
         RLHF_TRY(open_instance(m, err));
         RLHF_TRY(rlhf__tokenizer_open(m->text_dir, &m->tok, err));
-        RLHF_TRY(open_on_paper(m, env->paper, err));
+        RLHF_TRY(open_on_plan(m, env->memory_plan, err));
         return check_text(m, err);
     }
-    RLHF_TRY(rlhf__room_check_model(m, err));
+    RLHF_TRY(rlhf__free_memory_check_model(m, err));
     RLHF_TRY(open_for_good(m, err));
     RLHF_TRY(check_text(m, err));
     return fill(m, m->spec.start, err);

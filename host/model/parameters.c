@@ -32,7 +32,8 @@ rlhf_status rlhf__params_copy(struct rlhf__model *dst, const struct rlhf__model 
     const rlhf_compute *c = dst->compute;
     for (uint32_t i = 0; i < dst->n_tensors; i++) {
         const rlhf_param *p = &dst->params[i], *q = NULL;
-        if (dst->peft.rank > 0 && p->group == RLHF_PARAM_TRUNK) continue; // nothing changes it
+        if (dst->peft.rank > 0 && p->group == RLHF_PARAM_TRUNK)
+            continue; // training does not change it
         for (uint32_t k = 0; k < src->n_tensors && !q; k++)
             if (strcmp(src->params[k].name, p->name) == 0) q = &src->params[k];
         if (!q && (p->group == RLHF_PARAM_VALUE || p->group == RLHF_PARAM_SCORE)) continue;
@@ -88,7 +89,7 @@ static rlhf_status write_data(const struct rlhf__model *m, int32_t part,
     return st;
 }
 
-// A file's header: the specs of a part's parameters, and room for their names.
+// A file's header: the specs of a part's parameters, and space for their names.
 static size_t list_specs(const struct rlhf__model *m, int32_t part, int32_t dtype,
                          struct rlhf__tensor_spec *specs, char (*names)[NAME_BYTES]) {
     size_t n = 0;
@@ -126,7 +127,7 @@ rlhf_status rlhf__params_write(const struct rlhf__model *m, int32_t part, int32_
 
 // ---- drawing ----
 
-// x[n] of N(0, 1): Box and Muller's transform, two numbers a Philox block.
+// Fills x[n] from N(0, 1) by the Box-Muller transform, two numbers per Philox block.
 static void normals(float *x, size_t n, uint64_t seed, uint64_t stream) {
     rlhf_rng r = {seed, stream, 0};
     for (size_t i = 0; i < n; i += 2, r.counter++) {
@@ -140,7 +141,7 @@ static void normals(float *x, size_t n, uint64_t seed, uint64_t stream) {
     }
 }
 
-// x[n] of U(-bound, bound), two numbers a Philox block.
+// Fills x[n] from U(-bound, bound), two numbers per Philox block.
 static void uniforms(float *x, size_t n, double bound, uint64_t seed, uint64_t stream) {
     rlhf_rng r = {seed, stream, 0};
     for (size_t i = 0; i < n; i += 2, r.counter++) {
@@ -151,7 +152,7 @@ static void uniforms(float *x, size_t n, double bound, uint64_t seed, uint64_t s
     }
 }
 
-// Eight sums side by side, so that the compiler can use vectors without changing the result.
+// Eight interleaved sums, so that the compiler can use vectors without changing the result.
 static double dot(const float *a, const float *b, size_t n) {
     float part[8] = {0};
     double sum = 0;
@@ -166,7 +167,7 @@ static double dot(const float *a, const float *b, size_t n) {
     return sum;
 }
 
-// Make the `count` rows of x[count, len] orthonormal: modified Gram-Schmidt. count <= len.
+// Makes the `count` rows of x[count, len] orthonormal by modified Gram-Schmidt. count <= len.
 static void orthonormalise(float *x, size_t count, size_t len) {
     for (size_t i = 0; i < count; i++) {
         float *a = x + i * len;
@@ -183,7 +184,7 @@ static void orthonormalise(float *x, size_t count, size_t len) {
     }
 }
 
-// Turn a random matrix into one with orthonormal rows or columns (whichever are fewer) times the
+// Turns a random matrix into one with orthonormal rows or columns (whichever are fewer), times the
 // gain. work has n elements.
 static void orthogonal(float *x, float *work, const rlhf_param *p, size_t n) {
     size_t rows = p->ndim > 0 ? (size_t)p->shape[0] : 1, cols = rows ? n / rows : 0;
@@ -203,7 +204,7 @@ static rlhf_status draw_one(const struct rlhf__model *m, const rlhf_param *p,
     rlhf_status st = rlhf__param_check(m, p, err);
     if (st != RLHF_OK) return st;
     size_t n = (size_t)rlhf__param_count(p);
-    float *x = calloc(n ? 2 * n : 1, sizeof *x); // the second half is orthogonal()'s
+    float *x = calloc(n ? 2 * n : 1, sizeof *x); // the second half is for orthogonal()
     if (!x) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory drawing %s", p->name);
     char stream[512];
     snprintf(stream, sizeof stream, "init:%s", p->name);

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ---- tensors that no parameter takes ----
+// ---- tensors that belong to no parameter ----
 
-// Heads: a tensor of that name, or (with a dot at the end) all below it.
+// Heads: a tensor of that name, or with a dot at the end all tensors below it.
 static const char *const heads[] = {"score.weight",      "classifier.",      "pre_classifier.",
                                     "vocab_transform.",  "vocab_projector.", "qa_outputs.",
                                     "vocab_layer_norm.", "lm_head.weight"};
@@ -38,14 +38,13 @@ static rlhf_status check_tied(const struct rlhf__model *m, const struct rlhf__te
                       head->file, head->name, embedding->name, m->dir);
 }
 
-// Tensors of a checkpoint that no parameter takes: some may be left; others show that the
-// checkpoint belongs to another model. taken[i] is 1 when tensor i of w has become a parameter of
-// m; embedding is the tensor that m's token embedding is read from, NULL: none is known. These may
-// be left: masks and tables that old versions of transformers stored beside the weights (attn.bias,
-// rotary_emb.inv_freq, position_ids); heads of other uses (of a language model in a classifier, and
-// so on); the LM head of a language model that has no parameter for it because it is tied: its
-// numbers must equal the embedding's. Errors: RLHF_E_INVALID, naming the first other tensor and how
-// many there are.
+// Checks the tensors of a checkpoint that no parameter is read from. Some can be ignored; others
+// show that the checkpoint belongs to another model. taken[i] is 1 if a parameter of m is read from
+// tensor i of w; embedding is the tensor of m's token embedding, NULL if not known. These are
+// ignored: masks and tables that old versions of transformers stored with the weights (attn.bias,
+// rotary_emb.inv_freq, position_ids); heads of other uses, such as a language model's in a
+// classifier; and a tied LM head without a parameter, whose numbers must equal the embedding's.
+// Errors: RLHF_E_INVALID, with the first other tensor and their number.
 static rlhf_status check_surplus(const struct rlhf__model *m, const struct rlhf__weights *w,
                                  const uint8_t *taken, const struct rlhf__tensor *embedding,
                                  struct rlhf__error *err) {
@@ -70,7 +69,7 @@ static rlhf_status check_surplus(const struct rlhf__model *m, const struct rlhf_
 
 // ---- matching and reading ----
 
-// A tensor by the parameter's name, with and without the base prefix.
+// Finds a tensor by the parameter's name, with or without the base prefix.
 static const struct rlhf__tensor *find(const struct rlhf__weights *w, const struct rlhf__model *m,
                                        const char *name) {
     const struct rlhf__tensor *t = rlhf__weights_find(w, name);
@@ -83,7 +82,7 @@ static const struct rlhf__tensor *find(const struct rlhf__weights *w, const stru
     return rlhf__weights_find(w, longer);
 }
 
-// The same with PEFT's prefix, in the file of an adapter.
+// The same with PEFT's prefix, in an adapter's file.
 static const struct rlhf__tensor *find_peft(const struct rlhf__weights *w,
                                             const struct rlhf__model *m, const char *name) {
     char longer[512];
@@ -109,7 +108,7 @@ static rlhf_status check_shape(const struct rlhf__tensor *t, const rlhf_param *p
                       rlhf__tensor_shape_text(p->shape, p->ndim, wanted, sizeof wanted));
 }
 
-// Through a chunk of floats: of the file no more than that is in memory at a time.
+// Reads through a chunk of floats, so that not more of the file is in memory at a time.
 static rlhf_status upload_chunks(const rlhf_compute *c, const struct rlhf__tensor *t, rlhf_dev to,
                                  float *chunk, struct rlhf__error *err) {
     for (int64_t at = 0; at < t->count; at += RLHF__PARAM_CHUNK) {
@@ -122,7 +121,7 @@ static rlhf_status upload_chunks(const rlhf_compute *c, const struct rlhf__tenso
     return RLHF_OK;
 }
 
-// t has the shape of p.
+// Checks that t has the shape of p.
 static rlhf_status upload_tensor(const struct rlhf__model *m, const struct rlhf__tensor *t,
                                  const rlhf_param *p, struct rlhf__error *err) {
     rlhf_status st = rlhf__param_check(m, p, err);
@@ -167,7 +166,7 @@ rlhf_status rlhf__params_read_back(struct rlhf__model *m, const char *path,
     return rlhf__params_read_file(m, path, RLHF_PARAM_SCORE, err);
 }
 
-// Whether a file holds a value head of the kind that this model has.
+// True if a file holds a value head of this model's kind.
 static int same_value_head(const struct rlhf__model *m, const char *path) {
     struct rlhf__weights *w = NULL;
     int same = rlhf__weights_open(path, &w, NULL) == RLHF_OK;
@@ -192,15 +191,15 @@ static rlhf_status read_value_head(struct rlhf__model *m, struct rlhf__error *er
 
 // ---- a model directory ----
 
-// Which tensor each parameter is read from.
+// The tensor that each parameter is read from.
 struct matches {
     const struct rlhf__weights *w;
-    const struct rlhf__tensor **of; // [n_tensors], NULL: none, it is drawn or lies elsewhere
+    const struct rlhf__tensor **of; // [n_tensors], NULL: drawn, or read from elsewhere
     uint8_t *taken;                 // [tensors of w]
     const struct rlhf__tensor *embedding;
-    const struct rlhf__weights *adapter; // NULL: none, or a fresh one
+    const struct rlhf__weights *adapter; // NULL: none, or a new one
     uint8_t *taken_there;                // [tensors of adapter]
-    int32_t draw;                        // a score head is absent and may be
+    int32_t draw;                        // a score head is missing and may be drawn
 };
 
 static rlhf_status matches_init(struct matches *k, const struct rlhf__weights *w,
@@ -221,8 +220,8 @@ static void matches_finish(struct matches *k) {
     free(k->taken_there);
 }
 
-// What comes from the adapter's file: A, B and, where it is there, the score head, whatever the
-// base has. *done: it is settled.
+// Finds parameters of the adapter's file: A, B and the score head, which comes before the base's.
+// *done: the parameter is found, or known to be missing.
 static rlhf_status match_adapter(struct matches *k, const struct rlhf__model *m, uint32_t i,
                                  int *done, struct rlhf__error *err) {
     const rlhf_param *p = &m->params[i];
@@ -244,7 +243,7 @@ static rlhf_status match_adapter(struct matches *k, const struct rlhf__model *m,
     return RLHF_OK;
 }
 
-// An adapter is taken whole.
+// Every tensor of an adapter must belong to a parameter.
 static rlhf_status check_adapter(const struct matches *k, const struct rlhf__model *m,
                                  struct rlhf__error *err) {
     for (size_t i = 0; k->adapter && i < rlhf__weights_count(k->adapter); i++)
@@ -257,7 +256,7 @@ static rlhf_status check_adapter(const struct matches *k, const struct rlhf__mod
     return RLHF_OK;
 }
 
-// A token embedding that is absent is the LM head it is tied to, where that was kept in its place.
+// A missing token embedding may be stored as the LM head that is tied to it.
 static const struct rlhf__tensor *find_tied(const struct matches *k, const struct rlhf__model *m,
                                             const rlhf_param *p) {
     if (!(p->flags & RLHF_PARAM_EMBED) || k->embedding) return NULL;
@@ -280,7 +279,7 @@ static rlhf_status match(struct matches *k, const struct rlhf__model *m, uint32_
     }
     if (!t) return missing(m, m->dir, p->name, err);
     RLHF_TRY(check_shape(t, p, err));
-    // The first table is the tokens'; what follows may be that of the positions.
+    // The first table is the tokens'; a second one may be that of the positions.
     if ((p->flags & RLHF_PARAM_EMBED) && !k->embedding) k->embedding = t;
     k->of[i] = t;
     k->taken[t - rlhf__weights_at(k->w, 0)] = 1;
@@ -291,12 +290,12 @@ static rlhf_status match_all(struct rlhf__model *m, struct matches *k, int draw_
                              struct rlhf__error *err) {
     for (uint32_t i = 0; i < m->n_tensors; i++)
         if (m->params[i].group != RLHF_PARAM_VALUE) RLHF_TRY(match(k, m, i, draw_score, err));
-    // Of a trunk that another model has read the tensors are its.
+    // The tensors of a shared trunk belong to the other model.
     if (!m->base) RLHF_TRY(check_surplus(m, k->w, k->taken, k->embedding, err));
     return check_adapter(k, m, err);
 }
 
-// All names and shapes are looked at before anything is read.
+// Checks all names and shapes before it reads anything.
 static rlhf_status read_model(struct rlhf__model *m, struct matches *k, int draw_score,
                               struct rlhf__error *err) {
     RLHF_TRY(match_all(m, k, draw_score, err));
@@ -305,7 +304,7 @@ static rlhf_status read_model(struct rlhf__model *m, struct matches *k, int draw
     return RLHF_OK;
 }
 
-// The files that m's tensors come from, and which is whose.
+// Opens the files of m's tensors and assigns the tensors to parameters.
 static rlhf_status open_files(struct rlhf__model *m, struct rlhf__weights *w[2], struct matches *k,
                               struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];

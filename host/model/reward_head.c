@@ -71,7 +71,7 @@ int rlhf__reward_fit(struct rlhf__reward_head *h, const float *raw, size_t n) {
     for (size_t i = 0; i < n; i++)
         square += ((double)raw[i] - mean) * ((double)raw[i] - mean);
     double sd = n ? sqrt(square / (double)n) : 0;
-    // Equal scores may differ from their mean by rounding: that is no spread.
+    // Equal scores may differ from their mean by rounding, which does not count as spread.
     if (n < 2 || !isfinite(sd) || !(sd > 1e-7 * (1 + fabs(mean)))) return 0;
     h->gain = 1 / sd;
     h->bias = -mean / sd;

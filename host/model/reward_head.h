@@ -18,10 +18,10 @@ struct rlhf__reward_head {
     double gain, bias;
 };
 
-// "rlhf_reward": {"pooling", "gain", "bias"} of a config.json; 1 when the config is that of a
-// reward model (where it is not, *out is a fresh head: mean, gain 1, bias 0). file is where config
-// was read, for the message. Errors: RLHF_E_INVALID (a member that is missing, of the wrong type or
-// out of range). [any]
+// Reads "rlhf_reward": {"pooling", "gain", "bias"} of a config.json. Returns 1 if the config is
+// that of a reward model; otherwise *out is a new head: mean, gain 1, bias 0. file is the config's,
+// for the message. Errors: RLHF_E_INVALID (a member that is missing, of the wrong type or out of
+// range). [any]
 rlhf_status rlhf__reward_head_read(const json_t *config, const char *file,
                                    struct rlhf__reward_head *out, int *found,
                                    struct rlhf__error *err);

@@ -62,7 +62,7 @@ void rlhf__fronted_finish(struct rlhf__fronted *f) {
     *f = (struct rlhf__fronted){0};
 }
 
-// token[] of the original rows from apart[] of f's rows; a token that was added has no place.
+// Copies apart[] of f's rows to token[] of the original rows, without tokens that were added.
 static void tokens_of(const struct rlhf__fronted *f, uint32_t n, const int32_t *offset,
                       const float *apart, float *token) {
     for (uint32_t i = 0; i < n; i++) {

@@ -44,7 +44,7 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
     rlhf__note_init(&s->failure);
     s->services.failure = &s->failure;
     s->plugins = plugins;
-    // A card that nobody looks at is for the caller to complain of (run/effect_rules.h).
+    // The caller warns about a card that is set but not used (run/effect_rules.h).
     const int host =
         strcmp(compute->backend, "cpu") == 0 || strcmp(compute->backend, "reference") == 0;
     struct rlhf__compute_spec spec = {.dirs = dirs,
@@ -68,7 +68,7 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
                                          dtype,
                                          compute->recompute,
                                          (uint64_t)run->seed,
-                                         s->compute->room,
+                                         s->compute->device_memory,
                                          NULL,
                                          NULL,
                                          !compute->memory_check,

@@ -17,8 +17,8 @@ void rlhf__model_text_note(const struct rlhf__model *m, const char *what, int64_
 rlhf_status rlhf__model_name_chat(const struct rlhf__model *m, int32_t template,
                                   struct rlhf__error *err);
 
-// Log which template rendered `rows` rows with messages. Warn when there are none although a
-// template is named, when the tokenizer lacks the template's special tokens and, for models that
+// Log which template rendered `rows` rows with messages. Warn when no row has messages although
+// a template is named, when the tokenizer lacks the template's special tokens and, for models that
 // write, when the token that ends a turn does not end a response. stop: the JSON list of
 // sampling.stop where responses are sampled, else NULL. [main]
 void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows, int32_t template,

@@ -22,8 +22,8 @@ void rlhf__text_services_destroy(struct rlhf__text_services *);
 // set. [main]
 void rlhf__text_services_policy(struct rlhf__text_services *, const struct rlhf__tokenizer *);
 
-// Models of plugins that were opened on paper are loaded; one that a plugin asks before is loaded
-// then. Errors: those of rlhf__model_load. [main]
+// Loads the models of plugins that are on a memory plan. A model that a plugin uses earlier is
+// loaded then. Errors: those of rlhf__model_load. [main]
 rlhf_status rlhf__text_services_load(struct rlhf__text_services *, struct rlhf__error *err);
 
 // The model of classifier i of those that are open, in a fixed order; NULL past the end. Borrowed.

@@ -22,7 +22,7 @@
 #include "report/report.h"
 #include "run/early_stop.h"
 
-struct rlhf__room_need;
+struct rlhf__memory_need;
 struct rlhf__run_dir;
 
 // A training run that is asked for, fully validated: config resolved, plugins open.
@@ -39,7 +39,7 @@ struct rlhf__run_request {
     int32_t allow_changed_plugins;       // 1: resume with other code than made the run
     int32_t allow_changed_inputs;        // 1: resume with other rows and frozen models
     int32_t reserved;
-    struct rlhf__room_need *need; // filled with the memory that the run takes; NULL = not wanted
+    struct rlhf__memory_need *need; // filled with the memory that the run takes; NULL = not wanted
 };
 
 // What is kept of the run on disk.
@@ -68,11 +68,12 @@ struct rlhf__run {
     struct rlhf__boundary boundary; // the last one
     struct rlhf__saved saved;
     struct rlhf__iteration iteration; // moves of the reference, reward-model training
-    json_t *inputs;            // files it reads besides its checkpoints, listed by keep/inputs.h
-    int32_t bad_input;         // 1: a phase showed that the config asks for what there is not
-    int32_t collapsed;         // 1: the policy has collapsed, which ends the run (run.stop_on)
-    char said_compute[256];    // what was said of the backend last
-    struct rlhf__paper *paper; // what models were opened on before they were loaded; NULL: nothing
+    json_t *inputs;         // files it reads besides its checkpoints, listed by keep/inputs.h
+    int32_t bad_input;      // 1: a phase showed that the config asks for what there is not
+    int32_t collapsed;      // 1: the policy has collapsed, which ends the run (run.stop_on)
+    char said_compute[256]; // what was said of the backend last
+    // Counted what models allocate before they were loaded; NULL without a check of memory.
+    struct rlhf__memory_plan *memory_plan;
 };
 
 // Open compute, models, plugins and data as the config says and, with req->resume, put everything

@@ -6,7 +6,7 @@
 #include "config/layer.h"
 #include "keep/inputs.h"
 #include "keep/run_dir.h"
-#include "model/room.h"
+#include "model/free_memory.h"
 #include "plugin/search.h"
 #include "report/completions.h"
 #include "run/effect_rules.h"
@@ -77,7 +77,7 @@ static rlhf_status open_compute(struct rlhf__run *r, struct rlhf__error *err) {
                                           .role = "policy",
                                           .trainable = 1,
                                           .moments = rlhf__setup_moments(r->config)};
-    if (rlhf__room_check_spec(&r->session.models, &spec, &full) == RLHF_OK) {
+    if (rlhf__free_memory_check_spec(&r->session.models, &spec, &full) == RLHF_OK) {
         say_compute(r, found->passed_over, found->passed_level);
         return RLHF_OK;
     }
@@ -152,19 +152,17 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
 // A dry run ends where a run would load its models, unless it has a checkpoint to check.
 static int only_told(const struct rlhf__run *r) { return r->req->dry_run && !r->req->resume; }
 
-// Models are opened on paper first, so that a run that does not fit is refused before anything of
-// it is loaded.
+// Models are opened on a memory plan first, so that a run that does not fit is refused before it
+// loads anything.
 static rlhf_status open_models(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__model_env *env = &r->session.models;
-    const uint64_t budget =
-        rlhf__compute_workspace(r->session.compute, r->config->compute.workspace_mib);
     if (env->unchecked && !r->req->dry_run) return rlhf__setup_rows(r, err);
-    RLHF_TRY(rlhf__paper_create(env->compute, budget, &r->paper, err));
-    env->paper = r->paper;
+    RLHF_TRY(rlhf__memory_plan_create(env->compute, &r->memory_plan, err));
+    env->memory_plan = r->memory_plan;
     RLHF_TRY(rlhf__setup_rows(r, err));
     rlhf__progress_note(r->report.progress, "counting memory");
-    RLHF_TRY(rlhf__rehearse(r, r->req->need, err));
-    env->paper = NULL;
+    RLHF_TRY(rlhf__estimate_memory(r, r->req->need, err));
+    env->memory_plan = NULL;
     return only_told(r) ? rlhf__setup_check(r, err) : rlhf__setup_load(r, err);
 }
 
@@ -342,6 +340,6 @@ void rlhf__run_destroy(struct rlhf__run *r) {
     finish_models(&r->cast);
     json_decref(r->inputs);
     rlhf__session_finish(&r->session);
-    rlhf__paper_destroy(r->paper);
+    rlhf__memory_plan_destroy(r->memory_plan);
     free(r);
 }

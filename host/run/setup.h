@@ -4,7 +4,7 @@
 
 #include "run/run.h"
 
-struct rlhf__room_need;
+struct rlhf__memory_need;
 
 // ---- rows: setup_rows.c ----
 
@@ -50,18 +50,19 @@ rlhf_status rlhf__setup_critic(struct rlhf__run *r, struct rlhf__error *err);
 // another vocabulary and, with RLHF_HEAD_KL, for a model of another plugin or width. [main]
 rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err);
 
-// Check names and shapes of tensors of models that were opened on paper, where they would be read
-// from files. Errors: those of rlhf__params_check. [main]
+// Check the names and shapes of the tensors that models of the memory plan would read from files.
+// Errors: those of rlhf__params_check. [main]
 rlhf_status rlhf__setup_check(struct rlhf__run *r, struct rlhf__error *err);
 
-// Load models that were opened on paper; a reference that begins as the policy becomes a copy of
-// it. Errors: those of rlhf__model_load. [main]
+// Load the models of the memory plan; a reference that begins as the policy becomes a copy of it.
+// Errors: those of rlhf__model_load. [main]
 rlhf_status rlhf__setup_load(struct rlhf__run *r, struct rlhf__error *err);
 
 // Values that the optimiser keeps of each parameter. [any]
 int32_t rlhf__setup_moments(const struct rlhf__config *c);
 
-// Create the optimiser of m, the policy or the critic, which is loaded or on paper. [main]
+// Create the optimiser of m, the policy or the critic, which is loaded or on the memory plan.
+// [main]
 rlhf_status rlhf__setup_optim(const struct rlhf__run *r, const struct rlhf__model *m,
                               struct rlhf__optim **out, struct rlhf__error *err);
 
@@ -70,14 +71,14 @@ rlhf_status rlhf__setup_optim(const struct rlhf__run *r, const struct rlhf__mode
 struct rlhf__learner rlhf__setup_learner(const struct rlhf__run *r, struct rlhf__optim *optim,
                                          struct rlhf__optim *critic_optim);
 
-// ---- memory: rehearsal.c ----
+// ---- memory: memory_estimate.c ----
 
-// Rehearse a phase with everything that rlhf__setup_rows opened, which is on paper, and refuse the
-// run when it takes more memory than there is (model/room.h) unless compute.memory_check is off. A
-// model that fails on paper is counted as far as it came, and a line says so. *out (NULL allowed) =
-// what it takes, also when it is refused. [main]
-rlhf_status rlhf__rehearse(struct rlhf__run *r, struct rlhf__room_need *out,
-                           struct rlhf__error *err);
+// Count the memory of one phase with the models that rlhf__setup_rows opened, which are on the
+// memory plan, and refuse the run if less is free (model/free_memory.h), unless
+// compute.memory_check is off. If a model fails on the plan, what was counted so far is compared,
+// and a warning says so. *out (NULL allowed) = what the run needs, also when it is refused. [main]
+rlhf_status rlhf__estimate_memory(struct rlhf__run *r, struct rlhf__memory_need *out,
+                                  struct rlhf__error *err);
 
 // ---- files and models that settings name: setup_inputs.c ----
 

@@ -77,7 +77,7 @@ rlhf_status rlhf__blocks_expand(struct rlhf__cpu *cpu, const rlhf_weight *w, voi
     const size_t k = (size_t)w->k, rank = (size_t)b->rank;
     const float *from = *src;
     void *p = NULL;
-    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_SUM, (uint64_t)w->n * k * sizeof(float), &p));
+    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_SUM, rlhf__blocks_dense_bytes(w), &p));
     float *to = p;
 #pragma omp parallel for schedule(static) num_threads(cpu->threads)
     for (int32_t j = 0; j < w->n; j++) {

@@ -47,6 +47,19 @@ struct rlhf__buffer {
     uint64_t bytes;
 };
 
+// Bytes that a call needs of each workspace, at least; answers workspace_bytes of the table. A file
+// whose ops take workspaces adds them in its function of table.h, by the same sizing functions by
+// which the ops allocate.
+struct rlhf__cpu_needs {
+    uint64_t bytes[RLHF__WS_COUNT];
+};
+_Static_assert((int)RLHF__WS_COUNT <= RLHF_WORKSPACES, "workspace_bytes can report all of them");
+
+static inline void rlhf__cpu_need(struct rlhf__cpu_needs *n, enum rlhf__cpu_ws which,
+                                  uint64_t bytes) {
+    if (n->bytes[which] < bytes) n->bytes[which] = bytes;
+}
+
 // Describes the logits that lm_head left in RLHF__WS_LOGITS and RLHF__WS_REF for lm_head_bwd. The
 // inputs are compared by content, so a caller never gets stale logits.
 struct rlhf__lm_kept {

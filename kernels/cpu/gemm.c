@@ -132,29 +132,6 @@ static int64_t step_of(const struct rlhf__gemm_job *j) {
     return s->accumulate || s->bias ? s->k : j->chain;
 }
 
-// Runs all of k in one pass, or in steps that keep the tiles' operands in cache. How k is split
-// depends only on k.
-static rlhf_status run(struct rlhf__cpu *cpu, struct rlhf__gemm_job *j) {
-    const int64_t k = j->s->k, step = step_of(j);
-    const uint64_t a_words =
-        (uint64_t)(j->block * rlhf__gemm_a_row_words(cpu, j->s->in_dtype, step));
-    if (rlhf__gemm_packs_a(j, j->block, j->panels)) {
-        void *p = NULL;
-        RLHF_TRY(
-            rlhf__cpu_workspace(cpu, RLHF__WS_SCRATCH, (uint64_t)cpu->threads * a_words * 4, &p));
-        j->a_pack = p;
-    }
-    if (j->s->wei_across) RLHF_TRY(rlhf__gemm_turned_place(cpu, j, step));
-    for (j->k0 = 0; j->k0 < k; j->k0 = j->k1) {
-        j->k1 = k - j->k0 < step ? k : j->k0 + step;
-        j->first = j->k0 == 0;
-        j->last = j->k1 == k;
-        if (j->turned) rlhf__gemm_turn(j);
-        run_pass(j, a_words);
-    }
-    return RLHF_OK;
-}
-
 // An f32 sum is split into chains if it runs over tokens (no operand is packed). On AVX-512 with a
 // packed right operand, k is split as in oneDNN 2.6, which computed these GEMMs in earlier
 // versions, so the bits are unchanged.
@@ -178,61 +155,130 @@ static void cut_rows(struct rlhf__gemm_job *j, int64_t m, int64_t tile) {
     j->blocks = (m + j->block - 1) / j->block;
 }
 
+// The job of a GEMM with at least one row, without its operands.
+static struct rlhf__gemm_job job_of(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
+                                    const struct rlhf__gemm_second *second) {
+    struct rlhf__gemm_job j = {.cpu = cpu, .s = s, .second = second};
+    j.panels = rlhf__gemm_panel_count(cpu, s->in_dtype, s->n);
+    j.width = rlhf__gemm_panel_width(cpu, s->in_dtype);
+    j.chain = chain_of(cpu, s);
+    cut_rows(&j, s->m, rlhf__gemm_tile_rows(cpu, s->in_dtype));
+    return j;
+}
+
+// ---- workspaces ----
+
+// Words of A that a thread packs.
+static uint64_t a_words_of(const struct rlhf__gemm_job *j) {
+    return (uint64_t)(j->block * rlhf__gemm_a_row_words(j->cpu, j->s->in_dtype, step_of(j)));
+}
+
+static uint64_t a_bytes(const struct rlhf__gemm_job *j) {
+    return (uint64_t)j->cpu->threads * a_words_of(j) * 4;
+}
+
+static uint64_t b_bytes(const struct rlhf__gemm_job *j) {
+    return rlhf__gemm_packed_bytes(j->cpu, j->s->in_dtype, j->s->k, j->s->n);
+}
+
+// A bf16 result of a sum over k that is split is summed in f32 first.
+static int is_summed_first(const struct rlhf__gemm_job *j) {
+    return !j->second && j->s->k > K_WHOLE && !j->chain && j->s->out_dtype != RLHF_F32;
+}
+
+static uint64_t result_bytes(const struct rlhf__gemm_job *j) {
+    return (uint64_t)(j->s->m * j->s->n) * sizeof(float);
+}
+
+// One panel of a block of rows per thread, for the first of two GEMMs.
+static uint64_t panel_sum_bytes(const struct rlhf__gemm_job *j) {
+    return (uint64_t)j->cpu->threads * (uint64_t)(j->block * j->width) * sizeof(float);
+}
+
+void rlhf__gemm_needs(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
+                      const struct rlhf__gemm_second *second, struct rlhf__cpu_needs *n) {
+    if (s->m == 0) return;
+    const struct rlhf__gemm_job j = job_of(cpu, s, second);
+    if (rlhf__gemm_packs_a(&j, j.block, j.panels)) rlhf__cpu_need(n, RLHF__WS_SCRATCH, a_bytes(&j));
+    if (s->wei_across)
+        rlhf__cpu_need(n, RLHF__WS_PRODUCT, rlhf__gemm_turned_bytes(&j, step_of(&j)));
+    if (!s->wei_packed) rlhf__cpu_need(n, RLHF__WS_PRODUCT, b_bytes(&j));
+    if (is_summed_first(&j)) rlhf__cpu_need(n, RLHF__WS_WIDEN, result_bytes(&j));
+    if (second && s->out_dtype == RLHF_BF16) rlhf__cpu_need(n, RLHF__WS_SUM, panel_sum_bytes(&j));
+}
+
+// ---- GEMMs ----
+
+// Runs all of k in one pass, or in steps that keep the tiles' operands in cache. How k is split
+// depends only on k.
+static rlhf_status run(struct rlhf__cpu *cpu, struct rlhf__gemm_job *j) {
+    const int64_t k = j->s->k, step = step_of(j);
+    if (rlhf__gemm_packs_a(j, j->block, j->panels)) {
+        void *p = NULL;
+        RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_SCRATCH, a_bytes(j), &p));
+        j->a_pack = p;
+    }
+    if (j->s->wei_across) RLHF_TRY(rlhf__gemm_turned_place(cpu, j, step));
+    for (j->k0 = 0; j->k0 < k; j->k0 = j->k1) {
+        j->k1 = k - j->k0 < step ? k : j->k0 + step;
+        j->first = j->k0 == 0;
+        j->last = j->k1 == k;
+        if (j->turned) rlhf__gemm_turn(j);
+        run_pass(j, a_words_of(j));
+    }
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__gemm_product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                                const void *packed_wei, const void *plain_wei, const float *bias,
                                void *dst) {
-    struct rlhf__gemm_job j = {.cpu = cpu, .s = s, .src = src, .bias = bias, .dst = dst};
-    j.panels = rlhf__gemm_panel_count(cpu, s->in_dtype, s->n);
-    j.width = rlhf__gemm_panel_width(cpu, s->in_dtype);
+    struct rlhf__gemm_job j = job_of(cpu, s, NULL);
+    j.src = src;
+    j.bias = bias;
+    j.dst = dst;
     j.wei = packed_wei;
-    j.chain = chain_of(cpu, s);
-    cut_rows(&j, s->m, rlhf__gemm_tile_rows(cpu, s->in_dtype));
     if (!s->wei_packed) {
         void *p = NULL;
-        RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PRODUCT,
-                                     rlhf__gemm_packed_bytes(cpu, s->in_dtype, s->k, s->n), &p));
+        RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PRODUCT, b_bytes(&j), &p));
         rlhf__gemm_pack(cpu, p, s->in_dtype, plain_wei, s->in_dtype, s->k, s->n, s->wei_transposed,
                         0);
         j.wei = p;
     }
-    if (s->k <= K_WHOLE || j.chain || s->out_dtype == RLHF_F32) return run(cpu, &j);
-    // A bf16 result is summed in f32 first.
+    if (!is_summed_first(&j)) return run(cpu, &j);
     struct rlhf__matmul f = *s;
     void *sum = NULL;
-    const uint64_t mn = (uint64_t)(s->m * s->n);
-    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_WIDEN, mn * sizeof(float), &sum));
+    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_WIDEN, result_bytes(&j), &sum));
     f.out_dtype = RLHF_F32;
     j.s = &f;
     j.dst = sum;
     RLHF_TRY(run(cpu, &j));
-    return cpu->table.convert(cpu, dst, RLHF_BF16, sum, RLHF_F32, mn);
+    return cpu->table.convert(cpu, dst, RLHF_BF16, sum, RLHF_F32, (uint64_t)(s->m * s->n));
 }
 
 rlhf_status rlhf__gemm_add(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                            const void *wei, const float *bias, const float *add, float *dst) {
-    struct rlhf__gemm_job j = {
-        .cpu = cpu, .s = s, .src = src, .wei = wei, .bias = bias, .add = add, .dst = (char *)dst};
     if (s->m == 0) return RLHF_OK;
-    j.chain = chain_of(cpu, s);
-    j.panels = rlhf__gemm_panel_count(cpu, s->in_dtype, s->n);
-    j.width = rlhf__gemm_panel_width(cpu, s->in_dtype);
-    cut_rows(&j, s->m, rlhf__gemm_tile_rows(cpu, s->in_dtype));
+    struct rlhf__gemm_job j = job_of(cpu, s, NULL);
+    j.src = src;
+    j.wei = wei;
+    j.bias = bias;
+    j.add = add;
+    j.dst = (char *)dst;
     return run(cpu, &j);
 }
 
 rlhf_status rlhf__gemm_sum(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                            const void *wei, const float *bias,
                            const struct rlhf__gemm_second *second, void *dst) {
-    struct rlhf__gemm_job j = {
-        .cpu = cpu, .s = s, .src = src, .wei = wei, .bias = bias, .dst = dst, .second = second};
     if (s->m == 0) return RLHF_OK;
-    j.panels = rlhf__gemm_panel_count(cpu, s->in_dtype, s->n);
-    j.width = rlhf__gemm_panel_width(cpu, s->in_dtype);
-    cut_rows(&j, s->m, rlhf__gemm_tile_rows(cpu, s->in_dtype));
+    struct rlhf__gemm_job j = job_of(cpu, s, second);
+    j.src = src;
+    j.wei = wei;
+    j.bias = bias;
+    j.dst = dst;
     if (s->out_dtype == RLHF_BF16) {
         void *p = NULL;
-        const uint64_t one = (uint64_t)(j.block * j.width) * sizeof(float);
-        RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_SUM, (uint64_t)cpu->threads * one, &p));
+        RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_SUM, panel_sum_bytes(&j), &p));
         j.sum = p;
     }
     return run(cpu, &j);

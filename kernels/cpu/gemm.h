@@ -44,4 +44,8 @@ rlhf_status rlhf__gemm_sum(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, 
                            const void *wei, const float *bias,
                            const struct rlhf__gemm_second *second, void *dst);
 
+// Adds the workspaces of a GEMM of this shape, or with `second` of rlhf__gemm_sum. [step]
+void rlhf__gemm_needs(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
+                      const struct rlhf__gemm_second *second, struct rlhf__cpu_needs *n);
+
 #endif

@@ -104,17 +104,25 @@ static void turn_b(const struct rlhf__gemm_job *j, uint32_t *to, const uint32_t 
         }
 }
 
+// Words of the first GEMM's part.
+static int64_t turned_words(const struct rlhf__gemm_job *j, int64_t step) {
+    const int64_t most = step < j->s->k ? step : j->s->k;
+    return rlhf__gemm_words(j->s->in_dtype, most) * j->panels * j->width;
+}
+
+uint64_t rlhf__gemm_turned_bytes(const struct rlhf__gemm_job *j, int64_t step) {
+    const int64_t k2 = j->second ? j->second->k : 0;
+    const int64_t second = rlhf__gemm_words(j->s->in_dtype, k2) * j->panels * j->width;
+    return (uint64_t)(turned_words(j, step) + second) * 4;
+}
+
 rlhf_status rlhf__gemm_turned_place(struct rlhf__cpu *cpu, struct rlhf__gemm_job *j, int64_t step) {
-    const int64_t k2 = j->second ? j->second->k : 0, most = step < j->s->k ? step : j->s->k;
-    const int64_t all =
-        rlhf__gemm_words(j->s->in_dtype, most) + rlhf__gemm_words(j->s->in_dtype, k2);
     void *p = NULL;
-    RLHF_TRY(
-        rlhf__cpu_workspace(cpu, RLHF__WS_PRODUCT, (uint64_t)(j->panels * j->width * all) * 4, &p));
+    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PRODUCT, rlhf__gemm_turned_bytes(j, step), &p));
     j->turned = p;
     if (!j->second) return RLHF_OK;
-    j->turned_second = j->turned + rlhf__gemm_words(j->s->in_dtype, most) * j->panels * j->width;
-    turn_b(j, j->turned_second, j->second->wei, 0, k2);
+    j->turned_second = j->turned + turned_words(j, step);
+    turn_b(j, j->turned_second, j->second->wei, 0, j->second->k);
     return RLHF_OK;
 }
 

@@ -20,8 +20,10 @@ int rlhf__gemm_packs_a(const struct rlhf__gemm_job *j, int64_t rows, int64_t pan
 // Packs rows row .. row + rows - 1 of A, steps j->k0 .. j->k0 + k - 1, into j->a_pack. [step]
 void rlhf__gemm_pack_a(const struct rlhf__gemm_job *j, int64_t row, size_t rows, size_t k);
 
-// Reserves workspace for the converted panels of a pass of `step` steps of k and for those of the
-// second GEMM, which are converted at once. RLHF_E_NOMEM. [step]
+// Bytes of the converted panels of a pass of `step` steps of k and of those of the second GEMM.
+uint64_t rlhf__gemm_turned_bytes(const struct rlhf__gemm_job *j, int64_t step);
+
+// Reserves workspace for them, and converts those of the second GEMM. RLHF_E_NOMEM. [step]
 rlhf_status rlhf__gemm_turned_place(struct rlhf__cpu *cpu, struct rlhf__gemm_job *j, int64_t step);
 
 // Converts the panels of steps j->k0 .. j->k1 - 1 from those of the transpose. [step]

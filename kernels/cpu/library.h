@@ -26,6 +26,9 @@ struct rlhf__library {
     rlhf_status (*product)(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                            const struct rlhf__packed *wei, const void *plain_wei, const float *bias,
                            void *dst);
+    // As rlhf__product_needs.
+    void (*product_needs)(struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
+                          struct rlhf__cpu_needs *n);
     void (*close)(struct rlhf__cpu *cpu);
 };
 

@@ -19,19 +19,25 @@ static rlhf_status check_pair(struct rlhf__cpu *cpu, const char *what, const rlh
     return RLHF_OK;
 }
 
+static struct rlhf__matmul forward_matmul(const rlhf_weight *w, int32_t out_dtype,
+                                          int32_t accumulate, int with_bias, uint32_t rows) {
+    return (struct rlhf__matmul){.m = rows,
+                                 .k = w->k,
+                                 .n = w->n,
+                                 .in_dtype = w->dtype,
+                                 .out_dtype = out_dtype,
+                                 .wei_packed = 1,
+                                 .accumulate = accumulate != 0,
+                                 .bias = with_bias != 0};
+}
+
 static rlhf_status linear(void *ctx, rlhf_dev out, int32_t out_dtype, int32_t accumulate,
                           rlhf_dev x, const rlhf_weight *w, rlhf_dev bias, uint32_t rows) {
     struct rlhf__cpu *cpu = ctx;
     RLHF_TRY(check_pair(cpu, "linear", w, out_dtype, accumulate));
-    const struct rlhf__matmul s = {.k = w->k,
-                                   .n = w->n,
-                                   .in_dtype = w->dtype,
-                                   .out_dtype = out_dtype,
-                                   .wei_packed = 1,
-                                   .accumulate = accumulate != 0,
-                                   .bias = bias != NULL};
-    return rlhf__product_rows(cpu, &s, rows, rlhf__cpu_mem(x), &w->fwd, rlhf__cpu_f32(bias),
-                              rlhf__cpu_mem(out));
+    const struct rlhf__matmul s = forward_matmul(w, out_dtype, accumulate, bias != NULL, rows);
+    return rlhf__product(cpu, &s, rlhf__cpu_mem(x), &w->fwd, NULL, rlhf__cpu_f32(bias),
+                         rlhf__cpu_mem(out));
 }
 
 static rlhf_status linear_add(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
@@ -40,14 +46,7 @@ static rlhf_status linear_add(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
     const rlhf_compute *t = &cpu->table;
     RLHF_TRY(check_pair(cpu, "linear_add", w, RLHF_F32, 1));
     if (out != add && rlhf__gemm_used(cpu, w->dtype)) {
-        const struct rlhf__matmul s = {.m = rows,
-                                       .k = w->k,
-                                       .n = w->n,
-                                       .in_dtype = w->dtype,
-                                       .out_dtype = RLHF_F32,
-                                       .wei_packed = 1,
-                                       .accumulate = 1,
-                                       .bias = bias != NULL};
+        const struct rlhf__matmul s = forward_matmul(w, RLHF_F32, 1, bias != NULL, rows);
         return rlhf__gemm_add(cpu, &s, rlhf__cpu_mem(x), w->fwd.ptr, rlhf__cpu_f32(bias),
                               rlhf__cpu_f32(add), rlhf__cpu_f32(out));
     }
@@ -62,6 +61,18 @@ static const struct rlhf__packed *backward_of(const rlhf_weight *w) {
     return w->bwd.ptr ? &w->bwd : &w->fwd;
 }
 
+static struct rlhf__matmul backward_matmul(const struct rlhf__cpu *cpu, const rlhf_weight *w,
+                                           int32_t dx_dtype, int32_t accumulate, uint32_t rows) {
+    return (struct rlhf__matmul){.m = rows,
+                                 .k = w->n,
+                                 .n = w->k,
+                                 .in_dtype = w->dtype,
+                                 .out_dtype = dx_dtype,
+                                 .wei_packed = 1,
+                                 .wei_across = !rlhf__cpu_keeps_both(cpu),
+                                 .accumulate = accumulate != 0};
+}
+
 static rlhf_status linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t accumulate,
                              rlhf_dev dy, const rlhf_weight *w, uint32_t rows) {
     struct rlhf__cpu *cpu = ctx;
@@ -69,15 +80,8 @@ static rlhf_status linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t a
     if (!(w->flags & RLHF_WEIGHT_BACKWARD))
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
                               "linear_dx: the weight was made without RLHF_WEIGHT_BACKWARD");
-    const struct rlhf__matmul s = {.k = w->n,
-                                   .n = w->k,
-                                   .in_dtype = w->dtype,
-                                   .out_dtype = dx_dtype,
-                                   .wei_packed = 1,
-                                   .wei_across = !w->bwd.ptr,
-                                   .accumulate = accumulate != 0};
-    return rlhf__product_rows(cpu, &s, rows, rlhf__cpu_mem(dy), backward_of(w), NULL,
-                              rlhf__cpu_mem(dx));
+    const struct rlhf__matmul s = backward_matmul(cpu, w, dx_dtype, accumulate, rows);
+    return rlhf__product(cpu, &s, rlhf__cpu_mem(dy), backward_of(w), NULL, NULL, rlhf__cpu_mem(dx));
 }
 
 // db[n] += column sums of dy[rows, n]. Rows are added in ascending order and threads split the
@@ -115,36 +119,50 @@ static void one_output_dw(struct rlhf__cpu *cpu, float *dw, const float *x, cons
     }
 }
 
+static int is_out_in(const rlhf_weight *w) { return (w->flags & RLHF_WEIGHT_OUT_IN) != 0; }
+
+static int sums_directly(const rlhf_weight *w, int goes_on) {
+    return w->n == 1 && w->dtype == RLHF_F32 && !goes_on;
+}
+
+static struct rlhf__matmul dw_matmul(const rlhf_weight *w, uint32_t rows, int goes_on) {
+    return (struct rlhf__matmul){.m = is_out_in(w) ? w->n : w->k,
+                                 .k = rows,
+                                 .n = is_out_in(w) ? w->k : w->n,
+                                 .in_dtype = w->dtype,
+                                 .out_dtype = RLHF_F32,
+                                 .src_transposed = 1,
+                                 .accumulate = 1,
+                                 .goes_on = goes_on != 0};
+}
+
 rlhf_status rlhf__linear_dw(struct rlhf__cpu *cpu, void *dw, const void *x, const void *dy,
                             const rlhf_weight *w, uint32_t rows, int goes_on) {
     if (rows == 0) return RLHF_OK;
-    if (w->n == 1 && w->dtype == RLHF_F32 && !goes_on) {
+    if (sums_directly(w, goes_on)) {
         one_output_dw(cpu, dw, x, dy, rows, w->k);
         return RLHF_OK;
     }
-    int out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
-    const struct rlhf__matmul s = {.m = out_in ? w->n : w->k,
-                                   .k = rows,
-                                   .n = out_in ? w->k : w->n,
-                                   .in_dtype = w->dtype,
-                                   .out_dtype = RLHF_F32,
-                                   .src_transposed = 1,
-                                   .accumulate = 1,
-                                   .goes_on = goes_on != 0};
+    const int out_in = is_out_in(w);
+    const struct rlhf__matmul s = dw_matmul(w, rows, goes_on);
     return rlhf__product(cpu, &s, out_in ? dy : x, NULL, out_in ? x : dy, NULL, dw);
+}
+
+static struct rlhf__matmul blocks_dw_matmul(const rlhf_weight *w, uint32_t rows) {
+    return (struct rlhf__matmul){.m = w->n,
+                                 .k = rows,
+                                 .n = w->k,
+                                 .in_dtype = w->dtype,
+                                 .out_dtype = RLHF_F32,
+                                 .src_transposed = 1};
 }
 
 // For a block-structured weight: computes the dense gradient and adds its blocks to dw.
 static rlhf_status blocks_dw(struct rlhf__cpu *cpu, rlhf_dev dw, rlhf_dev x, rlhf_dev dy,
                              const rlhf_weight *w, uint32_t rows) {
-    const struct rlhf__matmul s = {.m = w->n,
-                                   .k = rows,
-                                   .n = w->k,
-                                   .in_dtype = w->dtype,
-                                   .out_dtype = RLHF_F32,
-                                   .src_transposed = 1};
+    const struct rlhf__matmul s = blocks_dw_matmul(w, rows);
     void *dense = NULL;
-    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_SUM, (uint64_t)(s.m * s.n) * sizeof(float), &dense));
+    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_SUM, rlhf__blocks_dense_bytes(w), &dense));
     RLHF_TRY(rlhf__product(cpu, &s, rlhf__cpu_mem(dy), NULL, rlhf__cpu_mem(x), NULL, dense));
     rlhf__blocks_add(cpu, w, rlhf__cpu_f32(dw), dense);
     return RLHF_OK;
@@ -175,15 +193,23 @@ static rlhf_status check_sum(struct rlhf__cpu *cpu, const rlhf_linear_sum *a) {
     return RLHF_OK;
 }
 
-static struct rlhf__matmul sum_part(const rlhf_linear_sum *a, const rlhf_weight *w) {
-    return (struct rlhf__matmul){.m = a->rows,
-                                 .k = a->across ? w->n : w->k,
-                                 .n = a->across ? w->k : w->n,
-                                 .in_dtype = w->dtype,
-                                 .out_dtype = RLHF_F32,
-                                 .wei_packed = 1,
-                                 .wei_across = a->across && !w->bwd.ptr,
-                                 .accumulate = 1};
+// The GEMM of one weight, which is added to the other's; first: it comes first.
+static struct rlhf__matmul sum_part(const struct rlhf__cpu *cpu, const rlhf_linear_sum *a,
+                                    const rlhf_weight *w, int first) {
+    const int32_t accumulate = first ? a->accumulate : 1;
+    return a->across ? backward_matmul(cpu, w, RLHF_F32, accumulate, a->rows)
+                     : forward_matmul(w, RLHF_F32, accumulate, first && a->bias, a->rows);
+}
+
+// Both GEMMs run as one, tile by tile.
+static int is_one_gemm(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
+                       const struct rlhf__matmul *o) {
+    return rlhf__gemm_used(cpu, s->in_dtype) && s->in_dtype == RLHF_BF16 &&
+           s->k <= RLHF__GEMM_SUM_K && o->k <= RLHF__GEMM_SUM_K;
+}
+
+static uint64_t sum_bytes(const struct rlhf__matmul *s) {
+    return (uint64_t)(s->m * s->n) * sizeof(float);
 }
 
 static rlhf_status linear_sum(void *ctx, const rlhf_linear_sum *from) {
@@ -192,27 +218,92 @@ static rlhf_status linear_sum(void *ctx, const rlhf_linear_sum *from) {
     RLHF_TRY(rlhf__cpu_copy_in(cpu, "linear_sum", &a, sizeof a, from,
                                RLHF_SIZE_TO(rlhf_linear_sum, bias)));
     RLHF_TRY(check_sum(cpu, &a));
-    struct rlhf__matmul s = sum_part(&a, a.w), o = sum_part(&a, a.w2);
+    struct rlhf__matmul s = sum_part(cpu, &a, a.w, 1), o = sum_part(cpu, &a, a.w2, 0);
     const struct rlhf__packed *wei = a.across ? backward_of(a.w) : &a.w->fwd;
     const struct rlhf__packed *wei2 = a.across ? backward_of(a.w2) : &a.w2->fwd;
-    s.accumulate = a.accumulate != 0;
-    s.bias = a.bias != NULL;
-    if (rlhf__gemm_used(cpu, s.in_dtype) && s.in_dtype == RLHF_BF16 && s.k <= RLHF__GEMM_SUM_K &&
-        o.k <= RLHF__GEMM_SUM_K) {
+    if (is_one_gemm(cpu, &s, &o)) {
         const struct rlhf__gemm_second second = {rlhf__cpu_mem(a.x2), wei2->ptr, o.k};
         s.out_dtype = a.out_dtype;
         return rlhf__gemm_sum(cpu, &s, rlhf__cpu_mem(a.x), wei->ptr, rlhf__cpu_f32(a.bias), &second,
                               rlhf__cpu_mem(a.out));
     }
-    const uint64_t n = a.rows * (uint64_t)s.n;
     void *sum = rlhf__cpu_mem(a.out);
     if (a.out_dtype != RLHF_F32)
-        RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_SUM, n * sizeof(float), &sum));
-    RLHF_TRY(
-        rlhf__product_rows(cpu, &s, a.rows, rlhf__cpu_mem(a.x), wei, rlhf__cpu_f32(a.bias), sum));
-    RLHF_TRY(rlhf__product_rows(cpu, &o, a.rows, rlhf__cpu_mem(a.x2), wei2, NULL, sum));
+        RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_SUM, sum_bytes(&s), &sum));
+    RLHF_TRY(rlhf__product(cpu, &s, rlhf__cpu_mem(a.x), wei, NULL, rlhf__cpu_f32(a.bias), sum));
+    RLHF_TRY(rlhf__product(cpu, &o, rlhf__cpu_mem(a.x2), wei2, NULL, NULL, sum));
     if (a.out_dtype == RLHF_F32) return RLHF_OK;
-    return cpu->table.convert(cpu, a.out, RLHF_BF16, rlhf__cpu_dev(sum), RLHF_F32, n);
+    return cpu->table.convert(cpu, a.out, RLHF_BF16, rlhf__cpu_dev(sum), RLHF_F32,
+                              (uint64_t)(s.m * s.n));
+}
+
+// ---- workspaces ----
+
+void rlhf__linear_dx_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, int32_t dx_dtype,
+                           int32_t accumulate, uint32_t rows, struct rlhf__cpu_needs *n) {
+    const struct rlhf__matmul s = backward_matmul(cpu, w, dx_dtype, accumulate, rows);
+    rlhf__product_needs(cpu, &s, n);
+}
+
+void rlhf__linear_dw_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int goes_on,
+                           struct rlhf__cpu_needs *n) {
+    const struct rlhf__matmul s = dw_matmul(w, rows, goes_on);
+    if (rows && !sums_directly(w, goes_on)) rlhf__product_needs(cpu, &s, n);
+}
+
+static void blocks_dw_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows,
+                            struct rlhf__cpu_needs *n) {
+    const struct rlhf__matmul s = blocks_dw_matmul(w, rows);
+    if (!rows) return;
+    rlhf__cpu_need(n, RLHF__WS_SUM, rlhf__blocks_dense_bytes(w));
+    rlhf__product_needs(cpu, &s, n);
+}
+
+static void sum_needs(struct rlhf__cpu *cpu, const rlhf_call *c, const rlhf_weight *w,
+                      struct rlhf__cpu_needs *n) {
+    const rlhf_linear_sum *a = c->sum;
+    const rlhf_weight w2 = rlhf__weight_shape(cpu, &c->weight2);
+    struct rlhf__matmul s = sum_part(cpu, a, w, 1), o = sum_part(cpu, a, &w2, 0);
+    if (is_one_gemm(cpu, &s, &o)) {
+        const struct rlhf__gemm_second second = {.k = o.k};
+        s.out_dtype = a->out_dtype;
+        rlhf__gemm_needs(cpu, &s, &second, n);
+        return;
+    }
+    if (a->out_dtype != RLHF_F32) rlhf__cpu_need(n, RLHF__WS_SUM, sum_bytes(&s));
+    rlhf__product_needs(cpu, &s, n);
+    rlhf__product_needs(cpu, &o, n);
+}
+
+void rlhf__cpu_needs_linear(struct rlhf__cpu *cpu, const rlhf_call *c, struct rlhf__cpu_needs *n) {
+    const rlhf_weight w = rlhf__weight_shape(cpu, &c->weight);
+    const int accumulate = (c->flags & RLHF_CALL_ACCUMULATE) != 0;
+    const int bias = (c->flags & RLHF_CALL_BIAS) != 0;
+    struct rlhf__matmul s;
+    switch (c->op) {
+    case RLHF_COMPUTE_OP(linear):
+        s = forward_matmul(&w, c->dtype, accumulate, bias, c->rows);
+        rlhf__product_needs(cpu, &s, n);
+        return;
+    case RLHF_COMPUTE_OP(linear_add):
+        s = forward_matmul(&w, RLHF_F32, 1, bias, c->rows);
+        rlhf__product_needs(cpu, &s, n);
+        return;
+    case RLHF_COMPUTE_OP(linear_dx):
+        rlhf__linear_dx_needs(cpu, &w, c->dtype, accumulate, c->rows, n);
+        return;
+    case RLHF_COMPUTE_OP(linear_dw):
+        if (c->weight.rank)
+            blocks_dw_needs(cpu, &w, c->rows, n);
+        else
+            rlhf__linear_dw_needs(cpu, &w, c->rows, 0, n);
+        return;
+    case RLHF_COMPUTE_OP(linear_sum):
+        if (c->sum) sum_needs(cpu, c, &w, n);
+        return;
+    default:
+        return;
+    }
 }
 
 void rlhf__cpu_fill_linear(rlhf_compute *t) {

@@ -87,13 +87,24 @@ static size_t stride_of(const struct rlhf__cpu *cpu, int32_t vocab, int32_t dtyp
                                                              : n;
 }
 
+// Bytes of a block's logits, and of its statistics.
+static uint64_t logits_bytes(const struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows) {
+    return rows * stride_of(cpu, w->n, w->dtype) * sizeof(float);
+}
+
+static uint64_t stat_bytes(uint32_t rows) { return rows * sizeof(struct rlhf__head_stat); }
+
+static uint64_t keep_bytes(const struct rlhf__cpu *cpu, int32_t vocab) {
+    return (uint64_t)cpu->threads * (uint64_t)vocab * sizeof(float);
+}
+
 rlhf_status rlhf__lm_block_place(struct rlhf__cpu *cpu, struct rlhf__lm_block *b) {
     void *p = NULL;
     b->stride = stride_of(cpu, b->vocab, b->weight->dtype);
-    const uint64_t bytes = b->rows * b->stride * sizeof(float);
+    const uint64_t bytes = logits_bytes(cpu, b->weight, b->rows);
     RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_LOGITS, bytes, &p));
     b->logits = p;
-    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_ROWS, b->rows * sizeof *b->stat, &p));
+    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_ROWS, stat_bytes(b->rows), &p));
     b->stat = p;
     b->ref_logits = NULL;
     if (!b->ref_weight) return RLHF_OK;
@@ -102,15 +113,30 @@ rlhf_status rlhf__lm_block_place(struct rlhf__cpu *cpu, struct rlhf__lm_block *b
     return RLHF_OK;
 }
 
+static struct rlhf__matmul logits_matmul(const rlhf_weight *w, uint32_t rows, size_t stride) {
+    return (struct rlhf__matmul){.m = rows,
+                                 .k = w->k,
+                                 .n = w->n,
+                                 .in_dtype = w->dtype,
+                                 .out_dtype = RLHF_F32,
+                                 .wei_packed = 1,
+                                 .ldc = (int64_t)stride};
+}
+
 static rlhf_status logits(struct rlhf__cpu *cpu, float *out, const char *hidden,
                           const rlhf_weight *w, uint32_t rows, size_t stride) {
-    const struct rlhf__matmul s = {.k = w->k,
-                                   .n = w->n,
-                                   .in_dtype = w->dtype,
-                                   .out_dtype = RLHF_F32,
-                                   .wei_packed = 1,
-                                   .ldc = (int64_t)stride};
-    return rlhf__product_rows(cpu, &s, rows, hidden, &w->fwd, NULL, out);
+    const struct rlhf__matmul s = logits_matmul(w, rows, stride);
+    return rlhf__product(cpu, &s, hidden, &w->fwd, NULL, NULL, out);
+}
+
+void rlhf__lm_block_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int with_ref,
+                          int cuts, struct rlhf__cpu_needs *n) {
+    const struct rlhf__matmul s = logits_matmul(w, rows, stride_of(cpu, w->n, w->dtype));
+    rlhf__cpu_need(n, RLHF__WS_LOGITS, logits_bytes(cpu, w, rows));
+    rlhf__cpu_need(n, RLHF__WS_ROWS, stat_bytes(rows));
+    if (with_ref) rlhf__cpu_need(n, RLHF__WS_REF, logits_bytes(cpu, w, rows));
+    if (cuts) rlhf__cpu_need(n, RLHF__WS_KEEP, keep_bytes(cpu, w->n));
+    rlhf__product_needs(cpu, &s, n);
 }
 
 rlhf_status rlhf__lm_block_logits(struct rlhf__cpu *cpu, struct rlhf__lm_block *b) {
@@ -157,8 +183,7 @@ rlhf_status rlhf__lm_keep_work(struct rlhf__cpu *cpu, int cuts, int32_t vocab, f
     *out = NULL;
     if (!cuts) return RLHF_OK;
     void *p = NULL;
-    uint64_t bytes = (uint64_t)cpu->threads * (uint64_t)vocab * sizeof(float);
-    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_KEEP, bytes, &p));
+    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_KEEP, keep_bytes(cpu, vocab), &p));
     *out = p;
     return RLHF_OK;
 }

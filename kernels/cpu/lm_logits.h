@@ -43,6 +43,11 @@ void rlhf__lm_keep(const struct rlhf__cpu *cpu, float *z, size_t n, float scale,
 uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows,
                              int with_ref);
 
+// Adds the workspaces of a block of `rows` rows of w: place, keep_work where cuts is set, and the
+// GEMMs of the logits. [step]
+void rlhf__lm_block_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int with_ref,
+                          int cuts, struct rlhf__cpu_needs *n);
+
 // Points b->logits, ref_logits and stat to workspaces for b->rows rows. [step]
 rlhf_status rlhf__lm_block_place(struct rlhf__cpu *cpu, struct rlhf__lm_block *b);
 

@@ -41,10 +41,10 @@ struct scratch {
     float *copy, *work;
 };
 
-static rlhf_status scratch_place(struct rlhf__cpu *cpu, int32_t vocab, void **out) {
+static uint64_t scratch_bytes(const struct rlhf__cpu *cpu, int32_t vocab) {
     const uint64_t n = (uint64_t)vocab;
     const uint64_t one = rlhf__head_blocks(n) * sizeof(double) + 2 * n * sizeof(float);
-    return rlhf__cpu_workspace(cpu, RLHF__WS_KEEP, (uint64_t)cpu->threads * one, out);
+    return (uint64_t)cpu->threads * one;
 }
 
 // The calling thread's part; all threads' sums come first.
@@ -116,7 +116,7 @@ static rlhf_status lm_sample(void *ctx, const rlhf_lm_sample *from) {
     void *scratch = NULL;
     rlhf_dist dist, logp_dist;
     RLHF_TRY(sample_read(cpu, &a, &dist, &logp_dist, from));
-    RLHF_TRY(scratch_place(cpu, a.vocab, &scratch));
+    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_KEEP, scratch_bytes(cpu, a.vocab), &scratch));
     cpu->lm_kept.valid = 0;
     const uint32_t step = rlhf__lm_block_rows(cpu, a.weight, a.rows, 0);
     const uint64_t row_bytes = (uint64_t)a.d * rlhf_dtype_size(a.dtype);
@@ -146,6 +146,19 @@ static rlhf_status lm_sample(void *ctx, const rlhf_lm_sample *from) {
                                   first + bad);
     }
     return RLHF_OK;
+}
+
+void rlhf__cpu_needs_lm_sample(struct rlhf__cpu *cpu, const rlhf_call *c,
+                               struct rlhf__cpu_needs *n) {
+    const rlhf_weight w = rlhf__weight_shape(cpu, &c->weight);
+    rlhf_lm_sample a;
+    if (c->op != RLHF_COMPUTE_OP(lm_sample) || !c->sample) return;
+    if (rlhf_copy_in(&a, sizeof a, c->sample, RLHF_SIZE_TO(rlhf_lm_sample, host_logp)) < 0) return;
+    const uint32_t step = rlhf__lm_block_rows(cpu, &w, a.rows, 0);
+    rlhf__cpu_need(n, RLHF__WS_KEEP, scratch_bytes(cpu, a.vocab));
+    if (!a.rows) return;
+    rlhf__lm_block_needs(cpu, &w, step, 0, 0, n);
+    if (a.rows % step) rlhf__lm_block_needs(cpu, &w, a.rows % step, 0, 0, n);
 }
 
 void rlhf__cpu_fill_lm_sample(rlhf_compute *t) { t->lm_sample = lm_sample; }

@@ -22,10 +22,13 @@ struct work {
     int32_t dtype;
 };
 
+static uint64_t work_bytes(uint64_t n, uint64_t m) {
+    return (2 * n * m + 3 * n * n + 64) * sizeof(float);
+}
+
 static rlhf_status work_place(struct rlhf__cpu *cpu, uint64_t n, uint64_t m, struct work *k) {
     void *p = NULL;
-    const uint64_t floats_all = 2 * n * m + 3 * n * n + 64;
-    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_MUON, floats_all * sizeof(float), &p));
+    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_MUON, work_bytes(n, m), &p));
     k->n = n;
     k->m = m;
     k->x = p;
@@ -42,17 +45,23 @@ static rlhf_status lower(struct rlhf__cpu *cpu, char *dst, const float *src, int
     return cpu->table.convert(cpu, rlhf__cpu_dev(dst), dtype, rlhf__cpu_dev(src), RLHF_F32, n);
 }
 
-// out[p, q] (+)= a[p, r] b[r, q]; b is stored as [q, r] when b_transposed.
-static rlhf_status product(struct rlhf__cpu *cpu, float *out, int accumulate, const char *a,
-                           const char *b, uint64_t p, uint64_t r, uint64_t q, int b_transposed,
-                           int32_t dtype) {
-    const struct rlhf__matmul s = {.m = (int64_t)p,
-                                   .k = (int64_t)r,
-                                   .n = (int64_t)q,
-                                   .in_dtype = dtype,
-                                   .out_dtype = RLHF_F32,
-                                   .wei_transposed = b_transposed != 0,
-                                   .accumulate = accumulate != 0};
+// The three GEMMs of a step: X X^T, its square, and their polynomial times X.
+enum { GRAM, SQUARE, APPLY, MATMULS };
+
+static struct rlhf__matmul matmul_of(const struct work *k, int which) {
+    const int64_t n = (int64_t)k->n, m = (int64_t)k->m;
+    return (struct rlhf__matmul){.m = n,
+                                 .k = which == GRAM ? m : n,
+                                 .n = which == APPLY ? m : n,
+                                 .in_dtype = k->dtype,
+                                 .out_dtype = RLHF_F32,
+                                 .wei_transposed = which == GRAM,
+                                 .accumulate = which == APPLY};
+}
+
+static rlhf_status product(struct rlhf__cpu *cpu, const struct work *k, int which, float *out,
+                           const char *a, const char *b) {
+    const struct rlhf__matmul s = matmul_of(k, which);
     return rlhf__product(cpu, &s, a, NULL, b, NULL, out);
 }
 
@@ -83,13 +92,13 @@ static rlhf_status newton_schulz(struct rlhf__cpu *cpu, const struct work *k, in
     const uint64_t n = k->n, m = k->m;
     for (int32_t i = 0; i < steps; i++) {
         RLHF_TRY(lower(cpu, k->low_x, k->x, k->dtype, n * m));
-        RLHF_TRY(product(cpu, k->gram, 0, k->low_x, k->low_x, n, m, n, 1, k->dtype));
+        RLHF_TRY(product(cpu, k, GRAM, k->gram, k->low_x, k->low_x));
         RLHF_TRY(lower(cpu, k->low_gram, k->gram, k->dtype, n * n));
-        RLHF_TRY(product(cpu, k->poly, 0, k->low_gram, k->low_gram, n, n, n, 0, k->dtype));
+        RLHF_TRY(product(cpu, k, SQUARE, k->poly, k->low_gram, k->low_gram));
         blend_all(cpu, k->poly, k->gram, k->poly, n * n, NS_B, NS_C);
         RLHF_TRY(lower(cpu, k->low_gram, k->poly, k->dtype, n * n));
         scale_all(cpu, k->x, n * m, NS_A);
-        RLHF_TRY(product(cpu, k->x, 1, k->low_gram, k->low_x, n, n, m, 0, k->dtype));
+        RLHF_TRY(product(cpu, k, APPLY, k->x, k->low_gram, k->low_x));
     }
     return RLHF_OK;
 }
@@ -150,6 +159,18 @@ static rlhf_status muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32_t
     apply_all(cpu, rlhf__cpu_f32(w), result, size, (float)(1.0 - a->lr * a->weight_decay),
               (float)lr);
     return RLHF_OK;
+}
+
+void rlhf__cpu_needs_muon(struct rlhf__cpu *cpu, const rlhf_call *c, struct rlhf__cpu_needs *n) {
+    if (c->op != RLHF_COMPUTE_OP(muon) || !c->muon) return;
+    const uint64_t nr = c->rows, nc = (uint64_t)c->d;
+    const struct work k = {.n = nr < nc ? nr : nc, .m = nr < nc ? nc : nr, .dtype = c->dtype};
+    rlhf__cpu_need(n, RLHF__WS_MUON, work_bytes(k.n, k.m));
+    rlhf__cpu_sumsq_needs(nr * nc, n);
+    for (int i = 0; i < MATMULS && c->muon->ns_steps > 0; i++) {
+        const struct rlhf__matmul s = matmul_of(&k, i);
+        rlhf__product_needs(cpu, &s, n);
+    }
 }
 
 void rlhf__cpu_fill_muon(rlhf_compute *t) { t->muon = muon; }

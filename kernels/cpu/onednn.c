@@ -169,6 +169,19 @@ static rlhf_status product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, 
     return RLHF_OK;
 }
 
+// Makes the primitive, which a later product of that shape uses.
+static void product_needs(struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
+                          struct rlhf__cpu_needs *n) {
+    struct half half = {0};
+    const struct rlhf__packed wei = {.library = &half};
+    struct rlhf__dnnl_op *op = NULL;
+    rlhf__cpu_use_threads(cpu);
+    if (s->wei_packed && layout_of(engine_of(cpu), s->k, s->n, s->in_dtype, &half.layout)) return;
+    if (cache_get(cpu, s, &wei, &op) == RLHF_OK)
+        rlhf__cpu_need(n, RLHF__WS_SCRATCH, rlhf__dnnl_op_scratch(op));
+    rlhf__dnnl_layout_destroy(half.layout);
+}
+
 // ---- open and close ----
 
 static void close_it(struct rlhf__cpu *cpu) {
@@ -184,6 +197,7 @@ rlhf_status rlhf__onednn_open(struct rlhf__cpu *cpu) {
                                              .packed_bytes = packed_bytes,
                                              .packed_fill = packed_fill,
                                              .product = product,
+                                             .product_needs = product_needs,
                                              .close = close_it};
     if (cpu->isa_capped && rlhf__dnnl_cap(cpu->isa))
         return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED,

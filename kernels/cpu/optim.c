@@ -44,13 +44,21 @@ static rlhf_status notes(struct rlhf__cpu *cpu, uint64_t bytes, void **out) {
     return rlhf__cpu_workspace(cpu, RLHF__WS_ROWS, bytes, out);
 }
 
+static uint64_t sumsq_bytes(const rlhf_tensors *t) {
+    return ((uint64_t)t->n + 1 + count_pieces(t)) * sizeof(uint64_t);
+}
+
+static uint64_t adamw_bytes(const rlhf_tensors *t) {
+    return ((uint64_t)t->n + 1) * (sizeof(uint64_t) + sizeof(struct rlhf__adam_step));
+}
+
 // ---- sums of squares ----
 
 // Adds a tensor's pieces in order, then the tensors.
 static rlhf_status sumsq_list(struct rlhf__cpu *cpu, const rlhf_tensors *t, double *out) {
     const uint64_t pieces = count_pieces(t);
     void *p = NULL;
-    RLHF_TRY(notes(cpu, ((uint64_t)t->n + 1 + pieces) * sizeof(uint64_t), &p));
+    RLHF_TRY(notes(cpu, sumsq_bytes(t), &p));
     uint64_t *first = p;
     double *part = (double *)(first + t->n + 1), sum = 0.0;
     number_pieces(t, first);
@@ -170,8 +178,7 @@ static rlhf_status adamw_many(void *ctx, const rlhf_tensors *from, const rlhf_ad
     const rlhf_clip none = {0, 0, 1, 0, 0};
     const rlhf_clip *clip = clip_at ? rlhf__cpu_mem(clip_at) : &none;
     void *p = NULL;
-    RLHF_TRY(
-        notes(cpu, ((uint64_t)t.n + 1) * (sizeof(uint64_t) + sizeof(struct rlhf__adam_step)), &p));
+    RLHF_TRY(notes(cpu, adamw_bytes(&t), &p));
     uint64_t *first = p;
     struct rlhf__adam_step *steps = (struct rlhf__adam_step *)(void *)(first + t.n + 1);
     number_pieces(&t, first);
@@ -186,6 +193,21 @@ static rlhf_status adamw_many(void *ctx, const rlhf_tensors *from, const rlhf_ad
     }
     update(cpu, &t, clip->skip, first, steps);
     return RLHF_OK;
+}
+
+// ---- workspaces ----
+
+void rlhf__cpu_sumsq_needs(uint64_t len, struct rlhf__cpu_needs *n) {
+    const rlhf_tensors t = {.size = sizeof t, .n = 1, .len = &len};
+    rlhf__cpu_need(n, RLHF__WS_ROWS, sumsq_bytes(&t));
+}
+
+void rlhf__cpu_needs_optim(struct rlhf__cpu *cpu, const rlhf_call *c, struct rlhf__cpu_needs *n) {
+    rlhf_tensors t;
+    if (c->op == RLHF_COMPUTE_OP(sumsq)) rlhf__cpu_sumsq_needs(c->n, n);
+    if (!c->tensors || tensors_read(cpu, "workspace_bytes", &t, c->tensors) < 0) return;
+    if (c->op == RLHF_COMPUTE_OP(sumsq_many)) rlhf__cpu_need(n, RLHF__WS_ROWS, sumsq_bytes(&t));
+    if (c->op == RLHF_COMPUTE_OP(adamw_many)) rlhf__cpu_need(n, RLHF__WS_ROWS, adamw_bytes(&t));
 }
 
 void rlhf__cpu_fill_optim(rlhf_compute *t) {

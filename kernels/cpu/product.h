@@ -26,6 +26,24 @@ struct rlhf_weight {
     struct rlhf__blocks *blocks; // NULL: dense
 };
 
+// A library has one layout per direction; own panels are converted during the GEMM (gemm.h).
+static inline int rlhf__cpu_keeps_both(const struct rlhf__cpu *cpu) { return cpu->library != NULL; }
+
+// The GEMM dtype for a weight of this dtype.
+static inline int32_t rlhf__cpu_exec_dtype(const struct rlhf__cpu *cpu, int32_t dtype) {
+    return cpu->has_bf16 ? dtype : RLHF_F32;
+}
+
+// A weight with these arguments, without its memory: for shapes alone.
+static inline rlhf_weight rlhf__weight_shape(const struct rlhf__cpu *cpu,
+                                             const rlhf_call_weight *w) {
+    return (rlhf_weight){.k = w->k,
+                         .n = w->n,
+                         .dtype = w->dtype,
+                         .exec_dtype = rlhf__cpu_exec_dtype(cpu, w->dtype),
+                         .flags = w->flags};
+}
+
 // Sets the number of OpenMP threads of the calling OS thread to the context's. [step]
 void rlhf__cpu_use_threads(const struct rlhf__cpu *cpu);
 
@@ -35,10 +53,9 @@ rlhf_status rlhf__product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, c
                           const struct rlhf__packed *wei, const void *plain_wei, const float *bias,
                           void *dst);
 
-// The same with a packed right operand for `rows` rows; s->m is ignored. [step]
-rlhf_status rlhf__product_rows(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, uint32_t rows,
-                               const void *src, const struct rlhf__packed *wei, const float *bias,
-                               void *dst);
+// Adds the workspaces of rlhf__product. [step]
+void rlhf__product_needs(struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
+                         struct rlhf__cpu_needs *n);
 
 // dw f32 += x^T dy, as linear_dw of the table without db. goes_on: the sums start at dw, so that
 // splitting rows into calls at multiples of RLHF__GEMM_ROWS_STEP (gemm.h), in bf16 of 32, gives the
@@ -46,10 +63,21 @@ rlhf_status rlhf__product_rows(struct rlhf__cpu *cpu, const struct rlhf__matmul 
 rlhf_status rlhf__linear_dw(struct rlhf__cpu *cpu, void *dw, const void *x, const void *dy,
                             const rlhf_weight *w, uint32_t rows, int goes_on);
 
+// Adds the workspaces of linear_dx, and of rlhf__linear_dw, of w, which may be without memory.
+// [step]
+void rlhf__linear_dx_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, int32_t dx_dtype,
+                           int32_t accumulate, uint32_t rows, struct rlhf__cpu_needs *n);
+void rlhf__linear_dw_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int goes_on,
+                           struct rlhf__cpu_needs *n);
+
 // ---- blocks.c ----
 // A function of the table. [step]
 rlhf_status rlhf__cpu_weight_create_blocks(void *ctx, const rlhf_blocks *from, rlhf_weight **out);
 void rlhf__blocks_destroy(struct rlhf__blocks *b); // NULL allowed
+// Bytes of a block-structured weight, or of its gradient, as a dense matrix.
+static inline uint64_t rlhf__blocks_dense_bytes(const rlhf_weight *w) {
+    return (uint64_t)w->k * (uint64_t)w->n * sizeof(float);
+}
 // Expands the source of a block-structured weight, *src, to the dense [n, k] matrix in a workspace.
 // [step]
 rlhf_status rlhf__blocks_expand(struct rlhf__cpu *cpu, const rlhf_weight *w, void **src);

@@ -138,12 +138,19 @@ static void look_next(struct rlhf__attn_item *it, const rlhf_attn *a, const rlhf
     it->next_out = ((off[next.i] - off[p.i]) * a->out_stride + q) * size;
 }
 
+// Floats from one thread's scratch to the next.
+static size_t scratch_stride(size_t floats) { return up(floats, 64) + 64; }
+
+static uint64_t scratch_bytes(const struct rlhf__cpu *cpu, size_t floats) {
+    return (uint64_t)cpu->threads * scratch_stride(floats) * sizeof(float);
+}
+
 // Scratch for every thread, *stride floats apart.
 static rlhf_status scratch(struct rlhf__cpu *cpu, enum rlhf__cpu_ws which, size_t floats,
                            float **out, size_t *stride) {
     void *p = NULL;
-    *stride = up(floats, 64) + 64;
-    RLHF_TRY(rlhf__cpu_workspace(cpu, which, (uint64_t)cpu->threads * *stride * sizeof(float), &p));
+    *stride = scratch_stride(floats);
+    RLHF_TRY(rlhf__cpu_workspace(cpu, which, scratch_bytes(cpu, floats), &p));
     *out = p;
     return RLHF_OK;
 }
@@ -228,11 +235,17 @@ static uint32_t find_runs(const rlhf_ragged *r, uint32_t *first) {
     return runs;
 }
 
+// Rows are looked at together when all have a single query and some share a prefix.
+static int has_runs(const rlhf_attn *a, const rlhf_ragged *r) {
+    return r->max_q == 1 && r->prefix_len && a->head_dim % LANES_MAX == 0;
+}
+
+static uint64_t runs_bytes(const rlhf_ragged *r) { return (r->n + 1ull) * sizeof(uint32_t); }
+
 // Forward for single-query rows, some of which share a prefix.
 static rlhf_status forward_runs(struct rlhf__cpu *cpu, struct fwd *f, float *ws, size_t stride) {
     void *ws_first = NULL;
-    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_ATTN_RUNS, (f->r->n + 1ull) * sizeof(uint32_t),
-                                 &ws_first));
+    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_ATTN_RUNS, runs_bytes(f->r), &ws_first));
     uint32_t *first = ws_first;
     uint32_t runs = find_runs(f->r, first);
     f->cut = cut_of(f->a, runs, cpu->threads);
@@ -268,8 +281,7 @@ static rlhf_status attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged
     size_t stride;
     RLHF_TRY(scratch(cpu, RLHF__WS_ATTN, rlhf__attn_scratch(r->max_q, r->max_k, a->head_dim), &ws,
                      &stride));
-    if (r->max_q == 1 && r->prefix_len && a->head_dim % LANES_MAX == 0)
-        return forward_runs(cpu, &f, ws, stride);
+    if (has_runs(a, r)) return forward_runs(cpu, &f, ws, stride);
     int64_t count = (int64_t)(r->n * f.cut.a_row);
     int threads = count > 1 ? cpu->threads : 1;
     // Read only by the pragma.
@@ -372,6 +384,25 @@ static rlhf_status attention_bwd(void *ctx, const rlhf_attn *attn, const rlhf_ra
         backward_item(cpu, &b, p, ws + (size_t)omp_get_thread_num() * ws_stride);
     }
     return RLHF_OK;
+}
+
+// The arrays of c->ragged are not read, so only its size fields are checked.
+void rlhf__cpu_needs_attention(struct rlhf__cpu *cpu, const rlhf_call *c,
+                               struct rlhf__cpu_needs *n) {
+    rlhf_attn a;
+    rlhf_ragged r;
+    const int backward = c->op == RLHF_COMPUTE_OP(attention_bwd);
+    if (!c->attn || !c->ragged || (!backward && c->op != RLHF_COMPUTE_OP(attention))) return;
+    if (read_geometry(cpu, "workspace_bytes", &a, c->attn) < 0) return;
+    if (rlhf_copy_in(&r, sizeof r, c->ragged, RLHF_SIZE_TO(rlhf_ragged, prefix_len)) < 0) return;
+    if (backward) {
+        const size_t floats = rlhf__attn_scratch_bwd(r.max_q, r.max_k, a.head_dim);
+        rlhf__cpu_need(n, RLHF__WS_ATTN_BWD, scratch_bytes(cpu, floats));
+        return;
+    }
+    const size_t floats = rlhf__attn_scratch(r.max_q, r.max_k, a.head_dim);
+    rlhf__cpu_need(n, RLHF__WS_ATTN, scratch_bytes(cpu, floats));
+    if (has_runs(&a, &r)) rlhf__cpu_need(n, RLHF__WS_ATTN_RUNS, runs_bytes(&r));
 }
 
 void rlhf__cpu_fill_attention(rlhf_compute *t) {

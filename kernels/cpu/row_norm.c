@@ -8,6 +8,12 @@
 // and then adds the blocks in order, so the order depends only on the number of rows.
 #define NORM_BLOCKS 64u
 
+// Bytes of the blocks' sums of `each` vectors of width d; at least one row.
+static uint64_t sums_bytes(uint32_t rows, uint64_t each, uint64_t d) {
+    const uint64_t piece = rlhf__split_count(rows, NORM_BLOCKS);
+    return rlhf__split_count(rows, piece) * each * d * sizeof(float);
+}
+
 static rlhf_status norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
                         rlhf_dev gamma, rlhf_dev beta, double eps, uint32_t rows, int32_t d) {
     struct rlhf__cpu *cpu = ctx;
@@ -40,9 +46,7 @@ static rlhf_status norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev
     int64_t count = (int64_t)rlhf__split_count(rows, piece);
     int threads = rlhf__split_threads(cpu, rows * width), sums = dgamma || dbeta;
     void *ws = NULL;
-    if (sums)
-        RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PARTIAL,
-                                     (uint64_t)count * 2 * width * sizeof(float), &ws));
+    if (sums) RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PARTIAL, sums_bytes(rows, 2, width), &ws));
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < count; i++) {
         uint64_t r = (uint64_t)i * piece;
@@ -93,8 +97,7 @@ static rlhf_status rms_norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf
     int threads = rlhf__split_threads(cpu, rows * width);
     void *ws = NULL;
     if (dgamma)
-        RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PARTIAL, (uint64_t)count * width * sizeof(float),
-                                     &ws));
+        RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PARTIAL, sums_bytes(rows, 1, width), &ws));
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < count; i++) {
         uint64_t r = (uint64_t)i * piece;
@@ -108,6 +111,15 @@ static rlhf_status rms_norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf
     }
     if (dgamma) cpu->hot.sum_parts(rlhf__cpu_f32(dgamma), ws, width, (size_t)count, width);
     return RLHF_OK;
+}
+
+void rlhf__cpu_needs_norm(struct rlhf__cpu *cpu, const rlhf_call *c, struct rlhf__cpu_needs *n) {
+    const uint64_t each = c->op == RLHF_COMPUTE_OP(norm_bwd)       ? 2
+                          : c->op == RLHF_COMPUTE_OP(rms_norm_bwd) ? 1
+                                                                   : 0;
+    (void)cpu;
+    if (each && c->rows && c->d > 0 && c->flags & RLHF_CALL_PARAM_GRAD)
+        rlhf__cpu_need(n, RLHF__WS_PARTIAL, sums_bytes(c->rows, each, (uint64_t)c->d));
 }
 
 void rlhf__cpu_fill_norm(rlhf_compute *t) {

@@ -80,6 +80,12 @@ static rlhf_status rope(void *ctx, const rlhf_rope *from, rlhf_dev x, uint32_t r
     return RLHF_OK;
 }
 
+// Bytes of the blocks' sums of both gammas; at least one row.
+static uint64_t sums_bytes(uint32_t rows, int32_t head_dim) {
+    const uint64_t piece = rlhf__split_count(rows, ROPE_BLOCKS);
+    return rlhf__split_count(rows, piece) * 2 * (uint64_t)head_dim * sizeof(float);
+}
+
 static rlhf_status rope_bwd(void *ctx, const rlhf_rope *from, rlhf_dev dx, rlhf_dev dgamma_q,
                             rlhf_dev dgamma_k, uint32_t rows) {
     struct rlhf__cpu *cpu = ctx;
@@ -97,8 +103,7 @@ static rlhf_status rope_bwd(void *ctx, const rlhf_rope *from, rlhf_dev dx, rlhf_
     int64_t count = (int64_t)rlhf__split_count(rows, piece);
     void *ws = NULL;
     if (sums)
-        RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PARTIAL,
-                                     (uint64_t)count * 2 * dim * sizeof(float), &ws));
+        RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PARTIAL, sums_bytes(rows, g.head_dim), &ws));
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < count; i++) {
         struct rlhf__rope_rows r =
@@ -110,6 +115,13 @@ static rlhf_status rope_bwd(void *ctx, const rlhf_rope *from, rlhf_dev dx, rlhf_
     if (dgamma_k)
         cpu->hot.sum_parts(rlhf__cpu_f32(dgamma_k), (float *)ws + dim, 2 * dim, (size_t)count, dim);
     return RLHF_OK;
+}
+
+void rlhf__cpu_needs_rope(struct rlhf__cpu *cpu, const rlhf_call *c, struct rlhf__cpu_needs *n) {
+    (void)cpu;
+    if (c->op == RLHF_COMPUTE_OP(rope_bwd) && c->rope && c->rope->head_dim > 0 && c->rows &&
+        c->flags & RLHF_CALL_PARAM_GRAD)
+        rlhf__cpu_need(n, RLHF__WS_PARTIAL, sums_bytes(c->rows, c->rope->head_dim));
 }
 
 void rlhf__cpu_fill_rope(rlhf_compute *t) {

@@ -32,6 +32,21 @@ static void context_free(struct rlhf__cpu *cpu) {
     free(cpu);
 }
 
+static void workspace_bytes(void *ctx, const rlhf_call *from, uint64_t *bytes) {
+    static void (*const of_files[])(struct rlhf__cpu *, const rlhf_call *,
+                                    struct rlhf__cpu_needs *) = {
+        rlhf__cpu_needs_weight,    rlhf__cpu_needs_linear,    rlhf__cpu_needs_norm,
+        rlhf__cpu_needs_rope,      rlhf__cpu_needs_attention, rlhf__cpu_needs_lm_head,
+        rlhf__cpu_needs_lm_sample, rlhf__cpu_needs_optim,     rlhf__cpu_needs_muon};
+    struct rlhf__cpu_needs n = {{0}};
+    rlhf_call c;
+    if (rlhf_copy_in(&c, sizeof c, from, RLHF_SIZE_TO(rlhf_call, tensors)) == RLHF_OK)
+        for (size_t i = 0; i < sizeof of_files / sizeof *of_files; i++)
+            of_files[i](ctx, &c, &n);
+    memset(bytes, 0, RLHF_WORKSPACES * sizeof *bytes);
+    memcpy(bytes, n.bytes, sizeof n.bytes);
+}
+
 static void fill(rlhf_compute *t) {
     rlhf__cpu_fill_memory(t);
     rlhf__cpu_fill_weight(t);
@@ -106,6 +121,7 @@ static rlhf_status context_init(struct rlhf__cpu *cpu, const rlhf_kernels_option
     t->detail = cpu->detail;
     t->ctx = cpu;
     t->last_error = last_error;
+    t->workspace_bytes = workspace_bytes;
     fill(t);
     return RLHF_OK;
 }

@@ -10,6 +10,9 @@
 
 #include <rlhf/compute.h>
 
+struct rlhf__cpu;
+struct rlhf__cpu_needs; // context.h
+
 void rlhf__cpu_fill_memory(rlhf_compute *t);      // alloc .. sync, without those of elementwise
 void rlhf__cpu_fill_weight(rlhf_compute *t);      // creating and packing weights
 void rlhf__cpu_fill_linear(rlhf_compute *t);      // linear and related ops
@@ -23,6 +26,20 @@ void rlhf__cpu_fill_lm_head(rlhf_compute *t);     // lm_head, lm_head_bwd
 void rlhf__cpu_fill_lm_sample(rlhf_compute *t);   // lm_sample
 void rlhf__cpu_fill_optim(rlhf_compute *t);       // sumsq, adamw
 void rlhf__cpu_fill_muon(rlhf_compute *t);        // muon
+
+// Of every file whose ops take workspaces: adds those of the call, if it is a call of one of its
+// ops. [step]
+void rlhf__cpu_needs_weight(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
+void rlhf__cpu_needs_linear(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
+void rlhf__cpu_needs_norm(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
+void rlhf__cpu_needs_rope(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
+void rlhf__cpu_needs_attention(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
+void rlhf__cpu_needs_lm_head(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
+void rlhf__cpu_needs_lm_sample(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
+void rlhf__cpu_needs_optim(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
+void rlhf__cpu_needs_muon(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
+// Adds the workspace of sumsq of `len` elements.
+void rlhf__cpu_sumsq_needs(uint64_t len, struct rlhf__cpu_needs *n);
 
 // Implements rlhf_kernels.describe.
 rlhf_status rlhf__cpu_describe(uint32_t gpu, rlhf_device_info *out);

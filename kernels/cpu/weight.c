@@ -28,11 +28,6 @@ static rlhf_status packed_create(struct rlhf__cpu *cpu, struct rlhf__packed *p, 
     return rlhf__cpu_mem_alloc(cpu, rlhf__gemm_packed_bytes(cpu, dtype, k, n), &p->ptr);
 }
 
-// The GEMM dtype for a weight of this dtype.
-static int32_t exec_dtype(const struct rlhf__cpu *cpu, int32_t dtype) {
-    return cpu->has_bf16 ? dtype : RLHF_F32;
-}
-
 // RLHF_OK if a weight with these arguments is possible.
 static rlhf_status check_shape(struct rlhf__cpu *cpu, int32_t k, int32_t n, int32_t dtype,
                                uint32_t flags) {
@@ -48,9 +43,6 @@ static rlhf_status check_shape(struct rlhf__cpu *cpu, int32_t k, int32_t n, int3
     return RLHF_OK;
 }
 
-// A library has one layout per direction; own panels are converted during the GEMM (gemm.h).
-static int keeps_both(const struct rlhf__cpu *cpu) { return cpu->library != NULL; }
-
 static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
                                  rlhf_weight **out) {
     struct rlhf__cpu *cpu = ctx;
@@ -61,12 +53,12 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
     w->k = k;
     w->n = n;
     w->dtype = dtype;
-    w->exec_dtype = exec_dtype(cpu, dtype);
+    w->exec_dtype = rlhf__cpu_exec_dtype(cpu, dtype);
     w->flags = flags;
     rlhf__cpu_use_threads(cpu);
     int out_in = (flags & RLHF_WEIGHT_OUT_IN) != 0;
     rlhf_status st = packed_create(cpu, &w->fwd, k, n, w->exec_dtype, out_in);
-    if (st == RLHF_OK && flags & RLHF_WEIGHT_BACKWARD && keeps_both(cpu))
+    if (st == RLHF_OK && flags & RLHF_WEIGHT_BACKWARD && rlhf__cpu_keeps_both(cpu))
         st = packed_create(cpu, &w->bwd, n, k, w->exec_dtype, !out_in);
     if (st < 0) {
         weight_destroy(cpu, w);
@@ -86,10 +78,11 @@ static uint64_t weight_bytes(void *ctx, int32_t k, int32_t n, int32_t dtype, uin
     struct rlhf__cpu *cpu = ctx;
     if (check_shape(cpu, k, n, dtype, flags) < 0) return 0;
     rlhf__cpu_use_threads(cpu);
-    const int32_t exec = exec_dtype(cpu, dtype);
+    const int32_t exec = rlhf__cpu_exec_dtype(cpu, dtype);
     const uint64_t fwd = packed_bytes(cpu, k, n, exec);
-    return flags & RLHF_WEIGHT_BACKWARD && keeps_both(cpu) ? fwd + packed_bytes(cpu, n, k, exec)
-                                                           : fwd;
+    return flags & RLHF_WEIGHT_BACKWARD && rlhf__cpu_keeps_both(cpu)
+               ? fwd + packed_bytes(cpu, n, k, exec)
+               : fwd;
 }
 
 static rlhf_status packed_fill(struct rlhf__cpu *cpu, const struct rlhf__packed *p, int64_t k,
@@ -99,10 +92,12 @@ static rlhf_status packed_fill(struct rlhf__cpu *cpu, const struct rlhf__packed 
     return RLHF_OK;
 }
 
+static uint64_t rounded_bytes(uint64_t n) { return n * (sizeof(float) + sizeof(uint16_t)); }
+
 // bf16 weights on a CPU without bf16 GEMMs hold the f32 values of the rounded numbers.
 static rlhf_status round_to_bf16(struct rlhf__cpu *cpu, void *src, uint64_t n, void **out) {
     void *p = NULL;
-    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PRODUCT, n * 6, &p));
+    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PRODUCT, rounded_bytes(n), &p));
     rlhf_dev wide = rlhf__cpu_dev(p), half = rlhf_dev_at(wide, n * 4);
     RLHF_TRY(cpu->table.convert(cpu, half, RLHF_BF16, rlhf__cpu_dev(src), RLHF_F32, n));
     RLHF_TRY(cpu->table.convert(cpu, wide, RLHF_F32, half, RLHF_BF16, n));
@@ -123,6 +118,15 @@ static rlhf_status weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32) {
     w->packed = 1;
     cpu->weight_generation++; // logits kept by lm_head used the old weights
     return RLHF_OK;
+}
+
+// A library's reorder into its layout needs no scratch that matters; it is not counted.
+void rlhf__cpu_needs_weight(struct rlhf__cpu *cpu, const rlhf_call *c, struct rlhf__cpu_needs *n) {
+    const rlhf_weight w = rlhf__weight_shape(cpu, &c->weight);
+    if (c->op != RLHF_COMPUTE_OP(weight_pack)) return;
+    if (c->weight.rank) rlhf__cpu_need(n, RLHF__WS_SUM, rlhf__blocks_dense_bytes(&w));
+    if (w.exec_dtype != w.dtype)
+        rlhf__cpu_need(n, RLHF__WS_PRODUCT, rounded_bytes((uint64_t)w.k * (uint64_t)w.n));
 }
 
 void rlhf__cpu_fill_weight(rlhf_compute *t) {

@@ -125,6 +125,26 @@ static rlhf_status attention_bwd(void *ctx, const rlhf_attn *attn, const rlhf_ra
     return rlhf__cuda_done(cu);
 }
 
+// The arrays of c->ragged are not read.
+void rlhf__cuda_needs_attention(struct rlhf__cuda *cu, const rlhf_call *c,
+                                struct rlhf__cuda_needs *n) {
+    const int backward = c->op == RLHF_COMPUTE_OP(attention_bwd);
+    rlhf_attn own;
+    struct rlhf__attn_args a = {};
+    if (!c->attn || !c->ragged || (!backward && c->op != RLHF_COMPUTE_OP(attention))) return;
+    if (read_geometry(cu, "workspace_bytes", &own, c->attn) < 0) return;
+    arguments(&a, &own);
+    a.rows.n = c->ragged->n;
+    a.rows.total = c->ragged->total;
+    a.rows.max_q = c->ragged->max_q;
+    a.rows.max_k = c->ragged->max_k;
+    if (backward)
+        rlhf__cuda_need(n, RLHF__CUDA_WS_ATTN,
+                        rlhf__cuda_attention_bwd_bytes(a.rows.total, own.heads));
+    else if (own.dtype == RLHF_BF16)
+        rlhf__cuda_need(n, RLHF__CUDA_WS_ATTN, rlhf__cuda_attention_bf16_bytes(&a));
+}
+
 void rlhf__cuda_fill_attention(rlhf_compute *t) {
     t->attention = attention;
     t->attention_bwd = attention_bwd;

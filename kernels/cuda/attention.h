@@ -39,6 +39,10 @@ struct rlhf__attn_bwd_args {
 rlhf_status rlhf__cuda_attention_bf16(struct rlhf__cuda *cu, struct rlhf__attn_args *a);
 rlhf_status rlhf__cuda_attention_f32(struct rlhf__cuda *cu, struct rlhf__attn_args *a);
 
+// Bytes of RLHF__CUDA_WS_ATTN that they take; *a need not have addresses.
+uint64_t rlhf__cuda_attention_bf16_bytes(const struct rlhf__attn_args *a);
+uint64_t rlhf__cuda_attention_bwd_bytes(uint32_t total, int32_t heads);
+
 // The same for backward, which computes delta, and its two halves. [step]
 rlhf_status rlhf__cuda_attention_bwd(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b,
                                      int32_t dtype);

@@ -245,18 +245,34 @@ static __global__ void __launch_bounds__(128) attend_parts(struct rlhf__attn_arg
         a.lse[(int64_t)(row.t0 + query) * a.heads + head] = fmaf(m, 0.693147181f, rlhf__logf(l));
 }
 
+static int32_t segments_of(const struct rlhf__attn_args *a) {
+    return (int32_t)((a->rows.max_k + RLHF__ATTN_SEGMENT - 1) / RLHF__ATTN_SEGMENT);
+}
+
+// Whether rows are split into segments.
+static bool in_parts(const struct rlhf__attn_args *a) {
+    const uint64_t rows = (uint64_t)a->rows.max_q * (uint64_t)a->group;
+    const uint64_t blocks = (uint64_t)a->rows.n * (uint64_t)(a->heads / a->group);
+    return rows <= 16 && a->rows.max_k > RLHF__ATTN_SEGMENT && blocks < PARTS_BELOW;
+}
+
+static uint64_t parts_bytes(const struct rlhf__attn_args *a) {
+    return (uint64_t)a->rows.total * (uint64_t)a->heads * (uint64_t)segments_of(a) *
+           (uint64_t)(2 + a->head_dim) * sizeof(float);
+}
+
+uint64_t rlhf__cuda_attention_bf16_bytes(const struct rlhf__attn_args *a) {
+    return in_parts(a) ? parts_bytes(a) : 0;
+}
+
 // Few rows with many keys: one block per segment. The bits equal those of a single block.
 template <int HD>
 static rlhf_status launch_parts(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
     const size_t bytes = 4 * KEYS * (HD + 8) * sizeof(rlhf__bf16);
     const unsigned n = a->rows.n, groups = (unsigned)(a->heads / a->group);
     void *p;
-    a->segments = (int32_t)((a->rows.max_k + RLHF__ATTN_SEGMENT - 1) / RLHF__ATTN_SEGMENT);
-    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_ATTN,
-                                  (uint64_t)a->rows.total * (uint64_t)a->heads *
-                                      (uint64_t)a->segments * (uint64_t)(2 + a->head_dim) *
-                                      sizeof(float),
-                                  &p));
+    a->segments = segments_of(a);
+    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_ATTN, parts_bytes(a), &p));
     a->parts = (float *)p;
     a->tiles = 1;
     RLHF_TRY(rlhf__cuda_check(cu, "attend_bf16", ALLOW_SHARED((attend_bf16<HD, 1, true>), bytes)));
@@ -292,12 +308,10 @@ static rlhf_status launch(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
 // long: the warps of a block share only the keys, so the bits are the same.
 template <int HD> static rlhf_status run(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
     const uint64_t rows = (uint64_t)a->rows.max_q * (uint64_t)a->group;
-    const uint64_t blocks = (uint64_t)a->rows.n * (uint64_t)(a->heads / a->group);
     if (rows > 16)
         return room<HD, 4>(a) <= (size_t)cu->shared_most ? launch<HD, 4>(cu, a)
                                                          : launch<HD, 2>(cu, a);
-    if (a->rows.max_k <= RLHF__ATTN_SEGMENT || blocks >= PARTS_BELOW) return launch<HD, 1>(cu, a);
-    return launch_parts<HD>(cu, a);
+    return in_parts(a) ? launch_parts<HD>(cu, a) : launch<HD, 1>(cu, a);
 }
 
 rlhf_status rlhf__cuda_attention_bf16(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {

@@ -45,12 +45,15 @@ static rlhf_status make_delta(struct rlhf__cuda *cu, const struct rlhf__attn_bwd
     return RLHF_OK;
 }
 
+uint64_t rlhf__cuda_attention_bwd_bytes(uint32_t total, int32_t heads) {
+    return (uint64_t)total * (uint64_t)heads * sizeof(float);
+}
+
 rlhf_status rlhf__cuda_attention_bwd(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b,
                                      int32_t dtype) {
     void *p;
     RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_ATTN,
-                                  (uint64_t)b->a.rows.total * (uint64_t)b->a.heads * sizeof(float),
-                                  &p));
+                                  rlhf__cuda_attention_bwd_bytes(b->a.rows.total, b->a.heads), &p));
     b->delta = (float *)p;
     if (dtype == RLHF_BF16) {
         RLHF_TRY(make_delta<rlhf__bf16>(cu, b));

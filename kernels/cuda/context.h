@@ -35,6 +35,19 @@ struct rlhf__cuda_buffer {
     uint64_t bytes;
 };
 
+// Bytes that a call needs of each workspace, at least; answers workspace_bytes of the table. A file
+// whose ops take workspaces adds them in its function of table.h, by the same sizing functions by
+// which the ops allocate. A workspace that grows may get more (memory.cu).
+struct rlhf__cuda_needs {
+    uint64_t bytes[RLHF__CUDA_WS_COUNT];
+};
+static_assert((int)RLHF__CUDA_WS_COUNT <= RLHF_WORKSPACES, "workspace_bytes reports all of them");
+
+static inline void rlhf__cuda_need(struct rlhf__cuda_needs *n, enum rlhf__cuda_ws which,
+                                   uint64_t bytes) {
+    if (n->bytes[which] < bytes) n->bytes[which] = bytes;
+}
+
 // A range of device memory.
 struct rlhf__cuda_range {
     const char *at;

@@ -42,19 +42,25 @@ rlhf_status rlhf__head_weight(struct rlhf__cuda *cu, const char *op, const rlhf_
     return RLHF_OK;
 }
 
-rlhf_status rlhf__head_logits(struct rlhf__cuda *cu, float *logits, const void *hidden,
-                              const rlhf_weight *w, uint32_t rows) {
+static struct rlhf__cuda_product_spec logits_spec(const rlhf_weight *w, uint32_t rows) {
     struct rlhf__cuda_product_spec s = {};
     s.rows = rows;
     s.cols = (uint32_t)w->n_pad;
     s.depth = (uint32_t)w->k;
     s.in_dtype = w->dtype;
     s.out_dtype = RLHF_F32;
-    s.left = {hidden, (uint64_t)w->k, 0};
+    s.left.ld = (uint64_t)w->k;
     s.right = {w->ptr, (uint64_t)w->k_pad, 0};
-    s.out = logits;
     s.out_ld = (uint64_t)w->n_pad;
     s.rows_exact = 1;
+    return s;
+}
+
+rlhf_status rlhf__head_logits(struct rlhf__cuda *cu, float *logits, const void *hidden,
+                              const rlhf_weight *w, uint32_t rows) {
+    struct rlhf__cuda_product_spec s = logits_spec(w, rows);
+    s.left.ptr = hidden;
+    s.out = logits;
     return rlhf__cuda_product(cu, &s);
 }
 
@@ -127,13 +133,53 @@ int rlhf__head_serves(const struct rlhf__cuda_kept *have, const struct rlhf__cud
             (have->ref_weight == want->ref_weight && same_range(have->from[1], want->from[1])));
 }
 
+// ---- workspaces ----
+
+struct rlhf__head_call rlhf__head_shape(const rlhf_lm_head *a, const rlhf_call_weight *w,
+                                        int backward) {
+    struct rlhf__head_call c = {};
+    c.a = *a;
+    c.with_ref = backward ? a->d_kl != NULL : a->kl != NULL;
+    c.ld = (uint64_t)rlhf__cuda_weight_shape(w).n_pad;
+    return c;
+}
+
+uint32_t rlhf__head_rows(uint64_t budget, const struct rlhf__head_call *c, int *keep) {
+    const uint32_t rows = c->a.rows, chunk = rows < RLHF__HEAD_CHUNK ? rows : RLHF__HEAD_CHUNK;
+    const uint64_t row = rlhf__head_row(c);
+    const uint64_t grad = c->a.dtype == RLHF_BF16 ? chunk * c->ld * sizeof(rlhf__bf16) : 0;
+    const uint32_t fit = rlhf__head_fit(budget, row);
+    *keep = rows * row + grad <= budget;
+    return *keep ? rows : fit < chunk ? fit : chunk;
+}
+
+static uint64_t logits_bytes(const struct rlhf__head_call *c, uint32_t rows) {
+    return rows * c->ld * sizeof(float);
+}
+
+static uint64_t stat_bytes(uint32_t rows) { return rows * sizeof(struct rlhf__head_stat); }
+
+void rlhf__head_logits_needs(const struct rlhf__cuda *cu, const rlhf_weight *w, uint32_t rows,
+                             struct rlhf__cuda_needs *n) {
+    const struct rlhf__cuda_product_spec s = logits_spec(w, rows);
+    rlhf__cuda_product_needs(cu, &s, n);
+}
+
+void rlhf__head_needs(const struct rlhf__cuda *cu, const struct rlhf__head_call *c,
+                      const rlhf_weight *w, uint32_t rows, struct rlhf__cuda_needs *n) {
+    rlhf__cuda_need(n, RLHF__CUDA_WS_LOGITS, logits_bytes(c, rows));
+    rlhf__cuda_need(n, RLHF__CUDA_WS_ROWS, stat_bytes(rows));
+    if (c->with_ref) rlhf__cuda_need(n, RLHF__CUDA_WS_REF, logits_bytes(c, rows));
+    rlhf__head_logits_needs(cu, w, rows, n);
+}
+
 rlhf_status rlhf__head_place(struct rlhf__cuda *cu, const struct rlhf__head_call *c, uint32_t rows,
                              struct rlhf__head_block *b) {
-    const uint64_t bytes = rows * c->ld * sizeof(float);
+    const uint64_t bytes = logits_bytes(c, rows);
     void *p = NULL;
     RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_LOGITS, bytes, &p));
     b->logits = (float *)p;
-    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_ROWS, rows * sizeof *b->stat, &p));
+    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_ROWS, stat_bytes(rows), &p));
     b->stat = (struct rlhf__head_stat *)p;
     b->ref = NULL;
     if (!c->with_ref) return RLHF_OK;

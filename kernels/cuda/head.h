@@ -77,6 +77,23 @@ int rlhf__head_serves(const struct rlhf__cuda_kept *have, const struct rlhf__cud
 // Bytes of a row's logits, including those of the reference.
 uint64_t rlhf__head_row(const struct rlhf__head_call *c);
 
+// A call with these arguments whose weights have no memory and whose dist is not read, for shapes
+// alone.
+struct rlhf__head_call rlhf__head_shape(const rlhf_lm_head *a, const rlhf_call_weight *w,
+                                        int backward);
+
+// Rows whose logits lm_head places, and whether it keeps them: those of all rows fit the budget,
+// with the derivatives of a chunk's.
+uint32_t rlhf__head_rows(uint64_t budget, const struct rlhf__head_call *c, int *keep);
+
+// Adds the workspaces of rlhf__head_place for `rows` rows and of their GEMM, or of the GEMM alone.
+// [step]
+void rlhf__head_needs(const struct rlhf__cuda *cu, const struct rlhf__head_call *c,
+                      const rlhf_weight *w, uint32_t rows, struct rlhf__cuda_needs *n);
+
+void rlhf__head_logits_needs(const struct rlhf__cuda *cu, const rlhf_weight *w, uint32_t rows,
+                             struct rlhf__cuda_needs *n);
+
 // Sets *b to workspaces for `rows` rows, from the start of each. [step]
 rlhf_status rlhf__head_place(struct rlhf__cuda *cu, const struct rlhf__head_call *c, uint32_t rows,
                              struct rlhf__head_block *b);

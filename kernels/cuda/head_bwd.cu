@@ -132,41 +132,55 @@ static rlhf_status block_grad(struct rlhf__cuda *cu, const struct rlhf__head_cal
     return RLHF_OK;
 }
 
+// The GEMMs of d_hidden and of d_weight of `rows` rows of dz, without their operands' addresses.
+static struct rlhf__cuda_product_spec hidden_spec(const struct rlhf__head_call *c,
+                                                  const rlhf_weight *w, uint32_t rows) {
+    struct rlhf__cuda_product_spec s = {};
+    s.in_dtype = s.out_dtype = c->a.dtype;
+    s.rows = rows;
+    s.cols = (uint32_t)w->k;
+    s.depth = (uint32_t)w->n_pad;
+    s.left.ld = c->ld;
+    s.right = {w->ptr, (uint64_t)w->k_pad, 1};
+    s.out_ld = (uint64_t)w->k;
+    s.rows_exact = 1;
+    return s;
+}
+
+static struct rlhf__cuda_product_spec weight_spec(const struct rlhf__head_call *c,
+                                                  const rlhf_weight *w, const void *hidden,
+                                                  const void *dz, uint32_t rows) {
+    const bool out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
+    const struct rlhf__cuda_operand in = {hidden, (uint64_t)w->k, 1}, out = {dz, c->ld, 1};
+    struct rlhf__cuda_product_spec s = {};
+    s.in_dtype = c->a.dtype;
+    s.out_dtype = RLHF_F32;
+    s.rows = (uint32_t)(out_in ? w->n : w->k);
+    s.cols = (uint32_t)(out_in ? w->k : w->n);
+    s.depth = rows;
+    s.left = out_in ? out : in;
+    s.right = out_in ? in : out;
+    s.out_ld = s.cols;
+    return s;
+}
+
 // Adds d_hidden and d_weight of rows first .. first + rows - 1 from dz[rows, ld].
 static rlhf_status products(struct rlhf__cuda *cu, const struct rlhf__head_call *c, const void *dz,
                             uint32_t first, uint32_t rows) {
     const rlhf_lm_head *a = &c->a;
     const rlhf_weight *w = a->weight;
     const uint64_t skip = (uint64_t)first * (uint64_t)a->d * rlhf_dtype_size(a->dtype);
-    struct rlhf__cuda_product_spec s = {};
-    s.in_dtype = a->dtype;
-    s.rows = rows;
-    s.cols = (uint32_t)w->k;
-    s.depth = (uint32_t)w->n_pad;
-    s.out_dtype = a->dtype;
-    s.left = {dz, c->ld, 0};
-    s.right = {w->ptr, (uint64_t)w->k_pad, 1};
-    s.out_ld = (uint64_t)w->k;
-    s.rows_exact = 1;
     if (a->d_hidden) {
+        struct rlhf__cuda_product_spec s = hidden_spec(c, w, rows);
+        s.left.ptr = dz;
         s.out = rlhf__cuda_mem(rlhf_dev_at(a->d_hidden, skip));
         RLHF_TRY(rlhf__cuda_product(cu, &s));
     }
     if (!a->d_weight) return RLHF_OK;
-    const bool out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
-    const struct rlhf__cuda_operand in = {rlhf__cuda_mem(rlhf_dev_at(a->hidden, skip)),
-                                          (uint64_t)w->k, 1},
-                                    out = {dz, c->ld, 1};
-    s.rows = (uint32_t)(out_in ? w->n : w->k);
-    s.cols = (uint32_t)(out_in ? w->k : w->n);
-    s.depth = rows;
-    s.out_dtype = RLHF_F32;
-    s.left = out_in ? out : in;
-    s.right = out_in ? in : out;
+    const void *hidden = rlhf__cuda_mem(rlhf_dev_at(a->hidden, skip));
+    struct rlhf__cuda_product_spec s = weight_spec(c, w, hidden, dz, rows);
     s.out = rlhf__cuda_mem(a->d_weight);
     s.addend = (const float *)s.out;
-    s.out_ld = s.cols;
-    s.rows_exact = 0;
     return rlhf__cuda_product(cu, &s);
 }
 
@@ -213,11 +227,15 @@ struct places {
 };
 } // namespace
 
+static uint64_t dz_bytes(const struct rlhf__head_call *c, uint32_t chunk) {
+    return chunk * c->ld * rlhf_dtype_size(c->a.dtype);
+}
+
 // Reserves space for the derivatives of a chunk's logits, which d_weight needs all at once; gives
 // up the logits that lm_head kept if there is no other space.
 static rlhf_status place_dz(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                             struct places *p) {
-    const uint64_t bytes = p->chunk * c->ld * rlhf_dtype_size(c->a.dtype);
+    const uint64_t bytes = dz_bytes(c, p->chunk);
     const rlhf_status before = cu->recordings.status;
     const rlhf_status st = rlhf__cuda_workspace(cu, RLHF__CUDA_WS_DLOGITS, bytes, &p->dz);
     if (st != RLHF_E_NOMEM) return st;
@@ -226,14 +244,22 @@ static rlhf_status place_dz(struct rlhf__cuda *cu, const struct rlhf__head_call 
     return rlhf__cuda_workspace(cu, RLHF__CUDA_WS_DLOGITS, bytes, &p->dz);
 }
 
+static int overwrites(const struct rlhf__head_call *c) { return c->a.dtype == RLHF_F32; }
+
+// Rows of a block of logits that fit the budget beside the derivatives of a chunk.
+static uint32_t step_beside(uint64_t budget, const struct rlhf__head_call *c, uint32_t chunk) {
+    const uint64_t row = rlhf__head_row(c), taken = dz_bytes(c, chunk);
+    const uint64_t left = budget > taken ? budget - taken : 0;
+    return chunk * row > left ? rlhf__head_fit(left, row) : chunk;
+}
+
 // If the logits are f32, complete and fit on the card, their derivatives overwrite them; otherwise
 // derivatives have separate memory, and logits are processed in blocks that fit the rest of the
 // budget and the card.
 static rlhf_status place_all(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                              struct places *p) {
     const uint64_t row = rlhf__head_row(c), budget = cu->workspace_bytes;
-    const uint64_t line = c->ld * rlhf_dtype_size(c->a.dtype);
-    const int over = c->a.dtype == RLHF_F32;
+    const int over = overwrites(c);
     if (p->kept && over) // the sizes are those of lm_head: nothing moves
         return rlhf__head_place(cu, c, c->a.rows, &p->all);
     p->step = p->chunk;
@@ -245,8 +271,7 @@ static rlhf_status place_all(struct rlhf__cuda *cu, const struct rlhf__head_call
     }
     RLHF_TRY(place_dz(cu, c, p));
     if (p->kept) return rlhf__head_place(cu, c, c->a.rows, &p->all); // the same
-    const uint64_t left = budget > p->chunk * line ? budget - p->chunk * line : 0;
-    if (p->chunk * row > left) p->step = rlhf__head_fit(left, row);
+    p->step = step_beside(budget, c, p->chunk);
     return rlhf__head_place_fewer(cu, c, &p->step, &p->all);
 }
 
@@ -275,6 +300,35 @@ static rlhf_status lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
         RLHF_TRY(recompute(cu, &c, &p.all, first,
                            a->rows - first < p.chunk ? a->rows - first : p.chunk, p.step, p.dz));
     return rlhf__cuda_done(cu);
+}
+
+// The GEMMs of one chunk's derivatives.
+static void product_needs(const struct rlhf__cuda *cu, const struct rlhf__head_call *c,
+                          const rlhf_weight *w, uint32_t rows, struct rlhf__cuda_needs *n) {
+    const struct rlhf__cuda_product_spec dh = hidden_spec(c, w, rows);
+    const struct rlhf__cuda_product_spec dw = weight_spec(c, w, NULL, NULL, rows);
+    if (c->a.d_hidden) rlhf__cuda_product_needs(cu, &dh, n);
+    if (c->a.d_weight) rlhf__cuda_product_needs(cu, &dw, n);
+}
+
+// As after lm_head of the same rows.
+void rlhf__cuda_needs_head_bwd(struct rlhf__cuda *cu, const rlhf_call *c,
+                               struct rlhf__cuda_needs *n) {
+    const rlhf_weight w = rlhf__cuda_weight_shape(&c->weight);
+    const uint64_t budget = cu->workspace_bytes;
+    int kept;
+    if (c->op != RLHF_COMPUTE_OP(lm_head_bwd) || !c->head || !c->head->rows) return;
+    const struct rlhf__head_call h = rlhf__head_shape(c->head, &c->weight, 1);
+    const uint32_t chunk = h.a.rows < RLHF__HEAD_CHUNK ? h.a.rows : RLHF__HEAD_CHUNK;
+    rlhf__head_rows(budget, &h, &kept);
+    const int over = overwrites(&h) && (kept || chunk * rlhf__head_row(&h) <= budget);
+    if (!over) rlhf__cuda_need(n, RLHF__CUDA_WS_DLOGITS, dz_bytes(&h, chunk));
+    rlhf__head_needs(cu, &h, &w,
+                     kept   ? h.a.rows
+                     : over ? chunk
+                            : step_beside(budget, &h, chunk),
+                     n);
+    product_needs(cu, &h, &w, chunk, n);
 }
 
 void rlhf__cuda_fill_head_bwd(rlhf_compute *t) { t->lm_head_bwd = lm_head_bwd; }

@@ -187,12 +187,9 @@ static rlhf_status lm_head(void *ctx, const rlhf_lm_head *from) {
     rlhf__cuda_wrote(cu, rlhf__cuda_mem(a->logp), a->rows * sizeof(float));
     rlhf__cuda_wrote(cu, rlhf__cuda_mem(a->entropy), a->entropy ? a->rows * sizeof(float) : 0);
     rlhf__cuda_wrote(cu, rlhf__cuda_mem(a->kl), a->kl ? a->rows * sizeof(float) : 0);
-    const uint64_t row = rlhf__head_row(&c);
     const uint32_t chunk = a->rows < RLHF__HEAD_CHUNK ? a->rows : RLHF__HEAD_CHUNK;
-    const uint64_t grad = a->dtype == RLHF_BF16 ? chunk * c.ld * sizeof(rlhf__bf16) : 0;
-    const int fits = a->rows * row + grad <= cu->workspace_bytes;
-    const uint32_t fit = rlhf__head_fit(cu->workspace_bytes, row);
-    uint32_t rows = fits ? a->rows : fit < chunk ? fit : chunk;
+    int fits;
+    uint32_t rows = rlhf__head_rows(cu->workspace_bytes, &c, &fits);
     struct rlhf__head_block all;
     RLHF_TRY(rlhf__head_place_fewer(cu, &c, &rows, &all));
     const int keep = fits && rows == a->rows;
@@ -210,6 +207,15 @@ static rlhf_status lm_head(void *ctx, const rlhf_lm_head *from) {
     }
     if (keep) cu->kept = rlhf__head_kept(cu, &c);
     return rlhf__cuda_done(cu);
+}
+
+void rlhf__cuda_needs_head_fwd(struct rlhf__cuda *cu, const rlhf_call *c,
+                               struct rlhf__cuda_needs *n) {
+    const rlhf_weight w = rlhf__cuda_weight_shape(&c->weight);
+    int keep;
+    if (c->op != RLHF_COMPUTE_OP(lm_head) || !c->head || !c->head->rows) return;
+    const struct rlhf__head_call h = rlhf__head_shape(c->head, &c->weight, 0);
+    rlhf__head_needs(cu, &h, &w, rlhf__head_rows(cu->workspace_bytes, &h, &keep), n);
 }
 
 void rlhf__cuda_fill_head_fwd(rlhf_compute *t) { t->lm_head = lm_head; }

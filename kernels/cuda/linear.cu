@@ -17,24 +17,40 @@ static rlhf_status check_pair(struct rlhf__cuda *cu, const char *what, const rlh
     return RLHF_OK;
 }
 
-// out = addend + x W + bias; across: out = addend + x W^T. The widths are those of the weight.
-static rlhf_status rows_product(struct rlhf__cuda *cu, rlhf_dev out, int32_t out_dtype,
-                                rlhf_dev addend, rlhf_dev x, const rlhf_weight *w, int across,
-                                rlhf_dev bias, uint32_t rows) {
-    if (!rows) return RLHF_OK;
+// The shape of x W, with across of x W^T.
+static struct rlhf__cuda_product_spec rows_spec(const rlhf_weight *w, int32_t out_dtype, int across,
+                                                uint32_t rows) {
     struct rlhf__cuda_product_spec s = {};
     s.rows = rows;
     s.cols = (uint32_t)(across ? w->k : w->n);
     s.depth = (uint32_t)(across ? w->n : w->k);
     s.in_dtype = w->dtype;
     s.out_dtype = out_dtype;
-    s.left = {rlhf__cuda_mem(x), s.depth, 0};
+    s.left.ld = s.depth;
     s.right = {w->ptr, (uint64_t)w->k_pad, across};
+    s.out_ld = s.cols;
+    s.rows_exact = 1;
+    return s;
+}
+
+void rlhf__cuda_rows_needs(const struct rlhf__cuda *cu, const rlhf_weight *w, int32_t out_dtype,
+                           int across, int with_bias, uint32_t rows, struct rlhf__cuda_needs *n) {
+    static const float any = 0.0f;
+    struct rlhf__cuda_product_spec s = rows_spec(w, out_dtype, across, rows);
+    s.bias = with_bias ? &any : NULL;
+    rlhf__cuda_product_needs(cu, &s, n);
+}
+
+// out = addend + x W + bias; across: out = addend + x W^T. The widths are those of the weight.
+static rlhf_status rows_product(struct rlhf__cuda *cu, rlhf_dev out, int32_t out_dtype,
+                                rlhf_dev addend, rlhf_dev x, const rlhf_weight *w, int across,
+                                rlhf_dev bias, uint32_t rows) {
+    if (!rows) return RLHF_OK;
+    struct rlhf__cuda_product_spec s = rows_spec(w, out_dtype, across, rows);
+    s.left.ptr = rlhf__cuda_mem(x);
     s.bias = rlhf__cuda_f32(bias);
     s.addend = rlhf__cuda_f32(addend);
     s.out = rlhf__cuda_mem(out);
-    s.out_ld = s.cols;
-    s.rows_exact = 1;
     rlhf__cuda_wrote(cu, s.out, rows * s.out_ld * rlhf_dtype_size(out_dtype));
     RLHF_TRY(rlhf__cuda_product(cu, &s));
     return rlhf__cuda_done(cu);
@@ -106,14 +122,17 @@ static __global__ void __launch_bounds__(LANES *CHAINS)
     db[c] += sum;
 }
 
+static uint64_t column_sums_bytes(uint32_t rows, uint32_t n) {
+    return (uint64_t)((rows + CHUNK - 1) / CHUNK) * n * sizeof(float);
+}
+
 template <class T>
 static rlhf_status column_sums(struct rlhf__cuda *cu, float *db, const T *dy, uint32_t rows,
                                uint32_t n) {
     const unsigned chunks = (rows + CHUNK - 1) / CHUNK;
     const dim3 grid(chunks, (n + COLS * EACH - 1) / (COLS * EACH));
     void *p = NULL;
-    RLHF_TRY(
-        rlhf__cuda_workspace(cu, RLHF__CUDA_WS_PARTIAL, (uint64_t)chunks * n * sizeof(float), &p));
+    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_PARTIAL, column_sums_bytes(rows, n), &p));
     float *sums = (float *)p;
     if (rlhf__aligned<EACH>(dy, n))
         RUN(cu, (chunk_sums<true, T>), grid, dim3(COLS), 0, sums, dy, rows, n);
@@ -124,14 +143,12 @@ static rlhf_status column_sums(struct rlhf__cuda *cu, float *db, const T *dy, ui
     return RLHF_OK;
 }
 
-static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
-                             const rlhf_weight *w, uint32_t rows) {
-    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
-    if (!rows) return RLHF_OK;
+// The shape of x^T dy, in the layout of the weight's source.
+static struct rlhf__cuda_product_spec dw_spec(const rlhf_weight *w, const void *x, const void *dy,
+                                              uint32_t rows) {
     const bool out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
     const uint32_t k = (uint32_t)w->k, n = (uint32_t)w->n;
-    const struct rlhf__cuda_operand in = {rlhf__cuda_mem(x), k, 1},
-                                    out = {rlhf__cuda_mem(dy), n, 1};
+    const struct rlhf__cuda_operand in = {x, k, 1}, out = {dy, n, 1};
     struct rlhf__cuda_product_spec s = {};
     s.rows = out_in ? n : k;
     s.cols = out_in ? k : n;
@@ -140,12 +157,20 @@ static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rl
     s.out_dtype = RLHF_F32;
     s.left = out_in ? out : in;
     s.right = out_in ? in : out;
+    s.out_ld = s.cols;
+    return s;
+}
+
+static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
+                             const rlhf_weight *w, uint32_t rows) {
+    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    if (!rows) return RLHF_OK;
+    const uint32_t k = (uint32_t)w->k, n = (uint32_t)w->n;
+    struct rlhf__cuda_product_spec s = dw_spec(w, rlhf__cuda_mem(x), rlhf__cuda_mem(dy), rows);
     s.addend = rlhf__cuda_f32(dw);
     s.out = rlhf__cuda_mem(dw);
-    s.out_ld = s.cols;
     if (w->in_block) { // the dense gradient, then its blocks
-        const uint64_t bytes = (uint64_t)k * n * sizeof(float);
-        RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_SUM, bytes, &s.out));
+        RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_SUM, rlhf__cuda_dense_bytes(w), &s.out));
         s.addend = NULL;
     }
     rlhf__cuda_wrote(cu, rlhf__cuda_mem(dw), (uint64_t)k * n * sizeof(float));
@@ -161,6 +186,23 @@ static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rl
     if (w->in_block)
         RLHF_TRY(rlhf__cuda_blocks_add(cu, w, rlhf__cuda_f32(dw), (const float *)s.out));
     return rlhf__cuda_done(cu);
+}
+
+void rlhf__cuda_needs_linear(struct rlhf__cuda *cu, const rlhf_call *c,
+                             struct rlhf__cuda_needs *n) {
+    const rlhf_weight w = rlhf__cuda_weight_shape(&c->weight);
+    const int bias = (c->flags & RLHF_CALL_BIAS) != 0;
+    if (c->op == RLHF_COMPUTE_OP(linear))
+        rlhf__cuda_rows_needs(cu, &w, c->dtype, 0, bias, c->rows, n);
+    if (c->op == RLHF_COMPUTE_OP(linear_add))
+        rlhf__cuda_rows_needs(cu, &w, RLHF_F32, 0, bias, c->rows, n);
+    if (c->op == RLHF_COMPUTE_OP(linear_dx))
+        rlhf__cuda_rows_needs(cu, &w, c->dtype, 1, 0, c->rows, n);
+    if (c->op != RLHF_COMPUTE_OP(linear_dw) || !c->rows) return;
+    const struct rlhf__cuda_product_spec s = dw_spec(&w, NULL, NULL, c->rows);
+    if (w.rank) rlhf__cuda_need(n, RLHF__CUDA_WS_SUM, rlhf__cuda_dense_bytes(&w));
+    if (bias) rlhf__cuda_need(n, RLHF__CUDA_WS_PARTIAL, column_sums_bytes(c->rows, (uint32_t)w.n));
+    rlhf__cuda_product_needs(cu, &s, n);
 }
 
 void rlhf__cuda_fill_linear(rlhf_compute *t) {

@@ -89,7 +89,7 @@ rlhf_status rlhf__cuda_blocks_expand(struct rlhf__cuda *cu, const rlhf_weight *w
                                      const float **src) {
     const uint64_t all = (uint64_t)w->k * (uint64_t)w->n;
     void *p = NULL;
-    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_SUM, all * sizeof(float), &p));
+    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_SUM, rlhf__cuda_dense_bytes(w), &p));
     RUN(cu, expand, dim3(blocks_for(all)), dim3(THREADS), 0, (float *)p, *src, w->in_block,
         (unsigned)w->k, all, (int)w->rank, w->scale);
     *src = (const float *)p;
@@ -118,6 +118,23 @@ rlhf_status rlhf__cuda_blocks_add(struct rlhf__cuda *cu, const rlhf_weight *w, f
 
 // ---- the sum of two ----
 
+// Elements of the result.
+static uint64_t sum_elements(const rlhf_linear_sum *a, const rlhf_weight *w) {
+    return a->rows * (uint64_t)(a->across ? w->k : w->n);
+}
+
+void rlhf__cuda_needs_low_rank(struct rlhf__cuda *cu, const rlhf_call *c,
+                               struct rlhf__cuda_needs *n) {
+    const rlhf_weight w = rlhf__cuda_weight_shape(&c->weight);
+    const rlhf_weight o = rlhf__cuda_weight_shape(&c->weight2);
+    const rlhf_linear_sum *a = c->sum;
+    if (c->op != RLHF_COMPUTE_OP(linear_sum) || !a) return;
+    if (a->out_dtype != RLHF_F32)
+        rlhf__cuda_need(n, RLHF__CUDA_WS_SUM, sum_elements(a, &w) * sizeof(float));
+    rlhf__cuda_rows_needs(cu, &w, RLHF_F32, a->across, a->bias != NULL, a->rows, n);
+    rlhf__cuda_rows_needs(cu, &o, RLHF_F32, a->across, 0, a->rows, n);
+}
+
 static rlhf_status linear_sum(void *ctx, const rlhf_linear_sum *from) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
     const rlhf_compute *t = &cu->table;
@@ -133,7 +150,7 @@ static rlhf_status linear_sum(void *ctx, const rlhf_linear_sum *from) {
     if (a.accumulate && a.out_dtype != RLHF_F32)
         return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED,
                                "linear_sum: only an f32 result accumulates");
-    const uint64_t n = a.rows * (uint64_t)(a.across ? w->k : w->n);
+    const uint64_t n = sum_elements(&a, w);
     void *p = rlhf__cuda_mem(a.out);
     if (a.out_dtype != RLHF_F32)
         RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_SUM, n * sizeof(float), &p));

@@ -4,6 +4,11 @@
 
 #include "weight.h"
 
+// Bytes of a block-structured weight, or of its gradient, as a dense matrix.
+static inline uint64_t rlhf__cuda_dense_bytes(const rlhf_weight *w) {
+    return (uint64_t)w->k * (uint64_t)w->n * sizeof(float);
+}
+
 // Expands the source of a block-structured weight, *src, to the dense [n, k] matrix in a workspace.
 // [step]
 rlhf_status rlhf__cuda_blocks_expand(struct rlhf__cuda *cu, const rlhf_weight *w,
@@ -11,5 +16,10 @@ rlhf_status rlhf__cuda_blocks_expand(struct rlhf__cuda *cu, const rlhf_weight *w
 // dw += scale times the blocks of the dense gradient [n, k]. [step]
 rlhf_status rlhf__cuda_blocks_add(struct rlhf__cuda *cu, const rlhf_weight *w, float *dw,
                                   const float *dense);
+
+// Adds the workspaces of linear, or with across of linear_dx, of w, which may be without memory.
+// [step]
+void rlhf__cuda_rows_needs(const struct rlhf__cuda *cu, const rlhf_weight *w, int32_t out_dtype,
+                           int across, int with_bias, uint32_t rows, struct rlhf__cuda_needs *n);
 
 #endif

@@ -57,6 +57,12 @@ struct rlhf__cuda_lt {
     size_t detail_at; // start of the library's part of the context's detail
 };
 
+// Bytes of the library's workspace: the size it is tuned for on compute capability 9.0.
+enum { RLHF__LT_WORKSPACE = 32 << 20 };
+
+// Bytes of a bias of n columns that is rounded to bf16 for it.
+static inline uint64_t rlhf__lt_bias_bytes(uint32_t n) { return n * 2ull; }
+
 // The library's state of a context.
 static inline struct rlhf__cuda_lt *rlhf__lt_of(const struct rlhf__cuda *cu) {
     return (struct rlhf__cuda_lt *)cu->lt;

@@ -4,8 +4,6 @@
 #include <new>
 #include <string.h>
 
-enum { WORKSPACE = 32 << 20 }; // the size the library is tuned for on compute capability 9.0
-
 static void plan_free(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p) {
     if (!p) return;
     if (p->d) lt->api.cublasLtMatrixLayoutDestroy(p->d);
@@ -81,7 +79,7 @@ static rlhf_status plan_make(struct rlhf__cuda *cu, struct rlhf__lt_plan *p) {
     struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
     struct rlhf__lt_candidates found = {};
     p->own = 1;
-    p->workspace = WORKSPACE;
+    p->workspace = RLHF__LT_WORKSPACE;
     if (!shape_fits(&p->shape)) return RLHF_OK;
     if (desc_make(lt, p) != RLHF__LT_SUCCESS ||
         layouts_make(lt, p, RLHF__LT_ROWS_LARGE) != RLHF__LT_SUCCESS ||

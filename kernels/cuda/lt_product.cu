@@ -90,7 +90,7 @@ static __global__ void __launch_bounds__(THREADS)
 // A copy of the bias in bf16, as the library requires for a bf16 result.
 static rlhf_status rounded(struct rlhf__cuda *cu, const float *bias, uint32_t n, const void **out) {
     void *ws = NULL;
-    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_PRODUCT, n * sizeof(rlhf__bf16), &ws));
+    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_PRODUCT, rlhf__lt_bias_bytes(n), &ws));
     RUN(cu, round_bias, dim3((n + THREADS - 1) / THREADS), dim3(THREADS), 0, (rlhf__bf16 *)ws, bias,
         n);
     *out = ws;

@@ -152,21 +152,26 @@ static dim3 line_blocks(uint32_t lines, uint32_t width) {
     return dim3(lines * ((width + LINE - 1) / LINE));
 }
 
-// out[n, cols] = addend + a[n, depth] b; b as [cols, depth], or with across [depth, cols].
-static rlhf_status product(struct rlhf__cuda *cu, const struct work *k, float *out,
-                           const float *addend, struct rlhf__cuda_operand a,
-                           struct rlhf__cuda_operand b, uint32_t cols, uint32_t depth) {
+static struct rlhf__cuda_product_spec spec_of(const struct work *k, uint32_t cols, uint32_t depth) {
     struct rlhf__cuda_product_spec s = {};
     s.rows = k->n;
     s.cols = cols;
     s.depth = depth;
     s.in_dtype = k->dtype;
     s.out_dtype = RLHF_F32;
+    s.out_ld = cols;
+    return s;
+}
+
+// out[n, cols] = addend + a[n, depth] b; b as [cols, depth], or with across [depth, cols].
+static rlhf_status product(struct rlhf__cuda *cu, const struct work *k, float *out,
+                           const float *addend, struct rlhf__cuda_operand a,
+                           struct rlhf__cuda_operand b, uint32_t cols, uint32_t depth) {
+    struct rlhf__cuda_product_spec s = spec_of(k, cols, depth);
     s.left = a;
     s.right = b;
     s.addend = addend;
     s.out = out;
-    s.out_ld = cols;
     return rlhf__cuda_product(cu, &s);
 }
 
@@ -195,13 +200,14 @@ static uint64_t room(uint64_t *at, uint64_t bytes) {
     return was;
 }
 
-static rlhf_status work_place(struct rlhf__cuda *cu, uint32_t n, uint32_t m, uint64_t tiles,
-                              struct work *k) {
+// Sets the shapes of *k and returns the bytes of its arrays, which begin at base.
+static uint64_t work_layout(struct work *k, char *base, int32_t dtype, uint32_t n, uint32_t m,
+                            uint64_t tiles) {
     k->n = n;
     k->m = m;
     k->n_pad = ((uint64_t)n + 7) / 8 * 8;
     k->m_pad = ((uint64_t)m + 7) / 8 * 8;
-    k->dtype = cu->bf16_weights ? RLHF_BF16 : RLHF_F32;
+    k->dtype = dtype;
     const uint64_t size = rlhf_dtype_size(k->dtype);
     uint64_t bytes = 0;
     const uint64_t x = room(&bytes, (uint64_t)n * m * 4), gram = room(&bytes, (uint64_t)n * n * 4);
@@ -209,9 +215,7 @@ static rlhf_status work_place(struct rlhf__cuda *cu, uint32_t n, uint32_t m, uin
     const uint64_t low_x = room(&bytes, n * k->m_pad * size);
     const uint64_t low = room(&bytes, n * k->n_pad * size), squares = room(&bytes, tiles * 8);
     const uint64_t scale = room(&bytes, 4);
-    void *p = NULL;
-    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_MUON, bytes, &p));
-    char *base = (char *)p;
+    if (!base) return bytes;
     k->x = (float *)(base + x);
     k->gram = (float *)(base + gram);
     k->poly = (float *)(base + poly);
@@ -219,7 +223,36 @@ static rlhf_status work_place(struct rlhf__cuda *cu, uint32_t n, uint32_t m, uin
     k->low = base + low;
     k->squares = (double *)(base + squares);
     k->scale = (float *)(base + scale);
+    return bytes;
+}
+
+static rlhf_status work_place(struct rlhf__cuda *cu, uint32_t n, uint32_t m, uint64_t tiles,
+                              struct work *k) {
+    const int32_t dtype = cu->bf16_weights ? RLHF_BF16 : RLHF_F32;
+    void *p = NULL;
+    RLHF_TRY(
+        rlhf__cuda_workspace(cu, RLHF__CUDA_WS_MUON, work_layout(k, NULL, dtype, n, m, tiles), &p));
+    work_layout(k, (char *)p, dtype, n, m, tiles);
     return RLHF_OK;
+}
+
+static uint64_t tiles_of(uint32_t rows, uint32_t cols) {
+    return (uint64_t)((rows + TILE - 1) / TILE) * ((cols + TILE - 1) / TILE);
+}
+
+void rlhf__cuda_needs_muon(struct rlhf__cuda *cu, const rlhf_call *c, struct rlhf__cuda_needs *n) {
+    const uint32_t rows = c->rows, cols = (uint32_t)c->d;
+    struct work k;
+    if (c->op != RLHF_COMPUTE_OP(muon) || !c->muon) return;
+    const uint32_t least = rows < cols ? rows : cols, most = rows < cols ? cols : rows;
+    rlhf__cuda_need(n, RLHF__CUDA_WS_MUON,
+                    work_layout(&k, NULL, c->dtype, least, most, tiles_of(rows, cols)));
+    if (c->muon->ns_steps < 1) return;
+    const uint32_t size[3][2] = {{least, most}, {least, least}, {most, least}}; // columns, depth
+    for (int i = 0; i < 3; i++) {
+        const struct rlhf__cuda_product_spec s = spec_of(&k, size[i][0], size[i][1]);
+        rlhf__cuda_product_needs(cu, &s, n);
+    }
 }
 
 // Ratio of outputs to inputs.
@@ -238,7 +271,7 @@ static rlhf_status muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32_t
                                cols, a.ns_steps);
     const uint32_t nr = (uint32_t)rows, nc = (uint32_t)cols;
     const int tall = nr > nc;
-    const uint64_t tiles = (uint64_t)((nr + TILE - 1) / TILE) * ((nc + TILE - 1) / TILE);
+    const uint64_t tiles = tiles_of(nr, nc);
     if (tiles > 0x7fffffffu)
         return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED,
                                "muon: a matrix of %d x %d: more tiles than a launch can have", rows,

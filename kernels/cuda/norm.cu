@@ -225,6 +225,16 @@ static rlhf_status norm_bwd_as(struct rlhf__cuda *cu, const norm_bwd_args &a, co
     return RLHF_OK;
 }
 
+static uint64_t parts_bytes(uint32_t rows, uint32_t width) {
+    return 2ull * ((rows + CHUNK - 1) / CHUNK) * width * sizeof(float);
+}
+
+void rlhf__cuda_needs_norm(struct rlhf__cuda *cu, const rlhf_call *c, struct rlhf__cuda_needs *n) {
+    (void)cu;
+    if (c->op == RLHF_COMPUTE_OP(norm_bwd) && c->d > 0 && c->flags & RLHF_CALL_PARAM_GRAD)
+        rlhf__cuda_need(n, RLHF__CUDA_WS_PARTIAL, parts_bytes(c->rows, (uint32_t)c->d));
+}
+
 static rlhf_status norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,
                             rlhf_dev dbeta, rlhf_dev dy, int32_t dy_dtype, rlhf_dev x,
                             rlhf_dev stats, rlhf_dev gamma, uint32_t rows, int32_t d) {
@@ -235,8 +245,7 @@ static rlhf_status norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev
     const uint32_t width = (uint32_t)d, chunks = (rows + CHUNK - 1) / CHUNK;
     void *part = NULL;
     if (dgamma || dbeta)
-        RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_PARTIAL,
-                                      2ull * chunks * width * sizeof(float), &part));
+        RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_PARTIAL, parts_bytes(rows, width), &part));
     const norm_bwd_args a = {rlhf__cuda_f32(dx),
                              rlhf__cuda_f32(x),
                              rlhf__cuda_f32(stats),

@@ -24,6 +24,11 @@ struct item {
 
 static uint64_t chunks_of(uint64_t n, uint64_t chunk) { return (n + chunk - 1) / chunk; }
 
+static uint64_t list_bytes(const rlhf_tensors *t) { return (uint64_t)t->n * sizeof(item); }
+
+// Bytes of the sums of n tensors and of all their chunks.
+static uint64_t sums_bytes(uint64_t n, uint64_t chunks) { return (n + chunks) * sizeof(double); }
+
 // The item that contains chunk c of the list: the last that starts at c or before (an empty item
 // starts where the next one does).
 static __device__ __forceinline__ uint32_t item_of(const item *list, uint32_t n, uint64_t c) {
@@ -125,7 +130,7 @@ static rlhf_status sumsq(void *ctx, rlhf_dev x, uint64_t n, double *host_out) {
     *host_out = 0.0;
     if (!n) return RLHF_OK;
     void *ws = NULL;
-    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_PARTIAL, (chunks + 1) * sizeof(double), &ws));
+    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_PARTIAL, sums_bytes(1, chunks), &ws));
     double *const sum = (double *)ws, *const part = sum + 1;
     RUN(cu, sumsq_chunks, dim3((unsigned)chunks), dim3(THREADS), 0, part, rlhf__cuda_f32(x), n);
     RUN(cu, sumsq_add, dim3(1), dim3(THREADS), 0, sum, part, chunks);
@@ -261,7 +266,7 @@ static rlhf_status adamw(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev
 static rlhf_status list_upload(struct rlhf__cuda *cu, const rlhf_tensors *t, const rlhf_adamw *how,
                                uint64_t chunk, item **list, uint64_t *chunks) {
     void *ws = NULL;
-    const uint64_t bytes = (uint64_t)t->n * sizeof(item);
+    const uint64_t bytes = list_bytes(t);
     RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_LIST, bytes, &ws));
     item *const host = (item *)calloc(t->n, sizeof *host);
     if (!host)
@@ -301,7 +306,7 @@ static rlhf_status sumsq_many(void *ctx, const rlhf_tensors *from, double max_no
     void *ws = NULL;
     RLHF_TRY(tensors_read(cu, "sumsq_many", &t, from));
     if (t.n) RLHF_TRY(list_upload(cu, &t, NULL, SUM_CHUNK, &list, &chunks));
-    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_PARTIAL, (t.n + chunks) * sizeof(double), &ws));
+    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_PARTIAL, sums_bytes(t.n, chunks), &ws));
     double *const of_tensor = (double *)ws, *const part = of_tensor + t.n;
     rlhf__cuda_wrote(cu, rlhf__cuda_mem(clip), sizeof(rlhf_clip));
     if (chunks)
@@ -326,6 +331,20 @@ static rlhf_status adamw_many(void *ctx, const rlhf_tensors *from, const rlhf_ad
         RUN(cu, adamw_list, dim3((unsigned)chunks), dim3(THREADS), 0, list, t.n, adam_of(&a),
             rlhf__cuda_mem<rlhf_clip>(clip));
     return rlhf__cuda_done(cu);
+}
+
+void rlhf__cuda_needs_optim(struct rlhf__cuda *cu, const rlhf_call *c, struct rlhf__cuda_needs *n) {
+    rlhf_tensors t;
+    uint64_t chunks = 0;
+    const int many = c->op == RLHF_COMPUTE_OP(sumsq_many);
+    if (c->op == RLHF_COMPUTE_OP(sumsq) && c->n)
+        rlhf__cuda_need(n, RLHF__CUDA_WS_PARTIAL, sums_bytes(1, chunks_of(c->n, SUM_CHUNK)));
+    if (!many && c->op != RLHF_COMPUTE_OP(adamw_many)) return;
+    if (!c->tensors || tensors_read(cu, "workspace_bytes", &t, c->tensors) < 0) return;
+    rlhf__cuda_need(n, RLHF__CUDA_WS_LIST, list_bytes(&t));
+    for (uint32_t i = 0; i < t.n && many; i++)
+        chunks += chunks_of(t.len[i], SUM_CHUNK);
+    if (many) rlhf__cuda_need(n, RLHF__CUDA_WS_PARTIAL, sums_bytes(t.n, chunks));
 }
 
 void rlhf__cuda_fill_optim(rlhf_compute *t) {

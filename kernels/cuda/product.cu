@@ -1,4 +1,5 @@
 // product.cu: which kernel a GEMM runs on.
+#include "lt.h"
 #include "product_tile.h"
 
 static const struct {
@@ -87,18 +88,37 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
+static int is_chunked(const struct rlhf__cuda_product_spec *s) {
+    return !s->rows_exact && !s->bias && s->out_dtype == RLHF_F32 && s->depth > CHUNK;
+}
+
+static int chunk_tile(const struct rlhf__cuda_product_spec *s, int tile) {
+    return tile < 0 ? tile_for(s->rows, s->cols, TOGETHER) : tile;
+}
+
+// Whether chunks run in parallel.
+static int is_few(const struct rlhf__cuda_product_spec *s, int tile) {
+    return tile_count(chunk_tile(s, tile), s->rows, s->cols) < 2 * MULTIPROCESSORS;
+}
+
+// Elements of a line of their sums, and bytes of the sums.
+static uint64_t sums_ld(const struct rlhf__cuda_product_spec *s) {
+    return ((uint64_t)s->cols + 3) / 4 * 4;
+}
+
+static uint64_t sums_bytes(const struct rlhf__cuda_product_spec *s) {
+    return TOGETHER * s->rows * sums_ld(s) * sizeof(float);
+}
+
 // Runs chunks of depth one after another, or several in parallel if the result has few tiles: the
 // same sums in the same order.
 static rlhf_status run_chunks(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                               int tile) {
-    const int wish = tile < 0 ? tile_for(s->rows, s->cols, TOGETHER) : tile;
-    const int few = tile_count(wish, s->rows, s->cols) < 2 * MULTIPROCESSORS;
-    const uint64_t size = rlhf_dtype_size(s->in_dtype), ld = ((uint64_t)s->cols + 3) / 4 * 4;
+    const int wish = chunk_tile(s, tile), few = is_few(s, tile);
+    const uint64_t size = rlhf_dtype_size(s->in_dtype), ld = sums_ld(s);
     const unsigned step = few ? TOGETHER * CHUNK : CHUNK;
     void *sums = NULL;
-    if (few)
-        RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_PRODUCT,
-                                      TOGETHER * s->rows * ld * sizeof(float), &sums));
+    if (few) RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_PRODUCT, sums_bytes(s), &sums));
     for (uint64_t from = 0; from < s->depth; from += step) {
         struct rlhf__cuda_product_spec part = *s;
         part.depth = s->depth - from < step ? s->depth - (uint32_t)from : step;
@@ -128,17 +148,32 @@ static rlhf_status run_chunks(struct rlhf__cuda *cu, const struct rlhf__cuda_pro
 rlhf_status rlhf__cuda_product_own(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                                    int tile) {
     if (!s->rows || !s->cols) return RLHF_OK;
-    if (!s->rows_exact && !s->bias && s->out_dtype == RLHF_F32 && s->depth > CHUNK)
-        return run_chunks(cu, s, tile);
+    if (is_chunked(s)) return run_chunks(cu, s, tile);
     struct rlhf__tiles p = tiles_of(s);
     if (s->rows_exact && s->cols <= RLHF__CUDA_DOT_COLS && !s->left.across && !s->right.across)
         return rlhf__cuda_product_dot(cu, &p, s->in_dtype);
     return run(cu, s, &p, tile < 0 ? tile_for(s->rows, s->cols, 1) : tile);
 }
 
-rlhf_status rlhf__cuda_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s) {
+// Whether the library may take a GEMM.
+static int is_offered(const struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s) {
     const int dot = s->rows_exact && s->cols <= RLHF__CUDA_DOT_COLS;
-    if (cu->library && s->rows && s->cols && !dot) {
+    return cu->library && s->rows && s->cols && !dot;
+}
+
+void rlhf__cuda_product_needs(const struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
+                              struct rlhf__cuda_needs *n) {
+    if (!s->rows || !s->cols) return;
+    if (is_offered(cu, s)) {
+        rlhf__cuda_need(n, RLHF__CUDA_WS_LIBRARY, RLHF__LT_WORKSPACE);
+        if (s->bias && s->out_dtype == RLHF_BF16)
+            rlhf__cuda_need(n, RLHF__CUDA_WS_PRODUCT, rlhf__lt_bias_bytes(s->cols));
+    }
+    if (is_chunked(s) && is_few(s, -1)) rlhf__cuda_need(n, RLHF__CUDA_WS_PRODUCT, sums_bytes(s));
+}
+
+rlhf_status rlhf__cuda_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s) {
+    if (is_offered(cu, s)) {
         int taken = 0;
         RLHF_TRY(cu->library(cu, s, &taken));
         if (taken) return RLHF_OK;

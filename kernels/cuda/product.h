@@ -13,6 +13,11 @@
 // 0: an empty result launches nothing, an empty sum is 0. [step]
 rlhf_status rlhf__cuda_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s);
 
+// Adds the workspaces of such a GEMM. The addresses of s say only whether an operand is there. With
+// the library, those that it may take; copies of misaligned operands are not counted. [step]
+void rlhf__cuda_product_needs(const struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
+                              struct rlhf__cuda_needs *n);
+
 // Own kernels only. tile: -1 for the backend's choice, otherwise 0 .. RLHF__CUDA_TILES - 1. All
 // tiles give the same bits. [step]
 #define RLHF__CUDA_TILES 3

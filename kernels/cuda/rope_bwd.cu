@@ -106,6 +106,18 @@ static __global__ void __launch_bounds__(32 * WARPS)
     }
 }
 
+static uint64_t parts_bytes(uint32_t rows, uint64_t head_dim) {
+    return (uint64_t)((rows + CHUNK - 1) / CHUNK) * KINDS * head_dim * sizeof(float);
+}
+
+void rlhf__cuda_needs_rope_bwd(struct rlhf__cuda *cu, const rlhf_call *c,
+                               struct rlhf__cuda_needs *n) {
+    (void)cu;
+    if (c->op == RLHF_COMPUTE_OP(rope_bwd) && c->rope && c->flags & RLHF_CALL_PARAM_GRAD)
+        rlhf__cuda_need(n, RLHF__CUDA_WS_PARTIAL,
+                        parts_bytes(c->rows, (uint64_t)c->rope->head_dim));
+}
+
 template <class T>
 static rlhf_status norm_back(struct rlhf__cuda *cu, const struct rlhf__rope_args *a, T *dx,
                              float *const dgamma[KINDS]) {
@@ -115,8 +127,8 @@ static rlhf_status norm_back(struct rlhf__cuda *cu, const struct rlhf__rope_args
     const dim3 block(32 * WARPS);
     if (dgamma[0] || dgamma[1]) {
         void *part = NULL;
-        RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_PARTIAL,
-                                      (uint64_t)chunks * KINDS * a->dim * sizeof(float), &part));
+        RLHF_TRY(
+            rlhf__cuda_workspace(cu, RLHF__CUDA_WS_PARTIAL, parts_bytes(a->rows, a->dim), &part));
         RUN(cu, (wide ? rope_bwd_sums<T, true> : rope_bwd_sums<T, false>),
             dim3(chunks, (a->half + PAIRS - 1) / PAIRS), block, 0, *a, (const T *)dx,
             (float *)part);

@@ -257,12 +257,17 @@ static rlhf_status sample_read(struct rlhf__cuda *cu, rlhf_lm_sample *a, rlhf_di
     return rlhf__head_weight(cu, op, a->weight, a->d, a->vocab, a->dtype);
 }
 
+// Rows of a block of logits that fits the budget.
+static uint32_t step_of(const struct rlhf__cuda *cu, const rlhf_weight *w, uint32_t rows) {
+    const uint32_t fit = rlhf__head_fit(cu->workspace_bytes, (uint64_t)w->n_pad * sizeof(float));
+    return rows < fit ? rows : fit;
+}
+
 // Samples all rows, computing logits in blocks that fit the budget.
 static rlhf_status sample_all(struct rlhf__cuda *cu, const rlhf_lm_sample *a,
                               const struct sample_args *args) {
     const uint64_t row = (uint64_t)a->weight->n_pad * sizeof(float);
-    const uint32_t fit = rlhf__head_fit(cu->workspace_bytes, row);
-    const uint32_t step = a->rows < fit ? a->rows : fit;
+    const uint32_t step = step_of(cu, a->weight, a->rows);
     const dim3 threads(rlhf__dist_threads(a->vocab));
     void *z = NULL;
     RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_LOGITS, step * row, &z));
@@ -302,13 +307,37 @@ static rlhf_status staging(struct rlhf__cuda *cu, uint64_t bytes, void **out) {
     return RLHF_OK;
 }
 
+// Bytes of the rows' supports, and of all arrays on the device.
+static uint64_t support_bytes(const rlhf_lm_sample *a) {
+    return a->host_support ? (uint64_t)a->rows * rlhf_support_words(a->vocab) * sizeof(uint32_t)
+                           : 0;
+}
+
+static uint64_t arrays_bytes(const rlhf_lm_sample *a) {
+    return a->rows * (sizeof(uint64_t) + 8ull) + support_bytes(a);
+}
+
+void rlhf__cuda_needs_sample(struct rlhf__cuda *cu, const rlhf_call *c,
+                             struct rlhf__cuda_needs *n) {
+    const rlhf_weight w = rlhf__cuda_weight_shape(&c->weight);
+    const rlhf_lm_sample *a = c->sample;
+    rlhf_lm_sample own;
+    if (c->op != RLHF_COMPUTE_OP(lm_sample) || !a || !a->rows) return;
+    const uint32_t step = step_of(cu, &w, a->rows);
+    rlhf__cuda_need(n, RLHF__CUDA_WS_LOGITS, step * (uint64_t)w.n_pad * sizeof(float));
+    rlhf__head_logits_needs(cu, &w, step, n);
+    if (rlhf_copy_in(&own, sizeof own, a, RLHF_SIZE_TO(rlhf_lm_sample, host_logp)) == RLHF_OK &&
+        !own.id)
+        rlhf__cuda_need(n, RLHF__CUDA_WS_ROWS, arrays_bytes(&own));
+}
+
 // The device's arrays are contiguous: counters, ids, log-probs, supports; one copy each way.
 static rlhf_status sample_to_host(struct rlhf__cuda *cu, const rlhf_lm_sample *a,
                                   struct sample_args *k) {
     const uint64_t rows = a->rows, counters = rows * sizeof(uint64_t), each = rows * 4;
-    const uint64_t bits = a->host_support ? rows * k->words * sizeof(uint32_t) : 0;
+    const uint64_t bits = support_bytes(a);
     void *dev = NULL, *host = NULL;
-    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_ROWS, counters + 2 * each + bits, &dev));
+    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_ROWS, arrays_bytes(a), &dev));
     RLHF_TRY(staging(cu, 2 * each + bits, &host));
     RLHF_TRY(rlhf__cuda_check(
         cu, "lm_sample: counters",

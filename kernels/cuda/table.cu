@@ -48,6 +48,18 @@ static rlhf_status hints_fill(struct rlhf__cuda *cu) {
     return RLHF_OK;
 }
 
+static void workspace_bytes(void *ctx, const rlhf_call *from, uint64_t *bytes) {
+    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    struct rlhf__cuda_needs n = {};
+    rlhf_call c;
+    memset(bytes, 0, RLHF_WORKSPACES * sizeof *bytes);
+    if (rlhf_copy_in(&c, sizeof c, from, RLHF_SIZE_TO(rlhf_call, tensors)) < 0) return;
+#define ADD(file) rlhf__cuda_needs_##file(cu, &c, &n);
+    RLHF__CUDA_NEEDS(ADD)
+#undef ADD
+    memcpy(bytes, n.bytes, sizeof n.bytes);
+}
+
 static rlhf_status context_init(struct rlhf__cuda *cu, const rlhf_kernels_options *in) {
     rlhf_kernels_options opt;
     memset(&opt, 0, sizeof opt);
@@ -77,6 +89,7 @@ static rlhf_status context_init(struct rlhf__cuda *cu, const rlhf_kernels_option
     t->detail = cu->detail;
     t->ctx = cu;
     t->last_error = last_error;
+    t->workspace_bytes = workspace_bytes;
 #define FILL(file) rlhf__cuda_fill_##file(t);
     RLHF__CUDA_FILES(FILL)
 #undef FILL

@@ -41,4 +41,25 @@
 RLHF__CUDA_FILES(RLHF__CUDA_DECLARE)
 #undef RLHF__CUDA_DECLARE
 
+// X(file): of every file whose ops take workspaces, rlhf__cuda_needs_<file>(cu, call, needs) adds
+// those of the call, if it is a call of one of its ops. [step]
+#define RLHF__CUDA_NEEDS(X)                                                                        \
+    X(attention)                                                                                   \
+    X(weight)                                                                                      \
+    X(linear)                                                                                      \
+    X(low_rank)                                                                                    \
+    X(muon)                                                                                        \
+    X(norm)                                                                                        \
+    X(rms_norm)                                                                                    \
+    X(rope_bwd)                                                                                    \
+    X(optim)                                                                                       \
+    X(head_fwd)                                                                                    \
+    X(head_bwd)                                                                                    \
+    X(sample)
+
+#define RLHF__CUDA_DECLARE(file)                                                                   \
+    void rlhf__cuda_needs_##file(struct rlhf__cuda *, const rlhf_call *, struct rlhf__cuda_needs *);
+RLHF__CUDA_NEEDS(RLHF__CUDA_DECLARE)
+#undef RLHF__CUDA_DECLARE
+
 #endif

@@ -19,6 +19,18 @@ static int32_t padded_k(int32_t k) {
 }
 static int32_t padded_n(int32_t n) { return (n + TILE - 1) / TILE * TILE; }
 
+struct rlhf_weight rlhf__cuda_weight_shape(const rlhf_call_weight *w) {
+    struct rlhf_weight s = {};
+    s.k = w->k;
+    s.n = w->n;
+    s.k_pad = padded_k(w->k);
+    s.n_pad = padded_n(w->n);
+    s.dtype = w->dtype;
+    s.flags = w->flags;
+    s.rank = w->rank;
+    return s;
+}
+
 static uint64_t bytes_of(int32_t k, int32_t n, int32_t dtype) {
     return (uint64_t)padded_n(n) * (uint64_t)padded_k(k) * rlhf_dtype_size(dtype);
 }
@@ -123,6 +135,14 @@ static rlhf_status weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32) {
     w->packed = 1;
     cu->weight_generation++; // logits kept by lm_head used the old weights
     return rlhf__cuda_done(cu);
+}
+
+void rlhf__cuda_needs_weight(struct rlhf__cuda *cu, const rlhf_call *c,
+                             struct rlhf__cuda_needs *n) {
+    const rlhf_weight w = rlhf__cuda_weight_shape(&c->weight);
+    (void)cu;
+    if (c->op == RLHF_COMPUTE_OP(weight_pack) && w.rank)
+        rlhf__cuda_need(n, RLHF__CUDA_WS_SUM, rlhf__cuda_dense_bytes(&w));
 }
 
 void rlhf__cuda_fill_weight(rlhf_compute *t) {

@@ -373,12 +373,6 @@ static void a_device_may_wish(void **state) {
     t.microbatch_hint = 32768;
     assert_int_equal(rlhf__compute_slots(&t, 0), 512);
     assert_int_equal(rlhf__compute_microbatch(&t, 0), 32768);
-    // The LM head's memory, as used by the CUDA backend on large cards.
-    struct rlhf__compute c = {.room = {.total = (uint64_t)39 << 30}};
-    assert_int_equal(rlhf__compute_workspace(&c, 0), 0);
-    c.room.total = (uint64_t)40 << 30;
-    assert_int_equal(rlhf__compute_workspace(&c, 0), (uint64_t)8 << 30);
-    assert_int_equal(rlhf__compute_workspace(&c, 64), 64 << 20);
     assert_int_equal(rlhf__compute_slots(&t, 7), 7);
     assert_int_equal(rlhf__compute_microbatch(&t, 9), 9);
     t.size = RLHF_SIZE_TO(rlhf_compute, muon); // an older table

@@ -1,5 +1,5 @@
-// model.c: what the contract says of models, on the reference backend: on paper first, then with
-// numbers where the configuration is small. Heads other than log-probs are in model_heads.c.
+// model.c: what the contract says of models, on the reference backend: on a memory plan first, then
+// with numbers where the configuration is small. Heads other than log-probs are in model_heads.c.
 #include "check/cases.h"
 
 #include "check/model_heads.h"
@@ -11,7 +11,7 @@
 
 enum { SLOTS = 2 };
 
-// ---- on paper ----
+// ---- on a memory plan ----
 
 static void check_param(struct rlhf__tried_model *m, uint32_t i, const rlhf_param *p,
                         int64_t *all) {
@@ -70,7 +70,7 @@ static void check_params(struct rlhf__tried_model *m) {
                           "info()->heads is 0x%x, with bits that are not known", m->info.heads);
 }
 
-static int try_paper(struct rlhf__check *c, int32_t step) {
+static int try_on_plan(struct rlhf__check *c, int32_t step) {
     struct rlhf__tried_model m = {0};
     if (step > 1) return 0;
     rlhf__board_doing(c->board, "open() and param() on memory that nobody may read%s",
@@ -244,7 +244,7 @@ static int try_gradient(struct rlhf__check *c, int32_t step) {
 }
 
 const struct rlhf__check_case rlhf__model_cases[] = {
-    {"paper", RLHF__CHECK_OPEN, 1, 0, 0, try_paper},
+    {"memory plan", RLHF__CHECK_OPEN, 1, 0, 0, try_on_plan},
     {"numbers", RLHF__CHECK_CRASH, 0, 0, 0, try_numbers},
     {"gradient", RLHF__CHECK_CRASH, 0, 0, 0, try_gradient},
     {"heads", RLHF__CHECK_CRASH, 0, 0, 0, rlhf__try_heads},

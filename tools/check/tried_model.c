@@ -20,7 +20,7 @@ int rlhf__tried_fine(struct rlhf__tried_model *m, int32_t rule, rlhf_status st) 
 
 void rlhf__tried_close(struct rlhf__tried_model *m) {
     rlhf__watched_finish(&m->t);
-    rlhf__paper_destroy(m->paper);
+    rlhf__memory_plan_destroy(m->memory_plan);
     rlhf__compute_close(m->compute);
 }
 
@@ -38,7 +38,7 @@ static int open_it(struct rlhf__tried_model *m, const rlhf_model_open *how) {
     return 0;
 }
 
-int rlhf__tried_open(struct rlhf__check *c, struct rlhf__tried_model *m, int on_paper,
+int rlhf__tried_open(struct rlhf__check *c, struct rlhf__tried_model *m, int on_plan,
                      const rlhf_model_open *how) {
     const struct rlhf__compute_spec spec = {.dirs = c->dirs, .backend = "reference"};
     struct rlhf__error err;
@@ -49,8 +49,8 @@ int rlhf__tried_open(struct rlhf__check *c, struct rlhf__tried_model *m, int on_
         return 0;
     }
     m->table = m->compute->table;
-    if (on_paper && rlhf__paper_create(m->table, 0, &m->paper, &err) < 0) return 0;
-    if (on_paper) m->table = rlhf__paper_table(m->paper);
+    if (on_plan && rlhf__memory_plan_create(m->table, &m->memory_plan, &err) < 0) return 0;
+    if (on_plan) m->table = rlhf__memory_plan_table(m->memory_plan);
     if (rlhf__watched_create(c, NULL, 0, &m->t, &err) < 0) return 0;
     if (!open_it(m, how)) return 0;
     m->info.size = sizeof m->info;

@@ -5,7 +5,7 @@
 
 #include "check/watched.h"
 #include "model/compute.h"
-#include "model/paper.h"
+#include "model/memory_plan.h"
 
 // Rows that are tried, and their tokens.
 enum { RLHF__TRIED_ROWS = 3, RLHF__TRIED_LONGEST = 12, RLHF__TRIED_TOKENS = 36 };
@@ -14,7 +14,7 @@ enum { RLHF__TRIED_ROWS = 3, RLHF__TRIED_LONGEST = 12, RLHF__TRIED_TOKENS = 36 }
 struct rlhf__tried_model {
     struct rlhf__watched t;
     struct rlhf__compute *compute;
-    struct rlhf__paper *paper;
+    struct rlhf__memory_plan *memory_plan;
     const rlhf_compute *table;
     rlhf_model_info info;
     int32_t trainable, may_refuse; // may_refuse: what open() refuses is a fact, no finding
@@ -27,9 +27,10 @@ const rlhf_model_ops *rlhf__tried_ops(const struct rlhf__tried_model *m);
 int rlhf__tried_fine(struct rlhf__tried_model *m, int32_t rule, rlhf_status st);
 
 // Create and open as `how` says, whose size and compute (and, when it is 0, dtype: f32) are set
-// here; on_paper: on memory that nobody may read. 0: it does not come to an open model, which is
-// found, a fact, or the machine's. m is zeroed but for may_refuse. Needs close also then. [main]
-int rlhf__tried_open(struct rlhf__check *c, struct rlhf__tried_model *m, int on_paper,
+// here; on_plan: on a memory plan, whose addresses must not be read. 0: it does not come to an open
+// model, which is found, a fact, or the machine's. m is zeroed but for may_refuse. Needs close also
+// then. [main]
+int rlhf__tried_open(struct rlhf__check *c, struct rlhf__tried_model *m, int on_plan,
                      const rlhf_model_open *how);
 void rlhf__tried_close(struct rlhf__tried_model *m); // [main]
 

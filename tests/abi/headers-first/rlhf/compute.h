@@ -236,6 +236,51 @@ typedef struct rlhf_clip {
     int32_t reserved; // 0
 } rlhf_clip;
 
+// One function of the table, as a number: RLHF_COMPUTE_OP(linear).
+#define RLHF_COMPUTE_OP(f) ((uint32_t)offsetof(rlhf_compute, f))
+
+// The most workspaces that a backend reports. Frozen.
+#define RLHF_WORKSPACES 32
+
+enum rlhf_call_flag {
+    RLHF_CALL_ACCUMULATE = 1, // accumulate is set (linear, linear_dx)
+    RLHF_CALL_BIAS = 2,       // bias, or db of linear_dw, is not NULL
+    RLHF_CALL_PARAM_GRAD = 4  // a gradient of gamma or beta is not NULL (norm_bwd, rms_norm_bwd,
+                              // rope_bwd)
+};
+
+// A weight of a call: the arguments it was created with.
+typedef struct rlhf_call_weight {
+    int32_t k, n, dtype;
+    uint32_t flags; // of weight_create; with a rank, RLHF_WEIGHT_OUT_IN is set
+    int32_t rank;   // of a block weight, whose k is n_blocks * rank; 0: dense
+    int32_t reserved;
+} rlhf_call_weight;
+
+// A call of one of the table's functions, described by its shape. What the function does not have
+// is 0 or NULL. Addresses in the structs are not read, but NULL still means that an array is
+// absent; their weights are ignored (see weight and weight2), and n, len and dist are read.
+typedef struct rlhf_call {
+    uint32_t size;
+    uint32_t op;               // RLHF_COMPUTE_OP of the function
+    uint32_t rows;             // of the call; muon: of the matrix
+    int32_t d;                 // width of a row; muon: columns of the matrix
+    int32_t dtype;             // of the result, or of dy; muon: of the matrix products, which is
+                               // bf16 once a bf16 weight has been created
+    uint32_t flags;            // bits of enum rlhf_call_flag
+    uint64_t n;                // elements (sumsq, adamw, copy, convert, ...)
+    rlhf_call_weight weight;   // the weight
+    rlhf_call_weight weight2;  // w2 of linear_sum, ref_weight of the LM head
+    const rlhf_attn *attn;     // attention, attention_bwd
+    const rlhf_ragged *ragged; // attention, attention_bwd, kv_store
+    const rlhf_rope *rope;     // rope, rope_bwd
+    const rlhf_lm_head *head;  // lm_head, lm_head_bwd
+    const rlhf_lm_sample *sample;
+    const rlhf_linear_sum *sum;
+    const rlhf_muon *muon;
+    const rlhf_tensors *tensors; // sumsq_many, adamw_many
+} rlhf_call;
+
 enum rlhf_device { RLHF_DEVICE_CPU = 1, RLHF_DEVICE_CUDA = 2 };
 
 enum rlhf_compute_flag {
@@ -464,6 +509,15 @@ typedef struct rlhf_compute {
     // out[rows, n] (+)= x W + bias + x2 W2, rounded once. The bits are those of a linear to f32
     // with W, an accumulating linear with W2, and a convert; row exactness is as in linear.
     rlhf_status (*linear_sum)(void *ctx, const rlhf_linear_sum *);
+
+    // ---- since 0.9 ----
+    // What a call takes of each workspace. A workspace is memory that functions allocate for
+    // themselves; it grows to the largest size that a call needs, and stays. Writes bytes[i] for
+    // each of RLHF_WORKSPACES workspaces, 0 for those that the call or the backend does not use.
+    // After any calls, bytes_in_use has grown by the sum of each workspace's largest size (on a GPU
+    // it may be more). Does not allocate. NULL: the backend's workspaces are not known, and the
+    // host's estimate of memory says so.
+    void (*workspace_bytes)(void *ctx, const rlhf_call *, uint64_t *bytes);
 } rlhf_compute;
 
 typedef struct rlhf_kernels_options {

@@ -1,8 +1,8 @@
-// test_room.c: cards that the machine has, seen without a driver, how much memory there is, and
-// what is said when it is not enough.
+// test_free_memory.c: cards that the machine has, seen without a driver, how much memory there is,
+// and what is said when it is not enough.
 #include "base/host_memory.h"
 #include "model/compute_load.h"
-#include "model/room.h"
+#include "model/free_memory.h"
 
 // clang-format off
 #include <stdarg.h>
@@ -122,9 +122,9 @@ static void a_control_group_limits_what_is_left(void **state) {
 
 // A policy of 100 + 200 KiB on the backend and 1000 on the host, which already contains the
 // program.
-static struct rlhf__room_need need_of(uint64_t left, int32_t own_memory) {
-    struct rlhf__room_need need = {
-        .lower = "take less", .room = {left, 4096 * KIB}, .own_memory = own_memory, .known = 1};
+static struct rlhf__memory_need need_of(uint64_t left, int32_t own_memory) {
+    struct rlhf__memory_need need = {
+        .lower = "take less", .memory = {left, 4096 * KIB}, .own_memory = own_memory, .known = 1};
     uint64_t *policy = need.uses.bytes[rlhf__uses_owner(&need.uses, "policy")];
     uint64_t *host = need.uses.bytes[rlhf__uses_owner(&need.uses, "host")];
     policy[RLHF__USE_WEIGHTS] = 100 * KIB;
@@ -138,29 +138,29 @@ static void what_does_not_fit_is_refused(void **state) {
     (void)state;
     struct rlhf__error err;
     for (int own = 0; own < 2; own++) {
-        const uint64_t wanted = (own ? 300 : 1300) * KIB; // rows are not in device memory
-        struct rlhf__room_need need = need_of(wanted, own);
-        assert_int_equal(rlhf__room_wanted(&need), wanted);
-        assert_int_equal(rlhf__room_check(&need, &err), RLHF_OK);
+        const uint64_t wanted = (own ? 300 : 1300) * KIB; // a device's memory holds no rows
+        struct rlhf__memory_need need = need_of(wanted, own);
+        assert_int_equal(rlhf__memory_needed(&need), wanted);
+        assert_int_equal(rlhf__free_memory_check(&need, &err), RLHF_OK);
         need = need_of(wanted - 1, own);
-        assert_int_equal(rlhf__room_check(&need, &err), RLHF_E_INVALID);
+        assert_int_equal(rlhf__free_memory_check(&need, &err), RLHF_E_INVALID);
         assert_non_null(strstr(err.text, "policy 300 KiB (weights 100 KiB, moments 200 KiB)"));
         assert_non_null(strstr(err.text, "; take less"));
         assert_true(!strstr(err.text, "on the GPU") == !own);
         assert_true(!strstr(err.text, "rows") == !!own);
         need.there = 1; // loaded already
-        assert_int_equal(rlhf__room_check(&need, &err), RLHF_OK);
+        assert_int_equal(rlhf__free_memory_check(&need, &err), RLHF_OK);
         need = need_of(0, own);
-        need.room.total = 0; // nobody knows
-        assert_int_equal(rlhf__room_check(&need, &err), RLHF_OK);
+        need.memory.total = 0; // nobody knows
+        assert_int_equal(rlhf__free_memory_check(&need, &err), RLHF_OK);
     }
 }
 
 static void every_buffer_is_listed(void **state) {
     (void)state;
-    const struct rlhf__room_need need = need_of(1 << 20, 0);
+    const struct rlhf__memory_need need = need_of(1 << 20, 0);
     struct rlhf__buf text = RLHF__BUF_INIT;
-    rlhf__room_table(&need, &text);
+    rlhf__memory_need_table(&need, &text);
     const char *const lines[] = {"policy           weights                   0.1",
                                  "policy           moments                   0.2",
                                  "host             rows",
@@ -170,17 +170,34 @@ static void every_buffer_is_listed(void **state) {
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         assert_non_null(strstr(rlhf__buf_text(&text), lines[i]));
     rlhf__buf_free(&text);
-    json_t *v = rlhf__room_json(&need);
+    json_t *v = rlhf__memory_need_json(&need);
     assert_int_equal(json_array_size(json_object_get(v, "buffers")), 4);
     assert_int_equal(json_integer_value(json_object_get(v, "total_bytes")), 51300 * KIB);
     assert_int_equal(json_integer_value(json_object_get(v, "free_bytes")), 1 << 20);
+    assert_null(json_object_get(v, "uncounted"));
+    json_decref(v);
+}
+
+static void unknown_workspaces_are_named(void **state) {
+    (void)state;
+    struct rlhf__memory_need need = need_of(1 << 20, 0);
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    need.uncounted = "toy";
+    rlhf__memory_need_table(&need, &text);
+    assert_non_null(
+        strstr(rlhf__buf_text(&text), "toy              workspace             unknown"));
+    rlhf__buf_free(&text);
+    json_t *v = rlhf__memory_need_json(&need);
+    assert_string_equal(json_string_value(json_object_get(v, "uncounted")), "toy");
     json_decref(v);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cards_are_counted), cmocka_unit_test(signs_of_a_card),
-        cmocka_unit_test(a_control_group_limits_what_is_left),
-        cmocka_unit_test(what_does_not_fit_is_refused), cmocka_unit_test(every_buffer_is_listed)};
-    return cmocka_run_group_tests_name("models: room on a device", tests, NULL, NULL);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(cards_are_counted),
+                                       cmocka_unit_test(signs_of_a_card),
+                                       cmocka_unit_test(a_control_group_limits_what_is_left),
+                                       cmocka_unit_test(what_does_not_fit_is_refused),
+                                       cmocka_unit_test(every_buffer_is_listed),
+                                       cmocka_unit_test(unknown_workspaces_are_named)};
+    return cmocka_run_group_tests_name("models: free memory", tests, NULL, NULL);
 }

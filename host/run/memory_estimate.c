@@ -1,12 +1,12 @@
-// rehearsal.c: rlhf__rehearse of setup.h: a phase of a run on paper, to know what memory it takes.
-// It makes the calls of a phase, with rows as large as they may be, on models whose backend counts
-// and computes nothing.
+// memory_estimate.c: rlhf__estimate_memory of setup.h. It makes the calls of one phase, with the
+// largest rows that can occur, on models of a memory plan (model/memory_plan.h), which counts what
+// they allocate and computes nothing.
 #include "run/setup.h"
 
 #include "base/host_memory.h"
 #include "batch/minibatches.h"
+#include "model/free_memory.h"
 #include "model/parameters.h"
-#include "model/room.h"
 #include "run/phase_run.h"
 
 #include <stdio.h>
@@ -110,58 +110,60 @@ static rlhf_status score(const struct rlhf__reward_model *rm, const struct rlhf_
     return st;
 }
 
-// Opens twins on paper of the models that rewards have already used, and which are therefore
-// loaded. They are opened before anything else is counted, because the models stay loaded for the
-// whole phase.
-struct twins {
+// Models of rewards that were already used, and are therefore loaded, are opened a second time, on
+// the memory plan. They are opened before anything else is counted, because the models stay loaded
+// for the whole phase.
+struct planned_models {
     struct rlhf__model *model[RLHF__OWNERS];
     const struct rlhf__model *of[RLHF__OWNERS];
     size_t n;
 };
 
-static rlhf_status open_twin(const struct rlhf__run *r, const struct rlhf__model *m,
-                             struct twins *t, struct rlhf__error *err) {
-    if (m->on_paper || t->n == RLHF__OWNERS) return RLHF_OK;
+static rlhf_status open_planned_model(const struct rlhf__run *r, const struct rlhf__model *m,
+                                      struct planned_models *t, struct rlhf__error *err) {
+    if (m->planned || t->n == RLHF__OWNERS) return RLHF_OK;
     RLHF_TRY(rlhf__model_open(&r->session.models, &m->spec, &t->model[t->n], err));
     t->of[t->n++] = m;
     return RLHF_OK;
 }
 
-static rlhf_status open_twins(const struct rlhf__run *r, struct twins *t, struct rlhf__error *err) {
+static rlhf_status open_planned_models(const struct rlhf__run *r, struct planned_models *t,
+                                       struct rlhf__error *err) {
     const struct rlhf__text_services *text = r->session.text;
     const struct rlhf__reward_service *models = rlhf__text_services_reward(text);
     const struct rlhf__model *c;
     const struct rlhf__reward_model *rm;
     if (!rlhf__cast_pays(&r->cast)) return RLHF_OK;
     for (size_t i = 0; (c = rlhf__text_services_classifier(text, i)); i++)
-        RLHF_TRY(open_twin(r, c, t, err));
+        RLHF_TRY(open_planned_model(r, c, t, err));
     for (size_t i = 0; (rm = rlhf__reward_service_at(models, i, NULL)); i++)
-        RLHF_TRY(open_twin(r, rm->model, t, err));
+        RLHF_TRY(open_planned_model(r, rm->model, t, err));
     return RLHF_OK;
 }
 
-// m if it is on paper, else its twin; NULL without one.
-static const struct rlhf__model *on_paper(const struct rlhf__model *m, const struct twins *t) {
+// m if it is on the plan, else the model that was opened there in its place, or NULL.
+static const struct rlhf__model *planned_model(const struct rlhf__model *m,
+                                               const struct planned_models *t) {
     for (size_t i = 0; i < t->n; i++)
         if (t->of[i] == m) return t->model[i];
-    return m->on_paper ? m : NULL;
+    return m->planned ? m : NULL;
 }
 
 static rlhf_status ask_rewards(const struct rlhf__run *r, const struct rlhf__rows *e,
-                               const struct twins *t, struct rlhf__error *err) {
+                               const struct planned_models *t, struct rlhf__error *err) {
     const struct rlhf__text_services *text = r->session.text;
     const struct rlhf__reward_service *models = rlhf__text_services_reward(text);
     const struct rlhf__model *c;
     const struct rlhf__reward_model *rm;
     for (size_t i = 0; (c = rlhf__text_services_classifier(text, i)); i++) {
-        c = on_paper(c, t);
+        c = planned_model(c, t);
         if (c) RLHF_TRY(classify(c, e, err));
     }
     for (size_t i = 0; (rm = rlhf__reward_service_at(models, i, NULL)); i++) {
-        const struct rlhf__model *m = on_paper(rm->model, t);
-        struct rlhf__reward_model twin = *rm;
-        twin.model = (struct rlhf__model *)(uintptr_t)m;
-        if (m) RLHF_TRY(score(&twin, e, err));
+        const struct rlhf__model *m = planned_model(rm->model, t);
+        struct rlhf__reward_model planned = *rm;
+        planned.model = (struct rlhf__model *)(uintptr_t)m;
+        if (m) RLHF_TRY(score(&planned, e, err));
     }
     return RLHF_OK;
 }
@@ -209,13 +211,13 @@ static void count_host(const struct rlhf__run *r, const struct rlhf__rows *e, ui
 
 // ---- all of it ----
 
-static rlhf_status play(const struct rlhf__run *r, struct rlhf__phase *p, const struct twins *t,
-                        struct rlhf__error *err) {
-    rlhf__paper_account(r->paper, r->cast.policy->role, RLHF__USE_ACTIVATIONS);
+static rlhf_status run_phase(const struct rlhf__run *r, struct rlhf__phase *p,
+                             const struct planned_models *t, struct rlhf__error *err) {
+    rlhf__memory_plan_account(r->memory_plan, r->cast.policy->role, RLHF__USE_ACTIVATIONS);
     RLHF_TRY(rlhf__phase_passes(p, err));
     RLHF_TRY(update(p, err));
     if (rlhf__cast_pays(p->cast)) RLHF_TRY(ask_rewards(r, &p->x.rows, t, err));
-    return r->feed->ops->rehearse ? r->feed->ops->rehearse(r->feed, &p->x, err) : RLHF_OK;
+    return r->feed->ops->estimate ? r->feed->ops->estimate(r->feed, &p->x, err) : RLHF_OK;
 }
 
 static rlhf_status optimisers(const struct rlhf__run *r, struct rlhf__optim *made[2],
@@ -223,18 +225,18 @@ static rlhf_status optimisers(const struct rlhf__run *r, struct rlhf__optim *mad
     const struct rlhf__model *const own[] = {r->cast.policy, r->cast.critic};
     for (int i = 0; i < 2; i++) {
         if (!own[i]) continue;
-        rlhf__paper_account(r->paper, own[i]->role, RLHF__USE_MOMENTS);
+        rlhf__memory_plan_account(r->memory_plan, own[i]->role, RLHF__USE_MOMENTS);
         RLHF_TRY(rlhf__setup_optim(r, own[i], &made[i], err));
     }
     return RLHF_OK;
 }
 
-static rlhf_status rehearse(const struct rlhf__run *r, struct rlhf__phase *p,
-                            struct rlhf__error *err) {
+static rlhf_status run_on_plan(const struct rlhf__run *r, struct rlhf__phase *p,
+                               struct rlhf__error *err) {
     static const struct rlhf__reward_head head = {.pooling = RLHF_POOL_MEAN, .gain = 1};
     struct rlhf__optim *made[2] = {NULL, NULL};
-    struct twins twins = {.n = 0};
-    rlhf_status st = open_twins(r, &twins, err);
+    struct planned_models planned = {.n = 0};
+    rlhf_status st = open_planned_models(r, &planned, err);
     if (st == RLHF_OK) st = optimisers(r, made, err);
     struct rlhf__learner l = rlhf__setup_learner(r, made[0], made[1]);
     l.objective = (struct rlhf__objective){.loss = no_loss};
@@ -243,11 +245,11 @@ static rlhf_status rehearse(const struct rlhf__run *r, struct rlhf__phase *p,
     l.watch = NULL;
     p->learner = &l;
     if (st == RLHF_OK) st = r->feed->ops->largest(r->feed, &p->x, err);
-    if (st == RLHF_OK) st = play(r, p, &twins, err);
+    if (st == RLHF_OK) st = run_phase(r, p, &planned, err);
     p->learner = NULL;
     rlhf__learner_finish(&l);
-    while (twins.n > 0)
-        rlhf__model_close(twins.model[--twins.n]);
+    while (planned.n > 0)
+        rlhf__model_close(planned.model[--planned.n]);
     for (int i = 0; i < 2; i++)
         rlhf__optim_destroy(made[i]);
     return st;
@@ -269,31 +271,38 @@ static const char *advice(const struct rlhf__run *r, char *out, size_t cap) {
     return out;
 }
 
-rlhf_status rlhf__rehearse(struct rlhf__run *r, struct rlhf__room_need *out,
-                           struct rlhf__error *err) {
+rlhf_status rlhf__estimate_memory(struct rlhf__run *r, struct rlhf__memory_need *out,
+                                  struct rlhf__error *err) {
     struct rlhf__phase p = {.config = r->config,
                             .cast = &r->cast,
                             .count = &r->count,
                             .feed = r->feed,
                             .report = &r->report};
-    struct rlhf__room_need own, *need = out ? out : &own;
+    struct rlhf__memory_need own, *need = out ? out : &own;
     char lower[512];
     struct rlhf__error failed = {0, ""};
     const uint64_t resident = rlhf__host_memory("").own;
-    if (rehearse(r, &p, &failed) != RLHF_OK)
+    if (run_on_plan(r, &p, &failed) != RLHF_OK)
         rlhf__logf(r->report.log, RLHF_LOG_WARN,
                    "what memory the run takes is known in part only, and whether all of it fits "
                    "is not checked: models are asked first what they would allocate, with a "
                    "backend that computes nothing, and that failed (%s)",
                    failed.text);
-    *need = (struct rlhf__room_need){.uses = *rlhf__paper_peak(r->paper)};
-    rlhf__room_look(&r->session.models, need);
-    // What rewards have asked already is in the process.
+    *need = (struct rlhf__memory_need){.uses = *rlhf__memory_plan_peak(r->memory_plan)};
+    if (!RLHF_COMPUTE_HAS(r->session.compute->table, workspace_bytes))
+        need->uncounted = r->session.compute->table->name;
+    if (need->uncounted)
+        rlhf__logf(r->report.log, RLHF_LOG_INFO,
+                   "the compute backend %s does not state the size of its workspaces: the estimate "
+                   "of memory does not include them",
+                   need->uncounted);
+    rlhf__free_memory_get(&r->session.models, need);
+    // Models that rewards have used are in the process already.
     const uint64_t loaded = need->own_memory ? 0 : need->there;
     count_host(r, &p.x.rows, resident > loaded ? resident - loaded : 0, &need->uses);
     rlhf__experience_finish(&p.x);
     need->lower = advice(r, lower, sizeof lower);
-    rlhf_status st = r->session.models.unchecked ? RLHF_OK : rlhf__room_check(need, err);
+    rlhf_status st = r->session.models.unchecked ? RLHF_OK : rlhf__free_memory_check(need, err);
     need->lower = NULL;
     return st;
 }

@@ -1,5 +1,5 @@
-// room.c: see room.h.
-#include "model/room.h"
+// free_memory.c: see free_memory.h.
+#include "model/free_memory.h"
 
 #include "base/host_memory.h"
 
@@ -22,26 +22,27 @@ static struct size_text size_text(uint64_t bytes) {
 }
 static double mib(uint64_t bytes) { return (double)bytes / (1 << 20); }
 
-void rlhf__room_look(const struct rlhf__model_env *env, struct rlhf__room_need *need) {
-    need->own_memory = env->room.total > 0;
+void rlhf__free_memory_get(const struct rlhf__model_env *env, struct rlhf__memory_need *need) {
+    need->own_memory = env->device_memory.total > 0;
     need->known = 1;
     need->there = env->compute->bytes_in_use(env->compute->ctx);
     if (need->own_memory) {
-        need->room = env->room;
-        need->room.left = env->room.left > need->there ? env->room.left - need->there : 0;
+        need->memory = env->device_memory;
+        need->memory.left =
+            env->device_memory.left > need->there ? env->device_memory.left - need->there : 0;
         return;
     }
     const struct rlhf__host_memory m = rlhf__host_memory("");
-    need->room = (struct rlhf__room){m.left, m.total};
+    need->memory = (struct rlhf__free_memory){m.left, m.total};
 }
 
-// 1: of the process, whatever computes.
+// True for a use of the process's own memory, on any device.
 static int is_hosts(int32_t use) {
     return use == RLHF__USE_ROWS || use == RLHF__USE_UNDO || use == RLHF__USE_PROGRAM;
 }
 
-// Of one role, or of all (u->n): what is wanted of the memory that is looked at.
-static uint64_t wanted_by(const struct rlhf__room_need *need, uint32_t role) {
+// What one role, or all of them (role u->n), need of the memory that is checked.
+static uint64_t wanted_by(const struct rlhf__memory_need *need, uint32_t role) {
     const struct rlhf__uses *u = &need->uses;
     uint64_t sum = 0;
     for (uint32_t i = 0; i < u->n; i++)
@@ -50,13 +51,13 @@ static uint64_t wanted_by(const struct rlhf__room_need *need, uint32_t role) {
     return sum;
 }
 
-uint64_t rlhf__room_wanted(const struct rlhf__room_need *need) {
+uint64_t rlhf__memory_needed(const struct rlhf__memory_need *need) {
     const uint64_t all = wanted_by(need, need->uses.n);
     return all > need->there ? all - need->there : 0;
 }
 
 // "policy 1.20 GiB (weights 470.1 MiB, moments 940.2 MiB), reference 470.1 MiB (...)".
-static void put_roles(struct rlhf__buf *out, const struct rlhf__room_need *need) {
+static void put_roles(struct rlhf__buf *out, const struct rlhf__memory_need *need) {
     const struct rlhf__uses *u = &need->uses;
     const char *comma = "";
     for (uint32_t i = 0; i < u->n; i++) {
@@ -74,14 +75,14 @@ static void put_roles(struct rlhf__buf *out, const struct rlhf__room_need *need)
     }
 }
 
-rlhf_status rlhf__room_check(const struct rlhf__room_need *need, struct rlhf__error *err) {
-    const uint64_t wanted = rlhf__room_wanted(need);
-    if (!need->room.total || wanted <= need->room.left) return RLHF_OK;
+rlhf_status rlhf__free_memory_check(const struct rlhf__memory_need *need, struct rlhf__error *err) {
+    const uint64_t wanted = rlhf__memory_needed(need);
+    if (!need->memory.total || wanted <= need->memory.left) return RLHF_OK;
     struct rlhf__buf roles = RLHF__BUF_INIT;
     put_roles(&roles, need);
     rlhf__fail(err, RLHF_E_INVALID, "%s of memory are needed%s, %s of %s are free: %s; %s",
                size_text(wanted).text, need->own_memory ? " on the GPU" : "",
-               size_text(need->room.left).text, size_text(need->room.total).text,
+               size_text(need->memory.left).text, size_text(need->memory.total).text,
                rlhf__buf_text(&roles), need->lower);
     rlhf__buf_free(&roles);
     return RLHF_E_INVALID;
@@ -89,39 +90,40 @@ rlhf_status rlhf__room_check(const struct rlhf__room_need *need, struct rlhf__er
 
 // ---- one model ----
 
-rlhf_status rlhf__room_check_model(const struct rlhf__model *m, struct rlhf__error *err) {
-    struct rlhf__room_need need = {.lower = "take a smaller model"};
+rlhf_status rlhf__free_memory_check_model(const struct rlhf__model *m, struct rlhf__error *err) {
+    struct rlhf__memory_need need = {.lower = "take a smaller model"};
     struct rlhf__error unread;
     if (m->env->unchecked) return RLHF_OK;
     if (rlhf__model_weigh(m, &need.uses, &unread) != RLHF_OK) return RLHF_OK;
     uint64_t *own = need.uses.bytes[rlhf__uses_owner(&need.uses, m->role)];
     own[RLHF__USE_MOMENTS] = own[RLHF__USE_GRADIENTS] * (uint64_t)m->spec.moments;
-    rlhf__room_look(m->env, &need);
-    need.there = 0; // it comes on top
+    rlhf__free_memory_get(m->env, &need);
+    need.there = 0; // the model comes in addition
     if (need.own_memory)
         need.lower = "take a smaller model, another card (compute.gpu) or compute.backend=cpu";
-    if (rlhf__room_check(&need, err) == RLHF_OK) return RLHF_OK;
+    if (rlhf__free_memory_check(&need, err) == RLHF_OK) return RLHF_OK;
     return rlhf__error_context(err, "the %s '%s'", m->role, m->dir);
 }
 
-rlhf_status rlhf__room_check_spec(const struct rlhf__model_env *env,
-                                  const struct rlhf__model_spec *spec, struct rlhf__error *err) {
-    struct rlhf__model_env on_paper = *env;
+rlhf_status rlhf__free_memory_check_spec(const struct rlhf__model_env *env,
+                                         const struct rlhf__model_spec *spec,
+                                         struct rlhf__error *err) {
+    struct rlhf__model_env planned = *env;
     struct rlhf__error unread;
     struct rlhf__model *m = NULL;
-    if (!env->room.total) return RLHF_OK;
-    rlhf_status st = rlhf__paper_create(env->compute, 0, &on_paper.paper, &unread);
-    if (st == RLHF_OK) st = rlhf__model_open(&on_paper, spec, &m, &unread);
+    if (!env->device_memory.total) return RLHF_OK;
+    rlhf_status st = rlhf__memory_plan_create(env->compute, &planned.memory_plan, &unread);
+    if (st == RLHF_OK) st = rlhf__model_open(&planned, spec, &m, &unread);
     if (m) m->env = env;
-    st = m && st == RLHF_OK ? rlhf__room_check_model(m, err) : RLHF_OK;
+    st = m && st == RLHF_OK ? rlhf__free_memory_check_model(m, err) : RLHF_OK;
     rlhf__model_close(m);
-    rlhf__paper_destroy(on_paper.paper);
+    rlhf__memory_plan_destroy(planned.memory_plan);
     return st;
 }
 
-// ---- for those who ask ----
+// ---- for the user ----
 
-void rlhf__room_table(const struct rlhf__room_need *need, struct rlhf__buf *out) {
+void rlhf__memory_need_table(const struct rlhf__memory_need *need, struct rlhf__buf *out) {
     const struct rlhf__uses *u = &need->uses;
     rlhf__buf_printf(out, "%-16s %-16s %12s\n", "memory of", "for", "MiB");
     for (uint32_t i = 0; i < u->n; i++)
@@ -129,13 +131,15 @@ void rlhf__room_table(const struct rlhf__room_need *need, struct rlhf__buf *out)
             if (u->bytes[i][k])
                 rlhf__buf_printf(out, "%-16s %-16s %12.1f\n", u->name[i], rlhf__use_name(k),
                                  mib(u->bytes[i][k]));
+    if (need->uncounted)
+        rlhf__buf_printf(out, "%-16s %-16s %12s\n", need->uncounted, "workspace", "unknown");
     rlhf__buf_printf(out, "%-16s %-16s %12.1f\n", "all", "", mib(rlhf__uses_total(u)));
-    if (need->room.total)
+    if (need->memory.total)
         rlhf__buf_printf(out, "%-16s %-16s %12.1f\n", need->own_memory ? "free on the GPU" : "free",
-                         "", mib(need->room.left));
+                         "", mib(need->memory.left));
 }
 
-json_t *rlhf__room_json(const struct rlhf__room_need *need) {
+json_t *rlhf__memory_need_json(const struct rlhf__memory_need *need) {
     const struct rlhf__uses *u = &need->uses;
     json_t *list = json_array();
     for (uint32_t i = 0; i < u->n; i++)
@@ -144,6 +148,7 @@ json_t *rlhf__room_json(const struct rlhf__room_need *need) {
                 json_array_append_new(list, json_pack("{ss ss sI}", "role", u->name[i], "use",
                                                       rlhf__use_name(k), "bytes",
                                                       (json_int_t)u->bytes[i][k]));
-    return json_pack("{ss so sI sI}", "event", "memory", "buffers", list, "total_bytes",
-                     (json_int_t)rlhf__uses_total(u), "free_bytes", (json_int_t)need->room.left);
+    return json_pack("{ss so ss* sI sI}", "event", "memory", "buffers", list, "uncounted",
+                     need->uncounted, "total_bytes", (json_int_t)rlhf__uses_total(u), "free_bytes",
+                     (json_int_t)need->memory.left);
 }

@@ -1,6 +1,5 @@
-// ledger.c: see ledger.h. Addresses count up from a place where nothing is; the ledger keeps the
-// address, the length and the owner of each allocation.
-#include "model/ledger.h"
+// memory_use.c: see memory_use.h. Addresses count up from one where nothing is mapped.
+#include "model/memory_use.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,16 +33,17 @@ uint64_t rlhf__uses_total(const struct rlhf__uses *u) {
 
 // ---- allocations ----
 
-// Where addresses begin: nothing is mapped there, neither by Linux nor by the sanitizers of x86-64.
+// The first address: neither Linux nor a sanitizer of x86-64 maps anything there.
 #define FIRST ((uint64_t)1 << 46)
 
-struct rlhf__ledger_block {
+struct rlhf__allocation {
     uint64_t at, bytes;
     uint32_t owner;
     int32_t use; // -1: released
 };
 
-void rlhf__ledger_grow(struct rlhf__ledger *l, uint32_t owner, int32_t use, uint64_t bytes) {
+void rlhf__allocations_grow(struct rlhf__allocations *l, uint32_t owner, int32_t use,
+                            uint64_t bytes) {
     l->uses.bytes[owner][use] += bytes;
     l->now += bytes;
     if (l->now <= l->peak) return;
@@ -51,37 +51,38 @@ void rlhf__ledger_grow(struct rlhf__ledger *l, uint32_t owner, int32_t use, uint
     l->at_peak = l->uses;
 }
 
-static void shrink(struct rlhf__ledger *l, uint32_t owner, int32_t use, uint64_t bytes) {
+static void shrink(struct rlhf__allocations *l, uint32_t owner, int32_t use, uint64_t bytes) {
     l->uses.bytes[owner][use] -= bytes;
     l->now -= bytes;
 }
 
-rlhf_status rlhf__ledger_none(struct rlhf__ledger *l, uint64_t bytes) {
+rlhf_status rlhf__allocations_refuse(struct rlhf__allocations *l, uint64_t bytes) {
     snprintf(l->error, sizeof l->error, "out of memory: %llu bytes asked for",
              (unsigned long long)bytes);
     return RLHF_E_NOMEM;
 }
 
-rlhf_status rlhf__ledger_take(struct rlhf__ledger *l, uint64_t bytes, int32_t use, rlhf_dev *out) {
+rlhf_status rlhf__allocations_add(struct rlhf__allocations *l, uint64_t bytes, int32_t use,
+                                  rlhf_dev *out) {
     *out = NULL;
     if (l->n == l->cap) {
         const size_t cap = l->cap ? 2 * l->cap : 256;
-        struct rlhf__ledger_block *more = realloc(l->block, cap * sizeof *more);
+        struct rlhf__allocation *more = realloc(l->block, cap * sizeof *more);
         if (more) l->block = more;
         if (more) l->cap = cap;
     }
-    if (l->n == l->cap || bytes > RLHF__LEDGER_MOST || l->next > RLHF__LEDGER_MOST)
-        return rlhf__ledger_none(l, bytes);
-    l->block[l->n++] = (struct rlhf__ledger_block){FIRST + l->next, bytes, l->owner, use};
+    if (l->n == l->cap || bytes > RLHF__ALLOCATIONS_MOST || l->next > RLHF__ALLOCATIONS_MOST)
+        return rlhf__allocations_refuse(l, bytes);
+    l->block[l->n++] = (struct rlhf__allocation){FIRST + l->next, bytes, l->owner, use};
     *out = (rlhf_dev)(uintptr_t)(FIRST + l->next);
     l->next += (bytes + 127) / 64 * 64;
-    rlhf__ledger_grow(l, l->owner, use, bytes);
+    rlhf__allocations_grow(l, l->owner, use, bytes);
     return RLHF_OK;
 }
 
-static struct rlhf__ledger_block *find(const struct rlhf__ledger *l, rlhf_dev dev) {
+static struct rlhf__allocation *find(const struct rlhf__allocations *l, rlhf_dev dev) {
     const uint64_t at = (uintptr_t)dev;
-    size_t from = 0, to = l->n; // the last block that does not begin after it
+    size_t from = 0, to = l->n; // searches for the last block that does not begin after it
     while (to - from > 1) {
         const size_t mid = from + (to - from) / 2;
         if (l->block[mid].at <= at)
@@ -93,8 +94,8 @@ static struct rlhf__ledger_block *find(const struct rlhf__ledger *l, rlhf_dev de
     return &l->block[from];
 }
 
-void rlhf__ledger_give(struct rlhf__ledger *l, rlhf_dev dev) {
-    struct rlhf__ledger_block *b = dev ? find(l, dev) : NULL;
+void rlhf__allocations_remove(struct rlhf__allocations *l, rlhf_dev dev) {
+    struct rlhf__allocation *b = dev ? find(l, dev) : NULL;
     if (!b) return;
     shrink(l, b->owner, b->use, b->bytes);
     b->use = -1;
@@ -102,8 +103,8 @@ void rlhf__ledger_give(struct rlhf__ledger *l, rlhf_dev dev) {
         l->n--;
 }
 
-void rlhf__ledger_retag(struct rlhf__ledger *l, rlhf_dev dev, int32_t use) {
-    struct rlhf__ledger_block *b = dev ? find(l, dev) : NULL;
+void rlhf__allocations_set_use(struct rlhf__allocations *l, rlhf_dev dev, int32_t use) {
+    struct rlhf__allocation *b = dev ? find(l, dev) : NULL;
     if (!b) return;
     l->uses.bytes[b->owner][b->use] -= b->bytes;
     l->uses.bytes[b->owner][use] += b->bytes;
@@ -111,4 +112,4 @@ void rlhf__ledger_retag(struct rlhf__ledger *l, rlhf_dev dev, int32_t use) {
     if (l->now == l->peak) l->at_peak = l->uses;
 }
 
-void rlhf__ledger_finish(struct rlhf__ledger *l) { free(l->block); }
+void rlhf__allocations_finish(struct rlhf__allocations *l) { free(l->block); }
