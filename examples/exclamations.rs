@@ -194,26 +194,6 @@ static BUNDLE: Shared<Bundle> = Shared(Bundle {
     built_with: text(b"rustc\0"),
 });
 
-// By which the file is described without being run (rlhf/elf_note.h).
-#[repr(C, align(8))]
-pub struct ElfNote {
-    owner_size: u32,
-    at_size: u32,
-    kind: u32,
-    owner: [u8; 12],
-    at: *const Bundle,
-}
-
-#[used]
-#[link_section = ".note.rlhf"]
-static NOTE: Shared<ElfNote> = Shared(ElfNote {
-    owner_size: 12,
-    at_size: 8,
-    kind: 0,
-    owner: *b"rlhf-plugin\0",
-    at: &BUNDLE.0,
-});
-
 #[no_mangle]
 pub extern "C" fn rlhf_plugin_v0() -> *const Bundle {
     &BUNDLE.0

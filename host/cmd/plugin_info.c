@@ -1,33 +1,72 @@
-// plugin_info.c: `rlhf-host plugin info FILE [--json] [--deep]`: one file's plugins and their
-// options, as text or as JSON Schema (draft 2020-12), from its note or from the opened file.
+// plugin_info.c: `rlhf-host plugin info FILE [--json]`: one file's plugins and their options, as
+// text or as JSON Schema (draft 2020-12). The file is opened in a confined child process.
 #include "cmd/plugin.h"
 #include "config/schema.h"
 #include "model/compute_load.h"
-#include "plugin/metadata.h"
 
 #include "base/child.h"
+#include "base/hash.h"
 #include "base/printable.h"
+#include "base/shared_object.h"
 #include "cmd/flags.h"
 #include "cmd/tuned.h"
 #include "plugin/search.h"
+#include "worker/confine.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct info {
     const struct rlhf__env *env;
     const char *path; // absolute
-    int32_t json, deep;
-    struct rlhf__metadata meta;
+    int32_t json, reserved;
+    char sha256[65];
 };
 
-// What is told of a file.
-struct found {
-    const char *path, *sha256;
-    const struct rlhf__plugin **plugin; // [n]
-    size_t n;
-    rlhf_kernels kernels; // size 0: none
+// ---- opening a file ----
+
+struct child_work {
+    rlhf_status (*work)(void *arg, struct rlhf__buf *out);
+    void *arg;
 };
+
+static rlhf_status confined_work(void *arg, struct rlhf__buf *out) {
+    const struct child_work *w = arg;
+    rlhf__confine(0, 0);
+    return w->work(w->arg, out);
+}
+
+rlhf_status rlhf__plugin_file_ask(const char *what,
+                                  rlhf_status (*work)(void *arg, struct rlhf__buf *out), void *arg,
+                                  struct rlhf__buf *out, struct rlhf__error *err) {
+    const struct rlhf__child_limits limits = {what, RLHF__CHILD_SECONDS, 1};
+    struct child_work w = {work, arg};
+    return rlhf__child_ask(&limits, confined_work, &w, out, NULL, err);
+}
+
+rlhf_status rlhf__plugin_file_open(const struct rlhf__dirs *dirs, const char *path,
+                                   struct rlhf__plugin_file *out, struct rlhf__error *err) {
+    void *object;
+    *out = (struct rlhf__plugin_file){0};
+    RLHF_TRY(rlhf__trust_code(path, dirs, err));
+    RLHF_TRY(rlhf__shared_object_open(path, &object, err));
+    if (dlsym(object, RLHF_KERNELS_SYMBOL))
+        RLHF_TRY(rlhf__compute_load(path, &object, &out->kernels, err));
+    const int is_plugin = rlhf__plugin_abi(object) >= 0;
+    if (out->kernels.size && !is_plugin) return RLHF_OK;
+    out->other = !is_plugin;
+    RLHF_TRY(rlhf__plugins_create(dirs, &out->plugins, err));
+    return rlhf__plugin_open_file(out->plugins, path, &out->plugin, &out->n, err);
+}
+
+void rlhf__plugin_file_finish(struct rlhf__plugin_file *f) {
+    free(f->plugin);
+    rlhf__plugins_destroy(f->plugins);
+    *f = (struct rlhf__plugin_file){0};
+}
+
+// ---- text ----
 
 // A plugin's text on a line of ours.
 static void put_foreign(struct rlhf__buf *out, const char *text) {
@@ -172,114 +211,81 @@ static const struct rlhf__tuned *tuned_of(const struct rlhf__plugin *p,
     return NULL;
 }
 
-static void put_kernels_text(struct rlhf__buf *out, const struct found *f) {
-    const rlhf_kernels *k = &f->kernels;
-    put_foreign(out, rlhf__path_base(f->path));
+static void put_kernels_text(struct rlhf__buf *out, const struct info *in, const rlhf_kernels *k) {
+    put_foreign(out, rlhf__path_base(in->path));
     rlhf__buf_puts(out, ": ");
     put_foreign(out, k->summary);
     rlhf__buf_putc(out, '\n');
     put_line(out, "id", k->name);
     put_line(out, "kind", rlhf__kind_name(RLHF__KIND_KERNELS));
     rlhf__buf_printf(out, "  ABI      %u.%u\n", k->abi_major, k->abi_minor);
-    put_line(out, "file", f->path);
-    put_line(out, "sha256", f->sha256);
+    put_line(out, "file", in->path);
+    put_line(out, "sha256", in->sha256);
 }
 
 // Its options are settings of the section compute.
-static json_t *kernels_schema(const struct found *f) {
-    const rlhf_kernels *k = &f->kernels;
+static json_t *kernels_schema(const struct info *in, const rlhf_kernels *k) {
     json_t *about = json_pack("{so,ss,ss,si,si}", "id", rlhf__json_text(k->name), "kind",
-                              rlhf__kind_name(RLHF__KIND_KERNELS), "sha256", f->sha256, "abi_major",
-                              (int)k->abi_major, "abi_minor", (int)k->abi_minor);
+                              rlhf__kind_name(RLHF__KIND_KERNELS), "sha256", in->sha256,
+                              "abi_major", (int)k->abi_major, "abi_minor", (int)k->abi_minor);
     return json_pack("{ss,so,so,ss,s{},so}", "$schema",
                      "https://json-schema.org/draft/2020-12/schema", "title",
                      rlhf__json_text(k->name), "description", rlhf__json_text(k->summary), "type",
                      "object", "properties", "x-rlhf-plugin", about);
 }
 
-static void put_json(struct rlhf__buf *out, const struct found *f, const struct rlhf__tuned *tuned,
+static void put_json(struct rlhf__buf *out, const struct info *in,
+                     const struct rlhf__plugin_file *f, const struct rlhf__tuned *tuned,
                      size_t n_tuned) {
     json_t *all = json_array();
     for (size_t i = 0; i < f->n; i++)
         json_array_append_new(all, schema(f->plugin[i], tuned_of(f->plugin[i], tuned, n_tuned)));
-    if (f->kernels.size) json_array_append_new(all, kernels_schema(f));
+    if (f->kernels.size) json_array_append_new(all, kernels_schema(in, &f->kernels));
     rlhf__json_write(out, json_array_size(all) == 1 ? json_array_get(all, 0) : all, 2);
     rlhf__buf_putc(out, '\n');
     json_decref(all);
 }
 
-static void put_found(const struct info *in, const struct found *f, struct rlhf__buf *out) {
+static void put_found(struct rlhf__buf *out, const struct info *in,
+                      const struct rlhf__plugin_file *f) {
     size_t n_tuned;
     struct rlhf__tuned *tuned = rlhf__tuned_all(in->env->dirs, &n_tuned);
-    if (in->json) put_json(out, f, tuned, n_tuned);
+    if (in->json) put_json(out, in, f, tuned, n_tuned);
     for (size_t i = 0; !in->json && i < f->n; i++) {
         if (i) rlhf__buf_putc(out, '\n');
         put_text(out, f->plugin[i], tuned_of(f->plugin[i], tuned, n_tuned));
     }
     if (!in->json && f->kernels.size) {
         if (f->n) rlhf__buf_putc(out, '\n');
-        put_kernels_text(out, f);
+        put_kernels_text(out, in, &f->kernels);
     }
     rlhf__tuned_finish(tuned, n_tuned);
 }
 
-// In the child: what the opened file says.
+// In the child.
 static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     const struct info *in = arg;
-    struct rlhf__plugins *plugins = NULL;
-    struct found f = {.path = in->path, .sha256 = in->meta.sha256};
+    struct rlhf__plugin_file f;
     struct rlhf__error err;
-    void *object;
-    rlhf_status status = rlhf__plugins_create(in->env->dirs, &plugins, &err);
-    if (status == RLHF_OK && in->meta.backend) {
-        status = rlhf__trust_code(in->path, in->env->dirs, &err);
-        if (status == RLHF_OK) status = rlhf__compute_load(in->path, &object, &f.kernels, &err);
-    } else if (status == RLHF_OK) {
-        status = rlhf__plugin_open_file(plugins, in->path, &f.plugin, &f.n, &err);
-    }
-    if (status == RLHF_OK)
-        put_found(in, &f, out);
+    const rlhf_status st = rlhf__plugin_file_open(in->env->dirs, in->path, &f, &err);
+    if (st == RLHF_OK)
+        put_found(out, in, &f);
     else
         rlhf__buf_puts(out, err.text);
-    free(f.plugin);
-    rlhf__plugins_destroy(plugins);
-    return status;
-}
-
-static rlhf_status from_note(const struct info *in, struct rlhf__buf *out,
-                             struct rlhf__error *err) {
-    const struct rlhf__metadata *m = &in->meta;
-    struct found f = {.path = in->path, .sha256 = m->sha256, .kernels = m->kernels, .n = m->n};
-    RLHF_TRY(rlhf__trust_code(in->path, in->env->dirs, err));
-    f.plugin = calloc(m->n ? m->n : 1, sizeof *f.plugin);
-    if (!f.plugin) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
-    for (size_t i = 0; i < m->n; i++)
-        f.plugin[i] = &m->plugin[i];
-    put_found(in, &f, out);
-    free(f.plugin);
-    return rlhf__buf_ok(out, err);
-}
-
-// A file without a note has to be opened, and one that is no plugin too, for the reason in words.
-static rlhf_status look(struct info *in, struct rlhf__buf *out, struct rlhf__error *err) {
-    const struct rlhf__child_limits limits = {in->path, RLHF__CHILD_SECONDS, 1};
-    const rlhf_status status = rlhf__metadata_read(in->path, &in->meta, err);
-    if (!in->deep && status < 0) return status;
-    if (!in->deep && in->meta.found == RLHF__METADATA_READ) return from_note(in, out, err);
-    return rlhf__child_ask(&limits, describe, in, out, NULL, err);
+    rlhf__plugin_file_finish(&f);
+    return st;
 }
 
 int rlhf__plugin_info(const struct rlhf__env *env, int argc, char **argv) {
     static const struct rlhf__flag flags[] = {
         RLHF__FLAG_SW(struct info, "--json", json, "print a JSON Schema of the options"),
-        RLHF__FLAG_SW(struct info, "--deep", deep, "open the file rather than read its note"),
     };
     struct info in = {.env = env};
     struct rlhf__flag_list rest = {NULL, 0};
     struct rlhf__buf text = RLHF__BUF_INIT;
     struct rlhf__error err;
     char *path = NULL;
-    rlhf_status status = rlhf__flags_parse(flags, 2, argc, argv, &in, &rest, &err);
+    rlhf_status status = rlhf__flags_parse(flags, 1, argc, argv, &in, &rest, &err);
     if (status == RLHF_OK && rest.n != 1)
         status = rlhf__fail(&err, RLHF_E_INVALID,
                             "plugin info: name one plugin file, e.g. "
@@ -288,12 +294,12 @@ int rlhf__plugin_info(const struct rlhf__env *env, int argc, char **argv) {
         status = rlhf__plugin_find(env->dirs, rest.item[0], 0, RLHF__NAME_TYPED, "plugin info",
                                    &path, &err);
     in.path = path;
-    if (status == RLHF_OK) status = look(&in, &text, &err);
+    if (status == RLHF_OK) status = rlhf__sha256_file(path, in.sha256, &err);
+    if (status == RLHF_OK) status = rlhf__plugin_file_ask(path, describe, &in, &text, &err);
     if (status == RLHF_OK)
         fputs(rlhf__buf_text(&text), stdout);
     else
         rlhf__log_error(env->log, err.text);
-    rlhf__metadata_finish(&in.meta);
     rlhf__buf_free(&text);
     free(path);
     free(rest.item);

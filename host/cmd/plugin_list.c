@@ -1,7 +1,6 @@
 // plugin_list.c: `rlhf-host plugin`: which half, and the list of what can be found.
 #include "base/json.h"
 #include "cmd/plugin.h"
-#include "plugin/metadata.h"
 
 #include "base/nearest.h"
 #include "base/printable.h"
@@ -16,7 +15,7 @@ int rlhf__cmd_plugin(const struct rlhf__env *env, int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     if (rlhf__flags_want_help(argc, argv)) {
         puts("usage: rlhf-host plugin list [--json]          what can be found, and where\n"
-             "       rlhf-host plugin info FILE [--json] [--deep]  one file's plugins and their "
+             "       rlhf-host plugin info FILE [--json]            one file's plugins and their "
              "options\n"
              "       rlhf-host plugin new KIND NAME [--lang c|c++]   a plugin to begin with: KIND "
              "is\n"
@@ -27,7 +26,6 @@ int rlhf__cmd_plugin(const struct rlhf__env *env, int argc, char **argv) {
              "the contract says\n"
              "  --json                   list: a JSON list; info: a JSON Schema of the options; "
              "check: an object\n"
-             "  --deep                   open the file, in a child, rather than read its note\n"
              "  --set KEY=VALUE          an option of the plugin that is checked; VALUE is JSON, "
              "else a text\n"
              "  --rows FILE              rows to score, JSON lines: \"prompt\", \"response\", what "
@@ -73,18 +71,9 @@ int rlhf__cmd_plugin(const struct rlhf__env *env, int argc, char **argv) {
 struct list {
     const struct rlhf__env *env;
     json_t *rows;  // one object a plugin
-    json_t *seen;  // files, by path
+    json_t *files; // paths, without links, in the order of the search
     json_t *hides; // by the path of a hidden file: which file hides it
 };
-
-static void add_row(struct list *l, const char *kind, const char *path, const char *id,
-                    const char *version, const char *summary) {
-    json_array_append_new(
-        l->rows, json_pack("{ss,so,so,so,so,so}", "kind", kind, "file",
-                           rlhf__json_text(rlhf__path_base(path)), "id", rlhf__json_text(id),
-                           "version", rlhf__json_text(version), "summary", rlhf__json_text(summary),
-                           "path", rlhf__json_text(path)));
-}
 
 static const char *text_of(const json_t *row, const char *key) {
     const char *s = json_string_value(json_object_get(row, key));
@@ -134,35 +123,101 @@ static void mark_hidden(const struct list *l) {
     }
 }
 
-static void add_rows(struct list *l, const char *path, const struct rlhf__metadata *m) {
-    const char *kernels = rlhf__kind_name(RLHF__KIND_KERNELS);
-    for (size_t i = 0; i < m->n; i++) {
-        const rlhf_plugin *d = &m->plugin[i].desc;
-        add_row(l, rlhf__kind_name((int32_t)d->kind), path, d->id, d->version, d->summary);
+// ---- what files hold ----
+
+static void add_row(json_t *rows, const char *kind, const char *path, const char *id,
+                    const char *version, const char *summary) {
+    json_array_append_new(rows, json_pack("{ss,so,so,so,so,so}", "kind", kind, "file",
+                                          rlhf__json_text(rlhf__path_base(path)), "id",
+                                          rlhf__json_text(id), "version", rlhf__json_text(version),
+                                          "summary", rlhf__json_text(summary), "path",
+                                          rlhf__json_text(path)));
+}
+
+// Some of the files, which a child process opens.
+struct part {
+    const struct list *list;
+    size_t from, to;
+};
+
+static void add_file(const struct rlhf__dirs *dirs, const char *path, json_t *answer) {
+    struct rlhf__plugin_file f;
+    struct rlhf__error err;
+    json_t *rows = json_array();
+    const rlhf_status st = rlhf__plugin_file_open(dirs, path, &f, &err);
+    for (size_t i = 0; st == RLHF_OK && i < f.n; i++) {
+        const rlhf_plugin *d = &f.plugin[i]->desc;
+        add_row(rows, rlhf__kind_name((int32_t)d->kind), path, d->id, d->version, d->summary);
     }
-    if (m->kernels.size) add_row(l, kernels, path, m->kernels.name, "", m->kernels.summary);
-    if (m->found == RLHF__METADATA_NO_NOTE)
-        add_row(l, m->backend ? kernels : "unknown", path, "", "",
-                "no note; plugin info --deep opens it");
+    if (st == RLHF_OK && f.kernels.size)
+        add_row(rows, rlhf__kind_name(RLHF__KIND_KERNELS), path, f.kernels.name, "",
+                f.kernels.summary);
+    json_array_append_new(answer, json_pack("{so,so}", "rows", rows, "warning",
+                                            rlhf__json_text(st < 0 && !f.other ? err.text : "")));
+    rlhf__plugin_file_finish(&f);
+}
+
+// In the child.
+static rlhf_status describe(void *arg, struct rlhf__buf *out) {
+    const struct part *part = arg;
+    json_t *answer = json_array();
+    for (size_t i = part->from; i < part->to; i++)
+        add_file(part->list->env->dirs, json_string_value(json_array_get(part->list->files, i)),
+                 answer);
+    rlhf__json_write(out, answer, 0);
+    json_decref(answer);
+    return out->bad ? RLHF_E_NOMEM : RLHF_OK;
+}
+
+static rlhf_status ask(struct list *l, size_t from, size_t to, struct rlhf__error *err) {
+    struct part part = {l, from, to};
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    json_t *answer = NULL, *one;
+    size_t i;
+    const char *what = json_string_value(json_array_get(l->files, from));
+    rlhf_status st = rlhf__plugin_file_ask(what, describe, &part, &text, err);
+    if (st == RLHF_OK) st = rlhf__json_parse(what, rlhf__buf_text(&text), text.len, &answer, err);
+    json_array_foreach(answer, i, one) {
+        if (*text_of(one, "warning"))
+            rlhf__logf(l->env->log, RLHF_LOG_WARN, "%s", text_of(one, "warning"));
+        json_array_extend(l->rows, json_object_get(one, "rows"));
+    }
+    json_decref(answer);
+    rlhf__buf_free(&text);
+    return st;
+}
+
+// One child opens all files; if one of them ends or stops it, each file gets a child.
+static void ask_all(struct list *l) {
+    const size_t n = json_array_size(l->files);
+    struct rlhf__error err;
+    if (n == 0 || ask(l, 0, n, &err) == RLHF_OK) return;
+    for (size_t i = 0; i < n; i++)
+        if (!*l->env->cancelled && ask(l, i, i + 1, &err) < 0)
+            rlhf__logf(l->env->log, RLHF_LOG_WARN, "%s", err.text);
+}
+
+static int is_listed(const json_t *files, const char *path) {
+    size_t i;
+    json_t *one;
+    json_array_foreach(files, i, one) {
+        if (strcmp(json_string_value(one), path) == 0) return 1;
+    }
+    return 0;
 }
 
 static rlhf_status visit(void *arg, int32_t kind, const char *path) {
     (void)kind;
     struct list *l = arg;
-    struct rlhf__metadata m = {0};
-    struct rlhf__error err;
     char real[RLHF__PATH_CAP];
     if (!rlhf__path_real(path, real)) return RLHF_OK; // a link to nothing
-    if (json_object_get(l->seen, real)) return RLHF_OK;
-    json_object_set_new_nocheck(l->seen, real, json_true());
-    if (rlhf__trust_code(real, l->env->dirs, &err) < 0 || rlhf__metadata_read(real, &m, &err) < 0)
-        rlhf__logf(l->env->log, RLHF_LOG_WARN, "%s", err.text);
-    else
-        add_rows(l, real, &m);
+    if (is_listed(l->files, real)) return RLHF_OK;
+    json_array_append_new(l->files, json_string_nocheck(real));
     see_hidden(l, path, real);
-    rlhf__metadata_finish(&m);
     return RLHF_OK;
 }
+
+// ---- the table ----
 
 static int width(const json_t *rows, const char *key, const char *title) {
     size_t i, n = strlen(title);
@@ -217,8 +272,9 @@ int rlhf__plugin_list(const struct rlhf__env *env, int argc, char **argv) {
         rlhf__log_error(env->log, err.text);
         return 2;
     }
-    struct list l = {env, json_array(), json_object(), json_object()};
+    struct list l = {env, json_array(), json_array(), json_object()};
     rlhf__plugin_each_file(env->dirs, visit, &l);
+    ask_all(&l);
     warn_shared(&l);
     mark_hidden(&l);
     if (o.json) {
@@ -231,7 +287,7 @@ int rlhf__plugin_list(const struct rlhf__env *env, int argc, char **argv) {
         print_table(shown);
         json_decref(shown);
     }
-    json_decref(l.seen);
+    json_decref(l.files);
     json_decref(l.hides);
     json_decref(l.rows);
     return 0;

@@ -3,7 +3,6 @@
 
 #include "base/running.h"
 #include "base/shared_object.h"
-#include "plugin/kernels.h"
 #include "plugin/load.h"
 #include "plugin/search.h"
 #include "plugin/trust.h"
@@ -53,6 +52,27 @@ rlhf_status rlhf__compute_find(const struct rlhf__dirs *dirs, const char *name,
     return rlhf__trust_code(out, dirs, err);
 }
 
+// Copy and check what rlhf_kernels_v0() returned (NULL: nothing), by the growth rule.
+static rlhf_status check_kernels(const char *path, const rlhf_kernels *src, rlhf_kernels *out,
+                                 struct rlhf__error *err) {
+    uint32_t head[3]; // size, abi_major, abi_minor: never move
+    memset(out, 0, sizeof *out);
+    if (!src)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "compute backend '%s': " RLHF_KERNELS_SYMBOL "() returned nothing", path);
+    memcpy(head, src, sizeof head);
+    if (head[1] != RLHF_ABI_MAJOR || head[2] != RLHF_ABI_MINOR)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "compute backend '%s' is for contract %u.%u, this host needs %d.%d", path,
+                          head[1], head[2], RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
+    const rlhf_status st = rlhf__copy_in(out, sizeof *out, src, RLHF_SIZE_TO(rlhf_kernels, destroy),
+                                         "rlhf_kernels", err);
+    if (st != RLHF_OK) return rlhf__error_context(err, "compute backend '%s'", path);
+    if (out->create && out->destroy) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID, "compute backend '%s' lacks the function %s()", path,
+                      out->create ? "destroy" : "create");
+}
+
 rlhf_status rlhf__compute_load(const char *path, void **object, rlhf_kernels *out,
                                struct rlhf__error *err) {
     rlhf_status st = rlhf__shared_object_open(path, object, err);
@@ -69,7 +89,7 @@ rlhf_status rlhf__compute_load(const char *path, void **object, rlhf_kernels *ou
         rlhf__running_begin("compute backend", path, RLHF_KERNELS_SYMBOL "()");
     const rlhf_kernels *made = entry();
     rlhf__running_end(&before);
-    return rlhf__kernels_check(path, made, out, err);
+    return check_kernels(path, made, out, err);
 }
 
 rlhf_status rlhf__compute_describe(const rlhf_kernels *k, const char *path, uint32_t gpu,

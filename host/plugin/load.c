@@ -49,23 +49,27 @@ size_t rlhf__plugins_list(const struct rlhf__plugins *p, const struct rlhf__plug
 
 // ---- one file ---------------------------------------------------------------------------------
 
+int rlhf__plugin_abi(void *object) {
+    for (int major = 0; major <= 9; major++) {
+        char name[32];
+        snprintf(name, sizeof name, "rlhf_plugin_v%d", major);
+        if (dlsym(object, name)) return major;
+    }
+    return -1;
+}
+
 // The entry function of an opened file, or a sentence about which ABI it was built for.
 static rlhf_status find_entry(void *dl, const char *path, rlhf_entry_fn *out,
                               struct rlhf__error *err) {
     void *symbol = dlsym(dl, RLHF_ENTRY_SYMBOL);
-    if (symbol) {
-        memcpy(out, &symbol, sizeof *out); // ISO C has no cast from object to function pointer
-        return RLHF_OK;
-    }
-    for (int major = 0; major <= 9; major++) {
-        char name[32];
-        snprintf(name, sizeof name, "rlhf_plugin_v%d", major);
-        if (major != RLHF_ABI_MAJOR && dlsym(dl, name))
-            return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                              "%s: built for plugin ABI %d, this rlhf-host "
-                              "speaks %d.%d; rebuild it with SDK " RLHF_SDK_VERSION,
-                              path, major, RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
-    }
+    memcpy(out, &symbol, sizeof *out); // ISO C has no cast from object to function pointer
+    if (symbol) return RLHF_OK;
+    const int major = rlhf__plugin_abi(dl);
+    if (major >= 0)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s: built for plugin ABI %d, this rlhf-host speaks %d.%d; rebuild it "
+                          "with SDK " RLHF_SDK_VERSION,
+                          path, major, RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
     return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                       "%s: not a plugin, or built for another ABI (it does "
                       "not export %s)",

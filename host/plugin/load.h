@@ -108,6 +108,10 @@ rlhf_status rlhf__plugin_open_file(struct rlhf__plugins *p, const char *path,
                                    const struct rlhf__plugin ***out, size_t *n,
                                    struct rlhf__error *err);
 
+// The ABI's major number by the name of an opened object's entry function, -1 = it is not a plugin.
+// [main]
+int rlhf__plugin_abi(void *object);
+
 // "algorithm", "reward", "model", "kernels" (RLHF_KIND_*, RLHF__KIND_KERNELS), else "unknown kind".
 // [any]
 const char *rlhf__kind_name(int32_t kind);

@@ -12,7 +12,6 @@
 
 #include <rlhf/algo.h>
 #include <rlhf/draft/iteration.h>
-#include <rlhf/elf_note.h>
 #include <rlhf/reward.h>
 #include <rlhf/rng.h>
 #include <rlhf/service.h>
@@ -34,8 +33,6 @@ struct entry {
 static const struct entry layout[] = {
     S(rlhf_str), F(rlhf_str, ptr), F(rlhf_str, len),
     S(rlhf_rng), F(rlhf_rng, seed), F(rlhf_rng, stream), F(rlhf_rng, counter),
-    S(rlhf_elf_note), F(rlhf_elf_note, owner_size), F(rlhf_elf_note, at_size),
-    F(rlhf_elf_note, type), F(rlhf_elf_note, owner), F(rlhf_elf_note, at),
     S(rlhf_opt), F(rlhf_opt, key), F(rlhf_opt, help), F(rlhf_opt, type), F(rlhf_opt, flags),
     F(rlhf_opt, offset), F(rlhf_opt, reserved), F(rlhf_opt, i_def), F(rlhf_opt, i_min),
     F(rlhf_opt, i_max), F(rlhf_opt, f_def), F(rlhf_opt, f_min), F(rlhf_opt, f_max),

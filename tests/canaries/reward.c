@@ -237,17 +237,4 @@ static const rlhf_reward_ops ops = {
 
 static const rlhf_plugin plugin = DESCRIPTOR(SUMMARY);
 
-#ifdef BREAK_NOTE
-// The note differs from the entry.
-static const rlhf_plugin other = DESCRIPTOR("another");
-static const rlhf_plugin *const noted[] = {&other}, *const opened[] = {&plugin};
-static const rlhf_bundle bundles[] = {
-    {sizeof(rlhf_bundle), RLHF_ABI_MAJOR, RLHF_ABI_MINOR, 1, noted, RLHF_SDK_VERSION},
-    {sizeof(rlhf_bundle), RLHF_ABI_MAJOR, RLHF_ABI_MINOR, 1, opened, RLHF_SDK_VERSION}};
-const rlhf_bundle *rlhf_plugin_v0(void) {
-    RLHF_ELF_NOTE(RLHF_NOTE_PLUGIN, &bundles[0]);
-    return &bundles[1];
-}
-#else
 RLHF_DEFINE_PLUGIN(plugin)
-#endif

@@ -61,7 +61,6 @@ static void each_reward_is_caught(void **state) {
     static const struct {
         const char *name, *rule;
     } all[] = {{"exports", "exports"},
-               {"note", "note"},
                {"id", "id"},
                {"id_short", "id"},
                {"id_empty", "id"},

@@ -209,9 +209,6 @@ RLHF_EXPORT const void *ENTRY(void);
 const void *ENTRY(void) { return &bundle; }
 #else
 const rlhf_bundle *rlhf_plugin_v0(void) {
-#ifndef FAULT_NO_NOTE
-    RLHF_ELF_NOTE(RLHF_NOTE_PLUGIN, &bundle);
-#endif
 #ifdef FAULT_NULL_BUNDLE
     return (void)&bundle, NULL;
 #else

@@ -408,7 +408,7 @@ static void a_program_has_no_terminal(void **state) {
 // their time limit.
 static void an_inspection_can_be_interrupted(void **state) {
     struct e2e *t = *state;
-    e2e_shell(t, "RLHF_PROBE_HANG=1 \"$HOST\" plugin info --deep "
+    e2e_shell(t, "RLHF_PROBE_HANG=1 \"$HOST\" plugin info "
                  "\"$RLHF_TEST_PLUGINS/probe_reward.so\" >out 2>&1 & p=$!; "
                  "for i in 1 2 3 4 5 6 7 8 9; do grep -qs . /proc/$p/task/$p/children && break; "
                  "sleep 0.2; done; sleep 0.5; "

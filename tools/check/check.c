@@ -3,11 +3,12 @@
 
 #include "base/child.h"
 #include "base/printable.h"
+#include "base/shared_object.h"
 #include "check/cases.h"
 #include "check/guard.h"
-#include "plugin/elf.h"
-#include "plugin/metadata.h"
+#include "check/symbols.h"
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -195,94 +196,81 @@ static rlhf_status take_options(const struct rlhf__plugin *p, const json_t *opti
     return st;
 }
 
-// The plugins of the opened file, in a child: what they are and what they need.
+static void add_export(void *arg, const char *name) {
+    // Symbols that linkers and sanitizers add.
+    static const char *const fine[] = {RLHF_ENTRY_SYMBOL, "_init", "_fini", "_edata", "_end"};
+    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++)
+        if (strcmp(name, fine[i]) == 0) return;
+    if (strncmp(name, "__", 2) != 0) json_array_append_new(arg, rlhf__json_text(name));
+}
+
+static void add_need(void *arg, const char *name) {
+    json_array_append_new(arg, rlhf__json_text(name));
+}
+
+static void add_plugin(json_t *rows, const struct rlhf__plugin *p) {
+    json_array_append_new(rows, json_pack("{ss,si}", "id", p->desc.id, "kind", (int)p->desc.kind));
+}
+
+static rlhf_status open_file(const struct work *w, struct rlhf__plugins *plugins, json_t *rows,
+                             struct rlhf__error *err) {
+    const struct rlhf__plugin **found = NULL;
+    size_t n = 0;
+    rlhf_status st = rlhf__plugin_open_file(plugins, w->request->path, &found, &n, err);
+    for (size_t i = 0; st == RLHF_OK && i < n; i++) {
+        add_plugin(rows, found[i]);
+        st = take_options(found[i], w->request->options, err);
+    }
+    free(found);
+    return st;
+}
+
+// In a child: the plugins of the opened file, what it exports and what it needs.
 static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     const struct work *w = arg;
     struct rlhf__plugins *plugins = NULL;
-    const struct rlhf__plugin **found = NULL;
     struct rlhf__error err;
-    size_t n = 0;
-    json_t *rows = json_array();
-    rlhf_status st = rlhf__plugins_create(w->request->dirs, &plugins, &err);
-    if (st == RLHF_OK) st = rlhf__plugin_open_file(plugins, w->request->path, &found, &n, &err);
-    for (size_t i = 0; i < n; i++) {
-        const rlhf_plugin *d = &found[i]->desc;
-        json_array_append_new(rows, json_pack("{ss,si,so,so,si}", "id", d->id, "kind", (int)d->kind,
-                                              "version", rlhf__json_text(d->version), "summary",
-                                              rlhf__json_text(d->summary), "options",
-                                              (int)found[i]->table.n));
-        if (st == RLHF_OK) st = take_options(found[i], w->request->options, &err);
+    void *object = NULL;
+    json_t *rows = json_array(), *exports = json_array(), *needs = json_array();
+    rlhf_status st = rlhf__trust_code(w->request->path, w->request->dirs, &err);
+    if (st == RLHF_OK) st = rlhf__shared_object_open(w->request->path, &object, &err);
+    if (st == RLHF_OK && rlhf__plugin_abi(object) < 0 && dlsym(object, RLHF_KERNELS_SYMBOL))
+        st = rlhf__fail(&err, RLHF_E_UNSUPPORTED,
+                        "%s: is a compute backend; plugin check tries algorithms, rewards and "
+                        "models",
+                        w->request->path);
+    if (st == RLHF_OK) {
+        rlhf__exports(object, add_export, exports);
+        rlhf__needs(object, add_need, needs);
+        st = rlhf__plugins_create(w->request->dirs, &plugins, &err);
     }
+    if (st == RLHF_OK) st = open_file(w, plugins, rows, &err);
+    json_t *all = json_pack("{so,so,so}", "plugins", rows, "exports", exports, "needs", needs);
     if (st == RLHF_OK)
-        rlhf__json_write(out, rows, 0);
+        rlhf__json_write(out, all, 0);
     else
         rlhf__buf_puts(out, err.text);
-    json_decref(rows);
-    free(found);
+    json_decref(all);
     rlhf__plugins_destroy(plugins);
     return st;
 }
 
-// The note must say what the opened file says.
-static void check_note(struct rlhf__check_report *r, const json_t *opened,
-                       const struct rlhf__metadata *m, rlhf_status read, const char *why) {
-    if (read < 0) {
-        add_found(r, "", RLHF__CHECK_NOTE, why);
-        return;
-    }
-    if (m->found != RLHF__METADATA_READ) {
-        json_array_append_new(r->facts, json_pack("{ss,ss}", "plugin", "", "text",
-                                                  "it has no note (rlhf/elf_note.h): to look at it "
-                                                  "means to run it"));
-        return;
-    }
-    int same = m->n == json_array_size(opened);
-    for (size_t i = 0; same && i < m->n; i++) {
-        const json_t *row = json_array_get(opened, i);
-        const rlhf_plugin *d = &m->plugin[i].desc;
-        same = same_text(row, "id", d->id) && same_text(row, "version", d->version) &&
-               same_text(row, "summary", d->summary) &&
-               json_integer_value(json_object_get(row, "kind")) == d->kind &&
-               json_integer_value(json_object_get(row, "options")) == m->plugin[i].table.n;
-    }
-    if (!same) add_found(r, "", RLHF__CHECK_NOTE, "the opened file says something else");
-}
-
-static int check_export(void *arg, const char *name) {
-    // What linkers and sanitizers add.
-    static const char *const fine[] = {RLHF_ENTRY_SYMBOL, "_init", "_fini", "_edata", "_end"};
+static void check_symbols(struct rlhf__check_report *r, const json_t *exports,
+                          const json_t *needs) {
     char saw[400], shown[300];
-    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++)
-        if (strcmp(name, fine[i]) == 0) return 0;
-    if (strncmp(name, "__", 2) == 0) return 0;
-    snprintf(saw, sizeof saw, "it exports %s beside the entry",
-             rlhf__printable(name, shown, sizeof shown));
-    add_found(arg, "", RLHF__CHECK_EXPORTS, saw);
-    return 0;
-}
-
-static int add_need(void *arg, const char *name) {
-    rlhf__buf_printf(arg, " %s", name);
-    return 0;
-}
-
-static void check_symbols(struct rlhf__check_report *r, const char *path) {
-    struct rlhf__buf file = RLHF__BUF_INIT, needs = RLHF__BUF_INIT;
-    struct rlhf__error err;
-    struct rlhf__elf e = {0};
-    if (rlhf__file_read(path, (uint64_t)1 << 30, &file, &err) == RLHF_OK &&
-        rlhf__elf_init(&e, file.data, file.len, &err) == RLHF_OK) {
-        rlhf__elf_exports(&e, check_export, r);
-        rlhf__buf_puts(&needs, "it needs");
-        rlhf__elf_needs(&e, add_need, &needs);
-        json_array_append_new(r->facts,
-                              json_pack("{ss,so}", "plugin", "", "text",
-                                        rlhf__json_text(needs.len > 8 ? rlhf__buf_text(&needs)
-                                                                      : "it needs no library")));
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    size_t i;
+    json_t *name;
+    json_array_foreach(exports, i, name) {
+        snprintf(saw, sizeof saw, "it exports %s beside the entry",
+                 rlhf__printable(json_string_value(name), shown, sizeof shown));
+        add_found(r, "", RLHF__CHECK_EXPORTS, saw);
     }
-    rlhf__elf_finish(&e);
-    rlhf__buf_free(&file);
-    rlhf__buf_free(&needs);
+    json_array_foreach(needs, i, name) { rlhf__buf_printf(&text, " %s", json_string_value(name)); }
+    rlhf__buf_puts(&text, text.len ? "" : " no library");
+    json_array_append_new(r->facts, json_pack("{ss,so}", "plugin", "", "text",
+                                              json_sprintf("it needs%s", rlhf__buf_text(&text))));
+    rlhf__buf_free(&text);
 }
 
 static rlhf_status check_plugin(struct work *w, const json_t *row, struct rlhf__check_report *r,
@@ -301,27 +289,18 @@ static rlhf_status check_all(struct work *w, struct rlhf__check_report *r,
                              struct rlhf__error *err) {
     const struct rlhf__check_request *q = w->request;
     const struct rlhf__child_limits limits = {q->path, q->seconds, 1};
-    struct rlhf__metadata m = {0};
-    struct rlhf__error read_err;
     struct rlhf__buf text = RLHF__BUF_INIT;
     json_t *opened = NULL;
-    const rlhf_status read = rlhf__metadata_read(q->path, &m, &read_err);
-    rlhf_status st = m.backend ? rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                                            "%s: is a compute backend; plugin check tries "
-                                            "algorithms, rewards and models",
-                                            q->path)
-                               : rlhf__child_ask(&limits, describe, w, &text, NULL, err);
+    rlhf_status st = rlhf__child_ask(&limits, describe, w, &text, NULL, err);
     if (st == RLHF_OK)
         st = rlhf__json_parse(q->path, rlhf__buf_text(&text), text.len, &opened, err);
-    if (st == RLHF_OK) {
-        check_note(r, opened, &m, read, read < 0 ? read_err.text : "");
-        check_symbols(r, q->path);
-    }
-    for (w->plugin = 0; st == RLHF_OK && w->plugin < json_array_size(opened); w->plugin++)
-        st = check_plugin(w, json_array_get(opened, w->plugin), r, err);
+    const json_t *plugins = json_object_get(opened, "plugins");
+    if (st == RLHF_OK)
+        check_symbols(r, json_object_get(opened, "exports"), json_object_get(opened, "needs"));
+    for (w->plugin = 0; st == RLHF_OK && w->plugin < json_array_size(plugins); w->plugin++)
+        st = check_plugin(w, json_array_get(plugins, w->plugin), r, err);
     json_decref(opened);
     rlhf__buf_free(&text);
-    rlhf__metadata_finish(&m);
     return st;
 }
 
