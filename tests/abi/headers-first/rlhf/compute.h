@@ -27,7 +27,6 @@
 #define RLHF_COMPUTE_H
 
 #include "base.h"
-#include "elf_note.h"
 
 enum rlhf_dtype { RLHF_F32 = 1, RLHF_BF16 = 2, RLHF_I32 = 3 };
 
@@ -574,12 +573,8 @@ RLHF_EXPORT const rlhf_kernels *rlhf_kernels_v0(void);
 }
 #endif
 
-// Defines a backend's entry point and ELF note (elf_note.h): `table` is a static const
-// rlhf_kernels.
+// Defines a backend's entry point: `table` is a static const rlhf_kernels.
 #define RLHF_DEFINE_KERNELS(table)                                                                 \
-    const rlhf_kernels *rlhf_kernels_v0(void) {                                                    \
-        RLHF_ELF_NOTE(RLHF_NOTE_KERNEL, &(table));                                                 \
-        return &(table);                                                                           \
-    }
+    const rlhf_kernels *rlhf_kernels_v0(void) { return &(table); }
 
 #endif

@@ -1,16 +1,14 @@
 // rlhf/plugin.h: what a shared object must export to be a plugin of rlhf-host.
 //
 // One symbol, `rlhf_plugin_v0`, returning static const data: a bundle of plugin descriptors. It
-// must not allocate, and nothing else may be exported (-fvisibility=hidden). An ELF note
-// (elf_note.h) lets tools read the bundle without running the plugin. The ops tables of the three
-// kinds are in reward.h, algo.h and model.h.
+// must not allocate, and nothing else may be exported (-fvisibility=hidden). The ops tables of the
+// three kinds are in reward.h, algo.h and model.h.
 //
 // Smallest plugin: see sdk/templates/reward.c. [R:exports]
 #ifndef RLHF_PLUGIN_H
 #define RLHF_PLUGIN_H
 
 #include "base.h"
-#include "elf_note.h"
 #include "host.h"
 #include "log.h"
 #include "option.h"
@@ -74,8 +72,8 @@ RLHF_EXPORT const rlhf_bundle *rlhf_plugin_v0(void);
 }
 #endif
 
-// Defines a .so's entry point and its ELF note: for the single plugin `descriptor`, or for several
-// by address (&one, &other). Descriptors are static const data.
+// Defines a .so's entry point: for the single plugin `descriptor`, or for several by address
+// (&one, &other). Descriptors are static const data.
 #define RLHF_DEFINE_PLUGIN(descriptor) RLHF_DEFINE_PLUGINS(&(descriptor))
 #define RLHF_DEFINE_PLUGINS(...)                                                                   \
     static const rlhf_plugin *const rlhf_own_list[] = {__VA_ARGS__};                               \
@@ -83,9 +81,6 @@ RLHF_EXPORT const rlhf_bundle *rlhf_plugin_v0(void);
         sizeof(rlhf_bundle), RLHF_ABI_MAJOR,                                                       \
         RLHF_ABI_MINOR,      sizeof rlhf_own_list / sizeof *rlhf_own_list,                         \
         rlhf_own_list,       RLHF_SDK_VERSION};                                                    \
-    const rlhf_bundle *rlhf_plugin_v0(void) {                                                      \
-        RLHF_ELF_NOTE(RLHF_NOTE_PLUGIN, &rlhf_own_bundle);                                         \
-        return &rlhf_own_bundle;                                                                   \
-    }
+    const rlhf_bundle *rlhf_plugin_v0(void) { return &rlhf_own_bundle; }
 
 #endif
