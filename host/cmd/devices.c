@@ -2,13 +2,13 @@
 // missing where they cannot. Each is asked in a child, so a driver that hangs or crashes is a line.
 #include "cmd/devices.h"
 
-#include "base/child.h"
 #include "base/json.h"
 #include "base/printable.h"
 #include "cmd/commands.h"
 #include "cmd/flags.h"
 #include "cmd/program.h"
 #include "model/compute_load.h"
+#include "supervise/child.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 // help.c: see help.h.
 #include "cmd/help.h"
 
-#include "base/child.h"
 #include "base/json.h"
 #include "cmd/cli.h"
 #include "cmd/devices.h"
@@ -11,6 +10,7 @@
 #include "config/schema.h"
 #include "model/compute_load.h"
 #include "option/aliases.h"
+#include "supervise/child.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,14 +4,14 @@
 #include "config/schema.h"
 #include "model/compute_load.h"
 
-#include "base/child.h"
 #include "base/hash.h"
 #include "base/printable.h"
 #include "base/shared_object.h"
 #include "cmd/flags.h"
 #include "cmd/tuned.h"
 #include "plugin/search.h"
-#include "worker/confine.h"
+#include "supervise/child.h"
+#include "supervise/confine.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 #include "worker/ask.h"
 
 #include "base/clock.h"
+#include "supervise/warden.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -134,7 +135,9 @@ static void take_answer(struct rlhf__asked *a) {
     struct rlhf__channel *c = &a->worker->ask;
     struct rlhf__wire in;
     size_t bytes;
-    const int over = rlhf__worker_over(a->worker); // first: it may answer and end meanwhile
+    // First: it may answer and end meanwhile. When the warden was killed, what the worker started
+    // may still hold the sockets.
+    const int over = rlhf__ward_over(&a->worker->ward);
     rlhf__channel_fill(c);
     const int got = rlhf__channel_front(c, &in, &bytes);
     if (got == 0) {
@@ -280,12 +283,12 @@ rlhf_status rlhf__ask(struct rlhf__asked *a, size_t n, double timeout_s, const c
         if (a[i].frame.bad || k->ask.out.bad)
             rlhf__worker_fail(k, RLHF_E_NOMEM, "out of memory for a request to its worker");
         a[i].done = k->failed.code != 0;
-        rlhf__worker_order(k, RLHF__WORKER_WAKE);
+        rlhf__ward_order(&k->ward, RLHF__WARDEN_WAKE); // between calls it gets no processor time
     }
     pass_on(&w);
     if (st == RLHF_OK) wait_all(&w);
     for (size_t i = 0; i < n; i++)
-        rlhf__worker_order(a[i].worker, RLHF__WORKER_REST);
+        rlhf__ward_order(&a[i].worker->ward, RLHF__WARDEN_REST);
     for (size_t i = 0; i < n && st == RLHF_OK; i++)
         if (a[i].worker->failed.code) st = a[i].worker->failed.code;
     return st;

@@ -1,26 +1,19 @@
 // process.c: see process.h.
 #include "worker/process.h"
 
-#include "base/clock.h"
 #include "base/file.h"
-#include "worker/descendants.h"
 #include "worker/fence.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-extern char **environ;
 
 #define PATIENCE  5.0 // seconds that a warden has to end what it watches
 #define MOST_TAKE ((size_t)4 << 20)
@@ -56,16 +49,6 @@ static void close_group(struct rlhf__worker *w) {
 
 // ---- starting ----
 
-// What the child gets as 0, 1, 2, 3, ...
-enum { N_GIVEN = RLHF__WORKER_REINS + 1 };
-
-// A copy of fd that is above all that the child is given, so that none of them is overwritten.
-static int above(int fd) {
-    const int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, N_GIVEN);
-    if (fd >= 0) close(fd);
-    return high;
-}
-
 static int memory_file(const char *name, uint64_t bytes) {
     const int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) return -1;
@@ -77,65 +60,38 @@ static int memory_file(const char *name, uint64_t bytes) {
     return -1;
 }
 
-static int spawn(const char *program, int network, const char *group, const int given[N_GIVEN],
-                 pid_t *pid) {
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attr;
-    sigset_t none, all;
+static int spawn(struct rlhf__worker *w, const char *program, int network, int *given) {
     char host[32], name[] = "rlhf-host", command[] = "worker", net[] = "network", no[] = "closed";
     char dir[RLHF__PATH_CAP];
     snprintf(host, sizeof host, "%ld", (long)getpid());
-    rlhf__path_put(dir, "%s", group ? group : "");
+    rlhf__path_put(dir, "%s", w->group.dir ? w->group.dir : "");
     char *argv[] = {name, command, host, network ? net : no, dir, NULL};
-    sigemptyset(&none);
-    sigfillset(&all);
-    sigdelset(&all, SIGKILL);
-    sigdelset(&all, SIGSTOP);
-    if (posix_spawn_file_actions_init(&files) != 0) return ENOMEM;
-    if (posix_spawnattr_init(&attr) != 0) {
-        posix_spawn_file_actions_destroy(&files);
-        return ENOMEM;
-    }
-    int bad = 0;
-    for (int i = 0; i < N_GIVEN; i++)
-        bad |= posix_spawn_file_actions_adddup2(&files, given[i], i);
-    bad |= posix_spawn_file_actions_addclosefrom_np(&files, N_GIVEN);
-    // A new session detaches it from the user's terminal.
-    posix_spawnattr_setflags(&attr,
-                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setsigmask(&attr, &none);
-    posix_spawnattr_setsigdefault(&attr, &all);
-    if (!bad) bad = posix_spawn(pid, program, &files, &attr, argv, environ);
-    posix_spawn_file_actions_destroy(&files);
-    posix_spawnattr_destroy(&attr);
-    return bad;
+    return rlhf__ward_start(&w->ward, program, argv, NULL, given);
 }
 
 static void not_to_wait(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
-static int open_all(struct rlhf__worker *w, int given[N_GIVEN]) {
-    int ask[2] = {-1, -1}, call[2] = {-1, -1}, noise[2] = {-1, -1}, reins[2] = {-1, -1};
+static int dup_of(int fd) { return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0); }
+
+static int open_all(struct rlhf__worker *w, int given[RLHF__WARD_FILES]) {
+    int ask[2] = {-1, -1}, call[2] = {-1, -1}, noise[2] = {-1, -1};
     const int bad = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ask) != 0 ||
                     socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, call) != 0 ||
-                    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, reins) != 0 ||
                     pipe2(noise, O_CLOEXEC) != 0;
     w->ask.fd = ask[0];
     w->call.fd = call[0];
     w->noise = noise[0];
-    w->reins = reins[0];
     w->input_bytes = w->output_bytes = 65536;
     w->input_fd = memory_file("rlhf-input", w->input_bytes);
     w->output_fd = memory_file("rlhf-output", w->output_bytes);
-    given[0] = above(open("/dev/null", O_RDONLY | O_CLOEXEC));
-    given[1] = above(noise[1]);
-    given[2] = given[1] < 0 ? -1 : fcntl(given[1], F_DUPFD_CLOEXEC, N_GIVEN);
-    given[RLHF__WORKER_ASK] = above(ask[1]);
-    given[RLHF__WORKER_CALL] = above(call[1]);
-    given[RLHF__WORKER_INPUT] = w->input_fd < 0 ? -1 : fcntl(w->input_fd, F_DUPFD_CLOEXEC, N_GIVEN);
-    given[RLHF__WORKER_OUTPUT] =
-        w->output_fd < 0 ? -1 : fcntl(w->output_fd, F_DUPFD_CLOEXEC, N_GIVEN);
-    given[RLHF__WORKER_REINS] = above(reins[1]);
-    for (int i = 0; i < N_GIVEN; i++)
+    given[0] = rlhf__ward_file(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    given[1] = rlhf__ward_file(noise[1]);
+    given[2] = rlhf__ward_file(dup_of(given[1]));
+    given[RLHF__WORKER_ASK] = rlhf__ward_file(ask[1]);
+    given[RLHF__WORKER_CALL] = rlhf__ward_file(call[1]);
+    given[RLHF__WORKER_INPUT] = rlhf__ward_file(dup_of(w->input_fd));
+    given[RLHF__WORKER_OUTPUT] = rlhf__ward_file(dup_of(w->output_fd));
+    for (int i = 0; i <= RLHF__WORKER_OUTPUT; i++)
         if (given[i] < 0) return -1;
     if (bad) return -1;
     not_to_wait(w->ask.fd);
@@ -160,7 +116,6 @@ static void finish(struct rlhf__worker *w) {
     close_fd(&w->ask.fd);
     close_fd(&w->call.fd);
     close_fd(&w->noise);
-    close_fd(&w->reins);
     close_fd(&w->input_fd);
     close_fd(&w->output_fd);
     if (w->input) munmap(w->input, (size_t)w->input_bytes);
@@ -175,7 +130,7 @@ static void finish(struct rlhf__worker *w) {
 
 rlhf_status rlhf__worker_start(const char *program, int network, uint64_t memory_mib,
                                struct rlhf__worker **out, struct rlhf__error *err) {
-    int given[N_GIVEN];
+    int given[RLHF__WARD_FILES];
     *out = NULL;
     struct rlhf__worker *w = calloc(1, sizeof *w);
     if (!w) return RLHF__NOMEM(err, "out of memory for a worker");
@@ -183,7 +138,7 @@ rlhf_status rlhf__worker_start(const char *program, int network, uint64_t memory
         free(w);
         return rlhf__fail(err, RLHF_E_IO, "this program cannot start workers");
     }
-    for (int i = 0; i < N_GIVEN; i++)
+    for (int i = 0; i < RLHF__WARD_FILES; i++)
         given[i] = -1;
     errno = 0;
     int bad = open_all(w, given) != 0 || map_file(w->input_fd, w->input_bytes, &w->input) != 0 ||
@@ -191,11 +146,10 @@ rlhf_status rlhf__worker_start(const char *program, int network, uint64_t memory
     int why = errno;
     w->memory_mib = memory_mib;
     if (!bad) make_group(w);
-    if (!bad) why = spawn(program, network, w->group.dir, given, &w->pid);
-    for (int i = 0; i < N_GIVEN; i++)
+    if (!bad) why = spawn(w, program, network, given);
+    for (int i = 0; i < RLHF__WARD_FILES; i++)
         close_fd(&given[i]);
     if (bad || why) {
-        w->pid = 0;
         finish(w);
         return rlhf__fail(err, RLHF_E_IO, "its worker cannot be started: %s", strerror(why));
     }
@@ -205,51 +159,9 @@ rlhf_status rlhf__worker_start(const char *program, int network, uint64_t memory
 
 // ---- the end ----
 
-// The warden's wait status, when it ended within `seconds`.
-static int wait_for(pid_t pid, double seconds, int *status) {
-    const double until = rlhf__seconds() + seconds;
-    for (;;) {
-        const pid_t got = waitpid(pid, status, WNOHANG);
-        if (got == pid) return 1;
-        if (got < 0 && errno != EINTR) return 0;
-        if (rlhf__seconds() > until) return 0;
-        const struct timespec ms = {0, 500000};
-        nanosleep(&ms, NULL);
-    }
-}
-
-void rlhf__worker_order(const struct rlhf__worker *w, char order) {
-    if (w->pid) send(w->reins, &order, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
-int rlhf__worker_over(const struct rlhf__worker *w) {
-    siginfo_t info = {.si_pid = 0};
-    return w->pid && waitid(P_PID, (id_t)w->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-           info.si_pid == w->pid;
-}
-
-// What a warden that was killed, or that did not run, has left in its session.
-static void end_session(pid_t warden) {
-    const double until = rlhf__seconds() + PATIENCE;
-    const struct timespec ms = {0, 1000000};
-    while (rlhf__session_kill(warden) > 0 && rlhf__seconds() < until)
-        nanosleep(&ms, NULL);
-}
-
-// *status is that of a worker that ended by itself; 0 when it had to be ended.
 static int end_process(struct rlhf__worker *w, double patience, int *status) {
-    int own = patience > 0 && wait_for(w->pid, patience, status);
-    if (!own) {
-        kill(w->pid, SIGTERM);
-        if (!wait_for(w->pid, PATIENCE, status)) {
-            end_session(w->pid);
-            kill(w->pid, SIGKILL);
-            wait_for(w->pid, PATIENCE, status);
-        }
-    } else if (WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL) {
-        end_session(w->pid); // it may have been the warden that was killed
-    }
-    w->pid = 0;
+    if (!w->ward.pid) return 0;
+    const int own = rlhf__ward_end(&w->ward, patience, status);
     close_group(w);
     return own;
 }
@@ -257,13 +169,13 @@ static int end_process(struct rlhf__worker *w, double patience, int *status) {
 void rlhf__worker_end(struct rlhf__worker *w) {
     int status;
     if (!w) return;
-    if (w->pid) end_process(w, 0, &status);
+    end_process(w, 0, &status);
     finish(w);
 }
 
 void rlhf__worker_fail(struct rlhf__worker *w, rlhf_status code, const char *why) {
     int status;
-    if (w->pid) end_process(w, 0, &status);
+    end_process(w, 0, &status);
     if (!w->failed.code) rlhf__fail(&w->failed, code, "%s", why);
 }
 
@@ -283,7 +195,7 @@ static void say_fence(const struct rlhf__worker *w, char *out, size_t cap) {
 void rlhf__worker_gone(struct rlhf__worker *w) {
     char fence[96];
     int status = 0;
-    if (!w->pid) return;
+    if (!w->ward.pid) return;
     const int own = end_process(w, PATIENCE, &status);
     say_fence(w, fence, sizeof fence);
     if (w->failed.code) return;

@@ -6,11 +6,10 @@
 #ifndef RLHF_HOST_WORKER_PROCESS_H
 #define RLHF_HOST_WORKER_PROCESS_H
 
+#include "supervise/cgroup.h"
+#include "supervise/ward.h"
 #include "worker/batch.h"
-#include "worker/cgroup.h"
 #include "worker/wire.h"
-
-#include <sys/types.h>
 
 // One of its sockets, neither end of which ever waits on this side.
 struct rlhf__channel {
@@ -21,9 +20,8 @@ struct rlhf__channel {
 };
 
 struct rlhf__worker {
-    pid_t pid; // of the warden; 0: it has ended and failed.text says how
-    int noise; // what it prints, -1 = at its end
-    int reins; // orders to its warden
+    struct rlhf__ward ward; // pid 0: it has ended and failed.text says how
+    int noise;              // what it prints, -1 = at its end
     struct rlhf__channel ask, call;
     struct rlhf__buf printed; // the line that is not at its end yet
     int input_fd, output_fd;
@@ -51,14 +49,6 @@ void rlhf__worker_fail(struct rlhf__worker *w, rlhf_status code, const char *why
 // fault)"). One that has closed its sockets and lives on is waited for: it may be about to end.
 // [main]
 void rlhf__worker_gone(struct rlhf__worker *w);
-
-// RLHF__WORKER_WAKE before each request, RLHF__WORKER_REST after its answer: between calls the
-// worker and everything that it started get no processor time. [main]
-void rlhf__worker_order(const struct rlhf__worker *w, char order);
-
-// 1 = its warden has ended. What the worker started may still hold the sockets when the warden was
-// killed. [main]
-int rlhf__worker_over(const struct rlhf__worker *w);
 
 // Room for a batch; what was there before may be lost. [main]
 rlhf_status rlhf__worker_room(struct rlhf__worker *w, uint64_t input, uint64_t output,

@@ -3,12 +3,13 @@
 
 #include "base/last_words.h"
 #include "plugin/load.h"
-#include "worker/cgroup.h"
-#include "worker/confine.h"
+#include "supervise/cgroup.h"
+#include "supervise/confine.h"
+#include "supervise/ward.h"
+#include "supervise/warden.h"
 #include "worker/describe.h"
 #include "worker/fence.h"
 #include "worker/table.h"
-#include "worker/warden.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -301,5 +302,9 @@ int rlhf__cmd_worker(const struct rlhf__env *env, int argc, char **argv) {
     signal(SIGHUP, SIG_DFL);
     signal(SIGUSR1, SIG_DFL);
     s.confined = rlhf__cgroup_enter(argv[3]); // with the warden: it is before the first fork
-    rlhf__warden(strtol(argv[1], NULL, 10), s.network, work, &s);
+    const struct rlhf__warden_rules rules = {.host = strtol(argv[1], NULL, 10),
+                                             .walls = 1,
+                                             .network = s.network,
+                                             .orders = RLHF__WARD_ORDERS};
+    rlhf__warden(&rules, work, &s);
 }

@@ -8,17 +8,13 @@
 
 #include "base/buf.h"
 
-// The descriptors that a worker is started with, beside 0 to 2.
+// The descriptors that a worker is started with, beside 0 to 2 and its warden's own (ward.h).
 enum {
-    RLHF__WORKER_ASK = 3,    // socket: the host's requests and their answers
-    RLHF__WORKER_CALL = 4,   // socket: what the plugin calls of the host
-    RLHF__WORKER_INPUT = 5,  // memfd: the rows of a batch (batch.h)
-    RLHF__WORKER_OUTPUT = 6, // memfd: what the plugin writes of them
-    RLHF__WORKER_REINS = 7   // socket: the host's orders to the warden, which alone keeps it
+    RLHF__WORKER_ASK = 3,   // socket: the host's requests and their answers
+    RLHF__WORKER_CALL = 4,  // socket: what the plugin calls of the host
+    RLHF__WORKER_INPUT = 5, // memfd: the rows of a batch (batch.h)
+    RLHF__WORKER_OUTPUT = 6 // memfd: what the plugin writes of them
 };
-
-// Orders: a byte each. Everything that the worker started stops until the next RLHF__WORKER_WAKE.
-enum { RLHF__WORKER_REST = 'r', RLHF__WORKER_WAKE = 'w' };
 
 // Requests of the host. All are answered by RLHF__ASK_ANSWER: i32 status, text, then what a success
 // brings.

@@ -3,8 +3,8 @@
 // the kernel's part: mkdirat() fills a new group, unlinkat() removes one without processes.
 #include "support/scratch.h"
 
-#include "worker/cgroup.h"
-#include "worker/confine.h"
+#include "supervise/cgroup.h"
+#include "supervise/confine.h"
 
 #include <errno.h>
 #include <fcntl.h>

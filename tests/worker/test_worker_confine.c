@@ -4,7 +4,7 @@
 // control group hold.
 #include "support/check.h"
 
-#include "worker/confine.h"
+#include "supervise/confine.h"
 
 #include <errno.h>
 #include <grp.h>

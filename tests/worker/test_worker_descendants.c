@@ -1,7 +1,7 @@
 // test_worker_descendants.c: which processes started by a worker the warden finds.
 #include "support/check.h"
 
-#include "worker/descendants.h"
+#include "supervise/descendants.h"
 
 #include <signal.h>
 #include <sys/ptrace.h>

@@ -192,7 +192,7 @@ static void count(const struct e2e *t, const char *line, struct result *r) {
             if (sscanf(at, " %c.%63[^=]=%d", &wall, name, &why) != 3) break;
             r->n++;
             r->open += why == 0;
-#ifdef __SANITIZE_ADDRESS__ // the leak checker's; host/worker/seccomp.c allows it only there
+#ifdef __SANITIZE_ADDRESS__ // the leak checker's; seccomp.c allows it only there
             if (strcmp(name, "ptrace") == 0) why = EPERM;
 #endif
             if (why == 0 && line && stands(line, wall) && strlen(r->through) < 4000)

@@ -1,12 +1,12 @@
 // check.c: the file that is tried, and the child processes that do it; see check.h.
 #include "check/check.h"
 
-#include "base/child.h"
 #include "base/printable.h"
 #include "base/shared_object.h"
 #include "check/cases.h"
 #include "check/guard.h"
 #include "check/symbols.h"
+#include "supervise/child.h"
 
 #include <dlfcn.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 // child.h: run a function in a child process, so that a broken plugin cannot take the program down.
-#ifndef RLHF_HOST_CHILD_H
-#define RLHF_HOST_CHILD_H
+#ifndef RLHF_SUPERVISE_CHILD_H
+#define RLHF_SUPERVISE_CHILD_H
 
 #include "base/buf.h"
 
@@ -21,10 +21,10 @@ struct rlhf__child_end {
     int32_t status, reserved;
 };
 
-// Forks. The child starts a new session, dies with this process and calls work(arg, out). What it
-// appends to out is appended to *out, and its status is returned. A child that fails
-// puts its sentence into out. One that ended otherwise, after `seconds` by SIGALRM:
-// RLHF_E_INTERNAL, err says how, and *end too (NULL allowed). [main]
+// Forks a warden (warden.h), whose child calls work(arg, out). What it appends to out is appended
+// to *out, and its status is returned. A child that fails puts its sentence into out. What it has
+// started ends with it, and all of them end with this process. A child that ended otherwise, after
+// `seconds` by SIGALRM: RLHF_E_INTERNAL, err says how, and *end too (NULL allowed). [main]
 rlhf_status rlhf__child_ask(const struct rlhf__child_limits *limits,
                             rlhf_status (*work)(void *arg, struct rlhf__buf *out), void *arg,
                             struct rlhf__buf *out, struct rlhf__child_end *end,

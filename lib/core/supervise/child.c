@@ -1,8 +1,9 @@
 // child.c: see child.h.
-#include "base/child.h"
+#include "supervise/child.h"
 
 #include "base/last_words.h"
 #include "base/signals.h"
+#include "supervise/warden.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -35,26 +36,39 @@ static void confine(const struct rlhf__child_limits *limits) {
     dup2(STDERR_FILENO, STDOUT_FILENO);
 }
 
-// In the child: never returns. The status goes first, as 4 bytes, then the text.
-static void child(int fd, const struct rlhf__child_limits *limits,
-                  rlhf_status (*work)(void *arg, struct rlhf__buf *out), void *arg) {
+// What the child does, and where it tells.
+struct job {
+    const struct rlhf__child_limits *limits;
+    rlhf_status (*work)(void *arg, struct rlhf__buf *out);
+    void *arg;
+    int fd;
+};
+
+// The status goes first, as 4 bytes, then the text.
+static int work_and_tell(void *arg, unsigned spaces) {
+    const struct job *job = arg;
     struct rlhf__buf text = RLHF__BUF_INIT;
+    (void)spaces;
+    alarm((unsigned)job->limits->seconds);
+    if (job->limits->confined) confine(job->limits);
+    int32_t status = job->work(job->arg, &text);
+    ssize_t n = write(job->fd, &status, sizeof status);
+    for (size_t at = 0; n > 0 && at < text.len; at += (size_t)n) {
+        n = write(job->fd, text.data + at, text.len - at);
+        if (n < 0 && errno == EINTR) n = 0;
+    }
+    return 0; // by _exit(): no exit handlers of plugins
+}
+
+// In the forked process: never returns.
+_Noreturn static void child(long parent, struct job *job) {
+    const struct rlhf__warden_rules rules = {.host = parent, .orders = -1};
     rlhf__last_words_silence();
-    setsid(); // detaches it from the user's terminal
-    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
     signal(SIGHUP, SIG_DFL);
     signal(SIGALRM, SIG_DFL);
-    alarm((unsigned)limits->seconds);
-    if (limits->confined) confine(limits);
-    int32_t status = work(arg, &text);
-    ssize_t n = write(fd, &status, sizeof status);
-    for (size_t at = 0; n > 0 && at < text.len; at += (size_t)n) {
-        n = write(fd, text.data + at, text.len - at);
-        if (n < 0 && errno == EINTR) n = 0;
-    }
-    _exit(0); // no exit handlers of plugins
+    rlhf__warden(&rules, work_and_tell, job);
 }
 
 // Reads to the end. Passes on signals that ask this program to end: the child's session does not
@@ -101,6 +115,7 @@ rlhf_status rlhf__child_ask(const struct rlhf__child_limits *limits,
     if (!end) end = &own;
     *end = (struct rlhf__child_end){0};
     if (pipe(fd) != 0) return rlhf__fail(err, RLHF_E_IO, "%s: no pipe: %s", what, strerror(errno));
+    const long self = (long)getpid();
     pid_t pid = fork();
     if (pid < 0) {
         int why = errno;
@@ -109,8 +124,9 @@ rlhf_status rlhf__child_ask(const struct rlhf__child_limits *limits,
         return rlhf__fail(err, RLHF_E_IO, "%s: no process: %s", what, strerror(why));
     }
     if (pid == 0) {
+        struct job job = {limits, work, arg, fd[1]};
         close(fd[0]);
-        child(fd[1], limits, work, arg);
+        child(self, &job);
     }
     close(fd[1]);
     struct rlhf__buf answer = RLHF__BUF_INIT;

@@ -1,5 +1,5 @@
 // confine.c: see confine.h. file_access.c and seccomp.c hold the larger parts.
-#include "worker/confine.h"
+#include "supervise/confine.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
 // administer the machine and no signals to others (seccomp), no network unless it is allowed,
 // private processes, queues and shared memory (namespaces), and limits on processes, memory and
 // processor time.
-#ifndef RLHF_HOST_WORKER_CONFINE_H
-#define RLHF_HOST_WORKER_CONFINE_H
+#ifndef RLHF_SUPERVISE_CONFINE_H
+#define RLHF_SUPERVISE_CONFINE_H
 
 #include "base/buf.h"
 

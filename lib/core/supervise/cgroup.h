@@ -6,8 +6,8 @@
 // made next to the host's, below the same parent (if the host is in the root of the hierarchy:
 // below the root). This needs permission to write to the parent, and the memory controller in its
 // cgroup.subtree_control. The host changes only groups that it made.
-#ifndef RLHF_HOST_WORKER_CGROUP_H
-#define RLHF_HOST_WORKER_CGROUP_H
+#ifndef RLHF_SUPERVISE_CGROUP_H
+#define RLHF_SUPERVISE_CGROUP_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 // descendants.c: see descendants.h. One look at /proc, whatever number there are.
-#include "worker/descendants.h"
+#include "supervise/descendants.h"
 
 #include <dirent.h>
 #include <fcntl.h>

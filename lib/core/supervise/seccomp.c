@@ -7,7 +7,7 @@
 // change files in ways that landlock does not see. Three lists name what is allowed instead:
 // ioctls, kinds of sockets, and the numbers of system calls themselves: a call newer than the last
 // number examined fails with ENOSYS.
-#include "worker/confine.h"
+#include "supervise/confine.h"
 
 #include <errno.h>
 #include <fcntl.h>

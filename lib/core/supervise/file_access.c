@@ -1,7 +1,7 @@
 // file_access.c: what a worker can do with files; see confine.h. Two independent protections: a
 // view of the file system of its own (mounts), and landlock. Raw system calls: Debian 12's libc
 // lacks functions for them, and its headers lack landlock's later rights.
-#include "worker/confine.h"
+#include "supervise/confine.h"
 
 #include <dirent.h>
 #include <fcntl.h>

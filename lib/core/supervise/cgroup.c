@@ -1,10 +1,10 @@
 // cgroup.c: see cgroup.h. Formats: proc(5) (mountinfo), cgroup_namespaces(7) and
 // Documentation/admin-guide/cgroup-v2.rst of Linux.
-#include "worker/cgroup.h"
+#include "supervise/cgroup.h"
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "worker/confine.h"
+#include "supervise/confine.h"
 
 #include <dirent.h>
 #include <errno.h>

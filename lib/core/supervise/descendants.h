@@ -1,6 +1,6 @@
 // descendants.h: all that a process has started, and what those have started, as /proc tells.
-#ifndef RLHF_HOST_WORKER_DESCENDANTS_H
-#define RLHF_HOST_WORKER_DESCENDANTS_H
+#ifndef RLHF_SUPERVISE_DESCENDANTS_H
+#define RLHF_SUPERVISE_DESCENDANTS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,10 +1,9 @@
 // warden.c: see warden.h.
-#include "worker/warden.h"
+#include "supervise/warden.h"
 
 #include "base/clock.h"
-#include "worker/confine.h"
-#include "worker/descendants.h"
-#include "worker/wire.h"
+#include "supervise/confine.h"
+#include "supervise/descendants.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LAST_FD = RLHF__WORKER_OUTPUT, TICK_MS = 300, MOST_RESTLESS = 3 };
+enum { LOW_FDS = 64, TICK_MS = 300, MOST_RESTLESS = 3 };
 #define CHECK 2.0 // seconds between two looks at a tree that is to be at rest
 
 // ---- the end ----
@@ -40,9 +39,12 @@ _Noreturn static void end_as(int status) {
 static void end_all(void) {
     const struct timespec pause = {0, 1000000};
     for (;;) {
-        rlhf__descendants_kill();
-        pid_t got = waitpid(-1, NULL, 0);
-        if (got > 0) nanosleep(&pause, NULL); // they die at the same time: one round reaps many
+        pid_t got = waitpid(-1, NULL, WNOHANG);
+        if (got == 0) {
+            rlhf__descendants_kill();
+            got = waitpid(-1, NULL, 0);
+            if (got > 0) nanosleep(&pause, NULL); // they die at the same time: one round reaps many
+        }
         while (got > 0)
             got = waitpid(-1, NULL, WNOHANG);
         if (got < 0 && errno == ECHILD) return;
@@ -60,9 +62,11 @@ static void waited_for(sigset_t *set) {
     sigaddset(set, SIGHUP);
 }
 
-static void close_all(void) {
-    for (int fd = 0; fd <= LAST_FD; fd++)
-        close(fd);
+// Close all files but these; -1 = none.
+static void close_but(int a, int b, int c) {
+    for (int fd = 0; fd < LOW_FDS; fd++)
+        if (fd != a && fd != b && fd != c) close(fd);
+    close_range(LOW_FDS, ~0u, 0); // a kernel without it leaves what this process was not given
 }
 
 // Reap what has ended: 1 with the status of `child` when it has, -1 when no children are left. The
@@ -83,10 +87,11 @@ static int reap(pid_t child, int *status) {
 struct watch {
     pid_t child; // whose end is waited for
     long host;   // the parent, which may go; 0: that is not looked at
-    int orders;  // where they come from
+    int orders;  // where they come from, -1 = there are none
     int to;      // the first process, which gets them, or -1:
     pid_t whom;  // kill() has it: -1 = all of the namespace, or a group
     int resting, signals, seen;
+    int told;       // the signal that asked this process to end, 0 = none
     int restless;   // how often the tree had not rested when it should have
     double checked; // when
     struct rlhf__tree tree;
@@ -98,7 +103,7 @@ static void pass_on(const struct watch *w, char order) {
     if (w->to >= 0)
         send(w->to, &order, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
     else
-        kill(w->whom, order == RLHF__WORKER_REST ? SIGSTOP : SIGCONT);
+        kill(w->whom, order == RLHF__WARDEN_REST ? SIGSTOP : SIGCONT);
 }
 
 // The last of the orders that have come; what came before it is over. 0: whoever gave them is gone.
@@ -107,7 +112,7 @@ static int obey(struct watch *w) {
     const ssize_t n = recv(w->orders, order, sizeof order, MSG_DONTWAIT);
     if (n == 0) return 0;
     if (n < 0) return 1;
-    w->resting = order[n - 1] == RLHF__WORKER_REST;
+    w->resting = order[n - 1] == RLHF__WARDEN_REST;
     w->seen = w->restless = 0;
     w->checked = rlhf__seconds();
     pass_on(w, order[n - 1]);
@@ -118,7 +123,7 @@ static int obey(struct watch *w) {
 // debugger continues what was stopped; a worker itself cannot trace, seccomp refuses it.
 static int rests(struct watch *w) {
     if (!w->resting || rlhf__seconds() < w->checked + CHECK) return 1;
-    pass_on(w, RLHF__WORKER_REST);
+    pass_on(w, RLHF__WARDEN_REST);
     const struct rlhf__tree now = rlhf__descendants_look(w->to >= 0 ? w->child : 0);
     const int same = now.ticks == w->tree.ticks && now.newest == w->tree.newest;
     if (w->seen && !same && !now.traced) w->restless++;
@@ -134,8 +139,10 @@ static int look(struct watch *w) {
     struct signalfd_siginfo got;
     if (poll(p, 2, w->host ? TICK_MS : -1) > 0) {
         if (p[0].revents && read(w->signals, &got, sizeof got) == (ssize_t)sizeof got &&
-            got.ssi_signo != SIGCHLD)
+            got.ssi_signo != SIGCHLD) {
+            w->told = (int)got.ssi_signo;
             return GONE;
+        }
         if (p[1].revents && !obey(w)) return GONE;
     }
     if (w->host && (long)getppid() != w->host) return GONE;
@@ -178,9 +185,16 @@ static pid_t fork_with_parent(void) {
     return pid;
 }
 
-// The first process of a PID namespace: tells through `report` how the worker ended.
-_Noreturn static void first_process(int report, int orders, int (*work)(void *arg, unsigned spaces),
-                                    void *arg, unsigned spaces) {
+// What this process was started to watch.
+struct job {
+    const struct rlhf__warden_rules *rules;
+    int (*work)(void *arg, unsigned spaces);
+    void *arg;
+};
+
+// The first process of a PID namespace: tells through `report` how the work ended.
+_Noreturn static void first_process(const struct job *job, int report, int orders,
+                                    unsigned spaces) {
     struct watch w = {.orders = orders, .to = -1, .whom = -1};
     int status = 0;
     spaces |= rlhf__confine_count();
@@ -189,9 +203,9 @@ _Noreturn static void first_process(int report, int orders, int (*work)(void *ar
     if (w.child == 0) {
         close(report);
         close(orders);
-        work_in_child(work, arg, spaces);
+        work_in_child(job->work, job->arg, spaces);
     }
-    close_all();
+    close_but(report, orders, -1);
     if (w.child > 0 && wait_for(&w, &status) == ENDED) {
         const ssize_t put = write(report, &status, sizeof status);
         (void)put;
@@ -199,21 +213,18 @@ _Noreturn static void first_process(int report, int orders, int (*work)(void *ar
     _exit(0);
 }
 
-_Noreturn static void with_space(long host, int (*work)(void *arg, unsigned spaces), void *arg,
-                                 unsigned spaces) {
-    struct watch w = {.host = host, .orders = RLHF__WORKER_REINS};
+_Noreturn static void with_space(const struct job *job, unsigned spaces) {
+    struct watch w = {.host = job->rules->host, .orders = job->rules->orders};
     int report[2], orders[2], status = 0, ended = 0;
     if (pipe(report) != 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, orders) != 0) _exit(1);
     w.child = fork_with_parent();
     if (w.child == 0) {
         close(report[0]);
         close(orders[0]);
-        close(RLHF__WORKER_REINS);
-        first_process(report[1], orders[1], work, arg, spaces);
+        if (w.orders >= 0) close(w.orders);
+        first_process(job, report[1], orders[1], spaces);
     }
-    close(report[1]);
-    close(orders[1]);
-    close_all();
+    close_but(report[0], orders[0], w.orders);
     if (w.child < 0) _exit(1);
     w.to = orders[0];
     const int how = wait_for(&w, &ended);
@@ -222,32 +233,34 @@ _Noreturn static void with_space(long host, int (*work)(void *arg, unsigned spac
     end_as(read(report[0], &status, sizeof status) == (ssize_t)sizeof status ? status : ended);
 }
 
-_Noreturn static void without_space(long host, int (*work)(void *arg, unsigned spaces), void *arg) {
-    struct watch w = {.host = host, .orders = RLHF__WORKER_REINS, .to = -1};
+_Noreturn static void without_space(const struct job *job) {
+    struct watch w = {.host = job->rules->host, .orders = job->rules->orders, .to = -1};
     int status = SIGTERM;
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     w.child = fork_with_parent();
     if (w.child == 0) {
-        close(RLHF__WORKER_REINS);
-        work_in_child(work, arg, 0);
+        if (w.orders >= 0) close(w.orders);
+        work_in_child(job->work, job->arg, 0);
     }
-    close_all();
+    close_but(w.orders, -1, -1);
     if (w.child < 0) _exit(1);
     setpgid(w.child, w.child);
     w.whom = -w.child;
     const int how = wait_for(&w, &status);
     if (how != ENDED) kill(-w.child, SIGKILL);
     end_all();
-    end_as(how == BURNS ? SIGXCPU : how == ENDED ? status : SIGTERM);
+    end_as(how == BURNS ? SIGXCPU : how == ENDED ? status : w.told ? w.told : SIGTERM);
 }
 
-_Noreturn void rlhf__warden(long host, int network, int (*work)(void *arg, unsigned spaces),
-                            void *arg) {
+_Noreturn void rlhf__warden(const struct rlhf__warden_rules *rules,
+                            int (*work)(void *arg, unsigned spaces), void *arg) {
+    const struct job job = {rules, work, arg};
     sigset_t set;
     waited_for(&set);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    if ((long)getppid() != host) _exit(1); // it has gone before that
-    const unsigned spaces = rlhf__confine_spaces(network);
-    if (spaces & RLHF__CONFINED_PROCESSES) with_space(host, work, arg, spaces);
-    without_space(host, work, arg);
+    setsid(); // no terminal is this process's; fails where it has its own session already
+    if ((long)getppid() != rules->host) _exit(1); // it has gone before that
+    const unsigned spaces = rules->walls ? rlhf__confine_spaces(rules->network) : 0;
+    if (spaces & RLHF__CONFINED_PROCESSES) with_space(&job, spaces);
+    without_space(&job);
 }
