@@ -2,6 +2,8 @@
 // to each line, which is this program, and python.so with a function that returns ones.
 #include "bench.h"
 
+#include "worker/programs.h"
+
 #include <rlhf/reward.h>
 #include <rlhf/test.h>
 
@@ -52,13 +54,17 @@ static void fill(struct rows *r) {
 static void measure(const struct bench *b, const char *plugin, const char *const (*set)[2]) {
     static struct rows r;
     struct rlhf_test_host host;
-    char path[4200];
+    struct rlhf__programs programs;
+    char path[4200], program[4200];
     void *self = NULL;
     snprintf(path, sizeof path, "%s/rewards/%s", b->lib_dir, plugin);
     const rlhf_plugin *p = rlhf_test_open(path, 0);
     if (!p) bench_die("%s cannot be opened", path);
     void *config = calloc(1, p->config_size);
     rlhf_test_init(&host, 1);
+    snprintf(program, sizeof program, "%s/../../../bin/rlhf-host", b->lib_dir);
+    rlhf__programs_init(&programs, program, NULL);
+    rlhf_test_offer(&host, RLHF_SVC_PROGRAM, &programs.table);
     rlhf_test_config(p, config);
     for (; (*set)[0]; set++)
         if (!rlhf_test_set(p, config, (*set)[0], (*set)[1])) bench_die("%s: no %s", plugin, **set);

@@ -27,8 +27,8 @@ rlhf_status rlhf__plugin_file_open(const struct rlhf__dirs *dirs, const char *pa
                                    struct rlhf__plugin_file *out, struct rlhf__error *err);
 void rlhf__plugin_file_finish(struct rlhf__plugin_file *); // accepts a zeroed one [main]
 
-// rlhf__child_ask in a child with a worker's walls (worker/confine.h): foreign code may run there.
-// `what` begins messages. [main]
+// rlhf__child_ask in a child with a worker's walls (supervise/confine.h): foreign code may run
+// there. `what` begins messages. [main]
 rlhf_status rlhf__plugin_file_ask(const char *what,
                                   rlhf_status (*work)(void *arg, struct rlhf__buf *out), void *arg,
                                   struct rlhf__buf *out, struct rlhf__error *err);

@@ -7,6 +7,7 @@
 #include "plugin/load.h"
 #include "plugin/search.h"
 #include "worker/stand_in.h"
+#include "worker/walled.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -193,18 +194,27 @@ static rlhf_status name_reward(struct rlhf__config *c, size_t i, const struct rl
 
 // ---- in which process -------------------------------------------------------------------------
 
+static rlhf_status is_shipped(const struct rlhf__plugins *plugins,
+                              const struct rlhf__plugin_config *p, const char *flag, int *out,
+                              struct rlhf__error *err) {
+    char *path, *id;
+    RLHF_TRY(
+        rlhf__plugins_find(plugins, p->plugin, RLHF_KIND_REWARD, p->from, flag, &path, &id, err));
+    *out = rlhf__plugins_shipped(plugins, path);
+    free(path);
+    free(id);
+    return RLHF_OK;
+}
+
 // Whether a reward, or the judge, runs in a worker, by the file that it is of.
 static rlhf_status isolates(const struct rlhf__config *c, const struct rlhf__plugins *plugins,
                             const struct rlhf__plugin_config *p, const char *flag, int *out,
                             struct rlhf__error *err) {
-    char *path, *id;
+    int shipped;
     *out = p->isolate ? p->isolate > 0 : c->mixing.isolate == RLHF__ISOLATE_ALWAYS;
     if (p->isolate || c->mixing.isolate != RLHF__ISOLATE_THIRD_PARTY) return RLHF_OK;
-    RLHF_TRY(
-        rlhf__plugins_find(plugins, p->plugin, RLHF_KIND_REWARD, p->from, flag, &path, &id, err));
-    *out = !rlhf__plugins_shipped(plugins, path);
-    free(path);
-    free(id);
+    RLHF_TRY(is_shipped(plugins, p, flag, &shipped, err));
+    *out = !shipped;
     return RLHF_OK;
 }
 
@@ -214,7 +224,7 @@ static rlhf_status check_walls(const struct rlhf__config *c, const struct rlhf__
                                const struct rlhf__plugin_config *p, const char *section,
                                const char *flag, int apart, struct rlhf__error *err) {
     const json_t *given = json_object_get(c->given, "rewards.isolate");
-    char *path, *id;
+    int shipped;
     if (!p->stored) return RLHF_OK;
     if (p->network && !p->network_typed)
         return rlhf__fail(err, RLHF_E_INVALID,
@@ -223,11 +233,7 @@ static rlhf_status check_walls(const struct rlhf__config *c, const struct rlhf__
                           p->plugin, section, section);
     if (apart || p->isolate_typed || (!p->isolate && json_is_true(json_object_get(given, "typed"))))
         return RLHF_OK;
-    RLHF_TRY(
-        rlhf__plugins_find(plugins, p->plugin, RLHF_KIND_REWARD, p->from, flag, &path, &id, err));
-    const int shipped = rlhf__plugins_shipped(plugins, path);
-    free(path);
-    free(id);
+    RLHF_TRY(is_shipped(plugins, p, flag, &shipped, err));
     if (shipped) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "--resume: the run's config.json runs %s without a worker's walls: %s is "
@@ -235,6 +241,21 @@ static rlhf_status check_walls(const struct rlhf__config *c, const struct rlhf__
                       p->plugin, p->isolate ? section : "rewards.isolate",
                       p->isolate ? "isolate=false" : "never", p->isolate ? section : "rewards",
                       p->isolate ? ".isolate=false" : ".isolate=never");
+}
+
+// In a worker; one that came with the program and works by programs has walls around these instead.
+static rlhf_status open_apart(struct rlhf__plugins *plugins, const struct rlhf__plugin_config *p,
+                              const struct rlhf__worker_rules *rules, const char *flag,
+                              const struct rlhf__plugin **out, struct rlhf__error *err) {
+    const struct rlhf__plugin *open = NULL;
+    int shipped;
+    RLHF_TRY(is_shipped(plugins, p, flag, &shipped, err));
+    if (shipped)
+        RLHF_TRY(
+            rlhf__plugin_open(plugins, p->plugin, RLHF_KIND_REWARD, p->from, flag, &open, err));
+    if (open && open->ops.reward.flags & RLHF_REWARD_PROGRAM)
+        return rlhf__walled_plugin(plugins, open, p->network, out, err);
+    return rlhf__worker_plugin(plugins, rules, p->plugin, p->from, flag, out, err);
 }
 
 // Opened in this process or in a worker.
@@ -249,7 +270,7 @@ static rlhf_status open_reward(const struct rlhf__config *c, struct rlhf__plugin
     int apart;
     RLHF_TRY(isolates(c, plugins, p, flag, &apart, err));
     RLHF_TRY(check_walls(c, plugins, p, section, flag, apart, err));
-    if (apart) return rlhf__worker_plugin(plugins, &rules, p->plugin, p->from, flag, out, err);
+    if (apart) return open_apart(plugins, p, &rules, flag, out, err);
     if (p->network)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s.network has no effect here: %s runs in this process, which has the "
@@ -258,13 +279,16 @@ static rlhf_status open_reward(const struct rlhf__config *c, struct rlhf__plugin
     return rlhf__plugin_open(plugins, p->plugin, RLHF_KIND_REWARD, p->from, flag, out, err);
 }
 
+// A plugin whose programs are isolated has no workers.
+static int in_worker(const struct rlhf__plugin *p) { return p && p->outside && p->outside->asked; }
+
 // Notes in c->idle what a user gave of workers where there are none.
 static rlhf_status note_workers(struct rlhf__config *c, const struct rlhf__plugin *const *rewards,
                                 const struct rlhf__plugin *judge, struct rlhf__error *err) {
     const json_t *given = json_object_get(c->given, "rewards.workers");
-    int any = judge && judge->outside;
+    int any = in_worker(judge);
     for (size_t i = 0; i < c->n_reward; i++)
-        any |= rewards[i]->outside != NULL;
+        any |= in_worker(rewards[i]);
     if (any || !given || c->mixing.workers == 1) return RLHF_OK;
     json_t *entry = json_deep_copy(given);
     if (!entry ||

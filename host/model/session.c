@@ -1,6 +1,8 @@
 // session.c: see session.h.
 #include "model/session.h"
 
+#include "worker/walled.h"
+
 #include <sched.h>
 #include <string.h>
 
@@ -74,6 +76,8 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
                                          !compute->memory_check,
                                          0};
     RLHF_TRY(rlhf__row_service_init(&s->rows, &s->services, err));
+    rlhf__programs_init(&s->programs, dirs->program, rlhf__walls_of);
+    RLHF_TRY(rlhf__services_offer(&s->services, RLHF_SVC_PROGRAM, &s->programs.table, err));
     char classifier[RLHF__PATH_CAP], reward[RLHF__PATH_CAP];
     rlhf__default_model(dirs, "classifier", classifier);
     rlhf__default_model(dirs, "reward_model", reward);

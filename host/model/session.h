@@ -10,6 +10,7 @@
 #include "model/compute.h"
 #include "model/text_services.h"
 #include "plugin/row_service.h"
+#include "worker/programs.h"
 
 #include <signal.h>
 
@@ -21,7 +22,8 @@ struct rlhf__session {
     struct rlhf__model_env models;
     struct rlhf__text_services *text;
     struct rlhf__row_service rows;
-    rlhf_limits limits; // made and offered when rewards are opened (sample/rewards.h)
+    struct rlhf__programs programs; // of rewards
+    rlhf_limits limits;             // made and offered when rewards are opened (sample/rewards.h)
 };
 
 // Where default models lie: <share>/models/<name>. [any]

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "option/options.h"
 
+#include <rlhf/draft/program.h>
 #include <rlhf/plugin_check.h>
 
 #include <stdlib.h>
@@ -88,7 +89,8 @@ static rlhf_status check_flags(const struct rlhf__plugin *p, struct rlhf__error 
     uint32_t set = kind == RLHF_KIND_ALGO     ? p->ops.algo.flags
                    : kind == RLHF_KIND_REWARD ? p->ops.reward.flags
                                               : p->ops.model.flags;
-    if (kind == RLHF_KIND_REWARD) set &= ~(uint32_t)(RLHF_REWARD_PER_TOKEN | RLHF_REWARD_ROW_ALONE);
+    if (kind == RLHF_KIND_REWARD)
+        set &= ~(uint32_t)(RLHF_REWARD_PER_TOKEN | RLHF_REWARD_ROW_ALONE | RLHF_REWARD_PROGRAM);
     int ops = set != 0;
     if (!ops) set = p->desc.flags;
     if (!set) return RLHF_OK;

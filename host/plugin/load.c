@@ -248,7 +248,7 @@ rlhf_status rlhf__plugins_add_outside(struct rlhf__plugins *p, const char *path,
 }
 
 const char *rlhf__plugin_idle(const struct rlhf__plugin *p, const void *config, const char *key) {
-    if (p->outside) return p->outside->idle(p, config, key);
+    if (p->outside && p->outside->idle) return p->outside->idle(p, config, key);
     return p->desc.idle ? p->desc.idle(config, key) : NULL;
 }
 

@@ -14,7 +14,9 @@
 
 struct rlhf__plugin;
 
-// What stands for a plugin whose file is not open in this process, but in another (worker/).
+// What stands for a plugin that does its work in another process (worker/): in a worker that has
+// the file open, or, where idle, ended_at and asked are NULL, in programs that it starts from this
+// one.
 struct rlhf__outside {
     // As rlhf_plugin.idle, of that plugin. [any]
     const char *(*idle)(const struct rlhf__plugin *, const void *config, const char *key);
@@ -40,7 +42,7 @@ struct rlhf__plugin {
     char *path;                    // absolute
     char *file;                    // last part of path
     char *stem;                    // file without ".so": "imdb"
-    struct rlhf__outside *outside; // NULL: the file is open in this process
+    struct rlhf__outside *outside; // NULL: it works in this process
     char sha256[65];               // of the file
     char reserved[7];
 };

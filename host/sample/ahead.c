@@ -34,13 +34,14 @@ struct rlhf__ahead {
 
 static int asked(const struct rlhf__instance *reward, const char *id) {
     const struct rlhf__outside *o = reward->plugin->outside;
-    return o ? o->asked(reward->self, id) : rlhf__instance_asked(reward, id);
+    return o && o->asked ? o->asked(reward->self, id) : rlhf__instance_asked(reward, id);
 }
 
-// One in a process of its own works outside this one whatever it asks for, but does not know that
+// One in a worker works outside this one whatever it asks for, but does not know that
 // parts of a batch may come: that is what it says with ROW_ALONE.
 int rlhf__ahead_may(const struct rlhf__instance *reward) {
-    const int outside = reward->plugin->outside
+    const struct rlhf__outside *o = reward->plugin->outside;
+    const int outside = o && o->asked
                             ? (reward->plugin->ops.reward.flags & RLHF_REWARD_ROW_ALONE) != 0
                             : asked(reward, RLHF_SVC_LIMITS);
     return outside && !asked(reward, RLHF_SVC_CLASSIFIER) &&

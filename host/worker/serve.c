@@ -9,6 +9,7 @@
 #include "supervise/warden.h"
 #include "worker/describe.h"
 #include "worker/fence.h"
+#include "worker/programs.h"
 #include "worker/table.h"
 
 #include <signal.h>
@@ -289,6 +290,8 @@ static int is_socket(int fd) {
 
 int rlhf__cmd_worker(const struct rlhf__env *env, int argc, char **argv) {
     struct serving s = {.env = env};
+    if (argc > 2 && strcmp(argv[2], RLHF__PROGRAM_WORD) == 0)
+        return rlhf__launched(env, argc, argv);
     const int numbered = argc == 4 && is_socket(RLHF__WORKER_ASK) && is_socket(RLHF__WORKER_CALL);
     if (!numbered) {
         rlhf__log_error(env->log, "worker: the host starts its workers itself; see "

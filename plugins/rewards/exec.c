@@ -108,14 +108,14 @@ static enum rlhf__taken take(void *ctx, const char *bytes, size_t n) {
 static rlhf_status start(struct exec *e) {
     struct rlhf__program *p = &e->program;
     char shown[SHOWN], text[1024];
-    if (p->pid && rlhf__program_has_ended(p)) {
-        rlhf__said_read(&p->said, p->host, p->err);
+    if (p->process && rlhf__program_has_ended(p)) {
+        rlhf__said_read(&p->said, p->host, p->process->err);
         rlhf__talk_why(p, RLHF__TALK_ENDED, "between two calls and is started again", text,
                        sizeof text);
         e->host->log(e->host, RLHF_LOG_WARN, text);
         rlhf__program_kill(p);
     }
-    if (!p->pid) {
+    if (!p->process) {
         rlhf_logf(e->host, RLHF_LOG_INFO, "%s is started again", p->argv[0]);
         e->fresh = 1;
         e->heard = 0;
@@ -253,6 +253,7 @@ static const rlhf_opt options[] = {
 };
 static const rlhf_reward_ops ops = {
     .size = sizeof ops,
+    .flags = RLHF_REWARD_PROGRAM,
     .score = exec_score,
 };
 static const rlhf_plugin plugin = {

@@ -172,9 +172,9 @@ static rlhf_status start(struct python *p, rlhf_status status) {
 static rlhf_status start_again(struct python *p) {
     struct rlhf__program *q = &p->program;
     char text[1024];
-    if (q->pid && !rlhf__program_has_ended(q)) return RLHF_OK;
-    if (q->pid) {
-        rlhf__said_read(&q->said, q->host, q->err);
+    if (q->process && !rlhf__program_has_ended(q)) return RLHF_OK;
+    if (q->process) {
+        rlhf__said_read(&q->said, q->host, q->process->err);
         rlhf__talk_why(q, RLHF__TALK_ENDED, "between two calls", text, sizeof text);
         p->host->log(p->host, RLHF_LOG_WARN, text);
         rlhf__program_kill(q);
@@ -443,6 +443,7 @@ static const rlhf_opt options[] = {
 };
 static const rlhf_reward_ops ops = {
     .size = sizeof ops,
+    .flags = RLHF_REWARD_PROGRAM,
     .score = python_score,
     .check_row = python_check_row,
 };

@@ -12,6 +12,7 @@
 
 #include <rlhf/algo.h>
 #include <rlhf/draft/iteration.h>
+#include <rlhf/draft/program.h>
 #include <rlhf/reward.h>
 #include <rlhf/rng.h>
 #include <rlhf/service.h>
@@ -94,6 +95,13 @@ static const struct entry layout[] = {
     F(rlhf_iteration_service, reserved), F(rlhf_iteration_service, host),
     F(rlhf_iteration_service, reference_sync), F(rlhf_iteration_service, collect_pairs),
     F(rlhf_iteration_service, reward_update),
+    S(rlhf_program), F(rlhf_program, size), F(rlhf_program, reserved), F(rlhf_program, path),
+    F(rlhf_program, argv), F(rlhf_program, env), F(rlhf_program, memory_bytes),
+    S(rlhf_process), F(rlhf_process, size), F(rlhf_process, in), F(rlhf_process, out),
+    F(rlhf_process, err), F(rlhf_process, confined),
+    S(rlhf_program_service), F(rlhf_program_service, size), F(rlhf_program_service, reserved),
+    F(rlhf_program_service, host), F(rlhf_program_service, start), F(rlhf_program_service, ended),
+    F(rlhf_program_service, works), F(rlhf_program_service, end),
     S(rlhf_ragged), F(rlhf_ragged, size), F(rlhf_ragged, n), F(rlhf_ragged, total), F(rlhf_ragged, max_q),
     F(rlhf_ragged, max_k), F(rlhf_ragged, reserved), F(rlhf_ragged, offset), F(rlhf_ragged, start), F(rlhf_ragged, kv_base),
     F(rlhf_ragged, prefix_base), F(rlhf_ragged, prefix_len),

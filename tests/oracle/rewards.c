@@ -7,6 +7,7 @@
 // the reward of each, exactly.
 #include "base/buf.h"
 #include "plugin/row_service.h"
+#include "worker/programs.h"
 
 #include <jansson.h>
 #include <rlhf/reward.h>
@@ -16,6 +17,16 @@ static struct rlhf_test_host host;
 static struct rlhf__services services;
 static struct rlhf__note failure;
 static struct rlhf__row_service row_reader;
+
+// Programs, started by rlhf-host of the build tree.
+static void offer_programs(void) {
+    static struct rlhf__programs programs;
+    static char program[4096];
+    const char *build = getenv("RLHF_BUILD_DIR");
+    snprintf(program, sizeof program, "%s/bin/rlhf-host", build ? build : ".");
+    rlhf__programs_init(&programs, program, NULL);
+    rlhf_test_offer(&host, RLHF_SVC_PROGRAM, &programs.table);
+}
 
 static int refuse(const char *what, const char *why) {
     fprintf(stderr, "oracle_rewards: %s: %s\n", what, why);
@@ -156,6 +167,7 @@ int main(int argc, char **argv) {
     rlhf_test_init(&host, 1);
     int status = !config || rlhf__row_service_init(&row_reader, &services, NULL) != RLHF_OK;
     if (status == 0) rlhf_test_offer(&host, RLHF_SVC_ROW, &row_reader.table);
+    if (status == 0) offer_programs();
     if (!p->create) self = config;
     if (status == 0 && p->create) {
         status = p->create(&host.table, config, &self) < 0;

@@ -1,6 +1,8 @@
 // fixture.c: see fixture.h.
 #include "rewards/fixture.h"
 
+#include <rlhf/draft/program.h>
+
 static const char *const sentiment_labels[] = {"NEGATIVE", "POSITIVE"};
 
 static int count(rlhf_str text, const char *word) {
@@ -36,6 +38,7 @@ rlhf_status reward_try(struct reward *r, const char *file, const char *options) 
     rlhf_test_offer(&r->host, RLHF_SVC_CLASSIFIER, &r->classifier.table);
     if (r->reward_model) rlhf_test_offer(&r->host, RLHF_SVC_REWARD_MODEL, r->reward_model);
     if (r->rows) rlhf_test_offer(&r->host, RLHF_SVC_ROW, r->rows);
+    if (r->programs) rlhf_test_offer(&r->host, RLHF_SVC_PROGRAM, r->programs);
     if (r->limits) rlhf_test_offer(&r->host, RLHF_SVC_LIMITS, r->limits);
     rlhf_test_config(r->plugin, r->config.bytes);
     snprintf(list, sizeof list, "%s", options);

@@ -22,6 +22,7 @@ struct reward {
     const void *reward_model;               // offered as rlhf.reward_model/0 unless NULL
     const void *rows;                       // offered as rlhf.row/0 unless NULL
     const void *limits;                     // offered as rlhf.limits/0 unless NULL
+    const void *programs;                   // offered as rlhf.draft.program/0 unless NULL
     const rlhf_plugin *plugin;
     const rlhf_reward_ops *ops;
     void *self;

@@ -1,6 +1,8 @@
 // many.c: see many.h.
 #include "rewards/many.h"
 
+#include "worker/programs.h"
+
 void many_fill(struct many *m, uint32_t n, rlhf_str response) {
     memset(m, 0, sizeof *m);
     assert_true(n <= MANY);
@@ -43,4 +45,13 @@ uint32_t many_failed(const struct many *m, uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
         failed += m->failed[i];
     return failed;
+}
+
+const void *many_programs(void) {
+    static struct rlhf__programs programs;
+    static char host[4096];
+    const char *build = getenv("RLHF_BUILD_DIR");
+    snprintf(host, sizeof host, "%s/bin/rlhf-host", build ? build : ".");
+    rlhf__programs_init(&programs, host, NULL);
+    return &programs.table;
 }

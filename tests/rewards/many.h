@@ -21,6 +21,9 @@ void many_fill(struct many *, uint32_t n, rlhf_str response);
 // Score the first n. Earlier failures are forgotten.
 rlhf_status many_score(struct reward *, struct many *, uint32_t n);
 
+// The host's service of programs, as rlhf-host of the build tree has it. [any]
+const void *many_programs(void);
+
 // How many of the first n have failed.
 uint32_t many_failed(const struct many *, uint32_t n);
 

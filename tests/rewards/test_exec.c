@@ -483,6 +483,7 @@ static void without_memory(void **state) {
 
 static int make_folder(void **state) {
     (void)state;
+    r.programs = many_programs();
     snprintf(folder, sizeof folder, "/tmp/rlhf-exec-XXXXXX");
     return mkdtemp(folder) ? 0 : -1;
 }

@@ -174,6 +174,14 @@ static void async_functions(void **state) {
     reward_close(&r);
 }
 
+// How many lines of that level the log has with this text; level -1: any.
+static int logged(int32_t level, const char *text) {
+    int n = 0;
+    for (uint32_t i = 0; i < r.host.n_logs && i < RLHF_TEST_LOGS; i++)
+        n += (level < 0 || r.host.log[i].level == level) && strstr(r.host.log[i].text, text);
+    return n;
+}
+
 static void logging(void **state) {
     (void)state;
     open_file("def f(prompts, completions, log_metric, log_extra, **kw):\n"
@@ -186,8 +194,9 @@ static void logging(void **state) {
     scores(2);
     scores(2);
     assert_true(metric("length") == 4);
-    assert_true(rlhf_test_logged(&r.host, "log_extra: there is no table of completions"));
-    assert_int_equal(r.host.n_logs, 1); // it is reported once
+    assert_int_equal(logged(-1, "log_extra: there is no table of completions"), 1);
+    assert_int_equal(logged(RLHF_LOG_INFO, "rewards.py (python3) runs with your rights"), 1);
+    assert_int_equal(r.host.n_logs, 2); // each is reported once
     reward_close(&r);
 }
 
@@ -207,14 +216,6 @@ static void noise(void **state) {
     scores(1);
     assert_true(m.seq[0] == 1);
     reward_close(&r);
-}
-
-// The number of log lines of that level with this text; level -1: any.
-static int logged(int32_t level, const char *text) {
-    int n = 0;
-    for (uint32_t i = 0; i < r.host.n_logs && i < RLHF_TEST_LOGS; i++)
-        n += (level < 0 || r.host.log[i].level == level) && strstr(r.host.log[i].text, text);
-    return n;
 }
 
 // The first lines that functions print in a phase are shown, and the number of further lines.
@@ -385,6 +386,7 @@ static int setup(void **state) {
     (void)state;
     snprintf(folder, sizeof folder, "/tmp/rlhf-python-XXXXXX");
     r.rows = rows_open();
+    r.programs = many_programs();
     return r.rows && mkdtemp(folder) ? 0 : -1;
 }
 

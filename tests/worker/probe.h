@@ -42,6 +42,11 @@ enum wall {
     WALL_LIMITS = 'L'     // always
 };
 
+// Read dir/bait, which the test wrote; -1 when there is none. [probe_try.c]
+int probe_bait(const char *dir, struct bait *b);
+// Try all probes but those of probe_alone; tell() gets the outcomes in lines. [probe_try.c]
+void probe_all(const struct bait *b, void (*tell)(void *ctx, const char *line), void *ctx);
+
 struct area {
     char wall;
     const struct probe *probes;

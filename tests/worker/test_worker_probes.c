@@ -132,17 +132,26 @@ static void take_up(struct attacked *a) {
     "--threads 1 "
 #define LOOK "find bait ! -name bait | sort | xargs stat -c '%%n %%a %%u %%s %%y %%z' "
 
+// What attacks: a plugin in a worker, and a program that is isolated.
+#define PLUGIN  "$RLHF_TEST_PLUGINS/probe_reward.so:dir=$PWD/bait"
+#define PROGRAM "exec.so:command='$RLHF_TEST_PLUGINS/probe_program' all $PWD/bait,isolate=true"
+
 // In a terminal, which the bait names; as: words of walled.c. Returns the exit status.
-static int attack(struct e2e *t, const struct attacked *a, const char *as, const char *options) {
+static int attack_by(struct e2e *t, const struct attacked *a, const char *as, const char *reward,
+                     const char *options) {
     const struct bait *b = &a->bait;
     return e2e_terminal(t, 80,
                         "export HOME=$PWD; [ $(id -u) != 0 ] || chown %s $(tty); "
                         "echo %ld %d %d %d %d $(tty) >bait/bait; chmod a+r bait/bait; " LOOK
                         ">before; \"$RLHF_TEST_PLUGINS/walled\" %s \"$HOST\" " RUN
-                        "--reward \"$RLHF_TEST_PLUGINS/probe_reward.so:dir=$PWD/bait%s\" "
+                        "--set log.level=debug --reward \"%s%s\" "
                         ">out 2>&1; s=$?; " LOOK ">after; cat out; exit $s",
                         strstr(as, "nobody") ? "65534" : "0", (long)b->victim, b->port, b->shm,
-                        b->msg, b->sem, as, options);
+                        b->msg, b->sem, as, reward, options);
+}
+
+static int attack(struct e2e *t, const struct attacked *a, const char *as, const char *options) {
+    return attack_by(t, a, as, PLUGIN, options);
 }
 
 // The protections listed as in force, without those listed as missing.
@@ -202,12 +211,12 @@ static void count(const struct e2e *t, const char *line, struct result *r) {
     }
 }
 
-static void nothing_gets_through(struct e2e *t, const char *as, const char *options) {
+static void nothing_of(struct e2e *t, const char *as, const char *reward, const char *options) {
     struct attacked a;
     struct result r;
     char line[2048];
     lay(t, &a, strstr(as, "nobody") != NULL);
-    const int status = attack(t, &a, as, options);
+    const int status = attack_by(t, &a, as, reward, options);
     const int alive = kill(a.bait.victim, 0) == 0 && waitpid(a.bait.victim, NULL, WNOHANG) == 0;
     take_up(&a);
     if (status == SKIPPED) skip();
@@ -218,6 +227,10 @@ static void nothing_gets_through(struct e2e *t, const char *as, const char *opti
     if (*r.through) fail_msg("%s: these got through:%s\n%s", as, r.through, t->out);
     assert_true(alive);
     if (stands(line, WALL_FILES)) assert_int_equal(e2e_shell(t, "diff before after"), 0);
+}
+
+static void nothing_gets_through(struct e2e *t, const char *as, const char *options) {
+    nothing_of(t, as, PLUGIN, options);
 }
 
 // ---- the tests ----
@@ -338,10 +351,9 @@ static void nonsense_ends_the_worker(void **state) {
 
 // One reward leaves a child running. A program, the other reward, delays the run until all such
 // children have stopped (want "T") or ended (want "").
-static void at_rest(struct e2e *t, const char *as, const char *probe, const char *want,
-                    const char *says) {
+static void at_rest_by(struct e2e *t, const char *as, const char *reward, const char *want,
+                       const char *says) {
     struct attacked a;
-    char options[512];
     lay(t, &a, strstr(as, "nobody") != NULL);
     e2e_write(t, "pay",
               "#!/bin/bash\nread row; read want <want; was=; for ((i = 0; i < 300; i++)); do\n"
@@ -351,14 +363,20 @@ static void at_rest(struct e2e *t, const char *as, const char *probe, const char
               "done\necho \"found:$found:\" >>seen\necho 1; while read row; do echo 1; done\n");
     e2e_write(t, "want", want);
     assert_int_equal(e2e_shell(t, "chmod a+rx pay; chmod a+r want"), 0);
-    snprintf(options, sizeof options, ",probe=%s\" --reward \"exec.so:command=./pay", probe);
-    const int status = attack(t, &a, as, options);
+    const int status = attack_by(t, &a, as, reward, "\" --reward \"exec.so:command=./pay");
     take_up(&a);
     if (status == SKIPPED) skip();
-    if (status != 0) fail_msg("%s %s: status %d:\n%s", as, probe, status, t->out);
+    if (status != 0) fail_msg("%s %s: status %d:\n%s", as, reward, status, t->out);
     e2e_shell(t, "cat seen out");
     e2e_says(t, says);
     assert_int_equal(e2e_shell(t, "! cat /proc/[0-9]*/comm 2>/dev/null | grep probe-burner"), 0);
+}
+
+static void at_rest(struct e2e *t, const char *as, const char *probe, const char *want,
+                    const char *says) {
+    char reward[512];
+    snprintf(reward, sizeof reward, PLUGIN ",probe=%s", probe);
+    at_rest_by(t, as, reward, want, says);
 }
 
 static const char *const kernels[] = {"", "no-namespaces", "nobody", "nobody no-namespaces"};
@@ -387,6 +405,115 @@ static void a_check_has_no_terminal(void **state) {
                  "\"$RLHF_TEST_PLUGINS/probe_reward.so\"");
     e2e_says(t, "no terminal");
     if (strstr(t->out, "has a terminal")) fail_msg("opened:\n%s", t->out);
+}
+
+// ---- programs that the user named, isolated ----
+
+// The same probes against the same walls.
+static void a_program_in_isolation(void **state) {
+    struct e2e *t = *state;
+    static const char *const as[] = {
+        "",       "no-namespaces",       "no-landlock", "no-namespaces no-landlock",
+        "nobody", "nobody no-namespaces"};
+    for (size_t k = 0; k < sizeof as / sizeof *as; k++)
+        if (can_be(as[k])) nothing_of(t, as[k], PROGRAM, "");
+    assert_int_equal(e2e_shell(t, "grep '\"worker\": \"no new privileges' r/manifest.json"), 0);
+    nothing_of(t, "", PROGRAM, "\" --set \"rewards.memory_mib=4096");
+    nothing_of(t, "", PROGRAM, ",network=true");
+    assert_int_equal(e2e_shell(t, "grep 'not in force.*no network (network=true)' out && "
+                                  "grep ' N.tcp=0 ' out"),
+                     0);
+}
+
+// Without isolation it may do what the user may, which the start says.
+static void a_program_with_the_users_rights(void **state) {
+    struct e2e *t = *state;
+    struct attacked a;
+    struct result r;
+    lay(t, &a, 0);
+    const int status = attack_by(t, &a, "",
+                                 "exec.so:command='$RLHF_TEST_PLUGINS/probe_program' all "
+                                 "$PWD/bait",
+                                 "");
+    take_up(&a);
+    assert_int_equal(status, 0);
+    e2e_says(t, "probe_program runs with your rights: your files and the network are open to it "
+                "(isolate=true closes them)");
+    count(t, NULL, &r);
+    if (r.n < FEWEST) fail_msg("only %d probes in:\n%s", r.n, t->out);
+    assert_int_equal(e2e_shell(t, "grep ' N.tcp=0 ' out && grep ' F.write=0 ' out"), 0);
+    assert_int_equal(e2e_shell(t, "! grep '\"worker\"' r/manifest.json"), 0);
+}
+
+// However many processes it starts, none is left; behind walls with a count there are not many.
+static void a_program_that_forks(void **state) {
+    struct e2e *t = *state;
+    static const char *const how[] = {"", ",isolate=true"};
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(e2e_shell(t,
+                                   "rm -rf r; (ulimit -u 4000 2>/dev/null; \"$HOST\" " RUN
+                                   "--set log.level=debug --reward \"exec.so:command="
+                                   "'$RLHF_TEST_PLUGINS/probe_program' forks%s\") 2>&1",
+                                   how[k]),
+                         0);
+        const char *line = strstr(t->out, "forked: ");
+        const char *counted = strstr(t->out, "at most 1024 processes");
+        const char *missing = strstr(t->out, "not in force");
+        assert_non_null(line);
+        if (atoi(line + 8) < 500) fail_msg("%s", t->out);
+        if (counted && (!missing || counted < missing)) assert_true(atoi(line + 8) <= 1024);
+        assert_int_equal(e2e_shell(t, "! cat /proc/[0-9]*/comm 2>/dev/null | grep probe-forked"),
+                         0);
+    }
+}
+
+// A Python function has the walls of the interpreter.
+static void a_function_in_isolation(void **state) {
+    struct e2e *t = *state;
+    if (system("python3 -c 'import sys' >/dev/null 2>&1") != 0) skip();
+    e2e_write(t, "tries.py",
+              "import os, socket\n"
+              "def tried(what):\n"
+              "    try:\n"
+              "        what()\n"
+              "        return 1\n"
+              "    except OSError:\n"
+              "        return 0\n"
+              "def pays(prompts, log_metric, **kw):\n"
+              "    log_metric('write', tried(lambda: open('written', 'w')))\n"
+              "    log_metric('net', tried(lambda: socket.socket()))\n"
+              "    log_metric('tty', tried(lambda: open('/dev/tty')))\n"
+              "    log_metric('read', tried(lambda: open('tries.py')))\n"
+              "    return [1.0] * len(prompts)\n");
+    static const struct {
+        const char *how;
+        double write, net;
+    } all[] = {{"", 1, 1}, {",isolate=true", 0, 0}, {",isolate=true,network=true", 0, 1}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        assert_int_equal(e2e_shell(t,
+                                   "rm -rf r written; \"$HOST\" " RUN
+                                   "--reward python.so:file=tries.py,function=pays%s 2>&1",
+                                   all[i].how),
+                         0);
+        const int held = !strstr(t->out, "not in force: no writing");
+        json_t *rows = e2e_metrics(t, "r");
+        if (held) assert_true(e2e_metric(rows, 0, "rewards/python/write") == all[i].write);
+        assert_true(e2e_metric(rows, 0, "rewards/python/net") == all[i].net);
+        assert_true(e2e_metric(rows, 0, "rewards/python/tty") == 0);
+        assert_true(e2e_metric(rows, 0, "rewards/python/read") == 1);
+        json_decref(rows);
+        if (held) assert_int_equal(e2e_exists(t, "written"), all[i].write == 1);
+    }
+}
+
+// An isolated one does not run between calls; if it wakes itself it is ended.
+static void a_program_rests_between_calls(void **state) {
+#define LEAVES "exec.so:command='$RLHF_TEST_PLUGINS/probe_program' "
+    for (int k = 0; k < N_KERNELS; k++)
+        if (can_be(kernels[k]))
+            at_rest_by(*state, kernels[k], LEAVES "burn,isolate=true", "T", "found:T:");
+    at_rest_by(*state, "", LEAVES "wake,isolate=true", "", "found::");
+    at_rest_by(*state, "", LEAVES "burn", "R", "found:R:");
 }
 
 // Programs cannot open it either: each row scores 1 if the terminal can be opened.
@@ -439,6 +566,11 @@ int main(void) {
         PROBE_TEST(a_child_rests_between_calls),
         PROBE_TEST(a_child_that_will_not_rest_is_ended),
         PROBE_TEST(a_check_has_no_terminal),
+        PROBE_TEST(a_program_in_isolation),
+        PROBE_TEST(a_program_with_the_users_rights),
+        PROBE_TEST(a_program_that_forks),
+        PROBE_TEST(a_function_in_isolation),
+        PROBE_TEST(a_program_rests_between_calls),
         PROBE_TEST(a_program_has_no_terminal),
         PROBE_TEST(an_inspection_can_be_interrupted),
     };

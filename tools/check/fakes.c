@@ -1,6 +1,8 @@
 // fakes.c: see fakes.h.
 #include "check/fakes.h"
 
+#include "worker/programs.h"
+
 #include <rlhf/draft/iteration.h>
 #include <rlhf/service.h>
 #include <rlhf/test.h>
@@ -11,6 +13,8 @@ struct rlhf__check_fakes {
     struct rlhf_test_reward_model reward_model;
     rlhf_limits limits;
     rlhf_iteration_service iteration;
+    struct rlhf__programs programs;
+    char host[RLHF__PATH_CAP];
 };
 
 // How often a list of words is in a text.
@@ -65,8 +69,8 @@ static rlhf_status reward_update(void *host, const rlhf_reward_update *how,
                          RLHF_SIZE_TO(rlhf_reward_update_report, fresh_after));
 }
 
-rlhf_status rlhf__check_fakes_new(struct rlhf__services *s, struct rlhf__check_fakes **out,
-                                  struct rlhf__error *err) {
+rlhf_status rlhf__check_fakes_new(struct rlhf__services *s, const struct rlhf__dirs *dirs,
+                                  struct rlhf__check_fakes **out, struct rlhf__error *err) {
     static const char *const labels[] = {"NEGATIVE", "POSITIVE"};
     struct rlhf__check_fakes *f = calloc(1, sizeof *f);
     *out = f;
@@ -79,6 +83,9 @@ rlhf_status rlhf__check_fakes_new(struct rlhf__services *s, struct rlhf__check_f
     rlhf_test_limits_init(&f->limits);
     f->iteration = (rlhf_iteration_service){
         sizeof f->iteration, 0, f, reference_sync, collect_pairs, reward_update};
+    rlhf__path_put(f->host, "%s/rlhf-host", dirs->exe);
+    rlhf__programs_init(&f->programs, f->host, NULL);
+    RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_PROGRAM, &f->programs.table, err));
     RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_ITERATION, &f->iteration, err));
     RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_CLASSIFIER, &f->classifier.table, err));
     RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_TOKENIZER, &f->tokenizer.table, err));

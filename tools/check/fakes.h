@@ -1,5 +1,6 @@
 // fakes.h: services that need no model: a classifier, a tokenizer and a reward model (rlhf/test.h)
-// whose answers follow from what they are given, and the limits of a run that has none.
+// whose answers follow from what they are given, and the limits of a run that has none. Programs
+// are real: the host's file starts them.
 #ifndef RLHF_HOST_CHECK_FAKES_H
 #define RLHF_HOST_CHECK_FAKES_H
 
@@ -8,8 +9,8 @@
 struct rlhf__check_fakes;
 
 // Offer them. *out needs free. Errors: RLHF_E_NOMEM, and those of rlhf__services_offer. [main]
-rlhf_status rlhf__check_fakes_new(struct rlhf__services *, struct rlhf__check_fakes **out,
-                                  struct rlhf__error *err);
+rlhf_status rlhf__check_fakes_new(struct rlhf__services *, const struct rlhf__dirs *dirs,
+                                  struct rlhf__check_fakes **out, struct rlhf__error *err);
 void rlhf__check_fakes_free(struct rlhf__check_fakes *); // NULL allowed [main]
 
 // How many objects of them are open: what close() was not called for. [main]

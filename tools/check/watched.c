@@ -240,7 +240,7 @@ rlhf_status rlhf__check_services(struct rlhf__check *c, struct rlhf__error *err)
     c->services.phase = -1;
     c->services.failure = &c->failure;
     RLHF_TRY(rlhf__row_service_init(&c->row, &c->services, err));
-    return rlhf__check_fakes_new(&c->services, &c->fakes, err);
+    return rlhf__check_fakes_new(&c->services, c->dirs, &c->fakes, err);
 }
 
 void rlhf__check_services_finish(struct rlhf__check *c) {

@@ -14,7 +14,7 @@ struct rlhf__ward {
 };
 
 // A copy of fd above RLHF__WARD_FILES, as `given` of rlhf__ward_start wants it; closes fd. -1 when
-// fd is, or there is no room. [any]
+// fd is -1, or on failure. [any]
 int rlhf__ward_file(int fd);
 
 // Start `program`, which is to call rlhf__warden, in a session of its own, with normal signals and

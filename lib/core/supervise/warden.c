@@ -258,7 +258,7 @@ _Noreturn void rlhf__warden(const struct rlhf__warden_rules *rules,
     sigset_t set;
     waited_for(&set);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    setsid(); // no terminal is this process's; fails where it has its own session already
+    setsid(); // detaches it from the terminal; fails if it is the leader of a session already
     if ((long)getppid() != rules->host) _exit(1); // it has gone before that
     const unsigned spaces = rules->walls ? rlhf__confine_spaces(rules->network) : 0;
     if (spaces & RLHF__CONFINED_PROCESSES) with_space(&job, spaces);

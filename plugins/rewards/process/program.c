@@ -1,21 +1,16 @@
 // program.c: see program.h.
 #include "process/program.h"
 
-#include "process/descendants.h"
-#include "process/launch.h"
-
 #include <rlhf/log.h>
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { GRACE_MS = 1000, STUCK_MS = 2000, STEP_MS = 10, TIMEOUT_S = 300 };
+enum { GRACE_MS = 1000, STEP_MS = 10, TIMEOUT_S = 300 };
 
 // ---- the file ----
 
@@ -68,8 +63,13 @@ rlhf_status rlhf__program_init(struct rlhf__program *p, const rlhf_host *host, c
     p->argv = argv;
     p->name = argv[0];
     p->env = env;
-    p->in = p->out = p->err = -1;
     p->limits = host->service(host, RLHF_SVC_LIMITS);
+    p->programs = host->service(host, RLHF_SVC_PROGRAM);
+    if (!p->programs)
+        return rlhf_failf(
+            host, RLHF_E_UNSUPPORTED,
+            "programs are started by the host, and here it starts none: the plugin has "
+            "to be the file that came with rlhf-host, or have isolate=false");
     return strchr(argv[0], '/') ? find_by_path(p, argv[0]) : find_by_name(p, argv[0]);
 }
 
@@ -83,20 +83,50 @@ uint64_t rlhf__program_memory(const struct rlhf__program *p) {
     return p->limits ? p->limits->memory_bytes : 0;
 }
 
+static rlhf_status refuse(const struct rlhf__program *p, int why) {
+    const char *text = strerror(why);
+    if (why == ENOEXEC) text = "it is no program, and no script that begins with #!";
+    if (why == ENOENT) text = "the interpreter that its first line names is not there";
+    if (why == ENOMEM && rlhf__program_memory(p))
+        text = "it needs more memory than rewards.memory_mib allows";
+    return rlhf_failf(p->host, why == ENOEXEC || why == ENOENT ? RLHF_E_INVALID : RLHF_E_IO,
+                      "the program %s cannot be run: %s", p->argv[0], text);
+}
+
+static void say_walls(struct rlhf__program *p) {
+    const char *confined = p->process->confined;
+    const char *walls = confined ? confined : "none";
+    if (strncmp(p->walls, walls, sizeof p->walls - 1) == 0) return;
+    snprintf(p->walls, sizeof p->walls, "%s", walls);
+    if (confined)
+        rlhf_logf(p->host, RLHF_LOG_INFO, "%s runs in a worker process: %s", p->name, confined);
+    else
+        rlhf_logf(p->host, RLHF_LOG_INFO,
+                  "%s runs with your rights: your files and the network are open to it "
+                  "(isolate=true closes them)",
+                  p->name);
+}
+
 rlhf_status rlhf__program_start(struct rlhf__program *p) {
-    struct timespec now;
+    const rlhf_program what = {.size = sizeof what,
+                               .path = p->path,
+                               .argv = p->argv,
+                               .env = p->env,
+                               .memory_bytes = rlhf__program_memory(p)};
+    int32_t why = 0;
     rlhf__said_forget(&p->said);
     p->ended = 0;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    snprintf(p->mark, sizeof p->mark, "RLHF_REWARD_%ld_%lld_%09ld=1", (long)getpid(),
-             (long long)now.tv_sec, now.tv_nsec);
-    return rlhf__program_launch(p);
+    const rlhf_status st = p->programs->start(p->programs->host, p->host, &what, &p->process, &why);
+    if (st == RLHF_E_NOMEM) return (p->host->fail)(p->host, RLHF_E_NOMEM, "out of memory");
+    if (st < 0) return refuse(p, why);
+    say_walls(p);
+    return RLHF_OK;
 }
 
 int rlhf__program_has_ended(struct rlhf__program *p) {
-    if (!p->pid) return 1;
-    if (!p->ended && waitpid(p->pid, &p->how, WNOHANG) == p->pid) p->ended = 1;
-    return p->ended;
+    if (p->process && !p->ended)
+        p->ended = p->programs->ended(p->programs->host, p->process, &p->how);
+    return !p->process || p->ended;
 }
 
 const char *rlhf__program_end(const struct rlhf__program *p, char *out, size_t cap) {
@@ -108,34 +138,21 @@ const char *rlhf__program_end(const struct rlhf__program *p, char *out, size_t c
     return out;
 }
 
-// Up to ms for it to end, reading what it still says.
-static void wait_for_end(struct rlhf__program *p, int ms) {
-    for (int left = ms; left > 0 && !rlhf__program_has_ended(p); left -= STEP_MS) {
-        rlhf__said_read(&p->said, p->host, p->err);
-        poll(NULL, 0, STEP_MS);
-    }
-}
-
-static void close_end(int *fd) {
-    if (*fd >= 0) close(*fd);
-    *fd = -1;
-}
-
 void rlhf__program_kill(struct rlhf__program *p) {
-    if (!p->pid) return;
-    rlhf__said_read(&p->said, p->host, p->err);
-    // As long as it is not waited for, nobody else has its number.
-    rlhf__descendants_kill(p->pid, !p->ended, p->mark);
-    wait_for_end(p, STUCK_MS);
-    close_end(&p->in);
-    close_end(&p->out);
-    close_end(&p->err);
-    p->pid = 0;
+    if (!p->process) return;
+    rlhf__said_read(&p->said, p->host, p->process->err);
+    p->programs->end(p->programs->host, p->process);
+    p->process = NULL;
 }
 
 void rlhf__program_finish(struct rlhf__program *p) {
-    if (!p->pid) return;
-    close_end(&p->in);
-    wait_for_end(p, GRACE_MS);
+    if (!p->process) return;
+    p->programs->works(p->programs->host, p->process, 1);
+    if (p->process->in >= 0) close(p->process->in);
+    p->process->in = -1;
+    for (int left = GRACE_MS; left > 0 && !rlhf__program_has_ended(p); left -= STEP_MS) {
+        rlhf__said_read(&p->said, p->host, p->process->err);
+        poll(NULL, 0, STEP_MS);
+    }
     rlhf__program_kill(p);
 }

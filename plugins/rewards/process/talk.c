@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CHUNK = 1 << 16, SLICE_MS = 100, LAST_WAIT_MS = 500 };
+enum { CHUNK = 1 << 16, SLICE_MS = 100, LAST_WAIT_MS = 3000 };
 #define STOP_S 1.0 // seconds for an answer after Ctrl-C, as workers have
 
 struct talk {
@@ -37,7 +37,7 @@ static int would_block(void) { return errno == EAGAIN || errno == EWOULDBLOCK; }
 static int send_some(struct talk *t) {
     struct rlhf__exchange *x = t->x;
     if (t->deaf || x->sent == x->n_send) return 0;
-    const ssize_t n = write(t->p->in, x->send + x->sent, x->n_send - x->sent);
+    const ssize_t n = write(t->p->process->in, x->send + x->sent, x->n_send - x->sent);
     if (n > 0) x->sent += (size_t)n;
     if (n >= 0) return n > 0;
     if (errno == EPIPE) t->deaf = 1;
@@ -47,7 +47,7 @@ static int send_some(struct talk *t) {
 static int take_some(struct talk *t) {
     char chunk[CHUNK];
     if (t->closed) return 0;
-    const ssize_t n = read(t->p->out, chunk, sizeof chunk);
+    const ssize_t n = read(t->p->process->out, chunk, sizeof chunk);
     if (n == 0) t->closed = 1;
     if (n < 0) return errno == EINTR || would_block() ? 0 : -1;
     if (n > 0 && t->start > 0) { // it has started: from here on it is as ever
@@ -73,9 +73,9 @@ static double time_left(const struct talk *t) {
 static void wait_some(const struct talk *t, double left) {
     const struct rlhf__program *p = t->p;
     const int sends = !t->deaf && t->x->sent < t->x->n_send;
-    struct pollfd fd[] = {{.fd = t->closed ? -1 : p->out, .events = POLLIN},
-                          {.fd = t->silent ? -1 : p->err, .events = POLLIN},
-                          {.fd = sends ? p->in : -1, .events = POLLOUT}};
+    struct pollfd fd[] = {{.fd = t->closed ? -1 : p->process->out, .events = POLLIN},
+                          {.fd = t->silent ? -1 : p->process->err, .events = POLLIN},
+                          {.fd = sends ? p->process->in : -1, .events = POLLOUT}};
     const int ms = left * 1000 < SLICE_MS ? (int)(left * 1000) + 1 : SLICE_MS;
     poll(fd, 3, ms);
 }
@@ -87,14 +87,14 @@ static enum rlhf__talk look(struct talk *t) {
         // What it wrote before is in the pipe still.
         while (t->taken == RLHF__TAKEN_MORE && take_some(t) > 0)
             continue;
-        rlhf__said_read(&p->said, p->host, p->err);
+        rlhf__said_read(&p->said, p->host, p->process->err);
         if (t->taken == RLHF__TAKEN_NONE) return RLHF__TALK_REFUSED;
         return t->taken == RLHF__TAKEN_ALL ? RLHF__TALK_DONE : RLHF__TALK_ENDED;
     }
     if (!t->closed) return RLHF__TALK_DONE;
     for (int left = LAST_WAIT_MS; left > 0 && !rlhf__program_has_ended(p); left -= 10)
         poll(NULL, 0, 10);
-    rlhf__said_read(&p->said, p->host, p->err);
+    rlhf__said_read(&p->said, p->host, p->process->err);
     return rlhf__program_has_ended(p) ? RLHF__TALK_ENDED : RLHF__TALK_CLOSED;
 }
 
@@ -109,11 +109,11 @@ static enum rlhf__talk go_on(struct talk *t) {
     struct rlhf__program *p = t->p;
     for (;;) {
         if (must_stop(t)) return RLHF__TALK_CANCELLED;
-        if (!t->silent && !rlhf__said_read(&p->said, p->host, p->err)) t->silent = 1;
+        if (!t->silent && !rlhf__said_read(&p->said, p->host, p->process->err)) t->silent = 1;
         const int sent = send_some(t), took = take_some(t);
         if (t->taken == RLHF__TAKEN_NONE) return RLHF__TALK_REFUSED;
         if (is_done(t)) { // what it printed before its answer is in the pipe
-            if (!t->silent) rlhf__said_drain(&p->said, p->host, p->err);
+            if (!t->silent) rlhf__said_drain(&p->said, p->host, p->process->err);
             return RLHF__TALK_DONE;
         }
         if (sent < 0 || took < 0) return RLHF__TALK_FAILED;
@@ -121,7 +121,7 @@ static enum rlhf__talk go_on(struct talk *t) {
         if (left <= 0) return RLHF__TALK_LATE;
         if (sent || took) continue;
         const enum rlhf__talk why = look(t);
-        if (why != RLHF__TALK_DONE || t->p->ended) return why;
+        if (why != RLHF__TALK_DONE || p->ended) return why;
         wait_some(t, left);
     }
 }
@@ -134,8 +134,10 @@ enum rlhf__talk rlhf__talk(struct rlhf__program *p, struct rlhf__exchange *x) {
     sigaddset(&pipe, SIGPIPE);
     sigpending(&waiting);
     pthread_sigmask(SIG_BLOCK, &pipe, &before);
+    p->programs->works(p->programs->host, p->process, 1);
     const enum rlhf__talk what = go_on(&t);
     const int why = errno;
+    p->programs->works(p->programs->host, p->process, 0);
     if (!sigismember(&waiting, SIGPIPE)) {
         const struct timespec now = {0, 0};
         while (sigtimedwait(&pipe, NULL, &now) < 0 && errno == EINTR)
@@ -147,7 +149,7 @@ enum rlhf__talk rlhf__talk(struct rlhf__program *p, struct rlhf__exchange *x) {
 }
 
 size_t rlhf__talk_unasked(struct rlhf__program *p, char *to, size_t cap) {
-    const ssize_t n = read(p->out, to, cap);
+    const ssize_t n = read(p->process->out, to, cap);
     return n > 0 ? (size_t)n : 0;
 }
 

@@ -1,0 +1,55 @@
+// probe_program.c: a program behind exec.so that tries what an isolated one must not be able to do
+// (probe.h), and says on its standard error how that ended.
+//
+//     probe_program all DIR     all probes, at the bait in DIR
+//     probe_program forks       processes until there can be no more, which stay: "forked: N"
+//     probe_program burn|wake   a child that is busy for ever, and wakes itself
+//
+// Then it answers 1 to each row.
+#include "worker/probe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+enum { MOST_FORKS = 3000 };
+
+static void tell(void *ctx, const char *line) { fprintf(ctx, "%s\n", line); }
+
+// In sessions of their own, where they may have them.
+static void fork_all(void) {
+    int n = 0;
+    for (pid_t pid = 1; n < MOST_FORKS && pid > 0; n += pid > 0) {
+        pid = fork();
+        if (pid == 0) {
+            setsid();
+            prctl(PR_SET_NAME, "probe-forked");
+            for (;;)
+                pause();
+        }
+    }
+    fprintf(stderr, "forked: %d\n", n);
+}
+
+int main(int argc, char **argv) {
+    char *line = NULL;
+    size_t room = 0;
+    struct bait b;
+    int begun = 0;
+    while (getline(&line, &room, stdin) > 0) {
+        if (!begun && argc > 2 && strcmp(argv[1], "all") == 0) {
+            if (probe_bait(argv[2], &b) != 0) return 3;
+            probe_all(&b, tell, stderr);
+        }
+        if (!begun && argc > 1 && strcmp(argv[1], "forks") == 0) fork_all();
+        if (!begun && argc > 1 && strcmp(argv[1], "burn") == 0) probe_burns(NULL);
+        if (!begun && argc > 1 && strcmp(argv[1], "wake") == 0) probe_wakes(NULL);
+        begun = 1;
+        puts("1");
+        fflush(stdout);
+    }
+    free(line);
+    return 0;
+}
