@@ -49,18 +49,18 @@ struct chunk {
     rlhf_str text[CHUNK_ROWS];
     uint8_t rendered[CHUNK_ROWS]; // 1: a conversation, which lies in `chats` from `from` on
     size_t from[CHUNK_ROWS];
-    struct rlhf__turns chats;
+    struct rlhf__buf chats;
 };
 
 static rlhf_status render(const struct rlhf__model *m, const struct rlhf__data_row *row,
                           struct chunk *c, uint32_t i, struct rlhf__error *err) {
     struct rlhf__messages list = {0};
     json_t *held = NULL;
-    c->from[i] = c->chats.text.len;
+    c->from[i] = c->chats.len;
     rlhf_status st = rlhf__data_row_messages(row, &held, &list, err);
     if (st == RLHF_OK)
         st = rlhf__chat_render(rlhf__tokenizer_chat(m->tok), &list, 0, &c->chats, err);
-    c->text[i].len = c->chats.text.len - c->from[i];
+    c->text[i].len = c->chats.len - c->from[i];
     rlhf__messages_finish(&list);
     json_decref(held);
     return st;
@@ -69,7 +69,7 @@ static rlhf_status render(const struct rlhf__model *m, const struct rlhf__data_r
 static rlhf_status read_chunk(const struct rlhf__model *m, const struct rlhf__dataset *ds,
                               int64_t at, uint32_t n, struct chunk *c, struct rlhf__error *err) {
     char where[512];
-    rlhf__turns_clear(&c->chats);
+    rlhf__buf_clear(&c->chats);
     for (uint32_t i = 0; i < n; i++) {
         const struct rlhf__data_row row = rlhf__dataset_row(ds, at + i);
         c->rendered[i] = row.messages.ptr != NULL;
@@ -79,7 +79,7 @@ static rlhf_status read_chunk(const struct rlhf__model *m, const struct rlhf__da
         return rlhf__error_context(err, "%s", where);
     }
     for (uint32_t i = 0; i < n; i++)
-        if (c->rendered[i]) c->text[i].ptr = rlhf__buf_text(&c->chats.text) + c->from[i];
+        if (c->rendered[i]) c->text[i].ptr = rlhf__buf_text(&c->chats) + c->from[i];
     return RLHF_OK;
 }
 
@@ -116,7 +116,7 @@ static rlhf_status label_rows(const struct rlhf__workplace *w, const struct opti
             ++*kept;
         }
     }
-    if (k) rlhf__turns_finish(&k->chats);
+    if (k) rlhf__buf_free(&k->chats);
     free(k);
     free(logits);
     return st;

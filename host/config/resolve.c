@@ -3,6 +3,7 @@
 #include "config/config.h"
 
 #include "base/file.h"
+#include "chat/chat.h"
 #include "config/layer.h"
 #include "plugin/load.h"
 #include "plugin/search.h"
@@ -45,6 +46,17 @@ static rlhf_status absolute_backend(struct rlhf__config *c, struct rlhf__error *
     if (!strchr(c->compute.backend, '/') || !absolute(c->compute.backend, full)) return RLHF_OK;
     c->compute.backend = rlhf__strings_add(&c->strings, full);
     return c->compute.backend ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+}
+
+// Check the template before models are opened; make the path of a file absolute.
+static rlhf_status absolute_template(struct rlhf__config *c, struct rlhf__error *err) {
+    char full[RLHF__PATH_CAP];
+    if (rlhf__chat_check_name(c->prompts.template, err) != RLHF_OK)
+        return rlhf__error_context(err, "prompts.template");
+    if (!rlhf__chat_is_file(c->prompts.template) || !absolute(c->prompts.template, full))
+        return RLHF_OK;
+    c->prompts.template = rlhf__strings_add(&c->strings, full);
+    return c->prompts.template ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
 }
 
 // ---- plugin options ---------------------------------------------------------------------------
@@ -345,6 +357,7 @@ rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *p
     for (size_t i = 0; i < n; i++)
         RLHF_TRY(absolute_fields(&s[i].table, (char *)c + s[i].offset, &c->strings, err));
     RLHF_TRY(absolute_backend(c, err));
+    RLHF_TRY(absolute_template(c, err));
     RLHF_TRY(rlhf__plugin_open(plugins, c->algo.plugin, RLHF_KIND_ALGO, c->algo.from, "--algo",
                                algo, err));
     RLHF_TRY(complete(*algo, &c->algo, "algo", c, err));

@@ -84,7 +84,8 @@ static const char *const may_change[] = {
 
 // Files that a run reads and keeps a checksum of: they may lie elsewhere when the run is resumed.
 static const char *const may_move[] = {"data.path",   "data.eval_path", "prompts.path",
-                                       "policy.path", "reference.path", NULL};
+                                       "policy.path", "reference.path", "prompts.template",
+                                       NULL};
 
 rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlhf__config *c,
                               struct rlhf__error *err) {

@@ -28,8 +28,6 @@ static const char *const critic_names[] = {"shared", "separate", NULL};
 static const char *const pooling_names[] = {"auto", "mean", "first", "last", NULL};
 static const char *const long_names[] = {"truncate", "split", NULL};
 static const char *const long_prompt_names[] = {"cut_left", "cut_right", "skip", "refuse", NULL};
-static const char *const template_names[] = {"auto",  "chatml", "llama2", "llama3", "qwen2.5",
-                                             "qwen3", "gemma",  "zephyr", "plain",  NULL};
 static const char *const stop_on_names[] = {"none", "collapse", NULL};
 static const char *const stop_names[] = {"auto", "true", "false", NULL};
 static const char *const truncate_names[] = {"none", "stop", "period", NULL};
@@ -179,10 +177,10 @@ static const rlhf_opt prompts_opts[] = {
       "what happens to prompts over max_tokens: their first or last tokens go, or they are "
       "skipped, "
       "or the run is refused"),
-    E(template, 0, template_names,
-      "chat template of rows with messages; auto: the one of the model's directory, where it is "
-      "one "
-      "of these"),
+    RLHF_OPT_STR(
+        T, template, "auto",
+        "chat template of rows with messages: auto (that of the model's directory), chatml, "
+        "llama2, llama3, qwen2.5, qwen3, gemma, zephyr, plain, or a .jinja file"),
     I(limit, 0, 0, BIG, "prompts to use; 0: all"),
     B(prepend_bos, 0, "put the beginning-of-text token in front, where the tokenizer has one"),
     B(start_after_period, 0, "begin after the first period; texts without one are skipped"),

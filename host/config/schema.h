@@ -102,7 +102,7 @@ struct rlhf__prompts_config {
     int32_t end_at_period;      // end at the last period within length (or max_tokens)
     int32_t shuffle;            // a fresh order on every pass
     int32_t long_rows;          // enum rlhf__long_prompts (data/prompts.h)
-    int32_t template;           // of messages: place in rlhf__chat_names() (chat/chat.h); 0: auto
+    const char *template;       // of messages: a name or a file (rlhf__chat_name), "auto"
 };
 
 enum rlhf__stop_at_eos { RLHF__STOP_AUTO = 0, RLHF__STOP_ALWAYS = 1, RLHF__STOP_NEVER = 2 };

@@ -49,9 +49,10 @@ void rlhf__model_text_note(const struct rlhf__model *m, const char *what, int64_
 
 // ---- chat templates ----
 
-rlhf_status rlhf__model_name_chat(const struct rlhf__model *m, int32_t template,
+rlhf_status rlhf__model_name_chat(const struct rlhf__model *m, const char *template,
                                   struct rlhf__error *err) {
-    return rlhf__tokenizer_name_chat(m->tok, rlhf__chat_names()[template], err);
+    if (rlhf__tokenizer_name_chat(m->tok, template, err) == RLHF_OK) return RLHF_OK;
+    return rlhf__error_context(err, "prompts.template");
 }
 
 // 1 when sampling.stop, a JSON list, has the token by its text or its id.
@@ -107,15 +108,15 @@ void rlhf__model_turn_end_note(const struct rlhf__model *m, const char *stop,
                end, m->dir, remedy[how][0], (int)id, remedy[how][1]);
 }
 
-void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows, int32_t template,
+void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows, const char *template,
                            const char *stop, struct rlhf__log *log) {
     const struct rlhf__chat *chat = rlhf__tokenizer_chat(m->tok);
     if (rows == 0) {
-        if (template)
+        if (strcmp(template, "auto") != 0)
             rlhf__logf(
                 log, RLHF_LOG_WARN,
                 "prompts.template is %s, but no row has messages: texts are taken as they are",
-                rlhf__chat_names()[template]);
+                template);
         else if (rlhf__chat_known(chat))
             rlhf__logf(log, RLHF_LOG_INFO,
                        "no row has messages: texts are taken as they are, without the model's chat "

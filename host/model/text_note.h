@@ -12,16 +12,15 @@
 void rlhf__model_text_note(const struct rlhf__model *m, const char *what, int64_t texts,
                            uint32_t flags, int32_t ends, struct rlhf__log *log);
 
-// Use the template that prompts.template names (its index in rlhf__chat_names()). Errors:
-// RLHF_E_NOMEM. [main]
-rlhf_status rlhf__model_name_chat(const struct rlhf__model *m, int32_t template,
+// Use the template that prompts.template names. Errors: those of rlhf__chat_name. [main]
+rlhf_status rlhf__model_name_chat(const struct rlhf__model *m, const char *template,
                                   struct rlhf__error *err);
 
 // Log which template rendered `rows` rows with messages. Warn when no row has messages although
 // a template is named, when the tokenizer lacks the template's special tokens and, for models that
 // write, when the token that ends a turn does not end a response. stop: the JSON list of
 // sampling.stop where responses are sampled, else NULL. [main]
-void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows, int32_t template,
+void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows, const char *template,
                            const char *stop, struct rlhf__log *log);
 
 // ---- the end of a turn ----

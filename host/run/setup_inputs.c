@@ -2,6 +2,7 @@
 #include "run/setup.h"
 
 #include "base/file.h"
+#include "chat/chat.h"
 #include "keep/inputs.h"
 #include "keep/run_dir.h"
 #include "model/reward_model.h"
@@ -18,9 +19,11 @@ static rlhf_status add_rows(const struct rlhf__run *r, struct rlhf__error *err) 
     const struct {
         const char *setting, *path;
         int read;
-    } files[] = {{"data.path", c->data.path, !prompts},
-                 {"data.eval_path", c->data.eval_path, 1},
-                 {"prompts.path", c->prompts.path, prompts}};
+    } files[] = {
+        {"data.path", c->data.path, !prompts},
+        {"data.eval_path", c->data.eval_path, 1},
+        {"prompts.path", c->prompts.path, prompts},
+        {"prompts.template", c->prompts.template, rlhf__chat_is_file(c->prompts.template)}};
     char room[RLHF__PATH_CAP];
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (files[i].read && files[i].path[0])

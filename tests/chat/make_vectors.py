@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""tests/chat/data/jinja.jsonl and styles.jsonl, by the Jinja environment of transformers.
+"""tests/chat/data/jinja.jsonl, styles.jsonl and published.jsonl, by the Jinja environment of transformers.
 
 jinja.jsonl: {"template", "text"} or {"template", "raised": true}; the variables are VARS.
-styles.jsonl: {"template", "form", "messages", "generate", "text", "turns"}; turns: the [from, to)
-characters of {% generation %} blocks, for templates that have some.
+styles.jsonl, published.jsonl: {"template", "messages", "generate", "text", "turns"} or "raised"; turns: the [from, to)
+bytes of {% generation %} blocks, of the template or of its copy with blocks (published.py).
 """
 import json
 import os
@@ -14,7 +14,8 @@ from transformers.utils.chat_template_utils import _compile_jinja_template, rend
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE + "/../oracle")
-from chat_templates import NONE, TEMPLATES  # noqa: E402
+from chat_templates import TEMPLATES  # noqa: E402
+from published import PUBLISHED  # noqa: E402
 
 VARS = {"messages": [{"role": "system", "content": " S\n"}, {"role": "user", "content": "Qé中"},
                      {"role": "assistant", "content": "A"}],
@@ -60,6 +61,42 @@ JINJA = [
     "{% generation %}a{% endgeneration %}b{% generation %}{% set q = 1 %}c{% endgeneration %}{{ q }}",
     "a{{ raise_exception('no') }}b", "{% if false %}{{ raise_exception('no') }}{% endif %}ok", "{% for m in nothing %}{{ m }}{% endfor %}|",
     "{% if false %}{{ messages | map(attribute='x') | list }}{% for a, b in messages[0].items() %}{% endfor %}{% endif %}ok",
+    # macros and blocks that become values
+    "{% macro m(a, b='B', c=none) %}[{{ a }}{{ b }}{{ c }}]{% endmacro %}{{ m(1) }}{{ m(1, 2) }}{{ m(b=3, a=4) }}{{ m() }}{{ m(1, c='x') | length }}",
+    "{% macro m(a) %}{{ a }}{% endmacro %}{{ m(1, 2) }}", "{{ m(1) }}{% macro m(a) %}{{ a }}{% endmacro %}",
+    "{% set x = 1 %}{% macro m() %}{{ x }}{{ y }}{{ loop }}{% endmacro %}{% for y in [5] %}{{ m() }}{% set x = 7 %}{{ m() }}{% endfor %}{% set x = 2 %}{{ m() }}",
+    "{% macro down(n) %}{{ n }}{% if n > 0 %}{{ down(n - 1) }}{% endif %}{% endmacro %}{{ down(3) }}",
+    "{% macro m(a) %}{% set a = a + 1 %}{{ a }}{% endmacro %}{% set a = 5 %}{{ m(1) }}{{ a }}{{ m is callable }}{{ m is defined }}",
+    "{% set x %}  a {{ 1 + 1 }}{% for i in range(2) %}{{ i }}{% endfor %} {% endset %}{{ x | trim }}|{{ x | length }}", "{% set x %}{% set y = 1 %}{% endset %}{{ x is string }}{{ y }}",
+    "{% set a, b = [1, 'x'] %}{{ b }}{{ a }}", "{% set a, b = [1] %}", "{% for k, v in messages[0].items() %}{{ k }}={{ v }};{% endfor %}", "{% for k, v in {'b': 1, 'a': [2]} | dictsort %}{{ k }}{{ v }}{% endfor %}",
+    "{% for c in 'h\u00e9y' %}{{ c }},{% endfor %}{% for k in {'x': 1, 'y': 2} %}{{ k }}{% endfor %}{% for a, b in [(1, 2), [3, 4]] %}{{ a }}{{ b }}{% endfor %}",
+    "{% for i in range(5) if i % 2 == 0 %}{{ loop.cycle('a', 'b') }}{{ loop.depth }}{{ i }}{% endfor %}", "{% set x = nothing %}{{ x is defined }}{% set y = 1 %}{% for i in [1] %}{% set y = nothing %}{{ y is defined }}{% endfor %}{{ y }}",
+    "{% set ns = namespace({'a': 1}, b=2) %}{{ ns.a }}{{ ns['b'] }}{% set ns.l = [1] %}{% set ns.l = ns.l + [2] %}{{ ns.l | length }}{{ ns.zz is defined }}", "{% set d = dict(a=1, b='x') %}{{ d.a }}{{ d['b'] }}{{ d }}",
+    "{% set messages.x = 1 %}", "{{ 5() }}", "{{ messages() }}", "{% for x in 5 %}{% endfor %}", "{% for i in range(3) %}{% for j in range(2) %}{% if j == 1 %}{% break %}{% endif %}{{ i }}{{ j }}{% endfor %}{% endfor %}",
+    # printing and JSON
+    "{{ [1, 'a', \"it's\", none, true, 1.5, {'k': [\u0022\u00e9\u0022]}, (1,), (1, 2), []] }}", "{{ {} }}{{ '' }}{{ [] }}{{ {'a': 'x\\ny'} }}{{ ['\\\\', '\"'] }}", "{{ 1.0 }} {{ 0.1 }} {{ 1e20 }} {{ 1.5e-7 }} {{ 100000.0 * 10 }} {{ 3 / 2 }} {{ 4 / 2 }} {{ 123456789.123 }} {{ 1e16 }} {{ 0.0001 }} {{ -0.5 }}",
+    "{{ messages | tojson }}", "{{ messages[0] | tojson(indent=2) }}", "{{ {'b': 1, 'a': [1, {'x': none}], 'c': {}, 'd': []} | tojson(indent=4) }}", "{{ {'b': 1, 'a': 2.5} | tojson(sort_keys=true) }}{{ {'b': 1, 'a': 2} | tojson(separators=(',', ':')) }}",
+    "{{ 'a\"b\\\\c\\n\\t<>&\u00e9\u4e2d/' | tojson }}{{ none | tojson }}{{ true | tojson }}{{ 1.0 | tojson }}{{ 'x' | tojson }}{{ '\u00e9\U0001f600' | tojson(ensure_ascii=true) }}", "{{ nothing | tojson }}", "{{ [[], [1], {}] | tojson(indent=1) }}",
+    # more filters
+    "{{ messages | map(attribute='role') | join(', ') }}{{ messages | map(attribute='x', default='d') | list }}{{ ['a', 'b'] | map('upper') | list }}{{ [' a '] | map('trim') | first }}",
+    "{{ messages | selectattr('role', 'equalto', 'user') | list | length }}{{ messages | rejectattr('role', 'equalto', 'user') | map(attribute='role') | list }}{{ messages | selectattr('x') | list }}{{ messages | selectattr('role', 'in', ['user', 'system']) | list | length }}{{ messages | selectattr('x', 'undefined') | list | length }}",
+    "{{ [1, 2, 3, 4] | select('odd') | list }}{{ [1, 2, 3] | reject('gt', 2) | list }}{{ [0, 1, '', 'a'] | select | list }}{{ ['b', 'A', 'c', 'a'] | sort }}{{ [3, 1, 2] | sort(reverse=true) }}{{ ['b', 'B', 'a'] | unique | list }}{{ messages | sort(attribute='role') | map(attribute='role') | list }}",
+    "{{ [1, 2, 3] | sum }}{{ [1, 5, 3] | max }}{{ [4, 2] | min }}{{ [] | first }}|{{ 'abc' | first }}{{ 'abc' | last }}{{ 'abc' | reverse }}{{ [1, 2] | reverse | list }}{{ 'abc' | list }}{{ '42' | int + 1 }}{{ 'x' | int }}{{ 'x' | int(7) }}{{ '1.5' | float }}{{ 3.9 | int }}{{ -3 | abs }}{{ nothing | length }}",
+    "{{ 'a\nb\n\nc' | indent }}|{{ 'a\nb' | indent(2, true) }}|{{ 'a\n\nb' | indent(2, blank=true) }}|{{ 'a' | indent }}|{{ 'hello wORLD' | capitalize }}|{{ {'b': 2, 'a': 1} | items | list }}|{{ 5 | string + 'x' }}|{{ none | string }}", "{{ {'B': 1, 'a': 3, 'C': 2} | dictsort }}{{ {'a': 3, 'b': 1} | dictsort(by='value') }}{{ {'a': 1, 'b': 2} | dictsort(reverse=true) }}",
+    "{{ 5 | length }}", "{{ [1, 'a'] | sort }}", "{{ [1, 2] | join }}{{ messages | join('|', attribute='role') }}{{ 'a-b' | replace('-', '+') }}{{ 'aaa' | replace('a', 'b', 2) }}{{ 'abc' | join('.') }}",
+    # more methods
+    "{{ 'a b  c'.split() }}{{ ' a b '.split() | length }}{{ 'a,b,c'.split(',', 1) }}{{ 'a,b,c'.rsplit(',', 1) }}{{ 'a b c'.split(' ', 1)[1] }}{{ 'x\\ny\\n'.splitlines() }}{{ ''.split('x') }}{{ ''.split() }}{{ 'a b c'.split(none, 1) }}",
+    "{{ 'hello'.find('l') }}{{ 'hello'.rfind('l') }}{{ 'hello'.find('z') }}{{ 'h\u00e9llo'.find('l') }}{{ 'hello'.count('l') }}{{ 'abc'.removeprefix('a') }}{{ 'abc'.removesuffix('c') }}{{ 'abc'.removesuffix('x') }}{{ ', '.join(['a', 'b']) }}{{ 'aXaX'.replace('X', 'y', 1) }}",
+    "{{ 'hello world'.title() }}{{ 'hELLO'.capitalize() }}{{ '12'.isdigit() }}{{ 'a1'.isalnum() }}{{ ''.isdigit() }}{{ ' '.isspace() }}{{ 'ab'.startswith(('x', 'a')) }}{{ 'ab'.endswith(('b', 'c')) }}", "{{ messages[0].keys() | list }}{{ messages[0].values() | list }}{{ messages[0].items() | list }}{{ [1, 2, 1].index(2) }}{{ messages[0].get('nope') is none }}",
+    # more operators and tests
+    "{{ 2 ** 10 }}{{ 2 ** -1 }}{{ 7 / 2 }}{{ 7 // 2.0 }}{{ 7.5 % 2 }}{{ 1.5 + 1 }}{{ -7 / 2 }}{{ 2 ** 3 ** 2 }}{{ +3 }}{{ 10 - 2.5 }}{{ 1 == 1.0 }}{{ 1 < 1.5 }}", "{{ 'ab' * 3 }}{{ 2 * 'x' }}{{ [1] * 2 }}{{ 'a' * 0 }}{{ (1, 2) + (3,) }}{{ [1, 2] < [1, 3] }}{{ [1] == [1.0] }}{{ {'a': 1} == {'a': 1} }}",
+    "{{ 1 is divisibleby 1 }}{{ 6 is divisibleby(4) }}{{ 1.5 is float }}{{ 1 is integer }}{{ true is integer }}{{ 1.5 is number }}{{ 'a' is sameas 'a' }}{{ 1 is sameas true }}{{ 3 is gt 2 }}{{ 3 is le(2) }}{{ 'a' is ne 'b' }}{{ messages[0].x is undefined }}{{ [] is iterable }}{{ 5 is iterable }}{{ 'a' is mapping }}",
+    "{{ 'x' if messages[0].content is string and messages[0]['content'] else 'y' }}{{ not (1 and 0) }}{{ 1 if 0 else 2 if 0 else 3 }}{{ ('a', 'b')[1] }}{{ 1, 2 }}", "{{ 'a' < 1 }}", "{{ [] + 1 }}", "{{ 1.5 // 0 }}", "{{ 'a' in 5 }}", "{{ 'a' in nothing }}{{ 1 in {} }}",
+    "{{ [1, 2, 3, 4][1:3] }}{{ [1, 2, 3][::-1] }}{{ [1, 2, 3][-2:] }}{{ 'h\u00e9llo'[1:3] }}{{ 'h\u00e9llo'[::-1] }}{{ [][0] is defined }}{{ (1, 2, 3)[1:] }}", "{{ range(5) | list }}{{ range(5, 0, -2) | list }}{{ range(0) | list }}{{ range(3)[1] }}",
+    "{%- set tools = [{'type': 'function', 'function': {'name': 'f', 'description': 'd', 'parameters': {'type': 'object', 'properties': {'x': {'type': 'number', 'default': 1.5}}, 'required': ['x']}}}] %}{% for t in tools %}{{ t.function | tojson }}\n{{ t | tojson(indent=4) }}{% for n, p in t.function.parameters.properties.items() %}{{ n }}{{ p.type }}{{ p.default }}{% endfor %}{% endfor %}",
+    "{% if tools is not none and documents %}t{% elif tools is none %}none{% endif %}{{ tools }}{{ documents is defined }}",
+    "{{ nothing.split('x') }}", "{{ none.x }}|{{ none | default('d', true) }}", "{{ messages[9].role }}", "{% for m in messages %}{% if loop.previtem is defined and loop.previtem.role == 'user' %}<{{ m.role }}{% endif %}{% endfor %}",
+    "{{ messages[-1].role == 'assistant' and messages[-1]['content'] | trim | length > 0 }}{{ (messages | last).role }}{{ messages[:-1] | map(attribute='content') | map('trim') | join('|') }}", "{{- '' -}}  x  {{- '' -}}\n\n{%- if true -%} y {%- endif -%}",
 ]
 TALKS = [
     [("user", "Q")], [("system", "S"), ("user", "Q")], [("system", " S\n"), ("user", "\n Q\t"), ("assistant", " A\n"), ("user", "R")],
@@ -73,38 +110,68 @@ def jinja():
     for template in JINJA:
         try:
             yield {"template": template, "text": _compile_jinja_template(template).render(**VARS)}
-        except (TemplateError, TypeError, ZeroDivisionError):
+        except (TemplateError, TypeError, ZeroDivisionError, ValueError):
             yield {"template": template, "raised": True}
 
 
+THOUGHTS = [
+    [("user", "Q"), ("assistant", "<think>\nT\n</think>\n\nA"), ("user", "R"), ("assistant", "<think>U</think>B")],
+    [("user", "Q"), ("assistant", "A", "T"), ("assistant", "B", "\nU\n"), ("user", "R"), ("assistant", "C", "V")],
+    [("system", "S"), ("user", "Q"), ("assistant", "A", "T"), ("user", "R"), ("assistant", "B")],
+    [("user", "Q"), ("assistant", "Q"), ("user", "Q"), ("assistant", "Q"), ("user", "Q"), ("assistant", "Q")],
+]
+
+
+def rendered(name, template, marked, talk, generate):
+    row = {"template": name, "messages": [dict(zip(("role", "content", "reasoning_content"), t)) for t in talk],
+           "generate": generate}
+    try:
+        texts, _ = render_jinja_template([row["messages"]], chat_template=template, add_generation_prompt=generate,
+                                         return_assistant_tokens_mask=False, bos_token="<s>", eos_token="</s>")
+        row["text"] = texts[0]
+        if marked:
+            marks, turns = render_jinja_template([row["messages"]], chat_template=marked, add_generation_prompt=generate,
+                                                 return_assistant_tokens_mask=True, bos_token="<s>", eos_token="</s>")
+            if marks != texts:
+                sys.exit(f"{name}: the copy with blocks writes {marks[0]!r}, not {texts[0]!r}")
+            row["turns"] = [[len(row["text"][:a].encode()), len(row["text"][:b].encode())] for a, b in turns[0]]
+    except TemplateError:
+        row["raised"] = True
+    return row
+
+
 def styles():
-    for name, (form, _, _, template) in TEMPLATES.items():
-        if form is NONE:
-            continue
+    for name, (_, _, template) in TEMPLATES.items():
+        marked = template if "generation %}" in template else None
         for talk in TALKS:
             for generate in (False, True):
-                row = {"template": name, "form": form, "messages": [{"role": r, "content": c} for r, c in talk],
-                       "generate": generate}
-                try:
-                    texts, turns = render_jinja_template([row["messages"]], chat_template=template, add_generation_prompt=generate,
-                                                         return_assistant_tokens_mask="generation %}" in template,
-                                                         bos_token="<s>", eos_token="</s>")
-                    row["text"] = texts[0]
-                    if "generation %}" in template:
-                        row["turns"] = [[len(row["text"][:a].encode()), len(row["text"][:b].encode())] for a, b in turns[0]]
-                except TemplateError:
-                    row["raised"] = True
-                yield row
+                yield rendered(name, template, marked, talk, generate)
+
+
+def published():
+    for name, (template, marks) in PUBLISHED.items():
+        marked = template if marks else None
+        for part, with_block in marks or []:
+            if part not in template:
+                sys.exit(f"{name} has no {part!r}")
+            marked = marked.replace(part, with_block)
+        for talk in TALKS + THOUGHTS:
+            if len(talk[1:]) and max(map(len, talk)) == 3 and "reasoning_content" not in template:
+                continue  # refused here by name
+            for generate in (False, True):
+                yield rendered(name, template, marked, talk, generate)
 
 
 def main():
-    for name, rows in (("jinja", jinja()), ("styles", styles())):
+    for name, rows in (("jinja", jinja()), ("styles", styles()), ("published", published())):
         with open(f"{HERE}/data/{name}.jsonl", "w") as f:
             f.writelines(json.dumps(r) + "\n" for r in rows)
     with open(f"{HERE}/data/vars.json", "w") as f:
         json.dump(VARS, f)
     with open(f"{HERE}/data/templates.json", "w") as f:
-        json.dump({n: {"form": t[0], "text": t[3]} for n, t in TEMPLATES.items()}, f, indent=0)
+        json.dump({n: t[2] for n, t in TEMPLATES.items()}, f, indent=0)
+    with open(f"{HERE}/data/published.json", "w") as f:
+        json.dump({n: t[0] for n, t in PUBLISHED.items()}, f, indent=0)
 
 
 main()

@@ -20,16 +20,19 @@ static struct rlhf__chat *open_dir(struct scratch *s, const struct rlhf__chat_to
 
 static rlhf_status render(const struct rlhf__chat *c, const char *json, struct rlhf__error *err) {
     struct rlhf__messages m = {0};
-    struct rlhf__turns t = {0};
+    struct rlhf__buf text = RLHF__BUF_INIT;
     json_t *row = json_pack("{s:o}", "messages", json_loads(json, 0, NULL));
     vectors_messages(row, &m);
-    rlhf_status st = rlhf__chat_render(c, &m, 0, &t, err);
+    rlhf_status st = rlhf__chat_render(c, &m, 0, &text, err);
     rlhf__messages_finish(&m);
-    rlhf__turns_finish(&t);
+    rlhf__buf_free(&text);
     json_decref(row);
     return st;
 }
 
+#define S  "{\"role\":\"system\",\"content\":\"S\"}"
+#define U  "{\"role\":\"user\",\"content\":\"U\"}"
+#define A  "{\"role\":\"assistant\",\"content\":\"A\"}"
 #define HI "[{\"role\":\"user\",\"content\":\"Hi\"}]"
 
 // Write tokenizer_config.json with this chat_template (released).
@@ -47,10 +50,10 @@ static void places(void **state) {
     struct rlhf__buf say = RLHF__BUF_INIT;
     write_config(s, json_string(CHATML));
     c = open_dir(s, &tokens);
-    assert_string_equal(rlhf__chat_known(c), "chatml");
+    assert_string_equal(rlhf__chat_known(c), scratch_path(s, "tokenizer_config.json"));
     rlhf__chat_describe(c, &say);
-    assert_non_null(strstr(rlhf__buf_text(&say), "chatml (recognised from /"));
-    assert_non_null(strstr(rlhf__buf_text(&say), "tokenizer_config.json)"));
+    assert_non_null(strstr(rlhf__buf_text(&say), "tokenizer_config.json (before a first question: "
+                                                 "\"<|im_start|>user\\n\")"));
     assert_string_equal(rlhf__chat_turn_end(c), "<|im_end|>");
     rlhf__buf_free(&say);
     rlhf__chat_close(c);
@@ -58,14 +61,14 @@ static void places(void **state) {
     write_config(s, json_pack("[{s:s, s:s}, {s:s, s:s}]", "name", "rag", "template", "x", "name",
                               "default", "template", CHATML));
     c = open_dir(s, &tokens);
-    assert_string_equal(rlhf__chat_known(c), "chatml");
+    assert_string_equal(rlhf__chat_turn_end(c), "<|im_end|>");
     rlhf__chat_close(c);
     // chat_template.jinja counts before it.
     scratch_text(s, "chat_template.jinja",
                  "{% for m in messages %}{{ m.content }}{% if m.role == 'assistant' %}"
                  "{{ eos_token }}{% endif %}{% endfor %}");
     c = open_dir(s, &tokens);
-    assert_string_equal(rlhf__chat_known(c), "plain");
+    assert_string_equal(rlhf__chat_known(c), scratch_path(s, "chat_template.jinja"));
     assert_string_equal(rlhf__chat_turn_end(c), "</s>");
     rlhf__chat_close(c);
 }
@@ -83,10 +86,11 @@ static void unknown(void **state) {
     static const struct {
         const char *text, *part;
     } cases[] = {
-        {"{{ messages[0].content }}", "what it produces is none of the known templates"},
-        {"\n{% macro x() %}{% endmacro %}", "(line 2: the tag 'macro' is not known)"},
-        {"{{ raise_exception('always') }}", "none of the known"},
-        {"", "none of the known"},
+        {"\n{% include 'x' %}", "(line 2: the tag 'include' is not known)"},
+        {"{{ raise_exception('always') }}", "(it does not render a question: always)"},
+        {"{{ messages[1].content }}", "(it does not render a question: 'content' of what is undef"},
+        {"{{ strftime_now('%d') }}{{ messages[0].content }}", "write the date into a copy"},
+        {"", "(it does not write what a user says)"},
         {"{% for i in range(4000) %}{% for k in range(4000) %}{% endfor %}{% endfor %}",
          "more steps than are allowed"},
     };
@@ -95,7 +99,7 @@ static void unknown(void **state) {
         c = open_dir(s, &tokens);
         err = (struct rlhf__error){0, ""};
         check_error(render(c, HI, &err), RLHF_E_INVALID, &err, cases[i].part);
-        assert_non_null(strstr(err.text, "chat_template.jinja is not recognised"));
+        assert_non_null(strstr(err.text, "chat_template.jinja cannot be used"));
         rlhf__chat_close(c);
     }
 }
@@ -156,9 +160,8 @@ static void marks(void **state) {
         "{% else %}{{ '\\n' + m.content + '<|im_end|>\\n' }}{% endif %}{% endfor %}"
         "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}");
     struct rlhf__chat *c = open_dir(s, &tokens);
-    assert_string_equal(rlhf__chat_known(c), "chatml");
     check_ok(rlhf__messages_add(&m, RLHF__ROLE_ASSISTANT, (rlhf_str){"A", 1}, &err), &err);
-    check_ok(rlhf__chat_render(c, &m, 0, &t, &err), &err);
+    check_ok(rlhf__chat_turns(c, &m, 0, 0, &t, &err), &err);
     assert_string_equal(rlhf__buf_text(&t.text), "<|im_start|>assistant\nA<|im_end|>\n");
     assert_int_equal(t.n, 1);
     assert_int_equal(t.item[0].from, strlen("<|im_start|>assistant"));
@@ -169,19 +172,100 @@ static void marks(void **state) {
     rlhf__chat_close(c);
 }
 
-#define S "{\"role\":\"system\",\"content\":\"S\"}"
-#define U "{\"role\":\"user\",\"content\":\"U\"}"
-#define A "{\"role\":\"assistant\",\"content\":\"A\"}"
+// A template of the user's own, by its file.
+static void files(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0, ""};
+    struct rlhf__chat *c = open_dir(s, &tokens);
+    struct rlhf__buf say = RLHF__BUF_INIT;
+    const char *mine = scratch_text(s, "mine.jinja", "{{ messages[-1].content }}{{ eos_token }}");
+    check_ok(rlhf__chat_name(c, mine, &err), &err);
+    assert_string_equal(rlhf__chat_known(c), mine);
+    assert_string_equal(rlhf__chat_jinja(c), "{{ messages[-1].content }}{{ eos_token }}");
+    rlhf__chat_describe(c, &say);
+    assert_non_null(strstr(rlhf__buf_text(&say), "/mine.jinja (named)"));
+    rlhf__buf_free(&say);
+    check_ok(render(c, HI, &err), &err);
+    // One that cannot be used leaves what there was.
+    scratch_text(s, "bad.jinja", "a\n{% nope %}");
+    check_error(rlhf__chat_name(c, scratch_path(s, "bad.jinja"), &err), RLHF_E_INVALID, &err,
+                "bad.jinja cannot be used: line 2: the tag 'nope' is not known");
+    err = (struct rlhf__error){0, ""};
+    check_error(rlhf__chat_name(c, scratch_path(s, "none.jinja"), &err), RLHF_E_INVALID, &err,
+                "none.jinja");
+    assert_true(rlhf__chat_is_file("a/b") && rlhf__chat_is_file("b.jinja"));
+    assert_false(rlhf__chat_is_file("jinja") || rlhf__chat_is_file("chatml"));
+    scratch_text(s, "no.jinja",
+                 "{{ messages[0].content }}{% if messages | length > 1 %}"
+                 "{{ raise_exception('one message, please') }}{% endif %}");
+    err = (struct rlhf__error){0, ""};
+    check_ok(rlhf__chat_name(c, scratch_path(s, "no.jinja"), &err), &err);
+    check_error(render(c, "[" S "," U "]", &err), RLHF_E_INVALID, &err,
+                "no.jinja: one message, please");
+    assert_non_null(strstr(err.text, "the chat template /"));
+    rlhf__chat_close(c);
+}
+
+// Templates whose text around a turn depends on the turn.
+static void untold(void **state) {
+    static const struct {
+        const char *text, *json, *part; // part NULL: turns are found
+        size_t from, to;
+    } cases[] = {
+        // counts the bytes of all turns in front
+        {"{% for m in messages %}{{ messages | map(attribute='content') | join | length }}"
+         "{{ m.content }}{% endfor %}",
+         "[" U "," A "]", "messages[1]: it cannot be told which part of the text is this turn", 0,
+         0},
+        {"{% for m in messages %}{{ m.content }}{% endfor %}{{ messages[-1].content }}",
+         "[" U "," A "]", "mark the turns in the template by {% generation %} blocks", 0, 0},
+        // leaves the assistant out
+        {"{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}", "[" U "," A "]",
+         "cannot be told", 0, 0},
+        {"{% for m in messages %}<{{ m.role }}>{{ m.content | tojson }}{% endfor %}",
+         "[" U "," A "]", NULL, 9, 22}, // all after the prompt, up to a quote
+        {"{% for m in messages %}[{{ m.role }}]{{ m.content }}\n{% endfor %}", "[" A "," U "]",
+         NULL, 0, 12},
+        {"{% for m in messages %}{% if m.content %}[{{ m.role }}]{{ m.content }}</s>{% endif %}"
+         "{% endfor %}",
+         "[" U "," A "]", NULL, 11, 27}, // all after the prompt
+    };
+    struct scratch *s = *state;
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        struct rlhf__messages m = {0};
+        struct rlhf__turns t = {0};
+        struct rlhf__error err = {0, ""};
+        scratch_text(s, "chat_template.jinja", cases[i].text);
+        struct rlhf__chat *c = open_dir(s, &tokens);
+        json_t *row = json_pack("{s:o}", "messages", json_loads(cases[i].json, 0, NULL));
+        vectors_messages(row, &m);
+        const rlhf_status st = rlhf__chat_turns(c, &m, 0, 0, &t, &err);
+        if (cases[i].part) {
+            check_error(st, RLHF_E_INVALID, &err, cases[i].part);
+            check_ok(rlhf__chat_render(c, &m, 0, &t.text, &err), &err); // the text is there
+        } else {
+            check_ok(st, &err);
+            assert_int_equal(t.n, 1);
+            assert_int_equal(t.item[0].from, cases[i].from);
+            assert_int_equal(t.item[0].to, cases[i].to);
+        }
+        rlhf__turns_finish(&t);
+        rlhf__messages_finish(&m);
+        json_decref(row);
+        rlhf__chat_close(c);
+    }
+}
+
 static void check_thoughts(const struct rlhf__chat *c, const char *json, const char *want) {
     struct rlhf__messages m = {0};
-    struct rlhf__turns t = {0};
+    struct rlhf__buf text = RLHF__BUF_INIT;
     struct rlhf__error err = {0, ""};
     json_t *row = json_pack("{s:o}", "messages", json_loads(json, 0, NULL));
     vectors_messages(row, &m);
-    check_ok(rlhf__chat_render(c, &m, 0, &t, &err), &err);
-    assert_string_equal(rlhf__buf_text(&t.text), want);
+    check_ok(rlhf__chat_render(c, &m, 0, &text, &err), &err);
+    assert_string_equal(rlhf__buf_text(&text), want);
     rlhf__messages_finish(&m);
-    rlhf__turns_finish(&t);
+    rlhf__buf_free(&text);
     json_decref(row);
 }
 
@@ -212,10 +296,9 @@ static void thoughts(void **state) {
     free(jinja);
     rlhf__chat_close(c);
     c = open_dir(s, &tokens);
-    assert_string_equal(rlhf__chat_known(c), "qwen3");
     check_error(render(c, row, &err), RLHF_E_INVALID, &err,
-                "messages[1]: the chat template qwen3 does not write the field "
-                "'reasoning_content'");
+                "chat_template.jinja does not write the field 'reasoning_content'");
+    assert_non_null(strstr(err.text, "messages[1]: the chat template /"));
     check_ok(rlhf__chat_name(c, "chatml", &err), &err);
     check_error(render(c, row, &err), RLHF_E_INVALID, &err,
                 "the chat template chatml does not write the field 'reasoning_content'");
@@ -261,6 +344,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(bad_files, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(names, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(marks, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(files, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(untold, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(thoughts, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(refused, scratch_setup, scratch_teardown),
     };

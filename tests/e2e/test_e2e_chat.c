@@ -41,8 +41,8 @@ static int setup(void **state) {
 static void rollouts(void **state) {
     struct e2e *t = *state;
     if (e2e_run(t, GRPO "--set log.rollouts=true --set run.dir=a") != 0) fail_msg("%s", t->out);
-    e2e_says(t, "chat template: plain (recognised from ");
-    e2e_says(t, "model/chat_template.jinja), of 2 rows with messages");
+    e2e_says(t, "chat template: /");
+    e2e_says(t, "model/chat_template.jinja, of 2 rows with messages");
     assert_int_equal(e2e_shell(t,
                                "grep -c '\"prompt_length\": 6, \"ids\": \\[97, 32, 102, 105, 108, "
                                "109, ' a/rollouts.jsonl"),
@@ -178,13 +178,18 @@ static void refused(void **state) {
     e2e_write(t, "bad.jsonl", "{\"messages\":[{\"role\":\"tool\",\"content\":\"x\"}]}\n");
     assert_int_equal(e2e_run(t, GRPO "--prompts bad.jsonl --set run.dir=r"), 2);
     e2e_says(t, "bad.jsonl:1: messages[0]: the role is 'tool'; allowed: system, user, assistant");
-    e2e_write(t, "model/chat_template.jinja", "{{ messages | tojson }}");
+    e2e_write(t, "model/chat_template.jinja", "{{ messages | groupby('role') }}");
     assert_int_equal(e2e_run(t, GRPO "--set run.dir=r"), 2);
     e2e_says(t, "prompts.jsonl:1: the row has messages, but the chat template of ");
-    e2e_says(t, "is not recognised (line 1: the filter 'tojson' of a list); name the template with "
+    e2e_says(t, "cannot be used (it does not render a question: line 1: the filter 'groupby' of a "
+                "list); name the template with "
                 "prompts.template=NAME");
     assert_int_equal(e2e_run(t, GRPO "--set run.dir=r --set prompts.template=gema"), 2);
-    e2e_says(t, "gemma");
+    e2e_says(t, "prompts.template: there is no chat template 'gema' (did you mean \"gemma\"?); "
+                "allowed: auto, chatml, ");
+    assert_int_equal(e2e_run(t, GRPO "--set run.dir=r --set prompts.template=./none.jinja"), 2);
+    e2e_says(t, "prompts.template: ");
+    e2e_says(t, "none.jinja");
     assert_int_equal(e2e_run(t, GRPO "--set run.dir=r --set prompts.template=plain --set "
                                      "prompts.prepend_bos=true"),
                      2);
@@ -230,13 +235,15 @@ static void typed(void **state) {
     e2e_says(t, "prompts are continued as they are, without the chat template zephyr; rows with "
                 "messages get it");
     assert_int_equal(e2e_run(t, "generate --model model --raw --prompt so --json"), 0);
-    e2e_says(t, "prompts are continued as they are, without the chat template plain\n");
+    e2e_says(t, "prompts are continued as they are, without the chat template ");
+    e2e_says(t, "model/chat_template.jinja\n");
     e2e_says(t, "\"prompt_length\": 2,");
     assert_int_equal(e2e_run(t, "eval --model model --reward period_count.so --data prompts.txt "
                                 "--n 4 --set sampling.max_new_tokens=3"),
                      0);
     e2e_says(t, "no row has messages: texts are taken as they are, without the model's chat "
-                "template plain\n");
+                "template ");
+    e2e_says(t, "model/chat_template.jinja\n");
     assert_int_equal(e2e_run(t, "generate --model model --bos --prompt so"), 2);
     e2e_says(t, "prompt 1: --bos is for texts, and a chat template says how a prompt begins; --raw "
                 "leaves the template out");
@@ -303,6 +310,33 @@ static void named_goes_along(void **state) {
                      0);
 }
 
+// A file of the user's own: it goes with the model, is found from anywhere when the run is resumed,
+// and may not change until then.
+static void own_file(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_shell(t, "rm model/chat_template.jinja"), 0);
+    e2e_write(t, "mine.jinja",
+              "{% macro say(m) %}<{{ m.role }}>{{ m.content | trim }}{{ eos_token }}{% endmacro %}"
+              "{% for m in messages %}{{ say(m) }}{% endfor %}"
+              "{% if add_generation_prompt %}<assistant>{% endif %}\n");
+#define MINE GRPO "--set prompts.template=mine.jinja "
+    if (e2e_run(t, MINE "--set run.dir=a") != 0) fail_msg("%s", t->out);
+    e2e_says(t, "mine.jinja (named), of 2 rows with messages");
+    assert_int_equal(e2e_shell(t, "cmp mine.jinja a/checkpoints/latest/chat_template.jinja && "
+                                  "grep -q '\"template\": \"/.*/mine.jinja\"' a/config.json"),
+                     0);
+    assert_int_equal(e2e_run(t, MINE "--set run.stop_after=1 --set run.dir=b"), 0);
+    assert_int_equal(e2e_shell(t, "b=$PWD/b && cd / && \"$HOST\" --resume \"$b\""), 0);
+    e2e_same_tree(t, "a/checkpoints/000002", "b/checkpoints/000002");
+    assert_int_equal(e2e_run(t, MINE "--set run.stop_after=1 --set run.dir=c"), 0);
+    e2e_write(t, "mine.jinja", "{{ messages[0].content }}");
+    assert_int_equal(e2e_run(t, "--resume c"), 2);
+    e2e_says(t, "prompts.template");
+    assert_int_equal(e2e_run(t, "generate --model a/checkpoints/latest --template mine.jinja "
+                                "--prompts prompts.jsonl --max-new 3 --ignore-eos --json"),
+                     0);
+}
+
 // Classifiers read conversations too, in training, eval and label, with the directory's template or
 // a named one.
 static void classified(void **state) {
@@ -319,7 +353,7 @@ static void classified(void **state) {
     "--set batch.size=2 --set run.phases=20 --set optim.lr=0.01 "
     if (e2e_run(t, CLASSIFY "--data rated.jsonl --set data.eval_path=rated.jsonl --out c") != 0)
         fail_msg("%s", t->out);
-    e2e_says(t, "chat template: plain (recognised from ");
+    e2e_says(t, "model/chat_template.jinja, of 2 rows with messages");
     e2e_says(t, "held-out accuracy 1.0000 after 20 phases");
     assert_int_equal(e2e_run(t, "eval --model c/checkpoints/latest --data rated.jsonl"), 0);
     e2e_says(t, "1.0000 accuracy (2 rows");
@@ -439,6 +473,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(others, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(typed, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(named_goes_along, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(own_file, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(classified, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(evaluated, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(refused, setup, e2e_teardown),

@@ -1,5 +1,5 @@
-"""Chat templates that do what those of well-known models do, written here: name -> (what it must be
-recognised as, the form of tokenizer, special tokens that it needs, its text). NONE: not of the set.
+"""Chat templates that do what those of well-known models do, written here: name -> (the form of
+tokenizer, special tokens that it needs, its text). Templates as they are published: tests/chat/published.py.
 """
 
 ALTERNATE = ("{% if (m.role == 'user') != (loop.index0 is even) %}"
@@ -152,42 +152,41 @@ LLAMA2_MASK = LLAMA2.replace("{{ ' ' + said.strip() + ' ' + eos_token }}",
 
 MISTRAL = """{{ bos_token }}{% for m in messages %}""" + ALTERNATE + """{% if m.role == 'user' %}{{ '[INST] ' + m.content + ' [/INST]' }}{% else %}{{ m.content + eos_token }}{% endif %}{% endfor %}"""
 MACRO = "{% macro turn(m) %}{{ m.content }}{% endmacro %}{% for m in messages %}{{ turn(m) }}{% endfor %}"
-NONE = None
 IM = ["<|im_start|>", "<|im_end|>"]
 TURNS = ["<start_of_turn>", "<end_of_turn>"]
 
 TEMPLATES = {
-    "chatml": ("chatml", "gpt2", IM, CHATML),
-    "chatml-smollm2": ("chatml", "smollm", [], SMOLLM2),
-    "chatml-bos": ("chatml", "gpt2", IM, "{{ bos_token }}" + CHATML),
-    "qwen2.5": ("qwen2.5", "qwen2", [], QWEN25),
-    "qwen3": ("qwen3", "qwen2", ["<think>", "</think>"], QWEN3),
-    "llama2": ("llama2", "llama2", [], LLAMA2),
-    "llama2-metaspace": ("llama2", "llama2-metaspace", [], LLAMA2),
-    "llama3": ("llama3", "llama3", [], LLAMA3),
-    "llama3.1": ("llama3", "llama3", [], LLAMA31),
-    "gemma": ("gemma", "llama2-metaspace", TURNS, GEMMA),
-    "zephyr": ("zephyr", "llama2", ["<|user|>"], ZEPHYR),
-    "plain": ("plain", "gpt2", [], PLAIN),
-    "chatml-mask": ("chatml", "qwen2", [], CHATML_MASK),
-    "llama3-mask": ("llama3", "llama3", [], LLAMA3_MASK),
-    "llama2-mask": ("llama2", "llama2-metaspace", [], LLAMA2_MASK),
-    "mistral": (NONE, "llama2", [], MISTRAL),
-    "macro": (NONE, "gpt2", [], MACRO),
+    "chatml": ("gpt2", IM, CHATML),
+    "chatml-smollm2": ("smollm", [], SMOLLM2),
+    "chatml-bos": ("gpt2", IM, "{{ bos_token }}" + CHATML),
+    "qwen2.5": ("qwen2", [], QWEN25),
+    "qwen3": ("qwen2", ["<think>", "</think>"], QWEN3),
+    "llama2": ("llama2", [], LLAMA2),
+    "llama2-metaspace": ("llama2-metaspace", [], LLAMA2),
+    "llama3": ("llama3", [], LLAMA3),
+    "llama3.1": ("llama3", [], LLAMA31),
+    "gemma": ("llama2-metaspace", TURNS, GEMMA),
+    "zephyr": ("llama2", ["<|user|>"], ZEPHYR),
+    "plain": ("gpt2", [], PLAIN),
+    "chatml-mask": ("qwen2", [], CHATML_MASK),
+    "llama3-mask": ("llama3", [], LLAMA3_MASK),
+    "llama2-mask": ("llama2-metaspace", [], LLAMA2_MASK),
+    "mistral": ("llama2", [], MISTRAL),
+    "macro": ("gpt2", [], MACRO),
 }
 # Where TRL is installed: the files of its chat_templates, which it takes from models.
 TRL = {
-    "gemma": ("gemma", "llama2-metaspace", TURNS),
-    "gemma_training": ("gemma", "llama2-metaspace", TURNS),
-    "gemma3": ("gemma", "llama2-metaspace", TURNS),
-    "llama3": ("llama3", "llama3", []),
-    "llama3_training": ("llama3", "llama3", []),
-    "llama3_1": ("llama3", "llama3", []),
-    "llama3_2": ("llama3", "llama3", []),  # says today's date there, the one it names itself here
-    "qwen2_5": ("qwen2.5", "qwen2", []),
-    "qwen2_5_training": ("qwen2.5", "qwen2", []),
-    "qwen3": ("qwen3", "qwen2", ["<think>", "</think>"]),
-    "qwen3_training": ("qwen3", "qwen2", ["<think>", "</think>"]),
-    "qwen3_instruct_2507": ("chatml", "qwen2", []),
-    "qwen3_instruct_2507_training": ("chatml", "qwen2", []),
+    "gemma": ("llama2-metaspace", TURNS),
+    "gemma_training": ("llama2-metaspace", TURNS),
+    "gemma3": ("llama2-metaspace", TURNS),
+    "llama3": ("llama3", []),
+    "llama3_training": ("llama3", []),
+    "llama3_1": ("llama3", []),
+    "llama3_2": ("llama3", []),  # says today's date there, the one it names itself here
+    "qwen2_5": ("qwen2", []),
+    "qwen2_5_training": ("qwen2", []),
+    "qwen3": ("qwen2", ["<think>", "</think>"]),
+    "qwen3_training": ("qwen2", ["<think>", "</think>"]),
+    "qwen3_instruct_2507": ("qwen2", []),
+    "qwen3_instruct_2507_training": ("qwen2", []),
 }

@@ -1,7 +1,7 @@
 // conversation.c: what our chat templates make of conversations, for chat.py: `conversation DIR
 // [NAME]` reads one {"messages": [...], "generate": bool} a line from standard input, "answer":
-// [...] optional, and writes {"text", "ids", "says"} or {"error"}. DIR's own template is
-// recognised, NAME is one of the set. With --what the template is described and nothing is read;
+// [...] optional, and writes {"text", "ids", "says"} or {"error"}, by DIR's own template or the one
+// that NAME says. With --what the template is described and nothing is read;
 // `conversation DIR NAME --jinja` writes NAME as Jinja.
 #include "text/conversation.h"
 #include "base/json.h"
@@ -27,26 +27,26 @@ static json_t *ids_json(const struct rlhf__ids *ids) {
 static rlhf_status encode(const struct rlhf__tokenizer *tok, const json_t *row, json_t *out,
                           struct rlhf__error *err) {
     struct rlhf__messages m = {0}, answer = {0};
-    struct rlhf__turns turns = {0};
+    struct rlhf__buf text = RLHF__BUF_INIT;
     struct rlhf__ids ids = {0}, more = {0};
     struct rlhf__buf says = RLHF__BUF_INIT;
     int generate = json_is_true(json_object_get(row, "generate"));
     rlhf_status st = rlhf__messages_read(&m, json_object_get(row, "messages"), "messages", err);
-    if (st == RLHF_OK) st = rlhf__chat_render(rlhf__tokenizer_chat(tok), &m, generate, &turns, err);
+    if (st == RLHF_OK) st = rlhf__chat_render(rlhf__tokenizer_chat(tok), &m, generate, &text, err);
     if (st == RLHF_OK) st = rlhf__conversation_encode(tok, &m, generate, &ids, &says, err);
     if (st == RLHF_OK && json_object_get(row, "answer"))
         st = rlhf__messages_read(&answer, json_object_get(row, "answer"), "answer", err);
     if (st == RLHF_OK && answer.n)
         st = rlhf__conversation_answer(tok, &m, &answer, ids.data, ids.n, &more, err);
     if (st == RLHF_OK) {
-        json_object_set_new(out, "text", json_stringn(rlhf__buf_text(&turns.text), turns.text.len));
+        json_object_set_new(out, "text", json_stringn(rlhf__buf_text(&text), text.len));
         json_object_set_new(out, "ids", ids_json(&ids));
         json_object_set_new(out, "says", bytes_json(&says));
         json_object_set_new(out, "answer", ids_json(&more));
     }
     rlhf__messages_finish(&m);
     rlhf__messages_finish(&answer);
-    rlhf__turns_finish(&turns);
+    rlhf__buf_free(&text);
     rlhf__ids_finish(&ids);
     rlhf__ids_finish(&more);
     rlhf__buf_free(&says);

@@ -1,131 +1,32 @@
 // chat.c: see chat.h.
 #include "chat/chat.h"
 
+#include "base/dirs.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/nearest.h"
 #include "base/printable.h"
-#include "chat/probe.h"
+#include "chat/spans.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-// ---- the templates of the fixed set as Jinja ----
-//
-// They are for other programs: transformers renders with them what style.c writes.
-
-#define EACH      "{%- for message in messages %}\n"
-#define END_EACH  "{%- endfor %}\n"
-#define END_IF    "{%- endif %}\n"
-#define NEXT(out) "{%- if add_generation_prompt %}\n{{- " out " }}\n" END_IF
-
-// Turns of users and assistants alternate, a user's first; `turn` counts from 0.
-#define ALTERNATE(turn)                                                                            \
-    "{%- if (message['role'] == 'user') != (" turn " % 2 == 0) %}\n"                               \
-    "{{- raise_exception('user and assistant alternate') }}\n" END_IF
-
-#define CHATML                                                                                     \
-    EACH "{{- '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' "    \
-         "}}\n" END_EACH NEXT("'<|im_start|>assistant\\n'")
-
-// The system's content begins the first question; both are trimmed together.
-#define LLAMA2                                                                                     \
-    "{%- set system = none %}\n"                                                                   \
-    "{%- set turns = messages %}\n"                                                                \
-    "{%- if messages[0]['role'] == 'system' %}\n"                                                  \
-    "{%- set system = messages[0]['content'] %}\n"                                                 \
-    "{%- set turns = messages[1:] %}\n" END_IF "{%- for message in turns %}\n" ALTERNATE(          \
-        "loop.index0") "{%- set content = message['content'] %}\n"                                 \
-                       "{%- if loop.first and system is not none %}\n"                             \
-                       "{%- set content = '<<SYS>>\\n' + system + '\\n<</SYS>>\\n\\n' + content "  \
-                       "%}\n" END_IF "{%- if message['role'] == 'user' %}\n"                       \
-                       "{{- bos_token + '[INST] ' + content.strip() + ' [/INST]' }}\n"             \
-                       "{%- else %}\n"                                                             \
-                       "{{- ' ' + content.strip() + ' ' + eos_token }}\n" END_IF END_EACH
-
-#define LLAMA3                                                                                     \
-    "{{- bos_token }}\n" EACH                                                                      \
-    "{{- '<|start_header_id|>' + message['role'] + '<|end_header_id|>\\n\\n' + "                   \
-    "message['content'].strip() + '<|eot_id|>' }}\n" END_EACH NEXT(                                \
-        "'<|start_header_id|>assistant<|end_header_id|>\\n\\n'")
-
-#define QWEN25                                                                                     \
-    "{%- if messages[0]['role'] != 'system' %}\n"                                                  \
-    "{{- '<|im_start|>system\\nYou are Qwen, created by Alibaba Cloud. You are a helpful "         \
-    "assistant.<|im_end|>\\n' }}\n" END_IF CHATML
-
-// Thoughts stay in answers behind the last question, and the last answer has some, empty or not.
-#define QWEN3                                                                                      \
-    "{%- set ns = namespace(last=messages|length - 1, found=false) %}\n"                           \
-    "{%- for message in messages[::-1] %}\n"                                                       \
-    "{%- set content = message['content'] %}\n"                                                    \
-    "{%- if not ns.found and message['role'] == 'user' and not "                                   \
-    "(content.startswith('<tool_response>') and content.endswith('</tool_response>')) %}\n"        \
-    "{%- set ns.found = true %}\n"                                                                 \
-    "{%- set ns.last = messages|length - 1 - loop.index0 %}\n" END_IF END_EACH EACH                \
-    "{%- set content = message['content'] %}\n"                                                    \
-    "{{- '<|im_start|>' + message['role'] + '\\n' }}\n"                                            \
-    "{%- if message['role'] == 'assistant' %}\n"                                                   \
-    "{%- set thoughts = '' %}\n"                                                                   \
-    "{%- if message.reasoning_content is string %}\n"                                              \
-    "{%- set thoughts = message.reasoning_content %}\n"                                            \
-    "{%- elif '</think>' in content %}\n"                                                          \
-    "{%- set thoughts = content.split('</think>')[0].rstrip('\\n').split('<think>')[-1]"           \
-    ".lstrip('\\n') %}\n"                                                                          \
-    "{%- set content = content.split('</think>')[-1].lstrip('\\n') %}\n" END_IF                    \
-    "{%- if loop.index0 > ns.last and (loop.last or thoughts) %}\n"                                \
-    "{{- '<think>\\n' + thoughts.strip('\\n') + '\\n</think>\\n\\n' }}\n"                          \
-    "{%- set content = content.lstrip('\\n') %}\n" END_IF END_IF                                   \
-    "{{- content + '<|im_end|>\\n' }}\n" END_EACH NEXT("'<|im_start|>assistant\\n'")
-
-#define GEMMA                                                                                      \
-    "{{- bos_token }}\n"                                                                           \
-    "{%- if messages[0]['role'] == 'system' %}\n"                                                  \
-    "{{- raise_exception('there is no role system') }}\n" END_IF EACH ALTERNATE(                   \
-        "loop.index0") "{%- set role = 'model' if message['role'] == 'assistant' else "            \
-                       "message['role'] %}\n"                                                      \
-                       "{{- '<start_of_turn>' + role + '\\n' + message['content'].strip() + "      \
-                       "'<end_of_turn>\\n' "                                                       \
-                       "}}\n" END_EACH NEXT("'<start_of_turn>model\\n'")
-
-#define ZEPHYR                                                                                     \
-    EACH "{{- '<|' + message['role'] + '|>\\n' + message['content'] + eos_token + '\\n' "          \
-         "}}\n" END_EACH NEXT("'<|assistant|>\\n'")
-
-#define PLAIN                                                                                      \
-    EACH "{{- message['content'] }}\n"                                                             \
-         "{%- if message['role'] == 'assistant' %}\n"                                              \
-         "{{- eos_token }}\n" END_IF END_EACH
-
-// By the form's name; NULL = there is no such form.
-static const char *form_jinja(const char *name) {
-    static const char *const all[][2] = {
-        {"chatml", CHATML}, {"llama2", LLAMA2}, {"llama3", LLAMA3}, {"qwen2.5", QWEN25},
-        {"qwen3", QWEN3},   {"gemma", GEMMA},   {"zephyr", ZEPHYR}, {"plain", PLAIN},
-    };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (strcmp(all[i][0], name) == 0) return all[i][1];
-    return NULL;
-}
-
-// ---- templates ----
-
 enum { TEMPLATE_MAX = 1 << 18 };
 
 struct rlhf__chat {
-    struct rlhf__style style; // form NULL: none is known
-    char *bos, *eos, *dir;
-    char *source;   // file that the template is from; NULL = it was named
+    struct rlhf__template template; // usable where known
+    json_t *vars;                   // what it finds of the tokenizer
+    char *dir;
+    char *known;    // its name or file; NULL = none can be used
+    char *named;    // the text of one that was named; NULL = the directory's own
     char why[1200]; // no template: the reason
-    int32_t has;    // 1: the directory has a template, known or not
+    int32_t has;    // 1: the directory has a template, usable or not
 };
 
 static rlhf_status no_memory(struct rlhf__error *err) {
     return RLHF__NOMEM(err, "out of memory for a chat template");
 }
-
-static char *copy(const char *s) { return s ? strdup(s) : NULL; }
 
 // ---- the directory's own ----
 
@@ -154,25 +55,25 @@ static json_t *variables(const struct rlhf__chat_tokens *t) {
     return vars;
 }
 
-static rlhf_status recognise(struct rlhf__chat *c, const struct rlhf__chat_tokens *tokens,
-                             const char *file, const char *text, size_t n,
-                             struct rlhf__error *err) {
+static rlhf_status take(struct rlhf__chat *c, const char *file, const char *text, size_t n,
+                        struct rlhf__error *err) {
     struct rlhf__error why = {0, ""};
-    char shown[400];
-    json_t *vars = variables(tokens);
+    char shown[400], *path = rlhf__path_join(c->dir, file);
+    if (!path) return no_memory(err);
     c->has = 1;
-    rlhf_status st =
-        n > TEMPLATE_MAX
-            ? rlhf__fail(&why, RLHF_E_UNSUPPORTED, "it has %zu bytes; at most %d", n, TEMPLATE_MAX)
-            : rlhf__probe_style(text, n, vars, c->bos, c->eos, &c->style, &why);
-    json_decref(vars);
-    if (st == RLHF_E_NOMEM) return no_memory(err);
-    c->source = rlhf__path_join(c->dir, file);
-    if (!c->source) return no_memory(err);
-    if (st != RLHF_OK)
-        snprintf(c->why, sizeof c->why, "the chat template of %s is not recognised (%s)",
-                 rlhf__printable(c->source, shown, sizeof shown), why.text);
-    return RLHF_OK;
+    rlhf_status st = n > TEMPLATE_MAX ? rlhf__fail(&why, RLHF_E_UNSUPPORTED,
+                                                   "it has %zu bytes; at most %d", n, TEMPLATE_MAX)
+                                      : rlhf__template_parse(&c->template, text, n, c->vars, &why);
+    if (st == RLHF_OK) st = rlhf__template_learn(&c->template, &why);
+    if (st == RLHF_OK) {
+        c->known = path;
+        return RLHF_OK;
+    }
+    snprintf(c->why, sizeof c->why, "the chat template of %s cannot be used (%.700s)",
+             rlhf__printable(path, shown, sizeof shown), why.text);
+    free(path);
+    rlhf__template_finish(&c->template);
+    return st == RLHF_E_NOMEM ? no_memory(err) : RLHF_OK;
 }
 
 static rlhf_status cannot_read(struct rlhf__chat *c, const struct rlhf__error *why) {
@@ -182,8 +83,7 @@ static rlhf_status cannot_read(struct rlhf__chat *c, const struct rlhf__error *w
 }
 
 // tokenizer_config.json's.
-static rlhf_status read_config(struct rlhf__chat *c, const struct rlhf__chat_tokens *tokens,
-                               struct rlhf__error *err) {
+static rlhf_status read_config(struct rlhf__chat *c, struct rlhf__error *err) {
     static const char name[] = "tokenizer_config.json";
     struct rlhf__error why = {0, ""};
     json_t *config = NULL;
@@ -196,7 +96,7 @@ static rlhf_status read_config(struct rlhf__chat *c, const struct rlhf__chat_tok
     const json_t *v = config_template(config);
     if (v && !json_is_null(v)) {
         if (json_is_string(v))
-            st = recognise(c, tokens, name, json_string_value(v), json_string_length(v), err);
+            st = take(c, name, json_string_value(v), json_string_length(v), err);
         else
             snprintf(c->why, sizeof c->why,
                      "chat_template of tokenizer_config.json is %s, expected a string or a list "
@@ -208,8 +108,7 @@ static rlhf_status read_config(struct rlhf__chat *c, const struct rlhf__chat_tok
     return st;
 }
 
-static rlhf_status read_dir(struct rlhf__chat *c, const struct rlhf__chat_tokens *tokens,
-                            struct rlhf__error *err) {
+static rlhf_status read_dir(struct rlhf__chat *c, struct rlhf__error *err) {
     static const char name[] = "chat_template.jinja";
     struct rlhf__error why = {0, ""};
     struct rlhf__buf text = RLHF__BUF_INIT;
@@ -217,11 +116,11 @@ static rlhf_status read_dir(struct rlhf__chat *c, const struct rlhf__chat_tokens
     if (!path) return no_memory(err);
     rlhf_status st;
     if (!rlhf__is_file(path))
-        st = read_config(c, tokens, err);
+        st = read_config(c, err);
     else if (rlhf__file_read(path, TEMPLATE_MAX, &text, &why) != RLHF_OK)
         st = cannot_read(c, &why);
     else
-        st = recognise(c, tokens, name, rlhf__buf_text(&text), text.len, err);
+        st = take(c, name, rlhf__buf_text(&text), text.len, err);
     rlhf__buf_free(&text);
     free(path);
     return st;
@@ -234,12 +133,10 @@ rlhf_status rlhf__chat_open(const char *dir, const struct rlhf__chat_tokens *tok
     *out = NULL;
     if (!c) return no_memory(err);
     c->dir = strdup(dir);
-    c->bos = copy(tokens->bos);
-    c->eos = copy(tokens->eos);
+    c->vars = variables(tokens);
     snprintf(c->why, sizeof c->why, "'%s' has no chat template",
              rlhf__printable(dir, shown, sizeof shown));
-    int ok = c->dir && !c->bos == !tokens->bos && !c->eos == !tokens->eos;
-    rlhf_status st = ok ? read_dir(c, tokens, err) : no_memory(err);
+    rlhf_status st = c->dir && c->vars ? read_dir(c, err) : no_memory(err);
     if (st != RLHF_OK) {
         rlhf__chat_close(c);
         return st;
@@ -250,11 +147,11 @@ rlhf_status rlhf__chat_open(const char *dir, const struct rlhf__chat_tokens *tok
 
 void rlhf__chat_close(struct rlhf__chat *c) {
     if (!c) return;
-    rlhf__style_finish(&c->style);
+    rlhf__template_finish(&c->template);
+    json_decref(c->vars);
     free(c->dir);
-    free(c->bos);
-    free(c->eos);
-    free(c->source);
+    free(c->known);
+    free(c->named);
     free(c);
 }
 
@@ -266,77 +163,141 @@ const char *const *rlhf__chat_names(void) {
     return names;
 }
 
-rlhf_status rlhf__chat_name(struct rlhf__chat *c, const char *name, struct rlhf__error *err) {
+int rlhf__chat_is_file(const char *name) {
+    static const char end[] = ".jinja";
+    const size_t n = strlen(name), k = sizeof end - 1;
+    return strchr(name, '/') || (n > k && strcmp(name + n - k, end) == 0);
+}
+
+rlhf_status rlhf__chat_check_name(const char *name, struct rlhf__error *err) {
     const char *const *names = rlhf__chat_names();
-    const struct rlhf__form *form = rlhf__form_find(name);
-    if (strcmp(name, "auto") == 0) return RLHF_OK;
-    if (!form) {
-        struct rlhf__nearest near = {.wanted = name};
-        char hint[80], shown[80];
-        for (size_t i = 0; names[i]; i++)
-            rlhf__nearest_offer(&near, names[i]);
-        return rlhf__fail(
-            err, RLHF_E_INVALID,
-            "there is no chat template '%s'%s; allowed: auto, chatml, llama2, llama3, "
-            "qwen2.5, qwen3, gemma, zephyr, plain",
-            rlhf__printable(name, shown, sizeof shown),
-            rlhf__nearest_hint(&near, hint, sizeof hint));
+    struct rlhf__nearest near = {.wanted = name};
+    char hint[80], shown[80];
+    if (rlhf__chat_is_file(name)) return RLHF_OK;
+    for (size_t i = 0; names[i]; i++)
+        if (strcmp(names[i], name) == 0) return RLHF_OK;
+    for (size_t i = 0; names[i]; i++)
+        rlhf__nearest_offer(&near, names[i]);
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "there is no chat template '%s'%s; allowed: auto, chatml, llama2, llama3, "
+                      "qwen2.5, qwen3, gemma, zephyr, plain, or a file, whose name ends with "
+                      ".jinja or has a '/'",
+                      rlhf__printable(name, shown, sizeof shown),
+                      rlhf__nearest_hint(&near, hint, sizeof hint));
+}
+
+// The file of a template: the name itself, or one of the program's.
+static rlhf_status file_of(const char *name, char out[RLHF__PATH_CAP], struct rlhf__error *err) {
+    struct rlhf__dirs dirs;
+    if (rlhf__chat_is_file(name)) {
+        rlhf__path_put(out, "%s", name);
+        return RLHF_OK;
     }
-    rlhf__style_finish(&c->style);
-    free(c->source);
-    c->source = NULL;
-    return rlhf__style_init(&c->style, form, c->bos, c->eos, err);
+    RLHF_TRY(rlhf__dirs_find(&dirs, err));
+    rlhf__path_put(out, "%s/configs/chat/%s.jinja", dirs.share, name);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__chat_name(struct rlhf__chat *c, const char *name, struct rlhf__error *err) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    struct rlhf__template t = {0};
+    struct rlhf__error no = {0, ""};
+    char path[RLHF__PATH_CAP];
+    if (strcmp(name, "auto") == 0) return RLHF_OK;
+    RLHF_TRY(rlhf__chat_check_name(name, err));
+    RLHF_TRY(file_of(name, path, err));
+    rlhf_status st = rlhf__file_read(path, TEMPLATE_MAX, &text, err);
+    if (st == RLHF_OK) st = rlhf__template_parse(&t, rlhf__buf_text(&text), text.len, c->vars, err);
+    if (st == RLHF_E_UNSUPPORTED) {
+        rlhf__error_context(err, "the chat template of %s cannot be used", path);
+        if (err) err->code = st = RLHF_E_INVALID;
+    }
+    // What the tokenizer lacks is said when a conversation is rendered.
+    if (st == RLHF_OK)
+        st = rlhf__template_learn(&t, &no) == RLHF_E_NOMEM ? no_memory(err) : RLHF_OK;
+    char *known = st == RLHF_OK ? strdup(name) : NULL;
+    char *own = st == RLHF_OK ? strdup(rlhf__buf_text(&text)) : NULL;
+    rlhf__buf_free(&text);
+    if (!known || !own) {
+        free(known);
+        free(own);
+        rlhf__template_finish(&t);
+        return st == RLHF_OK ? no_memory(err) : st;
+    }
+    rlhf__template_finish(&c->template);
+    free(c->known);
+    free(c->named);
+    c->template = t;
+    c->known = known;
+    c->named = own;
+    return RLHF_OK;
 }
 
 // ---- use ----
 
-rlhf_status rlhf__chat_render(const struct rlhf__chat *c, const struct rlhf__messages *m,
-                              int generate, struct rlhf__turns *out, struct rlhf__error *err) {
-    if (!c->style.form)
+static rlhf_status check(const struct rlhf__chat *c, const struct rlhf__messages *m,
+                         struct rlhf__error *err) {
+    char shown[400];
+    if (!c->known)
         return rlhf__fail(
             err, RLHF_E_INVALID,
             "the row has messages, but %s; name the template with prompts.template=NAME "
-            "(chatml, llama2, llama3, qwen2.5, qwen3, gemma, zephyr, plain), in "
+            "(chatml, llama2, llama3, qwen2.5, qwen3, gemma, zephyr, plain, or a .jinja file), in "
             "generate, eval and label with --template NAME",
             c->why);
-    return rlhf__style_render(&c->style, m->item, m->n, generate, out, err);
+    for (size_t i = 0; !c->template.thoughts && i < m->n; i++)
+        if (m->item[i].thoughts.ptr)
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "messages[%zu]: the chat template %s does not write the field "
+                              "'reasoning_content'",
+                              i, rlhf__printable(c->known, shown, sizeof shown));
+    return RLHF_OK;
 }
 
-const char *rlhf__chat_known(const struct rlhf__chat *c) {
-    return c->style.form ? c->style.form->name : NULL;
+// A template that comes with the program says whole sentences when it refuses a conversation.
+static rlhf_status failed(const struct rlhf__chat *c, rlhf_status st, struct rlhf__error *err) {
+    char shown[400];
+    if (st != RLHF_E_INVALID || (c->named && !rlhf__chat_is_file(c->known))) return st;
+    return rlhf__error_context(err, "the chat template %s",
+                               rlhf__printable(c->known, shown, sizeof shown));
 }
+
+rlhf_status rlhf__chat_render(const struct rlhf__chat *c, const struct rlhf__messages *m,
+                              int generate, struct rlhf__buf *out, struct rlhf__error *err) {
+    struct rlhf__jinja_result r = {0};
+    RLHF_TRY(check(c, m, err));
+    const rlhf_status st = rlhf__template_render(&c->template, m->item, m->n, generate, &r, err);
+    if (st == RLHF_OK) rlhf__buf_put(out, r.turns.text.data, r.turns.text.len);
+    rlhf__turns_finish(&r.turns);
+    return st == RLHF_OK ? rlhf__buf_ok(out, err) : failed(c, st, err);
+}
+
+rlhf_status rlhf__chat_turns(const struct rlhf__chat *c, const struct rlhf__messages *m,
+                             size_t first, int generate, struct rlhf__turns *out,
+                             struct rlhf__error *err) {
+    RLHF_TRY(check(c, m, err));
+    const rlhf_status st = rlhf__spans_render(&c->template, m, first, generate, out, err);
+    return st == RLHF_OK ? st : failed(c, st, err);
+}
+
+const char *rlhf__chat_known(const struct rlhf__chat *c) { return c->known; }
 
 const char *rlhf__chat_unknown(const struct rlhf__chat *c) {
-    return c->has && !c->style.form ? c->why : NULL;
+    return c->has && !c->known ? c->why : NULL;
 }
 
-const char *rlhf__chat_jinja(const struct rlhf__chat *c) {
-    return c->style.form && !c->source ? form_jinja(c->style.form->name) : NULL;
-}
+const char *rlhf__chat_jinja(const struct rlhf__chat *c) { return c->named; }
 
-const char *rlhf__chat_turn_end(const struct rlhf__chat *c) {
-    if (!c->style.form) return NULL;
-    return c->style.form->end ? c->style.form->end : c->style.eos;
-}
-
-static void put_quoted(struct rlhf__buf *out, const char *what, const char *text) {
-    if (!text) return;
-    rlhf__buf_printf(out, ", %s \"", what);
-    rlhf__put_printable(out, text, strlen(text) < 120 ? strlen(text) : 120, "");
-    rlhf__buf_puts(out, strlen(text) < 120 ? "\"" : "...\"");
-}
+const char *rlhf__chat_turn_end(const struct rlhf__chat *c) { return c->template.end; }
 
 void rlhf__chat_describe(const struct rlhf__chat *c, struct rlhf__buf *out) {
-    const struct rlhf__style *s = &c->style;
-    if (!s->form) return;
-    rlhf__buf_printf(out, "%s (", s->form->name);
-    if (c->source) {
-        rlhf__buf_puts(out, "recognised from ");
-        rlhf__put_printable(out, c->source, strlen(c->source), "");
-    } else {
-        rlhf__buf_puts(out, "named");
-    }
-    put_quoted(out, "where there is no system's turn:", s->standard);
-    put_quoted(out, "before a system's:", s->preface);
-    rlhf__buf_puts(out, ")");
+    enum { SHOWN = 120 };
+    const struct rlhf__buf *before = &c->template.before;
+    if (!c->known) return;
+    rlhf__put_printable(out, c->known, strlen(c->known), "");
+    if (c->named) rlhf__buf_puts(out, " (named)");
+    if (c->named || !before->len) return;
+    rlhf__buf_puts(out, " (before a first question: \"");
+    rlhf__put_printable(out, rlhf__buf_text(before), before->len < SHOWN ? before->len : SHOWN, "");
+    rlhf__buf_puts(out, before->len < SHOWN ? "\")" : "...\")");
 }

@@ -2,19 +2,23 @@
 // conditional, or, and, not, comparisons, + and -, ~, * and /, signs, then what follows a value.
 #include "chat/jinja_expression.h"
 
+#include "chat/jinja_filter.h"
+#include "chat/jinja_operator.h"
+#include "chat/jinja_test.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 // ---- the parser ----
 
-enum { DEPTH_MAX = 48, NODES_MAX = 1 << 17 };
+enum { DEPTH_MAX = 48, NODES_MAX = 1 << 17, SYMBOLS_MAX = 1024 };
 
 const struct rlhf__jinja_token *rlhf__jinja_look(const struct rlhf__jinja_parser *p) {
     return &p->tokens.item[p->at]; // the last one is END, which nobody steps over
 }
 
-const char *rlhf__jinja_word(const struct rlhf__jinja_token *t) {
-    return t->kind == RLHF__JINJA_NAME ? json_string_value(t->value) : "";
+rlhf_str rlhf__jinja_word(const struct rlhf__jinja_token *t) {
+    return t->kind == RLHF__JINJA_NAME ? t->value.s : (rlhf_str){"", 0};
 }
 
 // 1 when this operator comes.
@@ -23,7 +27,7 @@ static int is_op(const struct rlhf__jinja_parser *p, const char *op) {
 }
 
 int rlhf__jinja_is_word(const struct rlhf__jinja_parser *p, const char *name) {
-    return strcmp(rlhf__jinja_word(rlhf__jinja_look(p)), name) == 0;
+    return rlhf__jinja_is(rlhf__jinja_word(rlhf__jinja_look(p)), name);
 }
 
 int rlhf__jinja_take_op(struct rlhf__jinja_parser *p, const char *op) {
@@ -38,15 +42,13 @@ int rlhf__jinja_take_word(struct rlhf__jinja_parser *p, const char *name) {
     return yes;
 }
 
-// Step over this operator; fail when another token comes.
-static rlhf_status want_op(struct rlhf__jinja_parser *p, const char *op) {
+rlhf_status rlhf__jinja_want_op(struct rlhf__jinja_parser *p, const char *op) {
     return rlhf__jinja_take_op(p, op) ? RLHF_OK
                                       : RLHF__JINJA_UNKNOWN_HERE(p, "'%s' is missing", op);
 }
 
-// A node with these operands; value is borrowed and kept.
-rlhf_status rlhf__jinja_add(struct rlhf__jinja_parser *p, struct rlhf__jinja_node node,
-                            json_t *value, int32_t *to) {
+rlhf_status rlhf__jinja_node(struct rlhf__jinja_parser *p, struct rlhf__jinja_node node,
+                             int32_t *to) {
     struct rlhf__jinja *j = p->out;
     if (j->n >= NODES_MAX) return RLHF__JINJA_UNKNOWN_HERE(p, "more than %d parts", NODES_MAX);
     if (j->n == j->cap) {
@@ -57,10 +59,37 @@ rlhf_status rlhf__jinja_add(struct rlhf__jinja_parser *p, struct rlhf__jinja_nod
         j->cap = cap;
     }
     node.line = rlhf__jinja_look(p)->line;
-    node.value = json_incref(value);
     j->node[j->n] = node;
     *to = (int32_t)j->n++;
     return RLHF_OK;
+}
+
+// Find or add the symbol of a name.
+static rlhf_status symbol(struct rlhf__jinja_parser *p, rlhf_str name, int32_t *to) {
+    struct rlhf__jinja *j = p->out;
+    for (*to = 0; *to < j->n_symbols; ++*to)
+        if (rlhf__jinja_same(j->symbol[*to], name)) return RLHF_OK;
+    if (j->n_symbols == SYMBOLS_MAX)
+        return RLHF__JINJA_UNKNOWN_HERE(p, "more than %d names", SYMBOLS_MAX);
+    if (j->n_symbols == j->cap_symbols) {
+        const int32_t cap = j->cap_symbols ? 2 * j->cap_symbols : 32;
+        rlhf_str *grown = realloc(j->symbol, (size_t)cap * sizeof *grown);
+        if (!grown) return RLHF__NOMEM(p->err, "out of memory for a chat template");
+        j->symbol = grown;
+        j->cap_symbols = cap;
+    }
+    j->symbol[j->n_symbols++] = name;
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__jinja_name(struct rlhf__jinja_parser *p, int32_t kind, int32_t *to) {
+    struct rlhf__jinja_node n = {.kind = kind};
+    if (rlhf__jinja_look(p)->kind != RLHF__JINJA_NAME)
+        return RLHF__JINJA_UNKNOWN_HERE(p, "a name is %s", "missing");
+    n.text = rlhf__jinja_look(p)->value.s;
+    RLHF_TRY(symbol(p, n.text, &n.which));
+    p->at++;
+    return rlhf__jinja_node(p, n, to);
 }
 
 // Put node at the end of the list that *first and *last are of.
@@ -89,14 +118,13 @@ static rlhf_status items(struct rlhf__jinja_parser *p, const char *end, int pair
         int32_t item, value;
         RLHF_TRY(rlhf__jinja_expression(p, &item));
         if (pairs) {
-            RLHF_TRY(want_op(p, ":"));
+            RLHF_TRY(rlhf__jinja_want_op(p, ":"));
             RLHF_TRY(rlhf__jinja_expression(p, &value));
-            RLHF_TRY(rlhf__jinja_add(
-                p, (struct rlhf__jinja_node){.kind = RLHF__JN_KEY, .a = item, .b = value}, NULL,
-                &item));
+            RLHF_TRY(rlhf__jinja_node(
+                p, (struct rlhf__jinja_node){.kind = RLHF__JN_KEY, .a = item, .b = value}, &item));
         }
         rlhf__jinja_chain(p, first, &last, item);
-        if (!is_op(p, end)) RLHF_TRY(want_op(p, ","));
+        if (!is_op(p, end)) RLHF_TRY(rlhf__jinja_want_op(p, ","));
     }
     return RLHF_OK;
 }
@@ -113,65 +141,65 @@ static rlhf_status arguments(struct rlhf__jinja_parser *p, int32_t *first) {
         p->at += named ? 2 : 0;
         RLHF_TRY(rlhf__jinja_expression(p, &item));
         if (named)
-            RLHF_TRY(rlhf__jinja_add(p, (struct rlhf__jinja_node){.kind = RLHF__JN_KEY, .a = item},
-                                     name->value, &item));
+            RLHF_TRY(rlhf__jinja_node(
+                p,
+                (struct rlhf__jinja_node){.kind = RLHF__JN_KEY, .a = item, .text = name->value.s},
+                &item));
         rlhf__jinja_chain(p, first, &last, item);
-        if (!is_op(p, ")")) RLHF_TRY(want_op(p, ","));
+        if (!is_op(p, ")")) RLHF_TRY(rlhf__jinja_want_op(p, ","));
     }
     return RLHF_OK;
 }
 
-static rlhf_status named_const(struct rlhf__jinja_parser *p, json_t *value, int32_t *out) {
-    rlhf_status st =
-        rlhf__jinja_add(p, (struct rlhf__jinja_node){.kind = RLHF__JN_CONST}, value, out);
+static rlhf_status constant(struct rlhf__jinja_parser *p, rlhf__value value, int32_t *out) {
     p->at++;
-    return st;
+    return rlhf__jinja_node(p, (struct rlhf__jinja_node){.kind = RLHF__JN_CONST, .value = value},
+                            out);
 }
 
-static rlhf_status strings(struct rlhf__jinja_parser *p, int32_t *out) {
-    struct rlhf__buf all = RLHF__BUF_INIT; // neighbours are one
-    for (; rlhf__jinja_look(p)->kind == RLHF__JINJA_STRING; p->at++)
-        rlhf__buf_put(&all, json_string_value(rlhf__jinja_look(p)->value),
-                      json_string_length(rlhf__jinja_look(p)->value));
-    json_t *value = json_stringn(rlhf__buf_text(&all), all.len);
-    rlhf_status st = rlhf__buf_ok(&all, p->err);
-    if (st == RLHF_OK)
-        st = rlhf__jinja_add(p, (struct rlhf__jinja_node){.kind = RLHF__JN_CONST}, value, out);
-    json_decref(value);
-    rlhf__buf_free(&all);
-    return st;
+// A literal; strings that are neighbours are one.
+static rlhf_status literal(struct rlhf__jinja_parser *p, int32_t *out) {
+    rlhf__value v = rlhf__jinja_look(p)->value;
+    for (const struct rlhf__jinja_token *next = rlhf__jinja_look(p) + 1;
+         v.type == RLHF__JINJA_STRING && next->kind == RLHF__JINJA_LITERAL &&
+         next->value.type == RLHF__JINJA_STRING;
+         next++) {
+        v = rlhf__jinja_joined(&p->out->memory, v.s, next->value.s);
+        if (p->out->memory.state) return RLHF__NOMEM(p->err, "out of memory for a chat template");
+        p->at++;
+    }
+    return constant(p, v, out);
 }
 
 static rlhf_status primary(struct rlhf__jinja_parser *p, int32_t *out) {
     const struct rlhf__jinja_token *t = rlhf__jinja_look(p);
-    if (t->kind == RLHF__JINJA_STRING) return strings(p, out);
-    if (t->kind == RLHF__JINJA_INT) return named_const(p, t->value, out);
-    if (rlhf__jinja_is_word(p, "true") || rlhf__jinja_is_word(p, "True"))
-        return named_const(p, json_true(), out);
-    if (rlhf__jinja_is_word(p, "false") || rlhf__jinja_is_word(p, "False"))
-        return named_const(p, json_false(), out);
-    if (rlhf__jinja_is_word(p, "none") || rlhf__jinja_is_word(p, "None"))
-        return named_const(p, json_null(), out);
     struct rlhf__jinja_node list = {.kind = RLHF__JN_LIST};
-    if (t->kind == RLHF__JINJA_NAME) {
-        RLHF_TRY(
-            rlhf__jinja_add(p, (struct rlhf__jinja_node){.kind = RLHF__JN_NAME}, t->value, out));
-        p->at++;
-        return RLHF_OK;
-    }
+    if (t->kind == RLHF__JINJA_LITERAL) return literal(p, out);
+    if (rlhf__jinja_is_word(p, "true") || rlhf__jinja_is_word(p, "True"))
+        return constant(p, rlhf__jinja_bool(1), out);
+    if (rlhf__jinja_is_word(p, "false") || rlhf__jinja_is_word(p, "False"))
+        return constant(p, rlhf__jinja_bool(0), out);
+    if (rlhf__jinja_is_word(p, "none") || rlhf__jinja_is_word(p, "None"))
+        return constant(p, rlhf__jinja_none(), out);
+    if (t->kind == RLHF__JINJA_NAME) return rlhf__jinja_name(p, RLHF__JN_NAME, out);
     if (rlhf__jinja_take_op(p, "(")) {
-        RLHF_TRY(rlhf__jinja_expression(p, out));
-        return want_op(p, ")");
+        if (is_op(p, ")")) {
+            list.kind = RLHF__JN_TUPLE;
+            RLHF_TRY(rlhf__jinja_node(p, list, out));
+        } else {
+            RLHF_TRY(rlhf__jinja_tuple(p, out));
+        }
+        return rlhf__jinja_want_op(p, ")");
     }
     if (rlhf__jinja_take_op(p, "[")) {
         RLHF_TRY(items(p, "]", 0, &list.a));
-        return rlhf__jinja_add(p, list, NULL, out);
+        return rlhf__jinja_node(p, list, out);
     }
     if (!rlhf__jinja_take_op(p, "{"))
         return RLHF__JINJA_UNKNOWN_HERE(p, "no value stands where one is %s", "expected");
     list.kind = RLHF__JN_DICT;
     RLHF_TRY(items(p, "}", 1, &list.a));
-    return rlhf__jinja_add(p, list, NULL, out);
+    return rlhf__jinja_node(p, list, out);
 }
 
 // Behind "[": an item or a slice of what *out is.
@@ -185,37 +213,39 @@ static rlhf_status subscript(struct rlhf__jinja_parser *p, int32_t *out) {
     }
     if (n.kind == RLHF__JN_ITEM && !n.b)
         return RLHF__JINJA_UNKNOWN_HERE(p, "'%s' is missing", "index");
-    RLHF_TRY(want_op(p, "]"));
-    return rlhf__jinja_add(p, n, NULL, out);
+    RLHF_TRY(rlhf__jinja_want_op(p, "]"));
+    return rlhf__jinja_node(p, n, out);
 }
 
 // 1 when what comes is the argument of a test that has no parentheses.
 static int has_argument(const struct rlhf__jinja_parser *p) {
     static const char *const ends[] = {"and", "or", "not", "if", "else", "is", "in", "recursive"};
     const struct rlhf__jinja_token *t = rlhf__jinja_look(p);
-    if (t->kind == RLHF__JINJA_STRING || t->kind == RLHF__JINJA_INT) return 1;
-    if (is_op(p, "[") || is_op(p, "{")) return 1;
+    if (t->kind == RLHF__JINJA_LITERAL || is_op(p, "[") || is_op(p, "{")) return 1;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (rlhf__jinja_is_word(p, ends[i])) return 0;
     return t->kind == RLHF__JINJA_NAME;
 }
 
+static rlhf_status postfix(struct rlhf__jinja_parser *p, int32_t *out);
+
 // Behind "|" or "is": the name and its arguments.
 static rlhf_status named(struct rlhf__jinja_parser *p, int32_t kind, int32_t *out) {
     struct rlhf__jinja_node n = {.kind = kind, .a = *out};
     int negated = kind == RLHF__JN_TEST && rlhf__jinja_take_word(p, "not");
-    json_t *name = rlhf__jinja_look(p)->value;
     if (rlhf__jinja_look(p)->kind != RLHF__JINJA_NAME)
         return RLHF__JINJA_UNKNOWN_HERE(p, "a name is %s", "missing");
+    n.text = rlhf__jinja_look(p)->value.s;
+    n.which =
+        kind == RLHF__JN_TEST ? rlhf__jinja_test_find(n.text) : rlhf__jinja_filter_find(n.text);
     p->at++;
     if (rlhf__jinja_take_op(p, "("))
         RLHF_TRY(arguments(p, &n.b));
     else if (kind == RLHF__JN_TEST && has_argument(p))
-        RLHF_TRY(primary(p, &n.b));
-    RLHF_TRY(rlhf__jinja_add(p, n, name, out));
+        RLHF_TRY(postfix(p, &n.b));
+    RLHF_TRY(rlhf__jinja_node(p, n, out));
     if (!negated) return RLHF_OK;
-    return rlhf__jinja_add(p, (struct rlhf__jinja_node){.kind = RLHF__JN_NOT, .a = *out}, NULL,
-                           out);
+    return rlhf__jinja_node(p, (struct rlhf__jinja_node){.kind = RLHF__JN_NOT, .a = *out}, out);
 }
 
 static rlhf_status postfix(struct rlhf__jinja_parser *p, int32_t *out) {
@@ -225,14 +255,15 @@ static rlhf_status postfix(struct rlhf__jinja_parser *p, int32_t *out) {
             struct rlhf__jinja_node n = {.kind = RLHF__JN_ATTR, .a = *out};
             if (rlhf__jinja_look(p)->kind != RLHF__JINJA_NAME)
                 return RLHF__JINJA_UNKNOWN_HERE(p, "a name is %s", "missing");
-            RLHF_TRY(rlhf__jinja_add(p, n, rlhf__jinja_look(p)->value, out));
+            n.text = rlhf__jinja_look(p)->value.s;
             p->at++;
+            RLHF_TRY(rlhf__jinja_node(p, n, out));
         } else if (rlhf__jinja_take_op(p, "[")) {
             RLHF_TRY(subscript(p, out));
         } else if (rlhf__jinja_take_op(p, "(")) {
             struct rlhf__jinja_node n = {.kind = RLHF__JN_CALL, .a = *out};
             RLHF_TRY(arguments(p, &n.b));
-            RLHF_TRY(rlhf__jinja_add(p, n, NULL, out));
+            RLHF_TRY(rlhf__jinja_node(p, n, out));
         } else {
             return RLHF_OK;
         }
@@ -242,11 +273,13 @@ static rlhf_status postfix(struct rlhf__jinja_parser *p, int32_t *out) {
 // Filters and tests belong to what is behind a sign: -x|abs is -(x|abs).
 static rlhf_status unary(struct rlhf__jinja_parser *p, int with_filters, int32_t *out) {
     rlhf_status st = rlhf__jinja_deeper(p);
-    if (st == RLHF_OK && rlhf__jinja_take_op(p, "-")) {
+    if (st == RLHF_OK && rlhf__jinja_take_op(p, "+")) {
+        st = unary(p, 0, out);
+    } else if (st == RLHF_OK && rlhf__jinja_take_op(p, "-")) {
         st = unary(p, 0, out);
         if (st == RLHF_OK)
-            st = rlhf__jinja_add(p, (struct rlhf__jinja_node){.kind = RLHF__JN_MINUS, .a = *out},
-                                 NULL, out);
+            st = rlhf__jinja_node(p, (struct rlhf__jinja_node){.kind = RLHF__JN_MINUS, .a = *out},
+                                  out);
     } else if (st == RLHF_OK) {
         st = postfix(p, out);
     }
@@ -258,7 +291,7 @@ static rlhf_status unary(struct rlhf__jinja_parser *p, int with_filters, int32_t
         else if (rlhf__jinja_take_op(p, "(")) {
             struct rlhf__jinja_node n = {.kind = RLHF__JN_CALL, .a = *out};
             st = arguments(p, &n.b);
-            if (st == RLHF_OK) st = rlhf__jinja_add(p, n, NULL, out);
+            if (st == RLHF_OK) st = rlhf__jinja_node(p, n, out);
         } else
             break;
     }
@@ -266,44 +299,56 @@ static rlhf_status unary(struct rlhf__jinja_parser *p, int with_filters, int32_t
     return st;
 }
 
+// x ** y, from the left as Jinja has it.
+static rlhf_status powers(struct rlhf__jinja_parser *p, int32_t *out) {
+    RLHF_TRY(unary(p, 1, out));
+    while (rlhf__jinja_take_op(p, "**")) {
+        struct rlhf__jinja_node n = {
+            .kind = RLHF__JN_BINARY, .a = *out, .which = RLHF__JINJA_OP_POW};
+        RLHF_TRY(unary(p, 1, &n.b));
+        RLHF_TRY(rlhf__jinja_node(p, n, out));
+    }
+    return RLHF_OK;
+}
+
 // level 0: * / // %, 1: ~, 2: + and -.
 static rlhf_status arithmetic(struct rlhf__jinja_parser *p, int level, int32_t *out) {
     static const char *const ops[3][5] = {
         {"*", "/", "//", "%", NULL}, {"~", NULL}, {"+", "-", NULL}};
-    RLHF_TRY(level ? arithmetic(p, level - 1, out) : unary(p, 1, out));
+    RLHF_TRY(level ? arithmetic(p, level - 1, out) : powers(p, out));
     for (int i = 0; ops[level][i];) {
         if (!rlhf__jinja_take_op(p, ops[level][i])) {
             i++;
             continue;
         }
         struct rlhf__jinja_node n = {.kind = RLHF__JN_BINARY, .a = *out};
-        snprintf(n.op, sizeof n.op, "%s", ops[level][i]);
-        RLHF_TRY(level ? arithmetic(p, level - 1, &n.b) : unary(p, 1, &n.b));
-        RLHF_TRY(rlhf__jinja_add(p, n, NULL, out));
+        n.which = rlhf__jinja_op_find(ops[level][i]);
+        RLHF_TRY(level ? arithmetic(p, level - 1, &n.b) : powers(p, &n.b));
+        RLHF_TRY(rlhf__jinja_node(p, n, out));
         i = 0;
     }
     return RLHF_OK;
 }
 
-// One comparison; "in" and "not in" are written "in" and "!in".
+// One comparison.
 static rlhf_status comparison(struct rlhf__jinja_parser *p, int32_t *out) {
     static const char *const ops[] = {"==", "!=", "<=", ">=", "<", ">"};
     struct rlhf__jinja_node n = {.kind = RLHF__JN_BINARY};
     RLHF_TRY(arithmetic(p, 2, out));
-    for (size_t i = 0; i < sizeof ops / sizeof *ops && !n.op[0]; i++)
-        if (rlhf__jinja_take_op(p, ops[i])) snprintf(n.op, sizeof n.op, "%s", ops[i]);
-    if (!n.op[0] && rlhf__jinja_is_word(p, "not") &&
-        strcmp(rlhf__jinja_word(rlhf__jinja_look(p) + 1), "in") == 0) {
+    for (size_t i = 0; i < sizeof ops / sizeof *ops && !n.which; i++)
+        if (rlhf__jinja_take_op(p, ops[i])) n.which = rlhf__jinja_op_find(ops[i]);
+    if (!n.which && rlhf__jinja_is_word(p, "not") &&
+        rlhf__jinja_is(rlhf__jinja_word(rlhf__jinja_look(p) + 1), "in")) {
         p->at += 2;
-        strcpy(n.op, "!in");
+        n.which = RLHF__JINJA_OP_NOT_IN;
     }
-    if (!n.op[0] && rlhf__jinja_take_word(p, "in")) strcpy(n.op, "in");
-    if (!n.op[0]) return RLHF_OK;
+    if (!n.which && rlhf__jinja_take_word(p, "in")) n.which = RLHF__JINJA_OP_IN;
+    if (!n.which) return RLHF_OK;
     n.a = *out;
     RLHF_TRY(arithmetic(p, 2, &n.b));
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         if (is_op(p, ops[i])) return RLHF__JINJA_UNKNOWN_HERE(p, "a chain of '%s'", ops[i]);
-    return rlhf__jinja_add(p, n, NULL, out);
+    return rlhf__jinja_node(p, n, out);
 }
 
 static rlhf_status negation(struct rlhf__jinja_parser *p, int32_t *out) {
@@ -312,8 +357,8 @@ static rlhf_status negation(struct rlhf__jinja_parser *p, int32_t *out) {
         times++;
     RLHF_TRY(comparison(p, out));
     for (int i = 0; i < 2 - times % 2 && times; i++) // two are bool(x)
-        RLHF_TRY(rlhf__jinja_add(p, (struct rlhf__jinja_node){.kind = RLHF__JN_NOT, .a = *out},
-                                 NULL, out));
+        RLHF_TRY(
+            rlhf__jinja_node(p, (struct rlhf__jinja_node){.kind = RLHF__JN_NOT, .a = *out}, out));
     return RLHF_OK;
 }
 
@@ -322,7 +367,7 @@ rlhf_status rlhf__jinja_logic(struct rlhf__jinja_parser *p, int is_or, int32_t *
     while (rlhf__jinja_take_word(p, is_or ? "or" : "and")) {
         struct rlhf__jinja_node n = {.kind = is_or ? RLHF__JN_OR : RLHF__JN_AND, .a = *out};
         RLHF_TRY(is_or ? rlhf__jinja_logic(p, 0, &n.b) : negation(p, &n.b));
-        RLHF_TRY(rlhf__jinja_add(p, n, NULL, out));
+        RLHF_TRY(rlhf__jinja_node(p, n, out));
     }
     return RLHF_OK;
 }
@@ -334,8 +379,22 @@ rlhf_status rlhf__jinja_expression(struct rlhf__jinja_parser *p, int32_t *out) {
         struct rlhf__jinja_node n = {.kind = RLHF__JN_COND, .b = *out};
         RLHF_TRY(rlhf__jinja_logic(p, 1, &n.a));
         if (rlhf__jinja_take_word(p, "else")) RLHF_TRY(rlhf__jinja_expression(p, &n.c));
-        RLHF_TRY(rlhf__jinja_add(p, n, NULL, out));
+        RLHF_TRY(rlhf__jinja_node(p, n, out));
     }
     p->depth--;
     return RLHF_OK;
+}
+
+rlhf_status rlhf__jinja_tuple(struct rlhf__jinja_parser *p, int32_t *out) {
+    struct rlhf__jinja_node n = {.kind = RLHF__JN_TUPLE};
+    int32_t last = 0, item;
+    RLHF_TRY(rlhf__jinja_expression(p, out));
+    if (!is_op(p, ",")) return RLHF_OK;
+    rlhf__jinja_chain(p, &n.a, &last, *out);
+    while (rlhf__jinja_take_op(p, ",")) {
+        if (is_op(p, ")") || rlhf__jinja_look(p)->kind == RLHF__JINJA_TAG_END) break;
+        RLHF_TRY(rlhf__jinja_expression(p, &item));
+        rlhf__jinja_chain(p, &n.a, &last, item);
+    }
+    return rlhf__jinja_node(p, n, out);
 }

@@ -1,8 +1,10 @@
 // jinja_lex.c: see jinja_lex.h.
 #include "chat/jinja_lex.h"
 
-#include "chat/jinja_value.h"
+#include "base/printable.h"
+#include "chat/jinja_text.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +14,7 @@ struct lexer {
     const char *s; // ends of lines are \n
     size_t n, at;
     int32_t line, braces; // braces: open { inside of a tag
+    struct rlhf__jinja_work *w;
     struct rlhf__jinja_tokens *out;
     struct rlhf__error *err;
 };
@@ -24,27 +27,19 @@ static rlhf_status no_memory(struct rlhf__error *err) {
 }
 
 void rlhf__jinja_tokens_finish(struct rlhf__jinja_tokens *t) {
-    for (size_t i = 0; i < t->n; i++)
-        json_decref(t->item[i].value);
     free(t->item);
     *t = (struct rlhf__jinja_tokens){0};
 }
 
-// Takes value over, also on failure.
-static rlhf_status push(struct lexer *x, int32_t kind, const char *op, json_t *value) {
+static rlhf_status push(struct lexer *x, int32_t kind, const char *op, rlhf__value value) {
     struct rlhf__jinja_tokens *t = x->out;
-    rlhf_status st = RLHF_OK;
-    if (t->n == TOKENS_MAX) st = UNKNOWN(x, "more than %d tokens", x->line, TOKENS_MAX);
-    if (st == RLHF_OK && t->n == t->cap) {
+    if (t->n == TOKENS_MAX) return UNKNOWN(x, "more than %d tokens", x->line, TOKENS_MAX);
+    if (t->n == t->cap) {
         size_t cap = t->cap ? 2 * t->cap : 256;
         struct rlhf__jinja_token *grown = realloc(t->item, cap * sizeof *grown);
-        if (grown) t->item = grown;
-        if (grown) t->cap = cap;
-        if (!grown) st = no_memory(x->err);
-    }
-    if (st != RLHF_OK) {
-        json_decref(value);
-        return st;
+        if (!grown) return no_memory(x->err);
+        t->item = grown;
+        t->cap = cap;
     }
     struct rlhf__jinja_token *k = &t->item[t->n++];
     *k = (struct rlhf__jinja_token){.kind = kind, .line = x->line, .value = value};
@@ -52,10 +47,21 @@ static rlhf_status push(struct lexer *x, int32_t kind, const char *op, json_t *v
     return RLHF_OK;
 }
 
+static rlhf_status push_sign(struct lexer *x, int32_t kind, const char *op) {
+    return push(x, kind, op, rlhf__jinja_undefined());
+}
+
+static int is_utf8(const char *s, size_t n) {
+    for (size_t at = 0, size; at < n; at += size) {
+        uint32_t c;
+        if ((size = rlhf__char_at(s + at, n - at, &c)) == 0) return 0;
+    }
+    return 1;
+}
+
 static rlhf_status push_text(struct lexer *x, int32_t kind, const char *s, size_t n) {
-    json_t *value = json_stringn(s, n);
-    if (!value) return UNKNOWN(x, "no UTF-8", x->line);
-    return push(x, kind, NULL, value);
+    if (!is_utf8(s, n)) return UNKNOWN(x, "no UTF-8", x->line);
+    return push(x, kind, NULL, rlhf__jinja_str((rlhf_str){s, n}));
 }
 
 static int begins(const struct lexer *x, const char *what) {
@@ -142,26 +148,46 @@ static rlhf_status lex_string(struct lexer *x) {
     if (st == RLHF_OK && x->at == x->n) st = UNKNOWN(x, "a string that does not end", x->line);
     if (st == RLHF_OK) st = rlhf__buf_ok(&b, x->err);
     if (st == RLHF_OK) {
+        const rlhf__value v = rlhf__jinja_copied(x->w, rlhf__buf_text(&b), b.len);
         step(x, 1);
-        st = push_text(x, RLHF__JINJA_STRING, rlhf__buf_text(&b), b.len);
+        st = x->w->state ? no_memory(x->err)
+                         : push_text(x, RLHF__JINJA_LITERAL, v.s.ptr, (size_t)v.s.len);
     }
     rlhf__buf_free(&b);
     return st;
 }
 
+static int is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// 12, 1_000, 1.5, 2e-3.
+static rlhf_status lex_number(struct lexer *x) {
+    char text[32];
+    size_t n = 0;
+    int real = 0;
+    for (; x->at < x->n; step(x, 1)) {
+        const char c = x->s[x->at], next = x->at + 1 < x->n ? x->s[x->at + 1] : '\0';
+        const int sign = (c == '-' || c == '+') && n && (text[n - 1] | 0x20) == 'e';
+        const int point = c == '.' && is_digit(next);
+        if (!is_word((unsigned char)c) && !point && !sign) break;
+        real |= point || (c | 0x20) == 'e';
+        if (c != '_' && n < sizeof text) text[n++] = c;
+    }
+    char *end = NULL;
+    text[n < sizeof text ? n : 0] = '\0';
+    const int64_t whole = strtoll(text, &end, 10);
+    const double value = real ? strtod(text, &end) : 0;
+    if (!end || end == text || *end || (!real && n > 18))
+        return UNKNOWN(x, "a number that is not known", x->line);
+    return push(x, RLHF__JINJA_LITERAL, NULL,
+                real ? rlhf__jinja_float(value) : rlhf__jinja_int(whole));
+}
+
 static rlhf_status lex_word(struct lexer *x) {
-    size_t from = x->at, n = 0;
+    const size_t from = x->at;
+    if (is_digit(x->s[from])) return lex_number(x);
     while (x->at < x->n && is_word((unsigned char)x->s[x->at]))
         step(x, 1);
-    n = x->at - from;
-    if (x->s[from] < '0' || x->s[from] > '9') return push_text(x, RLHF__JINJA_NAME, x->s + from, n);
-    int64_t v = 0;
-    for (size_t i = 0; i < n; i++) {
-        char c = x->s[from + i];
-        if (c < '0' || c > '9' || i > 8) return UNKNOWN(x, "a number that is not known", x->line);
-        v = v * 10 + (c - '0');
-    }
-    return push(x, RLHF__JINJA_INT, NULL, json_integer(v));
+    return push_text(x, RLHF__JINJA_NAME, x->s + from, x->at - from);
 }
 
 static rlhf_status lex_op(struct lexer *x) {
@@ -172,7 +198,7 @@ static rlhf_status lex_op(struct lexer *x) {
         if (!begins(x, ops[i])) continue;
         x->braces += ops[i][0] == '{' ? 1 : ops[i][0] == '}' ? -1 : 0;
         step(x, strlen(ops[i]));
-        return push(x, RLHF__JINJA_OP, ops[i], NULL);
+        return push_sign(x, RLHF__JINJA_OP, ops[i]);
     }
     return UNKNOWN(x, "the sign '%c'", x->line,
                    x->s[x->at] > 32 && x->s[x->at] < 127 ? x->s[x->at] : '?');
@@ -193,7 +219,7 @@ static rlhf_status lex_tag(struct lexer *x, int out) {
         if (x->braces <= 0 && (sign || begins(x, end))) {
             step(x, sign ? 3 : 2);
             step_behind(x, sign == 1, !out && sign != 2);
-            return push(x, out ? RLHF__JINJA_OUT_END : RLHF__JINJA_TAG_END, NULL, NULL);
+            return push_sign(x, out ? RLHF__JINJA_OUT_END : RLHF__JINJA_TAG_END, NULL);
         }
         char c = x->s[x->at];
         RLHF_TRY(c == '"' || c == '\''       ? lex_string(x)
@@ -244,14 +270,14 @@ static rlhf_status lex_all(struct lexer *x) {
             RLHF_TRY(skip_comment(x));
             continue;
         }
-        RLHF_TRY(push(x, kind == '{' ? RLHF__JINJA_OUT : RLHF__JINJA_TAG, NULL, NULL));
+        RLHF_TRY(push_sign(x, kind == '{' ? RLHF__JINJA_OUT : RLHF__JINJA_TAG, NULL));
         RLHF_TRY(lex_tag(x, kind == '{'));
     }
-    return push(x, RLHF__JINJA_END, NULL, NULL);
+    return push_sign(x, RLHF__JINJA_END, NULL);
 }
 
-rlhf_status rlhf__jinja_lex(const char *text, size_t n, struct rlhf__jinja_tokens *out,
-                            struct rlhf__error *err) {
+rlhf_status rlhf__jinja_lex(const char *text, size_t n, struct rlhf__jinja_work *w,
+                            struct rlhf__jinja_tokens *out, struct rlhf__error *err) {
     struct rlhf__buf lines = RLHF__BUF_INIT; // \r\n and \r are ends of lines too
     for (size_t i = 0; i < n; i++) {
         if (text[i] == '\r' && i + 1 < n && text[i + 1] == '\n') continue;
@@ -260,9 +286,10 @@ rlhf_status rlhf__jinja_lex(const char *text, size_t n, struct rlhf__jinja_token
     rlhf_status st = rlhf__buf_ok(&lines, err);
     size_t len = lines.len;
     if (len && lines.data[len - 1] == '\n') len--; // the one at the end is none of the text
-    struct lexer x = {.s = rlhf__buf_text(&lines), .n = len, .line = 1, .out = out, .err = err};
-    if (st == RLHF_OK && memchr(x.s, '\0', len)) st = UNKNOWN(&x, "a NUL", 1);
-    if (st == RLHF_OK) st = lex_all(&x);
+    const rlhf__value own = rlhf__jinja_copied(w, rlhf__buf_text(&lines), len);
+    if (st == RLHF_OK && w->state) st = no_memory(err);
     rlhf__buf_free(&lines);
-    return st;
+    RLHF_TRY(st);
+    struct lexer x = {.s = own.s.ptr, .n = len, .line = 1, .w = w, .out = out, .err = err};
+    return memchr(x.s, '\0', len) ? UNKNOWN(&x, "a NUL", 1) : lex_all(&x);
 }

@@ -5,27 +5,24 @@
 #ifndef RLHF_HOST_CHAT_JINJA_LEX_H
 #define RLHF_HOST_CHAT_JINJA_LEX_H
 
-#include "base/buf.h"
-
-#include <jansson.h>
+#include "chat/jinja_value.h"
 
 enum rlhf__jinja_kind {
-    RLHF__JINJA_TEXT = 1, // value: what stands between tags
+    RLHF__JINJA_TEXT = 1, // value: a string, what stands between tags
     RLHF__JINJA_TAG,      // {%
     RLHF__JINJA_TAG_END,
     RLHF__JINJA_OUT, // {{
     RLHF__JINJA_OUT_END,
-    RLHF__JINJA_NAME,   // value: a string
-    RLHF__JINJA_STRING, // value: a string
-    RLHF__JINJA_INT,    // value: an integer
-    RLHF__JINJA_OP,     // op
+    RLHF__JINJA_NAME,    // value: a string
+    RLHF__JINJA_LITERAL, // value: a string or a number
+    RLHF__JINJA_OP,      // op
     RLHF__JINJA_END
 };
 
 struct rlhf__jinja_token {
     int32_t kind, line;
     char op[4];
-    json_t *value; // owned, NULL for signs
+    rlhf__value value; // undefined for signs
 };
 
 // Zero-initialise; release with rlhf__jinja_tokens_finish. The last one is an END.
@@ -34,9 +31,10 @@ struct rlhf__jinja_tokens {
     size_t n, cap;
 };
 
-// Errors: RLHF_E_UNSUPPORTED ("line 3: ..."), RLHF_E_NOMEM. [any]
-rlhf_status rlhf__jinja_lex(const char *text, size_t n, struct rlhf__jinja_tokens *out,
-                            struct rlhf__error *err);
+// w owns the texts of tokens. Errors: RLHF_E_UNSUPPORTED ("line 3: ..."),
+// RLHF_E_NOMEM. [any]
+rlhf_status rlhf__jinja_lex(const char *text, size_t n, struct rlhf__jinja_work *w,
+                            struct rlhf__jinja_tokens *out, struct rlhf__error *err);
 void rlhf__jinja_tokens_finish(struct rlhf__jinja_tokens *);
 
 #endif

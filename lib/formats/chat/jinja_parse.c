@@ -7,10 +7,16 @@
 #include <string.h>
 
 void rlhf__jinja_finish(struct rlhf__jinja *j) {
-    for (size_t i = 0; i < j->n; i++)
-        json_decref(j->node[i].value);
+    rlhf__jinja_memory_free(&j->memory.memory);
     free(j->node);
+    free(j->symbol);
     *j = (struct rlhf__jinja){0};
+}
+
+int32_t rlhf__jinja_symbol(const struct rlhf__jinja *j, const char *name) {
+    for (int32_t i = 0; i < j->n_symbols; i++)
+        if (rlhf__jinja_is(j->symbol[i], name)) return i;
+    return -1;
 }
 
 static rlhf_status body(struct rlhf__jinja_parser *p, const char *const *ends, int32_t *first);
@@ -22,44 +28,51 @@ static rlhf_status end_tag(struct rlhf__jinja_parser *p) {
     return RLHF_OK;
 }
 
+// The end of the tag, statements up to `end`, and that tag.
+static rlhf_status block(struct rlhf__jinja_parser *p, const char *end, int32_t *first) {
+    const char *const ends[] = {end, NULL};
+    RLHF_TRY(end_tag(p));
+    RLHF_TRY(body(p, ends, first));
+    p->at++;
+    return end_tag(p);
+}
+
 // Behind "if" or "elif", up to and with its end.
 static rlhf_status if_statement(struct rlhf__jinja_parser *p, int32_t *out) {
     static const char *const ends[] = {"elif", "else", "endif", NULL};
-    static const char *const end[] = {"endif", NULL};
     struct rlhf__jinja_node n = {.kind = RLHF__JN_IF};
     RLHF_TRY(rlhf__jinja_deeper(p));
-    RLHF_TRY(rlhf__jinja_expression(p, &n.a));
+    RLHF_TRY(rlhf__jinja_tuple(p, &n.a));
     RLHF_TRY(end_tag(p));
     RLHF_TRY(body(p, ends, &n.b));
     if (rlhf__jinja_take_word(p, "elif")) {
         RLHF_TRY(if_statement(p, &n.c));
+    } else if (rlhf__jinja_take_word(p, "else")) {
+        RLHF_TRY(block(p, "endif", &n.c));
     } else {
-        if (rlhf__jinja_take_word(p, "else")) {
-            RLHF_TRY(end_tag(p));
-            RLHF_TRY(body(p, end, &n.c));
-        }
         rlhf__jinja_take_word(p, "endif");
         RLHF_TRY(end_tag(p));
     }
     p->depth--;
-    return rlhf__jinja_add(p, n, NULL, out);
+    return rlhf__jinja_node(p, n, out);
+}
+
+// Names with commas between.
+static rlhf_status names(struct rlhf__jinja_parser *p, int32_t *first) {
+    int32_t last = 0, name;
+    *first = 0;
+    do {
+        RLHF_TRY(rlhf__jinja_name(p, RLHF__JN_NAME, &name));
+        rlhf__jinja_chain(p, first, &last, name);
+    } while (rlhf__jinja_take_op(p, ","));
+    return RLHF_OK;
 }
 
 static rlhf_status for_statement(struct rlhf__jinja_parser *p, int32_t *out) {
     static const char *const ends[] = {"else", "endfor", NULL};
-    static const char *const end[] = {"endfor", NULL};
     struct rlhf__jinja_node n = {.kind = RLHF__JN_FOR};
-    json_t *name = rlhf__jinja_look(p)->value;
     RLHF_TRY(rlhf__jinja_deeper(p));
-    if (rlhf__jinja_look(p)->kind != RLHF__JINJA_NAME)
-        return RLHF__JINJA_UNKNOWN_HERE(p, "a name is %s", "missing");
-    p->at++;
-    for (; rlhf__jinja_take_op(p, ",");
-         p->at++) { // several names: known as a loop, refused where it is run
-        name = NULL;
-        if (rlhf__jinja_look(p)->kind != RLHF__JINJA_NAME)
-            return RLHF__JINJA_UNKNOWN_HERE(p, "a name is %s", "missing");
-    }
+    RLHF_TRY(names(p, &n.e));
     if (!rlhf__jinja_take_word(p, "in"))
         return RLHF__JINJA_UNKNOWN_HERE(p, "a loop without '%s'", "in");
     RLHF_TRY(rlhf__jinja_logic(p, 1, &n.a)); // an "if" here is the loop's
@@ -69,48 +82,74 @@ static rlhf_status for_statement(struct rlhf__jinja_parser *p, int32_t *out) {
     RLHF_TRY(end_tag(p));
     RLHF_TRY(body(p, ends, &n.b));
     if (rlhf__jinja_take_word(p, "else")) {
+        RLHF_TRY(block(p, "endfor", &n.c));
+    } else {
+        p->at++;
         RLHF_TRY(end_tag(p));
-        RLHF_TRY(body(p, end, &n.c));
     }
-    rlhf__jinja_take_word(p, "endfor");
-    RLHF_TRY(end_tag(p));
     p->depth--;
-    return rlhf__jinja_add(p, n, name, out);
+    return rlhf__jinja_node(p, n, out);
 }
 
 static rlhf_status set_statement(struct rlhf__jinja_parser *p, int32_t *out) {
     struct rlhf__jinja_node n = {.kind = RLHF__JN_SET};
-    const struct rlhf__jinja_token *name = rlhf__jinja_look(p);
-    json_t *value = name->value;
-    if (name->kind != RLHF__JINJA_NAME)
-        return RLHF__JINJA_UNKNOWN_HERE(p, "a name is %s", "missing");
-    p->at++;
+    RLHF_TRY(names(p, &n.e));
+    const struct rlhf__jinja_node *name = &p->out->node[n.e];
     if (rlhf__jinja_take_op(p, ".")) {
         n.kind = RLHF__JN_SET_ATTR;
-        RLHF_TRY(rlhf__jinja_add(p, (struct rlhf__jinja_node){.kind = RLHF__JN_NAME}, name->value,
-                                 &n.b));
-        value = rlhf__jinja_look(p)->value;
+        n.b = n.e;
+        n.e = 0;
         if (rlhf__jinja_look(p)->kind != RLHF__JINJA_NAME)
             return RLHF__JINJA_UNKNOWN_HERE(p, "a name is %s", "missing");
+        n.text = rlhf__jinja_look(p)->value.s;
         p->at++;
+    } else if (rlhf__jinja_look(p)->kind == RLHF__JINJA_TAG_END && !name->next) {
+        n = (struct rlhf__jinja_node){.kind = RLHF__JN_SET_BLOCK, .which = name->which};
+        RLHF_TRY(rlhf__jinja_deeper(p));
+        RLHF_TRY(block(p, "endset", &n.b));
+        p->depth--;
+        return rlhf__jinja_node(p, n, out);
     }
     if (!rlhf__jinja_take_op(p, "="))
         return RLHF__JINJA_UNKNOWN_HERE(p, "a 'set' without '%s'", "=");
-    RLHF_TRY(rlhf__jinja_expression(p, &n.a));
+    RLHF_TRY(rlhf__jinja_tuple(p, &n.a));
     RLHF_TRY(end_tag(p));
-    return rlhf__jinja_add(p, n, value, out);
+    return rlhf__jinja_node(p, n, out);
+}
+
+static rlhf_status macro(struct rlhf__jinja_parser *p, int32_t *out) {
+    struct rlhf__jinja_node n = {.kind = RLHF__JN_MACRO};
+    int32_t name, param, last = 0;
+    RLHF_TRY(rlhf__jinja_deeper(p));
+    RLHF_TRY(rlhf__jinja_name(p, RLHF__JN_NAME, &name));
+    n.which = p->out->node[name].which;
+    n.text = p->out->node[name].text;
+    RLHF_TRY(rlhf__jinja_want_op(p, "("));
+    while (!rlhf__jinja_take_op(p, ")")) {
+        RLHF_TRY(rlhf__jinja_name(p, RLHF__JN_PARAM, &param));
+        if (rlhf__jinja_take_op(p, "=")) {
+            int32_t value;
+            RLHF_TRY(rlhf__jinja_expression(p, &value));
+            p->out->node[param].a = value;
+        }
+        rlhf__jinja_chain(p, &n.e, &last, param);
+        if (!rlhf__jinja_take_op(p, ",")) {
+            RLHF_TRY(rlhf__jinja_want_op(p, ")"));
+            break;
+        }
+    }
+    RLHF_TRY(block(p, "endmacro", &n.b));
+    p->depth--;
+    return rlhf__jinja_node(p, n, out);
 }
 
 static rlhf_status generation(struct rlhf__jinja_parser *p, int32_t *out) {
-    static const char *const end[] = {"endgeneration", NULL};
     struct rlhf__jinja_node n = {.kind = RLHF__JN_GENERATION};
     RLHF_TRY(rlhf__jinja_deeper(p));
-    RLHF_TRY(end_tag(p));
-    RLHF_TRY(body(p, end, &n.b));
-    p->at++;
-    RLHF_TRY(end_tag(p));
+    RLHF_TRY(block(p, "endgeneration", &n.b));
     p->depth--;
-    return rlhf__jinja_add(p, n, NULL, out);
+    p->out->marks = 1;
+    return rlhf__jinja_node(p, n, out);
 }
 
 static rlhf_status statement(struct rlhf__jinja_parser *p, int32_t *out) {
@@ -118,14 +157,17 @@ static rlhf_status statement(struct rlhf__jinja_parser *p, int32_t *out) {
     if (rlhf__jinja_take_word(p, "if")) return if_statement(p, out);
     if (rlhf__jinja_take_word(p, "for")) return for_statement(p, out);
     if (rlhf__jinja_take_word(p, "set")) return set_statement(p, out);
+    if (rlhf__jinja_take_word(p, "macro")) return macro(p, out);
     if (rlhf__jinja_take_word(p, "generation")) return generation(p, out);
     if (rlhf__jinja_is_word(p, "continue")) n.kind = RLHF__JN_CONTINUE;
-    if (!rlhf__jinja_is_word(p, "continue") && !rlhf__jinja_is_word(p, "break"))
-        return RLHF__JINJA_UNKNOWN_HERE(p, "the tag '%.40s' is not known",
-                                        rlhf__jinja_word(rlhf__jinja_look(p)));
+    if (!rlhf__jinja_is_word(p, "continue") && !rlhf__jinja_is_word(p, "break")) {
+        const rlhf_str word = rlhf__jinja_word(rlhf__jinja_look(p));
+        return RLHF__JINJA_UNKNOWN_HERE(p, "the tag '%.*s' is not known",
+                                        (int)(word.len < 40 ? word.len : 40), word.ptr);
+    }
     p->at++;
     RLHF_TRY(end_tag(p));
-    return rlhf__jinja_add(p, n, NULL, out);
+    return rlhf__jinja_node(p, n, out);
 }
 
 // Statements up to a tag of `ends` (NULL: the end of the text), whose name is then looked at.
@@ -139,16 +181,17 @@ static rlhf_status body(struct rlhf__jinja_parser *p, const char *const *ends, i
             return ends ? RLHF__JINJA_UNKNOWN_HERE(p, "'%s' is missing", *ends) : RLHF_OK;
         p->at++;
         if (t->kind == RLHF__JINJA_TEXT) {
-            RLHF_TRY(rlhf__jinja_add(p, n, t->value, &node));
+            n.text = t->value.s;
+            RLHF_TRY(rlhf__jinja_node(p, n, &node));
             continue;
         }
         if (t->kind == RLHF__JINJA_OUT) {
             n.kind = RLHF__JN_PRINT;
-            RLHF_TRY(rlhf__jinja_expression(p, &n.a));
+            RLHF_TRY(rlhf__jinja_tuple(p, &n.a));
             if (rlhf__jinja_look(p)->kind != RLHF__JINJA_OUT_END)
                 return RLHF__JINJA_UNKNOWN_HERE(p, "'%s' is missing", "}}");
             p->at++;
-            RLHF_TRY(rlhf__jinja_add(p, n, NULL, &node));
+            RLHF_TRY(rlhf__jinja_node(p, n, &node));
             continue;
         }
         for (const char *const *e = ends; e && *e; e++)
@@ -161,10 +204,13 @@ rlhf_status rlhf__jinja_parse(const char *text, size_t n, struct rlhf__jinja *ou
                               struct rlhf__error *err) {
     struct rlhf__jinja_parser p = {.out = out, .err = err};
     int32_t none;
-    rlhf_status st = rlhf__jinja_lex(text, n, &p.tokens, err);
+    out->memory.memory.left = RLHF__JINJA_MEMORY_MAX;
+    out->memory.steps = RLHF__JINJA_STEPS_MAX;
+    rlhf_status st = rlhf__jinja_lex(text, n, &out->memory, &p.tokens, err);
     if (st == RLHF_OK)
-        st = rlhf__jinja_add(&p, (struct rlhf__jinja_node){.kind = RLHF__JN_NONE}, NULL, &none);
+        st = rlhf__jinja_node(&p, (struct rlhf__jinja_node){.kind = RLHF__JN_NONE}, &none);
     if (st == RLHF_OK) st = body(&p, NULL, &out->body);
+    out->loop = rlhf__jinja_symbol(out, "loop");
     rlhf__jinja_tokens_finish(&p.tokens);
     return st;
 }

@@ -7,61 +7,72 @@
 #ifndef RLHF_HOST_CHAT_JINJA_PARSE_H
 #define RLHF_HOST_CHAT_JINJA_PARSE_H
 
-#include "base/error.h"
-
-#include <jansson.h>
+#include "chat/jinja_value.h"
 
 // What the operands a, b, c, d of a node are: places of nodes, 0 = none. A list of nodes goes on by
 // `next`.
 enum rlhf__jinja_node_kind {
     RLHF__JN_NONE = 0,
     // statements
-    RLHF__JN_TEXT,       // value
+    RLHF__JN_TEXT,       // text
     RLHF__JN_PRINT,      // a
     RLHF__JN_IF,         // a: condition, b: body, c: else
-    RLHF__JN_FOR,        // value: name (NULL: several), a: of what, b: body, c: else, d: only if
-    RLHF__JN_SET,        // value: name, a
-    RLHF__JN_SET_ATTR,   // b: the name as a NAME, value: attribute, a
+    RLHF__JN_FOR,        // list e of NAME, a: of what, b: body, c: else, d: only if
+    RLHF__JN_SET,        // list e of NAME, a
+    RLHF__JN_SET_BLOCK,  // which: symbol, b: body
+    RLHF__JN_SET_ATTR,   // b: the name as a NAME, text: attribute, a
+    RLHF__JN_MACRO,      // which: symbol, list e of PARAM, b: body
     RLHF__JN_GENERATION, // b: body
     RLHF__JN_BREAK,
     RLHF__JN_CONTINUE,
     // expressions
     RLHF__JN_CONST,  // value
-    RLHF__JN_NAME,   // value
-    RLHF__JN_ATTR,   // a . value
+    RLHF__JN_NAME,   // which: symbol, text
+    RLHF__JN_ATTR,   // a . text
     RLHF__JN_ITEM,   // a [ b ]
     RLHF__JN_SLICE,  // a [ b : c : d ]
     RLHF__JN_CALL,   // a ( list b )
-    RLHF__JN_FILTER, // a | value ( list b )
-    RLHF__JN_TEST,   // a is value ( list b )
-    RLHF__JN_KEY,    // value = a, in a list of arguments; a : b in a dict
+    RLHF__JN_FILTER, // a | text ( list b ); which: 0 = not known
+    RLHF__JN_TEST,   // a is text ( list b ); which: 0 = not known
+    RLHF__JN_KEY,    // text = a, in a list of arguments; a : b in a dict
+    RLHF__JN_PARAM,  // which: symbol, text, a: default
     RLHF__JN_NOT,
     RLHF__JN_MINUS,
     RLHF__JN_AND,
     RLHF__JN_OR,
     RLHF__JN_COND,   // b if a else c
-    RLHF__JN_BINARY, // a op b
+    RLHF__JN_BINARY, // a which b: enum rlhf__jinja_op
     RLHF__JN_LIST,   // list a
+    RLHF__JN_TUPLE,  // list a
     RLHF__JN_DICT    // list a of KEY
 };
 
 struct rlhf__jinja_node {
-    int32_t kind, line, a, b, c, d, next;
-    char op[4];
-    json_t *value; // owned
+    int32_t kind, line, a, b, c, d, e, next, which, reserved;
+    rlhf_str text;
+    rlhf__value value;
 };
 
 struct rlhf__jinja {
     struct rlhf__jinja_node *node; // [n]; 0 is none
     size_t n, cap;
-    int32_t body, reserved; // list of statements
+    rlhf_str *symbol; // [n_symbols]: names of variables
+    int32_t n_symbols, cap_symbols;
+    int32_t body;  // list of statements
+    int32_t marks; // 1: it has {% generation %} blocks
+    int32_t loop;  // symbol of `loop`; -1 = it is not used
+    int32_t reserved;
+    struct rlhf__jinja_work memory; // of its texts
 };
 
 void rlhf__jinja_finish(struct rlhf__jinja *); // [any]
 
 // Zero-initialise; release with rlhf__jinja_finish. Errors: RLHF_E_UNSUPPORTED ("line 3: the tag
-// 'macro' is not known"), RLHF_E_NOMEM. [any]
+// 'include' is not known"), RLHF_E_NOMEM. [any]
 rlhf_status rlhf__jinja_parse(const char *text, size_t n, struct rlhf__jinja *out,
                               struct rlhf__error *err);
+
+// The symbol of a name; -1 = the template does not use it. [any]
+int32_t rlhf__jinja_symbol(const struct rlhf__jinja *, const char *name);
 
 #endif

@@ -1,26 +1,44 @@
-// jinja_run.h: a chat template run on a conversation, with bounds on steps, text and depth.
+// jinja_run.h: a chat template run on a conversation, with bounds on steps, text and depth
+// (jinja_value.h).
 //
-// It reaches its variables and nothing else: no files, no clock, no environment. A template that
-// asks for today's date (strftime_now) finds no such function and says what it says without.
+// It reaches its variables and nothing else: no files, no clock, no environment. `strftime_now` is
+// undefined: a template that asks whether it is there says the date that it names itself, and one
+// that calls it is refused.
 //
 // What it is not: all of Jinja. A construct that is not known is an error, not a guess; internal to
 // chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_RUN_H
 #define RLHF_HOST_CHAT_JINJA_RUN_H
 
-#include "chat/jinja_parse.h"
-#include "chat/message.h"
+#include "chat/jinja_eval.h"
+#include "chat/jinja_text.h"
 
-// What became of it: its text, with the parts that stand in {% generation %}; or it raised.
-struct rlhf__jinja_result {
-    struct rlhf__turns turns;
-    int32_t raised; // 1: raise_exception(), or an operation that Jinja refuses
-    int32_t reserved;
+#include <jansson.h>
+
+// The variables of a template: the members of vars and, unless messages is NULL, messages and
+// add_generation_prompt.
+struct rlhf__jinja_input {
+    const json_t *vars;                   // an object
+    const struct rlhf__message *messages; // [n]; NULL = only vars
+    size_t n;
+    int32_t generate, reserved;
 };
 
-// vars: an object of the variables. *out zeroed or used before; release with rlhf__turns_finish.
-// Errors: RLHF_E_UNSUPPORTED ("line 3: the filter 'map' of a list"), RLHF_E_NOMEM. [any]
-rlhf_status rlhf__jinja_run(const struct rlhf__jinja *, const json_t *vars,
+// The text with its {% generation %} blocks, or the reason that the template raised.
+struct rlhf__jinja_result {
+    struct rlhf__turns turns;
+    char why[300];  // what raise_exception() said, or the operation that Jinja refuses
+    int32_t raised; // 1: raised, so turns holds no complete text
+    int32_t line;   // where it raised
+};
+
+// *out zeroed or used before; release with rlhf__turns_finish. Errors: RLHF_E_UNSUPPORTED ("line 3:
+// the filter 'map' of a list"), RLHF_E_NOMEM. [any]
+rlhf_status rlhf__jinja_run(const struct rlhf__jinja *, const struct rlhf__jinja_input *,
                             struct rlhf__jinja_result *out, struct rlhf__error *err);
+
+// The text of a macro called with these arguments. For jinja_eval.c. [any]
+rlhf__value rlhf__jinja_macro(struct rlhf__jinja_machine *, const struct rlhf__jinja_node *macro,
+                              const struct rlhf__jinja_args *args);
 
 #endif

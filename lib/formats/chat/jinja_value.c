@@ -1,271 +1,288 @@
-// jinja_value.c: see jinja_value.h. White space, operators, items and slices.
+// jinja_value.c: see jinja_value.h.
 #include "chat/jinja_value.h"
 
-#include "base/json.h"
-#include "base/printable.h"
-
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// ---- white space ----
+// ---- memory and failure ----
 
-static int is_space(uint32_t c) {
-    return (c >= 0x09 && c <= 0x0d) || (c >= 0x1c && c <= 0x20) || c == 0x85 || c == 0xa0 ||
-           c == 0x1680 || (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 ||
-           c == 0x202f || c == 0x205f || c == 0x3000;
+enum { BLOCK_BYTES = 16 << 10, ALIGN = 16 };
+
+struct rlhf__jinja_block {
+    struct rlhf__jinja_block *older;
+    uint64_t reserved;
+    char bytes[];
+};
+
+void rlhf__jinja_memory_free(struct rlhf__jinja_memory *m) {
+    while (m->block) {
+        struct rlhf__jinja_block *b = m->block;
+        m->block = b->older;
+        free(b);
+    }
+    m->at = m->end = NULL;
 }
 
-rlhf_str rlhf__space_trim(rlhf_str s, int left, int right) {
-    while (left && s.len) {
-        uint32_t c = 0;
-        size_t n = rlhf__char_at(s.ptr, (size_t)s.len, &c);
-        if (!n || !is_space(c)) break;
-        s.ptr += n;
-        s.len -= n;
-    }
-    while (right && s.len) {
-        uint32_t c = 0;
-        size_t back = 1;
-        while (back < 4 && back < s.len && ((unsigned char)s.ptr[s.len - back] & 0xc0) == 0x80)
-            back++;
-        if (rlhf__char_at(s.ptr + s.len - back, back, &c) != back || !is_space(c)) break;
-        s.len -= back;
-    }
-    return s;
-}
-
-// ---- operators, items and slices ----
-
-json_t *rlhf__jinja_stop(struct rlhf__jinja_work *w, int state, const char *fmt, ...) {
-    if (w->state) return NULL;
+rlhf__value rlhf__jinja_stop(struct rlhf__jinja_work *w, int state, const char *fmt, ...) {
+    if (w->state) return rlhf__jinja_undefined();
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(w->why, sizeof w->why, fmt, ap);
     va_end(ap);
     w->state = state;
+    return rlhf__jinja_undefined();
+}
+
+// A block with n free bytes or more. 0 after a failure.
+static int more(struct rlhf__jinja_work *w, size_t n) {
+    struct rlhf__jinja_memory *m = &w->memory;
+    const size_t room = n > BLOCK_BYTES / 4 ? 2 * n : BLOCK_BYTES;
+    if ((int64_t)n > m->left) {
+        rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "more text than is allowed (%d MiB of values)",
+                         RLHF__JINJA_MEMORY_MAX >> 20);
+        return 0;
+    }
+    struct rlhf__jinja_block *b = malloc(sizeof *b + room);
+    if (!b) {
+        rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "out of memory");
+        return 0;
+    }
+    b->older = m->block;
+    m->block = b;
+    m->at = b->bytes;
+    m->end = b->bytes + room;
+    m->left -= (int64_t)room;
+    return 1;
+}
+
+// n bytes for text.
+static char *take(struct rlhf__jinja_work *w, size_t n) {
+    struct rlhf__jinja_memory *m = &w->memory;
+    if (w->state || n > RLHF__JINJA_MEMORY_MAX) {
+        rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "more text than is allowed (%d MiB of values)",
+                         RLHF__JINJA_MEMORY_MAX >> 20);
+        return NULL;
+    }
+    if ((size_t)(m->end - m->at) < n && !more(w, n)) return NULL;
+    char *at = m->at;
+    if (n) m->at += n;
+    return at;
+}
+
+void *rlhf__jinja_alloc(struct rlhf__jinja_work *w, size_t n) {
+    struct rlhf__jinja_memory *m = &w->memory;
+    const size_t over = (uintptr_t)m->at % ALIGN, skip = over ? ALIGN - over : 0;
+    if ((size_t)(m->end - m->at) >= n + skip && m->at)
+        m->at += skip;
+    else if (w->state || n > RLHF__JINJA_MEMORY_MAX || !more(w, n + ALIGN))
+        return take(w, RLHF__JINJA_MEMORY_MAX + (size_t)1); // sets the reason
+    return take(w, n);
+}
+
+int rlhf__jinja_pay(struct rlhf__jinja_work *w, size_t n) {
+    w->steps -= (int64_t)(n / 64) + 1;
+    if (w->steps < 0)
+        rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "more steps than are allowed (%d)",
+                         RLHF__JINJA_STEPS_MAX);
+    return !w->state;
+}
+
+// ---- making values ----
+
+rlhf__value rlhf__jinja_copied(struct rlhf__jinja_work *w, const char *s, size_t n) {
+    if (!n) return rlhf__jinja_str((rlhf_str){"", 0});
+    char *to = take(w, n);
+    if (!to) return rlhf__jinja_undefined();
+    memcpy(to, s, n);
+    return rlhf__jinja_str((rlhf_str){to, n});
+}
+
+rlhf__value rlhf__jinja_joined(struct rlhf__jinja_work *w, rlhf_str a, rlhf_str b) {
+    struct rlhf__jinja_memory *m = &w->memory;
+    if (!a.len) return rlhf__jinja_str(b);
+    if (!b.len) return rlhf__jinja_str(a);
+    if (!rlhf__jinja_pay(w, (size_t)b.len)) return rlhf__jinja_undefined();
+    if (a.ptr + a.len == m->at && (size_t)(m->end - m->at) >= b.len) {
+        memcpy(m->at, b.ptr, (size_t)b.len);
+        m->at += b.len;
+        return rlhf__jinja_str((rlhf_str){a.ptr, a.len + b.len});
+    }
+    char *to = take(w, (size_t)(a.len + b.len));
+    if (!to || !rlhf__jinja_pay(w, (size_t)a.len)) return rlhf__jinja_undefined();
+    memcpy(to, a.ptr, (size_t)a.len);
+    memcpy(to + a.len, b.ptr, (size_t)b.len);
+    return rlhf__jinja_str((rlhf_str){to, a.len + b.len});
+}
+
+rlhf__value rlhf__jinja_list(struct rlhf__jinja_work *w, int32_t type, size_t cap) {
+    struct rlhf__jinja_list *list = rlhf__jinja_alloc(w, sizeof *list);
+    if (!list) return rlhf__jinja_undefined();
+    *list = (struct rlhf__jinja_list){.cap = cap};
+    if (cap) list->item = rlhf__jinja_alloc(w, cap * sizeof *list->item);
+    if (cap && !list->item) return rlhf__jinja_undefined();
+    return (rlhf__value){.type = type, .list = list};
+}
+
+void rlhf__jinja_add(struct rlhf__jinja_work *w, rlhf__value v, rlhf__value item) {
+    if (w->state || !rlhf__jinja_is_list(v)) return;
+    struct rlhf__jinja_list *list = v.list;
+    if (list->n == list->cap) {
+        const size_t cap = list->cap ? 2 * list->cap : 8;
+        rlhf__value *grown = rlhf__jinja_alloc(w, cap * sizeof *grown);
+        if (!grown || !rlhf__jinja_pay(w, list->n)) return;
+        if (list->n) memcpy(grown, list->item, list->n * sizeof *grown);
+        list->item = grown;
+        list->cap = cap;
+    }
+    list->item[list->n++] = item;
+}
+
+rlhf__value rlhf__jinja_dict(struct rlhf__jinja_work *w, int32_t type, size_t cap) {
+    struct rlhf__jinja_dict *dict = rlhf__jinja_alloc(w, sizeof *dict);
+    if (!dict) return rlhf__jinja_undefined();
+    *dict = (struct rlhf__jinja_dict){.cap = cap};
+    if (cap) dict->pair = rlhf__jinja_alloc(w, cap * sizeof *dict->pair);
+    if (cap && !dict->pair) return rlhf__jinja_undefined();
+    return (rlhf__value){.type = type, .dict = dict};
+}
+
+void rlhf__jinja_put(struct rlhf__jinja_work *w, rlhf__value v, rlhf_str key, rlhf__value item) {
+    if (w->state || !rlhf__jinja_is_dict(v)) return;
+    struct rlhf__jinja_dict *d = v.dict;
+    if (!rlhf__jinja_pay(w, 16 * d->n)) return;
+    for (size_t i = 0; i < d->n; i++)
+        if (rlhf__jinja_same(d->pair[i].key, key)) {
+            d->pair[i].value = item;
+            return;
+        }
+    if (d->n == d->cap) {
+        const size_t cap = d->cap ? 2 * d->cap : 4;
+        struct rlhf__jinja_pair *grown = rlhf__jinja_alloc(w, cap * sizeof *grown);
+        if (!grown) return;
+        if (d->n) memcpy(grown, d->pair, d->n * sizeof *grown);
+        d->pair = grown;
+        d->cap = cap;
+    }
+    d->pair[d->n++] = (struct rlhf__jinja_pair){key, item};
+}
+
+// ---- looking at values ----
+
+int rlhf__jinja_same(rlhf_str a, rlhf_str b) {
+    return a.len == b.len && (!a.len || memcmp(a.ptr, b.ptr, (size_t)a.len) == 0);
+}
+
+int rlhf__jinja_is(rlhf_str a, const char *text) {
+    return rlhf__jinja_same(a, (rlhf_str){text, strlen(text)});
+}
+
+const rlhf__value *rlhf__jinja_get(const struct rlhf__jinja_dict *d, rlhf_str key) {
+    for (size_t i = 0; i < d->n; i++)
+        if (rlhf__jinja_same(d->pair[i].key, key)) return &d->pair[i].value;
     return NULL;
 }
 
-json_t *rlhf__jinja_string(struct rlhf__jinja_work *w, const char *s, size_t n) {
-    w->bytes -= (int64_t)n + 32;
-    if (w->bytes < 0) return rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "more text than is allowed");
-    json_t *v = json_stringn(s, n);
-    return v ? v : rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "a string that is no UTF-8");
-}
-
-int rlhf__jinja_true(const json_t *v) {
-    if (!v) return 0;
-    switch (json_typeof(v)) {
-    case JSON_STRING:
-        return json_string_length(v) > 0;
-    case JSON_INTEGER:
-        return json_integer_value(v) != 0;
-    case JSON_ARRAY:
-        return json_array_size(v) > 0;
-    case JSON_OBJECT:
-        return json_object_size(v) > 0;
+int rlhf__jinja_true(rlhf__value v) {
+    switch (v.type) {
+    case RLHF__JINJA_UNDEFINED:
+    case RLHF__JINJA_NONE:
+        return 0;
+    case RLHF__JINJA_BOOL:
+    case RLHF__JINJA_INT:
+        return v.i != 0;
+    case RLHF__JINJA_FLOAT:
+        return v.f < 0 || v.f > 0 || isnan(v.f);
+    case RLHF__JINJA_STRING:
+        return v.s.len > 0;
+    case RLHF__JINJA_LIST:
+    case RLHF__JINJA_TUPLE:
+        return v.list->n > 0;
+    case RLHF__JINJA_DICT:
+        return v.dict->n > 0;
     default:
-        return json_is_true(v);
+        return 1;
     }
 }
 
-// Python's bool is a number.
-static int number(const json_t *v, int64_t *out) {
-    if (json_is_boolean(v)) *out = json_is_true(v);
-    if (json_is_integer(v)) *out = json_integer_value(v);
-    return json_is_boolean(v) || json_is_integer(v);
+static int is_whole(rlhf__value v) {
+    return v.type == RLHF__JINJA_BOOL || v.type == RLHF__JINJA_INT;
 }
 
-int rlhf__jinja_equal(const json_t *a, const json_t *b) {
-    int64_t x, y;
-    if (!a || !b) return a == b;
-    if (number(a, &x) && number(b, &y)) return x == y;
-    return json_equal(a, b);
-}
-
-void rlhf__jinja_print(struct rlhf__jinja_work *w, const json_t *v, struct rlhf__buf *out) {
-    if (!v) return;
-    if (json_is_string(v))
-        rlhf__buf_put(out, json_string_value(v), json_string_length(v));
-    else if (json_is_integer(v))
-        rlhf__buf_printf(out, "%lld", (long long)json_integer_value(v));
-    else if (json_is_boolean(v))
-        rlhf__buf_puts(out, json_is_true(v) ? "True" : "False");
-    else if (json_is_null(v))
-        rlhf__buf_puts(out, "None");
-    else
-        rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "printing %s", rlhf__json_kind(v));
-}
-
-// ---- operators ----
-
-static json_t *cannot(struct rlhf__jinja_work *w, const char *op, const json_t *a,
-                      const json_t *b) {
-    int known = strchr("*/%", op[0]) != NULL && a && b; // strings have a % and a *
-    return rlhf__jinja_stop(w, known ? RLHF__JINJA_UNKNOWN : RLHF__JINJA_RAISED, "%s %s %s",
-                            a ? rlhf__json_kind(a) : "undefined", op,
-                            b ? rlhf__json_kind(b) : "undefined");
-}
-
-static json_t *joined(struct rlhf__jinja_work *w, const json_t *a, const json_t *b) {
-    struct rlhf__buf out = RLHF__BUF_INIT;
-    rlhf__jinja_print(w, a, &out);
-    rlhf__jinja_print(w, b, &out);
-    json_t *v = w->state || out.bad ? NULL : rlhf__jinja_string(w, rlhf__buf_text(&out), out.len);
-    if (out.bad) rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "out of memory");
-    rlhf__buf_free(&out);
-    return v;
-}
-
-static json_t *lists(struct rlhf__jinja_work *w, const json_t *a, const json_t *b) {
-    json_t *v = json_copy((json_t *)(uintptr_t)a);
-    w->steps -= (int64_t)(json_array_size(a) + json_array_size(b));
-    json_array_extend(v, (json_t *)(uintptr_t)b);
-    return v;
-}
-
-static int64_t floor_div(int64_t x, int64_t y) {
-    return x / y - ((x % y != 0) && (x < 0) != (y < 0));
-}
-
-static json_t *calculated(struct rlhf__jinja_work *w, const char *op, const json_t *a,
-                          const json_t *b) {
-    int64_t x, y, out = 0;
-    if (!number(a, &x) || !number(b, &y)) return cannot(w, op, a, b);
-    if (llabs(x) > INT32_MAX || llabs(y) > INT32_MAX)
-        return rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "a large number");
-    if (strcmp(op, "+") == 0)
-        out = x + y;
-    else if (strcmp(op, "-") == 0)
-        out = x - y;
-    else if (strcmp(op, "*") == 0)
-        out = x * y;
-    else if (y == 0)
-        return rlhf__jinja_stop(w, RLHF__JINJA_RAISED, "a division by 0");
-    else if (strcmp(op, "//") == 0)
-        out = floor_div(x, y);
-    else if (strcmp(op, "%") == 0)
-        out = x - y * floor_div(x, y);
-    else
-        return cannot(w, op, a, b);
-    return json_integer(out);
-}
-
-static int contains(struct rlhf__jinja_work *w, const json_t *x, const json_t *in) {
-    if (json_is_object(in) && json_is_string(x))
-        return json_object_get(in, json_string_value(x)) != NULL;
-    if (json_is_string(in) && json_is_string(x)) {
-        size_t n = json_string_length(in), k = json_string_length(x);
-        for (size_t i = 0; i + k <= n; i++)
-            if (memcmp(json_string_value(in) + i, json_string_value(x), k) == 0) return 1;
-        return 0;
+static int equal_in(struct rlhf__jinja_work *w, rlhf__value a, rlhf__value b, int depth) {
+    if (depth > RLHF__JINJA_LEVELS_MAX)
+        rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "too many levels (%d)", RLHF__JINJA_LEVELS_MAX);
+    if (!rlhf__jinja_pay(w, 1)) return 0;
+    if (is_whole(a) && is_whole(b)) return a.i == b.i;
+    if ((is_whole(a) || a.type == RLHF__JINJA_FLOAT) &&
+        (is_whole(b) || b.type == RLHF__JINJA_FLOAT)) {
+        const double x = is_whole(a) ? (double)a.i : a.f, y = is_whole(b) ? (double)b.i : b.f;
+        return x >= y && x <= y;
     }
-    if (!json_is_array(in)) {
-        cannot(w, "in", x, in);
-        return 0;
+    if (a.type != b.type) return 0;
+    int same = 1;
+    switch (a.type) {
+    case RLHF__JINJA_STRING:
+        return rlhf__jinja_same(a.s, b.s);
+    case RLHF__JINJA_LIST:
+    case RLHF__JINJA_TUPLE:
+        same = a.list->n == b.list->n;
+        for (size_t i = 0; same && i < a.list->n; i++)
+            same = equal_in(w, a.list->item[i], b.list->item[i], depth + 1);
+        return same;
+    case RLHF__JINJA_DICT:
+        same = a.dict->n == b.dict->n && rlhf__jinja_pay(w, 16 * a.dict->n * a.dict->n);
+        for (size_t i = 0; same && i < a.dict->n; i++) {
+            const rlhf__value *v = rlhf__jinja_get(b.dict, a.dict->pair[i].key);
+            same = v && equal_in(w, a.dict->pair[i].value, *v, depth + 1);
+        }
+        return same;
+    case RLHF__JINJA_NAMESPACE:
+        return a.dict == b.dict;
+    case RLHF__JINJA_LOOP:
+        return a.loop == b.loop;
+    case RLHF__JINJA_MACRO:
+        return a.i == b.i;
+    default:
+        return 1;
     }
-    for (size_t i = 0; i < json_array_size(in); i++)
-        if (rlhf__jinja_equal(json_array_get(in, i), x)) return 1;
-    return 0;
 }
 
-static json_t *compared(struct rlhf__jinja_work *w, const char *op, const json_t *a,
-                        const json_t *b) {
-    int64_t x = 0, y = 0;
-    if (json_is_string(a) && json_is_string(b))
-        x = strcmp(json_string_value(a), json_string_value(b));
-    else if (!number(a, &x) || !number(b, &y))
-        return cannot(w, op, a, b);
-    int less = op[0] == '<', equal = op[1] == '=';
-    return json_boolean(x == y ? equal : less == (x < y));
+int rlhf__jinja_equal(struct rlhf__jinja_work *w, rlhf__value a, rlhf__value b) {
+    return equal_in(w, a, b, 0);
 }
 
-json_t *rlhf__jinja_binary(struct rlhf__jinja_work *w, const char *op, const json_t *a,
-                           const json_t *b) {
-    if (strcmp(op, "==") == 0) return json_boolean(rlhf__jinja_equal(a, b));
-    if (strcmp(op, "!=") == 0) return json_boolean(!rlhf__jinja_equal(a, b));
-    if (op[0] == '<' || op[0] == '>') return compared(w, op, a, b);
-    if (op[0] == '~') return joined(w, a, b);
-    if (strcmp(op, "in") == 0 || strcmp(op, "!in") == 0) {
-        int yes = contains(w, a, b);
-        return w->state ? NULL : json_boolean(yes == (op[0] == 'i'));
-    }
-    if (op[0] == '+' && json_is_string(a) && json_is_string(b)) return joined(w, a, b);
-    if (op[0] == '+' && json_is_array(a) && json_is_array(b)) return lists(w, a, b);
-    return calculated(w, op, a, b);
+const char *rlhf__jinja_kind(rlhf__value v) {
+    static const char *const names[] = {
+        "what is undefined", "null",        "true or false", "an integer",
+        "a number",          "a string",    "a list",        "a list",
+        "an object",         "a namespace", "a loop",        "a macro",
+        "a method"};
+    return names[v.type];
 }
-
-// ---- items ----
 
 // Bytes of the character at s, which is well-formed.
 static size_t char_bytes(const char *s) {
-    unsigned char c = (unsigned char)*s;
+    const unsigned char c = (unsigned char)*s;
     return c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
 }
 
-// The characters of a string as a list; those of a list itself. New reference.
-static json_t *elements(struct rlhf__jinja_work *w, const json_t *v) {
-    if (json_is_array(v)) return json_incref((json_t *)(uintptr_t)v);
-    json_t *list = json_array();
-    const char *s = json_string_value(v), *end = s + json_string_length(v);
-    for (size_t n; s < end && !w->state; s += n) {
-        n = char_bytes(s);
-        w->steps--;
-        json_array_append_new(list, rlhf__jinja_string(w, s, n));
+rlhf__value rlhf__jinja_items(struct rlhf__jinja_work *w, rlhf__value v) {
+    if (rlhf__jinja_is_list(v)) return v;
+    rlhf__value list = rlhf__jinja_list(w, RLHF__JINJA_LIST, 0);
+    if (v.type == RLHF__JINJA_DICT) {
+        for (size_t i = 0; i < v.dict->n; i++)
+            rlhf__jinja_add(w, list, rlhf__jinja_str(v.dict->pair[i].key));
+    } else if (v.type == RLHF__JINJA_STRING) {
+        for (size_t at = 0, n; at < v.s.len && rlhf__jinja_pay(w, 1); at += n) {
+            n = char_bytes(v.s.ptr + at);
+            if (n > v.s.len - at) n = (size_t)v.s.len - at;
+            rlhf__jinja_add(w, list, rlhf__jinja_str((rlhf_str){v.s.ptr + at, n}));
+        }
+    } else if (v.type != RLHF__JINJA_UNDEFINED) {
+        return rlhf__jinja_stop(w, RLHF__JINJA_RAISED, "a loop over %s", rlhf__jinja_kind(v));
     }
     return list;
-}
-
-json_t *rlhf__jinja_item(struct rlhf__jinja_work *w, const json_t *of, const json_t *key) {
-    if (!of) return rlhf__jinja_stop(w, RLHF__JINJA_RAISED, "an item of what is undefined");
-    if (json_is_object(of) && json_is_string(key))
-        return json_incref(json_object_get(of, json_string_value(key)));
-    if (!json_is_integer(key) || (!json_is_array(of) && !json_is_string(of))) return NULL;
-    json_t *list = elements(w, of);
-    int64_t i = json_integer_value(key), n = (int64_t)json_array_size(list);
-    json_t *v =
-        i < -n || i >= n ? NULL : json_incref(json_array_get(list, (size_t)(i < 0 ? i + n : i)));
-    json_decref(list);
-    return v;
-}
-
-// Where a slice begins or ends, as Python has it.
-static int64_t slice_end(const json_t *at, int64_t n, int64_t by, int64_t missing) {
-    if (!at || json_is_null(at)) return missing;
-    int64_t i = json_integer_value(at);
-    if (i < 0) i += n;
-    if (i < 0) return by < 0 ? -1 : 0;
-    return i >= n ? (by < 0 ? n - 1 : n) : i;
-}
-
-json_t *rlhf__jinja_slice(struct rlhf__jinja_work *w, const json_t *of, const json_t *from,
-                          const json_t *to, const json_t *by) {
-    const json_t *part[] = {from, to, by};
-    for (int i = 0; i < 3; i++)
-        if (part[i] && !json_is_null(part[i]) && !json_is_integer(part[i]))
-            return rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "a slice by %s",
-                                    rlhf__json_kind(part[i]));
-    int64_t step = json_is_integer(by) ? json_integer_value(by) : 1;
-    if (!of || (!json_is_array(of) && !json_is_string(of)) || step == 0 || llabs(step) > INT32_MAX)
-        return rlhf__jinja_stop(w, of ? RLHF__JINJA_UNKNOWN : RLHF__JINJA_RAISED, "a slice of %s",
-                                of ? rlhf__json_kind(of) : "what is undefined");
-    json_t *list = elements(w, of), *out = json_array();
-    int64_t n = (int64_t)json_array_size(list);
-    int64_t i = slice_end(from, n, step, step < 0 ? n - 1 : 0);
-    int64_t end = slice_end(to, n, step, step < 0 ? -1 : n);
-    for (; step > 0 ? i < end : i > end; i += step) {
-        w->steps--;
-        json_array_append(out, json_array_get(list, (size_t)i));
-    }
-    json_decref(list);
-    if (json_is_array(of)) return out;
-    struct rlhf__buf text = RLHF__BUF_INIT;
-    for (size_t k = 0; k < json_array_size(out); k++)
-        rlhf__jinja_print(w, json_array_get(out, k), &text);
-    json_decref(out);
-    json_t *v = w->state ? NULL : rlhf__jinja_string(w, rlhf__buf_text(&text), text.len);
-    rlhf__buf_free(&text);
-    return v;
 }

@@ -1,7 +1,7 @@
-// jinja_value.h: what the filters, tests, methods and operators of a chat template do with values.
+// jinja_value.h: the values of a rendering and their memory.
 //
-// A value is a json_t: strings, integers, true, false, null, arrays and objects; NULL is Jinja's
-// undefined. `state` tells when something is not known or would be too much.
+// A rendering frees all its memory at once, so values can be copied freely and need no owner.
+// Only namespaces change after they were made.
 //
 // What it is not: it knows no variables and reaches nothing outside of its arguments; internal to
 // chat/.
@@ -9,9 +9,15 @@
 #define RLHF_HOST_CHAT_JINJA_VALUE_H
 
 #include "base/buf.h"
-#include "base/error.h"
 
-#include <jansson.h>
+enum {
+    // Bounds of one rendering. A published template takes a few hundred steps a message.
+    RLHF__JINJA_STEPS_MAX = 2 << 20,   // parts evaluated
+    RLHF__JINJA_MEMORY_MAX = 64 << 20, // bytes of all values made
+    RLHF__JINJA_TEXT_MAX = 32 << 20,   // bytes written
+    RLHF__JINJA_LEVELS_MAX = 200,      // calls, blocks and expressions inside one another
+    RLHF__JINJA_RANGE_MAX = 100000     // numbers of a range(), as in Jinja's own sandbox
+};
 
 enum rlhf__jinja_state {
     RLHF__JINJA_GOES_ON = 0,
@@ -19,38 +25,136 @@ enum rlhf__jinja_state {
     RLHF__JINJA_UNKNOWN = 2 // not known here, or beyond the limits
 };
 
-// Bounds of one rendering, counted down.
-struct rlhf__jinja_work {
-    int64_t steps, bytes; // bytes of all strings made
-    int32_t state, line;  // enum rlhf__jinja_state; line of what ended it
-    char why[120];        // what was not known or raised
+struct rlhf__jinja_memory {
+    struct rlhf__jinja_block *block; // the newest first
+    char *at, *end;                  // what is free of it
+    int64_t left;                    // bytes that may still be taken
 };
 
-// NULL, with the state and the reason set. [any]
-__attribute__((format(printf, 3, 4))) json_t *rlhf__jinja_stop(struct rlhf__jinja_work *, int state,
-                                                               const char *fmt, ...);
+// A rendering at work.
+struct rlhf__jinja_work {
+    struct rlhf__jinja_memory memory;
+    int64_t steps;       // that are left
+    int32_t state, line; // enum rlhf__jinja_state; line of what ended it
+    char why[300];       // what was not known or raised
+};
 
-// All that give a json_t give a new reference; arguments are borrowed. [any]
-json_t *rlhf__jinja_string(struct rlhf__jinja_work *, const char *s, size_t n);
-int rlhf__jinja_true(const json_t *v);
-int rlhf__jinja_equal(const json_t *a, const json_t *b);
-// As {{ v }} prints it.
-void rlhf__jinja_print(struct rlhf__jinja_work *, const json_t *v, struct rlhf__buf *out);
-json_t *rlhf__jinja_binary(struct rlhf__jinja_work *, const char *op, const json_t *a,
-                           const json_t *b);
-json_t *rlhf__jinja_item(struct rlhf__jinja_work *, const json_t *of, const json_t *key);
-// from, to, by: integers, or NULL where they are left out.
-json_t *rlhf__jinja_slice(struct rlhf__jinja_work *, const json_t *of, const json_t *from,
-                          const json_t *to, const json_t *by);
-// args: an array; an undefined argument is null there.
-json_t *rlhf__jinja_filter(struct rlhf__jinja_work *, const char *name, const json_t *v,
-                           const json_t *args);
-json_t *rlhf__jinja_test(struct rlhf__jinja_work *, const char *name, const json_t *v,
-                         const json_t *args);
-json_t *rlhf__jinja_method(struct rlhf__jinja_work *, const char *name, const json_t *v,
-                           const json_t *args);
+enum rlhf__jinja_type {
+    RLHF__JINJA_UNDEFINED = 0,
+    RLHF__JINJA_NONE,
+    RLHF__JINJA_BOOL,      // i
+    RLHF__JINJA_INT,       // i
+    RLHF__JINJA_FLOAT,     // f
+    RLHF__JINJA_STRING,    // s: UTF-8
+    RLHF__JINJA_LIST,      // list
+    RLHF__JINJA_TUPLE,     // list; printed with parentheses
+    RLHF__JINJA_DICT,      // dict
+    RLHF__JINJA_NAMESPACE, // dict; can change
+    RLHF__JINJA_LOOP,      // loop
+    RLHF__JINJA_MACRO,     // i: its node
+    RLHF__JINJA_METHOD     // a member function that is not called, as {{ d.items }}
+};
 
-// s without white space at its beginning (left) and end (right). Ill-formed bytes are none. [any]
-rlhf_str rlhf__space_trim(rlhf_str s, int left, int right);
+struct rlhf__jinja_value {
+    int32_t type, reserved; // enum rlhf__jinja_type
+    union {
+        int64_t i;
+        double f;
+        rlhf_str s;
+        struct rlhf__jinja_list *list;
+        struct rlhf__jinja_dict *dict;
+        struct rlhf__jinja_loop *loop;
+    };
+};
+typedef struct rlhf__jinja_value rlhf__value;
+
+struct rlhf__jinja_list {
+    rlhf__value *item; // [n]
+    size_t n, cap;
+};
+
+// In the order of insertion.
+struct rlhf__jinja_dict {
+    struct rlhf__jinja_pair {
+        rlhf_str key;
+        rlhf__value value;
+    } * pair; // [n]
+    size_t n, cap;
+};
+
+// What `loop` is: place at of n.
+struct rlhf__jinja_loop {
+    const struct rlhf__jinja_list *list;
+    size_t at;
+    int64_t depth; // loops around it
+};
+
+// ---- memory and failure ----
+
+// n bytes, aligned for any value; NULL with the state set. [any]
+void *rlhf__jinja_alloc(struct rlhf__jinja_work *, size_t n);
+void rlhf__jinja_memory_free(struct rlhf__jinja_memory *); // [any]
+
+// Set the state and the reason, unless already set. Returns undefined. [any]
+__attribute__((format(printf, 3, 4))) rlhf__value rlhf__jinja_stop(struct rlhf__jinja_work *,
+                                                                   int state, const char *fmt, ...);
+
+// Charge an operation on n bytes or items. 0 when the rendering must stop. [any]
+int rlhf__jinja_pay(struct rlhf__jinja_work *, size_t n);
+
+// ---- making values ----
+
+static inline rlhf__value rlhf__jinja_undefined(void) { return (rlhf__value){0}; }
+static inline rlhf__value rlhf__jinja_none(void) { return (rlhf__value){.type = RLHF__JINJA_NONE}; }
+static inline rlhf__value rlhf__jinja_bool(int yes) {
+    return (rlhf__value){.type = RLHF__JINJA_BOOL, .i = yes != 0};
+}
+static inline rlhf__value rlhf__jinja_int(int64_t i) {
+    return (rlhf__value){.type = RLHF__JINJA_INT, .i = i};
+}
+static inline rlhf__value rlhf__jinja_float(double f) {
+    return (rlhf__value){.type = RLHF__JINJA_FLOAT, .f = f};
+}
+// Borrows the bytes.
+static inline rlhf__value rlhf__jinja_str(rlhf_str s) {
+    return (rlhf__value){.type = RLHF__JINJA_STRING, .s = s};
+}
+
+// Copies of the bytes; of a and b together (in place where a is the newest value). [any]
+rlhf__value rlhf__jinja_copied(struct rlhf__jinja_work *, const char *s, size_t n);
+rlhf__value rlhf__jinja_joined(struct rlhf__jinja_work *, rlhf_str a, rlhf_str b);
+
+// An empty list or tuple, and adding a value to it while it is new. After a failure the list is
+// undefined and adding does nothing. [any]
+rlhf__value rlhf__jinja_list(struct rlhf__jinja_work *, int32_t type, size_t cap);
+void rlhf__jinja_add(struct rlhf__jinja_work *, rlhf__value list, rlhf__value v);
+
+// The same of a dictionary or a namespace. The key is borrowed. [any]
+rlhf__value rlhf__jinja_dict(struct rlhf__jinja_work *, int32_t type, size_t cap);
+void rlhf__jinja_put(struct rlhf__jinja_work *, rlhf__value dict, rlhf_str key, rlhf__value v);
+
+// ---- looking at values ----
+
+int rlhf__jinja_same(rlhf_str a, rlhf_str b);
+int rlhf__jinja_is(rlhf_str a, const char *text);
+static inline int rlhf__jinja_is_list(rlhf__value v) {
+    return v.type == RLHF__JINJA_LIST || v.type == RLHF__JINJA_TUPLE;
+}
+static inline int rlhf__jinja_is_dict(rlhf__value v) {
+    return v.type == RLHF__JINJA_DICT || v.type == RLHF__JINJA_NAMESPACE;
+}
+
+// The value of a key, or NULL.
+const rlhf__value *rlhf__jinja_get(const struct rlhf__jinja_dict *, rlhf_str key);
+
+int rlhf__jinja_true(rlhf__value v);
+int rlhf__jinja_equal(struct rlhf__jinja_work *, rlhf__value a, rlhf__value b);
+
+// "a list", "what is undefined", for messages.
+const char *rlhf__jinja_kind(rlhf__value v);
+
+// The list that `for` iterates over: the items of a list, the keys of a dictionary, the characters
+// of a string. Empty for undefined.
+rlhf__value rlhf__jinja_items(struct rlhf__jinja_work *, rlhf__value v);
 
 #endif

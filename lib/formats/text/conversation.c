@@ -99,7 +99,8 @@ rlhf_status rlhf__conversation_encode(const struct rlhf__tokenizer *tok,
                                       struct rlhf__error *err) {
     struct rlhf__turns c = {0};
     size_t before = out->n;
-    rlhf_status st = rlhf__chat_render(tok->chat, m, generate, &c, err);
+    rlhf_status st = says ? rlhf__chat_turns(tok->chat, m, 0, generate, &c, err)
+                          : rlhf__chat_render(tok->chat, m, generate, &c.text, err);
     if (st == RLHF_OK)
         st = rlhf__tokenizer_encode(tok, text_of(&c.text, 0, c.text.len), RLHF__ENCODE_SPECIAL, 0,
                                     out, err);
@@ -131,20 +132,21 @@ rlhf_status rlhf__conversation_answer(const struct rlhf__tokenizer *tok,
                                       const struct rlhf__messages *answer, const int32_t *prompt,
                                       size_t n, struct rlhf__ids *out, struct rlhf__error *err) {
     struct rlhf__messages both = {0};
-    struct rlhf__turns asked = {0}, whole = {0};
+    struct rlhf__buf asked = RLHF__BUF_INIT;
+    struct rlhf__turns whole = {0};
     struct rlhf__ids all = {0};
     rlhf_status st = RLHF_OK;
     for (size_t i = 0; st == RLHF_OK && i < m->n + answer->n; i++) {
         st = rlhf__messages_put(&both, i < m->n ? &m->item[i] : &answer->item[i - m->n], err);
     }
     if (st == RLHF_OK) st = rlhf__chat_render(tok->chat, m, 1, &asked, err);
-    if (st == RLHF_OK) st = rlhf__chat_render(tok->chat, &both, 0, &whole, err);
+    if (st == RLHF_OK) st = rlhf__chat_turns(tok->chat, &both, both.n - 1, 0, &whole, err);
     size_t end = whole.n ? whole.item[whole.n - 1].end : 0;
     if (st == RLHF_OK)
         st = rlhf__tokenizer_encode(tok, text_of(&whole.text, 0, end), RLHF__ENCODE_SPECIAL, 0,
                                     &all, err);
     // The prompt's tokens are those of a rollout, whatever would stand there without a cut.
-    size_t from = common(&asked.text, &whole.text);
+    size_t from = common(&asked, &whole.text);
     if (st == RLHF_OK && begins_with(&all, prompt, n)) {
         for (size_t i = n; st == RLHF_OK && i < all.n; i++)
             st = rlhf__ids_push(out, all.data[i], err);
@@ -153,7 +155,7 @@ rlhf_status rlhf__conversation_answer(const struct rlhf__tokenizer *tok,
                                     out, err);
     }
     rlhf__messages_finish(&both);
-    rlhf__turns_finish(&asked);
+    rlhf__buf_free(&asked);
     rlhf__turns_finish(&whole);
     rlhf__ids_finish(&all);
     return st;

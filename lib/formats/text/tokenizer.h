@@ -104,7 +104,7 @@ rlhf_status rlhf__tokenizer_write_frame(const struct rlhf__tokenizer *tok,
 // The chat template of the directory, or the one that was named. Borrowed. [any]
 const struct rlhf__chat *rlhf__tokenizer_chat(const struct rlhf__tokenizer *tok);
 
-// Messages become text by this template of the fixed set from now on; "auto" changes nothing.
+// Messages become text by this template from now on, a name or a file; "auto" changes nothing.
 // Errors: those of rlhf__chat_name. [one thread]
 rlhf_status rlhf__tokenizer_name_chat(struct rlhf__tokenizer *tok, const char *name,
                                       struct rlhf__error *err);

@@ -1,0 +1,50 @@
+// jinja_eval.h: the expressions of a chat template, its variables and its calls.
+//
+// What it is not: statements, which jinja_run.c runs; internal to chat/.
+#ifndef RLHF_HOST_CHAT_JINJA_EVAL_H
+#define RLHF_HOST_CHAT_JINJA_EVAL_H
+
+#include "chat/jinja_parse.h"
+#include "chat/message.h"
+
+// A variable of an open block. Inner blocks follow outer ones.
+struct rlhf__jinja_local {
+    rlhf__value value;
+    int32_t symbol, reserved;
+};
+
+// A template that is run.
+struct rlhf__jinja_machine {
+    const struct rlhf__jinja *j;
+    struct rlhf__jinja_work w;
+    rlhf__value *global;             // [j->n_symbols]
+    struct rlhf__jinja_local *local; // [n_local]
+    size_t n_local, cap_local;
+    size_t frame;   // the first visible local; earlier ones belong to a macro's caller
+    size_t scope;   // the first local of the innermost block
+    int32_t blocks; // open blocks; 0: variables are global
+    int32_t levels, loops;
+    int32_t leave;         // enum rlhf__jinja_leave
+    int32_t captured;      // 1: the text becomes a value
+    struct rlhf__buf *out; // where text goes
+    struct rlhf__turns *turns;
+};
+
+// What is restored when a block closes.
+struct rlhf__jinja_scope {
+    size_t n_local, frame, scope;
+};
+
+// All of them [any].
+void rlhf__jinja_open_scope(struct rlhf__jinja_machine *, struct rlhf__jinja_scope *);
+void rlhf__jinja_close_scope(struct rlhf__jinja_machine *, const struct rlhf__jinja_scope *);
+void rlhf__jinja_set(struct rlhf__jinja_machine *, int32_t symbol, rlhf__value v);
+rlhf__value rlhf__jinja_look_up(const struct rlhf__jinja_machine *, int32_t symbol);
+
+// The value of a node; undefined also after a failure. [any]
+rlhf__value rlhf__jinja_eval(struct rlhf__jinja_machine *, int32_t node);
+
+// Counts a step of node n; 0 when nothing more may be done. [any]
+int rlhf__jinja_spend(struct rlhf__jinja_machine *, const struct rlhf__jinja_node *n);
+
+#endif

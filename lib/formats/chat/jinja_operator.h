@@ -1,0 +1,40 @@
+// jinja_operator.h: the operators of a chat template: arithmetic, comparisons, items and slices.
+//
+// What it is not: "and", "or", "not" and conditions, which jinja_eval.c decides; internal to chat/.
+#ifndef RLHF_HOST_CHAT_JINJA_OPERATOR_H
+#define RLHF_HOST_CHAT_JINJA_OPERATOR_H
+
+#include "chat/jinja_value.h"
+
+enum rlhf__jinja_op {
+    RLHF__JINJA_OP_ADD = 1,
+    RLHF__JINJA_OP_SUB,
+    RLHF__JINJA_OP_MUL,
+    RLHF__JINJA_OP_DIV,
+    RLHF__JINJA_OP_FLOOR,
+    RLHF__JINJA_OP_MOD,
+    RLHF__JINJA_OP_POW,
+    RLHF__JINJA_OP_CAT, // ~
+    RLHF__JINJA_OP_EQ,
+    RLHF__JINJA_OP_NE,
+    RLHF__JINJA_OP_LT,
+    RLHF__JINJA_OP_LE,
+    RLHF__JINJA_OP_GT,
+    RLHF__JINJA_OP_GE,
+    RLHF__JINJA_OP_IN,
+    RLHF__JINJA_OP_NOT_IN
+};
+
+// The operator that is written so; 0 = none.
+int32_t rlhf__jinja_op_find(const char *text);
+
+// All of them [any].
+rlhf__value rlhf__jinja_binary(struct rlhf__jinja_work *, int32_t op, rlhf__value a, rlhf__value b);
+rlhf__value rlhf__jinja_item(struct rlhf__jinja_work *, rlhf__value of, rlhf__value key);
+// Undefined parts are left out.
+rlhf__value rlhf__jinja_slice(struct rlhf__jinja_work *, rlhf__value of, rlhf__value from,
+                              rlhf__value to, rlhf__value by);
+// -1, 0 or 1, as a sorts before, with or after b; raises for types that Python cannot compare.
+int rlhf__jinja_order(struct rlhf__jinja_work *, rlhf__value a, rlhf__value b);
+
+#endif

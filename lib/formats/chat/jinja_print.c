@@ -1,0 +1,264 @@
+// jinja_print.c: see jinja_print.h.
+#include "chat/jinja_print.h"
+
+#include "base/printable.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// A value on its way to text.
+struct printer {
+    struct rlhf__jinja_work *w;
+    struct rlhf__buf *out;
+    const struct rlhf__jinja_json *json; // NULL: as Python prints it
+    int depth;
+};
+
+static void put_str(struct printer *p, rlhf_str s) { rlhf__buf_put(p->out, s.ptr, (size_t)s.len); }
+
+// repr() of a float: the fewest digits that read back as the same number.
+static void put_float(struct printer *p, double f) {
+    char text[40], digits[40];
+    if (isnan(f) || isinf(f)) {
+        rlhf__buf_puts(p->out, isnan(f)  ? (p->json ? "NaN" : "nan")
+                               : p->json ? (f < 0 ? "-Infinity" : "Infinity")
+                                         : (f < 0 ? "-inf" : "inf"));
+        return;
+    }
+    int n = 1;
+    do
+        snprintf(text, sizeof text, "%.*e", n - 1, f);
+    while (strtod(text, NULL) != f && n++ < 17);
+    const char *e = strchr(text, 'e');
+    const int power = e ? atoi(e + 1) : 0;
+    if (power < -4 || power >= 16) {
+        snprintf(digits, sizeof digits, "%.*s", e ? (int)(e - text) : 0, text);
+        rlhf__buf_printf(p->out, "%se%c%02d", digits, power < 0 ? '-' : '+', abs(power));
+    } else {
+        snprintf(text, sizeof text, "%.*f", n - 1 > power ? n - 1 - power : 1, f);
+        rlhf__buf_puts(p->out, text);
+    }
+}
+
+static void put_escaped(struct printer *p, uint32_t c, int json) {
+    if (json && c > 0xffff) {
+        rlhf__buf_printf(p->out, "\\u%04x\\u%04x", (unsigned)(0xd800 + ((c - 0x10000) >> 10)),
+                         (unsigned)(0xdc00 + ((c - 0x10000) & 0x3ff)));
+        return;
+    }
+    rlhf__buf_printf(p->out,
+                     json || (c > 0xff && c <= 0xffff) ? "\\u%04x"
+                     : c <= 0xff                       ? "\\x%02x"
+                                                       : "\\U%08x",
+                     (unsigned)c);
+}
+
+// A string in quotes: JSON's, or repr()'s, which prefers single ones.
+static void put_quoted(struct printer *p, rlhf_str s) {
+    static const char from[] = "\n\r\t\b\f", to[] = "nrtbf";
+    const int json = p->json != NULL;
+    const int single = s.len && memchr(s.ptr, '\'', (size_t)s.len) != NULL;
+    const char quote = json || (single && !memchr(s.ptr, '"', (size_t)s.len)) ? '"' : '\'';
+    rlhf__buf_putc(p->out, quote);
+    for (size_t i = 0, n = 0; i < s.len; i += n) {
+        uint32_t c = 0;
+        n = rlhf__char_at(s.ptr + i, (size_t)s.len - i, &c);
+        if (!n) n = 1;
+        const char *known = c && c < 0x20 ? strchr(from, (int)c) : NULL;
+        if (known && (json || known - from < 3)) {
+            rlhf__buf_putc(p->out, '\\');
+            rlhf__buf_putc(p->out, to[known - from]);
+        } else if (c == '\\' || c == (uint32_t)quote) {
+            rlhf__buf_putc(p->out, '\\');
+            rlhf__buf_putc(p->out, (char)c);
+        } else if (json ? c < 0x20 || (p->json->ascii && c > 0x7e) : !rlhf__is_printable(c)) {
+            put_escaped(p, c, json);
+        } else {
+            rlhf__buf_put(p->out, s.ptr + i, n);
+        }
+    }
+    rlhf__buf_putc(p->out, quote);
+}
+
+static void put(struct printer *p, rlhf__value v);
+
+static void new_line(struct printer *p, int depth) {
+    if (!p->json || p->json->indent < 0) return;
+    rlhf__buf_putc(p->out, '\n');
+    for (int64_t i = 0; i < p->json->indent * depth; i++)
+        rlhf__buf_putc(p->out, ' ');
+}
+
+// What stands between two items.
+static void put_next(struct printer *p, size_t i) {
+    const int lines = p->json && p->json->indent >= 0;
+    if (i && p->json && p->json->item.ptr)
+        put_str(p, p->json->item);
+    else if (i)
+        rlhf__buf_puts(p->out, lines ? "," : ", ");
+    new_line(p, p->depth);
+}
+
+static void put_list(struct printer *p, rlhf__value v) {
+    const int tuple = v.type == RLHF__JINJA_TUPLE && !p->json;
+    rlhf__buf_putc(p->out, tuple ? '(' : '[');
+    p->depth++;
+    for (size_t i = 0; i < v.list->n && !p->w->state; i++) {
+        put_next(p, i);
+        put(p, v.list->item[i]);
+    }
+    p->depth--;
+    if (v.list->n) new_line(p, p->depth);
+    if (tuple && v.list->n == 1) rlhf__buf_putc(p->out, ',');
+    rlhf__buf_putc(p->out, tuple ? ')' : ']');
+}
+
+static int by_key(const void *a, const void *b) {
+    const rlhf_str x = ((const struct rlhf__jinja_pair *)a)->key,
+                   y = ((const struct rlhf__jinja_pair *)b)->key;
+    const size_t n = (size_t)(x.len < y.len ? x.len : y.len);
+    const int order = n ? memcmp(x.ptr, y.ptr, n) : 0;
+    return order ? order : x.len < y.len ? -1 : x.len > y.len;
+}
+
+static void put_dict(struct printer *p, const struct rlhf__jinja_dict *d) {
+    const struct rlhf__jinja_pair *pair = d->pair;
+    if (p->json && p->json->sorted && d->n) {
+        struct rlhf__jinja_pair *own = rlhf__jinja_alloc(p->w, d->n * sizeof *own);
+        if (!own) return;
+        memcpy(own, d->pair, d->n * sizeof *own);
+        qsort(own, d->n, sizeof *own, by_key);
+        pair = own;
+    }
+    rlhf__buf_putc(p->out, '{');
+    p->depth++;
+    for (size_t i = 0; i < d->n && !p->w->state; i++) {
+        put_next(p, i);
+        put_quoted(p, pair[i].key);
+        if (p->json && p->json->key.ptr)
+            put_str(p, p->json->key);
+        else
+            rlhf__buf_puts(p->out, ": ");
+        put(p, pair[i].value);
+    }
+    p->depth--;
+    if (d->n) new_line(p, p->depth);
+    rlhf__buf_putc(p->out, '}');
+}
+
+// As an item of a list, or as JSON.
+static void put(struct printer *p, rlhf__value v) {
+    static const char *const words[2][3] = {{"None", "False", "True"}, {"null", "false", "true"}};
+    const int json = p->json != NULL;
+    if (p->depth > RLHF__JINJA_LEVELS_MAX)
+        rlhf__jinja_stop(p->w, RLHF__JINJA_UNKNOWN, "too many levels (%d)", RLHF__JINJA_LEVELS_MAX);
+    if (p->out->len > RLHF__JINJA_TEXT_MAX)
+        rlhf__jinja_stop(p->w, RLHF__JINJA_UNKNOWN, "more text than is allowed (%d MiB)",
+                         RLHF__JINJA_TEXT_MAX >> 20);
+    if (!rlhf__jinja_pay(p->w, v.type == RLHF__JINJA_STRING ? (size_t)v.s.len : 1)) return;
+    switch (v.type) {
+    case RLHF__JINJA_NONE:
+        rlhf__buf_puts(p->out, words[json][0]);
+        break;
+    case RLHF__JINJA_BOOL:
+        rlhf__buf_puts(p->out, words[json][1 + v.i]);
+        break;
+    case RLHF__JINJA_INT:
+        rlhf__buf_printf(p->out, "%lld", (long long)v.i);
+        break;
+    case RLHF__JINJA_FLOAT:
+        put_float(p, v.f);
+        break;
+    case RLHF__JINJA_STRING:
+        put_quoted(p, v.s);
+        break;
+    case RLHF__JINJA_LIST:
+    case RLHF__JINJA_TUPLE:
+        put_list(p, v);
+        break;
+    case RLHF__JINJA_DICT:
+        put_dict(p, v.dict);
+        break;
+    case RLHF__JINJA_UNDEFINED:
+        if (!json) {
+            rlhf__buf_puts(p->out, "Undefined");
+            break;
+        } // fall through
+    default:
+        rlhf__jinja_stop(p->w, v.type || !json ? RLHF__JINJA_UNKNOWN : RLHF__JINJA_RAISED,
+                         "printing %s", rlhf__jinja_kind(v));
+    }
+}
+
+void rlhf__jinja_print(struct rlhf__jinja_work *w, rlhf__value v, struct rlhf__buf *out) {
+    struct printer p = {.w = w, .out = out};
+    if (v.type == RLHF__JINJA_STRING)
+        put_str(&p, v.s);
+    else if (v.type != RLHF__JINJA_UNDEFINED)
+        put(&p, v);
+}
+
+// What was printed becomes a value; out is freed.
+static rlhf__value taken(struct rlhf__jinja_work *w, struct rlhf__buf *out) {
+    rlhf__value v = rlhf__jinja_undefined();
+    if (out->bad) rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "out of memory");
+    if (!w->state) v = rlhf__jinja_copied(w, rlhf__buf_text(out), out->len);
+    rlhf__buf_free(out);
+    return v;
+}
+
+rlhf__value rlhf__jinja_text(struct rlhf__jinja_work *w, rlhf__value v) {
+    struct rlhf__buf out = RLHF__BUF_INIT;
+    if (v.type == RLHF__JINJA_STRING) return v;
+    rlhf__jinja_print(w, v, &out);
+    return taken(w, &out);
+}
+
+rlhf__value rlhf__jinja_tojson(struct rlhf__jinja_work *w, rlhf__value v,
+                               const struct rlhf__jinja_json *how) {
+    struct rlhf__buf out = RLHF__BUF_INIT;
+    struct printer p = {.w = w, .out = &out, .json = how};
+    put(&p, v);
+    return taken(w, &out);
+}
+
+static rlhf__value from_json(struct rlhf__jinja_work *w, const json_t *v, int depth) {
+    const json_t *item;
+    rlhf__value out;
+    const char *key;
+    size_t i;
+    if (depth > RLHF__JINJA_LEVELS_MAX)
+        return rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "too many levels (%d)",
+                                RLHF__JINJA_LEVELS_MAX);
+    switch (v ? json_typeof(v) : JSON_NULL) {
+    case JSON_STRING:
+        return rlhf__jinja_str((rlhf_str){json_string_value(v), json_string_length(v)});
+    case JSON_INTEGER:
+        return rlhf__jinja_int(json_integer_value(v));
+    case JSON_REAL:
+        return rlhf__jinja_float(json_real_value(v));
+    case JSON_ARRAY:
+        out = rlhf__jinja_list(w, RLHF__JINJA_LIST, json_array_size(v));
+        json_array_foreach(v, i, item) rlhf__jinja_add(w, out, from_json(w, item, depth + 1));
+        return out;
+    case JSON_OBJECT:
+        out = rlhf__jinja_dict(w, RLHF__JINJA_DICT, json_object_size(v));
+        for (void *it = json_object_iter((json_t *)(uintptr_t)v); it;
+             it = json_object_iter_next((json_t *)(uintptr_t)v, it)) {
+            key = json_object_iter_key(it);
+            rlhf__jinja_put(w, out, (rlhf_str){key, strlen(key)},
+                            from_json(w, json_object_iter_value(it), depth + 1));
+        }
+        return out;
+    case JSON_NULL:
+        return rlhf__jinja_none();
+    default:
+        return rlhf__jinja_bool(json_is_true(v));
+    }
+}
+
+rlhf__value rlhf__jinja_from_json(struct rlhf__jinja_work *w, const json_t *v) {
+    return from_json(w, v, 0);
+}

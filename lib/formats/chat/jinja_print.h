@@ -1,0 +1,30 @@
+// jinja_print.h: values as text: as {{ v }} prints them, which is Python's str(), and as JSON.
+//
+// What it is not: it reads no text; internal to chat/.
+#ifndef RLHF_HOST_CHAT_JINJA_PRINT_H
+#define RLHF_HOST_CHAT_JINJA_PRINT_H
+
+#include "chat/jinja_value.h"
+
+#include <jansson.h>
+
+// Append str(v). What is undefined is nothing. [any]
+void rlhf__jinja_print(struct rlhf__jinja_work *, rlhf__value v, struct rlhf__buf *out);
+
+// str(v) as a value; a string is itself. [any]
+rlhf__value rlhf__jinja_text(struct rlhf__jinja_work *, rlhf__value v);
+
+// json.dumps(v, ensure_ascii=False) as transformers' tojson has it. indent < 0: on one line.
+// item, key: the separators; NULL ptr: Python's own. sorted: keys in order. [any]
+struct rlhf__jinja_json {
+    int64_t indent;
+    rlhf_str item, key;
+    int sorted, ascii;
+};
+rlhf__value rlhf__jinja_tojson(struct rlhf__jinja_work *, rlhf__value v,
+                               const struct rlhf__jinja_json *how);
+
+// A JSON value as one of a rendering; strings are borrowed. [any]
+rlhf__value rlhf__jinja_from_json(struct rlhf__jinja_work *, const json_t *v);
+
+#endif

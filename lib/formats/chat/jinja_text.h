@@ -1,0 +1,27 @@
+// jinja_text.h: what a chat template does with strings: their methods, which filters share.
+//
+// What it is not: it knows no other values; internal to chat/.
+#ifndef RLHF_HOST_CHAT_JINJA_TEXT_H
+#define RLHF_HOST_CHAT_JINJA_TEXT_H
+
+#include "chat/jinja_value.h"
+
+// Arguments of a call. Those given by place have empty names.
+enum { RLHF__JINJA_ARGS_MAX = 12 };
+struct rlhf__jinja_args {
+    size_t n;
+    rlhf__value value[RLHF__JINJA_ARGS_MAX];
+    rlhf_str name[RLHF__JINJA_ARGS_MAX];
+};
+
+// The argument at place i or with this name; undefined if neither is given. [any]
+rlhf__value rlhf__jinja_arg(const struct rlhf__jinja_args *, size_t i, const char *name);
+
+// Call a method of a string. *known = 0: unknown name. [any]
+rlhf__value rlhf__jinja_string_method(struct rlhf__jinja_work *, rlhf_str method, rlhf_str s,
+                                      const struct rlhf__jinja_args *args, int *known);
+
+// s without white space at its beginning (left) and end (right). Invalid bytes are kept. [any]
+rlhf_str rlhf__space_trim(rlhf_str s, int left, int right);
+
+#endif

@@ -1,0 +1,44 @@
+// template.h: a chat template: its parsed Jinja, the variables of the tokenizer, and properties
+// learned by rendering short conversations.
+//
+// What it is not: it reads no files and chooses none (chat.h); internal to chat/.
+#ifndef RLHF_HOST_CHAT_TEMPLATE_H
+#define RLHF_HOST_CHAT_TEMPLATE_H
+
+#include "chat/jinja_run.h"
+
+// Zero-initialise; release with rlhf__template_finish.
+struct rlhf__template {
+    struct rlhf__jinja jinja;
+    json_t *vars;
+    struct rlhf__buf
+        before; // text before the first question of a conversation without a system message
+    struct rlhf__buf header; // text that add_generation_prompt adds to a question
+    struct rlhf__buf lead;   // text between that and the content of an answer
+    char *end;               // token that ends the last answer; NULL = none
+    char *past_end;          // the same for an answer before another turn
+    int32_t thoughts;        // 1: it writes the field reasoning_content
+    int32_t reserved;
+};
+
+// Read a template's text; vars as transformers passes them (bos_token, ..., tools). Errors:
+// RLHF_E_UNSUPPORTED ("line 3: ..."), RLHF_E_NOMEM. [any]
+rlhf_status rlhf__template_parse(struct rlhf__template *, const char *text, size_t n,
+                                 const json_t *vars, struct rlhf__error *err);
+void rlhf__template_finish(struct rlhf__template *);
+
+// Render short conversations to learn the fields above. Errors: RLHF_E_UNSUPPORTED: it does not
+// render a single question; the fields stay empty. RLHF_E_NOMEM. [any]
+rlhf_status rlhf__template_learn(struct rlhf__template *, struct rlhf__error *err);
+
+// *out as for rlhf__jinja_run. Errors: RLHF_E_INVALID: it refuses the conversation (the text is
+// what it said), or cannot render it; RLHF_E_NOMEM. [any]
+rlhf_status rlhf__template_render(const struct rlhf__template *, const struct rlhf__message *m,
+                                  size_t n, int generate, struct rlhf__jinja_result *out,
+                                  struct rlhf__error *err);
+
+// Bytes of the end token at the beginning of s, with white space before it; 0: s does not begin
+// with the template's end token. [any]
+size_t rlhf__template_end(const struct rlhf__template *, rlhf_str s);
+
+#endif
