@@ -33,7 +33,7 @@ static void offer_commands(struct rlhf__nearest *near) {
     rlhf__nearest_offer(near, "settings"); // of help
 }
 
-// A training run has no command word, and a plugin needs its flag.
+// A training run needs no command word, and a plugin needs its flag.
 static const char *run_hint(const char *name) {
     static const char *const words[] = {"train", "run", "sft", "grpo", "ppo", "dpo", "rloo", "kto"};
     const size_t n = strlen(name);
@@ -41,7 +41,7 @@ static const char *run_hint(const char *name) {
         return "; an algorithm is given by --algo X.so, a reward by --reward X.so";
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(name, words[i]) == 0)
-            return "; a training run has no command word: rlhf-host --algo X.so ...";
+            return "; training needs no command word: rlhf-host --algo X.so ...";
     return NULL;
 }
 
@@ -57,7 +57,7 @@ static int unknown_command(struct rlhf__log *log, const char *name) {
     return 2;
 }
 
-// help COMMAND, or --help COMMAND, says what COMMAND --help does.
+// help COMMAND and --help COMMAND do the same as COMMAND --help.
 static int cmd_help(const struct rlhf__env *env, int argc, char **argv) {
     static char flag[] = "--help";
     if (argc < 2 || strcmp(argv[1], "help") == 0 || argv[1][0] == '-') {
@@ -81,7 +81,7 @@ static int cmd_help(const struct rlhf__env *env, int argc, char **argv) {
     return rlhf__search(env, &near);
 }
 
-// --version, which is one of argv[1 ..], alone or with --json on either side of it.
+// --version, at any position in argv[1 ..], alone or with --json before or after it.
 static int version(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__error err;
     const int json =

@@ -1,5 +1,5 @@
-// plugin_check.c: rlhf-plugin-check, the program behind `rlhf-host plugin check FILE`: reports what
-// is wrong with a plugin, as text or as JSON.
+// plugin_check.c: rlhf-plugin-check, the program that `rlhf-host plugin check FILE` runs: reports
+// what is wrong with a plugin, as text or as JSON.
 #include "base/printable.h"
 #include "check/check.h"
 #include "cmd/flags.h"
@@ -21,9 +21,8 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_SW(struct options, "--json", json, "print a JSON object"),
     RLHF__FLAG_L(struct options, "--set", set, "KEY=VALUE",
                  "an option of the plugin; VALUE is JSON, else a text"),
-    RLHF__FLAG_S(
-        struct options, "--rows", rows, "FILE",
-        "rows to score: JSON lines with \"prompt\", \"response\" and what the reward reads"),
+    RLHF__FLAG_S(struct options, "--rows", rows, "FILE",
+                 "rows to score: JSON lines with \"prompt\", \"response\" and the reward's fields"),
     RLHF__FLAG_I(struct options, "--seconds", seconds, "N", 1, 3600,
                  "what one step may take, 60 unless said"),
 };
@@ -190,7 +189,7 @@ static int run(const struct rlhf__env *env, int argc, char **argv) {
         return 0;
     }
     argv[0] = name;
-    // There is nothing to save: a signal ends it, and its children with it (child.h).
+    // There is nothing to save: a signal ends the program and its children (base/child.h).
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
     signal(SIGHUP, SIG_DFL);
@@ -199,7 +198,7 @@ static int run(const struct rlhf__env *env, int argc, char **argv) {
     if (status < 0) rlhf__log_error(env->log, err.text);
     free(o.set.item);
     free(rest.item);
-    // A file that cannot be opened or has crashed in the loader is bad input here.
+    // A file that cannot be opened, or that crashes in the loader, is bad input here.
     return status < 0 ? 2 : status;
 }
 

@@ -1,4 +1,5 @@
-// replay.c: the pairs and the order of a round; see replay.h. The file is in replay_file.c.
+// replay.c: the pairs and the order of a round; see replay.h. replay_file.c reads and writes the
+// file.
 #include "batch/replay.h"
 
 #include <rlhf/rng.h>
@@ -84,7 +85,7 @@ rlhf_status rlhf__replay_copy(struct rlhf__replay *dst, const struct rlhf__repla
 
 // ---- the order of a round ----
 
-// The fresh pairs in a new order: Fisher and Yates, a block of counters for each (round, epoch).
+// Shuffle the fresh pairs (Fisher-Yates) with a separate block of counters for each (round, epoch).
 static void shuffle_fresh(const struct rlhf__replay *r, uint64_t seed, int32_t epoch,
                           uint32_t *out) {
     rlhf_rng rng = {seed, rlhf_rng_stream("replay:order"),
@@ -100,12 +101,12 @@ static void shuffle_fresh(const struct rlhf__replay *r, uint64_t seed, int32_t e
     }
 }
 
-// Whether pair k of a round is history: of the first k pairs floor(k * share) are.
+// Whether pair k of a round comes from history: floor(k * share) of the first k pairs do.
 static int is_history(double share, uint32_t k) {
     return floor(((double)k + 1) * share) > floor((double)k * share);
 }
 
-// Pairs of a round with `fresh` fresh ones in it.
+// Number of pairs in a round that has `fresh` fresh ones.
 static uint32_t round_length(double share, uint32_t fresh) {
     if (share >= 1) return fresh;
     uint32_t n = 0;
@@ -123,8 +124,8 @@ static rlhf_status check_round(const struct rlhf__replay *r, int32_t epochs, dou
     double all = r->n_history > 0 && share < 1 ? fresh / (1 - share) : fresh;
     if (epochs >= 1 && epochs < 65536 && all < MAX_ROUND) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "%d epochs over %zu fresh pairs with a replay share of %g are no round that "
-                      "can be run",
+                      "%d epochs over %zu fresh pairs with a replay share of %g are not a possible "
+                      "round: 1 to 65535 epochs, and fewer than 2^31 pairs in all",
                       epochs, r->n - r->n_history, share);
 }
 

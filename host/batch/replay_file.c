@@ -1,4 +1,4 @@
-// replay_file.c: the buffer's file in a checkpoint; see replay.h for the format.
+// replay_file.c: the replay buffer's file in a checkpoint; see replay.h for the format.
 #include "batch/replay.h"
 
 #include "base/file.h"
@@ -42,9 +42,10 @@ static uint64_t get_le(const char *p, int bytes) {
     return v;
 }
 
-// The head's numbers, checked against the length of the file; what is wrong, NULL when nothing.
+// Read the header and check it against the length of the file. Returns the error, or NULL.
 static const char *check_head(const char *p, size_t len, uint64_t head[4]) {
-    if (len < HEAD + TAIL || memcmp(p, magic, sizeof magic) != 0) return "it is no replay buffer";
+    if (len < HEAD + TAIL || memcmp(p, magic, sizeof magic) != 0)
+        return "it is not a replay buffer";
     for (int i = 0; i < 4; i++)
         head[i] = get_le(p + 8 + 8 * i, 8);
     uint64_t room = len - HEAD - TAIL;
@@ -55,7 +56,7 @@ static const char *check_head(const char *p, size_t len, uint64_t head[4]) {
     return NULL;
 }
 
-// The pairs and the ids; what is wrong, NULL when nothing.
+// Check the pairs and the ids. Returns the error, or NULL.
 static const char *check_body(const char *p, const uint64_t head[4], int32_t n_vocab) {
     uint64_t sum = 0;
     for (uint64_t i = 0; i < head[2]; i++) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// calloc that gives a valid pointer for 0 elements.
+// calloc that returns a valid pointer for 0 elements too.
 static void *zeroed(size_t n, size_t size) { return calloc(n ? n : 1, size); }
 
 rlhf_status rlhf__rows_init(struct rlhf__rows *e, uint32_t n, uint32_t total,
@@ -133,7 +133,7 @@ rlhf_status rlhf__rows_refer(struct rlhf__rows *e, rlhf_dev hidden, struct rlhf_
     return RLHF_OK;
 }
 
-// What there is of each response token: supports, and where the reference's states are.
+// Copy the arrays by response token: supports and the rows of the reference's hidden states.
 static rlhf_status pick_responses(struct rlhf__rows *dst, const struct rlhf__rows *src,
                                   const uint32_t *pick, struct rlhf__error *err) {
     if (!src->support && !src->ref_row) return RLHF_OK;
@@ -253,9 +253,9 @@ int rlhf__rows_same_prompt(const struct rlhf__rows *e, uint32_t i) {
            0;
 }
 
-// Tokens that rows [at, to) add to a slice that starts at `from`. A prompt of p tokens written out
-// once costs p; as a prefix p - 1, and one more in each row: so every row after the first adds its
-// response and one token.
+// Tokens that rows [at, to) add to a slice that starts at `from`. Written out, a prompt costs its p
+// tokens in each row. Shared, it costs p - 1 once, and each row repeats its last token. So each row
+// after the first adds its response and one token.
 static int64_t slice_cost(const struct rlhf__rows *e, uint32_t from, uint32_t at, uint32_t to,
                           int share) {
     int64_t sum = 0;

@@ -1,8 +1,8 @@
-// rows.h: a ragged batch of sequences with everything known about them: the rows that a rollout
-// makes, rewards score, and minibatches are cut from. Supervised batches use the same type.
+// rows.h: a ragged batch of sequences with everything known about them. Rollouts make the rows,
+// rewards score them, and minibatches are cut from them. Supervised batches use the same type.
 //
-// One flat ids[total] and offset[n + 1], per-token arrays beside it, no padding. It holds numbers
-// only; it runs no model.
+// The layout is flat, without padding: ids[total], offset[n + 1] and per-token arrays. A batch
+// holds only numbers; no model runs here.
 #ifndef RLHF_HOST_BATCH_ROWS_H
 #define RLHF_HOST_BATCH_ROWS_H
 
@@ -10,7 +10,7 @@
 
 #include <rlhf/model.h>
 
-// The per-token float arrays, in the order of rlhf__rows.token. Prompt tokens read 0.
+// The per-token float arrays, in the order of rlhf__rows.token. They are 0 for prompt tokens.
 enum rlhf__token_array {
     RLHF__TOKEN_REWARD = 0,
     RLHF__LOGP_OLD = 1,
@@ -18,15 +18,15 @@ enum rlhf__token_array {
     RLHF__VALUE_OLD = 3,
     RLHF__ADVANTAGE = 4,
     RLHF__RETURNS = 5,
-    RLHF__LOGP_SAMPLED = 6, // LOGP_OLD as the rollout gave it
+    RLHF__LOGP_SAMPLED = 6, // LOGP_OLD as the rollout set it
     RLHF__N_TOKEN_ARRAYS = 7
 };
 
-// What is known about how rows belong together.
+// How rows belong together.
 enum rlhf__rows_flag {
-    RLHF__SHARE_PROMPTS = 1, // neighbours of one group may have the same prompt: compute it once
-    RLHF__WHOLE_GROUPS = 2,  // a group is never split over microbatches
-    RLHF__DRAWN = 4          // by a policy: version and RLHF__LOGP_SAMPLED are known
+    RLHF__SHARE_PROMPTS = 1, // adjacent rows of a group may have the same prompt: compute it once
+    RLHF__WHOLE_GROUPS = 2,  // never split a group over microbatches
+    RLHF__DRAWN = 4          // sampled from a policy: version and RLHF__LOGP_SAMPLED are set
 };
 
 struct rlhf__rows {
@@ -37,15 +37,15 @@ struct rlhf__rows {
     int32_t *group;                     // [n]
     int32_t *label;                     // [n]
     int64_t *source;                    // [n] prompt or data row it came from
-    int64_t *version;                   // [n] optimiser steps behind the weights that drew it
+    int64_t *version;                   // [n] optimiser steps of the weights that sampled it
     uint8_t *finished;                  // [n] 1 = ended by a stop token
-    uint8_t *use;                       // [n] enum rlhf_row_use, as the algorithm says
-    float *score;                       // [n] paid at the end of a row
-    float *reward;                      // [n] paid in all: score and token rewards
+    uint8_t *use;                       // [n] enum rlhf_row_use, set by the algorithm
+    float *score;                       // [n] reward at the end of a row
+    float *reward;                      // [n] total reward: score and token rewards
     float *token[RLHF__N_TOKEN_ARRAYS]; // [total] each
-    // Hidden states of the reference, where they are wanted, as a model takes them: from the host
+    // Hidden states of the reference, if needed, as a model takes them: from the host
     // (rlhf_forward.kl_hidden, [total, d_hidden]), or from the device, by row (kl_dev_hidden,
-    // kl_dev_row). The device's belong to somebody else and are the same for all that was picked.
+    // kl_dev_row). Device states are borrowed, and batches picked from this one use the same ones.
     float *ref_hidden;
     rlhf_dev ref_dev_hidden;
     int32_t *ref_row; // [response tokens], rows one after the other
@@ -54,13 +54,13 @@ struct rlhf__rows {
     uint32_t *support;      // [response tokens, support_words], rows one after the other: what each
     uint32_t support_words; // was sampled from (rlhf_forward.support); NULL: the whole vocabulary
     uint32_t reserved;
-    // [total] 1 = a response token that is no part of the loss (rlhf_loss_in.left_out); NULL: none.
+    // [total] 1 = a response token outside the loss (rlhf_loss_in.left_out); NULL: none.
     uint8_t *left_out;
     float *margin; // [n] of preferences (rlhf_loss_in.margin); NULL: no margins
 };
 
-// Zeroed arrays for n rows of total tokens (both may be 0). Rows must be filled in by the caller,
-// offset included. Errors: RLHF_E_NOMEM. Zero-initialised or finished *e. [any]
+// Allocate zeroed arrays for n rows of total tokens (both may be 0) in a zeroed or finished *e. The
+// caller fills in the rows, offset included. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_init(struct rlhf__rows *e, uint32_t n, uint32_t total,
                             struct rlhf__error *err);
 void rlhf__rows_finish(struct rlhf__rows *e); // accepts a zeroed struct [any]
@@ -69,15 +69,15 @@ void rlhf__rows_finish(struct rlhf__rows *e); // accepts a zeroed struct [any]
 rlhf_status rlhf__rows_pick(struct rlhf__rows *dst, const struct rlhf__rows *src,
                             const uint32_t *pick, uint32_t n, struct rlhf__error *err);
 
-// dst = the rows of a, then those of b, whose groups are numbered on after a's. Neither has a
-// reference's states. Errors: RLHF_E_NOMEM. [any]
+// dst = the rows of a, then those of b; b's group numbers continue after a's. Neither may have
+// reference states. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_join(struct rlhf__rows *dst, const struct rlhf__rows *a,
                             const struct rlhf__rows *b, struct rlhf__error *err);
 
-// Zeroed supports for the rows, which are laid out, over n_vocab ids. Errors: RLHF_E_NOMEM. [any]
+// Add zeroed supports over n_vocab ids; offset must be set. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_add_support(struct rlhf__rows *e, int32_t n_vocab, struct rlhf__error *err);
 
-// Zeroed marks of tokens that are left out. Errors: RLHF_E_NOMEM. [any]
+// Add a zeroed left_out. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_add_left_out(struct rlhf__rows *e, struct rlhf__error *err);
 // The same for margins, initialised to 0. [any]
 rlhf_status rlhf__rows_add_margins(struct rlhf__rows *e, struct rlhf__error *err);
@@ -85,48 +85,48 @@ rlhf_status rlhf__rows_add_margins(struct rlhf__rows *e, struct rlhf__error *err
 // Response tokens of rows [from, to) that are not left out. [any]
 int64_t rlhf__rows_loss_tokens(const struct rlhf__rows *e, uint32_t from, uint32_t to);
 
-// The supports from row `from` on; NULL without. [any]
+// The supports from row `from` on, or NULL. [any]
 uint32_t *rlhf__rows_support(const struct rlhf__rows *e, uint32_t from);
 
-// The reference's states lie on the device at `hidden`, one for each response token of the rows,
-// which are laid out. Borrowed. Errors: RLHF_E_NOMEM. [any]
+// Use the reference's hidden states on the device at `hidden`, one per response token; offset must
+// be set. Borrowed. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_refer(struct rlhf__rows *e, rlhf_dev hidden, struct rlhf__error *err);
 
 // Response tokens (index in row >= prompt_len) of rows [from, to). [any]
 int64_t rlhf__rows_response_tokens(const struct rlhf__rows *e, uint32_t from, uint32_t to);
 
-// End of the run of rows of row i's group that starts there. [any]
+// End of the adjacent rows of row i's group, starting at i. [any]
 uint32_t rlhf__rows_group_end(const struct rlhf__rows *e, uint32_t i);
 
-// 1 when rows [from, to) are all paid the same, score and token rewards added up as algorithms do.
-// [any]
+// 1 if rows [from, to) all have the same reward, with score and token rewards added up as
+// algorithms add them. [any]
 int rlhf__rows_flat(const struct rlhf__rows *e, uint32_t from, uint32_t to);
 
-// 1 when row i > 0 is of the same group as row i - 1 and has the same prompt, of 2 tokens or
-// more. [any]
+// 1 if row i > 0 has the same group and the same prompt, of 2 tokens or more, as row i - 1. [any]
 int rlhf__rows_same_prompt(const struct rlhf__rows *e, uint32_t i);
 
-// End of the microbatch that starts at row `from`: as many whole rows (groups, with
-// RLHF__WHOLE_GROUPS) as fit in max_tokens, at least one; max_tokens 0 = all. With `share` a prompt
-// counts once for neighbours that have it. Depends on rows `from` and later alone. [any]
+// End of the microbatch that starts at row `from`: as many whole rows (whole groups with
+// RLHF__WHOLE_GROUPS) as fit in max_tokens, at least one; max_tokens 0 = all. With `share`,
+// adjacent rows with the same prompt count it once. Depends on rows `from` and later alone. [any]
 uint32_t rlhf__rows_slice_end(const struct rlhf__rows *e, uint32_t from, int64_t max_tokens,
                               int share);
 
-// Tokens (each row written out) and rows of the largest microbatch that max_tokens gives. [any]
+// Tokens (shared prompts counted in each row) and rows of the largest microbatch for max_tokens.
+// [any]
 void rlhf__rows_largest_slice(const struct rlhf__rows *e, int64_t max_tokens, int share,
                               uint32_t *rows, uint32_t *tokens);
 
-// A view of rows [from, to): offsets are rebased into offset[to - from + 1], everything else points
-// into e. [any]
+// A view of rows [from, to): offsets are rebased into offset[to - from + 1], all other pointers
+// point into e. [any]
 rlhf_batch rlhf__rows_batch(const struct rlhf__rows *e, uint32_t from, uint32_t to,
                             int32_t *offset);
 
-// Distinct n-grams of token ids divided by all n-grams of that size, n-grams not crossing rows; 1
-// when there are none. Row i is ids[begin[i] .. end[i]). Errors: RLHF_E_NOMEM. [any]
+// Distinct n-grams of token ids divided by all n-grams of that size, within rows; 1 if there are
+// none. Row i is ids[begin[i] .. end[i]). Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__distinct_n(const int32_t *ids, const int32_t *begin, const int32_t *end,
                              uint32_t rows, int32_t n, double *out, struct rlhf__error *err);
 
-// distinct-3 of a batch's responses: how much they repeat themselves. [any]
+// distinct-3 of a batch's responses: a measure of how much they repeat themselves. [any]
 rlhf_status rlhf__rows_distinct3(const struct rlhf__rows *e, double *out, struct rlhf__error *err);
 
 #endif

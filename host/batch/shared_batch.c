@@ -9,8 +9,8 @@ void rlhf__shared_batch_finish(struct rlhf__shared_batch *b) {
     memset(b, 0, sizeof *b);
 }
 
-// Room for both layouts: n rows, at most n / 2 prefixes (each serves two rows or more), and no more
-// tokens than written out.
+// Allocate both layouts for n rows: at most n / 2 prefixes, since each serves two rows or more, and
+// no more tokens than with every prompt written out.
 static rlhf_status reserve(struct rlhf__shared_batch *b, size_t n, size_t total,
                            struct rlhf__error *err) {
     size_t rows = n + n / 2, need = (n + 1) + 2 * n + (rows + 1) + 2 * rows + total;
@@ -22,7 +22,7 @@ static rlhf_status reserve(struct rlhf__shared_batch *b, size_t n, size_t total,
     return RLHF_OK;
 }
 
-// The compact layout while it is written.
+// State of writing the compact layout.
 struct writer {
     int32_t *ids, *offset, *prompt_len, *prefix;
     uint32_t rows;
@@ -38,7 +38,7 @@ static int32_t add_row(struct writer *w, const int32_t *ids, int32_t n, int32_t 
     return (int32_t)w->rows++;
 }
 
-// End of the run of rows from `i` on that share a prompt, within [i, to).
+// End of the adjacent rows from `i` on that share a prompt, within [i, to).
 static uint32_t run_end(const struct rlhf__rows *e, uint32_t i, uint32_t to, int share) {
     uint32_t end = i + 1;
     while (share && end < to && rlhf__rows_same_prompt(e, end))
@@ -91,7 +91,7 @@ rlhf_status rlhf__shared_batch_fill(struct rlhf__shared_batch *b, const struct r
     return RLHF_OK;
 }
 
-// ---- numbers between the layouts ----
+// ---- copying between the layouts ----
 
 static void move(float *to, const float *from, int32_t tokens, int32_t width) {
     memcpy(to, from, (size_t)tokens * (size_t)width * sizeof *to);
@@ -126,7 +126,7 @@ void rlhf__shared_batch_contract(const struct rlhf__shared_batch *b, float *comp
     for (uint32_t i = 0; i < b->full.n; i++) {
         int32_t at = b->full.offset[i], len = b->full.offset[i + 1] - at, cut = b->shared[i];
         int32_t row = b->row[i];
-        // Only the first row behind a prefix fills it.
+        // Only the first row after a prefix fills it.
         if (cut && b->compact.prefix[row] == row - 1) {
             int32_t first = b->compact.offset[row - 1];
             move(compact + (size_t)first * d, full + (size_t)at * d, cut, width);
@@ -138,7 +138,7 @@ void rlhf__shared_batch_contract(const struct rlhf__shared_batch *b, float *comp
 
 #define N_HEADS 5
 
-// The per-token heads of a set, in one order.
+// The per-token heads of a set, in a fixed order.
 static void per_token(const rlhf_heads *h, float *out[N_HEADS]) {
     out[0] = h->logp;
     out[1] = h->entropy;

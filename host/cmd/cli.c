@@ -28,7 +28,7 @@ static const struct rlhf__flag flags[] = {
                  "algorithm: ppo.so, sft.so, classify.so, a path"),
     RLHF__FLAG_L(O, "--reward", reward, "X.so[:k=v,..]", "reward, repeatable: imdb.so:weight=1"),
     RLHF__FLAG_S(O, "--judge", judge, "X.so[:k=v,..]",
-                 "reward that looks on and labels pairs, not trained against"),
+                 "reward that scores and labels pairs but does not train"),
     RLHF__FLAG_S(O, "--policy", policy, "DIR", "model to train (policy.path)"),
     RLHF__FLAG_S(O, "--adapter", adapter, "DIR", "adapter to train on (policy.adapter.path)"),
     RLHF__FLAG_S(O, "--data", data, "FILE", "rows of supervised algorithms (data.path)"),
@@ -60,9 +60,9 @@ void rlhf__cli_train_help(FILE *out) { rlhf__flags_help(out, flags, N_FLAGS); }
 // ---- short flags are settings -----------------------------------------------------------------
 
 struct assignments {
-    char *made[9]; // heap
+    char *made[9]; // heap-allocated
     size_t n_made;
-    const char **all, **flag; // made, then --set; the flag each came from
+    const char **all, **flag; // made, then --set; the flag that each one came from
     size_t n;
 };
 
@@ -113,15 +113,15 @@ static rlhf_status print_config(const struct rlhf__config *c, struct rlhf__error
     return status;
 }
 
-// log.format=json: also what handlers of signals say.
+// log.format=json: signal handlers write JSON too.
 static void speak_json(struct rlhf__log *log) {
     log->json = 1;
     rlhf__signals_json(1);
     rlhf__last_words_json(1);
 }
 
-// Code of a run must be named again. When the run cannot be resumed anyway, that reason takes the
-// place of this advice. Code that has also changed is refused with both reasons at once.
+// Code from a run directory must be named again. If the run cannot be resumed anyway, report that
+// instead. If the code has also changed, report both reasons at once.
 static rlhf_status say_trust(const struct options *o, const struct rlhf__run_dir *dir,
                              rlhf_status st, struct rlhf__error *err) {
     struct rlhf__buf changed = RLHF__BUF_INIT;
@@ -142,7 +142,7 @@ static rlhf_status say_trust(const struct options *o, const struct rlhf__run_dir
     return st;
 }
 
-// *exit_status is set when RLHF_OK is returned.
+// *exit_status is set if RLHF_OK is returned.
 static rlhf_status train(const struct rlhf__env *env, const struct options *o,
                          const struct rlhf__config_request *req, int *exit_status,
                          struct rlhf__error *err) {
@@ -190,7 +190,7 @@ int rlhf__cli_train(const struct rlhf__env *env, int argc, char **argv) {
     if (status == RLHF_OK && resumes && !o.resume)
         status = rlhf__fail(&err, RLHF_E_INVALID, "%s goes with --resume RUN", resumes);
     if (status == RLHF_OK && o.dry_run && o.print_config)
-        status = rlhf__fail(&err, RLHF_E_INVALID, "--dry-run has no effect beside --print-config");
+        status = rlhf__fail(&err, RLHF_E_INVALID, "--dry-run has no effect with --print-config");
     if (status == RLHF_OK) status = collect(&o, &a, &err);
     if (status == RLHF_OK) {
         struct rlhf__config_request req = {.dirs = env->dirs,
@@ -219,7 +219,7 @@ int rlhf__cli_train(const struct rlhf__env *env, int argc, char **argv) {
 
 // ---- training ----
 
-// the training command: set up, run, say how it ended.
+// The training command: set up, run, report how it ended.
 
 static rlhf_status find_dir(const struct rlhf__run_request *req, struct rlhf__error *err) {
     if (!req->resume) return rlhf__run_dir_choose(req->dir, req->config, req->algo->stem, err);
@@ -250,7 +250,7 @@ int rlhf__cmd_run(const struct rlhf__run_request *asked_for) {
     with_need.need = &need;
     rlhf_status st = find_dir(req, &err);
     if (st == RLHF_OK) st = rlhf__run_create(req, &t, &err);
-    if (t && req->dry_run) rlhf__progress_end(t->report.progress); // no rest of a bar is left
+    if (t && req->dry_run) rlhf__progress_end(t->report.progress); // do not leave a partial bar
     if (req->dry_run && print_memory(&need, req->env->log->json, &unprinted) != RLHF_OK &&
         st == RLHF_OK) {
         err = unprinted;
@@ -268,7 +268,8 @@ int rlhf__cmd_run(const struct rlhf__run_request *asked_for) {
     rlhf__run_destroy(t);
     if (st != RLHF_OK) {
         int status = rlhf__cmd_end(req->env, st, &err);
-        return ran && status == 2 ? 1 : status; // it failed while running, whatever the reason
+        return ran && status == 2 ? 1 : status; // status 2 is for bad input only: this run failed
+                                                // while running
     }
     int asked = req->env->cancelled ? *req->env->cancelled : 0;
     if (asked) return 128 + asked;

@@ -1,5 +1,6 @@
-// devices.c: `rlhf-host devices`: what the backends that are installed can compute on, and what is
-// missing where they cannot. Each is asked in a child, so a driver that hangs or crashes is a line.
+// devices.c: `rlhf-host devices`: the devices that the installed backends can use, and what is
+// missing for the others. Each backend is asked in a child process, so that a driver that hangs or
+// crashes costs only one line.
 #include "cmd/devices.h"
 
 #include "base/json.h"
@@ -33,7 +34,7 @@ static const char *text_of(const json_t *row, const char *key) {
     return s ? s : "";
 }
 
-// A backend's text in a field of cap bytes, which may lack its NUL.
+// A backend's text in a field of cap bytes, which may lack a terminating NUL.
 static json_t *fixed_json(const char *text, size_t cap) {
     char copy[64];
     const size_t n = strnlen(text, cap - 1);
@@ -109,7 +110,7 @@ static json_t *row_of(const char *backend, uint32_t gpu, const char *path,
                      text_json(path), "levels", rlhf__levels_json(d));
 }
 
-// In the child: the backend's devices as a JSON list.
+// In the child: list the backend's devices as JSON.
 static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     const struct look *l = arg;
     struct rlhf__error err;
@@ -133,7 +134,7 @@ static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     return st;
 }
 
-// The rows of one backend, appended to `all`; what cannot be asked is a row that says why.
+// Append the rows of one backend to `all`; a backend that cannot be asked is a row with the reason.
 static void look_at(const struct rlhf__dirs *dirs, const char *name, json_t *all) {
     struct look l = {dirs, name};
     struct rlhf__buf text = RLHF__BUF_INIT;
@@ -156,7 +157,7 @@ static double gib_of(const json_t *row, const char *key) {
     return (double)json_integer_value(json_object_get(row, key)) / (1 << 30);
 }
 
-// ", what text" for what there is to say.
+// Append ", what text" if there is a text.
 static void put(struct rlhf__buf *out, const char *what, const char *text) {
     if (text[0]) rlhf__buf_printf(out, ", %s%s", what, text);
 }

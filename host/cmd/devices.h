@@ -1,5 +1,5 @@
-// devices.h: the table of instruction sets that a backend chooses among (rlhf_level), as `rlhf-host
-// devices` and --version show it.
+// devices.h: the table of instruction sets that a backend chooses from (rlhf_level), for `rlhf-host
+// devices` and --version.
 #ifndef RLHF_HOST_CMD_DEVICES_H
 #define RLHF_HOST_CMD_DEVICES_H
 
@@ -8,11 +8,11 @@
 #include <jansson.h>
 #include <rlhf/compute.h>
 
-// The levels as a JSON list, lowest first; empty where there are none. [any]
+// The levels as a JSON list, lowest first; empty if there are none. [any]
 json_t *rlhf__levels_json(const rlhf_device_info *);
 
-// The same list as lines, appended: a head, then the levels, the one in use marked with a star.
-// Nothing for an empty list. [any]
+// Append the same list as lines: a heading, then the levels; a star marks the one in use. Appends
+// nothing for an empty list. [any]
 void rlhf__levels_put(struct rlhf__buf *out, const json_t *levels);
 
 #endif

@@ -1,6 +1,6 @@
-// eval.c: `rlhf-host eval`: how good a model is on a file. Bits per byte on {"text"} rows; accuracy
-// when the model is a classifier, or on rows of preferences; with --reward, what its responses to
-// {"prompt"} rows are worth.
+// eval.c: `rlhf-host eval`: measures a model on a file: bits per byte on {"text"} rows; accuracy
+// for a classifier, or on preference rows; with --reward, the rewards of its responses to
+// {"prompt"} rows.
 #include "cmd/eval_impl.h"
 
 #include "base/json.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOT_GIVEN (-1) // a number that no flag allows
+#define NOT_GIVEN (-1) // a number that flags cannot have
 
 #define O struct rlhf__eval_options
 static const struct rlhf__flag flags[] = {
@@ -63,8 +63,9 @@ static rlhf_status open_rows(const struct rlhf__eval_options *o, const struct rl
     return rlhf__dataset_open(&d, out, err);
 }
 
-// Which tokens of the rows count: what --tokens says, else those that the checkpoint's run learned.
-static rlhf_status which_tokens(const struct rlhf__workplace *w, const char *dir,
+// Which tokens of the rows count: as --tokens says, or else those that the checkpoint's run
+// trained.
+static rlhf_status which_tokens(const struct rlhf__command_setup *w, const char *dir,
                                 const struct rlhf__eval_options *o, const struct rlhf__dataset *ds,
                                 int *assistant_only, struct rlhf__error *err) {
     const struct rlhf__flag_idle idle = {"--tokens", o->tokens && !rlhf__dataset_chats(ds), 0};
@@ -74,7 +75,7 @@ static rlhf_status which_tokens(const struct rlhf__workplace *w, const char *dir
         rlhf__dataset_chats(ds) < rlhf__dataset_rows(ds))
         return RLHF_OK;
     json_t *run;
-    RLHF_TRY(rlhf__workplace_run_config(w, dir, &run, err));
+    RLHF_TRY(rlhf__command_setup_run_config(w, dir, &run, err));
     *assistant_only = json_is_true(json_object_get(json_object_get(run, "data"), "assistant_only"));
     json_decref(run);
     if (*assistant_only)
@@ -84,7 +85,7 @@ static rlhf_status which_tokens(const struct rlhf__workplace *w, const char *dir
     return RLHF_OK;
 }
 
-static rlhf_status text_quality(struct rlhf__workplace *w, const char *dir,
+static rlhf_status text_quality(struct rlhf__command_setup *w, const char *dir,
                                 const struct rlhf__eval_options *o, const struct rlhf__model *m,
                                 const struct rlhf__dataset *ds, struct rlhf__error *err) {
     struct rlhf__text_quality q;
@@ -111,7 +112,7 @@ static rlhf_status text_quality(struct rlhf__workplace *w, const char *dir,
     return rlhf__print_flush(err);
 }
 
-static rlhf_status label_quality(struct rlhf__workplace *w, const struct rlhf__eval_options *o,
+static rlhf_status label_quality(struct rlhf__command_setup *w, const struct rlhf__eval_options *o,
                                  const struct rlhf__model *m, const struct rlhf__dataset *ds,
                                  struct rlhf__error *err) {
     struct rlhf__label_quality q;
@@ -136,20 +137,20 @@ static rlhf_status label_quality(struct rlhf__workplace *w, const struct rlhf__e
     return rlhf__print_flush(err);
 }
 
-// A classifier or a language model.
-static rlhf_status eval_texts(struct rlhf__workplace *w, const char *dir,
+// Measure a classifier or a language model.
+static rlhf_status eval_texts(struct rlhf__command_setup *w, const char *dir,
                               const struct rlhf__eval_options *o, struct rlhf__error *err) {
     struct rlhf__model *m = NULL;
     struct rlhf__dataset *ds = NULL;
-    struct rlhf__loading loading = rlhf__workplace_loading(w, o->max_mib);
+    struct rlhf__loading loading = rlhf__command_setup_loading(w, o->max_mib);
     struct rlhf__model_spec spec = {
         .dir = dir, .adapter = w->adapter, .role = "model", .n_labels = -1, .frozen = 1};
     rlhf_status st = rlhf__model_open(&w->session.models, &spec, &m, err);
-    st = rlhf__workplace_opened(o->model, st, err);
-    if (st == RLHF_OK) st = rlhf__workplace_template(m, o->template, err);
+    st = rlhf__command_setup_opened(o->model, st, err);
+    if (st == RLHF_OK) st = rlhf__command_setup_template(m, o->template, err);
     if (st == RLHF_OK) st = open_rows(o, m, &loading, &ds, err);
     if (st == RLHF_OK)
-        st = rlhf__workplace_template_used("eval", o->template, rlhf__dataset_chats(ds), err);
+        st = rlhf__command_setup_template_used("eval", o->template, rlhf__dataset_chats(ds), err);
     if (st == RLHF_OK)
         st =
             m->n_labels > 0 ? label_quality(w, o, m, ds, err) : text_quality(w, dir, o, m, ds, err);
@@ -158,8 +159,8 @@ static rlhf_status eval_texts(struct rlhf__workplace *w, const char *dir,
     return st;
 }
 
-// A reward model on preferences, a policy on preferences, or a model on texts.
-static rlhf_status eval_kind(struct rlhf__workplace *w, const char *dir, const json_t *config,
+// Measure a reward model on preferences, a policy on preferences, or a model on texts.
+static rlhf_status eval_kind(struct rlhf__command_setup *w, const char *dir, const json_t *config,
                              const struct rlhf__eval_options *o, int preferences,
                              struct rlhf__error *err) {
     const int reward_model = rlhf__reward_model_is(config);
@@ -173,7 +174,7 @@ static rlhf_status eval_kind(struct rlhf__workplace *w, const char *dir, const j
     RLHF_TRY(rlhf__flags_idle(policy, 2, "eval",
                               reward_model
                                   ? "here: the model is a reward model; it is for a policy"
-                                  : "here: the rows are no preferences (\"prompt\", \"chosen\", "
+                                  : "here: the rows are not preferences (\"prompt\", \"chosen\", "
                                     "\"rejected\"), and no --reward is given",
                               err));
     return reward_model ? rlhf__eval_preferences(w, dir, o, err) : eval_texts(w, dir, o, err);
@@ -181,28 +182,29 @@ static rlhf_status eval_kind(struct rlhf__workplace *w, const char *dir, const j
 
 static rlhf_status eval_rows(const struct rlhf__env *env, const struct rlhf__eval_options *o,
                              struct rlhf__error *err) {
-    struct rlhf__workplace w = {0};
+    struct rlhf__command_setup w = {0};
     json_t *config = NULL;
     char room[RLHF__PATH_CAP];
     int preferences = 0;
-    rlhf_status st = rlhf__workplace_init(&w, env, &o->at, RLHF__PROGRESS_AUTO, err);
+    rlhf_status st = rlhf__command_setup_init(&w, env, &o->at, RLHF__PROGRESS_AUTO, err);
     if (st == RLHF_OK) st = rlhf__preferences_are(o->data, "--data", &preferences, err);
-    if (st == RLHF_OK) st = rlhf__workplace_start(&w, o->seed, err);
+    if (st == RLHF_OK) st = rlhf__command_setup_start(&w, o->seed, err);
     if (st == RLHF_OK) {
         const char *dir = NULL;
-        st = rlhf__workplace_dir(&w, o->model, "policy", room, &dir, err);
+        st = rlhf__command_setup_dir(&w, o->model, "policy", room, &dir, err);
         if (st == RLHF_OK) {
             st = rlhf__adapter_config_of(dir, &w.adapter, &config, err);
-            st = rlhf__workplace_opened(o->model, st, err);
+            st = rlhf__command_setup_opened(o->model, st, err);
         }
         if (st == RLHF_OK) st = eval_kind(&w, dir, config, o, preferences, err);
     }
     json_decref(config);
-    rlhf__workplace_finish(&w);
+    rlhf__command_setup_finish(&w);
     return st;
 }
 
-// Flags of the other kind of evaluation; then the defaults of those that were not given.
+// Refuse flags of the other kinds of evaluation, then set the defaults of flags that were not
+// given.
 static rlhf_status check_flags(struct rlhf__eval_options *o, struct rlhf__error *err) {
     const struct rlhf__flag_idle sampling[] = {{"--n", o->n != NOT_GIVEN, 0},
                                                {"--seed", o->seed != NOT_GIVEN, 0},
@@ -226,7 +228,7 @@ static rlhf_status check_flags(struct rlhf__eval_options *o, struct rlhf__error 
         strcmp(o->tokens, "assistant") != 0)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "eval: --tokens is '%s'; allowed: auto, all, assistant", o->tokens);
-    if (o->beta == NOT_GIVEN) o->beta = 0; // the run's
+    if (o->beta == NOT_GIVEN) o->beta = 0; // use the run's
     if (o->n == NOT_GIVEN) o->n = 512;
     if (o->seed == NOT_GIVEN) o->seed = 1;
     if (o->max_tokens == NOT_GIVEN) o->max_tokens = 0;

@@ -2,9 +2,9 @@
 #ifndef RLHF_HOST_EVAL_IMPL_H
 #define RLHF_HOST_EVAL_IMPL_H
 
+#include "cmd/command_setup.h"
 #include "cmd/commands.h"
 #include "cmd/program.h"
-#include "cmd/workplace.h"
 
 struct rlhf__eval_options {
     const char *model, *data, *reference, *config, *template, *tokens;
@@ -12,22 +12,23 @@ struct rlhf__eval_options {
     double beta; // 0: not given
     int32_t json, bos;
     struct rlhf__flag_list reward, set;
-    struct rlhf__workplace_flags at;
+    struct rlhf__command_setup_flags at;
 };
 
-// Responses to the prompts of --data, scored by --reward: mean reward, sequence KL to --reference,
-// distinct-3. Prints the result. [main]
+// Sample responses to the prompts of --data and score them with --reward: mean reward, sequence KL
+// to --reference, distinct-3. Prints the result. [main]
 rlhf_status rlhf__eval_rollout(const struct rlhf__env *env, const struct rlhf__eval_options *o,
                                struct rlhf__error *err);
 
 // Accuracy, margin and loss of a reward model on the preference rows of --data. Prints the result.
 // [main]
-rlhf_status rlhf__eval_preferences(struct rlhf__workplace *, const char *dir,
+rlhf_status rlhf__eval_preferences(struct rlhf__command_setup *, const char *dir,
                                    const struct rlhf__eval_options *o, struct rlhf__error *err);
 
-// Accuracy, margin and log-probs of a policy on those rows: a response's reward is beta times its
-// log-prob less that of --reference; without --reference, its log-prob. Prints the result. [main]
-rlhf_status rlhf__eval_policy_preferences(struct rlhf__workplace *, const char *dir,
+// Accuracy, margin and log-probs of a policy on those rows. A response's reward is beta times the
+// difference between its log-prob and that of --reference; without --reference it is its log-prob.
+// Prints the result. [main]
+rlhf_status rlhf__eval_policy_preferences(struct rlhf__command_setup *, const char *dir,
                                           const struct rlhf__eval_options *o,
                                           struct rlhf__error *err);
 

@@ -1,4 +1,4 @@
-// eval_preferences.c: `rlhf-host eval` of a reward model or a policy on preference rows. See
+// eval_preferences.c: `rlhf-host eval` for a reward model or a policy on preference rows. See
 // eval_impl.h.
 #include "cmd/eval_impl.h"
 
@@ -8,12 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-// The rows of --data in the tokens of m, cut to --max-tokens or else to the context of `shortest`.
-static rlhf_status open_rows(const struct rlhf__workplace *w, const struct rlhf__eval_options *o,
-                             const struct rlhf__model *m, const struct rlhf__model *shortest,
-                             int32_t bos, struct rlhf__preferences **out, struct rlhf__error *err) {
+// The rows of --data in the tokens of m, cut to --max-tokens, or else to the context of `shortest`.
+static rlhf_status open_rows(const struct rlhf__command_setup *w,
+                             const struct rlhf__eval_options *o, const struct rlhf__model *m,
+                             const struct rlhf__model *shortest, int32_t bos,
+                             struct rlhf__preferences **out, struct rlhf__error *err) {
     const int32_t context = shortest->info.n_ctx;
-    struct rlhf__loading loading = rlhf__workplace_loading(w, o->max_mib);
+    struct rlhf__loading loading = rlhf__command_setup_loading(w, o->max_mib);
     struct rlhf__preference_opts rows = {.paths = &o->data,
                                          .n_paths = 1,
                                          .setting = "--data",
@@ -26,9 +27,10 @@ static rlhf_status open_rows(const struct rlhf__workplace *w, const struct rlhf_
     if (o->max_tokens > context)
         return rlhf__fail(err, RLHF_E_INVALID, "--max-tokens is %lld; the context of '%s' is %d",
                           (long long)o->max_tokens, shortest->dir, context);
-    RLHF_TRY(rlhf__workplace_template(m, o->template, err));
+    RLHF_TRY(rlhf__command_setup_template(m, o->template, err));
     RLHF_TRY(rlhf__preferences_open(&rows, m->tok, out, err));
-    return rlhf__workplace_template_used("eval", o->template, rlhf__preferences_chats(*out), err);
+    return rlhf__command_setup_template_used("eval", o->template, rlhf__preferences_chats(*out),
+                                             err);
 }
 
 // ---- a reward model ----
@@ -47,14 +49,14 @@ static rlhf_status print_quality(const struct rlhf__eval_options *o, const char 
     return rlhf__print_flush(err);
 }
 
-rlhf_status rlhf__eval_preferences(struct rlhf__workplace *w, const char *dir,
+rlhf_status rlhf__eval_preferences(struct rlhf__command_setup *w, const char *dir,
                                    const struct rlhf__eval_options *o, struct rlhf__error *err) {
     struct rlhf__reward_model *rm = NULL;
     struct rlhf__preferences *set = NULL;
     struct rlhf__preference_quality q;
     struct rlhf__reward_model_spec spec = {.dir = dir, .adapter = w->adapter};
     rlhf_status st = rlhf__reward_model_open(&w->session.models, &spec, &rm, err);
-    if (st != RLHF_OK) return rlhf__workplace_opened(o->model, st, err);
+    if (st != RLHF_OK) return rlhf__command_setup_opened(o->model, st, err);
     const struct rlhf__model *m = rm->model;
     st = open_rows(w, o, m, m, rlhf__tokenizer_has_bos(m->tok), &set, err);
     rlhf__progress_note(w->progress, "scoring the rows");
@@ -71,12 +73,12 @@ rlhf_status rlhf__eval_preferences(struct rlhf__workplace *w, const char *dir,
 struct policy_measured {
     const struct rlhf__eval_options *o;
     double beta;
-    struct rlhf__model *policy, *reference; // reference NULL: log-probs alone
+    struct rlhf__model *policy, *reference; // reference NULL: log-probs only
     struct rlhf__preferences *set;
     struct rlhf__preference_quality q;
 };
 
-// The directory that a model stands for: with an adapter the adapter's, not its base's.
+// The directory that a model came from: with an adapter the adapter's, not its base's.
 static const char *dir_of(const struct rlhf__model *m) {
     return m->peft.dir ? m->peft.dir : m->dir;
 }
@@ -114,12 +116,12 @@ static rlhf_status print_policy(const struct policy_measured *m, struct rlhf__er
 }
 
 // --beta, else what the checkpoint's run of dpo.so or kto.so had, else their default.
-static rlhf_status choose_beta(const struct rlhf__workplace *w, const char *dir,
+static rlhf_status choose_beta(const struct rlhf__command_setup *w, const char *dir,
                                struct policy_measured *m, struct rlhf__error *err) {
     json_t *run;
     m->beta = m->o->beta > 0 ? m->o->beta : 0.1;
     if (m->o->beta > 0 || !m->reference) return RLHF_OK;
-    RLHF_TRY(rlhf__workplace_run_config(w, dir, &run, err));
+    RLHF_TRY(rlhf__command_setup_run_config(w, dir, &run, err));
     const json_t *algo = json_object_get(run, "algo"), *beta = json_object_get(algo, "beta");
     const char *plugin = json_string_value(json_object_get(algo, "plugin"));
     const char *file = plugin ? rlhf__path_base(plugin) : "";
@@ -141,13 +143,13 @@ static rlhf_status check_bos(const struct policy_measured *m, struct rlhf__error
     return RLHF_OK;
 }
 
-// Rows fit the shorter context of the two models.
-static rlhf_status open_policy(struct rlhf__workplace *w, const char *dir,
+// Rows are cut to the shorter context of the two models.
+static rlhf_status open_policy(struct rlhf__command_setup *w, const char *dir,
                                struct policy_measured *m, struct rlhf__error *err) {
     const struct rlhf__eval_options *o = m->o;
-    RLHF_TRY(rlhf__workplace_writer(w, o->model ? dir : NULL, &m->policy, err));
+    RLHF_TRY(rlhf__command_setup_writer(w, o->model ? dir : NULL, &m->policy, err));
     if (o->reference)
-        RLHF_TRY(rlhf__workplace_reference(w, o->reference, m->policy, &m->reference, err));
+        RLHF_TRY(rlhf__command_setup_reference(w, o->reference, m->policy, &m->reference, err));
     RLHF_TRY(choose_beta(w, dir, m, err));
     const int other = m->reference && m->reference->info.n_ctx < m->policy->info.n_ctx;
     const struct rlhf__model *shortest = other ? m->reference : m->policy;
@@ -160,7 +162,7 @@ static rlhf_status open_policy(struct rlhf__workplace *w, const char *dir,
                             err);
 }
 
-rlhf_status rlhf__eval_policy_preferences(struct rlhf__workplace *w, const char *dir,
+rlhf_status rlhf__eval_policy_preferences(struct rlhf__command_setup *w, const char *dir,
                                           const struct rlhf__eval_options *o,
                                           struct rlhf__error *err) {
     struct policy_measured m = {.o = o};

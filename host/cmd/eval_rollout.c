@@ -1,11 +1,12 @@
-// eval_rollout.c: `rlhf-host eval --reward`: fresh responses, scored. See eval_impl.h.
+// eval_rollout.c: `rlhf-host eval --reward`: samples new responses and scores them. See
+// eval_impl.h.
 //
-// A checkpoint is measured as it was trained; how is trial.h's.
+// A checkpoint is measured with the settings that it was trained with; see eval_setup.h.
 #include "cmd/eval_impl.h"
 #include "learn/pass.h"
 
 #include "batch/rows.h"
-#include "cmd/trial.h"
+#include "cmd/eval_setup.h"
 #include "sample/decode.h"
 #include "sample/mixing.h"
 
@@ -16,10 +17,10 @@
 
 struct measured {
     const struct rlhf__eval_options *o;
-    struct rlhf__trial with;
+    struct rlhf__eval_setup with;
     struct rlhf__rows e;
     float *raw;     // [n_reward * n]
-    double correct; // share of the responses that are right; NaN where no reward can tell
+    double correct; // share of right responses; NaN if no reward verifies them
 };
 
 // ---- measuring ----
@@ -27,7 +28,7 @@ struct measured {
 static rlhf_status respond(struct measured *m, struct rlhf__error *err) {
     const uint32_t slots = rlhf__compute_slots(m->with.model->compute, 0);
     struct rlhf__rollout_request q =
-        rlhf__trial_request(&m->with, (uint32_t)m->o->n, slots, m->o->seed, "eval");
+        rlhf__eval_setup_request(&m->with, (uint32_t)m->o->n, slots, m->o->seed, "eval");
     return rlhf__rollout_in_turn(&q, &m->e, err);
 }
 
@@ -38,7 +39,7 @@ static rlhf_status score_responses(struct measured *m, struct rlhf__error *err) 
     m->raw = calloc(m->with.config.n_reward * n, sizeof *m->raw);
     rlhf_status st = RLHF_OK;
     if (!keep || !m->raw) st = RLHF__NOMEM(err, "out of memory scoring");
-    if (st == RLHF_OK) st = rlhf__trial_score(&m->with, &m->e, &x, keep, m->raw, err);
+    if (st == RLHF_OK) st = rlhf__eval_setup_score(&m->with, &m->e, &x, keep, m->raw, err);
     m->correct = st == RLHF_OK ? rlhf__scored_correct(&x, keep) : NAN;
     rlhf__scored_finish(&x);
     free(keep);
@@ -98,19 +99,19 @@ static rlhf_status print_result(const struct measured *m, struct rlhf__error *er
 rlhf_status rlhf__eval_rollout(const struct rlhf__env *env, const struct rlhf__eval_options *o,
                                struct rlhf__error *err) {
     struct measured m = {.o = o};
-    struct rlhf__trial_options with = {.model = o->model,
-                                       .reference = o->reference,
-                                       .config = o->config,
-                                       .prompts = o->data,
-                                       .at = &o->at,
-                                       .reward_flag = "--reward",
-                                       .command = "eval",
-                                       .reward = &o->reward,
-                                       .set = &o->set,
-                                       .limit = o->limit,
-                                       .max_mib = o->max_mib,
-                                       .seed = o->seed};
-    rlhf_status st = rlhf__trial_open(&m.with, env, &with, err);
+    struct rlhf__eval_setup_options with = {.model = o->model,
+                                            .reference = o->reference,
+                                            .config = o->config,
+                                            .prompts = o->data,
+                                            .at = &o->at,
+                                            .reward_flag = "--reward",
+                                            .command = "eval",
+                                            .reward = &o->reward,
+                                            .set = &o->set,
+                                            .limit = o->limit,
+                                            .max_mib = o->max_mib,
+                                            .seed = o->seed};
+    rlhf_status st = rlhf__eval_setup_open(&m.with, env, &with, err);
     rlhf__progress_note(m.with.at.progress, "sampling the responses");
     if (st == RLHF_OK) st = respond(&m, err);
     rlhf__progress_note(m.with.at.progress, "scoring the responses");
@@ -119,6 +120,6 @@ rlhf_status rlhf__eval_rollout(const struct rlhf__env *env, const struct rlhf__e
     if (st == RLHF_OK) st = print_result(&m, err);
     free(m.raw);
     rlhf__rows_finish(&m.e);
-    rlhf__trial_finish(&m.with);
+    rlhf__eval_setup_finish(&m.with);
     return st;
 }

@@ -17,8 +17,7 @@ static const struct rlhf__flag *find(const struct rlhf__flag *flags, size_t n, c
     return NULL;
 }
 
-// A model directory is --policy where it is trained and --model elsewhere; what a run computes on
-// is a setting.
+// A model directory is --policy in training and --model elsewhere; the backend is a setting.
 static const char *other_name(const struct rlhf__flag *flags, size_t n, const char *typed) {
     const char *other = strcmp(typed, "--model") == 0    ? "--policy"
                         : strcmp(typed, "--policy") == 0 ? "--model"
@@ -30,8 +29,8 @@ static const char *other_name(const struct rlhf__flag *flags, size_t n, const ch
                                            : NULL;
 }
 
-// The flag that stands for a setting here: --max-new for sampling.max_new_tokens, --template for
-// prompts.template. NULL without one.
+// This command's flag for a setting: --max-new for sampling.max_new_tokens, --template for
+// prompts.template. NULL if there is none.
 static const char *flag_of(const struct rlhf__flag *flags, size_t n, const char *setting) {
     const char *dot = strrchr(setting, '.');
     char name[64];
@@ -48,7 +47,7 @@ static const char *flag_of(const struct rlhf__flag *flags, size_t n, const char 
     return NULL;
 }
 
-// A foreign word, or a setting, in a command whose flags are no settings.
+// For a word of another program, or a setting, in a command that takes no settings.
 static const char *flag_for(const struct rlhf__flag *flags, size_t n, const char *typed) {
     const struct rlhf__alias *a = rlhf__alias_find(typed);
     const char *flag = a && a->ours ? flag_of(flags, n, a->ours) : NULL;
@@ -83,7 +82,7 @@ static rlhf_status unknown(const struct rlhf__flag *flags, size_t n, const char 
 
 int rlhf__typed_integer(const char *text, int64_t *out) {
     char *end;
-    if (!*text || text[strspn(text, "+-0123456789")]) return 0; // no blanks, which strtoll skips
+    if (!*text || text[strspn(text, "+-0123456789")]) return 0; // no blanks: strtoll skips them
     errno = 0;
     *out = strtoll(text, &end, 10);
     return !*end && !errno;
@@ -145,7 +144,7 @@ static rlhf_status set(const struct rlhf__flag *f, const char *text, void *out,
     }
 }
 
-// Something that is no flag's value: a model's directory, or a text, without its flag.
+// An argument without a flag: a model's directory, or a text.
 static rlhf_status unexpected(const struct rlhf__flag *flags, size_t n, const char *arg,
                               const char *command, struct rlhf__error *err) {
     static const char *const models[] = {"--policy", "--model"};
@@ -161,7 +160,7 @@ static rlhf_status unexpected(const struct rlhf__flag *flags, size_t n, const ch
                       *command ? ": " : "", arg, hint);
 }
 
-// A temperature of 0 is what other programs call greedy decoding.
+// Other programs use temperature 0 for greedy decoding.
 static rlhf_status no_temperature(const struct rlhf__flag *flags, size_t n,
                                   const struct rlhf__flag *f, const char *value,
                                   struct rlhf__error *err) {

@@ -1,7 +1,7 @@
-// flags.h: the command-line flags of a subcommand as one table: parsed, checked and printed from
-// it.
+// flags.h: the command-line flags of a subcommand as one table, for parsing, checking and printing.
 //
-// "--name value" and "--name=value"; "--" ends the flags. Unknown flags name the nearest one.
+// "--name value" and "--name=value" are allowed; "--" ends the flags. For an unknown flag the
+// nearest one is suggested.
 #ifndef RLHF_HOST_FLAGS_H
 #define RLHF_HOST_FLAGS_H
 
@@ -22,13 +22,13 @@ struct rlhf__flag {
     const char *arg;  // name of its value in help: "DIR"; NULL for a switch
     const char *help;
     int32_t kind;
-    uint32_t offset; // into the struct that is filled
+    uint32_t offset; // into the struct to fill
     int64_t i_min, i_max;
     double f_min, f_max;
 };
 
 struct rlhf__flag_list {
-    const char **item; // [n], owned (the strings are argv's)
+    const char **item; // [n], owned (the strings belong to argv)
     size_t n;
 };
 
@@ -43,16 +43,16 @@ struct rlhf__flag_list {
 #define RLHF__FLAG_L(T, name, field, arg, help)                                                    \
     { name, arg, help, RLHF__FLAG_LIST, offsetof(T, field), 0, 0, 0, 0 }
 
-// Parse argv[1..argc) (argv[0] is the subcommand's name, for messages) into *out, which the caller
-// filled with defaults. Arguments that are no flags go to *rest (may be NULL: then they are
-// refused; free(rest->item)). RLHF_E_INVALID with one sentence. [main]
+// Parse argv[1..argc) into *out, which the caller has filled with defaults; argv[0] is the
+// subcommand's name, for messages. Other arguments go to *rest (free(rest->item)), or are refused
+// if rest is NULL. Errors: RLHF_E_INVALID with one sentence. [main]
 rlhf_status rlhf__flags_parse(const struct rlhf__flag *flags, size_t n, int argc, char **argv,
                               void *out, struct rlhf__flag_list *rest, struct rlhf__error *err);
 
-// 1 and *out when the text is a decimal integer and nothing else. [any]
+// Returns 1 and sets *out if the text is a decimal integer and nothing else. [any]
 int rlhf__typed_integer(const char *text, int64_t *out);
 
-// A flag that was given although nobody looks at it.
+// A flag that was given but has no effect here.
 struct rlhf__flag_idle {
     const char *name;
     int32_t given, reserved;
@@ -62,13 +62,13 @@ struct rlhf__flag_idle {
 rlhf_status rlhf__flags_idle(const struct rlhf__flag_idle *flags, size_t n, const char *command,
                              const char *why, struct rlhf__error *err);
 
-// 1 when --help or -h is among the arguments. [any]
+// 1 if --help or -h is among the arguments. [any]
 int rlhf__flags_want_help(int argc, char **argv);
 
-// One aligned line a flag. [main]
+// Print one aligned line per flag. [main]
 void rlhf__flags_help(FILE *out, const struct rlhf__flag *flags, size_t n);
 
-// When help is wanted: print "usage: USAGE" and the flags to standard output and return 1. [main]
+// If help was asked for: print "usage: USAGE" and the flags to standard output and return 1. [main]
 int rlhf__flags_helped(const struct rlhf__flag *flags, size_t n, const char *usage, int argc,
                        char **argv);
 

@@ -1,13 +1,13 @@
-// generate.c: `rlhf-host generate`: sample continuations of prompts from a model directory.
+// generate.c: `rlhf-host generate`: samples continuations of prompts from a model directory.
 //
-// Texts go to stdout, one after another with a line "---" between them, or as JSON Lines.
+// Texts go to stdout, separated by lines "---", or as JSON Lines.
 #include "cmd/commands.h"
 
 #include "base/json.h"
+#include "cmd/command_setup.h"
 #include "cmd/generate_prompts.h"
 #include "cmd/generated.h"
 #include "cmd/program.h"
-#include "cmd/workplace.h"
 #include "model/text_note.h"
 #include "sample/decode.h"
 
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define BLOCK_ROWS 512 // texts decoded, then printed
+#define BLOCK_ROWS 512 // texts sampled, then printed
 
 struct options {
     const char *model, *prompts, *template;
@@ -23,7 +23,7 @@ struct options {
     int64_t n, max_new, seed, top_k, max_mib;
     double temperature, top_p, min_p;
     int32_t greedy, bos, raw, ignore_eos, json;
-    struct rlhf__workplace_flags at;
+    struct rlhf__command_setup_flags at;
 };
 
 #define O struct options
@@ -62,20 +62,20 @@ static const struct rlhf__flag flags[] = {
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
 
-// What is sampled from: the prompts as texts and as ids, one after the other.
+// The input of sampling: the prompts as texts and as ids, concatenated.
 struct job {
     const struct rlhf__model *m;
     const struct options *o;
     struct rlhf__typed_prompts prompts;
     struct rlhf__ids ids;
-    size_t *at; // [prompts + 1] places in ids
+    size_t *at; // [prompts + 1] offsets in ids
     size_t longest;
     int32_t texts_alone, reserved;      // 1: the model's run had no rows with messages
     struct rlhf__response_rules *rules; // --stop and --stop-id
     struct rlhf__buf stops;             // the same as sampling.stop has them
 };
 
-// Prompt i is a text, and no messages, which a template begins.
+// Prompt i is a text, rather than messages, whose template sets the beginning.
 static int is_text(const struct job *j, size_t i) {
     return !rlhf__typed_prompts_is_chat(&j->prompts, i);
 }
@@ -92,8 +92,8 @@ static rlhf_status no_bos(const struct job *j, size_t i, struct rlhf__error *err
                       where, j->m->dir);
 }
 
-// Policies are trained with BOS in front (prompts.prepend_bos), and transformers puts it there by
-// itself where the tokenizer says so: who leaves it out should know.
+// Policies are trained with a leading BOS (prompts.prepend_bos), and transformers adds one if the
+// tokenizer says so: tell users who leave it out.
 static void tell_of_bos(const struct job *j, struct rlhf__log *log) {
     int left_out = 0;
     for (size_t i = 0; i < j->prompts.n; i++)
@@ -127,7 +127,7 @@ static const char *known(const struct job *j) {
     return rlhf__chat_known(rlhf__tokenizer_chat(j->m->tok));
 }
 
-// A checkpoint says whether its run had plain texts alone: then typed prompts are such texts.
+// A checkpoint says whether its run had only plain texts: then typed prompts are plain texts too.
 static rlhf_status see_training(struct job *j, struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
     json_t *state = NULL;
@@ -139,7 +139,7 @@ static rlhf_status see_training(struct job *j, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Logs the active template, and whether typed texts become turns of it.
+// Log the active template, and whether typed texts become turns in it.
 static rlhf_status name_template(struct job *j, struct rlhf__error *err) {
     int64_t chats = 0;
     for (size_t i = 0; j->prompts.own && i < j->prompts.n; i++)
@@ -154,9 +154,9 @@ static rlhf_status name_template(struct job *j, struct rlhf__error *err) {
                                     "token, without a chat template"
                                   : "here: no text is given by --prompt or as a piped line",
                               err));
-    RLHF_TRY(rlhf__workplace_template_used("generate", j->o->template,
-                                           chats + (lines && !j->o->raw), err));
-    RLHF_TRY(rlhf__workplace_template(j->m, j->o->template, err));
+    RLHF_TRY(rlhf__command_setup_template_used("generate", j->o->template,
+                                               chats + (lines && !j->o->raw), err));
+    RLHF_TRY(rlhf__command_setup_template(j->m, j->o->template, err));
     RLHF_TRY(see_training(j, err));
     const int alone = j->texts_alone && !j->o->template;
     j->prompts.turns = lines && !j->o->raw && !alone && known(j) != NULL;
@@ -190,7 +190,7 @@ static void tell_of_template(const struct job *j, struct rlhf__log *log) {
     rlhf__buf_free(&what);
 }
 
-// A turn's end that ends no response, where a template renders some prompt.
+// Warn of an end of turn that does not end responses, if a template renders some prompt.
 static void tell_of_turn_end(const struct job *j, struct rlhf__log *log) {
     int chats = 0;
     for (size_t i = 0; i < j->prompts.n; i++)
@@ -199,7 +199,7 @@ static void tell_of_turn_end(const struct job *j, struct rlhf__log *log) {
         rlhf__model_turn_end_note(j->m, rlhf__buf_text(&j->stops), RLHF__REMEDY_FLAG, log);
 }
 
-// What decides about a text and nobody has to type. For people: on a terminal only.
+// Log what affects texts without being typed. For people: on a terminal only.
 static void tell_of_decoding(const struct job *j, struct rlhf__log *log) {
     const struct options *o = j->o;
     const char *dtype = j->m->env->dtype == RLHF_BF16 ? "bf16" : "f32";
@@ -226,7 +226,7 @@ static rlhf_status encode_prompts(struct job *j, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Prints n texts of which the first is number `first` of all.
+// Print n texts, of which the first has number `first`.
 static rlhf_status print_block(const struct job *j, const struct rlhf__gen_result *r,
                                uint64_t first, uint32_t n, struct rlhf__error *err) {
     struct rlhf__buf out = RLHF__BUF_INIT;
@@ -263,7 +263,7 @@ static rlhf_status print_block(const struct job *j, const struct rlhf__gen_resul
 
 // ---- sampling ----
 
-// A draw's counter is the text's number, so blocks do not change what comes out.
+// A text's number is its random counter, so the size of blocks does not change the texts.
 static rlhf_status sample_block(const struct job *j, rlhf_gen *cache, struct rlhf__gen_request *q,
                                 struct rlhf__error *err) {
     const int32_t *prompt[BLOCK_ROWS];
@@ -279,7 +279,7 @@ static rlhf_status sample_block(const struct job *j, rlhf_gen *cache, struct rlh
     rlhf_status st = rlhf__generate(j->m, cache, q, &r, err);
     if (st == RLHF_OK) st = print_block(j, &r, q->first, q->n, err);
     rlhf__gen_result_finish(&r);
-    q->prompt = NULL; // they were this call's
+    q->prompt = NULL; // they were allocated in this function
     q->prompt_len = NULL;
     return st;
 }
@@ -320,9 +320,9 @@ static rlhf_status sample(const struct job *j, const struct rlhf__env *env,
     return st;
 }
 
-static rlhf_status open_prompts(struct job *j, const struct rlhf__workplace *w,
+static rlhf_status open_prompts(struct job *j, const struct rlhf__command_setup *w,
                                 struct rlhf__error *err) {
-    const struct rlhf__loading loading = rlhf__workplace_loading(w, j->o->max_mib);
+    const struct rlhf__loading loading = rlhf__command_setup_loading(w, j->o->max_mib);
     const char *file = j->o->prompts;
     if (!file && j->o->prompt.n == 0) {
         if (rlhf__stdin_is_fed()) file = "-";
@@ -335,14 +335,14 @@ static rlhf_status open_prompts(struct job *j, const struct rlhf__workplace *w,
 
 static rlhf_status run(const struct rlhf__env *env, const struct options *o,
                        struct rlhf__error *err) {
-    struct rlhf__workplace w = {0};
+    struct rlhf__command_setup w = {0};
     struct rlhf__model *m = NULL;
     struct job j = {.o = o, .stops = RLHF__BUF_INIT};
-    // No bar: the texts are what the terminal is for.
-    rlhf_status st = rlhf__workplace_init(&w, env, &o->at, RLHF__PROGRESS_OFF, err);
+    // No bar: the terminal shows the texts.
+    rlhf_status st = rlhf__command_setup_init(&w, env, &o->at, RLHF__PROGRESS_OFF, err);
     if (st == RLHF_OK) st = open_prompts(&j, &w, err);
-    if (st == RLHF_OK) st = rlhf__workplace_start(&w, o->seed, err);
-    if (st == RLHF_OK) st = rlhf__workplace_writer(&w, o->model, &m, err);
+    if (st == RLHF_OK) st = rlhf__command_setup_start(&w, o->seed, err);
+    if (st == RLHF_OK) st = rlhf__command_setup_writer(&w, o->model, &m, err);
     j.m = m;
     if (st == RLHF_OK) st = name_template(&j, err);
     if (st == RLHF_OK)
@@ -359,11 +359,12 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     rlhf__response_rules_destroy(j.rules);
     rlhf__buf_free(&j.stops);
     rlhf__model_close(m);
-    rlhf__workplace_finish(&w);
+    rlhf__command_setup_finish(&w);
     return st;
 }
 
-// Flags that --greedy leaves without a use; then the defaults of those that were not given.
+// Refuse flags that have no effect with --greedy, then set the defaults of flags that were not
+// given.
 static rlhf_status check_flags(struct options *o, struct rlhf__error *err) {
     const struct rlhf__flag_idle drawing[] = {{"--temperature", o->temperature > 0, 0},
                                               {"--top-k", o->top_k >= 0, 0},
@@ -385,7 +386,7 @@ int rlhf__cmd_generate(const struct rlhf__env *env, int argc, char **argv) {
     struct options o = {.at = RLHF__WORKPLACE_DEFAULTS,
                         .n = 1,
                         .max_new = 48,
-                        .seed = -1, // of these: below what the flag allows, not given
+                        .seed = -1, // values below the flags' limits: not given
                         .top_k = -1,
                         .min_p = -1};
     if (rlhf__flags_helped(flags, N_FLAGS, "rlhf-host generate --model DIR --prompt TEXT [flags]",

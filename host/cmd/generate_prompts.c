@@ -16,7 +16,7 @@ int rlhf__stdin_is_fed(void) {
            (S_ISFIFO(st.st_mode) || S_ISREG(st.st_mode) || S_ISSOCK(st.st_mode));
 }
 
-// What is shown of a row of messages. Caller frees *out.
+// The text that is shown for a row of messages. The caller frees *out.
 static rlhf_status show_messages(const struct rlhf__data_row *row, char **out, rlhf_str *text,
                                  struct rlhf__error *err) {
     struct rlhf__messages m = {0};

@@ -10,43 +10,44 @@
 
 // Zero-initialise; release with rlhf__typed_prompts_finish.
 struct rlhf__typed_prompts {
-    rlhf_str *text; // [n], n >= 1; the strings are argv's, the dataset's or own
-    char **own;     // [n] what is shown of messages; NULL: the prompt is a text
+    rlhf_str *text; // [n], n >= 1; the strings belong to argv, the dataset or `own`
+    char **own;     // [n] texts shown for messages; NULL: the prompt is a text
     size_t n;
     int32_t lines;              // 1: typed, or lines of text from standard input
-    int32_t turns;              // 1: a text that is not empty is a user's turn of the chat template
+    int32_t turns;              // 1: a text that is not empty becomes a user's turn of the chat
+                                // template
     struct rlhf__dataset *rows; // NULL: typed
 };
 
-// 1 when something is piped or redirected into standard input. [any]
+// 1 if standard input is a pipe or redirected. [any]
 int rlhf__stdin_is_fed(void);
 
-// typed: --prompt; file: --prompts, "-" = standard input, JSON rows or a prompt a line, NULL =
-// none. Without any: the empty prompt. Errors: RLHF_E_INVALID (both kinds; those of
-// rlhf__dataset_open; a row without prompt and text) and what loading says. [main]
+// typed: --prompt; file: --prompts, "-" = standard input, JSON rows or one prompt per line, NULL =
+// none. Without either: the empty prompt. Errors: RLHF_E_INVALID (both are given; those of
+// rlhf__dataset_open; a row without prompt and text) and those of loading. [main]
 rlhf_status rlhf__typed_prompts_open(struct rlhf__typed_prompts *,
                                      const struct rlhf__flag_list *typed, const char *file,
                                      const struct rlhf__loading *loading, struct rlhf__error *err);
 void rlhf__typed_prompts_finish(struct rlhf__typed_prompts *);
 
-// 1 when prompt i goes through the chat template: messages, or a text as a turn. [any]
+// 1 if prompt i goes through the chat template: messages, or a text as a turn. [any]
 int rlhf__typed_prompts_is_chat(const struct rlhf__typed_prompts *, size_t i);
 
-// Append the ids of prompt i: of a chat by the chat template, else the text, with bos in front
-// where that is asked for or the text is empty. Errors: RLHF_E_INVALID (bos with a chat, what the
-// template refuses) names the prompt. [main]
+// Append the ids of prompt i: a chat by the chat template, otherwise the text, with BOS in front if
+// asked for or if the text is empty. Errors: RLHF_E_INVALID names the prompt (BOS with a chat, or
+// the template refuses it). [main]
 rlhf_status rlhf__typed_prompts_encode(const struct rlhf__typed_prompts *, size_t i,
                                        const struct rlhf__tokenizer *tok, int bos,
                                        struct rlhf__ids *out, struct rlhf__error *err);
 
-// Where prompt i comes from, for messages: "prompt 1" of those typed, "FILE:LINE". [any]
+// Where prompt i comes from, for messages: "prompt 1" if typed, or "FILE:LINE". [any]
 void rlhf__typed_prompts_where(const struct rlhf__typed_prompts *, size_t i, char *out, size_t cap);
 
 // ---- --stop and --stop-id as response rules ----
 
-// Rules of the texts and ids that were typed, destroyed by the caller, and the same as a JSON list
-// of sampling.stop's form, appended to `list`. Errors: RLHF_E_INVALID (an empty text, an id that is
-// no token), RLHF_E_NOMEM. [main]
+// Rules for the typed texts and ids; the caller destroys *out. They are also appended to `list`, in
+// the form of sampling.stop. Errors: RLHF_E_INVALID (an empty text, an id outside the vocabulary),
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__typed_stops(const struct rlhf__flag_list *texts,
                               const struct rlhf__flag_list *ids, const struct rlhf__tokenizer *tok,
                               struct rlhf__response_rules **out, struct rlhf__buf *list,

@@ -31,7 +31,7 @@ void rlhf__generated_json(const struct rlhf__generated *g, struct rlhf__buf *out
     rlhf__buf_puts(out, "]}\n");
 }
 
-// The text as it is, except on a terminal, which would obey what a model happens to write.
+// The text unchanged, except on a terminal, which would interpret control characters.
 void rlhf__generated_text(const struct rlhf__generated *g, int first, struct rlhf__buf *out) {
     const char *between = g->chat ? "\n\n" : "";
     if (!first) rlhf__buf_puts(out, "---\n");

@@ -2,11 +2,11 @@
 #include "cmd/help.h"
 
 #include "base/json.h"
+#include "cmd/algo_defaults.h"
 #include "cmd/cli.h"
 #include "cmd/devices.h"
 #include "cmd/program.h"
 #include "cmd/search.h"
-#include "cmd/tuned.h"
 #include "config/schema.h"
 #include "model/compute_load.h"
 #include "option/aliases.h"
@@ -49,24 +49,24 @@ void rlhf__help(FILE *out) {
         out);
 }
 
-// "      0.99 with grpo.so, ppo.so; 0.9 with ..." where algorithms bring defaults of their own.
-static void put_tuned(struct rlhf__buf *out, const char *section, const rlhf_opt *o,
-                      const struct rlhf__tuned *tuned, size_t n) {
+// "      0.99 with grpo.so, ppo.so; 0.9 with ..." if algorithms have other defaults.
+static void put_algo_defaults(struct rlhf__buf *out, const char *section, const rlhf_opt *o,
+                              const struct rlhf__algo_defaults *defaults, size_t n) {
     const char *before = "\n      ";
     for (size_t i = 0; i < n; i++) {
-        const json_t *v = rlhf__tuned_value(&tuned[i], section, o), *same = NULL;
+        const json_t *v = rlhf__algo_defaults_value(&defaults[i], section, o), *same = NULL;
         for (size_t k = 0; v && k < i && !same; k++) {
-            same = rlhf__tuned_value(&tuned[k], section, o);
+            same = rlhf__algo_defaults_value(&defaults[k], section, o);
             if (same && !json_equal(same, v)) same = NULL;
         }
-        if (!v || same) continue; // said with the first that has it
+        if (!v || same) continue; // listed with the first algorithm that has it
         rlhf__buf_puts(out, before);
         rlhf__put_value(out, o, v);
         const char *comma = " with ";
         for (size_t k = i; k < n; k++) {
-            const json_t *w = rlhf__tuned_value(&tuned[k], section, o);
+            const json_t *w = rlhf__algo_defaults_value(&defaults[k], section, o);
             if (!w || !json_equal(v, w)) continue;
-            rlhf__buf_printf(out, "%s%s.so", comma, tuned[k].algo);
+            rlhf__buf_printf(out, "%s%s.so", comma, defaults[k].algo);
             comma = ", ";
         }
         before = "; ";
@@ -74,17 +74,17 @@ static void put_tuned(struct rlhf__buf *out, const char *section, const rlhf_opt
 }
 
 static void put_setting(FILE *out, const char *section, const rlhf_opt *o,
-                        const struct rlhf__tuned *tuned, size_t n_tuned) {
+                        const struct rlhf__algo_defaults *defaults, size_t n_defaults) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     rlhf__put_default(&text, o);
-    put_tuned(&text, section, o, tuned, n_tuned);
+    put_algo_defaults(&text, section, o, defaults, n_defaults);
     rlhf__buf_printf(&text, "\n      %s\n      ", o->help);
     rlhf__opt_allowed(o, &text);
     fprintf(out, "  %s.%s = %s\n", section, o->key, rlhf__buf_text(&text));
     rlhf__buf_free(&text);
 }
 
-// Whether word names the section or the setting, or occurs in the setting's name or help.
+// Whether word is the section or the setting, or occurs in the setting's name or help.
 static int is_wanted(const char *word, const char *section, const rlhf_opt *o) {
     char full[160];
     snprintf(full, sizeof full, "%s.%s", section, o->key);
@@ -94,10 +94,10 @@ static int is_wanted(const char *word, const char *section, const rlhf_opt *o) {
 }
 
 size_t rlhf__help_settings(const struct rlhf__dirs *dirs, const char *word, FILE *out) {
-    size_t n, n_tuned, found = 0;
-    struct rlhf__tuned *tuned = rlhf__tuned_all(dirs, &n_tuned);
+    size_t n, n_defaults, found = 0;
+    struct rlhf__algo_defaults *defaults = rlhf__algo_defaults_all(dirs, &n_defaults);
     const struct rlhf__section *s = rlhf__sections(&n);
-    const char *said = NULL; // the section that was named last
+    const char *said = NULL; // the last section printed
     for (size_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < s[i].table.n; k++) {
             rlhf_opt o;
@@ -106,10 +106,10 @@ size_t rlhf__help_settings(const struct rlhf__dirs *dirs, const char *word, FILE
             if (said != s[i].name)
                 fprintf(out, "%s%s: %s\n", said ? "\n" : "", s[i].name, s[i].help);
             said = s[i].name;
-            put_setting(out, s[i].name, &o, tuned, n_tuned);
+            put_setting(out, s[i].name, &o, defaults, n_defaults);
             found++;
         }
-    rlhf__tuned_finish(tuned, n_tuned);
+    rlhf__algo_defaults_finish(defaults, n_defaults);
     if (!word) fputs("\nalgo.*, reward.N.* and judge.*: see rlhf-host plugin info FILE\n", out);
     return found;
 }
@@ -125,8 +125,7 @@ void rlhf__help_trl(FILE *out) {
 
 // ---- version ----
 
-// `rlhf-host --version` and what a report of a fault should say of the program, the same
-// with --json. See cmd/help.h.
+// `rlhf-host --version` and the data of a bug report, also with --json. See cmd/help.h.
 
 #if defined __clang__
 #define COMPILER "clang " __clang_version__
@@ -136,8 +135,8 @@ void rlhf__help_trl(FILE *out) {
 #define COMPILER "unknown"
 #endif
 
-// In the child: what the CPU backend says of itself, "amx, ..." or "oneDNN 2.6.3, amx, ...", and
-// its levels.
+// In the child: the CPU backend's description, "amx, ..." or "oneDNN 2.6.3, amx, ...", and its
+// levels.
 static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     const struct rlhf__dirs *dirs = arg;
     struct rlhf__error err;
@@ -159,7 +158,7 @@ static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     return RLHF_OK;
 }
 
-// What describe() wrote; NULL when the backend cannot be asked.
+// The output of describe(); NULL if the backend cannot be asked.
 static json_t *ask(const struct rlhf__dirs *dirs) {
     struct rlhf__buf said = RLHF__BUF_INIT;
     struct rlhf__dirs own = *dirs;
@@ -182,7 +181,7 @@ rlhf_status rlhf__version(const struct rlhf__dirs *dirs, struct rlhf__error *err
     return rlhf__print_flush(err);
 }
 
-// The part of "a, b, c" after its first n commas; null where there is none.
+// The part of "a, b, c" after its first n commas, or null.
 static json_t *part(const char *text, int n) {
     for (; n > 0 && text; n--) {
         text = strstr(text, ", ");

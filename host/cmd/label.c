@@ -1,11 +1,10 @@
-// label.c: `rlhf-host label`: let a classifier label the {"text"} or {"messages"} rows of a file,
-// e.g. to train on texts nobody has labelled. Writes them with "label" and "p", p being the label's
-// probability.
+// label.c: `rlhf-host label`: lets a classifier label the {"text"} or {"messages"} rows of a file,
+// e.g. to train on unlabelled texts. Writes them with "label" and "p", the label's probability.
 #include "cmd/commands.h"
 
 #include "base/json.h"
+#include "cmd/command_setup.h"
 #include "cmd/program.h"
-#include "cmd/workplace.h"
 #include "data/dataset.h"
 #include "data/line_writer.h"
 #include "learn/evaluate.h"
@@ -23,7 +22,7 @@ struct options {
     int64_t limit, skip, max_mib;
     double min_p;
     int32_t force, reserved;
-    struct rlhf__workplace_flags at;
+    struct rlhf__command_setup_flags at;
 };
 
 #define O struct options
@@ -47,7 +46,7 @@ static const struct rlhf__flag flags[] = {
 // Rows that are labelled together, as texts.
 struct chunk {
     rlhf_str text[CHUNK_ROWS];
-    uint8_t rendered[CHUNK_ROWS]; // 1: a conversation, which lies in `chats` from `from` on
+    uint8_t rendered[CHUNK_ROWS]; // 1: a conversation; its text is in `chats` from `from` on
     size_t from[CHUNK_ROWS];
     struct rlhf__buf chats;
 };
@@ -92,7 +91,7 @@ static json_t *labelled(const struct rlhf__data_row *row, int32_t label, double 
     return json_pack("{s:o, s:i, s:f}", "messages", messages, "label", (int)label, "p", p);
 }
 
-static rlhf_status label_rows(const struct rlhf__workplace *w, const struct options *o,
+static rlhf_status label_rows(const struct rlhf__command_setup *w, const struct options *o,
                               struct rlhf__classifier *c, const struct rlhf__dataset *ds,
                               struct rlhf__line_writer *out, int64_t *kept,
                               struct rlhf__error *err) {
@@ -130,12 +129,12 @@ static rlhf_status say_done(const struct options *o, const struct rlhf__dataset 
     return rlhf__print_flush(err);
 }
 
-static rlhf_status label(struct rlhf__workplace *w, const struct options *o,
+static rlhf_status label(struct rlhf__command_setup *w, const struct options *o,
                          struct rlhf__error *err) {
     struct rlhf__classifier *c = NULL;
     struct rlhf__dataset *ds = NULL;
     struct rlhf__line_writer *out = NULL;
-    struct rlhf__loading loading = rlhf__workplace_loading(w, o->max_mib);
+    struct rlhf__loading loading = rlhf__command_setup_loading(w, o->max_mib);
     struct rlhf__dataset_opts d = {.paths = &o->data,
                                    .n_paths = 1,
                                    .setting = "--data",
@@ -148,17 +147,18 @@ static rlhf_status label(struct rlhf__workplace *w, const struct options *o,
     int64_t kept = 0;
     rlhf_status st = rlhf__dataset_open(&d, &ds, err);
     if (st == RLHF_OK)
-        st = rlhf__workplace_template_used("label", o->template, rlhf__dataset_chats(ds), err);
-    if (st == RLHF_OK) st = rlhf__workplace_start(w, 1, err);
+        st = rlhf__command_setup_template_used("label", o->template, rlhf__dataset_chats(ds), err);
+    if (st == RLHF_OK) st = rlhf__command_setup_start(w, 1, err);
     if (st == RLHF_OK) {
         const char *dir = NULL;
-        st = rlhf__workplace_dir(w, o->model, "classifier", room, &dir, err);
+        st = rlhf__command_setup_dir(w, o->model, "classifier", room, &dir, err);
         if (st == RLHF_OK) {
             st = rlhf__classifier_open(&w->session.models, dir, &w->adapter, &c, err);
-            st = rlhf__workplace_opened(o->model, st, err);
+            st = rlhf__command_setup_opened(o->model, st, err);
         }
     }
-    if (st == RLHF_OK) st = rlhf__workplace_template(rlhf__classifier_model(c), o->template, err);
+    if (st == RLHF_OK)
+        st = rlhf__command_setup_template(rlhf__classifier_model(c), o->template, err);
     if (st == RLHF_OK) st = rlhf__line_writer_open(o->out, &out, err);
     if (st == RLHF_OK) st = label_rows(w, o, c, ds, out, &kept, err);
     if (st == RLHF_OK) {
@@ -177,10 +177,10 @@ static rlhf_status label(struct rlhf__workplace *w, const struct options *o,
 
 static rlhf_status run(const struct rlhf__env *env, const struct options *o,
                        struct rlhf__error *err) {
-    struct rlhf__workplace w = {0};
-    rlhf_status st = rlhf__workplace_init(&w, env, &o->at, RLHF__PROGRESS_AUTO, err);
+    struct rlhf__command_setup w = {0};
+    rlhf_status st = rlhf__command_setup_init(&w, env, &o->at, RLHF__PROGRESS_AUTO, err);
     if (st == RLHF_OK) st = label(&w, o, err);
-    rlhf__workplace_finish(&w);
+    rlhf__command_setup_finish(&w);
     return st;
 }
 

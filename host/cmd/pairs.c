@@ -1,12 +1,12 @@
-// pairs.c: `rlhf-host pairs`: preference rows from a model and a judge. The model responds to each
-// prompt several times; the judge's best response is written against its worst, or marked as the
-// best of all. What reads the rows is data/preferences.h.
+// pairs.c: `rlhf-host pairs`: makes preference rows with a model and a judge. The model responds to
+// each prompt several times. The judge's best response is paired with its worst, or marked as the
+// best of all. data/preferences.h reads the rows.
 #include "cmd/commands.h"
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "cmd/eval_setup.h"
 #include "cmd/program.h"
-#include "cmd/trial.h"
 #include "data/line_writer.h"
 #include "sample/decode.h"
 
@@ -18,7 +18,7 @@
 
 #define MAX_SLOTS     128  // responses decoded at once
 #define CHUNK_ROWS    1024 // responses sampled, then judged
-#define PLAIN_SECONDS 10   // between two lines of progress where there is no bar
+#define PLAIN_SECONDS 10   // between two lines of progress if there is no bar
 
 struct options {
     const char *model, *prompts, *out, *config;
@@ -26,7 +26,7 @@ struct options {
     int64_t n, k, seed;
     double min_gap;
     int32_t best_of, force;
-    struct rlhf__workplace_flags at;
+    struct rlhf__command_setup_flags at;
 };
 
 #define O struct options
@@ -53,10 +53,10 @@ static const struct rlhf__flag flags[] = {
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
 
-// What is known while rows are made.
+// State of making the rows.
 struct maker {
     const struct options *o;
-    struct rlhf__trial with;
+    struct rlhf__eval_setup with;
     struct rlhf__line_writer *out;
     int64_t *row;                     // [CHUNK_ROWS] prompt of each response
     uint8_t *keep;                    // [CHUNK_ROWS]
@@ -68,7 +68,7 @@ struct maker {
 
 // ---- choosing ----
 
-// One prompt's responses: rows [first, first + k) of a chunk. Indices are -1 where there is none.
+// One prompt's responses: rows [first, first + k) of a chunk. An index of -1 means none.
 struct choice {
     int32_t best, second, worst, reserved;
 };
@@ -77,15 +77,15 @@ static int same_text(rlhf_str a, rlhf_str b) {
     return a.len == b.len && memcmp(a.ptr, b.ptr, (size_t)a.len) == 0;
 }
 
-// Whether response i may stand in a row whose best is `best` (-1: not known yet). Empty texts, rows
-// that nan_policy dropped and other copies of the best text may not: different tokens can spell one
-// text and have different scores, but nobody could tell the two apart from the row.
+// Whether response i may be in a row whose best is `best` (-1: not known yet). Excluded are empty
+// texts, rows that nan_policy dropped, and other copies of the best text: different tokens can
+// spell the same text and get different scores, but the row could not show the difference.
 static int usable(const struct rlhf__scored *x, const uint8_t *keep, int32_t i, int32_t best) {
     if (!keep[i] || x->response[i].len == 0) return 0;
     return i == best || best < 0 || !same_text(x->response[i], x->response[best]);
 }
 
-// The first of equals wins.
+// Ties go to the first.
 static struct choice choose(const struct rlhf__scored *x, const float *score, const uint8_t *keep,
                             int32_t k) {
     struct choice c = {-1, -1, -1, 0};
@@ -99,7 +99,7 @@ static struct choice choose(const struct rlhf__scored *x, const float *score, co
     return c;
 }
 
-// What the row says is better, and by how much: best - worst, or best - second of best-of rows.
+// The margin of the row's best response: best - worst, or best - second for best-of rows.
 static double gap_of(const struct options *o, const struct choice *c, const float *score) {
     int32_t other = o->best_of ? c->second : c->worst;
     if (c->best < 0 || other < 0) return 0;
@@ -110,7 +110,7 @@ static double gap_of(const struct options *o, const struct choice *c, const floa
 
 static json_t *text_json(rlhf_str s) { return json_stringn(s.ptr, (size_t)s.len); }
 
-// The messages of a prompt that is of messages, from its row; NULL: it is a text.
+// The messages of a prompt that has messages, from its row; NULL: it is a text.
 static json_t *messages_json(const struct rlhf__prompts *prompts, const struct rlhf__rows *e,
                              uint32_t row) {
     const struct rlhf__prompt p = rlhf__prompts_get(prompts, e->source[row]);
@@ -118,7 +118,7 @@ static json_t *messages_json(const struct rlhf__prompts *prompts, const struct r
         p.is_chat ? rlhf__json_decode(p.meta.ptr, (size_t)p.meta.len, JSON_ALLOW_NUL, NULL) : NULL;
     json_t *list = json_object_get(all, "messages"), *item;
     const char *key;
-    if (!json_is_array(list)) // or where the prompt stands, whatever its name
+    if (!json_is_array(list)) // or the prompt is under this key, whatever its name
         json_object_foreach(all, key, item) if (json_is_array(item) &&
                                                 json_object_get(json_array_get(item, 0), "role"))
             list = item;
@@ -127,7 +127,7 @@ static json_t *messages_json(const struct rlhf__prompts *prompts, const struct r
     return list;
 }
 
-// What a row says of its prompt and of a response to it: texts, or messages.
+// A prompt and a response to it as a row stores them: texts, or messages.
 static json_t *prompt_json(const struct rlhf__scored *x, int32_t i, json_t *messages) {
     return messages ? json_incref(messages) : text_json(x->prompt[i]);
 }
@@ -160,7 +160,7 @@ static json_t *best_of_json(const struct rlhf__scored *x, const float *score, co
                      "responses", responses, "best", (int)best, "scores", scores);
 }
 
-// The rows of a judged chunk: k responses to each prompt, one after the other.
+// Write the rows of a judged chunk, with k adjacent responses per prompt.
 static rlhf_status write_rows(struct maker *m, const struct rlhf__scored *x,
                               const struct rlhf__rows *e, struct rlhf__error *err) {
     int32_t k = (int32_t)m->o->k;
@@ -169,7 +169,7 @@ static rlhf_status write_rows(struct maker *m, const struct rlhf__scored *x,
         const float *score = e->reward + at;
         struct choice c = choose(&of, score, m->keep + at, k);
         double gap = gap_of(m->o, &c, score);
-        if (!(gap > 0) || gap < m->o->min_gap) continue; // equal responses say nothing
+        if (!(gap > 0) || gap < m->o->min_gap) continue; // equal responses give no preference
         json_t *messages = messages_json(m->with.prompts, e, at);
         json_t *row = m->o->best_of ? best_of_json(&of, score, m->keep + at, k, c, messages)
                                     : pair_json(&of, score, c, messages);
@@ -202,13 +202,13 @@ static void show(struct maker *m) {
     rlhf__progress_phase(m->with.at.progress, &s);
 }
 
-// The next prompts: respond, judge, write.
+// Process the next prompts: respond, judge, write.
 static rlhf_status make_chunk(struct maker *m, struct rlhf__error *err) {
     int64_t k = m->o->k, prompts = CHUNK_ROWS / k, count = rlhf__prompts_count(m->with.prompts);
     if (prompts > m->n - m->done) prompts = m->n - m->done;
     uint32_t rows = (uint32_t)(prompts * k);
     struct rlhf__rollout_request q =
-        rlhf__trial_request(&m->with, rows, MAX_SLOTS, m->o->seed, "pairs");
+        rlhf__eval_setup_request(&m->with, rows, MAX_SLOTS, m->o->seed, "pairs");
     struct rlhf__rows e = {0};
     struct rlhf__scored x = {0};
     q.first = (uint64_t)(m->done * k);
@@ -217,7 +217,7 @@ static rlhf_status make_chunk(struct maker *m, struct rlhf__error *err) {
     for (uint32_t i = 0; i < rows; i++)
         m->row[i] = (m->done + i / k) % count;
     rlhf_status st = rlhf__rollout(&q, m->row, &e, &m->tokens, err);
-    if (st == RLHF_OK) st = rlhf__trial_score(&m->with, &e, &x, m->keep, m->raw, err);
+    if (st == RLHF_OK) st = rlhf__eval_setup_score(&m->with, &e, &x, m->keep, m->raw, err);
     if (st == RLHF_OK) st = write_rows(m, &x, &e, err);
     rlhf__scored_finish(&x);
     rlhf__rows_finish(&e);
@@ -263,17 +263,17 @@ static rlhf_status say_done(const struct maker *m, struct rlhf__error *err) {
 static rlhf_status run(const struct rlhf__env *env, const struct options *o,
                        struct rlhf__error *err) {
     struct maker m = {.o = o};
-    struct rlhf__trial_options with = {.model = o->model,
-                                       .config = o->config,
-                                       .prompts = o->prompts,
-                                       .at = &o->at,
-                                       .reward_flag = "--judge",
-                                       .command = "pairs",
-                                       .reward = &o->judge,
-                                       .set = &o->set,
-                                       .seed = o->seed};
+    struct rlhf__eval_setup_options with = {.model = o->model,
+                                            .config = o->config,
+                                            .prompts = o->prompts,
+                                            .at = &o->at,
+                                            .reward_flag = "--judge",
+                                            .command = "pairs",
+                                            .reward = &o->judge,
+                                            .set = &o->set,
+                                            .seed = o->seed};
     rlhf_status st = check(o, err);
-    if (st == RLHF_OK) st = rlhf__trial_open(&m.with, env, &with, err);
+    if (st == RLHF_OK) st = rlhf__eval_setup_open(&m.with, env, &with, err);
     if (st == RLHF_OK) st = rlhf__line_writer_open(o->out, &m.out, err);
     if (st == RLHF_OK) st = make_all(&m, err);
     if (st == RLHF_OK) {
@@ -285,7 +285,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     if (st == RLHF_E_CANCELLED)
         rlhf__logf(env->log, RLHF_LOG_INFO, "stopped; '%s' was not written", o->out);
     rlhf__line_writer_abort(m.out);
-    rlhf__trial_finish(&m.with);
+    rlhf__eval_setup_finish(&m.with);
     free(m.row);
     free(m.keep);
     free(m.raw);

@@ -7,8 +7,8 @@
 #include "base/hash.h"
 #include "base/printable.h"
 #include "base/shared_object.h"
+#include "cmd/algo_defaults.h"
 #include "cmd/flags.h"
-#include "cmd/tuned.h"
 #include "plugin/search.h"
 #include "supervise/child.h"
 #include "supervise/confine.h"
@@ -73,8 +73,9 @@ static void put_foreign(struct rlhf__buf *out, const char *text) {
     rlhf__put_printable(out, text ? text : "", text ? strlen(text) : 0, "");
 }
 
-static void put_values(struct rlhf__buf *out, const struct rlhf__tuned *tuned, const rlhf_opt *o) {
-    const json_t *v = tuned ? rlhf__tuned_value(tuned, "algo", o) : NULL;
+static void put_values(struct rlhf__buf *out, const struct rlhf__algo_defaults *defaults,
+                       const rlhf_opt *o) {
+    const json_t *v = defaults ? rlhf__algo_defaults_value(defaults, "algo", o) : NULL;
     if (o->flags & RLHF_OPT_REQUIRED) {
         rlhf__buf_puts(out, "required");
     } else if ((o->type == RLHF_T_STR || o->type == RLHF_T_PATH) && !o->s_def) {
@@ -84,12 +85,12 @@ static void put_values(struct rlhf__buf *out, const struct rlhf__tuned *tuned, c
         rlhf__put_default(out, o);
     }
     if (!v) return;
-    rlhf__buf_printf(out, "; configs/%s.json: ", tuned->algo);
+    rlhf__buf_printf(out, "; configs/%s.json: ", defaults->algo);
     rlhf__put_value(out, o, v);
 }
 
 static void put_options(struct rlhf__buf *out, const struct rlhf__plugin *p,
-                        const struct rlhf__tuned *tuned) {
+                        const struct rlhf__algo_defaults *defaults) {
     size_t wide = 0;
     const char *how = "options, from the model's config.json";
     if (p->desc.kind == RLHF_KIND_ALGO) how = "options, set with --set algo.KEY=VALUE";
@@ -117,7 +118,7 @@ static void put_options(struct rlhf__buf *out, const struct rlhf__plugin *p,
             rlhf__buf_putc(out, ' ');
         rlhf__opt_allowed(&o, out);
         rlhf__buf_puts(out, "; ");
-        put_values(out, tuned, &o);
+        put_values(out, defaults, &o);
         rlhf__buf_printf(out, "\n  %-*s  ", (int)wide, "");
         put_foreign(out, o.help);
         rlhf__buf_putc(out, '\n');
@@ -130,17 +131,17 @@ static void put_line(struct rlhf__buf *out, const char *what, const char *text) 
     rlhf__buf_putc(out, '\n');
 }
 
-// Settings beside its own that an algorithm's file changes.
-static void put_settings(struct rlhf__buf *out, const struct rlhf__tuned *tuned) {
+// Other settings that an algorithm's file changes.
+static void put_settings(struct rlhf__buf *out, const struct rlhf__algo_defaults *defaults) {
     size_t n;
     const struct rlhf__section *s = rlhf__sections(&n);
     rlhf__buf_printf(out, "settings that configs/%s.json changes for a run with it:\n",
-                     tuned->algo);
+                     defaults->algo);
     for (size_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < s[i].table.n; k++) {
             rlhf_opt o;
             rlhf__opt_at(&s[i].table, k, &o);
-            const json_t *v = rlhf__tuned_value(tuned, s[i].name, &o);
+            const json_t *v = rlhf__algo_defaults_value(defaults, s[i].name, &o);
             if (!v) continue;
             rlhf__buf_printf(out, "  %s.%s = ", s[i].name, o.key);
             rlhf__put_value(out, &o, v);
@@ -151,7 +152,7 @@ static void put_settings(struct rlhf__buf *out, const struct rlhf__tuned *tuned)
 }
 
 static void put_text(struct rlhf__buf *out, const struct rlhf__plugin *p,
-                     const struct rlhf__tuned *tuned) {
+                     const struct rlhf__algo_defaults *defaults) {
     put_foreign(out, p->file);
     rlhf__buf_puts(out, ": ");
     put_foreign(out, p->desc.summary);
@@ -165,26 +166,26 @@ static void put_text(struct rlhf__buf *out, const struct rlhf__plugin *p,
                          p->desc.state_version);
     put_line(out, "file", p->path);
     put_line(out, "sha256", p->sha256);
-    put_options(out, p, tuned);
-    if (tuned) put_settings(out, tuned);
+    put_options(out, p, defaults);
+    if (defaults) put_settings(out, defaults);
 }
 
-// "default" is the plugin's; what a run has instead by its file is "x-rlhf-config".
-static void add_tuned(json_t *properties, const struct rlhf__plugin *p,
-                      const struct rlhf__tuned *tuned) {
-    for (uint32_t i = 0; tuned && i < p->table.n; i++) {
+// "default" is the plugin's; "x-rlhf-config" is the value that the algorithm's file sets for a run.
+static void add_algo_defaults(json_t *properties, const struct rlhf__plugin *p,
+                              const struct rlhf__algo_defaults *defaults) {
+    for (uint32_t i = 0; defaults && i < p->table.n; i++) {
         rlhf_opt o;
         rlhf__opt_at(&p->table, i, &o);
-        const json_t *v = rlhf__tuned_value(tuned, "algo", &o);
+        const json_t *v = rlhf__algo_defaults_value(defaults, "algo", &o);
         if (v)
             json_object_set_new(json_object_get(properties, o.key), "x-rlhf-config",
                                 json_deep_copy(v));
     }
 }
 
-static json_t *schema(const struct rlhf__plugin *p, const struct rlhf__tuned *tuned) {
+static json_t *schema(const struct rlhf__plugin *p, const struct rlhf__algo_defaults *defaults) {
     json_t *properties = rlhf__opts_schema(&p->table);
-    add_tuned(properties, p, tuned);
+    add_algo_defaults(properties, p, defaults);
     json_t *required = json_array();
     for (uint32_t i = 0; i < p->table.n; i++) {
         rlhf_opt o;
@@ -203,9 +204,9 @@ static json_t *schema(const struct rlhf__plugin *p, const struct rlhf__tuned *tu
                      p->desc.kind == RLHF_KIND_MODEL, "x-rlhf-plugin", about);
 }
 
-// The file that comes with an algorithm, NULL when there is none.
-static const struct rlhf__tuned *tuned_of(const struct rlhf__plugin *p,
-                                          const struct rlhf__tuned *all, size_t n) {
+// The settings file that comes with an algorithm, or NULL.
+static const struct rlhf__algo_defaults *
+algo_defaults_of(const struct rlhf__plugin *p, const struct rlhf__algo_defaults *all, size_t n) {
     for (size_t i = 0; p->desc.kind == RLHF_KIND_ALGO && i < n; i++)
         if (strcmp(all[i].algo, p->stem) == 0) return &all[i];
     return NULL;
@@ -235,11 +236,12 @@ static json_t *kernels_schema(const struct info *in, const rlhf_kernels *k) {
 }
 
 static void put_json(struct rlhf__buf *out, const struct info *in,
-                     const struct rlhf__plugin_file *f, const struct rlhf__tuned *tuned,
-                     size_t n_tuned) {
+                     const struct rlhf__plugin_file *f, const struct rlhf__algo_defaults *defaults,
+                     size_t n_defaults) {
     json_t *all = json_array();
     for (size_t i = 0; i < f->n; i++)
-        json_array_append_new(all, schema(f->plugin[i], tuned_of(f->plugin[i], tuned, n_tuned)));
+        json_array_append_new(
+            all, schema(f->plugin[i], algo_defaults_of(f->plugin[i], defaults, n_defaults)));
     if (f->kernels.size) json_array_append_new(all, kernels_schema(in, &f->kernels));
     rlhf__json_write(out, json_array_size(all) == 1 ? json_array_get(all, 0) : all, 2);
     rlhf__buf_putc(out, '\n');
@@ -248,18 +250,18 @@ static void put_json(struct rlhf__buf *out, const struct info *in,
 
 static void put_found(struct rlhf__buf *out, const struct info *in,
                       const struct rlhf__plugin_file *f) {
-    size_t n_tuned;
-    struct rlhf__tuned *tuned = rlhf__tuned_all(in->env->dirs, &n_tuned);
-    if (in->json) put_json(out, in, f, tuned, n_tuned);
+    size_t n_defaults;
+    struct rlhf__algo_defaults *defaults = rlhf__algo_defaults_all(in->env->dirs, &n_defaults);
+    if (in->json) put_json(out, in, f, defaults, n_defaults);
     for (size_t i = 0; !in->json && i < f->n; i++) {
         if (i) rlhf__buf_putc(out, '\n');
-        put_text(out, f->plugin[i], tuned_of(f->plugin[i], tuned, n_tuned));
+        put_text(out, f->plugin[i], algo_defaults_of(f->plugin[i], defaults, n_defaults));
     }
     if (!in->json && f->kernels.size) {
         if (f->n) rlhf__buf_putc(out, '\n');
         put_kernels_text(out, in, &f->kernels);
     }
-    rlhf__tuned_finish(tuned, n_tuned);
+    rlhf__algo_defaults_finish(defaults, n_defaults);
 }
 
 // In the child.

@@ -1,4 +1,5 @@
-// plugin_list.c: `rlhf-host plugin`: which half, and the list of what can be found.
+// plugin_list.c: `rlhf-host plugin`: selects the subcommand, and lists all plugins that can be
+// found.
 #include "base/json.h"
 #include "cmd/plugin.h"
 
@@ -28,8 +29,8 @@ int rlhf__cmd_plugin(const struct rlhf__env *env, int argc, char **argv) {
              "check: an object\n"
              "  --set KEY=VALUE          an option of the plugin that is checked; VALUE is JSON, "
              "else a text\n"
-             "  --rows FILE              rows to score, JSON lines: \"prompt\", \"response\", what "
-             "the reward reads\n"
+             "  --rows FILE              rows to score, JSON lines: \"prompt\", \"response\", the "
+             "reward's fields\n"
              "  --seconds N              what one step of a check may take, 60 unless said");
         rlhf__plugin_new_help(stdout);
         return 0;
@@ -84,7 +85,7 @@ static int same_text(const json_t *a, const json_t *b, const char *key) {
     return strcmp(text_of(a, key), text_of(b, key)) == 0;
 }
 
-// One line for each id that several files have.
+// Warn of each id that several files have.
 static void warn_shared(const struct list *l) {
     size_t i, k;
     json_t *row, *other;
@@ -104,7 +105,7 @@ static void warn_shared(const struct list *l) {
     }
 }
 
-// A file behind which another of its name is not found.
+// Record a file that hides another of the same name.
 static void see_hidden(struct list *l, const char *path, const char *real) {
     char other[RLHF__PATH_CAP];
     if (!rlhf__plugin_hidden(l->env->dirs, path, other)) return;
@@ -113,7 +114,7 @@ static void see_hidden(struct list *l, const char *path, const char *real) {
     json_object_set_new(l->hides, other, rlhf__json_text(real));
 }
 
-// Those that are hidden say so.
+// Mark the hidden ones.
 static void mark_hidden(const struct list *l) {
     size_t i;
     json_t *row;
@@ -229,7 +230,7 @@ static int width(const json_t *rows, const char *key, const char *title) {
     return (int)n;
 }
 
-// The rows as a terminal may get them.
+// The rows with control characters escaped for a terminal.
 static json_t *printable_rows(json_t *rows) {
     size_t i;
     const char *key;

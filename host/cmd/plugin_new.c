@@ -1,6 +1,6 @@
-// plugin_new.c: `rlhf-host plugin new KIND NAME`: a directory with a plugin, its test and two ways
-// to build it, from the templates that are installed. They are files of share/rlhf/templates; here
-// is what is filled in and where each goes.
+// plugin_new.c: `rlhf-host plugin new KIND NAME`: makes a directory with a plugin, its test and two
+// ways to build it, from the installed templates in share/rlhf/templates. This file fills them in
+// and puts them in place.
 #include "cmd/plugin.h"
 
 #include "base/buf.h"
@@ -14,19 +14,19 @@
 #include <string.h>
 #include <unistd.h>
 
-// Where the program is; the test needs the SDK alone.
+// Runs if the program is found; the test needs only the SDK.
 #define PLUGIN_CHECK                                                                               \
     "; \\\n\tif command -v rlhf-host >/dev/null; then rlhf-host plugin check ./$< || bad=1; fi"
 
 static const struct kind {
-    const char *word;    // what is typed, and what the templates are called
-    const char *what;    // of the README
+    const char *word;    // typed, and part of the templates' names
+    const char *what;    // description for the README
     const char *cmake;   // KIND of rlhf_add_plugin
     const char *dir;     // below the directory of plugins
     const char *prefix;  // of the plugin's file
-    const char *package; // what it is linked with, for pkg-config
-    const char *links;   // and for rlhf_add_plugin
-    const char *check;   // what `make check` does after the test
+    const char *package; // package to link with, for pkg-config
+    const char *links;   // the same for rlhf_add_plugin
+    const char *check;   // further steps of `make check`
 } kinds[] = {
     {"reward", "a reward", "reward", "rewards", "", "rlhf-sdk", "", PLUGIN_CHECK},
     {"algo", "an algorithm", "algo", "algos", "", "rlhf-sdk", "", PLUGIN_CHECK},
@@ -57,7 +57,7 @@ enum { N_FLAGS = sizeof flags / sizeof *flags };
 
 void rlhf__plugin_new_help(FILE *out) { rlhf__flags_help(out, flags, N_FLAGS); }
 
-// What is filled in: a word of the templates, and what stands there.
+// A placeholder of the templates and its text.
 struct word {
     const char *from, *to;
 };
@@ -109,7 +109,7 @@ static void set_words(struct making *m) {
     add_word(m, t[7], t[8]);
 }
 
-// text with every word of the templates filled in.
+// Fill in all placeholders of a text.
 static void fill(const struct making *m, const char *text, struct rlhf__buf *out) {
     while (*text) {
         size_t i = 0;
@@ -124,7 +124,7 @@ static void fill(const struct making *m, const char *text, struct rlhf__buf *out
     }
 }
 
-// The template `from`, filled in.
+// Read the template `from` and fill it in.
 static rlhf_status read_template(const struct making *m, const char *from, struct rlhf__buf *out,
                                  struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
@@ -167,7 +167,7 @@ static rlhf_status put_files(const struct making *m, const struct rlhf__folder *
     return st;
 }
 
-// All of it under another name first, so that nothing half-written has the right one.
+// Write everything under a temporary name first, so that the final name never holds a partial copy.
 static rlhf_status make(const struct making *m, struct rlhf__error *err) {
     char above[RLHF__PATH_CAP], part[320];
     const char *base = rlhf__path_base(m->to);
@@ -206,7 +206,7 @@ static rlhf_status find_kind(struct making *m, const char *word, struct rlhf__er
         return RLHF_OK;
     }
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "plugin new: \"%.60s\" is no kind of plugin%s; allowed are reward, algo, "
+                      "plugin new: \"%.60s\" is not a kind of plugin%s; allowed are reward, algo, "
                       "model and kernel",
                       word, rlhf__nearest_hint(&near, hint, sizeof hint));
 }
@@ -227,7 +227,7 @@ static rlhf_status find_lang(struct making *m, const char *word, struct rlhf__er
             : "");
 }
 
-// A name goes into file names, identifiers of CMake and the plugin's id.
+// A name becomes part of file names, CMake identifiers and the plugin's id.
 static rlhf_status check_name(const struct making *m, struct rlhf__error *err) {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
     const char *name = m->name;

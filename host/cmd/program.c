@@ -19,7 +19,7 @@ static void fill_descriptors(void) {
     for (int fd = 0; fd <= STDERR_FILENO; fd++) {
         if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
         int got = open("/dev/null", O_RDWR);
-        if (got < 0) got = open("/", O_RDONLY | O_DIRECTORY); // taken is enough
+        if (got < 0) got = open("/", O_RDONLY | O_DIRECTORY); // any file will do
         if (got < 0) return;
     }
 }
@@ -91,7 +91,7 @@ rlhf_status rlhf__print_json_new(json_t *v, struct rlhf__error *err) {
 
 // ---- exit status ----
 
-// how every command ends, rlhf__cmd_end of commands.h.
+// The end of every command: rlhf__cmd_end of commands.h.
 
 int rlhf__cmd_end(const struct rlhf__env *env, rlhf_status st, const struct rlhf__error *err) {
     int asked = env->cancelled ? *env->cancelled : 0;

@@ -1,4 +1,4 @@
-// program.h: what each program does before and after its work.
+// program.h: the start and the end that all programs share.
 #ifndef RLHF_HOST_CMD_PROGRAM_H
 #define RLHF_HOST_CMD_PROGRAM_H
 

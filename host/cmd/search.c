@@ -1,9 +1,9 @@
 // search.c: see search.h.
 #include "cmd/search.h"
 
+#include "cmd/algo_defaults.h"
 #include "cmd/commands.h"
 #include "cmd/help.h"
-#include "cmd/tuned.h"
 #include "config/schema.h"
 #include "option/aliases.h"
 #include "plugin/load.h"

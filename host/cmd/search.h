@@ -11,13 +11,13 @@
 // commands. [main]
 int rlhf__search(const struct rlhf__env *env, struct rlhf__nearest *near);
 
-// The same among settings alone, for `help settings WORD`. [main]
+// The same, but only among settings, for `help settings WORD`. [main]
 int rlhf__search_settings(const struct rlhf__env *env, const char *word);
 
-// 1 when the word is part of a name, upper and lower case alike. [any]
+// 1 if the word is part of a name, ignoring case. [any]
 int rlhf__search_name(const char *word, const char *name);
 
-// 1 when text contains it as a whole word. [any]
+// 1 if text contains it as a whole word. [any]
 int rlhf__search_text(const char *word, const char *text);
 
 #endif

@@ -44,7 +44,7 @@ static rlhf_status built_in(struct rlhf__config *c, struct rlhf__error *err) {
 static rlhf_status no_preset(const char *dir, const char *name, struct rlhf__error *err) {
     struct rlhf__nearest near = {name, NULL, 0};
     char best[256] = "", all[1024] = "", hint[300];
-    struct dirent **entry = NULL; // in the order of their names, not of the disk
+    struct dirent **entry = NULL; // sorted by name
     int found = scandir(dir, &entry, NULL, alphasort);
     for (int i = 0; i < found; free(entry[i++])) {
         char stem[256];
@@ -61,7 +61,7 @@ static rlhf_status no_preset(const char *dir, const char *name, struct rlhf__err
     near.best = *best ? best : NULL;
     free(entry);
     return rlhf__fail(err, RLHF_E_INVALID, "--preset: no preset \"%s\"%s; there %s %s", name,
-                      rlhf__nearest_hint(&near, hint, sizeof hint), *all ? "are:" : "is none in",
+                      rlhf__nearest_hint(&near, hint, sizeof hint), *all ? "are:" : "are none in",
                       *all ? all : dir);
 }
 
@@ -78,7 +78,7 @@ static rlhf_status load_preset(const struct rlhf__config_request *req, const cha
     return rlhf__layer_load(kept, out, err);
 }
 
-// The last of the assignments that sets `path`, its value; NULL when none does.
+// The value of the last assignment to `path`, or NULL.
 static const char *assigned(const struct rlhf__config_request *req, const char *path) {
     size_t n = strlen(path);
     for (size_t i = req->n_set; i-- > 0;)
@@ -92,7 +92,7 @@ static const char *member(const struct rlhf__layer *l, const char *section, cons
 
 enum { ALGO_FILE, PRESET, USER_FILE, N_FILES };
 
-// The file layers of a new run; *stem = the algorithm's name without ".so", "" when none is named.
+// The files of a new run; *stem = the algorithm's name without ".so", "" if none is named.
 static rlhf_status load_files(const struct rlhf__config_request *req, struct rlhf__config *c,
                               struct rlhf__layer file[N_FILES], char *stem, size_t cap,
                               struct rlhf__error *err) {
@@ -123,7 +123,7 @@ static rlhf_status load_files(const struct rlhf__config_request *req, struct rlh
 
 // ---- flags ------------------------------------------------------------------------------------
 
-// --reward flags replace the list of the files; when resuming they must name the same plugins.
+// --reward flags replace the list from the files; on resuming they must name the same plugins.
 static rlhf_status apply_rewards(const struct rlhf__config_request *req, struct rlhf__config *c,
                                  struct rlhf__error *err) {
     const char *flag = req->reward_flag ? req->reward_flag : "--reward";
@@ -167,7 +167,7 @@ static rlhf_status check_rewards(struct rlhf__config *c, struct rlhf__error *err
     return RLHF_OK;
 }
 
-// What contradicts itself in a new run. What was stored is not judged again.
+// Refuse contradictions in a new run. Stored settings are not checked again.
 static rlhf_status check_settings(const struct rlhf__config *c, struct rlhf__error *err) {
     const struct rlhf__response_config *r = &c->response;
     if (r->period_min > r->period_max)
@@ -184,7 +184,7 @@ static rlhf_status check_settings(const struct rlhf__config *c, struct rlhf__err
     return RLHF_OK;
 }
 
-// Also of a run that goes on, where it can be set anew.
+// Also for a resumed run, whose checkpoint.* may change.
 static rlhf_status check_best(const struct rlhf__config *c, struct rlhf__error *err) {
     if (strncmp(c->checkpoint.best, "eval/", 5) != 0 || c->data.eval_path[0]) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
@@ -193,7 +193,7 @@ static rlhf_status check_best(const struct rlhf__config *c, struct rlhf__error *
                       c->checkpoint.best);
 }
 
-// The stored settings of a run, and what was given over them.
+// The stored settings of a run, then the settings given on resuming.
 static rlhf_status go_on(const struct rlhf__config_request *req, struct rlhf__config *out,
                          struct rlhf__error *err) {
     struct rlhf__config stored = {0};

@@ -1,8 +1,9 @@
 // config.h: from built-in defaults, files and flags to one resolved struct rlhf__config, and back.
 //
-// Layers, each over the one before: built-in defaults; share/rlhf/configs/<algo>.json; the preset;
-// the --config file; flags (--algo, --reward, --policy, ...); --set. Algorithm options in a file
-// that names another algorithm than the one chosen are left out; a "reward" list replaces the whole
+// Layers, each overriding the one before: built-in defaults; share/rlhf/configs/<algo>.json; the
+// preset; the --config file; flags (--algo, --reward, --policy, ...); --set. A file that names
+// another algorithm than the chosen one is read without its algorithm options. A "reward" list
+// replaces the whole list.
 // list.
 #ifndef RLHF_HOST_CONFIG_H
 #define RLHF_HOST_CONFIG_H
@@ -19,8 +20,8 @@ rlhf_status rlhf__config_load(const struct rlhf__config_request *req, struct rlh
                               struct rlhf__error *err);
 void rlhf__config_finish(struct rlhf__config *c);
 
-// After rlhf__config_load refused an assignment without a section ("kl_coef=1"): say which setting
-// it may mean, options of the algorithm included (its plugin is opened for that). [main]
+// After rlhf__config_load refused an assignment without a section ("kl_coef=1"): add which settings
+// it may mean, including options of the algorithm (its plugin is opened for that). [main]
 void rlhf__config_hint(const struct rlhf__config_request *req, const struct rlhf__config *c,
                        struct rlhf__error *err);
 
@@ -32,12 +33,12 @@ rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *p
                                  const struct rlhf__plugin ***rewards,
                                  const struct rlhf__plugin **judge, struct rlhf__error *err);
 
-// The whole config as JSON (new reference): what --print-config prints and config.json holds.
-// Reading it back with --config gives the same config. [any]
+// The whole config as JSON (new reference), as --print-config prints it and config.json stores it.
+// Reading it with --config gives the same config. [any]
 rlhf_status rlhf__config_to_json(const struct rlhf__config *c, json_t **out,
                                  struct rlhf__error *err);
 
-// Append that JSON as text with a final newline. [any]
+// Append this JSON as text with a final newline. [any]
 rlhf_status rlhf__config_print(const struct rlhf__config *c, struct rlhf__buf *out,
                                struct rlhf__error *err);
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-// 1 when path is one of those in list, which has a space between two.
+// 1 if path is in list, whose items are separated by one space.
 static int is_one_of(const char *list, const char *path) {
     size_t n = strlen(path);
     for (const char *at = list; at && (at = strstr(at, path)) != NULL; at += n)
@@ -11,7 +11,7 @@ static int is_one_of(const char *list, const char *path) {
     return 0;
 }
 
-// The rule by which path is without effect, NULL when none is.
+// The rule by which path has no effect, or NULL.
 static const struct rlhf__effect_rule *rule_of(const struct rlhf__effect_rule *rules, size_t n,
                                                const char *path) {
     for (size_t i = 0; i < n; i++) {
@@ -24,7 +24,7 @@ static const struct rlhf__effect_rule *rule_of(const struct rlhf__effect_rule *r
     return NULL;
 }
 
-// 1 when the setting "section.key" of c has the value it has when nobody says anything.
+// 1 if the setting "section.key" of c has its default value.
 static int is_default(const struct rlhf__config *c, const char *path) {
     size_t n, len = strcspn(path, ".");
     const struct rlhf__section *s = rlhf__sections(&n);
@@ -39,15 +39,15 @@ static int is_default(const struct rlhf__config *c, const char *path) {
     return 1;
 }
 
-// What files gave in vain.
+// Settings without effect in files.
 struct in_files {
     struct rlhf__buf list;
-    const char *last; // of the files
+    const char *last; // the last such file
 };
 
 static int is_typed(const json_t *from) { return json_is_true(json_object_get(from, "typed")); }
 
-// The setting `path`, given as `from` says, does nothing. files NULL: it was typed.
+// Report that the setting `path`, given at `from`, has no effect. files NULL: it was typed.
 static rlhf_status found_idle(const char *path, const json_t *from, const char *who,
                               const char *why, struct in_files *files, struct rlhf__error *err) {
     const char *source = json_string_value(json_object_get(from, "source"));

@@ -11,7 +11,7 @@
 struct search {
     struct rlhf__nearest near;
     char best[160];         // "section.key" of near.best
-    struct rlhf__buf exact; // all settings with that very key
+    struct rlhf__buf exact; // all settings with exactly that key
 };
 
 static void offer(struct search *s, const char *section, const struct rlhf__opt_table *t) {
@@ -26,8 +26,8 @@ static void offer(struct search *s, const char *section, const struct rlhf__opt_
     }
 }
 
-// The options of the algorithm that c names, if it can be opened. The config of a run has not been
-// looked at yet when what was typed over it is wrong.
+// The options of the algorithm that c names, if it can be opened. In a resumed run the stored
+// config has not been read yet when a typed setting is refused.
 static void offer_algo(struct search *s, const struct rlhf__config_request *req,
                        const struct rlhf__config *c) {
     struct rlhf__plugins *plugins = NULL;

@@ -1,4 +1,4 @@
-// layer.c: JSON layers over a config; see layer.h. Flags are in layer_flag.c.
+// layer.c: applies JSON layers to a config; see layer.h. layer_flag.c handles flags.
 #include "config/layer.h"
 
 #include "base/file.h"
@@ -109,7 +109,7 @@ static rlhf_status unknown_section(const struct rlhf__layer *l, const char *key,
     return RLHF_E_INVALID;
 }
 
-// The host's own member of a plugin entry; 1 when key is one.
+// A member of a plugin entry that belongs to the host; 1 if key is one.
 static rlhf_status host_member(const struct rlhf__layer *l, const char *path, const char *key,
                                const json_t *v, struct rlhf__plugin_config *p,
                                struct rlhf__error *err) {
@@ -143,7 +143,7 @@ static rlhf_status need_objects(struct rlhf__plugin_config *p, struct rlhf__erro
     return p->options && p->origin ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
 }
 
-// Merges an object {"plugin", ..., options} into p. section: "algo", "judge" or "reward.0".
+// Merge an object {"plugin", ..., options} into p. section: "algo", "judge" or "reward.0".
 static rlhf_status apply_plugin(const struct rlhf__layer *l, const char *section, int entry,
                                 json_t *object, int skip_options, struct rlhf__plugin_config *p,
                                 struct rlhf__error *err) {

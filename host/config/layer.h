@@ -1,15 +1,15 @@
-// layer.h: applying one source of settings to a config; shared by the files of config/ only.
+// layer.h: applies one source of settings to a config; only for files of config/.
 #ifndef RLHF_HOST_LAYER_H
 #define RLHF_HOST_LAYER_H
 
 #include "config/config.h"
 
-// A parsed source.
+// A parsed source of settings.
 struct rlhf__layer {
     const char *source;    // for messages: the file as the user wrote it, or "--set"
-    struct rlhf__buf text; // what was parsed, to look lines up in
+    struct rlhf__buf text; // the source text, to look up line numbers
     json_t *json;          // an object
-    int32_t users;         // 1: a user's file, whose settings count as given
+    int32_t users;         // 1: a user's file; its settings count as given
     int32_t reserved;
 };
 
@@ -17,20 +17,20 @@ struct rlhf__layer {
 rlhf_status rlhf__layer_load(const char *path, struct rlhf__layer *out, struct rlhf__error *err);
 void rlhf__layer_finish(struct rlhf__layer *l);
 
-// Write every value of the layer into c. Options of an algorithm that the layer names are left out
-// when it is not algo_stem ("ppo"). [main]
+// Write every value of the layer to c. If the layer names another algorithm than algo_stem ("ppo"),
+// its algorithm options are skipped. [main]
 rlhf_status rlhf__layer_apply(const struct rlhf__layer *l, const char *algo_stem,
                               struct rlhf__config *c, struct rlhf__error *err);
 
-// "path.to.key=value" over c; flag is "--set" or the flag it stands for. [main]
+// Apply "path.to.key=value" to c; flag is "--set" or the flag that it stands for. [main]
 rlhf_status rlhf__layer_set(const char *flag, const char *assignment, struct rlhf__config *c,
                             struct rlhf__error *err);
 
-// Note that section.key was given, by a flag (typed) or in a file. [main]
+// Record that section.key was given, by a flag (typed) or in a file. [main]
 rlhf_status rlhf__layer_given(struct rlhf__config *c, const char *section, const char *key,
                               const char *source, int typed, struct rlhf__error *err);
 
-// The flag that gave section.key, NULL: none did, or a file. Lives as long as c->given. [main]
+// The flag that gave section.key; NULL: no flag did. Lives as long as c->given. [main]
 const char *rlhf__layer_typed_by(const struct rlhf__config *c, const char *section,
                                  const char *key);
 
@@ -45,11 +45,11 @@ void rlhf__plugin_stem(const char *name, char *out, size_t cap);
 // A zeroed entry at the end of c->reward. NULL when out of memory. [main]
 struct rlhf__plugin_config *rlhf__reward_add(struct rlhf__config *c);
 
-// What messages call the section of reward i: "reward.0", and "judge.0" where --judge named it, as
-// in `pairs`. [any]
+// The section of reward i in messages: "reward.0", or "judge.0" if --judge named it, as in `pairs`.
+// [any]
 void rlhf__reward_section(const struct rlhf__plugin_config *p, size_t i, char out[32]);
 
-// The judge is called `name` from now on: options of another plugin's are dropped. [main]
+// Set the judge's name; options of another plugin are dropped. [main]
 void rlhf__judge_name(struct rlhf__config *c, const char *name);
 
 // Free what an entry owns and zero it. [any]

@@ -1,4 +1,4 @@
-// layer_flag.c: --set assignments and "X.so:k=v,..." of the command line over a config.
+// layer_flag.c: applies --set assignments and "X.so:k=v,..." from the command line to a config.
 #include "config/layer.h"
 
 #include "base/file.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The config is JSON in the end, so what is typed must be UTF-8.
+// The config is stored as JSON, so typed text must be UTF-8.
 static rlhf_status check_utf8(const char *flag, const char *text, struct rlhf__error *err) {
     json_t *probe = json_string(text);
     if (probe) {
@@ -25,8 +25,8 @@ static rlhf_status check_utf8(const char *flag, const char *text, struct rlhf__e
     return RLHF_E_INVALID;
 }
 
-// A value as typed: JSON when it parses as that, else a string. JSON allows blanks around a number;
-// typed ones are a mistake. New reference, NULL: no memory.
+// A typed value: JSON if it parses as JSON, otherwise a string. JSON allows blanks around a number,
+// but typed ones are a mistake. New reference, NULL: out of memory.
 static json_t *typed_value(const char *raw) {
     const size_t n = strlen(raw);
     const int blanks = n && (isspace((unsigned char)raw[0]) || isspace((unsigned char)raw[n - 1]));
@@ -36,8 +36,8 @@ static json_t *typed_value(const char *raw) {
     return json_string(raw);
 }
 
-// Of two flags that give one setting, one would be without effect. The same flag again is not
-// refused: a command line may be a script's with something appended.
+// Refuse a setting that two different flags give, because one would have no effect. A repeated flag
+// is allowed: it may be a script's command line with something appended.
 static rlhf_status given_twice(const char *flag, const char *section, const char *key,
                                const char *before, struct rlhf__error *err) {
     if (strcmp(before, flag) == 0)
@@ -46,7 +46,7 @@ static rlhf_status given_twice(const char *flag, const char *section, const char
                       section, key, before, flag);
 }
 
-// The command line gives a weight once.
+// The command line may give a weight only once.
 static rlhf_status set_weight(const char *flag, const char *section, const json_t *v,
                               const char *raw, struct rlhf__plugin_config *p,
                               struct rlhf__error *err) {
@@ -70,7 +70,7 @@ static rlhf_status set_switch(const char *flag, const char *section, const char 
                       section, key, *raw ? raw : "nothing");
 }
 
-// One member of a plugin entry (enum rlhf__entry), as typed. flag and section are for messages.
+// Set one member of a plugin entry (enum rlhf__entry) as typed. flag and section are for messages.
 static rlhf_status set_member(const char *flag, const char *section, const char *key,
                               const char *raw, int entry, struct rlhf__plugin_config *p,
                               struct rlhf__error *err) {
@@ -103,8 +103,8 @@ static rlhf_status set_member(const char *flag, const char *section, const char 
 
 // ---- X.so:k=v,... -----------------------------------------------------------------------------
 
-// Cuts "k=v,k=v" in place and sets each. A part without '=' continues the value before it, so that
-// values may have commas.
+// Cut "k=v,k=v" in place and set each pair. A part without '=' continues the previous value, so
+// values may contain commas.
 static rlhf_status apply_pairs(char *pairs, const char *flag, const char *section, int entry,
                                struct rlhf__plugin_config *p, struct rlhf__error *err) {
     while (*pairs) {

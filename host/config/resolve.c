@@ -1,5 +1,5 @@
-// resolve.c: from a layered config to one that a run can be made of: plugins opened, their options
-// complete, paths absolute; and the whole as JSON. See config.h.
+// resolve.c: completes a layered config: opens plugins, fills in all their options, and makes paths
+// absolute. Writes it all as JSON. See config.h.
 #include "config/config.h"
 
 #include "base/file.h"
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 // ---- paths ------------------------------------------------------------------------------------
-// A relative path that exists is made absolute, so that the run can be resumed from anywhere.
+// Make an existing relative path absolute, so that the run can be resumed from anywhere.
 
 static const char *absolute(const char *path, char out[RLHF__PATH_CAP]) {
     if (!path || !*path || *path == '/' || access(path, F_OK) != 0) return NULL;
@@ -40,7 +40,7 @@ static rlhf_status absolute_fields(const struct rlhf__opt_table *t, void *config
     return RLHF_OK;
 }
 
-// compute.backend is a path only with a '/'.
+// compute.backend is a path only if it contains a '/'.
 static rlhf_status absolute_backend(struct rlhf__config *c, struct rlhf__error *err) {
     char full[RLHF__PATH_CAP];
     if (!strchr(c->compute.backend, '/') || !absolute(c->compute.backend, full)) return RLHF_OK;
@@ -61,7 +61,7 @@ static rlhf_status absolute_template(struct rlhf__config *c, struct rlhf__error 
 
 // ---- plugin options ---------------------------------------------------------------------------
 
-// Every option of p into config, each with the place it came from.
+// Write every option of p to config, with its origin.
 static rlhf_status set_options(const struct rlhf__plugin *plugin,
                                const struct rlhf__plugin_config *p, const char *section,
                                void *config, struct rlhf__strings *strings,
@@ -90,8 +90,8 @@ static rlhf_status set_options(const struct rlhf__plugin *plugin,
     return RLHF_OK;
 }
 
-// Options that name code to run or places to send data to (RLHF_OPT_CODE) and come only from a run
-// directory: its author would choose them.
+// Refuse options that name code to run or places to send data to (RLHF_OPT_CODE) if they come only
+// from a run directory: its author would choose them.
 static rlhf_status check_code(const struct rlhf__plugin *plugin,
                               const struct rlhf__plugin_config *p, const char *section,
                               const void *config, struct rlhf__error *err) {
@@ -112,7 +112,7 @@ static rlhf_status check_code(const struct rlhf__plugin *plugin,
     return RLHF_OK;
 }
 
-// Notes in c->idle what a user gave of p that changes nothing beside the rest of `config`.
+// Record in c->idle a user's options of p that have no effect given the rest of `config`.
 static rlhf_status note_idle(const struct rlhf__plugin *plugin, const struct rlhf__plugin_config *p,
                              const char *section, const void *config, struct rlhf__config *c,
                              struct rlhf__error *err) {
@@ -132,14 +132,14 @@ static rlhf_status note_idle(const struct rlhf__plugin *plugin, const struct rlh
         json_t *entry = json_pack("{ss,sb,ss}", "source", source, "typed", typed, "why", why);
         if (json_object_set_new(c->idle, path, entry) != 0)
             return rlhf__fail(err, RLHF_E_INVALID,
-                              "%s: what its idle() says of \"%s\" is no UTF-8 text, or memory ran "
+                              "%s: its idle() reason for \"%s\" is not valid UTF-8, or memory ran "
                               "out",
                               plugin->path, key);
     }
     return RLHF_OK;
 }
 
-// p->options becomes complete: every option of the plugin, in table order.
+// Complete p->options: every option of the plugin, in table order.
 static rlhf_status complete(const struct rlhf__plugin *plugin, struct rlhf__plugin_config *p,
                             const char *section, struct rlhf__config *c, struct rlhf__error *err) {
     struct rlhf__strings strings = {0};
@@ -166,7 +166,7 @@ static rlhf_status complete(const struct rlhf__plugin *plugin, struct rlhf__plug
     return status;
 }
 
-// A plugin given as a file keeps working when the run is resumed elsewhere.
+// Make the path of a plugin file absolute, so that it works when the run is resumed elsewhere.
 static rlhf_status keep_path(const struct rlhf__plugin *plugin, struct rlhf__plugin_config *p,
                              struct rlhf__error *err) {
     char file[1024], *copy = NULL;
@@ -179,7 +179,8 @@ static rlhf_status keep_path(const struct rlhf__plugin *plugin, struct rlhf__plu
     return RLHF_OK;
 }
 
-// The metric name of reward i: as given, else the file's, with "-2", ... when it is taken.
+// The metric name of reward i: as given, otherwise the file's, with "-2", ... appended if it is
+// taken.
 static rlhf_status name_reward(struct rlhf__config *c, size_t i, const struct rlhf__plugin *plugin,
                                struct rlhf__error *err) {
     struct rlhf__plugin_config *p = &c->reward[i];
@@ -204,7 +205,7 @@ static rlhf_status name_reward(struct rlhf__config *c, size_t i, const struct rl
     }
 }
 
-// ---- in which process -------------------------------------------------------------------------
+// ---- processes --------------------------------------------------------------------------------
 
 static rlhf_status is_shipped(const struct rlhf__plugins *plugins,
                               const struct rlhf__plugin_config *p, const char *flag, int *out,
@@ -230,8 +231,8 @@ static rlhf_status isolates(const struct rlhf__config *c, const struct rlhf__plu
     return RLHF_OK;
 }
 
-// A run directory alone cannot weaken a worker's confinement: the user gives the setting again or
-// trusts it.
+// A run directory alone must not weaken a worker's confinement: the user gives the setting again or
+// trusts the directory.
 static rlhf_status check_walls(const struct rlhf__config *c, const struct rlhf__plugins *plugins,
                                const struct rlhf__plugin_config *p, const char *section,
                                const char *flag, int apart, struct rlhf__error *err) {

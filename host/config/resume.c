@@ -17,8 +17,8 @@
 
 #define MAX_DEPTH 64
 
-// 1 when the target lies beside or below its link. All links of the tree are like that, so the
-// links on the way to it cannot lead out either.
+// 1 if the target is beside its link or below it. All links of the tree are checked like this, so
+// links in the target's path cannot lead out either.
 static int stays(const char *target) {
     if (*target == '/') return 0;
     for (const char *part = target; part; part = strchr(part, '/')) {
@@ -39,16 +39,15 @@ static rlhf_status check_link(const char *path, const char *what, struct rlhf__e
                       target, what);
 }
 
-// Check everything below dir, which may be a link itself. A link whose target begins with '/' or
-// contains a ".." is refused (RLHF_E_INVALID with its path and target, "... leads out of <what>"),
-// as are pipes, sockets, devices and more than 64 levels; RLHF_E_IO when a directory cannot be
-// read.
+// Check everything below dir, which may itself be a link. Refuse a link whose target begins with
+// '/' or contains ".." (RLHF_E_INVALID with its path and target, "... leads out of <what>"), pipes,
+// sockets, devices and more than 64 levels; RLHF_E_IO if a directory cannot be read.
 static rlhf_status links_stay(const char *dir, const char *what, int depth,
                               struct rlhf__error *err) {
     if (depth > MAX_DEPTH)
         return rlhf__fail(err, RLHF_E_INVALID, "%s: more than %d directories deep", dir, MAX_DEPTH);
     DIR *d = opendir(dir);
-    if (!d && depth > 0 && errno == ENOENT) return RLHF_OK; // it went away
+    if (!d && depth > 0 && errno == ENOENT) return RLHF_OK; // removed since
     if (!d)
         return rlhf__fail(err, RLHF_E_IO, "%s: cannot read the directory: %s", dir,
                           strerror(errno));
@@ -60,7 +59,7 @@ static rlhf_status links_stay(const char *dir, const char *what, int depth,
         if (!path)
             st = rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", dir);
         else if (lstat(path, &s) != 0)
-            st = RLHF_OK; // it went away
+            st = RLHF_OK; // removed since
         else if (S_ISLNK(s.st_mode))
             st = check_link(path, what, err);
         else if (S_ISDIR(s.st_mode))
@@ -82,7 +81,7 @@ static const char *const may_change[] = {
     "rewards.on_failure", "rewards.retries", "rewards.isolate",       "rewards.timeout_s",
     "rewards.memory_mib", "rewards.workers", "rewards.overlap",       NULL};
 
-// Files that a run reads and keeps a checksum of: they may lie elsewhere when the run is resumed.
+// Files that a run reads and stores a checksum of: they may have moved when the run is resumed.
 static const char *const may_move[] = {"data.path",   "data.eval_path", "prompts.path",
                                        "policy.path", "reference.path", "prompts.template",
                                        NULL};
@@ -171,7 +170,7 @@ static rlhf_status compare_member(const char *run, const char *path, const char 
     return compare(run, full, was, is, err);
 }
 
-// A plugin may be named by its file or by its path.
+// A plugin may be named by its file name or by its path.
 static int same_plugin(const char *path, const json_t *was, const json_t *is) {
     if (!ends_in(path, ".plugin") || !json_is_string(was) || !json_is_string(is)) return 0;
     char a[256], b[256];
@@ -180,7 +179,7 @@ static int same_plugin(const char *path, const json_t *was, const json_t *is) {
     return strcmp(a, b) == 0;
 }
 
-// A file or directory that was made absolute when the run began may be named from here.
+// A file or directory that was made absolute when the run began may be named relative to here.
 static int same_place(const char *path, const json_t *was, const json_t *is) {
     char real[RLHF__PATH_CAP];
     const int of_plugin = is_of_reward(path);
@@ -189,13 +188,13 @@ static int same_place(const char *path, const json_t *was, const json_t *is) {
     if (!rlhf__path_real(json_string_value(is), real)) return 0;
     for (size_t i = 0; may_move[i] && json_string_length(was) > 0; i++)
         if (strcmp(path, may_move[i]) == 0) return 1;
-    // Which options name code is known later: run/setup_inputs.c refuses the others.
+    // Later run/setup_inputs.c, which knows the options that name code, refuses all others.
     const int is_option = of_plugin && !ends_in(path, ".plugin") && !ends_in(path, ".name");
     if (is_option && *json_string_value(was) == '/' && rlhf__is_file(real)) return 1;
     return !strcmp(real, json_string_value(was));
 }
 
-// Walks both values together; path names them.
+// Compare both values recursively; `path` names them.
 static rlhf_status compare(const char *run, const char *path, json_t *was, json_t *is,
                            struct rlhf__error *err) {
     if (json_is_object(was) && json_is_object(is)) {
@@ -226,7 +225,7 @@ static rlhf_status compare(const char *run, const char *path, json_t *was, json_
     return changed(run, path, was, is, err);
 }
 
-// The run may have been moved since its config was stored, so only a run.dir given now counts.
+// The run may have moved since its config was stored, so only a run.dir given now counts.
 static rlhf_status same_dir(const struct rlhf__config_request *req, struct rlhf__error *err) {
     for (size_t i = 0; i < req->n_set; i++) {
         if (strncmp(req->set[i], "run.dir=", 8) != 0) continue;
@@ -257,7 +256,7 @@ static rlhf_status mark(json_t *from, const char *was, const char *is, struct rl
                                                                 : RLHF__NOMEM(err, "out of memory");
 }
 
-// Options of a reward: two texts that are not the same got here as places of a file.
+// Mark a reward's options that differ. At this point both are paths of a file.
 static rlhf_status mark_options(const json_t *was, const json_t *is, struct rlhf__plugin_config *p,
                                 struct rlhf__error *err) {
     const char *key;

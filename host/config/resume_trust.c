@@ -1,5 +1,5 @@
-// resume_trust.c: rlhf__resume_trust and rlhf__resume_words of resume.h: which code may a run's
-// config.json name, and which has to be named again?
+// resume_trust.c: rlhf__resume_trust and rlhf__resume_words of resume.h: which code a run's
+// config.json may name, and which must be named again.
 #include "config/resume.h"
 
 #include "base/file.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Kernels that come with the program lie in one directory.
+// Kernels that come with the program are in one directory.
 static int kernels_installed(const struct rlhf__dirs *dirs, const char *path) {
     char real[RLHF__PATH_CAP], home[RLHF__PATH_CAP], own[RLHF__PATH_CAP];
     const int n = snprintf(own, sizeof own, "%s/kernels", dirs->lib);
@@ -71,7 +71,7 @@ rlhf_status rlhf__resume_trust(const struct rlhf__config_request *req, const str
     return st;
 }
 
-// ---- how to name it again ----
+// ---- the flags that name it again ----
 
 // " --set SETTING=VALUE"
 static void add_set(struct rlhf__buf *words, const char *section, const char *key,
@@ -84,7 +84,7 @@ static void add_set(struct rlhf__buf *words, const char *section, const char *ke
     rlhf__buf_free(&word);
 }
 
-// The plugin, by its flag where that means this section.
+// The plugin, by its own flag if that flag means this section.
 static void add_plugin(const struct rlhf__dirs *dirs, const struct rlhf__plugin_config *p,
                        const char *section, const char *flag, struct rlhf__buf *words) {
     struct rlhf__buf list = RLHF__BUF_INIT;
@@ -98,7 +98,7 @@ static void add_plugin(const struct rlhf__dirs *dirs, const struct rlhf__plugin_
     rlhf__buf_free(&list);
 }
 
-// A plugin, and what it runs in the user's words. Options at their default are the plugin's own.
+// A plugin, and the code that it runs for the user. Default options are the plugin's own choice.
 static void add_code(const struct rlhf__dirs *dirs, const struct rlhf__plugin_config *p,
                      const struct rlhf__plugin *plugin, const char *section, const char *flag,
                      struct rlhf__buf *words) {

@@ -71,7 +71,8 @@ static const rlhf_opt compute_opts[] = {
                  "kernels to use: auto (the GPU where one can be used, else the CPU), cpu, cuda, "
                  "reference (slow, plain C), or a file"),
     I(gpu, 0, 0, 1023, "which GPU, counted from 0; rlhf-host devices lists them"),
-    E(dtype, RLHF__DTYPE_AUTO, dtype_names, "precision of products; auto: bf16 where it is fast"),
+    E(dtype, RLHF__DTYPE_AUTO, dtype_names,
+      "precision of matrix products; auto: bf16 where it is fast"),
     B(guard, 0,
       "look after device memory: reference makes it unreadable for the host, cuda reports what is "
       "wrong in it at once"),
@@ -123,7 +124,7 @@ static const rlhf_opt value_opts[] = {
     E(init, 0, value_init_names, "first weights of the value head; normal: std 1/sqrt(d + 1)"),
     B(detach, 0, "keep the value gradient out of the trunk"),
     E(critic, RLHF__CRITIC_SHARED, critic_names,
-      "value head on the policy, or on a model of its own"),
+      "value head on the policy, or on a separate model"),
     P(path, "separate critic: model directory to start from; empty: the policy"),
     F(lr, 0, 0, 10, "learning rate of the value head; 0: optim.lr"),
 };
@@ -215,8 +216,9 @@ static const rlhf_opt response_opts[] = {
                     "empty: any token with a period in it"),
     I(period_min, 16, 0, 1 << 20, "first token at which a period ends the text (truncate: period)"),
     I(period_max, 24, 1, 1 << 20, "last token at which a period ends the text"),
-    F(period_penalty, -1, -1e6, 1e6, "all that a response without such a period is paid"),
-    F(non_stop_penalty, 0, -1e6, 1e6, "replaces all that is paid, or is subtracted from the score"),
+    F(period_penalty, -1, -1e6, 1e6,
+      "reward of a response without such a period, in place of its score"),
+    F(non_stop_penalty, 0, -1e6, 1e6, "replaces the reward, or is subtracted from the score"),
 };
 #undef T
 #define T struct rlhf__mixing_config
@@ -225,17 +227,17 @@ static const rlhf_opt mixing_opts[] = {
       "(reward of a row - mean) / std over the batch, before or after mixing"),
     E(nan_policy, RLHF__NAN_STOP, nan_names,
       "what a reward that is not finite does; zero and drop: nothing of it counts"),
-    F(clip, 0, 0, 1e9, "limit of the magnitude of what a row is paid; 0: none"),
+    F(clip, 0, 0, 1e9, "limit of the magnitude of a row's reward; 0: none"),
     E(on_failure, RLHF__FAILURE_STOP, failure_names,
       "what a row that a reward could not score does; retry asks again for such rows, then stops"),
-    I(retries, 3, 1, 1000, "times that failed rows are asked again (on_failure: retry)"),
+    I(retries, 3, 1, 1000, "times that failed rows are scored again (on_failure: retry)"),
     E(isolate, RLHF__ISOLATE_THIRD_PARTY, isolate_names,
       "rewards that run in a worker process: always, third_party (those that did not come with the "
       "program) or never; isolate=true or false of a reward goes before it"),
     F(timeout_s, 300, 0, 1e6,
       "seconds that one call of a reward outside this process may take; 0: any time"),
     I(memory_mib, 0, 0, 1 << 24,
-      "MiB that such a process may take beside what it has when it begins; 0: any"),
+      "MiB that such a process may use beyond its size at the start; 0: any"),
     I(workers, 1, 1, 64,
       "worker processes that share the batch of a reward; the results are the same"),
     B(overlap, 0,

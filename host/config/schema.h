@@ -1,7 +1,7 @@
-// schema.h: everything a run can be told, one struct a section, each described by an option table.
+// schema.h: all settings, one struct per section, each described by an option table.
 //
-// Field comments give meaning and unit; defaults and ranges are in the tables (schema.c), which
-// --help, --print-config and the docs are made from. Strings are never NULL here: "" is unset.
+// Field comments give meaning and unit. Defaults and ranges are in the tables (schema.c), from
+// which --help, --print-config and the docs are made. Strings are never NULL here: "" is unset.
 #ifndef RLHF_HOST_SCHEMA_H
 #define RLHF_HOST_SCHEMA_H
 
@@ -12,11 +12,11 @@ enum rlhf__stop_on { RLHF__STOP_ON_NONE = 0, RLHF__STOP_ON_COLLAPSE = 1 };
 struct rlhf__run_config {
     const char *dir;    // "" = runs/<algo>-<date>-<n>
     const char *preset; // share/rlhf/configs/presets/<preset>.json, "" = none
-    const char *note;   // free text, kept with the run; presets name their source here
-    int64_t phases;     // 0 = the algorithm's own (supervised: data.epochs decide)
-    int64_t stop_after; // phases of this process, then a checkpoint and the end; 0 = off
+    const char *note;   // free text, stored with the run; presets name their source here
+    int64_t phases;     // 0 = the algorithm's default (supervised: data.epochs decides)
+    int64_t stop_after; // phases of this process, then write a checkpoint and end; 0 = off
     int64_t seed;
-    int64_t threads; // 0 = one a physical core that may be used
+    int64_t threads; // 0 = one per available physical core
     int32_t stop_on; // enum rlhf__stop_on
     int32_t reserved;
 };
@@ -25,12 +25,13 @@ enum rlhf__dtype_choice { RLHF__DTYPE_AUTO = 0, RLHF__DTYPE_F32 = 1, RLHF__DTYPE
 
 struct rlhf__compute_config {
     const char *backend; // kernels_<backend>.so, a path, or "auto"
-    int64_t gpu;         // index of the card
+    int64_t gpu;         // index of the GPU
     int32_t dtype;       // enum rlhf__dtype_choice
-    int32_t guard;       // reference: device buffers unreadable for the host; cuda: checks at once
+    int32_t guard;       // reference: the host cannot read device buffers; cuda: check after every
+                         // call
     int64_t workspace_mib; // 0 = the backend's default
-    int32_t memory_check;  // 1: what does not fit into memory is refused before it is loaded
-    int32_t recompute;     // enum rlhf_recompute, of models that are trained
+    int32_t memory_check;  // 1: refuse a run that does not fit into memory before it is loaded
+    int32_t recompute;     // enum rlhf_recompute, for models that are trained
 };
 
 enum rlhf__policy_init { RLHF__INIT_PRETRAINED = 0, RLHF__INIT_RANDOM = 1 };
@@ -39,10 +40,10 @@ struct rlhf__policy_config {
     const char *path; // model directory; "" = the embedded default
     int32_t init;     // enum rlhf__policy_init; random needs only config.json and the tokenizer
     int32_t reserved;
-    // "adapter.path" and on: a low-rank adapter is trained, the model stays as it is
+    // "adapter.path" etc.: train a low-rank adapter and keep the model fixed
     const char *adapter_path;    // PEFT directory to start from; "" = none
-    const char *adapter_targets; // of a fresh one: layers, with commas between
-    int64_t adapter_rank;        // of a fresh one; 0 = the whole model is trained
+    const char *adapter_targets; // of a new one: layers, separated by commas
+    int64_t adapter_rank;        // of a new one; 0 = train the whole model
     double adapter_alpha;        // 0 = twice the rank
 };
 
@@ -53,7 +54,7 @@ struct rlhf__reference_config {
 enum rlhf__critic_kind { RLHF__CRITIC_SHARED = 0, RLHF__CRITIC_SEPARATE = 1 };
 
 struct rlhf__value_config {
-    int32_t kind;     // enum rlhf_value_kind (none = refuse algorithms that want one)
+    int32_t kind;     // enum rlhf_value_kind (none = refuse algorithms that need a value head)
     int32_t init;     // enum rlhf_value_init
     int32_t detach;   // 1: no gradient from the value head into the trunk
     int32_t critic;   // enum rlhf__critic_kind
@@ -64,9 +65,9 @@ struct rlhf__value_config {
 // The score head that classifiers and reward models carry.
 struct rlhf__score_head_config {
     const char *labels; // comma-separated names by label number; "" = LABEL_0, LABEL_1, ...
-    int32_t pooling;    // enum rlhf_pool; 0 = the architecture's own; of a reward model: mean
+    int32_t pooling;    // enum rlhf_pool; 0 = the architecture's default; for a reward model: mean
     int32_t reserved;
-    int64_t calibrate; // samples of the reference that gain and bias are fitted on, 0 = never
+    int64_t calibrate; // samples of the reference to fit gain and bias on, 0 = never
 };
 
 enum rlhf__long_rows { RLHF__DATA_TRUNCATE = 0, RLHF__DATA_SPLIT = 1 };
@@ -79,28 +80,28 @@ struct rlhf__data_config {
     int64_t eval_limit;    // rows of eval_path, 0 = all
     int64_t eval_every;    // phases between evaluations, 0 = only at the end
     int64_t max_tokens;    // longest row in tokens, 0 = the model's context
-    int64_t batch_tokens;  // tokens a phase; 0 = batch.size rows a phase
+    int64_t batch_tokens;  // tokens per phase; 0 = batch.size rows per phase
     double epochs;         // passes over the rows when run.phases is 0
     int32_t shuffle;
     int32_t long_rows;      // enum rlhf__long_rows
-    int32_t assistant_only; // 1: loss on what the assistant says, of rows with messages
+    int32_t assistant_only; // 1: loss only on the assistant's tokens, for rows with messages
     int32_t reserved;
-    int64_t max_mib; // memory that a file's rows and their tokens may take, prompts too
+    int64_t max_mib; // memory for a file's rows and their tokens, and for prompts
 };
 
 // Prompts of rollout algorithms.
 struct rlhf__prompts_config {
-    const char *path;    // .jsonl, .jsonl.gz or .txt; "" = the embedded prompts
-    const char *text;    // one constant prompt instead of a file; "" = none
-    const char *field;   // member of a JSONL row
-    int64_t length;      // cut to exactly this many tokens, shorter ones are skipped; 0 = off
-    int64_t min_tokens;  // shorter prompts are skipped
-    int64_t max_tokens;  // longest prompt; 0 = what the context leaves
-    int64_t limit;       // prompts to use, 0 = all
-    int32_t prepend_bos; // put the tokenizer's BOS (GPT-2: EOS) in front
+    const char *path;           // .jsonl, .jsonl.gz or .txt; "" = the embedded prompts
+    const char *text;           // one constant prompt instead of a file; "" = none
+    const char *field;          // member of a JSONL row
+    int64_t length;             // cut to exactly this many tokens and skip shorter ones; 0 = off
+    int64_t min_tokens;         // shorter prompts are skipped
+    int64_t max_tokens;         // longest prompt; 0 = limited by the context
+    int64_t limit;              // prompts to use, 0 = all
+    int32_t prepend_bos;        // prepend the tokenizer's BOS (GPT-2: EOS)
     int32_t start_after_period; // begin after the first period; texts without one are skipped
     int32_t end_at_period;      // end at the last period within length (or max_tokens)
-    int32_t shuffle;            // a fresh order on every pass
+    int32_t shuffle;            // a new order on every pass
     int32_t long_rows;          // enum rlhf__long_prompts (data/prompts.h)
     const char *template;       // of messages: a name or a file (rlhf__chat_name), "auto"
 };
@@ -111,7 +112,7 @@ struct rlhf__sampling_config {
     double temperature, top_p, min_p;
     int64_t top_k; // 0 = off
     int64_t max_new_tokens;
-    int64_t slots;       // rows decoded at once, 0 = what suits the device
+    int64_t slots;       // rows decoded at once, 0 = chosen for the device
     const char *stop;    // RLHF__OPT_LIST: texts and token ids that end a response
     int32_t stop_at_eos; // enum rlhf__stop_at_eos
     int32_t reserved;
@@ -124,14 +125,14 @@ enum rlhf__non_stop {
     RLHF__NON_STOP_SUBTRACT = 2
 };
 
-// What the host does to a response before (truncate) and after (penalties) it is scored.
+// Response rules: truncate applies before scoring, penalties after it.
 struct rlhf__response_config {
     int32_t truncate;               // enum rlhf__truncate
-    int32_t non_stop;               // enum rlhf__non_stop: what non_stop_penalty does
+    int32_t non_stop;               // enum rlhf__non_stop: effect of non_stop_penalty
     const char *period_token;       // text of the one token that is a period; "" = any with a "."
     int64_t period_min, period_max; // tokens from 1: the first period in this range ends the text
-    double period_penalty;          // score when there is none
-    double non_stop_penalty;        // for responses that did not end by a stop token
+    double period_penalty;          // score if there is no period
+    double non_stop_penalty;        // for responses that did not end with a stop token
 };
 
 enum rlhf__normalize {
@@ -141,10 +142,10 @@ enum rlhf__normalize {
 };
 enum rlhf__nan_policy { RLHF__NAN_STOP = 0, RLHF__NAN_ZERO = 1, RLHF__NAN_DROP = 2 };
 
-// What becomes of a row that a reward could not score.
+// What happens to a row that a reward could not score.
 enum rlhf__failure_policy {
     RLHF__FAILURE_STOP = 0,
-    RLHF__FAILURE_RETRY = 1, // ask again, at most rewards.retries times, then stop
+    RLHF__FAILURE_RETRY = 1, // score it again, at most rewards.retries times, then stop
     RLHF__FAILURE_ZERO = 2,
     RLHF__FAILURE_DROP = 3
 };
@@ -160,19 +161,19 @@ struct rlhf__mixing_config {
     int32_t nan_policy; // enum rlhf__nan_policy
     double clip;        // |score| at most this after mixing; 0 = off
     int32_t on_failure; // enum rlhf__failure_policy
-    int32_t isolate;    // enum rlhf__isolate: which rewards, and judge, run in worker processes
-    int64_t retries;    // times that failed rows are asked again
-    double timeout_s;   // of one call of a reward outside this process, seconds; 0 = no limit
-    int64_t memory_mib; // of one such process; 0 = no limit
-    int64_t workers;    // of one reward, that share its batch
-    int32_t overlap;    // 1: ask rewards that may be asked so while rows are still drawn
+    int32_t isolate;    // enum rlhf__isolate: which rewards, and whether the judge, run in workers
+    int64_t retries;    // times that failed rows are scored again
+    double timeout_s;   // per call of a reward outside this process, seconds; 0 = no limit
+    int64_t memory_mib; // per such process; 0 = no limit
+    int64_t workers;    // processes per reward, which share its batch
+    int32_t overlap;    // 1: call rewards that allow it while rows are still being sampled
     int32_t reserved;
 };
 
 struct rlhf__batch_config {
-    int64_t size;              // sequences a phase
-    int64_t microbatch_tokens; // tokens of one forward/backward, 0 = what suits the device
-    int32_t share_prompts;     // rows of a group compute their prompt once
+    int64_t size;              // sequences per phase
+    int64_t microbatch_tokens; // tokens per forward/backward pass, 0 = chosen for the device
+    int32_t share_prompts;     // compute the prompt of a group's rows once
     int32_t reserved;
 };
 
@@ -192,18 +193,18 @@ struct rlhf__optim_config {
     int32_t warmup_from; // enum rlhf__warmup_from
     double lr, beta1, beta2, eps, weight_decay;
     double max_grad_norm; // 0 = no clipping
-    double final_scale;   // of lr at the last step, for linear and cosine
+    double final_scale;   // factor of lr at the last step, for linear and cosine
     double muon_lr, muon_momentum;
     int64_t warmup;          // phases of linear warm-up
-    int64_t schedule_phases; // the schedule is laid out for so many phases, or run.phases if more.
-                             // Set it when a run will be resumed with more phases: then lr does not
+    int64_t schedule_phases; // length of the schedule in phases, or run.phases if that is more. Set
+                             // it if a run will be resumed with more phases: then lr does not
                              // depend on run.phases
     int64_t max_skipped;     // non-finite steps in a row before the run stops
 };
 
 struct rlhf__early_stop_config {
-    double kl;     // mean sequence KL above this, nats; 0 = off
-    double reward; // mean reward above this; 0 = off
+    double kl;     // stop if the mean sequence KL is above this, nats; 0 = off
+    double reward; // stop if the mean reward is above this; 0 = off
     int64_t patience, window;
 };
 
@@ -214,7 +215,7 @@ struct rlhf__checkpoint_config {
     int64_t every;     // phases, 0 = only at the end
     int64_t every_s;   // seconds, 0 = not by time
     int64_t undo_mib;  // largest copy of weights and moments kept in memory; see keep/boundary.h
-    int64_t keep;      // newest ones kept, 0 = all
+    int64_t keep;      // newest checkpoints kept, 0 = all
     int32_t dtype;     // enum rlhf__checkpoint_dtype: of model.safetensors; state/ is always exact
     int32_t best_mode; // enum rlhf__best_mode
     const char *best;  // metric by which checkpoints/best is chosen; "" = no such link
@@ -239,22 +240,23 @@ struct rlhf__log_config {
     int64_t samples_every; // phases between tables, 0 = never
 };
 
-// A plugin as the user asked for it. options is the JSON object of its own keys; after
+// A plugin as the user specified it. options is the JSON object of its options; after
 // rlhf__config_resolve it is complete, defaults included.
 struct rlhf__plugin_config {
     char *plugin;            // name or path; files are made absolute by rlhf__config_resolve
     char *name;              // rewards: metric name, unique in the list; NULL for the algorithm
     double weight;           // rewards
-    const char *weight_flag; // that gave the weight, NULL = none did; static
+    const char *weight_flag; // the flag that gave the weight, NULL = none; static
     const char *flag; // that named it, for messages; NULL = by its place ("--reward"); static
-    int32_t from;     // enum rlhf__name_from: where `plugin` comes from
-    int32_t stored;   // 1: of a run that goes on without --trust-run (resume_trust.c)
-    int32_t isolate;  // rewards and judge: 0 = as rewards.isolate says, 1 = in a worker, -1 = not
+    int32_t from;     // enum rlhf__name_from: the source of `plugin`
+    int32_t stored;   // 1: of a run resumed without --trust-run (resume_trust.c)
+    int32_t isolate;  // rewards and judge: 0 = by rewards.isolate, 1 = in a worker, -1 = in this
+                      // process
     int32_t network;  // rewards and judge: 1 = its worker may use the network
     int32_t isolate_typed, network_typed; // 1: on the command line
     json_t *options;                      // owned
     // key -> {source, raw | file}: where each option was set, for messages; raw: as typed, file: a
-    // --config file, neither: settings that come with the program. Owned.
+    // --config file, neither: defaults that come with the program. Owned.
     json_t *origin;
 };
 
@@ -276,26 +278,26 @@ struct rlhf__config {
     struct rlhf__checkpoint_config checkpoint;
     struct rlhf__log_config log;
     struct rlhf__plugin_config algo;    // algo.plugin NULL = not given
-    struct rlhf__plugin_config judge;   // judge.plugin NULL = none: a reward that looks on
+    struct rlhf__plugin_config judge;   // judge.plugin NULL = none: a reward that does not train
     struct rlhf__plugin_config *reward; // [n_reward]
     size_t n_reward;
     struct rlhf__strings strings;
-    // What somebody gave of the sections above: path -> {source, typed}, typed: on the command
-    // line, else in a --config file. Owned; not part of the config as JSON.
+    // Settings of the sections above that a user gave: path -> {source, typed}; typed: on the
+    // command line, otherwise in a --config file. Owned; not part of the config as JSON.
     json_t *given;
-    // The same for options of plugins that their plugin has no use for beside the others, with the
-    // reason as `why`. Known once the config is resolved.
+    // The same for options that have no effect given the others of their plugin, with the reason as
+    // `why`. Set when the config is resolved.
     json_t *idle;
 };
 
-// One section: its name in JSON, its table and its place in struct rlhf__config.
+// One section: its name in JSON, its table and its offset in struct rlhf__config.
 struct rlhf__section {
     const char *name, *help;
     struct rlhf__opt_table table;
     uint32_t offset, size;
 };
 
-// The sections in the order they are printed; *n = how many. [any]
+// The sections in the order in which they are printed; *n = their number. [any]
 const struct rlhf__section *rlhf__sections(size_t *n);
 
 #endif

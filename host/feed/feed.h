@@ -1,5 +1,5 @@
-// feed.h: where the rows of a run come from: prompts that the policy responds to, texts, or
-// preferences. Only the set-up asks which; phases call through ops.
+// feed.h: the source of a run's rows: prompts that the policy responds to, texts, or preferences.
+// Only the set-up asks which one it is; phases call it through ops.
 #ifndef RLHF_HOST_FEED_H
 #define RLHF_HOST_FEED_H
 
@@ -10,11 +10,11 @@
 #include "learn/cast.h"
 #include "report/metrics.h"
 #include "report/progress.h"
-#include "report/reward_accounts.h"
+#include "report/reward_tallies.h"
 #include "sample/experience.h"
 
-// What feeds are made from; borrowed as long as they live. The header of each feed says which parts
-// of the cast must exist when it is opened.
+// What feeds are created from; borrowed for their lifetime. The header of each feed says which
+// parts of the cast must exist when it is opened.
 struct rlhf__feed_env {
     const struct rlhf__config *config;
     const struct rlhf__cast *cast;
@@ -24,16 +24,16 @@ struct rlhf__feed_env {
     const struct rlhf__loading *loading;
 };
 
-// A measurement on held-out rows, at a phase's end.
+// A measurement on held-out rows at the end of a phase.
 struct rlhf__held_out {
     int64_t phase; // phases done, this one included
-    int32_t due;   // 1: held-out rows are to be measured after this phase
+    int32_t due;   // 1: measure held-out rows after this phase
     int32_t reserved;
-    struct rlhf__metrics *metrics;          // receives eval/* and other measures
-    struct rlhf__reward_accounts *accounts; // of the rewards that pay held-out responses
+    struct rlhf__metrics *metrics;        // receives eval/* and other measures
+    struct rlhf__reward_tallies *tallies; // of the rewards that score held-out responses
 };
 
-#define RLHF__DEFAULT_PHASES 100 // for rows that do not end, unless run.phases is set
+#define RLHF__DEFAULT_PHASES 100 // when the rows never end and run.phases is not set
 
 struct rlhf__feed;
 
@@ -42,7 +42,7 @@ struct rlhf__feed_ops {
     // `version` the number of optimiser steps that the policy has taken. [step]
     rlhf_status (*next)(struct rlhf__feed *, uint64_t first, int64_t version,
                         struct rlhf__experience *x, struct rlhf__error *err);
-    // Put rows of that many further groups into *x, otherwise as `next`. NULL = rows have no
+    // Put the rows of so many further groups into *x, otherwise as `next`. NULL = rows have no
     // groups. [step]
     rlhf_status (*more)(struct rlhf__feed *, uint32_t groups, uint64_t first, int64_t version,
                         struct rlhf__experience *x, struct rlhf__error *err);
@@ -57,11 +57,11 @@ struct rlhf__feed_ops {
                             struct rlhf__error *err);
     // The cursor, for epochs and the checkpoint. [any]
     struct rlhf__order *(*order)(struct rlhf__feed *);
-    // Create what needs loaded models. NULL = nothing does. [main]
+    // Create the parts that need loaded models. NULL = there are none. [main]
     rlhf_status (*ready)(struct rlhf__feed *, struct rlhf__error *err);
-    // Check, before the first phase, what can be checked only then. NULL = nothing. [step]
+    // Make the checks that are possible only right before the first phase. NULL = none. [step]
     rlhf_status (*check)(struct rlhf__feed *, struct rlhf__error *err);
-    // Measure on held-out rows; called after every phase. NULL = nothing is held out. [step]
+    // Measure on held-out rows; called after every phase. NULL = there are no held-out rows. [step]
     rlhf_status (*evaluate)(struct rlhf__feed *, const struct rlhf__held_out *,
                             struct rlhf__error *err);
     // Called before the models are closed. [main]
@@ -72,20 +72,21 @@ struct rlhf__feed_ops {
 struct rlhf__feed {
     const struct rlhf__feed_ops *ops;
     const struct rlhf__feed_env *env;
-    const struct rlhf__prompts *prompts;  // that the rows respond to; NULL: rows of a file
-    const struct rlhf__prompts *held_out; // that evaluate draws for; NULL: none
+    const struct rlhf__prompts *prompts;  // that the rows respond to; NULL: the rows come from a
+                                          // file
+    const struct rlhf__prompts *held_out; // that evaluate samples for; NULL: none
     int64_t phases;                       // used unless run.phases is set
     int32_t texts_alone, reserved;        // 1: no row has messages
 };
 
 void rlhf__feed_destroy(struct rlhf__feed *); // NULL allowed [main]
 
-// The op `largest` for feeds that only read their rows: the largest of the next phases. [step]
+// The op `largest` for feeds that read their rows from a file. [step]
 rlhf_status rlhf__feed_largest(struct rlhf__feed *, struct rlhf__experience *x,
                                struct rlhf__error *err);
 
-// The longest row of a file that data.max_tokens and the policy's context allow. Errors:
-// RLHF_E_INVALID. [any]
+// The limit on a row's tokens by data.max_tokens and the policy's context. Errors: RLHF_E_INVALID.
+// [any]
 rlhf_status rlhf__feed_max_tokens(const struct rlhf__feed_env *, int32_t *out,
                                   struct rlhf__error *err);
 

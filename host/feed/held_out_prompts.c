@@ -21,7 +21,7 @@ rlhf_status rlhf__held_out_prompts_open(const struct rlhf__feed_env *env,
                                  env->dirs, env->log, env->loading, out, err);
 }
 
-// The rewards of the rows.
+// Scores of the held-out responses.
 struct worth {
     double mean;    // of the rewards
     double correct; // share of right answers; NaN unless a reward verifies them
@@ -29,8 +29,8 @@ struct worth {
 
 static rlhf_status pay(const struct rlhf__feed_env *env, const struct rlhf__prompts *prompts,
                        const struct rlhf__held_out *h, struct rlhf__rows *e, struct worth *worth,
-                       struct rlhf__reward_books *books, struct rlhf__error *err) {
-    struct rlhf__config config = *env->config; // members stay the run's
+                       struct rlhf__reward_tally *tally, struct rlhf__error *err) {
+    struct rlhf__config config = *env->config; // pointers still point into the run's config
     config.mixing.normalize = RLHF__NORMALIZE_NONE;
     config.mixing.clip = 0;
     const struct rlhf__scorer s = {.config = &config,
@@ -40,7 +40,7 @@ static rlhf_status pay(const struct rlhf__feed_env *env, const struct rlhf__prom
                                    .phase = (uint64_t)(h->phase > 0 ? h->phase - 1 : 0),
                                    .watch = rlhf__progress_watch(env->progress),
                                    .log = env->log,
-                                   .books = books};
+                                   .tally = tally};
     const struct rlhf__scored_by by = {&config.response, env->cast->rules, prompts};
     struct rlhf__scored x = {0};
     double std;
@@ -55,23 +55,23 @@ static rlhf_status pay(const struct rlhf__feed_env *env, const struct rlhf__prom
     return st;
 }
 
-// Calls for these rows are counted apart and then added to those of the process.
-static rlhf_status pay_on_books(const struct rlhf__feed_env *env,
-                                const struct rlhf__prompts *prompts, const struct rlhf__held_out *h,
-                                struct rlhf__rows *e, struct worth *worth,
-                                struct rlhf__error *err) {
+// The calls for these rows are counted separately, then added to the run's totals.
+static rlhf_status score_and_tally(const struct rlhf__feed_env *env,
+                                   const struct rlhf__prompts *prompts,
+                                   const struct rlhf__held_out *h, struct rlhf__rows *e,
+                                   struct worth *worth, struct rlhf__error *err) {
     const size_t n = env->config->n_reward;
     char owner[192];
-    struct rlhf__reward_books *books = calloc(n + 1, sizeof *books);
-    if (!books) return RLHF__NOMEM(err, "out of memory for %u held-out responses", e->n);
-    rlhf_status st = pay(env, prompts, h, e, worth, books, err);
+    struct rlhf__reward_tally *tally = calloc(n + 1, sizeof *tally);
+    if (!tally) return RLHF__NOMEM(err, "out of memory for %u held-out responses", e->n);
+    rlhf_status st = pay(env, prompts, h, e, worth, tally, err);
     for (size_t k = 0; k < n; k++) {
         snprintf(owner, sizeof owner, "rewards/%s", env->config->reward[k].name);
         if (st == RLHF_OK)
-            rlhf__reward_books_report(&books[k], owner, rlhf__metrics_sink, h->metrics);
-        rlhf__reward_books_add(&h->accounts->run[k], &books[k]);
+            rlhf__reward_tally_report(&tally[k], owner, rlhf__metrics_sink, h->metrics);
+        rlhf__reward_tally_add(&h->tallies->run[k], &tally[k]);
     }
-    free(books);
+    free(tally);
     return st;
 }
 
@@ -95,12 +95,12 @@ rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *env,
     rlhf__progress_note(env->progress, "evaluation");
     q.n = (uint32_t)rlhf__prompts_count(q.prompts);
     q.group = 1;
-    q.keep_support = 0; // texts to be scored
+    q.keep_support = 0; // only the texts are used
     q.stream = "eval";
     q.first = 0;
     rlhf_status st = rlhf__rollout_in_turn(&q, &e, err);
     rlhf__metrics_under(h->metrics, "eval/");
-    if (st == RLHF_OK) st = pay_on_books(env, q.prompts, h, &e, &worth, err);
+    if (st == RLHF_OK) st = score_and_tally(env, q.prompts, h, &e, &worth, err);
     if (st == RLHF_OK) st = rlhf__metrics_set(h->metrics, "reward", worth.mean);
     rlhf__metrics_under(h->metrics, NULL);
     if (st == RLHF_OK) say(env, h, &worth, e.n);

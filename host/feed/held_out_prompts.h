@@ -1,5 +1,5 @@
-// held_out_prompts.h: the reward of the policy's responses to held-out prompts (data.eval_path),
-// which are drawn, cut and rewarded as those of a phase, but not learned from.
+// held_out_prompts.h: the reward of the policy's responses to held-out prompts (data.eval_path).
+// They are sampled, cut and rewarded as in a phase, but not learned from.
 //
 // text_feed.c and preference_feed.c measure held-out rows of a file.
 #ifndef RLHF_HOST_HELD_OUT_PROMPTS_H
@@ -8,14 +8,14 @@
 #include "feed/feed.h"
 #include "sample/rollout.h"
 
-// Open the first data.eval_limit rows of data.eval_path with the rules of prompts.*; *out = NULL
-// without held-out rows. Needs the policy. Caller owns *out. Errors: those of
+// Open the first data.eval_limit rows of data.eval_path by the rules of prompts.*; *out = NULL if
+// no rows are held out. Needs the policy. The caller owns *out. Errors: those of
 // rlhf__rollout_prompts. [main]
 rlhf_status rlhf__held_out_prompts_open(const struct rlhf__feed_env *, struct rlhf__prompts **out,
                                         struct rlhf__error *err);
 
-// Draw one response to each of q.prompts, with the same random numbers every time; q is otherwise
-// the request of a phase. Sets eval/reward, the mean reward, neither normalised nor clipped, and
+// Sample one response to each of q.prompts, with the same random numbers every time; q is otherwise
+// a phase's request. Sets eval/reward, the mean reward, neither normalised nor clipped, and
 // eval/<name> for every metric <name> of the rewards; logs the mean. Errors: those of rlhf__rollout
 // and rlhf__score. [step]
 rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *,

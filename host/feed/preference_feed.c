@@ -34,8 +34,7 @@ static struct rlhf__order *preference_order(struct rlhf__feed *f) {
 
 // ---- held-out rows ----
 
-// Report gain and bias: before the first step those that the head starts with, then the fitted
-// ones.
+// Report gain and bias: before the first step the head's initial values, later the fitted ones.
 static rlhf_status report_head(struct rlhf__reward_training *r, const struct rlhf__held_out *h,
                                struct rlhf__error *err) {
     if (!r || r->samples.n == 0 || (!h->due && h->phase > 1)) return RLHF_OK;
@@ -57,7 +56,7 @@ static rlhf_status measure(const struct preference_feed *f, struct rlhf__prefere
     return rlhf__evaluate_preferences(&rm, f->held_out, NULL, q, err);
 }
 
-// A mean of no rows is not reported.
+// Labels without rows are not reported.
 static rlhf_status evaluate_completions(const struct preference_feed *f,
                                         const struct rlhf__held_out *h, struct rlhf__error *err) {
     const struct rlhf__cast *cast = f->feed.env->cast;
@@ -90,7 +89,7 @@ static rlhf_status preference_evaluate(struct rlhf__feed *feed, const struct rlh
     double rows = (double)q.rows;
     rlhf__metrics_set(h->metrics, "eval/accuracy", (double)q.correct / rows);
     rlhf__metrics_set(h->metrics, "eval/margin", q.margin / rows);
-    // The algorithm defines the loss of a policy.
+    // The algorithm defines a policy's loss, so only a reward model's is reported.
     if (f->reward_training) rlhf__metrics_set(h->metrics, "eval/loss", q.nats / rows);
     rlhf__logf(feed->env->log, RLHF_LOG_INFO, "held-out accuracy %.4f after %lld phase%s",
                (double)q.correct / rows, (long long)h->phase, h->phase == 1 ? "" : "s");
@@ -111,7 +110,7 @@ static const struct rlhf__feed_ops preference_ops = {.next = preference_next,
                                                      .evaluate = preference_evaluate,
                                                      .destroy = preference_destroy};
 
-// Rows of a reward model begin as its tokenizer says; the setting can only add a BOS token.
+// For a reward model, its tokenizer decides how rows begin; the setting can only add a BOS token.
 static struct rlhf__preference_opts row_opts(const struct preference_feed *f,
                                              const char *const *path, const char *setting) {
     const struct rlhf__feed_env *env = f->feed.env;
@@ -130,7 +129,7 @@ static struct rlhf__preference_opts row_opts(const struct preference_feed *f,
         .loading = env->loading};
 }
 
-// Log the number of completions, and check that there are enough to mismatch.
+// Log the number of completions, and check that there are enough for mismatched rows.
 static rlhf_status say_completions(struct preference_feed *f, struct rlhf__error *err) {
     const struct rlhf__feed_env *env = f->feed.env;
     const struct rlhf__preferences *set = f->source.set;

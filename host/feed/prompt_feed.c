@@ -23,9 +23,9 @@ struct prompt_feed {
     struct rlhf__order order;
     rlhf_gen *cache; // NULL until the policy is loaded
     uint32_t slots, prefix_slots;
-    uint32_t group;             // rows a prompt
+    uint32_t group;             // rows per prompt
     int32_t share;              // 1: rows of a group share its prompt
-    int32_t keep_support;       // 1: log-probs are over what top-k and top-p kept
+    int32_t keep_support;       // 1: log-probs are over the tokens that top-k and top-p kept
     int32_t reference_is_start; // 1: the reference is the policy as it starts
 };
 
@@ -35,9 +35,9 @@ static const struct prompt_feed *look(const struct rlhf__feed *f) {
     return (const struct prompt_feed *)f;
 }
 
-// ---- drawing ----
+// ---- sampling ----
 
-// The part of the request that all draws of a run share.
+// The part of the request that is the same for all sampling in a run.
 static struct rlhf__rollout_request request(const struct prompt_feed *f) {
     const struct rlhf__cast *cast = f->feed.env->cast;
     struct rlhf__rollout_request q =
@@ -59,11 +59,11 @@ static struct rlhf__rollout_request batch_request(const struct prompt_feed *f) {
     return q;
 }
 
-// With rewards.overlap, rewards that allow it are asked while rows are drawn.
-static rlhf_status look_ahead(const struct prompt_feed *f, uint32_t n, struct rlhf__experience *x,
-                              struct rlhf__error *err) {
+// With rewards.overlap, rewards that allow it are called while rows are sampled.
+static rlhf_status open_overlap(const struct prompt_feed *f, uint32_t n, struct rlhf__experience *x,
+                                struct rlhf__error *err) {
     const struct rlhf__feed_env *env = f->feed.env;
-    const struct rlhf__ahead_request q = {
+    const struct rlhf__overlap_request q = {
         .config = env->config,
         .rewards = env->cast->rewards,
         .by = {&env->config->response, env->cast->rules, f->prompts},
@@ -71,7 +71,7 @@ static rlhf_status look_ahead(const struct prompt_feed *f, uint32_t n, struct rl
         .log = env->log,
         .n = n,
         .group = f->group};
-    return env->config->mixing.overlap ? rlhf__ahead_create(&q, &x->ahead, err) : RLHF_OK;
+    return env->config->mixing.overlap ? rlhf__overlap_create(&q, &x->overlap, err) : RLHF_OK;
 }
 
 static rlhf_status draw(struct rlhf__feed *feed, uint32_t n, uint64_t first, int64_t version,
@@ -88,8 +88,8 @@ static rlhf_status draw(struct rlhf__feed *feed, uint32_t n, uint64_t first, int
     q.doing = "rollout";
     q.first = first;
     q.version = version;
-    rlhf_status st = look_ahead(f, n, x, err);
-    q.ahead = x->ahead;
+    rlhf_status st = open_overlap(f, n, x, err);
+    q.overlap = x->overlap;
     if (st == RLHF_OK) st = rlhf__rollout(&q, row, &x->rows, &x->tokens, err);
     free(row);
     if (st != RLHF_OK) return st;
@@ -116,7 +116,7 @@ rlhf_status rlhf__prompt_feed_sample(const struct rlhf__feed *feed, const struct
     struct rlhf__rollout_request q = request(look(feed));
     q.model = model;
     q.cache = NULL;
-    q.keep_support = 0; // texts to be scored
+    q.keep_support = 0; // only the texts are used
     q.n = n;
     q.stream = stream;
     q.first = first;
@@ -147,8 +147,8 @@ static double largest_difference(const struct rlhf__rows *e, const float *a, con
 
 static rlhf_status compare(const struct rlhf__feed_env *env, const struct rlhf__model *m,
                            const struct rlhf__rows *e, const char *what, struct rlhf__error *err) {
-    // All three compute the same function: the difference is 0 on a backend with exact rows, and
-    // rounding error elsewhere.
+    // All three compute the same function: the difference is 0 on a backend with exact rows,
+    // otherwise rounding error.
     const double rounding = m->env->dtype == RLHF_BF16 ? 0.1 : 1e-3;
     double allowed = m->compute->flags & RLHF_COMPUTE_ROW_EXACT ? 0 : rounding;
     struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF]};
@@ -167,7 +167,7 @@ static rlhf_status prompt_check(struct rlhf__feed *feed, struct rlhf__error *err
     const struct prompt_feed *f = look(feed);
     const struct rlhf__cast *cast = feed->env->cast;
     struct rlhf__rollout_request q = request(f);
-    // With shared prompts two rows a prompt, so that sharing is checked too.
+    // With shared prompts, two rows per prompt, so that sharing is checked too.
     uint32_t each = f->share ? 2 : 1, prompts = CHECK_ROWS / each;
     if (prompts > f->n) prompts = (uint32_t)f->n;
     int64_t row[CHECK_ROWS];
@@ -250,11 +250,11 @@ static rlhf_status open_cache(const struct prompt_feed *f, rlhf_gen **out,
                                 (uint32_t)rlhf__prompt_feed_longest(&f->feed), out, err);
 }
 
-// ---- as large as it may be ----
+// ---- the largest possible rows ----
 
 #define LOOK_AHEAD 64 // phases
 
-// The prompts of the phase, among the next ones, whose prompts have the most tokens.
+// Among the next phases, the prompts of the one with the most prompt tokens.
 static void longest_prompts(struct prompt_feed *f, uint32_t n, int64_t *row, int64_t *best) {
     int64_t most = -1;
     for (int k = 0; k < LOOK_AHEAD; k++) {
@@ -333,7 +333,7 @@ static rlhf_status prompt_estimate(struct rlhf__feed *feed, const struct rlhf__e
 }
 
 // A backend that records steps keeps one session for the whole run. Otherwise each rollout opens
-// and closes its own, so that none takes memory during the update.
+// and closes a session, so that it takes no memory during the update.
 static rlhf_status prompt_ready(struct rlhf__feed *feed, struct rlhf__error *err) {
     struct prompt_feed *f = of(feed);
     if (!RLHF_COMPUTE_HAS(feed->env->cast->policy->compute, record)) return RLHF_OK;

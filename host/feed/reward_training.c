@@ -68,9 +68,9 @@ static rlhf_status draw(const struct rlhf__feed_env *env, const volatile sig_ato
     return st;
 }
 
-// Open the model that is sampled from: reference.path, or the policy as it starts. *own = NULL when
-// that is the policy itself; a policy whose score head replaced its LM head is opened again with an
-// LM head.
+// Open the model to sample from: reference.path, or the policy as it starts. *own = NULL if that is
+// the policy itself. A policy whose score head replaced its LM head is opened again with an LM
+// head.
 static rlhf_status open_reference(const struct rlhf__feed_env *env,
                                   const struct rlhf__model_env *models, int was_classifier,
                                   struct rlhf__model **own, struct rlhf__error *err) {
@@ -97,13 +97,13 @@ static rlhf_status open_reference(const struct rlhf__feed_env *env,
                       (*own)->dir, policy->dir);
 }
 
-// `own` is the reference; NULL when the policy itself is.
+// `own`: the reference, or NULL to use the policy.
 static rlhf_status sample(const struct rlhf__feed_env *env, const volatile sig_atomic_t *cancelled,
                           const struct rlhf__model *own, const struct rlhf__preferences *rows,
                           struct rlhf__rows *e, struct rlhf__error *err) {
     const struct rlhf__model *policy = env->cast->policy, *m = own ? own : policy;
     struct rlhf__prompts *prompts = NULL;
-    // Rows must fit the context of the reference, which draws them, and of the reward model.
+    // Rows must fit the context of the reference, which samples them, and of the reward model.
     int32_t least = m->info.n_ctx < policy->info.n_ctx ? m->info.n_ctx : policy->info.n_ctx;
     int64_t room = least - env->config->sampling.max_new_tokens;
     rlhf_status st = take_prompts(rows, room > 0 ? (int32_t)room : 0, m, &prompts, err);

@@ -1,10 +1,10 @@
-// reward_training.h: what training a reward model needs beside the learner: gain and bias, and the
-// samples of the reference policy that they are fitted on.
+// reward_training.h: what training a reward model needs in addition to the learner: gain and bias,
+// and the samples of the reference policy that they are fitted on.
 //
 // A new head gets gain and bias before the first step; training does not change them. Every
-// checkpoint is written with gain and bias fitted to its weights (Stiennon et al.
-// 2020; Ziegler et al. 2019, section 2.1: mean 0, standard deviation 1 on the samples). The samples
-// are drawn once, from the starting weights (or reference.path), and kept with the checkpoint.
+// checkpoint is written with gain and bias fitted to its weights (Stiennon et al. 2020; Ziegler et
+// al. 2019, section 2.1: mean 0, standard deviation 1 on the samples). The samples are drawn once,
+// from the starting weights (or reference.path), and saved with the checkpoint.
 #ifndef RLHF_HOST_REWARD_TRAINING_H
 #define RLHF_HOST_REWARD_TRAINING_H
 
@@ -17,16 +17,17 @@ struct rlhf__preferences;
 
 struct rlhf__reward_training {
     struct rlhf__model *model;        // borrowed
-    struct rlhf__reward_head head;    // of the training steps
-    struct rlhf__reward_head written; // of checkpoints: the newest fit
-    struct rlhf__rows samples;        // n = 0: nothing is fitted
+    struct rlhf__reward_head head;    // used by training steps
+    struct rlhf__reward_head written; // written to checkpoints: the newest fit
+    struct rlhf__rows samples;        // n = 0: gain and bias are not fitted
     int64_t calibrated;               // phases done when `written` was calibrated; -1 = never
 };
 
-// For the cast's policy, whose config.json becomes a reward model's. Draws the samples, responses
-// to the prompts of `rows` in a random order, and fits a new head, unless the run is resumed: then
-// rlhf__reward_training_load follows. Caller owns *out. Errors: RLHF_E_INVALID (score.pooling
-// first; a start that cannot be sampled from; no prompt leaves room for a response). [main]
+// For the cast's policy, whose config.json becomes a reward model's. Samples responses to the
+// prompts of `rows` in a random order and fits a new head, unless the run is resumed: then
+// rlhf__reward_training_load must follow. The caller owns *out. Errors: RLHF_E_INVALID
+// (score.pooling first; a starting model that cannot be sampled from; no prompt leaves room for a
+// response). [main]
 rlhf_status rlhf__reward_training_create(const struct rlhf__feed_env *env,
                                          const struct rlhf__model_env *models,
                                          const volatile sig_atomic_t *cancelled, int resumed,
@@ -38,12 +39,13 @@ void rlhf__reward_training_destroy(struct rlhf__reward_training *); // NULL allo
 // The head that the learner pools with; NULL for NULL. [any]
 const struct rlhf__reward_head *rlhf__reward_training_head(const struct rlhf__reward_training *);
 
-// Fit `written` for the weights as they are after `phase` phases (nothing when that was done) and
-// put it into the model's config. [step]
+// Fit `written` to the weights after `phase` phases (unless that has been done) and put it into the
+// model's config. [step]
 rlhf_status rlhf__reward_training_calibrate(struct rlhf__reward_training *, int64_t phase,
                                             struct rlhf__error *err);
 
-// state/reward_head.json and state/samples.safetensors of a checkpoint; STATE/... [main]
+// Save to a checkpoint's state/reward_head.json and state/samples.safetensors, or load from them.
+// [main]
 rlhf_status rlhf__reward_training_save(const struct rlhf__reward_training *,
                                        const struct rlhf__folder *checkpoint,
                                        struct rlhf__error *err);

@@ -159,22 +159,23 @@ static rlhf_status open_held_out(struct text_feed *f, struct rlhf__error *err) {
     return rlhf__dataset_open(&d, &f->held_out, err);
 }
 
-// Refuse a loss on some of the tokens unless the algorithm can leave tokens out.
+// Refuse a loss on part of a row's tokens unless the algorithm can leave tokens out.
 static rlhf_status check_assistant_only(const struct text_feed *f, struct rlhf__error *err) {
     const struct rlhf__feed_env *env = f->feed.env;
     if (env->cast->plan.flags & RLHF_PLAN_LEAVES_OUT) return RLHF_OK;
     if (rlhf__dataset_completions(f->source.data))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s: rows of a prompt and a completion are trained on the completion "
-                          "alone, but %s has no loss on some of a row's tokens",
+                          "alone, but %s cannot leave tokens of a row out of the loss",
                           env->config->data.path, env->cast->algo->plugin->file);
     if (!env->config->data.assistant_only) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "data.assistant_only is true, but %s has no loss on some of a row's tokens",
-                      env->cast->algo->plugin->file);
+    return rlhf__fail(
+        err, RLHF_E_INVALID,
+        "data.assistant_only is true, but %s cannot leave tokens of a row out of the loss",
+        env->cast->algo->plugin->file);
 }
 
-// To cut texts into tokens with: those that compute, or all cores beside a device of its own.
+// Threads for tokenising: those of a CPU backend, or all cores if the model runs on another device.
 static int32_t threads(const struct rlhf__feed_env *env) {
     const rlhf_compute *t = env->cast->policy->compute;
     if (env->config->run.threads > 0) return (int32_t)env->config->run.threads;

@@ -30,7 +30,7 @@ static void say(const char *path, const json_t *was, const json_t *now, struct r
     rlhf__buf_free(&b);
 }
 
-// Where a setting names a run's directory, the run stored the checkpoint that it took from there
+// If a setting names a run directory, the run stored the checkpoint that it used from there
 // (run/setup_inputs.c).
 static int is_checkpoint_of(const json_t *stored, const json_t *given) {
     static const char below[] = "/checkpoints/";
@@ -84,7 +84,7 @@ size_t rlhf__begun_differ(const json_t *stored, const struct rlhf__config *confi
     if (was && rlhf__config_to_json(config, &now, NULL) == RLHF_OK) {
         json_object_del(json_object_get(was, "run"), "dir");
         json_object_del(json_object_get(now, "run"), "dir");
-        // "auto" becomes what it finds (run/setup.c).
+        // The run replaced "auto" by the backend that it found (run/setup.c).
         if (strcmp(config->compute.backend, "auto") == 0) {
             json_object_del(json_object_get(was, "compute"), "backend");
             json_object_del(json_object_get(now, "compute"), "backend");

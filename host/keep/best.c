@@ -34,7 +34,7 @@ rlhf_status rlhf__best_load(struct rlhf__best *b, const struct rlhf__checkpoint_
     json_error_t why;
     *b = (struct rlhf__best){0};
     if (!v || !c->best[0]) return RLHF_OK;
-    // json_unpack takes no const, and changes nothing.
+    // json_unpack takes a non-const pointer but changes nothing.
     if (json_unpack_ex((json_t *)(uintptr_t)v, &why, 0, "{s:s, s:i, s:I, s:F}", "metric", &metric,
                        "mode", &mode, "phase", &phase, "value", &value) != 0)
         return rlhf__fail(err, RLHF_E_INVALID, "best: %s", why.text);

@@ -1,7 +1,7 @@
-// best.h: which checkpoint of a run is the best by one metric (checkpoint.best): among those that
-// are written, the first with the highest or lowest value in its phase.
+// best.h: chooses the best checkpoint of a run by one metric (checkpoint.best): of those that are
+// written, the first with the highest or lowest value in its phase.
 //
-// It compares numbers. The link checkpoints/best is checkpoint.h's.
+// It only compares numbers; checkpoint_dir.h sets the link checkpoints/best.
 #ifndef RLHF_HOST_BEST_H
 #define RLHF_HOST_BEST_H
 
@@ -14,19 +14,19 @@
 struct rlhf__best {
     int64_t phase; // of the best checkpoint, 0 = none yet
     double value;  // the metric in that phase
-    double now;    // the metric in the phase that ended last; NaN = it had none
+    double now;    // the metric in the last phase; NaN = it had none
 };
 
-// A phase has ended: note its value, before the metrics are flushed. [main]
+// After a phase: record its value, before the metrics are flushed. [main]
 void rlhf__best_see(struct rlhf__best *, const struct rlhf__checkpoint_config *,
                     const struct rlhf__metrics *);
 
-// A checkpoint of `phase` is being written: it is the best when it is better than the best so far.
-// Returns 0 when a metric is named and has no finite value in this phase. [main]
+// Call when a checkpoint of `phase` is written; it becomes the best if it is better than the best
+// so far. Returns 0 if a metric is named and has no finite value in this phase. [main]
 int rlhf__best_offer(struct rlhf__best *, const struct rlhf__checkpoint_config *, int64_t phase);
 
-// State as JSON (new reference, NULL without a named metric or a best) and back. A state of another
-// metric, or NULL, is not taken: the search starts anew. Errors: RLHF_E_INVALID. [main]
+// State as JSON (new reference, NULL without a named metric or a best checkpoint) and back. A state
+// of another metric, or NULL, is ignored: the search starts over. Errors: RLHF_E_INVALID. [main]
 json_t *rlhf__best_save(const struct rlhf__best *, const struct rlhf__checkpoint_config *);
 rlhf_status rlhf__best_load(struct rlhf__best *, const struct rlhf__checkpoint_config *,
                             const json_t *, struct rlhf__error *err);

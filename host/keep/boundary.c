@@ -12,20 +12,20 @@
 
 // ---- the copy ----
 
-static void add(struct rlhf__undo *u, rlhf_dev dev, const rlhf_param *p) {
+static void add(struct rlhf__rollback *u, rlhf_dev dev, const rlhf_param *p) {
     uint64_t bytes = (uint64_t)rlhf__param_count(p) * sizeof(float);
-    if (u->item) u->item[u->n] = (struct rlhf__undo_item){dev, bytes};
+    if (u->item) u->item[u->n] = (struct rlhf__rollback_item){dev, bytes};
     u->n++;
     u->bytes += bytes;
 }
 
-static void add_model(struct rlhf__undo *u, const struct rlhf__model *m) {
+static void add_model(struct rlhf__rollback *u, const struct rlhf__model *m) {
     for (uint32_t i = 0; m && i < m->n_tensors; i++)
         if (m->params[i].value && !(m->params[i].flags & RLHF_PARAM_FROZEN))
             add(u, m->params[i].value, &m->params[i]);
 }
 
-static void add_optim(struct rlhf__undo *u, const struct rlhf__optim *o) {
+static void add_optim(struct rlhf__rollback *u, const struct rlhf__optim *o) {
     rlhf_dev dev;
     const rlhf_param *p;
     char name[320];
@@ -35,8 +35,8 @@ static void add_optim(struct rlhf__undo *u, const struct rlhf__optim *o) {
     }
 }
 
-// Count the tensors; list them too once u->item is allocated.
-static void list(struct rlhf__undo *u, const struct rlhf__changing *what) {
+// Count the tensors; once u->item has been allocated, list them too.
+static void list(struct rlhf__rollback *u, const struct rlhf__changing *what) {
     u->n = u->bytes = 0;
     for (size_t k = 0; k < RLHF__UNDO_MODELS; k++)
         add_model(u, what->model[k]);
@@ -44,8 +44,8 @@ static void list(struct rlhf__undo *u, const struct rlhf__changing *what) {
         add_optim(u, what->optim[k]);
 }
 
-static rlhf_status reserve(struct rlhf__undo *u, const struct rlhf__changing *what, int64_t max_mib,
-                           struct rlhf__error *err) {
+static rlhf_status reserve(struct rlhf__rollback *u, const struct rlhf__changing *what,
+                           int64_t max_mib, struct rlhf__error *err) {
     if (u->n) return RLHF_OK;
     list(u, what);
     u->item = calloc(u->n + 1, sizeof *u->item);
@@ -55,10 +55,10 @@ static rlhf_status reserve(struct rlhf__undo *u, const struct rlhf__changing *wh
     return RLHF_OK;
 }
 
-// Copy what is there now if it takes less than max_mib; u->taken says whether it was copied. A copy
-// that does not fit into memory counts as one beyond the limit.
-static rlhf_status undo_take(struct rlhf__undo *u, const struct rlhf__changing *what,
-                             int64_t max_mib, struct rlhf__error *err) {
+// Copy the current values if they take less than max_mib; u->taken says whether it was done. If
+// memory runs out, it counts as above the limit.
+static rlhf_status rollback_take(struct rlhf__rollback *u, const struct rlhf__changing *what,
+                                 int64_t max_mib, struct rlhf__error *err) {
     const rlhf_compute *c = what->compute;
     rlhf_status st = reserve(u, what, max_mib, err);
     u->taken = 0;
@@ -79,9 +79,9 @@ static rlhf_status undo_take(struct rlhf__undo *u, const struct rlhf__changing *
     return st;
 }
 
-// Put the copy back and refresh the models.
-static rlhf_status undo_back(struct rlhf__undo *u, const struct rlhf__changing *what,
-                             int64_t max_mib, struct rlhf__error *err) {
+// Restore the copy and refresh the models.
+static rlhf_status rollback_restore(struct rlhf__rollback *u, const struct rlhf__changing *what,
+                                    int64_t max_mib, struct rlhf__error *err) {
     const rlhf_compute *c = what->compute;
     rlhf_status st = RLHF_OK;
     if (!u->taken)
@@ -106,7 +106,7 @@ static rlhf_status undo_back(struct rlhf__undo *u, const struct rlhf__changing *
     return st;
 }
 
-static void undo_finish(struct rlhf__undo *u) {
+static void rollback_finish(struct rlhf__rollback *u) {
     free(u->item);
     free(u->copy);
     rlhf__replay_finish(&u->replay);
@@ -138,11 +138,11 @@ rlhf_status rlhf__boundary_note(struct rlhf__boundary *b, const struct rlhf__bou
                                   .run = now->run,
                                   .best = now->best,
                                   .marks = marks_of(&now->what),
-                                  .undo = b->undo};
+                                  .rollback = b->rollback};
     rlhf_status st = next.run ? RLHF_OK : RLHF__NOMEM(err, "out of memory for run.json");
     if (st == RLHF_OK) st = rlhf__plugin_states_save(&next.plugins, now->cast, err);
-    if (st == RLHF_OK) st = undo_take(&next.undo, &now->what, now->undo_mib, err);
-    b->undo = next.undo;
+    if (st == RLHF_OK) st = rollback_take(&next.rollback, &now->what, now->undo_mib, err);
+    b->rollback = next.rollback;
     if (st != RLHF_OK) {
         drop_state(&next);
         return st;
@@ -156,10 +156,10 @@ rlhf_status rlhf__boundary_restore(struct rlhf__boundary *b, const struct rlhf__
                                    int64_t undo_mib, struct rlhf__error *err) {
     const struct rlhf__boundary_marks now = marks_of(what);
     if (memcmp(&now, &b->marks, sizeof now) == 0) return RLHF_OK;
-    return undo_back(&b->undo, what, undo_mib, err);
+    return rollback_restore(&b->rollback, what, undo_mib, err);
 }
 
 void rlhf__boundary_finish(struct rlhf__boundary *b) {
     drop_state(b);
-    undo_finish(&b->undo);
+    rollback_finish(&b->rollback);
 }

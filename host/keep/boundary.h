@@ -1,11 +1,11 @@
-// boundary.h: the last phase boundary of a run, which the run returns to when the next phase fails:
-// what a checkpoint of it holds beside the weights, and a copy of everything that an update changes
-// (weights, moments, the reference where it moves; the reward model, its optimiser and its pairs
-// where it is trained).
+// boundary.h: the last phase boundary of a run, which the run returns to if the next phase fails.
+// It holds the parts of a checkpoint other than the weights, and a copy of everything that an
+// update changes: weights, moments, the reference if it is updated, and a trained reward model with
+// its optimiser and pairs.
 //
-// It is noted after every phase and kept in memory; checkpoint.h writes files. The copy (`undo`)
-// takes as much memory as those tensors have (AdamW: 12 bytes a trained parameter), so there is a
-// limit above which none is made (checkpoint.undo_mib).
+// It is noted after every phase and kept in memory; checkpoint.h writes files. The copy
+// (`rollback`) takes as much memory as the tensors (AdamW: 12 bytes per trained parameter), so
+// above a limit no copy is made (checkpoint.undo_mib).
 #ifndef RLHF_HOST_BOUNDARY_H
 #define RLHF_HOST_BOUNDARY_H
 
@@ -21,7 +21,7 @@
 #define RLHF__UNDO_MODELS 4
 #define RLHF__UNDO_OPTIMS 3
 
-// What an update changes; NULL where a run has no such part.
+// Everything that an update changes; NULL if a run lacks that part.
 struct rlhf__changing {
     const rlhf_compute *compute;
     struct rlhf__model *model[RLHF__UNDO_MODELS];
@@ -29,27 +29,27 @@ struct rlhf__changing {
     struct rlhf__iteration *iteration;
 };
 
-struct rlhf__undo_item {
+struct rlhf__rollback_item {
     rlhf_dev dev;
     uint64_t bytes;
 };
 
-// Zero-initialise; release with rlhf__undo_finish.
-struct rlhf__undo {
+// Zero-initialise; release with rlhf__boundary_finish.
+struct rlhf__rollback {
     int32_t taken; // 1: the copy was made
     int32_t reserved;
-    uint64_t bytes;               // of all items
-    size_t n;                     // items, 0 = not listed yet
-    struct rlhf__undo_item *item; // [n]
-    char *copy;                   // [bytes], NULL when beyond the limit
+    uint64_t bytes;                   // of all items
+    size_t n;                         // items, 0 = not listed yet
+    struct rlhf__rollback_item *item; // [n]
+    char *copy;                       // [bytes], NULL if above the limit
     // Of a reward model in training.
     struct rlhf__reward_head head;
     struct rlhf__replay replay;
-    struct rlhf__optim_count count; // of its optimiser
+    struct rlhf__optim_count count; // of the reward model's optimiser
     uint64_t syncs;
 };
 
-// Counters that grow whenever something that the copy holds may have changed.
+// Counters that grow whenever anything in the copy may have changed.
 struct rlhf__boundary_marks {
     int64_t step[RLHF__UNDO_OPTIMS];
     uint64_t syncs, rounds, pairs;
@@ -57,33 +57,33 @@ struct rlhf__boundary_marks {
 
 // Zero-initialise; release with rlhf__boundary_finish.
 struct rlhf__boundary {
-    int64_t phase; // phases done there
-    json_t *run;   // run.json of it, without the best checkpoint
+    int64_t phase; // phases done at the boundary
+    json_t *run;   // its run.json, without the best checkpoint
     struct rlhf__plugin_states plugins;
     struct rlhf__best best;
     struct rlhf__boundary_marks marks;
-    struct rlhf__undo undo;
+    struct rlhf__rollback rollback;
 };
 
-// What there is to note.
+// The current values to note.
 struct rlhf__boundary_now {
     int64_t phase;
     struct rlhf__best best;
-    json_t *run; // owned by the boundary from now on, also after a failure; NULL = out of memory
+    json_t *run; // owned by the boundary afterwards, also after a failure; NULL = out of memory
     const struct rlhf__cast *cast;
     struct rlhf__changing what;
-    int64_t undo_mib; // limit of the copy
+    int64_t undo_mib; // size limit of the copy
 };
 
-// The run is at a boundary: note it. After an error the earlier boundary is still there. Errors:
-// RLHF_E_NOMEM, what a plugin's save() says, RLHF_E_DEVICE. [main]
+// Note the current boundary. After an error the earlier boundary is unchanged. Errors:
+// RLHF_E_NOMEM, those of a plugin's save(), RLHF_E_DEVICE. [main]
 rlhf_status rlhf__boundary_note(struct rlhf__boundary *b, const struct rlhf__boundary_now *now,
                                 struct rlhf__error *err);
 
-// A phase was left half-way: weights, moments and what else an update changes become what they were
-// at the boundary. Exact before the first optimiser step of the phase; after it, by the copy.
-// Errors: RLHF_E_UNSUPPORTED where there is no copy and one is needed (the message names the
-// limit, undo_mib), and the device's. [main]
+// After a phase was given up: restore weights, moments and everything else that an update changes
+// to the boundary. Before the first optimiser step of the phase nothing has changed; after it the
+// copy is used. Errors: RLHF_E_UNSUPPORTED if a copy is needed and there is none (the message names
+// the limit, undo_mib), and those of the device. [main]
 rlhf_status rlhf__boundary_restore(struct rlhf__boundary *b, const struct rlhf__changing *what,
                                    int64_t undo_mib, struct rlhf__error *err);
 

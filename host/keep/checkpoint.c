@@ -20,8 +20,8 @@ static int needs_master(const struct rlhf__kept *k) {
     return k->config->checkpoint.dtype == RLHF__CHECKPOINT_BF16;
 }
 
-// Where the tokenizer's files come from. A resumed run opened its policy in a checkpoint, which may
-// have been pruned since.
+// The directory of the tokenizer's files. A resumed run opened its policy from a checkpoint that
+// may have been pruned since.
 static rlhf_status open_tokenizer(const struct rlhf__kept *k, const struct rlhf__folder *all,
                                   struct rlhf__folder **out, struct rlhf__error *err) {
     char latest[256];
@@ -30,11 +30,11 @@ static rlhf_status open_tokenizer(const struct rlhf__kept *k, const struct rlhf_
     return rlhf__folder_open(NULL, k->cast->policy->text_dir, out, err);
 }
 
-// From now on the policy's responses end if it was trained on texts with an end token, or if its
+// Record that the policy's responses end, if it was trained on texts with an end token or its
 // responses stopped at end tokens.
 static void note_ends(const struct rlhf__kept *k) {
     const struct rlhf__cast *c = k->cast;
-    if (!rlhf__cast_pays(c) || rlhf__rollout_stops(&k->config->sampling, c->policy))
+    if (!rlhf__cast_has_rewards(c) || rlhf__rollout_stops(&k->config->sampling, c->policy))
         json_object_del(c->policy->config, RLHF__STOP_AT_EOS_KEY);
 }
 
@@ -100,7 +100,7 @@ rlhf_status rlhf__checkpoint_write(const struct rlhf__kept *k, int64_t phase,
     return st;
 }
 
-// The path of NAME in the checkpoint, written to `path`.
+// Write the path of NAME in the checkpoint to `path`.
 #define IN(name) rlhf__path_in(path, sizeof path, dir, name)
 
 static rlhf_status load_weights(const struct rlhf__kept *k, const char *dir,

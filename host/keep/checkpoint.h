@@ -1,13 +1,13 @@
 // checkpoint.h: the files of RUN/checkpoints/NNNNNN/, a Hugging Face directory with a state/
 // folder. run/saving.h decides when one is written; checkpoint_dir.h publishes it, so that a crash
-// at any instant leaves the earlier checkpoints and no half one.
+// at any time leaves only complete checkpoints.
 //
-// What state/ holds: run.json (counters, cursors), optimizer.safetensors, value_head.safetensors,
-// master.safetensors (exact weights, when model.safetensors is bf16), critic.safetensors and
+// state/ holds run.json (counters, cursors), optimizer.safetensors, value_head.safetensors,
+// master.safetensors (exact weights, if model.safetensors is bf16), critic.safetensors and
 // critic_optimizer.safetensors (value.critic separate), reward_head.json and samples.safetensors (a
-// reward model in training: its gain and bias, and what they are fitted on), algo.bin,
-// reward_<i>.bin and judge.bin (what plugins saved), and what an outer loop leaves (iteration.h;
-// reward_model/ lies beside state/). Nothing in a checkpoint depends on time, threads or place.
+// reward model in training: gain and bias, and the samples that they are fitted on), algo.bin,
+// reward_<i>.bin and judge.bin (states of plugins), and the state of an outer loop (iteration.h;
+// its reward_model/ is next to state/). Nothing in a checkpoint depends on time, threads or paths.
 #ifndef RLHF_HOST_CHECKPOINT_H
 #define RLHF_HOST_CHECKPOINT_H
 
@@ -21,15 +21,15 @@
 struct rlhf__kept {
     const struct rlhf__config *config;
     const struct rlhf__cast *cast;
-    struct rlhf__optim *optim, *critic_optim;      // critic_optim NULL without a critic of its own
-    struct rlhf__reward_training *reward_training; // NULL: no reward model is trained on rows
+    struct rlhf__optim *optim, *critic_optim;      // critic_optim NULL without a separate critic
+    struct rlhf__reward_training *reward_training; // NULL: the run does not train a reward model
     struct rlhf__iteration *iteration;
-    int32_t resumed; // 1: the policy was opened in a checkpoint of the same run
+    int32_t resumed; // 1: the policy was opened from a checkpoint of the same run
     int32_t reserved;
 };
 
-// Write all files into the new directory `fresh` of the folder `all`: the weights as they are after
-// `phase` phases, `plugins`, and `state` as run.json. The caller removes what a failure leaves.
+// Write all files to the new directory `fresh` of the folder `all`: the weights after `phase`
+// phases, `plugins`, and `state` as run.json. After a failure the caller removes the directory.
 // [main]
 rlhf_status rlhf__checkpoint_write(const struct rlhf__kept *kept, int64_t phase,
                                    const struct rlhf__plugin_states *plugins, json_t *state,

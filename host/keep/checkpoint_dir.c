@@ -21,9 +21,9 @@ static const char *name_of(int64_t phase, char out[32]) {
     return out;
 }
 
-// ---- what is there ----
+// ---- directory contents ----
 
-// The phase of a name as name_of spells it, -1 for any other.
+// The phase of a name in the form of name_of, -1 for any other name.
 static int64_t phase_of(const char *name) {
     char again[32];
     size_t n = strlen(name);
@@ -32,7 +32,8 @@ static int64_t phase_of(const char *name) {
     return strcmp(name_of(phase, again), name) == 0 ? phase : -1;
 }
 
-// 1 when name is the run's checkpoint of that phase, no copy of another and no folder of a user.
+// 1 if name is the run's checkpoint of that phase, rather than a copy of another or a user's
+// folder.
 static int is_checkpoint(const struct rlhf__folder *all, const char *name, int64_t phase) {
     char path[64];
     struct stat st;
@@ -55,7 +56,7 @@ static int ascending(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
-// Calls visit with each name; stops at the first failure.
+// Call visit with each name; stop at the first failure.
 static rlhf_status each_name(const struct rlhf__folder *all,
                              rlhf_status (*visit)(void *arg, const char *name,
                                                   struct rlhf__error *err),
@@ -109,7 +110,7 @@ size_t rlhf__checkpoint_dir_newest(const struct rlhf__folder *all, int64_t *newe
     return n;
 }
 
-// 1 when the link leads to that entry, however it is spelt.
+// 1 if the link resolves to that entry, in whatever spelling.
 static int leads_to(const struct rlhf__folder *all, const char *link, const char *name) {
     struct stat a, b;
     return fstatat(all->fd, link, &a, 0) == 0 &&
@@ -164,7 +165,7 @@ static rlhf_status move_aside(const struct rlhf__folder *all, const char *aside,
     return best ? point_best(all, to, err) : RLHF_OK;
 }
 
-rlhf_status rlhf__checkpoint_dir_roll_back(const struct rlhf__folder *all, int64_t phase,
+rlhf_status rlhf__checkpoint_dir_set_aside(const struct rlhf__folder *all, int64_t phase,
                                            struct rlhf__log *log, struct rlhf__error *err) {
     struct list l;
     char aside[32], name[32], last[32];
@@ -197,8 +198,8 @@ static rlhf_status clear_name(const struct rlhf__folder *all, const char *name,
     RLHF_TRY(new_aside(all, aside, err));
     RLHF_TRY(move_aside(all, aside, name, err));
     rlhf__logf(log, RLHF_LOG_WARN,
-               "%s/%s was in the way of a checkpoint and is no earlier one of this run; it is in "
-               "%s/%s now",
+               "%s/%s was in the way of a checkpoint and is not one of this run; it was moved to "
+               "%s/%s",
                all->path, name, all->path, aside);
     return RLHF_OK;
 }
@@ -224,7 +225,7 @@ rlhf_status rlhf__checkpoint_dir_commit(const struct rlhf__folder *all, const ch
 
 // ---- after a crash ----
 
-// 1 when link a is there and was made after b: by a user, who knows better.
+// 1 if link a exists and was made after b: then a user made it, so keep it.
 static int newer(const struct rlhf__folder *all, const char *a, const char *b) {
     struct stat x, y;
     if (fstatat(all->fd, a, &x, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -262,7 +263,7 @@ rlhf_status rlhf__checkpoint_dir_recover(const struct rlhf__folder *run, struct 
 // ---- pruning ----
 
 // Rename first, so that a crash cannot leave half a checkpoint. A checkpoint that a process is
-// reading stays until the next pruning.
+// reading is kept until the next pruning.
 static rlhf_status remove_one(const struct rlhf__folder *all, const char *name,
                               struct rlhf__error *err) {
     char going[64];
@@ -272,7 +273,7 @@ static rlhf_status remove_one(const struct rlhf__folder *all, const char *name,
     RLHF_TRY(rlhf__folder_open(all, name, &checkpoint, err));
     rlhf_status st = RLHF_OK;
     if (!rlhf__folder_is_held(checkpoint)) st = rlhf__folder_rename(all, name, going, err);
-    rlhf__folder_close(checkpoint); // its old name can no longer be held
+    rlhf__folder_close(checkpoint); // after renaming, nobody can hold it by its old name
     return st == RLHF_OK ? rlhf__folder_remove(all, going, err) : st;
 }
 

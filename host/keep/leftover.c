@@ -19,7 +19,7 @@ static const struct made {
             {"checkpoints", CHECKPOINTS}, {"tensorboard", FOLDER},    {"metrics.csv", WRITTEN}};
 enum { MADE = sizeof made / sizeof *made };
 
-// 1 when `name` below the directory holds at most checkpoints that were not finished.
+// 1 if `name` below the directory contains only unfinished checkpoints, or nothing.
 static int unfinished_only(int dir, const char *name) {
     const int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
@@ -30,7 +30,7 @@ static int unfinished_only(int dir, const char *name) {
     }
     for (const struct dirent *e; n == 0 && (e = readdir(d)) != NULL;)
         n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
-             strcmp(e->d_name, ".latest") != 0 && // link to a checkpoint not named yet
+             strcmp(e->d_name, ".latest") != 0 && // link to a checkpoint without its final name
              strncmp(e->d_name, RLHF__CHECKPOINT_WRITING, strlen(RLHF__CHECKPOINT_WRITING)) != 0;
     closedir(d);
     return n == 0;

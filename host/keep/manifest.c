@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FURTHER_MODEL "further model" // of a reward: matched by id, the rest by place
+#define FURTHER_MODEL "further model" // of a reward: matched by id, others by position
 
-// 0, or -1 when out of memory.
+// Returns 0, or -1 if out of memory.
 static int add(json_t *plugins, const struct rlhf__plugin *p, const char *role) {
     const char *worker = p->outside ? p->outside->confined : NULL;
     return json_array_append_new(plugins,
@@ -18,7 +18,7 @@ static int add(json_t *plugins, const struct rlhf__plugin *p, const char *role) 
                                            "sha256", p->sha256, "worker", worker));
 }
 
-// Every plugin that is in use, in a fixed order. New reference, NULL = out of memory.
+// All plugins in use, in a fixed order. New reference, NULL = out of memory.
 static json_t *plugins_json(const struct rlhf__manifest *m) {
     const struct rlhf__plugin *policy = m->policy->instance->plugin;
     const struct rlhf__plugin *const *all;
@@ -60,7 +60,8 @@ static const char *field(const json_t *o, const char *key) {
     return s ? s : "";
 }
 
-// The stored twin of plugin i of `now`: the same place among those of its role, or the same id.
+// The stored counterpart of plugin i of `now`: at the same position among those of its role, or
+// with the same id.
 static const json_t *twin(const json_t *now, size_t i, const json_t *stored) {
     const json_t *p = json_array_get(now, i), *q;
     const char *role = field(p, "role");
@@ -75,35 +76,35 @@ static const json_t *twin(const json_t *now, size_t i, const json_t *stored) {
     return NULL;
 }
 
-// Adds "ROLE PATH (FIELD was is now is)" to the list when a field differs; was NULL: nothing is
-// known of it.
+// Append "ROLE PATH (FIELD was is now is)" to the list if a field differs; was NULL: nothing is
+// known about it.
 static void compare(struct rlhf__buf *list, const char *role, const json_t *was, const json_t *is) {
     static const char *const fields[] = {"id", "version", "sha256"};
     size_t start = list->len;
     for (size_t i = 0; was && i < 3; i++) {
         const char *a = field(was, fields[i]), *b = field(is, fields[i]);
-        if (!*a || strcmp(a, b) == 0) continue; // an older host did not keep it
+        if (!*a || strcmp(a, b) == 0) continue; // an older host did not store it
         if (list->len == start)
             rlhf__buf_printf(list, "%s%s %s (", start ? ", " : "", role, field(is, "path"));
         else
             rlhf__buf_puts(list, ", ");
-        const int most = i == 2 ? 12 : 255; // the beginning of a sum is enough
+        const int most = i == 2 ? 12 : 255; // the beginning of a checksum is enough
         rlhf__buf_printf(list, "%s %.*s is now %.*s", fields[i], most, a, most, b);
     }
     if (list->len > start) rlhf__buf_putc(list, ')');
 }
 
-// 1 when the run was computed on another backend than now.
+// 1 if the run used another backend than now.
 static int moved(const json_t *stored, const json_t *now) {
     const char *was = field(json_object_get(stored, "compute"), "backend");
     return was[0] && strcmp(was, field(json_object_get(now, "compute"), "backend")) != 0;
 }
 
-// What a backend says of itself, less what it learned while it computed, behind a ';'.
+// Length of a backend's description without what it learned while computing, after a ';'.
 static int fixed_part(const char *detail) { return (int)strcspn(detail, ";"); }
 
-// 1 when the same backend has another card or another library than then. Not asked of a CPU: its
-// detail counts threads, and no bit depends on those.
+// 1 if the same backend now has another GPU or another library. Not checked for a CPU: its detail
+// counts threads, which do not affect any bit.
 static int equipped_otherwise(const struct rlhf__manifest *m, const json_t *stored,
                               const json_t *now) {
     const char *was = field(json_object_get(stored, "compute"), "detail");
@@ -113,8 +114,8 @@ static int equipped_otherwise(const struct rlhf__manifest *m, const json_t *stor
     return fixed_part(is) != n || strncmp(was, is, (size_t)n) != 0;
 }
 
-// Of a run that promised exact rows until now, that it no longer would. Older hosts did not keep
-// it: a run of theirs on a backend without the promise is not told from one with it.
+// Report a run that promised exact rows until now and no longer would. Older hosts did not store
+// this, so their runs without the promise cannot be distinguished from those with it.
 static void compare_exact(struct rlhf__buf *list, const json_t *stored, const json_t *now) {
     const json_t *was = json_object_get(json_object_get(stored, "compute"), "row_exact");
     const json_t *is = json_object_get(now, "compute");
@@ -130,7 +131,8 @@ static rlhf_status compare_all(const json_t *stored, const json_t *now, struct r
     const json_t *before = json_object_get(stored, "plugins");
     const json_t *plugins = json_object_get(now, "plugins"), *p;
     size_t i;
-    // Another backend is no change of code: it was asked for, and is said (rlhf__manifest_moved).
+    // Another backend is not a change of code: the user asked for it, and rlhf__manifest_moved
+    // reports it.
     if (!moved(stored, now))
         compare(list, "compute backend", json_object_get(stored, "compute"),
                 json_object_get(now, "compute"));
@@ -139,7 +141,7 @@ static rlhf_status compare_all(const json_t *stored, const json_t *now, struct r
     return rlhf__buf_ok(list, err);
 }
 
-// NULL when there is none that can be read, with the reason in err.
+// *stored = NULL if there is no readable one, with the reason in err.
 static rlhf_status read_stored(const struct rlhf__folder *run, json_t **stored,
                                struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT;
@@ -154,7 +156,8 @@ static rlhf_status read_stored(const struct rlhf__folder *run, json_t **stored,
                       run->path);
 }
 
-// The stored manifest, the one of now, and the list of what differs in the code. Releases nothing.
+// Get the stored manifest, the current one, and the list of differences in the code. The caller
+// releases them.
 static rlhf_status look(const struct rlhf__manifest *m, const struct rlhf__folder *run,
                         json_t **stored, json_t **now, struct rlhf__buf *list,
                         struct rlhf__error *err) {
@@ -172,11 +175,11 @@ rlhf_status rlhf__manifest_check(const struct rlhf__manifest *m, const struct rl
     rlhf_status st = look(m, run, &stored, &now, &list, err);
     if (st == RLHF_E_INVALID)
         rlhf__error_context(err, "--resume: what made the run is not known (--allow-changed-"
-                                 "plugins goes on all the same)");
+                                 "plugins goes on anyway)");
     else if (st == RLHF_OK && list.len)
         st = rlhf__fail(err, RLHF_E_INVALID,
-                        "--resume: what made the run '%s' has changed: %s; put back what it was, "
-                        "or go on with the new code by --allow-changed-plugins",
+                        "--resume: what made the run '%s' has changed: %s; restore it, "
+                        "or continue with the new code by --allow-changed-plugins",
                         name, rlhf__buf_text(&list));
     json_decref(stored);
     json_decref(now);
@@ -202,8 +205,8 @@ rlhf_status rlhf__manifest_check_inputs(const struct rlhf__manifest *m,
                         rlhf__buf_text(&list));
     else if (st == RLHF_OK && list.len)
         st = rlhf__fail(err, RLHF_E_INVALID,
-                        "--resume: what the run '%s' reads has changed: %s; put back what it was, "
-                        "or go on with what is there now by --allow-changed-inputs",
+                        "--resume: what the run '%s' reads has changed: %s; restore it, "
+                        "or continue with the current files by --allow-changed-inputs",
                         name, rlhf__buf_text(&list));
     json_decref(stored);
     rlhf__buf_free(&list);
@@ -258,7 +261,8 @@ void rlhf__manifest_moved(const struct rlhf__manifest *m, const struct rlhf__fol
 
 // ---- the file ---------------------------------------------------------------------------------
 
-// now += {"earlier": [what the stored one lists as earlier ..., if it changed its code and inputs]}
+// now += {"earlier": [the stored list of earlier ones ..., the stored one if code or inputs
+// changed]}
 static rlhf_status keep_earlier(json_t *now, const json_t *stored, int changed,
                                 struct rlhf__error *err) {
     json_t *before = json_object_get(stored, "earlier");
@@ -284,7 +288,7 @@ rlhf_status rlhf__manifest_write(const struct rlhf__manifest *m, const struct rl
         st = rlhf__json_save_new(run, "manifest.json", manifest_json(m), 2, err);
     } else {
         rlhf_status seen = look(m, run, &stored, &now, &list, &unread);
-        const json_t *inputs = json_object_get(stored, "inputs"); // NULL: of an older host
+        const json_t *inputs = json_object_get(stored, "inputs"); // NULL: an older host wrote it
         if (seen == RLHF_OK) rlhf__inputs_compare(inputs, m->inputs, &list);
         const int changed =
             list.len > 0 || moved(stored, now) || equipped_otherwise(m, stored, now);

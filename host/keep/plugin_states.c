@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MAX_BYTES ((uint64_t)1 << 30) // of one plugin
+#define MAX_BYTES ((uint64_t)1 << 30) // limit per plugin
 
 static struct rlhf__plugin_state *add(struct rlhf__plugin_states *s,
                                       const struct rlhf__instance *plugin) {
@@ -15,7 +15,7 @@ static struct rlhf__plugin_state *add(struct rlhf__plugin_states *s,
     return p;
 }
 
-// The plugins and their files; nothing is asked yet.
+// List the plugins and their files, without calling them yet.
 static rlhf_status list(struct rlhf__plugin_states *s, const struct rlhf__cast *cast,
                         struct rlhf__error *err) {
     *s = (struct rlhf__plugin_states){.item = calloc(cast->n_rewards + 2, sizeof *s->item)};

@@ -1,5 +1,5 @@
-// plugin_states.h: what the plugins of a run save in a checkpoint: state/algo.bin,
-// state/reward_<i>.bin and state/judge.bin; there is no file for a plugin without state.
+// plugin_states.h: the states of a run's plugins in a checkpoint: state/algo.bin,
+// state/reward_<i>.bin and state/judge.bin; a plugin without state has no file.
 #ifndef RLHF_HOST_PLUGIN_STATES_H
 #define RLHF_HOST_PLUGIN_STATES_H
 
@@ -19,18 +19,18 @@ struct rlhf__plugin_states {
     size_t n;
 };
 
-// Ask every plugin of the cast. Errors: RLHF_E_NOMEM and what a plugin's save() says. Release *s
-// also after a failure. [main]
+// Get the state of every plugin of the cast. Errors: RLHF_E_NOMEM and those of a plugin's save().
+// Release *s also after a failure. [main]
 rlhf_status rlhf__plugin_states_save(struct rlhf__plugin_states *s, const struct rlhf__cast *cast,
                                      struct rlhf__error *err);
 void rlhf__plugin_states_finish(struct rlhf__plugin_states *s);
 
-// Write them into the folder of a checkpoint. [main]
+// Write them to the folder of a checkpoint. [main]
 rlhf_status rlhf__plugin_states_write(const struct rlhf__plugin_states *s,
                                       const struct rlhf__folder *checkpoint,
                                       struct rlhf__error *err);
 
-// Give every plugin of the cast what the checkpoint in the directory `dir` has of it. [main]
+// Restore every plugin of the cast from the checkpoint in the directory `dir`. [main]
 rlhf_status rlhf__plugin_states_load(const struct rlhf__cast *cast, const char *dir,
                                      struct rlhf__error *err);
 

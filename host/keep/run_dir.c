@@ -1,4 +1,4 @@
-// run_dir.c: see run_dir.h. Resuming is in run_dir_resume.c.
+// run_dir.c: see run_dir.h. run_dir_resume.c handles resuming.
 #include "keep/run_dir.h"
 
 #include "base/file.h"
@@ -19,7 +19,7 @@ void rlhf__run_dir_begin(struct rlhf__run_dir *d, const char *resume) {
     memset(d, 0, sizeof *d);
     d->lock = -1;
     if (rlhf__folder_open(NULL, ".", &d->start, NULL) == RLHF_OK)
-        d->start->path[0] = '\0'; // names are shown as they were given
+        d->start->path[0] = '\0'; // show names as they were given
     if (!resume || strlen(resume) >= 4000) return;
     char *real = realpath(resume, NULL);
     if (real && strlen(real) < 4000 && rlhf__folder_open(NULL, resume, &d->root, NULL) == RLHF_OK) {
@@ -47,12 +47,12 @@ enum there {
     MODEL,
     LEFTOVER,      // of a run that ended before its first phase did
     BEGUN,         // of a run with these settings that ended before its first checkpoint
-    NO_CHECKPOINT, // the same, with other settings or with files of the user's
+    NO_CHECKPOINT, // the same, but with other settings or with a user's files
     RUN,
     ALIVE
 };
 
-// Whether nothing lies in the directory.
+// Whether the directory is empty.
 static int is_empty(const char *path) {
     DIR *d = opendir(path);
     int n = 0;
@@ -71,7 +71,7 @@ int rlhf__run_dir_has_checkpoint(const struct rlhf__folder *run) {
     return rlhf__folder_has(run, path);
 }
 
-// A run's directory, of which `stored` is the config.json.
+// Classify a run's directory; `stored` is its config.json.
 static enum there held_of_run(const struct rlhf__folder *run, const json_t *stored,
                               const struct rlhf__config *config) {
     if (rlhf__run_dir_has_checkpoint(run)) return RUN;
@@ -81,7 +81,7 @@ static enum there held_of_run(const struct rlhf__folder *run, const json_t *stor
                : NO_CHECKPOINT;
 }
 
-// Classifies a directory that is not empty, by its config.json.
+// Classify a directory that is not empty, by its config.json.
 static enum there held(const char *path, const struct rlhf__config *settings) {
     struct rlhf__folder *f = NULL;
     enum there is = OTHER;
@@ -104,8 +104,8 @@ static enum there what_is(const char *path, const struct rlhf__config *config) {
     return is_empty(path) ? EMPTY : held(path, config);
 }
 
-// Why the files of a run without a checkpoint stay: "files of a run that began with other settings
-// (run.seed was 1 and is now 2)".
+// Say why the files of a run without a checkpoint are kept: "files of a run that began with other
+// settings (run.seed was 1 and is now 2)".
 static void say_files(const char *path, const struct rlhf__config *settings, char *out,
                       size_t cap) {
     struct rlhf__buf first = RLHF__BUF_INIT;
@@ -137,7 +137,7 @@ static rlhf_status refuse_existing(const char *name, const struct rlhf__config *
     case NO_CHECKPOINT:
         say_files(name, config, files, sizeof files);
         snprintf(how, sizeof how,
-                 " and has no checkpoint to go on from, but %s; choose another run.dir, or remove "
+                 " and has no checkpoint to resume from, but %s; choose another run.dir, or remove "
                  "it: rm -r '%.3000s'",
                  files, name);
         break;
@@ -157,7 +157,7 @@ static rlhf_status refuse_existing(const char *name, const struct rlhf__config *
     case NOTHING:
     case EMPTY:
     case LEFTOVER:
-    case BEGUN: // it changed since it was found to be something else
+    case BEGUN: // it has changed since it was classified
         break;
     }
     return rlhf__fail(err, RLHF_E_INVALID, "the run directory '%s' exists already%s", name, how);
@@ -184,7 +184,8 @@ rlhf_status rlhf__run_dir_choose(struct rlhf__run_dir *d, const struct rlhf__con
     return is == NOTHING || d->found ? RLHF_OK : refuse_existing(wanted, config, err);
 }
 
-// Whoever makes the directory has it: another process that chose the same name gets the next one.
+// The process that creates the directory owns it: another process that chose the same name gets the
+// next one.
 static rlhf_status make_numbered(struct rlhf__run_dir *d, struct rlhf__error *err) {
     const size_t n = strlen(d->name);
     for (int i = 1; i < 100000; i++) {
@@ -214,7 +215,7 @@ static rlhf_status write_start(const struct rlhf__run_dir *d, const struct rlhf_
     return rlhf__json_save_new(d->root, "config.json", v, 2, err);
 }
 
-// Removes the files of a run that ended before its first checkpoint, so that it can start over.
+// Remove the files of a run that ended before its first checkpoint, so that it can start over.
 static rlhf_status clear(const struct rlhf__run_dir *d, const struct rlhf__config *config,
                          struct rlhf__log *log, struct rlhf__error *err) {
     const int rows = !rlhf__leftover_is_all(d->root, 0);
@@ -225,8 +226,8 @@ static rlhf_status clear(const struct rlhf__run_dir *d, const struct rlhf__confi
     json_decref(stored);
     if (!same) return refuse_existing(d->name, config, err);
     rlhf__logf(log, RLHF_LOG_INFO,
-               "run directory '%s': the run that was in it ended before its first %s; it begins "
-               "anew",
+               "run directory '%s': the run that was in it ended before its first %s; it starts "
+               "over",
                d->name, rows ? "checkpoint" : "phase");
     return rlhf__leftover_remove(d->root, err);
 }
@@ -234,14 +235,14 @@ static rlhf_status clear(const struct rlhf__run_dir *d, const struct rlhf__confi
 rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__config *config,
                                struct rlhf__log *log, struct rlhf__error *err) {
     RLHF_TRY(make_root(d, config, err));
-    // Two processes may have found the same directory: the lock lets one have it, and a process
-    // that comes after the other's end sees what that one left.
+    // Two processes may have found the same directory. The lock gives it to one of them; a process
+    // that gets it later sees what the first one left.
     rlhf_status st = rlhf__run_lock(d->root, log, &d->lock, err);
     if (st == RLHF_E_INVALID) return refuse_existing(d->name, config, err);
     if (st == RLHF_OK && rlhf__folder_has(d->root, "config.json")) st = clear(d, config, log, err);
     if (st != RLHF_OK) return st;
     st = write_start(d, config, err);
-    // Nothing is in it that could be resumed.
+    // It contains nothing that could be resumed.
     if (st != RLHF_OK && !d->found) rlhf__folder_remove(d->start, d->name, NULL);
     return st;
 }

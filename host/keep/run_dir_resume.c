@@ -1,4 +1,4 @@
-// run_dir_resume.c: the directory of a run that goes on; see run_dir.h.
+// run_dir_resume.c: the directory of a resumed run; see run_dir.h.
 #include "base/file.h"
 #include "keep/checkpoint_dir.h"
 #include "keep/run_dir.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-// What a run directory holds that is written to.
+// Check the entries of a run directory that will be written to.
 static rlhf_status check_links(const struct rlhf__folder *root, struct rlhf__error *err) {
     static const char *const names[] = {"lock",          "metrics.jsonl",  "metrics.csv",
                                         "samples.jsonl", "rollouts.jsonl", "tensorboard",
@@ -20,7 +20,7 @@ static rlhf_status check_links(const struct rlhf__folder *root, struct rlhf__err
     return RLHF_OK;
 }
 
-// What there is to go back to, as the end of a message.
+// Describe the available checkpoints, as the end of a message.
 static void offer(const struct rlhf__folder *root, const char *run, char out[320]) {
     struct rlhf__folder *all = NULL;
     int64_t newest = 0;
@@ -38,10 +38,11 @@ static rlhf_status no_latest(const struct rlhf__run_dir *d, struct rlhf__error *
     if (hint[0] == 'l')
         return rlhf__fail(err, RLHF_E_INVALID, "--resume: %s/checkpoints/latest is missing; %s",
                           d->name, hint);
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "--resume: %s has no checkpoint to go on from: it ended before the first one "
-                      "was written; --config %s/config.json --out DIR starts it again",
-                      d->name, d->name);
+    return rlhf__fail(
+        err, RLHF_E_INVALID,
+        "--resume: %s has no checkpoint to resume from: it ended before the first one "
+        "was written; --config %s/config.json --out DIR starts it again",
+        d->name, d->name);
 }
 
 static rlhf_status find_checkpoint(struct rlhf__run_dir *d, struct rlhf__error *err) {
@@ -50,7 +51,8 @@ static rlhf_status find_checkpoint(struct rlhf__run_dir *d, struct rlhf__error *
     if (!rlhf__folder_target(d->root, "checkpoints/latest", target, sizeof target))
         return rlhf__fail(
             err, RLHF_E_INVALID,
-            "--resume: %s/checkpoints/latest must be a link to a checkpoint beside it", d->name);
+            "--resume: %s/checkpoints/latest must be a link to a checkpoint in the same directory",
+            d->name);
     snprintf(path, sizeof path, "%s/checkpoints/latest", d->path);
     char *real = realpath(path, NULL);
     if (!real) {
@@ -65,7 +67,7 @@ static rlhf_status find_checkpoint(struct rlhf__run_dir *d, struct rlhf__error *
     if (rlhf__is_file(path)) return RLHF_OK;
     return rlhf__fail(
         err, RLHF_E_INVALID,
-        "--resume: %s/checkpoints/latest is no checkpoint of a run: %s/state/run.json "
+        "--resume: %s/checkpoints/latest is not a checkpoint of a run: %s/state/run.json "
         "is missing",
         d->name, target);
 }
@@ -90,7 +92,7 @@ rlhf_status rlhf__run_dir_attach(struct rlhf__run_dir *d, const char *resume, in
 
 // ---- config.json ----
 
-// The run may have been moved, and run.stop_after is of one process.
+// The run may have been moved, and run.stop_after is for one process only.
 static void keep_stored(json_t *now, const json_t *stored) {
     static const char *const keys[] = {"dir", "stop_after"};
     json_t *run = json_object_get(now, "run");

@@ -1,5 +1,5 @@
-// run_lock.c: see run_lock.h. A POSIX record lock: children of a plugin do not inherit it, and
-// network file systems know it.
+// run_lock.c: see run_lock.h. It is a POSIX record lock, because children of a plugin do not
+// inherit it and network file systems support it.
 #include "keep/run_lock.h"
 
 #include <errno.h>
@@ -19,7 +19,8 @@ static struct flock whole_file(void) {
     return l;
 }
 
-// Who holds it, from the file: "<pid> <host>\n". A holder that has just begun has not written yet.
+// Report the holder from the file: "<pid> <host>\n". A holder that has just begun has not written
+// it yet.
 static rlhf_status taken(const struct rlhf__folder *run, int fd, struct rlhf__error *err) {
     char text[320] = "", host[256] = "", on[264] = "";
     long pid = 0;
@@ -41,7 +42,7 @@ static void say_who(int fd) {
     char host[256] = "", text[320];
     gethostname(host, sizeof host - 1);
     int n = snprintf(text, sizeof text, "%ld %s\n", (long)getpid(), *host ? host : UNKNOWN);
-    // Only for messages: a disk that is full is told by what follows.
+    // The text is only for messages; later writes will report a full disk.
     if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n) return;
 }
 

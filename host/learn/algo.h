@@ -7,8 +7,7 @@
 // The algorithm's loss() and minibatch_end(), for a learner. Borrowed. [any]
 struct rlhf__objective rlhf__algo_objective(struct rlhf__instance *algo);
 
-// As in rlhf/algo.h; an optional function that is not there does nothing. Errors: what the plugin
-// says. [step]
+// As in rlhf/algo.h; a missing optional function does nothing. Errors: those of the plugin. [step]
 rlhf_status rlhf__algo_advantages(const struct rlhf__instance *algo, const rlhf_rollout *,
                                   struct rlhf__error *err);
 rlhf_status rlhf__algo_phase_end(const struct rlhf__instance *algo, int64_t phase,

@@ -1,5 +1,5 @@
-// cast.h: who plays in a run: its models and its plugins, and what the algorithm planned. Made by
-// the set-up, the same until the end.
+// cast.h: the models and plugins of a run, and the algorithm's plan. The set-up makes it; it does
+// not change until the end.
 #ifndef RLHF_HOST_CAST_H
 #define RLHF_HOST_CAST_H
 
@@ -12,19 +12,19 @@ struct rlhf__response_rules;
 // All owned by the run.
 struct rlhf__cast {
     struct rlhf__model *policy;
-    struct rlhf__model *reference; // NULL: nothing is compared with one
-    struct rlhf__model *critic;    // NULL: the value head is the policy's
+    struct rlhf__model *reference; // NULL: the run has no reference
+    struct rlhf__model *critic;    // NULL: the policy has the value head
     struct rlhf__instance *algo;
     struct rlhf__instance **rewards;    // [n_rewards]
-    size_t n_rewards;                   // 0: nobody pays for the rows, they are those of a file
+    size_t n_rewards;                   // 0: the rows come from a file and are not rewarded
     struct rlhf__instance *judge;       // NULL = none
-    struct rlhf__response_rules *rules; // of responses; NULL where none are drawn
+    struct rlhf__response_rules *rules; // of responses; NULL if none are sampled
     rlhf_plan plan;
-    rlhf_dist logp_dist; // of the log-probs that are trained on
+    rlhf_dist logp_dist; // of the log-probs in training
 };
 
-// 1: the rows of this run are responses, drawn for it and paid by its rewards; 0: rows of a file,
-// each seen as it is. [any]
-static inline int rlhf__cast_pays(const struct rlhf__cast *c) { return c->n_rewards > 0; }
+// 1: the rows of this run are responses, sampled for it and scored by its rewards; 0: rows of a
+// file, used as they are. [any]
+static inline int rlhf__cast_has_rewards(const struct rlhf__cast *c) { return c->n_rewards > 0; }
 
 #endif

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK_TOKENS 65536 // rows are collected up to this many tokens, then scored
+#define CHUNK_TOKENS 65536 // scored together: rows of up to this many tokens
 
 // Rows waiting to be scored, as growing arrays.
 struct chunk {
     struct rlhf__ids ids, offset, prompt_len, label;
-    struct rlhf__buf skip; // a byte an id where not all are scored: 1 = this one is not
+    struct rlhf__buf skip; // a byte per id, empty if all are scored: 1 = not scored
     const volatile sig_atomic_t *cancelled;
 };
 
@@ -72,15 +72,15 @@ static rlhf_status score_text(const struct rlhf__model *m, struct chunk *c,
     return st;
 }
 
-// What is scored of a row: its ids, and a byte an id where not all are: 1 = this one is not.
+// A row to score: its ids, and a byte per id unless all are scored: 1 = not scored.
 struct scored_row {
     struct rlhf__ids ids;
     struct rlhf__buf skip;
-    int64_t bytes; // of what is scored
+    int64_t bytes; // of the scored text
 };
 
-// The chunk has just got n ids of row, from `begin` on: a byte for each id, where one of the rows
-// in it has some.
+// Extend c->skip after n ids of row, from `begin` on, were added to the chunk. It stays empty as
+// long as all ids of the chunk are scored.
 static rlhf_status put_skip(struct chunk *c, const struct scored_row *row, size_t begin, size_t n,
                             struct rlhf__error *err) {
     if (!c->skip.len && !row->skip.len) return RLHF_OK;
@@ -96,7 +96,7 @@ static rlhf_status put_skip(struct chunk *c, const struct scored_row *row, size_
 static rlhf_status add_windows(const struct rlhf__model *m, const struct scored_row *row,
                                struct chunk *c, struct rlhf__error *err) {
     size_t context = (size_t)m->info.n_ctx, half = context / 2 ? context / 2 : 1;
-    size_t scored = 1, n = row->ids.n; // tokens before this one are scored or given
+    size_t scored = 1, n = row->ids.n; // tokens before this one are scored or context
     for (size_t begin = 0; scored < n; begin += half) {
         size_t end = begin + context < n ? begin + context : n;
         if (end <= scored) continue;
@@ -115,7 +115,7 @@ static rlhf_status read_text(const struct rlhf__model *m, rlhf_str text, struct 
     RLHF_TRY(rlhf__tokenizer_encode(m->tok, text, flags, 0, &out->ids, err));
     if (!flags && out->ids.n)
         unscored = rlhf__tokenizer_decode(m->tok, out->ids.data, 1, 0, NULL, 0);
-    if (unscored > text.len) unscored = (size_t)text.len; // a space that no text has
+    if (unscored > text.len) unscored = (size_t)text.len; // a space that the text does not have
     out->bytes = (int64_t)(text.len - unscored);
     return RLHF_OK;
 }
@@ -139,7 +139,8 @@ static rlhf_status read_messages(const struct rlhf__model *m, const struct rlhf_
     return st;
 }
 
-// A prompt and a completion: only the completion is scored; a text completion gets no end token.
+// A prompt and a completion: only the completion is scored, and a text completion gets no end
+// token.
 static rlhf_status read_completion(const struct rlhf__model *m, const struct rlhf__data_row *row,
                                    struct scored_row *out, struct rlhf__error *err) {
     const uint32_t flags = rlhf__tokenizer_info(m->tok)->bos >= 0 ? RLHF__ENCODE_BOS : 0;
@@ -255,7 +256,7 @@ static rlhf_status score_labels(const struct rlhf__model *m, struct chunk *c,
     return st;
 }
 
-// A row as a classifier reads it, cut to `longest` tokens.
+// Encode a row for the classifier, cut to `longest` tokens.
 static rlhf_status labelled_ids(const struct rlhf__model *m, const struct rlhf__data_row *row,
                                 size_t longest, struct rlhf__ids *ids, struct rlhf__error *err) {
     struct rlhf__messages list = {0};

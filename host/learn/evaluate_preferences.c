@@ -1,4 +1,4 @@
-// evaluate_preferences.c: the preferences of evaluate.h, by a reward model or a policy.
+// evaluate_preferences.c: the part of evaluate.h about preferences, for a reward model or a policy.
 #include "batch/preference_source.h"
 #include "learn/evaluate.h"
 #include "learn/pass.h"
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define CHUNK_ROWS 64 // at most; fewer when their tokens reach RLHF__MICROBATCH_TOKENS
+#define CHUNK_ROWS 64 // at most; fewer if their tokens reach RLHF__MICROBATCH_TOKENS
 
 // The mean of a row's k rewards without r[best].
 static double mean_of_others(const float *r, int32_t k, int32_t best) {
@@ -16,7 +16,7 @@ static double mean_of_others(const float *r, int32_t k, int32_t best) {
     return others / (double)(k - 1);
 }
 
-// One row's k rewards, the preferred one being r[best].
+// One row's k rewards; r[best] is that of the preferred response.
 static void count_row(const float *r, int32_t k, int32_t best,
                       struct rlhf__preference_quality *out) {
     const struct rlhf__peak p = rlhf__peak_of(r, k);
@@ -35,11 +35,11 @@ static void count_completion(float r, int32_t best, struct rlhf__completion_qual
     out->reward[best == 0] += (double)r;
 }
 
-// What is measured: a reward model, or (rm NULL) a policy with or without a reference.
+// The model to measure: a reward model, or (rm NULL) a policy with or without a reference.
 struct measured {
     const struct rlhf__reward_model *rm;
     const struct rlhf__model *policy, *reference;
-    const volatile sig_atomic_t *cancelled; // NULL: nobody can stop it
+    const volatile sig_atomic_t *cancelled; // NULL: cannot be cancelled
 };
 
 // score[i] += sign * the log-probability of row i's response.
@@ -63,7 +63,7 @@ static rlhf_status check_cancelled(const struct measured *m, struct rlhf__error 
     return rlhf__fail(err, RLHF_E_CANCELLED, "stopped while the rows were measured");
 }
 
-// score[i] = what the model alone gives row i.
+// score[i] = the model's own value for row i.
 static rlhf_status score(const struct measured *m, const struct rlhf__rows *e,
                          struct rlhf__error *err) {
     if (m->rm)
@@ -72,13 +72,13 @@ static rlhf_status score(const struct measured *m, const struct rlhf__rows *e,
     return add_logp(m->policy, e, 1, err);
 }
 
-// Where it is counted: one of the two.
+// The result to add to: one of the two.
 struct counted {
     struct rlhf__preference_quality *preferences;
     struct rlhf__completion_quality *completions;
 };
 
-// The sums of what the model alone gives the responses.
+// Add up the model's own values of the responses.
 static void count_own(const struct rlhf__preferences *set, const int64_t *pick, uint32_t n,
                       const float *score, struct rlhf__preference_quality *out) {
     for (uint32_t i = 0; i < n; i++) {
@@ -119,7 +119,7 @@ static int64_t tokens_of(const struct rlhf__preference *p) {
     return tokens;
 }
 
-// The next rows from `at` on, small enough that a stop is noticed soon. Returns their number.
+// The next rows from `at` on, few enough that a stop is noticed soon. Returns their number.
 static uint32_t pick_chunk(const struct rlhf__preferences *set, int64_t at, int64_t *pick) {
     int64_t tokens = 0;
     uint32_t n = 0;

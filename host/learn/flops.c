@@ -1,7 +1,7 @@
 // flops.c: see flops.h.
 #include "learn/flops.h"
 
-// Of one token.
+// Operations per token.
 static double lm_head(const struct rlhf__model *m) {
     return m->info.causal ? 2 * (double)m->info.d_model * (double)m->info.n_vocab : 0;
 }

@@ -1,20 +1,20 @@
-// flops.h: how many operations the products of a forward are, the base of perf/mfu.
+// flops.h: operations of the matrix products of a forward pass, the base of perf/mfu.
 #ifndef RLHF_HOST_FLOPS_H
 #define RLHF_HOST_FLOPS_H
 
 #include "model/model.h"
 
-// Operations of the products that `model` makes for `heads` of the rows of `full`, of which
-// `tokens` go through it (shared prompts once): the layers for each of these, the language model's
-// head for response tokens where a head asks for it. Attention scores are not counted. [any]
+// Operations of the matrix products that `model` computes for `heads` of the rows of `full`.
+// `tokens` go through the layers (shared prompts once); the LM head is computed for response tokens
+// if a head needs it. Attention scores are not counted. [any]
 double rlhf__forward_flops(const struct rlhf__model *model, uint32_t heads, int64_t tokens,
                            const rlhf_batch *full);
 
-// How many times these a forward and its backward are: 3, or 2 where the trunk is frozen behind an
-// adapter and takes no gradients of its own; 1 without a backward. [any]
+// Operations of a forward and its backward pass, as a multiple of the forward's: 3, or 2 if the
+// trunk is frozen under an adapter and has no weight gradients; 1 without a backward pass. [any]
 double rlhf__train_ways(const struct rlhf__model *model, int32_t train);
 
-// The language model's head alone. [any]
+// The LM head alone. [any]
 double rlhf__lm_head_flops(const struct rlhf__model *model, const rlhf_batch *full);
 
 #endif

@@ -7,15 +7,15 @@
 #include <rlhf/model.h>
 
 struct rlhf__head_store {
-    rlhf_heads heads; // what is not wanted is NULL
+    rlhf_heads heads; // unused ones are NULL
     size_t tokens, rows;
 };
 
-// Room for `rows` and `tokens` in every head of `heads`; contents are lost. Errors: RLHF_E_NOMEM.
-// [any]
+// Allocate every head of `heads` for so many `rows` and `tokens`; contents are lost. Errors:
+// RLHF_E_NOMEM. [any]
 rlhf_status rlhf__head_store_reserve(struct rlhf__head_store *, uint32_t heads, size_t rows,
                                      size_t tokens, int32_t n_labels, struct rlhf__error *err);
-// All numbers 0. [any]
+// Set all numbers to 0. [any]
 void rlhf__head_store_clear(struct rlhf__head_store *, size_t rows, size_t tokens,
                             int32_t n_labels);
 void rlhf__head_store_finish(struct rlhf__head_store *); // accepts a zeroed one [any]

@@ -30,7 +30,7 @@ void rlhf__learner_begin(struct rlhf__learner *l) {
     l->fall_sum = 0;
     l->fall_tokens = 0;
     l->flops = l->difference_sum = l->difference_max = 0;
-    l->books = (struct rlhf__row_books){0};
+    l->tally = (struct rlhf__row_tally){0};
 }
 
 void rlhf__learner_expect(struct rlhf__learner *l, uint32_t minibatches, int64_t rows,
@@ -53,7 +53,7 @@ void rlhf__learner_compare(struct rlhf__learner *l, const struct rlhf__rows *e, 
         }
 }
 
-// Rows in microbatches.
+// Process rows in microbatches.
 static rlhf_status all_rows(struct rlhf__learner *l, const struct rlhf__rows *e,
                             struct rlhf__place *p, struct rlhf__error *err) {
     rlhf_status st = rlhf__microbatch_reserve(l, e, err);
@@ -66,7 +66,8 @@ static rlhf_status all_rows(struct rlhf__learner *l, const struct rlhf__rows *e,
     return st;
 }
 
-// The rows of e that are used so. The device is waited for, so that the time is that of the rows.
+// Process the rows of e with this use. The device is synchronised, so that the time is that of
+// these rows.
 static rlhf_status rows_of(struct rlhf__learner *l, const struct rlhf__rows *e, int use,
                            struct rlhf__place *p, struct rlhf__error *err) {
     const rlhf_compute *t = l->model->compute;
@@ -79,14 +80,14 @@ static rlhf_status rows_of(struct rlhf__learner *l, const struct rlhf__rows *e, 
         st = t->sync(t->ctx);
         if (st != RLHF_OK) st = rlhf__compute_fail(t, st, "gradients", err);
     }
-    l->books.seconds[use] += rlhf__seconds() - from;
-    if (p->train) l->books.timed += rlhf__rows_response_tokens(&part, 0, part.n);
+    l->tally.seconds[use] += rlhf__seconds() - from;
+    if (p->train) l->tally.timed += rlhf__rows_response_tokens(&part, 0, part.n);
     rlhf__rows_finish(&part);
     return st;
 }
 
-// The loss leaves out all rows of the phase's first minibatch. The weights are still those that
-// sampled, so compare with a forward pass alone, before the step changes them.
+// All rows of the phase's first minibatch are masked. The weights are still those that sampled, so
+// compare by a forward pass alone, before the step changes them.
 static rlhf_status compare_masked(struct rlhf__learner *l, const struct rlhf__rows *e,
                                   struct rlhf__place *p, struct rlhf__error *err) {
     p->train = 0;
@@ -94,7 +95,7 @@ static rlhf_status compare_masked(struct rlhf__learner *l, const struct rlhf__ro
     return all_rows(l, e, p, err);
 }
 
-// Gradients of all rows; *loss = what the algorithm says of them.
+// Gradients of all rows; *loss = the algorithm's loss.
 static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t epoch,
                              uint32_t minibatch, double *loss, struct rlhf__error *err) {
     struct rlhf__place p = {.epoch = epoch, .minibatch = minibatch, .train = 1};
@@ -105,8 +106,8 @@ static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e
     l->batch_tokens = rlhf__row_use_tokens(e);
     for (uint32_t i = 0; i < e->n; i++) {
         if (e->label[i] < 0) continue; // mismatched: for a measurement, not for the update
-        l->books.rows[e->use[i]]++;
-        l->books.tokens[e->use[i]] += rlhf__rows_response_tokens(e, i, i + 1);
+        l->tally.rows[e->use[i]]++;
+        l->tally.tokens[e->use[i]] += rlhf__rows_response_tokens(e, i, i + 1);
     }
     if (train == e->n) {
         st = all_rows(l, e, &p, err);
@@ -134,7 +135,7 @@ static rlhf_status step(struct rlhf__learner *l, double loss, double lr_factor,
     l->comparing = 0;
     l->minibatches++;
     l->loss_sum += loss;
-    if (r.skipped) return RLHF_OK; // the weights are what they were
+    if (r.skipped) return RLHF_OK; // the weights have not changed
     if (l->norm_first == 0) l->norm_first = r.grad_norm;
     if (r.grad_norm > l->norm_max) l->norm_max = r.grad_norm;
     l->steps++;

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-// What the model is asked for: a reward model gives a score a token, which the host pools.
+// The model's heads to compute. A reward model gives a score per token, which the host pools.
 static uint32_t model_heads(const struct rlhf__learner *l) {
     uint32_t pooled = l->reward_head ? l->plan.heads & RLHF_HEAD_SCORE : 0;
     return (l->plan.heads & ~pooled) | (pooled ? RLHF_HEAD_TOKEN_SCORE : 0);
@@ -68,8 +68,8 @@ static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__ro
     return in;
 }
 
-// The reference's hidden states in the layout that the model computes. Those of response tokens are
-// the same in both.
+// The reference's hidden states in the compact layout. Those of response tokens are the same in
+// both layouts.
 static rlhf_status reference_hidden(struct rlhf__learner *l, const struct rlhf__rows *e,
                                     uint32_t from, rlhf_forward *f, struct rlhf__error *err) {
     if (e->ref_row) {
@@ -92,7 +92,7 @@ static rlhf_status reference_hidden(struct rlhf__learner *l, const struct rlhf__
     return RLHF_OK;
 }
 
-// The two forwards of a microbatch; critic's heads are 0 without one.
+// The two forward passes of a microbatch; critic's heads are 0 without one.
 struct forwards {
     rlhf_forward model, critic;
 };
@@ -145,7 +145,8 @@ static rlhf_status backward(struct rlhf__learner *l, const struct forwards *f,
     return rlhf__model_backward(l->critic, b, &f->critic, &grad, err);
 }
 
-// Forward and backward of both models; the reference's logits (HEAD_KL) have no backward.
+// Count forward and backward of both models; the reference's logits (HEAD_KL) have no backward
+// pass.
 static void count_flops(struct rlhf__learner *l, const struct forwards *f) {
     const rlhf_batch *full = &l->batch.full;
     int64_t tokens = l->batch.compact.total;
@@ -164,8 +165,8 @@ static int any(const float *x, size_t n) {
     return 0;
 }
 
-// Whether the loss wants the policy's trunk to be another. What it wants of values is left out: a
-// fresh value head passes nothing on.
+// Whether the loss has a gradient for the policy's trunk. Value derivatives are ignored, because a
+// new value head has zero weights and passes no gradient on.
 static int any_derivative(const struct rlhf__learner *l) {
     const rlhf_heads *d = &l->grad.heads;
     const rlhf_batch *b = &l->batch.full;

@@ -27,7 +27,7 @@ double rlhf__schedule_factor(const struct rlhf__optim_config *c, int64_t phase, 
 
 // ---- life ----
 
-// Muon is for hidden matrices; embeddings, heads, vectors and gains stay with AdamW.
+// Muon is for hidden matrices; embeddings, heads, vectors and gains use AdamW.
 static int wants_muon(const struct rlhf__optim_config *c, const rlhf_param *p) {
     return c->kind == RLHF__OPTIM_MUON && p->ndim == 2 && p->group == RLHF_PARAM_TRUNK &&
            !(p->flags & RLHF_PARAM_EMBED);
@@ -51,8 +51,8 @@ static rlhf_status item_init(struct rlhf__optim *o, struct rlhf__optim_item *it,
     return st == RLHF_OK ? st : rlhf__compute_fail(t, st, "optimiser state", err);
 }
 
-// The list of all tensors that sumsq_many and adamw_many read, where the backend has both: the
-// items and, behind them, room for what else lies in the range of the gradients.
+// The list of all tensors for sumsq_many and adamw_many, if the backend has both: the items, then
+// space for the ranges of the gradients between them.
 static rlhf_status list_init(struct rlhf__optim *o, struct rlhf__error *err) {
     const rlhf_compute *t = o->compute;
     const size_t n = 2 * (size_t)o->n + 1;
@@ -76,7 +76,7 @@ static rlhf_status list_init(struct rlhf__optim *o, struct rlhf__error *err) {
     return st == RLHF_OK ? st : rlhf__compute_fail(t, st, "optimiser state", err);
 }
 
-// The name of an op that a step calls and the table lacks, or NULL.
+// The name of an op that a step needs and the table lacks, or NULL.
 static const char *lacking(const rlhf_compute *t, const struct rlhf__optim_config *c) {
     if (!RLHF_COMPUTE_HAS(t, sumsq)) return "sumsq";
     if (!RLHF_COMPUTE_HAS(t, adamw)) return "adamw";
@@ -214,7 +214,7 @@ static rlhf_status zero_grads(const struct rlhf__optim *o, struct rlhf__error *e
     return st == RLHF_OK ? st : rlhf__compute_fail(t, st, "zeroing the gradients", err);
 }
 
-// AdamW with the numbers that no tensor has of its own; step is the one that is being taken.
+// The AdamW settings that all tensors share; `step` is the current one.
 static rlhf_adamw adamw_of(const struct rlhf__optim *o, double lr, double decay, double scale) {
     const struct rlhf__optim_config *c = &o->config;
     return (rlhf_adamw){sizeof(rlhf_adamw), c->epsilon, lr,    c->beta1,
@@ -222,9 +222,9 @@ static rlhf_adamw adamw_of(const struct rlhf__optim *o, double lr, double decay,
                         o->count.step + 1};
 }
 
-// ---- a tensor a call ----
+// ---- one tensor per call ----
 
-// Sum in parameter order, so that the norm has the same bits on every run.
+// Sum in parameter order, so that the norm is bit-identical in every run.
 static rlhf_status grad_norm(const struct rlhf__optim *o, double *norm, struct rlhf__error *err) {
     double sum = 0;
     for (uint32_t i = 0; i < o->n; i++) {
@@ -261,7 +261,7 @@ static rlhf_status step_singly(const struct rlhf__optim *o, double factor, int32
     return zero_grads(o, err);
 }
 
-// ---- all in a few calls ----
+// ---- all tensors in a few calls ----
 
 static rlhf_status read_clip(const struct rlhf__optim *o, rlhf_clip *clip,
                              struct rlhf__error *err) {
@@ -270,9 +270,9 @@ static rlhf_status read_clip(const struct rlhf__optim *o, rlhf_clip *clip,
     return st == RLHF_OK ? st : rlhf__compute_fail(t, st, "gradient norm", err);
 }
 
-// The clip factor and what is skipped are decided on the device. The host reads them once: last, or
-// before Muon, which takes the factor from the host. What lies between the gradients counts nowhere
-// and is zeroed with them.
+// The device computes the clip factor and decides whether to skip. The host reads both once: at the
+// end, or before Muon, which takes the factor from the host. The ranges between the gradients are
+// not counted but are zeroed too.
 static rlhf_status step_as_list(const struct rlhf__optim *o, double factor, int32_t loss_ok,
                                 rlhf_clip *clip, struct rlhf__error *err) {
     const rlhf_compute *t = o->compute;

@@ -1,8 +1,8 @@
-// optim.h: the optimiser: AdamW for everything, or Muon for the trunk's matrices with AdamW for the
-// rest; gradient norm, clipping and skipping of non-finite steps.
+// optim.h: the optimiser: AdamW for all parameters, or Muon for the trunk's matrices and AdamW for
+// the rest; gradient norm, clipping, and skipping of non-finite steps.
 //
-// State lives on the device, one or two f32 tensors a parameter. It knows no files (it lists its
-// tensors for the checkpoint), and a step takes the factor of its learning rates from the caller.
+// The state is on the device, one or two f32 tensors per parameter. This file does no I/O (it lists
+// its tensors for the checkpoint), and the caller gives each step a factor for the learning rates.
 #ifndef RLHF_HOST_OPTIM_H
 #define RLHF_HOST_OPTIM_H
 
@@ -18,9 +18,9 @@ struct rlhf__optim_item {
 };
 
 struct rlhf__optim_count {
-    int64_t step;        // steps taken, without skipped ones
-    int64_t skipped;     // in all
-    int64_t skipped_row; // in a row, up to now
+    int64_t step;        // steps taken, skipped ones not counted
+    int64_t skipped;     // in total
+    int64_t skipped_row; // in a row, until now
 };
 
 struct rlhf__optim {
@@ -29,44 +29,43 @@ struct rlhf__optim {
     double head_lr; // of the value head
     struct rlhf__optim_item *items;
     uint32_t n;
-    int32_t muon; // 1: some are Muon's
+    int32_t muon; // 1: some parameters use Muon
     struct rlhf__optim_count count;
     rlhf_dev grads; // all gradients as one range, or NULL
     uint64_t grads_bytes;
-    // All items as one list, those of Muon without a weight, then n_between ranges of grads that
-    // are no item's; size 0: the backend takes one tensor a call. Its arrays are len, places and
+    // All items as one list, those of Muon without a weight, then n_between ranges of grads between
+    // the items; size 0: the backend takes one tensor per call. Its arrays are len, places and
     // rates.
     rlhf_tensors list;
     uint32_t n_between, reserved;
     rlhf_dev clip; // rlhf_clip
     uint64_t *len;
     rlhf_dev *places; // g, w, m, v
-    double *rates;    // lr, weight_decay; of the step that is taken
+    double *rates;    // lr, weight_decay; of the current step
 };
 
-// What one step did.
+// Result of one step.
 struct rlhf__optim_report {
     double grad_norm;         // L2 over all gradients, before clipping; may be NaN or Inf
     double grad_norm_clipped; // after clipping
     int32_t skipped, reserved;
 };
 
-// State for n parameters, those with RLHF_PARAM_FROZEN left out; every other one's grad must be
-// set, and there must be one. params is copied. head_lr is the learning rate of the value head, 0 =
-// as the rest. [main]
+// Create the state for n parameters, of which at least one is trained. Those with RLHF_PARAM_FROZEN
+// are left out; all others must have a gradient. params is copied. head_lr is the learning rate of
+// the value head, 0 = the same as the rest. [main]
 rlhf_status rlhf__optim_create(const rlhf_compute *, const rlhf_param *params, uint32_t n,
                                const struct rlhf__optim_config *, double head_lr,
                                struct rlhf__optim **out, struct rlhf__error *err);
 void rlhf__optim_destroy(struct rlhf__optim *); // NULL allowed [main]
 
-// The gradients lie in one range and are zeroed in one go (rlhf_model_info.grad_base); base NULL:
-// each by itself. [main]
+// The gradients are in one range and are zeroed together (rlhf_model_info.grad_base); base NULL:
+// zero each one. [main]
 void rlhf__optim_range(struct rlhf__optim *, rlhf_dev base, uint64_t bytes);
 
-// One step with learning rates times `factor`, then the gradients are zeroed. A gradient norm that
-// is not finite, or loss_ok = 0, skips the update (E_NUMERIC after max_skipped in a row). The
-// caller refreshes the model. It waits for the device once where that takes lists of tensors.
-// [step]
+// One step with learning rates times `factor`, then zero the gradients. A gradient norm that is not
+// finite, or loss_ok = 0, skips the update (E_NUMERIC after max_skipped in a row). The caller
+// refreshes the model. With lists of tensors it synchronises with the device once. [step]
 rlhf_status rlhf__optim_step(struct rlhf__optim *, double factor, int32_t loss_ok,
                              struct rlhf__optim_report *, struct rlhf__error *err);
 
@@ -75,11 +74,10 @@ rlhf_status rlhf__optim_step(struct rlhf__optim *, double factor, int32_t loss_o
 rlhf_status rlhf__optim_tensor(const struct rlhf__optim *, uint32_t i, char *name, size_t cap,
                                rlhf_dev *out, const rlhf_param **param);
 
-// The learning-rate schedule, a pure function. Factor of phase `phase` (0 = first) of a run of
-// `horizon` phases: (phase + 1) / warmup during the warm-up (phase / warmup with
-// RLHF__WARMUP_FROM_ZERO), then the decay of c->schedule from 1 to c->final_scale. The decay runs
-// from the end of the warm-up to the horizon, which itself is never reached: the last phase is one
-// step before. [any]
+// The learning-rate schedule, a pure function: the factor of phase `phase` (0 = first) in a run of
+// `horizon` phases. It is (phase + 1) / warmup during the warm-up (phase / warmup with
+// RLHF__WARMUP_FROM_ZERO), then c->schedule decays it from 1 to c->final_scale. The decay runs from
+// the end of the warm-up to the horizon, which is one step after the last phase. [any]
 double rlhf__schedule_factor(const struct rlhf__optim_config *c, int64_t phase, int64_t horizon);
 
 #endif

@@ -48,7 +48,7 @@ static rlhf_status list_specs(const struct rlhf__optim *o, struct rlhf__tensor_s
     return RLHF_OK;
 }
 
-// One tensor of the state; host has room for RLHF__PARAM_CHUNK of its numbers.
+// One tensor of the state; `host` is a buffer of RLHF__PARAM_CHUNK numbers.
 struct tensor {
     const rlhf_compute *compute;
     char name[NAME_BYTES];
@@ -128,7 +128,7 @@ static rlhf_status read_tensor(const struct rlhf__optim *o, uint32_t i,
     if (st == RLHF_OK && from) st = tensor_read(&t, from, err);
     if (!from)
         st = rlhf__fail(err, RLHF_E_INVALID,
-                        "%s has no tensor %s: optim.kind must stay what it was when a run is "
+                        "%s lacks the tensor %s: optim.kind must not change when a run is "
                         "resumed",
                         path, t.name);
     free(t.host);

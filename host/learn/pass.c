@@ -15,13 +15,13 @@ uint64_t rlhf__state_bytes(const struct rlhf__model *m) {
     return (uint64_t)m->info.d_model * rlhf_dtype_size(m->env->dtype);
 }
 
-// What a pass keeps between microbatches.
+// State of a pass between microbatches.
 struct pass {
     const struct rlhf__model *model;
     const struct rlhf__rows *e;
     rlhf_forward forward;
     struct rlhf__shared_batch batch;
-    float *work; // [work_cap] the model's numbers where prompts are shared
+    float *work; // [work_cap] the model's numbers if prompts are shared
     size_t work_cap;
 };
 
@@ -36,7 +36,7 @@ static rlhf_status pass_work(struct pass *p, size_t cells, struct rlhf__error *e
     return RLHF_OK;
 }
 
-// Forward of a slice with shared prompts; full's logp, value and hidden are filled.
+// Forward pass of a slice with shared prompts; sets full's logp, value and hidden.
 static rlhf_status pass_shared(struct pass *p, const rlhf_heads *full, struct rlhf__error *err) {
     size_t total = p->batch.compact.total, d = (size_t)p->model->info.d_model;
     rlhf_status st = pass_work(p, total * (2 + (full->hidden ? d : 0)), err);

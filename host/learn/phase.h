@@ -1,5 +1,5 @@
-// phase.h: how far a run is, and what one phase of it works with. run/phase_run.h runs a phase; the
-// loop does everything around it, the algorithm's phase_end() included.
+// phase.h: a run's progress, and the inputs of one phase. run/phase_run.h runs a phase; the loop
+// does everything around it, including the algorithm's phase_end().
 #ifndef RLHF_HOST_PHASE_H
 #define RLHF_HOST_PHASE_H
 
@@ -10,16 +10,17 @@
 struct rlhf__feed;
 struct rlhf__report;
 
-// The loop counts and a checkpoint restores; everything else reads. `phase` is also the number of
+// The loop counts and a checkpoint restores; all others only read. `phase` is also the number of
 // the current phase, from 0, as plugins get it; messages and files count from 1 (phase + 1).
 struct rlhf__count {
     int64_t phase;       // phases done
     int64_t first_phase; // phases done before this process
     int64_t phases;      // of the whole run
-    int64_t horizon;     // phases that the learning rate is planned for, at least `phases`
-    int64_t sequences;   // seen so far: the number of the next one
+    int64_t horizon;     // phases that the learning-rate schedule spans, at least `phases`
+    int64_t sequences;   // sequences so far: the number of the next one
     int64_t flat_phases; // phases in which all responses to each prompt had the same reward
-    // With an adapter: phases at the start of the run in which it did not move; 0 once it has.
+    // With an adapter: phases at the start of the run in which it did not move; 0 after it has
+    // moved.
     int64_t still_phases;
     int32_t stop; // 1: early stopping ends the run
     int32_t reserved;
@@ -29,12 +30,12 @@ struct rlhf__count {
 struct rlhf__phase {
     const struct rlhf__config *config;
     const struct rlhf__cast *cast;
-    const struct rlhf__count *count; // as it was before: count->phase is the phase's number, from 0
+    const struct rlhf__count *count; // before the phase: count->phase is the phase's number, from 0
     struct rlhf__feed *feed;
     struct rlhf__learner *learner;
     struct rlhf__report *report;
     int32_t has_adapter, reserved;
-    double adapter_norm; // how far the adapter went (learn/moved.h), once the updates are done
+    double adapter_norm;       // how far the adapter moved (learn/moved.h), after the updates
     struct rlhf__experience x; // the phase's rows: zeroed before, released by the caller
 };
 

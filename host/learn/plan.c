@@ -38,16 +38,16 @@ static const struct bit flags[] = {{RLHF_PLAN_REFERENCE, "RLHF_PLAN_REFERENCE"},
                                    {RLHF_PLAN_MOVES_REFERENCE, "RLHF_PLAN_MOVES_REFERENCE"},
                                    {0, NULL}};
 
-// What can be planned at all; the other heads are capabilities, or feed the host's own parts.
+// Heads that a plan may request; the others are capabilities, or used by the host itself.
 #define TOKEN_HEADS ((uint32_t)RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL)
 #define ANY_HEAD    (TOKEN_HEADS | RLHF_HEAD_VALUE | RLHF_HEAD_SCORE)
 
-// Rows of a file are read once and in whole groups, at temperature 1 over the whole vocabulary.
+// Rows of a file are read once, in whole groups, at temperature 1 over the whole vocabulary.
 #define FILE_FLAGS                                                                                 \
     ((uint32_t)RLHF_PLAN_REFERENCE | RLHF_PLAN_RECOMPUTE_LOGP | RLHF_PLAN_FULL_SUPPORT |           \
      RLHF_PLAN_UNIT_TEMPERATURE | RLHF_PLAN_WHOLE_GROUPS | RLHF_PLAN_LEAVES_OUT)
 
-// What each source of rows can give, in the order of enum rlhf_source.
+// What each source of rows supports, in the order of enum rlhf_source.
 static const struct source {
     const char *rows;
     uint32_t heads, flags;
@@ -92,7 +92,7 @@ static rlhf_status check_heads(const char *id, const struct source *s, uint32_t 
     return RLHF_OK;
 }
 
-// Rows of a file are seen once a phase, as one minibatch.
+// Rows of a file are used once per phase, as one minibatch.
 static rlhf_status check_once(const char *id, const struct source *s, const rlhf_plan *p,
                               struct rlhf__error *err) {
     if (p->epochs != 1)
@@ -126,7 +126,8 @@ rlhf_status rlhf__plan_check(const struct rlhf__plugin *algo, const rlhf_plan *p
             "%s plans %d epochs, %d minibatches and groups of %d; all must be 1 or more", id,
             p->epochs, p->minibatches, p->group_size);
     if (p->fresh_rounds < 0)
-        return rlhf__fail(err, RLHF_E_INVALID, "%s plans %d fresh rounds; 0 is none", id,
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s plans %d fresh rounds; it must be 0 (none) or more", id,
                           p->fresh_rounds);
     if (p->fresh_rounds > 0 && (p->source != RLHF_SOURCE_ROLLOUT || p->group_size < 2))
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
@@ -182,7 +183,7 @@ rlhf_status rlhf__plan_check_batch(const struct rlhf__plugin *algo, const rlhf_p
     if (p->fresh_rounds > 0 && c->mixing.normalize != RLHF__NORMALIZE_NONE)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "algo.dynamic_sampling draws the responses of a phase in rounds, and "
-                          "rewards.normalize=%s goes by all of them at once; rewards.normalize "
+                          "rewards.normalize=%s needs all of them at once; rewards.normalize "
                           "must be none",
                           c->mixing.normalize == RLHF__NORMALIZE_BEFORE ? "before" : "after");
     if (c->batch.size % p->group_size != 0 || c->batch.size < p->minibatches)

@@ -1,5 +1,5 @@
-// plan.h: what an algorithm asks of a run, checked before anything is loaded: a plan is served
-// whole or refused.
+// plan.h: an algorithm's plan: its requests to the host, checked before anything is loaded. A plan
+// is accepted as a whole or refused.
 #ifndef RLHF_HOST_PLAN_H
 #define RLHF_HOST_PLAN_H
 
@@ -8,23 +8,23 @@
 
 #include <rlhf/algo.h>
 
-// Ask the algorithm for its plan and check it: fields, bits and what its source of rows can give,
-// and the functions that the source needs. RLHF_E_UNSUPPORTED with the plugin and the field; a
-// failure of plan() as it says. [main]
+// Ask the algorithm for its plan and check it: fields, bits, what its source of rows supports, and
+// the functions that the source needs. Errors: RLHF_E_UNSUPPORTED with the plugin and the field;
+// those of plan(). [main]
 rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_info *info,
                            rlhf_plan *out, struct rlhf__error *err);
 
-// Refuse `is` where it differs from the plan that the run was set up by. [main]
+// Refuse `is` if it differs from the plan that the run was set up with. [main]
 rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *was,
                             const rlhf_plan *is, struct rlhf__error *err);
 
-// What an algorithm has planned: RLHF_E_UNSUPPORTED or RLHF_E_INVALID, with its id, for what no run
-// can give. [any]
+// Check an algorithm's plan: RLHF_E_UNSUPPORTED or RLHF_E_INVALID, with its id, for requests that
+// no run can meet. [any]
 rlhf_status rlhf__plan_check(const struct rlhf__plugin *algo, const rlhf_plan *p,
                              struct rlhf__error *err);
 
-// Whether the batches of responses that the configuration asks for can be had under the plan.
-// Errors: RLHF_E_INVALID. [main]
+// Check that the configured batches of responses are possible under the plan. Errors:
+// RLHF_E_INVALID. [main]
 rlhf_status rlhf__plan_check_batch(const struct rlhf__plugin *algo, const rlhf_plan *p,
                                    const struct rlhf__config *c, struct rlhf__error *err);
 

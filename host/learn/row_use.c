@@ -40,10 +40,10 @@ rlhf_status rlhf__row_use_check(const rlhf_heads *d, uint32_t total, struct rlhf
     return RLHF_OK;
 }
 
-double rlhf__row_books_saved(const struct rlhf__row_books *b) {
+double rlhf__row_tally_saved(const struct rlhf__row_tally *b) {
     const double still = (double)b->tokens[RLHF_ROW_STILL];
     const double masked = (double)b->tokens[RLHF_ROW_MASKED];
-    double forward; // seconds a token
+    double forward; // seconds per token
     if (still > 0)
         forward = b->seconds[RLHF_ROW_STILL] / still;
     else if (b->timed > 0)

@@ -1,7 +1,7 @@
-// row_use.h: rows by what comes of them in the updates, as the algorithm's advantages() says (enum
-// rlhf_row_use): parts of a minibatch, and the books of what the backward pass is spared.
+// row_use.h: rows by their use in the updates, as the algorithm's advantages() sets it (enum
+// rlhf_row_use): selects parts of a minibatch, and estimates the time that the backward pass saves.
 //
-// It runs no model and decides nothing.
+// It runs no model and makes no decisions.
 #ifndef RLHF_HOST_ROW_USE_H
 #define RLHF_HOST_ROW_USE_H
 
@@ -11,33 +11,33 @@
 
 enum { RLHF__ROW_USES = RLHF_ROW_MASKED + 1 };
 
-// What the updates of a phase spent, by enum rlhf_row_use.
-struct rlhf__row_books {
-    int64_t rows[RLHF__ROW_USES];   // of all updates: each epoch counts
+// Rows, tokens and time of the updates of a phase, by enum rlhf_row_use.
+struct rlhf__row_tally {
+    int64_t rows[RLHF__ROW_USES];   // in all updates: each epoch counts
     int64_t tokens[RLHF__ROW_USES]; // their response tokens
-    double seconds[RLHF__ROW_USES]; // kept where some row of the minibatch is not TRAINS
-    int64_t timed;                  // response tokens of the TRAINS rows that `seconds` are of
+    double seconds[RLHF__ROW_USES]; // only of minibatches in which some row is not TRAINS
+    int64_t timed;                  // response tokens of the TRAINS rows in `seconds`
 };
 
-// Rows from `e` that are used so. [any]
+// Number of rows of e with this use. [any]
 uint32_t rlhf__row_use_count(const struct rlhf__rows *e, int use);
 
-// Response tokens of rows that are not masked: what a loss divides by. [any]
+// Response tokens of rows that are not masked: the divisor of a loss. [any]
 int64_t rlhf__row_use_tokens(const struct rlhf__rows *e);
 
-// *part = the rows of e that are used so, in their order. Release with rlhf__rows_finish. Errors:
+// *part = the rows of e with this use, in order. Release with rlhf__rows_finish. Errors:
 // RLHF_E_NOMEM. [any]
 rlhf_status rlhf__row_use_pick(const struct rlhf__rows *e, int use, struct rlhf__rows *part,
                                struct rlhf__error *err);
 
-// The algorithm gave rows that it called still this derivative: RLHF_E_INTERNAL unless all of it is
-// 0. d has `total` tokens a head. [any]
+// Check the derivative of rows that the algorithm marked as still: RLHF_E_INTERNAL unless all of it
+// is 0. d has `total` tokens per head. [any]
 rlhf_status rlhf__row_use_check(const rlhf_heads *d, uint32_t total, struct rlhf__error *err);
 
-// Seconds that the backward pass of the rows left out of it would have taken, which has twice the
-// operations of a forward, and the forward of masked ones. The forward is measured on still rows,
-// else it is a third of what rows in the same minibatches took; negative without either. What a
-// backward pass costs whatever its rows counts for nothing. [any]
-double rlhf__row_books_saved(const struct rlhf__row_books *);
+// Estimated seconds saved: the backward pass of the rows left out of it, which has twice the
+// operations of a forward pass, and the forward pass of masked rows. The forward pass is measured
+// on still rows; without any it counts as a third of the time of the rows trained in the same
+// minibatches. Negative without either. Fixed costs of a backward pass are ignored. [any]
+double rlhf__row_tally_saved(const struct rlhf__row_tally *);
 
 #endif

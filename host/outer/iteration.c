@@ -37,8 +37,8 @@ static rlhf_status reference_sync(void *host) {
         st = rlhf__fail(&err, RLHF_E_INVALID,
                         "reference_sync() needs RLHF_PLAN_MOVES_REFERENCE in the plan");
     if (st != RLHF_OK) return tell(it, st, &err);
-    it->syncs++; // before the copy, because a copy that fails half-way changes the reference too
-    // Without a reference there is nothing to move.
+    it->syncs++; // before the copy, because a failed copy may have changed the reference too
+    // Without a reference there is nothing to update.
     if (it->cast->reference) st = rlhf__params_copy(it->cast->reference, it->cast->policy, &err);
     return tell(it, st, &err);
 }
@@ -51,7 +51,7 @@ static int same_response(const struct rlhf__iteration *it, uint32_t a, uint32_t 
                   e->ids + e->offset[b] + e->prompt_len[b], (size_t)n * sizeof *e->ids) == 0;
 }
 
-// The chosen response follows its prompt. Pairs are kept as the reward model reads them.
+// The chosen response follows its prompt. Pairs are stored as the reward model reads them.
 static rlhf_status add_pair(struct rlhf__iteration *it, const int32_t *prompt, int32_t n,
                             int32_t n_chosen, const int32_t *rejected, int32_t n_rejected,
                             struct rlhf__error *err) {
@@ -66,9 +66,9 @@ static rlhf_status add_pair(struct rlhf__iteration *it, const int32_t *prompt, i
     return st;
 }
 
-// Pair the best with the worst of rows [from, to) of one group; count the pair in *added if they
-// differ. Among equals the first is taken; empty responses and scores that are not finite are left
-// out.
+// Pair the best with the worst of rows [from, to) of one group, and count the pair in *added if
+// their scores differ. Ties go to the first row; empty responses and scores that are not finite are
+// skipped.
 static rlhf_status collect_group(struct rlhf__iteration *it, uint32_t from, uint32_t to,
                                  uint32_t *added, struct rlhf__error *err) {
     const struct rlhf__rows *e = &it->x->rows;
@@ -110,7 +110,7 @@ static rlhf_status collect_pairs(void *host, uint32_t *added) {
     return tell(it, st, &err);
 }
 
-// Report what the algorithm cannot know; it reports the rest itself.
+// Report the metrics that the algorithm cannot compute; it reports the others itself.
 static void report_round(const struct rlhf__iteration *it, const rlhf_reward_update_report *r,
                          double seconds) {
     const struct rlhf__reward_head *head = &it->round->rm->head;
@@ -188,7 +188,7 @@ static rlhf_status check_plan(const struct rlhf__cast *c, const struct rlhf__plu
                       algo, c->plan.group_size);
 }
 
-// The one reward model that the run's rewards ask; *users = how often.
+// The only reward model that the run's rewards use; *users = number of rewards that use it.
 static rlhf_status find_model(const struct rlhf__cast *c, const struct rlhf__reward_service *s,
                               struct rlhf__reward_model **out, int64_t *users,
                               struct rlhf__error *err) {
@@ -219,7 +219,7 @@ rlhf_status rlhf__iteration_open(struct rlhf__iteration *it, struct rlhf__reward
     int trains = (it->cast->plan.flags & RLHF_PLAN_REWARD_MODEL) != 0;
     if (trains) RLHF_TRY(check_plan(it->cast, judge, err));
     if (trains) RLHF_TRY(find_model(it->cast, models, &rm, &before, err));
-    rlhf__reward_service_trainable(models, 0); // a judge's own model is not trained
+    rlhf__reward_service_trainable(models, 0); // a judge's reward model is not trained
     RLHF_TRY(open_judge(it, judge, out_judge, err));
     if (!trains) return RLHF_OK;
     rlhf__reward_service_at(models, 0, &after);
@@ -239,7 +239,7 @@ rlhf_status rlhf__iteration_ready(struct rlhf__iteration *it, const struct rlhf_
                                      &it->round, err);
 }
 
-// ---- the phase at hand ----
+// ---- the current phase ----
 
 void rlhf__iteration_begin(struct rlhf__iteration *it, const struct rlhf__experience *x) {
     it->x = x->scored.n > 0 ? x : NULL;
@@ -349,7 +349,7 @@ rlhf_status rlhf__iteration_load(struct rlhf__iteration *it, const char *dir,
         if (!(it->cast->plan.flags & RLHF_PLAN_MOVES_REFERENCE))
             return rlhf__fail(err, RLHF_E_INVALID,
                               "%s: the reference of this run was moved, but %s with these options "
-                              "leaves it where it is",
+                              "does not update it",
                               path, it->cast->algo->plugin->file);
         rlhf__path_in(path, sizeof path, dir, "state/reference.safetensors");
         st = rlhf__params_read_back(it->cast->reference, path, err);

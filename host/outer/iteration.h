@@ -1,6 +1,6 @@
 // iteration.h: the service "rlhf.draft.iteration/0" (rlhf/draft/iteration.h), which an algorithm
-// calls at a phase's end to move the reference or train the reward model, and its state in a
-// checkpoint. reward_round.h trains the reward model, batch/replay.h keeps the pairs.
+// calls at the end of a phase to update the reference or train the reward model, and its state in a
+// checkpoint. reward_round.h trains the reward model; batch/replay.h stores the pairs.
 #ifndef RLHF_HOST_ITERATION_H
 #define RLHF_HOST_ITERATION_H
 
@@ -22,29 +22,29 @@ struct rlhf__iteration {
     struct rlhf__report *report;
     struct rlhf__services *services;
     const struct rlhf__experience *x;   // of the phase that ends; NULL: the service refuses calls
-    uint64_t syncs;                     // how often the reference became the policy
+    uint64_t syncs;                     // number of times the policy was copied to the reference
     struct rlhf__replay replay;         // with RLHF_PLAN_REWARD_MODEL
     struct rlhf__reward_model *trained; // the reward model that is trained, or NULL; borrowed
     struct rlhf__reward_round *round;   // trains it, once it is loaded; owned
 };
 
 // Offer the service. All arguments are borrowed; *it must not move in memory; release with
-// rlhf__iteration_finish. Errors as of rlhf__services_offer. [main]
+// rlhf__iteration_finish. Errors: those of rlhf__services_offer. [main]
 rlhf_status rlhf__iteration_init(struct rlhf__iteration *it, const struct rlhf__config *config,
                                  const struct rlhf__cast *cast, struct rlhf__report *report,
                                  struct rlhf__services *services, struct rlhf__error *err);
 void rlhf__iteration_finish(struct rlhf__iteration *it); // accepts a zeroed one [main]
 
-// Open the judge (NULL = none) and, where the plan says so, find the reward model that is trained:
-// the one that the run's rewards, which are open, ask. Errors: RLHF_E_INVALID when the plan needs a
-// judge and there is none, when not exactly one reward model is asked for rewards, when the judge
-// asks that model too, when groups are of one; and what plugins say. [main]
+// Open the judge (NULL = none) and, if the plan trains a reward model, find it: the one that the
+// run's rewards, already open, use. Errors: RLHF_E_INVALID if the plan needs a judge and there is
+// none, if the rewards do not use exactly one reward model, if the judge uses that model too, or if
+// groups have one row; and errors of plugins. [main]
 rlhf_status rlhf__iteration_open(struct rlhf__iteration *it, struct rlhf__reward_service *models,
                                  const struct rlhf__plugin *judge,
                                  struct rlhf__instance **out_judge, struct rlhf__error *err);
 
-// Create the round that trains that model, if there is one, once it is loaded; feed must be one of
-// prompts. [main]
+// Create the round that trains that model, if there is one, after it has been loaded; feed must be
+// a prompt feed. [main]
 rlhf_status rlhf__iteration_ready(struct rlhf__iteration *it, const struct rlhf__feed *feed,
                                   struct rlhf__error *err);
 
@@ -52,10 +52,10 @@ rlhf_status rlhf__iteration_ready(struct rlhf__iteration *it, const struct rlhf_
 void rlhf__iteration_begin(struct rlhf__iteration *it, const struct rlhf__experience *x);
 void rlhf__iteration_end(struct rlhf__iteration *it);
 
-// Write to, or read from, the directory of a checkpoint: state/iteration.json,
-// state/reference.safetensors (once the reference has moved) and, for a run that trains a reward
-// model, state/replay.bin, state/reward_optimizer.safetensors and reward_model/, a model directory.
-// Nothing for other runs. [main]
+// Save to the directory of a checkpoint, or load from it: state/iteration.json,
+// state/reference.safetensors (once the reference has been updated) and, for a run that trains a
+// reward model, state/replay.bin, state/reward_optimizer.safetensors and reward_model/, a model
+// directory. Other runs have no such state. [main]
 rlhf_status rlhf__iteration_save(const struct rlhf__iteration *it, const struct rlhf__folder *dir,
                                  struct rlhf__error *err);
 rlhf_status rlhf__iteration_load(struct rlhf__iteration *it, const char *dir,

@@ -1,7 +1,7 @@
 // reward_round.h: one round of reward-model training inside a rollout run: the model that the run's
-// rewards ask, its optimiser, the loss of pairs, and gain and bias afterwards.
+// rewards use, its optimiser, the loss of pairs, and gain and bias afterwards.
 //
-// batch/replay.h chooses the pairs of a round; the algorithm decides when one takes place
+// batch/replay.h chooses the pairs of a round; the algorithm decides when a round takes place
 // (iteration.h).
 #ifndef RLHF_HOST_REWARD_ROUND_H
 #define RLHF_HOST_REWARD_ROUND_H
@@ -16,9 +16,9 @@
 struct rlhf__reward_round {
     const struct rlhf__config *config;
     const struct rlhf__cast *cast;
-    const struct rlhf__feed *feed; // of prompts
+    const struct rlhf__feed *feed; // a prompt feed
     struct rlhf__log *log;
-    struct rlhf__reward_model *rm; // the reward service's; open as long as the rewards are
+    struct rlhf__reward_model *rm; // owned by the reward service; open as long as the rewards are
     struct rlhf__optim *optim;     // AdamW with the run's optim.* and the round's lr; owned
     struct rlhf__pair_loss loss;   // of the current round
     struct rlhf__learner learner;
@@ -31,10 +31,10 @@ rlhf_status rlhf__reward_round_create(const struct rlhf__config *config,
                                       struct rlhf__reward_round **out, struct rlhf__error *err);
 void rlhf__reward_round_destroy(struct rlhf__reward_round *); // before rm is closed; NULL allowed
 
-// Train on the buffer's fresh pairs mixed with history as u says, lr falling linearly to 0, and
-// retire the fresh ones; with u->refit fit gain and bias again on responses of the reference, whose
-// random numbers depend on `syncs` alone. Does nothing without fresh pairs. Errors:
-// RLHF_E_INVALID (u out of range), RLHF_E_NUMERIC, RLHF_E_NOMEM. [step]
+// Train on the buffer's fresh pairs mixed with history as u says, with lr falling linearly to 0,
+// then turn the fresh pairs into history. With u->refit, fit gain and bias again on responses of
+// the reference; their random numbers depend on `syncs` alone. Does nothing without fresh pairs.
+// Errors: RLHF_E_INVALID (u out of range), RLHF_E_NUMERIC, RLHF_E_NOMEM. [step]
 rlhf_status rlhf__reward_round_run(struct rlhf__reward_round *, struct rlhf__replay *replay,
                                    uint64_t syncs, const rlhf_reward_update *u,
                                    rlhf_reward_update_report *report, struct rlhf__error *err);

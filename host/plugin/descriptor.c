@@ -36,7 +36,7 @@ rlhf_status rlhf__bundle_check(const char *path, const rlhf_bundle *src, rlhf_bu
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s: %s() returned nothing", path,
                           RLHF_ENTRY_SYMBOL);
     memcpy(head, src, sizeof head);
-    // The whole of v0 has built_with at this place.
+    // All of v0 has built_with at this offset.
     const char *sdk =
         head[0] >= RLHF_SIZE_TO(rlhf_bundle, built_with) && head[1] == 0 ? src->built_with : NULL;
     if (head[1] != RLHF_ABI_MAJOR || head[2] != RLHF_ABI_MINOR)
@@ -63,7 +63,7 @@ static int good_id(const char *id) {
     return n > 0 && n < 128 && strspn(id, allowed) == n;
 }
 
-// Copies the ops table into out->ops; *fault = what is wrong with its functions, NULL: nothing.
+// Copy the ops table to out->ops; *fault = what is wrong with its functions, or NULL.
 static rlhf_status copy_ops(struct rlhf__plugin *out, const char **fault, struct rlhf__error *err) {
     const void *src = out->desc.ops;
     const uint32_t head = 2 * sizeof(uint32_t); // size and flags
@@ -83,7 +83,7 @@ static rlhf_status copy_ops(struct rlhf__plugin *out, const char **fault, struct
     return RLHF_OK;
 }
 
-// A bit that this host does not know may change what the plugin means.
+// An unknown flag may change the meaning of the plugin.
 static rlhf_status check_flags(const struct rlhf__plugin *p, struct rlhf__error *err) {
     int32_t kind = (int32_t)p->desc.kind;
     uint32_t set = kind == RLHF_KIND_ALGO     ? p->ops.algo.flags
@@ -99,7 +99,7 @@ static rlhf_status check_flags(const struct rlhf__plugin *p, struct rlhf__error 
                       p->desc.id, __builtin_ctz(set), ops ? "ops" : "descriptor");
 }
 
-// The host's own tables have flags beside these.
+// Plugins may not use the flags of the host's own tables.
 static rlhf_status check_option_flags(const struct rlhf__opt_table *t, struct rlhf__error *err) {
     const uint32_t known = RLHF_OPT_REQUIRED | RLHF_OPT_MIN_OPEN | RLHF_OPT_MAX_OPEN |
                            RLHF_OPT_NULL_IS_0 | RLHF_OPT_CODE;
@@ -121,7 +121,7 @@ static rlhf_status check_options(struct rlhf__plugin *out, struct rlhf__error *e
     RLHF_TRY(rlhf__opt_table_init(&out->table, d->opts, d->n_opts, d->opt_stride, err));
     RLHF_TRY(check_option_flags(&out->table, err));
     RLHF_TRY(rlhf__opts_check(&out->table, d->config_size, err));
-    if (d->kind == RLHF_KIND_MODEL) return RLHF_OK; // config.json is the model's alone
+    if (d->kind == RLHF_KIND_MODEL) return RLHF_OK; // config.json belongs to the model alone
     const char *const *key =
         rlhf__host_keys(d->kind == RLHF_KIND_REWARD ? RLHF__ENTRY_REWARD : RLHF__ENTRY_ALGO);
     for (; *key; key++)
@@ -131,7 +131,7 @@ static rlhf_status check_options(struct rlhf__plugin *out, struct rlhf__error *e
     return RLHF_OK;
 }
 
-// The sentence without the path.
+// Returns the message without the path.
 static rlhf_status check(const rlhf_plugin *src, struct rlhf__plugin *out,
                          struct rlhf__error *err) {
     rlhf_plugin *d = &out->desc;

@@ -1,5 +1,5 @@
-// descriptor.h: is what a plugin file exports sound? Copies tables by the growth rule and refuses
-// the rest with a reason.
+// descriptor.h: checks what a plugin file exports, copies the tables by the growth rule, and
+// refuses invalid ones with a reason.
 #ifndef RLHF_HOST_PLUGIN_DESCRIPTOR_H
 #define RLHF_HOST_PLUGIN_DESCRIPTOR_H
 
@@ -9,8 +9,8 @@
 rlhf_status rlhf__bundle_check(const char *path, const rlhf_bundle *src, rlhf_bundle *out,
                                struct rlhf__error *err);
 
-// Check one descriptor, its option table and its ops, and copy them with the names that the file
-// gives into *out, which needs finish also after a failure. Messages begin with path. [main]
+// Check one descriptor, its option table and its ops, and copy them to *out with the file's names.
+// *out needs finish also after a failure. Messages begin with path. [main]
 rlhf_status rlhf__plugin_init(struct rlhf__plugin *out, const char *path, const char sha256[65],
                               const rlhf_plugin *src, struct rlhf__error *err);
 void rlhf__plugin_finish(struct rlhf__plugin *p); // accepts a zeroed one [main]

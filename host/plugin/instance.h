@@ -1,4 +1,4 @@
-// instance.h: the inside of an instance, shared by services.c and state.c only.
+// instance.h: the internals of an instance, for services.c and state.c only.
 #ifndef RLHF_HOST_PLUGIN_INSTANCE_H
 #define RLHF_HOST_PLUGIN_INSTANCE_H
 
@@ -6,19 +6,20 @@
 
 #include <stdatomic.h>
 
-// The table a plugin sees, with what its functions need behind it.
+// The table that a plugin sees, followed by what its functions need.
 struct rlhf__host {
-    rlhf_host api; // first: the functions cast back
+    rlhf_host api; // first member: its functions cast back to this struct
     struct rlhf__instance instance;
     struct rlhf__services *services;
     struct rlhf__strings strings; // of instance.config
-    struct rlhf__note said;       // with host->fail
-    // Where its metrics go instead of to the services' (rlhf__instance_metrics_to); NULL: there.
+    struct rlhf__note said;       // last host->fail
+    // Receives its metrics in place of the services (rlhf__instance_metrics_to); NULL: the services
+    // do.
     void (*metric)(void *ctx, const char *name, double value);
     void *metric_ctx;
-    char owner[192];   // rlhf__instance_create's
-    atomic_uint asked; // bit i: for the service offered[i]
-    atomic_int warned; // 1: about a metric that was left out
+    char owner[192];   // from rlhf__instance_create
+    atomic_uint asked; // bit i: offered[i] was asked for
+    atomic_int warned; // 1: about an ignored metric
 };
 
 #endif

@@ -1,4 +1,4 @@
-// load.c: opening plugin files and the list of those that are open; see load.h.
+// load.c: opens plugin files and keeps the list of open ones; see load.h.
 #include "plugin/load.h"
 
 #include "base/file.h"
@@ -15,7 +15,7 @@
 
 struct rlhf__plugins {
     const struct rlhf__dirs *dirs;
-    struct rlhf__plugin **item; // separately allocated: callers keep pointers
+    struct rlhf__plugin **item; // allocated separately, because callers keep pointers
     size_t n, cap;
 };
 
@@ -125,7 +125,7 @@ static int is_open(const struct rlhf__plugin *q, const char *path) {
     return !q->outside && strcmp(q->path, path) == 0;
 }
 
-// Adds every plugin of the file, or none of them.
+// Add all plugins of the file, or none.
 static rlhf_status open_path(struct rlhf__plugins *p, const char *path, int trusted,
                              struct rlhf__error *err) {
     for (size_t i = 0; i < p->n; i++)
@@ -136,7 +136,7 @@ static rlhf_status open_path(struct rlhf__plugins *p, const char *path, int trus
     if (!trusted) RLHF_TRY(rlhf__trust_code(path, p->dirs, err));
     RLHF_TRY(rlhf__sha256_file(path, sha256, err));
     RLHF_TRY(open_entry(path, &entry, err));
-    if (!entry) return RLHF_E_INTERNAL; // never: open_entry would have failed
+    if (!entry) return RLHF_E_INTERNAL; // cannot happen: open_entry would have failed
     RLHF_TRY(rlhf__bundle_check(path, call_entry(entry, path), &bundle, err));
     size_t before = p->n;
     for (uint32_t i = 0; i < bundle.n_plugins; i++) {
@@ -281,7 +281,7 @@ struct stems {
     int there;
 };
 
-// 1 when the list "a, b" has this word.
+// 1 if the list "a, b" contains this word.
 static int listed(const char *list, const char *word, size_t n) {
     for (const char *at = list; (at = strstr(at, word)) != NULL; at += n)
         if ((at == list || at[-1] == ' ') && (!at[n] || at[n] == ',')) return 1;
@@ -298,7 +298,8 @@ static rlhf_status add_stem(void *arg, int32_t kind, const char *path) {
     memcpy(stem, file, n);
     stem[n] = '\0';
     if (strcmp(stem, s->name) == 0) s->there = 1;
-    // A directory of RLHF_PLUGIN_PATH may hold plugins of any kind; one called "models" does not.
+    // A directory of RLHF_PLUGIN_PATH may hold plugins of any kind, unless it is named like
+    // "models".
     const char *dir = rlhf__kind_dir(kind);
     size_t k = strlen(dir), before = (size_t)(file - path);
     int sorted = before > k + 1 && !strncmp(file - k - 1, dir, k) && file[-(ptrdiff_t)k - 2] == '/';

@@ -1,6 +1,7 @@
-// load.h: finding, opening and checking plugins. A refused file gets one sentence that says why.
+// load.h: finds, opens and checks plugins. A refused file is reported in one sentence with the
+// reason.
 //
-// Nothing is ever dlclosed: code that ran threads may still be needed at exit.
+// Files are never dlclosed: code that has run threads may still be needed at exit.
 #ifndef RLHF_HOST_PLUGIN_LOAD_H
 #define RLHF_HOST_PLUGIN_LOAD_H
 
@@ -18,19 +19,18 @@ struct rlhf__plugin;
 // the file open, or, where idle, ended_at and asked are NULL, in programs that it starts from this
 // one.
 struct rlhf__outside {
-    // As rlhf_plugin.idle, of that plugin. [any]
+    // As rlhf_plugin.idle, for that plugin. [any]
     const char *(*idle)(const struct rlhf__plugin *, const void *config, const char *key);
     void (*destroy)(struct rlhf__outside *); // [main]
-    const char *confined;                    // what that process may not do, in words
-    // The row of the last score() of the instance at which its process ended, the batch's n when
-    // that was behind the last; -1: it did not end. NULL: nobody knows. [as score()]
+    const char *confined;                    // what that process must not do, in words
+    // The row of the instance's last score() at which its process ended, the batch's n if that was
+    // after the last row; -1: it did not end. NULL: not known. [as score()]
     int64_t (*ended_at)(void *self);
-    // As rlhf__instance_asked, of the plugin in that process, in create(). [main]
+    // As rlhf__instance_asked, for the plugin in that process, after create(). [main]
     int (*asked)(void *self, const char *service);
 };
 
-// One plugin of one file. Tables are copies made by the growth rule: fields the file does not have
-// are zero.
+// One plugin of a file. Tables are copied by the growth rule: missing fields are zero.
 struct rlhf__plugin {
     rlhf_plugin desc;
     union {
@@ -55,57 +55,58 @@ rlhf_status rlhf__plugins_create(const struct rlhf__dirs *dirs, struct rlhf__plu
                                  struct rlhf__error *err);
 void rlhf__plugins_destroy(struct rlhf__plugins *p); // NULL allowed; files stay mapped
 
-// How many are open; *out is [that], in the order they were opened, good until the next is. [main]
+// Returns the number of open plugins; *out is an array of them in the order in which they were
+// opened, valid until the next is. [main]
 size_t rlhf__plugins_list(const struct rlhf__plugins *p, const struct rlhf__plugin *const **out);
 
-// Open the plugin of that kind. name: where `from` (enum rlhf__name_from) allows it an existing
-// file; else looked up in the directories of RLHF_PLUGIN_PATH, then the user's (dirs->user), then
-// <lib>/<kind>s; ".so" is added when it is missing, and "#id" chooses one of several in a file.
-// `asker` is who wants it, for messages ("--algo", "config.json's model_type"). A file that is open
-// already gives the same plugin; one that others may change is refused (trust.h). *out lives as
-// long as p. [main]
+// Open the plugin of that kind. name is an existing file, if `from` (enum rlhf__name_from) allows
+// one. Otherwise it is looked up in the directories of RLHF_PLUGIN_PATH, then in the user's
+// (dirs->user), then in <lib>/<kind>s; a missing ".so" is added, and "#id" chooses one of several
+// plugins in a file. `asker` is the origin of the name, for messages ("--algo", "config.json's
+// model_type"). A file that is already open gives the same plugin. A file that others may change is
+// refused (trust.h). *out lives as long as p. [main]
 rlhf_status rlhf__plugin_open(struct rlhf__plugins *p, const char *name, int32_t kind, int32_t from,
                               const char *asker, const struct rlhf__plugin **out,
                               struct rlhf__error *err);
 
-// The file that a name stands for, as rlhf__plugin_open finds it; *path and *id (behind "#", NULL
-// without one) are heap. [main]
+// Find the file for a name, as rlhf__plugin_open does; *path and *id (after "#", NULL if there is
+// none) are heap-allocated. [main]
 rlhf_status rlhf__plugins_find(const struct rlhf__plugins *p, const char *name, int32_t kind,
                                int32_t from, const char *asker, char **path, char **id,
                                struct rlhf__error *err);
 
-// rlhf__trust_code of a file. [main]
+// rlhf__trust_code for a file. [main]
 rlhf_status rlhf__plugins_trust(const struct rlhf__plugins *p, const char *path,
                                 struct rlhf__error *err);
 
 // rlhf__dirs.program. Borrowed. [main]
 const char *rlhf__plugins_program(const struct rlhf__plugins *p);
 
-// 1 when the file lies among the plugins that came with the program. [main]
+// 1 if the file is among the plugins that came with the program. [main]
 int rlhf__plugins_shipped(const struct rlhf__plugins *p, const char *path);
 
-// rlhf__plugin_open of a file that whoever started this process has judged: who could have written
-// it is not asked again. id: of the plugin, "" = its only one. [main]
+// rlhf__plugin_open for a file that the parent process has checked: its permissions are not checked
+// again. id: the plugin's, "" = the only one. [main]
 rlhf_status rlhf__plugin_open_trusted(struct rlhf__plugins *p, const char *path, const char *id,
                                       int32_t kind, const char *asker,
                                       const struct rlhf__plugin **out, struct rlhf__error *err);
 
-// Add the plugin that `src` describes, of a file that is not opened here; it is checked like one
-// that is. Owns *outside from then on, not after an error. [main]
+// Add the plugin that `src` describes, from a file that is not opened here; it is checked like an
+// opened one. Takes ownership of *outside, except after an error. [main]
 rlhf_status rlhf__plugins_add_outside(struct rlhf__plugins *p, const char *path,
                                       const char sha256[65], const rlhf_plugin *src,
                                       struct rlhf__outside *outside,
                                       const struct rlhf__plugin **out, struct rlhf__error *err);
 
-// Why option `key` changes nothing beside the others of config, NULL: it acts. [any]
+// Why option `key` has no effect given the other options of config; NULL: it has one. [any]
 const char *rlhf__plugin_idle(const struct rlhf__plugin *, const void *config, const char *key);
 
 // The names without ".so" of the plugins in the directories of a kind, in search order, as "a, b";
-// *there = 1 when a plugin file of any directory is called name. Errors: RLHF_E_NOMEM. [main]
+// *there = 1 if a plugin file in any directory has this name. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__plugin_stems(const struct rlhf__plugins *p, int32_t kind, const char *name,
                                struct rlhf__buf *out, int *there);
 
-// Every plugin of one file, whatever its kind: *out is [*n], borrowed from p; free(*out). [main]
+// All plugins of one file, of any kind: *out is [*n], borrowed from p; free(*out). [main]
 rlhf_status rlhf__plugin_open_file(struct rlhf__plugins *p, const char *path,
                                    const struct rlhf__plugin ***out, size_t *n,
                                    struct rlhf__error *err);
@@ -118,7 +119,7 @@ int rlhf__plugin_abi(void *object);
 // [any]
 const char *rlhf__kind_name(int32_t kind);
 
-// rlhf_copy_in with a sentence; `what` names the struct. Errors: RLHF_E_UNSUPPORTED. [any]
+// rlhf_copy_in with an error message; `what` names the struct. Errors: RLHF_E_UNSUPPORTED. [any]
 rlhf_status rlhf__copy_in(void *dst, uint32_t cap, const void *src, uint32_t min, const char *what,
                           struct rlhf__error *err);
 

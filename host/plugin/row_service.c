@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { START_BYTES = 60 }; // of a row in a message
+enum { START_BYTES = 60 }; // bytes of a row that a message shows
 
 static json_t *row_of(const rlhf_row *row) { return (json_t *)(uintptr_t)row; }
 
-// How a row begins, in whole characters, for who looks for it in a file.
+// The beginning of a row, in whole characters, so that a user can find it in the file.
 static void put_start(struct rlhf__buf *out, const rlhf_row *row) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     rlhf__json_write(&text, row_of(row), 0);
@@ -47,7 +47,7 @@ static rlhf_status row_open(void *host, rlhf_str json, rlhf_row **out) {
     *out = NULL;
     if (json.len == 0)
         rlhf__fail(&err, RLHF_E_INVALID,
-                   "there is no data row: the prompts come from no file of JSON rows");
+                   "there is no data row: the prompts do not come from a file of JSON rows");
     else if (rlhf__json_parse("the data row", json.ptr, (size_t)json.len, &v, &err) == RLHF_OK &&
              !json_is_object(v))
         rlhf__fail(&err, RLHF_E_INVALID, "the data row is %s; an object is wanted",
@@ -67,7 +67,7 @@ static void row_close(void *host, rlhf_row *row) {
 
 // ---- paths ----
 
-// Whether key is the escaped step[0..n) of a JSON Pointer.
+// Whether key equals the escaped step[0..n) of a JSON Pointer.
 static int is_step(const char *key, const char *step, size_t n) {
     for (size_t i = 0; i < n; i++, key++) {
         char c = step[i];
@@ -87,7 +87,7 @@ static json_t *member(json_t *object, const char *step, size_t n) {
     return NULL;
 }
 
-// A number without leading zeros, as the RFC has it.
+// An array index: no leading zeros, as in the RFC.
 static json_t *entry(const json_t *list, const char *step, size_t n) {
     size_t at = 0;
     if (n == 0 || n > 9 || (n > 1 && *step == '0')) return NULL;

@@ -43,9 +43,9 @@ const char *rlhf__kind_name(int32_t kind) {
     }
 }
 
-// Calls visit for each directory that is searched for a kind; a non-zero return ends the walk.
-// Entries of RLHF_PLUGIN_PATH that are not absolute are no such directories (and refused where a
-// name is looked up).
+// Call visit for each directory that is searched for a kind; a non-zero return value ends the
+// search. Entries of RLHF_PLUGIN_PATH that are not absolute are skipped (a lookup by name refuses
+// them).
 static int each_dir(const struct rlhf__dirs *dirs, int32_t kind,
                     int (*visit)(void *arg, const char *dir), void *arg) {
     const char *env = getenv("RLHF_PLUGIN_PATH");
@@ -157,7 +157,7 @@ rlhf_status rlhf__plugin_look(const struct rlhf__dirs *dirs, const char *file, i
     return f.status;
 }
 
-// A name without a directory: the kind's own directories, then those of the other kinds.
+// Look up a name without a directory: first the directories of the kind, then those of other kinds.
 static rlhf_status find_by_name(const struct rlhf__dirs *dirs, const char *file, int32_t kind,
                                 int32_t from, const char *name, const char *asker, char **path,
                                 struct rlhf__error *err) {
@@ -180,7 +180,7 @@ static rlhf_status find_by_name(const struct rlhf__dirs *dirs, const char *file,
     return f.status;
 }
 
-// 1 when a name of that origin may be a file: of these only one typed may be without a '/'.
+// 1 if a name from this origin may be a file. Without a '/' only a typed name may be one.
 static int may_be_file(const char *name, int32_t from) {
     return from == RLHF__NAME_TYPED || (from == RLHF__NAME_IN_FILE && strchr(name, '/'));
 }
@@ -212,7 +212,7 @@ static rlhf_status resolve(char **path, const char *asker, const char *name,
                       strerror(errno));
 }
 
-// The loader's words for it would be about ELF headers.
+// Checked here, because the loader's message would be about ELF headers.
 static rlhf_status refuse_python(const char *file, const char *asker, struct rlhf__error *err) {
     const size_t n = strlen(file);
     if (n < 3 || strcmp(file + n - 3, ".py") != 0) return RLHF_OK;
@@ -222,7 +222,7 @@ static rlhf_status refuse_python(const char *file, const char *asker, struct rlh
                       asker, file, file);
 }
 
-// A script: it starts with an interpreter line, or its name ends like a script's.
+// A script starts with an interpreter line, or has a script's file name extension.
 static rlhf_status refuse_script(const char *file, const char *asker, struct rlhf__error *err) {
     static const char *const ends[] = {".sh", ".bash", ".pl", ".rb", ".js", ".lua", ".R"};
     const size_t n = strlen(file);
@@ -250,7 +250,7 @@ rlhf_status rlhf__plugin_find(const struct rlhf__dirs *dirs, const char *name, i
     if (strlen(name) + 4 > sizeof file)
         return rlhf__fail(err, RLHF_E_INVALID, "%s: the plugin's name is too long", asker);
     if (from == RLHF__NAME_LOOKED_UP && strchr(name, '/'))
-        return rlhf__fail(err, RLHF_E_INVALID, "%s: \"%s\" is no name of a plugin", asker, name);
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: \"%s\" is not a plugin's name", asker, name);
     if (rlhf__plugin_is_path(name, from, file)) {
         if (!rlhf__is_file(file))
             return rlhf__fail(err, RLHF_E_INVALID, "%s: there is no plugin file %s", asker, name);
@@ -264,7 +264,7 @@ rlhf_status rlhf__plugin_find(const struct rlhf__dirs *dirs, const char *name, i
     return resolve(path, asker, name, err);
 }
 
-// ---- the places -------------------------------------------------------------------------------
+// ---- file locations -----------------------------------------------------------------------------
 
 static int same_dir(void *arg, const char *dir) {
     char real[RLHF__PATH_CAP];
@@ -289,7 +289,7 @@ int rlhf__plugin_is_shipped(const struct rlhf__dirs *dirs, const char *path) {
 }
 
 struct hidden {
-    const char *path, *file; // of the one in front, and its name there
+    const char *path, *file; // the first match, and its file name
     int32_t passed, reserved;
     char *out; // [RLHF__PATH_CAP]
 };

@@ -1,4 +1,4 @@
-// services.c: the functions behind rlhf_host, and the life of an instance; see services.h.
+// services.c: the functions of rlhf_host, and the life cycle of an instance; see services.h.
 #include "plugin/services.h"
 
 #include "base/printable.h"
@@ -11,7 +11,7 @@
 
 #define HOST_VERSION RLHF_SDK_VERSION
 
-// The host side of a table that a plugin hands back.
+// The host's struct for a table that a plugin passes back.
 static struct rlhf__host *behind(const rlhf_host *api) {
     return (struct rlhf__host *)(uintptr_t)api;
 }
@@ -68,8 +68,8 @@ static void host_metric(const rlhf_host *api, const char *name, double value) {
                    h->instance.plugin->stem, full);
 }
 
-// The stream is the instance's own: the host's ("rollout", "minibatch", ...) and those of other
-// plugins are out of reach.
+// The stream belongs to the instance: plugins cannot reach streams of the host ("rollout",
+// "minibatch", ...) or of other plugins.
 void rlhf__instance_rng(const char *id, const char *owner, uint64_t seed, const char *stream,
                         rlhf_rng *out) {
     char full[1024];
@@ -99,7 +99,7 @@ static int32_t host_cancelled(const rlhf_host *api) {
     return s->cancelled && *s->cancelled;
 }
 
-// Where the service stands among those that are offered, -1: nowhere.
+// Index of a service among those offered, or -1.
 static int place_of(const struct rlhf__services *s, const char *id) {
     for (size_t i = 0; i < s->n_offered; i++)
         if (strcmp(s->offered[i].id, id) == 0) return (int)i;
@@ -114,7 +114,7 @@ static const void *host_service(const rlhf_host *api, const char *id) {
     return h->services->offered[at].table;
 }
 
-// One process: the sum over all workers is its own.
+// With one process the sum over all processes is its own.
 static rlhf_status host_reduce(const rlhf_host *api, double *sums, uint32_t n) {
     (void)api;
     (void)sums;
@@ -205,7 +205,7 @@ rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
 
 void rlhf__instance_destroy(struct rlhf__instance *i) {
     if (!i) return;
-    // Without create(), self is the config and there is nothing of the plugin's to free.
+    // Without create(), self is the config, and the plugin has nothing to free.
     if (i->plugin->desc.create && i->plugin->desc.destroy) {
         struct rlhf__call call = rlhf__call_begin(i, "destroy()");
         i->plugin->desc.destroy(i->self);
@@ -249,17 +249,17 @@ struct rlhf__call rlhf__call_begin(const struct rlhf__instance *i, const char *f
 }
 
 const char *rlhf__no_status(rlhf_status status, char *out, size_t cap) {
-    snprintf(out, cap, "it returned %d, which is no status", status);
+    snprintf(out, cap, "it returned %d, which is not a valid status", status);
     return out;
 }
 
-// Why a call failed with this status, in the words of whoever has some.
+// Why a call failed with this status: in the plugin's words, or else in a service's.
 static void say_why(const struct rlhf__call *call, rlhf_status status, char *out, size_t cap) {
     struct rlhf__host *h = behind(call->instance->host);
     struct rlhf__note *failure = h->services->failure;
     rlhf__note_since(&h->said, call->said, out, cap);
     if (!*out && failure && rlhf__note_since(failure, call->service_said, out, cap) != status)
-        *out = '\0'; // that one was handled
+        *out = '\0'; // the plugin handled that failure
     if (*out) return;
     if (status > RLHF_OK)
         rlhf__no_status(status, out, cap);

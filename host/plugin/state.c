@@ -1,7 +1,7 @@
 // state.c: a plugin's state as one block of bytes in a checkpoint.
 //
-// Block: "RLHFSTA0", u32 state_version, u32 length of id, id, u64 length, bytes, u32 CRC-32C of all
-// before it. Integers are little-endian.
+// Block: "RLHFSTA0", u32 state_version, u32 length of id, id, u64 length, bytes, u32 CRC-32C of
+// everything before it. Integers are little-endian.
 #include "plugin/instance.h"
 
 #include "base/hash.h"
@@ -11,7 +11,7 @@
 static const char magic[8] = {'R', 'L', 'H', 'F', 'S', 'T', 'A', '0'};
 
 struct sink {
-    rlhf_ostream api; // first: write() casts back
+    rlhf_ostream api; // first member: write() casts back
     struct rlhf__buf *out;
 };
 
@@ -50,7 +50,7 @@ rlhf_status rlhf__instance_save(const struct rlhf__instance *i, struct rlhf__buf
 // ---- reading ----------------------------------------------------------------------------------
 
 struct saved {
-    rlhf_istream api; // first: read() casts back
+    rlhf_istream api; // first member: read() casts back
     const uint8_t **at;
     const uint8_t *end;
 };
@@ -70,7 +70,7 @@ static uint64_t get_le(const uint8_t *p, int bytes) {
     return v;
 }
 
-// What is wrong with the block, NULL when nothing; then *body, *n and *version are set.
+// Check the block. Returns the error; or NULL, and *body, *n and *version are set.
 static const char *open_block(const uint8_t *p, size_t len, const char *id, const uint8_t **body,
                               size_t *n, uint32_t *version) {
     const size_t head = 16, tail = 4;

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Whether only the file's owner is in the group: it is called as he is, is his own, and lists
-// nobody else.
+// Whether the file's owner is the only member of the group: the group has the owner's name and
+// lists no other member.
 static int is_private_group(const struct stat *st) {
     const struct passwd *user = getpwuid(st->st_uid);
     const struct group *group = user ? getgrgid(st->st_gid) : NULL;
@@ -33,19 +33,19 @@ static const char *owner_name(uid_t uid, char out[64]) {
     return out;
 }
 
-// What is wrong with a file or directory, NULL = nothing.
+// Returns what is wrong with a file or directory, or NULL.
 static const char *fault(const struct stat *st, const struct rlhf__dirs *dirs, int sticky_ok) {
     struct stat exe;
     int sticky = sticky_ok && S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX);
     int programs = *dirs->exe && stat(dirs->exe, &exe) == 0 && exe.st_uid == st->st_uid;
-    if (st->st_uid != 0 && st->st_uid != geteuid() && !programs) return "belongs to somebody else";
+    if (st->st_uid != 0 && st->st_uid != geteuid() && !programs) return "belongs to another user";
     if ((st->st_mode & S_IWOTH) && !sticky) return "can be written by everybody";
     if ((st->st_mode & S_IWGRP) && !sticky && !is_private_group(st))
         return "can be written by its group";
     return NULL;
 }
 
-// One file or directory on the way to `code`.
+// Check one file or directory on the path to `code`.
 static rlhf_status check(const char *path, const char *code, const struct rlhf__dirs *dirs,
                          int sticky_ok, struct rlhf__error *err) {
     struct stat st;
@@ -66,8 +66,8 @@ static int is_above(const char *dir, const char *path) {
     return *path && strncmp(path, dir, n) == 0 && path[n] == '/';
 }
 
-// 1 when the program or its plugins lie below `dir`: whoever may write there can change the program
-// itself.
+// 1 if the program or its plugins are below `dir`: anyone who may write there can change the
+// program itself.
 static int holds_program(const char *dir, const struct rlhf__dirs *dirs) {
     return is_above(dir, dirs->exe) || is_above(dir, dirs->lib);
 }

@@ -15,7 +15,7 @@ rlhf_status rlhf__append_buf(int fd, const char *path, const struct rlhf__buf *b
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0) {
             int why = done < 0 ? errno : ENOSPC;
-            if (start >= 0 && ftruncate(fd, start) != 0) why = errno; // half a line may stay
+            if (start >= 0 && ftruncate(fd, start) != 0) why = errno; // half a line is left
             return rlhf__fail(err, RLHF_E_IO, "%s: cannot write: %s", path, strerror(why));
         }
         p += done;

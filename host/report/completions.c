@@ -48,7 +48,7 @@ void rlhf__shown_finish(struct rlhf__shown *s) {
     *s = (struct rlhf__shown){0};
 }
 
-// Whether row i shares a group or a prompt with one of these rows.
+// Whether row i has the same group or prompt as one of these rows.
 static int is_repeated(const struct rlhf__phase *p, uint32_t i, const uint32_t *seen, uint32_t n) {
     const int32_t *group = p->x.rows.group;
     const rlhf_str *prompt = p->x.scored.prompt;
@@ -66,8 +66,8 @@ static int compare_rows(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// Picks n rows to show, ascending: the first of each prompt, then, if these are too few, others
-// from the front.
+// Pick n rows to show, ascending: the first of each prompt, then, if these are too few, others from
+// the front.
 static void choose(const struct rlhf__phase *p, uint32_t *pick, uint32_t n) {
     const uint32_t rows = p->x.rows.n;
     uint32_t firsts = 0;
@@ -89,7 +89,7 @@ static char *keep_text(char *at, rlhf_str from, rlhf_str *to) {
     return at + from.len;
 }
 
-// Copies the texts of these rows and each of several rewards' scores into *s.
+// Copy the texts of these rows, and several rewards' scores of each, to *s.
 static rlhf_status keep_texts(struct rlhf__shown *s, const struct rlhf__scored *x,
                               const uint32_t *pick, uint32_t n, struct rlhf__error *err) {
     const size_t each = x->paid ? x->n_rewards : 0;
@@ -113,7 +113,7 @@ static rlhf_status keep_texts(struct rlhf__shown *s, const struct rlhf__scored *
     return RLHF_OK;
 }
 
-// Whether they are shown is known at the phase's end only: it may be the last one.
+// Whether they are shown is decided only at the end of the phase: it may be the last one.
 rlhf_status rlhf__completions_take(const struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__log_config *c = &p->config->log;
     const struct rlhf__rows *e = &p->x.rows;

@@ -42,7 +42,7 @@ static void put_bytes(struct rlhf__buf *b, unsigned field, const void *bytes, si
     rlhf__buf_put(b, bytes, n);
 }
 
-// Field with an inner message, which is freed.
+// A field with an inner message, which is freed.
 static void put_message(struct rlhf__buf *b, unsigned field, struct rlhf__buf *inner) {
     put_bytes(b, field, inner->data, inner->len);
     if (inner->bad) b->bad = 1;
@@ -136,7 +136,7 @@ static uint64_t get_le(const char *p, int bytes) {
     return v;
 }
 
-// Step of an Event of n bytes as this file writes it: time, then step; 0 when it has none.
+// The step of an Event of n bytes that this file wrote: time, then step; 0 if it has none.
 static int64_t step_of(const char *p, size_t n) {
     uint64_t v = 0;
     if (n < 10 || p[9] != (2 << 3 | WIRE_VARINT)) return 0;
@@ -162,7 +162,7 @@ static size_t kept(const struct rlhf__buf *file, int64_t keep_phase) {
     return at;
 }
 
-// The last event file by name (names begin with the time); 0 when there is none.
+// The last event file by name (names begin with the time), or 0.
 static int newest(const struct rlhf__folder *dir, char best[256]) {
     *best = '\0';
     int fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,6 +1,7 @@
-// events.h: TensorBoard event files: scalars and texts, written by hand.
+// events.h: writes TensorBoard event files: scalars and texts.
 //
 // A file is TFRecord framing (length, masked CRC-32C, bytes, masked CRC-32C) around protobuf Event
+// messages; events.c lists the few fields used. It does not read them, except to cut a file back.
 // messages; the few fields used are listed in events.c. Not a reader.
 #ifndef RLHF_HOST_EVENTS_H
 #define RLHF_HOST_EVENTS_H
@@ -13,14 +14,14 @@ struct rlhf__events {
     int reserved;
 };
 
-// Open the event file in the folder `name` of a run (made if needed). keep_phase < 0: a new file;
-// else the newest one is cut before its first event of a later step or its first damaged record,
-// and appended to. [main]
+// Open the event file in the folder `name` of a run, which is made if needed. keep_phase < 0: start
+// a new file; otherwise cut the newest one before its first event of a later step or its first
+// damaged record, and append to it. [main]
 rlhf_status rlhf__events_open(const struct rlhf__folder *run, const char *name, int64_t keep_phase,
                               struct rlhf__events *out, struct rlhf__error *err);
 void rlhf__events_close(struct rlhf__events *e); // zeroed structs allowed
 
-// Append to value (a Summary being built) one scalar / one Markdown text. [any]
+// Append one scalar, or one Markdown text, to `summary`, a Summary being built. [any]
 void rlhf__events_scalar(struct rlhf__buf *summary, const char *tag, double value);
 void rlhf__events_text(struct rlhf__buf *summary, const char *tag, rlhf_str text);
 

@@ -14,7 +14,7 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// The median gradient norm of the phases before; without one, the first norm of this phase.
+// The median gradient norm of the earlier phases; without any, the first norm of this phase.
 static double usual_norm(const struct rlhf__findings *f, const struct rlhf__phase_numbers *p) {
     double sorted[RLHF__FINDINGS_NORMS];
     if (f->norms == 0) return p->norm_first;
@@ -23,7 +23,7 @@ static double usual_norm(const struct rlhf__findings *f, const struct rlhf__phas
     return sorted[f->norms / 2];
 }
 
-// A norm of 0 means that the phase gave nothing to learn from.
+// A norm of 0 means that the phase gave no learning signal.
 static void note_norm(struct rlhf__findings *f, double norm) {
     if (!(norm > 0) || !isfinite(norm)) return;
     if (f->norms == RLHF__FINDINGS_NORMS)
@@ -37,7 +37,7 @@ static int explodes(double norm, double usual) {
 
 // ---- distance and entropy ----
 
-// Where correct answers are counted, growing certainty of them is the goal, not a collapse.
+// If correct answers are counted, growing certainty of them is the goal, not a collapse.
 static int is_surely_right(const struct rlhf__findings *f, const struct rlhf__phase_numbers *p) {
     return !isnan(p->correct) && !isnan(f->correct) && p->correct > f->correct;
 }
@@ -60,12 +60,12 @@ struct rlhf__found rlhf__findings_judge(struct rlhf__findings *f,
     const int jumped = p->kl - f->kl > RLHF__KL_JUMP;
     const int exploded = explodes(p->norm_max, out.usual_norm);
     f->is_collapsed = out.by_kl || out.by_entropy;
-    // Report a collapse, not also the jump that led to it.
+    // Report a collapse, but not the jump that led to it.
     if (f->is_collapsed) f->said |= RLHF__JUMPED;
     const int diverged = f->phases > 0 && p->loss > RLHF__LOSS_FACTOR * f->loss + RLHF__LOSS_MARGIN;
-    // Report a loss that has diverged, not also the gradients that go with it.
+    // Report a loss that has diverged, but not the gradients that exploded with it.
     if (diverged) f->said |= RLHF__EXPLODED | RLHF__FELL;
-    // A bounded loss cannot diverge, but what it was meant to teach is lost all the same.
+    // A bounded loss cannot diverge, but its signal is lost all the same.
     const int fell = p->fall > RLHF__FALL;
     out.what = if_true(f->is_collapsed, RLHF__COLLAPSED) | if_true(jumped, RLHF__JUMPED) |
                if_true(exploded, RLHF__EXPLODED) | if_true(diverged, RLHF__DIVERGED) |
@@ -87,7 +87,7 @@ struct rlhf__found rlhf__findings_judge(struct rlhf__findings *f,
 
 // ---- state ----
 
-// JSON lacks infinity and NaN: they are written as null.
+// JSON has no infinity and NaN: they are written as null.
 static json_t *real(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
 json_t *rlhf__findings_save(const struct rlhf__findings *f) {
@@ -103,7 +103,7 @@ json_t *rlhf__findings_save(const struct rlhf__findings *f) {
                      (json_int_t)f->wild);
 }
 
-// Reads a number; null stands for a value that was not finite.
+// Read a number; null stands for a value that was not finite.
 static int take(const json_t *v, const char *key, double null, double *out) {
     const json_t *x = json_object_get(v, key);
     *out = json_is_null(x) ? null : json_number_value(x);
@@ -117,7 +117,7 @@ rlhf_status rlhf__findings_load(struct rlhf__findings *f, const json_t *v,
     const struct rlhf__json_count counts[] = {
         {"phases", &f->phases}, {"said", &f->said}, {"wild", &f->wild}};
     const json_t *norms = json_object_get(v, "norms");
-    f->loss = NAN; // a run of an older version kept none
+    f->loss = NAN; // older versions did not store it
     if (json_object_get(v, "loss") && !take(v, "loss", NAN, &f->loss))
         return rlhf__fail(err, RLHF_E_INVALID, "run.json: findings is damaged");
     RLHF_TRY(rlhf__json_counts(v, counts, 3, err));

@@ -12,10 +12,10 @@
 
 #define MAX_BYTES ((uint64_t)1 << 32)
 
-// What a resumed run finds.
+// Content of the file of a resumed run.
 struct found {
     size_t kept;           // bytes up to the end of the last row to keep
-    int64_t odd, odd_line; // lines in them that are no such row, and the first of these
+    int64_t odd, odd_line; // invalid lines among them, and the first of these
 };
 
 enum kind { ROW, LATER_ROW, NO_ROW };
@@ -30,11 +30,11 @@ static enum kind kind_of(const char *line, size_t n, int64_t keep_phase) {
     return kind;
 }
 
-// A line without an end was being written when the process died: it is never kept.
+// A line without a newline was being written when the process died: it is dropped.
 static struct found scan(const struct rlhf__buf *text, int64_t keep_phase) {
     struct found f = {0, 0, 0};
     int64_t pending = 0, pending_line = 0, number = 0;
-    int later = 0; // seen since the last row to keep
+    int later = 0; // later rows since the last row to keep
     for (size_t at = 0; at < text->len;) {
         const char *line = text->data + at, *end = memchr(line, '\n', text->len - at);
         if (!end) break;

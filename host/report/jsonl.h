@@ -1,5 +1,5 @@
-// jsonl.h: a file of one JSON object a line, each with a "phase", that only grows, and that a
-// resumed run first cuts back.
+// jsonl.h: appends to a file of JSON objects, one per line, each with a "phase". A resumed run
+// first cuts the file back.
 #ifndef RLHF_HOST_JSONL_H
 #define RLHF_HOST_JSONL_H
 
@@ -12,16 +12,15 @@ struct rlhf__jsonl {
     int reserved;
 };
 
-// Open `name` in a run directory for appending. keep_phase < 0: emptied; else the file is cut after
-// the last row of a phase up to keep_phase. Lines before that which are no such row stay as they
-// are, and the log says how many. Errors: RLHF_E_INVALID (a link, no regular file), RLHF_E_IO.
-// [main]
+// Open `name` in a run directory for appending. keep_phase < 0: empty the file; otherwise cut it
+// after the last row of a phase up to keep_phase. Invalid lines before that are kept, and the log
+// says how many there are. Errors: RLHF_E_INVALID (a link, not a regular file), RLHF_E_IO. [main]
 rlhf_status rlhf__jsonl_open(const struct rlhf__folder *run, const char *name, int64_t keep_phase,
                              struct rlhf__log *log, struct rlhf__jsonl *out,
                              struct rlhf__error *err);
 void rlhf__jsonl_close(struct rlhf__jsonl *j); // zeroed structs allowed
 
-// Append bytes (whole lines). A failure leaves the file as it was. [main]
+// Append bytes (whole lines). A failure leaves the file unchanged. [main]
 rlhf_status rlhf__jsonl_append(struct rlhf__jsonl *j, const struct rlhf__buf *lines,
                                struct rlhf__error *err);
 

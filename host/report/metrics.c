@@ -13,10 +13,10 @@ static const struct rlhf__sink *const sinks[] = {&rlhf__sink_jsonl, &rlhf__sink_
 enum { N_SINKS = sizeof sinks / sizeof *sinks };
 
 struct rlhf__metrics {
-    void *sink[N_SINKS];        // NULL: not wanted
+    void *sink[N_SINKS];        // NULL: not enabled
     int bad;                    // a value was lost: out of memory
-    int mute;                   // 1: nothing is set
-    pthread_mutex_t lock;       // of what follows
+    int mute;                   // 1: ignore new values
+    pthread_mutex_t lock;       // protects the members below
     struct rlhf__metric *value; // sorted by name
     size_t n, cap;
     const char *prefix; // NULL = none
@@ -46,7 +46,7 @@ static rlhf_status open_sink(struct rlhf__metrics *m, size_t i, const struct rlh
     if (!wanted && (keep_phase < 0 || !rlhf__folder_has(run, s->name))) return RLHF_OK;
     rlhf_status st = s->open(run, keep_phase, log, &m->sink[i], err);
     if (st != RLHF_OK || wanted) return st;
-    s->close(m->sink[i]); // it was cut
+    s->close(m->sink[i]); // it has been cut back and gets no new rows
     m->sink[i] = NULL;
     return RLHF_OK;
 }
@@ -68,7 +68,7 @@ rlhf_status rlhf__metrics_open(const struct rlhf__folder *run, const struct rlhf
     return status;
 }
 
-// Index of name, or where it belongs; *there says which.
+// Index of name, or where to insert it; *there says which.
 static size_t place(const struct rlhf__metrics *m, const char *name, int *there) {
     size_t lo = 0, hi = m->n;
     while (lo < hi) {
@@ -125,7 +125,7 @@ rlhf_status rlhf__metrics_set(struct rlhf__metrics *m, const char *name, double 
         m->value[at].value = value;
     else
         status = insert(m, at, name, value);
-    if (status < 0) m->bad = 1; // flush says so: callers rarely look
+    if (status < 0) m->bad = 1; // flush reports it, because callers rarely check
     pthread_mutex_unlock(&m->lock);
     return status;
 }
@@ -135,7 +135,7 @@ void rlhf__metrics_sink(void *ctx, const char *name, double value) {
 }
 
 int rlhf__metrics_get(const struct rlhf__metrics *m, const char *name, double *out) {
-    // The lock is not part of what a reader sees as the metrics' value.
+    // Locking is not a change that callers can see, so the struct can be const for them.
     pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&m->lock;
     int there;
     pthread_mutex_lock(lock);

@@ -32,12 +32,12 @@ static void report_optim(const struct rlhf__phase *p) {
     }
 }
 
-// Rows that were left out of the backward pass, and the time that this saved, which is unknown when
-// no row was measured.
+// Rows that were left out of the backward pass, and the time that this saved, which is unknown if
+// no row was timed.
 static void report_spared(const struct rlhf__phase *p) {
-    const struct rlhf__row_books *b = &p->learner->books;
+    const struct rlhf__row_tally *b = &p->learner->tally;
     const int64_t rows = b->rows[RLHF_ROW_STILL] + b->rows[RLHF_ROW_MASKED];
-    const double saved = rlhf__row_books_saved(b);
+    const double saved = rlhf__row_tally_saved(b);
     if (rows == 0) return;
     set(p, "optim/spared_rows", (double)rows);
     p->report->spared.rows += rows;
@@ -53,11 +53,11 @@ static void report_times(const struct rlhf__phase *p) {
     set(p, "time/from_scratch", now - p->report->started);
     set(p, "time/training", now - x->start);
     set(p, "time/update", x->update);
-    if (!rlhf__cast_pays(p->cast)) return;
+    if (!rlhf__cast_has_rewards(p->cast)) return;
     set(p, "time/rollout", x->rollout);
     set(p, "time/reward", x->reward);
-    rlhf__reward_accounts_report(&p->report->rewards, p->config, p->cast->judge != NULL,
-                                 p->report->metrics);
+    rlhf__reward_tallies_report(&p->report->rewards, p->config, p->cast->judge != NULL,
+                                p->report->metrics);
     if (rlhf__plan_wants_reference(&p->cast->plan)) set(p, "time/reference", x->reference);
     if (x->rollout > 0) {
         set(p, "perf/rollout_tokens_per_s", (double)p->x.sampled / x->rollout);
@@ -65,7 +65,7 @@ static void report_times(const struct rlhf__phase *p) {
     }
 }
 
-// The peak is that of one large product, measured once, after the first phase.
+// The peak is that of one large matrix product, measured once, after the first phase.
 static void report_speed(const struct rlhf__phase *p) {
     const struct rlhf__model_env *env = p->cast->policy->env;
     struct rlhf__report *r = p->report;
@@ -79,34 +79,34 @@ static void report_speed(const struct rlhf__phase *p) {
         set(p, "perf/peak_rss_mb", (double)usage.ru_maxrss / 1024); // KiB on Linux
 }
 
-// Where no table of samples is shown, a terminal keeps about twenty lines of a run.
+// Without a table of samples, a terminal keeps about twenty lines of a run.
 static int is_history(const struct rlhf__phase *p) {
     enum { LINES = 20 };
     const struct rlhf__log_config *c = &p->config->log;
     const int64_t phase = p->count->phase + 1, every = (p->count->phases + LINES - 1) / LINES;
-    const int tables = rlhf__cast_pays(p->cast) && c->samples > 0 && c->samples_every > 0;
+    const int tables = rlhf__cast_has_rewards(p->cast) && c->samples > 0 && c->samples_every > 0;
     return !tables && every > 0 && (phase == 1 || phase % every == 0);
 }
 
 static struct rlhf__progress_state progress_state(const struct rlhf__phase *p) {
     const struct rlhf__metrics *m = p->report->metrics;
     const struct rlhf__learner *l = p->learner;
-    int pays = rlhf__cast_pays(p->cast);
+    int has_rewards = rlhf__cast_has_rewards(p->cast);
     double reward = 0, kl = NAN, judge = NAN, accuracy = NAN;
     rlhf__metrics_get(m, RLHF_METRIC_KL, &kl);
     rlhf__metrics_get(m, "judge/mean", &judge);
     rlhf__metrics_get(m, RLHF__REWARD_METRIC, &reward);
-    if (pays) rlhf__metrics_get(m, "objective/verifiable_correct_rate", &accuracy);
-    if (!pays && !rlhf__metrics_get(m, RLHF_METRIC_PAIR_ACCURACY, &accuracy))
+    if (has_rewards) rlhf__metrics_get(m, "objective/verifiable_correct_rate", &accuracy);
+    if (!has_rewards && !rlhf__metrics_get(m, RLHF_METRIC_PAIR_ACCURACY, &accuracy))
         rlhf__metrics_get(m, RLHF_METRIC_LABEL_ACCURACY, &accuracy);
     double loss = l->minibatches ? l->loss_sum / (double)l->minibatches : 0;
-    double spent = pays ? p->report->times.rollout : p->report->times.update;
-    int64_t tokens = pays ? p->x.sampled : l->tokens;
-    const struct rlhf__reward_books asked = rlhf__reward_accounts_sum(&p->report->rewards);
+    double spent = has_rewards ? p->report->times.rollout : p->report->times.update;
+    int64_t tokens = has_rewards ? p->x.sampled : l->tokens;
+    const struct rlhf__reward_tally asked = rlhf__reward_tallies_sum(&p->report->rewards);
     return (struct rlhf__progress_state){.phase = p->count->phase + 1,
                                          .phases = p->count->phases,
-                                         .label = pays ? "reward" : "loss",
-                                         .value = pays ? reward : loss,
+                                         .label = has_rewards ? "reward" : "loss",
+                                         .value = has_rewards ? reward : loss,
                                          .kl = kl,
                                          .judge = judge,
                                          .accuracy = accuracy,

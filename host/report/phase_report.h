@@ -1,5 +1,4 @@
-// phase_report.h: the metrics that the host itself knows, samples and the progress line, at a
-// phase's end.
+// phase_report.h: metrics of the host itself, samples and the progress line, at the end of a phase.
 #ifndef RLHF_HOST_PHASE_REPORT_H
 #define RLHF_HOST_PHASE_REPORT_H
 
@@ -8,11 +7,11 @@
 
 #define RLHF__REWARD_METRIC "objective/scores" // mean reward of the phase's responses
 
-// Set lr, episode, optim/*, time/*, perf/*, sampling/*. Called after the algorithm's phase_end(),
-// before the phase is counted; its sequences are. [main]
+// Set lr, episode, optim/*, time/*, perf/*, sampling/*. Called after the algorithm's phase_end()
+// and after the phase's sequences have been counted, but before the phase itself is. [main]
 void rlhf__phase_metrics(const struct rlhf__phase *p);
 
-// Write and show samples and progress of the phase, whose metrics are set; is_last 1: early
+// Write and show samples and progress of the phase, whose metrics are set; is_last = 1: early
 // stopping ends the run after it. Errors: those of writing samples. [main]
 rlhf_status rlhf__phase_show(const struct rlhf__phase *p, int is_last, struct rlhf__error *err);
 

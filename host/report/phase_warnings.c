@@ -21,7 +21,8 @@ static double entropy_of(const struct rlhf__rows *e) {
     return n > 0 ? sum / (double)n : NAN;
 }
 
-// Responses may end before the length limit, and their texts are not cut at a period anyway.
+// Whether responses may end before the length limit, and their texts are not cut at a period
+// anyway.
 static int may_end(const struct rlhf__phase *p) {
     const struct rlhf__config *c = p->config;
     const struct rlhf__model *m = p->cast->policy;
@@ -32,8 +33,8 @@ static int may_end(const struct rlhf__phase *p) {
 static struct rlhf__phase_numbers numbers_of(const struct rlhf__phase *p) {
     const struct rlhf__metrics *m = p->report->metrics;
     const struct rlhf__learner *l = p->learner;
-    const int pays = rlhf__cast_pays(p->cast);
-    struct rlhf__phase_numbers out = {.entropy = pays ? entropy_of(&p->x.rows) : NAN,
+    const int has_rewards = rlhf__cast_has_rewards(p->cast);
+    struct rlhf__phase_numbers out = {.entropy = has_rewards ? entropy_of(&p->x.rows) : NAN,
                                       .kl = NAN,
                                       .correct = NAN,
                                       .norm = NAN,
@@ -47,12 +48,13 @@ static struct rlhf__phase_numbers numbers_of(const struct rlhf__phase *p) {
         rlhf__metrics_get(m, "completions/mean_length", &length) && length > 0)
         out.kl = kl / length;
     rlhf__metrics_get(m, "objective/verifiable_correct_rate", &out.correct);
-    // Without a reward signal only the penalties give gradients, so their norms are not typical.
+    // Without differences in reward only the penalties give gradients, so their norms are not
+    // typical.
     rlhf__metrics_get(m, RLHF_METRIC_FLAT_GROUPS, &flat);
     if (l->steps > 0 && flat < 1) out.norm = l->norm_sum / (double)l->steps;
-    if (!pays) rlhf__metrics_get(m, "objective/loss", &out.loss);
+    if (!has_rewards) rlhf__metrics_get(m, "objective/loss", &out.loss);
     if (l->fall_tokens > 0) out.fall = l->fall_sum / (double)l->fall_tokens;
-    if (pays && may_end(p)) rlhf__metrics_get(m, "completions/clipped_ratio", &out.cut_off);
+    if (has_rewards && may_end(p)) rlhf__metrics_get(m, "completions/clipped_ratio", &out.cut_off);
     return out;
 }
 
@@ -65,8 +67,8 @@ static void put_lr(const struct rlhf__optim_config *o, struct rlhf__buf *out) {
         rlhf__buf_printf(out, "optim.lr %g", o->lr);
 }
 
-// What to change first. A policy that jumped, or that collapsed within a few phases, was thrown off
-// by its steps; one that drifted was not held back.
+// The setting to change first. A policy that jumped, or that collapsed within a few phases, took
+// steps that are too large; one that drifted was not held near the reference.
 static void put_cause(const struct rlhf__findings *f, const struct rlhf__phase *p, int drifted,
                       struct rlhf__buf *out) {
     const json_t *algo = p->config->algo.options, *coef = json_object_get(algo, "kl_coef");
@@ -88,7 +90,7 @@ static void put_cause(const struct rlhf__findings *f, const struct rlhf__phase *
     rlhf__buf_puts(out, ") to lower; early_stop.kl ends a run in time");
 }
 
-// ---- sentences ----
+// ---- messages ----
 
 static void say(const struct rlhf__phase *p, struct rlhf__buf *text) {
     if (!text->bad)
@@ -197,7 +199,7 @@ void rlhf__phase_warnings(struct rlhf__findings *f, const struct rlhf__phase *p)
     if (found.what & RLHF__FELL) say_fell(f, p, n.fall);
 }
 
-// ---- what the rewards said ----
+// ---- the rewards' metrics ----
 
 struct said {
     const struct rlhf__metrics *metrics;
@@ -216,8 +218,8 @@ static void say_metric(void *arg, const char *name) {
     rlhf__buf_printf(s->out, "%s%s %.4g", s->n++ ? ", " : "", name + n, value);
 }
 
-// "answer (correct 0, found 0, marked 0, mean 0, std 0)" of each reward, from the phase's metrics
-// but for the time it took.
+// "answer (correct 0, found 0, marked 0, mean 0, std 0)" for each reward, from the phase's metrics
+// except its time.
 static void say_rewards(const struct rlhf__phase *p, struct rlhf__buf *out) {
     for (size_t k = 0; k < p->cast->n_rewards; k++) {
         char owner[128];
@@ -235,7 +237,7 @@ static int has_critic(const struct rlhf__phase *p) {
     return (p->cast->plan.heads & RLHF_HEAD_VALUE) != 0;
 }
 
-// 1: all rows of the phase, at least two, have the same reward.
+// 1 if all rows of the phase, at least two, have the same reward.
 static int is_constant(const struct rlhf__rows *e) {
     for (uint32_t i = 1; i < e->n; i++)
         if (!(e->reward[i] == e->reward[0])) return 0;
@@ -253,24 +255,25 @@ static void say_constant(const struct rlhf__phase *p, const struct rlhf__rows *e
                p->cast->plan.group_size > 1 ? ", algo.group_size" : "");
 }
 
-// Responses that are compared have the same reward; those of different prompts do not.
+// Responses that are compared have the same reward; responses to different prompts may differ.
 static void say_flat(const struct rlhf__phase *p) {
     const int32_t size = p->cast->plan.group_size;
     if (size < 2)
         rlhf__logf(p->report->log, RLHF_LOG_WARN,
-                   "phase %lld: all responses are paid the same, so that rewards teach nothing; "
+                   "phase %lld: all responses have the same reward, so that rewards teach nothing; "
                    "what helps: more responses a phase (batch.size), a higher "
                    "sampling.temperature, easier or harder prompts, a reward with more than two "
                    "values; such phases are counted in optim/flat_phases",
                    (long long)p->count->phase + 1);
     else
-        rlhf__logf(p->report->log, RLHF_LOG_WARN,
-                   "phase %lld: in each group all %d responses are paid the same, so that rewards "
-                   "teach nothing; what helps: more responses a prompt (algo.group_size), a higher "
-                   "sampling.temperature, easier or harder prompts, a reward with more than two "
-                   "values, algo.dynamic_sampling=true of grpo.so and rloo.so; such phases are "
-                   "counted in optim/flat_phases",
-                   (long long)p->count->phase + 1, size);
+        rlhf__logf(
+            p->report->log, RLHF_LOG_WARN,
+            "phase %lld: in each group all %d responses have the same reward, so that rewards "
+            "teach nothing; what helps: more responses a prompt (algo.group_size), a higher "
+            "sampling.temperature, easier or harder prompts, a reward with more than two "
+            "values, algo.dynamic_sampling=true of grpo.so and rloo.so; such phases are "
+            "counted in optim/flat_phases",
+            (long long)p->count->phase + 1, size);
 }
 
 static void say_paid(const struct rlhf__phase *p) {
@@ -278,26 +281,27 @@ static void say_paid(const struct rlhf__phase *p) {
     say_rewards(p, &said);
     if (!said.bad && said.len)
         rlhf__logf(p->report->log, RLHF_LOG_WARN,
-                   "phase %lld: what was paid: %.700s; what a reward looks at is in its options "
-                   "('rlhf-host plugin info NAME'), what it was given in samples.jsonl of "
-                   "the run",
+                   "phase %lld: the rewards: %.700s; 'rlhf-host plugin info NAME' lists what a "
+                   "reward looks at among its options, and samples.jsonl of the run has the texts "
+                   "that it scored",
                    (long long)p->count->phase + 1, rlhf__buf_text(&said));
     rlhf__buf_free(&said);
 }
 
-// Where groups are compared their spread counts. A critic, or an algorithm that does not report
-// what it compares, learns wherever two responses of the phase have different rewards.
+// If groups are compared, their spread counts. A critic, or an algorithm that does not report what
+// it compares, learns if any two responses of the phase have different rewards.
 static void see_flat(const struct rlhf__phase *p, struct rlhf__count *count,
                      const struct rlhf__findings *findings) {
     const struct rlhf__rows *e = &p->x.rows;
     double share = 0;
     rlhf__metrics_get(p->report->metrics, RLHF_METRIC_FLAT_GROUPS, &share);
-    const int constant = rlhf__cast_pays(p->cast) && is_constant(e);
+    const int constant = rlhf__cast_has_rewards(p->cast) && is_constant(e);
     const int flat = constant || (share == 1 && !has_critic(p));
     count->flat_phases += flat;
     if (count->flat_phases > 0)
         rlhf__metrics_set(p->report->metrics, "optim/flat_phases", (double)count->flat_phases);
-    // A collapse is the cause, and has been reported: advice on groups and temperatures misses it.
+    // A collapse is the cause and has been reported: advice on groups and temperatures would not
+    // help.
     if (!flat || p->report->said_flat || (findings->said & RLHF__COLLAPSED)) return;
     p->report->said_flat = 1;
     if (constant)
@@ -316,8 +320,8 @@ static rlhf_status stuck(const struct rlhf__phase *p, double lr, struct rlhf__er
                       (long long)p->count->phase + 1, (long long)p->learner->steps, lr);
 }
 
-// No derivative of the loss reached the adapter. That weight decay shrinks its A does not count as
-// learning.
+// No derivative of the loss reached the adapter. Weight decay may shrink its A, but that does not
+// count as learning.
 static rlhf_status unasked(const struct rlhf__phase *p, struct rlhf__count *count,
                            struct rlhf__error *err) {
     const int64_t here = ++count->still_phases, left = count->phases - p->count->phase - 1;
@@ -327,8 +331,8 @@ static rlhf_status unasked(const struct rlhf__phase *p, struct rlhf__count *coun
     rlhf_status st = RLHF_OK;
     if (++p->report->still_phases >= RLHF__STILL_PHASES || left <= 0)
         st = rlhf__fail(err, RLHF_E_NUMERIC,
-                        "the adapter has not moved: in %lld phase%s there was nothing to learn "
-                        "from, at last by %.500s; the run would teach nothing",
+                        "the adapter has not moved: %lld phase%s gave no learning signal (last "
+                        "rewards: %.500s); the run would teach nothing",
                         (long long)here, here == 1 ? "" : "s", paid);
     else if (p->report->still_phases == 1)
         rlhf__logf(p->report->log, RLHF_LOG_WARN,
@@ -357,15 +361,15 @@ static rlhf_status see_adapter(const struct rlhf__phase *p, struct rlhf__count *
     return RLHF_OK;
 }
 
-rlhf_status rlhf__check_taught(const struct rlhf__phase *p, struct rlhf__count *count,
-                               const struct rlhf__findings *findings, struct rlhf__error *err) {
+rlhf_status rlhf__check_learning(const struct rlhf__phase *p, struct rlhf__count *count,
+                                 const struct rlhf__findings *findings, struct rlhf__error *err) {
     see_flat(p, count, findings);
     return p->has_adapter ? see_adapter(p, count, err) : RLHF_OK;
 }
 
 // ---- a reward model's scale ----
 
-#define FEWEST 32 // responses, below which a mean says too little
+#define FEWEST 32 // responses; the mean of fewer is not reliable
 
 static int get(const struct rlhf__phase *p, size_t k, const char *what, double *out) {
     char name[192];

@@ -12,27 +12,27 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BAR_COLUMNS    24  // on a terminal wide enough for all numbers beside it
-#define NOTE_COLUMNS   20  // that most notes need
-#define REDRAW_SECONDS 0.1 // between two drawings of the same work
+#define BAR_COLUMNS    24  // if the terminal has room for all numbers too
+#define NOTE_COLUMNS   20  // enough for most notes
+#define REDRAW_SECONDS 0.1 // between two redraws for the same work
 
 struct rlhf__progress {
     struct rlhf__log *log;
     int32_t kind; // BAR, PLAIN or OFF
     int32_t color;
-    int32_t drawn;   // columns of the bar on the screen, 0: it is off
-    int32_t hidden;  // 1: it must stay off
-    int32_t day;     // of the last line that had a date
+    int32_t drawn;   // columns of the bar on the screen, 0: not shown
+    int32_t hidden;  // 1: do not show it
+    int32_t day;     // of the last line with a date
     int32_t counted; // 1: note has "done/of"
     struct rlhf__progress_state state;
     struct rlhf__watch watch;
     double last;    // seconds, when the bar was drawn
-    char doing[48]; // what note is about
+    char doing[48]; // subject of the note
     char note[80];
 };
 
-// To the first column, the line cleared. A terminal that has become narrower since has broken the
-// bar into several lines, of which the cursor is on the last.
+// Move to the first column and clear the line. If the terminal has become narrower, it has broken
+// the bar into several lines, and the cursor is on the last one.
 static void clear_line(const struct rlhf__progress *p) {
     int columns = rlhf__terminal_width(STDOUT_FILENO, 80), above = 0;
     if (p->drawn > columns && columns > 0) above = (p->drawn - 1) / columns;
@@ -66,12 +66,12 @@ static double seconds_left(const struct rlhf__progress_state *s) {
     return done > 0 ? s->seconds / (double)done * (double)(s->phases - s->phase) : NAN;
 }
 
-// What a narrow terminal drops, in this order.
+// Items that a narrow terminal omits, in this order.
 enum shed { NOTHING, REPEATED, SPEED, RETRIES, ACCURACY, JUDGE, KL, BAR, FAILURES, VALUE, N_SHED };
 
-// "reward 0.731  kl 3.21  5210 tok/s", without what is shed.
+// "reward 0.731  kl 3.21  5210 tok/s", without the omitted items.
 static void put_numbers(struct rlhf__buf *b, const struct rlhf__progress_state *s, int shed) {
-    if (s->phase <= s->first_phase) return; // nothing measured yet
+    if (s->phase <= s->first_phase) return; // not measured yet
     const int repeats = s->accuracy == s->value && shed >= REPEATED;
     if (shed < VALUE) rlhf__buf_printf(b, "  %s %.4f", s->label ? s->label : "value", s->value);
     if (isfinite(s->judge) && shed < JUDGE) rlhf__buf_printf(b, "  judge %.4f", s->judge);
@@ -85,7 +85,7 @@ static void put_numbers(struct rlhf__buf *b, const struct rlhf__progress_state *
     if (s->retries && shed < RETRIES) rlhf__buf_printf(b, "  retries %lld", (long long)s->retries);
 }
 
-// Shorter on a narrow terminal, where the numbers say more than the bar.
+// Shorter on a narrow terminal, where the numbers are more useful than the bar.
 static int bar_columns(int terminal) { return terminal >= 100 ? BAR_COLUMNS : terminal / 8; }
 
 // Columns reserved for the note, so that its length does not make numbers appear and disappear.
@@ -98,7 +98,7 @@ static int note_columns(const struct rlhf__progress *p, int terminal) {
     return 2 + (used > usual ? used : usual);
 }
 
-// Numbers and the time left, as many as fit next to the bar and the note.
+// Put the numbers and the remaining time, as many as fit next to the bar and the note.
 static int put_fitting(const struct rlhf__progress *p, int terminal, struct rlhf__buf *text) {
     const struct rlhf__progress_state *s = &p->state;
     const int room = terminal - 1 - note_columns(p, terminal);
@@ -116,7 +116,7 @@ static int put_fitting(const struct rlhf__progress *p, int terminal, struct rlhf
     return 0;
 }
 
-// Bar and numbers; before there are phases the note alone.
+// Put bar and numbers; before the first phase only the note.
 static int put_bar(const struct rlhf__progress *p, int terminal, struct rlhf__buf *bar,
                    struct rlhf__buf *text) {
     const struct rlhf__progress_state *s = &p->state;
@@ -153,7 +153,7 @@ static void draw(struct rlhf__progress *p) {
 static void before_log(void *arg) { erase(arg); }
 static void after_log(void *arg) { draw(arg); }
 
-// Calls f with log lines kept out.
+// Call f while log lines are held back.
 static void alone(struct rlhf__progress *p, void (*f)(struct rlhf__progress *)) {
     if (p->log) pthread_mutex_lock(&p->log->lock);
     f(p);
@@ -178,7 +178,7 @@ rlhf_status rlhf__progress_create(int32_t kind, struct rlhf__log *log, struct rl
     p->log = log;
     p->color = tty && !(no_color && *no_color);
     p->watch = (struct rlhf__watch){kind == RLHF__PROGRESS_BAR ? seen : NULL, p};
-    rlhf__clock_text(&p->day, today); // only a later day's lines say which it is
+    rlhf__clock_text(&p->day, today); // later lines show the date only if it has changed
     if (kind == RLHF__PROGRESS_BAR) rlhf__log_hooks(log, before_log, after_log, p);
     return RLHF_OK;
 }
@@ -189,14 +189,14 @@ static void end_line(struct rlhf__progress *p) {
     if (p->state.phases > 0)
         putchar('\n');
     else
-        clear_line(p); // nothing but a note
+        clear_line(p); // only a note was shown
     fflush(stdout);
     p->drawn = 0;
 }
 
 void rlhf__progress_end(struct rlhf__progress *p) { alone(p, end_line); }
 
-// What could not be shown is no result, and no reason for a run to fail.
+// Progress that could not be written is not a result, and no reason for the run to fail.
 static void drop_unshown(void) {
     if (fflush(stdout) == 0 && !ferror(stdout)) return;
     __fpurge(stdout);
@@ -256,7 +256,7 @@ static void print_object(const struct rlhf__progress *p, const struct rlhf__prog
     rlhf__buf_free(&b);
 }
 
-// Of the last phase the bar itself remains.
+// After the last phase the bar itself stays.
 static void draw_phase(struct rlhf__progress *p) {
     const struct rlhf__progress_state *s = &p->state;
     if (s->history && !p->hidden && s->phase > s->first_phase && s->phase < s->phases) {

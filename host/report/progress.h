@@ -1,5 +1,5 @@
-// progress.h: where a run stands, on the terminal: a bar that is redrawn in place, or one plain
-// line a phase.
+// progress.h: shows a run's progress on the terminal: a bar that is redrawn in place, or one plain
+// line per phase.
 #ifndef RLHF_HOST_PROGRESS_H
 #define RLHF_HOST_PROGRESS_H
 
@@ -18,40 +18,40 @@ struct rlhf__progress_state {
     const char *unit;      // what is counted; NULL = "phase"
     double judge;          // mean of the judge; NaN = not shown
     double accuracy;       // of a supervised stage, or share of right answers; NaN = not shown
-    int64_t failures;      // rows that rewards could not score, and were asked about again; shown
-    int64_t retries;       // where they are not 0
-    int32_t history;       // 1: above a bar a line of this phase remains
+    int64_t failures;      // rows that rewards could not score; shown if not 0
+    int64_t retries;       // rows that were scored again; shown if not 0
+    int32_t history;       // 1: keep a line of this phase above the bar
     int32_t reserved;
 };
 
 struct rlhf__progress;
 
-// kind: enum rlhf__progress_kind; AUTO = a bar when stdout is a terminal, else plain lines. Lines
-// and bar go to stdout; log lines pass above the bar through log's hooks. Where the log is JSON,
-// phases are objects of it and there is no bar. [main]
+// kind: enum rlhf__progress_kind; AUTO = a bar if stdout is a terminal, else plain lines. Lines and
+// bar go to stdout; log lines are printed above the bar through log's hooks. If the log is JSON,
+// phases are logged as objects and there is no bar. [main]
 rlhf_status rlhf__progress_create(int32_t kind, struct rlhf__log *log, struct rlhf__progress **out,
                                   struct rlhf__error *err);
 
-// Ends it; what of stdout could not be written, progress all of it, is forgotten. NULL allowed.
+// End it. Errors of writing progress to stdout are ignored. NULL allowed.
 void rlhf__progress_destroy(struct rlhf__progress *p);
 
 // Show the state of a finished phase; with phase = first_phase, a bar before the first one. [main]
 void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_state *s);
 
-// What is being done ("rollout", "loading the policy"), done `of` all where that is known (of 0: it
-// is not); shown beside the bar, or in its place before the first phase. Drawn at once when `what`
-// or the counting is new, else at most ten times a second. p may be NULL. [main]
+// Show the current work ("rollout", "loading the policy") and how much of it is `done`; of = 0: the
+// total is not known. It is shown next to the bar, or in its place before the first phase. Redrawn
+// at once if `what` or the kind of counting changes, otherwise at most ten times a second. p may be
+// NULL. [main]
 void rlhf__progress_step(struct rlhf__progress *p, const char *what, int64_t done, int64_t of);
 void rlhf__progress_note(struct rlhf__progress *p, const char *what); // without numbers
 
-// The same for whoever only knows a watch; one that nobody looks at where there is no bar. Lives as
-// long as p. [any]
+// The same as a watch; it does nothing if there is no bar. Lives as long as p. [any]
 const struct rlhf__watch *rlhf__progress_watch(const struct rlhf__progress *p);
 
-// The run is over: the bar stays where it is, and what is printed later comes below it. [main]
+// End of the run: the bar stays, and later output appears below it. [main]
 void rlhf__progress_end(struct rlhf__progress *p);
 
-// Take the bar off the screen before other output on stdout (the sample table), put it back. [main]
+// Remove the bar before other output on stdout (the sample table), or show it again. [main]
 void rlhf__progress_hide(struct rlhf__progress *p);
 void rlhf__progress_show(struct rlhf__progress *p);
 

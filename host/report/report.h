@@ -1,11 +1,10 @@
-// report.h: everything that a run tells about itself: log, progress, metrics, samples and rollouts,
-// and the clocks behind their times.
+// report.h: the outputs of a run: log, progress, metrics, samples and rollouts, and its timers.
 #ifndef RLHF_HOST_REPORT_H
 #define RLHF_HOST_REPORT_H
 
 #include "report/metrics.h"
 #include "report/progress.h"
-#include "report/reward_accounts.h"
+#include "report/reward_tallies.h"
 #include "report/rollout_log.h"
 #include "report/samples.h"
 
@@ -22,28 +21,28 @@ struct rlhf__shown {
     size_t n;
 };
 
-// What the backward pass was spared in this process.
+// Backward passes saved in this process.
 struct rlhf__spared {
-    int64_t rows, all; // rows left out of it, of the rows of updates in such phases
+    int64_t rows, all; // rows left out of it, of all rows in the updates of such phases
     double seconds;
 };
 
 struct rlhf__report {
     struct rlhf__log *log; // borrowed
     struct rlhf__progress *progress;
-    struct rlhf__metrics *metrics; // NULL until the phases begin, as the next two
+    struct rlhf__metrics *metrics; // NULL until the phases begin, as are the next two
     struct rlhf__samples *samples;
     struct rlhf__rollout_log *rollout_log; // NULL unless log.rollouts
     struct rlhf__shown shown;
     struct rlhf__phase_times times;
     struct rlhf__spared spared;
-    struct rlhf__reward_accounts rewards;
+    struct rlhf__reward_tallies rewards;
     double started;       // clock at the start of the process
-    double began;         // clock when the phases of this process began: what an ETA goes by
+    double began;         // clock when this process began its phases; base of the ETA
     double peak_flops;    // measured after the first phase; 0 = not yet
-    int32_t said_flat;    // 1: it was said that a phase had no group with spread
-    int64_t still_phases; // of this process that asked nothing of an adapter that never moved
-    int32_t said_left;    // 1: that fresh prompts did not suffice
+    int32_t said_flat;    // 1: a phase without spread in any group has been reported
+    int64_t still_phases; // of this process, with an adapter that never moved and zero gradients
+    int32_t said_left;    // 1: too few fresh prompts has been reported
 };
 
 #endif

@@ -9,7 +9,7 @@
 
 struct rlhf__rollout_log {
     struct rlhf__jsonl file;
-    struct rlhf__buf lines; // of the phase at hand
+    struct rlhf__buf lines; // of the current phase
     int64_t phase;
 };
 
@@ -42,7 +42,7 @@ static void put_floats(struct rlhf__buf *b, const float *x, int32_t n) {
     rlhf__buf_putc(b, ']');
 }
 
-// The numbers of row i's response tokens; null where there are none.
+// The numbers of row i's response tokens, or null.
 static void put_tokens(struct rlhf__buf *b, const char *key, const struct rlhf__rows *e, uint32_t i,
                        enum rlhf__token_array which, int there) {
     int32_t from = e->offset[i] + e->prompt_len[i];
@@ -84,7 +84,7 @@ void rlhf__rollout_log_rows(struct rlhf__rollout_log *l, int64_t phase, const st
         put_row(l, e, i, prompt[i], flags);
 }
 
-// [[...], ...]: one array a row.
+// [[...], ...]: one array per row.
 static void put_rows(struct rlhf__buf *b, const char *key, const struct rlhf__rows *e,
                      enum rlhf__token_array which) {
     rlhf__buf_printf(b, ", \"%s\": [", key);

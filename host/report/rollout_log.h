@@ -1,7 +1,8 @@
-// rollout_log.h: RUN/rollouts.jsonl: everything that a phase was trained on, so that its updates
-// can be computed again elsewhere. The format is in docs/rollouts.md.
+// rollout_log.h: RUN/rollouts.jsonl: everything that a phase was trained on, so that other programs
+// can recompute its updates. docs/rollouts.md describes the format.
 //
-// Lines are gathered in memory and written when the phase is whole. It computes nothing.
+// Lines are collected in memory and written when the phase is complete. No values are computed
+// here.
 #ifndef RLHF_HOST_ROLLOUT_LOG_H
 #define RLHF_HOST_ROLLOUT_LOG_H
 
@@ -17,15 +18,15 @@ rlhf_status rlhf__rollout_log_open(const struct rlhf__folder *run, int64_t keep_
                                    struct rlhf__error *err);
 void rlhf__rollout_log_close(struct rlhf__rollout_log *); // NULL allowed [main]
 
-// What there is of a row besides what every row has.
+// Fields of a row that not every run has.
 enum rlhf__rollout_log_flag {
     RLHF__LOG_REFERENCE = 1,  // log-probs of a reference
     RLHF__LOG_VALUE = 2,      // values
     RLHF__LOG_ADVANTAGES = 4, // advantages and returns of the whole batch
 };
 
-// Begin phase `phase` (from 1) with the rows of its batch; prompt[n] is the row of the prompt file
-// that each came from. What a phase before left unwritten is forgotten. [main]
+// Begin phase `phase` (from 1) with the rows of its batch; prompt[n] is the row of each prompt in
+// its file. Lines of an earlier phase that were not written are discarded. [main]
 void rlhf__rollout_log_rows(struct rlhf__rollout_log *, int64_t phase, const struct rlhf__rows *e,
                             const int64_t *prompt, uint32_t flags);
 
@@ -33,19 +34,19 @@ void rlhf__rollout_log_rows(struct rlhf__rollout_log *, int64_t phase, const str
 struct rlhf__rollout_log_update {
     uint32_t epoch, minibatch, n;
     int32_t skipped;
-    const uint32_t *row;           // [n] rows of the batch it was made from
+    const uint32_t *row;           // [n] the rows of the batch in the minibatch
     const struct rlhf__rows *part; // [n] those rows
-    int32_t own;                   // 1: with advantages of their own
+    int32_t own;                   // 1: with separate advantages
     int32_t reserved;
     double loss;
     double grad_norm, grad_norm_clipped; // of the policy
 };
 void rlhf__rollout_log_update(struct rlhf__rollout_log *, const struct rlhf__rollout_log_update *);
 
-// Append the phase to the file. A failure leaves the file as it was. [main]
+// Append the phase to the file. A failure leaves the file unchanged. [main]
 rlhf_status rlhf__rollout_log_write(struct rlhf__rollout_log *, struct rlhf__error *err);
 
-// fsync: before a checkpoint is committed. [main]
+// fsync, before a checkpoint is committed. [main]
 rlhf_status rlhf__rollout_log_sync(struct rlhf__rollout_log *, struct rlhf__error *err);
 
 #endif

@@ -1,4 +1,4 @@
-// samples.h: samples of a phase: RUN/samples.jsonl and, now and then, a table on the terminal.
+// samples.h: samples of a phase: RUN/samples.jsonl and, every few phases, a table on the terminal.
 #ifndef RLHF_HOST_SAMPLES_H
 #define RLHF_HOST_SAMPLES_H
 
@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 struct rlhf__sample {
-    rlhf_str prompt, response; // bytes; what is no UTF-8 is replaced
+    rlhf_str prompt, response; // bytes; invalid UTF-8 is replaced
     double reward;             // mixed score
     double ref_logp;           // sum over the response under the reference, nats; NaN = not known
     double logp;               // the same under the policy that sampled it; NaN = not known
@@ -23,13 +23,13 @@ rlhf_status rlhf__samples_open(const struct rlhf__folder *run, int64_t keep_phas
                                struct rlhf__error *err);
 void rlhf__samples_close(struct rlhf__samples *s); // NULL allowed
 
-// Append n lines {"phase", "prompt", "response", "reward", "ref_logp", "logp"}; when m is not NULL
+// Append n lines {"phase", "prompt", "response", "reward", "ref_logp", "logp"}; if m is not NULL,
 // also as a TensorBoard text "samples". [main]
 rlhf_status rlhf__samples_write(struct rlhf__samples *s, int64_t phase,
                                 const struct rlhf__sample *samples, size_t n,
                                 struct rlhf__metrics *m, struct rlhf__error *err);
 
-// fsync: before a checkpoint is committed. [main]
+// fsync, before a checkpoint is committed. [main]
 rlhf_status rlhf__samples_sync(struct rlhf__samples *s, struct rlhf__error *err);
 
 // One sample as an object of a JSON log: {"event": "sample", "phase", "prompt", ...}. [main]
@@ -40,14 +40,14 @@ enum { RLHF__SAMPLE_REWARDS = 4 }; // most rewards with a separate column
 struct rlhf__sample_table {
     int64_t phase;
     const char *const
-        *rewards;     // [n_rewards] names of several rewards; 0: one, without extra columns
+        *rewards;     // [n_rewards] names if there are several rewards; 0: no extra columns
     size_t n_rewards; // at most RLHF__SAMPLE_REWARDS
-    int32_t width;    // columns in all; 0 = ask the terminal, 100 without one
-    int32_t boxed;    // 1: box lines, and texts on several lines; 0: a line a sample
+    int32_t width;    // columns in total; 0 = ask the terminal, 100 if there is none
+    int32_t boxed;    // 1: box lines, and several lines per text; 0: one line per sample
 };
 
-// Prints the table of a phase: reward, each of several rewards' scores, reference log-prob, text.
-// It omits the log-prob where that would leave too little room for the text. [main]
+// Print the table of a phase: reward, the scores of several rewards, reference log-prob, text. The
+// log-prob is omitted if the text would get too little space. [main]
 void rlhf__samples_table(FILE *out, const struct rlhf__sample_table *,
                          const struct rlhf__sample *samples, size_t n);
 

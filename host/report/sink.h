@@ -1,7 +1,7 @@
-// sink.h: somewhere the numbers of a phase are written: a file of the run that a resumed run first
-// cuts back.
+// sink.h: an output for the metrics of a phase: a file of the run, which a resumed run first cuts
+// back.
 //
-// A new one is a file sink_<name>.c and a line in metrics.c's list.
+// To add one, write sink_<name>.c and add a line to the list in metrics.c.
 #ifndef RLHF_HOST_SINK_H
 #define RLHF_HOST_SINK_H
 
@@ -16,7 +16,7 @@ struct rlhf__metric {
     double value;
 };
 
-// A phase's numbers, borrowed for the call. There is no metric of the name "phase".
+// A phase's numbers, borrowed for the call. No metric is named "phase".
 struct rlhf__sink_row {
     int64_t phase;
     const struct rlhf__metric *metric; // [n], sorted by name
@@ -25,15 +25,16 @@ struct rlhf__sink_row {
 
 struct rlhf__sink {
     const char *name; // of its file or folder in the run directory
-    // Whether the settings want it; NULL = they always do.
+    // Whether the settings enable it; NULL = always.
     int32_t (*wanted)(const struct rlhf__log_config *);
-    // Open for a new run (keep_phase < 0) or a resumed one, where rows of phases > keep_phase are
-    // dropped. run is borrowed until close. Caller closes *self, also after a failure. [main]
+    // Open for a new run (keep_phase < 0) or a resumed one, for which rows of phases > keep_phase
+    // are dropped. run is borrowed until close. The caller closes *self, also after a failure.
+    // [main]
     rlhf_status (*open)(const struct rlhf__folder *run, int64_t keep_phase, struct rlhf__log *log,
                         void **self, struct rlhf__error *err);
-    // Write a row; it is with the system on return. A failure leaves the file as it was. [main]
+    // Write a row and flush it to the operating system. A failure leaves the file unchanged. [main]
     rlhf_status (*row)(void *self, const struct rlhf__sink_row *, struct rlhf__error *err);
-    // Write a Markdown text under a tag; NULL = it keeps none. [main]
+    // Write a Markdown text under a tag; NULL = the sink takes no texts. [main]
     rlhf_status (*text)(void *self, int64_t phase, const char *tag, rlhf_str text,
                         struct rlhf__error *err);
     rlhf_status (*sync)(void *self, struct rlhf__error *err); // fsync [main]

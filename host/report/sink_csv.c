@@ -1,9 +1,9 @@
-// sink_csv.c: metrics.csv: a header "phase,<names sorted>", then one line a phase. A cell is empty
-// where a phase has no such number, and nan where it is not finite.
+// sink_csv.c: metrics.csv: a header "phase,<names sorted>", then one line per phase. A cell is
+// empty if a phase lacks the number, and nan if it is not finite.
 //
-// When a phase has a name that no phase before had, the file is written anew with one more column,
-// atomically. A resumed run drops the columns that only dropped phases had, so that the file is
-// byte for byte that of a run that was never stopped.
+// If a phase has a name that no earlier phase had, the file is rewritten atomically with one more
+// column. A resumed run drops the columns that only dropped phases had, so that the file is byte
+// for byte that of an uninterrupted run.
 #include "report/sink.h"
 
 #include "base/file.h"
@@ -18,10 +18,10 @@
 
 #define MAX_BYTES ((uint64_t)1 << 32)
 
-// ---- columns: names without what a header line cannot hold, sorted ----
+// ---- columns: sorted names, without characters that a header line cannot hold ----
 
 struct columns {
-    char **name; // [n]; a comma, a quote or a control character is '_' in it
+    char **name; // [n]; commas, quotes and control characters are replaced by '_'
     size_t n, cap;
 };
 
@@ -31,7 +31,7 @@ static unsigned char clean(char c) {
     return c == ',' || c == '"' || (unsigned char)c < ' ' ? '_' : (unsigned char)c;
 }
 
-// Below, equal or above 0 as the column comes before, is or comes after the name.
+// Below, equal to or above 0 if the column comes before, is or comes after the name.
 static int order(const char *column, rlhf_str name) {
     for (uint64_t i = 0; i < name.len; i++)
         if ((unsigned char)column[i] != clean(name.ptr[i]))
@@ -52,14 +52,14 @@ static size_t place(const struct columns *c, rlhf_str name, int *there) {
     return lo;
 }
 
-// Index of the column of a name, NO_COLUMN where there is none.
+// Index of the column of a name, or NO_COLUMN.
 static size_t columns_find(const struct columns *c, rlhf_str name) {
     int there;
     size_t at = place(c, name, &there);
     return there ? at : NO_COLUMN;
 }
 
-// Add the name where it is missing.
+// Add the name if it is missing.
 static rlhf_status columns_add(struct columns *c, rlhf_str name, struct rlhf__error *err) {
     int there;
     size_t at = place(c, name, &there);
@@ -102,13 +102,13 @@ struct csv {
     struct columns columns; // without "phase"
 };
 
-// ---- reading what is there ----
+// ---- reading the old file ----
 
 struct reading {
     struct rlhf__buf text;
-    rlhf_str *name, *cell; // [n] of the header and of the row that is looked at; [0] is the phase's
+    rlhf_str *name, *cell; // [n] of the header and of the current row; [0] is the phase's
     size_t n;
-    const char *row, *stop; // where the rows begin and end
+    const char *row, *stop; // start and end of the rows
 };
 
 static void reading_finish(struct reading *r) {
@@ -117,7 +117,7 @@ static void reading_finish(struct reading *r) {
     free(r->cell);
 }
 
-// Cells of a line into cell[max]; how many there are.
+// Split a line into cell[max]; returns the number of cells.
 static size_t split(const char *line, const char *end, rlhf_str *cell, size_t max) {
     for (size_t n = 0;; n++) {
         const char *comma = memchr(line, ',', (size_t)(end - line));
@@ -133,7 +133,7 @@ static rlhf_status read_file(const struct csv *c, struct reading *r, struct rlhf
     RLHF_TRY(rlhf__file_read_fd(c->fd, c->path, MAX_BYTES, &r->text, err));
     const char *text = rlhf__buf_text(&r->text), *end = memchr(text, '\n', r->text.len);
     r->row = r->stop = text + r->text.len;
-    if (!end) return RLHF_OK; // nothing, or a header that was being written
+    if (!end) return RLHF_OK; // empty, or a header that was being written
     r->n = split(text, end, NULL, 0);
     r->name = calloc(r->n, sizeof *r->name);
     r->cell = calloc(r->n, sizeof *r->cell);
@@ -147,7 +147,7 @@ static rlhf_status read_file(const struct csv *c, struct reading *r, struct rlhf
                       c->path);
 }
 
-// The phase of the line's cells, -1 when it is no row of this file.
+// The phase of the line's cells, -1 if it is not a row of this file.
 static int64_t phase_of(struct reading *r, const char *line, const char *eol) {
     char *end;
     if (split(line, eol, r->cell, r->n) != r->n) return -1;
@@ -155,8 +155,8 @@ static int64_t phase_of(struct reading *r, const char *line, const char *eol) {
     return end > line && end == r->cell[0].ptr + r->cell[0].len && phase >= 0 ? phase : -1;
 }
 
-// Call visit with r->cell set for each row up to keep_phase; how many lines are no rows goes to
-// *odd (may be NULL). A line without an end was being written.
+// Call visit with r->cell set for each row up to keep_phase; *odd (may be NULL) receives the number
+// of lines that are not rows. A line without a newline was being written and is skipped.
 static rlhf_status each_row(struct reading *r, int64_t keep_phase, int64_t *odd,
                             rlhf_status (*visit)(void *arg, const struct reading *,
                                                  struct rlhf__error *),
@@ -171,7 +171,7 @@ static rlhf_status each_row(struct reading *r, int64_t keep_phase, int64_t *odd,
     return RLHF_OK;
 }
 
-// ---- writing anew ----
+// ---- rewriting ----
 
 struct copy {
     const struct columns *to;
@@ -186,7 +186,7 @@ static rlhf_status put_line(struct copy *c, struct rlhf__error *err) {
     return rlhf__file_writer_put(c->out, c->line.data, c->line.len, err);
 }
 
-// The row with its cells below the new columns.
+// Write a row with its cells in the new columns.
 static rlhf_status copy_row(void *arg, const struct reading *r, struct rlhf__error *err) {
     struct copy *c = arg;
     memset(c->cell, 0, c->to->n * sizeof *c->cell);
@@ -214,7 +214,7 @@ static rlhf_status copy_all(struct copy *c, struct reading *r, int64_t keep_phas
     return each_row(r, keep_phase, NULL, copy_row, c, err);
 }
 
-// The file with the columns *to, which are taken over, and its rows up to keep_phase.
+// Rewrite the file with the columns *to, which are taken over, and its rows up to keep_phase.
 static rlhf_status rewrite(struct csv *c, struct reading *r, struct columns *to, int64_t keep_phase,
                            struct rlhf__error *err) {
     struct copy copy = {.to = to};
@@ -238,7 +238,7 @@ static rlhf_status rewrite(struct csv *c, struct reading *r, struct columns *to,
     return RLHF_OK;
 }
 
-// Columns that a row has a number in.
+// Add the columns in which a row has a number.
 static rlhf_status add_used(void *arg, const struct reading *r, struct rlhf__error *err) {
     for (size_t i = 1; i < r->n; i++)
         if (r->cell[i].len > 0) RLHF_TRY(columns_add(arg, r->name[i], err));
@@ -279,7 +279,7 @@ static rlhf_status csv_open(const struct rlhf__folder *run, int64_t keep_phase,
 
 static rlhf_str text_of(const char *s) { return (rlhf_str){s, strlen(s)}; }
 
-// Columns for the names of the row too, where there are new ones.
+// Add columns for new names in the row.
 static rlhf_status widen(struct csv *c, const struct rlhf__sink_row *row, struct rlhf__error *err) {
     struct reading r = {0};
     struct columns all = {0};

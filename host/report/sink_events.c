@@ -1,5 +1,5 @@
-// sink_events.c: TensorBoard events, one a phase with all scalars; what is not finite is left out.
-// Texts are Markdown.
+// sink_events.c: TensorBoard events, one per phase with all scalars; values that are not finite are
+// left out. Texts are Markdown.
 #include "report/sink.h"
 
 #include "report/events.h"

@@ -1,5 +1,5 @@
-// sink_jsonl.c: metrics.jsonl, one object a phase: {"phase": n, <names sorted>}. What is not finite
-// is null.
+// sink_jsonl.c: metrics.jsonl, one object per phase: {"phase": n, <names sorted>}. Values that are
+// not finite are null.
 #include "report/sink.h"
 
 #include "base/json.h"

@@ -107,7 +107,7 @@ int rlhf__early_stop_offer(struct rlhf__early_stop *s, int32_t what, double valu
 
 // ---- the metrics of a phase ----
 
-// Offer one quantity of the phase.
+// Check one quantity of the phase.
 static int stops(const struct rlhf__phase *p, struct rlhf__early_stop *s, int32_t what,
                  const char *metric) {
     char why[160];
@@ -120,7 +120,7 @@ static int stops(const struct rlhf__phase *p, struct rlhf__early_stop *s, int32_
 }
 
 int rlhf__early_stop_phase(struct rlhf__early_stop *s, const struct rlhf__phase *p) {
-    if (!rlhf__cast_pays(p->cast)) return 0;
+    if (!rlhf__cast_has_rewards(p->cast)) return 0;
     const int kl = stops(p, s, RLHF__EARLY_STOP_KL, RLHF_METRIC_KL);
     const int reward = stops(p, s, RLHF__EARLY_STOP_REWARD, RLHF__REWARD_METRIC);
     return kl || reward;
@@ -140,8 +140,8 @@ static rlhf_status no_best(const struct rlhf__phase *p, struct rlhf__error *err)
                       rlhf__nearest_hint(&near, hint, sizeof hint));
 }
 
-// Every name is known after the first phase of a process, except those of what only some phases
-// measure: held-out rows, and what an outer loop reports at its own pace.
+// After the first phase of a process every metric is known, except those that only some phases
+// measure: on held-out rows, or from an outer loop.
 static int wants_best(const struct rlhf__phase *p, const struct rlhf__best *b) {
     const uint32_t outer = RLHF_PLAN_MOVES_REFERENCE | RLHF_PLAN_REWARD_MODEL;
     const char *best = p->config->checkpoint.best;
@@ -173,7 +173,7 @@ rlhf_status rlhf__early_stop_measured(const struct rlhf__early_stop *s,
 
 // ---- state ----
 
-// JSON knows no infinity: it is null.
+// JSON has no infinity: it is stored as null.
 static json_t *watch_save(const struct rlhf__stop_rule *w, int64_t window) {
     json_t *ring = json_array();
     for (int64_t i = 0; ring && i < window; i++)
@@ -198,7 +198,8 @@ static rlhf_status watch_load(struct rlhf__stop_rule *w, int64_t window, const j
     if (!json_is_array(ring) || !json_is_integer(seen) || !json_is_integer(beyond) ||
         json_integer_value(seen) < 0 || json_integer_value(beyond) < 0)
         return rlhf__fail(err, RLHF_E_INVALID, "run.json: early_stop.%s is damaged", name);
-    // Another window was configured since: start it anew, it is no part of the model's state.
+    // The configured window has changed: start a new one, since it is not part of the model's
+    // state.
     if (json_array_size(ring) != (size_t)window) return RLHF_OK;
     w->seen = json_integer_value(seen);
     w->beyond = json_integer_value(beyond);

@@ -1,6 +1,7 @@
-// effect_rules.c: see effect_rules.h. Settings that only one kind of run, or another setting, makes
-// use of; what is not here always has an effect, and to switch off what is not there is no fault.
-// (early_stop.kl, early_stop.reward and data.long_rows are checked where they are used.)
+// effect_rules.c: see effect_rules.h. Lists the settings that have an effect only in one kind of
+// run, or with another setting. A setting that is not listed always has an effect; switching off a
+// feature that the run does not have is no error. (early_stop.kl, early_stop.reward and
+// data.long_rows are checked where they are used.)
 #include "run/effect_rules.h"
 
 #include "config/effect.h"
@@ -13,19 +14,19 @@
 #include <stdint.h>
 #include <string.h>
 
-// What of a run the rules go by: its plan, then its settings.
+// Facts about a run for the rules: from its plan, then from its settings.
 enum fact {
     ROLLOUT = 1 << 0, // rows are responses
     FILE_ROWS = 1 << 1,
     PREFERENCES = 1 << 2,
     NO_PROMPTS = 1 << 3,
-    DRAWS = 1 << 4, // responses: a rollout's, or those a reward model is fitted on
+    DRAWS = 1 << 4, // responses are sampled: a rollout's, or those that a reward model is fitted on
     NO_DRAWS = 1 << 5,
     NO_REFERENCE = 1 << 6,
     NO_CRITIC = 1 << 7,
     NO_CLASSIFIER = 1 << 8,
-    NO_SCORES = 1 << 9,       // neither a classifier nor a reward model is trained
-    NO_CALIBRATION = 1 << 10, // of a reward model's gain and bias
+    NO_SCORES = 1 << 9,       // trains neither a classifier nor a reward model
+    NO_CALIBRATION = 1 << 10, // for a reward model's gain and bias
     NO_HELD_OUT = 1 << 11,
     PHASES_GIVEN = 1 << 12,
     BY_TOKENS = 1 << 13,
@@ -48,7 +49,7 @@ enum fact {
     REFERENCE_BACKEND = 1 << 30
 };
 #define NO_GPU        (UINT64_C(1) << 31)
-#define NO_ADAPTER    (UINT64_C(1) << 32) // that is drawn
+#define NO_ADAPTER    (UINT64_C(1) << 32) // to initialise at random
 #define ADAPTER_GIVEN (UINT64_C(1) << 33)
 #define NO_RETRY      (UINT64_C(1) << 34)
 #define LABELLED      (UINT64_C(1) << 35) // rows have labels
@@ -61,7 +62,7 @@ static uint64_t if_true(int is, uint64_t fact) { return is ? fact : 0; }
 
 static uint64_t facts_of_plan(const rlhf_plan *p) {
     const int rollout = p->source == RLHF_SOURCE_ROLLOUT;
-    const int preferences = // compared, or each with a label
+    const int preferences = // compared, or labelled one by one
         p->source == RLHF_SOURCE_PREFERENCES || p->source == RLHF_SOURCE_COMPLETIONS;
     const int labelled = p->source == RLHF_SOURCE_LABELLED;
     const int reward_model = preferences && (p->heads & RLHF_HEAD_SCORE);
@@ -104,11 +105,11 @@ static uint64_t facts_of_config(const struct rlhf__config *c, const struct rlhf_
 
 #define RESPONDS "responds to prompts (--prompts FILE) and trains on no rows of a file"
 
-// `path` is idle when all facts of `when` hold; not so `except` when all of `unless` do too.
+// `path` has no effect if all facts of `when` hold, except `except` if all facts of `unless` hold.
 static const struct rule {
     const char *path;
     uint64_t when;
-    int64_t of_algo; // of_algo 1: the reason is the algorithm's, 0: another setting's
+    int64_t of_algo; // 1: the reason is the algorithm, 0: another setting
     const char *why;
     const char *except;
     uint64_t unless, reserved;
@@ -138,7 +139,7 @@ static const struct rule {
     {"prompts.field", ONE_PROMPT, 0, "prompts.text is the one prompt", NULL, 0, 0},
     {"prompts.limit", ONE_PROMPT, 0, "prompts.text is the one prompt", NULL, 0, 0},
     {"sampling.", NO_DRAWS, 1, "draws no responses", NULL, 0, 0},
-    {"response.", FILE_ROWS, 1, "has no responses to pay", "response.truncate", DRAWS, 0},
+    {"response.", FILE_ROWS, 1, "has no responses to score", "response.truncate", DRAWS, 0},
     {"response.period_", NO_PERIOD, 0, "response.truncate is not period", NULL, 0, 0},
     {"response.non_stop_penalty", NO_STOP_RULE, 0, "response.non_stop is none", NULL, 0, 0},
     {"rewards.", FILE_ROWS, 1, "has no rewards", NULL, 0, 0},

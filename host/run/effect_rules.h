@@ -1,4 +1,4 @@
-// effect_rules.h: which settings a training run does not look at (config/effect.h).
+// effect_rules.h: the settings that have no effect in a training run (config/effect.h).
 #ifndef RLHF_HOST_EFFECT_RULES_H
 #define RLHF_HOST_EFFECT_RULES_H
 
@@ -7,7 +7,7 @@
 
 #include <rlhf/algo.h>
 
-// Refuse what was typed and has no effect in a run of this plan by the algorithm in the file
+// Refuse typed settings that have no effect in a run with this plan by the algorithm in the file
 // `algo`. [main]
 rlhf_status rlhf__effect_rules(const struct rlhf__config *c, const char *algo,
                                const rlhf_plan *plan, struct rlhf__log *log,

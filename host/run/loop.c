@@ -1,5 +1,5 @@
-// loop.c: the phases of a run, rlhf__run_phases of run.h: everything around a phase that is
-// the same for all algorithms.
+// loop.c: rlhf__run_phases of run.h: the loop over the phases, and everything around a phase that
+// is the same for all algorithms.
 #include "base/signals.h"
 #include "keep/run_dir.h"
 #include "learn/algo.h"
@@ -9,7 +9,8 @@
 #include "run/run.h"
 #include "run/saving.h"
 
-// Phases that a resume leaves are cut from an earlier file also where this process writes none.
+// Rows of phases after the resumed checkpoint are cut from an earlier file, even if this process
+// writes none.
 static rlhf_status open_rollouts(struct rlhf__run *r, int64_t keep, struct rlhf__error *err) {
     const struct rlhf__folder *run = r->req->dir->root;
     int writes = r->config->log.rollouts;
@@ -44,11 +45,12 @@ static rlhf_status open_reports(struct rlhf__run *r, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// The phase is counted: note what settings look at, write its metrics, and the boundary is there.
+// After a phase has been counted: check the metrics that settings name, write them, and note the
+// phase boundary.
 static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
                              struct rlhf__error *err) {
     rlhf__calibration_note(p);
-    RLHF_TRY(rlhf__check_taught(p, &r->count, &r->findings, err));
+    RLHF_TRY(rlhf__check_learning(p, &r->count, &r->findings, err));
     r->count.phase++;
     rlhf__best_see(&r->best, &r->config->checkpoint, r->report.metrics);
     rlhf_status known = rlhf__early_stop_measured(&r->early_stop, &r->best, p, err);
@@ -79,7 +81,7 @@ static rlhf_status report_phase(struct rlhf__run *r, const struct rlhf__phase *p
     return rlhf__phase_show(p, r->count.stop, err);
 }
 
-// One phase, from clean totals to a written row of metrics.
+// One phase, from cleared totals to a written row of metrics.
 static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__phase p = {.config = r->config,
                             .cast = &r->cast,
@@ -99,16 +101,16 @@ static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
     if (st == RLHF_OK) st = report_phase(r, &p, err);
     if (st == RLHF_OK) st = end_phase(r, &p, err);
     rlhf__signals_phase(0, -1);
-    rlhf__reward_accounts_close(&r->report.rewards);
+    rlhf__reward_tallies_close(&r->report.rewards);
     rlhf__experience_finish(&p.x);
     return st;
 }
 
-// What responses to held-out prompts are worth at the start, as row 0 of the metrics.
+// Measure the rewards of held-out responses at the start, as row 0 of the metrics.
 static rlhf_status look_first(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__held_out h = {
-        .due = 1, .metrics = r->report.metrics, .accounts = &r->report.rewards};
-    const int responds = rlhf__cast_pays(&r->cast) && r->config->data.eval_path[0];
+        .due = 1, .metrics = r->report.metrics, .tallies = &r->report.rewards};
+    const int responds = rlhf__cast_has_rewards(&r->cast) && r->config->data.eval_path[0];
     if (r->count.phase > 0 || !responds) return RLHF_OK;
     RLHF_TRY(r->feed->ops->evaluate(r->feed, &h, err));
     return rlhf__metrics_flush(r->report.metrics, 0, err);
@@ -127,15 +129,15 @@ static int is_cancelled(const struct rlhf__run *r) {
     return r->req->env->cancelled && *r->req->env->cancelled;
 }
 
-// The last phase that this process runs: of the run, or by run.stop_after.
+// The last phase of this process: the run's, or run.stop_after's.
 static int64_t last_phase(const struct rlhf__run *r) {
     const int64_t after = r->config->run.stop_after;
     const int64_t last = r->count.phase + after;
     return after > 0 && last < r->count.phases ? last : r->count.phases;
 }
 
-// All phases, and the checkpoint after the last. A signal ends the loop between two phases, which
-// is no failure.
+// Run all phases, then write the checkpoint. A signal ends the loop between two phases; that is not
+// a failure.
 static rlhf_status run_all(struct rlhf__run *r, struct rlhf__error *err) {
     const int64_t last = last_phase(r);
     r->report.began = rlhf__seconds();
@@ -172,18 +174,18 @@ rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
                    (long long)r->count.phases, r->req->dir->name);
         return RLHF_OK;
     }
-    if (is_cancelled(r)) // during the set-up: nothing was made, so there is nothing to keep
+    if (is_cancelled(r)) // during the set-up: there is nothing to save
         return rlhf__fail(err, RLHF_E_CANCELLED, "stopped before the first phase");
     RLHF_TRY(open_reports(r, err));
     const rlhf_status st = run_all(r, err);
-    rlhf__run_advise(r, st, err); // before others fail
+    rlhf__run_advise(r, st, err); // must run before a later failure overwrites the last error
     if (st == RLHF_E_CANCELLED && is_cancelled(r))
         rlhf__logf(r->report.log, RLHF_LOG_INFO,
                    "phase %lld is not finished and will be done again: %s",
                    (long long)r->count.phase + 1, err->text);
     if (st != RLHF_OK) rlhf__saving_rescue(r);
-    rlhf__reward_accounts_say(&r->report.rewards, r->config, r->report.log);
-    // A plugin that left its phase because of the signal did not fail; without a signal it did.
+    rlhf__reward_tallies_say(&r->report.rewards, r->config, r->report.log);
+    // After a signal, a plugin that left its phase did not fail; without a signal it did.
     if (st != RLHF_OK && !(st == RLHF_E_CANCELLED && is_cancelled(r))) return st;
     say_end(r);
     return RLHF_OK;

@@ -23,7 +23,7 @@ static rlhf_status no_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *ou
     return RLHF_OK;
 }
 
-// The minibatch whose largest microbatch has the most tokens, of the first epoch.
+// The minibatch of the first epoch whose largest microbatch has the most tokens.
 static rlhf_status largest_minibatch(const struct rlhf__phase *p, struct rlhf__rows *out,
                                      struct rlhf__error *err) {
     const struct rlhf__rows *e = &p->x.rows;
@@ -63,7 +63,7 @@ static rlhf_status update(struct rlhf__phase *p, struct rlhf__error *err) {
 
 // ---- models of rewards ----
 
-// As many rows as a classifier takes at a time, as long as they may be.
+// As many rows as a classifier processes at a time, each as long as possible.
 static rlhf_status classify(const struct rlhf__model *m, const struct rlhf__rows *e,
                             struct rlhf__error *err) {
     const int32_t n_ctx = m->info.n_ctx;
@@ -133,7 +133,7 @@ static rlhf_status open_planned_models(const struct rlhf__run *r, struct planned
     const struct rlhf__reward_service *models = rlhf__text_services_reward(text);
     const struct rlhf__model *c;
     const struct rlhf__reward_model *rm;
-    if (!rlhf__cast_pays(&r->cast)) return RLHF_OK;
+    if (!rlhf__cast_has_rewards(&r->cast)) return RLHF_OK;
     for (size_t i = 0; (c = rlhf__text_services_classifier(text, i)); i++)
         RLHF_TRY(open_planned_model(r, c, t, err));
     for (size_t i = 0; (rm = rlhf__reward_service_at(models, i, NULL)); i++)
@@ -168,7 +168,7 @@ static rlhf_status ask_rewards(const struct rlhf__run *r, const struct rlhf__row
     return RLHF_OK;
 }
 
-// ---- what is the host's ----
+// ---- memory of the host ----
 
 // Bytes of the parameters that an update may change.
 static uint64_t params_bytes(const struct rlhf__model *m) {
@@ -180,7 +180,7 @@ static uint64_t params_bytes(const struct rlhf__model *m) {
 }
 
 // Size of the copy of everything that an update changes (keep/boundary.h), 0 above its limit.
-static uint64_t undo_bytes(const struct rlhf__run *r) {
+static uint64_t rollback_bytes(const struct rlhf__run *r) {
     const struct rlhf__cast *c = &r->cast;
     const uint64_t each = 1 + (uint64_t)rlhf__setup_moments(r->config);
     uint64_t bytes = each * (params_bytes(c->policy) + params_bytes(c->critic));
@@ -189,8 +189,8 @@ static uint64_t undo_bytes(const struct rlhf__run *r) {
     return bytes >> 20 < (uint64_t)r->config->checkpoint.undo_mib ? bytes : 0;
 }
 
-// The rows, a copy of those of a minibatch, and supports as they were drawn. fresh: as many further
-// rows may be drawn while the rows are there, and both are joined into new ones.
+// The rows, a copy of a minibatch's rows, and the supports. fresh: with dynamic sampling as many
+// further rows may be sampled, and both are joined into new ones.
 static uint64_t rows_bytes(const struct rlhf__rows *e, int fresh) {
     const uint64_t token = sizeof *e->ids + RLHF__N_TOKEN_ARRAYS * sizeof(float);
     const uint64_t support =
@@ -203,7 +203,7 @@ static void count_host(const struct rlhf__run *r, const struct rlhf__rows *e, ui
                        struct rlhf__uses *u) {
     const uint32_t host = rlhf__uses_owner(u, "host");
     u->bytes[host][RLHF__USE_ROWS] = rows_bytes(e, r->cast.plan.fresh_rounds > 0);
-    u->bytes[host][RLHF__USE_UNDO] = undo_bytes(r);
+    u->bytes[host][RLHF__USE_UNDO] = rollback_bytes(r);
     u->bytes[host][RLHF__USE_WORKSPACE] =
         rlhf__compute_peak_bytes(r->session.compute->table, r->session.models.dtype);
     u->bytes[host][RLHF__USE_PROGRAM] = own;
@@ -216,7 +216,7 @@ static rlhf_status run_phase(const struct rlhf__run *r, struct rlhf__phase *p,
     rlhf__memory_plan_account(r->memory_plan, r->cast.policy->role, RLHF__USE_ACTIVATIONS);
     RLHF_TRY(rlhf__phase_passes(p, err));
     RLHF_TRY(update(p, err));
-    if (rlhf__cast_pays(p->cast)) RLHF_TRY(ask_rewards(r, &p->x.rows, t, err));
+    if (rlhf__cast_has_rewards(p->cast)) RLHF_TRY(ask_rewards(r, &p->x.rows, t, err));
     return r->feed->ops->estimate ? r->feed->ops->estimate(r->feed, &p->x, err) : RLHF_OK;
 }
 

@@ -7,12 +7,12 @@
 #include "learn/pass.h"
 #include "learn/plan.h"
 #include "report/completions.h"
-#include "run/phase_pay.h"
+#include "run/phase_score.h"
 
 #include <stdlib.h>
 
-// Room for the reference's hidden states: on the device where its model and the policy's can have
-// them there, else in the host's memory.
+// Allocate the reference's hidden states: on the device if both its model and the policy's support
+// that, otherwise in host memory.
 static rlhf_status hidden_room(struct rlhf__phase *p, struct rlhf__pass_out *out,
                                struct rlhf__error *err) {
     const struct rlhf__model *ref = p->cast->reference;
@@ -34,8 +34,8 @@ static rlhf_status hidden_room(struct rlhf__phase *p, struct rlhf__pass_out *out
     return RLHF_OK;
 }
 
-// What the reference says of the rows, where the plan wants to know: log-probs and, for the full
-// KL, hidden states.
+// The reference's values of the rows, if the plan needs them: log-probs and, for the full KL,
+// hidden states.
 static rlhf_status pass_reference(struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__cast *cast = p->cast;
     struct rlhf__rows *e = &p->x.rows;
@@ -47,17 +47,17 @@ static rlhf_status pass_reference(struct rlhf__phase *p, struct rlhf__error *err
     if (cast->plan.heads & RLHF_HEAD_KL) RLHF_TRY(hidden_room(p, &out, err));
     RLHF_TRY(
         rlhf__pass(cast->reference, e, &cast->logp_dist, p->learner->microbatch_tokens, &out, err));
-    if (rlhf__cast_pays(cast)) rlhf__model_trim(cast->reference);
+    if (rlhf__cast_has_rewards(cast)) rlhf__model_trim(cast->reference);
     return RLHF_OK;
 }
 
 void rlhf__phase_trim(const struct rlhf__phase *p) {
-    if (!rlhf__cast_pays(p->cast)) return;
+    if (!rlhf__cast_has_rewards(p->cast)) return;
     rlhf__model_trim(p->cast->policy);
     rlhf__model_trim(p->cast->critic);
 }
 
-// Values before any update, and old log-probs when the plan wants them from a second forward.
+// Values before any update, and old log-probs if the plan recomputes them.
 static rlhf_status pass_policy(struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__cast *cast = p->cast;
     struct rlhf__rows *e = &p->x.rows;
@@ -76,7 +76,7 @@ static rlhf_status pass_policy(struct rlhf__phase *p, struct rlhf__error *err) {
     rlhf_status st = RLHF_OK;
     if (out.value || out.logp)
         st = rlhf__pass(cast->policy, e, &cast->logp_dist, tokens, &out, err);
-    if (st == RLHF_OK && recompute && rlhf__cast_pays(cast))
+    if (st == RLHF_OK && recompute && rlhf__cast_has_rewards(cast))
         rlhf__learner_compare(p->learner, e, 0, e->n, e->token[RLHF__LOGP_SAMPLED],
                               e->token[RLHF__LOGP_OLD]);
     return st;
@@ -89,7 +89,7 @@ rlhf_status rlhf__phase_passes(struct rlhf__phase *p, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Tells the signal handler how long the phase still takes, judging by earlier phases.
+// Give the signal handler an estimate of the phase's remaining time, from earlier phases.
 static void tell_signals(const struct rlhf__phase *p) {
     const struct rlhf__report *r = p->report;
     const double done = (double)(p->count->phase - p->count->first_phase);
@@ -103,8 +103,8 @@ static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
     rlhf_status st = p->feed->ops->next(p->feed, (uint64_t)p->count->sequences,
                                         p->learner->optim->count.step, &p->x, err);
     double drawn = rlhf__seconds();
-    if (st == RLHF_OK) st = rlhf__phase_pay(p, &p->x, 0, err);
-    if (st == RLHF_OK && rlhf__cast_pays(p->cast)) st = rlhf__completions_measure(p, err);
+    if (st == RLHF_OK) st = rlhf__phase_score(p, &p->x, 0, err);
+    if (st == RLHF_OK && rlhf__cast_has_rewards(p->cast)) st = rlhf__completions_measure(p, err);
     times->rollout = drawn - from;
     times->reward = rlhf__seconds() - drawn;
     if (st == RLHF_OK) st = rlhf__fresh_groups(p, err);
@@ -114,12 +114,12 @@ static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
     return st;
 }
 
-// What can be said of the rows before they are learned from.
+// Compute the metrics of the rows that are known before training.
 static rlhf_status describe(struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__rows *e = &p->x.rows;
     struct rlhf__metrics *m = p->report->metrics;
     rlhf__metrics_set(m, "epoch", rlhf__order_epoch(p->feed->ops->order(p->feed)));
-    if (!rlhf__cast_pays(p->cast)) {
+    if (!rlhf__cast_has_rewards(p->cast)) {
         rlhf__metrics_set(m, "val/sequence_lengths", (double)e->total / (double)e->n);
         return RLHF_OK;
     }
@@ -127,12 +127,12 @@ static rlhf_status describe(struct rlhf__phase *p, struct rlhf__error *err) {
     return rlhf__judge(p, err);
 }
 
-// Held-out rows, when their turn comes: every data.eval_every phases and after the last one.
+// Evaluate held-out rows if it is time: every data.eval_every phases and after the last one.
 static rlhf_status evaluate(struct rlhf__phase *p, struct rlhf__error *err) {
     int64_t every = p->config->data.eval_every, done = p->count->phase + 1;
     int due = (every > 0 && done % every == 0) || done == p->count->phases;
     const struct rlhf__held_out h = {
-        .phase = done, .due = due, .metrics = p->report->metrics, .accounts = &p->report->rewards};
+        .phase = done, .due = due, .metrics = p->report->metrics, .tallies = &p->report->rewards};
     return p->feed->ops->evaluate ? p->feed->ops->evaluate(p->feed, &h, err) : RLHF_OK;
 }
 

@@ -31,7 +31,7 @@ static rlhf_status check_use(const struct rlhf__instance *algo, const struct rlh
     return RLHF_OK;
 }
 
-// The data rows behind the rows of e; NULL for those of a file. Caller frees *out.
+// The data rows of the prompts of e; NULL for rows of a file. The caller frees *out.
 static rlhf_status data_rows(const struct rlhf__phase *p, const struct rlhf__rows *e,
                              rlhf_str **out, struct rlhf__error *err) {
     const struct rlhf__prompts *prompts = p->feed->prompts;
@@ -44,7 +44,7 @@ static rlhf_status data_rows(const struct rlhf__phase *p, const struct rlhf__row
     return RLHF_OK;
 }
 
-// Of e, which is the phase's batch or one minibatch of it.
+// Call advantages() for e, the phase's batch or one minibatch of it.
 static rlhf_status advantages(const struct rlhf__phase *p, struct rlhf__rows *e,
                               struct rlhf__error *err) {
     const struct rlhf__cast *cast = p->cast;
@@ -88,7 +88,7 @@ static rlhf_status advantages(const struct rlhf__phase *p, struct rlhf__rows *e,
     return st == RLHF_OK ? check_use(cast->algo, e, err) : st;
 }
 
-// ---- what is kept, with log.rollouts ----
+// ---- records for log.rollouts ----
 
 static rlhf_status log_rows(const struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__rows *e = &p->x.rows;
@@ -123,7 +123,7 @@ static void log_update(const struct rlhf__phase *p, const struct rlhf__rows *par
 
 // ---- minibatches ----
 
-// 1: all rows of e in their order, which need no copy.
+// 1 if these are all rows of e in order, so that no copy is needed.
 static int is_whole(const struct rlhf__rows *e, const uint32_t *pick, uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
         if (pick[i] != i) return 0;
@@ -151,18 +151,18 @@ static rlhf_status minibatch(struct rlhf__phase *p, const uint32_t *pick, uint32
     return st;
 }
 
-// Rows of a file come once and in the order of their feed.
+// Rows of a file are used once, in the order of their feed.
 static rlhf_status epochs(struct rlhf__phase *p, struct rlhf__minibatches *m,
                           struct rlhf__error *err) {
     const rlhf_plan *plan = &p->cast->plan;
-    int pays = rlhf__cast_pays(p->cast);
+    int has_rewards = rlhf__cast_has_rewards(p->cast);
     int compare =
-        pays && (plan->heads & RLHF_HEAD_LOGP) && !(plan->flags & RLHF_PLAN_RECOMPUTE_LOGP);
+        has_rewards && (plan->heads & RLHF_HEAD_LOGP) && !(plan->flags & RLHF_PLAN_RECOMPUTE_LOGP);
     int32_t stop = 0;
     rlhf_status st = RLHF_OK;
     rlhf__learner_expect(p->learner, m->parts, (int64_t)p->x.rows.n * plan->epochs, compare);
     for (uint32_t epoch = 0; st == RLHF_OK && !stop && epoch < (uint32_t)plan->epochs; epoch++) {
-        if (pays)
+        if (has_rewards)
             rlhf__minibatches_shuffle(m, (uint64_t)p->config->run.seed, p->count->phase, epoch);
         for (uint32_t k = 0; st == RLHF_OK && !stop && k < m->parts; k++) {
             uint32_t n = rlhf__minibatches_pick(m, k);
@@ -175,8 +175,9 @@ static rlhf_status epochs(struct rlhf__phase *p, struct rlhf__minibatches *m,
 rlhf_status rlhf__phase_update(struct rlhf__phase *p, struct rlhf__error *err) {
     const rlhf_plan *plan = &p->cast->plan;
     struct rlhf__minibatches m;
-    // Rows of a file are one minibatch, which their algorithm may want to see first.
-    const int looks = rlhf__cast_pays(p->cast) || (plan->flags & RLHF_PLAN_RECOMPUTE_LOGP);
+    // Rows of a file are one minibatch; an algorithm that recomputes log-probs needs a pass over
+    // them first.
+    const int looks = rlhf__cast_has_rewards(p->cast) || (plan->flags & RLHF_PLAN_RECOMPUTE_LOGP);
     if (looks && !minibatch_scope(p)) RLHF_TRY(advantages(p, &p->x.rows, err));
     if (p->report->rollout_log) RLHF_TRY(log_rows(p, err));
     RLHF_TRY(rlhf__minibatches_init(&m, &p->x.rows, (uint32_t)plan->minibatches,

@@ -54,7 +54,7 @@ static rlhf_status check(const struct rlhf__run *r, const json_t *v, struct rlhf
     return RLHF_OK;
 }
 
-// Refuses impossible counts: the file was edited by hand or belongs to another checkpoint.
+// Refuse impossible counts: the file was edited by hand or belongs to another checkpoint.
 static rlhf_status check_counts(const struct rlhf__run *r, const char *dir,
                                 struct rlhf__error *err) {
     const int64_t phase = r->count.phase;

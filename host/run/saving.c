@@ -32,8 +32,8 @@ static rlhf_status write_files(struct rlhf__run *r, const struct rlhf__folder *a
                                   fresh, err);
 }
 
-// Whether this checkpoint is the best so far is part of its own state. Only checkpoints that every
-// run of this configuration writes take part, not those by time, signal or failure: otherwise the
+// A checkpoint's own state says whether it is the best so far. Only checkpoints that every run of
+// this configuration writes compete, not those written by time, signal or failure: otherwise the
 // state would depend on where a run was stopped.
 static void choose_best(struct rlhf__run *r) {
     const struct rlhf__checkpoint_config *c = &r->config->checkpoint;
@@ -47,7 +47,7 @@ static void choose_best(struct rlhf__run *r) {
             c->best, (long long)r->count.phase);
 }
 
-// The best link is set again each time, as a crash may have come between.
+// Set the link every time, because a crash may have prevented it.
 static rlhf_status point_best(const struct rlhf__run *r, const struct rlhf__folder *all,
                               struct rlhf__error *err) {
     if (!r->config->checkpoint.best[0] || r->best.phase <= 0) return RLHF_OK;
@@ -58,7 +58,7 @@ static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all,
                            struct rlhf__error *err) {
     char fresh[64];
     snprintf(fresh, sizeof fresh, RLHF__CHECKPOINT_WRITING "%06lld", (long long)r->count.phase);
-    if (rlhf__checkpoint_dir_is_latest(all, r->count.phase)) return RLHF_OK; // written already
+    if (rlhf__checkpoint_dir_is_latest(all, r->count.phase)) return RLHF_OK; // already written
     choose_best(r);
     rlhf_status st = rlhf__metrics_sync(r->report.metrics, err);
     if (st == RLHF_OK) st = rlhf__samples_sync(r->report.samples, err);
@@ -69,8 +69,8 @@ static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all,
         st = rlhf__checkpoint_dir_commit(all, fresh, r->count.phase, r->report.log, err);
     if (st != RLHF_OK) rlhf__folder_remove(all, fresh, NULL);
     if (st == RLHF_OK) st = point_best(r, all, err);
-    // Keep the previous one until the next is written: a process that found it by `latest` may be
-    // reading it.
+    // Keep the previous checkpoint until the next is written: a process that found it through
+    // `latest` may be reading it.
     const int64_t keep = r->config->checkpoint.keep;
     if (st == RLHF_OK)
         rlhf__checkpoint_dir_prune(all, r->count.phase, keep == 1 ? 2 : keep, r->report.log);
@@ -79,7 +79,7 @@ static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all,
 
 // Write the checkpoint of r->boundary (r->count.phase and the weights are those of it), point
 // `latest` at it, choose checkpoints/best and remove old ones beyond checkpoint.keep. Does nothing
-// when `latest` is of this very phase. RLHF_E_IO (disk full) leaves what was there.
+// if `latest` is of this phase already. RLHF_E_IO (disk full) leaves the earlier state.
 static rlhf_status save_checkpoint(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__folder *all = NULL;
     rlhf_status st = rlhf__folder_make(r->req->dir->root, "checkpoints", NULL, &all, err);
@@ -103,7 +103,7 @@ rlhf_status rlhf__saving_mend(const struct rlhf__run *r, struct rlhf__error *err
     rlhf_status st = rlhf__folder_open(r->req->dir->root, "checkpoints", &all, err);
     if (st == RLHF_OK) st = point_best(r, all, err);
     if (st == RLHF_OK && r->count.phase < r->count.phases)
-        st = rlhf__checkpoint_dir_roll_back(all, r->count.phase, r->report.log, err);
+        st = rlhf__checkpoint_dir_set_aside(all, r->count.phase, r->report.log, err);
     rlhf__folder_close(all);
     return st;
 }
@@ -144,13 +144,13 @@ rlhf_status rlhf__saving_note(struct rlhf__run *r, struct rlhf__error *err) {
     return rlhf__boundary_note(&r->boundary, &now, err);
 }
 
-// Make the run what it was at the last boundary, as far as a checkpoint sees it.
+// Restore the run to the last boundary, as far as a checkpoint stores it.
 static rlhf_status restore(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__changing what = changing(r);
     RLHF_TRY(rlhf__boundary_restore(&r->boundary, &what, r->config->checkpoint.undo_mib, err));
     r->count.phase = r->boundary.phase;
     r->best = r->boundary.best;
-    r->count.stop = 0; // what the phase that was left had found
+    r->count.stop = 0; // it was set in the phase that is given up
     return RLHF_OK;
 }
 
@@ -163,7 +163,7 @@ static rlhf_status save(struct rlhf__run *r, struct rlhf__error *err) {
     return st;
 }
 
-// Asked by SIGUSR1 since the last call.
+// Whether SIGUSR1 has asked since the last call.
 static int asked(const struct rlhf__run *r) {
     volatile sig_atomic_t *flag = r->req->env->checkpoint;
     if (!flag || !*flag) return 0;
@@ -233,6 +233,6 @@ void rlhf__saving_rescue(struct rlhf__run *r) {
                    (long long)boundary, boundary == 1 ? "" : "s");
     else
         rlhf__logf(r->report.log, RLHF_LOG_WARN,
-                   "nothing is kept: no phase had ended; %s has no checkpoint to go on from",
+                   "nothing is kept: no phase had ended; %s has no checkpoint to resume from",
                    r->req->dir->name);
 }

@@ -1,6 +1,6 @@
-// saving.h: when a run writes a checkpoint, and what it keeps after a phase that failed.
+// saving.h: when a run writes a checkpoint, and what it saves after a failed phase.
 //
-// keep/checkpoint.h has the files, keep/boundary.h the boundary in memory.
+// keep/checkpoint.h writes the files; keep/boundary.h holds the boundary in memory.
 #ifndef RLHF_HOST_SAVING_H
 #define RLHF_HOST_SAVING_H
 
@@ -11,29 +11,29 @@ struct rlhf__run;
 // Restore a new run from the checkpoint r->req->dir->checkpoint. [main]
 rlhf_status rlhf__saving_load(struct rlhf__run *r, struct rlhf__error *err);
 
-// For a resumed run: make the link `best` what the state says and, if phases are to be run, set
-// aside checkpoints of later phases. [main]
+// For a resumed run: point the link `best` at the checkpoint that the state names and, if phases
+// are to be run, move checkpoints of later phases aside. [main]
 rlhf_status rlhf__saving_mend(const struct rlhf__run *r, struct rlhf__error *err);
 
-// The run begins (again): r->count.phase is in its checkpoint when it was resumed. [main]
+// Begin a new or resumed run; for a resumed one r->count.phase has a checkpoint. [main]
 void rlhf__saving_begin(struct rlhf__run *r);
 
-// The run is at a phase boundary: note it in memory (boundary.h). Errors: rlhf__boundary_note's.
-// [main]
+// At a phase boundary: note it in memory (boundary.h). Errors: those of rlhf__boundary_note. [main]
 rlhf_status rlhf__saving_note(struct rlhf__run *r, struct rlhf__error *err);
 
-// A phase is over: write a checkpoint where one is due, by checkpoint.every, by checkpoint.every_s
-// or because SIGUSR1 asked. Time decides only whether a file is written. [main]
+// After a phase: write a checkpoint if one is due by checkpoint.every, by checkpoint.every_s or
+// because SIGUSR1 asked for it. The time decides only whether a file is written. [main]
 rlhf_status rlhf__saving_phase(struct rlhf__run *r, struct rlhf__error *err);
 
-// The run ends in order: write the checkpoint unless there is one of this phase. [main]
+// At the normal end: write the checkpoint unless this phase already has one. [main]
 rlhf_status rlhf__saving_end(struct rlhf__run *r, struct rlhf__error *err);
 
-// A phase or a checkpoint failed: go back to the last boundary, write its checkpoint if that was
-// not tried, and log what is kept and what is lost. r->count.phase is what is kept. [main]
+// After a phase or a checkpoint failed: return to the last boundary, write its checkpoint if that
+// was not tried, and log what is saved and what is lost. r->count.phase is then the saved phase.
+// [main]
 void rlhf__saving_rescue(struct rlhf__run *r);
 
-// After the end: log the command that resumes the run, unless nothing is kept or all phases are
+// After the end: log the command that resumes the run, unless nothing was saved or all phases are
 // done. [main]
 void rlhf__saving_say_next(const struct rlhf__run *r);
 

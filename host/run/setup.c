@@ -1,5 +1,5 @@
-// setup.c: rlhf__run_create and rlhf__run_destroy of run.h, from top to bottom in the order in
-// which a run is set up. setup.h names the files behind the larger steps.
+// setup.c: rlhf__run_create and rlhf__run_destroy of run.h, in the order in which a run is set up.
+// setup.h names the files of the larger steps.
 #include "run/setup.h"
 
 #include "base/file.h"
@@ -34,7 +34,8 @@ void rlhf__run_say_compute(struct rlhf__run *r) {
     snprintf(r->said_compute, sizeof r->said_compute, "%s", table->detail);
 }
 
-// One line: what computes and, where a GPU is passed over that somebody may have counted on, why.
+// Log which backend computes and, if a GPU was not used although the user may have expected it,
+// why.
 static void say_compute(struct rlhf__run *r, const char *passed_over, int32_t level) {
     const rlhf_compute *table = r->session.compute->table;
     const int says = passed_over[0] && level >= r->report.log->level;
@@ -52,8 +53,8 @@ static void say_compute(struct rlhf__run *r, const char *passed_over, int32_t le
                    table->name);
 }
 
-// Replace "auto" by what it found: a resumed run uses the backend that it began with, unless it is
-// told otherwise.
+// Replace "auto" by the backend that was found: a resumed run uses the backend that it began with,
+// unless another one is given.
 static rlhf_status open_compute(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__compute_config *c = &r->req->config->compute;
     const int is_auto = strcmp(c->backend, "auto") == 0;
@@ -90,8 +91,8 @@ static rlhf_status open_compute(struct rlhf__run *r, struct rlhf__error *err) {
 
 // ---- the plan ----
 
-// Dist of the log-probs. What top-k and top-p left out while sampling is known from the rows
-// (prompt_feed.c), not from what they would leave out now.
+// The distribution of the log-probs. The rows record the tokens that top-k and top-p removed while
+// sampling (prompt_feed.c), so those settings are not applied again.
 static rlhf_dist logp_dist(const struct rlhf__sampling_config *s, const rlhf_plan *plan) {
     rlhf_dist d = RLHF_DIST_WHOLE;
     if (plan->source != RLHF_SOURCE_ROLLOUT) return d;
@@ -103,9 +104,9 @@ static int is_typed(const struct rlhf__config *c, const char *section, const cha
     return rlhf__layer_typed_by(c, section, key) != NULL;
 }
 
-// Refuses limits that cannot end the run in the remaining phases. If they come from a preset or a
-// file and the command line only set fewer phases, as for a trial run, it warns instead. A run
-// resumed with unchanged settings just continues.
+// Refuse limits that cannot end the run in the remaining phases. If they come from a preset or a
+// file and the command line only set fewer phases, as for a trial run, warn instead. A run resumed
+// with unchanged settings just continues.
 static rlhf_status check_early_stop(const struct rlhf__run *r, const struct rlhf__early_stop *s,
                                     int64_t left, struct rlhf__error *err) {
     static const char *const keys[] = {"kl", "reward", "patience", "window"};
@@ -121,7 +122,7 @@ static rlhf_status check_early_stop(const struct rlhf__run *r, const struct rlhf
     return RLHF_OK;
 }
 
-// The plan tells which heads and which kind of rows the run needs.
+// The plan determines the heads and the kind of rows that the run needs.
 static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     struct rlhf__cast *cast = &r->cast;
@@ -149,7 +150,7 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
 
 // ---- rows and models ----
 
-// A dry run ends where a run would load its models, unless it has a checkpoint to check.
+// A dry run ends before the models are loaded, unless there is a checkpoint to check.
 static int only_told(const struct rlhf__run *r) { return r->req->dry_run && !r->req->resume; }
 
 // Models are opened on a memory plan first, so that a run that does not fit is refused before it
@@ -166,8 +167,8 @@ static rlhf_status open_models(struct rlhf__run *r, struct rlhf__error *err) {
     return only_told(r) ? rlhf__setup_check(r, err) : rlhf__setup_load(r, err);
 }
 
-// Name plugins that were found by name and hide another one of that name: the file may have been
-// forgotten there.
+// Log plugins that were found by name and shadow another file of that name: the user may have
+// forgotten the first one.
 static void say_hidden(const struct rlhf__run *r) {
     const struct rlhf__plugin *const *all;
     const size_t n = rlhf__plugins_list(r->req->plugins, &all);
@@ -206,7 +207,7 @@ struct rlhf__manifest rlhf__run_manifest(const struct rlhf__run *r) {
                                    .inputs = r->inputs};
 }
 
-// Whoever wrote config.json chose these files, so list them for whoever resumes the run.
+// List these files when the run is resumed, because the author of config.json chose them.
 static void say_outside(const struct rlhf__run *r) {
     struct rlhf__buf list = RLHF__BUF_INIT;
     char run[RLHF__PATH_CAP];
@@ -272,7 +273,7 @@ rlhf_status rlhf__run_advise(const struct rlhf__run *r, rlhf_status st, struct r
     const rlhf_compute *t = r->session.compute ? r->session.compute->table : NULL;
     if (st != RLHF_E_NOMEM || !t || t->device == RLHF_DEVICE_CPU) return st;
     const char *said = t->last_error(t->ctx);
-    if (!said || !*said || !strstr(err->text, said)) return st; // the host's own memory
+    if (!said || !*said || !strstr(err->text, said)) return st; // host memory ran out
     const size_t n = strlen(err->text);
     snprintf(err->text + n, sizeof err->text - n,
              "; less is taken with a lower batch.microbatch_tokens (now %lld), sampling.slots, "
@@ -307,7 +308,7 @@ static void finish_report(struct rlhf__report *p) {
     rlhf__progress_destroy(p->progress);
     rlhf__samples_close(p->samples);
     rlhf__shown_finish(&p->shown);
-    rlhf__reward_accounts_finish(&p->rewards);
+    rlhf__reward_tallies_finish(&p->rewards);
     rlhf__rollout_log_close(p->rollout_log);
     rlhf__metrics_close(p->metrics);
 }

@@ -1,4 +1,4 @@
-// setup.h: what rlhf__run_create is made of: setup.c calls the functions below.
+// setup.h: the steps of rlhf__run_create; setup.c calls them.
 #ifndef RLHF_HOST_SETUP_H
 #define RLHF_HOST_SETUP_H
 
@@ -8,17 +8,18 @@ struct rlhf__memory_need;
 
 // ---- rows: setup_rows.c ----
 
-// Open everything that depends on the planned source of rows: the feed, the policy and what else
-// the use of its rows needs. [main]
+// Open everything that depends on the planned source of rows: the feed, the policy and whatever
+// else its rows need. [main]
 rlhf_status rlhf__setup_rows(struct rlhf__run *r, struct rlhf__error *err);
 
-// Make what needs rows and loaded models: the feed's own, and what trains a reward model. [main]
+// Create the parts that need rows and loaded models: the feed's, and those that train a reward
+// model. [main]
 rlhf_status rlhf__setup_ready(struct rlhf__run *r, struct rlhf__error *err);
 
 // ---- models: setup_models.c ----
 
-// Ask the algorithm for its plan; phases and labels of a run are known only after its rows are
-// read. [main]
+// Ask the algorithm for its plan; the run's phases and labels are known only after its rows have
+// been read. [main]
 rlhf_status rlhf__setup_ask_plan(const struct rlhf__run *r, int64_t phases, int32_t n_labels,
                                  rlhf_plan *out, struct rlhf__error *err);
 
@@ -26,28 +27,28 @@ rlhf_status rlhf__setup_ask_plan(const struct rlhf__run *r, int64_t phases, int3
 struct rlhf__setup_head {
     int32_t n_labels, pooling; // as in struct rlhf__model_spec
     int32_t init;              // enum rlhf_score_init
-    int32_t draws;             // 1: responses are drawn from it
+    int32_t draws;             // 1: responses are sampled from the model
 };
 
-// Where the policy starts: policy.path, the default one, or the newest checkpoint of the run that
-// is resumed. [main]
+// The directory that the policy is loaded from: policy.path, the default one, or the newest
+// checkpoint of a resumed run. [main]
 void rlhf__setup_policy_dir(const struct rlhf__run *r, char out[4200]);
 
-// The adapter that the policy's model begins with, as the settings say; none where the checkpoint
-// of a resumed run has it. [any]
+// The adapter that the policy's model begins with, from the settings; none if the checkpoint of a
+// resumed run has it. [any]
 struct rlhf__model_adapter rlhf__setup_adapter(const struct rlhf__run *r);
 
-// Open the policy, from the newest checkpoint when resuming, and check that it has the planned
-// heads. [main]
+// Open the policy, from the newest checkpoint if the run is resumed, and check that it has the
+// planned heads. [main]
 rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_head *head,
                                struct rlhf__error *err);
 
-// Open a critic of its own when value.critic asks for one. The policy is open. [main]
+// Open a separate critic if value.critic asks for one. The policy must be open. [main]
 rlhf_status rlhf__setup_critic(struct rlhf__run *r, struct rlhf__error *err);
 
-// Open the reference when the plan asks for one, whatever the rows are: reference.path, else where
-// the policy starts. The policy is open. Errors: those of rlhf__model_open; RLHF_E_INVALID for
-// another vocabulary and, with RLHF_HEAD_KL, for a model of another plugin or width. [main]
+// Open the reference if the plan needs one: reference.path, or else the policy's start. The policy
+// must be open. Errors: those of rlhf__model_open; RLHF_E_INVALID for another vocabulary and, with
+// RLHF_HEAD_KL, for a model of another plugin or width. [main]
 rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err);
 
 // Check the names and shapes of the tensors that models of the memory plan would read from files.
@@ -58,7 +59,7 @@ rlhf_status rlhf__setup_check(struct rlhf__run *r, struct rlhf__error *err);
 // Errors: those of rlhf__model_load. [main]
 rlhf_status rlhf__setup_load(struct rlhf__run *r, struct rlhf__error *err);
 
-// Values that the optimiser keeps of each parameter. [any]
+// Number of values that the optimiser stores per parameter. [any]
 int32_t rlhf__setup_moments(const struct rlhf__config *c);
 
 // Create the optimiser of m, the policy or the critic, which is loaded or on the memory plan.
@@ -66,8 +67,8 @@ int32_t rlhf__setup_moments(const struct rlhf__config *c);
 rlhf_status rlhf__setup_optim(const struct rlhf__run *r, const struct rlhf__model *m,
                               struct rlhf__optim **out, struct rlhf__error *err);
 
-// The run's learner with these optimisers; the critic's is NULL without one. The caller finishes
-// it. [any]
+// The run's learner with these optimisers; the critic's is NULL if there is none. The caller
+// finishes it. [any]
 struct rlhf__learner rlhf__setup_learner(const struct rlhf__run *r, struct rlhf__optim *optim,
                                          struct rlhf__optim *critic_optim);
 
@@ -82,19 +83,19 @@ rlhf_status rlhf__estimate_memory(struct rlhf__run *r, struct rlhf__memory_need 
 
 // ---- files and models that settings name: setup_inputs.c ----
 
-// Where policy.path, policy.adapter.path, reference.path or value.path names a run directory,
-// replace it, in the settings too, by the checkpoint that represents the run
-// (weights/run_checkpoint.h): config.json names the checkpoint, so a resumed run reads the same
-// weights, however far the other run has progressed. Before any model is opened. Errors:
-// RLHF_E_INVALID (a run without a checkpoint). [main]
+// If policy.path, policy.adapter.path, reference.path or value.path names a run directory, replace
+// it, in the settings too, by the checkpoint that represents the run (weights/run_checkpoint.h).
+// Then config.json names the checkpoint, and a resumed run reads the same weights, however far the
+// other run has progressed. Call it before any model is opened. Errors: RLHF_E_INVALID (a run
+// without a checkpoint). [main]
 rlhf_status rlhf__setup_checkpoints(struct rlhf__run *r, struct rlhf__error *err);
 
-// The same for options by which rewards and the judge, which are open, opened a run's model. [main]
+// The same for options by which the open rewards and judge use a run's model. [main]
 rlhf_status rlhf__setup_reward_checkpoints(struct rlhf__run *r, struct rlhf__error *err);
 
-// List in r->inputs what a resumed run opens again: the rows, the reference unless the checkpoint
-// has one, and what rewards and judge opened, except a reward model that the run trains. All of it
-// is open. [main]
+// List in r->inputs what a resumed run reads again: the rows, the reference unless the checkpoint
+// has one, and the files of rewards and judge, except a reward model that the run trains. All of
+// them are open. [main]
 rlhf_status rlhf__setup_inputs(struct rlhf__run *r, struct rlhf__error *err);
 
 #endif

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// ---- what a resumed run reads again ----
+// ---- files that a resumed run reads again ----
 
 static rlhf_status add_rows(const struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
@@ -33,14 +33,14 @@ static rlhf_status add_rows(const struct rlhf__run *r, struct rlhf__error *err) 
     return RLHF_OK;
 }
 
-// A model's directory may be that of its base.
+// The base model may be in the same directory as the adapter.
 static rlhf_status add_adapter(const struct rlhf__run *r, const char *setting,
                                const struct rlhf__model *m, struct rlhf__error *err) {
     if (!m->peft.dir) return RLHF_OK;
     return rlhf__inputs_add_model(r->inputs, setting, m->peft.dir, 1, err);
 }
 
-// A reference that has moved with the policy lies in the checkpoint.
+// A reference that was updated is in the checkpoint.
 static rlhf_status add_reference(const struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     char moved[4400];
@@ -73,7 +73,7 @@ static rlhf_status add_opened(const struct rlhf__run *r, struct rlhf__error *err
     return RLHF_OK;
 }
 
-// Files that options of a plugin name. section: "reward.0", "judge".
+// Files that a plugin's options name. section: "reward.0", "judge".
 static rlhf_status add_options(const struct rlhf__run *r, const struct rlhf__plugin *plugin,
                                const json_t *options, const char *section,
                                struct rlhf__error *err) {
@@ -109,7 +109,7 @@ static int is_input(const struct rlhf__run *r, const char *path) {
     return 0;
 }
 
-// The same of an option of a reward: its contents are compared where it names a file.
+// The same for an option of a reward: if it names a file, its content is compared.
 static rlhf_status check_option(const struct rlhf__run *r, const struct rlhf__plugin_config *p,
                                 const char *section, struct rlhf__error *err) {
     const char *key;
@@ -127,8 +127,8 @@ static rlhf_status check_option(const struct rlhf__run *r, const struct rlhf__pl
     return RLHF_OK;
 }
 
-// A path that was named anew is one of what is read, whose sum is compared; of an adapter's base
-// the checkpoint has the sum.
+// A new path must be that of a file that the run reads, so that its checksum is compared; for an
+// adapter's base the checkpoint has the checksum.
 static rlhf_status check_moved(const struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     const char *path;
@@ -137,8 +137,7 @@ static rlhf_status check_moved(const struct rlhf__run *r, struct rlhf__error *er
         const int base = strcmp(path, "policy.path") == 0 && r->cast.policy->peft.rank > 0;
         if (!json_is_true(json_object_get(from, "moved")) || base || is_input(r, path)) continue;
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "--resume: another %s has no effect: this run does not read it when "
-                          "it goes on",
+                          "--resume: another %s has no effect: a resumed run does not read it",
                           path);
     }
     for (size_t i = 0; i < c->n_reward; i++) {
@@ -186,7 +185,7 @@ static int is_of(const struct rlhf__model *m, const char *dir) {
     return strcmp(m->dir, dir) == 0 || (m->peft.dir && strcmp(m->peft.dir, dir) == 0);
 }
 
-// Whether a plugin has the model of this directory open.
+// Whether a plugin has opened the model in this directory.
 static int is_open(const struct rlhf__run *r, const char *dir) {
     const struct rlhf__text_services *text = r->session.text;
     const struct rlhf__reward_model *reward;

@@ -1,4 +1,4 @@
-// setup_models.c: the models of a run and what trains them; see setup.h.
+// setup_models.c: opens a run's models and creates their optimisers; see setup.h.
 #include "run/setup.h"
 
 #include "base/file.h"
@@ -28,7 +28,7 @@ rlhf_status rlhf__setup_ask_plan(const struct rlhf__run *r, int64_t phases, int3
     return rlhf__plan_ask(r->cast.algo, &info, out, err);
 }
 
-// What the start of the policy is besides its model.
+// The adapter that the policy starts with.
 static struct rlhf__model_adapter first_adapter(const struct rlhf__run *r) {
     const struct rlhf__policy_config *c = &r->config->policy;
     return (struct rlhf__model_adapter){.dir = c->adapter_path,
@@ -37,7 +37,7 @@ static struct rlhf__model_adapter first_adapter(const struct rlhf__run *r) {
                                         .rank = (int32_t)c->adapter_rank};
 }
 
-// The base of an adapter lies elsewhere by now, and --policy says where.
+// The base of an adapter has been moved, and --policy gives its new path.
 static int base_moved(const struct rlhf__run *r) {
     const json_t *from = json_object_get(r->config->given, "policy.path");
     return r->req->resume && json_is_true(json_object_get(from, "moved")) &&
@@ -50,7 +50,7 @@ struct rlhf__model_adapter rlhf__setup_adapter(const struct rlhf__run *r) {
     return (struct rlhf__model_adapter){.dir = dir};
 }
 
-// Where the policy started, "" when the adapter says it.
+// The directory that the policy started from, "" if its adapter names it.
 static const char *first_dir(const struct rlhf__run *r, char out[RLHF__PATH_CAP]) {
     const struct rlhf__policy_config *c = &r->config->policy;
     if (c->path[0]) return rlhf__dirs_shared(r->req->env->dirs, c->path, out);
@@ -67,7 +67,7 @@ void rlhf__setup_policy_dir(const struct rlhf__run *r, char out[4200]) {
 
 static int has_adapter(const struct rlhf__run *r) { return r->cast.policy->peft.rank > 0; }
 
-// What an adapter on a model that is not kept, or Muon without a matrix to move, would be.
+// Refuse an adapter on a randomly initialised model, and Muon without a matrix to train.
 static rlhf_status check_adapter(const struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     const struct rlhf__peft *p = &r->cast.policy->peft;
@@ -88,7 +88,7 @@ static rlhf_status check_adapter(const struct rlhf__run *r, struct rlhf__error *
     return RLHF_OK;
 }
 
-// The planned heads that the policy lacks.
+// Check that the policy has the planned heads.
 static rlhf_status check_heads(const struct rlhf__run *r, int value, struct rlhf__error *err) {
     const struct rlhf__model *policy = r->cast.policy;
     uint32_t lacking = r->cast.plan.heads & ~policy->info.heads;
@@ -121,7 +121,7 @@ rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_hea
         .value_kind = value ? c->value.kind : RLHF_VALUE_NONE,
         .value_init = c->value.init,
         .value_detach = c->value.detach};
-    // An adapter's trunk is not in the checkpoint.
+    // The checkpoint does not hold the trunk under an adapter.
     if (r->req->resume && !rlhf__peft_is(r->req->dir->checkpoint)) spec.start = RLHF__START_EMPTY;
     rlhf__progress_note(r->report.progress, "loading the policy");
     rlhf_status st = rlhf__model_open(&r->session.models, &spec, &r->cast.policy, err);
@@ -134,7 +134,7 @@ rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_hea
     return check_heads(r, value, err);
 }
 
-// `what` reads the same tokens as the policy.
+// Check that the model `what` has the policy's vocabulary.
 static rlhf_status check_vocabulary(const struct rlhf__cast *c, const struct rlhf__model *m,
                                     const char *what, struct rlhf__error *err) {
     if (rlhf__tokenizer_equal(m->tok, c->policy->tok)) return RLHF_OK;
@@ -143,7 +143,7 @@ static rlhf_status check_vocabulary(const struct rlhf__cast *c, const struct rlh
                       c->policy->dir);
 }
 
-// Where the critic starts: with an adapter as the policy did, from value.path as that says.
+// Set the start of the critic: the policy's start if there is an adapter, otherwise value.path.
 static void critic_start(const struct rlhf__run *r, char room[RLHF__PATH_CAP],
                          struct rlhf__model_spec *spec) {
     const struct rlhf__config *c = r->config;
@@ -156,7 +156,7 @@ static void critic_start(const struct rlhf__run *r, char room[RLHF__PATH_CAP],
     if (has_adapter(r) && !other) {
         spec->adapter = first_adapter(r);
         if (!c->value.path[0]) spec->dir = first_dir(r, room);
-        return; // its trunk is in no checkpoint
+        return; // no checkpoint holds its trunk
     }
     if (c->policy.init == RLHF__INIT_RANDOM && !c->value.path[0]) spec->start = RLHF__START_RANDOM;
     if (r->req->resume) spec->start = RLHF__START_EMPTY;
@@ -174,7 +174,7 @@ rlhf_status rlhf__setup_critic(struct rlhf__run *r, struct rlhf__error *err) {
                                     .value_init = c->value.init,
                                     .value_detach = c->value.detach};
     critic_start(r, room, &spec);
-    // A PEFT directory of its own has no trunk in the checkpoint either.
+    // Nor does a checkpoint hold the trunk under an adapter of the critic.
     if (spec.start == RLHF__START_EMPTY && rlhf__peft_is(spec.dir))
         spec.start = RLHF__START_WEIGHTS;
     rlhf__progress_note(r->report.progress, "loading the critic");
@@ -182,7 +182,8 @@ rlhf_status rlhf__setup_critic(struct rlhf__run *r, struct rlhf__error *err) {
     return st == RLHF_OK ? check_vocabulary(cast, cast->critic, "critic", err) : st;
 }
 
-// The full KL hands the reference's instance to the policy's plugin, which knows its own kind only.
+// The full KL passes the reference's instance to the policy's plugin, which supports only its own
+// kind.
 static rlhf_status check_family(const struct rlhf__cast *c, struct rlhf__error *err) {
     const struct rlhf__model *p = c->policy, *ref = c->reference;
     const struct rlhf__plugin *own = p->instance->plugin, *other = ref->instance->plugin;
@@ -207,8 +208,8 @@ static rlhf_status check_reference(const struct rlhf__cast *c, struct rlhf__erro
     return c->plan.heads & RLHF_HEAD_KL ? check_family(c, err) : RLHF_OK;
 }
 
-// The reference of a policy with an adapter: the policy's base as it is or, where the policy began
-// from an adapter or the reference moves, with an adapter of its own.
+// The reference of a policy with an adapter is the policy's base. It has a separate adapter if the
+// policy began from one or the reference is updated.
 static rlhf_status adapter_reference(const struct rlhf__run *r, struct rlhf__model_spec *spec,
                                      char room[RLHF__PATH_CAP], struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
@@ -240,7 +241,7 @@ static void say_reference(const struct rlhf__run *r) {
                    "the reference is the policy's base without an adapter; no second copy is held");
     else
         rlhf__logf(r->report.log, RLHF_LOG_INFO,
-                   "the reference is the policy's base with an adapter of its own%s; no second "
+                   "the reference is the policy's base with a separate adapter%s; no second "
                    "copy is held",
                    ref->frozen ? "" : ", which becomes the policy's when the reference moves");
 }
@@ -248,7 +249,7 @@ static void say_reference(const struct rlhf__run *r) {
 rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     struct rlhf__cast *cast = &r->cast;
-    // A reward model that is trained is fitted on samples of the reference.
+    // A reward model in training needs the reference for the samples that it is fitted on.
     if (!rlhf__plan_wants_reference(&cast->plan) && !(cast->plan.flags & RLHF_PLAN_REWARD_MODEL))
         return RLHF_OK;
     char dir[RLHF__PATH_CAP];
@@ -307,7 +308,7 @@ rlhf_status rlhf__setup_load(struct rlhf__run *r, struct rlhf__error *err) {
     return rlhf__text_services_load(r->session.text, err);
 }
 
-// ---- what trains them ----
+// ---- optimisers and learner ----
 
 int32_t rlhf__setup_moments(const struct rlhf__config *c) {
     return c->optim.kind == RLHF__OPTIM_MUON ? 1 : 2;

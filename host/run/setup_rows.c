@@ -1,6 +1,6 @@
 // setup_rows.c: rlhf__setup_rows of setup.h: opens what the planned source of rows needs.
-// learn/plan.c, setup.c and effect_rules.c weigh settings by the source too; once the rows are open
-// nobody does.
+// learn/plan.c, setup.c and effect_rules.c check settings against the source too; after the rows
+// are open, nothing depends on it.
 #include "run/setup.h"
 
 #include "feed/preference_feed.h"
@@ -32,7 +32,7 @@ static rlhf_status open_rewards(struct rlhf__run *r, struct rlhf__error *err) {
                                             .watch = rlhf__progress_watch(r->report.progress)};
     RLHF_TRY(rlhf__rewards_open(&q, &r->cast.rewards, err));
     r->cast.n_rewards = c->n_reward;
-    RLHF_TRY(rlhf__reward_accounts_init(&r->report.rewards, c->n_reward, err));
+    RLHF_TRY(rlhf__reward_tallies_init(&r->report.rewards, c->n_reward, err));
     for (size_t i = 0; i < c->n_reward; i++) {
         RLHF_TRY(rlhf__reward_check_rows(r->cast.rewards[i], r->feed->prompts, q.watch, err));
         RLHF_TRY(rlhf__reward_check_rows(r->cast.rewards[i], r->feed->held_out, q.watch, err));
@@ -40,7 +40,7 @@ static rlhf_status open_rewards(struct rlhf__run *r, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Minibatches of different sizes: each is one step, so a row counts for more in a smaller one.
+// Minibatches of different sizes are one step each, so a row counts for more in a smaller one.
 static void say_uneven(const struct rlhf__run *r) {
     const rlhf_plan *p = &r->cast.plan;
     const int64_t size = r->config->batch.size, parts = p->minibatches;
@@ -93,7 +93,7 @@ static rlhf_status check_file(const struct rlhf__run *r, struct rlhf__error *err
                           algo);
     if (c->n_reward > 0)
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "--reward: %s trains on rows of a file and has no responses to pay",
+                          "--reward: %s trains on rows of a file and has no responses to score",
                           algo);
     if (c->log.rollouts)
         return rlhf__fail(err, RLHF_E_INVALID,
@@ -117,7 +117,7 @@ static rlhf_status check_whole_rows(const struct rlhf__run *r, struct rlhf__erro
     return RLHF_OK;
 }
 
-// Phases and labels are known: the plan must stay what it was.
+// Now that phases and labels are known, check that the plan is unchanged.
 static rlhf_status check_plan(const struct rlhf__run *r, int32_t n_labels,
                               struct rlhf__error *err) {
     int64_t phases = r->config->run.phases > 0 ? r->config->run.phases : r->feed->phases;
@@ -126,7 +126,7 @@ static rlhf_status check_plan(const struct rlhf__run *r, int32_t n_labels,
     return rlhf__plan_same(r->cast.algo, &r->cast.plan, &again, err);
 }
 
-// The names in score.labels, else those of a start that is a classifier; n = 0: neither.
+// The names in score.labels, or else those of a classifier that the run starts from; n = 0: none.
 static rlhf_status name_labels(const struct rlhf__run *r, struct rlhf__labels *labels,
                                struct rlhf__error *err) {
     char dir[4200];
@@ -142,7 +142,7 @@ static rlhf_status name_labels(const struct rlhf__run *r, struct rlhf__labels *l
     return st;
 }
 
-// Rows and policy are open: tokens, then what is left.
+// Rows and policy are open: tokenise, then finish the set-up.
 static rlhf_status finish_text(struct rlhf__run *r, int32_t n_labels, struct rlhf__error *err) {
     RLHF_TRY(rlhf__text_feed_tokenise(r->feed, err));
     RLHF_TRY(check_plan(r, n_labels, err));
@@ -164,7 +164,8 @@ static rlhf_status open_classifier(struct rlhf__run *r, struct rlhf__labels *lab
     if (r->cast.plan.heads & RLHF_HEAD_SCORE) head.n_labels = labels->n;
     RLHF_TRY(rlhf__setup_policy(r, &head, err));
     if (head.n_labels == 0) return RLHF_OK;
-    // A classifier that is trained further reads texts as it did; a fresh one begins them with bos.
+    // A classifier that is trained further keeps its way of reading texts; a new one begins them
+    // with BOS.
     if (!rlhf__model_is_classifier(r->cast.policy->config))
         rlhf__tokenizer_set_bos(r->cast.policy->tok, 1);
     return rlhf__classifier_config(r->cast.policy, labels, err);
@@ -179,9 +180,9 @@ static rlhf_status open_labelled(struct rlhf__run *r, struct rlhf__error *err) {
     return st == RLHF_OK ? finish_text(r, n_labels, err) : st;
 }
 
-// A reward model gets a score head, which reads the last token of a row without a response; others
-// are pooled by the host. Its rows begin as its tokenizer says, which the setting only adds to: its
-// directory records what it was trained with.
+// A reward model gets a score head. It reads the last token of a row without a response; other rows
+// are pooled by the host. Its tokenizer decides how rows begin, and the setting can only add a BOS
+// token: its directory records how it was trained.
 static rlhf_status open_scored_policy(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__setup_head head = {
         .n_labels = 1, .pooling = RLHF_POOL_LAST, .init = RLHF_SCORE_INIT_REWARD, .draws = 1};
@@ -214,7 +215,7 @@ static rlhf_status open_preferences(struct rlhf__run *r, struct rlhf__error *err
     return rlhf__setup_reference(r, err);
 }
 
-// A policy learns from one response to a prompt at a time.
+// A policy learns from one response per prompt.
 static rlhf_status open_completions(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(check_whole_rows(r, err));
     RLHF_TRY(rlhf__setup_policy(r, &(struct rlhf__setup_head){0}, err));

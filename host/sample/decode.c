@@ -4,21 +4,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What a slot works on.
+// The sequence in a slot.
 struct row {
     int64_t sequence; // -1 = free
     int32_t prefix;   // index of its shared prompt, -1 = its prompt is in its own cache
     int32_t own;      // prompt tokens in its own cache
 };
 
-// A cache with the prompt of the sequences [first, end), without its last token.
+// A KV cache with the prompt of the sequences [first, end), without its last token.
 struct prefix {
     uint32_t first, end;
-    uint32_t users; // rows at work
+    uint32_t users; // running rows
     uint32_t used;  // 0 = free
 };
 
-// One step's rows; step row r is in slot[r], a prefix's when silent[r].
+// The rows of one step; step row r is in slot[r], or fills a shared prompt if silent[r].
 struct decoder {
     const struct rlhf__gen_request *q;
     struct rlhf__gen_result *out;
@@ -29,11 +29,11 @@ struct decoder {
     uint8_t *silent;
     uint64_t *counter;
     float *logp;
-    uint32_t *support; // [rows, words], NULL: not kept
+    uint32_t *support; // [rows, words], NULL: not stored
     size_t words;
     uint32_t rows;
     size_t ids_cap;
-    int64_t made; // tokens, a finished sequence counting as max_new
+    int64_t made; // tokens; a finished sequence counts as max_new
 };
 
 void rlhf__gen_result_finish(struct rlhf__gen_result *r) {
@@ -45,7 +45,7 @@ void rlhf__gen_result_finish(struct rlhf__gen_result *r) {
     memset(r, 0, sizeof *r);
 }
 
-// The supports' pages come into being as tokens are drawn: short responses leave theirs untouched.
+// The OS allocates the supports' pages as tokens are sampled: short responses do not touch theirs.
 static rlhf_status result_init(struct rlhf__gen_result *r, uint32_t n, int32_t max_new,
                                size_t words, struct rlhf__error *err) {
     size_t cells = (size_t)n * (size_t)max_new;
@@ -126,7 +126,7 @@ static void add_row(struct decoder *d, uint32_t slot, int32_t start, const int32
     d->offset[++d->rows] = from + n;
 }
 
-// End of the run of sequences from i on with the prompt of i.
+// End of the adjacent sequences from i on that have the prompt of i.
 static uint32_t same_prompt(const struct rlhf__gen_request *q, uint32_t i) {
     uint32_t end = i + 1;
     while (end < q->n && q->prompt[end] == q->prompt[i] && q->prompt_len[end] == q->prompt_len[i])
@@ -134,8 +134,8 @@ static uint32_t same_prompt(const struct rlhf__gen_request *q, uint32_t i) {
     return end;
 }
 
-// The shared prompt for sequence i, which starts now: the one of its run, or a new one when there
-// are more to come and a cache is free (a silent row then fills it in this step), else -1.
+// The shared prompt for sequence i, which starts now: that of its neighbours, or a new one if more
+// of them follow and a cache is free (a silent row then fills it in this step), else -1.
 static int32_t share(struct decoder *d, uint32_t i) {
     const struct rlhf__gen_request *q = d->q;
     int32_t free_one = -1;
@@ -162,10 +162,10 @@ static void begin(struct decoder *d, uint32_t s) {
     add_row(d, s, 0, q->prompt[i] + cut, d->row[s].own, k);
 }
 
-// Which rows a step has: those at work, with one token each, and those that start now.
+// The rows of a step: running ones, with one token each, and ones that start now.
 enum rows { GOING_ON = 1, STARTING = 2 };
 
-// Lay out one step: every occupied slot gives a row; a free slot takes the next waiting prompt.
+// Lay out one step: every occupied slot has a row; a free slot takes the next waiting prompt.
 static void lay_out(struct decoder *d, int which) {
     const struct rlhf__gen_request *q = d->q;
     d->rows = 0;
@@ -186,7 +186,7 @@ static void lay_out(struct decoder *d, int which) {
     }
 }
 
-// A finished sequence frees its slot, the last one of its run the shared prompt.
+// A finished sequence frees its slot; the last of its neighbours frees the shared prompt.
 static void leave(struct decoder *d, struct row *w) {
     if (w->prefix >= 0) {
         struct prefix *p = &d->shared[w->prefix];
@@ -195,7 +195,7 @@ static void leave(struct decoder *d, struct row *w) {
     w->sequence = -1;
 }
 
-// Whether sequence i ends with what was just drawn for it.
+// Whether the token just sampled ends sequence i.
 static rlhf_status ends(struct decoder *d, size_t i, struct rlhf__error *err) {
     const struct rlhf__gen_request *q = d->q;
     const int32_t *ids = d->out->ids + i * (size_t)q->max_new;
@@ -206,7 +206,7 @@ static rlhf_status ends(struct decoder *d, size_t i, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Append what a step drew.
+// Append the tokens sampled in a step.
 static rlhf_status take(struct decoder *d, struct rlhf__error *err) {
     const struct rlhf__gen_request *q = d->q;
     struct rlhf__gen_result *out = d->out;
@@ -257,8 +257,8 @@ static rlhf_status step(struct decoder *d, const struct rlhf__model *m, rlhf_gen
     return st == RLHF_OK ? take(d, err) : st;
 }
 
-// A device that records calls gets the rows at work by themselves: such steps are alike, and a
-// model repeats them without issuing them anew.
+// A device that records calls computes the running rows in separate steps: these are alike, so the
+// device replays the recorded calls.
 static rlhf_status run(struct decoder *d, const struct rlhf__model *m, rlhf_gen *cache,
                        struct rlhf__error *err) {
     const struct rlhf__gen_request *q = d->q;

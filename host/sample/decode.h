@@ -1,11 +1,13 @@
-// decode.h: sampling responses with continuous batching: a finished row leaves at once and the
-// next waiting prompt takes its slot.
+// decode.h: samples responses with continuous batching: a finished row frees its slot at once, and
+// the next waiting prompt takes it.
 //
-// Neighbours with one prompt (the same array) can share it: it is put into a cache of its own once,
-// and each of them goes on from its last token. Prompts that find no free cache are written out.
+// Adjacent sequences with the same prompt (the same array) can share it: the prompt is put into a
+// separate cache once, and each sequence continues from its last token. If no such cache is free,
+// the prompt is computed for each sequence.
 //
-// The draw for response token t of sequence s uses counter s * 65536 + t of the stream, so what
-// comes out does not depend on slots, order or threads. It knows no rewards and no prompts' files.
+// The random number for response token t of sequence s is number s * 65536 + t of the stream, so
+// responses do not depend on slots, order or threads. This file knows neither rewards nor prompt
+// files.
 #ifndef RLHF_HOST_DECODE_H
 #define RLHF_HOST_DECODE_H
 
@@ -15,25 +17,27 @@
 
 #include <signal.h>
 
-#define RLHF__MAX_NEW_TOKENS 65535 // what the counters have room for
+#define RLHF__MAX_NEW_TOKENS 65535 // limit of the counters
 
 struct rlhf__gen_request {
-    uint32_t n, slots;             // sequences; sequences decoded at once
-    uint32_t prefix_slots;         // caches for shared prompts, 0 = none; see below
-    int32_t keep_support;          // 1: keep what each token was drawn from; log-probs are over it
+    uint32_t n, slots;             // sequences; how many are decoded at once
+    uint32_t prefix_slots;         // KV caches for shared prompts, 0 = none; see below
+    int32_t keep_support;          // 1: store the tokens that each one was sampled from; log-probs
+                                   // are over them
     const int32_t *const *prompt;  // [n] ids
     const int32_t *prompt_len;     // [n], at least 1
     int32_t max_new;               // longest response
-    const struct rlhf__ends *ends; // tokens that end a response (they are kept), NULL = none
-    struct rlhf__response_rules *rules; // what else ends one, NULL = nothing
+    const struct rlhf__ends *ends; // tokens that end a response (and are kept), NULL = none
+    struct rlhf__response_rules *rules; // other rules that end a response, NULL = none
     const rlhf_dist *dist, *logp_dist;
     uint64_t seed, stream;
     uint64_t first;                         // number of sequence 0 in the run
-    const volatile sig_atomic_t *cancelled; // NULL = never: end with RLHF_E_CANCELLED
-    // Told of sequences made, those at work counted by their share of max_new; NULL = nobody.
+    const volatile sig_atomic_t *cancelled; // stops with RLHF_E_CANCELLED; NULL = never
+    // Receives the number of sequences sampled; a running one counts by its share of max_new. NULL
+    // = none.
     const struct rlhf__watch *watch;
-    const char *doing; // what the watch is told
-    // Told of each sequence that has ended, as far as the result has it; NULL = nobody.
+    const char *doing; // label for the watch
+    // Called when a sequence has ended; its part of the result is then complete. NULL = none.
     void (*ended)(void *ctx, uint32_t sequence);
     void *ended_ctx;
 };
@@ -43,19 +47,18 @@ struct rlhf__gen_result {
     int32_t *ids;      // [n * stride]
     float *logp;       // [n * stride]
     int32_t *len;      // [n]
-    uint8_t *stopped;  // [n] 1 = the last id is an end, or the rules say so
-    int64_t stride;    // max_new
+    uint8_t *stopped;  // [n] 1 = the last id is an end token, or the rules end the response
+    int64_t stride;    // = max_new
     uint32_t *support; // [n * stride, rlhf_support_words] with keep_support, else NULL
-    int64_t tokens;    // prompt and response tokens that went through the model
+    int64_t tokens;    // prompt and response tokens that the model computed
 };
 
-// How many caches for shared prompts `slots` rows want that come in groups of `group`; 0 when
-// groups are single rows or the model cannot share. Enough for a slot's worth of groups and one
-// more. [any]
+// KV caches for shared prompts that `slots` rows in groups of `group` can use: one for each group
+// in the slots and one more. 0 if groups are single rows or the model cannot share. [any]
 uint32_t rlhf__prefix_slots(const struct rlhf__model *, uint32_t slots, uint32_t group);
 
-// A cache must have room for slots + prefix_slots sequences of at least prompt + max_new - 1
-// tokens. The result is allocated; release with rlhf__gen_result_finish. [step]
+// The cache must hold slots + prefix_slots sequences of at least prompt + max_new - 1 tokens. The
+// result is allocated; release with rlhf__gen_result_finish. [step]
 rlhf_status rlhf__generate(const struct rlhf__model *, rlhf_gen *cache,
                            const struct rlhf__gen_request *, struct rlhf__gen_result *,
                            struct rlhf__error *err);

@@ -7,13 +7,13 @@
 void rlhf__experience_finish(struct rlhf__experience *x) {
     rlhf__rows_finish(&x->rows);
     rlhf__scored_finish(&x->scored);
-    rlhf__ahead_destroy(x->ahead);
+    rlhf__overlap_destroy(x->overlap);
     free(x->judged);
     if (x->ref_hidden) x->compute->release(x->compute->ctx, x->ref_hidden);
     memset(x, 0, sizeof *x);
 }
 
-// The rows pick[0..n), ascending, and everything beside them.
+// Keep the rows pick[0..n), ascending, and everything that belongs to them.
 static rlhf_status pick_rows(struct rlhf__experience *x, const uint32_t *pick, uint32_t n,
                              struct rlhf__error *err) {
     struct rlhf__rows left = {0};

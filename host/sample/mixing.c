@@ -39,13 +39,13 @@ static void take_reward(struct rlhf__rows *e, uint32_t i) {
     e->reward[i] = (float)((double)e->score[i] + token_sum(e, i));
 }
 
-// What weight becomes when rewards of this deviation are normalised. Without any spread they say
-// nothing: 0, or what is paid token by token would only be blown up.
+// The weight of a reward with this standard deviation after normalising. A reward without any
+// spread gives no information, so its weight is 0: otherwise its token rewards would be scaled up.
 static double normalised(double weight, double std) {
     return std > 0 ? weight / (std + NORMALISE_EPS) : 0;
 }
 
-// The batch's pay grows by one reward's, normalised first when asked.
+// Add one reward to the batch's, normalised first if configured.
 static void add(struct rlhf__rows *e, const struct rlhf__pay *pay, const uint8_t *keep,
                 double weight, int normalise) {
     double mean = 0, std = 0;

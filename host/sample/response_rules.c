@@ -8,13 +8,13 @@ struct rlhf__response_rules {
     const struct rlhf__tokenizer *tok;
     const struct rlhf__response_config *response;
     json_t *stop;   // array of texts and token ids
-    size_t longest; // bytes of the longest text, 0 = there are only ids
-    int32_t period; // id that counts as a period, -1 = any token with one
+    size_t longest; // bytes of the longest text, 0 = only ids
+    int32_t period; // id that counts as a period, -1 = any token that contains one
     int32_t reserved;
     struct rlhf__buf tail; // scratch
 };
 
-// A text that is a special token is meant as its id: decoded texts leave special tokens out.
+// A text that is a special token stands for its id, because decoded texts omit special tokens.
 static void special_to_id(struct rlhf__response_rules *r, size_t i) {
     const json_t *v = json_array_get(r->stop, i);
     const rlhf_str text = {json_string_value(v), json_string_length(v)};
@@ -87,7 +87,7 @@ const struct rlhf__tokenizer *rlhf__response_rules_tok(const struct rlhf__respon
 
 // ---- stop texts and ids ----
 
-// Place of the first `text` at or after `from` in n bytes, n when there is none.
+// Offset of the first `text` at or after `from` in n bytes, or n.
 static size_t find(const char *bytes, size_t n, size_t from, const json_t *text) {
     size_t len = json_string_length(text);
     for (size_t at = from; at + len <= n; at++)
@@ -95,8 +95,8 @@ static size_t find(const char *bytes, size_t n, size_t from, const json_t *text)
     return n;
 }
 
-// Decode the end of a response into r->tail: the last token, *fresh bytes of it, and at least
-// longest - 1 bytes before it where there are so many.
+// Decode the end of a response into r->tail: the last token (*fresh bytes) and at least longest - 1
+// bytes before it, if there are that many.
 static rlhf_status decode_tail(struct rlhf__response_rules *r, const int32_t *ids, int32_t n,
                                size_t *fresh, struct rlhf__error *err) {
     int32_t from = n - 1;
@@ -127,7 +127,7 @@ rlhf_status rlhf__response_stops(struct rlhf__response_rules *r, const int32_t *
             *stops = json_integer_value(v) == ids[n - 1];
             continue;
         }
-        // A match ends in the last token, so it begins at most its length before it.
+        // A match ends in the last token, so it begins at most its own length before that token.
         size_t back = fresh + json_string_length(v) - 1;
         *stops = fresh > 0 && find(r->tail.data, len, len > back ? len - back : 0, v) < len;
     }

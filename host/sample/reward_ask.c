@@ -8,8 +8,8 @@
 
 // ---- before the batch ----
 
-rlhf_status rlhf__reward_early_init(struct rlhf__reward_early *e, uint32_t n,
-                                    struct rlhf__error *err) {
+rlhf_status rlhf__overlap_answers_init(struct rlhf__overlap_answers *e, uint32_t n,
+                                       struct rlhf__error *err) {
     e->n = n;
     e->known = calloc((size_t)n + 1, 1);
     e->verdict = calloc((size_t)n + 1, 1);
@@ -20,7 +20,7 @@ rlhf_status rlhf__reward_early_init(struct rlhf__reward_early *e, uint32_t n,
     return RLHF__NOMEM(err, "out of memory for rewards.overlap");
 }
 
-void rlhf__reward_early_finish(struct rlhf__reward_early *e) {
+void rlhf__overlap_answers_finish(struct rlhf__overlap_answers *e) {
     for (uint32_t i = 0; e->token && i < e->n; i++)
         free(e->token[i]);
     rlhf__reward_metrics_finish(&e->metrics);
@@ -29,16 +29,16 @@ void rlhf__reward_early_finish(struct rlhf__reward_early *e) {
     free(e->failed);
     free(e->seq);
     free(e->token);
-    *e = (struct rlhf__reward_early){0};
+    *e = (struct rlhf__overlap_answers){0};
 }
 
-// Keep the answer about row k of r, which is row i of the batch.
-static void keep(struct rlhf__reward_early *e, const struct rlhf__reward_rows *r,
+// Keep the answer for row k of r, which is row i of the batch.
+static void keep(struct rlhf__overlap_answers *e, const struct rlhf__reward_rows *r,
                  const struct rlhf__reward_answer *a, uint32_t k, uint32_t i, int tokens) {
     const size_t len = (size_t)(r->offset[k + 1] - r->offset[k]);
     if (tokens) {
         e->token[i] = malloc((len + 1) * sizeof(float));
-        if (!e->token[i]) return; // not known
+        if (!e->token[i]) return; // out of memory: the row has no answer
         memcpy(e->token[i], a->token + r->offset[k], len * sizeof(float));
     }
     e->seq[i] = a->seq[k];
@@ -47,14 +47,15 @@ static void keep(struct rlhf__reward_early *e, const struct rlhf__reward_rows *r
     e->known[i] = 1;
 }
 
-void rlhf__reward_ask_early(const struct rlhf__reward_call *q, const struct rlhf__reward_rows *r,
-                            const uint32_t *number, struct rlhf__reward_early *e) {
+void rlhf__reward_ask_overlapped(const struct rlhf__reward_call *q,
+                                 const struct rlhf__reward_rows *r, const uint32_t *number,
+                                 struct rlhf__overlap_answers *e) {
     const int tokens = (q->plugin->plugin->ops.reward.flags & RLHF_REWARD_PER_TOKEN) != 0;
     struct rlhf__reward_answer a = {0};
     struct rlhf__error why, err;
     int32_t whole;
     rlhf_status st = rlhf__reward_answer_init(&a, r, &err);
-    if (st == RLHF_OK) st = rlhf__reward_narrow(q, &e->metrics, r, &a, &why, &whole, &err);
+    if (st == RLHF_OK) st = rlhf__reward_bisect(q, &e->metrics, r, &a, &why, &whole, &err);
     if (st == RLHF_OK && why.code != 0 &&
         e->why.code != 0) // the first one is reported with the rows
         rlhf__logf(q->log, RLHF_LOG_WARN, "%s", why.text);
@@ -64,8 +65,8 @@ void rlhf__reward_ask_early(const struct rlhf__reward_call *q, const struct rlhf
     rlhf__reward_answer_finish(&a);
 }
 
-// Copy the early answer about row i: 1, or 0 when there is none.
-static int take_answer(const struct rlhf__reward_early *e, uint32_t i,
+// Copy the early answer for row i. Returns 1, or 0 if there is none.
+static int take_answer(const struct rlhf__overlap_answers *e, uint32_t i,
                        const struct rlhf__reward_rows *r, struct rlhf__reward_answer *a) {
     if (!e->known[i]) return 0;
     a->seq[i] = e->seq[i];
@@ -79,19 +80,19 @@ static int take_answer(const struct rlhf__reward_early *e, uint32_t i,
 
 enum { SHOWN_ROWS = 4 }; // numbers of failed rows in a sentence
 
-// Rows that a reward is asked about, and the outcome.
+// The rows of one reward's calls, and the outcome.
 struct asking {
     struct rlhf__reward_call *q;
-    struct rlhf__reward_early *early;
-    const struct rlhf__reward_rows *r; // all
-    struct rlhf__reward_answer *a;     // about all
-    uint8_t *open;                     // [n] 1 = it has no valid answer yet
+    struct rlhf__overlap_answers *early;
+    const struct rlhf__reward_rows *r; // all rows
+    struct rlhf__reward_answer *a;     // answers for all rows
+    uint8_t *open;                     // [n] 1 = no valid answer yet
     uint32_t *pick;                    // [n] rows of the next try
     uint32_t n_open, n_pick;
     uint32_t odd;            // open rows whose score is not finite
-    int32_t whole;           // 1: the whole last call failed
-    struct rlhf__error why;  // why rows of it failed; code 0: none did
-    struct rlhf__buf before; // the reward's state before it; empty: it has none
+    int32_t whole;           // 1: the last call failed as a whole
+    struct rlhf__error why;  // why its rows failed; code 0: none did
+    struct rlhf__buf before; // the reward's state before it; empty: the reward has no state
     struct rlhf__reward_metrics metrics;
 };
 
@@ -125,7 +126,7 @@ static void close_rows(struct asking *s) {
     s->n_open = rlhf__marks_count(s->open, s->r->n);
 }
 
-// Pick the open rows with their groups, unless the reward scores each row alone.
+// Pick the open rows with their groups, or alone if the reward scores each row alone.
 static void pick_rows(struct asking *s) {
     const int alone = (s->q->plugin->plugin->ops.reward.flags & RLHF_REWARD_ROW_ALONE) != 0;
     const struct rlhf__reward_rows *r = s->r;
@@ -146,7 +147,7 @@ static rlhf_status ask_some(struct asking *s, struct rlhf__error *err) {
     rlhf_status st = rlhf__reward_rows_pick(&some, s->r, s->pick, s->n_pick, err);
     if (st == RLHF_OK) st = rlhf__reward_answer_init(&part, &some, err);
     if (st == RLHF_OK)
-        st = rlhf__reward_narrow(s->q, &s->metrics, &some, &part, &s->why, &s->whole, err);
+        st = rlhf__reward_bisect(s->q, &s->metrics, &some, &part, &s->why, &s->whole, err);
     for (uint32_t k = 0; st == RLHF_OK && k < some.n; k++)
         if (s->open[s->pick[k]]) rlhf__reward_answer_take(s->a, s->r, s->pick[k], &part, &some, k);
     rlhf__reward_answer_finish(&part);
@@ -158,10 +159,10 @@ static rlhf_status ask_picked(struct asking *s, struct rlhf__error *err) {
     if (s->n_pick < s->r->n) return ask_some(s, err);
     for (uint32_t i = 0; i < s->r->n; i++)
         if (!s->open[i]) return ask_some(s, err); // some rows keep their answers
-    return rlhf__reward_narrow(s->q, &s->metrics, s->r, s->a, &s->why, &s->whole, err);
+    return rlhf__reward_bisect(s->q, &s->metrics, s->r, s->a, &s->why, &s->whole, err);
 }
 
-// Ask about the picked rows.
+// Call the reward for the picked rows.
 static rlhf_status ask(struct asking *s, struct rlhf__error *err) {
     rlhf__buf_clear(&s->before);
     if (policy_is(s, RLHF__FAILURE_RETRY))
@@ -169,24 +170,24 @@ static rlhf_status ask(struct asking *s, struct rlhf__error *err) {
     RLHF_TRY(ask_picked(s, err));
     close_rows(s);
     pick_rows(s);
-    if (s->q->books) s->q->books->failures += s->n_open;
+    if (s->q->tally) s->q->tally->failures += s->n_open;
     return RLHF_OK;
 }
 
-// Take the early answers; rows without one stay open. look_at_early checks the early answers after
-// the other rows have been asked about.
+// Take the early answers; rows without one stay open. check_early checks the early answers after
+// the other rows have been scored.
 static void take_early(struct asking *s) {
-    struct rlhf__reward_early *early = s->early;
+    struct rlhf__overlap_answers *early = s->early;
     if (!early) return;
     s->metrics = early->metrics;
     early->metrics = (struct rlhf__reward_metrics){0};
-    if (s->q->books) rlhf__reward_books_add(s->q->books, &early->books);
+    if (s->q->tally) rlhf__reward_tally_add(s->q->tally, &early->tally);
     for (uint32_t i = 0; i < s->r->n; i++)
         if (take_answer(early, i, s->r, s->a)) s->open[i] = 0;
     s->n_open = rlhf__marks_count(s->open, s->r->n);
 }
 
-static void look_at_early(struct asking *s) {
+static void check_early(struct asking *s) {
     const uint32_t counted = s->n_open;
     if (!s->early) return;
     if (s->why.code == 0) s->why = s->early->why;
@@ -194,7 +195,7 @@ static void look_at_early(struct asking *s) {
         if (s->early->known[i]) s->open[i] = 1;
     close_rows(s);
     pick_rows(s);
-    if (s->q->books) s->q->books->failures += s->n_open - counted;
+    if (s->q->tally) s->q->tally->failures += s->n_open - counted;
 }
 
 // The first try: all rows without an early answer.
@@ -203,7 +204,7 @@ static rlhf_status ask_first(struct asking *s, struct rlhf__error *err) {
     take_early(s);
     pick_rows(s);
     if (s->n_open > 0) RLHF_TRY(ask(s, err));
-    look_at_early(s);
+    check_early(s);
     return RLHF_OK;
 }
 
@@ -244,11 +245,11 @@ static rlhf_status try_again(struct asking *s, int64_t times, struct rlhf__error
     const rlhf_host *host = s->q->plugin->host;
     char policy[64];
     if (host && host->cancelled(host)) return rlhf__fail(err, RLHF_E_CANCELLED, "stopped");
-    snprintf(policy, sizeof policy, "retry: asked again, %lld of %lld", (long long)times + 1,
+    snprintf(policy, sizeof policy, "retry: scoring again, %lld of %lld", (long long)times + 1,
              (long long)s->q->rules->retries);
     go_on(s, policy);
-    s->q->narrows = times + 1 == s->q->rules->retries; // the last try finds the rows that fail
-    if (s->q->books) s->q->books->retries += s->n_open;
+    s->q->bisects = times + 1 == s->q->rules->retries; // the last try isolates the rows that fail
+    if (s->q->tally) s->q->tally->retries += s->n_open;
     if (s->whole && s->before.len > 0)
         RLHF_TRY(rlhf__instance_load(s->q->plugin, s->before.data, s->before.len, err));
     return ask(s, err);
@@ -266,15 +267,15 @@ static rlhf_status retry(struct asking *s, struct rlhf__error *err) {
 }
 
 static rlhf_status settle(struct asking *s, struct rlhf__error *err) {
-    const int pays = s->q->pays;
+    const int trains = s->q->trains;
     if (s->n_open == 0) return RLHF_OK;
     if (policy_is(s, RLHF__FAILURE_RETRY)) return retry(s, err);
     if (policy_is(s, RLHF__FAILURE_STOP))
         return give_up(s, "stop (retry, zero and drop are allowed too)", err);
     if (policy_is(s, RLHF__FAILURE_ZERO))
-        go_on(s, pays ? "zero: it pays them nothing" : "zero: it has no opinion of them");
+        go_on(s, trains ? "zero: their reward is 0" : "zero: they get no score");
     else
-        go_on(s, pays ? "drop: they are left out" : "drop: it has no opinion of them");
+        go_on(s, trains ? "drop: they are left out" : "drop: they get no score");
     return RLHF_OK;
 }
 
@@ -287,18 +288,18 @@ static rlhf_status prepare(struct asking *s, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-rlhf_status rlhf__reward_ask(const struct rlhf__reward_call *q, struct rlhf__reward_early *early,
+rlhf_status rlhf__reward_ask(const struct rlhf__reward_call *q, struct rlhf__overlap_answers *early,
                              const struct rlhf__reward_rows *r, struct rlhf__reward_answer *a,
                              struct rlhf__error *err) {
     struct rlhf__reward_call call = *q;
     struct asking s = {.q = &call, .early = early, .r = r, .a = a, .before = RLHF__BUF_INIT};
-    call.narrows = rlhf__reward_narrows(q->rules);
+    call.bisects = rlhf__reward_bisects(q->rules);
     rlhf_status st = prepare(&s, err);
     if (st == RLHF_OK) st = ask_first(&s, err);
     if (st == RLHF_OK) {
         st = settle(&s, err);
         const int settled = st == RLHF_OK || st == RLHF_E_IO;
-        if (q->books && settled) q->books->unscored += s.n_open;
+        if (q->tally && settled) q->tally->unscored += s.n_open;
     }
     rlhf__reward_metrics_flush(&s.metrics);
     rlhf__reward_metrics_finish(&s.metrics);

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ---- books ----
+// ---- tally ----
 
-void rlhf__reward_books_add(struct rlhf__reward_books *to, const struct rlhf__reward_books *b) {
+void rlhf__reward_tally_add(struct rlhf__reward_tally *to, const struct rlhf__reward_tally *b) {
     to->seconds += b->seconds;
     to->failures += b->failures;
     to->retries += b->retries;
@@ -17,7 +17,7 @@ void rlhf__reward_books_add(struct rlhf__reward_books *to, const struct rlhf__re
     to->not_finite += b->not_finite;
 }
 
-void rlhf__reward_books_report(const struct rlhf__reward_books *b, const char *owner,
+void rlhf__reward_tally_report(const struct rlhf__reward_tally *b, const char *owner,
                                void (*metric)(void *ctx, const char *name, double value),
                                void *ctx) {
     char name[256];
@@ -29,17 +29,18 @@ void rlhf__reward_books_report(const struct rlhf__reward_books *b, const char *o
     metric(ctx, name, (double)b->retries);
 }
 
-void rlhf__reward_books_say(const struct rlhf__reward_books *b, const char *name,
+void rlhf__reward_tally_say(const struct rlhf__reward_tally *b, const char *name,
                             struct rlhf__log *log) {
     char rows[64] = "every row was scored in the end";
     if (b->unscored)
         snprintf(rows, sizeof rows, "%lld row%s stayed without a score", (long long)b->unscored,
                  b->unscored == 1 ? "" : "s");
     if (b->failures)
-        rlhf__logf(log, RLHF_LOG_WARN,
-                   "%s: %s (rows that a try could not score, tries added up: %lld; asked again: "
-                   "%lld)",
-                   name, rows, (long long)b->failures, (long long)b->retries);
+        rlhf__logf(
+            log, RLHF_LOG_WARN,
+            "%s: %s (rows that a try could not score, summed over tries: %lld; scored again: "
+            "%lld)",
+            name, rows, (long long)b->failures, (long long)b->retries);
     if (b->not_finite)
         rlhf__logf(log, RLHF_LOG_INFO, "%s: %lld row%s got no finite number (rewards.nan_policy)",
                    name, (long long)b->not_finite, b->not_finite == 1 ? "" : "s");
@@ -58,7 +59,7 @@ static void left_out(struct rlhf__reward_metrics *m) {
     host->log(host, RLHF_LOG_WARN, text);
 }
 
-// Find or add a metric. NULL: the table is full, or memory ran out.
+// Find or add a metric. NULL: the table is full, or out of memory.
 static struct rlhf__reward_metric *find(struct rlhf__reward_metrics *m, const char *name) {
     for (size_t i = 0; i < m->n; i++)
         if (strcmp(m->item[i].name, name) == 0) return &m->item[i];
@@ -85,18 +86,18 @@ static void keep(void *arg, const char *name, double value) {
     if (one) {
         one->value = value;
         one->now = 1;
-    } else if (m->n < RLHF__MOST_METRICS) { // no memory: it is reported at once
+    } else if (m->n < RLHF__MOST_METRICS) { // out of memory: report it now
         rlhf__instance_report(m->reward, name, value);
     }
 }
 
-// The next call of the reward begins: *m keeps what it reports.
+// Start a call of the reward: *m stores what it reports.
 static void metrics_begin(struct rlhf__reward_metrics *m, const struct rlhf__instance *reward) {
     m->reward = reward;
     rlhf__instance_metrics_to(reward, keep, m);
 }
 
-// The call is over and scored that many rows; a call that scored none leaves no metrics.
+// End a call that scored so many rows; a call that scored none leaves no metrics.
 static void metrics_end(struct rlhf__reward_metrics *m, uint32_t rows) {
     rlhf__instance_metrics_to(m->reward, NULL, NULL);
     for (size_t i = 0; i < m->n; i++) {
@@ -135,7 +136,7 @@ uint32_t rlhf__marks_count(const uint8_t *marks, uint32_t n) {
     return all;
 }
 
-// Complete the sentence about a reward that marked rows and gave no reason.
+// Complete the message about a reward that marked rows and gave no reason.
 static void say_rows(struct rlhf__error *why, const uint8_t *failed, uint32_t n) {
     const char *text = rlhf__status_text(RLHF_E_IO);
     const size_t all = strlen(why->text), end = strlen(text);
@@ -147,8 +148,8 @@ static void say_rows(struct rlhf__error *why, const uint8_t *failed, uint32_t n)
              first);
 }
 
-// Call score() about r; *some = 1 when it returned and marked rows as failed. Returns its status,
-// or RLHF_E_IO with some.
+// Call score() for r; *some = 1 if it returned and marked rows as failed. Returns its status, or
+// RLHF_E_IO with *some = 1.
 static rlhf_status score(const struct rlhf__reward_call *q, const struct rlhf__reward_rows *r,
                          struct rlhf__reward_answer *a, struct rlhf__error *why, int *some) {
     const struct rlhf__instance *plugin = q->plugin;
@@ -174,7 +175,7 @@ static rlhf_status score(const struct rlhf__reward_call *q, const struct rlhf__r
     *some = st == RLHF_OK && rlhf__marks_count(a->failed, r->n) > 0;
     st = rlhf__call_end(&running, *some ? RLHF_E_IO : st, why);
     if (*some) say_rows(why, a->failed, r->n);
-    if (q->books) q->books->seconds += rlhf__seconds() - from;
+    if (q->tally) q->tally->seconds += rlhf__seconds() - from;
     return st;
 }
 
@@ -201,18 +202,18 @@ static rlhf_status call(const struct rlhf__reward_call *q, struct rlhf__reward_m
 
 enum { MOST_ENDED = 16 };
 
-struct narrowing {
+struct bisection {
     const struct rlhf__reward_call *q;
     struct rlhf__reward_metrics *metrics;
     const struct rlhf__reward_rows *r;
     struct rlhf__reward_answer *a;
     uint32_t *pick; // [n]
-    uint32_t ended; // how often the process ended
+    uint32_t ended; // number of times the process ended
     int32_t trust;  // 1: so far the reported row was the cause
     double until;   // rlhf__seconds(); 0: no limit
 };
 
-int rlhf__reward_narrows(const struct rlhf__mixing_config *rules) {
+int rlhf__reward_bisects(const struct rlhf__mixing_config *rules) {
     return rules->on_failure == RLHF__FAILURE_ZERO || rules->on_failure == RLHF__FAILURE_DROP;
 }
 
@@ -222,20 +223,20 @@ static int64_t ended_at(const struct rlhf__instance *reward) {
     return o && o->ended_at ? o->ended_at(reward->self) : -1;
 }
 
-// ---- rows that are asked about together ----
+// ---- rows of one call that must stay together ----
 
-static int parted(const struct narrowing *s, uint32_t i) {
+static int parted(const struct bisection *s, uint32_t i) {
     const int alone = (s->q->plugin->plugin->ops.reward.flags & RLHF_REWARD_ROW_ALONE) != 0;
     return alone || s->r->group[i] != s->r->group[i - 1];
 }
 
-static uint32_t first_with(const struct narrowing *s, uint32_t i, uint32_t from) {
+static uint32_t first_with(const struct bisection *s, uint32_t i, uint32_t from) {
     while (i > from && !parted(s, i))
         i--;
     return i;
 }
 
-static uint32_t after(const struct narrowing *s, uint32_t i, uint32_t to) {
+static uint32_t after(const struct bisection *s, uint32_t i, uint32_t to) {
     do
         i++;
     while (i < to && !parted(s, i));
@@ -244,15 +245,15 @@ static uint32_t after(const struct narrowing *s, uint32_t i, uint32_t to) {
 
 // ---- parts ----
 
-static void fail_rows(const struct narrowing *s, uint32_t from, uint32_t to) {
+static void fail_rows(const struct bisection *s, uint32_t from, uint32_t to) {
     memset(s->a->failed + from, 1, to - from);
     for (uint32_t i = from; i < to; i++)
         rlhf__reward_answer_void(s->a, s->r, i);
 }
 
-// Ask about rows [from, to); *row = the one at which the process ended; -1: it did not end, and the
-// answers are taken.
-static rlhf_status ask(struct narrowing *s, uint32_t from, uint32_t to, int64_t *row,
+// Call the reward for rows [from, to). *row = the row at which the process ended, or -1 if it did
+// not end and the answers were taken.
+static rlhf_status ask(struct bisection *s, uint32_t from, uint32_t to, int64_t *row,
                        struct rlhf__error *err) {
     struct rlhf__reward_rows some = {0};
     struct rlhf__reward_answer part = {0};
@@ -264,7 +265,7 @@ static rlhf_status ask(struct narrowing *s, uint32_t from, uint32_t to, int64_t 
     rlhf_status st = rlhf__reward_rows_pick(&some, s->r, s->pick, to - from, err);
     if (st == RLHF_OK) st = rlhf__reward_answer_init(&part, &some, err);
     if (st == RLHF_OK) st = call(s->q, s->metrics, &some, &part, &why, &whole, err);
-    if (st == RLHF_OK && s->q->books) s->q->books->retries += to - from;
+    if (st == RLHF_OK && s->q->tally) s->q->tally->retries += to - from;
     const int64_t at = st == RLHF_OK ? ended_at(s->q->plugin) : -1;
     for (uint32_t k = 0; st == RLHF_OK && at < 0 && k < some.n; k++)
         rlhf__reward_answer_take(s->a, s->r, from + k, &part, &some, k);
@@ -274,10 +275,10 @@ static rlhf_status ask(struct narrowing *s, uint32_t from, uint32_t to, int64_t 
     return st;
 }
 
-static rlhf_status split(struct narrowing *s, uint32_t from, uint32_t to, int64_t row,
+static rlhf_status split(struct bisection *s, uint32_t from, uint32_t to, int64_t row,
                          struct rlhf__error *err);
 
-static rlhf_status part(struct narrowing *s, uint32_t from, uint32_t to, struct rlhf__error *err) {
+static rlhf_status part(struct bisection *s, uint32_t from, uint32_t to, struct rlhf__error *err) {
     int64_t row;
     if (from == to) return RLHF_OK;
     if (s->ended >= MOST_ENDED || (s->until > 0 && rlhf__seconds() > s->until)) {
@@ -291,7 +292,7 @@ static rlhf_status part(struct narrowing *s, uint32_t from, uint32_t to, struct 
 }
 
 // Rows [from, to) ended the process, apparently at `row`.
-static rlhf_status split(struct narrowing *s, uint32_t from, uint32_t to, int64_t row,
+static rlhf_status split(struct bisection *s, uint32_t from, uint32_t to, int64_t row,
                          struct rlhf__error *err) {
     const uint32_t guess = s->trust && row < to ? (uint32_t)row : from + (to - from) / 2;
     const uint32_t at = first_with(s, guess, from), end = after(s, at, to);
@@ -311,16 +312,16 @@ static rlhf_status split(struct narrowing *s, uint32_t from, uint32_t to, int64_
     return part(s, end, to, err);
 }
 
-rlhf_status rlhf__reward_narrow(const struct rlhf__reward_call *q,
+rlhf_status rlhf__reward_bisect(const struct rlhf__reward_call *q,
                                 struct rlhf__reward_metrics *metrics,
                                 const struct rlhf__reward_rows *r, struct rlhf__reward_answer *a,
                                 struct rlhf__error *why, int32_t *whole, struct rlhf__error *err) {
-    struct narrowing s = {.q = q, .metrics = metrics, .r = r, .a = a, .ended = 1, .trust = 1};
+    struct bisection s = {.q = q, .metrics = metrics, .r = r, .a = a, .ended = 1, .trust = 1};
     RLHF_TRY(call(q, metrics, r, a, why, whole, err));
-    const int64_t row = *whole && q->narrows ? ended_at(q->plugin) : -1;
+    const int64_t row = *whole && q->bisects ? ended_at(q->plugin) : -1;
     if (row < 0 || q->plugin->plugin->desc.state_version != 0) return RLHF_OK;
     if (after(&s, 0, r->n) == r->n) return RLHF_OK;
-    rlhf__logf(q->log, RLHF_LOG_WARN, "%.1600s; asked again in parts", why->text);
+    rlhf__logf(q->log, RLHF_LOG_WARN, "%.1600s; scoring again in parts", why->text);
     if (q->rules->timeout_s > 0) s.until = rlhf__seconds() + 4 * q->rules->timeout_s;
     s.pick = calloc((size_t)r->n + 1, sizeof *s.pick);
     if (!s.pick) return RLHF__NOMEM(err, "out of memory scoring %u rows", r->n);

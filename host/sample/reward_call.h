@@ -1,6 +1,7 @@
-// reward_call.h: a call of a reward: score() of some rows, timed, with its metrics kept and the
-// rows that it could not score marked. A call that ended the reward's process is repeated in parts,
-// so that only the rows that end it fail. reward_ask.h decides what becomes of failed rows.
+// reward_call.h: one call of a reward: score() for some rows, with its time, its metrics and marks
+// for the rows that it could not score. If a call ended the reward's process, it is repeated in
+// parts, so that only the rows that end the process fail. reward_ask.h decides what happens to
+// failed rows.
 #ifndef RLHF_HOST_REWARD_CALL_H
 #define RLHF_HOST_REWARD_CALL_H
 
@@ -9,40 +10,39 @@
 #include "plugin/services.h"
 #include "sample/reward_rows.h"
 
-// ---- books ----
+// ---- tally ----
 
-// Time, failed rows and repeated rows of the calls of one reward.
-struct rlhf__reward_books {
-    double seconds;     // in its calls
-    int64_t failures;   // rows that it could not score, once for each try
-    int64_t retries;    // rows that it was asked about again, once for each try
-    int64_t unscored;   // rows that stayed without a score
-    int64_t not_finite; // rows that rewards.nan_policy zero or drop removed
+// Time, failed rows and repeated rows of one reward's calls.
+struct rlhf__reward_tally {
+    double seconds;     // spent in calls
+    int64_t failures;   // rows that it could not score, counted once per try
+    int64_t retries;    // rows that were scored again, counted once per try
+    int64_t unscored;   // rows that finally have no score
+    int64_t not_finite; // rows removed by rewards.nan_policy zero or drop
 };
 
 // Add b to *to. [any]
-void rlhf__reward_books_add(struct rlhf__reward_books *to, const struct rlhf__reward_books *b);
+void rlhf__reward_tally_add(struct rlhf__reward_tally *to, const struct rlhf__reward_tally *b);
 
 // Set the metrics <owner>/time, /failures and /retries; owner is "rewards/<name>" or "judge".
 // [step]
-void rlhf__reward_books_report(const struct rlhf__reward_books *b, const char *owner,
+void rlhf__reward_tally_report(const struct rlhf__reward_tally *b, const char *owner,
                                void (*metric)(void *ctx, const char *name, double value),
                                void *ctx);
 
-// Log a line of failures and one of numbers that were not finite, where there were any: "reward
-// NAME:
-// ..." [any]
-void rlhf__reward_books_say(const struct rlhf__reward_books *b, const char *name,
+// Log a line about failures and one about numbers that were not finite, if there were any: "reward
+// NAME: ..." [any]
+void rlhf__reward_tally_say(const struct rlhf__reward_tally *b, const char *name,
                             struct rlhf__log *log);
 
 // ---- metrics ----
 
-// Metrics that a reward may report in a phase; more are left out.
+// Limit of metrics that a reward may report in a phase; further ones are ignored.
 enum { RLHF__MOST_METRICS = 1024 };
 
 // A metric that the reward reported (host->metric).
 struct rlhf__reward_metric {
-    char name[RLHF__METRIC_NAME]; // as the run knows it
+    char name[RLHF__METRIC_NAME]; // name in the run's metrics
     double value, last;           // of the current call; of the last finished one
     double sum, weight;           // of finished calls
     int32_t calls;                // finished calls that reported it
@@ -59,42 +59,42 @@ struct rlhf__reward_metrics {
     int32_t reserved;
 };
 
-// Report the metrics to the run: the value itself where one call reported it, else the mean over
+// Report the metrics to the run: the value itself if one call reported it, otherwise the mean over
 // the calls, weighted by their rows. [step]
 void rlhf__reward_metrics_flush(struct rlhf__reward_metrics *m);
 void rlhf__reward_metrics_finish(struct rlhf__reward_metrics *m); // accepts a zeroed one [step]
 
 // ---- calls ----
 
-// A reward and the circumstances of its calls; all borrowed.
+// A reward and the settings of its calls; all borrowed.
 struct rlhf__reward_call {
     const struct rlhf__mixing_config *rules; // on_failure, retries, nan_policy
     const struct rlhf__instance *plugin;
     uint64_t phase;
-    int32_t pays;                     // for messages; 0: it scores but does not train
-    int32_t narrows;                  // 1: find the rows that end its process
-    struct rlhf__log *log;            // gets a line for each tolerated failure; NULL = none
-    struct rlhf__reward_books *books; // grow; NULL = none
+    int32_t trains;                   // for messages; 0: it scores but does not train
+    int32_t bisects;                  // 1: isolate the rows that end its process
+    struct rlhf__log *log;            // receives a line for each tolerated failure; NULL = none
+    struct rlhf__reward_tally *tally; // added to; NULL = none
 };
 
-// Marks that are not 0. [any]
+// Number of marks that are not 0. [any]
 uint32_t rlhf__marks_count(const uint8_t *marks, uint32_t n);
 
-// 1 where rewards.on_failure keeps the scores of the other rows (zero, drop). [any]
-int rlhf__reward_narrows(const struct rlhf__mixing_config *rules);
+// 1 if rewards.on_failure keeps the scores of the other rows (zero, drop). [any]
+int rlhf__reward_bisects(const struct rlhf__mixing_config *rules);
 
-// Call the reward about r; *a has room for the answer. Rows that could not be scored are marked in
-// a->failed and have no scores; then *why is the reason, and *whole is 1 where the call failed
-// instead of marking rows. Only its time goes to the books.
+// Call the reward for r; *a must be allocated. Rows that could not be scored are marked in
+// a->failed and have no scores; then *why is the reason, and *whole is 1 if the call failed instead
+// of marking rows. Only the time is added to the tally.
 //
-// With q->narrows, where the call ended the reward's process and the reward keeps no state, the
-// call is repeated in parts: the row at which the process ended alone (with its group, unless
-// RLHF_REWARD_ROW_ALONE), the rows before and after it without it; where another row is the cause,
-// halves, and so on. It stops when the process ended sixteen times, or after four times
-// rewards.timeout_s: the rows without an answer have failed then. *why is the reason of the first
-// call. Errors: RLHF_E_NOMEM and RLHF_E_CANCELLED of the reward, which are not failures of rows.
-// [step]
-rlhf_status rlhf__reward_narrow(const struct rlhf__reward_call *q,
+// With q->bisects, if the call ended the reward's process and the reward keeps no state, the call
+// is repeated in parts: the row at which the process ended alone (with its group, unless
+// RLHF_REWARD_ROW_ALONE), then the rows before it and those after it. If another row is the cause,
+// the rows are split in halves, and so on. This stops after the process has ended sixteen times, or
+// after four times rewards.timeout_s; the rows without an answer then count as failed. *why is the
+// reason of the first call. Errors: RLHF_E_NOMEM and RLHF_E_CANCELLED of the reward, which do not
+// count as failures of rows. [step]
+rlhf_status rlhf__reward_bisect(const struct rlhf__reward_call *q,
                                 struct rlhf__reward_metrics *metrics,
                                 const struct rlhf__reward_rows *r, struct rlhf__reward_answer *a,
                                 struct rlhf__error *why, int32_t *whole, struct rlhf__error *err);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UNWRITTEN 0x7fc0b1a7u // a NaN that no reward computes: a row left so must not pass for 0
+#define UNWRITTEN 0x7fc0b1a7u // a NaN that no reward computes; 0 would be a valid score
 
 // ---- rows ----
 

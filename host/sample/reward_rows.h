@@ -1,5 +1,5 @@
-// reward_rows.h: rows as reward plugins see them, and what one of them answers. Each row ends where
-// scoring ends; a batch, or some rows of it.
+// reward_rows.h: rows as reward plugins see them, and one reward's answers. Each row ends where
+// scoring ends. Holds a batch, or some of its rows.
 #ifndef RLHF_HOST_REWARD_ROWS_H
 #define RLHF_HOST_REWARD_ROWS_H
 
@@ -27,36 +27,37 @@ rlhf_status rlhf__reward_rows_pick(struct rlhf__reward_rows *r, const struct rlh
                                    const uint32_t *pick, uint32_t n, struct rlhf__error *err);
 void rlhf__reward_rows_finish(struct rlhf__reward_rows *r); // accepts a zeroed one [any]
 
-// What one reward says of rows; all arrays owned. Zero-initialise; release with
+// One reward's answers for rows; all arrays owned. Zero-initialise; release with
 // rlhf__reward_answer_finish, also after a failure.
 struct rlhf__reward_answer {
-    float *seq;       // [n] a NaN where it says nothing
+    float *seq;       // [n] NaN without an answer
     float *token;     // [offset[n]] laid out as the rows; 0 without per-token rewards
     uint8_t *verdict; // [n] enum rlhf_verdict
-    uint8_t *failed;  // [n] 1 = it could not score the row: what it says of it counts for nothing
+    uint8_t *failed;  // [n] 1 = it could not score the row; its other answers for the row are
+                      // ignored
 };
 
-// Room for what is said of r, which nobody has said yet. Errors: RLHF_E_NOMEM. [any]
+// Allocate empty answers for r. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__reward_answer_init(struct rlhf__reward_answer *a,
                                      const struct rlhf__reward_rows *r, struct rlhf__error *err);
 void rlhf__reward_answer_finish(struct rlhf__reward_answer *a); // accepts a zeroed one [any]
 
-// As if nothing had been said. [any]
+// Make all answers empty. [any]
 void rlhf__reward_answer_clear(struct rlhf__reward_answer *a, const struct rlhf__reward_rows *r);
 
-// 1 where out->seq of row i is as it was when nothing had been said. [any]
+// 1 if out->seq of row i is still empty. [any]
 int rlhf__reward_answer_unwritten(const struct rlhf__reward_answer *a, uint32_t i);
 
-// Nothing counts of what is said of row i. [any]
+// Void the answer for row i. [any]
 void rlhf__reward_answer_void(struct rlhf__reward_answer *a, const struct rlhf__reward_rows *r,
                               uint32_t i);
 
-// What is said of row i of `r` becomes what `part` says of its row k, which is the same row. [any]
+// Copy the answer for row k of `part` to row i of `r`, which is the same row. [any]
 void rlhf__reward_answer_take(struct rlhf__reward_answer *a, const struct rlhf__reward_rows *r,
                               uint32_t i, const struct rlhf__reward_answer *part,
                               const struct rlhf__reward_rows *of, uint32_t k);
 
-// What row i is paid in all: seq and what its response tokens are paid. [any]
+// Row i's total reward: seq and its response tokens' rewards. [any]
 float rlhf__reward_answer_paid(const struct rlhf__reward_answer *a,
                                const struct rlhf__reward_rows *r, uint32_t i);
 

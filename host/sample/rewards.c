@@ -2,7 +2,7 @@
 #include "sample/rewards.h"
 
 #include "config/effect.h"
-#include "sample/ahead.h"
+#include "sample/overlap.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,11 +54,11 @@ rlhf_status rlhf__rewards_check_limits(const struct rlhf__config *c,
     static const char inside[] = "all rewards do their work inside the process";
     static const char late[] = "no reward does its work outside the process (in a worker: with "
                                "RLHF_REWARD_ROW_ALONE), without services that compute and without "
-                               "a state of its own";
+                               "state";
     int outside = judge && rlhf__instance_asked(judge, RLHF_SVC_LIMITS), early = 0;
     for (size_t i = 0; i < c->n_reward; i++) {
         outside |= rlhf__instance_asked(rewards[i], RLHF_SVC_LIMITS);
-        early |= rlhf__ahead_may(rewards[i]);
+        early |= rlhf__overlap_allowed(rewards[i]);
     }
     if (c->mixing.overlap && !early)
         RLHF_TRY(rlhf__effect_refuse_typed(c, "rewards.overlap", late, err));

@@ -1,4 +1,4 @@
-// rewards.h: the reward plugins of a config, opened in its order.
+// rewards.h: opens the reward plugins of a config, in its order.
 #ifndef RLHF_HOST_REWARDS_H
 #define RLHF_HOST_REWARDS_H
 
@@ -13,24 +13,27 @@ struct rlhf__rewards_request {
     const struct rlhf__config *config;        // reward[n_reward]: names and options
     const struct rlhf__plugin *const *plugin; // [config->n_reward]
     struct rlhf__services *services;
-    rlhf_limits *limits; // made from the config and offered to them; lives as long as they do
-    const char *flag;    // where the options came from, for messages; NULL = the config
-    const struct rlhf__watch *watch; // told what is loading; NULL = nobody
+    rlhf_limits *limits; // made from the config and offered to the rewards; lives as long as they
+                         // do
+    const char *flag;    // source of the options, for messages; NULL = the config
+    const struct rlhf__watch *watch; // receives the name of each reward as it is loaded; NULL =
+                                     // none
 };
 
-// *out = the instances, [config->n_reward], each the owner of its metrics rewards/<name>; caller
-// owns them. NULL after a failure. Errors: RLHF_E_NOMEM, what creating them says. [main]
+// *out = the instances, [config->n_reward], each the owner of its metrics rewards/<name>. The
+// caller owns them. NULL after a failure. Errors: RLHF_E_NOMEM, errors of the plugins. [main]
 rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *, struct rlhf__instance ***out,
                                struct rlhf__error *err);
 
-// Refuse rewards.timeout_s, rewards.memory_mib and rewards.overlap where they were typed and none
-// of the rewards, nor the judge (NULL: there is none), is one that they are for: one that asked for
-// "rlhf.limits/0", and that may be asked early (ahead.h). Errors: RLHF_E_INVALID. [main]
+// Refuse explicit rewards.timeout_s, rewards.memory_mib and rewards.overlap if they have no effect
+// on any reward or on the judge (NULL: there is none). The limits need one that asked for
+// "rlhf.limits/0", overlap needs one that may be called early (overlap.h). Errors: RLHF_E_INVALID.
+// [main]
 rlhf_status rlhf__rewards_check_limits(const struct rlhf__config *c,
                                        struct rlhf__instance *const *rewards,
                                        const struct rlhf__instance *judge, struct rlhf__error *err);
 
-// Ask one of them about every prompt's data row; prompts NULL: there are none. Errors:
+// Let one reward check every prompt's data row; prompts NULL: there are none. Errors:
 // RLHF_E_INVALID with file and line, in the plugin's words; RLHF_E_CANCELLED. [main]
 rlhf_status rlhf__reward_check_rows(const struct rlhf__instance *reward,
                                     const struct rlhf__prompts *prompts,

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The prompt file: the embedded one when none is named.
+// The prompt file: the embedded one if none is named.
 static const char *prompts_file(const struct rlhf__prompts_config *c, const struct rlhf__dirs *dirs,
                                 char own[RLHF__PATH_CAP]) {
     if (c->path[0]) return rlhf__dirs_shared(dirs, c->path, own);
@@ -125,7 +125,7 @@ int rlhf__rollout_stops(const struct rlhf__sampling_config *s, const struct rlhf
                                              : s->stop_at_eos == RLHF__STOP_ALWAYS;
 }
 
-// The first few of the model's end tokens, by their texts.
+// Write the texts of the model's first few end tokens.
 static void put_ends(const struct rlhf__model *m, struct rlhf__buf *out) {
     enum { SHOWN = 4 };
     for (int32_t i = 0; i < m->ends.n && i < SHOWN; i++) {
@@ -178,7 +178,7 @@ struct rlhf__rollout_request rlhf__rollout_request(const struct rlhf__config *c,
         .seed = (uint64_t)c->run.seed};
 }
 
-// How much of response i is kept, and whether a stop token or text is in it.
+// Length of response i as it is kept, and whether it has a stop token or text.
 static int32_t kept_length(const struct rlhf__rollout_request *q, const struct rlhf__gen_result *r,
                            uint32_t i, uint8_t *finished) {
     const int32_t *ids = r->ids + (size_t)i * (size_t)r->stride;
@@ -236,7 +236,7 @@ static rlhf_status assemble(const struct rlhf__rollout_request *q, const int64_t
     return r->support ? assemble_support(q, r, e, err) : RLHF_OK;
 }
 
-// A rollout that tells of its rows.
+// What row_ended needs.
 struct telling {
     const struct rlhf__rollout_request *q;
     const int64_t *row;
@@ -248,17 +248,17 @@ static void row_ended(void *ctx, uint32_t i) {
     const struct rlhf__prompt p = rlhf__prompts_get(t->q->prompts, t->row[i]);
     uint8_t finished;
     const int32_t len = kept_length(t->q, t->r, i, &finished);
-    const struct rlhf__ahead_row row = {.row = i,
-                                        .prompt_len = p.n,
-                                        .response_len = len,
-                                        .finished = finished,
-                                        .source = t->row[i],
-                                        .prompt = p.ids,
-                                        .response = t->r->ids + (size_t)i * (size_t)t->r->stride};
-    rlhf__ahead_add(t->q->ahead, &row);
+    const struct rlhf__overlap_row row = {.row = i,
+                                          .prompt_len = p.n,
+                                          .response_len = len,
+                                          .finished = finished,
+                                          .source = t->row[i],
+                                          .prompt = p.ids,
+                                          .response = t->r->ids + (size_t)i * (size_t)t->r->stride};
+    rlhf__overlap_add(t->q->overlap, &row);
 }
 
-// Draw into r with the request's cache, or one of its own.
+// Sample into r with the request's cache or, if it has none, a temporary one.
 static rlhf_status draw(const struct rlhf__rollout_request *q, const int64_t *row,
                         struct rlhf__gen_result *r, struct rlhf__error *err) {
     const int32_t **ids = calloc(q->n ? q->n : 1, sizeof *ids);
@@ -290,7 +290,7 @@ static rlhf_status draw(const struct rlhf__rollout_request *q, const int64_t *ro
                                   .cancelled = q->cancelled,
                                   .watch = q->watch,
                                   .doing = q->doing,
-                                  .ended = q->ahead ? row_ended : NULL,
+                                  .ended = q->overlap ? row_ended : NULL,
                                   .ended_ctx = &telling};
     if (st == RLHF_OK && !cache)
         st = rlhf__model_gen_open(q->model, slots + q->prefix_slots,

@@ -84,7 +84,7 @@ rlhf_status rlhf__scored_join(struct rlhf__scored *a, struct rlhf__scored *b,
         free(p[k]);
     if (!ok) return RLHF__NOMEM(err, "out of memory for the texts of %zu responses", n + more);
     for (size_t i = 0; i < more; i++)
-        b->text[i] = NULL; // a's now
+        b->text[i] = NULL; // moved to a
     a->n = 0;
     rlhf__scored_finish(a);
     rlhf__scored_finish(b);

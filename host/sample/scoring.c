@@ -27,20 +27,20 @@ rlhf_status rlhf__score_alone(const struct rlhf__reward_call *q, const struct rl
 
 // ---- all rewards of a run ----
 
-struct ledger {
+struct totals {
     struct rlhf__pay *pay; // [n_reward], into numbers (row: or into the caller's raw)
     float *numbers;
     struct rlhf__reward_rows rows;
-    struct rlhf__reward_answer answer; // of the reward that was asked last
+    struct rlhf__reward_answer answer; // of the current reward
     uint8_t *keep;                     // [n]
-    int64_t not_finite, failed;        // rows of all rewards
+    int64_t not_finite, failed;        // rows, summed over the rewards
 };
 
 static int pays_tokens(const struct rlhf__scorer *s, size_t k) {
     return (s->rewards[k]->plugin->ops.reward.flags & RLHF_REWARD_PER_TOKEN) != 0;
 }
 
-static rlhf_status ledger_init(struct ledger *l, const struct rlhf__scorer *s,
+static rlhf_status totals_init(struct totals *l, const struct rlhf__scorer *s,
                                const struct rlhf__scored *x, const struct rlhf__rows *e, float *raw,
                                struct rlhf__error *err) {
     size_t n_reward = s->config->n_reward, cells = 2 * n_reward * e->n;
@@ -61,7 +61,7 @@ static rlhf_status ledger_init(struct ledger *l, const struct rlhf__scorer *s,
     return rlhf__reward_answer_init(&l->answer, &l->rows, err);
 }
 
-static void ledger_finish(struct ledger *l) {
+static void totals_finish(struct totals *l) {
     free(l->pay);
     free(l->numbers);
     rlhf__reward_answer_finish(&l->answer);
@@ -85,10 +85,10 @@ static rlhf_status refuse(const struct rlhf__scorer *s, size_t k, const struct r
                       shown, x->response[i].ptr);
 }
 
-// What the rows are paid, by both policies: a row that could not be scored, or whose pay is not
-// finite, has none of this reward.
+// Take a reward's values of the rows by both policies. A row that could not be scored, or whose
+// reward is not finite, gets nothing from this reward.
 static rlhf_status take_rows(const struct rlhf__scorer *s, const struct rlhf__scored *x, size_t k,
-                             struct ledger *l, struct rlhf__error *err) {
+                             struct totals *l, struct rlhf__error *err) {
     const struct rlhf__mixing_config *c = &s->config->mixing;
     const struct rlhf__pay *pay = &l->pay[k];
     struct rlhf__reward_answer *a = &l->answer;
@@ -98,11 +98,12 @@ static rlhf_status take_rows(const struct rlhf__scorer *s, const struct rlhf__sc
             l->failed++;
             if (c->on_failure == RLHF__FAILURE_DROP) l->keep[i] = 0;
         } else if (!isfinite(paid)) {
-            const uint8_t verdict = a->verdict[i]; // it may know what is right all the same
+            const uint8_t verdict = a->verdict[i]; // the verdict counts even if the reward is not
+                                                   // finite
             l->not_finite++;
             if (c->nan_policy == RLHF__NAN_STOP)
                 return refuse(s, k, x, i, paid, rlhf__reward_answer_unwritten(a, i), err);
-            if (s->books) s->books[k].not_finite++;
+            if (s->tally) s->tally[k].not_finite++;
             if (c->nan_policy == RLHF__NAN_DROP) l->keep[i] = 0;
             rlhf__reward_answer_void(a, &l->rows, i);
             a->verdict[i] = verdict;
@@ -114,15 +115,15 @@ static rlhf_status take_rows(const struct rlhf__scorer *s, const struct rlhf__sc
 }
 
 static void take_tokens(const struct rlhf__rows *e, const struct rlhf__pay *pay,
-                        const struct ledger *l) {
+                        const struct totals *l) {
     const struct rlhf__reward_rows *r = &l->rows;
     for (uint32_t i = 0; pay->token && i < e->n; i++)
         for (int32_t j = e->prompt_len[i]; j < r->offset[i + 1] - r->offset[i]; j++)
             pay->token[e->offset[i] + j] = l->answer.token[r->offset[i] + j];
 }
 
-// What the reward that was called last finds joins what others did: right is what all that can tell
-// find right.
+// Combine the current reward's verdicts with the earlier ones: an answer is right if every reward
+// with a verdict finds it right.
 static void take_verdicts(struct rlhf__scored *x, const struct rlhf__reward_answer *a) {
     for (uint32_t i = 0; i < x->n; i++)
         if (a->verdict[i] != RLHF_VERDICT_NONE && x->verdict[i] != RLHF_VERDICT_WRONG)
@@ -131,15 +132,15 @@ static void take_verdicts(struct rlhf__scored *x, const struct rlhf__reward_answ
 }
 
 static rlhf_status score_one(const struct rlhf__scorer *s, struct rlhf__scored *x,
-                             const struct rlhf__rows *e, size_t k, struct ledger *l,
+                             const struct rlhf__rows *e, size_t k, struct totals *l,
                              struct rlhf__error *err) {
     const struct rlhf__reward_call q = {.rules = &s->config->mixing,
                                         .plugin = s->rewards[k],
                                         .phase = s->phase,
-                                        .pays = 1,
+                                        .trains = 1,
                                         .log = s->log,
-                                        .books = s->books ? &s->books[k] : NULL};
-    struct rlhf__reward_early *early = s->ahead ? rlhf__ahead_take(s->ahead, k) : NULL;
+                                        .tally = s->tally ? &s->tally[k] : NULL};
+    struct rlhf__overlap_answers *early = s->overlap ? rlhf__overlap_take(s->overlap, k) : NULL;
     RLHF_TRY(rlhf__reward_ask(&q, early, &l->rows, &l->answer, err));
     take_verdicts(x, &l->answer);
     RLHF_TRY(take_rows(s, x, k, l, err));
@@ -161,7 +162,7 @@ static void report(const struct rlhf__scorer *s, size_t k, const float *raw, con
 }
 
 static void report_all(const struct rlhf__scorer *s, const struct rlhf__scored *x,
-                       const struct ledger *l) {
+                       const struct totals *l) {
     if (!s->metric) return;
     for (size_t k = 0; k < s->config->n_reward; k++)
         report(s, k, l->pay[k].row, l->keep, l->rows.n);
@@ -170,8 +171,8 @@ static void report_all(const struct rlhf__scorer *s, const struct rlhf__scored *
     if (!isnan(correct)) s->metric(s->metric_ctx, "objective/verifiable_correct_rate", correct);
 }
 
-// Some row stays, or none has to.
-static rlhf_status check_left(const struct rlhf__scorer *s, const struct ledger *l,
+// Fail if no row is left, unless that is allowed.
+static rlhf_status check_left(const struct rlhf__scorer *s, const struct totals *l,
                               struct rlhf__error *err) {
     for (uint32_t i = 0; i < l->rows.n; i++)
         if (l->keep[i]) return RLHF_OK;
@@ -182,12 +183,12 @@ static rlhf_status check_left(const struct rlhf__scorer *s, const struct ledger 
     return rlhf__fail(
         err, RLHF_E_IO,
         "no row of phase %llu is left: %lld could not be scored (rewards.on_failure), "
-        "%lld were paid no finite number (rewards.nan_policy)",
+        "%lld had a reward that is not finite (rewards.nan_policy)",
         (unsigned long long)s->phase + 1, (long long)l->failed, (long long)l->not_finite);
 }
 
 static rlhf_status score_all(const struct rlhf__scorer *s, struct rlhf__scored *x,
-                             const struct rlhf__rows *e, struct ledger *l,
+                             const struct rlhf__rows *e, struct totals *l,
                              struct rlhf__error *err) {
     for (size_t k = 0; k < s->config->n_reward; k++) {
         char doing[64];
@@ -201,9 +202,9 @@ static rlhf_status score_all(const struct rlhf__scorer *s, struct rlhf__scored *
 
 rlhf_status rlhf__score(const struct rlhf__scorer *s, struct rlhf__scored *x, struct rlhf__rows *e,
                         uint8_t *keep, float *raw, struct rlhf__error *err) {
-    struct ledger l = {.keep = keep};
+    struct totals l = {.keep = keep};
     memset(keep, 1, e->n);
-    rlhf_status st = ledger_init(&l, s, x, e, raw, err);
+    rlhf_status st = totals_init(&l, s, x, e, raw, err);
     if (st == RLHF_OK) st = score_all(s, x, e, &l, err);
     if (st == RLHF_OK) rlhf__mix(s->config, l.pay, keep, x->no_period, e);
     for (uint32_t i = 0; st == RLHF_OK && i < e->n; i++)
@@ -212,6 +213,6 @@ rlhf_status rlhf__score(const struct rlhf__scorer *s, struct rlhf__scored *x, st
                             "the rewards of row %u of phase %llu add up to %g: the weights are too "
                             "large for them",
                             i, (unsigned long long)s->phase + 1, (double)e->reward[i]);
-    ledger_finish(&l);
+    totals_finish(&l);
     return st;
 }

@@ -157,7 +157,7 @@ static uint64_t logits_bytes(const struct rlhf__head_call *c, uint32_t rows) {
     return rows * c->ld * sizeof(float);
 }
 
-static uint64_t stat_bytes(uint32_t rows) { return rows * sizeof(struct rlhf__head_stat); }
+static uint64_t stat_bytes(uint32_t rows) { return rows * sizeof(struct rlhf__cuda_head_stat); }
 
 void rlhf__head_logits_needs(const struct rlhf__cuda *cu, const rlhf_weight *w, uint32_t rows,
                              struct rlhf__cuda_needs *n) {
@@ -180,7 +180,7 @@ rlhf_status rlhf__head_place(struct rlhf__cuda *cu, const struct rlhf__head_call
     RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_LOGITS, bytes, &p));
     b->logits = (float *)p;
     RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_ROWS, stat_bytes(rows), &p));
-    b->stat = (struct rlhf__head_stat *)p;
+    b->stat = (struct rlhf__cuda_head_stat *)p;
     b->ref = NULL;
     if (!c->with_ref) return RLHF_OK;
     RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_REF, bytes, &p));

@@ -14,7 +14,7 @@
 static const uint32_t RLHF__HEAD_CHUNK = 2048;
 
 // Statistics of a row's distribution.
-struct rlhf__head_stat {
+struct rlhf__cuda_head_stat {
     float max, log_sum, entropy, kl, ref_max, ref_log_sum; // kl, ref_*: only with a reference
     uint64_t cut;                                          // see rlhf__cut_of
 };
@@ -32,7 +32,7 @@ struct rlhf__head_call {
 struct rlhf__head_block {
     uint32_t first, rows; // of the call
     float *logits, *ref;  // [rows, ld]
-    struct rlhf__head_stat *stat;
+    struct rlhf__cuda_head_stat *stat;
 };
 
 // Copies the caller's struct to *d and derives the kernel's *rule from it. RLHF_E_INVALID when a

@@ -16,9 +16,9 @@ struct grad_args {
     uint32_t words, first;   // first: row of the call
     int32_t n;
     float it;
-    const struct rlhf__head_stat *stat;     // [rows]
-    const int32_t *target;                  // [rows]
-    const float *d_logp, *d_entropy, *d_kl; // [rows]; NULL: 0
+    const struct rlhf__cuda_head_stat *stat; // [rows]
+    const int32_t *target;                   // [rows]
+    const float *d_logp, *d_entropy, *d_kl;  // [rows]; NULL: 0
     struct rlhf__fault *fault;
 };
 } // namespace
@@ -61,7 +61,7 @@ static __global__ void __launch_bounds__(RLHF__DIST_THREADS) head_grad(T *dz, st
     const struct rlhf__dist_row r = {a.z + row * a.ld,
                                      a.support ? a.support + (uint64_t)row * a.words : NULL, a.n};
     const float none = -__uint_as_float(0x7f800000u);
-    const struct rlhf__head_stat st = a.stat[row];
+    const struct rlhf__cuda_head_stat st = a.stat[row];
     const int32_t target = grad_target(a, row, r, st.cut);
     const float d_logp = a.d_logp && target >= 0 ? a.d_logp[row] : 0.0f;
     const float d_entropy = a.d_entropy ? a.d_entropy[row] : 0.0f;

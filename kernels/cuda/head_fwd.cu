@@ -13,9 +13,9 @@ struct rows_args {
     uint32_t words, first;   // first: row of the call
     int32_t n;
     struct rlhf__dist_rule rule;
-    struct rlhf__head_stat *stat; // [rows]
-    const int32_t *target;        // [rows]; NULL: statistics only
-    float *logp, *entropy, *kl;   // [rows]; entropy and kl may be NULL
+    struct rlhf__cuda_head_stat *stat; // [rows]
+    const int32_t *target;             // [rows]; NULL: statistics only
+    float *logp, *entropy, *kl;        // [rows]; entropy and kl may be NULL
     struct rlhf__fault *fault;
 };
 } // namespace
@@ -23,7 +23,7 @@ struct rows_args {
 // The log-prob of the row's target; raises a fault for an invalid target.
 static __device__ __forceinline__ float target_logp(const struct rows_args &a, unsigned row,
                                                     const struct rlhf__dist_row &r,
-                                                    const struct rlhf__head_stat &st) {
+                                                    const struct rlhf__cuda_head_stat &st) {
     const int32_t id = a.target[row];
     const float low = -__uint_as_float(0x7f800000u);
     if (id < 0 || id >= a.n) {
@@ -81,7 +81,7 @@ static __device__ __forceinline__ unsigned kept_ref_top(struct rlhf__dist_shared
 template <bool REF, bool CUT>
 static __device__ __forceinline__ void row_sums(struct rlhf__dist_shared &s,
                                                 const struct rlhf__dist_row &r, const float *ref,
-                                                float it, struct rlhf__head_stat &st) {
+                                                float it, struct rlhf__cuda_head_stat &st) {
     const float none = -__uint_as_float(0x7f800000u);
     const int id_bits = rlhf__dist_id_bits(r.n);
     float sum = 0.0f, dot = 0.0f, ref_sum = 0.0f, ref_dot = 0.0f;
@@ -120,7 +120,7 @@ static __global__ void __launch_bounds__(RLHF__DIST_THREADS) head_rows(struct ro
     const struct rlhf__dist_row r = {a.z + row * a.ld,
                                      a.support ? a.support + (uint64_t)row * a.words : NULL, a.n};
     const float *ref = REF ? a.ref + row * a.ld : NULL;
-    struct rlhf__head_stat st = {};
+    struct rlhf__cuda_head_stat st = {};
     unsigned top, low, ref_top;
     row_extremes<REF, CUT>(s, r, ref, &top, &low, &ref_top);
     if (CUT) st.cut = rlhf__cut_of(s, r, a.rule, top, low);

@@ -223,7 +223,9 @@ static void what_is_no_number_is_told(void **state) {
     assert_string_equal(found, "");
     json_array_foreach(r.facts, i, row) if (n < sizeof told) n +=
         (size_t)snprintf(told + n, sizeof told - n, "%s; ", text_of(row, "text"));
-    if (!strstr(told, "score() of 4 rows with empty responses: 4 are paid no finite number; "))
+    if (!strstr(
+            told,
+            "score() of 4 rows with empty responses: 4 rows have a number that is not finite; "))
         fail_msg("told: %s", told);
     assert_null(strstr(told, "score() of 1 row: "));
     rlhf__check_report_finish(&r);

@@ -131,7 +131,7 @@ static void reference_moves(void **state) {
     struct e2e *t = *state;
     done(t, e2e_run(t, "--algo grpo_iterative.so --policy qwen --set algo.iteration_phases=1 "
                        "--set run.phases=3 --out a " RUN EXACT));
-    e2e_says(t, "an adapter of its own, which becomes the policy's when the reference moves");
+    e2e_says(t, "a separate adapter, which becomes the policy's when the reference moves");
     done(t, e2e_run(t, "--algo grpo_iterative.so --policy qwen --set algo.iteration_phases=1 "
                        "--set run.phases=1 --out b " RUN EXACT));
     done(t, e2e_run(t, "--resume b --set run.phases=3"));
@@ -148,7 +148,7 @@ static void stages(void **state) {
     done(t, e2e_run(t, "--algo dpo.so --data pairs.jsonl --policy qwen --adapter s "
                        "--set run.phases=1 --out d " QUIET));
     e2e_says(t, "policy.adapter.path: checkpoint 000002 of ");
-    e2e_says(t, "the reference is the policy's base with an adapter of its own");
+    e2e_says(t, "the reference is the policy's base with a separate adapter");
     done(t, e2e_run(t, "--algo classify.so --data labelled.jsonl --policy qwen --set "
                        "score.labels=NEGATIVE,POSITIVE --set run.phases=2 --set "
                        "policy.adapter.rank=2 --out c " QUIET));
@@ -288,13 +288,13 @@ static void nobody_is_compared(void **state) {
     assert_int_equal(e2e_run(t, FLAT "--set run.phases=20 --out long"), 1);
     e2e_says(t, "phase 1: the adapter is where it started");
     e2e_says(t, "15 more such phases");
-    e2e_says(t, "phase 1: what was paid: parity_reward (");
-    e2e_says(t, "the adapter has not moved: in 16 phases there was nothing to learn from, at last "
-                "by parity_reward (");
+    e2e_says(t, "phase 1: the rewards: parity_reward (");
+    e2e_says(t, "the adapter has not moved: 16 phases gave no learning signal (last rewards: "
+                "parity_reward (");
     assert_int_equal(e2e_run(t, FLAT "--set run.phases=3 --set run.stop_after=2 --out a"), 0);
     done(t, e2e_shell(t, "cp -a a b && grep -q still_phases a/checkpoints/latest/state/run.json"));
     assert_int_equal(e2e_run(t, "--resume a"), 1);
-    e2e_says(t, "the adapter has not moved: in 3 phases");
+    e2e_says(t, "the adapter has not moved: 3 phases");
     // An adapter that has changed once may stay unchanged later.
     done(t, e2e_shell(t, "sed -i 's/\"still_phases\": 2/\"still_phases\": 0/' "
                          "b/checkpoints/*/state/run.json"));

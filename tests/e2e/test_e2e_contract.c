@@ -62,8 +62,8 @@ static void what_cannot_be_given_is_refused(void **state) {
         {"second=6", "pairs.jsonl", "plans groups of 2"},
         {"fresh=2", "pairs.jsonl", "plans fresh rounds, which replace groups of two or more"},
         {"source=1,fresh=2", "pairs.jsonl", "it has rollouts in groups of 1"},
-        {"fresh=-1", "pairs.jsonl", "plans -1 fresh rounds; 0 is none"},
-        {"positive=plan", "pairs.jsonl", "plan(): it returned 3, which is no status"},
+        {"fresh=-1", "pairs.jsonl", "plans -1 fresh rounds; it must be 0 (none) or more"},
+        {"positive=plan", "pairs.jsonl", "plan(): it returned 3, which is not a valid status"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int status = e2e_run(t, FREE ":%s" ROWS "--data %s --set run.dir=x", cases[i].options,
@@ -77,9 +77,9 @@ static void what_cannot_be_given_is_refused(void **state) {
 static void a_positive_status_is_an_error(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, FREE ":positive=loss" PAIRS "--set run.dir=x"), 1);
-    e2e_says(t, "loss(), phase 1: it returned 3, which is no status");
+    e2e_says(t, "loss(), phase 1: it returned 3, which is not a valid status");
     assert_int_equal(e2e_run(t, FREE ":positive=end" PAIRS "--set run.dir=y"), 1);
-    e2e_says(t, "phase_end(), phase 1: it returned 3, which is no status");
+    e2e_says(t, "phase_end(), phase 1: it returned 3, which is not a valid status");
 }
 
 // If the plan asks for a reference, it is available for rows of every kind, with the policy's first

@@ -215,7 +215,7 @@ static void rows_may_be_dropped(void **state) {
 static void what_does_not_fit_is_said(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, DYNAMIC "--set rewards.normalize=before --set run.dir=x"), 2);
-    e2e_says(t, "rewards.normalize=before goes by all of them at once");
+    e2e_says(t, "rewards.normalize=before needs all of them at once");
     assert_int_equal(e2e_run(t, RUN "--set algo.dynamic_rounds=3 --set run.dir=x"), 2);
     e2e_says(t, "dynamic_sampling is false");
     assert_int_equal(e2e_run(t, RUN "--set algo.dynamic_sampling=true "

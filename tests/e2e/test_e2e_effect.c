@@ -126,7 +126,7 @@ static void settings_that_another_one_switches_off(void **state) {
         {PPO "--set log.samples_every=0 --set log.samples=2", "log.samples has no effect here"},
         {PPO "--set compute.backend=reference --set compute.workspace_mib=2",
          "compute.workspace_mib has no effect here"},
-        {PPO "--dry-run --print-config", "--dry-run has no effect beside --print-config"},
+        {PPO "--dry-run --print-config", "--dry-run has no effect with --print-config"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         refuses(t, cases[i].args, cases[i].sentence);

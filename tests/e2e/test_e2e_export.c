@@ -163,7 +163,7 @@ static void a_model_directory(void **state) {
     e2e_says(t, "\"repetition_penalty\": 1.1");
     assert_null(strstr(t->out, "value head"));
     assert_int_equal(e2e_shell(t, "\"$HOST\" export m --to other --base-model a/b"), 2);
-    e2e_says(t, "--base-model has no effect on a model with a README.md of its own");
+    e2e_says(t, "--base-model has no effect on a model that already has a README.md");
     assert_false(e2e_exists(t, "other"));
 }
 
@@ -220,12 +220,12 @@ static void a_gguf_where_it_may_not_be(void **state) {
         {"out", "out/model.safetensors", "its name must end in .gguf"},
         {"out", "./out/README.md", "its name must end in .gguf"},
         {"out", "out/.gguf", "its name must end in .gguf"},
-        {"out", "out/deep/g.gguf", "lies in a folder of --to"},
-        {"out", "$PWD/out/additional_chat_templates/g.gguf", "lies in a folder of --to"},
+        {"out", "out/deep/g.gguf", "is in a folder of --to"},
+        {"out", "$PWD/out/additional_chat_templates/g.gguf", "is in a folder of --to"},
         {"out", "./out", "is where --to 'out' makes a directory"},
         {"new/out", "new", "is where --to 'new/out' makes a directory"},
         {"out", "missing/g.gguf", "there is no directory of that name"},
-        {"out", "m/config.json/g.gguf", "lies in what is exported"},
+        {"out", "m/config.json/g.gguf", "is inside the exported model"},
         {"out", "model/config.json/g.gguf", "there is no directory of that name"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(
@@ -255,7 +255,7 @@ static void the_base_stays(void **state) {
                                         "a --merge --to out --gguf m/g.gguf"};
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
         assert_int_equal(e2e_shell(t, "\"$HOST\" export %s --force", tries[i]), 2);
-        e2e_says(t, "lies in what is exported; choose a name outside of it");
+        e2e_says(t, "is inside the exported model; choose a name outside of it");
         ok(t, e2e_shell(t, "diff -r before m/."));
     }
 }

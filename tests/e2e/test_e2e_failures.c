@@ -68,7 +68,7 @@ static void stop_before_the_first_boundary(void **state) {
                                   "echo old >a/metrics.csv && cp -r a c"),
                      0);
     assert_int_equal(e2e_run(t, ONCE FAULTY("how=none") "--set run.dir=a"), 0);
-    e2e_says(t, "the run that was in it ended before its first phase; it begins anew");
+    e2e_says(t, "the run that was in it ended before its first phase; it starts over");
     assert_int_equal(e2e_run(t, ONCE FAULTY("how=none") "--set run.dir=b"), 0);
     if (e2e_shell(t, "(cd a && find . | sort) >la && (cd b && find . | sort) >lb && diff la lb && "
                      "cmp a/checkpoints/000001/model.safetensors "
@@ -85,7 +85,7 @@ static void stop_before_the_first_boundary(void **state) {
         assert_int_equal(
             e2e_shell(t, "rm -rf c && cp -r d c && %s && (cd c && find . | sort) >lc", mine[i]), 0);
         assert_int_equal(e2e_run(t, ONCE FAULTY("how=none") "--set run.dir=c"), 2);
-        e2e_says(t, "/c' exists already and has no checkpoint to go on from, but files of a run");
+        e2e_says(t, "/c' exists already and has no checkpoint to resume from, but files of a run");
         e2e_says(t, "rm -r '");
         assert_int_equal(e2e_shell(t, "(cd c && find . | sort) | diff - lc"), 0);
     }
@@ -127,7 +127,7 @@ static void retry_ends_with_the_same_bytes(void **state) {
                                  without[k], *without[k] ? "," : "", clean),
                          0);
         assert_int_equal(e2e_run(t, GRPO RETRY FAULTY("%s") "--set run.dir=%s", with[k], run), 0);
-        e2e_says(t, "rewards.on_failure says retry: asked again, 1 of 3");
+        e2e_says(t, "rewards.on_failure says retry: scoring again, 1 of 3");
         assert_true(metric(t, run, 0, "rewards/faulty_reward/retries") +
                         metric(t, run, 1, "rewards/faulty_reward/retries") +
                         metric(t, run, 2, "rewards/faulty_reward/retries") >
@@ -144,11 +144,11 @@ static void retries_are_used_up(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, GRPO RETRY FAULTY("how=rows,times=9,phase=2") "--set run.dir=a"),
                      1);
-    e2e_says(t, "asked again, 3 of 3");
+    e2e_says(t, "scoring again, 3 of 3");
     e2e_says(t, "nobody answers");
     e2e_says(t, "rewards.on_failure says retry, rewards.retries 3 (zero and drop go on)");
     e2e_says(t, "1 phase is kept");
-    e2e_says(t, " stayed without a score (rows that a try could not score, tries added up: ");
+    e2e_says(t, " stayed without a score (rows that a try could not score, summed over tries: ");
     assert_int_equal(e2e_run(t, GRPO RETRY FAULTY("how=nan,times=9") "--set run.dir=b "
                                                                      "--set rewards.retries=1"),
                      1);
@@ -186,7 +186,7 @@ static void zero_pays_nothing(void **state) {
                                                                  "--set log.progress=plain",
                              zero),
                      0);
-    e2e_says(t, "rewards.on_failure says zero: it pays them nothing");
+    e2e_says(t, "rewards.on_failure says zero: their reward is 0");
     const double failed = metric(t, "a", 0, "rewards/faulty_reward/failures");
     char says[64];
     assert_true(failed > 0 && failed < 16);
@@ -231,7 +231,7 @@ static void drop_leaves_rows_out(void **state) {
     assert_true(metric(t, "a", 2, "episode") == 48);
     // If all rows are dropped, the run ends with the reason.
     assert_int_equal(e2e_run(t, GRPO FAULTY("how=status,phase=2") "%s --set run.dir=b", drop), 1);
-    e2e_says(t, "no row of phase 2 is left: 16 could not be scored (rewards.on_failure), 0 were");
+    e2e_says(t, "no row of phase 2 is left: 16 could not be scored (rewards.on_failure), 0 had");
     e2e_says(t, "1 phase is kept");
     // Further prompts replace dropped groups.
     assert_int_equal(e2e_run(t,
@@ -261,7 +261,7 @@ static void the_judge_fails_too(void **state) {
     assert_true(metric(t, "b", 0, "judge/time") >= 0);
     assert_int_equal(e2e_run(t, ONCE JUDGE "--set rewards.on_failure=drop --set run.dir=c", "rows"),
                      0);
-    e2e_says(t, "drop: it has no opinion of them");
+    e2e_says(t, "drop: they get no score");
     assert_true(metric(t, "c", 0, "judge/failures") > 0);
     assert_true(metric(t, "c", 0, "objective/scores") == metric(t, "n", 0, "objective/scores"));
     e2e_says(t, "the judge: ");
@@ -310,7 +310,7 @@ static void metrics_of_several_calls(void **state) {
     assert_int_equal(e2e_run(t, ONCE RETRY FAULTY("how=rows,every=1,times=2") "--set run.dir=a"),
                      0);
     e2e_says(t, "reward faulty_reward: every row was scored in the end (rows that a try could not "
-                "score, tries added up: 32; asked again: 32)");
+                "score, summed over tries: 32; scored again: 32)");
     assert_int_equal(e2e_run(t, ONCE FAULTY("how=none") "--set run.dir=b"), 0);
     assert_null(strstr(t->out, "reward faulty_reward: "));
     assert_int_equal(e2e_run(t, ONCE FAULTY("how=nan") "--set rewards.nan_policy=zero "

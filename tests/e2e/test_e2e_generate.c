@@ -307,8 +307,7 @@ static void words_of_other_programs(void **state) {
     assert_int_equal(e2e_run(t, "--algo sft.so model"), 2);
     e2e_says(t, "a model directory is given by --policy DIR");
     assert_int_equal(e2e_run(t, "train --algo sft.so"), 2);
-    e2e_says(
-        t, "unknown command \"train\"; a training run has no command word: rlhf-host --algo X.so");
+    e2e_says(t, "unknown command \"train\"; training needs no command word: rlhf-host --algo X.so");
     assert_int_equal(e2e_run(t, "grpo.so"), 2);
     e2e_says(
         t, "an algorithm is given by --algo X.so, a reward by --reward X.so; see rlhf-host --help");

@@ -187,8 +187,7 @@ static void checked(void **state) {
     assert_null(strstr(t->out, "marked"));
     service.refuse_every = 1;
     assert_int_equal(e2e_run(t, CHECK, service.url), 0);
-    e2e_says(t,
-             "it refused rows, and what they are paid was not tried: score(): http://127.0.0.1:");
+    e2e_says(t, "it refused rows, so their scores were not tested: score(): http://127.0.0.1:");
     e2e_says(t, "it answered with status 400");
     assert_null(strstr(t->out, "score() takes "));
     service.refuse_every = 0;

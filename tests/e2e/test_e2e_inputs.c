@@ -190,7 +190,7 @@ static void moved_inputs(void **state) {
                                 "batch.size=4 --phases 1 --out s"),
                      0);
     assert_int_equal(e2e_run(t, "--resume s --phases 2 --policy other"), 2);
-    e2e_says(t, "another policy.path has no effect: this run does not read it when it goes on");
+    e2e_says(t, "another policy.path has no effect: a resumed run does not read it");
     assert_int_equal(e2e_shell(t, "mv texts.jsonl away"), 0);
     assert_int_equal(e2e_run(t, "--resume s --phases 2 --data away/texts.jsonl"), 0);
 }

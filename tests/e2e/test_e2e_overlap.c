@@ -69,7 +69,7 @@ static void failures_follow_the_settings(void **state) {
             e2e_run(t, GRPO RETRY OVERLAP REWARD("outside", "how=%s,times=2") "--set run.dir=%s",
                     how[k], run),
             0);
-        e2e_says(t, "rewards.on_failure says retry: asked again, 1 of 3");
+        e2e_says(t, "rewards.on_failure says retry: scoring again, 1 of 3");
         the_same_end(t, "c", run);
     }
     assert_int_equal(

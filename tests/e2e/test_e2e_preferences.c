@@ -448,7 +448,7 @@ static void bad_measures_of_a_policy(void **state) {
     refuse(t, "eval --model policy --data pairs.jsonl --beta 0.2",
            "--beta has no effect without --reference");
     refuse(t, "eval --model policy --data texts.jsonl --reference policy",
-           "--reference has no effect here: the rows are no preferences");
+           "--reference has no effect here: the rows are not preferences");
     refuse(t, "eval --model rm --data pairs.jsonl --reference policy",
            "--reference has no effect here: the model is a reward model");
     refuse(t, "eval --model policy --data pairs.jsonl --reference other",

@@ -233,14 +233,14 @@ static int count(const struct e2e *t, const char *what) {
 
 static void flat_phases_are_warned_of_and_counted(void **state) {
     struct e2e *t = *state;
-    const char *say = "in each group all 4 responses are paid the same";
+    const char *say = "in each group all 4 responses have the same reward";
     assert_int_equal(e2e_run(t, PAID(":prompt=true") ANY BY_PROMPT
                              "--algo grpo.so:group_size=4 --set run.phases=3 --set run.dir=f"),
                      0);
     assert_int_equal(count(t, say), 1);
     e2e_says(t, "algo.group_size");
     e2e_says(t, "optim/flat_phases");
-    e2e_says(t, "phase 1: what was paid: parity_reward (");
+    e2e_says(t, "phase 1: the rewards: parity_reward (");
     assert_int_equal(e2e_run(t, "--resume f --set run.phases=4"), 0);
     assert_int_equal(count(t, say), 1);
     json_t *rows = e2e_metrics(t, "f");
@@ -251,7 +251,7 @@ static void flat_phases_are_warned_of_and_counted(void **state) {
     assert_int_equal(e2e_run(t, PAID(":prompt=true") ANY BY_PROMPT
                              "--algo ppo.so:group_size=4 --set run.phases=1 --set run.dir=p"),
                      0);
-    assert_int_equal(count(t, "are paid the same"), 0);
+    assert_int_equal(count(t, "responses have the same reward"), 0);
     assert_int_equal(count(t, "have the same reward"), 0);
 }
 
@@ -277,7 +277,7 @@ static void a_constant_reward_is_named_under_any_algorithm(void **state) {
                          1);
         assert_int_equal(count(t, "the same reward"), 1);
         assert_int_equal(count(t, "the policy follows the noise of the value head"), k < 2);
-        assert_int_equal(count(t, "phase 1: what was paid: parity_reward ("), 1);
+        assert_int_equal(count(t, "phase 1: the rewards: parity_reward ("), 1);
         json_t *rows = e2e_metrics(t, "c");
         assert_true(e2e_metric(rows, 2, "optim/flat_phases") == 3);
         json_decref(rows);
@@ -293,7 +293,7 @@ static void a_phase_is_one_group(void **state) {
     for (int k = 0; k < 2; k++) {
         assert_int_equal(
             e2e_run(t, RUN "--algo %s --set run.phases=2 --set run.dir=spread%d", how[k], k), 0);
-        assert_int_equal(count(t, "are paid the same"), 0);
+        assert_int_equal(count(t, "responses have the same reward"), 0);
         char run[16];
         snprintf(run, sizeof run, "spread%d", k);
         json_t *rows = e2e_metrics(t, run);

@@ -129,7 +129,7 @@ static void what_the_row_lacks_is_said(void **state) {
     e2e_says(t, "\"answer\" of the data row is an integer; a string is wanted");
     assert_int_equal(
         e2e_run(t, RUN "--prompts prompts.txt --reward " GOLD ":rows=4 --set run.dir=c"), 1);
-    e2e_says(t, "there is no data row: the prompts come from no file of JSON rows");
+    e2e_says(t, "there is no data row: the prompts do not come from a file of JSON rows");
 }
 
 // Two rewards of one plugin and a judge: their metrics do not collide with each other or with the

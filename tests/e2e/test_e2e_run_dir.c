@@ -116,7 +116,7 @@ static void a_run_that_was_killed_early_begins_anew(void **state) {
                 "choose");
     e2e_says(t, "(run.seed was 1 and is now 9; 1 more differs)");
     e2e_says(t, "but files of a run and others that may be worth keeping; choose");
-    e2e_says(t, "ended before its first checkpoint; it begins anew");
+    e2e_says(t, "ended before its first checkpoint; it starts over");
     assert_int_equal(rows(t, "k"), 2);
     fine(t, e2e_shell(t, "ls -A k/checkpoints | tr '\\n' ' '"));
     assert_string_equal(t->out, "000002 latest ");
@@ -130,7 +130,7 @@ static void a_run_from_a_run_begins_anew(void **state) {
                       "--set reference.path=$PWD/first \"$@\"; }; "
                       "begin >log 2>&1 & pid=$!; " WAIT_FOR(
                           "-s k/metrics.jsonl") "kill -KILL $pid; wait $pid; touch gate; begin"));
-    e2e_says(t, "ended before its first checkpoint; it begins anew");
+    e2e_says(t, "ended before its first checkpoint; it starts over");
     assert_int_equal(rows(t, "k"), 2);
 }
 
@@ -196,7 +196,7 @@ static void a_run_without_a_checkpoint_says_so(void **state) {
     refused(t, e2e_run(t, "--resume early --dry-run"), "early has no checkpoint");
     refused(t, e2e_run(t, "--resume gone"), "gone/checkpoints/latest points to 000004");
     e2e_says(t, "000003");
-    refused(t, e2e_run(t, "--resume bare"), "bare/checkpoints/latest is no checkpoint of a run");
+    refused(t, e2e_run(t, "--resume bare"), "bare/checkpoints/latest is not a checkpoint of a run");
     refused(t, e2e_run(t, "--resume lone"), "lone is not a run directory");
     refused(t, e2e_run(t, "--resume model"), "model is not a run directory");
     refused(t, e2e_run(t, "--resume r/checkpoints/latest"), "not a run directory");

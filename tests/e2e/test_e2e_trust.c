@@ -277,8 +277,8 @@ static void code_that_others_may_write_is_refused(void **state) {
         {"chmod 0777 d", "/d can be written by everybody (mode 0777, owner "},
         {"chmod 0777 d/..", "can be written by everybody (mode 0777, owner "},
         {"chgrp 1 d/x.so; chmod 0664 d/x.so", "mode 0664"},
-        {"chown 12345 d/x.so", "belongs to somebody else (mode 0644, owner 12345"},
-        {"chown 12345 d", "/d belongs to somebody else (mode 0755, owner 12345"},
+        {"chown 12345 d/x.so", "belongs to another user (mode 0644, owner 12345"},
+        {"chown 12345 d", "/d belongs to another user (mode 0755, owner 12345"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (strncmp(cases[i].make, "chmod", 5) != 0 && geteuid() != 0) {

@@ -328,7 +328,7 @@ static void only_typed_names_are_files(void **state) {
     assert_int_equal(chdir(back), 0);
     check_error(rlhf__plugin_open(f->plugins, "../x", RLHF_KIND_MODEL, RLHF__NAME_LOOKED_UP,
                                   "config.json", &p, &err),
-                RLHF_E_INVALID, &err, "config.json: \"../x\" is no name of a plugin");
+                RLHF_E_INVALID, &err, "config.json: \"../x\" is not a plugin's name");
 }
 
 static void a_missing_one_gets_a_hint(void **state) {

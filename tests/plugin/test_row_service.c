@@ -128,7 +128,7 @@ static void what_is_not_there_is_said(void **state) {
     said("the data row is a list; an object is wanted");
     assert_null(row);
     assert_int_equal(open_row("", &row), RLHF_E_INVALID);
-    said("there is no data row: the prompts come from no file of JSON rows");
+    said("there is no data row: the prompts do not come from a file of JSON rows");
     assert_int_equal(open_row("{\"a\": }", &row), RLHF_E_INVALID);
 }
 

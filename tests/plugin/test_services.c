@@ -149,7 +149,7 @@ static void failures_name_plugin_function_and_phase(void **state) {
     // The text belongs to that call; an unknown status becomes internal, and a positive one is not
     // valid.
     fails(f, NULL, -99, "internal error");
-    fails(f, NULL, 3, "it returned 3, which is no status");
+    fails(f, NULL, 3, "it returned 3, which is not a valid status");
 }
 
 static void *fail_elsewhere(void *arg) {

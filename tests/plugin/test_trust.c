@@ -103,7 +103,7 @@ static void owners_and_groups(void **state) {
     set_mode(f, file, 0644);
     trusted(f, file, 1, "");
     assert_int_equal(chown(scratch_path(f->scratch, file), 54321, 0), 0);
-    trusted(f, file, 0, "belongs to somebody else (mode 0644, owner 54321)");
+    trusted(f, file, 0, "belongs to another user (mode 0644, owner 54321)");
     assert_int_equal(chown(scratch_path(f->scratch, "usr/bin"), 54321, 0), 0);
     trusted(f, file, 1, ""); // he owns the program
 }

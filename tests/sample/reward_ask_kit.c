@@ -117,18 +117,18 @@ int setup(void **state) {
     f->q = (struct rlhf__reward_call){.rules = &f->rules,
                                       .plugin = f->instance,
                                       .phase = 2,
-                                      .pays = 1,
+                                      .trains = 1,
                                       .log = &f->log,
-                                      .books = &f->books};
+                                      .tally = &f->tally};
     make_rows(f);
     check_ok(rlhf__reward_answer_init(&f->answer, &f->rows, &err), &err);
-    check_ok(rlhf__reward_early_init(&f->early, ROWS, &err), &err);
+    check_ok(rlhf__overlap_answers_init(&f->early, ROWS, &err), &err);
     return 0;
 }
 
 int teardown(void **state) {
     struct fixture *f = *state;
-    rlhf__reward_early_finish(&f->early);
+    rlhf__overlap_answers_finish(&f->early);
     rlhf__reward_answer_finish(&f->answer);
     rlhf__instance_destroy(f->instance);
     fclose(f->log.out);
@@ -140,7 +140,7 @@ int teardown(void **state) {
 
 void alone(struct fixture *f) { f->plugin.ops.reward.flags = RLHF_REWARD_ROW_ALONE; }
 
-void ask_with(struct fixture *f, struct rlhf__reward_early *early) {
+void ask_with(struct fixture *f, struct rlhf__overlap_answers *early) {
     struct rlhf__error err = {0};
     check_ok(rlhf__reward_ask(&f->q, early, &f->rows, &f->answer, &err), &err);
 }
@@ -154,10 +154,10 @@ void ask_early(struct fixture *f, uint32_t from, uint32_t to) {
     uint32_t number[ROWS];
     for (uint32_t i = from; i < to; i++)
         number[i - from] = i;
-    q.books = &f->early.books;
-    q.narrows = rlhf__reward_narrows(&f->rules);
+    q.tally = &f->early.tally;
+    q.bisects = rlhf__reward_bisects(&f->rules);
     check_ok(rlhf__reward_rows_pick(&some, &f->rows, number, to - from, &err), &err);
-    rlhf__reward_ask_early(&q, &some, number, &f->early);
+    rlhf__reward_ask_overlapped(&q, &some, number, &f->early);
     rlhf__reward_rows_finish(&some);
 }
 

@@ -40,12 +40,12 @@ struct fixture {
     struct rlhf__instance *instance;
     struct rlhf__log log;
     struct rlhf__mixing_config rules;
-    struct rlhf__reward_books books;
+    struct rlhf__reward_tally tally;
     struct rlhf__reward_call q;
     struct script *s; // of the instance
     struct rlhf__reward_rows rows;
     struct rlhf__reward_answer answer;
-    struct rlhf__reward_early early;
+    struct rlhf__overlap_answers early;
     rlhf_str text[ROWS];
     int32_t zero[ROWS], offset[ROWS + 1], group[ROWS];
     uint8_t finished[ROWS];
@@ -64,7 +64,7 @@ void alone(struct fixture *f);
 
 // Calls for all rows, with or without early results.
 void ask(struct fixture *f);
-void ask_with(struct fixture *f, struct rlhf__reward_early *early);
+void ask_with(struct fixture *f, struct rlhf__overlap_answers *early);
 
 // Calls for the rows `from` up to `to` before the batch.
 void ask_early(struct fixture *f, uint32_t from, uint32_t to);

@@ -24,11 +24,11 @@ static void only_what_failed_is_asked_again(void **state) {
     ask(f);
     only_failed(f, "");
     assert_string_equal(f->s->asked, "abcdefgh|bcg|g|");
-    assert_int_equal(f->books.failures, 4);
-    assert_int_equal(f->books.retries, 4);
+    assert_int_equal(f->tally.failures, 4);
+    assert_int_equal(f->tally.retries, 4);
     logged(f, "score(), phase 3: it could not score row 1 (rows 1, 2, 6 of 8); rewards.on_failure "
-              "says retry: asked again, 1 of 3");
-    logged(f, "(row 6 of 8); rewards.on_failure says retry: asked again, 2 of 3");
+              "says retry: scoring again, 1 of 3");
+    logged(f, "(row 6 of 8); rewards.on_failure says retry: scoring again, 2 of 3");
 }
 
 // On a retry the others of a group are passed again, and keep their first results.
@@ -39,8 +39,8 @@ static void a_group_is_asked_again_whole(void **state) {
     ask(f);
     only_failed(f, "");
     assert_string_equal(f->s->asked, "abcdefgh|cd|");
-    assert_int_equal(f->books.failures, 1);
-    assert_int_equal(f->books.retries, 1);
+    assert_int_equal(f->tally.failures, 1);
+    assert_int_equal(f->tally.retries, 1);
     // The same if the failures cover all groups.
     f->s->n = 0;
     f->s->call[0].fails = "bdfh";
@@ -70,7 +70,7 @@ static void numbers_are_asked_for_again(void **state) {
         assert_string_equal(f->s->asked, how[k].asked);
         assert_int_equal(isnan(f->answer.seq[1]) != 0, k > 0);
     }
-    assert_int_equal(f->books.failures, 1);
+    assert_int_equal(f->tally.failures, 1);
 }
 
 // Each failure is reported with its own reason.
@@ -79,9 +79,11 @@ static void a_reason_is_of_its_try(void **state) {
     f->s->call[0] = (struct call){.fails = "b", .words = "no line"};
     f->s->call[1].odd = "b";
     ask(f);
-    logged(f, "phase 3: no line (row 1 of 8); rewards.on_failure says retry: asked again, 1 of 3");
     logged(f,
-           "phase 3: it gave nan (row 1 of 8); rewards.on_failure says retry: asked again, 2 of 3");
+           "phase 3: no line (row 1 of 8); rewards.on_failure says retry: scoring again, 1 of 3");
+    logged(
+        f,
+        "phase 3: it gave nan (row 1 of 8); rewards.on_failure says retry: scoring again, 2 of 3");
 }
 
 static void tries_have_an_end(void **state) {
@@ -94,8 +96,8 @@ static void tries_have_an_end(void **state) {
             "(rows 1, 2 of 8); rewards.on_failure says retry, rewards.retries 2 ("
             "zero and drop go on)");
     assert_string_equal(f->s->asked, "abcdefgh|bc|bc|");
-    assert_int_equal(f->books.failures, 6);
-    assert_int_equal(f->books.retries, 4);
+    assert_int_equal(f->tally.failures, 6);
+    assert_int_equal(f->tally.retries, 4);
     // Whether another nan_policy would continue depends on the rows left at the end.
     static const char *const odd[][3] = {{"b", NULL, NULL}, {"bc", "bc", "b"}, {"bc", "bc", "bc"}};
     static const char *const policy[] = {"rewards.retries 2 (zero", "rewards.retries 2 (zero",
@@ -123,8 +125,8 @@ static void stopping_ends_the_tries(void **state) {
     f->s->call[0].fails = "b";
     refused(f, RLHF_E_CANCELLED, "stopped");
     assert_string_equal(f->s->asked, "abcdefgh|");
-    assert_int_equal(f->books.retries, 0);
-    assert_null(f->said && strstr(f->said, "asked again"));
+    assert_int_equal(f->tally.retries, 0);
+    assert_null(f->said && strstr(f->said, "scoring again"));
     // Earlier successful results are the answer.
     f->s->call[1].fails = NULL;
     ask(f);
@@ -140,7 +142,7 @@ static void what_is_no_failure_of_rows_ends_it(void **state) {
         f->s->call[k].status = status[k];
         refused(f, status[k], "score(), phase 3: no");
     }
-    assert_int_equal(f->books.failures, 0);
+    assert_int_equal(f->tally.failures, 0);
     // If a whole call failed, its marks are ignored.
     f->s->n = 0;
     f->s->call[0] = (struct call){.status = RLHF_E_IO, .fails = "b"};
@@ -223,9 +225,9 @@ static void early_calls_count(void **state) {
     ask_with(f, &f->early);
     assert_string_equal(f->s->asked, "ab|cdef|gh|bc|");
     only_failed(f, "");
-    assert_true(f->books.seconds >= 4 * 0.95e-3 * PAUSE_MS);
-    assert_int_equal(f->books.failures, 2);
-    assert_int_equal(f->books.retries, 2);
+    assert_true(f->tally.seconds >= 4 * 0.95e-3 * PAUSE_MS);
+    assert_int_equal(f->tally.failures, 2);
+    assert_int_equal(f->tally.retries, 2);
     assert_int_equal(f->metrics, 1);
     assert_true(fabs(f->metric - (1 * 2 + 3 * 7 + 2 * 4) / 6.0) < 1e-12);
     // The first failure is reported with the rows, others at once.
@@ -245,7 +247,7 @@ static void a_failure_after_early_calls_is_told(void **state) {
     assert_string_equal(f->s->asked, "abcdef|gh|g|");
     only_failed(f, "");
     logged(f, "score(), phase 3: it could not score row 0 (row 6 of 8)");
-    assert_int_equal(f->books.failures, 1);
+    assert_int_equal(f->tally.failures, 1);
 }
 
 // If early calls scored everything, there is no further call.
@@ -259,8 +261,8 @@ static void nothing_is_asked_twice(void **state) {
     assert_true(isnan(f->answer.seq[4]));
     f->answer.seq[4] = 5;
     only_failed(f, "b");
-    assert_int_equal(f->books.failures, 1);
-    assert_int_equal(f->books.retries, 0);
+    assert_int_equal(f->tally.failures, 1);
+    assert_int_equal(f->tally.retries, 0);
 }
 
 // If memory runs out early, or the user stops, the batch is processed as if there had been no early
@@ -273,7 +275,7 @@ static void no_failure_of_rows_leaves_them_unknown(void **state) {
     ask_with(f, &f->early);
     assert_string_equal(f->s->asked, "abcd|efgh|abcd|");
     only_failed(f, "");
-    assert_int_equal(f->books.failures, 0);
+    assert_int_equal(f->tally.failures, 0);
 }
 
 int main(void) {

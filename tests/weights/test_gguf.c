@@ -184,17 +184,17 @@ static void tensors(void **state) {
     model_refused(&m, "the weights lack what is output_norm.weight in a GGUF file");
     m.m.n++;
     model_add(&m, "model.layers.0.mlp.experts.weight", 2, 2);
-    model_refused(&m, "tensor model.layers.0.mlp.experts.weight has no place in a GGUF file");
+    model_refused(&m, "tensor model.layers.0.mlp.experts.weight is not supported in a GGUF file");
     m.tensor[m.m.n - 1].name = "model.layers.1.mlp.up_proj.weight";
     model_refused(&m, "is of layer 1; the model has 1");
     m.tensor[m.m.n - 1].name = "model.layers.00.mlp.up_proj.weight";
-    model_refused(&m, "tensor model.layers.00.mlp.up_proj.weight has no place");
+    model_refused(&m, "tensor model.layers.00.mlp.up_proj.weight is not supported");
     // Two tensors that would have the same name; the message may name either first.
     m.tensor[m.m.n - 1].name = "norm.weight";
     model_refused(&m, "norm.weight would both be output_norm.weight in a GGUF file");
     m.tensor[m.m.n - 1].name = "lm_head.weight";
     m.tensor[m.m.n - 1].dtype = RLHF__TENSOR_I32;
-    model_refused(&m, "tensor lm_head.weight is no vector or matrix of F32, F16 or BF16");
+    model_refused(&m, "tensor lm_head.weight is not a vector or matrix of F32, F16 or BF16");
     m.m.n--;
     m.tensor[3].shape[0] = 2;
     m.tensor[3].count = 8;
@@ -253,7 +253,8 @@ static void architectures(void **state) {
         model_written(&m, &(size_t){0});
         for (size_t i = 1; i < 4; i++) {
             snprintf(name[n], sizeof name[n], IN "%s", more[a][i]);
-            snprintf(says, sizeof says, "tensor " IN "%s has no place in a GGUF file", more[a][i]);
+            snprintf(says, sizeof says, "tensor " IN "%s is not supported in a GGUF file",
+                     more[a][i]);
             model_add(&m, name[n], strstr(name[n], "q_proj") ? 8 : 4, 0);
             model_refused(&m, says);
             m.m.n--;
@@ -274,7 +275,8 @@ static void architectures(void **state) {
     model_add_llama(&m);
     model_add(&m, "lm_head.bias", 260, 0);
     model_refused(
-        &m, "tensor lm_head.bias has no place in a GGUF file of llama.cpp's architecture llama");
+        &m,
+        "tensor lm_head.bias is not supported in a GGUF file of llama.cpp's architecture llama");
     model_end(&m);
 }
 

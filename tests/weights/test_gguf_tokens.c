@@ -71,7 +71,7 @@ static void roles(void **state) {
 static void tokenizers(void **state) {
 #define WITH(model, rest) "{\"model\": {\"type\": " model "}, " rest "}"
     static const char *const cases[][2] = {
-        {WITH("\"Unigram\"", "\"x\": 0"), "llama.cpp has no form for the model Unigram"},
+        {WITH("\"Unigram\"", "\"x\": 0"), "llama.cpp does not support the model Unigram"},
         {WITH("\"WordPiece\"", "\"x\": 0"), "the model WordPiece"},
         {WITH("\"BPE\", \"end_of_word_suffix\": \"</w>\"", "\"x\": 0"), "end_of_word_suffix </w>"},
         {BPE "\"pre_tokenizer\": {\"type\": \"Whitespace\"}}", "the pre_tokenizer {\"type\":"},
@@ -80,7 +80,8 @@ static void tokenizers(void **state) {
         {WITH("\"BPE\", \"ignore_merges\": true, \"vocab\": {}, \"merges\": []",
               "\"pre_tokenizer\": " BYTE_LEVEL),
          "with ignore_merges"},
-        {SPM("\"a a\""), "'" SP "' and 'aa' are pieces and so is their sum, but they are no merge"},
+        {SPM("\"a a\""),
+         "'" SP "' and 'aa' are pieces and so is their sum, but they are not a merge"},
         {SPM("\"a a\", \"" SP " aa\", \"a a\""), "the merges of 'aa' do not stand together"},
         {SPM("\"aa\", \"" SP " aa\""), "merge 0 is not two tokens"},
         {"{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 260}, \"merges\": []}, "
@@ -226,10 +227,10 @@ static void chat_templates(void **state) {
         {"{\"chat_template\": 3}", NULL, NULL, NULL, NULL,
          "tokenizer_config.json: chat_template is an integer, expected a string or a list"},
         {"{\"chat_template\": [{\"template\": \"B\"}]}", NULL, NULL, NULL, NULL,
-         "chat_template[0] has no name of its own"},
+         "chat_template[0] has no name"},
         {"{\"chat_template\": [{\"name\": \"x\"}]}", NULL, NULL, NULL, NULL,
-         "chat_template[0] has no text of its own"},
-        {"{\"chat_template\": [\"B\"]}", NULL, NULL, NULL, NULL, "has no name of its own"},
+         "chat_template[0] has no text"},
+        {"{\"chat_template\": [\"B\"]}", NULL, NULL, NULL, NULL, "has no name"},
         {"{\"chat_template\": [{\"name\": \"a b\", \"template\": \"\"}, "
          "{\"name\": \"a_b\", \"template\": \"\"}]}",
          NULL, NULL, NULL, NULL, "two chat templates are called a_b in a GGUF file"},

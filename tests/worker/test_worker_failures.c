@@ -38,10 +38,10 @@ static void a_status_that_is_none_is_named(void **state) {
     for (int k = 0; k < 2; k++) {
         e2e_shell(t, "rm -rf r");
         assert_int_equal(e2e_run(t, RUN WILD "phase=1,row=3,how=status%s\"", where[k]), 1);
-        e2e_says(t, NAMED "2: it returned 7, which is no status (all 8 rows)");
+        e2e_says(t, NAMED "2: it returned 7, which is not a valid status (all 8 rows)");
         e2e_shell(t, "rm -rf r");
         assert_int_not_equal(e2e_run(t, RUN WILD "at_create=true,how=status%s\"", where[k]), 0);
-        e2e_says(t, "create(): it returned 7, which is no status");
+        e2e_says(t, "create(): it returned 7, which is not a valid status");
     }
 }
 
@@ -156,7 +156,7 @@ static void only_the_rows_that_end_it_fail(void **state) {
             e2e_run(t, RUN "--set rewards.on_failure=%s " ALONE("how=crash,every=5,late=%s"),
                     policy[k], late[k]),
             0);
-        e2e_says(t, "; asked again in parts");
+        e2e_says(t, "; scoring again in parts");
         e2e_same_tree(t, "m/checkpoints/000002", "r/checkpoints/000002");
         if (e2e_shell(t, "command -v jq") != 0) continue;
         assert_int_equal(e2e_shell(t, "for d in m r; do jq -c '[.\"rewards/wild_alone/failures\", "
@@ -173,8 +173,8 @@ static void rows_that_end_it_are_found_at_last(void **state) {
     assert_int_equal(e2e_run(t, RUN "--set rewards.on_failure=retry --set rewards.retries=2 " ALONE(
                                     "how=crash,phase=1,row=3,late=true")),
                      0);
-    e2e_says(t, "(all 8 rows); rewards.on_failure says retry: asked again, 2 of 2");
-    e2e_says(t, "; asked again in parts");
+    e2e_says(t, "(all 8 rows); rewards.on_failure says retry: scoring again, 2 of 2");
+    e2e_says(t, "; scoring again in parts");
     e2e_shell(t, "rm -rf r");
     assert_int_equal(e2e_run(t, RUN "--set rewards.on_failure=retry --set rewards.retries=1 " ALONE(
                                     "how=crash,every=5")),
@@ -185,7 +185,7 @@ static void rows_that_end_it_are_found_at_last(void **state) {
                              RUN "--algo grpo.so:group_size=4 --set rewards.on_failure=zero " WILD
                                  "how=crash,every=5\""),
                      0);
-    e2e_says(t, "; asked again in parts");
+    e2e_says(t, "; scoring again in parts");
     assert_null(strstr(t->out, "(all 8 rows)"));
     e2e_shell(t, "rm -rf r");
     assert_int_equal(e2e_run(t, RUN "--set rewards.on_failure=zero --reward "

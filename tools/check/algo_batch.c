@@ -27,7 +27,7 @@ int32_t rlhf__algo_head_len(const struct rlhf__algo_batch *b, int32_t h) {
     return kinds[h].bit == RLHF_HEAD_SCORE ? b->n * b->n_labels : b->total;
 }
 
-// From 0 to 1.
+// A number from 0 to 1.
 static float number(uint32_t *state) {
     *state = *state * 1664525u + 1013904223u;
     return (float)(*state >> 8) / 16777216.0f;
@@ -125,9 +125,9 @@ static int wants_reference(const rlhf_plan *p) {
     return (p->flags & RLHF_PLAN_REFERENCE) != 0 || (p->heads & RLHF_HEAD_KL) != 0;
 }
 
-rlhf_status rlhf__algo_batch_advantages(struct rlhf__watched *t, struct rlhf__algo_batch *b,
+rlhf_status rlhf__algo_batch_advantages(struct rlhf__probe *t, struct rlhf__algo_batch *b,
                                         int32_t side, struct rlhf__error *err) {
-    struct maker m = {rlhf__guards_new(t->check->board), side, 1};
+    struct maker m = {rlhf__guards_new(t->check->log), side, 1};
     const int rollout = b->plan.source == RLHF_SOURCE_ROLLOUT;
     if ((!rollout && !(b->plan.flags & RLHF_PLAN_RECOMPUTE_LOGP)) || !m.guards) {
         rlhf__guards_free(m.guards);
@@ -160,9 +160,9 @@ rlhf_status rlhf__algo_batch_advantages(struct rlhf__watched *t, struct rlhf__al
     in.use = OUT(&m, b->use, b->n, "rollout->use");
     rlhf_status st = m.ok ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     if (st == RLHF_OK) {
-        rlhf__watched_begin(t, "advantages()");
+        rlhf__probe_begin(t, "advantages()");
         st = t->check->plugin->ops.algo.advantages(t->self, &in);
-        st = rlhf__watched_end(t, st, err);
+        st = rlhf__probe_end(t, st, err);
         memcpy(b->advantage, in.advantage, (size_t)b->total * sizeof(float));
         memcpy(b->returns, in.returns, (size_t)b->total * sizeof(float));
         memcpy(b->use, in.use, (size_t)b->n);
@@ -171,7 +171,7 @@ rlhf_status rlhf__algo_batch_advantages(struct rlhf__watched *t, struct rlhf__al
     return st;
 }
 
-// Rows from .. to-1 without the masked ones, one behind the other.
+// Rows from .. to-1 without the masked ones, concatenated.
 struct part {
     int32_t rows[RLHF__ALGO_ROWS], n, total;
     int32_t offset[RLHF__ALGO_ROWS + 1];
@@ -187,7 +187,7 @@ static void part_of(const struct rlhf__algo_batch *b, int32_t from, int32_t to, 
     }
 }
 
-// Numbers of each row (stride of them; 0: of each token) gathered into guarded memory.
+// Copy the numbers of each row (stride of them; 0: one per token) to guarded memory.
 static void *gather(struct maker *m, const struct rlhf__algo_batch *b, const struct part *p,
                     const void *from, size_t item, int32_t stride, const char *what) {
     const size_t n = (size_t)(stride ? p->n * stride : p->total) * item;
@@ -261,7 +261,7 @@ static void lay_loss(struct maker *m, const struct rlhf__algo_batch *b, const st
     if (b->leaves_out) in->left_out = TOKENS(m, b, p, left_out);
 }
 
-rlhf_status rlhf__algo_batch_loss(struct rlhf__watched *t, struct rlhf__algo_batch *b, int32_t from,
+rlhf_status rlhf__algo_batch_loss(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t from,
                                   int32_t to, int32_t side, double *loss, struct rlhf__error *err) {
     struct part p;
     rlhf_heads x = {.size = sizeof x}, d = {.size = sizeof d};
@@ -275,7 +275,7 @@ rlhf_status rlhf__algo_batch_loss(struct rlhf__watched *t, struct rlhf__algo_bat
     rlhf_loss_out out = {.size = sizeof out, .d_heads = &d};
     part_of(b, from, to, &p);
     if (p.n == 0) return RLHF_OK;
-    struct maker m = {rlhf__guards_new(t->check->board), side, 1};
+    struct maker m = {rlhf__guards_new(t->check->log), side, 1};
     if (!m.guards) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     in.batch_tokens = count_tokens(b, 0);
     lay_heads(&m, b, &p, &x);
@@ -284,9 +284,9 @@ rlhf_status rlhf__algo_batch_loss(struct rlhf__watched *t, struct rlhf__algo_bat
     lay_slopes(&m, b, &p, &d);
     rlhf_status st = m.ok ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     if (st == RLHF_OK) {
-        rlhf__watched_begin(t, "loss()");
+        rlhf__probe_begin(t, "loss()");
         st = t->check->plugin->ops.algo.loss(t->self, &in, &out);
-        st = rlhf__watched_end(t, st, err);
+        st = rlhf__probe_end(t, st, err);
         *loss += out.loss;
         take_slopes(b, &p, &d);
     }

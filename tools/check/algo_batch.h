@@ -1,9 +1,9 @@
-// algo_batch.h: a minibatch for an algorithm, made up after its plan, and its calls with arrays in
-// guarded memory.
+// algo_batch.h: a minibatch made to match an algorithm's plan, and calls of the algorithm with
+// arrays in guarded memory.
 #ifndef RLHF_HOST_CHECK_ALGO_BATCH_H
 #define RLHF_HOST_CHECK_ALGO_BATCH_H
 
-#include "check/watched.h"
+#include "check/probe.h"
 
 enum {
     RLHF__ALGO_ROWS = 256,
@@ -12,7 +12,7 @@ enum {
     RLHF__ALGO_HEADS = 5
 };
 
-// Heads in this order: logp, entropy, kl, value, score (a row's, RLHF__ALGO_LABELS apart).
+// Heads in this order: logp, entropy, kl, value, score (per row, RLHF__ALGO_LABELS apart).
 struct rlhf__algo_batch {
     rlhf_plan plan;
     int32_t n, total, n_labels, reserved;
@@ -26,28 +26,28 @@ struct rlhf__algo_batch {
     float value_old[RLHF__ALGO_TOKENS];
     float advantage[RLHF__ALGO_TOKENS], returns[RLHF__ALGO_TOKENS];
     float head[RLHF__ALGO_HEADS][RLHF__ALGO_TOKENS];
-    float d[RLHF__ALGO_HEADS][RLHF__ALGO_TOKENS]; // the latest loss()'s derivatives
-    int32_t leaves_out;                           // 1: left_out is given
+    float d[RLHF__ALGO_HEADS][RLHF__ALGO_TOKENS]; // derivatives of the last loss()
+    int32_t leaves_out;                           // 1: left_out is set
     int32_t reserved2;
 };
 
-// Of head h (0 .. 4) the bit, its name, and how many numbers rows 0 .. n-1 have; 0 when the plan
-// does not have it. [any]
+// The bit of head h (0 .. 4), its name, and how many numbers rows 0 .. n-1 have; 0 if it is not
+// planned. [any]
 uint32_t rlhf__algo_head_bit(int32_t h);
 const char *rlhf__algo_head_name(int32_t h);
 int32_t rlhf__algo_head_len(const struct rlhf__algo_batch *b, int32_t h);
 
-// Rows after the plan; spread 0: all that are compared are paid the same. [main]
+// Make rows that match the plan; spread 0: all compared rows have equal rewards. [main]
 void rlhf__algo_batch_make(struct rlhf__algo_batch *b, const rlhf_plan *plan, int32_t spread);
 
-// advantages(), which the batch then has; for rows of a file that their plan does not look at first
-// nothing happens. [main]
-rlhf_status rlhf__algo_batch_advantages(struct rlhf__watched *t, struct rlhf__algo_batch *b,
+// Call advantages(), and store them in the batch. Does nothing for rows of a file if the plan does
+// not recompute log-probs. [main]
+rlhf_status rlhf__algo_batch_advantages(struct rlhf__probe *t, struct rlhf__algo_batch *b,
                                         int32_t side, struct rlhf__error *err);
 
-// loss() of rows from .. to-1 that are not masked; *loss is added to and their part of d replaced.
-// [main]
-rlhf_status rlhf__algo_batch_loss(struct rlhf__watched *t, struct rlhf__algo_batch *b, int32_t from,
+// Call loss() for the rows from .. to-1 that are not masked; adds to *loss and replaces their part
+// of d. [main]
+rlhf_status rlhf__algo_batch_loss(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t from,
                                   int32_t to, int32_t side, double *loss, struct rlhf__error *err);
 
 #endif

@@ -1,36 +1,36 @@
-// algo_phase.h: the steps of a phase of an algorithm that is tried, from plan() to phase_end().
-// What is against the rules is found by each.
+// algo_phase.h: the steps of a phase of the algorithm under test, from plan() to phase_end(). Each
+// reports violations of the rules.
 #ifndef RLHF_TOOLS_CHECK_ALGO_PHASE_H
 #define RLHF_TOOLS_CHECK_ALGO_PHASE_H
 
 #include "check/algo_batch.h"
-#include "check/watched.h"
+#include "check/probe.h"
 
-// An instance and its plan; 0 when it does not come to that, which is found or was elsewhere. *t
-// needs rlhf__watched_finish also then. [main]
-int rlhf__algo_open(struct rlhf__check *c, struct rlhf__watched *t, rlhf_plan *plan);
+// Create an instance and get its plan; 0 if that fails, which has been reported. *t needs
+// rlhf__probe_finish in any case. [main]
+int rlhf__algo_open(struct rlhf__check *c, struct rlhf__probe *t, rlhf_plan *plan);
 
-// A batch after the plan (spread: rlhf__algo_batch_make), the caller's to free(); 0, and *out NULL,
-// where its groups are larger than a batch, which is told, or memory ends. [main]
+// A batch for the plan (spread: rlhf__algo_batch_make), to be freed by the caller; 0 and *out NULL
+// if its groups are larger than a batch, which is reported, or if out of memory. [main]
 int rlhf__algo_make(struct rlhf__check *c, const rlhf_plan *plan, int32_t spread,
                     struct rlhf__algo_batch **out);
 
-// advantages(), and what it says of rows; 0 when something is found. side: enum rlhf__guard_side.
+// Call advantages() and check its results; 0 if it reported something. side: enum rlhf__guard_side.
 // [main]
-int rlhf__algo_pay(struct rlhf__watched *t, struct rlhf__algo_batch *b, int32_t side);
+int rlhf__algo_pay(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t side);
 
-// loss() of all rows in microbatches of `rows`, its sum in *loss and its derivatives in b->d; 0
-// when it failed or something is not finite. [main]
-int rlhf__algo_loss(struct rlhf__watched *t, struct rlhf__algo_batch *b, int32_t rows, int32_t side,
+// Call loss() for all rows in microbatches of `rows`; *loss = the sum, b->d = its derivatives. 0 if
+// it failed or a value is not finite. [main]
+int rlhf__algo_loss(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t rows, int32_t side,
                     double *loss);
 
-// minibatch_end() after a step and after one that was skipped, and phase_end(). [main]
-void rlhf__algo_end(struct rlhf__watched *t, double loss);
+// Call minibatch_end() after a step and after a skipped step, then phase_end(). [main]
+void rlhf__algo_end(struct rlhf__probe *t, double loss);
 
-// ---- state: is what an algorithm learns in one phase for the next in what it saves? ----
+// ---- state: does save() write everything that one phase learns for the next? ----
 
-// A phase, another, and the first again, by one instance: what is said of it then, and was not
-// before, is a state, which save() must write. A step (cases.h) of which there is one. [main]
+// One instance runs a phase, another one, and the first again. If its results for the first now
+// differ, it has state, which save() must write. There is one step (cases.h). [main]
 int rlhf__algo_running(struct rlhf__check *c, int32_t step);
 
 #endif

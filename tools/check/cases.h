@@ -1,21 +1,22 @@
-// cases.h: what is tried with a plugin: cases of steps, each step by itself in a child process that
-// goes on with the next one, or that another child goes on for after a crash.
+// cases.h: the tests of a plugin: cases of steps. A child process runs the steps one after the
+// other; after a crash another child continues with the next step.
 #ifndef RLHF_HOST_CHECK_CASES_H
 #define RLHF_HOST_CHECK_CASES_H
 
-#include "check/watched.h"
+#include "check/probe.h"
 
 struct rlhf__check_case {
     const char *name;
-    int32_t crash; // the rule that a crash is against
-    int32_t first; // 1: what follows in the list is not tried when something is found here
-    // 1: instances get other options than elsewhere, so what hangs here may do well there
+    int32_t crash; // the rule that a crash violates
+    int32_t first; // 1: after a finding here, the rest of the list is skipped
+    // 1: instances get other options than elsewhere, so a function that hangs here may work
+    // elsewhere
     int32_t other_options, reserved;
-    // Try step i; 0 when there is none. What is wrong is put on the board. [main]
+    // Run step i; returns 0 if there is none. Violations are reported in the child's log. [main]
     int (*step)(struct rlhf__check *c, int32_t i);
 };
 
-// Lists that end with a NULL name. Of every plugin: option table, create, limits, memory, state.
+// Lists that end with a NULL name. For every plugin: option table, create, limits, memory, state.
 extern const struct rlhf__check_case rlhf__life_cases[];
 extern const struct rlhf__check_case rlhf__reward_cases[];
 extern const struct rlhf__check_case rlhf__algo_cases[];

@@ -1,4 +1,4 @@
-// check.c: the file that is tried, and the child processes that do it; see check.h.
+// check.c: the file under test, and the child processes that test it; see check.h.
 #include "check/check.h"
 
 #include "base/printable.h"
@@ -15,12 +15,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_ENDS = 6 }; // crashes of a case, after which the rest of it is left
+enum { MAX_ENDS = 6 }; // crashes of a case, after which the rest of it is skipped
 
 // One case of one plugin of the file.
 struct work {
     const struct rlhf__check_request *request;
-    struct rlhf__board *board;
+    struct rlhf__child_log *log;
     const struct rlhf__check_case *one;
     size_t plugin; // number in the file
 };
@@ -46,8 +46,8 @@ static void add_found(struct rlhf__check_report *r, const char *plugin, int32_t 
                                               rlhf__json_text(saw)));
 }
 
-// What the board has, to the report; the board is then empty.
-static void take_over(struct rlhf__check_report *r, const char *plugin, struct rlhf__board *b) {
+// Move the findings in the child's log to the report.
+static void take_over(struct rlhf__check_report *r, const char *plugin, struct rlhf__child_log *b) {
     for (uint32_t i = 0; i < b->n_found; i++)
         add_found(r, plugin, b->found[i].rule, b->found[i].saw);
     for (uint32_t i = 0; i < b->n_facts; i++) {
@@ -70,7 +70,7 @@ static void take_over(struct rlhf__check_report *r, const char *plugin, struct r
 
 static rlhf_status run_steps(void *arg, struct rlhf__buf *out) {
     const struct work *w = arg;
-    struct rlhf__check c = {.board = w->board,
+    struct rlhf__check c = {.log = w->log,
                             .dirs = w->request->dirs,
                             .options = w->request->options,
                             .rows = w->request->rows,
@@ -85,10 +85,10 @@ static rlhf_status run_steps(void *arg, struct rlhf__buf *out) {
     if (st == RLHF_OK) st = rlhf__check_services(&c, &err);
     if (st == RLHF_OK) {
         c.plugin = found[w->plugin];
-        rlhf__guard_install(w->board);
-        while (alarm((unsigned)c.seconds), w->one->step(&c, w->board->step))
-            w->board->step++;
-        w->board->done = 1;
+        rlhf__guard_install(w->log);
+        while (alarm((unsigned)c.seconds), w->one->step(&c, w->log->step))
+            w->log->step++;
+        w->log->done = 1;
         alarm(0);
         rlhf__check_services_finish(&c);
     } else {
@@ -101,8 +101,9 @@ static rlhf_status run_steps(void *arg, struct rlhf__buf *out) {
 
 // ---- in the parent ----
 
-static void add_end(struct rlhf__check_report *r, const char *plugin, const struct rlhf__board *b,
-                    const struct rlhf__child_end *end, const struct work *w) {
+static void add_end(struct rlhf__check_report *r, const char *plugin,
+                    const struct rlhf__child_log *b, const struct rlhf__child_end *end,
+                    const struct work *w) {
     char saw[900];
     int32_t rule = RLHF__CHECK_ENDS;
     if (b->fault_rule) {
@@ -132,12 +133,12 @@ static void add_left(struct rlhf__check_report *r, const char *plugin, const cha
     rlhf__buf_free(&text);
 }
 
-// A step hung; 1 when the rest of its case is left, as it would call the same function again.
+// A step hung; 1 if the rest of its case must be skipped, because it would call the same function.
 static int after_hang(struct work *w, const char *id, struct rlhf__check_report *r) {
-    struct rlhf__board *b = w->board;
+    struct rlhf__child_log *b = w->log;
     char function[sizeof b->inside];
     memcpy(function, b->inside, sizeof function);
-    if (w->one->other_options ? !function[0] : !rlhf__board_hangs(b)) return 0;
+    if (w->one->other_options ? !function[0] : !rlhf__child_log_hangs(b)) return 0;
     add_left(r, id, function, w->one->name);
     return 1;
 }
@@ -145,7 +146,7 @@ static int after_hang(struct work *w, const char *id, struct rlhf__check_report 
 static rlhf_status run_case(struct work *w, const char *id, struct rlhf__check_report *r,
                             struct rlhf__error *err) {
     const struct rlhf__child_limits limits = {w->request->path, w->request->seconds, 1};
-    struct rlhf__board *b = w->board;
+    struct rlhf__child_log *b = w->log;
     b->step = 0;
     for (int ends = 0; ends < MAX_ENDS; ends++) {
         struct rlhf__buf text = RLHF__BUF_INIT;
@@ -183,7 +184,7 @@ static rlhf_status run_cases(struct work *w, const char *id, const struct rlhf__
 
 // ---- the file ----
 
-// The plugin's own table decides whether the author's options are some.
+// The plugin's option table decides whether the author's options are valid.
 static rlhf_status take_options(const struct rlhf__plugin *p, const json_t *options,
                                 struct rlhf__error *err) {
     const struct rlhf__origin from = {.source = "--set", .section = ""};
@@ -278,7 +279,7 @@ static rlhf_status check_plugin(struct work *w, const json_t *row, struct rlhf__
     const char *id = json_string_value(json_object_get(row, "id"));
     const json_int_t kind = json_integer_value(json_object_get(row, "kind"));
     json_array_append(r->plugins, json_object_get(row, "id"));
-    memset(w->board->hung, 0, sizeof w->board->hung);
+    memset(w->log->hung, 0, sizeof w->log->hung);
     RLHF_TRY(run_cases(w, id, rlhf__life_cases, r, err));
     if (kind == RLHF_KIND_REWARD) return run_cases(w, id, rlhf__reward_cases, r, err);
     if (kind == RLHF_KIND_ALGO) return run_cases(w, id, rlhf__algo_cases, r, err);
@@ -307,13 +308,13 @@ static rlhf_status check_all(struct work *w, struct rlhf__check_report *r,
 rlhf_status rlhf__check_file(const struct rlhf__check_request *request,
                              struct rlhf__check_report *out, struct rlhf__error *err) {
     *out = (struct rlhf__check_report){json_array(), json_array(), json_array(), 0};
-    struct work w = {.request = request, .board = rlhf__board_new()};
-    if (!w.board || !out->plugins || !out->found || !out->facts) {
-        rlhf__board_free(w.board);
+    struct work w = {.request = request, .log = rlhf__child_log_new()};
+    if (!w.log || !out->plugins || !out->found || !out->facts) {
+        rlhf__child_log_free(w.log);
         return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     }
     const rlhf_status st = check_all(&w, out, err);
-    rlhf__board_free(w.board);
+    rlhf__child_log_free(w.log);
     return st;
 }
 

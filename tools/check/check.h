@@ -1,6 +1,7 @@
-// check.h: `plugin check`: tries in child processes what the contract says of a plugin file.
+// check.h: `plugin check`: tests a plugin file against the contract, in child processes.
 //
-// What it is not: proof. It finds what shows with rows, options and failures that it makes up.
+// It proves nothing. It finds faults that show with the rows, options and failures that it makes
+// up.
 #ifndef RLHF_HOST_CHECK_CHECK_H
 #define RLHF_HOST_CHECK_CHECK_H
 
@@ -12,7 +13,7 @@ struct rlhf__check_request {
     const char *path;      // absolute
     const json_t *options; // of the plugin, an object or NULL
     const json_t *rows;    // objects with "prompt" and "response", an array or NULL
-    int32_t seconds;       // that one step may take
+    int32_t seconds;       // limit for one step
     int32_t reserved;
 };
 
@@ -20,11 +21,11 @@ struct rlhf__check_request {
 struct rlhf__check_report {
     json_t *plugins; // ids
     json_t *found, *facts;
-    int64_t steps; // tried
+    int64_t steps; // steps done
 };
 
 // *out needs finish also after a failure: RLHF_E_INVALID and RLHF_E_UNSUPPORTED for a file that
-// cannot be opened, or options that it does not take. What is found is no failure. [main]
+// cannot be opened, or for options that it refuses. Findings are not a failure. [main]
 rlhf_status rlhf__check_file(const struct rlhf__check_request *, struct rlhf__check_report *out,
                              struct rlhf__error *err);
 void rlhf__check_report_finish(struct rlhf__check_report *); // accepts a zeroed one [main]

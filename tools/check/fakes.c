@@ -17,7 +17,7 @@ struct rlhf__check_fakes {
     char host[RLHF__PATH_CAP];
 };
 
-// How often a list of words is in a text.
+// How often words of a list occur in a text.
 static int32_t count(rlhf_str text, const char *const *words) {
     int32_t n = 0;
     for (; *words; words++) {
@@ -28,7 +28,7 @@ static int32_t count(rlhf_str text, const char *const *words) {
     return n;
 }
 
-// A sentiment by words, and a number that follows from the text.
+// A sentiment from the words, plus a number computed from the text.
 static float logit(const void *context, rlhf_str text, int32_t label) {
     static const char *const good[] = {"good",      "great",     "love", "best",
                                        "wonderful", "excellent", NULL};

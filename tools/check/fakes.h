@@ -13,7 +13,7 @@ rlhf_status rlhf__check_fakes_new(struct rlhf__services *, const struct rlhf__di
                                   struct rlhf__check_fakes **out, struct rlhf__error *err);
 void rlhf__check_fakes_free(struct rlhf__check_fakes *); // NULL allowed [main]
 
-// How many objects of them are open: what close() was not called for. [main]
+// Number of their objects that are open, i.e. for which close() was not called. [main]
 int32_t rlhf__check_fakes_open(const struct rlhf__check_fakes *);
 
 #endif

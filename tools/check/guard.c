@@ -10,7 +10,7 @@
 
 struct guard {
     struct guard *next;
-    char *map, *at; // of all pages; of the n bytes
+    char *map, *at; // start of all pages; of the n bytes
     size_t n_map, n;
     int32_t rule, closed;
     const char *what;
@@ -18,12 +18,12 @@ struct guard {
 
 struct rlhf__guards {
     struct guard *first;
-    struct rlhf__board *board;
-    struct rlhf__guards *next; // all that are alive
+    struct rlhf__child_log *log;
+    struct rlhf__guards *next; // all live ones
 };
 
-// What the handler of this child looks at: nothing else can be handed to one.
-static struct rlhf__board *told;
+// For the handler of this child, which can only use a global.
+static struct rlhf__child_log *told;
 static struct rlhf__guards *alive;
 
 static const struct guard *guard_of(const char *address) {
@@ -47,24 +47,24 @@ static void on_fault(int number, siginfo_t *info, void *context) {
             snprintf(told->fault, sizeof told->fault,
                      "it touched %s at byte %ld, of which there are %zu", g->what, off, g->n);
     }
-    signal(number, SIG_DFL); // it happens again, and ends the process
+    signal(number, SIG_DFL); // the fault happens again, and ends the process
 }
 
-void rlhf__guard_install(struct rlhf__board *board) {
+void rlhf__guard_install(struct rlhf__child_log *log) {
     struct sigaction act = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     stack_t stack = {.ss_size = (size_t)1 << 16};
     stack.ss_sp = malloc(stack.ss_size); // for the rest of the process
-    told = board;
+    told = log;
     if (stack.ss_sp) sigaltstack(&stack, NULL);
     sigemptyset(&act.sa_mask);
     sigaction(SIGSEGV, &act, NULL);
     sigaction(SIGBUS, &act, NULL);
 }
 
-struct rlhf__guards *rlhf__guards_new(struct rlhf__board *board) {
+struct rlhf__guards *rlhf__guards_new(struct rlhf__child_log *log) {
     struct rlhf__guards *all = calloc(1, sizeof *all);
     if (!all) return NULL;
-    all->board = board;
+    all->log = log;
     all->next = alive;
     alive = all;
     return all;

@@ -1,36 +1,36 @@
-// guard.h: memory between pages that nobody may touch, so that a plugin which reads or writes
-// beside what it was given is seen where it does it.
+// guard.h: memory between inaccessible pages, so that a plugin which reads or writes outside its
+// arrays is caught at that access.
 //
-// For a child process that tries a plugin: a fault in guarded memory is told on the board before
-// the child ends by it.
+// For a child process that tests a plugin: a fault in guarded memory is reported in the child's log
+// before it ends the child.
 #ifndef RLHF_HOST_CHECK_GUARD_H
 #define RLHF_HOST_CHECK_GUARD_H
 
-#include "check/board.h"
+#include "check/child_log.h"
 
 #include <stddef.h>
 
 enum rlhf__guard_side {
-    RLHF__GUARD_END = 0,  // the last byte lies before the closed page
-    RLHF__GUARD_BEGIN = 1 // the first byte lies behind one
+    RLHF__GUARD_END = 0,  // the last byte is just before the inaccessible page
+    RLHF__GUARD_BEGIN = 1 // the first byte is just after one
 };
 
 // Guarded memory of one call.
 struct rlhf__guards;
 
-// *out needs free. NULL when out of memory. The handler tells board. [main]
-struct rlhf__guards *rlhf__guards_new(struct rlhf__board *board);
+// *out needs free. NULL if out of memory. The handler reports to log. [main]
+struct rlhf__guards *rlhf__guards_new(struct rlhf__child_log *log);
 void rlhf__guards_free(struct rlhf__guards *); // unmaps; NULL allowed [main]
 
-// n bytes (0: an address that may not be touched); what: "in->ids". rule: what touching beside
-// them, or writing into them once closed, is against. NULL when out of memory. [main]
+// n bytes (0: an inaccessible address); what: "in->ids". rule: the rule that accesses outside of
+// them, or writes to them after closing, violate. NULL if out of memory. [main]
 void *rlhf__guard_take(struct rlhf__guards *, size_t n, int32_t side, int32_t rule,
                        const char *what);
 
-// All that was taken so far may be read only. [main]
+// Make everything taken so far read-only. [main]
 void rlhf__guards_close(struct rlhf__guards *);
 
-// Tell faults of this process from now on; once, by a child. [main]
-void rlhf__guard_install(struct rlhf__board *board);
+// Report faults of this process from now on; a child calls it once. [main]
+void rlhf__guard_install(struct rlhf__child_log *log);
 
 #endif

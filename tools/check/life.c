@@ -1,6 +1,6 @@
-// life.c: what every plugin has: options, instances, memory that runs out, state.
+// life.c: tests for every plugin: options, instances, out of memory, state.
 #include "check/cases.h"
-#include "check/kept.h"
+#include "check/state_buffer.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 
 // ---- the descriptor ----
 
-// A domain backwards and a name: three parts or more between dots, none of them empty. The loader
-// has seen to the characters.
+// A reversed domain and a name: three or more parts between dots, none of them empty. The loader
+// has checked the characters.
 static int is_reverse_dns(const char *id) {
     int parts = 1;
     for (const char *c = id; *c; c++) {
@@ -24,14 +24,15 @@ static int try_descriptor(struct rlhf__check *c, int32_t step) {
     const rlhf_plugin *d = &c->plugin->desc;
     if (step > 0) return 0;
     if (!is_reverse_dns(d->id))
-        rlhf__board_found(c->board, RLHF__CHECK_ID,
-                          "id is \"%s\"; it must be reverse DNS, a domain backwards and a name, "
-                          "e.g. \"org.example.%s\"",
-                          d->id, c->plugin->stem);
+        rlhf__child_log_found(
+            c->log, RLHF__CHECK_ID,
+            "id is \"%s\"; it must be reverse DNS, a domain backwards and a name, "
+            "e.g. \"org.example.%s\"",
+            d->id, c->plugin->stem);
     if (strspn(d->summary, " \t\r\n") == strlen(d->summary))
-        rlhf__board_found(c->board, RLHF__CHECK_SUMMARY,
-                          "summary is %s; it must be a line that says what the plugin does",
-                          *d->summary ? "blank" : "missing or empty");
+        rlhf__child_log_found(c->log, RLHF__CHECK_SUMMARY,
+                              "summary is %s; it must be a line that says what the plugin does",
+                              *d->summary ? "blank" : "missing or empty");
     return 1;
 }
 
@@ -45,10 +46,12 @@ static int try_table(struct rlhf__check *c, int32_t step) {
         rlhf_opt o;
         rlhf__opt_at(&c->plugin->table, i, &o);
         if (!o.help || !*o.help)
-            rlhf__board_found(c->board, RLHF__CHECK_HELP, "option \"%s\" has no help text", o.key);
+            rlhf__child_log_found(c->log, RLHF__CHECK_HELP, "option \"%s\" has no help text",
+                                  o.key);
         if (strspn(o.key, good) != strlen(o.key))
-            rlhf__board_found(c->board, RLHF__CHECK_NAME,
-                              "option \"%s\" has a name that cannot be typed as KEY=VALUE", o.key);
+            rlhf__child_log_found(c->log, RLHF__CHECK_NAME,
+                                  "option \"%s\" has a name that cannot be typed as KEY=VALUE",
+                                  o.key);
     }
     return 1;
 }
@@ -57,35 +60,35 @@ static int try_table(struct rlhf__check *c, int32_t step) {
 
 static int try_create(struct rlhf__check *c, int32_t step) {
     const rlhf_plugin *d = &c->plugin->desc;
-    struct rlhf__watched t;
+    struct rlhf__probe t;
     struct rlhf__error err;
     if (step > 0) return 0;
-    rlhf__board_doing(c->board, "create() with the options' defaults, then destroy()");
-    if (rlhf__watched_create(c, NULL, 0, &t, &err) < 0) {
-        if (*rlhf__watched_missing(&t))
-            rlhf__board_fact(c->board,
-                             "it needs \"%s\", which is not stood in for: what needs "
-                             "an instance was not tried",
-                             rlhf__watched_missing(&t));
+    rlhf__child_log_doing(c->log, "create() with the options' defaults, then destroy()");
+    if (rlhf__probe_create(c, NULL, 0, &t, &err) < 0) {
+        if (*rlhf__probe_missing(&t))
+            rlhf__child_log_fact(c->log,
+                                 "it needs \"%s\", which is not stood in for: what needs "
+                                 "an instance was not tried",
+                                 rlhf__probe_missing(&t));
         else
-            rlhf__board_found(c->board, RLHF__CHECK_CREATE,
-                              "with the options' defaults it fails: %s", err.text);
+            rlhf__child_log_found(c->log, RLHF__CHECK_CREATE,
+                                  "with the options' defaults it fails: %s", err.text);
     } else if (d->create && !t.self) {
-        rlhf__board_found(c->board, RLHF__CHECK_CREATE, "create() made no instance");
+        rlhf__child_log_found(c->log, RLHF__CHECK_CREATE, "create() made no instance");
     }
-    rlhf__watched_finish(&t);
+    rlhf__probe_finish(&t);
     return 1;
 }
 
 static int try_destroy(struct rlhf__check *c, int32_t step) {
     const rlhf_plugin *d = &c->plugin->desc;
     if (step > 0 || !d->destroy) return 0;
-    rlhf__board_doing(c->board, "destroy(NULL)");
+    rlhf__child_log_doing(c->log, "destroy(NULL)");
     d->destroy(NULL);
     return 1;
 }
 
-// Value `turn` of an option at a limit of what it takes; NULL when there are fewer.
+// Value `turn` of an option at a limit of its range; NULL if there are fewer.
 static json_t *at_limit(const rlhf_opt *o, int32_t turn) {
     static const char *const texts[] = {"", "no/such/file", "\xc3\xa9 \xe2\x80\xae"};
     switch (o->type) {
@@ -123,98 +126,101 @@ static int try_limit(struct rlhf__check *c, int32_t step) {
     if (!value) return 0;
     json_t *options = c->options ? json_deep_copy(c->options) : json_object();
     struct rlhf__buf shown = RLHF__BUF_INIT;
-    struct rlhf__watched t;
+    struct rlhf__probe t;
     struct rlhf__error err;
     rlhf__json_write(&shown, value, 0);
-    rlhf__board_doing(c->board, "create() with %s=%s", o.key, rlhf__buf_text(&shown));
+    rlhf__child_log_doing(c->log, "create() with %s=%s", o.key, rlhf__buf_text(&shown));
     json_object_set_new(options, o.key, value);
-    rlhf__watched_create(c, options, 0, &t, &err); // it may refuse, with words
+    rlhf__probe_create(c, options, 0, &t, &err); // it may refuse, with a message
     const rlhf_plugin *d = &c->plugin->desc;
     for (uint32_t i = 0; t.config && d->idle && i < c->plugin->table.n; i++) {
         rlhf__opt_at(&c->plugin->table, i, &o);
         d->idle(t.config, o.key);
     }
-    rlhf__watched_finish(&t);
+    rlhf__probe_finish(&t);
     rlhf__buf_free(&shown);
     json_decref(options);
     return 1;
 }
 
 static int try_memory(struct rlhf__check *c, int32_t step) {
-    struct rlhf__watched t;
+    struct rlhf__probe t;
     struct rlhf__error err;
     if (step >= 2000) return 0;
-    rlhf__board_doing(c->board, "create() with no memory for allocation %d", step + 1);
-    rlhf__watched_create(c, NULL, step + 1, &t, &err);
-    const int more = t.host && rlhf__watched_allocs(&t) > step;
-    rlhf__watched_finish(&t);
+    rlhf__child_log_doing(c->log, "create() with no memory for allocation %d", step + 1);
+    rlhf__probe_create(c, NULL, step + 1, &t, &err);
+    const int more = t.host && rlhf__probe_allocs(&t) > step;
+    rlhf__probe_finish(&t);
     return more;
 }
 
 // ---- state ----
 
-// What is saved, loaded into a fresh instance and saved again is the same.
-static void round_trip(struct rlhf__check *c, struct rlhf__kept *s, struct rlhf__kept *again) {
-    struct rlhf__watched t;
+// A state that is saved, loaded into a new instance and saved again must be the same.
+static void round_trip(struct rlhf__check *c, struct rlhf__state_buffer *s,
+                       struct rlhf__state_buffer *again) {
+    struct rlhf__probe t;
     struct rlhf__error err;
-    if (rlhf__watched_create(c, NULL, 0, &t, &err) == RLHF_OK && rlhf__kept_save(&t, s, &err) < 0)
-        rlhf__board_found(c->board, RLHF__CHECK_STATE, "of a fresh instance, %s", err.text);
-    rlhf__watched_finish(&t);
-    if (rlhf__watched_create(c, NULL, 0, &t, &err) == RLHF_OK) {
-        if (rlhf__kept_load(&t, s, c->plugin->desc.state_version, &err) < 0)
-            rlhf__board_found(c->board, RLHF__CHECK_STATE, "of what it saved itself, %s", err.text);
+    if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK &&
+        rlhf__state_buffer_save(&t, s, &err) < 0)
+        rlhf__child_log_found(c->log, RLHF__CHECK_STATE, "of a fresh instance, %s", err.text);
+    rlhf__probe_finish(&t);
+    if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK) {
+        if (rlhf__state_buffer_load(&t, s, c->plugin->desc.state_version, &err) < 0)
+            rlhf__child_log_found(c->log, RLHF__CHECK_STATE, "its own saved state is refused: %s",
+                                  err.text);
         else if (s->at != s->len)
-            rlhf__board_found(c->board, RLHF__CHECK_STATE,
-                              "load() read %llu of the %llu bytes that save() wrote",
-                              (unsigned long long)s->at, (unsigned long long)s->len);
-        else if (rlhf__kept_save(&t, again, &err) == RLHF_OK &&
+            rlhf__child_log_found(c->log, RLHF__CHECK_STATE,
+                                  "load() read %llu of the %llu bytes that save() wrote",
+                                  (unsigned long long)s->at, (unsigned long long)s->len);
+        else if (rlhf__state_buffer_save(&t, again, &err) == RLHF_OK &&
                  (again->len != s->len || memcmp(again->bytes, s->bytes, s->len) != 0))
-            rlhf__board_found(c->board, RLHF__CHECK_STATE,
-                              "after load(), save() writes other bytes");
+            rlhf__child_log_found(c->log, RLHF__CHECK_STATE,
+                                  "after load(), save() writes other bytes");
     }
-    rlhf__watched_finish(&t);
+    rlhf__probe_finish(&t);
 }
 
-static void full_sink(struct rlhf__check *c, struct rlhf__kept *s) {
-    struct rlhf__watched t;
+static void full_sink(struct rlhf__check *c, struct rlhf__state_buffer *s) {
+    struct rlhf__probe t;
     struct rlhf__error err;
     s->limit = 0;
-    if (rlhf__watched_create(c, NULL, 0, &t, &err) == RLHF_OK) {
-        const rlhf_status st = rlhf__kept_save(&t, s, &err);
+    if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK) {
+        const rlhf_status st = rlhf__state_buffer_save(&t, s, &err);
         if (s->refused && st != RLHF_E_IO)
-            rlhf__board_found(c->board, RLHF__CHECK_SAVE,
-                              "write() returned %d and save() %d, not the same", RLHF_E_IO, st);
+            rlhf__child_log_found(c->log, RLHF__CHECK_SAVE,
+                                  "write() returned %d and save() %d, not the same", RLHF_E_IO, st);
     }
-    rlhf__watched_finish(&t);
+    rlhf__probe_finish(&t);
 }
 
-// A state cut short: load() is told so by read(), and must pass it on.
-static void cut_state(struct rlhf__check *c, struct rlhf__kept *s, uint64_t part) {
-    struct rlhf__watched t;
+// A truncated state: load() gets an error from read() and must pass it on.
+static void cut_state(struct rlhf__check *c, struct rlhf__state_buffer *s, uint64_t part) {
+    struct rlhf__probe t;
     struct rlhf__error err;
-    if (rlhf__watched_create(c, NULL, 0, &t, &err) == RLHF_OK &&
-        rlhf__kept_save(&t, s, &err) == RLHF_OK && s->len) {
-        rlhf__watched_finish(&t);
+    if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK &&
+        rlhf__state_buffer_save(&t, s, &err) == RLHF_OK && s->len) {
+        rlhf__probe_finish(&t);
         s->len = s->len * part / 4;
-        if (rlhf__watched_create(c, NULL, 0, &t, &err) == RLHF_OK &&
-            rlhf__kept_load(&t, s, c->plugin->desc.state_version, &err) == RLHF_OK)
-            rlhf__board_found(c->board, RLHF__CHECK_LOAD,
-                              "load() of %llu bytes, of which some are missing, succeeded",
-                              (unsigned long long)s->len);
+        if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK &&
+            rlhf__state_buffer_load(&t, s, c->plugin->desc.state_version, &err) == RLHF_OK)
+            rlhf__child_log_found(c->log, RLHF__CHECK_LOAD,
+                                  "load() of %llu bytes, of which some are missing, succeeded",
+                                  (unsigned long long)s->len);
     }
-    rlhf__watched_finish(&t);
+    rlhf__probe_finish(&t);
 }
 
 static int try_state(struct rlhf__check *c, int32_t step) {
-    struct rlhf__kept s, again;
+    struct rlhf__state_buffer s, again;
     if (!c->plugin->desc.state_version || step > 4) return 0;
-    if (rlhf__kept_init(&s) && rlhf__kept_init(&again)) {
+    if (rlhf__state_buffer_init(&s) && rlhf__state_buffer_init(&again)) {
         if (step == 0) round_trip(c, &s, &again);
         if (step == 1) full_sink(c, &s);
         if (step > 1) cut_state(c, &s, (uint64_t)step - 2);
-        rlhf__kept_finish(&again);
+        rlhf__state_buffer_finish(&again);
     }
-    rlhf__kept_finish(&s);
+    rlhf__state_buffer_finish(&s);
     return 1;
 }
 

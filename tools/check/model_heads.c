@@ -1,8 +1,8 @@
-// model_heads.c: what the contract says of a model's other heads, of its adapters and of bf16, with
-// numbers: values, entropy and KL, pooled scores and those of tokens.
+// model_heads.c: tests a model's other heads, its adapters and bf16 against the contract, with
+// numbers: values, entropy and KL, pooled scores and scores per token.
 #include "check/model_heads.h"
 
-#include "check/tried_model.h"
+#include "check/checked_model.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 enum { LABELS = 3, HEADS = 6 };
 
-// Heads by place: what they are called, their bit, numbers of a row when they are not a token's.
+// Heads by index: name, bit, and numbers per row if it is not one per token.
 static const struct {
     const char *name;
     uint32_t bit;
@@ -20,7 +20,7 @@ static const struct {
                  {"kl", RLHF_HEAD_KL, 0},       {"value", RLHF_HEAD_VALUE, 0},
                  {"score", RLHF_HEAD_SCORE, 1}, {"token_score", RLHF_HEAD_TOKEN_SCORE, 0}};
 
-// What is opened, and the heads that it is asked for.
+// The kind of model to open, and the heads to request.
 static const struct form {
     const char *what;
     uint32_t heads;
@@ -35,20 +35,20 @@ static const struct form {
 enum { FORMS = sizeof forms / sizeof *forms };
 
 struct numbers {
-    float head[HEADS][RLHF__TRIED_TOKENS];
+    float head[HEADS][RLHF__CHECKED_TOKENS];
 };
 
-// A form on an instance, and the reference of its kl.
+// An instance of such a model, and the reference for its kl head.
 struct trial {
-    struct rlhf__tried_model m, ref;
+    struct rlhf__checked_model m, ref;
     const struct form *form;
-    struct rlhf__tried_rows rows;
+    struct rlhf__checked_rows rows;
     float *hidden; // the reference's
     struct numbers weight;
     int32_t labels, reserved;
 };
 
-static struct rlhf__board *board_of(const struct trial *t) { return t->m.t.check->board; }
+static struct rlhf__child_log *board_of(const struct trial *t) { return t->m.t.check->log; }
 
 static rlhf_heads pointers(const struct trial *t, struct numbers *n, int32_t from) {
     const int32_t base = t->rows.offset[from];
@@ -63,12 +63,13 @@ static rlhf_heads pointers(const struct trial *t, struct numbers *n, int32_t fro
         .token_score = want & RLHF_HEAD_TOKEN_SCORE ? n->head[5] + base : NULL};
 }
 
-// The heads of rows from .. to-1 into their places; train: and backward() of the weights.
+// Write the heads of rows from .. to-1 to their places; train: also run backward() with the
+// weights.
 static int forward(struct trial *t, int32_t from, int32_t to, int32_t train, uint32_t flags,
                    struct numbers *out) {
     static const rlhf_dist whole = RLHF_DIST_WHOLE;
-    int32_t offset[RLHF__TRIED_ROWS + 1];
-    const rlhf_batch batch = rlhf__tried_batch(&t->rows, from, to, offset);
+    int32_t offset[RLHF__CHECKED_ROWS + 1];
+    const rlhf_batch batch = rlhf__checked_batch(&t->rows, from, to, offset);
     rlhf_forward how = {.size = sizeof how,
                         .heads = t->form->heads,
                         .train = train,
@@ -79,48 +80,50 @@ static int forward(struct trial *t, int32_t from, int32_t to, int32_t train, uin
         how.kl_self = t->ref.t.self;
         how.kl_hidden = t->hidden + (ptrdiff_t)t->rows.offset[from] * t->ref.info.d_model;
     }
-    rlhf__watched_begin(&t->m.t, "forward()");
-    if (!rlhf__tried_fine(&t->m, RLHF__CHECK_FORWARD,
-                          rlhf__tried_ops(&t->m)->forward(t->m.t.self, &batch, &how, &at)))
+    rlhf__probe_begin(&t->m.t, "forward()");
+    if (!rlhf__checked_fine(&t->m, RLHF__CHECK_FORWARD,
+                            rlhf__checked_ops(&t->m)->forward(t->m.t.self, &batch, &how, &at)))
         return 0;
     if (!train) return 1;
-    rlhf__watched_begin(&t->m.t, "backward()");
-    return rlhf__tried_fine(&t->m, RLHF__CHECK_BACKWARD,
-                            rlhf__tried_ops(&t->m)->backward(t->m.t.self, &batch, &how, &d));
+    rlhf__probe_begin(&t->m.t, "backward()");
+    return rlhf__checked_fine(&t->m, RLHF__CHECK_BACKWARD,
+                              rlhf__checked_ops(&t->m)->backward(t->m.t.self, &batch, &how, &d));
 }
 
-// The reference of kl: filled by that seed, its hidden states of all rows.
+// Set up the reference for kl: parameters from that seed, then its hidden states of all rows.
 static int refer(struct trial *t, uint32_t seed) {
-    int32_t offset[RLHF__TRIED_ROWS + 1];
-    const rlhf_batch batch = rlhf__tried_batch(&t->rows, 0, RLHF__TRIED_ROWS, offset);
+    int32_t offset[RLHF__CHECKED_ROWS + 1];
+    const rlhf_batch batch = rlhf__checked_batch(&t->rows, 0, RLHF__CHECKED_ROWS, offset);
     const rlhf_forward how = {.size = sizeof how, .heads = RLHF_HEAD_HIDDEN};
     if (!t->hidden) {
         t->hidden = calloc((size_t)batch.total * (size_t)t->m.info.d_model, sizeof *t->hidden);
         if (!t->hidden ||
-            !rlhf__tried_open(t->m.t.check, &t->ref, 0, &(rlhf_model_open){.dtype = RLHF_F32}))
+            !rlhf__checked_open(t->m.t.check, &t->ref, 0, &(rlhf_model_open){.dtype = RLHF_F32}))
             return 0;
     }
     const rlhf_heads out = {.size = sizeof out, .hidden = t->hidden};
-    if (!rlhf__tried_fill(&t->ref, seed, 0, 0)) return 0;
-    rlhf__watched_begin(&t->ref.t, "forward()");
-    return rlhf__tried_fine(&t->ref, RLHF__CHECK_FORWARD,
-                            rlhf__tried_ops(&t->ref)->forward(t->ref.t.self, &batch, &how, &out));
+    if (!rlhf__checked_fill(&t->ref, seed, 0, 0)) return 0;
+    rlhf__probe_begin(&t->ref.t, "forward()");
+    return rlhf__checked_fine(
+        &t->ref, RLHF__CHECK_FORWARD,
+        rlhf__checked_ops(&t->ref)->forward(t->ref.t.self, &batch, &how, &out));
 }
 
-// ---- what they must be ----
+// ---- properties of the heads ----
 
-static int is_given(const struct rlhf__tried_rows *r, int32_t at) {
-    for (int32_t i = 0; i < RLHF__TRIED_ROWS; i++)
+static int is_given(const struct rlhf__checked_rows *r, int32_t at) {
+    for (int32_t i = 0; i < RLHF__CHECKED_ROWS; i++)
         if (at < r->offset[i + 1]) return at >= r->offset[i] + r->prompt_len[i];
     return 0;
 }
 
 static int32_t length_of(const struct trial *t, int h) {
-    return head[h].pooled ? RLHF__TRIED_ROWS * t->form->labels : t->rows.offset[RLHF__TRIED_ROWS];
+    return head[h].pooled ? RLHF__CHECKED_ROWS * t->form->labels
+                          : t->rows.offset[RLHF__CHECKED_ROWS];
 }
 
 static const char *fault_of(const struct trial *t, int h, int32_t at, float x) {
-    if (!isfinite(x)) return "which is no number";
+    if (!isfinite(x)) return "which is not finite";
     if (!head[h].pooled && !is_given(&t->rows, at)) return x == 0 ? NULL : "of a prompt token";
     const double most = log((double)t->m.info.n_vocab) + 1e-4;
     if (head[h].bit == RLHF_HEAD_ENTROPY && ((double)x < -1e-5 || (double)x > most))
@@ -129,62 +132,62 @@ static const char *fault_of(const struct trial *t, int h, int32_t at, float x) {
     return NULL;
 }
 
-// Each number by itself, and the same bits with its row alone.
+// Check each number alone, and that a row computed alone has the same bits.
 static int check_numbers(struct trial *t, struct numbers *all) {
     struct numbers alone;
     memset(all, 0, sizeof *all);
     memset(&alone, 0, sizeof alone);
-    if (!forward(t, 0, RLHF__TRIED_ROWS, 0, 0, all)) return 0;
-    for (int32_t i = 0; i < RLHF__TRIED_ROWS; i++)
+    if (!forward(t, 0, RLHF__CHECKED_ROWS, 0, 0, all)) return 0;
+    for (int32_t i = 0; i < RLHF__CHECKED_ROWS; i++)
         if (!forward(t, i, i + 1, 0, 0, &alone)) return 0;
     for (int h = 0; h < HEADS; h++)
         for (int32_t at = 0; (t->form->heads & head[h].bit) && at < length_of(t, h); at++) {
             const float x = all->head[h][at], y = alone.head[h][at];
             const char *fault = fault_of(t, h, at, x);
             if (fault)
-                rlhf__board_found(board_of(t),
-                                  head[h].bit == RLHF_HEAD_LOGP ? RLHF__CHECK_LOGP
-                                                                : RLHF__CHECK_HEADS,
-                                  "%s[%d] is %g, %s", head[h].name, at, (double)x, fault);
-            else if (!rlhf__tried_same(x, y))
-                rlhf__board_found(board_of(t), RLHF__CHECK_ROWS,
-                                  "%s[%d] is %.9g among %d rows, and %.9g with its row alone",
-                                  head[h].name, at, (double)x, RLHF__TRIED_ROWS, (double)y);
-            if (fault || !rlhf__tried_same(x, y)) return 0;
+                rlhf__child_log_found(board_of(t),
+                                      head[h].bit == RLHF_HEAD_LOGP ? RLHF__CHECK_LOGP
+                                                                    : RLHF__CHECK_HEADS,
+                                      "%s[%d] is %g, %s", head[h].name, at, (double)x, fault);
+            else if (!rlhf__checked_same(x, y))
+                rlhf__child_log_found(board_of(t), RLHF__CHECK_ROWS,
+                                      "%s[%d] is %.9g among %d rows, and %.9g with its row alone",
+                                      head[h].name, at, (double)x, RLHF__CHECKED_ROWS, (double)y);
+            if (fault || !rlhf__checked_same(x, y)) return 0;
         }
     return 1;
 }
 
 static int check_kl(struct trial *t, struct numbers *n) {
     memset(n, 0, sizeof *n);
-    if (!refer(t, 0) || !forward(t, 0, RLHF__TRIED_ROWS, 0, 0, n)) return 0;
-    for (int32_t at = 0; at < t->rows.offset[RLHF__TRIED_ROWS]; at++)
+    if (!refer(t, 0) || !forward(t, 0, RLHF__CHECKED_ROWS, 0, 0, n)) return 0;
+    for (int32_t at = 0; at < t->rows.offset[RLHF__CHECKED_ROWS]; at++)
         if (!(fabs((double)n->head[2][at]) < 1e-5)) {
-            rlhf__board_found(board_of(t), RLHF__CHECK_KL, "kl[%d] of a model to itself is %g", at,
-                              (double)n->head[2][at]);
+            rlhf__child_log_found(board_of(t), RLHF__CHECK_KL, "kl[%d] of a model to itself is %g",
+                                  at, (double)n->head[2][at]);
             return 0;
         }
     return refer(t, 1000); // another model, for the rest
 }
 
-// Without its adapter a model is its base; with B = 0 both are the same.
+// Without its adapter a model is its base; with B = 0 both have the same numbers.
 static int check_base(struct trial *t, struct numbers *with) {
     struct numbers base;
     for (int zero = 1; zero >= 0; zero--) {
         int same = 1;
         memset(with, 0, sizeof *with);
         memset(&base, 0, sizeof base);
-        if (!rlhf__tried_fill(&t->m, 0, 0, zero ? RLHF__TRIED_ZERO_B : 0) ||
-            !forward(t, 0, RLHF__TRIED_ROWS, 0, 0, with) ||
-            !forward(t, 0, RLHF__TRIED_ROWS, 0, RLHF_FORWARD_BASE, &base))
+        if (!rlhf__checked_fill(&t->m, 0, 0, zero ? RLHF__CHECKED_ZERO_B : 0) ||
+            !forward(t, 0, RLHF__CHECKED_ROWS, 0, 0, with) ||
+            !forward(t, 0, RLHF__CHECKED_ROWS, 0, RLHF_FORWARD_BASE, &base))
             return 0;
-        for (int32_t at = 0; at < t->rows.offset[RLHF__TRIED_ROWS]; at++)
-            same &= rlhf__tried_same(with->head[0][at], base.head[0][at]);
+        for (int32_t at = 0; at < t->rows.offset[RLHF__CHECKED_ROWS]; at++)
+            same &= rlhf__checked_same(with->head[0][at], base.head[0][at]);
         if (same == zero) continue;
-        rlhf__board_found(board_of(t), RLHF__CHECK_ADAPTER,
-                          zero
-                              ? "with B = 0 the log-probs differ with RLHF_FORWARD_BASE and without"
-                              : "with B that is not 0 the log-probs are those of the base");
+        rlhf__child_log_found(
+            board_of(t), RLHF__CHECK_ADAPTER,
+            zero ? "with B = 0 the log-probs differ with RLHF_FORWARD_BASE and without"
+                 : "with B that is not 0 the log-probs are those of the base");
         return 0;
     }
     return 1;
@@ -198,42 +201,43 @@ static double weighted(const struct trial *t, const struct numbers *n) {
     return sum;
 }
 
-// By differences, eps to both sides; NaN when a call failed.
+// By differences with eps on both sides; NaN if a call failed.
 static double slope_at(struct trial *t, float eps, struct numbers *n) {
     double side[2];
     for (int k = 0; k < 2; k++) {
         memset(n, 0, sizeof *n);
-        if (!rlhf__tried_fill(&t->m, 0, k ? -eps : eps, 0) ||
-            !forward(t, 0, RLHF__TRIED_ROWS, 0, 0, n))
+        if (!rlhf__checked_fill(&t->m, 0, k ? -eps : eps, 0) ||
+            !forward(t, 0, RLHF__CHECKED_ROWS, 0, 0, n))
             return NAN;
         side[k] = weighted(t, n);
     }
     return (side[0] - side[1]) / (2 * (double)eps);
 }
 
-// Where a step crosses the kink of an activation a shorter one may not; at the shortest the
-// numbers' own rounding is below what is allowed.
+// A step may cross the kink of an activation; then try a shorter one. For the shortest the
+// tolerance is above the rounding error.
 static void check_gradient(struct trial *t, struct numbers *n) {
     static const float steps[] = {2e-3f, 2e-4f, 5e-5f};
     double slope = 0;
     memset(n, 0, sizeof *n);
-    if (!forward(t, 0, RLHF__TRIED_ROWS, 1, 0, n)) return;
-    const double given = rlhf__tried_along(&t->m);
+    if (!forward(t, 0, RLHF__CHECKED_ROWS, 1, 0, n)) return;
+    const double given = rlhf__checked_along(&t->m);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         slope = slope_at(t, steps[i], n);
         if (isnan(slope) || fabs(slope - given) <= 0.02 * fabs(slope) + 0.02) return;
     }
-    rlhf__board_found(board_of(t), RLHF__CHECK_BACKWARD,
-                      "%s: along a direction the gradients give %.6g; by differences it is %.6g",
-                      t->form->what, given, slope);
+    rlhf__child_log_found(
+        board_of(t), RLHF__CHECK_BACKWARD,
+        "%s: along a direction the gradients give %.6g; by differences it is %.6g", t->form->what,
+        given, slope);
 }
 
 // ---- steps ----
 
 static void weigh(struct trial *t) {
     for (int h = 0; h < HEADS; h++)
-        rlhf__tried_weights(&t->rows, (uint32_t)h, t->weight.head[h]);
-    for (int32_t at = 0; at < RLHF__TRIED_ROWS * LABELS; at++)
+        rlhf__checked_weights(&t->rows, (uint32_t)h, t->weight.head[h]);
+    for (int32_t at = 0; at < RLHF__CHECKED_ROWS * LABELS; at++)
         t->weight.head[4][at] = (float)(at % 5) / 4 - 0.4f;
 }
 
@@ -247,22 +251,22 @@ static void try_form(struct rlhf__check *c, const struct form *form) {
                                  .adapter = form->adapter ? &adapter : NULL};
     struct trial t = {.form = form, .m.may_refuse = 1};
     struct numbers n;
-    if (rlhf__tried_open(c, &t.m, 0, &how)) {
-        rlhf__tried_rows_make(&t.m, &t.rows);
+    if (rlhf__checked_open(c, &t.m, 0, &how)) {
+        rlhf__checked_rows_make(&t.m, &t.rows);
         weigh(&t);
         if ((t.m.info.heads & form->heads) != form->heads)
-            rlhf__board_fact(c->board, "%s: not tried: info() does not list it", form->what);
-        else if ((form->adapter ? check_base(&t, &n) : rlhf__tried_fill(&t.m, 0, 0, 0)) &&
+            rlhf__child_log_fact(c->log, "%s: not tried: info() does not list it", form->what);
+        else if ((form->adapter ? check_base(&t, &n) : rlhf__checked_fill(&t.m, 0, 0, 0)) &&
                  (!(form->heads & RLHF_HEAD_KL) || check_kl(&t, &n)) && check_numbers(&t, &n) &&
                  how.trainable)
             check_gradient(&t, &n);
     }
-    rlhf__tried_close(&t.m);
-    if (t.hidden) rlhf__tried_close(&t.ref);
+    rlhf__checked_close(&t.m);
+    if (t.hidden) rlhf__checked_close(&t.ref);
     free(t.hidden);
 }
 
-// bf16 activations follow f32 as far as eight bits do.
+// bf16 activations must match f32 within the precision of eight bits.
 static void try_bf16(struct rlhf__check *c) {
     static const struct form form = {"bf16", RLHF_HEAD_LOGP, 0, 0, 0};
     struct numbers n[2];
@@ -270,25 +274,26 @@ static void try_bf16(struct rlhf__check *c) {
     memset(n, 0, sizeof n);
     for (int k = 0; made && k < 2; k++) {
         struct trial t = {.form = &form, .m.may_refuse = 1};
-        made = rlhf__tried_open(c, &t.m, 0, &(rlhf_model_open){.dtype = k ? RLHF_BF16 : RLHF_F32});
-        if (made) rlhf__tried_rows_make(&t.m, &t.rows);
-        made = made && rlhf__tried_fill(&t.m, 0, 0, 0) && check_numbers(&t, &n[k]);
-        for (int32_t at = 0; made && k && at < t.rows.offset[RLHF__TRIED_ROWS]; at++) {
+        made =
+            rlhf__checked_open(c, &t.m, 0, &(rlhf_model_open){.dtype = k ? RLHF_BF16 : RLHF_F32});
+        if (made) rlhf__checked_rows_make(&t.m, &t.rows);
+        made = made && rlhf__checked_fill(&t.m, 0, 0, 0) && check_numbers(&t, &n[k]);
+        for (int32_t at = 0; made && k && at < t.rows.offset[RLHF__CHECKED_ROWS]; at++) {
             const double near = (double)n[0].head[0][at], is = (double)n[1].head[0][at];
             if (fabs(is - near) <= 0.05 + 0.05 * fabs(near)) continue;
-            rlhf__board_found(c->board, RLHF__CHECK_ROUNDED,
-                              "logp[%d] is %g in bf16, and %g in f32", at, is, near);
+            rlhf__child_log_found(c->log, RLHF__CHECK_ROUNDED,
+                                  "logp[%d] is %g in bf16, and %g in f32", at, is, near);
             break;
         }
-        rlhf__tried_close(&t.m);
+        rlhf__checked_close(&t.m);
     }
 }
 
 int rlhf__try_heads(struct rlhf__check *c, int32_t step) {
     rlhf_model_info info;
     if (step > FORMS) return 0;
-    rlhf__board_doing(c->board, "%s", step < FORMS ? forms[step].what : "bf16");
-    if (!rlhf__tried_is_small(c, 0, &info)) return 1;
+    rlhf__child_log_doing(c->log, "%s", step < FORMS ? forms[step].what : "bf16");
+    if (!rlhf__checked_is_small(c, 0, &info)) return 1;
     if (step == FORMS && (info.heads & RLHF_HEAD_LOGP)) try_bf16(c);
     if (step == FORMS || (forms[step].adapter && !(info.heads & RLHF_HEAD_ADAPTER))) return 1;
     try_form(c, &forms[step]);

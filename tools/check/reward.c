@@ -1,8 +1,8 @@
-// reward.c: what the contract says of rewards, with rows of every form.
+// reward.c: tests a reward against the contract, with many kinds of rows.
 #include "check/cases.h"
 
-#include "check/kept.h"
 #include "check/scores.h"
+#include "check/state_buffer.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,54 +10,56 @@
 
 enum { MANY = 10000 };
 
-// 1 when the data rows suit the reward; said once, when they do not.
+// 1 if the data rows suit the reward; reported once if they do not.
 static int rows_suit(struct rlhf__check *c, const struct rlhf__row_set *set) {
     const rlhf_reward_ops *ops = &c->plugin->ops.reward;
-    struct rlhf__watched t;
+    struct rlhf__probe t;
     struct rlhf__error err;
     int suit = 1;
-    if (rlhf__watched_create(c, NULL, 0, &t, &err) < 0) suit = 0;
+    if (rlhf__probe_create(c, NULL, 0, &t, &err) < 0) suit = 0;
     for (uint32_t i = 0; suit && ops->check_row && i < set->n && i < 64; i++) {
         const rlhf_str row = {set->row[i].meta, set->row[i].n_meta};
-        rlhf__watched_begin(&t, "check_row()");
-        if (rlhf__watched_end(&t, ops->check_row(t.self, row), &err) == RLHF_OK) continue;
-        rlhf__board_fact(c->board, "it refuses data rows: %s (rows of your own: --rows FILE)",
-                         err.text);
+        rlhf__probe_begin(&t, "check_row()");
+        if (rlhf__probe_end(&t, ops->check_row(t.self, row), &err) == RLHF_OK) continue;
+        rlhf__child_log_fact(c->log, "it refuses data rows: %s (rows of your own: --rows FILE)",
+                             err.text);
         suit = 0;
     }
-    rlhf__watched_finish(&t);
+    rlhf__probe_finish(&t);
     return suit;
 }
 
-// Twice with the same rows: on two threads, with arrays that end and that begin at a closed page.
+// Score the same rows twice: on two threads, with arrays that end, and that begin, at an
+// inaccessible page.
 static void twice(struct rlhf__check *c, const struct rlhf__row_set *set, const uint32_t *rows,
                   struct rlhf__scores *a, struct rlhf__scores *b) {
     if (rlhf__check_score_afresh(c, set, rows, set->n, RLHF__GUARD_END, 0, a) < 0) return;
     if (rlhf__check_score_afresh(c, set, rows, set->n, RLHF__GUARD_BEGIN, 1, b) < 0) {
-        rlhf__board_found(c->board, RLHF__CHECK_REPEAT,
-                          "rows that were scored are refused the "
-                          "second time");
+        rlhf__child_log_found(c->log, RLHF__CHECK_REPEAT,
+                              "rows that were scored are refused the "
+                              "second time");
         return;
     }
     for (uint32_t i = 0; i < set->n; i++) {
         if (a->seq[i] != RLHF__UNWRITTEN_END || b->seq[i] != RLHF__UNWRITTEN_BEGIN || a->failed[i])
             continue;
-        rlhf__board_found(c->board, RLHF__CHECK_UNWRITTEN,
-                          "of %u rows, out->seq[%u] was not written", set->n, i);
-        a->status = RLHF_E_INVALID; // nothing more is to be learned of these
+        rlhf__child_log_found(c->log, RLHF__CHECK_UNWRITTEN,
+                              "of %u rows, out->seq[%u] was not written", set->n, i);
+        a->status = RLHF_E_INVALID; // these rows cannot be compared any further
         return;
     }
     for (uint32_t i = 0; i < set->n; i++)
         if (a->verdict[i] > RLHF_VERDICT_WRONG) {
-            rlhf__board_found(c->board, RLHF__CHECK_VERDICT, "out->verdict[%u] is %d", i,
-                              a->verdict[i]);
+            rlhf__child_log_found(c->log, RLHF__CHECK_VERDICT, "out->verdict[%u] is %d", i,
+                                  a->verdict[i]);
             return;
         }
     if (!rlhf__scores_compare(c, RLHF__CHECK_REPEAT, "by a second instance", a, b, set->n))
         a->status = RLHF_E_INVALID;
 }
 
-// What is no number is the user's to decide (rewards.nan_policy), and seldom what was meant.
+// The user decides what to do about a score that is not finite (rewards.nan_policy), but it is
+// rarely intended.
 static void tell_not_finite(struct rlhf__check *c, const struct rlhf__scores *a, uint32_t n) {
     uint32_t odd = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -66,11 +68,13 @@ static void tell_not_finite(struct rlhf__check *c, const struct rlhf__scores *a,
         odd += !isfinite(x) && !a->failed[i];
     }
     if (odd)
-        rlhf__board_fact(c->board, "%s: %u %s no finite number; rewards.nan_policy decides then",
-                         c->board->doing, odd, odd == 1 ? "is paid" : "are paid");
+        rlhf__child_log_fact(
+            c->log, "%s: %u %s a number that is not finite; rewards.nan_policy decides then",
+            c->log->doing, odd, odd == 1 ? "row has" : "rows have");
 }
 
-// In another order of groups, a group at a time and, where the reward says so, a row at a time.
+// Score in another order of groups, one group at a time and, if the reward allows it, one row at a
+// time.
 static void otherwise(struct rlhf__check *c, const struct rlhf__row_set *set, uint32_t *rows,
                       const struct rlhf__scores *a, struct rlhf__scores *b) {
     const uint32_t n = set->n;
@@ -79,18 +83,18 @@ static void otherwise(struct rlhf__check *c, const struct rlhf__row_set *set, ui
     for (uint32_t g = (n + 3) / 4; g-- > 0;)
         for (uint32_t i = 4 * g; i < n && i < 4 * g + 4; i++)
             rows[at++] = i;
-    rlhf__board_doing(c->board, "score() of %u rows, the last group first", n);
+    rlhf__child_log_doing(c->log, "score() of %u rows, the last group first", n);
     if (rlhf__check_score_afresh(c, set, rows, n, RLHF__GUARD_END, 0, b) == RLHF_OK)
         rlhf__scores_compare(c, RLHF__CHECK_ORDER, "when the last group stands first", a, b, n);
     for (uint32_t i = 0; i < n; i++)
         rows[i] = i;
     for (uint32_t i = 0; i < n; i += 4) {
-        rlhf__board_doing(c->board, "score() of rows %u to %u alone", i, i + 3);
+        rlhf__child_log_doing(c->log, "score() of rows %u to %u alone", i, i + 3);
         rlhf__check_score_afresh(c, set, rows + i, n - i < 4 ? n - i : 4, RLHF__GUARD_END, 0, b);
     }
     rlhf__scores_compare(c, RLHF__CHECK_ORDER, "when its group is scored alone", a, b, n);
     for (uint32_t i = 0; alone && i < n; i++) {
-        rlhf__board_doing(c->board, "score() of row %u alone", i);
+        rlhf__child_log_doing(c->log, "score() of row %u alone", i);
         rlhf__check_score_afresh(c, set, rows + i, 1, RLHF__GUARD_END, 0, b);
     }
     if (alone) rlhf__scores_compare(c, RLHF__CHECK_ALONE, "when it is scored alone", a, b, n);
@@ -104,7 +108,7 @@ static int try_score(struct rlhf__check *c, int32_t step) {
     } forms[] = {{11, RLHF__ROWS_PLAIN, "rows of three groups"},
                  {1, RLHF__ROWS_PLAIN, "row"},
                  {4, RLHF__ROWS_EMPTY, "rows with empty responses"},
-                 {16, RLHF__ROWS_INVALID, "rows of bytes that are no UTF-8"},
+                 {16, RLHF__ROWS_INVALID, "rows of bytes that are not valid UTF-8"},
                  {4, RLHF__ROWS_BARE, "rows without data rows"},
                  {MANY, RLHF__ROWS_PLAIN, "rows"}};
     struct rlhf__row_set set = {0};
@@ -112,7 +116,7 @@ static int try_score(struct rlhf__check *c, int32_t step) {
     if (step >= (int32_t)(sizeof forms / sizeof *forms)) return 0;
     const uint32_t n = forms[step].n;
     uint32_t *rows = calloc(n, sizeof *rows);
-    rlhf__board_doing(c->board, "score() of %u %s", n, forms[step].what);
+    rlhf__child_log_doing(c->log, "score() of %u %s", n, forms[step].what);
     if (rows && rlhf__row_set_make(&set, n, forms[step].texts, c->rows) &&
         rlhf__scores_init(&a, n) && rlhf__scores_init(&b, n) &&
         (forms[step].texts == RLHF__ROWS_BARE || rows_suit(c, &set))) {
@@ -122,8 +126,8 @@ static int try_score(struct rlhf__check *c, int32_t step) {
         if (a.status == RLHF_OK) tell_not_finite(c, &a, n);
         if (a.status == RLHF_OK && step == 0) otherwise(c, &set, rows, &a, &b);
         if (a.status == RLHF_OK && n == MANY)
-            rlhf__board_fact(c->board, "score() takes %.3g microseconds a row of 10000",
-                             1e6 * (a.seconds < b.seconds ? a.seconds : b.seconds) / MANY);
+            rlhf__child_log_fact(c->log, "score() takes %.3g microseconds a row of 10000",
+                                 1e6 * (a.seconds < b.seconds ? a.seconds : b.seconds) / MANY);
     }
     rlhf__scores_finish(&a);
     rlhf__scores_finish(&b);
@@ -132,7 +136,7 @@ static int try_score(struct rlhf__check *c, int32_t step) {
     return 1;
 }
 
-// Rows of a set of its own, numbered from 0.
+// Rows of a separate set, numbered from 0.
 struct few {
     struct rlhf__row_set set;
     uint32_t row[16];
@@ -153,39 +157,40 @@ static void few_finish(struct few *f) {
     rlhf__row_set_finish(&f->set);
 }
 
-static rlhf_status score_few(struct rlhf__watched *t, struct few *f, struct rlhf__scores *to) {
+static rlhf_status score_few(struct rlhf__probe *t, struct few *f, struct rlhf__scores *to) {
     return rlhf__check_score(t, &f->set, f->row, f->set.n, RLHF__GUARD_END, 0, to);
 }
 
-// What load() brings to another instance must be all that the scores depend on.
-static void check_kept(struct rlhf__check *c, struct few *a, struct rlhf__kept *kept) {
-    struct rlhf__watched t;
+// After load() another instance must have everything that the scores depend on.
+static void check_kept(struct rlhf__check *c, struct few *a, struct rlhf__state_buffer *kept) {
+    struct rlhf__probe t;
     struct rlhf__error err;
-    if (rlhf__watched_create(c, NULL, 0, &t, &err) == RLHF_OK &&
-        rlhf__kept_load(&t, kept, c->plugin->desc.state_version, &err) == RLHF_OK &&
+    if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK &&
+        rlhf__state_buffer_load(&t, kept, c->plugin->desc.state_version, &err) == RLHF_OK &&
         score_few(&t, a, &a->first) == RLHF_OK)
         rlhf__scores_compare(c, RLHF__CHECK_UNSAVED,
                              "by an instance that load() gave what save() wrote", &a->then,
                              &a->first, a->set.n);
-    rlhf__watched_finish(&t);
+    rlhf__probe_finish(&t);
 }
 
-// Rows, others, and the first again, by one instance: what they are paid then, and were not before,
-// is a state, which save() must write.
+// One instance scores some rows, others, and the first again. If the scores of the first now
+// differ, it has state, which save() must write.
 static void check_running(struct rlhf__check *c, struct few *a, struct few *b,
-                          struct rlhf__kept *kept) {
+                          struct rlhf__state_buffer *kept) {
     const int saves = c->plugin->desc.state_version != 0;
-    struct rlhf__watched t;
+    struct rlhf__probe t;
     struct rlhf__error err;
     int same = 1;
-    // What two fresh instances pay differently is no state, and found as such ("repeat").
+    // Rows that two new instances score differently do not show state; they are reported as
+    // "repeat".
     if (rlhf__check_score_afresh(c, &a->set, a->row, a->set.n, RLHF__GUARD_END, 0, &a->then) < 0)
         return;
-    if (rlhf__watched_create(c, NULL, 0, &t, &err) == RLHF_OK &&
+    if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK &&
         score_few(&t, a, &a->first) == RLHF_OK &&
         rlhf__scores_differ(&a->first, &a->then, a->set.n) == a->set.n &&
         score_few(&t, b, &b->first) == RLHF_OK &&
-        (!saves || rlhf__kept_save(&t, kept, &err) == RLHF_OK) &&
+        (!saves || rlhf__state_buffer_save(&t, kept, &err) == RLHF_OK) &&
         score_few(&t, a, &a->then) == RLHF_OK) {
         same = rlhf__scores_differ(&a->first, &a->then, a->set.n) == a->set.n;
         if (!saves)
@@ -194,42 +199,43 @@ static void check_running(struct rlhf__check *c, struct few *a, struct few *b,
                                  "and a state_version a resumed run begins without it",
                                  &a->first, &a->then, a->set.n);
     }
-    rlhf__watched_finish(&t);
+    rlhf__probe_finish(&t);
     if (saves && !same) check_kept(c, a, kept);
 }
 
 static int try_running(struct rlhf__check *c, int32_t step) {
     struct few a, b;
-    struct rlhf__kept kept;
+    struct rlhf__state_buffer kept;
     if (step > 0) return 0;
-    rlhf__board_doing(c->board, "score() of 11 rows, of others, and of the first again");
+    rlhf__child_log_doing(c->log, "score() of 11 rows, of others, and of the first again");
     const int made = few_init(&a, 11, c->rows) & few_init(&b, 16, c->rows);
-    if (rlhf__kept_init(&kept) && made && rows_suit(c, &a.set) && rows_suit(c, &b.set))
+    if (rlhf__state_buffer_init(&kept) && made && rows_suit(c, &a.set) && rows_suit(c, &b.set))
         check_running(c, &a, &b, &kept);
-    rlhf__kept_finish(&kept);
+    rlhf__state_buffer_finish(&kept);
     few_finish(&a);
     few_finish(&b);
     return 1;
 }
 
-// No memory for allocation `step` of a call; the instance must live on, and give the same later.
+// Let allocation `step` of a call fail; the instance must still work, and give the same scores
+// later.
 static int try_score_memory(struct rlhf__check *c, int32_t step) {
     static const uint32_t rows[] = {0, 1, 2, 3};
     struct rlhf__row_set set = {0};
     struct rlhf__scores a = {0};
-    struct rlhf__watched t = {.check = c};
+    struct rlhf__probe t = {.check = c};
     struct rlhf__error err;
     int more = 0;
     if (step >= 200) return 0;
-    rlhf__board_doing(c->board, "score() of 4 rows with no memory for allocation %d", step + 1);
+    rlhf__child_log_doing(c->log, "score() of 4 rows with no memory for allocation %d", step + 1);
     if (rlhf__row_set_make(&set, 4, RLHF__ROWS_PLAIN, c->rows) && rlhf__scores_init(&a, 4) &&
-        rows_suit(c, &set) && rlhf__watched_create(c, NULL, 0, &t, &err) == RLHF_OK) {
-        const int64_t before = rlhf__watched_allocs(&t);
-        rlhf__watched_fail_alloc(&t, step + 1);
+        rows_suit(c, &set) && rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK) {
+        const int64_t before = rlhf__probe_allocs(&t);
+        rlhf__probe_fail_alloc(&t, step + 1);
         rlhf__check_score(&t, &set, rows, 4, RLHF__GUARD_END, 0, &a);
-        more = rlhf__watched_allocs(&t) - before > step;
+        more = rlhf__probe_allocs(&t) - before > step;
     }
-    rlhf__watched_finish(&t);
+    rlhf__probe_finish(&t);
     rlhf__scores_finish(&a);
     rlhf__row_set_finish(&set);
     return more;

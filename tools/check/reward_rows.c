@@ -18,7 +18,7 @@ static int put(char **to, uint32_t *n, const char *bytes, size_t len) {
     return 1;
 }
 
-// A few words; what rewards look at is among them: full stops, numbers, tags, a boxed answer.
+// A few words, including those that rewards look for: full stops, numbers, tags, a boxed answer.
 static size_t words(char out[512], uint32_t i, int32_t texts, uint32_t *state) {
     static const char *const list[] = {
         "the",      "film",   "was",        "good.", "42",  "not",         "<think>", "a",
@@ -37,7 +37,7 @@ static size_t words(char out[512], uint32_t i, int32_t texts, uint32_t *state) {
     return len;
 }
 
-static int make_text(struct rlhf__row *r, uint32_t i, int32_t texts, uint32_t *state) {
+static int make_text(struct rlhf__check_row *r, uint32_t i, int32_t texts, uint32_t *state) {
     char text[512];
     size_t n = words(text, i, texts, state);
     if (!put(&r->prompt, &r->n_prompt, text, n)) return 0;
@@ -51,7 +51,7 @@ static int make_text(struct rlhf__row *r, uint32_t i, int32_t texts, uint32_t *s
     return put(&r->meta, &r->n_meta, text, texts == RLHF__ROWS_BARE ? 0 : (size_t)len);
 }
 
-static int given_text(struct rlhf__row *r, const json_t *row) {
+static int given_text(struct rlhf__check_row *r, const json_t *row) {
     const json_t *prompt = json_object_get(row, "prompt"), *said = json_object_get(row, "response");
     struct rlhf__buf text = RLHF__BUF_INIT;
     rlhf__json_write(&text, row, 0);
@@ -68,7 +68,7 @@ int rlhf__row_set_make(struct rlhf__row_set *s, uint32_t n, int32_t texts, const
     const size_t n_given = texts == RLHF__ROWS_PLAIN ? json_array_size(given) : 0;
     *s = (struct rlhf__row_set){calloc(n, sizeof *s->row), n, 0};
     for (uint32_t i = 0; s->row && i < n; i++) {
-        struct rlhf__row *r = &s->row[i];
+        struct rlhf__check_row *r = &s->row[i];
         if (!(n_given ? given_text(r, json_array_get(given, i % n_given))
                       : make_text(r, i, texts, &state)))
             return 0;
@@ -109,7 +109,7 @@ static void *take(struct maker *m, size_t n, int32_t rule, const char *what) {
     return at;
 }
 
-// Texts lie one behind the other; of few, each has pages of its own.
+// Texts are adjacent; if there are few, each has pages of its own to detect overruns.
 static void lay_text(struct maker *m, rlhf_str *to, char **pool, const char *bytes, uint32_t n,
                      const char *what) {
     char *at = *pool;
@@ -121,7 +121,7 @@ static void lay_text(struct maker *m, rlhf_str *to, char **pool, const char *byt
     *to = (rlhf_str){n ? at : NULL, n};
 }
 
-static void lay_row(struct maker *m, const struct rlhf__row *r, uint32_t i, char **pool) {
+static void lay_row(struct maker *m, const struct rlhf__check_row *r, uint32_t i, char **pool) {
     rlhf_reward_in *in = &m->call->in;
     lay_text(m, (rlhf_str *)(uintptr_t)&in->prompt[i], pool, r->prompt, r->n_prompt,
              "the text of in->prompt");
@@ -163,16 +163,16 @@ static void take_out(struct maker *m, uint32_t n, size_t total, int32_t per_toke
         memcpy(&out->seq[i], &unwritten, sizeof unwritten);
 }
 
-int rlhf__row_call_make(struct rlhf__row_call *c, struct rlhf__board *board,
+int rlhf__row_call_make(struct rlhf__row_call *c, struct rlhf__child_log *log,
                         const struct rlhf__row_set *s, const uint32_t *rows, uint32_t n,
                         int32_t side, int32_t per_token, uint32_t unwritten) {
     struct maker m = {c, side, 1};
     size_t total = 0, bytes = 0;
     char *pool = NULL;
-    *c = (struct rlhf__row_call){.guards = rlhf__guards_new(board)};
+    *c = (struct rlhf__row_call){.guards = rlhf__guards_new(log)};
     if (!c->guards) return 0;
     for (uint32_t i = 0; i < n; i++) {
-        const struct rlhf__row *r = &s->row[rows[i]];
+        const struct rlhf__check_row *r = &s->row[rows[i]];
         total += (size_t)r->n_ids;
         bytes += r->n_prompt + r->n_response + r->n_meta;
     }

@@ -1,4 +1,4 @@
-// reward_rows.h: rows for a reward to score: made up, or the author's.
+// reward_rows.h: rows for a reward to score: generated, or given by the author.
 #ifndef RLHF_HOST_CHECK_REWARD_ROWS_H
 #define RLHF_HOST_CHECK_REWARD_ROWS_H
 
@@ -10,12 +10,12 @@
 enum rlhf__row_texts {
     RLHF__ROWS_PLAIN = 0,
     RLHF__ROWS_EMPTY = 1,   // no response text, one response token
-    RLHF__ROWS_INVALID = 2, // bytes that are no UTF-8, zeros among them
+    RLHF__ROWS_INVALID = 2, // invalid UTF-8, zero bytes included
     RLHF__ROWS_BARE = 3     // no data rows
 };
 
-struct rlhf__row {
-    char *prompt, *response, *meta; // not NUL-ended
+struct rlhf__check_row {
+    char *prompt, *response, *meta; // not NUL-terminated
     uint32_t n_prompt, n_response, n_meta;
     int32_t *ids; // [n_ids]
     int32_t n_ids, prompt_len, group, reserved;
@@ -23,25 +23,25 @@ struct rlhf__row {
 };
 
 struct rlhf__row_set {
-    struct rlhf__row *row; // [n], groups of four
+    struct rlhf__check_row *row; // [n], groups of four
     uint32_t n, reserved;
 };
 
-// n rows; given (NULL or empty: none) are the author's, taken in turn. 0 when out of memory. Needs
-// finish also then. [main]
+// Make n rows; given (NULL or empty: none) are the author's, used in turn. Returns 0 if out of
+// memory. Needs finish in any case. [main]
 int rlhf__row_set_make(struct rlhf__row_set *s, uint32_t n, int32_t texts, const json_t *given);
 void rlhf__row_set_finish(struct rlhf__row_set *s);
 
-// A call's arrays, in guarded memory. What is read may not be written.
+// A call's arrays, in guarded memory. The inputs are read-only.
 struct rlhf__row_call {
     struct rlhf__guards *guards;
     rlhf_reward_in in;
     rlhf_reward_out out;
 };
 
-// Rows of those numbers ([n]), in that order. side: enum rlhf__guard_side. unwritten: what seq
-// holds before. 0 when out of memory. Needs finish also then. [main]
-int rlhf__row_call_make(struct rlhf__row_call *c, struct rlhf__board *board,
+// The rows with these numbers ([n]), in that order. side: enum rlhf__guard_side. unwritten: initial
+// value of seq. Returns 0 if out of memory. Needs finish in any case. [main]
+int rlhf__row_call_make(struct rlhf__row_call *c, struct rlhf__child_log *log,
                         const struct rlhf__row_set *s, const uint32_t *rows, uint32_t n,
                         int32_t side, int32_t per_token, uint32_t unwritten);
 void rlhf__row_call_finish(struct rlhf__row_call *c);

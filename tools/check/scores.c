@@ -20,7 +20,7 @@ void rlhf__scores_finish(struct rlhf__scores *s) {
 }
 
 struct call {
-    struct rlhf__watched *watched;
+    struct rlhf__probe *probe;
     struct rlhf__row_call *rows;
     rlhf_status status;
     int32_t reserved;
@@ -29,43 +29,40 @@ struct call {
 
 static void *run_score(void *arg) {
     struct call *c = arg;
-    rlhf__watched_begin(c->watched, "score()");
+    rlhf__probe_begin(c->probe, "score()");
     const rlhf_status st =
-        c->watched->check->plugin->ops.reward.score(c->watched->self, &c->rows->in, &c->rows->out);
-    c->status = rlhf__watched_end(c->watched, st, &c->err);
+        c->probe->check->plugin->ops.reward.score(c->probe->self, &c->rows->in, &c->rows->out);
+    c->status = rlhf__probe_end(c->probe, st, &c->err);
     return NULL;
 }
 
-// What is not tried for that. Without memory nothing else is to be expected.
-static void say_refused(struct rlhf__watched *t, const struct call *call, const uint8_t *failed,
+// Report rows that the test skips. Without memory no scores are expected.
+static void say_refused(struct rlhf__probe *t, const struct call *call, const uint8_t *failed,
                         uint32_t n) {
     uint32_t some = 0;
     for (uint32_t i = 0; i < n; i++)
         some += failed[i] != 0;
-    if (rlhf__watched_starved(t) || call->status == RLHF_E_NOMEM ||
-        call->status == RLHF_E_CANCELLED)
+    if (rlhf__probe_starved(t) || call->status == RLHF_E_NOMEM || call->status == RLHF_E_CANCELLED)
         return;
     if (call->status < 0)
-        rlhf__board_fact(t->check->board,
-                         "it refused rows, and what they are paid was not tried: %s",
-                         call->err.text);
+        rlhf__child_log_fact(t->check->log, "it refused rows, so their scores were not tested: %s",
+                             call->err.text);
     else if (some)
-        rlhf__board_fact(t->check->board,
-                         "score() marked %u of %u rows as failed, which were not compared: %s",
-                         some, n, rlhf__watched_words(t));
+        rlhf__child_log_fact(t->check->log,
+                             "score() marked %u of %u rows as failed, which were not compared: %s",
+                             some, n, rlhf__probe_words(t));
 }
 
-rlhf_status rlhf__check_score(struct rlhf__watched *t, const struct rlhf__row_set *set,
+rlhf_status rlhf__check_score(struct rlhf__probe *t, const struct rlhf__row_set *set,
                               const uint32_t *rows, uint32_t n, int32_t side, int elsewhere,
                               struct rlhf__scores *to) {
     const int per_token = (t->check->plugin->ops.reward.flags & RLHF_REWARD_PER_TOKEN) != 0;
     const uint32_t unwritten =
         side == RLHF__GUARD_END ? RLHF__UNWRITTEN_END : RLHF__UNWRITTEN_BEGIN;
     struct rlhf__row_call rows_call;
-    struct call call = {.watched = t, .rows = &rows_call, .status = RLHF_E_NOMEM};
+    struct call call = {.probe = t, .rows = &rows_call, .status = RLHF_E_NOMEM};
     pthread_t thread;
-    if (rlhf__row_call_make(&rows_call, t->check->board, set, rows, n, side, per_token,
-                            unwritten)) {
+    if (rlhf__row_call_make(&rows_call, t->check->log, set, rows, n, side, per_token, unwritten)) {
         const double from = rlhf__seconds();
         if (!elsewhere || pthread_create(&thread, NULL, run_score, &call) != 0)
             run_score(&call);
@@ -87,11 +84,11 @@ rlhf_status rlhf__check_score(struct rlhf__watched *t, const struct rlhf__row_se
 rlhf_status rlhf__check_score_afresh(struct rlhf__check *c, const struct rlhf__row_set *set,
                                      const uint32_t *rows, uint32_t n, int32_t side, int elsewhere,
                                      struct rlhf__scores *to) {
-    struct rlhf__watched t;
+    struct rlhf__probe t;
     struct rlhf__error err;
-    rlhf_status st = rlhf__watched_create(c, NULL, 0, &t, &err);
+    rlhf_status st = rlhf__probe_create(c, NULL, 0, &t, &err);
     if (st == RLHF_OK) st = rlhf__check_score(&t, set, rows, n, side, elsewhere, to);
-    rlhf__watched_finish(&t);
+    rlhf__probe_finish(&t);
     to->status = st;
     return st;
 }
@@ -114,7 +111,7 @@ int rlhf__scores_compare(struct rlhf__check *c, int32_t rule, const char *how,
                          const struct rlhf__scores *a, const struct rlhf__scores *b, uint32_t n) {
     const uint32_t i = rlhf__scores_differ(a, b, n);
     if (i < n)
-        rlhf__board_found(c->board, rule, "row %u is paid %.9g, and %.9g %s", i,
-                          (double)number_of(a->seq[i]), (double)number_of(b->seq[i]), how);
+        rlhf__child_log_found(c->log, rule, "row %u has the score %.9g, and %.9g %s", i,
+                              (double)number_of(a->seq[i]), (double)number_of(b->seq[i]), how);
     return i == n;
 }

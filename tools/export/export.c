@@ -1,6 +1,6 @@
-// export.c: `rlhf-host export`: a checkpoint of a run, or any model directory, as a directory for
-// transformers (from_pretrained) with its model card, and as a GGUF file for llama.cpp. Nothing is
-// computed: what is in the weight files is copied or rounded.
+// export.c: `rlhf-host export`: writes a checkpoint of a run, or any model directory, as a
+// directory for transformers (from_pretrained) with its model card, and as a GGUF file for
+// llama.cpp. Weights are copied or rounded, never computed.
 #include "export/export.h"
 
 #include "base/printable.h"
@@ -32,7 +32,7 @@ struct options {
 #define O struct options
 static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--to", to, "DIR", "the directory to make"),
-    RLHF__FLAG_S(O, "--gguf", gguf, "FILE", "the model for llama.cpp; beside --to or without it"),
+    RLHF__FLAG_S(O, "--gguf", gguf, "FILE", "the model for llama.cpp; with --to or without it"),
     RLHF__FLAG_S(O, "--adapter", adapter, "DIR", "adapter on the model, as PEFT wrote it"),
     RLHF__FLAG_SW(O, "--merge", merge,
                   "of an adapter: the whole model with the adapter in it [the adapter alone]"),
@@ -118,20 +118,20 @@ struct job {
     struct rlhf__export_source source;
     struct rlhf__export_tensors tensors;
     struct rlhf__export_adapter adapter; // with --merge
-    int64_t n_adapter;                   // parameters of an adapter that is written alone
+    int64_t n_adapter;                   // parameters of an adapter that is exported alone
     struct rlhf__export_place place;     // with --to
     struct rlhf__export_gguf file;       // with --gguf
-    struct rlhf__gguf_model gguf;        // what is in it
+    struct rlhf__gguf_model gguf;        // its contents
     char name[256];                      // of the model in it
-    int32_t dtype, reserved;             // of what is written, -1 = mixed
+    int32_t dtype, reserved;             // of the exported weights, -1 = mixed
 };
 
 static rlhf_status outside(const struct job *j, const char *flag, const char *given,
                            const char *real, struct rlhf__error *err) {
     if (!rlhf__export_source_holds(&j->source, real)) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "export: %s '%s' lies in what is exported; choose a name outside of it", flag,
-                      given);
+                      "export: %s '%s' is inside the exported model; choose a name outside of it",
+                      flag, given);
 }
 
 static rlhf_status choose_place(struct job *j, struct rlhf__error *err) {
@@ -148,7 +148,7 @@ static rlhf_status choose_place(struct job *j, struct rlhf__error *err) {
                                     err);
 }
 
-// The source is an adapter and stays one.
+// The source is an adapter that is exported without its base.
 static int is_adapter(const struct job *j) { return j->source.peft.dir && !j->o->merge; }
 
 static rlhf_status write_adapter(struct job *j, struct rlhf__error *err) {
@@ -192,7 +192,7 @@ static rlhf_status write_all(struct job *j, struct rlhf__shards_done *done,
     return rlhf__error_context(err, "export: '%s' was written, but not --gguf", j->o->to);
 }
 
-// What is asked of a GGUF file; refused before anything is written.
+// Check the options of a GGUF file before anything is written.
 static rlhf_status prepare_gguf(struct job *j, struct rlhf__error *err) {
     const char *base = rlhf__path_base(j->o->to ? j->place.to : j->o->gguf);
     const char *dot = j->o->to ? NULL : strrchr(base, '.');
@@ -211,7 +211,7 @@ static rlhf_status prepare_gguf(struct job *j, struct rlhf__error *err) {
 static rlhf_status say_done(const struct job *j, const struct rlhf__shards_done *done,
                             struct rlhf__error *err) {
     const char *dtype = dtype_text(j->dtype);
-    char base[RLHF__PATH_CAP]; // its name is from the adapter's config
+    char base[RLHF__PATH_CAP]; // the base's name from the adapter's config
     if (is_adapter(j)) {
         printf("adapter of %lld parameters%s%s on %s: %s\n", (long long)j->n_adapter,
                dtype ? " as " : "", dtype ? dtype : "",
@@ -236,7 +236,7 @@ static void warn_of_pooling(const struct job *j) {
                    pooling, theirs);
 }
 
-// What goes with an adapter only, and what does not go with one alone.
+// Refuse options that need an adapter, and those that an adapter alone does not support.
 static rlhf_status check_adapter(const struct job *j, struct rlhf__error *err) {
     const struct options *o = j->o;
     const struct rlhf__flag_idle of_model[] = {{"--gguf", o->gguf != NULL, 0},
@@ -260,7 +260,8 @@ static rlhf_status run(struct job *j, struct rlhf__error *err) {
     const struct rlhf__flag_idle of_card = {"--base-model",
                                             o->base_model && rlhf__export_card_kept(&j->source), 0};
     RLHF_TRY(rlhf__flags_idle(&of_card, 1, "export",
-                              "on a model with a README.md of its own, which stays as it is", err));
+                              "on a model that already has a README.md, which is kept unchanged",
+                              err));
     RLHF_TRY(check_adapter(j, err));
     RLHF_TRY(choose_place(j, err));
     if (is_adapter(j)) {
@@ -268,7 +269,7 @@ static rlhf_status run(struct job *j, struct rlhf__error *err) {
         RLHF_TRY(write_all(j, &done, err));
         return say_done(j, &done, err);
     }
-    // bf16 of the exact weights is what the checkpoint holds already
+    // the checkpoint already stores the exact weights rounded to bf16
     const int exact = o->to_dtype == RLHF__TENSOR_F32 || o->to_dtype == RLHF__TENSOR_F16;
     RLHF_TRY(rlhf__export_tensors_open(&j->tensors, &j->source, exact, log, err));
     if (o->merge)

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The adapter's file or, where that is rounded and the exact numbers are asked for, the state's.
+// The adapter's file or, if that is rounded and exact numbers are needed, that of the state.
 static rlhf_status open_weights(const struct rlhf__export_source *s, int exact,
                                 struct rlhf__weights **out, struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
@@ -21,7 +21,7 @@ static rlhf_status open_weights(const struct rlhf__export_source *s, int exact,
     return rlhf__weights_open(path, out, err);
 }
 
-// A name in either file, without PEFT's prefix.
+// A name from either file, without PEFT's prefix.
 static const char *plain(const char *name) {
     const size_t n = strlen(RLHF__PEFT_PREFIX);
     return strncmp(name, RLHF__PEFT_PREFIX, n) == 0 ? name + n : name;
@@ -37,13 +37,13 @@ static const struct rlhf__tensor *find(const struct rlhf__weights *w, const char
 
 // ---- merging ----
 
-// One of two names ends in the other at a dot: with the model's prefix or without.
+// Whether one of two names ends with the other after a dot: with or without the model's prefix.
 static int same_end(const char *a, size_t n, const char *b, size_t m) {
     if (n < m) return same_end(b, m, a, n);
     return memcmp(a + n - m, b, m) == 0 && (n == m || a[n - m - 1] == '.');
 }
 
-// The place of a module's matrix among the tensors, x->n: it has none.
+// The index of a module's matrix among the tensors; x->n: none.
 static size_t place_of(const struct rlhf__export_tensors *x, const char *module) {
     static const char tail[] = ".weight";
     for (size_t i = 0; i < x->n; i++) {
@@ -64,11 +64,11 @@ static rlhf_status no_layer(const struct rlhf__export_source *s,
     for (size_t i = 0; i < x->n; i++)
         rlhf__nearest_offer(&near, x->tensor[i]->name);
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "export: the adapter '%s' is of another base: '%s' has no layer %s%s", s->dir,
-                      s->base, module, rlhf__nearest_hint(&near, hint, sizeof hint));
+                      "export: the adapter '%s' belongs to another base: '%s' has no layer %s%s",
+                      s->dir, s->base, module, rlhf__nearest_hint(&near, hint, sizeof hint));
 }
 
-// The model's tensor i becomes a copy that can be changed.
+// Replace the model's tensor i by a copy that can be changed.
 static struct rlhf__tensor *own(struct rlhf__export_adapter *a, struct rlhf__export_tensors *x,
                                 size_t i) {
     struct rlhf__tensor *t = &a->made[a->n_made++];
@@ -113,7 +113,7 @@ static void drop(struct rlhf__export_tensors *x, size_t i) {
     x->n--;
 }
 
-// A score head lies beside the adapter, under its own name in the model.
+// The score head is stored with the adapter, under its own name in the model.
 static rlhf_status merge_head(struct rlhf__export_adapter *a, struct rlhf__export_tensors *x,
                               const struct rlhf__export_source *s, struct rlhf__error *err) {
     const size_t count = rlhf__weights_count(a->weights), lm = named(x, "lm_head.weight");
@@ -167,7 +167,7 @@ static rlhf_status write_config(const struct rlhf__export_source *s, const char 
     return rlhf__json_save_new(to, RLHF__PEFT_CONFIG, v, 2, err);
 }
 
-// PEFT's names: with its prefix whatever file they are from.
+// Write names with PEFT's prefix, whichever file the tensors are from.
 static rlhf_status write_named(const struct rlhf__tensor **tensor, char **name, size_t n,
                                int32_t dtype, const struct rlhf__folder *to,
                                struct rlhf__error *err) {

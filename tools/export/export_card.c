@@ -1,4 +1,4 @@
-// export_card.c: see export_card.h. What it says of the run is export_card_run.c's.
+// export_card.c: see export_card.h.
 #include "export/export_card.h"
 
 #include "base/file.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// ---- which model it was made from ----
+// ---- the base model ----
 
 static const char *start_path(const struct rlhf__export_source *s) {
     const char *path =
@@ -142,9 +142,9 @@ rlhf_status rlhf__export_card_write(const struct rlhf__export_card *c,
     return st;
 }
 
-// ---- the run behind the model ----
+// ---- the model's run ----
 
-// ---- foreign text ----
+// ---- text from other sources ----
 
 void rlhf__export_code(struct rlhf__buf *out, const char *text, int code) {
     struct rlhf__buf safe = RLHF__BUF_INIT;
@@ -159,7 +159,7 @@ void rlhf__export_code(struct rlhf__buf *out, const char *text, int code) {
     rlhf__buf_free(&safe);
 }
 
-// What looks like a path: it begins as one, or it has a '/' and no spaces.
+// Shorten a text that looks like a path: it begins like one, or has a '/' and no spaces.
 static const char *without_path(const char *text) {
     const char *slash = strrchr(text, '/');
     const int begins = text[0] == '/' || text[0] == '~' || strncmp(text, "./", 2) == 0 ||
@@ -167,7 +167,7 @@ static const char *without_path(const char *text) {
     return slash && slash[1] && (begins || !strpbrk(text, " \t\n")) ? slash + 1 : text;
 }
 
-// A copy with the last part of each path. New reference.
+// A copy with only the last part of each path. New reference.
 static json_t *tidy(const json_t *v) {
     const char *key;
     json_t *item, *out;
@@ -180,7 +180,7 @@ static json_t *tidy(const json_t *v) {
     }
     if (!json_is_object(v)) return json_deep_copy(v);
     out = json_object();
-    // jansson's loop is over a table that it does not mark const
+    // jansson's iterator takes a non-const table
     void *iter = json_object_iter((json_t *)(uintptr_t)v);
     for (; iter; iter = json_object_iter_next((json_t *)(uintptr_t)v, iter)) {
         key = json_object_iter_key(iter);
@@ -230,7 +230,7 @@ static void rewards(struct rlhf__buf *out, const json_t *settings) {
     if (json_object_get(judge, "plugin")) row_json(out, "judge", judge);
 }
 
-// "sft, checkpoint 000060" of .../sft/checkpoints/000060; else the last part of a path.
+// "sft, checkpoint 000060" for .../sft/checkpoints/000060; otherwise the last part of a path.
 static void start_of_run(struct rlhf__buf *out, const char *path) {
     static const char between[] = "/checkpoints/";
     const char *at = strstr(path, between), *next = NULL;
@@ -302,7 +302,7 @@ static void versions(struct rlhf__buf *out, const json_t *manifest) {
     row_text(out, "computed in", json_string_value(json_object_get(compute, "dtype")));
     const size_t changed = json_array_size(json_object_get(manifest, "earlier"));
     if (changed)
-        rlhf__buf_printf(out, "| changed on the way | code or inputs, %zu time%s |\n", changed,
+        rlhf__buf_printf(out, "| changed during the run | code or inputs, %zu time%s |\n", changed,
                          changed == 1 ? "" : "s");
 }
 
@@ -345,7 +345,7 @@ static void figures(struct rlhf__buf *out, const struct rlhf__export_source *s) 
     }
 }
 
-// What changes what is learnt; where the run lay and what it showed is left out.
+// Settings that affect training, without paths and display options.
 static void settings(struct rlhf__buf *out, const struct rlhf__export_source *s) {
     static const char *const sections[] = {"algo",     "reward",  "judge", "policy",  "reference",
                                            "value",    "score",   "data",  "prompts", "sampling",

@@ -9,9 +9,9 @@
 
 // ---- config.json ----
 
-// The class that transformers has for a model_type with these tensors.
+// The class in transformers for a model_type with these tensors.
 static const struct {
-    const char *model_type, *tensor, *architecture; // tensor NULL: whatever it holds
+    const char *model_type, *tensor, *architecture; // tensor NULL: any tensors
 } classes[] = {
     {"gpt2", "score.weight", "GPT2ForSequenceClassification"},
     {"gpt2", NULL, "GPT2LMHeadModel"},
@@ -47,7 +47,7 @@ rlhf_status rlhf__export_config_set(struct rlhf__export_source *s, const struct 
     const char *text = dtype == RLHF__TENSOR_BF16  ? "bfloat16"
                        : dtype == RLHF__TENSOR_F16 ? "float16"
                                                    : "float32";
-    // Older versions of transformers read the second, which is not made where it was not.
+    // Older versions of transformers read the second, which is changed only if it exists.
     for (size_t i = 0; dtype >= 0 && i < 2; i++)
         if (i == 0 || json_object_get(s->config, keys[i]))
             bad |= json_object_set_new(s->config, keys[i], json_string(text));
@@ -72,14 +72,14 @@ const json_t *rlhf__export_sampling(const struct rlhf__export_source *s) {
     return json_array_size(json_object_get(s->settings, "reward")) > 0 ? sampling : NULL;
 }
 
-// An id of the first of the two that has one, or a list of them. New reference.
+// An id from the first of the two objects that has one, or a list of ids. New reference.
 static json_t *id_of(const json_t *first, const json_t *second, const char *key) {
     json_t *v = json_object_get(first, key);
     if (!json_is_integer(v) && !json_is_array(v)) v = json_object_get(second, key);
     return json_is_integer(v) || json_is_array(v) ? json_deep_copy(v) : NULL;
 }
 
-// The id of a stop text that is one special token, as a run reads it; -1 for other texts.
+// The id of a stop text that is one special token, as in a run; -1 for other texts.
 static int32_t special_id(const struct rlhf__tokenizer *tok, const json_t *stop) {
     const rlhf_str text = {json_string_value(stop), json_string_length(stop)};
     const int32_t id = text.len ? rlhf__tokenizer_find(tok, text) : -1;
@@ -100,9 +100,8 @@ static void add_end(json_t *out, json_int_t id) {
     json_array_append_new(all, json_integer(id));
 }
 
-// Tokens that ended a response of the run end one in transformers too. (Other texts in
-// sampling.stop are not written: stop_strings makes generate() fail where it is not given the
-// tokenizer.)
+// Stop tokens of the run also stop responses in transformers. Other texts in sampling.stop are not
+// written: with stop_strings, generate() fails unless it is given the tokenizer.
 static rlhf_status add_stops(const struct rlhf__export_source *s, json_t *out, const json_t *stop,
                              struct rlhf__error *err) {
     struct rlhf__tokenizer *tok = NULL;
@@ -118,8 +117,8 @@ static rlhf_status add_stops(const struct rlhf__export_source *s, json_t *out, c
     return RLHF_OK;
 }
 
-// What transformers' defaults would change is written too (top_k is 50 there).
-// own: the model's, NULL = it has none.
+// Also write settings for which transformers has another default (top_k is 50 there). own: the
+// model's, NULL = none.
 static rlhf_status generation_config(const struct rlhf__export_source *s, json_t *own,
                                      json_t **made, struct rlhf__error *err) {
     static const char *const ids[] = {"bos_token_id", "eos_token_id", "pad_token_id"};

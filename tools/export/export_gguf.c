@@ -13,22 +13,22 @@ static rlhf_status check_name(const char *file, int force, struct rlhf__error *e
     const int there = *base && lstat(file, &st) == 0;
     if (there && !S_ISREG(st.st_mode))
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "export: --gguf '%s' exists already and is no regular file", file);
+                          "export: --gguf '%s' exists already and is not a regular file", file);
     if (there && !force)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "export: --gguf '%s' exists already; --force replaces it", file);
     if (*base && strcmp(base, ".") != 0 && strcmp(base, "..") != 0) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID, "export: --gguf '%s' is no name for a file", file);
+    return rlhf__fail(err, RLHF_E_INVALID, "export: --gguf '%s' is not a valid file name", file);
 }
 
-// What of `path` lies below dir; NULL: path is not below it.
+// The part of `path` below dir; NULL: path is not below it.
 static const char *rest_below(const char *path, const char *dir) {
     size_t n = strlen(dir);
     if (n == 1) n = 0; // the root
     return strlen(dir) > 0 && strncmp(path, dir, n) == 0 && path[n] == '/' ? path + n + 1 : NULL;
 }
 
-// FILE and the directory that --to makes: one of the other's names does not do.
+// Check FILE against the directory of --to: neither may be in the way of the other.
 static rlhf_status check_beside(struct rlhf__export_gguf *g, const char *real, const char *to,
                                 struct rlhf__error *err) {
     const char *rest = rest_below(real, to), *base = rlhf__path_base(g->file);
@@ -40,13 +40,14 @@ static rlhf_status check_beside(struct rlhf__export_gguf *g, const char *real, c
     if (!rest) return RLHF_OK;
     const size_t n = strlen(base), m = strlen(".gguf");
     if (strchr(rest, '/'))
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "export: --gguf '%s' lies in a folder of --to '%s', which has none; it "
-                          "may lie in '%s' itself or outside of it",
-                          g->file, g->with->to, g->with->to);
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "export: --gguf '%s' is in a folder of --to '%s', which has no folders; it "
+            "may be in '%s' itself or outside of it",
+            g->file, g->with->to, g->with->to);
     if (n <= m || strcmp(base + n - m, ".gguf") != 0)
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "export: --gguf '%s' lies in --to '%s', where its name must end in "
+                          "export: --gguf '%s' is in --to '%s', where its name must end in "
                           ".gguf, as no other file of an export's does",
                           g->file, g->with->to);
     g->inside = base;
@@ -64,7 +65,7 @@ rlhf_status rlhf__export_gguf_choose(struct rlhf__export_gguf *g, const char *fi
     if (place) rlhf__export_place_real(place->to, to);
     if (place) RLHF_TRY(check_beside(g, real, to, err));
     char *end = strrchr(real, '/');
-    if (end) end[end == real] = '\0'; // the directory above
+    if (end) end[end == real] = '\0'; // the parent directory
     if (g->inside || (*real && rlhf__is_dir(real)) || (*real && rest_below(to, real)))
         return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,

@@ -17,7 +17,7 @@
 
 // ---- the name ----
 
-// The one folder that an export makes.
+// The only folder that an export makes.
 static const char templates[] = "additional_chat_templates";
 
 static int is_template(const char *name) {
@@ -25,11 +25,11 @@ static int is_template(const char *name) {
     return n > m && strcmp(name + n - m, ".jinja") == 0;
 }
 
-// What lies in a directory, in the folder of templates too: entries, and those that no export
-// makes.
+// Count the entries of a directory, including those in the folder of templates: all, and those that
+// no export makes.
 static void count(const char *path, int inner, int *all, int *other) {
     DIR *d = opendir(path);
-    if (!d) ++*other; // nobody knows what it holds
+    if (!d) ++*other; // its contents are unknown
     for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
         struct stat st;
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
@@ -57,7 +57,7 @@ static int is_model(const char *dir) {
     return is || rlhf__peft_is(dir);
 }
 
-// --force takes away a whole directory, so it has to be one that an export could have left.
+// --force removes a whole directory, so it must be one that an export could have left.
 static rlhf_status check_taken(struct rlhf__export_place *p, int force, struct rlhf__error *err) {
     struct stat st;
     int all = 0, other = 0;
@@ -82,7 +82,8 @@ static rlhf_status check_taken(struct rlhf__export_place *p, int force, struct r
     return RLHF_OK;
 }
 
-// Long after the first look: nothing may have come that would go with the old directory.
+// Right before replacing: refuse if entries were added that would be removed with the old
+// directory.
 static rlhf_status look_again(struct rlhf__export_place *p, struct rlhf__error *err) {
     const struct timespec seen = p->seen;
     RLHF_TRY(check_taken(p, p->replaces, err));
@@ -94,8 +95,8 @@ static rlhf_status look_again(struct rlhf__export_place *p, struct rlhf__error *
                       p->to);
 }
 
-// Append to `real` the names of a path that is not there: "." and ".." go, as they would once
-// directories of these names are made. Longer than a path may be: real is empty.
+// Append the names of a path that does not exist to `real`; "." and ".." are resolved as they would
+// be after creating the directories. If the result is too long, real is empty.
 static void put_rest(char real[RLHF__PATH_CAP], const char *rest) {
     while (*rest && *real) {
         const size_t n = strcspn(rest, "/"), at = strlen(real);
@@ -112,7 +113,7 @@ static void put_rest(char real[RLHF__PATH_CAP], const char *rest) {
     }
 }
 
-// The longest part of `path` that exists, without links, and the names that are not there.
+// The longest existing part of `path`, with links resolved, then the names that do not exist.
 void rlhf__export_place_real(const char *path, char real[RLHF__PATH_CAP]) {
     char part[RLHF__PATH_CAP], found[RLHF__PATH_CAP];
     size_t n = strlen(path);
@@ -139,25 +140,25 @@ rlhf_status rlhf__export_place_choose(struct rlhf__export_place *p, const char *
     if (n > RLHF__PATH_CAP - 64 || (n == 0 && *to))
         return rlhf__fail(err, RLHF_E_INVALID, "export: --to is longer than a path may be");
     if (!*base || strcmp(base, ".") == 0 || strcmp(base, "..") == 0)
-        return rlhf__fail(err, RLHF_E_INVALID, "export: --to '%s' is no name for a new directory",
-                          to);
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "export: --to '%s' is not a valid name for a new directory", to);
     return check_taken(p, force, err);
 }
 
 // ---- filling it ----
 
-// A name beside `to` that only this process uses.
+// A name next to `to` that only this process uses.
 static void beside(const struct rlhf__export_place *p, const char *what, char out[RLHF__PATH_CAP]) {
     const size_t above = (size_t)(rlhf__path_base(p->to) - p->to);
     rlhf__path_put(out, "%.*s.rlhf-export-%s-%ld", (int)above, p->to, what, (long)getpid());
 }
 
-// ---- what killed ones left ----
+// ---- leftovers of killed exports ----
 
 #define FRESH ".rlhf-export-new-"
 
-// Every export holds a lock on its directory for as long as it lives. One without a lock is of a
-// process that is gone, or of one that has made it this moment, and then it is empty.
+// An export holds a lock on its directory for its whole life. A directory without a lock belongs to
+// a process that has ended, or to one that has just created it; then it is empty.
 static int is_left(const struct rlhf__folder *dir) {
     struct stat st;
     int all = 0, other = 0;
@@ -166,8 +167,8 @@ static int is_left(const struct rlhf__folder *dir) {
     return all > 0 || (fstat(dir->fd, &st) == 0 && time(NULL) - st.st_mtime > 60);
 }
 
-// Directories that exports into `above` were filling when they were killed. What cannot be taken
-// away stays; the next export tries again.
+// Remove directories that exports to `above` were filling when they were killed. If one cannot be
+// removed, the next export tries again.
 static void remove_left(const char *above) {
     DIR *d = opendir(above);
     for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
@@ -182,7 +183,7 @@ static void remove_left(const char *above) {
     if (d) closedir(d);
 }
 
-// The directory that `to` is in.
+// The parent directory of `to`.
 static void above_of(const struct rlhf__export_place *p, char out[RLHF__PATH_CAP]) {
     const size_t n = (size_t)(rlhf__path_base(p->to) - p->to);
     rlhf__path_put(out, "%.*s", n ? (int)n : 1, n ? p->to : ".");
@@ -195,14 +196,16 @@ rlhf_status rlhf__export_place_open(struct rlhf__export_place *p, struct rlhf__e
     above_of(p, above);
     rlhf_status st = rlhf__folder_make_above(NULL, p->to, err);
     if (st == RLHF_OK) remove_left(above);
-    if (st == RLHF_OK) st = rlhf__folder_remove(NULL, fresh, err); // of a killed one of this number
-    if (st == RLHF_OK) memcpy(p->fresh, fresh, sizeof fresh);      // to be removed from now on
+    if (st == RLHF_OK)
+        st = rlhf__folder_remove(NULL, fresh, err);           // left by a killed process with
+                                                              // this pid
+    if (st == RLHF_OK) memcpy(p->fresh, fresh, sizeof fresh); // from now on removed on failure
     if (st == RLHF_OK) st = rlhf__folder_make(NULL, fresh, &taken, &p->dir, err);
     if (st == RLHF_OK && taken)
         st = rlhf__fail(err, RLHF_E_IO, "%s: cannot create the directory: it exists", fresh);
     if (st != RLHF_OK) return rlhf__error_context(err, "export: --to");
-    (void)flock(p->dir->fd, LOCK_EX); // where there are no locks nobody takes it away
-    char *shown = strdup(p->to);      // messages are about the name it is to have
+    (void)flock(p->dir->fd, LOCK_EX); // without lock support no export removes leftovers
+    char *shown = strdup(p->to);      // messages name the final directory
     if (!shown) return RLHF__NOMEM(err, "out of memory for a path");
     free(p->dir->path);
     p->dir->path = shown;
@@ -215,7 +218,7 @@ static rlhf_status no_name(const struct rlhf__export_place *p, int why, struct r
                       "export: cannot give '%s' its name: %s", p->to, strerror(why));
 }
 
-// The two directories change their names in one step; in two where the file system cannot do that.
+// Exchange the names of the two directories in one step; in two if the file system cannot do that.
 static int swap(const struct rlhf__export_place *p, char old[RLHF__PATH_CAP]) {
     rlhf__path_put(old, "%s", p->fresh);
     if (renameat2(AT_FDCWD, p->fresh, AT_FDCWD, p->to, RENAME_EXCHANGE) == 0) return 0;

@@ -18,7 +18,7 @@ rlhf_status rlhf__export_source_json(const struct rlhf__export_source *s, const 
     return *out || !s->base[0] ? RLHF_OK : rlhf__json_load_any(s->base, name, out, err);
 }
 
-// ---- what a directory is ----
+// ---- the kind of a directory ----
 
 static rlhf_status find_run_above(struct rlhf__export_source *s, struct rlhf__error *err) {
     RLHF_TRY(rlhf__run_above(s->dir, s->run, err));
@@ -40,9 +40,9 @@ static rlhf_status choose_checkpoint(struct rlhf__export_source *s, const char *
     return RLHF_OK;
 }
 
-// ---- what the run left ----
+// ---- files of the run ----
 
-// The line of metrics.jsonl of that phase, the last one where there are several.
+// The line of metrics.jsonl for that phase, the last one if there are several.
 static json_t *read_metrics(const char *run, int64_t phase) {
     char path[RLHF__PATH_CAP], begins[64];
     struct rlhf__lines *lines = NULL;
@@ -73,7 +73,7 @@ static rlhf_status read_run(struct rlhf__export_source *s, struct rlhf__error *e
 
 // ---- both ----
 
-// A PEFT directory that was given, or that lies in the run, and the config of the two.
+// Find the PEFT directory, given or in the run, and the config of model and adapter.
 static rlhf_status find_adapter(struct rlhf__export_source *s, const char *adapter,
                                 struct rlhf__error *err) {
     const struct rlhf__model_adapter with = {.dir = adapter};
@@ -104,12 +104,12 @@ rlhf_status rlhf__export_source_open(struct rlhf__export_source *s, const char *
         RLHF_TRY(choose_checkpoint(s, given, choice, log, err));
     } else if (choice) {
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "export: --checkpoint has no effect here: '%s' is no run", given);
+                          "export: --checkpoint has no effect here: '%s' is not a run", given);
     } else if (!adapter && find_run_above(s, err) != RLHF_OK) {
         return rlhf__error_context(err, "export");
     }
     char real[RLHF__PATH_CAP];
-    s->held = 1 + rlhf__folder_hold(s->dir, real); // a run's pruning spares it
+    s->held = 1 + rlhf__folder_hold(s->dir, real); // so that a run does not prune it
     if (find_adapter(s, adapter, err) != RLHF_OK || (s->run[0] && read_run(s, err) != RLHF_OK))
         return rlhf__error_context(err, "export");
     return RLHF_OK;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The table of tokens, whatever the family and the prefix; NULL = there is none.
+// The embedding table, for any family and prefix; NULL = there is none.
 static const struct rlhf__tensor *table_of(const struct rlhf__weights *w) {
     static const char *const names[] = {"model.embed_tokens.weight", "embed_tokens.weight",
                                         "transformer.wte.weight", "wte.weight"};
@@ -20,7 +20,7 @@ static const struct rlhf__tensor *table_of(const struct rlhf__weights *w) {
     return NULL;
 }
 
-// lm_head.weight beside the embedding that it is tied to, with the same numbers.
+// Whether lm_head.weight has the same numbers as the embedding that it is tied to.
 static rlhf_status is_twin(const struct rlhf__weights *w, const struct rlhf__tensor *t,
                            const json_t *config, int *twin, struct rlhf__error *err) {
     *twin = 0;
@@ -42,7 +42,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp((*x)->name, (*y)->name);
 }
 
-// A tied model that was stored with its head alone: that is the table, and gets its name.
+// A tied model that was stored with only its head: the head is the embedding, so rename it.
 static void name_lone_head(struct rlhf__export_tensors *x, const json_t *config) {
     const char *type = json_string_value(json_object_get(config, "model_type"));
     const char *name =
@@ -84,7 +84,7 @@ static rlhf_status choose(struct rlhf__export_tensors *x, const struct rlhf__exp
     rlhf__path_put(path, "%s/state/value_head.safetensors", s->dir);
     if (values > 0 || rlhf__is_file(path))
         rlhf__logf(log, RLHF_LOG_INFO,
-                   "the value head is left out: it is the training's, and transformers has no "
+                   "the value head is left out: it is for training only, and transformers has no "
                    "place for it");
     if (buffers > 0)
         rlhf__logf(log, RLHF_LOG_INFO, "%zu buffer%s (masks, angles) left out: models compute them",
@@ -92,7 +92,7 @@ static rlhf_status choose(struct rlhf__export_tensors *x, const struct rlhf__exp
     if (twins > 0)
         rlhf__logf(log, RLHF_LOG_INFO, "lm_head.weight is left out: it is tied to the embedding");
     if (x->n > 0) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID, "export: the weights in %s have no tensors", s->dir);
+    return rlhf__fail(err, RLHF_E_INVALID, "export: the weights in %s contain no tensors", s->dir);
 }
 
 static void find_dtype(struct rlhf__export_tensors *x) {

@@ -1,4 +1,4 @@
-// export_tensors.h: which tensors of a model go into its export.
+// export_tensors.h: chooses the tensors of a model to export.
 #ifndef RLHF_HOST_EXPORT_TENSORS_H
 #define RLHF_HOST_EXPORT_TENSORS_H
 
@@ -10,16 +10,17 @@ struct rlhf__export_tensors {
     struct rlhf__weights *weights;
     const struct rlhf__tensor **tensor; // [n], by name; borrowed from weights
     size_t n;
-    struct rlhf__tensor table; // what is called otherwise than in the file: a head that stands for
-                               // the table that it is tied to
-    int32_t dtype; // what all floats are stored in (enum rlhf__tensor_dtype), -1 = mixed
+    struct rlhf__tensor table; // tensors with another name than in the file: a head that stands for
+                               // its tied embedding
+    int32_t dtype; // dtype of all floats in the file (enum rlhf__tensor_dtype), -1 = mixed
     int32_t reserved;
 };
 
-// Open the weights and choose. exact: a checkpoint whose model.safetensors is rounded gives the
-// exact weights that it goes on with. What transformers has no place for is left out, and the log
-// says so: value heads, buffers of old files, an output table that is the embedding's twin; one
-// that stands for the embedding gets the embedding's name. Errors: as rlhf__weights_open. [main]
+// Open the weights and choose. exact: for a checkpoint whose model.safetensors is rounded, use the
+// exact weights of its state. Tensors without a place in transformers are left out, which is
+// logged: value heads, buffers of old files, an output table that equals its tied embedding. An
+// output table stored in place of the embedding gets the embedding's name. Errors: as
+// rlhf__weights_open. [main]
 rlhf_status rlhf__export_tensors_open(struct rlhf__export_tensors *,
                                       const struct rlhf__export_source *, int exact,
                                       struct rlhf__log *log, struct rlhf__error *err);

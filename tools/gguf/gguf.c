@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK = 1 << 16 }; // elements of a block, at least a row
+enum { CHUNK = 1 << 16 }; // elements of a block, at least one row
 
 // A tensor of the file.
 struct item {
     const struct rlhf__tensor *from;
     char name[RLHF__GGUF_NAME_CAP];
-    int32_t rows, dtype; // enum rlhf__gguf_rows; what it is written in
+    int32_t rows, dtype; // enum rlhf__gguf_rows; dtype in the file
     int64_t n_rows, n_columns;
 };
 
@@ -44,7 +44,7 @@ static rlhf_status plan_item(const struct rlhf__gguf_model *m, const struct rlhf
                           t->file, t->name, (int)layer, (int)p->config.layers);
     if (t->ndim < 1 || t->ndim > 2 || t->count < 1 || !rlhf__tensor_is_float(t->dtype))
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "%s: tensor %s is no vector or matrix of F32, F16 or BF16", t->file,
+                          "%s: tensor %s is not a vector or matrix of F32, F16 or BF16", t->file,
                           t->name);
     i->dtype = is_f32(t, i->name) ? RLHF__TENSOR_F32 : m->dtype >= 0 ? m->dtype : t->dtype;
     const int turned = i->rows == RLHF__GGUF_TRANSPOSED;
@@ -92,7 +92,7 @@ static rlhf_status check_all_there(const struct rlhf__gguf_model *m, const struc
     return RLHF_OK;
 }
 
-// Each name once, and all that there must be.
+// Each name must occur once, and none may be missing.
 static rlhf_status check_names(const struct rlhf__gguf_model *m, const struct plan *p,
                                struct rlhf__error *err) {
     const struct item **sorted = calloc(p->n + 1, sizeof *sorted);
@@ -129,15 +129,14 @@ static rlhf_status make_plan(const struct rlhf__gguf_model *m, struct plan *p,
 
 // ---- data ----
 
-// Rows of the file that are made from as many of the weight: all where it is
-// turned, else a head.
+// Rows per block: all rows if the weight is transposed, otherwise those of a head.
 static int64_t block_rows(const struct item *i, const struct rlhf__gguf_config *c) {
     if (i->rows == RLHF__GGUF_TRANSPOSED) return i->n_rows;
     if (i->rows != RLHF__GGUF_AS_IS) return c->head_dim;
     return i->n_columns < CHUNK ? CHUNK / i->n_columns : 1;
 }
 
-// n rows of the file out of the same of the weight; size: bytes of an element.
+// Write n rows of the file from the same number of rows of the weight; size: bytes per element.
 static void arrange(const struct item *i, int64_t n, size_t size, const uint8_t *in, uint8_t *out) {
     const size_t width = (size_t)i->n_columns, row = width * size;
     for (size_t r = 0; r < (size_t)n; r++) {
@@ -189,7 +188,7 @@ static rlhf_status put_rope(struct rlhf__gguf *g, const struct rlhf__gguf_model 
 
 // ---- the file ----
 
-// llama.cpp's number of what most of the file is in: that of the embedding.
+// llama.cpp's number for the type of most tensors: that of the embedding.
 static uint32_t file_type(const struct plan *p) {
     for (size_t i = 0; i < p->n; i++)
         if (strcmp(p->item[i].name, "token_embd.weight") == 0)
@@ -206,7 +205,7 @@ static rlhf_status put_head(struct rlhf__gguf *g, const struct rlhf__gguf_model 
     rlhf__gguf_str(g, "general.name", m->name);
     rlhf__gguf_u32(g, "general.file_type", file_type(p));
     rlhf__gguf_u32(g, "general.quantization_version",
-                   2); // of ggml's formats, none of which is used
+                   2); // version of ggml's quantised formats, none of which is used
     RLHF_TRY(rlhf__gguf_config_put(g, m->config, m->dir, &p->config, err));
     RLHF_TRY(rlhf__gguf_tokens_put(g, m->dir, m->config, p->config.vocab, err));
     for (size_t i = 0; i < p->n; i++) {

@@ -1,5 +1,4 @@
-// gguf.h: a language model as one GGUF file, for llama.cpp: the Llama, Qwen and
-// GPT-2 forms.
+// gguf.h: writes a language model as one GGUF file for llama.cpp: the Llama, Qwen and GPT-2 forms.
 #ifndef RLHF_HOST_WEIGHTS_GGUF_H
 #define RLHF_HOST_WEIGHTS_GGUF_H
 
@@ -15,21 +14,19 @@ struct rlhf__gguf_model {
     const json_t *config;
     const struct rlhf__tensor *const *tensor; // [n]
     size_t n;
-    int32_t dtype; // of matrices: F32, F16 or BF16; -1 = each as it is. Norms,
-                   // biases and learnt positions are F32, as llama.cpp wants them
+    int32_t dtype; // of matrices: F32, F16 or BF16; -1 = each as it is. Norms, biases and learnt
+                   // positions are F32, which llama.cpp requires
     int32_t reserved;
     const volatile sig_atomic_t *cancelled; // NULL = never
 };
 
-// Refuse what such a file cannot hold, before anything is written: the
-// architecture, the tokenizer's form, tensors without a place, tensors that are
-// missing. Errors: RLHF_E_INVALID; those of rlhf__tokenizer_open, since what
-// models cannot read is not handed on. [main]
+// Refuse models that such a file cannot hold before anything is written: the architecture, the
+// tokenizer's form, tensors without a place, missing tensors. Errors: RLHF_E_INVALID; those of
+// rlhf__tokenizer_open, because a tokenizer that models cannot read is not exported. [main]
 rlhf_status rlhf__gguf_check(const struct rlhf__gguf_model *, struct rlhf__error *err);
 
-// Write the file `name` in a folder (NULL: name is a path); it appears when it
-// is whole. Errors: as above, RLHF_E_INVALID (a number that dtype cannot hold),
-// RLHF_E_IO, RLHF_E_CANCELLED. [main]
+// Write the file `name` in a folder (NULL: name is a path); it appears when it is complete. Errors:
+// as above, RLHF_E_INVALID (a number that dtype cannot hold), RLHF_E_IO, RLHF_E_CANCELLED. [main]
 rlhf_status rlhf__gguf_write(const struct rlhf__gguf_model *, const struct rlhf__folder *in,
                              const char *name, struct rlhf__error *err);
 

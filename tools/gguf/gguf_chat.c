@@ -14,7 +14,7 @@ enum { TEMPLATE_MAX = 1 << 24, NAME_CAP = 160 };
 
 #define FOLDER "additional_chat_templates"
 
-// A directory's templates; all texts are the list's.
+// A directory's templates; the list owns all texts.
 struct templates {
     const char *dir;
     json_t *item; // [{"name": .., "template": ..}]
@@ -27,7 +27,7 @@ static rlhf_status add(struct templates *t, const char *name, size_t n_name, jso
     return RLHF__NOMEM(err, "out of memory for a chat template");
 }
 
-// ---- in files of their own ----
+// ---- in separate files ----
 
 static rlhf_status add_file(struct templates *t, const char *file, const char *name, size_t n_name,
                             struct rlhf__error *err) {
@@ -87,7 +87,7 @@ static rlhf_status add_value(struct templates *t, const char *file, json_t *v,
         const int named = json_is_string(name) && json_string_length(name) > 0;
         if (!named || !json_is_string(text))
             return rlhf__fail(err, RLHF_E_INVALID,
-                              "%s/%s: chat_template[%zu] has %s of its own: expected {\"name\": "
+                              "%s/%s: chat_template[%zu] has %s: expected {\"name\": "
                               "\"..\", \"template\": \"..\"}",
                               t->dir, file, i, named ? "no text" : "no name");
         RLHF_TRY(add(t, json_string_value(name), json_string_length(name), text, err));
@@ -125,7 +125,7 @@ static const char *text_of(const json_t *list, size_t i) {
     return json_string_value(json_object_get(json_array_get(list, i), "template"));
 }
 
-// Names become what they are called in the file, each once.
+// Replace names by those in the file, which must be distinct.
 static rlhf_status check_names(struct templates *t, struct rlhf__error *err) {
     char shown[NAME_CAP];
     for (size_t i = 0; i < json_array_size(t->item); i++) {

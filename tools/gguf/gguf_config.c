@@ -1,4 +1,4 @@
-// gguf_config.c: see gguf_config.h. Rotary positions are in gguf_rope.c.
+// gguf_config.c: see gguf_config.h. gguf_rope.c handles rotary positions.
 #include "gguf/gguf_config.h"
 
 #include "base/json.h"
@@ -10,7 +10,7 @@
 
 // ---- fields ----
 
-// A whole number of 1 or more; it has to be there unless there is a fallback.
+// A whole number of 1 or more; it is required unless there is a fallback.
 static rlhf_status whole(const json_t *config, const char *dir, const char *name, int32_t fallback,
                          int32_t *out, struct rlhf__error *err) {
     const json_t *v = json_object_get(config, name);
@@ -36,7 +36,7 @@ static rlhf_status refuse(const char *dir, const char *name, const json_t *v,
     return st;
 }
 
-// ---- what cannot be said ----
+// ---- unsupported fields ----
 
 static const struct {
     const char *model_type, *arch;
@@ -85,7 +85,7 @@ static rlhf_status check_activation(const json_t *config, const char *dir, int32
 
 static rlhf_status check_rest(const json_t *config, const char *dir, int32_t family,
                               struct rlhf__error *err) {
-    // Fields that must be false where they are there.
+    // Fields that must be false if present.
     static const char *const off[] = {"scale_attn_by_inverse_layer_idx", "use_sliding_window",
                                       "add_cross_attention"};
     for (size_t i = 0; i < sizeof off / sizeof *off; i++) {

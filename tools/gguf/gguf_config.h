@@ -1,5 +1,4 @@
-// gguf_config.h: what config.json says, as the keys of llama.cpp's
-// architectures llama, qwen2, qwen3 and gpt2.
+// gguf_config.h: config.json as the keys of llama.cpp's architectures llama, qwen2, qwen3 and gpt2.
 #ifndef RLHF_HOST_WEIGHTS_GGUF_CONFIG_H
 #define RLHF_HOST_WEIGHTS_GGUF_CONFIG_H
 
@@ -15,10 +14,9 @@ struct rlhf__gguf_config {
     int32_t llama3_rope; // 1: the file has rope_freqs.weight (gguf_rope.h)
 };
 
-// Read a config; dir is for messages. What the file cannot say is refused by
-// field and value: a model_type without such an architecture, a classifier,
-// another activation, a sliding window, other rope types, ... Errors:
-// RLHF_E_INVALID. [main]
+// Read a config; dir is for messages. Values that the file cannot express are refused with field
+// and value: a model_type without such an architecture, a classifier, another activation, a sliding
+// window, other rope types, ... Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__gguf_config_read(const json_t *config, const char *dir,
                                    struct rlhf__gguf_config *out, struct rlhf__error *err);
 

@@ -15,12 +15,11 @@ static int is(const json_t *part, const char *type) { return strcmp(type_of(part
 
 static rlhf_status refuse(const char *dir, const char *what, const char *type,
                           struct rlhf__error *err) {
-    return rlhf__fail(err, RLHF_E_INVALID, "%s/tokenizer.json: llama.cpp has no form for %s %.200s",
-                      dir, what, type);
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s/tokenizer.json: llama.cpp does not support %s %.200s", dir, what, type);
 }
 
-// The parts of a Sequence, or the part itself as the only one. list: of up to
-// cap.
+// The parts of a Sequence, or the part itself as the only one. list: room for cap parts.
 static size_t parts_of(const json_t *part, const char *member, const json_t **list, size_t cap) {
     if (!part || json_is_null(part)) return 0;
     if (!is(part, "Sequence")) {
@@ -45,7 +44,7 @@ static int flag(const json_t *part, const char *name, int fallback) {
 
 static const struct {
     const char *pattern, *pre,
-        *ignoring; // the last: with ignore_merges; NULL = no such form
+        *ignoring; // the last: with ignore_merges; NULL = not supported
 } splits[] = {
     {WORDS "\\p{N}{1,3}" OTHERS, "dbrx", "llama-bpe"},
     {WORDS "\\p{N}" OTHERS, "qwen2", NULL},
@@ -60,7 +59,7 @@ static int is_byte_level(const json_t *part, int splits_itself) {
            flag(part, "use_regex", 1) == splits_itself;
 }
 
-// What llama.cpp calls the pre-tokenizer; NULL = nothing.
+// llama.cpp's name of the pre-tokenizer; NULL = none.
 static const char *pre_of(const json_t *pre, int ignore_merges) {
     const json_t *p[4] = {NULL};
     const size_t n = parts_of(pre, "pretokenizers", p, 4);
@@ -86,7 +85,7 @@ static rlhf_status byte_level(const json_t *t, const char *dir, struct rlhf__ggu
     const json_t *pre = json_object_get(t, "pre_tokenizer");
     const int ignore = flag(json_object_get(t, "model"), "ignore_merges", 0);
     const json_t *p[4] = {NULL};
-    // NFC is Qwen's: llama.cpp leaves it out, and has its tokens all the same.
+    // Qwen uses NFC: llama.cpp omits it but has Qwen's tokens.
     const size_t n = parts_of(normalizer, "normalizers", p, 4);
     if (n > 1 || (n == 1 && !is(p[0], "NFC")))
         return refuse(dir, "the normalizer", type_of(n == 1 ? p[0] : normalizer), err);
@@ -108,15 +107,14 @@ static int is_text(const json_t *part, const char *member, const char *want) {
     return text && strcmp(text, want) == 0;
 }
 
-#define LOWER "\xE2\x96\x81" // what stands for a space
+#define LOWER "\xE2\x96\x81" // stands for a space
 
 static int replaces_spaces(const json_t *part) {
     return is(part, "Replace") && is_text(json_object_get(part, "pattern"), "String", " ") &&
            is_text(part, "content", LOWER);
 }
 
-// Spaces become U+2581, one is put in front: by normalizers, or by a Metaspace
-// pre-tokenizer.
+// Spaces become U+2581 and one is prepended: by normalizers, or by a Metaspace pre-tokenizer.
 static rlhf_status fallback(const json_t *t, const char *dir, struct rlhf__gguf_form *out,
                             struct rlhf__error *err) {
     const json_t *normalizer = json_object_get(t, "normalizer");
@@ -174,8 +172,7 @@ int rlhf__gguf_merge_of(const json_t *v, struct rlhf__gguf_merge *m) {
     return 1;
 }
 
-// Fills pairs {"left right": rank} and sees that the merges of a piece stand
-// together.
+// Fill pairs {"left right": rank} and check that the merges of a piece are adjacent.
 static rlhf_status index_merges(const json_t *merges, json_t *pairs, const char *dir,
                                 struct rlhf__error *err) {
     json_t *seen = json_object();
@@ -211,16 +208,16 @@ static rlhf_status check_piece(const char *piece, const json_t *vocab, const jso
                                const char *dir, struct rlhf__error *err) {
     const size_t n = strlen(piece);
     char left[1024], key[2100];
-    if (n + 2 > sizeof key) return RLHF_OK; // no merge makes it
+    if (n + 2 > sizeof key) return RLHF_OK; // too long for a merge
     for (size_t i = 1; i < n; i++) {
-        if ((piece[i] & 0xC0) == 0x80) continue; // inside of a character
+        if ((piece[i] & 0xC0) == 0x80) continue; // inside a character
         snprintf(left, sizeof left, "%.*s", (int)i, piece);
         if (!json_object_get(vocab, left) || !json_object_get(vocab, piece + i)) continue;
         snprintf(key, sizeof key, "%s %s", left, piece + i);
         if (!json_object_get(pairs, key))
             return rlhf__fail(err, RLHF_E_INVALID,
                               "%s/tokenizer.json: '%.60s' and '%.60s' are pieces and so is their "
-                              "sum, but they are no merge: llama.cpp would join them all the same",
+                              "sum, but they are not a merge: llama.cpp would join them anyway",
                               dir, left, piece + i);
     }
     return RLHF_OK;

@@ -1,5 +1,4 @@
-// gguf_form.h: which of the tokenizers that llama.cpp knows a tokenizer.json
-// is.
+// gguf_form.h: finds the tokenizer of llama.cpp that matches a tokenizer.json.
 #ifndef RLHF_HOST_WEIGHTS_GGUF_FORM_H
 #define RLHF_HOST_WEIGHTS_GGUF_FORM_H
 
@@ -10,7 +9,7 @@
 struct rlhf__gguf_form {
     const char *pre;      // tokenizer.ggml.pre
     int32_t spm;          // 1: byte fallback, a SentencePiece vocabulary; 0: byte-level BPE
-    int32_t space_prefix; // spm: a space comes in front of a text
+    int32_t space_prefix; // spm: a space is prepended to a text
 };
 
 // One merge, borrowed from its JSON.
@@ -22,17 +21,17 @@ struct rlhf__gguf_merge {
 // The form of vocab.json with merges.txt. [any]
 struct rlhf__gguf_form rlhf__gguf_form_gpt2(void);
 
-// The form of a tokenizer.json; what llama.cpp has no form for is
-// RLHF_E_INVALID with the part's type. dir is for messages. [main]
+// The form of a tokenizer.json. If llama.cpp does not support a part: RLHF_E_INVALID with the
+// part's type. dir is for messages. [main]
 rlhf_status rlhf__gguf_form_of(const json_t *tokenizer, const char *dir,
                                struct rlhf__gguf_form *out, struct rlhf__error *err);
 
 // "a b" or ["a", "b"]; 0 = neither. [any]
 int rlhf__gguf_merge_of(const json_t *v, struct rlhf__gguf_merge *out);
 
-// Whether llama.cpp, which joins any two pieces whose sum is a piece, best
-// piece first, gives the ids of these merges: every such pair is one of them,
-// and a piece's merges stand together. Else RLHF_E_INVALID with a pair. [main]
+// Check that llama.cpp gives the ids of these merges. It joins any two pieces whose sum is a piece,
+// best piece first, so every such pair must be a merge, and a piece's merges must be adjacent.
+// Otherwise RLHF_E_INVALID with a pair. [main]
 rlhf_status rlhf__gguf_form_spm(const json_t *vocab, const json_t *merges, const json_t *added,
                                 const char *dir, struct rlhf__error *err);
 

@@ -1,12 +1,12 @@
-// gguf_names.c: see gguf_names.h. The names are those of llama.cpp's
-// architectures llama, qwen2, qwen3 and gpt2.
+// gguf_names.c: see gguf_names.h. The names are those of llama.cpp's architectures llama, qwen2,
+// qwen3 and gpt2.
 #include "gguf/gguf_names.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// What of a stem llama.cpp's loader of an architecture makes.
+// The tensors that llama.cpp's loader of an architecture makes from a stem.
 enum {
     LLAMA = 1 << RLHF__GGUF_LLAMA,
     QWEN2 = 1 << RLHF__GGUF_QWEN2,
@@ -16,7 +16,7 @@ enum {
     NONE = 0
 };
 
-// A stem and what it is called; ".weight" and ".bias" follow both.
+// A stem and its name in llama.cpp; ".weight" and ".bias" are appended to both.
 struct name {
     const char *hf, *gguf;
     int32_t rows;
@@ -72,7 +72,7 @@ static const struct {
     [RLHF__GGUF_GPT2] = {"transformer.", "h.", gpt2_block, gpt2_outside, "gpt2"},
 };
 
-// "3." at *text: the number, and *text behind it; -1 = none.
+// "3." at *text: returns the number and moves *text past it; -1 = none.
 static int32_t layer_of(const char **text) {
     char *end;
     if (**text < '0' || **text > '9') return -1;
@@ -106,14 +106,15 @@ rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
         n = find(*layer >= 0 ? families[family].in_block : families[family].outside, stem,
                  (size_t)(dot - stem));
     if (!n || !((is_weight ? n->weight : n->bias) >> family & 1))
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "%s: tensor %s has no place in a GGUF file of llama.cpp's architecture "
-                          "%s",
-                          t->file, t->name, families[family].arch);
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "%s: tensor %s is not supported in a GGUF file of llama.cpp's architecture "
+            "%s",
+            t->file, t->name, families[family].arch);
     *rows = n->rows;
     if (*rows == RLHF__GGUF_TRANSPOSED && !is_weight) *rows = RLHF__GGUF_AS_IS;
     if (family != RLHF__GGUF_LLAMA && *rows != RLHF__GGUF_TRANSPOSED)
-        *rows = RLHF__GGUF_AS_IS; // pairs stay halves
+        *rows = RLHF__GGUF_AS_IS; // the pairs are not interleaved
     if (*layer >= 0)
         snprintf(out, RLHF__GGUF_NAME_CAP, "blk.%d.%s%s", (int)*layer, n->gguf, dot);
     else
@@ -121,14 +122,14 @@ rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
     return RLHF_OK;
 }
 
-// What an architecture has it must have, but for a tied output table and Llama's biases.
+// Everything that an architecture has is required, except a tied output table and Llama's biases.
 static int needs(const struct name *n, int32_t family, int tied, int bias) {
     const int32_t head = tied && strcmp(n->hf, "lm_head") == 0;
     const int32_t all = bias ? n->bias & ~LLAMA : head ? NONE : n->weight;
     return all >> family & 1;
 }
 
-// The i-th of the list that the family must have; *i counts down to it.
+// The i-th name of the list that the family requires; *i counts down to it.
 static int needed_of(const struct name *list, int32_t family, int tied, int block, size_t *i,
                      char out[RLHF__GGUF_NAME_CAP]) {
     for (; list->hf; list++)

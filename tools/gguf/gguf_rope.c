@@ -11,12 +11,12 @@
 
 static const double pi = 3.14159265358979323846;
 
-// What the keys are made of, with all defaults in: which field goes before which is as in
-// transformers and in the models of this program.
+// The source of the keys, with all defaults filled in. Precedence among fields is as in
+// transformers and in this program's models.
 struct rope {
     const json_t *o; // the object with the fields; NULL = none
     const char *type;
-    double theta, factor, context; // context: before it was stretched
+    double theta, factor, context; // context: before stretching
 };
 
 static double number(const json_t *o, const char *name, double fallback) {
@@ -24,7 +24,7 @@ static double number(const json_t *o, const char *name, double fallback) {
     return json_is_number(v) && json_number_value(v) != 0 ? json_number_value(v) : fallback;
 }
 
-// Whether an object says anything: rope_scaling of older files goes before rope_parameters then.
+// Whether an object is not empty: rope_scaling of older files then precedes rope_parameters.
 static int given(const json_t *o) {
     return json_is_string(json_object_get(o, "rope_type")) ||
            json_is_string(json_object_get(o, "type")) || number(o, "rope_theta", 0) != 0 ||
@@ -58,7 +58,7 @@ static rlhf_status bad(const char *dir, const char *name, const json_t *v,
     return st;
 }
 
-// Numbers above 0 that a type must have.
+// Numbers that a type requires; they must be above 0.
 static rlhf_status check_numbers(const struct rope *r, const char *dir, const char *const *names,
                                  struct rlhf__error *err) {
     for (; *names; names++) {
@@ -68,7 +68,8 @@ static rlhf_status check_numbers(const struct rope *r, const char *dir, const ch
     return RLHF_OK;
 }
 
-// What is there must be of its kind, as where the model is loaded; else it would count as absent.
+// A field of another JSON type is refused, as when the model is loaded; otherwise it would count as
+// absent.
 static rlhf_status check_number(const json_t *o, const char *dir, const char *name, double max,
                                 struct rlhf__error *err) {
     const json_t *v = json_object_get(o, name);
@@ -94,7 +95,7 @@ static rlhf_status check_kinds(const json_t *o, const char *dir, struct rlhf__er
     return RLHF_OK;
 }
 
-// llama.cpp takes 0.1 ln(factor) + 1, and no other scale of the attention.
+// llama.cpp uses 0.1 ln(factor) + 1, and supports no other scale of the attention.
 static rlhf_status check_yarn(const struct rope *r, const char *dir, struct rlhf__error *err) {
     static const char *const none[] = {"mscale", "mscale_all_dim", "attention_factor"};
     const double own = r->factor > 1 ? 0.1 * log(r->factor) + 1 : 1;

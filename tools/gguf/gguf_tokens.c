@@ -1,5 +1,4 @@
-// gguf_tokens.c: see gguf_tokens.h. Which form a tokenizer has is
-// gguf_form.c's.
+// gguf_tokens.c: see gguf_tokens.h. gguf_form.c finds a tokenizer's form.
 #include "gguf/gguf_tokens.h"
 
 #include "base/file.h"
@@ -17,7 +16,7 @@
 enum { NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, UNUSED = 5, BYTE = 6 };
 
 struct token {
-    const char *text; // NULL = the id has none; borrowed
+    const char *text; // NULL = no text for this id; borrowed
     int32_t type;
     float score; // rank of the merge that makes it, negated
 };
@@ -31,7 +30,7 @@ struct tokens {
     json_t *merges;       // ["a b"] or [["a", "b"]]
     json_t *config, *map; // tokenizer_config.json, special_tokens_map.json, or NULL
     struct rlhf__gguf_form form;
-    struct rlhf__tokenizer *tokenizer; // as models use it: what it refuses is refused
+    struct rlhf__tokenizer *tokenizer; // opened to refuse what models refuse
 };
 
 // ---- reading ----
@@ -139,8 +138,7 @@ static int32_t id_of(const struct tokens *t, const char *text) {
     return -1;
 }
 
-// "bos" -> the id of bos_token in one of the tokenizer's files, else
-// bos_token_id of the model.
+// "bos" -> the id of bos_token in one of the tokenizer's files, or else bos_token_id of the model.
 static int32_t role(const struct tokens *t, const json_t *config, const char *name) {
     char key[32];
     snprintf(key, sizeof key, "%s_token", name);
@@ -155,8 +153,8 @@ static int32_t role(const struct tokens *t, const json_t *config, const char *na
     return id;
 }
 
-// add_bos_token or add_eos_token: 1 when the tokenizer puts the token of that id, and no other, in
-// front of a text (behind: after it), 0 when nothing.
+// add_bos_token or add_eos_token: 1 if the tokenizer puts the token of that id, and no other,
+// before a text (behind: after it), 0 if it puts nothing.
 static rlhf_status puts_around(const struct tokens *t, int32_t id, int behind, int *on,
                                struct rlhf__error *err) {
     const int32_t *list;
@@ -244,8 +242,8 @@ static rlhf_status put_merges(struct rlhf__gguf *g, const struct tokens *t,
     return st;
 }
 
-// A SentencePiece vocabulary has scores for merges: the better a piece's, the
-// earlier it is made.
+// Scores of a SentencePiece vocabulary order its merges: a piece with a higher score is made
+// earlier.
 static rlhf_status score(struct tokens *t, struct rlhf__error *err) {
     RLHF_TRY(rlhf__gguf_form_spm(t->vocab, t->merges, t->added, t->dir, err));
     size_t i;
@@ -272,7 +270,7 @@ static rlhf_status put(struct rlhf__gguf *g, struct tokens *t, const json_t *con
     RLHF_TRY(rlhf__tokenizer_open(t->dir, &t->tokenizer, err));
     rlhf__gguf_str(g, "tokenizer.ggml.model", t->form.spm ? "llama" : "gpt2");
     rlhf__gguf_str(g, "tokenizer.ggml.pre", t->form.pre);
-    RLHF_TRY(put_roles(g, t, config, err)); // types of special tokens are known after it
+    RLHF_TRY(put_roles(g, t, config, err)); // sets the types of special tokens
     put_tokens(g, t);
     if (!t->form.spm) RLHF_TRY(put_merges(g, t, err));
     return rlhf__gguf_chat_put(g, t->dir, t->config, err);

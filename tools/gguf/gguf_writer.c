@@ -14,7 +14,7 @@ struct rlhf__gguf {
     uint64_t *size; // [n_tensors] bytes of each
     uint64_t at;    // offset of the next tensor in the data
     struct rlhf__file_writer *file;
-    uint64_t current, done; // the tensor that is being filled, its bytes so far
+    uint64_t current, done; // the current tensor, and its bytes so far
 };
 
 struct rlhf__gguf *rlhf__gguf_create(void) {
@@ -99,7 +99,7 @@ rlhf_status rlhf__gguf_tensor(struct rlhf__gguf *g, const char *name, int32_t dt
     more[g->n_tensors++] = bytes;
     put_text(&g->infos, name, strlen(name));
     rlhf__buf_u32le(&g->infos, (uint32_t)ndim);
-    for (int32_t d = ndim; d-- > 0;) // the first one runs fastest here
+    for (int32_t d = ndim; d-- > 0;) // the first dimension is contiguous in this format
         rlhf__buf_u64le(&g->infos, (uint64_t)shape[d]);
     rlhf__buf_u32le(&g->infos, type);
     rlhf__buf_u64le(&g->infos, g->at);

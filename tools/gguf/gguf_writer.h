@@ -1,9 +1,7 @@
-// gguf_writer.h: writing files in the GGUF format, version 3: typed keys, then
-// tensors whose data begins at multiples of 32 bytes. Little-endian, as
-// everything here.
+// gguf_writer.h: writes files in the GGUF format, version 3: typed keys, then tensors whose data
+// begins at multiples of 32 bytes. Little-endian, as in this whole program.
 //
-// What it is not: it knows no model; gguf.h says what is written. Format:
-// ggml's docs/gguf.md.
+// It does not know models; gguf.h decides what to write. Format: ggml's docs/gguf.md.
 #ifndef RLHF_HOST_WEIGHTS_GGUF_WRITER_H
 #define RLHF_HOST_WEIGHTS_GGUF_WRITER_H
 
@@ -22,26 +20,25 @@ enum rlhf__gguf_type {
     RLHF__GGUF_ARRAY = 9
 };
 
-// A file without keys and tensors. Free it with rlhf__gguf_commit or
-// rlhf__gguf_abort. NULL = out of memory. [main]
+// A file without keys and tensors. Free it with rlhf__gguf_commit or rlhf__gguf_abort. NULL = out
+// of memory. [main]
 struct rlhf__gguf *rlhf__gguf_create(void);
 
-// Add a key, before rlhf__gguf_begin. A failed allocation is reported there.
-// [main]
+// Add a key, before rlhf__gguf_begin, which reports failed allocations. [main]
 void rlhf__gguf_u32(struct rlhf__gguf *g, const char *key, uint32_t v);
 void rlhf__gguf_f32(struct rlhf__gguf *g, const char *key, double v);
 void rlhf__gguf_bool(struct rlhf__gguf *g, const char *key, int v);
 void rlhf__gguf_str(struct rlhf__gguf *g, const char *key, const char *text);
 
-// Add a key that is an array of n elements, which are to follow. [main]
+// Add a key that is an array of n elements; the elements must follow. [main]
 void rlhf__gguf_array(struct rlhf__gguf *g, const char *key, int32_t type, uint64_t n);
 void rlhf__gguf_item_str(struct rlhf__gguf *g, const char *text, size_t len);
 void rlhf__gguf_item_i32(struct rlhf__gguf *g, int32_t v);
 void rlhf__gguf_item_f32(struct rlhf__gguf *g, float v);
 
-// Add a tensor of F32, F16 or BF16; shape as of a weight file, the last one
-// runs fastest. Errors: RLHF_E_INVALID (a shape of 0 or more than 4 dimensions,
-// another dtype, too large). [main]
+// Add a tensor of F32, F16 or BF16; shape as in a weight file, where the last dimension is
+// contiguous. Errors: RLHF_E_INVALID (a shape of 0 or more than 4 dimensions, another dtype, too
+// large). [main]
 rlhf_status rlhf__gguf_tensor(struct rlhf__gguf *g, const char *name, int32_t dtype, int32_t ndim,
                               const int64_t *shape, struct rlhf__error *err);
 
@@ -51,12 +48,12 @@ rlhf_status rlhf__gguf_tensor(struct rlhf__gguf *g, const char *name, int32_t dt
 rlhf_status rlhf__gguf_begin(struct rlhf__gguf *g, const struct rlhf__folder *in, const char *name,
                              struct rlhf__error *err);
 
-// Append bytes to the current tensor; the next begins when one is full, and no
-// call may cross tensors (RLHF_E_INVALID). Errors: RLHF_E_IO. [main]
+// Append bytes to the current tensor; the next begins when it is full, and no call may cross
+// tensors (RLHF_E_INVALID). Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__gguf_put(struct rlhf__gguf *g, const void *bytes, size_t n,
                            struct rlhf__error *err);
 
-// Check that every tensor is full, sync, rename. Frees g whatever comes. [main]
+// Check that every tensor is full, sync, rename. Frees g in any case. [main]
 rlhf_status rlhf__gguf_commit(struct rlhf__gguf *g, struct rlhf__error *err);
 
 // Drop the file and free g. NULL allowed. [main]

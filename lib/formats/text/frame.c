@@ -10,7 +10,7 @@
 // Add a token after the text (or before it), as the outermost one.
 static rlhf_status wrap(struct rlhf__tokenizer *tok, int behind, json_int_t id,
                         struct rlhf__error *err) {
-    struct rlhf__frame *f = &tok->frame;
+    struct rlhf__tokenizer_frame *f = &tok->frame;
     size_t *n = behind ? &f->n_after : &f->n_before;
     int32_t *list = behind ? f->after : f->before;
     if (id < 0 || id >= tok->vocab.n || !tok->vocab.token[id].used)
@@ -103,12 +103,12 @@ rlhf_status rlhf__frame_read(struct rlhf__tokenizer *tok, const json_t *post,
 
 void rlhf__frame_default(struct rlhf__tokenizer *tok, const json_t *config) {
     const struct rlhf__tokenizer_info *info = &tok->info;
-    struct rlhf__frame *f = &tok->frame;
+    struct rlhf__tokenizer_frame *f = &tok->frame;
     if (tok->frame_given) return;
     if (info->kind == RLHF__TOKENIZER_WORDPIECE) {
-        *f = (struct rlhf__frame){{info->cls}, {info->sep}, 1, 1};
+        *f = (struct rlhf__tokenizer_frame){{info->cls}, {info->sep}, 1, 1};
     } else if (!tok->has_json) { // they are ignored if tokenizer.json exists
-        *f = (struct rlhf__frame){{info->bos}, {info->eos}, 0, 0};
+        *f = (struct rlhf__tokenizer_frame){{info->bos}, {info->eos}, 0, 0};
         f->n_before = info->bos >= 0 && json_is_true(json_object_get(config, "add_bos_token"));
         f->n_after = info->eos >= 0 && json_is_true(json_object_get(config, "add_eos_token"));
     }
@@ -128,7 +128,7 @@ int rlhf__tokenizer_only_bos(const struct rlhf__tokenizer *tok) {
 }
 
 void rlhf__tokenizer_set_bos(struct rlhf__tokenizer *tok, int on) {
-    struct rlhf__frame *f = &tok->frame;
+    struct rlhf__tokenizer_frame *f = &tok->frame;
     if (tok->info.kind != RLHF__TOKENIZER_BPE || tok->info.bos < 0) return;
     if (on ? f->n_before == 1 && rlhf__tokenizer_has_bos(tok) : f->n_before == 0) return;
     f->before[0] = tok->info.bos;
@@ -156,7 +156,7 @@ static json_t *special_items(const struct rlhf__tokenizer *tok, const int32_t *i
 
 // The frame as a post_processor; NULL when out of memory.
 static json_t *as_template(const struct rlhf__tokenizer *tok) {
-    const struct rlhf__frame *f = &tok->frame;
+    const struct rlhf__tokenizer_frame *f = &tok->frame;
     json_t *single = json_array(), *named = json_object();
     special_items(tok, f->before, f->n_before, single, named);
     json_array_append_new(single, json_pack("{s:{s:s, s:i}}", "Sequence", "id", "A", "type_id", 0));

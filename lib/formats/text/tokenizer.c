@@ -292,7 +292,7 @@ struct around {
 static rlhf_status make_frame(const struct rlhf__tokenizer *tok, uint32_t flags, struct around *f,
                               struct rlhf__error *err) {
     const struct rlhf__tokenizer_info *info = &tok->info;
-    const struct rlhf__frame *own = &tok->frame;
+    const struct rlhf__tokenizer_frame *own = &tok->frame;
     *f = (struct around){0};
     if ((flags & RLHF__ENCODE_BOS) && info->bos < 0)
         return rlhf__fail(err, RLHF_E_INVALID, "the tokenizer has no bos token");

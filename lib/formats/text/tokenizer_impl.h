@@ -24,7 +24,7 @@ struct rlhf__wordpiece {
 
 // The special tokens around a text.
 enum { RLHF__FRAME_MAX = 4 };
-struct rlhf__frame {
+struct rlhf__tokenizer_frame {
     int32_t before[RLHF__FRAME_MAX], after[RLHF__FRAME_MAX];
     size_t n_before, n_after;
 };
@@ -40,7 +40,7 @@ struct rlhf__tokenizer {
     struct rlhf__bpe *bpe;        // kind BPE
     struct rlhf__wordpiece piece; // kind WORDPIECE
     struct rlhf__added added;
-    struct rlhf__frame frame;
+    struct rlhf__tokenizer_frame frame;
     struct rlhf__decoder *decoder;
     struct rlhf__chat *chat;   // the directory's chat template, or the one that was named
     int32_t prefix;            // enum rlhf__prefix

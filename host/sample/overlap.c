@@ -1,5 +1,5 @@
-// ahead.c: see ahead.h.
-#include "sample/ahead.h"
+// overlap.c: see overlap.h.
+#include "sample/overlap.h"
 
 #include "sample/reward_call.h"
 
@@ -10,25 +10,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A row that waits to be asked about.
+// A finished row that waits to be scored.
 struct waiting {
-    int32_t *ids; // [prompt_len + response_len] owned; NULL: there was no memory for it
+    int32_t *ids; // [prompt_len + response_len] owned; NULL: out of memory
     int32_t prompt_len, response_len;
     int64_t source;
-    uint8_t finished, here; // here 1: the row is finished
+    uint8_t finished, here; // here 1: sampling of the row is done
 };
 
-struct rlhf__ahead {
-    struct rlhf__ahead_request q;
-    struct rlhf__reward_early *early; // [n_reward]; known NULL: not asked
-    uint32_t unit;                    // rows that are asked about together
-    int32_t started;                  // 1: there is a thread
+struct rlhf__overlap {
+    struct rlhf__overlap_request q;
+    struct rlhf__overlap_answers *early; // [n_reward]; known NULL: not called early
+    uint32_t unit;                       // rows per call
+    int32_t started;                     // 1: the thread is running
     pthread_t thread;
-    pthread_mutex_t lock; // of all that follows
+    pthread_mutex_t lock; // protects all members below
     pthread_cond_t news;
     struct waiting *row;    // [n]
-    uint32_t *ready;        // [n] rows to ask about, in the order in which they came to be
-    uint32_t n_ready, done; // done: of them, those that the thread has taken
+    uint32_t *ready;        // [n] rows to score, in the order in which they were finished
+    uint32_t n_ready, done; // done: of them, taken by the thread
     int32_t closing, reserved;
 };
 
@@ -37,9 +37,9 @@ static int asked(const struct rlhf__instance *reward, const char *id) {
     return o && o->asked ? o->asked(reward->self, id) : rlhf__instance_asked(reward, id);
 }
 
-// One in a worker works outside this one whatever it asks for, but does not know that
-// parts of a batch may come: that is what it says with ROW_ALONE.
-int rlhf__ahead_may(const struct rlhf__instance *reward) {
+// A reward in a worker process always works outside this process. But a call with part of a batch
+// is allowed only if it declares ROW_ALONE.
+int rlhf__overlap_allowed(const struct rlhf__instance *reward) {
     const struct rlhf__outside *o = reward->plugin->outside;
     const int outside = o && o->asked
                             ? (reward->plugin->ops.reward.flags & RLHF_REWARD_ROW_ALONE) != 0
@@ -48,10 +48,10 @@ int rlhf__ahead_may(const struct rlhf__instance *reward) {
            !asked(reward, RLHF_SVC_REWARD_MODEL) && reward->plugin->desc.state_version == 0;
 }
 
-// ---- asking, on the thread ----
+// ---- scoring, on the thread ----
 
-// The rows `number`[0..n) as a batch of their own.
-static rlhf_status gather(const struct rlhf__ahead *a, const uint32_t *number, uint32_t n,
+// Copy the rows `number`[0..n) to a new batch.
+static rlhf_status gather(const struct rlhf__overlap *a, const uint32_t *number, uint32_t n,
                           struct rlhf__rows *e, struct rlhf__error *err) {
     uint32_t total = 0;
     for (uint32_t k = 0; k < n; k++)
@@ -70,21 +70,21 @@ static rlhf_status gather(const struct rlhf__ahead *a, const uint32_t *number, u
     return RLHF_OK;
 }
 
-static void ask_all(struct rlhf__ahead *a, const uint32_t *number,
+static void ask_all(struct rlhf__overlap *a, const uint32_t *number,
                     const struct rlhf__reward_rows *r) {
     for (size_t k = 0; k < a->q.config->n_reward; k++) {
         const struct rlhf__reward_call q = {.rules = &a->q.config->mixing,
                                             .plugin = a->q.rewards[k],
                                             .phase = a->q.phase,
-                                            .narrows = rlhf__reward_narrows(&a->q.config->mixing),
+                                            .bisects = rlhf__reward_bisects(&a->q.config->mixing),
                                             .log = a->q.log,
-                                            .books = &a->early[k].books};
-        if (a->early[k].known) rlhf__reward_ask_early(&q, r, number, &a->early[k]);
+                                            .tally = &a->early[k].tally};
+        if (a->early[k].known) rlhf__reward_ask_overlapped(&q, r, number, &a->early[k]);
     }
 }
 
-// What there is no memory for is asked about when the batch is scored.
-static void ask(struct rlhf__ahead *a, const uint32_t *number, uint32_t n) {
+// Without memory the rows are scored later, with the batch.
+static void ask(struct rlhf__overlap *a, const uint32_t *number, uint32_t n) {
     struct rlhf__error err;
     struct rlhf__rows e = {0};
     struct rlhf__scored x = {0};
@@ -98,10 +98,10 @@ static void ask(struct rlhf__ahead *a, const uint32_t *number, uint32_t n) {
     rlhf__rows_finish(&e);
 }
 
-// All that is ready is asked about at once. What is ready does not change any more, so the lock is
-// needed for the counts alone.
+// Score all rows that are ready in one call. Ready rows do not change any more, so only the counts
+// need the lock.
 static void *work(void *arg) {
-    struct rlhf__ahead *a = arg;
+    struct rlhf__overlap *a = arg;
     for (;;) {
         pthread_mutex_lock(&a->lock);
         while (a->n_ready == a->done && !a->closing)
@@ -114,8 +114,8 @@ static void *work(void *arg) {
     }
 }
 
-// Signals are for the thread that draws.
-static int start(struct rlhf__ahead *a) {
+// The thread that samples handles signals.
+static int start(struct rlhf__overlap *a) {
     sigset_t all, before;
     sigfillset(&all);
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
@@ -127,7 +127,7 @@ static int start(struct rlhf__ahead *a) {
     return a->started;
 }
 
-static void end(struct rlhf__ahead *a) {
+static void end(struct rlhf__overlap *a) {
     if (!a->started) return;
     pthread_mutex_lock(&a->lock);
     a->closing = 1;
@@ -139,8 +139,8 @@ static void end(struct rlhf__ahead *a) {
 
 // ---- rows, on the main thread ----
 
-// Under the lock: the rows of a unit become ready when all of them are here.
-static void see_unit(struct rlhf__ahead *a, uint32_t first) {
+// Holds the lock. The rows of a unit become ready when all of them are finished.
+static void see_unit(struct rlhf__overlap *a, uint32_t first) {
     const uint32_t last = first + a->unit < a->q.n ? first + a->unit : a->q.n;
     for (uint32_t i = first; i < last; i++)
         if (!a->row[i].here || !a->row[i].ids) return;
@@ -149,7 +149,7 @@ static void see_unit(struct rlhf__ahead *a, uint32_t first) {
     pthread_cond_signal(&a->news);
 }
 
-void rlhf__ahead_add(struct rlhf__ahead *a, const struct rlhf__ahead_row *row) {
+void rlhf__overlap_add(struct rlhf__overlap *a, const struct rlhf__overlap_row *row) {
     const size_t head = (size_t)row->prompt_len, tail = (size_t)row->response_len;
     struct waiting w = {.ids = malloc((head + tail + 1) * sizeof *w.ids),
                         .prompt_len = row->prompt_len,
@@ -165,25 +165,25 @@ void rlhf__ahead_add(struct rlhf__ahead *a, const struct rlhf__ahead_row *row) {
     pthread_mutex_unlock(&a->lock);
 }
 
-struct rlhf__reward_early *rlhf__ahead_take(struct rlhf__ahead *a, size_t k) {
+struct rlhf__overlap_answers *rlhf__overlap_take(struct rlhf__overlap *a, size_t k) {
     end(a);
     return a->early[k].known ? &a->early[k] : NULL;
 }
 
 // ---- life ----
 
-static rlhf_status make_early(struct rlhf__ahead *a, struct rlhf__error *err) {
+static rlhf_status make_early(struct rlhf__overlap *a, struct rlhf__error *err) {
     int alone = 1;
     for (size_t k = 0; k < a->q.config->n_reward; k++) {
-        if (!rlhf__ahead_may(a->q.rewards[k])) continue;
+        if (!rlhf__overlap_allowed(a->q.rewards[k])) continue;
         alone &= (a->q.rewards[k]->plugin->ops.reward.flags & RLHF_REWARD_ROW_ALONE) != 0;
-        RLHF_TRY(rlhf__reward_early_init(&a->early[k], a->q.n, err));
+        RLHF_TRY(rlhf__overlap_answers_init(&a->early[k], a->q.n, err));
     }
     a->unit = alone ? 1 : a->q.group;
     return RLHF_OK;
 }
 
-static rlhf_status make_room(struct rlhf__ahead *a, struct rlhf__error *err) {
+static rlhf_status make_room(struct rlhf__overlap *a, struct rlhf__error *err) {
     a->early = calloc(a->q.config->n_reward + 1, sizeof *a->early);
     a->row = calloc((size_t)a->q.n + 1, sizeof *a->row);
     a->ready = calloc((size_t)a->q.n + 1, sizeof *a->ready);
@@ -192,14 +192,14 @@ static rlhf_status make_room(struct rlhf__ahead *a, struct rlhf__error *err) {
     return make_early(a, err);
 }
 
-rlhf_status rlhf__ahead_create(const struct rlhf__ahead_request *q, struct rlhf__ahead **out,
-                               struct rlhf__error *err) {
+rlhf_status rlhf__overlap_create(const struct rlhf__overlap_request *q, struct rlhf__overlap **out,
+                                 struct rlhf__error *err) {
     int any = 0;
     *out = NULL;
     for (size_t k = 0; k < q->config->n_reward; k++)
-        any |= rlhf__ahead_may(q->rewards[k]);
+        any |= rlhf__overlap_allowed(q->rewards[k]);
     if (!any) return RLHF_OK;
-    struct rlhf__ahead *a = calloc(1, sizeof *a);
+    struct rlhf__overlap *a = calloc(1, sizeof *a);
     if (!a) return RLHF__NOMEM(err, "out of memory for rewards.overlap");
     a->q = *q;
     if (a->q.group == 0) a->q.group = 1;
@@ -210,17 +210,17 @@ rlhf_status rlhf__ahead_create(const struct rlhf__ahead_request *q, struct rlhf_
     if (st == RLHF_OK)
         *out = a;
     else
-        rlhf__ahead_destroy(a);
+        rlhf__overlap_destroy(a);
     return st;
 }
 
-void rlhf__ahead_destroy(struct rlhf__ahead *a) {
+void rlhf__overlap_destroy(struct rlhf__overlap *a) {
     if (!a) return;
     end(a);
     for (uint32_t i = 0; a->row && i < a->q.n; i++)
         free(a->row[i].ids);
     for (size_t k = 0; a->early && k < a->q.config->n_reward; k++)
-        rlhf__reward_early_finish(&a->early[k]);
+        rlhf__overlap_answers_finish(&a->early[k]);
     free(a->early);
     free(a->row);
     free(a->ready);

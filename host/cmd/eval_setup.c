@@ -1,5 +1,5 @@
-// trial.c: see trial.h.
-#include "cmd/trial.h"
+// eval_setup.c: see eval_setup.h.
+#include "cmd/eval_setup.h"
 
 #include "config/effect.h"
 #include "model/text_note.h"
@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Only how texts are sampled and judged is taken from the settings. A run's --config has more,
-// which is no news; what was typed for nothing is.
-static rlhf_status check_effect(const struct rlhf__trial *t, const struct rlhf__trial_options *o,
-                                struct rlhf__error *err) {
+// Only the settings of sampling and judging are used. A run's --config naturally has more, but
+// report typed settings that have no effect.
+static rlhf_status check_effect(const struct rlhf__eval_setup *t,
+                                const struct rlhf__eval_setup_options *o, struct rlhf__error *err) {
     const char *who = o->command;
     static const char why[] = "looks at sampling, prompts and response settings only";
     const struct rlhf__effect_rule rules[] = {
@@ -41,8 +41,8 @@ static rlhf_status check_effect(const struct rlhf__trial *t, const struct rlhf__
     return rlhf__effect_check(&t->config, rules, sizeof rules / sizeof *rules, NULL, err);
 }
 
-static rlhf_status load_config(struct rlhf__trial *t, const struct rlhf__env *env,
-                               const struct rlhf__trial_options *o, struct rlhf__error *err) {
+static rlhf_status load_config(struct rlhf__eval_setup *t, const struct rlhf__env *env,
+                               const struct rlhf__eval_setup_options *o, struct rlhf__error *err) {
     struct rlhf__config_request req = {.dirs = env->dirs,
                                        .config_file = o->config,
                                        .default_algo = o->config ? NULL : "ppo.so",
@@ -51,31 +51,33 @@ static rlhf_status load_config(struct rlhf__trial *t, const struct rlhf__env *en
                                        .n_reward = o->reward->n,
                                        .set = o->set->item,
                                        .n_set = o->set->n};
-    const struct rlhf__plugin *judge; // of a run's config: looked on in training only
+    const struct rlhf__plugin *judge; // of a run's config: it only scores in training
     rlhf_status st = rlhf__config_load(&req, &t->config, err);
     if (st < 0) rlhf__config_hint(&req, &t->config, err);
-    if (st == RLHF_OK) st = rlhf__workplace_init(&t->at, env, o->at, t->config.log.progress, err);
+    if (st == RLHF_OK)
+        st = rlhf__command_setup_init(&t->at, env, o->at, t->config.log.progress, err);
     if (st == RLHF_OK)
         st = rlhf__config_resolve(&t->config, t->at.plugins, &t->algo, &t->reward, &judge, err);
     if (st == RLHF_OK) st = check_effect(t, o, err);
     t->config.mixing.normalize = RLHF__NORMALIZE_NONE;
     t->config.mixing.clip = 0;
-    // KL is of whole distributions
+    // the KL is over full distributions
     t->logp_dist = (rlhf_dist)RLHF_DIST(1 / t->config.sampling.temperature, 1, 0, 0);
     return st;
 }
 
-static rlhf_status open_models(struct rlhf__trial *t, const struct rlhf__trial_options *o,
+static rlhf_status open_models(struct rlhf__eval_setup *t, const struct rlhf__eval_setup_options *o,
                                struct rlhf__error *err) {
-    rlhf_status st = rlhf__workplace_start(&t->at, o->seed, err);
-    if (st == RLHF_OK) st = rlhf__workplace_writer(&t->at, o->model, &t->model, err);
+    rlhf_status st = rlhf__command_setup_start(&t->at, o->seed, err);
+    if (st == RLHF_OK) st = rlhf__command_setup_writer(&t->at, o->model, &t->model, err);
     const rlhf_dist dist = rlhf__sampling_dist(&t->config.sampling);
     if (st == RLHF_OK) st = rlhf__compute_draws(t->model->compute, &dist, err);
     if (st != RLHF_OK || !o->reference) return st;
-    return rlhf__workplace_reference(&t->at, o->reference, t->model, &t->reference, err);
+    return rlhf__command_setup_reference(&t->at, o->reference, t->model, &t->reference, err);
 }
 
-static rlhf_status open_rewards(struct rlhf__trial *t, const char *flag, struct rlhf__error *err) {
+static rlhf_status open_rewards(struct rlhf__eval_setup *t, const char *flag,
+                                struct rlhf__error *err) {
     rlhf__text_services_policy(t->at.session.text, t->model->tok);
     rlhf__reward_service_longest(rlhf__text_services_reward(t->at.session.text),
                                  rlhf__prompts_longest(t->prompts) +
@@ -86,8 +88,8 @@ static rlhf_status open_rewards(struct rlhf__trial *t, const char *flag, struct 
                                             .limits = &t->at.session.limits,
                                             .flag = flag,
                                             .watch = rlhf__progress_watch(t->at.progress)};
-    t->books = calloc(t->config.n_reward + 1, sizeof *t->books);
-    if (!t->books) return RLHF__NOMEM(err, "out of memory for rewards");
+    t->tally = calloc(t->config.n_reward + 1, sizeof *t->tally);
+    if (!t->tally) return RLHF__NOMEM(err, "out of memory for rewards");
     RLHF_TRY(rlhf__rewards_open(&q, &t->rewards, err));
     RLHF_TRY(rlhf__rewards_check_limits(&t->config, t->rewards, NULL, err));
     for (size_t i = 0; i < t->config.n_reward; i++)
@@ -95,8 +97,9 @@ static rlhf_status open_rewards(struct rlhf__trial *t, const char *flag, struct 
     return RLHF_OK;
 }
 
-rlhf_status rlhf__trial_open(struct rlhf__trial *t, const struct rlhf__env *env,
-                             const struct rlhf__trial_options *o, struct rlhf__error *err) {
+rlhf_status rlhf__eval_setup_open(struct rlhf__eval_setup *t, const struct rlhf__env *env,
+                                  const struct rlhf__eval_setup_options *o,
+                                  struct rlhf__error *err) {
     rlhf_status st = load_config(t, env, o, err);
     if (st == RLHF_OK) st = open_models(t, o, err);
     if (st == RLHF_OK) st = rlhf__rollout_check_model(&t->config, t->model, env->log, err);
@@ -106,7 +109,7 @@ rlhf_status rlhf__trial_open(struct rlhf__trial *t, const struct rlhf__env *env,
     if (o->prompts) prompts.path = o->prompts;
     if (o->prompts) prompts.text = "";
     if (o->limit) prompts.limit = o->limit;
-    struct rlhf__loading loading = rlhf__workplace_loading(&t->at, o->max_mib);
+    struct rlhf__loading loading = rlhf__command_setup_loading(&t->at, o->max_mib);
     if (o->max_mib == 0) {
         loading.max_mib = t->config.data.max_mib;
         loading.setting = NULL;
@@ -120,29 +123,30 @@ rlhf_status rlhf__trial_open(struct rlhf__trial *t, const struct rlhf__env *env,
     return st == RLHF_OK ? open_rewards(t, o->reward_flag, err) : st;
 }
 
-static void say_failures(const struct rlhf__trial *t) {
+static void say_failures(const struct rlhf__eval_setup *t) {
     char name[192];
-    for (size_t i = 0; t->books && i < t->config.n_reward; i++) {
+    for (size_t i = 0; t->tally && i < t->config.n_reward; i++) {
         snprintf(name, sizeof name, "reward %s", t->config.reward[i].name);
-        rlhf__reward_books_say(&t->books[i], name, t->at.env->log);
+        rlhf__reward_tally_say(&t->tally[i], name, t->at.env->log);
     }
 }
 
-void rlhf__trial_finish(struct rlhf__trial *t) {
+void rlhf__eval_setup_finish(struct rlhf__eval_setup *t) {
     say_failures(t);
-    free(t->books);
+    free(t->tally);
     rlhf__rewards_close(t->rewards, t->config.n_reward);
     free(t->reward);
     rlhf__prompts_close(t->prompts);
     rlhf__response_rules_destroy(t->rules);
     rlhf__model_close(t->reference);
     rlhf__model_close(t->model);
-    rlhf__workplace_finish(&t->at);
+    rlhf__command_setup_finish(&t->at);
     rlhf__config_finish(&t->config);
 }
 
-struct rlhf__rollout_request rlhf__trial_request(const struct rlhf__trial *t, uint32_t n,
-                                                 uint32_t slots, int64_t seed, const char *stream) {
+struct rlhf__rollout_request rlhf__eval_setup_request(const struct rlhf__eval_setup *t, uint32_t n,
+                                                      uint32_t slots, int64_t seed,
+                                                      const char *stream) {
     struct rlhf__rollout_request q =
         rlhf__rollout_request(&t->config, t->model, t->prompts, t->rules);
     q.n = n;
@@ -154,11 +158,11 @@ struct rlhf__rollout_request rlhf__trial_request(const struct rlhf__trial *t, ui
     return q;
 }
 
-rlhf_status rlhf__trial_score(const struct rlhf__trial *t, struct rlhf__rows *e,
-                              struct rlhf__scored *x, uint8_t *keep, float *raw,
-                              struct rlhf__error *err) {
+rlhf_status rlhf__eval_setup_score(const struct rlhf__eval_setup *t, struct rlhf__rows *e,
+                                   struct rlhf__scored *x, uint8_t *keep, float *raw,
+                                   struct rlhf__error *err) {
     const struct rlhf__scorer s = {
-        .config = &t->config, .rewards = t->rewards, .log = t->at.env->log, .books = t->books};
+        .config = &t->config, .rewards = t->rewards, .log = t->at.env->log, .tally = t->tally};
     const struct rlhf__scored_by by = {&t->config.response, t->rules, t->prompts};
     rlhf_status st = rlhf__scored_init(x, &by, e, err);
     return st == RLHF_OK ? rlhf__score(&s, x, e, keep, raw, err) : st;

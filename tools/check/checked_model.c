@@ -1,5 +1,5 @@
-// tried_model.c: see tried_model.h.
-#include "check/tried_model.h"
+// checked_model.c: see checked_model.h.
+#include "check/checked_model.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,74 +7,74 @@
 
 enum { MOST = 2000000, LEAST_VOCAB = 8 };
 
-const rlhf_model_ops *rlhf__tried_ops(const struct rlhf__tried_model *m) {
+const rlhf_model_ops *rlhf__checked_ops(const struct rlhf__checked_model *m) {
     return &m->t.check->plugin->ops.model;
 }
 
-int rlhf__tried_fine(struct rlhf__tried_model *m, int32_t rule, rlhf_status st) {
+int rlhf__checked_fine(struct rlhf__checked_model *m, int32_t rule, rlhf_status st) {
     struct rlhf__error err;
-    if (rlhf__watched_end(&m->t, st, &err) == RLHF_OK) return 1;
-    rlhf__board_found(m->t.check->board, rule, "%s", err.text);
+    if (rlhf__probe_end(&m->t, st, &err) == RLHF_OK) return 1;
+    rlhf__child_log_found(m->t.check->log, rule, "%s", err.text);
     return 0;
 }
 
-void rlhf__tried_close(struct rlhf__tried_model *m) {
-    rlhf__watched_finish(&m->t);
+void rlhf__checked_close(struct rlhf__checked_model *m) {
+    rlhf__probe_finish(&m->t);
     rlhf__memory_plan_destroy(m->memory_plan);
     rlhf__compute_close(m->compute);
 }
 
-static int open_it(struct rlhf__tried_model *m, const rlhf_model_open *how) {
+static int open_it(struct rlhf__checked_model *m, const rlhf_model_open *how) {
     rlhf_model_open full = *how;
     struct rlhf__error err;
     full.size = sizeof full;
     full.compute = m->table;
     if (!full.dtype) full.dtype = RLHF_F32;
-    rlhf__watched_begin(&m->t, "open()");
-    const rlhf_status st = rlhf__tried_ops(m)->open(m->t.self, &full);
-    if (st == RLHF_OK || !m->may_refuse) return rlhf__tried_fine(m, RLHF__CHECK_OPEN, st);
-    rlhf__watched_end(&m->t, st, &err);
-    rlhf__board_fact(m->t.check->board, "%s: not tried: %s", m->t.check->board->doing, err.text);
+    rlhf__probe_begin(&m->t, "open()");
+    const rlhf_status st = rlhf__checked_ops(m)->open(m->t.self, &full);
+    if (st == RLHF_OK || !m->may_refuse) return rlhf__checked_fine(m, RLHF__CHECK_OPEN, st);
+    rlhf__probe_end(&m->t, st, &err);
+    rlhf__child_log_fact(m->t.check->log, "%s: not tried: %s", m->t.check->log->doing, err.text);
     return 0;
 }
 
-int rlhf__tried_open(struct rlhf__check *c, struct rlhf__tried_model *m, int on_plan,
-                     const rlhf_model_open *how) {
+int rlhf__checked_open(struct rlhf__check *c, struct rlhf__checked_model *m, int on_plan,
+                       const rlhf_model_open *how) {
     const struct rlhf__compute_spec spec = {.dirs = c->dirs, .backend = "reference"};
     struct rlhf__error err;
-    *m = (struct rlhf__tried_model){.trainable = how->trainable, .may_refuse = m->may_refuse};
+    *m = (struct rlhf__checked_model){.trainable = how->trainable, .may_refuse = m->may_refuse};
     m->t.check = c;
     if (rlhf__compute_open(&spec, &m->compute, &err) < 0) {
-        rlhf__board_fact(c->board, "numbers were not tried: %s", err.text);
+        rlhf__child_log_fact(c->log, "numbers were not tried: %s", err.text);
         return 0;
     }
     m->table = m->compute->table;
     if (on_plan && rlhf__memory_plan_create(m->table, &m->memory_plan, &err) < 0) return 0;
     if (on_plan) m->table = rlhf__memory_plan_table(m->memory_plan);
-    if (rlhf__watched_create(c, NULL, 0, &m->t, &err) < 0) return 0;
+    if (rlhf__probe_create(c, NULL, 0, &m->t, &err) < 0) return 0;
     if (!open_it(m, how)) return 0;
     m->info.size = sizeof m->info;
-    rlhf__watched_begin(&m->t, "info()");
-    return rlhf__tried_fine(m, RLHF__CHECK_OPEN, rlhf__tried_ops(m)->info(m->t.self, &m->info));
+    rlhf__probe_begin(&m->t, "info()");
+    return rlhf__checked_fine(m, RLHF__CHECK_OPEN, rlhf__checked_ops(m)->info(m->t.self, &m->info));
 }
 
-int rlhf__tried_is_small(struct rlhf__check *c, uint32_t heads, rlhf_model_info *info) {
-    struct rlhf__tried_model m = {0};
-    int small = rlhf__tried_open(c, &m, 1, &(rlhf_model_open){0});
+int rlhf__checked_is_small(struct rlhf__check *c, uint32_t heads, rlhf_model_info *info) {
+    struct rlhf__checked_model m = {0};
+    int small = rlhf__checked_open(c, &m, 1, &(rlhf_model_open){0});
     *info = m.info;
     if (small && (m.info.n_params > MOST || m.info.n_vocab < LEAST_VOCAB ||
-                  m.info.n_ctx < RLHF__TRIED_LONGEST)) {
-        rlhf__board_fact(c->board,
-                         "numbers were not tried: %lld parameters, a vocabulary of %d and a "
-                         "context of %d; at most %d, at least %d and %d are (--set)",
-                         (long long)m.info.n_params, m.info.n_vocab, m.info.n_ctx, MOST,
-                         LEAST_VOCAB, RLHF__TRIED_LONGEST);
+                  m.info.n_ctx < RLHF__CHECKED_LONGEST)) {
+        rlhf__child_log_fact(c->log,
+                             "numbers were not tried: %lld parameters, a vocabulary of %d and a "
+                             "context of %d; at most %d, at least %d and %d are (--set)",
+                             (long long)m.info.n_params, m.info.n_vocab, m.info.n_ctx, MOST,
+                             LEAST_VOCAB, RLHF__CHECKED_LONGEST);
         small = 0;
     } else if (small && heads && !(m.info.heads & heads)) {
-        rlhf__board_fact(c->board, "log-probs were not tried: it gives none");
+        rlhf__child_log_fact(c->log, "log-probs were not tried: it gives none");
         small = 0;
     }
-    rlhf__tried_close(&m);
+    rlhf__checked_close(&m);
     return small;
 }
 
@@ -83,11 +83,11 @@ static float number(uint32_t *state) {
     return (float)(*state >> 8) / 8388608.0f - 1.0f;
 }
 
-// Parameter i and how many numbers it has; 0 when param() fails.
-static int64_t get(struct rlhf__tried_model *m, int32_t i, rlhf_param *p) {
+// Get parameter i and its number of elements; 0 if param() fails.
+static int64_t get(struct rlhf__checked_model *m, int32_t i, rlhf_param *p) {
     int64_t n = 1;
     *p = (rlhf_param){.size = sizeof *p};
-    if (rlhf__tried_ops(m)->param(m->t.self, (uint32_t)i, p) < 0) return 0;
+    if (rlhf__checked_ops(m)->param(m->t.self, (uint32_t)i, p) < 0) return 0;
     for (int32_t k = 0; k < p->ndim; k++)
         n *= p->shape[k];
     return n;
@@ -99,12 +99,12 @@ static int is_b(const rlhf_param *p) {
     return n >= sizeof end - 1 && strcmp(p->name + n - (sizeof end - 1), end) == 0;
 }
 
-int rlhf__tried_fill(struct rlhf__tried_model *m, uint32_t seed, float eps, int flags) {
+int rlhf__checked_fill(struct rlhf__checked_model *m, uint32_t seed, float eps, int flags) {
     for (int32_t i = 0; i < m->info.n_tensors; i++) {
         rlhf_param p;
         uint32_t state = seed + 11u + (uint32_t)i, way = 77u + (uint32_t)i;
         const int64_t n = get(m, i, &p);
-        const float scale = is_b(&p) && (flags & RLHF__TRIED_ZERO_B) ? 0 : 0.15f;
+        const float scale = is_b(&p) && (flags & RLHF__CHECKED_ZERO_B) ? 0 : 0.15f;
         if (!n) return 0;
         if (!p.value) continue; // released
         float *x = malloc((size_t)n * sizeof *x);
@@ -116,11 +116,11 @@ int rlhf__tried_fill(struct rlhf__tried_model *m, uint32_t seed, float eps, int 
         free(x);
         if (st < 0) return 0;
     }
-    rlhf__watched_begin(&m->t, "refresh()");
-    return rlhf__tried_fine(m, RLHF__CHECK_FORWARD, rlhf__tried_ops(m)->refresh(m->t.self));
+    rlhf__probe_begin(&m->t, "refresh()");
+    return rlhf__checked_fine(m, RLHF__CHECK_FORWARD, rlhf__checked_ops(m)->refresh(m->t.self));
 }
 
-double rlhf__tried_along(struct rlhf__tried_model *m) {
+double rlhf__checked_along(struct rlhf__checked_model *m) {
     double sum = 0;
     for (int32_t i = 0; i < m->info.n_tensors; i++) {
         rlhf_param p;
@@ -138,21 +138,21 @@ double rlhf__tried_along(struct rlhf__tried_model *m) {
     return sum;
 }
 
-void rlhf__tried_rows_make(const struct rlhf__tried_model *m, struct rlhf__tried_rows *r) {
-    static const int32_t length[RLHF__TRIED_ROWS] = {5, RLHF__TRIED_LONGEST, 3};
-    static const int32_t prompt[RLHF__TRIED_ROWS] = {2, 4, 1};
+void rlhf__checked_rows_make(const struct rlhf__checked_model *m, struct rlhf__checked_rows *r) {
+    static const int32_t length[RLHF__CHECKED_ROWS] = {5, RLHF__CHECKED_LONGEST, 3};
+    static const int32_t prompt[RLHF__CHECKED_ROWS] = {2, 4, 1};
     uint32_t state = 3;
-    *r = (struct rlhf__tried_rows){0};
-    for (int32_t i = 0; i < RLHF__TRIED_ROWS; i++) {
+    *r = (struct rlhf__checked_rows){0};
+    for (int32_t i = 0; i < RLHF__CHECKED_ROWS; i++) {
         r->offset[i + 1] = r->offset[i] + length[i];
         r->prompt_len[i] = prompt[i];
     }
-    for (int32_t t = 0; t < r->offset[RLHF__TRIED_ROWS]; t++)
+    for (int32_t t = 0; t < r->offset[RLHF__CHECKED_ROWS]; t++)
         r->ids[t] = (int32_t)((number(&state) + 1) / 2 * (float)m->info.n_vocab) % m->info.n_vocab;
 }
 
-rlhf_batch rlhf__tried_batch(const struct rlhf__tried_rows *r, int32_t from, int32_t to,
-                             int32_t *offset) {
+rlhf_batch rlhf__checked_batch(const struct rlhf__checked_rows *r, int32_t from, int32_t to,
+                               int32_t *offset) {
     const int32_t base = r->offset[from];
     for (int32_t i = from; i <= to; i++)
         offset[i - from] = r->offset[i] - base;
@@ -164,15 +164,15 @@ rlhf_batch rlhf__tried_batch(const struct rlhf__tried_rows *r, int32_t from, int
                         .prompt_len = r->prompt_len + from};
 }
 
-void rlhf__tried_weights(const struct rlhf__tried_rows *r, uint32_t seed, float *d) {
+void rlhf__checked_weights(const struct rlhf__checked_rows *r, uint32_t seed, float *d) {
     uint32_t state = 5 + seed;
-    memset(d, 0, RLHF__TRIED_TOKENS * sizeof *d);
-    for (int32_t i = 0; i < RLHF__TRIED_ROWS; i++)
+    memset(d, 0, RLHF__CHECKED_TOKENS * sizeof *d);
+    for (int32_t i = 0; i < RLHF__CHECKED_ROWS; i++)
         for (int32_t t = r->offset[i] + r->prompt_len[i]; t < r->offset[i + 1]; t++)
             d[t] = number(&state);
 }
 
-int rlhf__tried_same(float a, float b) {
+int rlhf__checked_same(float a, float b) {
     uint32_t x, y;
     memcpy(&x, &a, sizeof x);
     memcpy(&y, &b, sizeof y);

@@ -26,12 +26,12 @@ static void rows_that_end_it_are_found(void **state) {
         f->s->late = how[k].late;
         f->s->liar = how[k].liar;
         f->s->asked[0] = 0;
-        f->books = (struct rlhf__reward_books){0};
+        f->tally = (struct rlhf__reward_tally){0};
         ask(f);
         assert_string_equal(f->s->asked, how[k].asked);
         only_failed(f, how[k].alone ? how[k].kills : "cd");
-        assert_int_equal(f->books.failures, how[k].alone ? strlen(how[k].kills) : 2);
-        assert_int_equal(f->books.retries,
+        assert_int_equal(f->tally.failures, how[k].alone ? strlen(how[k].kills) : 2);
+        assert_int_equal(f->tally.retries,
                          strlen(how[k].asked) - ROWS - f->s->n); // rows after the first call
         f->s->n = 0;
     }
@@ -103,7 +103,7 @@ static void one_end_leaves_nothing(void **state) {
     ask(f);
     assert_string_equal(f->s->asked, "abcdefgh|ab|c|defgh|");
     only_failed(f, "");
-    logged(f, "it ended; asked again in parts");
+    logged(f, "it ended; scoring again in parts");
     assert_null(strstr(f->said, "rewards.on_failure says"));
     f->s->kills = "c";
     ask_early(f, 0, ROWS);
@@ -111,9 +111,9 @@ static void one_end_leaves_nothing(void **state) {
     struct rlhf__error why, err;
     int32_t whole = 1;
     f->s->kills = "c";
-    f->q.narrows = 1;
+    f->q.bisects = 1;
     check_ok(
-        rlhf__reward_narrow(&f->q, &f->early.metrics, &f->rows, &f->answer, &why, &whole, &err),
+        rlhf__reward_bisect(&f->q, &f->early.metrics, &f->rows, &f->answer, &why, &whole, &err),
         &err);
     assert_int_equal(why.code, 0);
     assert_int_equal(whole, 0);
@@ -145,8 +145,8 @@ static void early_rows_are_parted(void **state) {
     ask_with(f, &f->early);
     assert_string_equal(f->s->asked, "abcd|a|b|cd|efgh|");
     only_failed(f, "b");
-    assert_int_equal(f->books.failures, 1);
-    assert_int_equal(f->books.retries, 4);
+    assert_int_equal(f->tally.failures, 1);
+    assert_int_equal(f->tally.retries, 4);
     f->plugin.outside = NULL;
 }
 
@@ -156,5 +156,5 @@ int main(void) {
         TEST(looking_for_them_has_bounds),      TEST(one_end_leaves_nothing),
         TEST(looking_for_them_takes_no_longer), TEST(early_rows_are_parted),
     };
-    return cmocka_run_group_tests_name("reward_narrow", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("reward_bisect", tests, NULL, NULL);
 }

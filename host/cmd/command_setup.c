@@ -1,5 +1,5 @@
-// workplace.c: see workplace.h.
-#include "cmd/workplace.h"
+// command_setup.c: see command_setup.h.
+#include "cmd/command_setup.h"
 
 #include "base/json.h"
 #include "weights/run_checkpoint.h"
@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-rlhf_status rlhf__workplace_init(struct rlhf__workplace *w, const struct rlhf__env *env,
-                                 const struct rlhf__workplace_flags *flags, int32_t progress,
-                                 struct rlhf__error *err) {
+rlhf_status rlhf__command_setup_init(struct rlhf__command_setup *w, const struct rlhf__env *env,
+                                     const struct rlhf__command_setup_flags *flags,
+                                     int32_t progress, struct rlhf__error *err) {
     memset(w, 0, sizeof *w);
     w->env = env;
     w->threads = flags->threads;
@@ -24,8 +24,8 @@ rlhf_status rlhf__workplace_init(struct rlhf__workplace *w, const struct rlhf__e
     return rlhf__plugins_create(env->dirs, &w->plugins, err);
 }
 
-rlhf_status rlhf__workplace_start(struct rlhf__workplace *w, int64_t seed,
-                                  struct rlhf__error *err) {
+rlhf_status rlhf__command_setup_start(struct rlhf__command_setup *w, int64_t seed,
+                                      struct rlhf__error *err) {
     struct rlhf__run_config run = {.seed = seed, .threads = w->threads};
     rlhf__progress_note(w->progress, "loading the model");
     RLHF_TRY(rlhf__session_init(&w->session, w->env->dirs, w->env->log, w->env->cancelled,
@@ -38,58 +38,59 @@ rlhf_status rlhf__workplace_start(struct rlhf__workplace *w, int64_t seed,
     return RLHF_OK;
 }
 
-void rlhf__workplace_finish(struct rlhf__workplace *w) {
+void rlhf__command_setup_finish(struct rlhf__command_setup *w) {
     rlhf__session_finish(&w->session);
     rlhf__progress_destroy(w->progress);
     rlhf__plugins_destroy(w->plugins);
 }
 
-struct rlhf__loading rlhf__workplace_loading(const struct rlhf__workplace *w, int64_t max_mib) {
+struct rlhf__loading rlhf__command_setup_loading(const struct rlhf__command_setup *w,
+                                                 int64_t max_mib) {
     return (struct rlhf__loading){.max_mib = max_mib,
                                   .setting = "--max-mib",
                                   .cancelled = w->env->cancelled,
                                   .watch = rlhf__progress_watch(w->progress)};
 }
 
-rlhf_status rlhf__workplace_dir(const struct rlhf__workplace *w, const char *given,
-                                const char *name, char room[RLHF__PATH_CAP], const char **dir,
-                                struct rlhf__error *err) {
+rlhf_status rlhf__command_setup_dir(const struct rlhf__command_setup *w, const char *given,
+                                    const char *name, char room[RLHF__PATH_CAP], const char **dir,
+                                    struct rlhf__error *err) {
     *dir = given ? given : w->adapter.dir ? "" : room;
     if (given) return rlhf__run_model("--model", dir, room, w->env->log, err);
     if (*dir == room) rlhf__default_model(w->env->dirs, name, room);
     return RLHF_OK;
 }
 
-rlhf_status rlhf__workplace_opened(const char *given, rlhf_status st, struct rlhf__error *err) {
+rlhf_status rlhf__command_setup_opened(const char *given, rlhf_status st, struct rlhf__error *err) {
     const int bad = st == RLHF_E_INVALID || st == RLHF_E_UNSUPPORTED;
     return given && bad ? rlhf__error_context(err, "--model") : st;
 }
 
-rlhf_status rlhf__workplace_run_config(const struct rlhf__workplace *w, const char *dir,
-                                       json_t **out, struct rlhf__error *err) {
+rlhf_status rlhf__command_setup_run_config(const struct rlhf__command_setup *w, const char *dir,
+                                           json_t **out, struct rlhf__error *err) {
     char run[RLHF__PATH_CAP];
     *out = NULL;
     RLHF_TRY(rlhf__run_above(w->adapter.dir ? w->adapter.dir : dir, run, err));
     return run[0] ? rlhf__json_load_any(run, "config.json", out, err) : RLHF_OK;
 }
 
-rlhf_status rlhf__workplace_template(const struct rlhf__model *m, const char *name,
-                                     struct rlhf__error *err) {
+rlhf_status rlhf__command_setup_template(const struct rlhf__model *m, const char *name,
+                                         struct rlhf__error *err) {
     if (!name || rlhf__tokenizer_name_chat(m->tok, name, err) == RLHF_OK) return RLHF_OK;
     return rlhf__error_context(err, "--template");
 }
 
-rlhf_status rlhf__workplace_template_used(const char *command, const char *name, int64_t chats,
-                                          struct rlhf__error *err) {
+rlhf_status rlhf__command_setup_template_used(const char *command, const char *name, int64_t chats,
+                                              struct rlhf__error *err) {
     const struct rlhf__flag_idle idle = {"--template", name && chats == 0, 0};
     return rlhf__flags_idle(&idle, 1, command, "here: no row has messages", err);
 }
 
-rlhf_status rlhf__workplace_writer(struct rlhf__workplace *w, const char *given,
-                                   struct rlhf__model **out, struct rlhf__error *err) {
+rlhf_status rlhf__command_setup_writer(struct rlhf__command_setup *w, const char *given,
+                                       struct rlhf__model **out, struct rlhf__error *err) {
     char room[RLHF__PATH_CAP];
     const char *dir;
-    RLHF_TRY(rlhf__workplace_dir(w, given, "policy", room, &dir, err));
+    RLHF_TRY(rlhf__command_setup_dir(w, given, "policy", room, &dir, err));
     struct rlhf__model_spec spec = {.dir = dir,
                                     .adapter = w->adapter,
                                     .role = "model",
@@ -98,14 +99,14 @@ rlhf_status rlhf__workplace_writer(struct rlhf__workplace *w, const char *given,
                                     .language = 1};
     rlhf_status st = rlhf__model_open(&w->session.models, &spec, out, err);
     if (st == RLHF_OK) st = rlhf__model_writes(*out, err);
-    // A reference on the same base uses its trunk.
+    // A reference with the same base model shares its trunk.
     if (st == RLHF_OK && (*out)->peft.rank > 0) w->session.models.shared = *out;
-    return rlhf__workplace_opened(given, st, err);
+    return rlhf__command_setup_opened(given, st, err);
 }
 
-rlhf_status rlhf__workplace_reference(struct rlhf__workplace *w, const char *given,
-                                      const struct rlhf__model *model, struct rlhf__model **out,
-                                      struct rlhf__error *err) {
+rlhf_status rlhf__command_setup_reference(struct rlhf__command_setup *w, const char *given,
+                                          const struct rlhf__model *model, struct rlhf__model **out,
+                                          struct rlhf__error *err) {
     char room[RLHF__PATH_CAP];
     const char *dir = given;
     RLHF_TRY(rlhf__run_model("--reference", &dir, room, w->env->log, err));

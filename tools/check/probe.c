@@ -1,5 +1,5 @@
-// watched.c: see watched.h.
-#include "check/watched.h"
+// probe.c: see probe.h.
+#include "check/probe.h"
 
 #include "base/clock.h"
 #include "base/printable.h"
@@ -13,46 +13,48 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FENCE = 64 };             // bytes behind what was asked for
-#define MOST ((uint64_t)1 << 30) // bytes of one allocation: an option at its limit may ask for all
+enum { FENCE = 64 }; // guard bytes after an allocation
+#define MOST                                                                                       \
+    ((uint64_t)1 << 30) // limit of one allocation: an option at its limit may ask for a
+                        // huge one
 static const char fence_byte = 0x5a;
-static const double patience = 1; // seconds that a call may poll after it warned
+static const double patience = 1; // seconds that a call may poll after a warning
 
 struct block {
     struct block *next;
     char *at;
-    size_t n; // as asked for
+    size_t n; // size as requested
 };
 
-struct rlhf__watched_host {
-    rlhf_host api; // first: the functions cast back
-    struct rlhf__watched *watched;
-    pthread_mutex_t lock; // of what follows
+struct rlhf__probe_host {
+    rlhf_host api; // first member: its functions cast back to this struct
+    struct rlhf__probe *probe;
+    pthread_mutex_t lock; // protects the members below
     struct block *block;
     int64_t allocs, fail_at;
     pthread_t caller;
-    const char *inside; // the function that runs, NULL: none
-    int32_t said;       // with fail(), in this call
-    int32_t starved;    // 1: an allocation of it was refused
+    const char *inside; // the running function, NULL: none
+    int32_t said;       // fail() was called in this call
+    int32_t starved;    // 1: one of its allocations was refused
     uint64_t service_said;
-    double warned;        // when this call did, 0: it did not
-    int32_t stopped, pad; // 1: its wait was ended
+    double warned;        // when this call warned, 0: it did not
+    int32_t stopped, pad; // 1: its waiting was ended
     char words[512], missing[64], warning[200];
 };
 
-static struct rlhf__watched_host *behind(const rlhf_host *api) {
-    return (struct rlhf__watched_host *)(uintptr_t)api;
+static struct rlhf__probe_host *behind(const rlhf_host *api) {
+    return (struct rlhf__probe_host *)(uintptr_t)api;
 }
 
-static struct rlhf__board *board_of(const struct rlhf__watched_host *h) {
-    return h->watched->check->board;
+static struct rlhf__child_log *board_of(const struct rlhf__probe_host *h) {
+    return h->probe->check->log;
 }
 
 static void do_log(const rlhf_host *api, int32_t level, const char *msg) {
-    struct rlhf__watched_host *h = behind(api);
+    struct rlhf__probe_host *h = behind(api);
     pthread_mutex_lock(&h->lock);
     if (level < RLHF_LOG_WARN || !msg) {
-        h->warned = 0; // it goes on
+        h->warned = 0; // it continues
     } else if (h->inside) {
         h->warned = rlhf__seconds();
         snprintf(h->warning, sizeof h->warning, "%s", msg);
@@ -61,7 +63,7 @@ static void do_log(const rlhf_host *api, int32_t level, const char *msg) {
 }
 
 static rlhf_status do_fail(const rlhf_host *api, rlhf_status code, const char *msg) {
-    struct rlhf__watched_host *h = behind(api);
+    struct rlhf__probe_host *h = behind(api);
     pthread_mutex_lock(&h->lock);
     h->said = msg && *msg;
     snprintf(h->words, sizeof h->words, "%s", msg ? msg : "");
@@ -70,7 +72,7 @@ static rlhf_status do_fail(const rlhf_host *api, rlhf_status code, const char *m
 }
 
 static void *do_alloc(const rlhf_host *api, uint64_t bytes) {
-    struct rlhf__watched_host *h = behind(api);
+    struct rlhf__probe_host *h = behind(api);
     if (bytes == 0 || bytes > MOST) return NULL;
     pthread_mutex_lock(&h->lock);
     const int64_t turn = ++h->allocs;
@@ -90,18 +92,18 @@ static void *do_alloc(const rlhf_host *api, uint64_t bytes) {
     return p;
 }
 
-static void look_at_fence(const struct rlhf__watched_host *h, const struct block *b) {
+static void look_at_fence(const struct rlhf__probe_host *h, const struct block *b) {
     for (size_t i = 0; i < FENCE; i++)
         if (b->at[b->n + i] != fence_byte) {
-            rlhf__board_found(board_of(h), RLHF__CHECK_OVERRUN,
-                              "it wrote %zu bytes behind the %zu that it asked host->alloc for",
-                              i + 1, b->n);
+            rlhf__child_log_found(board_of(h), RLHF__CHECK_OVERRUN,
+                                  "it wrote %zu bytes beyond the %zu that it asked host->alloc for",
+                                  i + 1, b->n);
             return;
         }
 }
 
 static void do_free(const rlhf_host *api, void *p) {
-    struct rlhf__watched_host *h = behind(api);
+    struct rlhf__probe_host *h = behind(api);
     struct block *found = NULL;
     if (!p) return;
     pthread_mutex_lock(&h->lock);
@@ -113,48 +115,49 @@ static void do_free(const rlhf_host *api, void *p) {
     }
     pthread_mutex_unlock(&h->lock);
     if (!found) {
-        rlhf__board_found(board_of(h), RLHF__CHECK_FREE,
-                          "%s: host->free got what host->alloc did not give, or gave back before",
-                          h->inside ? h->inside : "outside of a call");
+        rlhf__child_log_found(
+            board_of(h), RLHF__CHECK_FREE,
+            "%s: host->free got what host->alloc did not give, or gave back before",
+            h->inside ? h->inside : "outside of a call");
         return;
     }
     look_at_fence(h, found);
-    memset(p, 0xd5, found->n); // who reads it afterwards reads nonsense
+    memset(p, 0xd5, found->n); // so that use after free reads garbage
     free(p);
     free(found);
 }
 
-// metric() and reduce() are [step]: from the thread of a call, while it runs.
-static int in_call(const struct rlhf__watched_host *h, const char *what) {
+// metric() and reduce() are [step]: allowed only on the thread of a call, while it runs.
+static int in_call(const struct rlhf__probe_host *h, const char *what) {
     if (h->inside && pthread_equal(h->caller, pthread_self())) return 1;
-    rlhf__board_found(board_of(h), RLHF__CHECK_THREAD, "host->%s was called %s", what,
-                      h->inside ? "from another thread than the call's" : "outside of a call");
+    rlhf__child_log_found(board_of(h), RLHF__CHECK_THREAD, "host->%s was called %s", what,
+                          h->inside ? "from another thread than the call's" : "outside of a call");
     return 0;
 }
 
 static void do_metric(const rlhf_host *api, const char *name, double value) {
-    struct rlhf__watched_host *h = behind(api);
-    const char *owner = h->watched->check->plugin->desc.kind == RLHF_KIND_ALGO ? "" : "rewards/x";
+    struct rlhf__probe_host *h = behind(api);
+    const char *owner = h->probe->check->plugin->desc.kind == RLHF_KIND_ALGO ? "" : "rewards/x";
     static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./";
     char full[RLHF__METRIC_NAME], shown[200];
     int known = 0;
     (void)value;
     if (!in_call(h, "metric")) return;
     if (!name || !*name)
-        rlhf__board_found(board_of(h), RLHF__CHECK_METRIC, "a metric without a name in %s",
-                          h->inside);
+        rlhf__child_log_found(board_of(h), RLHF__CHECK_METRIC, "a metric without a name in %s",
+                              h->inside);
     else if (strspn(name, good) != strlen(name))
-        rlhf__board_found(board_of(h), RLHF__CHECK_METRIC_TEXT,
-                          "%s reports \"%s\"; a metric's name must have letters, digits, '_', "
-                          "'-', '.' and '/' alone",
-                          h->inside, rlhf__printable(name, shown, sizeof shown));
+        rlhf__child_log_found(board_of(h), RLHF__CHECK_METRIC_TEXT,
+                              "%s reports \"%s\"; a metric's name must have letters, digits, '_', "
+                              "'-', '.' and '/' alone",
+                              h->inside, rlhf__printable(name, shown, sizeof shown));
     else if ((known = rlhf__metric_name(owner, name, full)) < 0)
-        rlhf__board_found(board_of(h), RLHF__CHECK_METRIC_TEXT,
-                          "%s reports \"%s...\"; a metric's name may have at most %d bytes",
-                          h->inside, rlhf__printable(full, shown, 72), RLHF__METRIC_NAME - 1);
+        rlhf__child_log_found(board_of(h), RLHF__CHECK_METRIC_TEXT,
+                              "%s reports \"%s...\"; a metric's name may have at most %d bytes",
+                              h->inside, rlhf__printable(full, shown, 72), RLHF__METRIC_NAME - 1);
     else if (!known)
-        rlhf__board_found(board_of(h), RLHF__CHECK_METRIC,
-                          "%s reports \"%s\", which is the host's own", h->inside, name);
+        rlhf__child_log_found(board_of(h), RLHF__CHECK_METRIC,
+                              "%s reports \"%s\", which is the host's own", h->inside, name);
 }
 
 static void do_rng(const rlhf_host *api, const char *stream, rlhf_rng *out) {
@@ -164,10 +167,10 @@ static void do_rng(const rlhf_host *api, const char *stream, rlhf_rng *out) {
     out->counter = 0;
 }
 
-// A call that warns and then asks on and on whether to stop waits for something: for a service that
-// does not answer. Nobody starts one here, so it is stopped.
+// A call that warns and then polls for cancellation waits for something, such as a service that
+// does not answer. Nothing will start it here, so the call is stopped.
 static int32_t do_cancelled(const rlhf_host *api) {
-    struct rlhf__watched_host *h = behind(api);
+    struct rlhf__probe_host *h = behind(api);
     pthread_mutex_lock(&h->lock);
     if (h->warned && rlhf__seconds() - h->warned > patience) h->stopped = 1;
     const int32_t stopped = h->stopped;
@@ -176,30 +179,30 @@ static int32_t do_cancelled(const rlhf_host *api) {
 }
 
 static const void *do_service(const rlhf_host *api, const char *id) {
-    struct rlhf__watched_host *h = behind(api);
+    struct rlhf__probe_host *h = behind(api);
     if (id && strcmp(id, RLHF_SVC_LIMITS) == 0)
-        rlhf__board_fact(board_of(h),
-                         "it has work done outside the process (it asks for %s): what "
-                         "is done there is not looked into, but the time counts",
-                         id);
-    const void *table = id ? rlhf__services_find(&h->watched->check->services, id) : NULL;
+        rlhf__child_log_fact(board_of(h),
+                             "it has work done outside the process (it asks for %s): what "
+                             "is done there is not looked into, but the time counts",
+                             id);
+    const void *table = id ? rlhf__services_find(&h->probe->check->services, id) : NULL;
     if (!table && id) snprintf(h->missing, sizeof h->missing, "%s", id);
     return table;
 }
 
 static rlhf_status do_reduce(const rlhf_host *api, double *sums, uint32_t n) {
-    struct rlhf__watched_host *h = behind(api);
+    struct rlhf__probe_host *h = behind(api);
     (void)sums;
     (void)n;
     if (in_call(h, "reduce") && strcmp(h->inside, "loss()") == 0)
-        rlhf__board_found(board_of(h), RLHF__CHECK_REDUCE, "loss() called host->reduce");
+        rlhf__child_log_found(board_of(h), RLHF__CHECK_REDUCE, "loss() called host->reduce");
     return RLHF_OK;
 }
 
 // ---- calls ----
 
-void rlhf__watched_begin(struct rlhf__watched *t, const char *function) {
-    struct rlhf__watched_host *h = t->host;
+void rlhf__probe_begin(struct rlhf__probe *t, const char *function) {
+    struct rlhf__probe_host *h = t->host;
     h->said = 0;
     h->words[0] = 0;
     h->warned = 0;
@@ -207,30 +210,30 @@ void rlhf__watched_begin(struct rlhf__watched *t, const char *function) {
     h->service_said = rlhf__note_mark(&t->check->failure);
     h->caller = pthread_self();
     h->inside = function;
-    rlhf__board_inside(t->check->board, function);
+    rlhf__child_log_inside(t->check->log, function);
 }
 
-rlhf_status rlhf__watched_end(struct rlhf__watched *t, rlhf_status st, struct rlhf__error *err) {
-    struct rlhf__watched_host *h = t->host;
+rlhf_status rlhf__probe_end(struct rlhf__probe *t, rlhf_status st, struct rlhf__error *err) {
+    struct rlhf__probe_host *h = t->host;
     const char *function = h->inside;
     char service[sizeof h->words];
     h->inside = NULL;
     if (h->stopped) {
-        rlhf__board_fact(t->check->board, "%s waits: %s", function, h->warning);
-        rlhf__board_hangs(t->check->board);
+        rlhf__child_log_fact(t->check->log, "%s waits: %s", function, h->warning);
+        rlhf__child_log_hangs(t->check->log);
     }
-    rlhf__board_inside(t->check->board, NULL);
+    rlhf__child_log_inside(t->check->log, NULL);
     if (st == RLHF_OK) return st;
     rlhf__note_since(&t->check->failure, h->service_said, service, sizeof service);
     if (!h->said && *service) snprintf(h->words, sizeof h->words, "%s", service);
     if (st > RLHF_OK || st < RLHF_E_INTERNAL) {
-        rlhf__board_found(t->check->board, RLHF__CHECK_STATUS, "%s returned %d, which is no status",
-                          function, st);
+        rlhf__child_log_found(t->check->log, RLHF__CHECK_STATUS,
+                              "%s returned %d, which is not a valid status", function, st);
         st = RLHF_E_INTERNAL;
     } else if (!h->words[0] && st != RLHF_E_NOMEM && st != RLHF_E_CANCELLED) {
-        rlhf__board_found(t->check->board, RLHF__CHECK_WORDS,
-                          "%s failed (%s) and said nothing with host->fail", function,
-                          rlhf__status_text(st));
+        rlhf__child_log_found(t->check->log, RLHF__CHECK_WORDS,
+                              "%s failed (%s) and said nothing with host->fail", function,
+                              rlhf__status_text(st));
     }
     return rlhf__fail(err, st, "%s: %s", function, h->words[0] ? h->words : rlhf__status_text(st));
 }
@@ -264,16 +267,16 @@ static void fill_api(rlhf_host *api) {
     api->reduce = do_reduce;
 }
 
-rlhf_status rlhf__watched_create(struct rlhf__check *c, const json_t *options, int64_t fail_at,
-                                 struct rlhf__watched *t, struct rlhf__error *err) {
+rlhf_status rlhf__probe_create(struct rlhf__check *c, const json_t *options, int64_t fail_at,
+                               struct rlhf__probe *t, struct rlhf__error *err) {
     const rlhf_plugin *d = &c->plugin->desc;
     const struct rlhf__origin from = {.source = "--set", .section = ""};
-    *t = (struct rlhf__watched){.check = c};
+    *t = (struct rlhf__probe){.check = c};
     t->host = calloc(1, sizeof *t->host);
     if (!t->host) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     fill_api(&t->host->api);
     pthread_mutex_init(&t->host->lock, NULL);
-    t->host->watched = t;
+    t->host->probe = t;
     t->host->fail_at = fail_at;
     RLHF_TRY(rlhf__opts_new(&c->plugin->table, d->config_size, options ? options : c->options,
                             &from, &t->strings, &t->config, err));
@@ -281,22 +284,22 @@ rlhf_status rlhf__watched_create(struct rlhf__check *c, const json_t *options, i
         t->self = t->config;
         return RLHF_OK;
     }
-    rlhf__watched_begin(t, "create()");
-    const rlhf_status st = rlhf__watched_end(t, d->create(&t->host->api, t->config, &t->self), err);
+    rlhf__probe_begin(t, "create()");
+    const rlhf_status st = rlhf__probe_end(t, d->create(&t->host->api, t->config, &t->self), err);
     if (st < 0) t->self = NULL;
     return st;
 }
 
-void rlhf__watched_finish(struct rlhf__watched *t) {
+void rlhf__probe_finish(struct rlhf__probe *t) {
     const rlhf_plugin *d = &t->check->plugin->desc;
-    struct rlhf__watched_host *h = t->host;
+    struct rlhf__probe_host *h = t->host;
     size_t kept = 0, bytes = 0;
     if (!h) return;
     const int made = t->self != NULL;
     if (d->create && d->destroy && made) {
-        rlhf__watched_begin(t, "destroy()");
+        rlhf__probe_begin(t, "destroy()");
         d->destroy(t->self);
-        rlhf__watched_end(t, RLHF_OK, NULL);
+        rlhf__probe_end(t, RLHF_OK, NULL);
     }
     while (h->block) {
         struct block *b = h->block;
@@ -308,15 +311,15 @@ void rlhf__watched_finish(struct rlhf__watched *t) {
         free(b);
     }
     if (kept)
-        rlhf__board_found(t->check->board, RLHF__CHECK_LEAK,
-                          "after %s, %zu allocation%s of %zu bytes in all %s not given back",
-                          !made        ? "a create() that failed"
-                          : d->destroy ? "destroy()"
-                                       : "the instance's end, of which no destroy() is told",
-                          kept, kept == 1 ? "" : "s", bytes, kept == 1 ? "was" : "were");
+        rlhf__child_log_found(t->check->log, RLHF__CHECK_LEAK,
+                              "after %s, %zu allocation%s of %zu bytes in all %s not given back",
+                              !made        ? "a create() that failed"
+                              : d->destroy ? "destroy()"
+                                           : "the instance's end, and there is no destroy()",
+                              kept, kept == 1 ? "" : "s", bytes, kept == 1 ? "was" : "were");
     if (rlhf__check_fakes_open(t->check->fakes) != 0)
-        rlhf__board_found(
-            t->check->board, RLHF__CHECK_LEAK, "after %s, %d models of services were not closed",
+        rlhf__child_log_found(
+            t->check->log, RLHF__CHECK_LEAK, "after %s, %d models of services were not closed",
             made ? "destroy()" : "a create() that failed", rlhf__check_fakes_open(t->check->fakes));
     free(t->config);
     rlhf__strings_finish(&t->strings);
@@ -325,14 +328,14 @@ void rlhf__watched_finish(struct rlhf__watched *t) {
     t->host = NULL;
 }
 
-int64_t rlhf__watched_allocs(const struct rlhf__watched *t) { return t->host->allocs; }
+int64_t rlhf__probe_allocs(const struct rlhf__probe *t) { return t->host->allocs; }
 
-void rlhf__watched_fail_alloc(struct rlhf__watched *t, int64_t n) {
+void rlhf__probe_fail_alloc(struct rlhf__probe *t, int64_t n) {
     t->host->fail_at = n ? t->host->allocs + n : 0;
 }
 
-int rlhf__watched_starved(const struct rlhf__watched *t) { return t->host->starved; }
+int rlhf__probe_starved(const struct rlhf__probe *t) { return t->host->starved; }
 
-const char *rlhf__watched_words(const struct rlhf__watched *t) { return t->host->words; }
+const char *rlhf__probe_words(const struct rlhf__probe *t) { return t->host->words; }
 
-const char *rlhf__watched_missing(const struct rlhf__watched *t) { return t->host->missing; }
+const char *rlhf__probe_missing(const struct rlhf__probe *t) { return t->host->missing; }

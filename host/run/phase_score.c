@@ -1,5 +1,5 @@
-// phase_pay.c: see phase_pay.h.
-#include "run/phase_pay.h"
+// phase_score.c: see phase_score.h.
+#include "run/phase_score.h"
 
 #include "base/clock.h"
 #include "sample/mixing.h"
@@ -10,8 +10,8 @@
 
 // ---- the rewards ----
 
-rlhf_status rlhf__phase_pay(const struct rlhf__phase *p, struct rlhf__experience *x, int more,
-                            struct rlhf__error *err) {
+rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experience *x, int more,
+                              struct rlhf__error *err) {
     struct rlhf__scorer s = {.config = p->config,
                              .rewards = p->cast->rewards,
                              .metric = rlhf__metrics_sink,
@@ -20,10 +20,10 @@ rlhf_status rlhf__phase_pay(const struct rlhf__phase *p, struct rlhf__experience
                              .may_drop_all = more,
                              .watch = rlhf__progress_watch(p->report->progress),
                              .log = p->report->log,
-                             .books = p->report->rewards.phase,
-                             .ahead = x->ahead};
+                             .tally = p->report->rewards.phase,
+                             .overlap = x->overlap};
     const struct rlhf__scored_by by = {&p->config->response, p->cast->rules, p->feed->prompts};
-    if (!rlhf__cast_pays(p->cast)) return RLHF_OK;
+    if (!rlhf__cast_has_rewards(p->cast)) return RLHF_OK;
     rlhf__progress_note(p->report->progress, "reward");
     const uint32_t several = p->config->n_reward > 1 ? (uint32_t)p->config->n_reward : 0;
     uint8_t *keep = calloc(x->rows.n ? x->rows.n : 1, 1);
@@ -39,20 +39,21 @@ rlhf_status rlhf__phase_pay(const struct rlhf__phase *p, struct rlhf__experience
     if (st == RLHF_OK) st = rlhf__experience_keep(x, keep, err);
     free(keep);
     free(raw);
-    rlhf__ahead_destroy(x->ahead);
-    x->ahead = NULL;
+    rlhf__overlap_destroy(x->overlap);
+    x->overlap = NULL;
     return st;
 }
 
 // ---- groups without spread ----
 
-// The rounds of fresh prompts of a phase.
+// The rounds of fresh prompts in a phase.
 struct rounds {
-    int64_t rounds, prompts, flat; // rounds; prompts drawn in all; groups without spread
-    uint32_t live, reserved;       // groups with spread of the newest round
+    int64_t rounds, prompts, flat; // rounds; prompts sampled in total; groups without spread
+    uint32_t live, reserved;       // groups with spread in the newest round
 };
 
-// keep[i] = 1 for the rows of groups with spread; the number of groups, and of those with it.
+// Set keep[i] = 1 for the rows of groups with spread. Returns the number of those groups; *groups =
+// the number of all.
 static uint32_t mark_live(const struct rlhf__rows *e, uint8_t *keep, uint32_t *groups) {
     uint32_t live = 0;
     *groups = 0;
@@ -67,7 +68,7 @@ static uint32_t mark_live(const struct rlhf__rows *e, uint8_t *keep, uint32_t *g
     return live;
 }
 
-// The first groups that are not kept are, until `room` of them are.
+// Also keep the first `room` groups without spread.
 static void keep_flat(const struct rlhf__rows *e, uint8_t *keep, uint32_t room) {
     for (uint32_t i = 0, end; i < e->n && room > 0; i = end) {
         end = rlhf__rows_group_end(e, i);
@@ -78,7 +79,7 @@ static void keep_flat(const struct rlhf__rows *e, uint8_t *keep, uint32_t room) 
     }
 }
 
-// Live groups of y take the place of x's flat ones; y's others are left out.
+// Groups of y with spread replace groups of x without; y's others are dropped.
 static rlhf_status take(struct rlhf__experience *x, struct rlhf__experience *y, uint32_t want,
                         struct rounds *b, struct rlhf__error *err) {
     uint32_t groups, more;
@@ -103,7 +104,7 @@ static rlhf_status draw_and_pay(struct rlhf__phase *p, uint32_t groups, struct r
                                         p->learner->optim->count.step, y, err);
     p->x.drawn += y->drawn;
     const double drawn = rlhf__seconds();
-    if (st == RLHF_OK) st = rlhf__phase_pay(p, y, 1, err);
+    if (st == RLHF_OK) st = rlhf__phase_score(p, y, 1, err);
     times->rollout += drawn - from;
     times->reward += rlhf__seconds() - drawn;
     return st;
@@ -152,7 +153,8 @@ rlhf_status rlhf__fresh_groups(struct rlhf__phase *p, struct rlhf__error *err) {
     while (st == RLHF_OK && live < want && b.rounds < plan->fresh_rounds) {
         const uint32_t missing = want - live;
         st = round_of(p, want, missing, &b, err);
-        b.flat += missing - b.live; // a group that was dropped whole has no spread
+        b.flat += missing - b.live; // a group that was dropped entirely counts as one without
+                                    // spread
         live += b.live;
     }
     if (st == RLHF_OK) report_rounds(p, &b, want - live);
@@ -161,12 +163,12 @@ rlhf_status rlhf__fresh_groups(struct rlhf__phase *p, struct rlhf__error *err) {
 
 // ---- the judge ----
 
-// finite[i], 1 where the judge could not score a row, becomes 1 where it gave a number.
+// finite[i] is 1 where the judge could not score a row; set it to 1 where the score is finite.
 static rlhf_status check_judged(const struct rlhf__phase *p, uint8_t *finite,
                                 struct rlhf__error *err) {
     const float *judged = p->x.judged;
     for (uint32_t i = 0; i < p->x.rows.n; i++) {
-        const int failed = finite[i]; // as rlhf__score_alone left it
+        const int failed = finite[i]; // set by rlhf__score_alone
         finite[i] = isfinite(judged[i]);
         if (!finite[i] && !failed && p->config->mixing.nan_policy == RLHF__NAN_STOP)
             return rlhf__fail(err, RLHF_E_NUMERIC,
@@ -196,7 +198,7 @@ rlhf_status rlhf__judge(struct rlhf__phase *p, struct rlhf__error *err) {
                                         .plugin = p->cast->judge,
                                         .phase = (uint64_t)p->count->phase,
                                         .log = p->report->log,
-                                        .books = &p->report->rewards.phase[p->cast->n_rewards]};
+                                        .tally = &p->report->rewards.phase[p->cast->n_rewards]};
     x->judged = calloc(n ? n : 1, sizeof *x->judged);
     uint8_t *finite = calloc(n ? n : 1, 1);
     rlhf_status st = RLHF_OK;

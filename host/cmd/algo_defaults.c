@@ -1,5 +1,5 @@
-// tuned.c: see tuned.h.
-#include "cmd/tuned.h"
+// algo_defaults.c: see algo_defaults.h.
+#include "cmd/algo_defaults.h"
 
 #include "base/file.h"
 #include "base/printable.h"
@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct rlhf__tuned *rlhf__tuned_all(const struct rlhf__dirs *dirs, size_t *n) {
+struct rlhf__algo_defaults *rlhf__algo_defaults_all(const struct rlhf__dirs *dirs, size_t *n) {
     char dir[RLHF__PATH_CAP];
     struct dirent **entry = NULL;
     rlhf__path_put(dir, "%s/configs", dirs->share);
     int found = scandir(dir, &entry, NULL, alphasort);
-    struct rlhf__tuned *all = found > 0 ? calloc((size_t)found, sizeof *all) : NULL;
+    struct rlhf__algo_defaults *all = found > 0 ? calloc((size_t)found, sizeof *all) : NULL;
     *n = 0;
     for (int i = 0; i < found; free(entry[i++])) {
         const char *file = entry[i]->d_name;
@@ -31,14 +31,14 @@ struct rlhf__tuned *rlhf__tuned_all(const struct rlhf__dirs *dirs, size_t *n) {
     return all;
 }
 
-void rlhf__tuned_finish(struct rlhf__tuned *all, size_t n) {
+void rlhf__algo_defaults_finish(struct rlhf__algo_defaults *all, size_t n) {
     for (size_t i = 0; i < n; i++)
         json_decref(all[i].json);
     free(all);
 }
 
-const json_t *rlhf__tuned_value(const struct rlhf__tuned *t, const char *section,
-                                const rlhf_opt *o) {
+const json_t *rlhf__algo_defaults_value(const struct rlhf__algo_defaults *t, const char *section,
+                                        const rlhf_opt *o) {
     const json_t *v = json_object_get(json_object_get(t->json, section), o->key);
     if (!v) return NULL;
     json_t *def = rlhf__opt_default(o);

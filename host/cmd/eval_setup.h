@@ -1,0 +1,60 @@
+// eval_setup.h: a model, prompts and rewards opened outside a training run, for `eval --reward` and
+// `pairs`.
+//
+// Sampling, prompts and response rules come from a run's config (or ppo.so's defaults), so that
+// texts are sampled and judged as in training; rewards are weighted but neither normalised nor
+// clipped.
+#ifndef RLHF_HOST_EVAL_SETUP_H
+#define RLHF_HOST_EVAL_SETUP_H
+
+#include "cmd/command_setup.h"
+#include "sample/rollout.h"
+#include "sample/scoring.h"
+
+struct rlhf__eval_setup_options {
+    const char *model;       // NULL = the default policy
+    const char *reference;   // NULL = none
+    const char *config;      // --config, NULL = ppo.so's settings
+    const char *prompts;     // file that replaces the config's prompts, NULL = the config's
+    const char *reward_flag; // flag that `reward` came from, for messages
+    const struct rlhf__command_setup_flags *at;
+    const struct rlhf__flag_list *reward, *set;
+    const char *command;   // "eval", "pairs", for messages
+    int64_t limit;         // prompts used, 0 = as in the config
+    int64_t seed, max_mib; // max_mib 0: data.max_mib
+};
+
+// Zero-initialise; release with rlhf__eval_setup_finish. Everything is owned.
+struct rlhf__eval_setup {
+    struct rlhf__command_setup at;
+    struct rlhf__config config;                // config.reward names the rewards
+    const struct rlhf__plugin *algo, **reward; // [config.n_reward]
+    struct rlhf__model *model, *reference;     // reference NULL = none
+    struct rlhf__instance **rewards;           // [config.n_reward]
+    struct rlhf__reward_tally *tally;          // [config.n_reward]
+    struct rlhf__prompts *prompts;
+    struct rlhf__response_rules *rules;
+    rlhf_dist logp_dist;
+};
+
+// Errors: RLHF_E_INVALID (settings, files, a reference with another vocabulary) and those of
+// opening models and plugins. [main]
+rlhf_status rlhf__eval_setup_open(struct rlhf__eval_setup *t, const struct rlhf__env *env,
+                                  const struct rlhf__eval_setup_options *o,
+                                  struct rlhf__error *err);
+void rlhf__eval_setup_finish(struct rlhf__eval_setup *t); // accepts a zeroed one [main]
+
+// A request to sample one response to each of n prompts by the config. The caller sets cache and
+// first if needed. stream names the random numbers. [any]
+struct rlhf__rollout_request rlhf__eval_setup_request(const struct rlhf__eval_setup *t, uint32_t n,
+                                                      uint32_t slots, int64_t seed,
+                                                      const char *stream);
+
+// Score the rows e of that request: sets e->score, e->reward and token rewards; the texts in *x
+// (zeroed; release with rlhf__scored_finish); keep[n] = 0 for rows that nan_policy or on_failure
+// drop; raw[n_reward * n] = each plugin's own scores. [step]
+rlhf_status rlhf__eval_setup_score(const struct rlhf__eval_setup *t, struct rlhf__rows *e,
+                                   struct rlhf__scored *x, uint8_t *keep, float *raw,
+                                   struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,66 @@
+// checked_model.h: a model under test on the reference backend, rows for it, and parameters filled
+// with numbers; for a child process that tests a plugin.
+#ifndef RLHF_HOST_CHECK_CHECKED_MODEL_H
+#define RLHF_HOST_CHECK_CHECKED_MODEL_H
+
+#include "check/probe.h"
+#include "model/compute.h"
+#include "model/memory_plan.h"
+
+// Number of test rows, tokens of the longest, and all tokens.
+enum { RLHF__CHECKED_ROWS = 3, RLHF__CHECKED_LONGEST = 12, RLHF__CHECKED_TOKENS = 36 };
+
+// An opened instance with its backend.
+struct rlhf__checked_model {
+    struct rlhf__probe t;
+    struct rlhf__compute *compute;
+    struct rlhf__memory_plan *memory_plan;
+    const rlhf_compute *table;
+    rlhf_model_info info;
+    int32_t trainable, may_refuse; // may_refuse: if open() refuses, that is a fact rather than a
+                                   // finding
+};
+
+const rlhf_model_ops *rlhf__checked_ops(const struct rlhf__checked_model *m);
+
+// Report a failed call of the model against a rule, with its message; 1 if it succeeded. Call it
+// after rlhf__probe_begin. [main]
+int rlhf__checked_fine(struct rlhf__checked_model *m, int32_t rule, rlhf_status st);
+
+// Create and open a model as in `how`; size, compute and, if 0, dtype (f32) are set here. on_plan:
+// on a memory plan, whose memory cannot be read. Returns 0 if the model cannot be opened, which has
+// been reported unless the machine is the cause. m is zeroed except may_refuse. Needs close in any
+// case. [main]
+int rlhf__checked_open(struct rlhf__check *c, struct rlhf__checked_model *m, int on_plan,
+                       const rlhf_model_open *how);
+void rlhf__checked_close(struct rlhf__checked_model *m); // [main]
+
+// Whether the model is small enough for the reference backend and has one of these heads; reported
+// once if not. *info is its description, opened without options. [main]
+int rlhf__checked_is_small(struct rlhf__check *c, uint32_t heads, rlhf_model_info *info);
+
+enum { RLHF__CHECKED_ZERO_B = 1 }; // an adapter's B is 0
+
+// Fill every parameter with small numbers from the seed, plus 1 if it is initialised to 1; add eps
+// times a fixed direction to the trained ones. Then call refresh(). Returns 0 if a call failed.
+// [main]
+int rlhf__checked_fill(struct rlhf__checked_model *m, uint32_t seed, float eps, int flags);
+// The dot product of all gradients with that direction; NaN if they cannot be read. [main]
+double rlhf__checked_along(struct rlhf__checked_model *m);
+
+// Rows of different lengths with the model's vocabulary.
+struct rlhf__checked_rows {
+    int32_t ids[RLHF__CHECKED_TOKENS], offset[RLHF__CHECKED_ROWS + 1],
+        prompt_len[RLHF__CHECKED_ROWS];
+};
+void rlhf__checked_rows_make(const struct rlhf__checked_model *m, struct rlhf__checked_rows *r);
+// Rows from .. to-1 as a batch; its offsets are in offset [RLHF__CHECKED_ROWS + 1].
+rlhf_batch rlhf__checked_batch(const struct rlhf__checked_rows *r, int32_t from, int32_t to,
+                               int32_t *offset);
+// Write numbers from -1 to 1 for the response tokens to d [RLHF__CHECKED_TOKENS], 0 for the others.
+// [any]
+void rlhf__checked_weights(const struct rlhf__checked_rows *r, uint32_t seed, float *d);
+
+int rlhf__checked_same(float a, float b); // 1 if the bits are equal [any]
+
+#endif

@@ -1,0 +1,68 @@
+// child_log.h: the report of a child process that tests a plugin, in memory shared with the parent,
+// so that findings before a crash are not lost.
+#ifndef RLHF_HOST_CHECK_CHILD_LOG_H
+#define RLHF_HOST_CHECK_CHILD_LOG_H
+
+#include "base/error.h"
+
+// Rules, in the order of rules.def.
+enum rlhf__check_rule {
+#define RULE(name, id, header, words) RLHF__CHECK_##name,
+#include "check/rules.def"
+#undef RULE
+    RLHF__CHECK_RULES
+};
+
+// A rule's id, and the header line that states it. [any]
+struct rlhf__check_source {
+    const char *id, *header, *words;
+    int32_t line, reserved;
+};
+struct rlhf__check_source rlhf__check_source(int32_t rule);
+
+enum { RLHF__CHILD_LOG_FOUND = 32, RLHF__CHILD_LOG_FACTS = 16, RLHF__CHILD_LOG_HUNG = 8 };
+
+struct rlhf__child_log_found {
+    int32_t rule, reserved;
+    char saw[504];
+};
+
+struct rlhf__child_log {
+    int32_t step; // of the case; after a crash another child continues with the next one
+    int32_t done; // 1: the case is complete
+    uint32_t n_found, n_facts;
+    int32_t fault_rule; // set by the handler of a fault in guarded memory
+    int32_t reserved;
+    char fault[248];
+    char doing[256]; // "score() of 3 rows"
+    // The plugin's running function, "": none. `hung`: functions that did not return, or waited for
+    // something that never comes; they are not called again (until the child's log is cleared for
+    // another plugin). left: 1 if the child ended to avoid such a call.
+    char inside[32], hung[RLHF__CHILD_LOG_HUNG][32];
+    int32_t left, reserved2;
+    struct rlhf__child_log_found found[RLHF__CHILD_LOG_FOUND];
+    char fact[RLHF__CHILD_LOG_FACTS][256];
+};
+
+// Memory shared with a child; NULL if out of memory. Free with rlhf__child_log_free. [main]
+struct rlhf__child_log *rlhf__child_log_new(void);
+void rlhf__child_log_free(struct rlhf__child_log *);
+
+// Report a violation of a rule. Duplicates are dropped, and after three per rule all others. [any]
+__attribute__((format(printf, 3, 4))) void
+rlhf__child_log_found(struct rlhf__child_log *, int32_t rule, const char *fmt, ...);
+// Report a fact worth knowing. [main]
+__attribute__((format(printf, 2, 3))) void rlhf__child_log_fact(struct rlhf__child_log *,
+                                                                const char *fmt, ...);
+// A function of the plugin is about to run, or has returned (NULL). If the function is known to
+// hang, the child ends instead of calling it. [any]
+void rlhf__child_log_inside(struct rlhf__child_log *, const char *function);
+// The running function did not return, or waits. Returns 1 if there is one; it is not called again.
+// [any]
+int rlhf__child_log_hangs(struct rlhf__child_log *);
+
+// Describe the next action. [main]
+__attribute__((format(printf, 2, 3))) void rlhf__child_log_doing(struct rlhf__child_log *,
+                                                                 const char *fmt, ...);
+
+#endif
