@@ -262,8 +262,8 @@ static void typed(void **state) {
                    "--out plain") != 0)
         fail_msg("%s", t->out);
     assert_int_equal(e2e_run(t, "generate --model plain --prompt so --json"), 0);
-    e2e_says(t, "without the chat template plain, since the model's run had no messages; "
-                "--template NAME makes them a user's turns");
+    e2e_says(t, "chat_template.jinja, since the model's run had no messages; --template NAME makes "
+                "them a user's turns");
     e2e_says(t, "\"prompt_length\": 2,");
     assert_int_equal(e2e_run(t, "generate --model plain --prompt so --template zephyr --max-new 3"),
                      0);

@@ -152,8 +152,8 @@ enum letters { UPPER, LOWER, TITLE, CAPITAL };
 static rlhf__value letters(struct rlhf__jinja_work *w, rlhf_str s, enum letters how) {
     static const char *const names[] = {"upper case", "lower case", "a title", "a capital"};
     rlhf__value v = rlhf__jinja_copied(w, s.ptr, (size_t)s.len);
-    char *out = w->state ? NULL : (char *)(uintptr_t)v.s.ptr, before = 0;
-    if (!rlhf__jinja_pay(w, (size_t)s.len)) return rlhf__jinja_undefined();
+    char *out = (char *)(uintptr_t)v.s.ptr, before = 0;
+    if (!rlhf__jinja_pay(w, (size_t)s.len) || !out) return rlhf__jinja_undefined();
     for (size_t i = 0; i < s.len; i++) {
         char c = s.ptr[i];
         const int inside = is_lower(before) || is_upper(before);
