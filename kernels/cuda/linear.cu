@@ -1,4 +1,4 @@
-// linear.cu: the linear layer forward and backward on packed weights.
+// linear.cu: the linear layer forward and backward on packed weights, and the sum of two.
 #include "lanes.h"
 #include "low_rank.h"
 #include "product.h"
@@ -33,8 +33,9 @@ static struct rlhf__cuda_product_spec rows_spec(const rlhf_weight *w, int32_t ou
     return s;
 }
 
-void rlhf__cuda_rows_needs(const struct rlhf__cuda *cu, const rlhf_weight *w, int32_t out_dtype,
-                           int across, int with_bias, uint32_t rows, struct rlhf__cuda_needs *n) {
+// Adds the workspaces of a product of rows with w, which may be without memory.
+static void rows_needs(const struct rlhf__cuda *cu, const rlhf_weight *w, int32_t out_dtype,
+                       int across, int with_bias, uint32_t rows, struct rlhf__cuda_needs *n) {
     static const float any = 0.0f;
     struct rlhf__cuda_product_spec s = rows_spec(w, out_dtype, across, rows);
     s.bias = with_bias ? &any : NULL;
@@ -188,16 +189,64 @@ static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rl
     return rlhf__cuda_done(cu);
 }
 
+// ---- the sum of two ----
+
+// Elements of the result.
+static uint64_t sum_elements(const rlhf_linear_sum *a, const rlhf_weight *w) {
+    return a->rows * (uint64_t)(a->across ? w->k : w->n);
+}
+
+static rlhf_status linear_sum(void *ctx, const rlhf_linear_sum *from) {
+    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    const rlhf_compute *t = &cu->table;
+    rlhf_linear_sum a;
+    RLHF_TRY(rlhf__cuda_copy_in(cu, "linear_sum", &a, sizeof a, from,
+                                RLHF_SIZE_TO(rlhf_linear_sum, bias)));
+    const rlhf_weight *w = a.w, *o = a.w2;
+    if (w->dtype != o->dtype || (a.across ? w->k != o->k : w->n != o->n))
+        return rlhf__cuda_fail(cu, RLHF_E_INVALID,
+                               "linear_sum: weights of %d x %d and %d x %d, which differ in their "
+                               "results or in dtype",
+                               w->k, w->n, o->k, o->n);
+    if (a.accumulate && a.out_dtype != RLHF_F32)
+        return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED,
+                               "linear_sum: only an f32 result accumulates");
+    const uint64_t n = sum_elements(&a, w);
+    void *p = rlhf__cuda_mem(a.out);
+    if (a.out_dtype != RLHF_F32)
+        RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_SUM, n * sizeof(float), &p));
+    rlhf_dev sum = rlhf__cuda_dev(p);
+    if (a.across) {
+        RLHF_TRY(t->linear_dx(cu, sum, RLHF_F32, a.accumulate, a.x, w, a.rows));
+        RLHF_TRY(t->linear_dx(cu, sum, RLHF_F32, 1, a.x2, o, a.rows));
+    } else {
+        RLHF_TRY(t->linear(cu, sum, RLHF_F32, a.accumulate, a.x, w, a.bias, a.rows));
+        RLHF_TRY(t->linear(cu, sum, RLHF_F32, 1, a.x2, o, NULL, a.rows));
+    }
+    return a.out_dtype == RLHF_F32 ? RLHF_OK : t->convert(cu, a.out, a.out_dtype, sum, RLHF_F32, n);
+}
+
+// ---- workspaces ----
+
+static void sum_needs(const struct rlhf__cuda *cu, const rlhf_call *c, struct rlhf__cuda_needs *n) {
+    const rlhf_weight w = rlhf__cuda_weight_shape(&c->weight);
+    const rlhf_weight o = rlhf__cuda_weight_shape(&c->weight2);
+    const rlhf_linear_sum *a = c->sum;
+    if (!a) return;
+    if (a->out_dtype != RLHF_F32)
+        rlhf__cuda_need(n, RLHF__CUDA_WS_SUM, sum_elements(a, &w) * sizeof(float));
+    rows_needs(cu, &w, RLHF_F32, a->across, a->bias != NULL, a->rows, n);
+    rows_needs(cu, &o, RLHF_F32, a->across, 0, a->rows, n);
+}
+
 void rlhf__cuda_needs_linear(struct rlhf__cuda *cu, const rlhf_call *c,
                              struct rlhf__cuda_needs *n) {
     const rlhf_weight w = rlhf__cuda_weight_shape(&c->weight);
     const int bias = (c->flags & RLHF_CALL_BIAS) != 0;
-    if (c->op == RLHF_COMPUTE_OP(linear))
-        rlhf__cuda_rows_needs(cu, &w, c->dtype, 0, bias, c->rows, n);
-    if (c->op == RLHF_COMPUTE_OP(linear_add))
-        rlhf__cuda_rows_needs(cu, &w, RLHF_F32, 0, bias, c->rows, n);
-    if (c->op == RLHF_COMPUTE_OP(linear_dx))
-        rlhf__cuda_rows_needs(cu, &w, c->dtype, 1, 0, c->rows, n);
+    if (c->op == RLHF_COMPUTE_OP(linear)) rows_needs(cu, &w, c->dtype, 0, bias, c->rows, n);
+    if (c->op == RLHF_COMPUTE_OP(linear_add)) rows_needs(cu, &w, RLHF_F32, 0, bias, c->rows, n);
+    if (c->op == RLHF_COMPUTE_OP(linear_dx)) rows_needs(cu, &w, c->dtype, 1, 0, c->rows, n);
+    if (c->op == RLHF_COMPUTE_OP(linear_sum)) sum_needs(cu, c, n);
     if (c->op != RLHF_COMPUTE_OP(linear_dw) || !c->rows) return;
     const struct rlhf__cuda_product_spec s = dw_spec(&w, NULL, NULL, c->rows);
     if (w.rank) rlhf__cuda_need(n, RLHF__CUDA_WS_SUM, rlhf__cuda_dense_bytes(&w));
@@ -210,4 +259,5 @@ void rlhf__cuda_fill_linear(rlhf_compute *t) {
     t->linear_add = linear_add;
     t->linear_dx = linear_dx;
     t->linear_dw = linear_dw;
+    t->linear_sum = linear_sum;
 }

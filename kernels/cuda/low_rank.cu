@@ -1,6 +1,5 @@
 // low_rank.cu: block-structured weights (rlhf_blocks), dense weights whose source and gradient hold
-// only the blocks, and the sum of two GEMMs. The GEMMs are dense: zeros are multiplied like any
-// other number.
+// only the blocks. Their GEMMs are dense: zeros are multiplied like any other number.
 #include "low_rank.h"
 
 #include "table.h"
@@ -116,56 +115,4 @@ rlhf_status rlhf__cuda_blocks_add(struct rlhf__cuda *cu, const rlhf_weight *w, f
     return RLHF_OK;
 }
 
-// ---- the sum of two ----
-
-// Elements of the result.
-static uint64_t sum_elements(const rlhf_linear_sum *a, const rlhf_weight *w) {
-    return a->rows * (uint64_t)(a->across ? w->k : w->n);
-}
-
-void rlhf__cuda_needs_low_rank(struct rlhf__cuda *cu, const rlhf_call *c,
-                               struct rlhf__cuda_needs *n) {
-    const rlhf_weight w = rlhf__cuda_weight_shape(&c->weight);
-    const rlhf_weight o = rlhf__cuda_weight_shape(&c->weight2);
-    const rlhf_linear_sum *a = c->sum;
-    if (c->op != RLHF_COMPUTE_OP(linear_sum) || !a) return;
-    if (a->out_dtype != RLHF_F32)
-        rlhf__cuda_need(n, RLHF__CUDA_WS_SUM, sum_elements(a, &w) * sizeof(float));
-    rlhf__cuda_rows_needs(cu, &w, RLHF_F32, a->across, a->bias != NULL, a->rows, n);
-    rlhf__cuda_rows_needs(cu, &o, RLHF_F32, a->across, 0, a->rows, n);
-}
-
-static rlhf_status linear_sum(void *ctx, const rlhf_linear_sum *from) {
-    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
-    const rlhf_compute *t = &cu->table;
-    rlhf_linear_sum a;
-    RLHF_TRY(rlhf__cuda_copy_in(cu, "linear_sum", &a, sizeof a, from,
-                                RLHF_SIZE_TO(rlhf_linear_sum, bias)));
-    const rlhf_weight *w = a.w, *o = a.w2;
-    if (w->dtype != o->dtype || (a.across ? w->k != o->k : w->n != o->n))
-        return rlhf__cuda_fail(cu, RLHF_E_INVALID,
-                               "linear_sum: weights of %d x %d and %d x %d, which differ in their "
-                               "results or in dtype",
-                               w->k, w->n, o->k, o->n);
-    if (a.accumulate && a.out_dtype != RLHF_F32)
-        return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED,
-                               "linear_sum: only an f32 result accumulates");
-    const uint64_t n = sum_elements(&a, w);
-    void *p = rlhf__cuda_mem(a.out);
-    if (a.out_dtype != RLHF_F32)
-        RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_SUM, n * sizeof(float), &p));
-    rlhf_dev sum = rlhf__cuda_dev(p);
-    if (a.across) {
-        RLHF_TRY(t->linear_dx(cu, sum, RLHF_F32, a.accumulate, a.x, w, a.rows));
-        RLHF_TRY(t->linear_dx(cu, sum, RLHF_F32, 1, a.x2, o, a.rows));
-    } else {
-        RLHF_TRY(t->linear(cu, sum, RLHF_F32, a.accumulate, a.x, w, a.bias, a.rows));
-        RLHF_TRY(t->linear(cu, sum, RLHF_F32, 1, a.x2, o, NULL, a.rows));
-    }
-    return a.out_dtype == RLHF_F32 ? RLHF_OK : t->convert(cu, a.out, a.out_dtype, sum, RLHF_F32, n);
-}
-
-void rlhf__cuda_fill_low_rank(rlhf_compute *t) {
-    t->weight_create_blocks = weight_create_blocks;
-    t->linear_sum = linear_sum;
-}
+void rlhf__cuda_fill_low_rank(rlhf_compute *t) { t->weight_create_blocks = weight_create_blocks; }

@@ -17,9 +17,4 @@ rlhf_status rlhf__cuda_blocks_expand(struct rlhf__cuda *cu, const rlhf_weight *w
 rlhf_status rlhf__cuda_blocks_add(struct rlhf__cuda *cu, const rlhf_weight *w, float *dw,
                                   const float *dense);
 
-// Adds the workspaces of linear, or with across of linear_dx, of w, which may be without memory.
-// [step]
-void rlhf__cuda_rows_needs(const struct rlhf__cuda *cu, const rlhf_weight *w, int32_t out_dtype,
-                           int across, int with_bias, uint32_t rows, struct rlhf__cuda_needs *n);
-
 #endif

@@ -19,8 +19,8 @@
     X(record)      /* record, record_end */                                                        \
     X(elementwise) /* copy, zero, convert, add */                                                  \
     X(weight)      /* weight_create, weight_destroy, weight_pack, weight_bytes */                  \
-    X(linear)      /* linear, linear_add, linear_dx, linear_dw */                                  \
-    X(low_rank)    /* weight_create_blocks, linear_sum */                                          \
+    X(linear)      /* linear, linear_add, linear_dx, linear_dw, linear_sum */                      \
+    X(low_rank)    /* weight_create_blocks */                                                      \
     X(muon)        /* muon */                                                                      \
     X(act)         /* act, act_bwd */                                                              \
     X(gate)        /* gate, gate_bwd */                                                            \
@@ -47,7 +47,6 @@ RLHF__CUDA_FILES(RLHF__CUDA_DECLARE)
     X(attention)                                                                                   \
     X(weight)                                                                                      \
     X(linear)                                                                                      \
-    X(low_rank)                                                                                    \
     X(muon)                                                                                        \
     X(norm)                                                                                        \
     X(rms_norm)                                                                                    \
