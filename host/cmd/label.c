@@ -6,7 +6,7 @@
 #include "cmd/command_setup.h"
 #include "cmd/program.h"
 #include "data/dataset.h"
-#include "data/line_writer.h"
+#include "data/lines.h"
 #include "learn/evaluate.h"
 #include "model/classifier.h"
 #include "text/conversation.h"

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "cmd/eval_setup.h"
 #include "cmd/program.h"
-#include "data/line_writer.h"
+#include "data/lines.h"
 #include "sample/decode.h"
 
 #include <math.h>

@@ -1,7 +1,6 @@
 // test_line_writer.c: files of JSON Lines appear complete or not at all.
 #include "support/scratch.h"
 
-#include "data/line_writer.h"
 #include "data/lines.h"
 
 #include <sys/stat.h>

@@ -3,7 +3,7 @@
 // that names a line. The assistant's turns are inside the text.
 #include "fuzz.h"
 
-#include "chat/spans.h"
+#include "chat/template.h"
 #include "text/unicode.h"
 
 #include <string.h>
@@ -63,7 +63,7 @@ static void check_turns(const char *text, size_t n) {
     FUZZ_CHECK(st == RLHF_OK || (st == RLHF_E_UNSUPPORTED && err.text[0]));
     for (int generate = 0; st == RLHF_OK && generate < 2; generate++) {
         rlhf__turns_clear(&got);
-        const rlhf_status told = rlhf__spans_render(&t, &m, 0, generate, &got, &err);
+        const rlhf_status told = rlhf__template_render_turns(&t, &m, 0, generate, &got, &err);
         FUZZ_CHECK(told == RLHF_OK || told == RLHF_E_INVALID);
         if (told != RLHF_OK) continue;
         for (size_t i = 0; i < got.n; i++)

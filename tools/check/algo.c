@@ -1,14 +1,136 @@
-// algo.c: tests an algorithm against the contract, with a minibatch made to match its plan.
+// algo.c: tests an algorithm against the contract, with a minibatch made to match its plan. Each
+// function reports violations of the rules.
 #include "check/cases.h"
 
-#include "check/algo_phase.h"
+#include "check/algo_batch.h"
 #include "check/guard.h"
+#include "check/state_buffer.h"
+#include "learn/plan.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define STEP 1e-3f // of a finite difference
+
+// ---- the steps of a phase, from plan() to phase_end() ----
+
+// Create an instance and get its plan; 0 if that fails, which has been reported. *t needs
+// rlhf__probe_finish in any case.
+static int open_algo(struct rlhf__check *c, struct rlhf__probe *t, rlhf_plan *plan) {
+    const rlhf_run_info info = {.size = sizeof info,
+                                .phases = 10,
+                                .batch_size = 64,
+                                .max_new_tokens = 6,
+                                .n_labels = RLHF__ALGO_LABELS,
+                                .temperature = 1};
+    struct rlhf__error err;
+    *plan = (rlhf_plan){.size = sizeof *plan};
+    if (rlhf__probe_create(c, NULL, 0, t, &err) < 0) return 0;
+    rlhf__probe_begin(t, "plan()");
+    rlhf_status st = rlhf__probe_end(t, c->plugin->ops.algo.plan(t->self, &info, plan), &err);
+    if (st == RLHF_OK) st = rlhf__plan_check(c->plugin, plan, &err);
+    if (st < 0) rlhf__child_log_found(c->log, RLHF__CHECK_PLAN, "%s", err.text);
+    return st == RLHF_OK;
+}
+
+static int all_finite(const float *x, int32_t n) {
+    for (int32_t i = 0; i < n; i++)
+        if (!isfinite(x[i])) return 0;
+    return 1;
+}
+
+// Call advantages() and check its results; 0 if it reported something. side: enum rlhf__guard_side.
+static int check_advantages(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t side) {
+    struct rlhf__child_log *log = t->check->log;
+    struct rlhf__error err;
+    if (rlhf__algo_batch_advantages(t, b, side, &err) < 0) {
+        rlhf__child_log_found(log, RLHF__CHECK_ADVANTAGES, "of a sound batch, %s", err.text);
+        return 0;
+    }
+    if (!all_finite(b->advantage, b->total) || !all_finite(b->returns, b->total)) {
+        rlhf__child_log_found(log, RLHF__CHECK_ADVANTAGES,
+                              "an advantage or return is not finite although rewards are");
+        return 0;
+    }
+    for (int32_t i = 0; i < b->n; i++)
+        if (b->use[i] > RLHF_ROW_MASKED) {
+            rlhf__child_log_found(log, RLHF__CHECK_STILL, "rollout->use[%d] is %d", i, b->use[i]);
+            return 0;
+        }
+    return 1;
+}
+
+// Call loss() for all rows in microbatches of `rows`; *loss = the sum, b->d = its derivatives. 0 if
+// it failed or a value is not finite.
+static int sum_loss(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t rows, int32_t side,
+                    double *loss) {
+    struct rlhf__child_log *log = t->check->log;
+    struct rlhf__error err;
+    int finite = 1;
+    *loss = 0;
+    for (int32_t from = 0; from < b->n; from += rows) {
+        const int32_t to = from + rows < b->n ? from + rows : b->n;
+        if (rlhf__algo_batch_loss(t, b, from, to, side, loss, &err) == RLHF_OK) continue;
+        rlhf__child_log_found(log, RLHF__CHECK_FINITE, "of a sound minibatch, %s", err.text);
+        return 0;
+    }
+    for (int32_t h = 0; h < RLHF__ALGO_HEADS; h++)
+        finite &= all_finite(b->d[h], rlhf__algo_head_len(b, h));
+    if (!isfinite(*loss) || !finite) {
+        rlhf__child_log_found(log, RLHF__CHECK_FINITE, "loss() is %g%s", *loss,
+                              finite ? "" : ", with a derivative that is not finite");
+        return 0;
+    }
+    return 1;
+}
+
+// Call minibatch_end() after a step and after a skipped step, then phase_end().
+static void end_phase(struct rlhf__probe *t, double loss) {
+    const rlhf_algo_ops *ops = &t->check->plugin->ops.algo;
+    rlhf_step_info info = {.size = sizeof info,
+                           .loss = loss,
+                           .grad_norm = 1,
+                           .grad_norm_clipped = 1,
+                           .lr = 1e-5,
+                           .lr_factor = 1,
+                           .steps = 1};
+    struct rlhf__error err;
+    int32_t stop = 0;
+    for (int32_t skipped = 0; ops->minibatch_end && skipped < 2; skipped++) {
+        rlhf__child_log_doing(t->check->log, "minibatch_end()");
+        info.skipped = skipped;
+        if (skipped) info.grad_norm = NAN;
+        rlhf__probe_begin(t, "minibatch_end()");
+        if (rlhf__probe_end(t, ops->minibatch_end(t->self, &info, &stop), &err) < 0)
+            rlhf__child_log_found(t->check->log, RLHF__CHECK_FINITE, "after a step, %s", err.text);
+    }
+    if (!ops->phase_end) return;
+    rlhf__child_log_doing(t->check->log, "phase_end()");
+    rlhf__probe_begin(t, "phase_end()");
+    if (rlhf__probe_end(t, ops->phase_end(t->self, 0), &err) < 0)
+        rlhf__child_log_fact(t->check->log, "after a phase, %s", err.text);
+}
+
+// A batch for the plan (spread: rlhf__algo_batch_make), to be freed by the caller; 0 and *out NULL
+// if its groups are larger than a batch, which is reported, or if out of memory.
+static int make_batch(struct rlhf__check *c, const rlhf_plan *plan, int32_t spread,
+                      struct rlhf__algo_batch **out) {
+    *out = NULL;
+    if (plan->group_size > RLHF__ALGO_ROWS / 3) {
+        rlhf__child_log_fact(c->log,
+                             "groups of %d are more than are made up: give a smaller size "
+                             "with --set",
+                             plan->group_size);
+        return 0;
+    }
+    *out = malloc(sizeof **out);
+    if (*out) rlhf__algo_batch_make(*out, plan, spread);
+    return *out != NULL;
+}
+
+// ---- the loss: its derivatives, and its microbatches ----
 
 // The row of number i of a head.
 static int32_t row_of(const struct rlhf__algo_batch *b, int32_t h, int32_t i) {
@@ -47,9 +169,9 @@ static int slope_at(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t h
     const float was = b->head[h][i], up = was + STEP, down = was - STEP;
     double above, below;
     b->head[h][i] = up;
-    int ok = rlhf__algo_loss(t, b, b->n, RLHF__GUARD_END, &above);
+    int ok = sum_loss(t, b, b->n, RLHF__GUARD_END, &above);
     b->head[h][i] = down;
-    ok = ok && rlhf__algo_loss(t, b, b->n, RLHF__GUARD_END, &below);
+    ok = ok && sum_loss(t, b, b->n, RLHF__GUARD_END, &below);
     b->head[h][i] = was;
     if (!ok) return 0;
     *s = (struct slope){given, (above - below) / ((double)up - (double)down),
@@ -97,7 +219,7 @@ static void check_split(struct rlhf__probe *t, struct rlhf__algo_batch *b, doubl
     double loss;
     if (!parts) return;
     memcpy(parts, b, sizeof *parts);
-    if (rlhf__algo_loss(t, parts, rows, RLHF__GUARD_BEGIN, &loss)) {
+    if (sum_loss(t, parts, rows, RLHF__GUARD_BEGIN, &loss)) {
         const double off = 1e-5 * (1 + fabs(whole));
         if (fabs(loss - whole) > off)
             rlhf__child_log_found(
@@ -120,6 +242,102 @@ static void check_split(struct rlhf__probe *t, struct rlhf__algo_batch *b, doubl
     free(parts);
 }
 
+// ---- state: does save() write everything that one phase learns for the next? ----
+
+// Run a phase with the batch: the result of loss() afterwards; 0 if it fails earlier.
+static int phase_of(struct rlhf__probe *t, struct rlhf__algo_batch *b, double *loss) {
+    if (!check_advantages(t, b, RLHF__GUARD_END)) return 0;
+    if (!sum_loss(t, b, b->n, RLHF__GUARD_END, loss)) return 0;
+    end_phase(t, *loss);
+    return 1;
+}
+
+// Compare the results for the same rows; out = "" or the difference.
+static void compare(const struct rlhf__algo_batch *a, double loss_a,
+                    const struct rlhf__algo_batch *b, double loss_b, char out[160]) {
+    out[0] = 0;
+    for (int32_t i = 0; i < a->total; i++) // all are finite
+        if (a->advantage[i] < b->advantage[i] || a->advantage[i] > b->advantage[i]) {
+            snprintf(out, 160, "rollout->advantage[%d] is %.7g, and %.7g", i,
+                     (double)a->advantage[i], (double)b->advantage[i]);
+            return;
+        }
+    if (loss_a < loss_b || loss_a > loss_b)
+        snprintf(out, 160, "the loss of a minibatch is %.9g, and %.9g", loss_a, loss_b);
+}
+
+// Three batches for the plan: the first and the last are equal, the second differs.
+struct course {
+    struct rlhf__algo_batch *first, *other, *then;
+    double first_loss, other_loss, then_loss;
+    struct rlhf__state_buffer kept;
+};
+
+static int course_make(struct rlhf__check *c, const rlhf_plan *plan, struct course *x) {
+    if (!make_batch(c, plan, 1, &x->first) || !make_batch(c, plan, 1, &x->other) ||
+        !make_batch(c, plan, 1, &x->then))
+        return 0;
+    for (int32_t i = 0; i < x->other->n; i++) // with other rewards, sampled from a closer policy
+        x->other->score[i] = 3 - 2 * x->other->score[i];
+    for (int32_t i = 0; i < x->other->total; i++)
+        x->other->ref[i] = x->other->old[i];
+    return rlhf__state_buffer_init(&x->kept);
+}
+
+static void course_finish(struct course *x) {
+    rlhf__state_buffer_finish(&x->kept);
+    free(x->first);
+    free(x->other);
+    free(x->then);
+}
+
+// After load() another instance must have everything that a phase depends on.
+static void check_kept(struct rlhf__check *c, struct course *x) {
+    struct rlhf__probe t;
+    struct rlhf__error err;
+    rlhf_plan plan;
+    char saw[160];
+    if (open_algo(c, &t, &plan) &&
+        rlhf__state_buffer_load(&t, &x->kept, c->plugin->desc.state_version, &err) == RLHF_OK &&
+        phase_of(&t, x->first, &x->first_loss)) {
+        compare(x->then, x->then_loss, x->first, x->first_loss, saw);
+        if (saw[0])
+            rlhf__child_log_found(c->log, RLHF__CHECK_UNSAVED,
+                                  "%s by an instance that load() gave what save() wrote", saw);
+    }
+    rlhf__probe_finish(&t);
+}
+
+// One instance runs a phase, another one, and the first again. If its results for the first now
+// differ, it has state, which save() must write.
+static int try_running(struct rlhf__check *c, int32_t step) {
+    const int saves = c->plugin->desc.state_version != 0;
+    struct course x = {0};
+    struct rlhf__probe t;
+    struct rlhf__error err;
+    rlhf_plan plan;
+    char saw[160] = "";
+    if (step > 0) return 0;
+    rlhf__child_log_doing(c->log, "a phase, another, and the first again");
+    if (open_algo(c, &t, &plan) && course_make(c, &plan, &x) &&
+        phase_of(&t, x.first, &x.first_loss) && phase_of(&t, x.other, &x.other_loss) &&
+        (!saves || rlhf__state_buffer_save(&t, &x.kept, &err) == RLHF_OK) &&
+        phase_of(&t, x.then, &x.then_loss))
+        compare(x.first, x.first_loss, x.then, x.then_loss, saw);
+    rlhf__probe_finish(&t);
+    if (saw[0] && saves) check_kept(c, &x);
+    if (saw[0] && !saves)
+        rlhf__child_log_found(
+            c->log, RLHF__CHECK_UNSAVED,
+            "%s after another phase; that is a state, and without save(), load() and "
+            "a state_version a resumed run begins without it",
+            saw);
+    course_finish(&x);
+    return 1;
+}
+
+// ---- the cases ----
+
 // One phase: with rewards of every kind, without spread, with tokens left out.
 static int try_phase(struct rlhf__check *c, int32_t step) {
     static const char *const what[] = {"a minibatch", "groups with equal rewards",
@@ -130,19 +348,19 @@ static int try_phase(struct rlhf__check *c, int32_t step) {
     double loss = 0;
     if (step > 2) return 0;
     rlhf__child_log_doing(c->log, "plan()");
-    if (rlhf__algo_open(c, &t, &plan) && (step < 2 || plan.flags & RLHF_PLAN_LEAVES_OUT) &&
-        rlhf__algo_make(c, &plan, step != 1, &b)) {
+    if (open_algo(c, &t, &plan) && (step < 2 || plan.flags & RLHF_PLAN_LEAVES_OUT) &&
+        make_batch(c, &plan, step != 1, &b)) {
         b->leaves_out = step == 2;
         for (int32_t i = 0; i < b->n; i++) // leave out the last token of longer responses
             if (b->offset[i + 1] - b->offset[i] - b->prompt_len[i] > 1)
                 b->left_out[b->offset[i + 1] - 1] = 1;
         rlhf__child_log_doing(c->log, "advantages() of %s", what[step]);
-        if (rlhf__algo_pay(&t, b, step ? RLHF__GUARD_BEGIN : RLHF__GUARD_END)) {
+        if (check_advantages(&t, b, step ? RLHF__GUARD_BEGIN : RLHF__GUARD_END)) {
             rlhf__child_log_doing(c->log, "loss() of %s", what[step]);
-            if (rlhf__algo_loss(&t, b, b->n, RLHF__GUARD_END, &loss)) {
+            if (sum_loss(&t, b, b->n, RLHF__GUARD_END, &loss)) {
                 check_split(&t, b, loss);
                 check_slopes(&t, b, loss);
-                rlhf__algo_end(&t, loss);
+                end_phase(&t, loss);
             }
         }
     }
@@ -162,7 +380,7 @@ static int try_phase_memory(struct rlhf__check *c, int32_t step) {
     if (step >= 200) return 0;
     rlhf__child_log_doing(c->log, "advantages() and loss() with no memory for allocation %d",
                           step + 1);
-    if (rlhf__algo_open(c, &t, &plan) && rlhf__algo_make(c, &plan, 1, &b)) {
+    if (open_algo(c, &t, &plan) && make_batch(c, &plan, 1, &b)) {
         const int64_t before = rlhf__probe_allocs(&t);
         rlhf__probe_fail_alloc(&t, step + 1);
         if (rlhf__algo_batch_advantages(&t, b, RLHF__GUARD_END, &err) == RLHF_OK)
@@ -176,7 +394,7 @@ static int try_phase_memory(struct rlhf__check *c, int32_t step) {
 
 const struct rlhf__check_case rlhf__algo_cases[] = {
     {"phase", RLHF__CHECK_CRASH, 0, 0, 0, try_phase},
-    {"running", RLHF__CHECK_CRASH, 0, 0, 0, rlhf__algo_running},
+    {"running", RLHF__CHECK_CRASH, 0, 0, 0, try_running},
     {"phase-memory", RLHF__CHECK_MEMORY, 0, 0, 0, try_phase_memory},
     {NULL, 0, 0, 0, 0, NULL},
 };

@@ -22,4 +22,8 @@ extern const struct rlhf__check_case rlhf__reward_cases[];
 extern const struct rlhf__check_case rlhf__algo_cases[];
 extern const struct rlhf__check_case rlhf__model_cases[];
 
+// A step of a model's cases that tests the heads other than log-probs, adapters and bf16
+// (model_heads.c). [main]
+int rlhf__try_heads(struct rlhf__check *c, int32_t step);
+
 #endif

@@ -3,7 +3,6 @@
 #include "check/cases.h"
 
 #include "check/checked_model.h"
-#include "check/model_heads.h"
 
 #include <math.h>
 #include <stdio.h>

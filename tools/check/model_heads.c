@@ -1,6 +1,6 @@
 // model_heads.c: tests a model's other heads, its adapters and bf16 against the contract, with
 // numbers: values, entropy and KL, pooled scores and scores per token.
-#include "check/model_heads.h"
+#include "check/cases.h"
 
 #include "check/checked_model.h"
 

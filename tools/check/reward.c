@@ -1,14 +1,146 @@
 // reward.c: tests a reward against the contract, with many kinds of rows.
 #include "check/cases.h"
 
-#include "check/scores.h"
+#include "base/clock.h"
+#include "check/reward_rows.h"
 #include "check/state_buffer.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MANY = 10000 };
+
+// ---- calling score() and storing the results ----
+
+// Initial values of out->seq, by the side of the inaccessible page.
+enum { UNWRITTEN_END = 0x7fc0dead, UNWRITTEN_BEGIN = 0x4640e6b7 };
+
+// Results of a call, by the row's number in its set.
+struct scores {
+    uint32_t *seq; // [n] bits
+    uint8_t *verdict, *failed;
+    rlhf_status status;
+    int32_t reserved;
+    double seconds;
+};
+
+// For n rows; returns 0 if out of memory. Needs finish in any case.
+static int scores_init(struct scores *s, uint32_t n) {
+    *s = (struct scores){calloc(n, sizeof *s->seq), calloc(n, 1), calloc(n, 1), RLHF_OK, 0, 0};
+    return s->seq && s->verdict && s->failed;
+}
+
+static void scores_finish(struct scores *s) {
+    free(s->seq);
+    free(s->verdict);
+    free(s->failed);
+}
+
+struct call {
+    struct rlhf__probe *probe;
+    struct rlhf__row_call *rows;
+    rlhf_status status;
+    int32_t reserved;
+    struct rlhf__error err;
+};
+
+static void *run_score(void *arg) {
+    struct call *c = arg;
+    rlhf__probe_begin(c->probe, "score()");
+    const rlhf_status st =
+        c->probe->check->plugin->ops.reward.score(c->probe->self, &c->rows->in, &c->rows->out);
+    c->status = rlhf__probe_end(c->probe, st, &c->err);
+    return NULL;
+}
+
+// Report rows that the test skips. Without memory no scores are expected.
+static void say_refused(struct rlhf__probe *t, const struct call *call, const uint8_t *failed,
+                        uint32_t n) {
+    uint32_t some = 0;
+    for (uint32_t i = 0; i < n; i++)
+        some += failed[i] != 0;
+    if (rlhf__probe_starved(t) || call->status == RLHF_E_NOMEM || call->status == RLHF_E_CANCELLED)
+        return;
+    if (call->status < 0)
+        rlhf__child_log_fact(t->check->log, "it refused rows, so their scores were not tested: %s",
+                             call->err.text);
+    else if (some)
+        rlhf__child_log_fact(t->check->log,
+                             "score() marked %u of %u rows as failed, which were not compared: %s",
+                             some, n, rlhf__probe_words(t));
+}
+
+// Call an existing instance for these rows ([n]) of the set. side: enum rlhf__guard_side.
+// elsewhere: call from another thread, which [step] allows. Returns the status of score(). A
+// refusal is reported as a fact.
+static rlhf_status score(struct rlhf__probe *t, const struct rlhf__row_set *set,
+                         const uint32_t *rows, uint32_t n, int32_t side, int elsewhere,
+                         struct scores *to) {
+    const int per_token = (t->check->plugin->ops.reward.flags & RLHF_REWARD_PER_TOKEN) != 0;
+    const uint32_t unwritten = side == RLHF__GUARD_END ? UNWRITTEN_END : UNWRITTEN_BEGIN;
+    struct rlhf__row_call rows_call;
+    struct call call = {.probe = t, .rows = &rows_call, .status = RLHF_E_NOMEM};
+    pthread_t thread;
+    if (rlhf__row_call_make(&rows_call, t->check->log, set, rows, n, side, per_token, unwritten)) {
+        const double from = rlhf__seconds();
+        if (!elsewhere || pthread_create(&thread, NULL, run_score, &call) != 0)
+            run_score(&call);
+        else
+            pthread_join(thread, NULL);
+        to->seconds = rlhf__seconds() - from;
+        for (uint32_t i = 0; i < n; i++) {
+            memcpy(&to->seq[rows[i]], &rows_call.out.seq[i], sizeof *to->seq);
+            to->verdict[rows[i]] = rows_call.out.verdict[i];
+            to->failed[rows[i]] = rows_call.out.failed[i];
+        }
+        say_refused(t, &call, rows_call.out.failed, n);
+    }
+    rlhf__row_call_finish(&rows_call);
+    to->status = call.status;
+    return call.status;
+}
+
+// The same with a new instance.
+static rlhf_status score_afresh(struct rlhf__check *c, const struct rlhf__row_set *set,
+                                const uint32_t *rows, uint32_t n, int32_t side, int elsewhere,
+                                struct scores *to) {
+    struct rlhf__probe t;
+    struct rlhf__error err;
+    rlhf_status st = rlhf__probe_create(c, NULL, 0, &t, &err);
+    if (st == RLHF_OK) st = score(&t, set, rows, n, side, elsewhere, to);
+    rlhf__probe_finish(&t);
+    to->status = st;
+    return st;
+}
+
+static float number_of(uint32_t bits) {
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+// The first of n rows that both scored, with different results; n: there is no such row.
+static uint32_t first_difference(const struct scores *a, const struct scores *b, uint32_t n) {
+    uint32_t i = 0;
+    while (i < n && (a->seq[i] == b->seq[i] || a->failed[i] || b->failed[i]))
+        i++;
+    return i;
+}
+
+// 1 if all scores are equal; otherwise report a finding against rule: "row 3 has the score 1, and 2
+// <how>".
+static int compare(struct rlhf__check *c, int32_t rule, const char *how, const struct scores *a,
+                   const struct scores *b, uint32_t n) {
+    const uint32_t i = first_difference(a, b, n);
+    if (i < n)
+        rlhf__child_log_found(c->log, rule, "row %u has the score %.9g, and %.9g %s", i,
+                              (double)number_of(a->seq[i]), (double)number_of(b->seq[i]), how);
+    return i == n;
+}
+
+// ---- the cases ----
 
 // 1 if the data rows suit the reward; reported once if they do not.
 static int rows_suit(struct rlhf__check *c, const struct rlhf__row_set *set) {
@@ -32,17 +164,16 @@ static int rows_suit(struct rlhf__check *c, const struct rlhf__row_set *set) {
 // Score the same rows twice: on two threads, with arrays that end, and that begin, at an
 // inaccessible page.
 static void twice(struct rlhf__check *c, const struct rlhf__row_set *set, const uint32_t *rows,
-                  struct rlhf__scores *a, struct rlhf__scores *b) {
-    if (rlhf__check_score_afresh(c, set, rows, set->n, RLHF__GUARD_END, 0, a) < 0) return;
-    if (rlhf__check_score_afresh(c, set, rows, set->n, RLHF__GUARD_BEGIN, 1, b) < 0) {
+                  struct scores *a, struct scores *b) {
+    if (score_afresh(c, set, rows, set->n, RLHF__GUARD_END, 0, a) < 0) return;
+    if (score_afresh(c, set, rows, set->n, RLHF__GUARD_BEGIN, 1, b) < 0) {
         rlhf__child_log_found(c->log, RLHF__CHECK_REPEAT,
                               "rows that were scored are refused the "
                               "second time");
         return;
     }
     for (uint32_t i = 0; i < set->n; i++) {
-        if (a->seq[i] != RLHF__UNWRITTEN_END || b->seq[i] != RLHF__UNWRITTEN_BEGIN || a->failed[i])
-            continue;
+        if (a->seq[i] != UNWRITTEN_END || b->seq[i] != UNWRITTEN_BEGIN || a->failed[i]) continue;
         rlhf__child_log_found(c->log, RLHF__CHECK_UNWRITTEN,
                               "of %u rows, out->seq[%u] was not written", set->n, i);
         a->status = RLHF_E_INVALID; // these rows cannot be compared any further
@@ -54,13 +185,13 @@ static void twice(struct rlhf__check *c, const struct rlhf__row_set *set, const 
                                   a->verdict[i]);
             return;
         }
-    if (!rlhf__scores_compare(c, RLHF__CHECK_REPEAT, "by a second instance", a, b, set->n))
+    if (!compare(c, RLHF__CHECK_REPEAT, "by a second instance", a, b, set->n))
         a->status = RLHF_E_INVALID;
 }
 
 // The user decides what to do about a score that is not finite (rewards.nan_policy), but it is
 // rarely intended.
-static void tell_not_finite(struct rlhf__check *c, const struct rlhf__scores *a, uint32_t n) {
+static void tell_not_finite(struct rlhf__check *c, const struct scores *a, uint32_t n) {
     uint32_t odd = 0;
     for (uint32_t i = 0; i < n; i++) {
         float x;
@@ -76,7 +207,7 @@ static void tell_not_finite(struct rlhf__check *c, const struct rlhf__scores *a,
 // Score in another order of groups, one group at a time and, if the reward allows it, one row at a
 // time.
 static void otherwise(struct rlhf__check *c, const struct rlhf__row_set *set, uint32_t *rows,
-                      const struct rlhf__scores *a, struct rlhf__scores *b) {
+                      const struct scores *a, struct scores *b) {
     const uint32_t n = set->n;
     const int alone = (c->plugin->ops.reward.flags & RLHF_REWARD_ROW_ALONE) != 0;
     uint32_t at = 0;
@@ -84,20 +215,20 @@ static void otherwise(struct rlhf__check *c, const struct rlhf__row_set *set, ui
         for (uint32_t i = 4 * g; i < n && i < 4 * g + 4; i++)
             rows[at++] = i;
     rlhf__child_log_doing(c->log, "score() of %u rows, the last group first", n);
-    if (rlhf__check_score_afresh(c, set, rows, n, RLHF__GUARD_END, 0, b) == RLHF_OK)
-        rlhf__scores_compare(c, RLHF__CHECK_ORDER, "when the last group stands first", a, b, n);
+    if (score_afresh(c, set, rows, n, RLHF__GUARD_END, 0, b) == RLHF_OK)
+        compare(c, RLHF__CHECK_ORDER, "when the last group stands first", a, b, n);
     for (uint32_t i = 0; i < n; i++)
         rows[i] = i;
     for (uint32_t i = 0; i < n; i += 4) {
         rlhf__child_log_doing(c->log, "score() of rows %u to %u alone", i, i + 3);
-        rlhf__check_score_afresh(c, set, rows + i, n - i < 4 ? n - i : 4, RLHF__GUARD_END, 0, b);
+        score_afresh(c, set, rows + i, n - i < 4 ? n - i : 4, RLHF__GUARD_END, 0, b);
     }
-    rlhf__scores_compare(c, RLHF__CHECK_ORDER, "when its group is scored alone", a, b, n);
+    compare(c, RLHF__CHECK_ORDER, "when its group is scored alone", a, b, n);
     for (uint32_t i = 0; alone && i < n; i++) {
         rlhf__child_log_doing(c->log, "score() of row %u alone", i);
-        rlhf__check_score_afresh(c, set, rows + i, 1, RLHF__GUARD_END, 0, b);
+        score_afresh(c, set, rows + i, 1, RLHF__GUARD_END, 0, b);
     }
-    if (alone) rlhf__scores_compare(c, RLHF__CHECK_ALONE, "when it is scored alone", a, b, n);
+    if (alone) compare(c, RLHF__CHECK_ALONE, "when it is scored alone", a, b, n);
 }
 
 static int try_score(struct rlhf__check *c, int32_t step) {
@@ -112,14 +243,13 @@ static int try_score(struct rlhf__check *c, int32_t step) {
                  {4, RLHF__ROWS_BARE, "rows without data rows"},
                  {MANY, RLHF__ROWS_PLAIN, "rows"}};
     struct rlhf__row_set set = {0};
-    struct rlhf__scores a = {0}, b = {0};
+    struct scores a = {0}, b = {0};
     if (step >= (int32_t)(sizeof forms / sizeof *forms)) return 0;
     const uint32_t n = forms[step].n;
     uint32_t *rows = calloc(n, sizeof *rows);
     rlhf__child_log_doing(c->log, "score() of %u %s", n, forms[step].what);
-    if (rows && rlhf__row_set_make(&set, n, forms[step].texts, c->rows) &&
-        rlhf__scores_init(&a, n) && rlhf__scores_init(&b, n) &&
-        (forms[step].texts == RLHF__ROWS_BARE || rows_suit(c, &set))) {
+    if (rows && rlhf__row_set_make(&set, n, forms[step].texts, c->rows) && scores_init(&a, n) &&
+        scores_init(&b, n) && (forms[step].texts == RLHF__ROWS_BARE || rows_suit(c, &set))) {
         for (uint32_t i = 0; i < n; i++)
             rows[i] = i;
         twice(c, &set, rows, &a, &b);
@@ -129,8 +259,8 @@ static int try_score(struct rlhf__check *c, int32_t step) {
             rlhf__child_log_fact(c->log, "score() takes %.3g microseconds a row of 10000",
                                  1e6 * (a.seconds < b.seconds ? a.seconds : b.seconds) / MANY);
     }
-    rlhf__scores_finish(&a);
-    rlhf__scores_finish(&b);
+    scores_finish(&a);
+    scores_finish(&b);
     rlhf__row_set_finish(&set);
     free(rows);
     return 1;
@@ -140,25 +270,25 @@ static int try_score(struct rlhf__check *c, int32_t step) {
 struct few {
     struct rlhf__row_set set;
     uint32_t row[16];
-    struct rlhf__scores first, then;
+    struct scores first, then;
 };
 
 static int few_init(struct few *f, uint32_t n, const json_t *given) {
     *f = (struct few){0};
     for (uint32_t i = 0; i < n; i++)
         f->row[i] = i;
-    return rlhf__row_set_make(&f->set, n, RLHF__ROWS_PLAIN, given) &&
-           rlhf__scores_init(&f->first, n) && rlhf__scores_init(&f->then, n);
+    return rlhf__row_set_make(&f->set, n, RLHF__ROWS_PLAIN, given) && scores_init(&f->first, n) &&
+           scores_init(&f->then, n);
 }
 
 static void few_finish(struct few *f) {
-    rlhf__scores_finish(&f->first);
-    rlhf__scores_finish(&f->then);
+    scores_finish(&f->first);
+    scores_finish(&f->then);
     rlhf__row_set_finish(&f->set);
 }
 
-static rlhf_status score_few(struct rlhf__probe *t, struct few *f, struct rlhf__scores *to) {
-    return rlhf__check_score(t, &f->set, f->row, f->set.n, RLHF__GUARD_END, 0, to);
+static rlhf_status score_few(struct rlhf__probe *t, struct few *f, struct scores *to) {
+    return score(t, &f->set, f->row, f->set.n, RLHF__GUARD_END, 0, to);
 }
 
 // After load() another instance must have everything that the scores depend on.
@@ -168,9 +298,8 @@ static void check_kept(struct rlhf__check *c, struct few *a, struct rlhf__state_
     if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK &&
         rlhf__state_buffer_load(&t, kept, c->plugin->desc.state_version, &err) == RLHF_OK &&
         score_few(&t, a, &a->first) == RLHF_OK)
-        rlhf__scores_compare(c, RLHF__CHECK_UNSAVED,
-                             "by an instance that load() gave what save() wrote", &a->then,
-                             &a->first, a->set.n);
+        compare(c, RLHF__CHECK_UNSAVED, "by an instance that load() gave what save() wrote",
+                &a->then, &a->first, a->set.n);
     rlhf__probe_finish(&t);
 }
 
@@ -184,20 +313,19 @@ static void check_running(struct rlhf__check *c, struct few *a, struct few *b,
     int same = 1;
     // Rows that two new instances score differently do not show state; they are reported as
     // "repeat".
-    if (rlhf__check_score_afresh(c, &a->set, a->row, a->set.n, RLHF__GUARD_END, 0, &a->then) < 0)
-        return;
+    if (score_afresh(c, &a->set, a->row, a->set.n, RLHF__GUARD_END, 0, &a->then) < 0) return;
     if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK &&
         score_few(&t, a, &a->first) == RLHF_OK &&
-        rlhf__scores_differ(&a->first, &a->then, a->set.n) == a->set.n &&
+        first_difference(&a->first, &a->then, a->set.n) == a->set.n &&
         score_few(&t, b, &b->first) == RLHF_OK &&
         (!saves || rlhf__state_buffer_save(&t, kept, &err) == RLHF_OK) &&
         score_few(&t, a, &a->then) == RLHF_OK) {
-        same = rlhf__scores_differ(&a->first, &a->then, a->set.n) == a->set.n;
+        same = first_difference(&a->first, &a->then, a->set.n) == a->set.n;
         if (!saves)
-            rlhf__scores_compare(c, RLHF__CHECK_UNSAVED,
-                                 "after other rows; that is a state, and without save(), load() "
-                                 "and a state_version a resumed run begins without it",
-                                 &a->first, &a->then, a->set.n);
+            compare(c, RLHF__CHECK_UNSAVED,
+                    "after other rows; that is a state, and without save(), load() "
+                    "and a state_version a resumed run begins without it",
+                    &a->first, &a->then, a->set.n);
     }
     rlhf__probe_finish(&t);
     if (saves && !same) check_kept(c, a, kept);
@@ -222,21 +350,21 @@ static int try_running(struct rlhf__check *c, int32_t step) {
 static int try_score_memory(struct rlhf__check *c, int32_t step) {
     static const uint32_t rows[] = {0, 1, 2, 3};
     struct rlhf__row_set set = {0};
-    struct rlhf__scores a = {0};
+    struct scores a = {0};
     struct rlhf__probe t = {.check = c};
     struct rlhf__error err;
     int more = 0;
     if (step >= 200) return 0;
     rlhf__child_log_doing(c->log, "score() of 4 rows with no memory for allocation %d", step + 1);
-    if (rlhf__row_set_make(&set, 4, RLHF__ROWS_PLAIN, c->rows) && rlhf__scores_init(&a, 4) &&
+    if (rlhf__row_set_make(&set, 4, RLHF__ROWS_PLAIN, c->rows) && scores_init(&a, 4) &&
         rows_suit(c, &set) && rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK) {
         const int64_t before = rlhf__probe_allocs(&t);
         rlhf__probe_fail_alloc(&t, step + 1);
-        rlhf__check_score(&t, &set, rows, 4, RLHF__GUARD_END, 0, &a);
+        score(&t, &set, rows, 4, RLHF__GUARD_END, 0, &a);
         more = rlhf__probe_allocs(&t) - before > step;
     }
     rlhf__probe_finish(&t);
-    rlhf__scores_finish(&a);
+    scores_finish(&a);
     rlhf__row_set_finish(&set);
     return more;
 }

@@ -10,7 +10,6 @@
 #include "export/export_adapter.h"
 #include "export/export_card.h"
 #include "export/export_config.h"
-#include "export/export_gguf.h"
 #include "export/export_place.h"
 #include "export/export_tensors.h"
 #include "model/adapter.h"

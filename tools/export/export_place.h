@@ -1,12 +1,15 @@
-// export_place.h: creates a directory atomically: it is filled under a temporary name next to its
-// final one and renamed when complete.
+// export_place.h: where an export is written: the directory of --to and the file of --gguf. Both
+// are written under a temporary name next to the final one and renamed when complete.
 #ifndef RLHF_HOST_EXPORT_PLACE_H
 #define RLHF_HOST_EXPORT_PLACE_H
 
 #include "base/file.h"
 #include "base/folder.h"
+#include "gguf/gguf.h"
 
 #include <time.h>
+
+// ---- the directory of --to ----
 
 // Zero-initialise; release with rlhf__export_place_finish, also after a failure.
 struct rlhf__export_place {
@@ -37,5 +40,36 @@ rlhf_status rlhf__export_place_commit(struct rlhf__export_place *, struct rlhf__
 
 // Remove a directory that was not committed. [main]
 void rlhf__export_place_finish(struct rlhf__export_place *);
+
+// ---- the file of --gguf: in that directory while it is filled, or elsewhere ----
+
+// Zero-initialise; release with rlhf__export_gguf_finish, also after a failure.
+struct rlhf__export_gguf {
+    const char *file;                      // as given; borrowed
+    const char *inside;                    // its name within --to (part of `file`); NULL: it is not
+                                           // there
+    const struct rlhf__export_place *with; // --to; NULL: there is only the file; borrowed
+    char fresh[RLHF__PATH_CAP];            // where it waits for its name; "" = nothing is there
+};
+
+// Check the name; place is --to or NULL. It must be free or, with force, a regular file, and its
+// directory must exist or be made by --to. In --to itself only NAME.gguf is allowed, which no other
+// exported file is called. Paths are compared after resolving links. Creates nothing. Errors:
+// RLHF_E_INVALID. [main]
+rlhf_status rlhf__export_gguf_choose(struct rlhf__export_gguf *, const char *file,
+                                     const struct rlhf__export_place *place, int force,
+                                     struct rlhf__error *err);
+
+// Write the model; with --to under a temporary name until rlhf__export_gguf_commit. Errors: those
+// of rlhf__gguf_write. [main]
+rlhf_status rlhf__export_gguf_write(struct rlhf__export_gguf *, const struct rlhf__gguf_model *,
+                                    struct rlhf__error *err);
+
+// Give it its final name, after --to has its own. Errors: RLHF_E_IO; an existing file is then
+// unchanged. [main]
+rlhf_status rlhf__export_gguf_commit(struct rlhf__export_gguf *, struct rlhf__error *err);
+
+// Remove files that were not committed. [main]
+void rlhf__export_gguf_finish(struct rlhf__export_gguf *);
 
 #endif

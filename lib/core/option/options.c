@@ -1,9 +1,124 @@
-// options.c: a whole config struct from a table: defaults, required keys, all at once; see
-// options.h. Values are read in option_value.c and written in option_json.c.
+// options.c: reads and checks option tables, fills config structs with defaults, and writes them as
+// JSON; see options.h. option_value.c reads the values.
 #include "option/options.h"
+
+#include <rlhf/option_check.h>
 
 #include <stdlib.h>
 #include <string.h>
+
+// ---- the rows of a table ----
+
+#define MAX_OPTIONS 4096u
+// The size of a row in the first SDK, and the largest possible row, to look for later fields.
+#define FIRST_ROW   RLHF_SIZE_TO(rlhf_opt, choices)
+#define LONGEST_ROW 4096u
+
+// Whether row i has a byte set in a field that this host does not know.
+static int is_newer(const struct rlhf__opt_table *t, uint64_t i) {
+    const char *row = (const char *)t->opts + t->stride * i;
+    for (uint32_t at = sizeof(rlhf_opt); at < t->stride; at++)
+        if (row[at]) return 1;
+    return 0;
+}
+
+// Adds the options of row i to t->n. Returns what is wrong with it, or NULL.
+static const char *count(struct rlhf__opt_table *t, uint32_t i) {
+    rlhf_opt o, inner;
+    rlhf_opt_row(t->opts, t->stride, i, &o);
+    if (is_newer(t, i)) return "uses a field newer than this host";
+    if (o.type != RLHF_T_TABLE) {
+        t->n++;
+        return NULL;
+    }
+    if (!o.table || o.n_table == 0) return "includes no table";
+    if (o.n_table > MAX_OPTIONS) return "includes too many options";
+    const struct rlhf__opt_table included = {o.table, 0, t->stride};
+    for (uint64_t k = 0; k < o.n_table; k++) {
+        rlhf_opt_row(o.table, t->stride, k, &inner);
+        if (is_newer(&included, k)) return "includes a field newer than this host";
+        if (inner.type == RLHF_T_TABLE) return "includes a table that includes another";
+    }
+    t->n += (uint32_t)o.n_table;
+    return NULL;
+}
+
+rlhf_status rlhf__opt_table_init(struct rlhf__opt_table *t, const rlhf_opt *opts, uint32_t rows,
+                                 uint32_t stride, struct rlhf__error *err) {
+    *t = (struct rlhf__opt_table){opts, 0, stride ? stride : (uint32_t)sizeof *opts};
+    if (rows > MAX_OPTIONS)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "it lists %u options, at most %u are possible",
+                          rows, MAX_OPTIONS);
+    if (rows > 0 && !opts) return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its option table is NULL");
+    if (t->stride < FIRST_ROW || t->stride > LONGEST_ROW || t->stride % _Alignof(rlhf_opt) != 0)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "its option table has a stride of %u bytes; %u to %u in steps of %zu are "
+                          "possible",
+                          stride, FIRST_ROW, LONGEST_ROW, _Alignof(rlhf_opt));
+    for (uint32_t i = 0; i < rows; i++) {
+        const char *why = count(t, i);
+        if (why)
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED, "row %u of its option table %s", i, why);
+    }
+    if (t->n > MAX_OPTIONS)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "it lists %u options, at most %u are possible",
+                          t->n, MAX_OPTIONS);
+    return RLHF_OK;
+}
+
+void rlhf__opt_at(const struct rlhf__opt_table *t, uint32_t i, rlhf_opt *out) {
+    (void)rlhf_opt_at(t->opts, t->n, t->stride, i,
+                      out); // at least one option a row: n rows suffice
+}
+
+int32_t rlhf__opt_find(const struct rlhf__opt_table *t, const char *key) {
+    for (uint32_t i = 0; i < t->n; i++) {
+        rlhf_opt o;
+        rlhf__opt_at(t, i, &o);
+        if (strcmp(o.key, key) == 0) return (int32_t)i;
+    }
+    return -1;
+}
+
+rlhf_status rlhf__opts_check(const struct rlhf__opt_table *t, uint32_t config_size,
+                             struct rlhf__error *err) {
+    for (uint32_t i = 0; i < t->n; i++) {
+        rlhf_opt o;
+        rlhf__opt_at(t, i, &o);
+        if (!o.key || !*o.key)
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its option %u has no key", i);
+        const char *why = rlhf_opt_fault(&o, config_size);
+        if (why) return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its option \"%s\" %s", o.key, why);
+        if (rlhf__opt_find(t, o.key) != (int32_t)i)
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its option \"%s\" is there twice", o.key);
+    }
+    return RLHF_OK;
+}
+
+// ---- strings ----
+
+void rlhf__strings_finish(struct rlhf__strings *s) {
+    for (size_t i = 0; i < s->n; i++)
+        free(s->item[i]);
+    free(s->item);
+    *s = (struct rlhf__strings){0};
+}
+
+const char *rlhf__strings_add(struct rlhf__strings *s, const char *text) {
+    if (!text) return NULL;
+    if (s->n == s->cap) {
+        size_t cap = s->cap ? 2 * s->cap : 16;
+        char **item = realloc(s->item, cap * sizeof *item);
+        if (!item) return NULL;
+        s->item = item;
+        s->cap = cap;
+    }
+    char *copy = strdup(text);
+    if (copy) s->item[s->n++] = copy;
+    return copy;
+}
+
+// ---- a whole struct ----
 
 rlhf_status rlhf__opts_defaults(const struct rlhf__opt_table *t, void *config,
                                 struct rlhf__strings *strings, struct rlhf__error *err) {
@@ -64,6 +179,121 @@ rlhf_status rlhf__opts_new(const struct rlhf__opt_table *t, uint32_t config_size
     else
         free(config);
     return status;
+}
+
+// ---- as JSON, and as JSON Schema (draft 2020-12) ----
+
+static json_t *text_or_null(const char *s) { return s ? json_string(s) : json_null(); }
+
+// A text field or default; the list that it holds for an RLHF__OPT_LIST.
+static json_t *text_json(const rlhf_opt *o, const char *s) {
+    return o->flags & RLHF__OPT_LIST ? json_loads(s, 0, NULL) : text_or_null(s);
+}
+
+// A choice by its name; "true" and "false" become JSON booleans, so that a switch that becomes a
+// choice still reads and writes the same values.
+static json_t *choice_json(const char *name) {
+    if (strcmp(name, "true") == 0) return json_true();
+    return strcmp(name, "false") == 0 ? json_false() : json_string(name);
+}
+
+// The field at `at` as a new JSON value, NULL when out of memory.
+static json_t *field_json(const rlhf_opt *o, const char *at) {
+    int32_t small;
+    int64_t big;
+    double real;
+    const char *text;
+    switch (o->type) {
+    case RLHF_T_BOOL:
+        memcpy(&small, at, sizeof small);
+        return json_boolean(small);
+    case RLHF_T_ENUM:
+        memcpy(&small, at, sizeof small);
+        return choice_json(o->choices[small]);
+    case RLHF_T_I64:
+        memcpy(&big, at, sizeof big);
+        return json_integer(big);
+    case RLHF_T_F64:
+        memcpy(&real, at, sizeof real);
+        return json_real(real);
+    default:
+        memcpy(&text, at, sizeof text);
+        return text_json(o, text);
+    }
+}
+
+rlhf_status rlhf__opts_to_json(const struct rlhf__opt_table *t, const void *config, json_t *object,
+                               struct rlhf__error *err) {
+    for (uint32_t i = 0; i < t->n; i++) {
+        rlhf_opt o;
+        rlhf__opt_at(t, i, &o);
+        json_t *v = field_json(&o, (const char *)config + o.offset);
+        if (!v || json_object_set_new(object, o.key, v) != 0)
+            return rlhf__fail(err, RLHF_E_NOMEM,
+                              "cannot store \"%s\": out of memory, or its text "
+                              "is not UTF-8",
+                              o.key);
+    }
+    return RLHF_OK;
+}
+
+json_t *rlhf__opt_default(const rlhf_opt *o) {
+    switch (o->type) {
+    case RLHF_T_BOOL:
+        return json_boolean(o->i_def);
+    case RLHF_T_ENUM:
+        return choice_json(o->choices[o->i_def]);
+    case RLHF_T_I64:
+        return json_integer(o->i_def);
+    case RLHF_T_F64:
+        return json_real(o->f_def);
+    default:
+        return text_json(o, o->s_def);
+    }
+}
+
+static void add_range(json_t *s, const rlhf_opt *o) {
+    if (o->type == RLHF_T_I64) {
+        if (o->i_min != INT64_MIN) json_object_set_new(s, "minimum", json_integer(o->i_min));
+        if (o->i_max != INT64_MAX) json_object_set_new(s, "maximum", json_integer(o->i_max));
+        return;
+    }
+    const char *low = o->flags & RLHF_OPT_MIN_OPEN ? "exclusiveMinimum" : "minimum";
+    const char *high = o->flags & RLHF_OPT_MAX_OPEN ? "exclusiveMaximum" : "maximum";
+    if (o->f_min > -1e30) json_object_set_new(s, low, json_real(o->f_min));
+    if (o->f_max < 1e30) json_object_set_new(s, high, json_real(o->f_max));
+}
+
+json_t *rlhf__opt_schema(const rlhf_opt *o) {
+    static const char *const types[] = {"", "boolean", "integer", "number", "string", "string", ""};
+    json_t *s = json_object();
+    if (!s) return NULL;
+    if (o->help) json_object_set_new(s, "description", rlhf__json_text(o->help));
+    if (o->type == RLHF_T_ENUM) {
+        json_t *list = json_array();
+        for (size_t i = 0; o->choices[i]; i++)
+            json_array_append_new(list, choice_json(o->choices[i]));
+        json_object_set_new(s, "enum", list);
+    } else if (o->flags & RLHF__OPT_LIST) {
+        json_object_set_new(s, "type", json_pack("[sss]", "array", "string", "integer"));
+    } else if (o->type >= RLHF_T_STR && !o->s_def && !(o->flags & RLHF_OPT_REQUIRED)) {
+        json_object_set_new(s, "type", json_pack("[ss]", "string", "null"));
+    } else {
+        json_object_set_new(s, "type", json_string(types[o->type]));
+    }
+    if (o->type == RLHF_T_I64 || o->type == RLHF_T_F64) add_range(s, o);
+    if (!(o->flags & RLHF_OPT_REQUIRED)) json_object_set_new(s, "default", rlhf__opt_default(o));
+    return s;
+}
+
+json_t *rlhf__opts_schema(const struct rlhf__opt_table *t) {
+    json_t *properties = json_object();
+    for (uint32_t i = 0; properties && i < t->n; i++) {
+        rlhf_opt o;
+        rlhf__opt_at(t, i, &o);
+        json_object_set_new(properties, o.key, rlhf__opt_schema(&o));
+    }
+    return properties;
 }
 
 // ---- the host's own members ----

@@ -1,11 +1,58 @@
-// options.h: the one validator. It reads JSON values into a config struct by an rlhf_opt table,
-// for the host's own sections, for plugins' options and for checkpoints' config.json alike.
+// options.h: option tables. The one validator reads JSON values into a config struct by an rlhf_opt
+// table, for the host's own sections, for plugins' options and for checkpoints' config.json alike.
 #ifndef RLHF_HOST_OPTIONS_H
 #define RLHF_HOST_OPTIONS_H
 
+#include "base/error.h"
 #include "base/json.h"
-#include "option/option_table.h"
-#include "option/strings.h"
+
+#include <rlhf/option.h>
+
+#include <stddef.h>
+
+// ---- the rows of a table ----
+
+// A flag of the host's own tables, for RLHF_T_STR: a list of texts that are not empty and of token
+// ids. In JSON an array of strings and integers, or one of either; in the struct the array as JSON
+// text, "[]" when it is empty.
+#define RLHF__OPT_LIST 0x10000u
+
+// A table and the struct it describes; n counts its options, those of included tables too.
+struct rlhf__opt_table {
+    const rlhf_opt *opts;
+    uint32_t n, stride; // stride 0 = sizeof(rlhf_opt)
+};
+
+// The table of a plugin's `rows` rows: RLHF_E_UNSUPPORTED when they cannot be read (a stride
+// shorter than the first SDK's, no rows, a row or a table included by another that is of a later
+// SDK and uses it). Borrows opts. [any]
+rlhf_status rlhf__opt_table_init(struct rlhf__opt_table *t, const rlhf_opt *opts, uint32_t rows,
+                                 uint32_t stride, struct rlhf__error *err);
+
+// Option i < n, copied through the stride: fields the table does not have read 0. [any]
+void rlhf__opt_at(const struct rlhf__opt_table *t, uint32_t i, rlhf_opt *out);
+
+// Index of the option called key, or -1. [any]
+int32_t rlhf__opt_find(const struct rlhf__opt_table *t, const char *key);
+
+// Refuse an unsafe table: offsets outside config_size or misaligned, unknown type, no key,
+// duplicate keys, no choices, default outside the range: RLHF_E_UNSUPPORTED. [any]
+rlhf_status rlhf__opts_check(const struct rlhf__opt_table *t, uint32_t config_size,
+                             struct rlhf__error *err);
+
+// ---- strings ----
+
+// The strings that a config struct's fields point to. They live until rlhf__strings_finish.
+struct rlhf__strings {
+    char **item;
+    size_t n, cap;
+};
+
+void rlhf__strings_finish(struct rlhf__strings *s); // [any]
+// A copy owned by s; NULL when text is NULL or memory runs out. [any]
+const char *rlhf__strings_add(struct rlhf__strings *s, const char *text);
+
+// ---- values ----
 
 // Fill every field with its default (RLHF_OPT_REQUIRED ones with zero). [any]
 rlhf_status rlhf__opts_defaults(const struct rlhf__opt_table *t, void *config,

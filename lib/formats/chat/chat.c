@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/nearest.h"
 #include "base/printable.h"
-#include "chat/spans.h"
+#include "chat/template.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -276,7 +276,7 @@ rlhf_status rlhf__chat_turns(const struct rlhf__chat *c, const struct rlhf__mess
                              size_t first, int generate, struct rlhf__turns *out,
                              struct rlhf__error *err) {
     RLHF_TRY(check(c, m, err));
-    const rlhf_status st = rlhf__spans_render(&c->template, m, first, generate, out, err);
+    const rlhf_status st = rlhf__template_render_turns(&c->template, m, first, generate, out, err);
     return st == RLHF_OK ? st : failed(c, st, err);
 }
 

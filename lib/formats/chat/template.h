@@ -41,4 +41,20 @@ rlhf_status rlhf__template_render(const struct rlhf__template *, const struct rl
 // with the template's end token. [any]
 size_t rlhf__template_end(const struct rlhf__template *, rlhf_str s);
 
+// ---- where the assistant speaks ----
+
+// Append the text of a conversation to *out, with the turns of the assistant among messages
+// [first, n).
+//
+// {% generation %} blocks mark these turns; then all of them are given. Without such blocks, each
+// answer in turn is replaced by a stand-in and the conversation is rendered again: the text before
+// and after the stand-in is also the text before and after the answer. A turn begins where the text
+// differs from the prompt that add_generation_prompt produces, and ends with its end token.
+//
+// Errors: those of rlhf__template_render; RLHF_E_INVALID: a turn's place cannot be determined.
+// [any]
+rlhf_status rlhf__template_render_turns(const struct rlhf__template *,
+                                        const struct rlhf__messages *m, size_t first, int generate,
+                                        struct rlhf__turns *out, struct rlhf__error *err);
+
 #endif

@@ -1,5 +1,5 @@
-// lines.h: reading a file of rows: its lines, plain or gzip, one after the other; the bounds on
-// what is loaded; and what kind of file and of line it is.
+// lines.h: files of rows, plain or gzip: reading them line by line, with a limit on the memory
+// used; telling text from JSON; and writing JSON Lines.
 //
 // What it is not: it does not know what a row means (dataset.c does).
 #ifndef RLHF_HOST_DATA_LINES_H
@@ -9,6 +9,7 @@
 #include "base/watch.h"
 
 #include <jansson.h>
+
 #include <signal.h>
 
 // ---- how a file is loaded ----
@@ -82,5 +83,34 @@ rlhf_status rlhf__row_line_check(rlhf_str line, const char *path, int64_t number
 // key, not an object), RLHF_E_NOMEM. [any]
 rlhf_status rlhf__row_line_json(rlhf_str line, const char *path, int64_t number, json_t **out,
                                 struct rlhf__error *err);
+
+// ---- writing JSON Lines ----
+
+// The file appears complete or not at all. A name that ends in ".gz" is compressed; the same lines
+// give the same bytes.
+struct rlhf__line_writer; // opaque
+
+// Refuse an existing target: "pairs: --out 'x' exists already; --force replaces it". With force a
+// regular file is replaced; links (dangling ones too), devices, pipes and directories never are.
+// command begins the message. Errors: RLHF_E_INVALID. [main]
+rlhf_status rlhf__line_writer_free_target(const char *command, const char *target, int force,
+                                          struct rlhf__error *err);
+
+// Start writing target under a temporary name in its directory. Caller owns *out; end with commit
+// or abort. Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
+rlhf_status rlhf__line_writer_open(const char *target, struct rlhf__line_writer **out,
+                                   struct rlhf__error *err);
+
+// Append row as one line and release it, also on failure; row NULL is RLHF_E_NOMEM (a failed
+// json_pack). [main]
+rlhf_status rlhf__line_writer_put_new(struct rlhf__line_writer *w, json_t *row,
+                                      struct rlhf__error *err);
+
+// Put the file in its place and free w, also on failure. Errors: RLHF_E_IO (nothing is left
+// behind). [main]
+rlhf_status rlhf__line_writer_commit(struct rlhf__line_writer *w, struct rlhf__error *err);
+
+// Drop what was written and free w. NULL allowed. [main]
+void rlhf__line_writer_abort(struct rlhf__line_writer *w);
 
 #endif

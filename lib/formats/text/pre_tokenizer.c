@@ -1,15 +1,50 @@
-// pre_tokenizer.c: see pre_tokenizer.h. Reading each type of step and the list of them.
+// pre_tokenizer.c: see pre_tokenizer.h. Reads the list of steps, and cuts a text by them.
 #include "text/pre_tokenizer.h"
 
 #include "base/json.h"
-#include "text/pre_tokenizer_cut.h"
+#include "text/pattern.h"
 #include "text/tokenizer_part.h"
 #include "text/unicode.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-// ---- steps ----
+enum { STEPS_MAX = 16 };
+
+// What happens to a delimiter: the "behavior" of tokenizer.json, in its order.
+enum behaviour {
+    CUT_REMOVED,
+    CUT_ISOLATED,
+    CUT_PREVIOUS, // joins the piece before it
+    CUT_NEXT,     // joins the piece after it
+    CUT_RUNS      // adjacent spans of the same kind are joined
+};
+
+enum prefix {
+    PREFIX_NEVER,
+    PREFIX_FIRST, // where the whole text begins
+    PREFIX_ALWAYS
+};
+
+// `is` or `pattern` finds the delimiters; none if both are NULL.
+struct step {
+    int (*is)(uint32_t cp);
+    struct rlhf__pattern *pattern; // owned
+    int32_t behaviour, invert;     // invert: the text between matches is the delimiter
+    // Before that, `replaces` turns spaces into the character `space`, and `prefix` puts it in
+    // front of a piece that does not begin with it.
+    char space[4];
+    size_t n_space;
+    int32_t prefix, replaces; // enum prefix
+};
+
+struct rlhf__pre_tokenizer {
+    struct step step[STEPS_MAX];
+    size_t n;
+    int32_t bytes; // the model sees bytes
+};
+
+// ---- reading a step ----
 
 static rlhf_status invalid(const char *type, const char *key, const json_t *found,
                            const char *allowed, struct rlhf__error *err) {
@@ -36,8 +71,7 @@ static rlhf_status read_behaviour(const json_t *part, int32_t fallback, int32_t 
                    "Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous", err);
 }
 
-static rlhf_status read_split(const json_t *part, struct rlhf__cut_step *step,
-                              struct rlhf__error *err) {
+static rlhf_status read_split(const json_t *part, struct step *step, struct rlhf__error *err) {
     RLHF_TRY(read_behaviour(part, -1, &step->behaviour, err));
     step->invert = json_is_true(json_object_get(part, "invert"));
     rlhf_status st = rlhf__pattern_read(json_object_get(part, "pattern"), &step->pattern, err);
@@ -45,13 +79,12 @@ static rlhf_status read_split(const json_t *part, struct rlhf__cut_step *step,
     return st;
 }
 
-static rlhf_status read_byte_level(const json_t *part, struct rlhf__cut_step *step,
-                                   struct rlhf__error *err) {
-    step->behaviour = RLHF__CUT_ISOLATED;
+static rlhf_status read_byte_level(const json_t *part, struct step *step, struct rlhf__error *err) {
+    step->behaviour = CUT_ISOLATED;
     if (json_is_true(json_object_get(part, "add_prefix_space"))) {
         step->space[0] = ' ';
         step->n_space = 1;
-        step->prefix = RLHF__PREFIX_ALWAYS;
+        step->prefix = PREFIX_ALWAYS;
     }
     if (json_is_false(json_object_get(part, "use_regex"))) return RLHF_OK;
     return rlhf__pattern_create(RLHF__PATTERN_GPT2, strlen(RLHF__PATTERN_GPT2), 1, &step->pattern,
@@ -72,26 +105,24 @@ static rlhf_status read_character(const json_t *part, const char *key, char out[
     return RLHF_OK;
 }
 
-static rlhf_status read_metaspace(const json_t *part, struct rlhf__cut_step *step,
-                                  struct rlhf__error *err) {
+static rlhf_status read_metaspace(const json_t *part, struct step *step, struct rlhf__error *err) {
     const json_t *scheme = json_object_get(part, "prepend_scheme");
     const char *name = json_string_value(scheme);
     RLHF_TRY(read_character(part, "replacement", step->space, &step->n_space, err));
     if (!scheme || (name && !strcmp(name, "always")))
-        step->prefix = RLHF__PREFIX_ALWAYS;
+        step->prefix = PREFIX_ALWAYS;
     else if (name && !strcmp(name, "first"))
-        step->prefix = RLHF__PREFIX_FIRST;
+        step->prefix = PREFIX_FIRST;
     else if (name && !strcmp(name, "never"))
-        step->prefix = RLHF__PREFIX_NEVER;
+        step->prefix = PREFIX_NEVER;
     else
         return invalid("Metaspace", "prepend_scheme", scheme, "always, first or never", err);
-    if (json_is_false(json_object_get(part, "add_prefix_space")) &&
-        step->prefix != RLHF__PREFIX_NEVER)
+    if (json_is_false(json_object_get(part, "add_prefix_space")) && step->prefix != PREFIX_NEVER)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "the pre_tokenizer Metaspace: add_prefix_space = false contradicts its "
                           "prepend_scheme; allowed beside it: never");
     step->replaces = 1;
-    step->behaviour = RLHF__CUT_NEXT;
+    step->behaviour = CUT_NEXT;
     if (json_is_false(json_object_get(part, "split"))) return RLHF_OK;
     json_t *pattern = json_pack("{s:s%}", "String", step->space, step->n_space);
     if (!pattern) return RLHF__NOMEM(err, "out of memory for a tokenizer");
@@ -100,8 +131,7 @@ static rlhf_status read_metaspace(const json_t *part, struct rlhf__cut_step *ste
     return st;
 }
 
-static rlhf_status read_delimiter(const json_t *part, struct rlhf__cut_step *step,
-                                  struct rlhf__error *err) {
+static rlhf_status read_delimiter(const json_t *part, struct step *step, struct rlhf__error *err) {
     char text[4];
     size_t n = 0;
     RLHF_TRY(read_character(part, "delimiter", text, &n, err));
@@ -114,7 +144,7 @@ static rlhf_status read_delimiter(const json_t *part, struct rlhf__cut_step *ste
 
 // The words of Whitespace, \w+|[^\w\s]+ in Rust's regular expressions, whose \w includes joiners
 // and excludes superscripts; text between matches is dropped.
-static rlhf_status read_whitespace(struct rlhf__cut_step *step, struct rlhf__error *err) {
+static rlhf_status read_whitespace(struct step *step, struct rlhf__error *err) {
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200C}\\x{200D}"
     static const char words[] = "[" WORD "]+|[^" WORD "\\s]+";
     step->invert = 1;
@@ -123,7 +153,7 @@ static rlhf_status read_whitespace(struct rlhf__cut_step *step, struct rlhf__err
 
 static rlhf_status read_one(const json_t *part, struct rlhf__pre_tokenizer *pre,
                             struct rlhf__error *err) {
-    struct rlhf__cut_step *step = &pre->step[pre->n++];
+    struct step *step = &pre->step[pre->n++];
     const char *type = rlhf__part_type(part);
     if (!strcmp(type, "ByteLevel")) {
         pre->bytes = 1;
@@ -137,16 +167,15 @@ static rlhf_status read_one(const json_t *part, struct rlhf__pre_tokenizer *pre,
         step->is = rlhf__unicode_is_space; // removed
     } else if (!strcmp(type, "Digits")) {
         step->is = rlhf__unicode_is_number;
-        step->behaviour = json_is_true(json_object_get(part, "individual_digits"))
-                              ? RLHF__CUT_ISOLATED
-                              : RLHF__CUT_RUNS;
+        step->behaviour =
+            json_is_true(json_object_get(part, "individual_digits")) ? CUT_ISOLATED : CUT_RUNS;
     } else if (!strcmp(type, "Punctuation")) {
         step->is = rlhf__unicode_is_punct;
-        return read_behaviour(part, RLHF__CUT_ISOLATED, &step->behaviour, err);
+        return read_behaviour(part, CUT_ISOLATED, &step->behaviour, err);
     } else if (!strcmp(type, "BertPreTokenizer")) {
         step->is = rlhf__unicode_is_space;
         pre->step[pre->n++] =
-            (struct rlhf__cut_step){.is = rlhf__unicode_is_punct, .behaviour = RLHF__CUT_ISOLATED};
+            (struct step){.is = rlhf__unicode_is_punct, .behaviour = CUT_ISOLATED};
     } else {
         pre->n--;
         return rlhf__part_refuse("pre_tokenizer", part,
@@ -166,9 +195,9 @@ static rlhf_status read_steps(const json_t *part, struct rlhf__pre_tokenizer *pr
                           "the pre_tokenizer '%.60s' behind ByteLevel is not supported; allowed: "
                           "ByteLevel as the last of a Sequence",
                           rlhf__part_type(part));
-    if (pre->n + 2 > RLHF__CUT_STEPS_MAX) // BERT's is two
+    if (pre->n + 2 > STEPS_MAX) // BERT's is two
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "the pre_tokenizer has more than %d steps",
-                          RLHF__CUT_STEPS_MAX - 1);
+                          STEPS_MAX - 1);
     return read_one(part, pre, err);
 }
 
@@ -212,3 +241,213 @@ void rlhf__pre_tokenizer_destroy(struct rlhf__pre_tokenizer *pre) {
 }
 
 int rlhf__pre_tokenizer_bytes(const struct rlhf__pre_tokenizer *pre) { return pre && pre->bytes; }
+
+// ---- one step over one piece: finding the delimiters and attaching them ----
+
+// The spans of a piece, delimiters and others, in order, to pieces.
+struct joiner {
+    const struct step *step;
+    struct rlhf__pieces *out;
+    struct rlhf__error *err;
+    size_t base;        // of the piece in the text
+    size_t begin, end;  // a span that may still grow
+    int waits, matched; // a span is pending; it ends with a delimiter
+    uint32_t flags;     // of the next piece
+};
+
+static rlhf_status push(struct joiner *j, size_t begin, size_t end) {
+    uint32_t flags = j->flags;
+    if (end > begin) j->flags = 0;
+    return rlhf__pieces_push(j->out, j->base + begin, end - begin, flags, j->err);
+}
+
+static rlhf_status flush(struct joiner *j) {
+    int waits = j->waits;
+    j->waits = 0;
+    return waits ? push(j, j->begin, j->end) : RLHF_OK;
+}
+
+// Whether a span joins the pending one.
+static int joins(const struct joiner *j, int matched) {
+    switch (j->step->behaviour) {
+    case CUT_PREVIOUS:
+        return matched && !j->matched;
+    case CUT_NEXT:
+        return !matched && j->matched;
+    default:
+        return matched == j->matched;
+    }
+}
+
+static rlhf_status put(struct joiner *j, size_t begin, size_t end, int matched) {
+    if (j->step->invert) matched = !matched;
+    if (j->step->behaviour == CUT_ISOLATED) return push(j, begin, end);
+    if (j->step->behaviour == CUT_REMOVED) return matched ? RLHF_OK : push(j, begin, end);
+    if (j->waits && joins(j, matched)) {
+        j->end = end;
+    } else {
+        RLHF_TRY(flush(j));
+        j->begin = begin;
+        j->end = end;
+        j->waits = 1;
+    }
+    j->matched = matched;
+    return RLHF_OK;
+}
+
+static rlhf_status by_character(struct joiner *j, const char *s, size_t n) {
+    size_t from = 0;
+    for (size_t at = 0, len; at < n; at += len) {
+        uint32_t cp = (uint8_t)s[at];
+        len = cp < 0x80 ? 1 : rlhf__utf8_next(s + at, n - at, &cp, NULL);
+        if (!j->step->is(cp)) continue;
+        if (from < at) RLHF_TRY(put(j, from, at, 0));
+        RLHF_TRY(put(j, at, at + len, 1));
+        from = at + len;
+    }
+    return from < n ? put(j, from, n, 0) : RLHF_OK;
+}
+
+static rlhf_status by_pattern(struct joiner *j, const char *s, size_t n,
+                              struct rlhf__search *match) {
+    size_t from = 0;
+    rlhf_status st;
+    rlhf__search_reset(match);
+    while ((st = rlhf__pattern_next(j->step->pattern, s, n, match, j->err)) == 1) {
+        if (from < match->begin) RLHF_TRY(put(j, from, match->begin, 0));
+        RLHF_TRY(put(j, match->begin, match->end, 1));
+        from = match->end;
+    }
+    if (st < 0) return st;
+    return from < n ? put(j, from, n, 0) : RLHF_OK;
+}
+
+// The words of a rule, each alone: the path of nearly every text.
+static rlhf_status by_rule(struct joiner *j, const char *s, size_t n, int32_t rule) {
+    for (size_t at = 0, end; at < n; at = end) {
+        end = rlhf__word_end(rule, s, n, at);
+        RLHF_TRY(push(j, at, end));
+    }
+    return RLHF_OK;
+}
+
+// Append the pieces of s[at..at + n), well-formed UTF-8, to out.
+static rlhf_status cut_piece(const struct step *step, const char *s, size_t at, size_t n,
+                             uint32_t flags, struct rlhf__search *match, struct rlhf__pieces *out,
+                             struct rlhf__error *err) {
+    struct joiner j = {.step = step, .out = out, .err = err, .base = at, .flags = flags};
+    int32_t rule = step->pattern ? rlhf__pattern_rule(step->pattern) : 0;
+    if (rule && step->behaviour == CUT_ISOLATED)
+        RLHF_TRY(by_rule(&j, s + at, n, rule));
+    else if (step->is)
+        RLHF_TRY(by_character(&j, s + at, n));
+    else if (step->pattern)
+        RLHF_TRY(by_pattern(&j, s + at, n, match));
+    else
+        RLHF_TRY(push(&j, 0, n));
+    return flush(&j);
+}
+
+// ---- all steps over a text ----
+
+// The runs of well-formed and of ill-formed bytes.
+static rlhf_status cut_runs(const char *s, size_t n, struct rlhf__pieces *out,
+                            struct rlhf__error *err) {
+    uint32_t on = 0;
+    for (size_t at = 0; at < n;) {
+        size_t good = rlhf__utf8_valid(s + at, n - at), bad = 0;
+        RLHF_TRY(rlhf__pieces_push(out, at, good, on, err));
+        at += good;
+        while (at + bad < n) {
+            size_t part = 1;
+            if (rlhf__utf8_next(s + at + bad, n - at - bad, NULL, &part)) break;
+            bad += part;
+        }
+        RLHF_TRY(rlhf__pieces_push(out, at, bad, RLHF__PIECE_RAW, err));
+        at += bad;
+        on = RLHF__PIECE_ON;
+    }
+    return RLHF_OK;
+}
+
+// Append a piece's text to `text`, with spaces replaced and a space in front.
+static void put_changed(const struct step *step, const char *s, const struct rlhf__piece *p,
+                        int first, struct rlhf__buf *text) {
+    const char *from = s + p->at, *end = from + p->n;
+    int has = p->n >= step->n_space && memcmp(from, step->space, step->n_space) == 0;
+    if (step->replaces && *from == ' ') has = 1;
+    int wanted = step->prefix == PREFIX_ALWAYS || (step->prefix == PREFIX_FIRST && first);
+    if (wanted && !has && !(p->flags & RLHF__PIECE_ON))
+        rlhf__buf_put(text, step->space, step->n_space);
+    while (step->replaces && from < end) {
+        const char *space = memchr(from, ' ', (size_t)(end - from));
+        if (!space) break;
+        rlhf__buf_put(text, from, (size_t)(space - from));
+        rlhf__buf_put(text, step->space, step->n_space);
+        from = space + 1;
+    }
+    rlhf__buf_put(text, from, (size_t)(end - from));
+}
+
+// out becomes the pieces of `in` over its own copy of the text, with the step's spaces.
+static rlhf_status change(const struct step *step, const struct rlhf__pieces *in,
+                          struct rlhf__pieces *out, struct rlhf__buf *text, int at_start,
+                          struct rlhf__error *err) {
+    rlhf__buf_clear(text);
+    out->n = 0;
+    for (size_t i = 0; i < in->n; i++) {
+        const struct rlhf__piece *p = &in->item[i];
+        size_t at = text->len;
+        if (p->flags & RLHF__PIECE_RAW)
+            rlhf__buf_put(text, in->text + p->at, p->n);
+        else
+            put_changed(step, in->text, p, at_start && i == 0, text);
+        RLHF_TRY(rlhf__pieces_push(out, at, text->len - at, p->flags, err));
+    }
+    RLHF_TRY(rlhf__buf_ok(text, err));
+    struct rlhf__buf old = out->own; // the source of out->text is no longer needed
+    out->own = *text;
+    *text = old;
+    out->text = rlhf__buf_text(&out->own);
+    return RLHF_OK;
+}
+
+static rlhf_status cut_all(const struct step *step, const struct rlhf__pieces *in,
+                           struct rlhf__pieces *out, struct rlhf__search *match,
+                           struct rlhf__error *err) {
+    out->n = 0;
+    out->text = in->text;
+    for (size_t i = 0; i < in->n; i++) {
+        const struct rlhf__piece *p = &in->item[i];
+        if (p->flags & RLHF__PIECE_RAW)
+            RLHF_TRY(rlhf__pieces_push(out, p->at, p->n, p->flags, err));
+        else
+            RLHF_TRY(cut_piece(step, in->text, p->at, p->n, p->flags, match, out, err));
+    }
+    return RLHF_OK;
+}
+
+static void swap(struct rlhf__work *work) {
+    struct rlhf__pieces last = work->pieces;
+    work->pieces = work->cut;
+    work->cut = last;
+}
+
+rlhf_status rlhf__pre_tokenizer_cut(const struct rlhf__pre_tokenizer *pre, struct rlhf__work *work,
+                                    const char *s, size_t n, int at_start,
+                                    struct rlhf__error *err) {
+    work->pieces.n = 0;
+    work->pieces.text = s;
+    RLHF_TRY(cut_runs(s, n, &work->pieces, err));
+    for (size_t i = 0; pre && i < pre->n; i++) {
+        const struct step *step = &pre->step[i];
+        if (step->prefix || step->replaces) {
+            swap(work);
+            RLHF_TRY(change(step, &work->cut, &work->pieces, &work->spare, at_start, err));
+        }
+        if (!step->is && !step->pattern) continue;
+        swap(work);
+        RLHF_TRY(cut_all(step, &work->cut, &work->pieces, &work->search, err));
+    }
+    return RLHF_OK;
+}

@@ -5,6 +5,7 @@
 #ifndef RLHF_HOST_TEXT_PRE_TOKENIZER_H
 #define RLHF_HOST_TEXT_PRE_TOKENIZER_H
 
+#include "text/pattern.h"
 #include "text/work.h"
 
 #include <jansson.h>
