@@ -77,7 +77,7 @@ static const char *text_of(const json_t *row, const char *key) {
     return s ? s : "";
 }
 
-// The same text but for its numbers.
+// 1 if the texts differ only in their numbers.
 static int same_words(const char *a, const char *b) {
     static const char number[] = "0123456789.";
     while (*a && *b) {
@@ -89,8 +89,8 @@ static int same_words(const char *a, const char *b) {
     return !*a && !*b;
 }
 
-// The same rule broken by the same function ("score() of ...", "in score() of ..."), or in the same
-// words: what shows with several inputs is one fault.
+// 1 if both break the same rule in the same function ("score() of ...", "in score() of ..."), or in
+// the same words: a fault that shows with several inputs counts once.
 static int same_fault(const json_t *a, const json_t *b) {
     const char *x = text_of(a, "saw"), *y = text_of(b, "saw"), *end = strstr(x, "()");
     return strcmp(text_of(a, "rule"), text_of(b, "rule")) == 0 &&
@@ -98,7 +98,7 @@ static int same_fault(const json_t *a, const json_t *b) {
            (same_words(x, y) || (end && strncmp(x, y, (size_t)(end - x) + 2) == 0));
 }
 
-// Finding i is the first of its fault: *more = how many follow.
+// 1 if finding i is the first of its fault; *more = how many follow.
 static int is_first(const json_t *found, size_t i, size_t *more) {
     const json_t *row = json_array_get(found, i), *other;
     size_t k;
@@ -189,7 +189,7 @@ static int run(const struct rlhf__env *env, int argc, char **argv) {
         return 0;
     }
     argv[0] = name;
-    // There is nothing to save: a signal ends the program and its children (base/child.h).
+    // A signal ends the program and its children (supervise/child.h); nothing needs to be saved.
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
     signal(SIGHUP, SIG_DFL);

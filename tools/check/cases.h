@@ -12,7 +12,7 @@ struct rlhf__check_case {
     // 1: instances get other options than elsewhere, so a function that hangs here may work
     // elsewhere
     int32_t other_options, reserved;
-    // Run step i; returns 0 if there is none. Violations are reported in the child's log. [main]
+    // Run step i; returns 0 if there are fewer. Violations are reported in the child's log. [main]
     int (*step)(struct rlhf__check *c, int32_t i);
 };
 

@@ -185,6 +185,70 @@ static rlhf_status run_cases(struct work *w, const char *id, const struct rlhf__
     return RLHF_OK;
 }
 
+// ---- the symbols of an opened object, from its dynamic section ----
+
+// Only for a child process: the object may have damaged the section.
+
+struct tables {
+    const ElfW(Sym) * symbols;
+    const char *strings;
+    const uint32_t *gnu_hash, *hash; // NULL: missing
+};
+
+static const ElfW(Dyn) * dynamic_of(void *object) {
+    struct link_map *map = NULL;
+    return dlinfo(object, RTLD_DI_LINKMAP, &map) == 0 ? map->l_ld : NULL;
+}
+
+// glibc has relocated the addresses in the dynamic section.
+static struct tables tables_of(const ElfW(Dyn) * d) {
+    struct tables t = {NULL, NULL, NULL, NULL};
+    for (; d && d->d_tag != DT_NULL; d++) {
+        const void *at = (const void *)(uintptr_t)d->d_un.d_ptr;
+        if (d->d_tag == DT_SYMTAB) t.symbols = at;
+        if (d->d_tag == DT_STRTAB) t.strings = at;
+        if (d->d_tag == DT_GNU_HASH) t.gnu_hash = at;
+        if (d->d_tag == DT_HASH) t.hash = at;
+    }
+    return t;
+}
+
+// The table does not state its size: it ends with the last chain of the highest bucket.
+static uint32_t count_by_gnu_hash(const uint32_t *h) {
+    const uint32_t n_buckets = h[0], first = h[1], bloom_words = h[2];
+    const uint32_t *bucket = h + 4 + bloom_words * (sizeof(ElfW(Addr)) / sizeof *h);
+    const uint32_t *chain = bucket + n_buckets;
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < n_buckets; i++)
+        if (bucket[i] > last) last = bucket[i];
+    if (last < first) return first;
+    while (!(chain[last - first] & 1))
+        last++;
+    return last + 1;
+}
+
+// Call visit with the name of each symbol that an opened object exports.
+static void visit_exports(void *object, void (*visit)(void *arg, const char *name), void *arg) {
+    const struct tables t = tables_of(dynamic_of(object));
+    const uint32_t n = t.hash ? t.hash[1] : t.gnu_hash ? count_by_gnu_hash(t.gnu_hash) : 0;
+    for (uint32_t i = 1; t.symbols && t.strings && i < n; i++) {
+        const ElfW(Sym) *s = &t.symbols[i];
+        const int bind = ELF64_ST_BIND(s->st_info), seen = ELF64_ST_VISIBILITY(s->st_other);
+        if (s->st_shndx == SHN_UNDEF || bind == STB_LOCAL || seen == STV_HIDDEN ||
+            seen == STV_INTERNAL || ELF64_ST_TYPE(s->st_info) == STT_SECTION)
+            continue;
+        visit(arg, t.strings + s->st_name);
+    }
+}
+
+// Call visit with the name of each object that it needs.
+static void visit_needs(void *object, void (*visit)(void *arg, const char *name), void *arg) {
+    const ElfW(Dyn) *d = dynamic_of(object);
+    const struct tables t = tables_of(d);
+    for (; d && t.strings && d->d_tag != DT_NULL; d++)
+        if (d->d_tag == DT_NEEDED) visit(arg, t.strings + d->d_un.d_val);
+}
+
 // ---- the file ----
 
 // The plugin's option table decides whether the author's options are valid.
@@ -229,73 +293,8 @@ static rlhf_status open_file(const struct work *w, struct rlhf__plugins *plugins
     return st;
 }
 
-// ---- the symbols of an opened object, from its dynamic section ----
-
-// Only for a child process: the object may have damaged the section.
-
-struct tables {
-    const ElfW(Sym) * symbols;
-    const char *strings;
-    const uint32_t *gnu_hash, *hash; // NULL: missing
-};
-
-static const ElfW(Dyn) * dynamic_of(void *object) {
-    struct link_map *map = NULL;
-    return dlinfo(object, RTLD_DI_LINKMAP, &map) == 0 ? map->l_ld : NULL;
-}
-
-// glibc has relocated the addresses in the dynamic section.
-static struct tables tables_of(const ElfW(Dyn) * d) {
-    struct tables t = {NULL, NULL, NULL, NULL};
-    for (; d && d->d_tag != DT_NULL; d++) {
-        const void *at = (const void *)(uintptr_t)d->d_un.d_ptr;
-        if (d->d_tag == DT_SYMTAB) t.symbols = at;
-        if (d->d_tag == DT_STRTAB) t.strings = at;
-        if (d->d_tag == DT_GNU_HASH) t.gnu_hash = at;
-        if (d->d_tag == DT_HASH) t.hash = at;
-    }
-    return t;
-}
-
-// The table has no size of its own: the last chain of the highest bucket ends it.
-static uint32_t count_by_gnu_hash(const uint32_t *h) {
-    const uint32_t n_buckets = h[0], first = h[1], bloom_words = h[2];
-    const uint32_t *bucket = h + 4 + bloom_words * (sizeof(ElfW(Addr)) / sizeof *h);
-    const uint32_t *chain = bucket + n_buckets;
-    uint32_t last = 0;
-    for (uint32_t i = 0; i < n_buckets; i++)
-        if (bucket[i] > last) last = bucket[i];
-    if (last < first) return first;
-    while (!(chain[last - first] & 1))
-        last++;
-    return last + 1;
-}
-
-// Call visit with the name of each symbol that an opened object exports.
-static void visit_exports(void *object, void (*visit)(void *arg, const char *name), void *arg) {
-    const struct tables t = tables_of(dynamic_of(object));
-    const uint32_t n = t.hash ? t.hash[1] : t.gnu_hash ? count_by_gnu_hash(t.gnu_hash) : 0;
-    for (uint32_t i = 1; t.symbols && t.strings && i < n; i++) {
-        const ElfW(Sym) *s = &t.symbols[i];
-        const int bind = ELF64_ST_BIND(s->st_info), seen = ELF64_ST_VISIBILITY(s->st_other);
-        if (s->st_shndx == SHN_UNDEF || bind == STB_LOCAL || seen == STV_HIDDEN ||
-            seen == STV_INTERNAL || ELF64_ST_TYPE(s->st_info) == STT_SECTION)
-            continue;
-        visit(arg, t.strings + s->st_name);
-    }
-}
-
-// Call visit with the name of each object that it needs.
-static void visit_needs(void *object, void (*visit)(void *arg, const char *name), void *arg) {
-    const ElfW(Dyn) *d = dynamic_of(object);
-    const struct tables t = tables_of(d);
-    for (; d && t.strings && d->d_tag != DT_NULL; d++)
-        if (d->d_tag == DT_NEEDED) visit(arg, t.strings + d->d_un.d_val);
-}
-
-// ---- the file ----
-
-// In a child: the plugins of the opened file, what it exports and what it needs.
+// In a child: list the plugins of the opened file, its exported symbols and the objects that it
+// needs.
 static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     const struct work *w = arg;
     struct rlhf__plugins *plugins = NULL;

@@ -1,7 +1,7 @@
 // check.h: `plugin check`: tests a plugin file against the contract, in child processes.
 //
-// It proves nothing. It finds faults that show with the rows, options and failures that it makes
-// up.
+// A pass proves nothing: it finds only faults that show with the rows, options and failures that it
+// generates.
 #ifndef RLHF_HOST_CHECK_CHECK_H
 #define RLHF_HOST_CHECK_CHECK_H
 

@@ -1,6 +1,6 @@
-// fakes.h: services that need no model: a classifier, a tokenizer and a reward model (rlhf/test.h)
-// whose answers follow from what they are given, and the limits of a run that has none. Programs
-// are real: the host's file starts them.
+// fakes.h: services without a model: a classifier, a tokenizer and a reward model (rlhf/test.h)
+// whose answers depend only on their input, and limits that allow everything. Programs are real:
+// the host's file starts them.
 #ifndef RLHF_HOST_CHECK_FAKES_H
 #define RLHF_HOST_CHECK_FAKES_H
 

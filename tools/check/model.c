@@ -1,5 +1,5 @@
-// model.c: what the contract says of models, on the reference backend: on a memory plan first, then
-// with numbers where the configuration is small. Heads other than log-probs are in model_heads.c.
+// model.c: tests a model against the contract on the reference backend: first on a memory plan,
+// then with numbers if the configuration is small. Heads other than log-probs are in model_heads.c.
 #include "check/cases.h"
 
 #include "check/checked_model.h"

@@ -167,7 +167,7 @@ static int check_kl(struct trial *t, struct numbers *n) {
                                   at, (double)n->head[2][at]);
             return 0;
         }
-    return refer(t, 1000); // another model, for the rest
+    return refer(t, 1000); // another model as the reference
 }
 
 // Without its adapter a model is its base; with B = 0 both have the same numbers.

@@ -47,7 +47,7 @@ rlhf_status rlhf__probe_create(struct rlhf__check *c, const json_t *options, int
 void rlhf__probe_finish(struct rlhf__probe *t);
 
 // A function of the plugin runs between begin and end. If it waits (after a warning it keeps
-// polling host->cancelled), it is told to stop and is not called again. st is its return value;
+// polling host->cancelled), the host cancels it and does not call it again. st is its return value;
 // invalid ones and failures without a message are reported. Returns st, or RLHF_E_INTERNAL for an
 // invalid status; err has the plugin's message. [any]
 void rlhf__probe_begin(struct rlhf__probe *t, const char *function);

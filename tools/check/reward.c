@@ -55,7 +55,7 @@ static void *run_score(void *arg) {
     return NULL;
 }
 
-// Report rows that the test skips. Without memory no scores are expected.
+// Report rows that the test skips. Out of memory, scores are not expected.
 static void say_refused(struct rlhf__probe *t, const struct call *call, const uint8_t *failed,
                         uint32_t n) {
     uint32_t some = 0;
@@ -121,7 +121,7 @@ static float number_of(uint32_t bits) {
     return f;
 }
 
-// The first of n rows that both scored, with different results; n: there is no such row.
+// The first of n rows that both scored, with different results; n if they agree.
 static uint32_t first_difference(const struct scores *a, const struct scores *b, uint32_t n) {
     uint32_t i = 0;
     while (i < n && (a->seq[i] == b->seq[i] || a->failed[i] || b->failed[i]))

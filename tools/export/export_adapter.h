@@ -23,7 +23,7 @@ rlhf_status rlhf__export_adapter_merge(struct rlhf__export_adapter *, struct rlh
 void rlhf__export_adapter_finish(struct rlhf__export_adapter *); // [main]
 
 // Write adapter_config.json and adapter_model.safetensors to `to`, with the adapter's config.json
-// if there is one, and the tokenizer's files. dtype: enum rlhf__tensor_dtype, -1 = as stored;
+// if it exists, and the tokenizer's files. dtype: enum rlhf__tensor_dtype, -1 = as stored;
 // base_model: new value of base_model_name_or_path, NULL = unchanged. *n_parameters = number of
 // parameters. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__export_adapter_write(const struct rlhf__export_source *, int32_t dtype,

@@ -17,7 +17,7 @@ static const char *start_path(const struct rlhf__export_source *s) {
     return s->settings ? path : s->dir;
 }
 
-// The hub's name of the base model; 0 = not known.
+// The hub's name of the base model; 0 = unknown.
 static int base_model(const struct rlhf__export_card *c, char out[128]) {
     const char *path = start_path(c->source);
     const char *own = json_string_value(json_object_get(c->source->config, "_name_or_path"));

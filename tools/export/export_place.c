@@ -265,14 +265,14 @@ static rlhf_status check_name(const char *file, int force, struct rlhf__error *e
     return rlhf__fail(err, RLHF_E_INVALID, "export: --gguf '%s' is not a valid file name", file);
 }
 
-// The part of `path` below dir; NULL: path is not below it.
+// The part of `path` below dir; NULL if it is not below it.
 static const char *rest_below(const char *path, const char *dir) {
     size_t n = strlen(dir);
     if (n == 1) n = 0; // the root
     return strlen(dir) > 0 && strncmp(path, dir, n) == 0 && path[n] == '/' ? path + n + 1 : NULL;
 }
 
-// Check FILE against the directory of --to: neither may be in the way of the other.
+// Check FILE against the directory of --to: neither may block the other.
 static rlhf_status check_beside(struct rlhf__export_gguf *g, const char *real, const char *to,
                                 struct rlhf__error *err) {
     const char *rest = rest_below(real, to), *base = rlhf__path_base(g->file);

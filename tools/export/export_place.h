@@ -14,7 +14,7 @@
 // Zero-initialise; release with rlhf__export_place_finish, also after a failure.
 struct rlhf__export_place {
     char to[RLHF__PATH_CAP];    // its final name, without '/' at the end
-    char fresh[RLHF__PATH_CAP]; // where it is filled; "" = nothing is there
+    char fresh[RLHF__PATH_CAP]; // its temporary name; "" = not created
     struct rlhf__folder *dir;   // the directory that is being filled
     int32_t replaces;           // 1: it replaces a model directory of that name
     int32_t reserved;
@@ -45,11 +45,10 @@ void rlhf__export_place_finish(struct rlhf__export_place *);
 
 // Zero-initialise; release with rlhf__export_gguf_finish, also after a failure.
 struct rlhf__export_gguf {
-    const char *file;                      // as given; borrowed
-    const char *inside;                    // its name within --to (part of `file`); NULL: it is not
-                                           // there
-    const struct rlhf__export_place *with; // --to; NULL: there is only the file; borrowed
-    char fresh[RLHF__PATH_CAP];            // where it waits for its name; "" = nothing is there
+    const char *file;   // as given; borrowed
+    const char *inside; // its name within --to (part of `file`); NULL: it is elsewhere
+    const struct rlhf__export_place *with; // --to, borrowed; NULL: only the file is written
+    char fresh[RLHF__PATH_CAP];            // its temporary name; "" = not created
 };
 
 // Check the name; place is --to or NULL. It must be free or, with force, a regular file, and its

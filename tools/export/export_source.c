@@ -71,7 +71,7 @@ static rlhf_status read_run(struct rlhf__export_source *s, struct rlhf__error *e
     return RLHF_OK;
 }
 
-// ---- both ----
+// ---- runs and model directories ----
 
 // Find the PEFT directory, given or in the run, and the config of model and adapter.
 static rlhf_status find_adapter(struct rlhf__export_source *s, const char *adapter,

@@ -13,7 +13,7 @@
 // Zero-initialise; release with rlhf__export_source_finish, also after a failure.
 struct rlhf__export_source {
     char dir[RLHF__PATH_CAP]; // the model directory, absolute, with links resolved
-    char run[RLHF__PATH_CAP]; // its run, the same; "" = it is of no run
+    char run[RLHF__PATH_CAP]; // its run, likewise; "" = not from a run
     // With an adapter, dir is its PEFT directory; base: the model under it, "": none.
     struct rlhf__peft peft;
     char base[RLHF__PATH_CAP];
@@ -25,9 +25,9 @@ struct rlhf__export_source {
     json_t *settings, *manifest, *state, *metrics; // metrics: those of the checkpoint's phase
 };
 
-// Find out what `given` is; adapter: --adapter, a PEFT directory for it, NULL = none. choice:
-// --checkpoint (NULL = the best if the run has one, else the last). Logs which checkpoint of a run
-// it is. Errors: RLHF_E_INVALID, RLHF_E_IO. [main]
+// Determine what `given` is; adapter: --adapter, a PEFT directory for it, NULL = none. choice:
+// --checkpoint (NULL = the best if the run has one, else the last). Logs the checkpoint of a run.
+// Errors: RLHF_E_INVALID, RLHF_E_IO. [main]
 rlhf_status rlhf__export_source_open(struct rlhf__export_source *, const char *given,
                                      const char *adapter, const char *choice, struct rlhf__log *log,
                                      struct rlhf__error *err);
@@ -38,11 +38,11 @@ void rlhf__export_source_finish(struct rlhf__export_source *); // [main]
 // below one of them. [any]
 int rlhf__export_source_holds(const struct rlhf__export_source *, const char *path);
 
-// The directory of the tokenizer's files: dir, or the base of an adapter that has none. [any]
+// The directory of the tokenizer's files: dir, or the base of an adapter without such files. [any]
 const char *rlhf__export_source_text(const struct rlhf__export_source *);
 
-// DIR/name of the model, an object; *out NULL if there is no such file, else a new reference.
-// Errors: RLHF_E_INVALID (not JSON, not an object), RLHF_E_IO. [main]
+// The object in DIR/name of the model, a new reference; *out NULL if the file is missing. Errors:
+// RLHF_E_INVALID (not JSON, not an object), RLHF_E_IO. [main]
 rlhf_status rlhf__export_source_json(const struct rlhf__export_source *, const char *name,
                                      json_t **out, struct rlhf__error *err);
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The embedding table, for any family and prefix; NULL = there is none.
+// The embedding table, for any family and prefix; NULL if missing.
 static const struct rlhf__tensor *table_of(const struct rlhf__weights *w) {
     static const char *const names[] = {"model.embed_tokens.weight", "embed_tokens.weight",
                                         "transformer.wte.weight", "wte.weight"};

@@ -10,8 +10,7 @@ struct rlhf__export_tensors {
     struct rlhf__weights *weights;
     const struct rlhf__tensor **tensor; // [n], by name; borrowed from weights
     size_t n;
-    struct rlhf__tensor table; // tensors with another name than in the file: a head that stands for
-                               // its tied embedding
+    struct rlhf__tensor table; // a head under the name of its tied embedding, which the file lacks
     int32_t dtype; // dtype of all floats in the file (enum rlhf__tensor_dtype), -1 = mixed
     int32_t reserved;
 };

@@ -50,7 +50,7 @@ rlhf_status rlhf__gguf_config_put(struct rlhf__gguf *g, const json_t *config, co
 // ---- tensors ----
 
 // The name of a tensor and the layout of its rows. layer: of its block, -1 = none. RLHF_E_INVALID
-// if llama.cpp has no such tensor for this architecture: it refuses a file with additional tensors.
+// if llama.cpp lacks this tensor in the architecture: it refuses files with additional tensors.
 // [any]
 rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
                             char out[RLHF__GGUF_NAME_CAP], int32_t *layer, int32_t *rows,

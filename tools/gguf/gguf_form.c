@@ -107,7 +107,7 @@ static int is_text(const json_t *part, const char *member, const char *want) {
     return text && strcmp(text, want) == 0;
 }
 
-#define LOWER "\xE2\x96\x81" // stands for a space
+#define LOWER "\xE2\x96\x81" // U+2581, the sign for a space
 
 static int replaces_spaces(const json_t *part) {
     return is(part, "Replace") && is_text(json_object_get(part, "pattern"), "String", " ") &&

@@ -48,7 +48,7 @@ rlhf_status rlhf__gguf_tensor(struct rlhf__gguf *g, const char *name, int32_t dt
 rlhf_status rlhf__gguf_begin(struct rlhf__gguf *g, const struct rlhf__folder *in, const char *name,
                              struct rlhf__error *err);
 
-// Append bytes to the current tensor; the next begins when it is full, and no call may cross
+// Append bytes to the current tensor; the next begins when it is full. A call must not cross
 // tensors (RLHF_E_INVALID). Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__gguf_put(struct rlhf__gguf *g, const void *bytes, size_t n,
                            struct rlhf__error *err);

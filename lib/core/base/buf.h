@@ -40,7 +40,7 @@ __attribute__((format(printf, 2, 3))) void rlhf__buf_printf(struct rlhf__buf *b,
 void rlhf__buf_u32le(struct rlhf__buf *b, uint32_t v);
 void rlhf__buf_u64le(struct rlhf__buf *b, uint64_t v);
 
-// Make room for n more bytes and return where they go (len grows by n), NULL when bad. [any]
+// Make room for n more bytes and return a pointer to them (len grows by n); NULL when bad. [any]
 void *rlhf__buf_grow(struct rlhf__buf *b, size_t n);
 
 // RLHF_OK, or RLHF_E_NOMEM when an append failed. [any]

@@ -1,8 +1,8 @@
-// clock.h: the time that durations are measured with.
+// clock.h: a clock to measure durations.
 #ifndef RLHF_HOST_CLOCK_H
 #define RLHF_HOST_CLOCK_H
 
-// Monotonic seconds; their zero means nothing. [any]
+// Monotonic seconds since an arbitrary point in time. [any]
 double rlhf__seconds(void);
 
 #endif

@@ -25,9 +25,8 @@ rlhf_status rlhf__dirs_program(const char *link, char *out, size_t cap, struct r
 
 // lib is the first existing of <exe>/../lib/rlhf/0, <exe>/../<libdir>/rlhf/0 and the configured
 // install prefix; share likewise. Missing ones keep the first spelling. user is
-// $XDG_DATA_HOME/rlhf/plugins, else ~/.local/share/rlhf/plugins, whether it is there or not; as the
-// XDG base directory specification has it, paths that are not absolute are as if they were not set.
-// [main]
+// $XDG_DATA_HOME/rlhf/plugins, else ~/.local/share/rlhf/plugins, whether it exists or not. Paths
+// that are not absolute are ignored, as the XDG base directory specification demands. [main]
 rlhf_status rlhf__dirs_find(struct rlhf__dirs *out, struct rlhf__error *err);
 
 // The file or directory `name` or, if it does not exist, the one that ships with the program under

@@ -36,8 +36,8 @@ rlhf_status rlhf__folder_make_above(const struct rlhf__folder *in, const char *n
 // unset or not locked. [any]
 int rlhf__folder_hold(const char *dir, char real[RLHF__PATH_CAP]);
 
-// 1 when a process holds it. If 0, no process can lock it while f is open and has not been renamed.
-// [any]
+// 1 when a process holds the lock. If 0, other processes cannot lock it while f is open and keeps
+// its name. [any]
 int rlhf__folder_is_held(const struct rlhf__folder *f);
 
 // fsync the directory `name` ("." = `in` itself), so that its names are on disk. [any]

@@ -180,9 +180,9 @@ rlhf_status rlhf__json_counts(const json_t *object, const struct rlhf__json_coun
 // Jansson keeps integers in 64 bits and refuses longer ones. JSON allows them, and other writers
 // use them (transformers writes 10^30 as the length of a tokenizer without a limit).
 
-// An integer literal s[0..n), followed by what ends a number, that 64 bits do not hold is
-// written as the nearest double in the same n bytes, so that what follows keeps its place:
-// 17 digits, an exponent, spaces. 1 when it was.
+// If the integer literal s[0..n) does not fit in 64 bits, replace it by the nearest double, written
+// into the same n bytes (17 digits, an exponent, spaces), so that the rest of the text stays in
+// place. Returns 1 if it was replaced.
 static int widen(char *s, size_t n) {
     size_t sign = *s == '-';
     if (n < sign + 19 || s[sign] == '0' || strspn(s + sign, "0123456789") < n - sign) return 0;
@@ -245,7 +245,7 @@ const char *rlhf__format_double(double v, int real, char out[40]) {
         snprintf(out, 40, "%.*g", digits, v);
         if (strtod(out, NULL) == v) break;
     }
-    // "10", not "1e+01": %g switches to exponents as soon as there are more places than digits.
+    // "10", not "1e+01": %g uses an exponent when the number has more places than digits asked for.
     if (fabs(v) >= 1 && fabs(v) < 1e9 && digits < 10) snprintf(out, 40, "%.10g", v);
     if (real && !strpbrk(out, ".e")) memcpy(out + strlen(out), ".0", sizeof ".0");
     return out;
@@ -261,7 +261,7 @@ const char *rlhf__format_float(float v, char out[40]) {
     return out;
 }
 
-// A character that must not be shown, as JSON's escapes.
+// Append a character that must not be shown, as a JSON escape.
 static void put_escaped(struct rlhf__buf *out, uint32_t c) {
     if (c < 0x10000)
         rlhf__buf_printf(out, "\\u%04x", c);

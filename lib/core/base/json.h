@@ -10,12 +10,12 @@
 
 #include <jansson.h>
 
-// json_loadb, but integers beyond 64 bits become reals (the nearest double); *why (NULL allowed)
-// gives the position in text. New reference. All JSON is read through this. [any]
+// Like json_loadb, but integers beyond 64 bits become the nearest double; *why (NULL allowed) gives
+// the position in text. New reference. All JSON is read through this. [any]
 json_t *rlhf__json_decode(const char *text, size_t len, size_t flags, json_error_t *why);
 
-// The error to return after it gave NULL: RLHF_E_INVALID with "NAME:LINE:COLUMN: not valid JSON:
-// ...", or RLHF_E_NOMEM. [any]
+// The error to return after that returned NULL: RLHF_E_INVALID with "NAME:LINE:COLUMN: not valid
+// JSON: ...", or RLHF_E_NOMEM. [any]
 rlhf_status rlhf__json_failed(const char *name, int64_t line, const json_error_t *why,
                               struct rlhf__error *err);
 
@@ -27,8 +27,8 @@ rlhf_status rlhf__json_parse(const char *name, const char *text, size_t len, jso
 // Read and parse a file of at most 64 MiB. [any]
 rlhf_status rlhf__json_load(const char *path, json_t **out, struct rlhf__error *err);
 
-// The same of dir/name, which holds an object (RLHF_E_INVALID) or is missing: *out is NULL then.
-// [any]
+// The same for dir/name, which must hold an object (else RLHF_E_INVALID) or be missing; *out is
+// NULL then. [any]
 rlhf_status rlhf__json_load_any(const char *dir, const char *name, json_t **out,
                                 struct rlhf__error *err);
 
@@ -37,8 +37,8 @@ rlhf_status rlhf__json_load_any(const char *dir, const char *name, json_t **out,
 rlhf_status rlhf__json_save_new(const struct rlhf__folder *in, const char *name, json_t *v,
                                 int indent, struct rlhf__error *err);
 
-// Line (from 1) of the value at `path` ("optim.lr", "reward.0.weight") in valid JSON text, 0 when
-// it is not there. [any]
+// Line (from 1) of the value at `path` ("optim.lr", "reward.0.weight") in valid JSON text; 0 if it
+// is missing. [any]
 int64_t rlhf__json_line_of(const char *text, size_t len, const char *path);
 
 // Append v to out; indent 0 = one line. Non-finite reals are written as null. Object keys keep
@@ -73,11 +73,11 @@ rlhf_status rlhf__json_counts(const json_t *object, const struct rlhf__json_coun
 // What a value is, in words: "a string", "an integer", "null", ...; NULL is "missing". [any]
 const char *rlhf__json_kind(const json_t *v);
 
-// From now on Jansson's allocations succeed or end the program, with one sentence and status 1.
-// Call it before the first use of Jansson. Jansson 2.14 dereferences NULL after some failed
-// allocations and reports others as wrong input; its setters would have to be checked at a hundred
-// places. Ending the program is safe: files are written so that a run survives a kill at any
-// instant. The rest of the host reports RLHF_E_NOMEM. [main]
+// Make failed allocations of Jansson end the program, with one sentence and status 1. Call it
+// before the first use of Jansson. Jansson 2.14 dereferences NULL after some failed allocations and
+// reports others as wrong input, and its setters would have to be checked in a hundred places.
+// Ending the program is safe: files are written so that a run survives a kill at any instant. The
+// rest of the host reports RLHF_E_NOMEM. [main]
 void rlhf__json_guard_memory(void);
 
 #endif

@@ -1,4 +1,4 @@
-// last_words.c: see last_words.h. Handlers can only reach what is static.
+// last_words.c: see last_words.h. Handlers can only use static variables.
 #include "base/last_words.h"
 
 #include "base/running.h"
@@ -67,12 +67,12 @@ static void on_fatal(int number, siginfo_t *info, void *context) {
             sigaction(number, &earlier[i], NULL);
         }
     say(text);
-    // On return a fault happens again where it did and finds the earlier action; a signal that
-    // was sent must be sent again.
+    // After the return a fault happens again at the same instruction and meets the previous action;
+    // a signal that was sent must be sent again.
     if (info->si_code <= 0) raise(number);
 }
 
-// exit() of the main thread with nothing on record is the host's own.
+// exit() on the main thread without a recorded call comes from the host itself.
 static void on_exit_call(void) {
     char who[16];
     if (rlhf__running_is_main() ? !rlhf__running_describe(who, sizeof who)

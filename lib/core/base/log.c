@@ -126,7 +126,7 @@ void rlhf__logf(struct rlhf__log *log, int32_t level, const char *fmt, ...) {
     put_line(log, level < 0 ? 0 : level > 3 ? 3 : level, text);
 }
 
-// The terminal breaks the command itself, where that does not add a line end to what is copied.
+// The terminal wraps the command, so no line end is copied with it.
 static void put_command(struct rlhf__log *log, const char *text, const char *command) {
     struct rlhf__buf shown = RLHF__BUF_INIT;
     char when[32];

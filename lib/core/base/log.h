@@ -28,7 +28,7 @@ struct rlhf__log {
 void rlhf__log_init(struct rlhf__log *log);
 void rlhf__log_finish(struct rlhf__log *log);
 
-// Now as "HH:MM:SS", with the date in front if the day is not *day, which is then set to it. [any]
+// The time as "HH:MM:SS". If the day is not *day, the date precedes it and *day is updated. [any]
 const char *rlhf__clock_text(int32_t *day, char out[32]);
 
 // One line "HH:MM:SS level text", the first of a day with its date; info lines carry no level word.
@@ -41,11 +41,10 @@ __attribute__((format(printf, 3, 4))) void rlhf__logf(struct rlhf__log *log, int
 // own and is not broken, so that it can be copied. log may be NULL (drops). [any]
 void rlhf__log_command(struct rlhf__log *log, const char *text, const char *command);
 
-// "error: text" without a time, the last thing a failing command says; as JSON like a log line.
-// [any]
+// "error: text" without a time, the last line of a failing command; as JSON like a log line. [any]
 void rlhf__log_error(struct rlhf__log *log, const char *text);
 
-// A JSON object of the caller's as a line: `members` ("\"phase\": 3, ...") follow time and event.
+// A JSON line with members of the caller: `members` ("\"phase\": 3, ...") follow time and event.
 // [any]
 void rlhf__log_event(struct rlhf__log *log, const char *event, const char *members);
 

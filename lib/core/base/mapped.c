@@ -28,7 +28,7 @@ static rlhf_status map(struct rlhf__mapped *m, struct rlhf__error *err) {
 rlhf_status rlhf__mapped_open(const char *path, struct rlhf__mapped *m, struct rlhf__error *err) {
     *m = (struct rlhf__mapped){.fd = -1, .path = strdup(path)};
     if (!m->path) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a path");
-    m->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe is not waited for
+    m->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // do not wait for a pipe
     if (m->fd < 0)
         return rlhf__fail(err,
                           errno == ENOENT || errno == ENAMETOOLONG || errno == EACCES
@@ -38,7 +38,7 @@ rlhf_status rlhf__mapped_open(const char *path, struct rlhf__mapped *m, struct r
     return map(m, err);
 }
 
-// A zeroed one has no path, and its descriptor 0 is not ours to close.
+// Without a path the struct is zeroed, and its descriptor 0 must not be closed.
 void rlhf__mapped_close(struct rlhf__mapped *m) {
     if (m->bytes) munmap((void *)(uintptr_t)m->bytes, (size_t)m->len);
     if (m->path && m->fd >= 0) close(m->fd);
@@ -46,9 +46,9 @@ void rlhf__mapped_close(struct rlhf__mapped *m) {
     *m = (struct rlhf__mapped){0};
 }
 
-// ---- reading what may be gone ----
+// ---- reading a file that may be truncated ----
 
-// Where a read continues after its page was gone; NULL: this thread is not reading.
+// Where a read continues if its page is missing; NULL: this thread is not reading.
 static _Thread_local sigjmp_buf *volatile way_out;
 
 static void on_page_gone(int number) {
@@ -86,7 +86,7 @@ rlhf_status rlhf__mapped_read(const struct rlhf__mapped *m, void (*work)(void *a
 
 void rlhf__mapped_used(const struct rlhf__mapped *m, uint64_t from, uint64_t to) {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    from -= from % page; // the rest of a page that was only partly used comes later
+    from -= from % page; // the rest of a partly used page is still needed
     if (to < m->len) to -= to % page;
     if (to > from)
         madvise((void *)(uintptr_t)(m->bytes + from), (size_t)(to - from), MADV_DONTNEED);

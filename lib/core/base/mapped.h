@@ -1,5 +1,5 @@
-// mapped.h: a file mapped for reading, whose used pages are dropped and which another process may
-// truncate at any time.
+// mapped.h: a file mapped for reading. Used pages are dropped, and another process may truncate the
+// file at any time.
 //
 // What it is not: for writing, or for reading from several threads at once.
 #ifndef RLHF_HOST_MAPPED_H
@@ -15,20 +15,20 @@ struct rlhf__mapped {
     int32_t reserved;
 };
 
-// Map a regular file, which is not read yet; *m is good until rlhf__mapped_close, also after a
-// failure. Errors: RLHF_E_INVALID (no file, or none that is regular), RLHF_E_IO, RLHF_E_NOMEM.
-// [main]
+// Map a regular file without reading it. *m needs rlhf__mapped_close, also after a failure. Errors:
+// RLHF_E_INVALID (missing, or not a regular file), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__mapped_open(const char *path, struct rlhf__mapped *m, struct rlhf__error *err);
 void rlhf__mapped_close(struct rlhf__mapped *m); // accepts a zeroed one [main]
 
-// Call work(arg), which reads bytes. If the file was truncated, its pages are gone (SIGBUS, which
-// aborts work) or read as zeros: RLHF_E_IO, and the output of work is invalid. work only copies or
-// converts; it must not allocate, lock or call anything that does. Not from within work. [main]
+// Call work(arg), which reads bytes. If the file was truncated, its pages are missing (SIGBUS,
+// which aborts work) or read as zeros: RLHF_E_IO, and the output of work is invalid. work may only
+// copy or convert; it must not allocate, lock, call anything that does, or call this function.
+// [main]
 rlhf_status rlhf__mapped_read(const struct rlhf__mapped *m, void (*work)(void *arg), void *arg,
                               struct rlhf__error *err);
 
-// The bytes [from, to) were used: their pages leave the process (the system may cache them, and
-// a later access reads them again). [main]
+// Drop the pages of bytes [from, to) from the process. The system may cache them; a later access
+// reads them again. [main]
 void rlhf__mapped_used(const struct rlhf__mapped *m, uint64_t from, uint64_t to);
 
 #endif

@@ -33,7 +33,8 @@ void rlhf__put_shell(struct rlhf__buf *out, const char *s);
 
 // ---- columns ----
 
-// Columns of the terminal on file descriptor fd; `otherwise` when fd is not a terminal. [any]
+// Columns of the terminal on file descriptor fd; returns `otherwise` when fd is not a terminal.
+// [any]
 int rlhf__terminal_width(int fd, int otherwise);
 
 // Append bytes as one line of at most `columns` columns: control characters and line breaks become

@@ -13,7 +13,7 @@ static struct rlhf__running get(const volatile struct rlhf__running *r) {
     return (struct rlhf__running){r->kind, r->name, r->function, r->pid, 0};
 }
 
-// Every order of these stores leaves strings that are valid: a handler may come in between.
+// A handler may run between these stores; the strings are valid after each of them.
 static void set(const struct rlhf__running *r) {
     now.kind = r->kind;
     now.name = r->name;

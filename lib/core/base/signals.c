@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FIRST_WAIT 5  // seconds until it is said which function is waited for
-#define NEXT_WAIT  60 // and said again
+#define FIRST_WAIT 5  // seconds until a message names the running function
+#define NEXT_WAIT  60 // and until it is repeated
 
-// A handler can only reach what is static.
+// Handlers can only use static variables.
 static volatile sig_atomic_t caught;
 static volatile sig_atomic_t checkpoint;
 static volatile sig_atomic_t json;
@@ -39,7 +39,7 @@ static void say(const char *what) {
     char text[700] = "";
     if (json)
         append(text, sizeof text, "{\"event\": \"log\", \"level\": \"info\", \"message\": \"");
-    else if (isatty(STDERR_FILENO)) // off the line with the ^C and the bar
+    else if (isatty(STDERR_FILENO)) // leave the line with ^C and the progress bar
         append(text, sizeof text, "\n");
     append(text, sizeof text, what);
     append(text, sizeof text, json ? "\"}\n" : "\n");
@@ -48,11 +48,11 @@ static void say(const char *what) {
 }
 
 // Outside phases: "stopping when reward org.x.y, score() has returned; press again to stop at
-// once". Code of a plugin in this process cannot be ended for itself.
+// once". A plugin's code in this process cannot be ended separately.
 static void put_waiting(char *out, size_t cap) {
     char who[400];
     append(out, cap, "stopping");
-    // An id has letters, digits, '.', '_' and '-' alone, so it is what JSON takes.
+    // An id contains only letters, digits, '.', '_' and '-', so JSON needs no escapes.
     if (rlhf__running_describe(who, sizeof who)) {
         append(out, cap, " when ");
         append(out, cap, who);
@@ -65,8 +65,8 @@ static void put_again(char *out, size_t cap, int number) {
     append(out, cap, number == SIGINT ? "; Ctrl-C again: at once" : "; a second signal: at once");
 }
 
-// ", then a checkpoint". A reward that is being asked need not answer any more: programs and
-// workers are ended soon after the signal, and then the phase is not finished.
+// ", then a checkpoint". Not while a reward is running: programs and workers are ended soon after
+// the signal, and then the phase is not finished.
 static void put_keeping(char *out, size_t cap, int64_t phase) {
     char who[400];
     if (!rlhf__running_describe(who, sizeof who) || strncmp(who, "reward ", 7) != 0) {
@@ -99,7 +99,7 @@ static void put_phase(char *out, size_t cap, int number, int64_t phase) {
     put_again(out, cap, number);
 }
 
-// It takes long: name what the program is waiting for.
+// If it takes long, name the function that the program waits for.
 static void on_wait(int number) {
     char who[400], text[600] = "still waiting for ";
     const int error = errno;
@@ -115,7 +115,7 @@ static void on_wait(int number) {
 
 static void handle(int number, void (*handler)(int));
 
-// Unless a plugin has uses for the alarm.
+// Set the alarm unless a plugin uses it.
 static void wait_for_it(void) {
     struct sigaction before;
     if (sigaction(SIGALRM, NULL, &before) != 0 || before.sa_handler != SIG_DFL) return;

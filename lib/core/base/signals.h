@@ -1,20 +1,20 @@
-// signals.h: signals that ask for something, as flags that the loop polls: SIGINT, SIGTERM and
-// SIGHUP to end, SIGUSR1 for a checkpoint. Signals that tell of a fault are last_words.h's.
+// signals.h: signals that request something, as flags that the loop polls: SIGINT, SIGTERM and
+// SIGHUP to end, SIGUSR1 for a checkpoint. last_words.h handles the signals of faults.
 //
-// What a handler needs is state of the program and lives here and nowhere else.
+// The handlers' state is global and exists only here.
 #ifndef RLHF_HOST_SIGNALS_H
 #define RLHF_HOST_SIGNALS_H
 
 #include <signal.h>
 #include <stdint.h>
 
-// Install the handlers. The first signal that asks to end is noted and answered by a line on
-// standard error that says what follows; the second one says so and ends the program at once,
-// whichever the two are. SIGHUP stays ignored where it was (nohup). SIGPIPE and SIGXFSZ
-// are ignored, so that a closed pipe and a file that may not grow are errors of the write. [main]
+// Install the handlers. The first signal that asks to end is recorded and answered by a line on
+// standard error that says what happens next. The second one, of either kind, prints a line and
+// ends the program at once. SIGHUP stays ignored if it was (nohup). SIGPIPE and SIGXFSZ are
+// ignored, so that a closed pipe and a file that may not grow become errors of write(). [main]
 void rlhf__signals_install(void);
 
-// 1: what the handlers say is a JSON object, as log lines are then, but without a time. [main]
+// 1: the handlers print JSON objects like the log, but without a time. [main]
 void rlhf__signals_json(int on);
 
 // Set the current phase, from 1, which the first signal's message promises to finish; 0 outside

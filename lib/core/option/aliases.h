@@ -16,14 +16,13 @@ struct rlhf__alias {
 // All of them, in the order of the page. [any]
 const struct rlhf__alias *rlhf__aliases(size_t *n);
 
-// Finds a flag or key: "--learning-rate", "optim.learning_rate" and "learning_rate" are the same.
+// Find a flag or key: "--learning-rate", "optim.learning_rate" and "learning_rate" are the same.
 // NULL if it is not an alias. [any]
 const struct rlhf__alias *rlhf__alias_find(const char *typed);
 
 // What a message about the typed word adds: " (here it is --set optim.lr=)", or why rlhf-host lacks
 // an equivalent. as_flag: it was typed as a flag, so a setting is shown with --set. Returns 0 and
-// writes nothing when the word is not an alias, or is itself the setting that it is an alias of.
-// [any]
+// writes nothing when the word is not an alias, or is our own name of the setting. [any]
 int rlhf__alias_hint(const char *typed, int as_flag, struct rlhf__buf *out);
 
 #endif

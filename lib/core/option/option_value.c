@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// Bounds beyond these are not worth printing.
+// Limits beyond these are not printed.
 #define NO_LIMIT     1e30
 #define NO_LIMIT_I64 ((int64_t)1 << 40)
 
@@ -195,7 +195,7 @@ static int store_list(const json_t *v, char *at, struct rlhf__strings *strings) 
     return 1;
 }
 
-// Writes the value to at; 0 when it does not fit the option, -1 when memory is out.
+// Write the value to `at`; 0 when it does not fit the option, -1 when out of memory.
 static int store(const rlhf_opt *o, const json_t *v, const char *raw, char *at,
                  struct rlhf__strings *strings) {
     int32_t small = json_is_true(v);
@@ -249,8 +249,8 @@ rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, con
     return stored ? RLHF_OK : refuse(&o, v, raw, from, err);
 }
 
-// The members of an object, or the items of a list, that a lenient table does not name itself: the
-// options "key.member", and "key[]" for each item.
+// The members of an object, or the items of a list, under a key that a lenient table does not have:
+// the options "key.member", and "key[]" for each item.
 static rlhf_status apply_inside(const struct rlhf__opt_table *t, const char *key, const json_t *v,
                                 const struct rlhf__origin *from, void *config,
                                 struct rlhf__strings *strings, struct rlhf__error *err) {

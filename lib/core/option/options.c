@@ -22,7 +22,7 @@ static int is_newer(const struct rlhf__opt_table *t, uint64_t i) {
     return 0;
 }
 
-// Adds the options of row i to t->n. Returns what is wrong with it, or NULL.
+// Add the options of row i to t->n. Returns what is wrong with it, or NULL.
 static const char *count(struct rlhf__opt_table *t, uint32_t i) {
     rlhf_opt o, inner;
     rlhf_opt_row(t->opts, t->stride, i, &o);

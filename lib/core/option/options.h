@@ -12,20 +12,20 @@
 
 // ---- the rows of a table ----
 
-// A flag of the host's own tables, for RLHF_T_STR: a list of texts that are not empty and of token
-// ids. In JSON an array of strings and integers, or one of either; in the struct the array as JSON
-// text, "[]" when it is empty.
+// A flag of the host's own tables, for RLHF_T_STR: a list of non-empty texts and token ids. In JSON
+// it is an array of strings and integers, or a single one; in the struct it is the array as JSON
+// text, "[]" when empty.
 #define RLHF__OPT_LIST 0x10000u
 
-// A table and the struct it describes; n counts its options, those of included tables too.
+// A table of options; n counts them, including those of included tables.
 struct rlhf__opt_table {
     const rlhf_opt *opts;
     uint32_t n, stride; // stride 0 = sizeof(rlhf_opt)
 };
 
-// The table of a plugin's `rows` rows: RLHF_E_UNSUPPORTED when they cannot be read (a stride
-// shorter than the first SDK's, no rows, a row or a table included by another that is of a later
-// SDK and uses it). Borrows opts. [any]
+// Make a table of a plugin's `rows` rows; borrows opts. RLHF_E_UNSUPPORTED when they cannot be
+// read: a stride shorter than the first SDK's, opts NULL, or a row that uses a field of a later
+// SDK. [any]
 rlhf_status rlhf__opt_table_init(struct rlhf__opt_table *t, const rlhf_opt *opts, uint32_t rows,
                                  uint32_t stride, struct rlhf__error *err);
 
@@ -120,9 +120,9 @@ json_t *rlhf__opts_schema(const struct rlhf__opt_table *t);
 
 enum rlhf__entry { RLHF__ENTRY_ALGO = 0, RLHF__ENTRY_REWARD = 1, RLHF__ENTRY_JUDGE = 2 };
 
-// Members of a plugin entry (enum rlhf__entry) that belong to the host, NULL-ended: all have
-// "plugin", a judge also "isolate" and "network", a reward these and "name" and "weight". No plugin
-// has an option of such a name. [any]
+// Members of a plugin entry (enum rlhf__entry) that belong to the host, NULL-ended: "plugin" in
+// all, "isolate" and "network" in those of judges and rewards, "name" and "weight" in those of
+// rewards. Plugins must not have options of these names. [any]
 const char *const *rlhf__host_keys(int entry);
 
 #endif

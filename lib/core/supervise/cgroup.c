@@ -20,7 +20,7 @@
 
 #define PREFIX      "rlhf-host-"
 #define PATIENCE    1.0  // seconds in which killed processes leave a group
-#define PATIENCE_OF 0.05 // the same for the group of another host
+#define PATIENCE_OF 0.05 // the same for a group of another host
 enum { MOST_NAMES = 100 };
 
 // ---- files of a group ----
@@ -134,8 +134,9 @@ static int find_dir(const char *root, const char *group, char out[RLHF__PATH_CAP
     return found ? 0 : -1;
 }
 
-// Opens the directory below which groups can be made, and gives its path; -1 without one. Only the
-// root of the whole hierarchy, which has no type, may contain both processes and groups.
+// Open the directory below which groups can be made, and return its path in `path`; -1 if there
+// isn't any. Only the root of the whole hierarchy, which lacks a cgroup.type, may contain both
+// processes and groups.
 static int open_parent(const char *root, char out[RLHF__PATH_CAP]) {
     char group[RLHF__PATH_CAP], text[1024];
     int is_top;
@@ -226,9 +227,9 @@ static int make_dir(int parent, const char *path, char dir[RLHF__PATH_CAP]) {
 
 static int set_bounds(int fd, uint64_t bytes) {
     if (put_number(fd, "memory.max", bytes) != 0) return -1;
-    if (put(fd, "memory.oom.group", "1") != 0) return -1; // all of it is killed, or nothing
-    put(fd, "memory.swap.max", "0");                      // where the kernel counts swap
-    put_number(fd, "pids.max", RLHF__MOST_PROCESSES);     // where the parent has the controller
+    if (put(fd, "memory.oom.group", "1") != 0) return -1; // kill the whole group or nothing
+    put(fd, "memory.swap.max", "0");                      // if the kernel counts swap
+    put_number(fd, "pids.max", RLHF__MOST_PROCESSES);     // if the parent has the controller
     return 0;
 }
 

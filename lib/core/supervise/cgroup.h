@@ -16,24 +16,24 @@ struct rlhf__cgroup {
     int fd;    // of dir, locked as long as this process lives: others do not clean it up
 };
 
-// Why processes of a group were killed, if they were.
+// Whether processes of a group were killed for lack of memory, and which limit was the cause.
 enum rlhf__cgroup_end {
-    RLHF__CGROUP_FINE,   // not for want of memory
+    RLHF__CGROUP_FINE,   // not for lack of memory
     RLHF__CGROUP_OWN,    // the group reached its bound
     RLHF__CGROUP_MACHINE // a group above it did, or the machine had no memory left
 };
 
 // Make a group of at most `bytes` of memory, none of it swapped, and of at most
-// RLHF__MOST_PROCESSES where the parent has the pids controller. Removes groups that killed hosts
-// of the same user left there. root: "" (for tests: a directory with a /proc of its own). 0, or -1
-// with *out zeroed: none can be made. [main]
+// RLHF__MOST_PROCESSES where the parent has the pids controller. Also removes groups that killed
+// hosts of the same user left there. root: "" (for tests: a directory that contains a proc/).
+// Returns 0, or -1 with *out zeroed if a group cannot be made. [main]
 int rlhf__cgroup_make(const char *root, uint64_t bytes, struct rlhf__cgroup *out);
 
 // Put the calling process into the group of that directory ("": none). Returns what it bounds:
 // RLHF__CONFINED_GROUP and _GROUP_COUNT of enum rlhf__confined, or 0. [main]
 unsigned rlhf__cgroup_enter(const char *dir);
 
-// Kill what is left in the group and remove it. Returns how it was with its memory. Accepts a
+// Kill what is left in the group and remove it. Returns why its processes were killed. Accepts a
 // zeroed one. [main]
 enum rlhf__cgroup_end rlhf__cgroup_close(struct rlhf__cgroup *g);
 

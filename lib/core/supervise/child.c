@@ -30,13 +30,13 @@ static void confine(const struct rlhf__child_limits *limits) {
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     limit(RLIMIT_FSIZE, 0);
     limit(RLIMIT_CORE, 0);
-    // Threads count alike.
+    // Each thread counts, hence the factor.
     limit(RLIMIT_CPU, 64 * seconds);
     fflush(stdout);
     dup2(STDERR_FILENO, STDOUT_FILENO);
 }
 
-// What the child does, and where it tells.
+// The child's work, and the descriptor for its answer.
 struct job {
     const struct rlhf__child_limits *limits;
     rlhf_status (*work)(void *arg, struct rlhf__buf *out);
@@ -71,8 +71,8 @@ _Noreturn static void child(long parent, struct job *job) {
     rlhf__warden(&rules, work_and_tell, job);
 }
 
-// Reads to the end. Passes on signals that ask this program to end: the child's session does not
-// receive the terminal's keys.
+// Read to the end. Forwards signals that ask this program to end, because the child's session does
+// not receive the terminal's keys.
 static void read_all(int fd, pid_t pid, struct rlhf__buf *out) {
     const volatile sig_atomic_t *asked = rlhf__signals_flag();
     char chunk[4096];

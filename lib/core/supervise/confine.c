@@ -28,7 +28,7 @@ static int put_file(const char *path, const char *text) {
     return bad ? -1 : 0;
 }
 
-// The user is in there who they are outside, and nobody else is anybody.
+// Inside, the user keeps their ids, and all other ids are unmapped.
 static void map_user(uid_t uid, gid_t gid) {
     char text[64];
     put_file("/proc/self/setgroups", "deny");
@@ -57,7 +57,7 @@ static unsigned with_users(int network) {
 unsigned rlhf__confine_spaces(int network) {
     unsigned in_force = with_users(network);
     if (in_force) return in_force;
-    // Root may have them without.
+    // Root can create them without a user namespace.
     if (unshare(CLONE_NEWPID) == 0) in_force |= RLHF__CONFINED_PROCESSES;
     if (unshare(CLONE_NEWIPC) == 0) in_force |= RLHF__CONFINED_IPC;
     if (!network && unshare(CLONE_NEWNET) == 0) in_force |= RLHF__CONFINED_NETWORK;
@@ -73,8 +73,8 @@ static int kernel_is(unsigned major, unsigned minor) {
            (has > major || (has == major && then >= minor));
 }
 
-// From Linux 6.14 on a PID namespace has a largest number of its own, which its root may set.
-// Before that it is the machine's, which is not ours to change.
+// Since Linux 6.14 each PID namespace has a separate pid_max, which its root may set. Before that,
+// pid_max is global to the machine, and we must not change it.
 unsigned rlhf__confine_count(void) {
     char text[16];
     snprintf(text, sizeof text, "%d", RLHF__MOST_PROCESSES);
@@ -82,8 +82,9 @@ unsigned rlhf__confine_count(void) {
     return RLHF__CONFINED_COUNT;
 }
 
-// The limit of a user's processes, which from Linux 5.14 on are those of the user namespace; before
-// that it would count all that the user has. Whether it acts is tried: it does not for root.
+// The limit of a user's processes. Since Linux 5.14 it counts only those in the user namespace;
+// before that it counted all processes of the user. Root ignores the limit, so a fork tests whether
+// it works.
 static unsigned count_of_user(void) {
     const struct rlimit none = {0, RLHF__MOST_PROCESSES};
     const struct rlimit most = {RLHF__MOST_PROCESSES, RLHF__MOST_PROCESSES};
@@ -97,7 +98,7 @@ static unsigned count_of_user(void) {
 
 // ---- all ----
 
-// Empties all capability sets, so that programs that it starts cannot have any either.
+// Empty all capability sets, so that started programs cannot have any either.
 static unsigned no_capabilities(void) {
     const struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
     const struct __user_cap_data_struct none[2] = {{0, 0, 0}, {0, 0, 0}};
@@ -179,7 +180,7 @@ unsigned rlhf__confine_time(double seconds) {
     const int known = sched_getaffinity(0, sizeof cores, &cores) == 0;
     const double n = known ? CPU_COUNT(&cores) : (double)sysconf(_SC_NPROCESSORS_ONLN);
     const double so_far = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec);
-    // The two parts of a second that were cut off, and one that is not whole.
+    // 2: the fractions of a second that were cut off from the two times above.
     const double most = so_far + 2 + ceil(seconds * n);
     limit.rlim_cur = seconds > 0 && most < 1e15 ? (rlim_t)most : limit.rlim_max;
     if (limit.rlim_cur > limit.rlim_max) limit.rlim_cur = limit.rlim_max;
@@ -192,7 +193,7 @@ static void add(struct rlhf__buf *list, const char *text) {
     rlhf__buf_printf(list, "%s%s", list->len ? ", " : "", text);
 }
 
-// By which means: two may do the same.
+// Append text with the mechanisms that are in force: two may protect against the same thing.
 static void add_with(struct rlhf__buf *list, const char *text, const char *one, const char *two) {
     rlhf__buf_printf(list, "%s%s (%s%s%s)", list->len ? ", " : "", text, one,
                      *one && *two ? ", " : "", two);
@@ -201,7 +202,7 @@ static void add_with(struct rlhf__buf *list, const char *text, const char *one, 
 // A protection by one of two mechanisms, or by both.
 struct wall {
     unsigned one, two;
-    int wanted; // 0: it is not missed where it does not stand
+    int wanted; // 0: do not report it as missing
     const char *text, *by_one, *by_two;
 };
 

@@ -9,21 +9,21 @@
 #include "base/buf.h"
 
 enum rlhf__confined {
-    RLHF__CONFINED_PROCESSES = 1 << 0,     // a PID namespace: outside processes are invisible
+    RLHF__CONFINED_PROCESSES = 1 << 0,     // PID namespace: outside processes are invisible
     RLHF__CONFINED_NETWORK = 1 << 1,       // a private network namespace
-    RLHF__CONFINED_PRIVILEGES = 1 << 2,    // no new ones
+    RLHF__CONFINED_PRIVILEGES = 1 << 2,    // no new privileges
     RLHF__CONFINED_FILES = 1 << 3,         // landlock: no writes to files
     RLHF__CONFINED_CALLS = 1 << 4,         // seccomp
     RLHF__CONFINED_MEMORY = 1 << 5,        // an address space of limited size
-    RLHF__CONFINED_OPEN = 1 << 6,          // the network was allowed
+    RLHF__CONFINED_OPEN = 1 << 6,          // network access was allowed
     RLHF__CONFINED_USERS = 1 << 7,         // a user namespace, whose processes are counted apart
     RLHF__CONFINED_COUNT = 1 << 8,         // at most RLHF__MOST_PROCESSES
     RLHF__CONFINED_TIME = 1 << 9,          // processor time
     RLHF__CONFINED_IPC = 1 << 10,          // an IPC namespace
-    RLHF__CONFINED_CAPABILITIES = 1 << 11, // none, and none to be gained
+    RLHF__CONFINED_CAPABILITIES = 1 << 11, // none, and none can be gained
     RLHF__CONFINED_READ_ONLY = 1 << 12,    // all that is mounted
     RLHF__CONFINED_DEVICES = 1 << 13,      // no terminal, no disk
-    RLHF__CONFINED_SIGHT = 1 << 14,        // /proc tells nothing of processes outside
+    RLHF__CONFINED_SIGHT = 1 << 14,        // /proc does not show processes outside
     RLHF__CONFINED_GROUP = 1 << 15,        // a control group bounds the memory of all together
     RLHF__CONFINED_GROUP_COUNT = 1 << 16   // and their number, as _COUNT does
 };
@@ -31,32 +31,33 @@ enum rlhf__confined {
 // Processes and threads of a worker and all that it starts.
 enum { RLHF__MOST_PROCESSES = 1024 };
 
-// Namespaces for the processes that are forked after it; network 1: not one of the network. Returns
-// which are in force, of the enum. [main]
+// Create namespaces for the processes forked afterwards; network 1: no network namespace. Returns
+// those in force, as bits of the enum. [main]
 unsigned rlhf__confine_spaces(int network);
 
-// In the first process of a PID namespace, before it forks: gives it a private view of the file
-// system. Returns which are in force: _READ_ONLY, _DEVICES, _SIGHT. [main]
+// Give a PID namespace a private view of the file system. Call it in its first process, before it
+// forks. Returns those in force of _READ_ONLY, _DEVICES, _SIGHT. [main]
 unsigned rlhf__mounts(void);
 
-// In the first process of a PID namespace, before it forks: no more than RLHF__MOST_PROCESSES in
-// there. Returns the bit, or 0 where the kernel counts them for all namespaces together. [main]
+// Limit a PID namespace to RLHF__MOST_PROCESSES. Call it in its first process, before it forks.
+// Returns the bit, or 0 where the kernel counts the processes of all namespaces together. [main]
 unsigned rlhf__confine_count(void);
 
-// Applies the rest to the calling process, permanently; network 1: it may have sockets. `spaces` is
+// Apply the rest to the calling process, permanently; network 1: it may use sockets. `spaces` is
 // what the functions above and rlhf__cgroup_enter returned. Returns everything in force. [main]
 unsigned rlhf__confine(unsigned spaces, int network);
 
-// Allows this many bytes on top of the process's present use, and none in files. Returns the bit,
-// or 0 where no limit can be set (a build with a sanitizer). [main]
+// Allow this many bytes on top of the process's present use, and no growing of files. Returns the
+// bit, or 0 if the limit cannot be set (a build with a sanitizer). [main]
 unsigned rlhf__confine_memory(uint64_t bytes);
 
-// Processor time of the calling process from now on, and of each that it starts: `seconds` for each
-// core that it may run on; what goes on for longer meets SIGXCPU. 0 = no limit. Returns the bit, or
-// 0. [main]
+// Limit the processor time of the calling process from now on, and of each process that it starts,
+// to `seconds` for each core that it may run on; then SIGXCPU is sent. 0 = unlimited. Returns the
+// bit, or 0. [main]
 unsigned rlhf__confine_time(double seconds);
 
-// "no new privileges, no writing to files, ...", and what is not in force, in words. [any]
+// Append "no new privileges, no writing to files, ...", then the protections that are not in force.
+// [any]
 void rlhf__confined_text(unsigned in_force, uint64_t memory_mib, struct rlhf__buf *out);
 
 // file_access.c: forbids writing files and reading devices and /proc entries about other processes.

@@ -1,4 +1,4 @@
-// descendants.c: see descendants.h. One look at /proc, whatever number there are.
+// descendants.c: see descendants.h. Each call reads /proc once, whatever the number of processes.
 #include "supervise/descendants.h"
 
 #include <dirent.h>
@@ -23,7 +23,7 @@ struct table {
     size_t n, cap;
 };
 
-// All but its pid are 0 when it is gone.
+// All members but pid are 0 if the process has ended.
 static struct process read_one(pid_t pid) {
     struct process p = {.pid = pid};
     char path[64], text[512];
@@ -33,7 +33,7 @@ static struct process read_one(pid_t pid) {
     if (fd >= 0) close(fd);
     if (n <= 0) return p;
     text[n] = '\0';
-    const char *end = strrchr(text, ')'); // of a name that may have such ones itself
+    const char *end = strrchr(text, ')'); // the end of the name, which may contain ')' too
     if (!end || strlen(end) <= 4) return p;
     char *at;
     p.zombie = end[2] == 'Z' || end[2] == 'X';

@@ -1,4 +1,4 @@
-// descendants.h: all that a process has started, and what those have started, as /proc tells.
+// descendants.h: the processes that a process has started, directly or indirectly, read from /proc.
 #ifndef RLHF_SUPERVISE_DESCENDANTS_H
 #define RLHF_SUPERVISE_DESCENDANTS_H
 
@@ -10,11 +10,11 @@
 // survive, and everything survives when /proc cannot be read. Returns how many were killed. [main]
 size_t rlhf__descendants_kill(void);
 
-// What all descendants of the calling process but `except` have used: a tree that is stopped looks
-// the same each time.
+// The processor time of all descendants of the calling process but `except`. For a stopped tree all
+// calls give the same values.
 struct rlhf__tree {
     uint64_t ticks;  // of processor time
-    uint64_t newest; // when the newest was started
+    uint64_t newest; // start time of the newest
     int traced;      // 1: a debugger is attached to one
 };
 

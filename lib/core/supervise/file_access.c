@@ -1,6 +1,6 @@
 // file_access.c: what a worker can do with files; see confine.h. Two independent protections: a
-// view of the file system of its own (mounts), and landlock. Raw system calls: Debian 12's libc
-// lacks functions for them, and its headers lack landlock's later rights.
+// private view of the file system (mounts), and landlock. They use raw system calls, because Debian
+// 12's libc lacks functions for them and its headers lack landlock's later rights.
 #include "supervise/confine.h"
 
 #include <dirent.h>
@@ -63,7 +63,7 @@ static unsigned own_dev(void) {
 
 // ---- mounts: a private /proc ----
 
-// In a container that hides parts of /proc the kernel may refuse one with all of them.
+// In a container that hides parts of /proc the kernel may refuse to mount a complete one.
 static unsigned mount_proc(void) {
     const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY;
     if (mount("proc", "/proc", "proc", flags, NULL) == 0) return RLHF__CONFINED_SIGHT;
@@ -130,15 +130,16 @@ enum {
     READ_FILE = 1 << 2,
     READ_DIR = 1 << 3,
     CHANGE = 0x1ff0,        // remove and make, by kind
-    REFER = 1 << 13,        // from version 2 on: move
+    REFER = 1 << 13,        // since version 2: move
     TRUNCATE = 1 << 14,     // 3
     IOCTL_DEV = 1 << 15,    // 5
     RESOLVE_UNIX = 1 << 16, // 9: reach a socket by its path
     READ = READ_FILE | READ_DIR
 };
 
-// What the rules of this kernel can be about. Version 4 knows TCP, 6 keeps signals and abstract
-// sockets in. 7, 8 and 10 bring nothing that is needed here; a later one is taken as 10.
+// A ruleset with every right that this kernel's landlock handles. Version 4 adds TCP, 6 adds
+// signals and abstract sockets. Versions 7, 8 and 10 add nothing that we need; a later one is
+// treated as 10.
 static int open_ruleset(int network, struct ruleset *rules) {
     const long version = syscall(CREATE_RULESET, NULL, 0, VERSION);
     if (version < 1) return -1;
@@ -153,7 +154,7 @@ static int open_ruleset(int network, struct ruleset *rules) {
     return (int)syscall(CREATE_RULESET, rules, known, 0);
 }
 
-// Of a file the rights of directories cannot be given.
+// Rights of directories cannot be given for a file.
 static void allow_fd(int rules, int fd, const struct stat *s, uint64_t rights) {
     struct rule_beneath rule = {rights, fd};
     if (!S_ISDIR(s->st_mode)) rule.allowed &= ~(uint64_t)READ_DIR;
@@ -167,7 +168,7 @@ static void allow(int rules, const char *path, uint64_t rights) {
     if (fd >= 0) close(fd);
 }
 
-// Whether it is one of the directories of which only parts are allowed: a link may lead to one.
+// Whether it is one of the directories of which only parts are allowed; a link may lead to one.
 static int is_apart(const struct stat *s) {
     static const char *const apart[] = {"/", "/dev", "/proc"};
     struct stat other;
@@ -191,7 +192,7 @@ static int allow_root(int rules) {
     return 0;
 }
 
-// own_proc 1: what is there is of the worker's own processes.
+// own_proc 1: /proc shows only the worker's own processes.
 static void allow_system(int rules, uint64_t handled, int own_proc) {
     static const char *const readable[] = {"/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"};
     static const char *const told[] = {"/proc/self",    "/proc/cpuinfo", "/proc/filesystems",

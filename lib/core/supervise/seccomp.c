@@ -46,8 +46,8 @@ static const int refused[] = {
     SYS_userfaultfd, SYS_open_by_handle_at, SYS_quotactl, SYS_acct, SYS_settimeofday,
     SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex, SYS_sethostname, SYS_setdomainname,
     SYS_vhangup, SYS_syslog, SYS_personality, SYS_fanotify_init, SYS_lookup_dcookie, SYS_nfsservctl,
-    // Files: modes, owners, times, attributes, locks that runs are kept apart by; truncate() is not
-    // seen by landlock before Linux 6.2.
+    // Files: modes, owners, times, attributes, and the locks that keep runs apart. Landlock does
+    // not see truncate() before Linux 6.2.
     SYS_mknodat, SYS_fchmod, SYS_fchmodat, SYS_fchown, SYS_fchownat, SYS_setxattr, SYS_lsetxattr,
     SYS_fsetxattr, SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, SYS_utimensat, SYS_truncate,
     SYS_flock,
@@ -74,7 +74,7 @@ static const int refused[] = {
 // 434 pidfd_open                  to wait for a child; signals through it are refused
 // 436 close_range, 439 faccessat2, 441 epoll_pwait2, 449 futex_waitv, 454 to 456 futex_wake,
 //     futex_wait, futex_requeue, 471 rseq_slice_yield
-//                                 newer forms of what everybody uses, of the process itself
+//                                 newer forms of common calls, about the process itself
 // 444 to 446 landlock             can only take further rights away
 // 447 memfd_secret, 450 set_mempolicy_home_node, 453 map_shadow_stack, 462 mseal
 //                                 memory of the process itself
@@ -96,9 +96,9 @@ static const int shared_ipc[] = {
 static const int sockets[] = {SYS_socket, SYS_connect, SYS_bind,
                               SYS_listen, SYS_accept,  SYS_accept4};
 
-// All others are refused: those that change a terminal, type into it or take it over (TIOCSTI,
-// TIOCLINUX, TIOCSPGRP, TIOCSCTTY, TCSETS, ...), set attributes of files (FS_IOC_SETFLAGS,
-// FS_IOC_FSSETXATTR), choose who gets signals (FIOSETOWN), and whatever drivers have.
+// The allowed ioctls. All others are refused: those that change a terminal, type into it or take it
+// over (TIOCSTI, TIOCLINUX, TIOCSPGRP, TIOCSCTTY, TCSETS, ...), set attributes of files
+// (FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR), choose who gets signals (FIOSETOWN), and those of drivers.
 static const uint32_t ioctls[] = {
     0x5450,     0x5451,     0x5421,     0x541b, // FIONCLEX, FIOCLEX, FIONBIO, FIONREAD
     0x5411,     0x5460,     0x0002,             // TIOCOUTQ, FIOQSIZE, FIGETBSZ
@@ -131,7 +131,7 @@ static void load(struct program *p, size_t at) {
     emit(p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)at));
 }
 
-// The low half of an argument: all that the kernel looks at of an int.
+// Load the low half of an argument: the kernel uses only this half of an int.
 static void load_arg(struct program *p, int i) {
     load(p, offsetof(struct seccomp_data, args) + 8 * (size_t)i);
 }
@@ -175,7 +175,7 @@ static void end(struct program *p, size_t at, uint32_t otherwise) {
 
 // ---- calls whose arguments decide ----
 
-// The call `number` only where its argument i is v, or w.
+// Allow the call `number` only if its argument i is v or w.
 static void only(struct program *p, int number, int i, uint32_t v, uint32_t w) {
     const size_t at = begin(p, number);
     load_arg(p, i);
@@ -196,8 +196,8 @@ static void only_itself(struct program *p) {
     only(p, SYS_rt_sigqueueinfo, 0, own, own);
     only(p, SYS_rt_tgsigqueueinfo, 0, own, own);
     give_if(p, SYS_tkill, REFUSE(EPERM));
-    // All stay in the group and the session of the worker, by which the warden and the host end
-    // them; in another group kill(0) would reach others.
+    // Every process stays in the worker's group and session, by which the warden and the host end
+    // them. In another group kill(0) would reach others.
     give_if(p, SYS_setpgid, REFUSE(EPERM));
     give_if(p, SYS_setsid, REFUSE(EPERM));
     for (size_t i = 0; i < COUNT(by_first); i++)
@@ -235,7 +235,7 @@ static void some_fcntls(struct program *p) {
     end(p, at, SECCOMP_RET_ALLOW);
 }
 
-// Core scheduling is set for a process of one's choice (PR_SCHED_CORE).
+// PR_SCHED_CORE can change the core scheduling of any process.
 static void some_prctls(struct program *p) {
     const size_t at = begin(p, SYS_prctl);
     load_arg(p, 0);
@@ -243,7 +243,7 @@ static void some_prctls(struct program *p) {
     end(p, at, SECCOMP_RET_ALLOW);
 }
 
-// Refuses O_TRUNC without write access, which would empty the file: landlock does not see that
+// Refuse O_TRUNC without write access, which would empty the file; landlock does not see that
 // before Linux 6.2.
 static void no_emptying(struct program *p, int number, int flags) {
     const size_t at = begin(p, number);
@@ -293,7 +293,7 @@ static void write_program(struct program *p, int own_processes, int network) {
     give_from(p, OLDER_END, NEWER, REFUSE(ENOSYS));
     give_from(p, NEWER_END, UINT32_MAX, REFUSE(ENOSYS)); // those of x32 too
     give_list(p, refused, COUNT(refused), REFUSE(EPERM));
-    give_if(p, 435, REFUSE(ENOSYS)); // clone3 and openat2: their flags cannot be looked at
+    give_if(p, 435, REFUSE(ENOSYS)); // clone3 and openat2: a filter cannot read their flags
     give_if(p, 437, REFUSE(ENOSYS));
     if (!network) give_list(p, sockets, COUNT(sockets), REFUSE(EACCES));
     give_list(p, shared_ipc, COUNT(shared_ipc), REFUSE(EPERM));

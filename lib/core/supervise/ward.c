@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE 5.0 // seconds that a warden has to end what it watches
+#define PATIENCE 5.0 // seconds that a warden has to end its processes
 
 // ---- starting ----
 
@@ -85,7 +85,7 @@ int rlhf__ward_over(const struct rlhf__ward *w) {
            info.si_pid == w->pid;
 }
 
-// The warden's wait status, when it ended within `seconds`.
+// Wait for the warden for up to `seconds`; 1 when it has ended, with its wait status.
 static int wait_for(pid_t pid, double seconds, int *status) {
     const double until = rlhf__seconds() + seconds;
     for (;;) {
@@ -98,7 +98,7 @@ static int wait_for(pid_t pid, double seconds, int *status) {
     }
 }
 
-// What a warden that was killed, or that did not run, has left in its session.
+// Kill the processes that a killed or unresponsive warden left in its session.
 static void end_session(pid_t warden) {
     const double until = rlhf__seconds() + PATIENCE;
     const struct timespec ms = {0, 1000000};

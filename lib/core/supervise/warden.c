@@ -17,11 +17,11 @@
 #include <unistd.h>
 
 enum { LOW_FDS = 64, TICK_MS = 300, MOST_RESTLESS = 3 };
-#define CHECK 2.0 // seconds between two looks at a tree that is to be at rest
+#define CHECK 2.0 // seconds between two checks of a stopped process tree
 
 // ---- the end ----
 
-// End as the worker did.
+// End with the wait status of the worker.
 _Noreturn static void end_as(int status) {
     const struct rlimit none = {0, 0};
     if (WIFEXITED(status)) _exit(WEXITSTATUS(status));
@@ -43,7 +43,7 @@ static void end_all(void) {
         if (got == 0) {
             rlhf__descendants_kill();
             got = waitpid(-1, NULL, 0);
-            if (got > 0) nanosleep(&pause, NULL); // they die at the same time: one round reaps many
+            if (got > 0) nanosleep(&pause, NULL); // they die together: one round reaps many
         }
         while (got > 0)
             got = waitpid(-1, NULL, WNOHANG);
@@ -53,7 +53,7 @@ static void end_all(void) {
 
 // ---- waiting ----
 
-// Signals that wait until the warden asks for them.
+// Signals that are blocked and read by signalfd.
 static void waited_for(sigset_t *set) {
     sigemptyset(set);
     sigaddset(set, SIGCHLD);
@@ -66,12 +66,12 @@ static void waited_for(sigset_t *set) {
 static void close_but(int a, int b, int c) {
     for (int fd = 0; fd < LOW_FDS; fd++)
         if (fd != a && fd != b && fd != c) close(fd);
-    close_range(LOW_FDS, ~0u, 0); // a kernel without it leaves what this process was not given
+    close_range(LOW_FDS, ~0u, 0); // best effort: older kernels lack it
 }
 
-// Reap what has ended: 1 with the status of `child` when it has, -1 when no children are left. The
-// kernel keeps the number of a process for its group only until the process is reaped, so the group
-// is ended before that.
+// Reap ended children: 1 with the status of `child` when it has ended, -1 without children. The
+// kernel reserves a process id for its group only until the process is reaped, so the group is
+// killed first.
 static int reap(pid_t child, int *status) {
     for (;;) {
         siginfo_t info = {.si_pid = 0};
@@ -83,16 +83,16 @@ static int reap(pid_t child, int *status) {
     }
 }
 
-// What a warden, or the first process of a namespace, waits for and whom it orders about.
+// What a warden, or the first process of a namespace, waits for, and whom it controls.
 struct watch {
-    pid_t child; // whose end is waited for
-    long host;   // the parent, which may go; 0: that is not looked at
-    int orders;  // where they come from, -1 = there are none
-    int to;      // the first process, which gets them, or -1:
-    pid_t whom;  // kill() has it: -1 = all of the namespace, or a group
+    pid_t child; // the process whose end is awaited
+    long host;   // the parent, which may end; 0: do not check
+    int orders;  // the socket they arrive at; -1 = without orders
+    int to;      // the first process, which they are passed on to; or -1, then
+    pid_t whom;  // kill()'s argument: -1 = the whole namespace, or a group
     int resting, signals, seen;
     int told;       // the signal that asked this process to end, 0 = none
-    int restless;   // how often the tree had not rested when it should have
+    int restless;   // how often the stopped tree was found running
     double checked; // when
     struct rlhf__tree tree;
 };
@@ -106,7 +106,7 @@ static void pass_on(const struct watch *w, char order) {
         kill(w->whom, order == RLHF__WARDEN_REST ? SIGSTOP : SIGCONT);
 }
 
-// The last of the orders that have come; what came before it is over. 0: whoever gave them is gone.
+// Obey the last of the received orders; earlier ones are obsolete. 0: the sender is gone.
 static int obey(struct watch *w) {
     char order[64];
     const ssize_t n = recv(w->orders, order, sizeof order, MSG_DONTWAIT);
@@ -119,8 +119,9 @@ static int obey(struct watch *w) {
     return 1;
 }
 
-// A stopped tree uses nothing and starts nothing. Each look is compared with the one before it. A
-// debugger continues what was stopped; a worker itself cannot trace, seccomp refuses it.
+// A stopped tree uses no processor time and starts no processes, so two checks must give the same
+// values. A debugger may continue a stopped process; a worker cannot, because seccomp refuses
+// ptrace().
 static int rests(struct watch *w) {
     if (!w->resting || rlhf__seconds() < w->checked + CHECK) return 1;
     pass_on(w, RLHF__WARDEN_REST);
@@ -133,7 +134,7 @@ static int rests(struct watch *w) {
     return w->restless < MOST_RESTLESS;
 }
 
-// Whatever has come: GOES_ON, or how it ends.
+// Handle signals, orders and the parent's end. Returns GOES_ON, or how the wait ends.
 static int look(struct watch *w) {
     struct pollfd p[2] = {{w->signals, POLLIN, 0}, {w->orders, POLLIN, 0}};
     struct signalfd_siginfo got;
@@ -149,9 +150,10 @@ static int look(struct watch *w) {
     return w->host && !rests(w) ? BURNS : GOES_ON;
 }
 
-// Waits. ENDED: the child has, with *status. GONE: a signal asks this process to end, or its parent
-// has ended. BURNS: the tree does not stay stopped. The kernel's own signal of a parent's end comes
-// when the thread that started this process ends, which need not be the host's main one.
+// Wait. ENDED: the child has ended, with *status. GONE: a signal asks this process to end, or its
+// parent has ended. BURNS: the tree does not stay stopped. PR_SET_PDEATHSIG is not used for that:
+// it fires when the thread that started this process ends, which need not be the host's main
+// thread.
 static int wait_for(struct watch *w, int *status) {
     sigset_t set;
     waited_for(&set);
@@ -174,7 +176,7 @@ static void work_in_child(int (*work)(void *arg, unsigned spaces), void *arg, un
     _exit(work(arg, spaces));
 }
 
-// The child of fork(), which dies with its parent; in the parent its pid, or -1.
+// fork() with a child that dies with its parent.
 static pid_t fork_with_parent(void) {
     const pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
@@ -185,20 +187,20 @@ static pid_t fork_with_parent(void) {
     return pid;
 }
 
-// What this process was started to watch.
+// The work that this process watches.
 struct job {
     const struct rlhf__warden_rules *rules;
     int (*work)(void *arg, unsigned spaces);
     void *arg;
 };
 
-// The first process of a PID namespace: tells through `report` how the work ended.
+// The first process of a PID namespace: it writes the wait status of the work to `report`.
 _Noreturn static void first_process(const struct job *job, int report, int orders,
                                     unsigned spaces) {
     struct watch w = {.orders = orders, .to = -1, .whom = -1};
     int status = 0;
     spaces |= rlhf__confine_count();
-    spaces |= rlhf__mounts(); // here: the warden's /proc shows the namespace's processes
+    spaces |= rlhf__mounts(); // here, because this /proc shows the namespace's processes
     w.child = fork_with_parent();
     if (w.child == 0) {
         close(report);
@@ -258,8 +260,8 @@ _Noreturn void rlhf__warden(const struct rlhf__warden_rules *rules,
     sigset_t set;
     waited_for(&set);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    setsid(); // detaches it from the terminal; fails if it is the leader of a session already
-    if ((long)getppid() != rules->host) _exit(1); // it has gone before that
+    setsid(); // detaches it from the terminal; fails if it already leads a session
+    if ((long)getppid() != rules->host) _exit(1); // the host has ended already
     const unsigned spaces = rules->walls ? rlhf__confine_spaces(rules->network) : 0;
     if (spaces & RLHF__CONFINED_PROCESSES) with_space(&job, spaces);
     without_space(&job);

@@ -16,11 +16,11 @@ enum { TEMPLATE_MAX = 1 << 18 };
 
 struct rlhf__chat {
     struct rlhf__template template; // usable where known
-    json_t *vars;                   // what it finds of the tokenizer
+    json_t *vars;                   // what templates see: special tokens, tools
     char *dir;
-    char *known;    // its name or file; NULL = none can be used
-    char *named;    // the text of one that was named; NULL = the directory's own
-    char why[1200]; // no template: the reason
+    char *known;    // name or file of the template in use; NULL = no usable one
+    char *named;    // text of a template chosen by name; NULL = the directory's
+    char why[1200]; // why the template cannot be used
     int32_t has;    // 1: the directory has a template, usable or not
 };
 
@@ -186,7 +186,7 @@ rlhf_status rlhf__chat_check_name(const char *name, struct rlhf__error *err) {
                       rlhf__nearest_hint(&near, hint, sizeof hint));
 }
 
-// The file of a template: the name itself, or one of the program's.
+// The file of a template: the name if that is a path, else one that ships with the program.
 static rlhf_status file_of(const char *name, char out[RLHF__PATH_CAP], struct rlhf__error *err) {
     struct rlhf__dirs dirs;
     if (rlhf__chat_is_file(name)) {
@@ -212,7 +212,7 @@ rlhf_status rlhf__chat_name(struct rlhf__chat *c, const char *name, struct rlhf_
         rlhf__error_context(err, "the chat template of %s cannot be used", path);
         if (err) err->code = st = RLHF_E_INVALID;
     }
-    // What the tokenizer lacks is said when a conversation is rendered.
+    // A token that the tokenizer lacks is reported when a conversation is rendered.
     if (st == RLHF_OK)
         st = rlhf__template_learn(&t, &no) == RLHF_E_NOMEM ? no_memory(err) : RLHF_OK;
     char *known = st == RLHF_OK ? strdup(name) : NULL;
@@ -254,7 +254,7 @@ static rlhf_status check(const struct rlhf__chat *c, const struct rlhf__messages
     return RLHF_OK;
 }
 
-// A template that comes with the program says whole sentences when it refuses a conversation.
+// The program's own templates refuse a conversation in whole sentences, so they need no context.
 static rlhf_status failed(const struct rlhf__chat *c, rlhf_status st, struct rlhf__error *err) {
     char shown[400];
     if (st != RLHF_E_INVALID || (c->named && !rlhf__chat_is_file(c->known))) return st;

@@ -6,7 +6,7 @@
 // The text contains special tokens as text, as in transformers; the tokenizer finds them
 // (RLHF__ENCODE_SPECIAL).
 //
-// What it is not: a Jinja for everybody, or a tokenizer.
+// What it is not: a general Jinja library, or a tokenizer.
 #ifndef RLHF_HOST_CHAT_CHAT_H
 #define RLHF_HOST_CHAT_CHAT_H
 
@@ -14,7 +14,8 @@
 
 struct rlhf__chat; // opaque
 
-// What a template finds of the tokenizer; NULL = there is no such token. Borrowed during the call.
+// The special tokens that a template sees; NULL if the tokenizer lacks it. Borrowed during the
+// call.
 struct rlhf__chat_tokens {
     const char *bos, *eos, *unk, *pad;
 };
@@ -41,8 +42,8 @@ int rlhf__chat_is_file(const char *name);
 rlhf_status rlhf__chat_check_name(const char *name, struct rlhf__error *err);
 
 // Append a conversation's text to *out; generate: with the header of the assistant's next turn.
-// Errors: RLHF_E_INVALID: there is no template (the message says how to name one), or it refuses or
-// cannot render the conversation. RLHF_E_NOMEM. [any]
+// Errors: RLHF_E_INVALID: the template is missing (the message says how to choose one), or it
+// refuses or cannot render the conversation. RLHF_E_NOMEM. [any]
 rlhf_status rlhf__chat_render(const struct rlhf__chat *, const struct rlhf__messages *,
                               int generate, struct rlhf__buf *out, struct rlhf__error *err);
 
@@ -65,7 +66,7 @@ void rlhf__chat_describe(const struct rlhf__chat *, struct rlhf__buf *out);
 // The Jinja text of a named template; NULL for the directory's own. [any]
 const char *rlhf__chat_jinja(const struct rlhf__chat *);
 
-// The text that ends an assistant's turn: a special token's. NULL when none is known. [any]
+// The special token that ends an assistant's turn, as text; NULL if unknown. [any]
 const char *rlhf__chat_turn_end(const struct rlhf__chat *);
 
 #endif

@@ -110,7 +110,7 @@ static rlhf__value range(machine *m, const struct rlhf__jinja_args *args) {
     return list;
 }
 
-// namespace(...) and dict(...): the named arguments, behind those of an object.
+// namespace(...) and dict(...): members of an object argument first, then the named arguments.
 static rlhf__value object(machine *m, int32_t type, const struct rlhf__jinja_args *args) {
     rlhf__value out = rlhf__jinja_dict(&m->w, type, args->n);
     for (size_t i = 0; i < args->n; i++) {

@@ -13,7 +13,7 @@ struct rlhf__jinja_local {
     int32_t symbol, reserved;
 };
 
-// A template that is run.
+// The state of a running template.
 struct rlhf__jinja_machine {
     const struct rlhf__jinja *j;
     struct rlhf__jinja_work w;
@@ -44,7 +44,7 @@ rlhf__value rlhf__jinja_look_up(const struct rlhf__jinja_machine *, int32_t symb
 // The value of a node; undefined also after a failure. [any]
 rlhf__value rlhf__jinja_eval(struct rlhf__jinja_machine *, int32_t node);
 
-// Counts a step of node n; 0 when nothing more may be done. [any]
+// Count a step of node n; 0 when the template must stop. [any]
 int rlhf__jinja_spend(struct rlhf__jinja_machine *, const struct rlhf__jinja_node *n);
 
 #endif

@@ -1,5 +1,5 @@
 // jinja_expression.c: see jinja_expression.h. Recursive descent; precedences are Jinja's own:
-// conditional, or, and, not, comparisons, + and -, ~, * and /, signs, then what follows a value.
+// conditional, or, and, not, comparisons, + and -, ~, * and /, signs, then postfix operators.
 #include "chat/jinja_expression.h"
 
 #include "chat/jinja_filter.h"
@@ -14,14 +14,14 @@
 enum { DEPTH_MAX = 48, NODES_MAX = 1 << 17, SYMBOLS_MAX = 1024 };
 
 const struct rlhf__jinja_token *rlhf__jinja_look(const struct rlhf__jinja_parser *p) {
-    return &p->tokens.item[p->at]; // the last one is END, which nobody steps over
+    return &p->tokens.item[p->at]; // the last one is END, which is never consumed
 }
 
 rlhf_str rlhf__jinja_word(const struct rlhf__jinja_token *t) {
     return t->kind == RLHF__JINJA_NAME ? t->value.s : (rlhf_str){"", 0};
 }
 
-// 1 when this operator comes.
+// 1 when the next token is this operator.
 static int is_op(const struct rlhf__jinja_parser *p, const char *op) {
     return rlhf__jinja_look(p)->kind == RLHF__JINJA_OP && strcmp(rlhf__jinja_look(p)->op, op) == 0;
 }
@@ -92,7 +92,7 @@ rlhf_status rlhf__jinja_name(struct rlhf__jinja_parser *p, int32_t kind, int32_t
     return rlhf__jinja_node(p, n, to);
 }
 
-// Put node at the end of the list that *first and *last are of.
+// Append node to the list from *first to *last.
 void rlhf__jinja_chain(const struct rlhf__jinja_parser *p, int32_t *first, int32_t *last,
                        int32_t node) {
     if (*last)
@@ -110,7 +110,7 @@ rlhf_status rlhf__jinja_deeper(struct rlhf__jinja_parser *p) {
 
 // ---- expressions ----
 
-// Expressions up to `end`, which is taken; pairs: "key: value".
+// Expressions up to `end`, which is consumed; pairs: "key: value".
 static rlhf_status items(struct rlhf__jinja_parser *p, const char *end, int pairs, int32_t *first) {
     int32_t last = 0;
     *first = 0;
@@ -129,7 +129,7 @@ static rlhf_status items(struct rlhf__jinja_parser *p, const char *end, int pair
     return RLHF_OK;
 }
 
-// Behind "(": arguments, some of them name=value.
+// After "(": arguments, some of them name=value.
 static rlhf_status arguments(struct rlhf__jinja_parser *p, int32_t *first) {
     int32_t last = 0;
     *first = 0;
@@ -157,7 +157,7 @@ static rlhf_status constant(struct rlhf__jinja_parser *p, rlhf__value value, int
                             out);
 }
 
-// A literal; strings that are neighbours are one.
+// A literal; adjacent strings are joined.
 static rlhf_status literal(struct rlhf__jinja_parser *p, int32_t *out) {
     rlhf__value v = rlhf__jinja_look(p)->value;
     for (const struct rlhf__jinja_token *next = rlhf__jinja_look(p) + 1;
@@ -202,7 +202,7 @@ static rlhf_status primary(struct rlhf__jinja_parser *p, int32_t *out) {
     return rlhf__jinja_node(p, list, out);
 }
 
-// Behind "[": an item or a slice of what *out is.
+// After "[": an item or a slice of *out.
 static rlhf_status subscript(struct rlhf__jinja_parser *p, int32_t *out) {
     struct rlhf__jinja_node n = {.kind = RLHF__JN_ITEM, .a = *out};
     int32_t *part[] = {&n.b, &n.c, &n.d};
@@ -217,7 +217,7 @@ static rlhf_status subscript(struct rlhf__jinja_parser *p, int32_t *out) {
     return rlhf__jinja_node(p, n, out);
 }
 
-// 1 when what comes is the argument of a test that has no parentheses.
+// 1 when the next token begins the argument of a test without parentheses.
 static int has_argument(const struct rlhf__jinja_parser *p) {
     static const char *const ends[] = {"and", "or", "not", "if", "else", "is", "in", "recursive"};
     const struct rlhf__jinja_token *t = rlhf__jinja_look(p);
@@ -229,7 +229,7 @@ static int has_argument(const struct rlhf__jinja_parser *p) {
 
 static rlhf_status postfix(struct rlhf__jinja_parser *p, int32_t *out);
 
-// Behind "|" or "is": the name and its arguments.
+// After "|" or "is": the name and its arguments.
 static rlhf_status named(struct rlhf__jinja_parser *p, int32_t kind, int32_t *out) {
     struct rlhf__jinja_node n = {.kind = kind, .a = *out};
     int negated = kind == RLHF__JN_TEST && rlhf__jinja_take_word(p, "not");
@@ -270,7 +270,7 @@ static rlhf_status postfix(struct rlhf__jinja_parser *p, int32_t *out) {
     }
 }
 
-// Filters and tests belong to what is behind a sign: -x|abs is -(x|abs).
+// Filters and tests bind tighter than a sign: -x|abs is -(x|abs).
 static rlhf_status unary(struct rlhf__jinja_parser *p, int with_filters, int32_t *out) {
     rlhf_status st = rlhf__jinja_deeper(p);
     if (st == RLHF_OK && rlhf__jinja_take_op(p, "+")) {
@@ -299,7 +299,7 @@ static rlhf_status unary(struct rlhf__jinja_parser *p, int with_filters, int32_t
     return st;
 }
 
-// x ** y, from the left as Jinja has it.
+// x ** y, left-associative as in Jinja.
 static rlhf_status powers(struct rlhf__jinja_parser *p, int32_t *out) {
     RLHF_TRY(unary(p, 1, out));
     while (rlhf__jinja_take_op(p, "**")) {

@@ -1,5 +1,5 @@
 // jinja_expression.h: the expressions of a chat template as nodes, and the parser that they share
-// with the statements: a place in the tokens, and the nodes that are made on the way.
+// with the statements: a position in the tokens, and the nodes made so far.
 //
 // What it is not: statements, which jinja_parse.c reads; internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_EXPRESSION_H
@@ -16,7 +16,7 @@ struct rlhf__jinja_parser {
     struct rlhf__error *err;
 };
 
-// Fails with the line that the parser is at; fmt takes one argument or more.
+// Fail with the parser's current line; fmt takes one or more arguments.
 #define RLHF__JINJA_UNKNOWN_HERE(p, fmt, ...)                                                      \
     (rlhf__fail((p)->err, RLHF_E_UNSUPPORTED, "line %d: " fmt, rlhf__jinja_look(p)->line,          \
                 __VA_ARGS__),                                                                      \
@@ -26,31 +26,32 @@ struct rlhf__jinja_parser {
 const struct rlhf__jinja_token *rlhf__jinja_look(const struct rlhf__jinja_parser *p);
 // The text of a NAME token, empty for others.
 rlhf_str rlhf__jinja_word(const struct rlhf__jinja_token *t);
-// 1 when this word comes; take: when this operator or word comes, and step over it.
+// 1 when the next token is this word. The take functions also consume the operator or word.
 int rlhf__jinja_is_word(const struct rlhf__jinja_parser *p, const char *name);
 int rlhf__jinja_take_op(struct rlhf__jinja_parser *p, const char *op);
 int rlhf__jinja_take_word(struct rlhf__jinja_parser *p, const char *name);
-// A node with these operands; *to = its place.
+// Add a node; *to = its index.
 rlhf_status rlhf__jinja_node(struct rlhf__jinja_parser *p, struct rlhf__jinja_node node,
                              int32_t *to);
-// The name that comes, as a node of this kind with its symbol; fails when none comes.
+// Consume a name and add a node of this kind with its symbol; fails if the next token is not a
+// name.
 rlhf_status rlhf__jinja_name(struct rlhf__jinja_parser *p, int32_t kind, int32_t *to);
-// Put node at the end of the list that *first and *last are of.
+// Append node to the list from *first to *last.
 void rlhf__jinja_chain(const struct rlhf__jinja_parser *p, int32_t *first, int32_t *last,
                        int32_t node);
-// One level down; the caller counts p->depth back.
+// Go one level deeper; the caller decrements p->depth afterwards.
 rlhf_status rlhf__jinja_deeper(struct rlhf__jinja_parser *p);
 
-// Step over this operator; fail when another token comes.
+// Consume this operator; fails on any other token.
 rlhf_status rlhf__jinja_want_op(struct rlhf__jinja_parser *p, const char *op);
 
 // ---- expressions ----
 
-// The expression that comes, *out = its node. Errors: RLHF_E_UNSUPPORTED, RLHF_E_NOMEM. [any]
+// Parse an expression; *out = its node. Errors: RLHF_E_UNSUPPORTED, RLHF_E_NOMEM. [any]
 rlhf_status rlhf__jinja_expression(struct rlhf__jinja_parser *p, int32_t *out);
-// The same, or several with commas between as a tuple.
+// The same; several separated by commas become a tuple.
 rlhf_status rlhf__jinja_tuple(struct rlhf__jinja_parser *p, int32_t *out);
-// An expression without a condition: "a if b" ends in front of the "if"; is_or 0: in front of an
+// An expression without a condition: "a if b" ends before the "if"; with is_or 0 also before an
 // "or".
 rlhf_status rlhf__jinja_logic(struct rlhf__jinja_parser *p, int is_or, int32_t *out);
 

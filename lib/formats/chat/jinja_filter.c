@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A filter at work.
+// A call of a filter.
 struct filtering {
     struct rlhf__jinja_work *w;
     rlhf_str name;
@@ -59,7 +59,7 @@ static rlhf__value f_string(struct filtering *f) {
 
 static rlhf__value f_same(struct filtering *f) { return f->v; } // safe
 
-// As the method of a string, of whatever as text.
+// The string method of the same name, applied to the value as text.
 static rlhf__value f_method(struct filtering *f) {
     const rlhf_str name = rlhf__jinja_is(f->name, "trim") ? (rlhf_str){"strip", 5} : f->name;
     const rlhf__value text = f_string(f);
@@ -217,7 +217,7 @@ static rlhf__value f_select(struct filtering *f) {
     return out;
 }
 
-// What is compared of an item: an attribute, in lower case.
+// The sort key of an item: the item or an attribute, in lower case unless exact.
 static rlhf__value key_of(struct filtering *f, rlhf__value v, rlhf__value by, int exact) {
     const struct rlhf__jinja_args none = {0};
     int known;
@@ -226,7 +226,7 @@ static rlhf__value key_of(struct filtering *f, rlhf__value v, rlhf__value by, in
     return rlhf__jinja_string_method(f->w, (rlhf_str){"lower", 5}, v.s, &none, &known);
 }
 
-// Stable, from `key`, which goes along.
+// Stable sort by `key`, which is permuted with the list.
 static void sort(struct filtering *f, rlhf__value list, rlhf__value key, int backwards) {
     for (size_t i = 1; !f->w->state && i < list.list->n; i++)
         for (size_t k = i; k && !f->w->state; k--) {
@@ -291,7 +291,7 @@ static rlhf__value f_extreme(struct filtering *f) {
 
 // ---- objects ----
 
-// Its pairs as a list of (key, value); which: 0 pairs, 1 keys, 2 values.
+// The members of an object as a list; which: 0 pairs (key, value), 1 keys, 2 values.
 static rlhf__value pairs(struct rlhf__jinja_work *w, const struct rlhf__jinja_dict *d, int which) {
     rlhf__value out = rlhf__jinja_list(w, RLHF__JINJA_LIST, d->n);
     for (size_t i = 0; i < d->n && rlhf__jinja_pay(w, 1); i++) {

@@ -1,14 +1,14 @@
 // jinja_filter.h: the filters of a chat template, `v | name(arguments)`, and the methods of values,
 // `v.name(arguments)`.
 //
-// What it is not: it changes no value: methods that would (append, update) are refused, as in the
-// sandbox of transformers; internal to chat/.
+// What it is not: it never changes a value. Methods that would (append, update) are refused, as in
+// the sandbox of transformers. Internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_FILTER_H
 #define RLHF_HOST_CHAT_JINJA_FILTER_H
 
 #include "chat/jinja_text.h"
 
-// The filter of this name; 0 = not known. [any]
+// The filter of this name; 0 = unknown. [any]
 int32_t rlhf__jinja_filter_find(rlhf_str name);
 
 // Filter `which` of v; name: for messages. [any]
@@ -19,7 +19,7 @@ rlhf__value rlhf__jinja_filter(struct rlhf__jinja_work *, int32_t which, rlhf_st
 rlhf__value rlhf__jinja_method(struct rlhf__jinja_work *, rlhf_str name, rlhf__value v,
                                const struct rlhf__jinja_args *args);
 
-// 1 when an object has a method of this name, which goes before its member. [any]
+// 1 when objects have a method of this name; it takes precedence over a member. [any]
 int rlhf__jinja_has_method(rlhf_str name);
 
 #endif

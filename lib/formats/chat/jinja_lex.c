@@ -11,7 +11,7 @@
 enum { TOKENS_MAX = 1 << 17 };
 
 struct lexer {
-    const char *s; // ends of lines are \n
+    const char *s; // lines end with \n
     size_t n, at;
     int32_t line, braces; // braces: open { inside of a tag
     struct rlhf__jinja_work *w;
@@ -74,7 +74,7 @@ static void step(struct lexer *x, size_t n) {
         if (x->s[x->at++] == '\n') x->line++;
 }
 
-// Behind a tag: all white space with "-", else one end of line where `trim`.
+// Skip white space after a tag: all of it with "-", else one line end if `trim`.
 static void step_behind(struct lexer *x, int minus, int trim) {
     if (minus) {
         rlhf_str rest = rlhf__space_trim((rlhf_str){x->s + x->at, x->n - x->at}, 1, 0);
@@ -113,7 +113,7 @@ static void put_code(struct rlhf__buf *b, uint32_t c) {
     }
 }
 
-// The escape behind a backslash at s[0..n); returns its length, 0 = not known.
+// Append the escape after a backslash, at s[0..n); returns its length, 0 = unknown.
 static size_t put_escape(struct rlhf__buf *b, const char *s, size_t n) {
     static const char from[] = "ntr\\'\"bfav", to[] = "\n\t\r\\'\"\b\f\a\v";
     const char *known = n && s[0] ? strchr(from, s[0]) : NULL;
@@ -204,7 +204,7 @@ static rlhf_status lex_op(struct lexer *x) {
                    x->s[x->at] > 32 && x->s[x->at] < 127 ? x->s[x->at] : '?');
 }
 
-// From behind "{%" or "{{" to behind its end.
+// The tokens after "{%" or "{{", up to and including its end.
 static rlhf_status lex_tag(struct lexer *x, int out) {
     const char *end = out ? "}}" : "%}";
     char minus[4] = "-", plus[4] = "+";
@@ -230,7 +230,7 @@ static rlhf_status lex_tag(struct lexer *x, int out) {
 
 // ---- between tags ----
 
-// The text s[0..n) before a tag that begins with what x is at. at_line: s begins a line.
+// The text s[0..n) before the tag that begins at x->at. at_line: s begins a line.
 static rlhf_status push_between(struct lexer *x, const char *s, size_t n, int at_line) {
     char sign = x->n - x->at > 2 ? x->s[x->at + 2] : '\0';
     if (sign == '-') {
@@ -278,14 +278,14 @@ static rlhf_status lex_all(struct lexer *x) {
 
 rlhf_status rlhf__jinja_lex(const char *text, size_t n, struct rlhf__jinja_work *w,
                             struct rlhf__jinja_tokens *out, struct rlhf__error *err) {
-    struct rlhf__buf lines = RLHF__BUF_INIT; // \r\n and \r are ends of lines too
+    struct rlhf__buf lines = RLHF__BUF_INIT; // \r\n and \r are line ends too
     for (size_t i = 0; i < n; i++) {
         if (text[i] == '\r' && i + 1 < n && text[i + 1] == '\n') continue;
         rlhf__buf_putc(&lines, text[i] == '\r' ? '\n' : text[i]);
     }
     rlhf_status st = rlhf__buf_ok(&lines, err);
     size_t len = lines.len;
-    if (len && lines.data[len - 1] == '\n') len--; // the one at the end is none of the text
+    if (len && lines.data[len - 1] == '\n') len--; // a final line end is dropped
     const rlhf__value own = rlhf__jinja_copied(w, rlhf__buf_text(&lines), len);
     if (st == RLHF_OK && w->state) st = no_memory(err);
     rlhf__buf_free(&lines);

@@ -1,5 +1,5 @@
-// jinja_lex.h: a Jinja template as a list of tokens, white space already taken away where
-// transformers' environment (trim_blocks, lstrip_blocks) and the signs in tags take it away.
+// jinja_lex.h: a Jinja template as a list of tokens. White space is already removed where
+// transformers' environment (trim_blocks, lstrip_blocks) and the signs in tags remove it.
 //
 // What it is not: it knows no statements; internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_LEX_H
@@ -8,7 +8,7 @@
 #include "chat/jinja_value.h"
 
 enum rlhf__jinja_kind {
-    RLHF__JINJA_TEXT = 1, // value: a string, what stands between tags
+    RLHF__JINJA_TEXT = 1, // value: a string, the text between tags
     RLHF__JINJA_TAG,      // {%
     RLHF__JINJA_TAG_END,
     RLHF__JINJA_OUT, // {{

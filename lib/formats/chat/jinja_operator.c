@@ -192,7 +192,7 @@ rlhf__value rlhf__jinja_binary(struct rlhf__jinja_work *w, int32_t op, rlhf__val
 
 static int begins_char(char c) { return ((unsigned char)c & 0xc0) != 0x80; }
 
-// Character i of a string; below 0: from its end.
+// Character i of a string; negative i counts from its end.
 static rlhf__value character(struct rlhf__jinja_work *w, rlhf_str s, int64_t i) {
     uint64_t at = 0, end;
     if (!rlhf__jinja_pay(w, (size_t)s.len)) return rlhf__jinja_undefined();
@@ -225,7 +225,7 @@ rlhf__value rlhf__jinja_item(struct rlhf__jinja_work *w, rlhf__value of, rlhf__v
     return i < 0 || i >= n ? rlhf__jinja_undefined() : of.list->item[i];
 }
 
-// Where a slice begins or ends, as Python has it.
+// Where a slice begins or ends, as in Python.
 static int64_t slice_end(rlhf__value at, int64_t n, int64_t by, int64_t missing) {
     if (!is_whole(at)) return missing;
     int64_t i = at.i;

@@ -25,7 +25,7 @@ enum rlhf__jinja_op {
     RLHF__JINJA_OP_NOT_IN
 };
 
-// The operator that is written so; 0 = none.
+// The operator with this spelling; 0 = unknown.
 int32_t rlhf__jinja_op_find(const char *text);
 
 // All of them [any].

@@ -37,7 +37,7 @@ static rlhf_status block(struct rlhf__jinja_parser *p, const char *end, int32_t 
     return end_tag(p);
 }
 
-// Behind "if" or "elif", up to and with its end.
+// The rest of an "if" or "elif", its end tag included.
 static rlhf_status if_statement(struct rlhf__jinja_parser *p, int32_t *out) {
     static const char *const ends[] = {"elif", "else", "endif", NULL};
     struct rlhf__jinja_node n = {.kind = RLHF__JN_IF};
@@ -57,7 +57,7 @@ static rlhf_status if_statement(struct rlhf__jinja_parser *p, int32_t *out) {
     return rlhf__jinja_node(p, n, out);
 }
 
-// Names with commas between.
+// Names separated by commas.
 static rlhf_status names(struct rlhf__jinja_parser *p, int32_t *first) {
     int32_t last = 0, name;
     *first = 0;
@@ -170,7 +170,8 @@ static rlhf_status statement(struct rlhf__jinja_parser *p, int32_t *out) {
     return rlhf__jinja_node(p, n, out);
 }
 
-// Statements up to a tag of `ends` (NULL: the end of the text), whose name is then looked at.
+// Statements up to a tag in `ends` (NULL: the end of the text); the tag's name is the next token
+// then.
 static rlhf_status body(struct rlhf__jinja_parser *p, const char *const *ends, int32_t *first) {
     int32_t last = 0, node = 0;
     *first = 0;

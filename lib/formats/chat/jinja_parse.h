@@ -9,7 +9,7 @@
 
 #include "chat/jinja_value.h"
 
-// What the operands a, b, c, d of a node are: places of nodes, 0 = none. A list of nodes goes on by
+// The operands a, b, c, d of a node are indices of nodes, 0 = none. Lists of nodes are linked by
 // `next`.
 enum rlhf__jinja_node_kind {
     RLHF__JN_NONE = 0,
@@ -17,7 +17,7 @@ enum rlhf__jinja_node_kind {
     RLHF__JN_TEXT,       // text
     RLHF__JN_PRINT,      // a
     RLHF__JN_IF,         // a: condition, b: body, c: else
-    RLHF__JN_FOR,        // list e of NAME, a: of what, b: body, c: else, d: only if
+    RLHF__JN_FOR,        // list e of NAME, a: iterable, b: body, c: else, d: condition
     RLHF__JN_SET,        // list e of NAME, a
     RLHF__JN_SET_BLOCK,  // which: symbol, b: body
     RLHF__JN_SET_ATTR,   // b: the name as a NAME, text: attribute, a
@@ -32,8 +32,8 @@ enum rlhf__jinja_node_kind {
     RLHF__JN_ITEM,   // a [ b ]
     RLHF__JN_SLICE,  // a [ b : c : d ]
     RLHF__JN_CALL,   // a ( list b )
-    RLHF__JN_FILTER, // a | text ( list b ); which: 0 = not known
-    RLHF__JN_TEST,   // a is text ( list b ); which: 0 = not known
+    RLHF__JN_FILTER, // a | text ( list b ); which: 0 = unknown
+    RLHF__JN_TEST,   // a is text ( list b ); which: 0 = unknown
     RLHF__JN_KEY,    // text = a, in a list of arguments; a : b in a dict
     RLHF__JN_PARAM,  // which: symbol, text, a: default
     RLHF__JN_NOT,
@@ -54,7 +54,7 @@ struct rlhf__jinja_node {
 };
 
 struct rlhf__jinja {
-    struct rlhf__jinja_node *node; // [n]; 0 is none
+    struct rlhf__jinja_node *node; // [n]; node 0 is unused
     size_t n, cap;
     rlhf_str *symbol; // [n_symbols]: names of variables
     int32_t n_symbols, cap_symbols;
@@ -62,7 +62,7 @@ struct rlhf__jinja {
     int32_t marks; // 1: it has {% generation %} blocks
     int32_t loop;  // symbol of `loop`; -1 = it is not used
     int32_t reserved;
-    struct rlhf__jinja_work memory; // of its texts
+    struct rlhf__jinja_work memory; // owns its texts
 };
 
 void rlhf__jinja_finish(struct rlhf__jinja *); // [any]

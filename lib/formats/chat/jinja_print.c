@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A value on its way to text.
+// Where and how a value is printed.
 struct printer {
     struct rlhf__jinja_work *w;
     struct rlhf__buf *out;
@@ -91,7 +91,7 @@ static void new_line(struct printer *p, int depth) {
         rlhf__buf_putc(p->out, ' ');
 }
 
-// What stands between two items.
+// The separator before item i.
 static void put_next(struct printer *p, size_t i) {
     const int lines = p->json && p->json->indent >= 0;
     if (i && p->json && p->json->item.ptr)
@@ -200,7 +200,7 @@ void rlhf__jinja_print(struct rlhf__jinja_work *w, rlhf__value v, struct rlhf__b
         put(&p, v);
 }
 
-// What was printed becomes a value; out is freed.
+// Make the printed text a value; frees out.
 static rlhf__value taken(struct rlhf__jinja_work *w, struct rlhf__buf *out) {
     rlhf__value v = rlhf__jinja_undefined();
     if (out->bad) rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "out of memory");

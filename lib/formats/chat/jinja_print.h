@@ -8,13 +8,13 @@
 
 #include <jansson.h>
 
-// Append str(v). What is undefined is nothing. [any]
+// Append str(v); undefined appends nothing. [any]
 void rlhf__jinja_print(struct rlhf__jinja_work *, rlhf__value v, struct rlhf__buf *out);
 
 // str(v) as a value; a string is itself. [any]
 rlhf__value rlhf__jinja_text(struct rlhf__jinja_work *, rlhf__value v);
 
-// json.dumps(v, ensure_ascii=False) as transformers' tojson has it. indent < 0: on one line.
+// json.dumps(v, ensure_ascii=False), as transformers' tojson does it. indent < 0: on one line.
 // item, key: the separators; NULL ptr: Python's own. sorted: keys in order. [any]
 struct rlhf__jinja_json {
     int64_t indent;

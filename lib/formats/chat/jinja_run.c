@@ -80,7 +80,7 @@ rlhf__value rlhf__jinja_macro(machine *m, const node *macro, const struct rlhf__
 
 // ---- statements ----
 
-// v, or its parts where several names stand.
+// Assign v to the name, or its items to several names.
 static void assign(machine *m, int32_t names, rlhf__value v) {
     if (!at(m, names)->next) {
         rlhf__jinja_set(m, at(m, names)->which, v);

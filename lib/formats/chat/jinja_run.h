@@ -2,11 +2,10 @@
 // (jinja_value.h).
 //
 // It reaches its variables and nothing else: no files, no clock, no environment. `strftime_now` is
-// undefined: a template that asks whether it is there says the date that it names itself, and one
-// that calls it is refused.
+// undefined: a template that tests for it writes its own fixed date, and one that calls it is
+// refused.
 //
-// What it is not: all of Jinja. A construct that is not known is an error, not a guess; internal to
-// chat/.
+// What it is not: all of Jinja. An unknown construct is an error, not a guess. Internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_RUN_H
 #define RLHF_HOST_CHAT_JINJA_RUN_H
 

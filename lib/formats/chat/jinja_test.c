@@ -23,7 +23,7 @@ enum test {
     ODD,
     EVEN,
     CALLABLE,
-    WITH_ARGUMENT, // from here on
+    WITH_ARGUMENT, // tests from here on take one
     DIVISIBLE = WITH_ARGUMENT,
     EQ,
     NE,

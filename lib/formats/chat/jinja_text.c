@@ -22,7 +22,7 @@ static int is_space(uint32_t c) {
            c == 0x202f || c == 0x205f || c == 0x3000;
 }
 
-// Bytes of the white space that s begins with; 0 = none.
+// Bytes of white space at the beginning of s.
 static size_t space_at(rlhf_str s) {
     uint32_t c = 0;
     const size_t n = s.len ? rlhf__char_at(s.ptr, (size_t)s.len, &c) : 0;
@@ -180,7 +180,7 @@ static int all_of(rlhf_str s, int digits, int alphas, int spaces) {
 
 // ---- methods ----
 
-// A string, or one of a tuple of them, is an edge of s.
+// Whether s begins (or, without left, ends) with edge, or with one of a tuple of strings.
 static int has_edge(struct rlhf__jinja_work *w, rlhf_str s, rlhf__value edge, int left) {
     int yes = 0;
     for (size_t i = 0; edge.type == RLHF__JINJA_TUPLE && i < edge.list->n; i++)
@@ -223,7 +223,7 @@ static int64_t characters(rlhf_str s, size_t at) {
     return n;
 }
 
-// Those that take a string.
+// The methods that take a string.
 static rlhf__value with_part(struct rlhf__jinja_work *w, rlhf_str name, rlhf_str s,
                              const struct rlhf__jinja_args *args, int *known) {
     const rlhf__value a = rlhf__jinja_arg(args, 0, "sep"), b = rlhf__jinja_arg(args, 1, "maxsplit"),

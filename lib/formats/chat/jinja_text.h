@@ -1,4 +1,4 @@
-// jinja_text.h: what a chat template does with strings: their methods, which filters share.
+// jinja_text.h: the methods of strings in a chat template; filters use them too.
 //
 // What it is not: it knows no other values; internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_TEXT_H

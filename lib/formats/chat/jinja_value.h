@@ -1,7 +1,7 @@
 // jinja_value.h: the values of a rendering and their memory.
 //
-// A rendering frees all its memory at once, so values can be copied freely and need no owner.
-// Only namespaces change after they were made.
+// A rendering frees all its memory at once, so values can be copied freely and need no owner. Only
+// namespaces change after they are created.
 //
 // What it is not: it knows no variables and reaches nothing outside of its arguments; internal to
 // chat/.
@@ -22,21 +22,21 @@ enum {
 enum rlhf__jinja_state {
     RLHF__JINJA_GOES_ON = 0,
     RLHF__JINJA_RAISED = 1, // raise_exception(), or what Jinja itself raises on such values
-    RLHF__JINJA_UNKNOWN = 2 // not known here, or beyond the limits
+    RLHF__JINJA_UNKNOWN = 2 // unknown to this interpreter, or beyond the limits
 };
 
 struct rlhf__jinja_memory {
     struct rlhf__jinja_block *block; // the newest first
-    char *at, *end;                  // what is free of it
-    int64_t left;                    // bytes that may still be taken
+    char *at, *end;                  // its free part
+    int64_t left;                    // bytes that may still be allocated
 };
 
-// A rendering at work.
+// The state of a rendering.
 struct rlhf__jinja_work {
     struct rlhf__jinja_memory memory;
-    int64_t steps;       // that are left
-    int32_t state, line; // enum rlhf__jinja_state; line of what ended it
-    char why[300];       // what was not known or raised
+    int64_t steps;       // left to spend
+    int32_t state, line; // enum rlhf__jinja_state; the line that ended it
+    char why[300];       // what was unknown or raised
 };
 
 enum rlhf__jinja_type {
@@ -52,7 +52,7 @@ enum rlhf__jinja_type {
     RLHF__JINJA_NAMESPACE, // dict; can change
     RLHF__JINJA_LOOP,      // loop
     RLHF__JINJA_MACRO,     // i: its node
-    RLHF__JINJA_METHOD     // a member function that is not called, as {{ d.items }}
+    RLHF__JINJA_METHOD     // a method that is not called, as in {{ d.items }}
 };
 
 struct rlhf__jinja_value {
@@ -82,7 +82,7 @@ struct rlhf__jinja_dict {
     size_t n, cap;
 };
 
-// What `loop` is: place at of n.
+// The variable `loop`: iteration `at` of a list.
 struct rlhf__jinja_loop {
     const struct rlhf__jinja_list *list;
     size_t at;
@@ -129,7 +129,7 @@ rlhf__value rlhf__jinja_joined(struct rlhf__jinja_work *, rlhf_str a, rlhf_str b
 rlhf__value rlhf__jinja_list(struct rlhf__jinja_work *, int32_t type, size_t cap);
 void rlhf__jinja_add(struct rlhf__jinja_work *, rlhf__value list, rlhf__value v);
 
-// The same of a dictionary or a namespace. The key is borrowed. [any]
+// The same for a dictionary or a namespace. The key is borrowed. [any]
 rlhf__value rlhf__jinja_dict(struct rlhf__jinja_work *, int32_t type, size_t cap);
 void rlhf__jinja_put(struct rlhf__jinja_work *, rlhf__value dict, rlhf_str key, rlhf__value v);
 
@@ -150,7 +150,7 @@ const rlhf__value *rlhf__jinja_get(const struct rlhf__jinja_dict *, rlhf_str key
 int rlhf__jinja_true(rlhf__value v);
 int rlhf__jinja_equal(struct rlhf__jinja_work *, rlhf__value a, rlhf__value b);
 
-// "a list", "what is undefined", for messages.
+// "a list", "what is undefined" and so on, for messages.
 const char *rlhf__jinja_kind(rlhf__value v);
 
 // The list that `for` iterates over: the items of a list, the keys of a dictionary, the characters

@@ -43,7 +43,7 @@ static rlhf_status read_role(const json_t *v, const char *field, size_t i, int32
                       rlhf__printable(json_string_value(v), shown, sizeof shown));
 }
 
-// Members that a template would have to show and none of ours does.
+// Refuse members that would have to be rendered but are not supported.
 static rlhf_status check_members(const json_t *message, const char *field, size_t i,
                                  struct rlhf__error *err) {
     static const char *const refused[] = {"tool_calls", "tool_call_id", "function_call",
@@ -59,7 +59,7 @@ static rlhf_status check_members(const json_t *message, const char *field, size_
     return RLHF_OK;
 }
 
-// "reasoning_content": what the assistant thought before it said the content.
+// "reasoning_content": what the assistant thought before the content.
 static rlhf_status read_thoughts(const json_t *v, const char *field, size_t i,
                                  struct rlhf__message *out, struct rlhf__error *err) {
     if (!v || json_is_null(v)) return RLHF_OK;

@@ -17,7 +17,7 @@ enum rlhf__role {
 
 struct rlhf__message {
     rlhf_str content;  // borrowed
-    rlhf_str thoughts; // the same, of its "reasoning_content"; ptr NULL = it has none
+    rlhf_str thoughts; // its "reasoning_content", borrowed; ptr NULL if missing
     int32_t role;      // enum rlhf__role
     int32_t reserved;
 };
@@ -34,28 +34,27 @@ const char *rlhf__role_name(int32_t role);
 // Append a message. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__messages_add(struct rlhf__messages *, int32_t role, rlhf_str content,
                                struct rlhf__error *err);
-// The same as another list has it. [any]
+// Append a message of another list. [any]
 rlhf_status rlhf__messages_put(struct rlhf__messages *, const struct rlhf__message *,
                                struct rlhf__error *err);
 
 // Append the messages of a JSON list; field is its name, for messages. Contents are borrowed from
-// it. Errors: RLHF_E_INVALID: no list, an empty one, an unknown role (tools have none here), a
-// content that is no string, thoughts (reasoning_content) of others than an assistant, a member
-// that would have to be rendered and is by none (tool_calls, ...). [any]
+// it. Errors: RLHF_E_INVALID: not a list, an empty list, an unknown role (those of tools are
+// unknown), content that is not a string, reasoning_content of a message that is not an
+// assistant's, an unsupported member that would have to be rendered (tool_calls, ...). [any]
 rlhf_status rlhf__messages_read(struct rlhf__messages *, const json_t *list, const char *field,
                                 struct rlhf__error *err);
 
-// Refuse what a row with messages asks for beside them and nobody does: tools, functions,
-// documents, chat_template_kwargs. Errors: RLHF_E_INVALID. [any]
+// Refuse fields of a row with messages that need support we lack: tools, functions, documents,
+// chat_template_kwargs. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__messages_check_row(const json_t *row, struct rlhf__error *err);
 
-// Refuse messages that are no prompt: the last one has to be a user's. Errors: RLHF_E_INVALID.
+// Refuse messages that are not a prompt: the last one must be a user's. Errors: RLHF_E_INVALID.
 // [any]
 rlhf_status rlhf__messages_check_prompt(const struct rlhf__messages *, const char *field,
                                         struct rlhf__error *err);
 
-// Append the contents with an empty line between two: the text that is shown and that rewards see.
-// [any]
+// Append the contents, separated by empty lines: the text that users and rewards see. [any]
 void rlhf__messages_text(const struct rlhf__messages *, struct rlhf__buf *out);
 
 void rlhf__messages_clear(struct rlhf__messages *);
@@ -63,8 +62,8 @@ void rlhf__messages_finish(struct rlhf__messages *);
 
 // ---- a conversation as one text ----
 
-// Bytes [from, to) of the text: what an assistant says, with what ends its turn and, where the
-// model's own template marks it so, a little more. end: behind the token that ends the turn.
+// Bytes [from, to) of the text: an assistant's turn with its end token. The model's own template
+// may mark a little more. end: just after the end token.
 struct rlhf__turn {
     size_t from, to, end;
 };

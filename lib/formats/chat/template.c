@@ -164,19 +164,19 @@ rlhf_status rlhf__template_learn(struct rlhf__template *t, struct rlhf__error *e
 
 // ---- where the assistant speaks ----
 
-// A conversation whose turns are looked for.
+// A conversation whose turns are to be found.
 struct search {
     const struct rlhf__template *t;
     const struct rlhf__messages *m;
     int generate;
     char stand_in[32];
-    struct rlhf__jinja_result whole, with, prompt; // as it is, with a stand-in, up to the turn
+    struct rlhf__jinja_result whole, with, prompt; // unchanged, with a stand-in, up to the turn
     struct rlhf__turns *out;
     size_t base; // of the text in out
     struct rlhf__error *err;
 };
 
-// Where the last `part` of s ends; 0 = nowhere.
+// Where the last `part` in s ends; 0 if s does not contain it.
 static size_t last_end(rlhf_str s, rlhf_str part) {
     size_t end = 0;
     for (size_t at = 0; part.len && at + part.len <= s.len; at++) {

@@ -1,5 +1,5 @@
-// dataset.c: see dataset.h. The wanted fields of a row lie one after the other in one large buffer,
-// so a row costs its text and 56 bytes.
+// dataset.c: see dataset.h. The wanted fields of all rows are stored one after the other in one
+// large buffer, so a row costs its text and 56 bytes.
 #include "data/dataset.h"
 
 #include "base/json.h"
@@ -30,7 +30,7 @@ struct rlhf__dataset {
     int32_t completions, reserved; // completions: 1 = a row is a prompt and a completion
 };
 
-// What a reading loop carries along.
+// The state of a reading loop.
 struct reader {
     const struct rlhf__dataset_opts *opts;
     struct rlhf__dataset *ds;
@@ -101,8 +101,8 @@ static rlhf_status read_label(struct reader *r, const json_t *v, int32_t *out) {
 
 // ---- messages ----
 
-// The list of messages of a row; *name is its field, NULL = the row has no messages. TRL's forms: a
-// list under "messages", or instead of a text.
+// The list of messages of a row; *name is its field, NULL without messages. As in TRL, the list is
+// under "messages", or it replaces a text.
 static const json_t *messages_of(const struct reader *r, const json_t *row, const char **name) {
     const json_t *v = json_object_get(row, "messages");
     *name = "messages";
@@ -150,7 +150,7 @@ static rlhf_status read_messages(struct reader *r, const json_t *row, const json
     if (!text) return no_memory(r->err);
     size_t len = strlen(text);
     rlhf_status st = RLHF_OK;
-    if (len < ABSENT) // a line of escapes grows less than that
+    if (len < ABSENT) // the text of a line cannot grow beyond that
         put_part(r, rec, MESSAGES, text, len);
     else
         st = no_memory(r->err);
@@ -162,7 +162,7 @@ rlhf_status rlhf__data_row_messages(const struct rlhf__data_row *row, json_t **h
                                     struct rlhf__messages *out, struct rlhf__error *err) {
     rlhf__messages_clear(out);
     *held = rlhf__json_decode(row->messages.ptr, (size_t)row->messages.len, JSON_ALLOW_NUL, NULL);
-    if (!*held) return no_memory(err); // it was written from a list
+    if (!*held) return no_memory(err); // it was written from a valid list
     return rlhf__messages_read(out, *held, "messages", err);
 }
 
@@ -189,7 +189,7 @@ static rlhf_status read_completion(struct reader *r, const json_t *row, struct r
     if (st != RLHF_OK && st != RLHF_E_NOMEM)
         rlhf__error_context(r->err, "%s:%lld", r->path, (long long)r->line);
     if (st == RLHF_OK && c.messages) {
-        put_part(r, rec, MESSAGES, c.messages, strlen(c.messages)); // less than a line's bytes more
+        put_part(r, rec, MESSAGES, c.messages, strlen(c.messages)); // not much longer than the line
         rec->asked = c.asked;
     } else if (st == RLHF_OK) {
         put_part(r, rec, RLHF__FIELD_PROMPT, c.prompt.ptr, (size_t)c.prompt.len);
@@ -328,7 +328,7 @@ rlhf_status rlhf__dataset_open(const struct rlhf__dataset_opts *opts, struct rlh
         rlhf__dataset_close(ds);
         return st;
     }
-    char *bytes = realloc(ds->bytes.data, ds->bytes.len + 1); // give back the room for growth
+    char *bytes = realloc(ds->bytes.data, ds->bytes.len + 1); // release the spare capacity
     if (bytes) {
         ds->bytes.data = bytes;
         ds->bytes.cap = ds->bytes.len + 1;

@@ -7,7 +7,7 @@
 #include "chat/message.h"
 #include "data/lines.h"
 
-// The fields a row may have. In a text file a line is the field named by `line_field`.
+// The fields a row may have. In a text file each line is the field `line_field`.
 enum rlhf__field {
     RLHF__FIELD_TEXT = 0,
     RLHF__FIELD_PROMPT = 1,
@@ -17,8 +17,8 @@ enum rlhf__field {
     RLHF__FIELD_LABEL = 4,
     // The list "messages", or a list instead of the text or the prompt (TRL's form).
     RLHF__FIELD_MESSAGES = 5,
-    // "prompt" and "completion", two texts or lists of messages, in the place of a text (TRL's
-    // form); never needed, only wanted. The completion's text takes RLHF__FIELD_CHOSEN's slot.
+    // "prompt" and "completion", two texts or lists of messages, instead of a text (TRL's form).
+    // Only in `want`, never in `need`. The completion's text is stored as RLHF__FIELD_CHOSEN.
     RLHF__FIELD_COMPLETION = 6
 };
 
@@ -30,11 +30,11 @@ struct rlhf__dataset_opts {
     size_t n_paths;
     const char *setting; // the setting that gave the paths, for messages; NULL = unknown
     uint32_t need;       // bits: a row without the field is an error
-    // bits: read when present; fields in neither are not looked at. Of text and messages, where one
-    // is needed and the other wanted, one must be there.
+    // bits: read when present; fields in neither set are ignored. If text is needed and messages
+    // are wanted, or the reverse, one of the two must be present.
     uint32_t want;
     const char *name[5]; // JSON key of each field; NULL = text, prompt, chosen, rejected, label
-    int32_t line_field;  // field a line of a .txt file is; 0 = TEXT
+    int32_t line_field;  // the field that a line of a .txt file is; 0 = TEXT
     int32_t keep_meta;   // 1: keep each row's JSON text
     // 1: the path "-" is standard input: JSON Lines if its first line begins as a JSON object with
     // a key, else one row per line
@@ -46,7 +46,7 @@ struct rlhf__dataset_opts {
     const struct rlhf__loading *loading; // NULL = the default bound, never stopped
 };
 
-// Borrowed from the dataset; ptr NULL and len 0 when the row lacks the field.
+// Borrowed from the dataset; ptr NULL and len 0 if the row lacks the field.
 struct rlhf__data_row {
     rlhf_str text[RLHF__N_TEXT_FIELDS]; // by enum rlhf__field, decoded UTF-8
     rlhf_str meta;                      // the row as JSON text, with keep_meta
@@ -77,7 +77,7 @@ uint64_t rlhf__dataset_bytes(const struct rlhf__dataset *ds);
 // Number of rows, at least 1. [any]
 int64_t rlhf__dataset_rows(const struct rlhf__dataset *ds);
 
-// How many of them are messages. [any]
+// Number of rows made of messages. [any]
 int64_t rlhf__dataset_chats(const struct rlhf__dataset *ds);
 
 // 1 when the last file was read as lines of text. [any]
@@ -89,10 +89,10 @@ struct rlhf__data_row rlhf__dataset_row(const struct rlhf__dataset *ds, int64_t 
 // Whether a row is a prompt and a completion. [any]
 int rlhf__dataset_completions(const struct rlhf__dataset *ds);
 
-// Whether row i is one, as texts. [any]
+// Whether row i is a prompt and a completion, both texts. [any]
 int rlhf__data_row_is_pair(const struct rlhf__data_row *row);
 
-// The messages of a row that has some: their contents are borrowed from *held, which the caller
+// The messages of a row made of messages. Their contents are borrowed from *held, which the caller
 // releases with json_decref after the last use. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__data_row_messages(const struct rlhf__data_row *row, json_t **held,
                                     struct rlhf__messages *out, struct rlhf__error *err);

@@ -1,6 +1,6 @@
-// dataset_row.h: the parts of a row of a dataset: a prompt with a completion, as TRL has it for
-// supervised training (two texts, or two lists of messages); and the label, an integer or a name
-// that the model has for it.
+// dataset_row.h: the parts of a row of a dataset: a prompt with a completion, in TRL's format for
+// supervised training (two texts, or two lists of messages); and the label, an integer or one of
+// the model's names.
 //
 // What it is not: the file around the rows, which dataset.c reads; internal to data/.
 #ifndef RLHF_HOST_DATA_DATASET_ROW_H
@@ -13,8 +13,8 @@
 
 struct rlhf__completion_row {
     rlhf_str prompt, completion; // texts, borrowed from the row
-    char *messages;              // instead: both as one list, JSON; the caller frees it
-    int32_t asked, reserved;     // how many of these are the prompt's
+    char *messages;              // otherwise: both as one JSON list; the caller frees it
+    int32_t asked, reserved;     // the number of messages in the prompt
 };
 
 // Errors: RLHF_E_INVALID names the field, RLHF_E_NOMEM. [any]

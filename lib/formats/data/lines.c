@@ -68,7 +68,7 @@ static const struct kind {
     {".safetensors", "a safetensors", "it holds weights, not rows"},
 };
 
-// Bytes of path without a ".gz".
+// Length of path without ".gz".
 static size_t plain_length(const char *path) {
     size_t n = strlen(path);
     return n > 3 && !strcasecmp(path + n - 3, ".gz") ? n - 3 : n;
@@ -91,8 +91,7 @@ static rlhf_status check_kind(const char *path, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// RLHF_E_INVALID for a .json file that begins with this byte when that makes it one list rather
-// than rows.
+// RLHF_E_INVALID for a .json file whose first byte makes it one list rather than rows.
 static rlhf_status check_begin(const char *path, int first, struct rlhf__error *err) {
     if (first != '[' || !ends_with(path, plain_length(path), ".json")) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
@@ -105,18 +104,18 @@ int rlhf__data_is_text(const char *path) { return ends_with(path, plain_length(p
 
 // ---- lines ----
 
-#define FIRST_BYTES ((size_t)1 << 18) // of the buffer, which grows with the longest line
+#define FIRST_BYTES ((size_t)1 << 18) // of the buffer at first; it grows with the longest line
 
 struct rlhf__lines {
     gzFile file;
     const char *path;
-    char *data; // [cap] bytes [begin, end) are read and not yet given out
+    char *data; // [cap]; bytes [begin, end) are read but not returned yet
     size_t begin, end, cap;
     int64_t number;
     int32_t at_end, reserved;
 };
 
-// fd -1: the path is opened. An fd is taken over, also on failure.
+// fd -1: opens the path. Takes over fd, also on failure.
 static rlhf_status open_lines(const char *path, int fd, struct rlhf__lines **out,
                               struct rlhf__error *err) {
     struct rlhf__lines *l = calloc(1, sizeof *l);

@@ -16,7 +16,7 @@
 
 #define RLHF__DATA_MAX_MIB 1024 // of memory, by default
 
-// Borrowed by everything that loads rows; NULL = the default bound, never stopped.
+// Borrowed by everything that loads rows; NULL = the default limit, never stopped.
 struct rlhf__loading {
     int64_t max_mib;     // memory limit of the rows and their tokens; 0 = the default
     const char *setting; // its name in messages; NULL = "data.max_mib"
@@ -44,7 +44,7 @@ struct rlhf__lines; // opaque
 rlhf_status rlhf__lines_open(const char *path, const char *setting, struct rlhf__lines **out,
                              struct rlhf__error *err);
 
-// The same of standard input, which stays open. [main]
+// The same for standard input, which stays open. [main]
 rlhf_status rlhf__lines_open_stdin(struct rlhf__lines **out, struct rlhf__error *err);
 
 // NULL allowed. [main]
@@ -59,19 +59,19 @@ rlhf_status rlhf__lines_next(struct rlhf__lines *lines, rlhf_str *line, int64_t 
 
 // ---- kinds of values ----
 
-// 1 when the name says that each line is a text rather than JSON: .txt or .txt.gz. [any]
+// 1 when the file's name means that each line is a text rather than JSON: .txt or .txt.gz. [any]
 int rlhf__data_is_text(const char *path);
 
 // ---- rows ----
 
-// 1 when there is nothing but white space. [any]
+// 1 when the line is empty or white space. [any]
 int rlhf__row_line_blank(rlhf_str line);
 
 // 1 when it begins as a JSON row does: with `{"`, or with a brace alone, which is unlikely in a
 // text. [any]
 int rlhf__row_line_begins_object(rlhf_str line);
 
-// Returns st; where that is RLHF_E_INVALID, err gets advice for piped text that looks like a JSON
+// Returns st; if that is RLHF_E_INVALID, adds advice to err about piped text that looks like a JSON
 // row. [any]
 rlhf_status rlhf__row_line_hint_text(rlhf_status st, struct rlhf__error *err);
 

@@ -29,7 +29,7 @@ void rlhf__order_finish(struct rlhf__order *order);
 // The next row, in [0, n); starts the next pass when one ends. [main]
 int64_t rlhf__order_next(struct rlhf__order *order);
 
-// Put the cursor where a checkpoint left it. Errors: RLHF_E_INVALID (pos outside [0, n)). [main]
+// Restore the cursor from a checkpoint. Errors: RLHF_E_INVALID (pos outside [0, n)). [main]
 rlhf_status rlhf__order_seek(struct rlhf__order *order, uint64_t pass, int64_t pos,
                              struct rlhf__error *err);
 
@@ -54,7 +54,7 @@ struct rlhf__batches {
     const void *ctx;
 };
 
-// n rows whose lengths `length` tells; ctx must outlive the batches. Release with
+// n rows whose lengths `length` returns; ctx must outlive the batches. Release with
 // rlhf__batches_finish. Errors: those of rlhf__order_init. [main]
 rlhf_status rlhf__batches_init(struct rlhf__batches *, int64_t n, const struct rlhf__batch_opts *,
                                int64_t (*length)(const void *ctx, int64_t row), const void *ctx,

@@ -21,7 +21,7 @@ struct place {
                 __VA_ARGS__),                                                                      \
      RLHF_E_INVALID)
 
-// 1 when v is a list of messages that end with the assistant's and, unless they may, begin with it.
+// 1 when v is a list of messages that ends with an assistant's.
 static rlhf_status check_answer(const struct place *r, const json_t *v, const char *what,
                                 int whole) {
     struct rlhf__messages m = {0};
@@ -49,7 +49,7 @@ static rlhf_status check_text(const struct place *r, const json_t *v, const char
     return RLHF_OK;
 }
 
-// Response t->n of the row.
+// Add response t->n of the row.
 static rlhf_status check_response(const struct place *r, const struct rlhf__preference_texts *t,
                                   const char *what) {
     const json_t *v = t->response[t->n];
@@ -78,7 +78,7 @@ static rlhf_status take_shared(const struct place *r, struct rlhf__preference_te
     return RLHF_OK;
 }
 
-// The prompt, a text or messages, and which of the two it is. needed: responses do not have it.
+// Take the prompt, a text or messages. needed: the responses do not contain it.
 static rlhf_status take_prompt(const struct place *r, const json_t *row, int empty_prompt,
                                int needed, struct rlhf__preference_texts *t) {
     const json_t *messages = json_object_get(row, "messages");
@@ -176,7 +176,7 @@ static rlhf_status take_margin(const struct place *r, const json_t *row, const c
     return RLHF_OK;
 }
 
-// A completion and whether it is wanted.
+// A completion and its label.
 static rlhf_status take_completion(const struct place *r, const json_t *row,
                                    struct rlhf__preference_texts *t) {
     static const char *const others[] = {"chosen", "rejected", "responses"};

@@ -1,5 +1,5 @@
-// preference_texts.h: the texts of a row of preferences, in one of their forms (preferences.h).
-// Internal to data/.
+// preference_texts.h: the texts of a row of preferences (preferences.h lists the forms). Internal
+// to data/.
 #ifndef RLHF_HOST_DATA_PREFERENCE_TEXTS_H
 #define RLHF_HOST_DATA_PREFERENCE_TEXTS_H
 
@@ -12,7 +12,7 @@ struct rlhf__preference_texts {
     // also be a string: what the assistant says.
     const json_t *prompt, *response[RLHF__RESPONSES_MAX];
     const char *prompt_name; // its field
-    int32_t n, best;         // responses; index of the best one, -1: a completion is not wanted
+    int32_t n, best;         // responses; index of the best one, -1: an undesirable completion
     // shared: without a prompt (NULL), the messages that chosen and rejected both begin with.
     int32_t is_chat, shared;
     float margin;

@@ -1,5 +1,5 @@
-// preferences.c: see preferences.h. Rows are read one at a time; what is kept is their tokens: per
-// row the prompt and then the responses, in one pool.
+// preferences.c: see preferences.h. Rows are read one at a time and kept as tokens: for each row
+// the prompt and then the responses, in one pool.
 #include "data/preferences.h"
 
 #include "base/file.h"
@@ -26,7 +26,7 @@ struct rlhf__preferences {
     int32_t margins, reserved; // margins: 1 = a row has one
 };
 
-// What a reading loop carries along.
+// The state of a reading loop.
 struct reader {
     const struct rlhf__preference_opts *opts;
     const struct rlhf__tokenizer *tok;
@@ -60,13 +60,13 @@ static rlhf_status encode(struct reader *r, const json_t *text, uint32_t flags, 
     return RLHF_OK;
 }
 
-// Tokens a response may have, whatever its prompt.
+// Limit of a response's tokens, whatever its prompt.
 static int32_t response_room(const struct rlhf__preference_opts *o) {
     int32_t room = o->max_tokens - 1 - (o->prepend_bos ? 1 : 0);
     return o->max_response > 0 && o->max_response < room ? o->max_response : room;
 }
 
-// Cut r->ids, r->len and r->prompt as the options say; after a prompt of messages there is room.
+// Cut r->ids, r->len and r->prompt as the options say. A prompt of messages is known to leave room.
 static rlhf_status fit(struct reader *r, int is_chat) {
     const struct rlhf__preference_opts *o = r->opts;
     int refuse = o->long_rows == RLHF__PREFERENCE_REFUSE, cut = 0;
@@ -158,7 +158,7 @@ static rlhf_status encode_texts(struct reader *r, const struct rlhf__preference_
     return RLHF_OK;
 }
 
-// Messages [from, to) of a list, which was checked; or the assistant's that says a string.
+// Messages [from, to) of a checked list; or an assistant's message made of a string.
 static rlhf_status take_messages(const json_t *v, size_t from, size_t to, struct rlhf__messages *m,
                                  struct rlhf__error *err) {
     if (json_is_string(v)) {

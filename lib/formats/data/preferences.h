@@ -6,12 +6,13 @@
 //     {"prompt": text, "responses": [text, text, ...], "best": index of the better one, from 0}
 // The last two forms may have a "margin", a number: how far the better response should lead. The
 // prompt may be a list of messages (under "prompt" or "messages"), each response then one too (as
-// is a completion), or the assistant's text: TRL's conversational form. Without a
-// prompt, chosen and rejected are whole conversations and their common beginning is the prompt. The
-// tokenizer's chat template turns them into tokens; a response ends with the token that ends the
-// assistant's turn. Other keys are ignored. Prompt and response are tokenised separately, as in a
-// rollout: the response continues the prompt's tokens. What it is not: an order (data/order.h) or a
-// model batch.
+// is a completion), or the assistant's text: TRL's conversational form. Without a prompt, chosen
+// and rejected are whole conversations and their common beginning is the prompt. The tokenizer's
+// chat template turns them into tokens; a response ends with the token that ends the assistant's
+// turn. Other keys are ignored. Prompt and response are tokenised separately, as in a rollout: the
+// response continues the prompt's tokens.
+//
+// What it is not: an epoch order (data/order.h) or a model batch.
 #ifndef RLHF_HOST_DATA_PREFERENCES_H
 #define RLHF_HOST_DATA_PREFERENCES_H
 

@@ -63,7 +63,7 @@ static int apply_rules(const struct rlhf__prompt_opts *o, int32_t period, const 
 }
 
 // Encode as much of the text as the rules can use. Most texts have a period early; the whole text
-// is encoded only if its beginning has no period.
+// is encoded only if its beginning lacks one.
 static rlhf_status encode(const struct rlhf__prompt_opts *o, const struct rlhf__tokenizer *tok,
                           int32_t period, rlhf_str text, struct rlhf__ids *ids,
                           struct rlhf__error *err) {
@@ -99,7 +99,7 @@ static rlhf_status add_text(struct rlhf__prompts *set, const struct rlhf__tokeni
     return put_text(set, it, from, err);
 }
 
-// m: the messages that the ids are of; NULL: they are of a text.
+// m: the messages that were encoded; NULL: it was a text.
 static rlhf_status add_item(struct rlhf__prompts *set, const struct rlhf__prompt_opts *o,
                             const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
                             const struct rlhf__messages *m, int64_t row, struct rlhf__error *err) {

@@ -1,9 +1,11 @@
 // prompts.h: the prompts of a rollout run, tokenised, with the query rules of the 2019 RLHF code.
 //
 // Sources: one constant text, text files (a line each) or JSON Lines, whose rows have a text or
-// messages; the tokenizer's chat template turns these into a prompt, up to where the assistant
-// answers, and they are used whole or left out. What it is not: an order; the caller walks the
-// prompts with an rlhf__order of stream "prompts" and rlhf__prompts_count rows.
+// messages. The tokenizer's chat template turns messages into a prompt that ends where the
+// assistant answers; they are used whole or left out.
+//
+// What it is not: an epoch order; the caller visits the prompts with an rlhf__order of stream
+// "prompts" and rlhf__prompts_count rows.
 #ifndef RLHF_HOST_DATA_PROMPTS_H
 #define RLHF_HOST_DATA_PROMPTS_H
 
@@ -23,7 +25,7 @@ struct rlhf__prompt_opts {
     const char *text;         // the constant prompt; used when n_paths is 0
     const char *const *paths; // [n_paths]
     size_t n_paths;
-    const char *setting; // what gave the paths, for messages; NULL = not said
+    const char *setting; // the setting that gave the paths, for messages; NULL = unknown
     // JSON key; NULL = "prompt", "messages", or "text" if those are missing. Each may hold a list
     // of messages.
     const char *field;
@@ -82,14 +84,14 @@ int rlhf__prompts_are_lines(const struct rlhf__prompts *set);
 // Number of prompts, at least 1. [any]
 int64_t rlhf__prompts_count(const struct rlhf__prompts *set);
 
-// What became of the rows.
+// How the rows were used.
 struct rlhf__prompt_counts {
     int64_t rows;      // read
     int64_t no_period; // left out by the query rules
     int64_t too_short, too_long;
     int64_t cut; // used, but not whole
 };
-// As numbers, for tests; the host reports it in words, see below. [any]
+// The same as numbers, for tests; the host reports words, see below. [any]
 struct rlhf__prompt_counts rlhf__prompts_counts(const struct rlhf__prompts *set);
 
 // Append "3 of 4 rows are used; left out: 1 under 1 token", or nothing when every row is used

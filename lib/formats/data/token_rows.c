@@ -17,16 +17,16 @@ enum { CHUNK_ROWS = 128, MAX_THREADS = 256, FIRST_ROWS = 128 };
 struct cut {
     const struct rlhf__tokenizer *tok;
     const struct rlhf__token_opts *opts;
-    int32_t narrow, template; // ids take 2 bytes; the tokenizer frames the text itself
+    int32_t narrow, template; // ids take 2 bytes; the tokenizer adds special tokens itself
 };
 
 // The tokens of some rows of the dataset, in the order of the rows.
 struct chunk {
     int32_t *len;    // [n] tokens of each row made
-    int64_t *source; // [n] row of the dataset it is of
+    int64_t *source; // [n] the dataset row of each
     size_t n, cap;
-    void *ids;     // [total], 2 or 4 bytes each; set by chunk_store
-    uint8_t *says; // [total] where opts->says; set there too
+    void *ids;     // [total] of 2 or 4 bytes; set by chunk_store
+    uint8_t *says; // [total] if opts->says; set there too
     int64_t total, truncated, dropped, silent, chats;
 };
 
@@ -95,8 +95,8 @@ static rlhf_status encode_row(const struct cut *how, rlhf_str text, struct rlhf_
     *cut = 0;
     if (o->long_rows == RLHF__LONG_SPLIT)
         return rlhf__tokenizer_encode(how->tok, text, o->encode_flags, 0, ids, err);
-    // One token more than fits shows whether the row is cut. A cut row gets no eos, since its text
-    // does not end there; [SEP] stays.
+    // Encoding one token more than fits shows whether the row is cut. A cut row does not get eos,
+    // because its text does not end there; [SEP] stays.
     RLHF_TRY(rlhf__tokenizer_encode(how->tok, text, o->encode_flags & ~(uint32_t)RLHF__ENCODE_EOS,
                                     max + 1, ids, err));
     if (o->encode_flags & RLHF__ENCODE_EOS)
@@ -187,7 +187,7 @@ static rlhf_status encode_text(const struct cut *how, const struct rlhf__data_ro
     return encode_row(how, text, ids, cut, err);
 }
 
-// Like a truncated text, a truncated row gets no eos.
+// Like a cut text, a cut row does not get eos.
 static rlhf_status encode_pair(const struct cut *how, const struct rlhf__data_row *row,
                                struct rlhf__ids *ids, int *cut, struct rlhf__error *err) {
     const size_t before = ids->n, max = (size_t)how->opts->max_len;

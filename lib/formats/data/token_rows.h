@@ -1,19 +1,21 @@
 // token_rows.h: one text field of a whole dataset, tokenised once into ragged rows.
 //
 // Ids take two bytes each while the vocabulary fits. The result does not depend on the number of
-// threads. What it is not: an epoch order (data/order.h) or a model batch.
+// threads.
+//
+// What it is not: an epoch order (data/order.h) or a model batch.
 #ifndef RLHF_HOST_DATA_TOKEN_ROWS_H
 #define RLHF_HOST_DATA_TOKEN_ROWS_H
 
 #include "data/dataset.h"
 #include "text/tokenizer.h"
 
-// Which tokens are marked in rlhf__token_rows.says; rows without such a token but the first are
+// Which tokens are marked in rlhf__token_rows.says; rows without such a token after the first are
 // left out.
 enum rlhf__says {
     RLHF__SAYS_NOTHING = 0,   // none
     RLHF__SAYS_ASSISTANT = 1, // the assistant's; rows are messages, or prompt and completion
-    RLHF__SAYS_COMPLETION = 2 // the completion's; all tokens of rows without one
+    RLHF__SAYS_COMPLETION = 2 // the completion's; in rows without a completion all tokens
 };
 
 enum rlhf__long { RLHF__LONG_TRUNCATE = 0, RLHF__LONG_SPLIT = 1 };
@@ -45,7 +47,7 @@ struct rlhf__token_rows {
     int64_t silent;    // dataset rows and windows left out for lack of an assistant's token
 };
 
-// Set in an id of the assistant's, or of a completion.
+// Set in ids of the assistant or of a completion.
 #define RLHF__TOKEN_SAYS (1 << 30)
 
 // Append the ids of a prompt and its completion, tokenised separately as in a rollout, the latter
@@ -59,12 +61,11 @@ rlhf_status rlhf__token_completion_chat(const struct rlhf__tokenizer *tok,
                                         const struct rlhf__messages *m, size_t asked,
                                         struct rlhf__ids *ids, struct rlhf__error *err);
 
-// Tokenise every row of ds: messages by the tokenizer's chat template, with nothing around them.
-// Zero-initialised or finished *out; release with
-// rlhf__token_rows_finish. Errors: RLHF_E_INVALID (no row has min_len tokens; a row lacks the
-// field; bos or eos requested and absent; RLHF__SAYS_ASSISTANT and a text; those of
-// rlhf__conversation_encode; rows and tokens exceed opts->loading), RLHF_E_NOMEM,
-// RLHF_E_CANCELLED. [main]
+// Tokenise every row of ds: messages by the tokenizer's chat template, without further tokens
+// around them. Zero-initialised or finished *out; release with rlhf__token_rows_finish. Errors:
+// RLHF_E_INVALID (all rows are shorter than min_len; a row lacks the field; bos or eos requested
+// and absent; RLHF__SAYS_ASSISTANT and a text; those of rlhf__conversation_encode; rows and tokens
+// exceed opts->loading), RLHF_E_NOMEM, RLHF_E_CANCELLED. [main]
 rlhf_status rlhf__token_rows_init(struct rlhf__token_rows *out, const struct rlhf__dataset *ds,
                                   const struct rlhf__tokenizer *tok,
                                   const struct rlhf__token_opts *opts, struct rlhf__error *err);

@@ -57,7 +57,7 @@ void rlhf__matcher_sort(struct rlhf__matcher *m) {
     }
 }
 
-// Narrow item[*lo..*hi), which agree on the bytes before `depth`, to those with byte b at it.
+// Narrow item[*lo..*hi), which agree on the bytes before `depth`, to those with byte b at `depth`.
 static void narrow(const struct rlhf__matcher *m, size_t *lo, size_t *hi, size_t depth, uint8_t b) {
     for (int side = 0; side < 2; side++) { // the first with at least b, the first with more
         size_t from = *lo, to = *hi;
@@ -105,8 +105,6 @@ void rlhf__matcher_finish(struct rlhf__matcher *m) {
     free(m->item);
     *m = (struct rlhf__matcher){0};
 }
-
-// ---- the list ----
 
 // ---- the list ----
 

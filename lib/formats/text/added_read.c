@@ -11,8 +11,8 @@
 // ---- which token of the model ----
 
 // The bytes of the token s[0..len): its stand-ins translated if the model sees bytes and all
-// characters are stand-ins, else its own bytes. *stands: the model's tokens are written in these
-// bytes. The caller frees *out. Errors: RLHF_E_NOMEM.
+// characters are stand-ins, else its own bytes. *stands: the bytes are in the form of the model's
+// tokens. The caller frees *out. Errors: RLHF_E_NOMEM.
 static rlhf_status added_bytes(const struct rlhf__tokenizer *tok, const char *s, size_t len,
                                char **out, size_t *n, int *stands, struct rlhf__error *err) {
     *out = malloc(len + 1);
@@ -104,7 +104,7 @@ static rlhf_status say_again(struct rlhf__tokenizer *tok, struct rlhf__added_tok
     return RLHF_OK;
 }
 
-// The id that the tokenizers library gives the next token that its model does not have.
+// The id that the tokenizers library gives the next token that is missing in its model.
 static int32_t next_id(const struct rlhf__added *a) {
     return a->largest >= a->n_model ? a->largest + 1 : a->n_model;
 }

@@ -30,11 +30,11 @@ rlhf_status rlhf__added_read_decoder(struct rlhf__tokenizer *tok, json_t *decode
                                      struct rlhf__error *err);
 
 // Mark the token named by tokenizer_config.json or special_tokens_map.json as special: "content" or
-// {"content", "lstrip", ...}. A name without a token has no effect. [main]
+// {"content", "lstrip", ...}. A name that is not a token is ignored. [main]
 rlhf_status rlhf__added_mark(struct rlhf__tokenizer *tok, const json_t *named,
                              struct rlhf__error *err);
 
-// Mark the token whose id config.json names as special. [main]
+// Mark the token with an id from config.json as special. [main]
 rlhf_status rlhf__added_mark_id(struct rlhf__tokenizer *tok, int32_t id, struct rlhf__error *err);
 
 // Prepare the search in texts, after the last token was added. Errors: RLHF_E_NOMEM,

@@ -19,7 +19,7 @@ static uint64_t pair_of(int32_t left, int32_t right) {
     return ((uint64_t)(uint32_t)left << 32) | (uint32_t)right;
 }
 
-// Slot that holds the pair, or the empty one where it belongs.
+// The slot of the pair, or the empty slot for it.
 static struct rlhf__merge *probe(const struct rlhf__merges *m, uint64_t pair) {
     uint64_t h = (pair ^ (pair >> 31)) * 0xFF51AFD7ED558CCDu;
     size_t mask = m->n_slots - 1, i = (size_t)(h ^ (h >> 33)) & mask;

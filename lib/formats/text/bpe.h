@@ -46,8 +46,8 @@ struct rlhf__bpe_opts {
     int32_t reserved;
 };
 
-// vocab (borrowed, must outlive it) holds the tokens; all that a word may become must be hashed.
-// *merges is taken over. Errors: RLHF_E_INVALID (a byte without a token), RLHF_E_NOMEM. [main]
+// vocab (borrowed, must outlive it) holds the tokens; every token that a word may become must be
+// hashed. Takes over *merges. Errors: RLHF_E_INVALID (a byte without a token), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__bpe_create(const struct rlhf__bpe_opts *opts, const struct rlhf__vocab *vocab,
                              struct rlhf__merges *merges, struct rlhf__bpe **out,
                              struct rlhf__error *err);

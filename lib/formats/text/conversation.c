@@ -9,9 +9,9 @@ static rlhf_str text_of(const struct rlhf__buf *b, size_t from, size_t to) {
     return (rlhf_str){rlhf__buf_text(b) + from, to - from};
 }
 
-// ---- where tokens stand ----
+// ---- the positions of tokens in a text ----
 
-// A text and how far the tokens have come in it; begin: where the last one begins.
+// A position in a text, after the tokens so far; begin: where the last one begins.
 struct place {
     const char *s;
     size_t n, at, begin;
@@ -26,8 +26,8 @@ static int is_here(struct place *p, size_t at, const char *t, size_t n) {
     return 1;
 }
 
-// Step over a token that stands for the bytes t: it is here, or begins with a space that no text
-// has, or white space that a special token took along comes first. 0 = none of these.
+// Step over a token whose bytes are t[0..n). Its text is at the position; or it begins with a space
+// that the text lacks; or it follows white space that a special token swallowed. 0 if not found.
 static int step(struct place *p, const char *t, size_t n) {
     if (is_here(p, p->at, t, n)) return 1;
     if (n && t[0] == ' ' && is_here(p, p->at, t + 1, n - 1)) return 1;
@@ -36,20 +36,7 @@ static int step(struct place *p, const char *t, size_t n) {
     return 0;
 }
 
-// The end of the normal text of s[0..n), which ends where a turn does.
-static rlhf_status normal_of(const struct rlhf__tokenizer *tok, const char *s, size_t n,
-                             struct rlhf__buf *out, struct rlhf__error *err) {
-    struct rlhf__work *work;
-    const char *normal;
-    size_t len;
-    RLHF_TRY(rlhf__works_take(tok->works, &work, err));
-    rlhf_status st = rlhf__pipeline_normal(tok, work, s, n, &normal, &len, err);
-    if (st == RLHF_OK) rlhf__buf_put(out, normal, len);
-    rlhf__works_give(tok->works, work);
-    return st == RLHF_OK ? rlhf__buf_ok(out, err) : st;
-}
-
-// says[i] = 1 for the ids that have a byte of a turn.
+// says[i] = 1 for the ids that contain a byte of a turn.
 static rlhf_status mark(const struct rlhf__tokenizer *tok, const struct rlhf__buf *text,
                         const struct rlhf__turn *turn, size_t n_turns, const int32_t *ids, size_t n,
                         char *says, struct rlhf__error *err) {
@@ -69,8 +56,8 @@ static rlhf_status mark(const struct rlhf__tokenizer *tok, const struct rlhf__bu
     return RLHF_OK;
 }
 
-// The same where a normaliser changes the text: ids are placed in its normal form, whose turns are
-// the normal forms of the parts.
+// The same if a normaliser changes the text: the ids are located in its normal form, whose turns
+// are the normal forms of the parts.
 static rlhf_status mark_normal(const struct rlhf__tokenizer *tok, struct rlhf__turns *c,
                                const int32_t *ids, size_t n, char *says, struct rlhf__error *err) {
     struct rlhf__buf normal = RLHF__BUF_INIT;
@@ -79,10 +66,11 @@ static rlhf_status mark_normal(const struct rlhf__tokenizer *tok, struct rlhf__t
     for (size_t i = 0; st == RLHF_OK && i <= c->n; i++) {
         size_t from = i < c->n ? c->item[i].from : c->text.len,
                to = i < c->n ? c->item[i].to : from;
-        st = normal_of(tok, rlhf__buf_text(&c->text) + at, from - at, &normal, err);
+        st = rlhf__tokenizer_normal(tok, rlhf__buf_text(&c->text) + at, from - at, &normal, err);
         if (i < c->n) c->item[i].from = normal.len;
         if (st == RLHF_OK)
-            st = normal_of(tok, rlhf__buf_text(&c->text) + from, to - from, &normal, err);
+            st = rlhf__tokenizer_normal(tok, rlhf__buf_text(&c->text) + from, to - from, &normal,
+                                        err);
         if (i < c->n) c->item[i].to = normal.len;
         at = to;
     }
@@ -115,7 +103,7 @@ rlhf_status rlhf__conversation_encode(const struct rlhf__tokenizer *tok,
     return st;
 }
 
-// Where the text behind a prompt begins: as far as both are the same.
+// Length of the common beginning: there the text after a prompt begins.
 static size_t common(const struct rlhf__buf *a, const struct rlhf__buf *b) {
     size_t n = 0;
     while (n < a->len && n < b->len && a->data[n] == b->data[n])
@@ -145,7 +133,8 @@ rlhf_status rlhf__conversation_answer(const struct rlhf__tokenizer *tok,
     if (st == RLHF_OK)
         st = rlhf__tokenizer_encode(tok, text_of(&whole.text, 0, end), RLHF__ENCODE_SPECIAL, 0,
                                     &all, err);
-    // The prompt's tokens are those of a rollout, whatever would stand there without a cut.
+    // The prompt keeps the tokens of a rollout, even if prompt and answer encode differently
+    // together.
     size_t from = common(&asked, &whole.text);
     if (st == RLHF_OK && begins_with(&all, prompt, n)) {
         for (size_t i = n; st == RLHF_OK && i < all.n; i++)

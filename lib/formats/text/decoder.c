@@ -25,7 +25,7 @@ typedef void step_fn(const struct step *step, const struct rlhf__spans *in, stru
 struct step {
     step_fn *apply;
     rlhf_str what, with; // borrowed from the JSON that it was read from
-    int32_t start, stop; // Strip: how many at most
+    int32_t start, stop; // Strip: the most to strip
     int32_t on;    // Metaspace: a text's first space was added by encoding; WordPiece: cleanup
     int32_t bytes; // ByteLevel
 };
@@ -65,7 +65,7 @@ static void apply_metaspace(const struct step *step, const struct rlhf__spans *i
     }
 }
 
-// Join all into one text. Invalid UTF-8 becomes U+FFFD, except inside a text, where it is kept.
+// Join all into one text. Invalid UTF-8 becomes U+FFFD, but with how->inside it is kept.
 static void apply_fuse(const struct step *step, const struct rlhf__spans *in, struct decoding *how,
                        struct rlhf__spans *out) {
     rlhf_str all = {rlhf__buf_text(&in->bytes), in->n ? in->end[in->n - 1] : 0};
@@ -144,7 +144,7 @@ static void apply_strip(const struct step *step, const struct rlhf__spans *in, s
     }
 }
 
-// Without a decoder.
+// The step of a tokenizer without a decoder.
 static void apply_spaces(const struct step *step, const struct rlhf__spans *in,
                          struct decoding *how, struct rlhf__spans *out) {
     (void)step;

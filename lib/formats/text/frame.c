@@ -107,7 +107,7 @@ void rlhf__frame_default(struct rlhf__tokenizer *tok, const json_t *config) {
     if (tok->frame_given) return;
     if (info->kind == RLHF__TOKENIZER_WORDPIECE) {
         *f = (struct rlhf__tokenizer_frame){{info->cls}, {info->sep}, 1, 1};
-    } else if (!tok->has_json) { // they are ignored if tokenizer.json exists
+    } else if (!tok->has_json) { // ignored if tokenizer.json exists
         *f = (struct rlhf__tokenizer_frame){{info->bos}, {info->eos}, 0, 0};
         f->n_before = info->bos >= 0 && json_is_true(json_object_get(config, "add_bos_token"));
         f->n_after = info->eos >= 0 && json_is_true(json_object_get(config, "add_eos_token"));
@@ -141,8 +141,7 @@ void rlhf__tokenizer_set_bos(struct rlhf__tokenizer *tok, int on) {
 static json_t *special_items(const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
                              json_t *single, json_t *named) {
     for (size_t i = 0; i < n; i++) {
-        rlhf_str b = rlhf__added_content(&tok->added, ids[i]);
-        if (!b.ptr) b = rlhf__vocab_bytes(&tok->vocab, ids[i]);
+        rlhf_str b = rlhf__tokenizer_written(tok, ids[i]);
         json_t *text = json_stringn(b.ptr, (size_t)b.len);
         json_array_append_new(
             single, json_pack("{s:{s:O, s:i}}", "SpecialToken", "id", text, "type_id", 0));

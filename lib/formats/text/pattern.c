@@ -19,7 +19,7 @@ enum class { OTHER, LETTER, NUMBER, SPACE, LINE }; // LINE: \r and \n, which are
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}" digits                     \
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
-// The rule that a pattern's text is, 0 = none of them.
+// The rule with this pattern text; 0 = unknown.
 static int32_t word_rule_of(const char *text, size_t n) {
     static const struct {
         const char *text;
@@ -152,7 +152,7 @@ struct rlhf__pattern {
     int32_t rule; // enum rlhf__word_rule
     int32_t reserved;
     pcre2_code *code;
-    char *text; // [n], of the literal or as the code's pattern is written
+    char *text; // [n], the literal, or the text of the code's pattern
     size_t n;
 };
 
@@ -167,7 +167,7 @@ static rlhf_status refuse(const char *text, size_t n, const char *why, struct rl
     return st;
 }
 
-// Compile the PCRE2 form; \n alone ends a line, which ^ and $ stand at.
+// Compile the PCRE2 form; for ^ and $ only \n ends a line.
 static rlhf_status compile(struct rlhf__pattern *pattern, const char *text, size_t n,
                            struct rlhf__error *err) {
     struct rlhf__buf form = RLHF__BUF_INIT;

@@ -1,6 +1,6 @@
-// pattern_translate.c: Oniguruma's patterns as PCRE2's: the same syntax means other sets of
-// characters, and some syntax something else altogether. Only what is known to mean the same goes
-// through; the rest is refused.
+// pattern_translate.c: translates Oniguruma's patterns to PCRE2's. The same syntax may mean another
+// set of characters, or something else altogether. Only syntax with the same meaning is passed on;
+// the rest is refused.
 #include "text/pattern.h"
 
 #include "text/unicode.h"
@@ -129,7 +129,7 @@ static const char *put_escape(struct reader *r) {
     switch (c) {
     case 's':
         return put_set(r, SPACE, NULL, 0);
-    case 'S': // inside a class use \P{..}: no new character is white space
+    case 'S': // inside a class use \P{..}: none of the new characters is white space
         if (r->in_class) rlhf__buf_puts(r->out, "\\P{White_Space}");
         return r->in_class ? NULL : put_set(r, SPACE, NULL, 1);
     case 'd':

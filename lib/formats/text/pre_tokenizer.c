@@ -322,7 +322,7 @@ static rlhf_status by_pattern(struct joiner *j, const char *s, size_t n,
     return from < n ? put(j, from, n, 0) : RLHF_OK;
 }
 
-// The words of a rule, each alone: the path of nearly every text.
+// Each word of a rule becomes a piece: the path of nearly all texts.
 static rlhf_status by_rule(struct joiner *j, const char *s, size_t n, int32_t rule) {
     for (size_t at = 0, end; at < n; at = end) {
         end = rlhf__word_end(rule, s, n, at);

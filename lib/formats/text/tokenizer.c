@@ -1,4 +1,4 @@
-// tokenizer.c: see tokenizer.h. Questions to a tokenizer; encoding and decoding.
+// tokenizer.c: see tokenizer.h. Queries; encoding and decoding.
 #include "text/tokenizer.h"
 
 #include "base/file.h"
@@ -35,6 +35,11 @@ int32_t rlhf__tokenizer_find(const struct rlhf__tokenizer *tok, rlhf_str token) 
     if (id < 0) t = rlhf__added_find(&tok->added, token.ptr, (size_t)token.len);
     if (t) id = t->id;
     return id;
+}
+
+rlhf_str rlhf__tokenizer_written(const struct rlhf__tokenizer *tok, int32_t id) {
+    rlhf_str s = rlhf__added_content(&tok->added, id);
+    return s.ptr ? s : rlhf__vocab_bytes(&tok->vocab, id);
 }
 
 int rlhf__tokenizer_is_special(const struct rlhf__tokenizer *tok, int32_t id) {
@@ -82,7 +87,7 @@ int rlhf__tokenizer_equal(const struct rlhf__tokenizer *a, const struct rlhf__to
 
 enum { WORD_MAX = 100, WORD_BYTES = WORD_MAX * 4 };
 
-// A word as UTF-8 behind two bytes of room for "##"; end[i] is where character i ends.
+// A word as UTF-8 after two free bytes for "##"; end[i] is where character i ends.
 struct word {
     char bytes[2 + WORD_BYTES];
     size_t end[WORD_MAX + 1];
@@ -92,7 +97,7 @@ struct word {
 // Longest token at character `from`; the number of characters taken, 0 = none.
 static size_t longest(const struct rlhf__vocab *v, struct word *w, size_t from, int32_t *id) {
     size_t at = w->end[from];
-    if (from) { // the bytes before are used up: "##" may lie over them
+    if (from) { // the bytes before are already encoded: "##" may overwrite them
         at -= 2;
         memcpy(w->bytes + at, "##", 2);
     }
@@ -143,9 +148,10 @@ static rlhf_status wordpiece_encode(const struct rlhf__wordpiece *wp, const char
 
 // ---- words ----
 
-rlhf_status rlhf__pipeline_normal(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
-                                  const char *s, size_t n, const char **out, size_t *len,
-                                  struct rlhf__error *err) {
+// The normal form of s[0..n) in *out, *len: s itself without a normaliser, else in work->normal.
+static rlhf_status normal_of(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
+                             const char *s, size_t n, const char **out, size_t *len,
+                             struct rlhf__error *err) {
     *out = s;
     *len = n;
     if (!tok->normaliser || !n) return RLHF_OK;
@@ -153,6 +159,18 @@ rlhf_status rlhf__pipeline_normal(const struct rlhf__tokenizer *tok, struct rlhf
     *out = rlhf__buf_text(&work->normal);
     *len = work->normal.len;
     return RLHF_OK;
+}
+
+rlhf_status rlhf__tokenizer_normal(const struct rlhf__tokenizer *tok, const char *s, size_t n,
+                                   struct rlhf__buf *out, struct rlhf__error *err) {
+    struct rlhf__work *work;
+    const char *normal;
+    size_t len;
+    RLHF_TRY(rlhf__works_take(tok->works, &work, err));
+    rlhf_status st = normal_of(tok, work, s, n, &normal, &len, err);
+    if (st == RLHF_OK) rlhf__buf_put(out, normal, len);
+    rlhf__works_give(tok->works, work);
+    return st == RLHF_OK ? rlhf__buf_ok(out, err) : st;
 }
 
 // The ids of a word, or of a part of it that no merge crosses.
@@ -267,7 +285,7 @@ static rlhf_status normal_text(const struct splitting *sp, const char *s, size_t
     const char *normal;
     size_t len;
     if (sp->out->n >= sp->stop_at) return RLHF_OK;
-    RLHF_TRY(rlhf__pipeline_normal(sp->tok, sp->work, s, n, &normal, &len, sp->err));
+    RLHF_TRY(normal_of(sp->tok, sp->work, s, n, &normal, &len, sp->err));
     return split(sp, &added->normal, added->normal_ordinary, normal, len, at_start, put_words);
 }
 

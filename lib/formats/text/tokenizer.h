@@ -59,7 +59,7 @@ rlhf_status rlhf__tokenizer_encode(const struct rlhf__tokenizer *tok, rlhf_str t
 // Write the bytes of ids[0..n) to out, at most cap of them, and return their total number (it may
 // exceed cap; out may be NULL when cap is 0). BPE gives the exact bytes, which need not be
 // well-formed UTF-8 (see rlhf__utf8_repair); WordPiece joins words with spaces and pieces without.
-// Ids outside the vocabulary give nothing. flags: enum rlhf__decode_flag. No NUL is added. [any]
+// Ids outside the vocabulary are skipped. flags: enum rlhf__decode_flag. No NUL is added. [any]
 size_t rlhf__tokenizer_decode(const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
                               uint32_t flags, char *out, size_t cap);
 
@@ -72,7 +72,7 @@ char *rlhf__tokenizer_text(const struct rlhf__tokenizer *tok, const int32_t *ids
 int32_t rlhf__tokenizer_find(const struct rlhf__tokenizer *tok, rlhf_str token);
 
 // 1 when id is a special token (bos, eos, cls, ... or an added special token). Encoding plain text
-// gives none of them; tests check that. [any]
+// never gives one; tests check that. [any]
 int rlhf__tokenizer_is_special(const struct rlhf__tokenizer *tok, int32_t id);
 
 // Check that a model with n_vocab embedding rows can be used with this tokenizer: every id must
@@ -101,16 +101,17 @@ void rlhf__tokenizer_set_bos(struct rlhf__tokenizer *tok, int on);
 rlhf_status rlhf__tokenizer_write_frame(const struct rlhf__tokenizer *tok,
                                         const struct rlhf__folder *dir, struct rlhf__error *err);
 
-// The chat template of the directory, or the one that was named. Borrowed. [any]
+// The chat template of the directory, or the one chosen by rlhf__tokenizer_name_chat. Borrowed.
+// [any]
 const struct rlhf__chat *rlhf__tokenizer_chat(const struct rlhf__tokenizer *tok);
 
-// Messages become text by this template from now on, a name or a file; "auto" changes nothing.
-// Errors: those of rlhf__chat_name. [one thread]
+// Use this chat template from now on: a name or a file; "auto" changes nothing. Errors: those of
+// rlhf__chat_name. [one thread]
 rlhf_status rlhf__tokenizer_name_chat(struct rlhf__tokenizer *tok, const char *name,
                                       struct rlhf__error *err);
 
-// Write a template that was named as chat_template.jinja of dir, a copy of the tokenizer's own
-// files, where it goes before theirs; nothing when none was. Errors: RLHF_E_IO. [main]
+// Write the template chosen by rlhf__tokenizer_name_chat, if any, to chat_template.jinja of dir, a
+// copy of the tokenizer's files; it takes precedence over theirs. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__tokenizer_write_chat(const struct rlhf__tokenizer *tok,
                                        const struct rlhf__folder *dir, struct rlhf__error *err);
 

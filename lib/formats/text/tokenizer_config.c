@@ -368,7 +368,7 @@ static rlhf_status read_all(struct rlhf__tokenizer *tok, struct files *f, struct
     RLHF_TRY(read_more(tok, f, CONFIG, err));
     rlhf__frame_default(tok, config);
     RLHF_TRY(check_frame(tok, config, err));
-    f->at = N_FILES; // from here on it is the tokens of all of them
+    f->at = N_FILES; // from here on: tokens of all files
     return rlhf__added_ready(tok, err);
 }
 

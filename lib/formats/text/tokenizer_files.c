@@ -1,4 +1,4 @@
-// tokenizer_files.c: opening a tokenizer: which of a directory's files count, and reading the
+// tokenizer_files.c: opening a tokenizer: chooses among the files of a directory, and reads the
 // vocabulary files: vocab.json with merges.txt, or vocab.txt.
 //
 // Not here: tokenizer_json.c reads tokenizer.json, tokenizer_config.c special tokens and options.
@@ -155,20 +155,19 @@ static rlhf_status check_old(const struct rlhf__tokenizer *tok, const char *dir,
     return st;
 }
 
-// The parts that the older files imply without naming them.
+// The parts that the older files imply without naming them. normaliser NULL: none.
 static rlhf_status imply(struct rlhf__tokenizer *tok, const char *normaliser, const char *cut,
                          struct rlhf__error *err) {
-    json_t *normal = json_pack("{s:s}", "type", normaliser),
-           *pre = json_pack("{s:s, s:b}", "type", cut, "add_prefix_space", 0),
+    json_t *parts =
+               json_pack("{s:{s:s, s:b}}", "pre_tokenizer", "type", cut, "add_prefix_space", 0),
            *words = json_pack("{s:s}", "type", "WordPiece");
-    int bytes = tok->info.kind == RLHF__TOKENIZER_BPE;
-    rlhf_status st =
-        pre && normal && words ? RLHF_OK : RLHF__NOMEM(err, "out of memory for a tokenizer");
-    if (st == RLHF_OK && *normaliser) st = rlhf__normaliser_create(normal, &tok->normaliser, err);
-    if (st == RLHF_OK) st = rlhf__pre_tokenizer_create(pre, &tok->pre_tokenizer, err);
+    int bytes = tok->info.kind == RLHF__TOKENIZER_BPE, bad = !parts || !words;
+    if (!bad && normaliser)
+        bad = json_object_set_new(parts, "normalizer", json_pack("{s:s}", "type", normaliser));
+    rlhf_status st = bad ? RLHF__NOMEM(err, "out of memory for a tokenizer") : RLHF_OK;
+    if (st == RLHF_OK) st = rlhf__tokenizer_read_cut(tok, parts, err);
     if (st == RLHF_OK) st = rlhf__decoder_create(bytes ? NULL : words, bytes, &tok->decoder, err);
-    json_decref(normal);
-    json_decref(pre);
+    json_decref(parts);
     json_decref(words);
     return st;
 }
@@ -184,7 +183,7 @@ static rlhf_status load(struct rlhf__tokenizer *tok, const char *dir, struct rlh
     }
     if (merges && vocab) {
         RLHF_TRY(load_bpe(tok, dir, 1, err));
-        return imply(tok, "", "ByteLevel", err);
+        return imply(tok, NULL, "ByteLevel", err);
     }
     if (has(dir, "vocab.txt")) {
         RLHF_TRY(load_lines(tok, dir, err));
@@ -218,19 +217,14 @@ static rlhf_status build(struct rlhf__tokenizer *tok, const char *dir, struct rl
     return st;
 }
 
-// A token's text, for templates; NULL if there is no such token. Caller frees.
-static char *written(const struct rlhf__tokenizer *tok, int32_t id) {
-    rlhf_str s = rlhf__added_content(&tok->added, id);
-    if (!s.ptr && id >= 0) s = rlhf__vocab_bytes(&tok->vocab, id);
-    return s.ptr ? strndup(s.ptr, (size_t)s.len) : NULL;
-}
-
 static rlhf_status open_chat(struct rlhf__tokenizer *tok, const char *dir,
                              struct rlhf__error *err) {
     const int32_t ids[] = {tok->info.bos, tok->info.eos, tok->info.unk, tok->info.pad};
     char *text[4];
-    for (int i = 0; i < 4; i++)
-        text[i] = written(tok, ids[i]);
+    for (int i = 0; i < 4; i++) {
+        const rlhf_str s = rlhf__tokenizer_written(tok, ids[i]);
+        text[i] = s.ptr ? strndup(s.ptr, (size_t)s.len) : NULL; // NULL: no such token
+    }
     const struct rlhf__chat_tokens tokens = {text[0], text[1], text[2], text[3]};
     rlhf_status st = rlhf__chat_open(dir, &tokens, &tok->chat, err);
     for (int i = 0; i < 4; i++)

@@ -42,7 +42,7 @@ struct rlhf__tokenizer {
     struct rlhf__added added;
     struct rlhf__tokenizer_frame frame;
     struct rlhf__decoder *decoder;
-    struct rlhf__chat *chat;   // the directory's chat template, or the one that was named
+    struct rlhf__chat *chat;   // the directory's chat template, or the one chosen by name
     int32_t prefix;            // enum rlhf__prefix
     int has_json, frame_given; // tokenizer.json was read; its post_processor is the frame
     int frame_changed;         // by rlhf__tokenizer_set_bos
@@ -78,12 +78,18 @@ void rlhf__frame_default(struct rlhf__tokenizer *tok, const json_t *config);
 rlhf_status rlhf__tokenizer_json(const char *dir, const char *name, json_t **out,
                                  struct rlhf__error *err);
 
-// The normal form of s[0..n) in *out, *len: s itself without a normaliser, else in work->normal.
-// Errors: RLHF_E_NOMEM, RLHF_E_UNSUPPORTED (a pattern that takes too long). [any, one thread per
-// work]
-rlhf_status rlhf__pipeline_normal(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
-                                  const char *s, size_t n, const char **out, size_t *len,
-                                  struct rlhf__error *err);
+// Create the normaliser and the pre-tokeniser from those members of tokenizer.json. [main]
+rlhf_status rlhf__tokenizer_read_cut(struct rlhf__tokenizer *tok, const json_t *file,
+                                     struct rlhf__error *err);
+
+// A token as the files write it: an added token's content, else its bytes in the vocabulary; ptr
+// NULL for ids without a token. Borrowed. [any]
+rlhf_str rlhf__tokenizer_written(const struct rlhf__tokenizer *tok, int32_t id);
+
+// Append the normal form of s[0..n) to out; without a normaliser that is s itself. Errors:
+// RLHF_E_NOMEM, RLHF_E_UNSUPPORTED (a pattern that takes too long). [any]
+rlhf_status rlhf__tokenizer_normal(const struct rlhf__tokenizer *tok, const char *s, size_t n,
+                                   struct rlhf__buf *out, struct rlhf__error *err);
 
 // Append the ids of the normal text s[0..n), stopping early once out->n >= stop_at (a whole word
 // may overshoot). at_start: the whole text begins here. Errors: RLHF_E_NOMEM, RLHF_E_UNSUPPORTED.

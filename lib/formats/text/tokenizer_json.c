@@ -1,5 +1,5 @@
-// tokenizer_json.c: reading tokenizer.json, the file of the tokenizers library. The pipeline's
-// parts read themselves; here is the reader of the model.
+// tokenizer_json.c: reading tokenizer.json, the file of the tokenizers library. The parts of the
+// pipeline read themselves; this file reads the model.
 //
 // A part that changes ids and is not implemented is refused with its type.
 #include "text/tokenizer_impl.h"
@@ -42,7 +42,7 @@ rlhf_status rlhf__tokenizer_add_vocab(struct rlhf__tokenizer *tok, json_t *vocab
         if (st < 0) break;
         int32_t at = (int32_t)json_integer_value(id);
         if (byte_level && n == SIZE_MAX)
-            tok->vocab.token[at].special = !tok->has_json; // there added_tokens says it
+            tok->vocab.token[at].special = !tok->has_json; // tokenizer.json says it in added_tokens
         else
             rlhf__vocab_hash(&tok->vocab, at);
     }
@@ -202,6 +202,13 @@ static const char *model_type(const json_t *model) {
     return json_object_get(model, "max_input_chars_per_word") ? "WordPiece" : "none";
 }
 
+rlhf_status rlhf__tokenizer_read_cut(struct rlhf__tokenizer *tok, const json_t *file,
+                                     struct rlhf__error *err) {
+    RLHF_TRY(rlhf__normaliser_create(json_object_get(file, "normalizer"), &tok->normaliser, err));
+    return rlhf__pre_tokenizer_create(json_object_get(file, "pre_tokenizer"), &tok->pre_tokenizer,
+                                      err);
+}
+
 static rlhf_status read_file(struct rlhf__tokenizer *tok, const json_t *file,
                              struct rlhf__error *err) {
     static const char *const parts[] = {"normalizer", "pre_tokenizer", "post_processor", "decoder"};
@@ -215,9 +222,7 @@ static rlhf_status read_file(struct rlhf__tokenizer *tok, const json_t *file,
     RLHF_TRY(check_kinds(model, err));
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         RLHF_TRY(rlhf__part_check(parts[i], json_object_get(file, parts[i]), err));
-    RLHF_TRY(rlhf__normaliser_create(json_object_get(file, "normalizer"), &tok->normaliser, err));
-    RLHF_TRY(rlhf__pre_tokenizer_create(json_object_get(file, "pre_tokenizer"), &tok->pre_tokenizer,
-                                        err));
+    RLHF_TRY(rlhf__tokenizer_read_cut(tok, file, err));
     tok->prefix = rlhf__tokenizer_prefix(file);
     RLHF_TRY(strcmp(type, "BPE") == 0 ? read_bpe(tok, model, err)
                                       : read_wordpiece(tok, model, err));

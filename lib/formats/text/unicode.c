@@ -5,7 +5,7 @@
 
 // ---- UTF-8 ----
 
-// Number of continuation bytes after lead byte c, -1 when c cannot start a character; [*lo, *hi] is
+// Number of continuation bytes after lead byte c; -1 when c cannot start a character. [*lo, *hi] is
 // the range of the first continuation byte.
 static int lead(uint8_t c, uint8_t *lo, uint8_t *hi) {
     *lo = 0x80;
@@ -235,7 +235,7 @@ int rlhf__unicode_is_punct(uint32_t cp) {
     if (cp < 0x80)
         return (cp >= '!' && cp <= '/') || (cp >= ':' && cp <= '@') || (cp >= '[' && cp <= '`') ||
                (cp >= '{' && cp <= '~');
-    if (cp == 0x166D || cp == 0x111C9) return 1; // were punctuation then
+    if (cp == 0x166D || cp == 0x111C9) return 1; // punctuation in Unicode 8
     utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)cp);
     return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO &&
            !IS_IN(cp, young_punct);
@@ -303,7 +303,7 @@ int rlhf__unicode_is_young(uint32_t cp) {
 
 int rlhf__unicode_is_mark(uint32_t cp) {
     if (cp < 0x300) return 0;
-    if (cp == 0x1CF2 || cp == 0x1CF3) return 1; // were marks then
+    if (cp == 0x1CF2 || cp == 0x1CF3) return 1; // marks in Unicode 9
     utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)cp);
     return category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME &&
            !IS_IN(cp, young_marks);
@@ -328,7 +328,7 @@ int rlhf__unicode_is_accent(uint32_t cp) {
         {0x1E000, 0x1E006}, {0x1E008, 0x1E018}, {0x1E01B, 0x1E021}, {0x1E023, 0x1E024},
         {0x1E026, 0x1E02A}, {0x1E944, 0x1E94A}};
     if (cp < 0x300) return 0;
-    if (cp == 0x1734) return 1; // was one then
+    if (cp == 0x1734) return 1; // a mark in Unicode 9
     return utf8proc_category((utf8proc_int32_t)cp) == UTF8PROC_CATEGORY_MN &&
            !IS_IN(cp, young_marks) && !IS_IN(cp, young);
 }

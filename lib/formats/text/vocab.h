@@ -30,7 +30,7 @@ void rlhf__ids_finish(struct rlhf__ids *ids);
 
 struct rlhf__vocab_token {
     uint32_t at, len;      // bytes of the token in `bytes`; len 0 with used 0 = unused id
-    uint8_t used, special; // special: found only where special tokens are looked for
+    uint8_t used, special; // special: found only if special tokens are searched for
     uint8_t added;         // found in every text before it is cut into words
     uint8_t shown;         // decodes as something else, see added.h
 };

@@ -47,7 +47,8 @@ struct rlhf__word_cache; // opaque: about 1 MiB
 rlhf_status rlhf__word_cache_get(const struct rlhf__word_cache *cache, const char *s, size_t n,
                                  struct rlhf__ids *out, struct rlhf__error *err);
 
-// Remember that s[0..n) is ids[0..n_ids), unless either is too long. [any, one thread per cache]
+// Store that s[0..n) encodes to ids[0..n_ids), unless either is too long. [any, one thread per
+// cache]
 void rlhf__word_cache_put(struct rlhf__word_cache *cache, const char *s, size_t n,
                           const int32_t *ids, size_t n_ids);
 

@@ -38,7 +38,7 @@ rlhf_status rlhf__hf_labels(const json_t *config, const char *dir, struct rlhf__
 // Accepts zeroed labels. [any]
 void rlhf__labels_finish(struct rlhf__labels *labels);
 
-// Index of a label by name, first exactly, then without regard to ASCII case; -1 = none. [any]
+// Index of a label by name: an exact match, else one ignoring ASCII case; -1 = none. [any]
 int32_t rlhf__labels_find(const struct rlhf__labels *labels, const char *name);
 
 // Put id2label, label2id and num_labels for the labels into config. Errors: RLHF_E_NOMEM. [any]
@@ -46,7 +46,7 @@ rlhf_status rlhf__hf_set_labels(json_t *config, const struct rlhf__labels *label
                                 struct rlhf__error *err);
 
 // Set dtype and torch_dtype, if config has them, to the dtype of the weights file (RLHF_F32,
-// RLHF_BF16): transformers loads into it. Errors: RLHF_E_NOMEM. [any]
+// RLHF_BF16), in which transformers loads them. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__hf_set_dtype(json_t *config, int32_t dtype, struct rlhf__error *err);
 
 // Write config.json into dir atomically, indented, keys in their order. Errors: RLHF_E_IO. [main]

@@ -27,7 +27,7 @@ void rlhf__peft_finish(struct rlhf__peft *p) {
     memset(p, 0, sizeof *p);
 }
 
-// ---- one that begins ----
+// ---- a new adapter ----
 
 static rlhf_status add_name(struct rlhf__peft *p, const char *text, size_t n,
                             struct rlhf__error *err) {

@@ -2,8 +2,8 @@
 // the tensor names of adapter_model.safetensors.
 //
 // A config that asks for more than W x + scale * B (A x) on linear layers is refused with the
-// field's name and value: an adapter that is read in part is another adapter. It knows no models;
-// the code that opens a model checks that the layers exist.
+// field's name and value, because an adapter read in part is a different adapter. This code does
+// not know models; the code that opens a model checks that the layers exist.
 #ifndef RLHF_HOST_WEIGHTS_PEFT_H
 #define RLHF_HOST_WEIGHTS_PEFT_H
 
@@ -21,13 +21,13 @@
 // Zero-initialise; release with rlhf__peft_finish, also after a failure. rank 0: no adapter.
 struct rlhf__peft {
     char *dir;     // absolute path it was read from; NULL: made from settings
-    char *base;    // base_model_name_or_path; NULL: not said
+    char *base;    // base_model_name_or_path; NULL: missing
     json_t *named; // target_modules as read or set: a list of names, or a string
-    char **target; // [n_targets] what rlhf_adapter takes: names, or modules that the file has
+    char **target; // [n_targets] for rlhf_adapter: names, or the modules in the file
     uint32_t n_targets;
     int32_t rank;
     int32_t rslora; // 1: scaled by alpha / sqrt(rank) (Kalajdzievski 2023), not alpha / rank
-    int32_t scores; // 1: task_type is SEQ_CLS: a score head belongs to it
+    int32_t scores; // 1: task_type is SEQ_CLS: it has a score head
     double alpha;   // lora_alpha
     double dropout; // lora_dropout of its training; not applied here
 };
@@ -57,7 +57,7 @@ double rlhf__peft_scale(const struct rlhf__peft *);
 rlhf_status rlhf__peft_base(const struct rlhf__peft *, char out[RLHF__PATH_CAP],
                             struct rlhf__error *err);
 
-// The parts of a written config that are not the adapter's own numbers.
+// The parts of a written config that depend on the model.
 struct rlhf__peft_written {
     const char *base;         // base_model_name_or_path
     const char *const *saved; // [n_saved] modules_to_save: of a score head

@@ -52,7 +52,7 @@ rlhf_status rlhf__round_f32(const float *in, size_t n, int32_t dtype, void *out,
 
 enum { CHUNK = 1 << 16 }; // elements converted at a time
 
-// The dtype that tensor t is written in: `dtype` if it is above -1 and t can be read as floats.
+// The dtype that tensor t is written in: `dtype` if that is not -1 and t can be read as floats.
 static int32_t rounded_dtype(const struct rlhf__tensor *t, int32_t dtype) {
     return dtype >= 0 && rlhf__tensor_is_float(t->dtype) ? dtype : t->dtype;
 }
@@ -82,7 +82,7 @@ static rlhf_status put_copied(const struct rlhf__tensor *t, struct rlhf__weights
     return st;
 }
 
-// order: [f->n], as the file has them.
+// order: [f->n], the order in the file.
 static rlhf_status put_tensors(const struct rlhf__rounded_file *f,
                                const struct rlhf__tensor *const *order,
                                struct rlhf__weights_writer *w, struct rlhf__error *err) {
@@ -145,7 +145,7 @@ static uint64_t bytes_of(const struct rlhf__shards *s, const struct rlhf__tensor
     return (uint64_t)t->count * rlhf__tensor_dtype_size(rounded_dtype(t, s->dtype));
 }
 
-// end[k] = where file k ends in the list of tensors; returns how many files there are.
+// end[k] = where file k ends in the list of tensors; returns the number of files.
 static size_t divide(const struct rlhf__shards *s, size_t *end) {
     size_t n = 0;
     uint64_t used = 0;

@@ -32,16 +32,16 @@ struct rlhf__rounded_file {
     const struct rlhf__tensor *const *tensor; // [n]
     const char *const *name;                  // [n] their names in the file; NULL = unchanged
     size_t n;
-    int32_t dtype; // what floats are rounded to; -1 = they stay what they are
+    int32_t dtype; // the dtype that floats are rounded to; -1 = unchanged
     int32_t reserved;
     const volatile sig_atomic_t *cancelled; // NULL = never
 };
 
 // Write the file `name` in a folder, wide dtypes first, as the format's alignment asks, else in the
-// order of the list. Tensors of other dtypes than F32, F16 and BF16 are copied; F64 would
-// have to be rounded and is refused (RLHF_E_UNSUPPORTED). Errors: RLHF_E_INVALID (a number that
-// does not fit, a name that is there twice), RLHF_E_IO (disk full), RLHF_E_NOMEM, RLHF_E_CANCELLED;
-// no file is left behind then. [main]
+// order of the list. Tensors of other dtypes than F32, F16 and BF16 are copied; F64 would have to
+// be rounded and is refused (RLHF_E_UNSUPPORTED). Errors: RLHF_E_INVALID (a number that does not
+// fit, a duplicate name), RLHF_E_IO (disk full), RLHF_E_NOMEM, RLHF_E_CANCELLED; the file is
+// removed then. [main]
 rlhf_status rlhf__rounded_write(const struct rlhf__rounded_file *, const struct rlhf__folder *in,
                                 const char *name, struct rlhf__error *err);
 
@@ -50,7 +50,7 @@ rlhf_status rlhf__rounded_write(const struct rlhf__rounded_file *, const struct 
 struct rlhf__shards {
     const struct rlhf__tensor *const *tensor; // [n]
     size_t n;
-    int32_t dtype; // what floats are rounded to; -1 = they stay what they are
+    int32_t dtype; // the dtype that floats are rounded to; -1 = unchanged
     int32_t reserved;
     uint64_t limit;                         // bytes of tensors a file may have; one has at least
                                             // one tensor
@@ -66,8 +66,8 @@ struct rlhf__shards_done {
 
 // Write model.safetensors or model-00001-of-0000N.safetensors with model.safetensors.index.json.
 // Tensors of other dtypes than F32, F16 and BF16 are copied. Errors: RLHF_E_INVALID (a number that
-// does not fit), RLHF_E_IO (disk full), RLHF_E_NOMEM, RLHF_E_CANCELLED; files of a failure are the
-// caller's to remove. [main]
+// does not fit), RLHF_E_IO (disk full), RLHF_E_NOMEM, RLHF_E_CANCELLED; after a failure the caller
+// removes the files. [main]
 rlhf_status rlhf__shards_write(const struct rlhf__shards *, const struct rlhf__folder *dir,
                                struct rlhf__shards_done *done, struct rlhf__error *err);
 

@@ -19,7 +19,7 @@
     "load it in Python as its maker says and call save_pretrained, which writes safetensors"
 
 static const struct format {
-    const char *name, *ending; // one of them: the whole name, or how it ends
+    const char *name, *ending; // one of them: the whole name, or its ending
     const char *what, *how;    // "model.gguf WHAT; HOW"
 } formats[] = {
     {"pytorch_model.bin", NULL, "is a pickle, which is never read", LOAD SAVE},
@@ -44,14 +44,15 @@ static int is_of(const struct format *f, const char *name) {
     return n > m && strcmp(name + n - m, f->ending) == 0;
 }
 
-// The first format of the list that dir has a file of, and that file's name; N_FORMATS: none.
+// The first format in the list with a file in dir, and that file's name; N_FORMATS: none.
 static size_t find(const char *dir, char name[256]) {
     size_t best = N_FORMATS;
     DIR *d = opendir(dir);
     for (struct dirent *e; d && (e = readdir(d));)
         for (size_t i = 0; i < N_FORMATS; i++) {
             if (!is_of(&formats[i], e->d_name)) continue;
-            // Of several of one format the first by name: readdir's order is the disk's.
+            // Of several files of one format take the first by name, because readdir's order
+            // varies.
             if (i > best || (i == best && strcmp(e->d_name, name) >= 0)) break;
             best = i;
             memcpy(name, e->d_name, strlen(e->d_name) + 1);
@@ -80,7 +81,7 @@ static rlhf_status other_formats(const char *dir, struct rlhf__error *err) {
 
 // ---- safetensors ----
 
-enum { MAX_SHARDS = 512 }; // each has a descriptor; the largest checkpoints have some 200
+enum { MAX_SHARDS = 512 }; // each takes a descriptor; the largest checkpoints have about 200
 
 struct shard {
     struct rlhf__mapped file;
@@ -326,7 +327,7 @@ const char *rlhf__weights_metadata(const struct rlhf__weights *w, const char *ke
     return value;
 }
 
-// ---- tensors that were not expected ----
+// ---- unexpected tensors ----
 
 #define CHUNK ((int64_t)1 << 18) // floats read at once
 

@@ -4,7 +4,7 @@
 // an optional "__metadata__" of strings, then the tensors' bytes, little-endian, row-major, without
 // gaps. A reader trusts nothing: every number of the header is checked before it is used.
 //
-// What it is not: it knows no model; model/ knows which tensors a model needs.
+// What it is not: it does not know models; model/ knows which tensors a model needs.
 #ifndef RLHF_HOST_WEIGHTS_SAFETENSORS_H
 #define RLHF_HOST_WEIGHTS_SAFETENSORS_H
 
@@ -14,16 +14,16 @@ struct rlhf__weights; // opaque: the tensors of one file, or of all shards of a 
 
 // Open and validate a .safetensors file, a model.safetensors.index.json with its shards, or a
 // directory that holds model.safetensors or that index. The files are mapped, not read. Caller owns
-// *out; free with rlhf__weights_close.
-// Errors: RLHF_E_INVALID (missing or inconsistent file, with its claim and the truth), RLHF_E_IO,
-// RLHF_E_NOMEM, RLHF_E_UNSUPPORTED (unknown dtype, more than 8 dimensions). [main]
+// *out; free with rlhf__weights_close. Errors: RLHF_E_INVALID (missing or inconsistent file; the
+// message gives the file's claim and the fact), RLHF_E_IO, RLHF_E_NOMEM, RLHF_E_UNSUPPORTED
+// (unknown dtype, more than 8 dimensions). [main]
 rlhf_status rlhf__weights_open(const char *path, struct rlhf__weights **out,
                                struct rlhf__error *err);
 
 // NULL allowed. [main]
 void rlhf__weights_close(struct rlhf__weights *weights);
 
-// Number of tensors. The host asks by name; tests go through all of a file. [any]
+// Number of tensors. [any]
 size_t rlhf__weights_count(const struct rlhf__weights *weights);
 
 // Tensor i < count, ordered by name; borrowed. [any]
@@ -37,7 +37,7 @@ const struct rlhf__tensor *rlhf__weights_find(const struct rlhf__weights *weight
 // [any]
 const char *rlhf__weights_metadata(const struct rlhf__weights *weights, const char *key);
 
-// ---- tensors that were not expected ----
+// ---- unexpected tensors ----
 
 // 1 for masks, angles and tables that old versions of transformers stored although models compute
 // them: attn.bias, attn.masked_bias, rotary_emb.inv_freq, embeddings.position_ids, as the whole
@@ -47,7 +47,7 @@ int rlhf__tensor_is_buffer(const char *name);
 // 1 for v_head.*: trl calls them v_head.summary, we v_head.fc and v_head.out. [any]
 int rlhf__tensor_is_value_head(const char *name);
 
-// *same = 1 when both have one shape and, read as f32, the same bits. Errors: as
+// *same = 1 when both have the same shape and, read as f32, the same bits. Errors: as
 // rlhf__tensor_read_f32, RLHF_E_NOMEM. [any]
 rlhf_status rlhf__tensor_same(const struct rlhf__tensor *a, const struct rlhf__tensor *b, int *same,
                               struct rlhf__error *err);

@@ -10,13 +10,13 @@
 
 #define RLHF__SAFETENSORS_HEADER_MAX ((uint64_t)100 << 20) // as in the safetensors library
 
-// Bytes of the JSON text, from the first eight of a file of `len` bytes, checked against it.
-// Errors: RLHF_E_INVALID. [any]
+// The length of the JSON text, from the first eight bytes of a file of `len` bytes, and checked
+// against that. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__safetensors_size(const uint8_t first[8], uint64_t len, uint64_t *size,
                                    struct rlhf__error *err);
 
 // Parse text, the JSON of a file, and check it against the size of data[0..len), the bytes after
-// it, which are not read. *tensors is a fresh array of *n entries whose name points into *header
+// it; these are not read. *tensors is a fresh array of *n entries whose name points into *header
 // and whose data points into data; free it with free() and *header with json_decref. file is for
 // messages and for tensor.file; all three must outlive the tensors. Errors: as rlhf__weights_open,
 // without the file's name in front. [main]

@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct slot {
-    uint64_t n_bytes, size; // of the tensor, of one element
+    uint64_t n_bytes, size; // bytes of the tensor, bytes of an element
     int32_t dtype, reserved;
     char *name;
 };

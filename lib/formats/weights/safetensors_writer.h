@@ -30,7 +30,7 @@ rlhf_status rlhf__weights_create(const struct rlhf__folder *in, const char *name
 rlhf_status rlhf__weights_put_f32(struct rlhf__weights_writer *w, const float *data, size_t count,
                                   struct rlhf__error *err);
 
-// The same with bytes that are written unchanged. [main]
+// The same for bytes, which are written unchanged. [main]
 rlhf_status rlhf__weights_put_bytes(struct rlhf__weights_writer *w, const void *data, size_t len,
                                     struct rlhf__error *err);
 

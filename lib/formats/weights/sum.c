@@ -15,7 +15,7 @@
 #define PIECE_BYTES 65536
 #define PIECES      64
 
-// An unreadable file is the user's to mend, as when weights are opened.
+// An unreadable file is bad input, as when weights are opened.
 static rlhf_status unreadable(const char *path, struct rlhf__error *err) {
     return rlhf__fail(err, errno == EACCES ? RLHF_E_INVALID : RLHF_E_IO, "%s: cannot read: %s",
                       path, strerror(errno));
@@ -72,7 +72,7 @@ static rlhf_status put_named(struct rlhf__sum *s, const char *dir, const char *n
     rlhf__path_put(path, "%s/%s", dir, name);
     RLHF_TRY(put_file(s, path, WHOLE_BYTES, &size, err));
     if (size < 0) return RLHF_OK;
-    // The size after the bytes, so that the sum depends on where a file ends and the next begins.
+    // Add the size after the bytes, so that the sum depends on where each file ends.
     rlhf__sha256_put(&s->hash, name, strlen(name) + 1);
     rlhf__sha256_put(&s->hash, &size, sizeof size);
     return RLHF_OK;

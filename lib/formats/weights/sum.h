@@ -6,16 +6,16 @@
 #include "base/hash.h"
 
 struct rlhf__sum {
-    struct rlhf__sha256 hash; // rlhf__sha256_hex ends it
+    struct rlhf__sha256 hash; // finish it with rlhf__sha256_hex
     int64_t bytes;            // of the files
 };
 
-// Of a whole file; *found = 0 if it is not a regular file. Errors: RLHF_E_IO. [main]
+// The sum of a file; *found = 0 if it is not a regular file. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__sum_file(const char *path, struct rlhf__sum *out, int *found,
                            struct rlhf__error *err);
 
-// Of the existing files of a model's or an adapter's directory: configs, tokenizer files and
-// weights. Of a weights file of more than 64 MiB, 64 pieces are read. Errors: RLHF_E_IO. [main]
+// The sum of the files of a model's or an adapter's directory: configs, tokenizer files and
+// weights. Of a weights file of more than 64 MiB only 64 pieces are read. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__sum_model(const char *dir, int tokenizer, int weights, struct rlhf__sum *out,
                             struct rlhf__error *err);
 

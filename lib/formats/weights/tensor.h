@@ -79,15 +79,16 @@ float rlhf__f16_to_f32(uint16_t h);
 
 // ---- low-rank products ----
 
-// left [rows, rank] times right [rank, cols], f32, owned; what is added to a tensor [rows, cols].
+// left [rows, rank] times right [rank, cols], f32, owned; their product is added to a tensor [rows,
+// cols].
 struct rlhf__low_rank {
     int64_t rows, cols, rank;
     float *left, *right;
 };
 
-// From A [rank, inputs] and B [outputs, rank], for a matrix w [outputs, inputs], or [inputs,
-// outputs] where in_out is set; left takes the scale. Errors: RLHF_E_INVALID, shapes that do not
-// fit (all three are named), and those of rlhf__tensor_read_f32. [main]
+// Make one from A [rank, inputs] and B [outputs, rank], for a matrix w [outputs, inputs], or
+// [inputs, outputs] if in_out is set; left includes the scale. Errors: RLHF_E_INVALID (shapes that
+// do not fit; the message names all three), and those of rlhf__tensor_read_f32. [main]
 rlhf_status rlhf__low_rank_create(const struct rlhf__tensor *w, const struct rlhf__tensor *a,
                                   const struct rlhf__tensor *b, double scale, int in_out,
                                   struct rlhf__low_rank **out, struct rlhf__error *err);
