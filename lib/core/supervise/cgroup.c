@@ -134,9 +134,9 @@ static int find_dir(const char *root, const char *group, char out[RLHF__PATH_CAP
     return found ? 0 : -1;
 }
 
-// Open the directory below which groups can be made, and return its path in `path`; -1 if there
-// isn't any. Only the root of the whole hierarchy, which lacks a cgroup.type, may contain both
-// processes and groups.
+// Open the directory in which groups can be made, and put its path into `out`; -1 if there isn't
+// any. Only the root of the whole hierarchy, which lacks a cgroup.type, may contain both processes
+// and groups.
 static int open_parent(const char *root, char out[RLHF__PATH_CAP]) {
     char group[RLHF__PATH_CAP], text[1024];
     int is_top;

@@ -32,7 +32,7 @@ rlhf_status rlhf__child_ask(const struct rlhf__child_limits *limits,
                             struct rlhf__buf *out, struct rlhf__child_end *end,
                             struct rlhf__error *err);
 
-// The same for a file `what` that the child loads, confined and within RLHF__CHILD_SECONDS. [main]
+// The same for a file `what` that the child loads: not confined, within RLHF__CHILD_SECONDS. [main]
 rlhf_status rlhf__child_run(const char *what, rlhf_status (*work)(void *arg, struct rlhf__buf *out),
                             void *arg, struct rlhf__buf *out, struct rlhf__error *err);
 

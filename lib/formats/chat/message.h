@@ -39,9 +39,9 @@ rlhf_status rlhf__messages_put(struct rlhf__messages *, const struct rlhf__messa
                                struct rlhf__error *err);
 
 // Append the messages of a JSON list; field is its name, for messages. Contents are borrowed from
-// it. Errors: RLHF_E_INVALID: not a list, an empty list, an unknown role (those of tools are
-// unknown), content that is not a string, reasoning_content of a message that is not an
-// assistant's, an unsupported member that would have to be rendered (tool_calls, ...). [any]
+// it. Errors: RLHF_E_INVALID: not a list, an empty list, an unknown role (also that of a tool),
+// content that is not a string, reasoning_content of a message that is not an assistant's, an
+// unsupported member that would have to be rendered (tool_calls, ...). [any]
 rlhf_status rlhf__messages_read(struct rlhf__messages *, const json_t *list, const char *field,
                                 struct rlhf__error *err);
 

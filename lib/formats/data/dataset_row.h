@@ -13,7 +13,7 @@
 
 struct rlhf__completion_row {
     rlhf_str prompt, completion; // texts, borrowed from the row
-    char *messages;              // otherwise: both as one JSON list; the caller frees it
+    char *messages;              // or both as one JSON list; the caller frees it
     int32_t asked, reserved;     // the number of messages in the prompt
 };
 

@@ -21,7 +21,8 @@ struct place {
                 __VA_ARGS__),                                                                      \
      RLHF_E_INVALID)
 
-// 1 when v is a list of messages that ends with an assistant's.
+// Refuse v unless it is a list of messages that ends with an assistant's turn and, if it is not
+// `whole`, begins with one.
 static rlhf_status check_answer(const struct place *r, const json_t *v, const char *what,
                                 int whole) {
     struct rlhf__messages m = {0};
@@ -39,7 +40,7 @@ static rlhf_status check_answer(const struct place *r, const json_t *v, const ch
     return RLHF_OK;
 }
 
-// A string that is not empty, unless it may be.
+// Refuse v unless it is a string that is not empty, or empty if that is allowed.
 static rlhf_status check_text(const struct place *r, const json_t *v, const char *what,
                               int may_be_empty) {
     if (!v) return BAD(r, "the row has no field '%s'", what);

@@ -49,7 +49,7 @@ static void bert_finish(const struct rlhf__bert_opts *opts, const char *s, size_
     for (size_t at = 0, len; at < n; at += len) {
         uint32_t cp = 0, lower[2];
         len = rlhf__utf8_next(s + at, n - at, &cp, NULL);
-        if (!len) len = 1; // keep ill-formed bytes
+        if (!len) len = 1; // always advance
         if (opts->strip_accents && rlhf__unicode_is_accent(cp)) continue;
         size_t k = 1;
         lower[0] = cp;
