@@ -1,7 +1,6 @@
 // launched.c: the process that becomes a program, and its warden; see programs.h.
 #include "supervise/cgroup.h"
 #include "supervise/confine.h"
-#include "supervise/ward.h"
 #include "supervise/warden.h"
 #include "worker/programs.h"
 

@@ -7,7 +7,7 @@
 #define RLHF_HOST_WORKER_PROCESS_H
 
 #include "supervise/cgroup.h"
-#include "supervise/ward.h"
+#include "supervise/warden.h"
 #include "worker/batch.h"
 #include "worker/wire.h"
 

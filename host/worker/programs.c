@@ -3,7 +3,6 @@
 
 #include "supervise/cgroup.h"
 #include "supervise/confine.h"
-#include "supervise/ward.h"
 #include "supervise/warden.h"
 
 #include <errno.h>

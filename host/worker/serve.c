@@ -5,7 +5,6 @@
 #include "plugin/load.h"
 #include "supervise/cgroup.h"
 #include "supervise/confine.h"
-#include "supervise/ward.h"
 #include "supervise/warden.h"
 #include "worker/describe.h"
 #include "worker/fence.h"

@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 
-// The descriptors that a worker is started with, beside 0 to 2 and its warden's own (ward.h).
+// The descriptors that a worker is started with, beside 0 to 2 and its warden's own (warden.h).
 enum {
     RLHF__WORKER_ASK = 3,   // socket: the host's requests and their answers
     RLHF__WORKER_CALL = 4,  // socket: what the plugin calls of the host

@@ -4,7 +4,7 @@
 
 #include "check/algo_batch.h"
 #include "check/guard.h"
-#include "check/state_buffer.h"
+#include "check/probe.h"
 #include "learn/plan.h"
 
 #include <math.h>

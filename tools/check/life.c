@@ -1,6 +1,6 @@
 // life.c: tests for every plugin: options, instances, out of memory, state.
 #include "check/cases.h"
-#include "check/state_buffer.h"
+#include "check/probe.h"
 
 #include <math.h>
 #include <stdio.h>

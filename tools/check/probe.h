@@ -66,4 +66,27 @@ const char *rlhf__probe_words(const struct rlhf__probe *t);
 // The id of a service that the plugin asked for and the check does not have, or "". [main]
 const char *rlhf__probe_missing(const struct rlhf__probe *t);
 
+// ---- state ----
+
+// The saved state of an instance in memory, for load() of another one.
+struct rlhf__state_buffer {
+    rlhf_ostream out; // the first of the two
+    rlhf_istream in;
+    char *bytes;
+    uint64_t len, at, limit; // bytes written, bytes read, limit of writing
+    rlhf_status full;        // what write() returns beyond limit
+    int32_t refused;         // 1: write() has failed
+};
+
+// Returns 0 if out of memory. Needs finish in any case. [main]
+int rlhf__state_buffer_init(struct rlhf__state_buffer *s);
+void rlhf__state_buffer_finish(struct rlhf__state_buffer *s);
+
+// Call save() and load() of an instance whose plugin has them; returns the plugin's status.
+// Violations of the rules of calls are reported. [main]
+rlhf_status rlhf__state_buffer_save(struct rlhf__probe *t, struct rlhf__state_buffer *s,
+                                    struct rlhf__error *err);
+rlhf_status rlhf__state_buffer_load(struct rlhf__probe *t, struct rlhf__state_buffer *s,
+                                    uint32_t version, struct rlhf__error *err);
+
 #endif
