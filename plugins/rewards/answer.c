@@ -1,7 +1,7 @@
 // answer.c: checks whether the answer of a response equals the one in its data row.
 //
-// answer/checker.h finds and compares answers; docs/rewards/answer.md describes the rules. What it
-// is not: an algebra system. Numbers are compared by value, everything else as text.
+// answer/checker.h finds and compares answers; docs/rewards/answer.md describes the rules. Numbers
+// are compared by value, everything else as text: this is not an algebra system.
 #include "answer/checker.h"
 
 #include <rlhf/log.h>

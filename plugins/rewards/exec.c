@@ -1,9 +1,9 @@
 // exec.c: a program of any language as a reward: rows on its standard input, a line back for each.
 //
-// The program is started once and kept alive over phases; when it fails (it ends, says nothing in
-// time, or writes what is no answer) the rows that it owes are failed, and it is started again for
-// the next call. What it reads and writes is in docs/rewards/exec.md. What it is not: a sandbox,
-// and nothing of the program's own state is in a checkpoint.
+// The program is started once and kept alive across phases. If it fails (it exits, does not answer
+// in time, or writes an invalid answer), the rows that it has not answered count as failed, and it
+// is restarted for the next call. docs/rewards/exec.md describes what it reads and writes. The
+// program's own state is not saved in checkpoints.
 #include "exec/answer_line.h"
 #include "exec/rows_out.h"
 #include "process/talk.h"
@@ -27,8 +27,8 @@ struct exec {
     const struct exec_config *config;
     char **words;
     struct rlhf__program program;
-    int fresh; // 1: it was started for the call at hand
-    int heard; // 1: it has answered since it was started
+    int fresh; // 1: started for the current call
+    int heard; // 1: has answered since it was started
 };
 
 // ---- answers ----
@@ -36,10 +36,10 @@ struct exec {
 struct answers {
     const rlhf_host *host;
     const rlhf_reward_out *out;
-    uint32_t n, had;         // rows, of which so many are answered
-    uint32_t sure;           // of those, the first that have an answer by its index
-    int wrong;               // 1: an answer has the index of another row
-    struct rlhf__bytes rest; // the beginning of a line
+    uint32_t n, had;         // rows, and how many are answered
+    uint32_t sure;           // the length of the prefix of rows answered with their index
+    int wrong;               // 1: an answer had the index of another row
+    struct rlhf__bytes rest; // an incomplete line
     struct rlhf__tally tally;
     char why[640]; // what is wrong with the answer
 };
@@ -135,7 +135,7 @@ static rlhf_status write_rows(struct exec *e, const rlhf_reward_in *in, struct r
                       : RLHF_OK;
 }
 
-// It goes on without an answer: it may have left a row out, and answered all others.
+// Whether it is still running but silent: it may have skipped one row and answered all others.
 static int waits(enum rlhf__talk what) {
     return what == RLHF__TALK_LATE || what == RLHF__TALK_CLOSED;
 }
@@ -150,14 +150,14 @@ static const char *hint(const struct exec *e, const struct answers *a, enum rlhf
                     : "; it may not flush its output after each line, or was still starting";
 }
 
-// The first rows whose answers are known to be theirs after a failure.
+// The number of leading rows whose answers certainly belong to them after a failure.
 static uint32_t kept(const struct answers *a, enum rlhf__talk what) {
-    // Lines beyond the last row: nobody knows which of them belongs to which.
+    // There were too many lines, so it is unknown which line answers which row.
     if (a->had == a->n) return 0;
     return a->wrong || waits(what) ? a->sure : a->had;
 }
 
-// Why the program failed, with the host; the program is ended.
+// Reports to the host why the program failed, and kills it.
 static rlhf_status give_up(struct exec *e, const struct answers *a, enum rlhf__talk what) {
     char where[256], text[1024];
     struct rlhf__program *p = &e->program;

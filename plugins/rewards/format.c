@@ -1,8 +1,8 @@
 // format.c: checks whether a response has the wanted form: think tags, or a PCRE2 pattern.
 //
-// PCRE2's interpreter matches patterns within limits that do not depend on the machine, so a
-// pattern cannot hang a run, and a resumed run gives up on the same texts. What it is not: a judge
-// of the contents; answer.so compares answers.
+// PCRE2's interpreter matches patterns within limits that do not depend on the machine. So a
+// pattern cannot hang a run, and a resumed run gives up on the same texts. The contents are not
+// judged; answer.so compares answers.
 #include <rlhf/reward.h>
 
 #include <string.h>

@@ -1,10 +1,10 @@
 // ngram3.c: share of repeated n-grams in a response, 1 - distinct / all, n = 3 by default.
 //
 // This is seq-rep-n of Welleck et al. 2020 ("Neural text generation with unlikelihood training",
-// eq. 11): 0 when every n-gram occurs once, near 1 for a loop. It is positive, so as a penalty it
-// takes a negative weight: --reward ngram3.so:weight=-0.5. A response with fewer than n units has
-// no n-gram and scores 0. Words are what lies between ASCII white space, compared byte by byte, so
-// any bytes are valid. What it is not: a measure across responses (see completions/distinct_3).
+// eq. 11): 0 if every n-gram occurs once, near 1 for a loop. It is positive, so a penalty needs a
+// negative weight: --reward ngram3.so:weight=-0.5. A response with fewer than n units scores 0.
+// Words are separated by ASCII white space and compared byte by byte, so any bytes are valid. For
+// repetition across responses see the metric completions/distinct_3.
 #include <rlhf/reward.h>
 
 #include <string.h>

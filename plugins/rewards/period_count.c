@@ -1,7 +1,7 @@
 // period_count.c: the number of periods in a response. A reward that can be checked by eye.
 //
-// Periods are bytes 0x2E, so any bytes are a valid response and "..." counts three. Without
-// create() the instance is the option struct itself. What it is not: a sentence splitter.
+// A period is a byte 0x2E, so any bytes are a valid response and "..." counts three; sentences are
+// not detected. Without create() the instance is the option struct itself.
 #include <rlhf/reward.h>
 
 struct period_config {

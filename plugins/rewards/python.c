@@ -1,9 +1,9 @@
-// python.c: reward functions of TRL's signature as a reward, run by the system's python3.
+// python.c: reward functions with TRL's signature, run by the system's python3.
 //
-// A child process runs a small driver (python/driver.py, which is in here as text) that imports the
-// user's file and calls the functions with what TRL's GRPO trainer passes; several are added with
-// their weights as there. docs/rewards/python.md says all of it. What it is not: an interpreter in
-// the host's process; nothing of Python is linked, and no package is needed.
+// A child process runs a small driver (python/driver.py, embedded here as text). It imports the
+// user's file and calls the functions with the arguments that TRL's GRPO trainer passes. Several
+// functions are summed with their weights, as in TRL. See docs/rewards/python.md. Nothing of Python
+// is linked, and no Python package is needed.
 #include "process/tally.h"
 #include "process/utf8.h"
 #include "python/frame.h"
@@ -33,16 +33,16 @@ struct python {
     char *functions;          // "a,b"
     struct rlhf__bytes ready; // text of the driver's first answer
     uint32_t n;               // functions
-    int32_t noted;            // 1: what the driver notes has been said
-    int32_t said_unscored;    // 1: a row without a score has been reported
+    int32_t noted;            // 1: the driver's note has been logged
+    int32_t said_unscored;    // 1: a row without a score was reported
     int32_t reserved;
-    uint64_t phase; // whose printed lines are shown
+    uint64_t phase; // the phase whose printed lines are shown
     float weight[MOST_FUNCTIONS];
     char name[256]; // "rewards.py (python3)"
 };
 
 static const char *const environment[] = {
-    "PYTHONHASHSEED=0", // sets are in the same order when a run is resumed
+    "PYTHONHASHSEED=0", // sets have the same order when a run is resumed
     NULL,
 };
 
@@ -62,7 +62,7 @@ static rlhf_status read_functions(struct python *p) {
     const char *from = p->config->function;
     char *to = p->functions = p->host->alloc(p->host, strlen(from) + 1);
     if (!to) return no_memory(p);
-    size_t len = 0; // of the name
+    size_t len = 0; // length of the name
     p->n = 1;
     for (; *from; from++) {
         if (*from == ' ' || *from == '\t') continue;
@@ -127,8 +127,8 @@ static rlhf_status look_at_file(const struct python *p) {
 
 // ---- the driver ----
 
-// Its answer to `send`; whatever is wrong with it or says so is a failure with the host, of that
-// status, and but for a sentence of its own the driver is ended.
+// Reads the driver's answer to `send`. A failure is reported to the host with this status. The
+// driver is then killed, unless it reported the failure itself.
 static rlhf_status ask(struct python *p, const struct rlhf__bytes *send, const char *where,
                        rlhf_status status, struct rlhf__frame *f) {
     struct rlhf__exchange x = {.take = rlhf__frame_take, .ctx = f};
@@ -153,7 +153,7 @@ static rlhf_status ask(struct python *p, const struct rlhf__bytes *send, const c
     return (p->host->fail)(p->host, status, text);
 }
 
-// Start it and let it import the file.
+// Starts the driver, which imports the file.
 static rlhf_status start(struct python *p, rlhf_status status) {
     struct rlhf__frame f = {.data = {.host = p->host}};
     RLHF_TRY(rlhf__program_start(&p->program));
@@ -183,7 +183,7 @@ static rlhf_status start_again(struct python *p) {
     return start(p, RLHF_E_IO);
 }
 
-// "name" of the i-th line of that kind in what the driver said when it was ready; 0 past the last.
+// The rest of the i-th line of this kind in the driver's ready message; 0: there are fewer lines.
 static int ready_line(const struct python *p, const char *kind, uint32_t i, rlhf_str *out) {
     rlhf_str text = {p->ready.data, p->ready.len}, line;
     const size_t len = strlen(kind);
@@ -225,7 +225,7 @@ static void add_batch(struct rlhf__bytes *b, const rlhf_reward_in *in) {
     rlhf__bytes_text(b, "]}");
 }
 
-// The request, "BYTES\n" in front.
+// The request, preceded by "BYTES\n".
 static rlhf_status write_batch(struct python *p, const rlhf_reward_in *in, struct rlhf__bytes *to) {
     struct rlhf__bytes body = {.host = p->host};
     add_batch(&body, in);
@@ -237,8 +237,8 @@ static rlhf_status write_batch(struct python *p, const rlhf_reward_in *in, struc
     return full ? no_memory(p) : RLHF_OK;
 }
 
-// The weighted sum of what the functions pay, those left out that pay nothing: torch's nansum, in
-// f32 as there; NaN when all do.
+// The weighted sum of the functions' rewards, without those that are NaN: torch's nansum, in f32 as
+// in TRL. NaN if all are.
 static float sum_of(const struct python *p, const struct rlhf__frame *f, uint32_t i, uint32_t n) {
     float sum = 0;
     int any = 0;
@@ -251,8 +251,8 @@ static float sum_of(const struct python *p, const struct rlhf__frame *f, uint32_
     return any ? sum : NAN;
 }
 
-// NAME/mean of each of several functions, over the rows that it pays; the share of rows that none
-// does.
+// Reports NAME/mean of each of several functions over the rows that it scores, and the share of
+// rows that no function scores.
 static void report(const struct python *p, const struct rlhf__frame *f, uint32_t n) {
     uint32_t unscored = 0;
     for (uint32_t i = 0; i < n; i++)
@@ -275,14 +275,14 @@ static void report(const struct python *p, const struct rlhf__frame *f, uint32_t
     }
 }
 
-// Functions are debugged by print(): the first lines of a phase are shown.
+// Users debug functions with print(), so the first lines of each phase are shown.
 static void show_printed(struct python *p, uint64_t phase) {
     if (p->phase == phase) return;
     p->phase = phase;
     rlhf__said_show(&p->program.said, p->host, base_name(p->config->file));
 }
 
-// "metric VALUE NAME", "note SENTENCE" and "unscored SENTENCE".
+// Handles a line "metric VALUE NAME", "note SENTENCE" or "unscored SENTENCE".
 static void take_line(struct python *p, rlhf_str line, struct rlhf__tally *tally) {
     char text[512], *end;
     if (line.len >= sizeof text) return;
@@ -336,7 +336,7 @@ static rlhf_status python_score(void *self, const rlhf_reward_in *in, const rlhf
     return st;
 }
 
-// Need i of the functions: a column, and the first that cannot be called without it; 0: no more.
+// Required column i, and the first function that requires it; returns 0 if there are fewer.
 static int needed(const struct python *p, uint32_t i, char column[256], char function[256]) {
     rlhf_str line;
     if (!ready_line(p, "needs ", i, &line)) return 0;
@@ -348,7 +348,7 @@ static int needed(const struct python *p, uint32_t i, char column[256], char fun
     return 1;
 }
 
-// A column that a function cannot be called without has to be in the row.
+// Columns that a function requires must be in the row.
 static rlhf_status python_check_row(void *self, rlhf_str row) {
     struct python *p = self;
     char column[256], function[256];
@@ -385,7 +385,7 @@ static void python_destroy(void *self) {
 static char *word(const char *text) {
     const union {
         const char *text;
-        char *word; // execve() changes none of them
+        char *word; // execve() does not modify them
     } u = {text};
     return u.word;
 }
@@ -401,7 +401,7 @@ static rlhf_status open_python(struct python *p) {
     snprintf(p->name, sizeof p->name, "%.120s (%.120s)", base_name(c->file), c->python);
     RLHF_TRY(rlhf__program_init(&p->program, p->host, p->argv, environment));
     p->program.name = p->name;
-    p->phase = UINT64_MAX; // the file is imported
+    p->phase = UINT64_MAX; // so that lines printed during the import are shown
     rlhf__said_show(&p->program.said, p->host, base_name(c->file));
     return start(p, RLHF_E_INVALID);
 }

@@ -1,9 +1,9 @@
 // transformer/adapter.c: low-rank adapters (rlhf_adapter in rlhf/model.h): which matrix products
 // have one, their tensors and packed weights, and their arithmetic, forward and backward.
 //
-// A product of the trunk may be several layers of the checkpoint (q_proj, k_proj and v_proj): their
-// A lie one below the other as one matrix, and their B are the blocks of one weight
-// (rlhf_blocks), so that a product with an adapter is three products whatever it is made of.
+// One matrix product of the trunk can cover several layers of the checkpoint (q_proj, k_proj and
+// v_proj). Their A are then stacked by rows into one matrix, and their B are the blocks of one
+// weight (rlhf_blocks). So a product with an adapter always takes three matrix products.
 #include "internal.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ int32_t rlhf__tf_site_of(int32_t slot) {
 
 int32_t rlhf__tf_site_slot(enum rlhf__tf_site site) { return site_slot[site]; }
 
-// Inputs and outputs of a product.
+// Input and output widths of a matrix product.
 struct size {
     int32_t in, out;
 };
@@ -44,10 +44,10 @@ uint64_t rlhf__tf_low_width(const struct rlhf__tf *m, enum rlhf__tf_site site) {
 
 // ---- which matrix products have one ----
 
-// Bytes of a name without ".weight".
+// The length of a name without ".weight".
 static size_t module_length(const char *name) { return strlen(name) - (sizeof ".weight" - 1); }
 
-// The target is the module's last components, whole ones.
+// Whether the target equals the last dot-separated components of the module's name.
 static int32_t is_end_of(const char *target, const char *module, size_t length) {
     const size_t n = strlen(target);
     if (!n || n > length || memcmp(module + length - n, target, n) != 0) return 0;
@@ -58,7 +58,7 @@ static int32_t wants_all(const rlhf_adapter *a) {
     return a->n_targets == 1 && !strcmp(a->target[0], "all-linear");
 }
 
-// Marks the targets that name the module; 1 when one does.
+// Marks the targets that match the module; returns 1 if any does.
 static int32_t match(const rlhf_adapter *a, const char *module, size_t length, uint8_t *hit) {
     int32_t any = 0;
     for (uint32_t i = 0; i < a->n_targets; i++) {
@@ -72,7 +72,8 @@ static int32_t match(const rlhf_adapter *a, const char *module, size_t length, u
 static void add_block(struct rlhf__tf *m, int32_t layer, const struct rlhf_tf_name *n) {
     const enum rlhf__tf_site site = (enum rlhf__tf_site)rlhf__tf_site_of(n->slot);
     struct rlhf__tf_low *low = &m->low[layer].of[site];
-    // Pieces are rows of a matrix stored [out, in]; a whole one has all outputs, however stored.
+    // The block's rows of a matrix stored [out, in]. A name that covers the whole slot has all
+    // outputs, in either storage order.
     low->block[low->n_blocks++] = n->piece == RLHF_TF_ALL
                                       ? (struct rlhf__tf_span){0, size_of(m, site).out}
                                       : rlhf__tf_piece_rows(m, layer, n);
@@ -89,7 +90,7 @@ static const char *last_of(const char *name) {
     return last;
 }
 
-// Letters to change, add or take away between a and the first n of b (Levenshtein 1966).
+// Edit distance (Levenshtein 1966) between a and the first n bytes of b.
 static size_t distance(const char *a, const char *b, size_t n) {
     size_t row[64], m = strlen(a);
     if (n >= sizeof row / sizeof *row) return SIZE_MAX;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-// The trunks of both are the same functions of the same weights.
+// Whether both trunks compute the same functions of the same weights.
 static int32_t same_trunk(const struct rlhf_tf_arch *a, const struct rlhf_tf_arch *b) {
     const size_t pairs = (size_t)a->head_dim / 2 * sizeof *a->rotary.frequency;
     return a->n_vocab == b->n_vocab && a->n_ctx == b->n_ctx && a->d == b->d &&

@@ -1,4 +1,4 @@
-// transformer/check.c: validates the caller's input: a ragged batch, and a generation step, whose
+// transformer/check.c: validates the caller's input: a ragged batch, or a generation step, whose
 // slots it also tracks. The transfer to the device is in rows.c, the step itself in gen.c.
 #include "internal.h"
 
@@ -23,7 +23,8 @@ static rlhf_status check_row(struct rlhf__tf *m, const rlhf_batch *b, uint32_t i
     return RLHF_OK;
 }
 
-// Row i continues row prefix[i]: an earlier row without a prefix that its sharers follow directly.
+// Checks that row i may continue row prefix[i]: an earlier row without a prefix, directly followed
+// by the rows that share it.
 static rlhf_status check_row_prefix(struct rlhf__tf *m, const rlhf_batch *b, uint32_t i,
                                     int32_t want_resp) {
     const int32_t p = b->prefix[i];
@@ -77,7 +78,8 @@ rlhf_status rlhf__tf_batch_check(struct rlhf__tf *m, const rlhf_batch *b, int32_
 
 // ---- generation ----
 
-// Row i writes to its slot: bounds, once a step, at the place where the slot ends.
+// Checks that row i writes within its slot, that no other row of the step does, and that it starts
+// where the slot ends.
 static rlhf_status check_slot(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_step *s, uint32_t i) {
     const int32_t slot = s->slot[i], start = s->start[i];
     const int64_t len = (int64_t)s->offset[i + 1] - s->offset[i];
@@ -102,7 +104,7 @@ static rlhf_status check_slot(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_st
     return RLHF_OK;
 }
 
-// Row i goes on in a slot that was begun on prefix p: still that one, and as it was.
+// Checks that row i continues a slot that was begun on prefix p, and that p has not changed since.
 static rlhf_status check_same_prefix(struct rlhf__tf *m, const rlhf_gen *g, const rlhf_gen_step *s,
                                      uint32_t i, int32_t p) {
     const struct rlhf__gen_slot *slot = &g->slots[s->slot[i]];
@@ -118,7 +120,7 @@ static rlhf_status check_same_prefix(struct rlhf__tf *m, const rlhf_gen *g, cons
     return RLHF_OK;
 }
 
-// Row i reads slot p before its own.
+// Checks that row i can read slot p before its own slot.
 static rlhf_status check_slot_prefix(struct rlhf__tf *m, const rlhf_gen *g, const rlhf_gen_step *s,
                                      uint32_t i) {
     const int32_t p = s->prefix ? s->prefix[i] : -1;

@@ -44,7 +44,7 @@ enum rlhf_tf_slot {
     RLHF_TF_PROJ_B,
     RLHF_TF_N2_G, // norm of the MLP
     RLHF_TF_N2_B,
-    RLHF_TF_FC_W, // d -> inner; gated: d -> 2 inner, the gate and what it lets through
+    RLHF_TF_FC_W, // d -> inner; gated: d -> 2 inner, the gate and the gated values
     RLHF_TF_FC_B,
     RLHF_TF_OUT_W, // inner -> d
     RLHF_TF_OUT_B,
@@ -63,14 +63,14 @@ enum rlhf_tf_piece {
     RLHF_TF_UP
 };
 
-// A parameter's name in the checkpoint. Lists end with name NULL. In a layer list the name follows
-// struct rlhf_tf_arch.layer_prefix.
+// The name of a parameter in the checkpoint. Lists end with a NULL name. In a list for layers the
+// name follows struct rlhf_tf_arch.layer_prefix.
 struct rlhf_tf_name {
     int32_t slot, piece; // enum rlhf_tf_slot, enum rlhf_tf_piece
     const char *name;
 };
 
-enum rlhf_tf_norm_kind { RLHF_TF_NORM_LAYER = 0, RLHF_TF_NORM_RMS = 1 }; // RMS has no bias
+enum rlhf_tf_norm_kind { RLHF_TF_NORM_LAYER = 0, RLHF_TF_NORM_RMS = 1 }; // RMS norms lack a bias
 
 // Linear layers of the trunk that have biases.
 enum rlhf_tf_bias {
@@ -80,8 +80,8 @@ enum rlhf_tf_bias {
     RLHF_TF_BIAS_ALL = 7
 };
 
-// Angles of rotary positions (Su et al. 2021): pair (c, c + head_dim / 2) of a head turns by
-// position * frequency[c], and both are then scaled.
+// Rotary positions (Su et al. 2021): pair (c, c + head_dim / 2) of a head is rotated by position *
+// frequency[c]; cosine and sine are then multiplied by a scale.
 struct rlhf_tf_rotary {
     double *frequency; // [head_dim / 2]; NULL: positions are embedded (RLHF_TF_WPE)
     double scale;
@@ -95,7 +95,7 @@ struct rlhf_tf_arch {
     int32_t norm;              // enum rlhf_tf_norm_kind
     int32_t pre_norm; // 1: norm before each block and a final norm; 0: norm after the embedding sum
                       // and after each residual sum
-    int32_t causal;   // 1: also the LM heads, the value head and generation exist
+    int32_t causal;   // 1: LM heads, value head and generation are available
     int32_t act;      // enum rlhf_act
     int32_t gated;    // 1: the MLP is act(gate) * up (Shazeer 2020)
     int32_t head_norm; // 1: queries and keys are normed head by head before they turn (RMS, rotary)
@@ -104,9 +104,10 @@ struct rlhf_tf_arch {
     int32_t tied;      // 1: the LM head is the token embedding
     int32_t score_hidden; // 1: a d -> d layer with ReLU before the score matrix
     int32_t score_bias;
-    int32_t pooling; // enum rlhf_pool the architecture uses by itself
-    int32_t pads;    // 1: RLHF_POOL_LAST is the last token that is not pad_id, as
-                     // transformers has it; the first where all are
+    int32_t pooling; // enum rlhf_pool, the architecture's default
+    // 1: RLHF_POOL_LAST is the last token other than pad_id, as in transformers, or the first token
+    // if all are pad_id
+    int32_t pads;
     int32_t pad_id;
     int32_t scale_by_layer; // 1: attention scores are also divided by layer + 1
     int32_t residual_init;  // 1: output matrices start at init_std / sqrt(2 n_layer)

@@ -65,7 +65,7 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
 _Static_assert(sizeof rlhf_tf_decoder_opts / sizeof *rlhf_tf_decoder_opts == RLHF_TF_N_DECODER_OPTS,
                "the header says how many there are");
 
-// What all of them are called; which exist follows from biases, head_norm and the rest.
+// All names; biases, head_norm and the other settings decide which of them exist.
 static const struct rlhf_tf_name globals[] = {
     {RLHF_TF_WTE, RLHF_TF_ALL, "model.embed_tokens.weight"},
     {RLHF_TF_FINAL_G, RLHF_TF_ALL, "model.norm.weight"},
@@ -124,7 +124,7 @@ static rlhf_status check_known(const rlhf_host *host, const config *c) {
     return RLHF_OK;
 }
 
-// A size that is null; those that are missing, or below 1, the host has refused.
+// Refuses a size that is null. The host has already refused sizes that are missing or below 1.
 static rlhf_status check_sizes(const rlhf_host *host, const config *c) {
     const struct {
         const char *key;

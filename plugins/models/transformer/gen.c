@@ -54,12 +54,12 @@ void rlhf__tf_gen_close(void *self, rlhf_gen *g) {
     m->host->free(m->host, g);
 }
 
-// Counters, ids, log-probs and supports of the rows that sample, if some do not.
+// Counters, ids, log-probs and supports of the rows that sample, for steps in which some do not.
 struct drawing {
     uint64_t *counter;
     int32_t *id;
     float *logp;
-    uint32_t *support; // NULL: not wanted
+    uint32_t *support; // NULL: not requested
 };
 
 static rlhf_status drawing_open(struct rlhf__tf *m, const rlhf_gen_step *s, struct drawing *d) {

@@ -2,7 +2,7 @@
 // step of one token per row is padded to a bucket of rows, with one recording of all calls per
 // bucket. Values that differ between steps are in device memory at fixed addresses.
 //
-// Rows are exact, so padding and recording do not affect a row's samples.
+// A row's result does not depend on the others, so padding and recording do not affect samples.
 #include "internal.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static uint32_t bucket(uint32_t n) {
     return b >= n ? b : (n + 63) / 64 * 64;
 }
 
-#define KEYS_STEP 512 // of max_k, which an attention call may be launched by
+#define KEYS_STEP 512 // step of max_k, which can determine how an attention call is launched
 
 // Counters follow the integers; both end at multiples of 64 bytes.
 static uint64_t counters_at(uint32_t rows) { return rlhf__tf_rows_ints(rows) * sizeof(int32_t); }
@@ -69,7 +69,7 @@ int32_t rlhf__tf_is_recorded(const rlhf_gen *g, const rlhf_gen_step *s) {
 
 // ---- one step ----
 
-// The step with rows of padding behind its own: token 0 at different places of the spare slot.
+// Copies the step, followed by rows of padding: token 0 at different positions of the spare slot.
 static void pad(const rlhf_gen *g, const rlhf_gen_step *s, uint32_t rows) {
     struct rlhf__tf_recorded *r = g->recorded;
     uint64_t *counter = (uint64_t *)(void *)((char *)r->host + counters_at(rows));

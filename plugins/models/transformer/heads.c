@@ -62,8 +62,8 @@ static rlhf_status check_reference(struct rlhf__tf *m, const rlhf_forward *f) {
     return RLHF_OK;
 }
 
-// The reference's hidden states at the scored positions, in the act dtype: from the device,
-// possibly in another order, or from the host.
+// The reference's hidden states at the scored positions, in the act dtype. They come from the
+// device, possibly in another order, or from the host.
 static rlhf_status gather_reference(struct rlhf__tf *m, struct rlhf__tf_work *w,
                                     const rlhf_forward *f) {
     w->ref_p = f->kl_dev_hidden;

@@ -9,7 +9,7 @@ struct derivatives {
     rlhf_dev of[TF_N_RESULT];
 };
 
-// Uploads all gradients at the scored positions in one piece.
+// Uploads all gradients at the scored positions in one transfer.
 static rlhf_status upload(struct rlhf__tf *m, const struct rlhf__tf_work *w, const rlhf_batch *b,
                           const rlhf_heads *g, struct derivatives *d) {
     const float *const from[TF_N_RESULT] = {[TF_LOGP] = g->logp,
@@ -41,7 +41,7 @@ static rlhf_status upload(struct rlhf__tf *m, const struct rlhf__tf_work *w, con
                         (uint64_t)(end - first) * stride * sizeof(float));
 }
 
-// d(loss)/d(final norm output) from the LM head, act dtype, in bwd.drh; *made says whether any.
+// d(loss)/d(final norm output) from the LM head, act dtype, in bwd.drh; *made = 1 if there is one.
 static rlhf_status lm_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_forward *f,
                           const struct derivatives *d, int32_t *made) {
     rlhf_lm_head a;
@@ -60,7 +60,8 @@ static rlhf_status lm_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlh
     return m->c->lm_head_bwd(m->c->ctx, &a);
 }
 
-// The value head; its share of d(final norm output), f32, in bwd.drf unless detached.
+// The value head's gradients, and its share of d(final norm output), f32, in bwd.drf unless
+// detached.
 static rlhf_status value_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf_dev d_value,
                              int32_t *made) {
     *made = 0;
@@ -73,7 +74,7 @@ static rlhf_status value_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf_d
     return rlhf__tf_value_bwd(m, w, d_value, m->bwd.drf.p);
 }
 
-// Back through the final norm at the scored positions and into ds.
+// Propagates through the final norm at the scored positions and adds to ds.
 static rlhf_status resp_state_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf_dev dy,
                                   int32_t dtype) {
     const uint32_t rows = w->rows.n_resp;

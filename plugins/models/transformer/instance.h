@@ -14,29 +14,29 @@ struct rlhf__tf {
     const rlhf_compute *c;
     struct rlhf_tf_arch arch;
     rlhf_model_open open;
-    int32_t dtype, failed;     // act dtype; failed: host->fail has the text already
-    uint32_t n_tensors, n_all; // n_all: those that are absent too
+    int32_t dtype, failed;     // act dtype; failed: the failure was already reported
+    uint32_t n_tensors, n_all; // n_all: including those that are absent
     struct rlhf__tf_tensor
         *tensors;       // [n_all] RLHF_TF_N_GLOBAL, then RLHF_TF_N_LAYER a layer; absent: n = 0
     rlhf_param *params; // [n_tensors]
     char *names;
     struct rlhf__tf_buf values, grads;
-    struct rlhf__tf_buf *passing; // [n_layer + 1] values that pass: of what exists once, of layers
+    struct rlhf__tf_buf *passing; // [n_layer + 1] temporary values: globals first, then layers
     struct rlhf__tf_buf turn; // rotary: f32 [turn_rows, head_dim]; grows with the positions seen
     uint32_t turn_rows, reserved2;
-    struct rlhf__tf *base;          // whose trunk and LM head this one reads, or NULL
-    struct rlhf__tf_layer_low *low; // [n_layer], NULL: no adapter
+    struct rlhf__tf *base;          // shares its trunk and LM head with this instance, or NULL
+    struct rlhf__tf_layer_low *low; // [n_layer]; NULL: no adapter
     int32_t rank, reserved3;        // of the adapter
     double scale;
-    struct rlhf__tf_layer_weights *w; // [n_layer], the base's where there is one
+    struct rlhf__tf_layer_weights *w; // [n_layer]; with a base, the base's
     rlhf_weight *lm, *pool, *score, *v1, *v2;
     int32_t lm_fresh, opened;  // lm_fresh: the LM head is packed from the current values
-    int32_t settled, reserved; // what passes is packed and gone
+    int32_t settled, reserved; // settled: temporary values are packed and freed
     struct rlhf__tf_work train, infer;
     struct rlhf__tf_scratch bwd;
     void *host_tmp; // host scratch that only grows
     uint64_t host_tmp_bytes;
-    uint64_t sessions; // opened up to now
+    uint64_t sessions; // opened so far
 };
 
 static inline uint64_t rlhf__tf_esz(const struct rlhf__tf *m) { return rlhf_dtype_size(m->dtype); }
@@ -73,12 +73,12 @@ static inline struct rlhf__tf_qkv rlhf__tf_qkv(const struct rlhf__tf *m, rlhf_de
     return (struct rlhf__tf_qkv){qkv, rlhf_dev_at(qkv, q), rlhf_dev_at(qkv, q + kv)};
 }
 
-// Floats that a norm keeps of a row for backward.
+// Number of floats per row that a norm keeps for the backward pass.
 static inline uint64_t rlhf__tf_stats(const struct rlhf__tf *m) {
     return m->arch.norm == RLHF_TF_NORM_RMS ? 1 : 2;
 }
 
-// Bytes of the keys, or the values, of one layer of n_slots slots of a session.
+// Size in bytes of the keys (or of the values) of one layer, for a session of n_slots slots.
 static inline uint64_t rlhf__tf_cache_bytes(const struct rlhf__tf *m, uint32_t n_slots,
                                             uint32_t max_len) {
     return (uint64_t)n_slots * max_len * (uint64_t)rlhf_tf_widths(&m->arch).kv * rlhf__tf_esz(m);

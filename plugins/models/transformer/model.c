@@ -1,4 +1,4 @@
-// transformer/model.c: the ops table: life of an instance, forward and backward.
+// transformer/model.c: the ops table: creating and destroying an instance, forward and backward.
 #include "internal.h"
 
 static const char magic_anchor = 0; // its address is the same only within one plugin
@@ -54,7 +54,7 @@ static rlhf_status tf_open(void *self, const rlhf_model_open *from) {
     return RLHF_OK;
 }
 
-// Bits that say what the model can, not heads of a forward.
+// Bits that describe the model's abilities; they are not heads of a forward pass.
 #define ABILITIES                                                                                  \
     ((uint32_t)(RLHF_HEAD_GENERATE | RLHF_HEAD_PREFIX | RLHF_HEAD_SUPPORT | RLHF_HEAD_DEV_HIDDEN | \
                 RLHF_HEAD_ADAPTER))
@@ -173,7 +173,7 @@ static rlhf_status forward(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_f
     return RLHF_OK;
 }
 
-// The host's structs as this model knows them.
+// The caller's structs in this model's version.
 struct passed {
     rlhf_batch b;
     rlhf_forward f;

@@ -1,5 +1,4 @@
-// transformer/norm.c: the architecture's norm, forward and backward, wherever the trunk or a head
-// has one.
+// transformer/norm.c: the architecture's norm, forward and backward, for the trunk and the heads.
 #include "internal.h"
 
 rlhf_status rlhf__tf_norm(const struct rlhf__tf *m, const struct rlhf__tf_tensor *gamma,

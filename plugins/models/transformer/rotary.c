@@ -1,12 +1,11 @@
 // transformer/rotary.c: rotary positions: the table of cosines and sines on the device, and the
-// arguments of the ops that use it. The frequencies come from the architecture's plugin; the ops
-// are in rlhf/compute.h.
+// arguments of the operations that use it. The architecture's plugin provides the frequencies; the
+// operations are in rlhf/compute.h.
 #include "internal.h"
 
 #include <math.h>
 
-// The table grows to the longest row seen and not to the context, which is often a hundred times
-// longer.
+// The table grows to the longest row seen. The context is often a hundred times longer.
 enum { FIRST_ROWS = 1024 };
 
 static uint32_t rows_for(const struct rlhf__tf *m, uint32_t positions) {
@@ -16,7 +15,7 @@ static uint32_t rows_for(const struct rlhf__tf *m, uint32_t positions) {
     return rows < (uint64_t)m->arch.n_ctx ? (uint32_t)rows : (uint32_t)m->arch.n_ctx;
 }
 
-// Cosines, then sines, of one position's angles: in f64, rounded once.
+// Cosines, then sines, of one position's angles, computed in f64 and rounded once.
 static void fill(const struct rlhf_tf_arch *a, uint32_t position, float *out) {
     const int32_t half = a->head_dim / 2;
     for (int32_t c = 0; c < half; c++) {

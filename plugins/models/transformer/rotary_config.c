@@ -7,17 +7,18 @@
 
 #define PI 3.14159265358979323846
 
-// What the formulas read, with all defaults in.
+// The inputs of the formulas, with defaults filled in.
 struct rope {
     const struct rlhf_tf_rope_config *o;
-    const char *object; // what o is called in config.json
+    const char *object; // the name of o in config.json
     const char *type;
-    double theta, factor, context; // context: before it was stretched
+    double theta, factor, context; // context: before scaling
     double *frequency;
     int32_t dim, reserved; // head_dim
 };
 
-// Whether an object says anything: rope_scaling of older files goes before rope_parameters then.
+// Whether an object has any setting. If so, rope_scaling of older files takes precedence over
+// rope_parameters.
 static int given(const struct rlhf_tf_rope_config *o) {
     return o->rope_type || o->type || o->rope_theta > 0 || o->factor > 0;
 }
@@ -40,7 +41,8 @@ static rlhf_status linear(const rlhf_host *host, const struct rope *r) {
     return RLHF_OK;
 }
 
-// Long waves are stretched by the factor, short ones are left, those between are mixed.
+// Long wavelengths are scaled by the factor, short ones are unchanged, those between are
+// interpolated.
 static rlhf_status llama3(const rlhf_host *host, const struct rope *r) {
     const double low = r->o->low_freq_factor, high = r->o->high_freq_factor;
     if (!(r->factor > 0)) return refuse(host, r, "factor", "is missing; it must be above 0");
@@ -57,7 +59,7 @@ static rlhf_status llama3(const rlhf_host *host, const struct rope *r) {
     return RLHF_OK;
 }
 
-// The pair that turns `rotations` times in the context, as a real number.
+// The index, as a real number, of the pair that makes `rotations` turns within the context.
 static double yarn_pair(const struct rope *r, double rotations) {
     return r->dim * log(r->context / (rotations * 2 * PI)) / (2 * log(r->theta));
 }

@@ -1,5 +1,5 @@
-// transformer/rows.c: a checked batch, or a step of generation, as one block of integers on the
-// device, without padding.
+// transformer/rows.c: copies a checked batch, or a generation step, to the device as one block of
+// integers without padding.
 #include "internal.h"
 
 #include <string.h>
@@ -44,7 +44,7 @@ static uint32_t count_resp(const struct rlhf__tf_layout *l) {
     return r;
 }
 
-// Where row i's prefix lies, and the number of its tokens (0: none).
+// The position of row i's prefix and its number of tokens (0: none).
 static int32_t prefix_of(const struct rlhf__tf_layout *l, uint32_t i, int32_t *base) {
     const int32_t p = l->prefix ? l->prefix[i] : -1;
     *base = 0;
@@ -53,7 +53,7 @@ static int32_t prefix_of(const struct rlhf__tf_layout *l, uint32_t i, int32_t *b
     return l->gen ? l->gen->slots[p].after : l->offset[p + 1] - l->offset[p];
 }
 
-// The token of l's row i that its score is read at.
+// The position in row i of l at which its score is read.
 static int32_t pooled(const struct rlhf_tf_arch *a, const struct rlhf__tf_layout *l, uint32_t i) {
     const int32_t first = l->offset[i], end = l->offset[i + 1];
     if (l->pooling == RLHF_POOL_FIRST) return first;
@@ -107,7 +107,7 @@ uint64_t rlhf__tf_rows_ints(uint64_t n) {
     return k.end;
 }
 
-// Where the block is made and where it goes; a recorded one's caller sends it.
+// The host block and its destination. With a recorded step the caller sends it.
 static rlhf_status place(struct rlhf__tf *m, struct rlhf__tf_work *w,
                          const struct rlhf__tf_layout *l, struct block *k) {
     void *tmp = NULL;
@@ -153,7 +153,7 @@ rlhf_status rlhf__tf_rows_upload(struct rlhf__tf *m, struct rlhf__tf_work *w,
     r->ragged.offset = at(&k, k.offset);
     r->ragged.start = at(&k, k.start);
     r->ragged.kv_base = at(&k, k.kv_base);
-    // A recorded step has the arrays wherever its session may share: they are arguments.
+    // A recorded step always has the arrays that its session may use, because they are arguments.
     const int32_t shared = l->recorded ? l->prefix != NULL : rlhf__tf_has_prefix(l->prefix, l->n);
     r->ragged.prefix_base = shared ? at(&k, k.prefix_base) : NULL;
     r->ragged.prefix_len = shared ? at(&k, k.prefix_len) : NULL;

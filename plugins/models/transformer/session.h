@@ -4,33 +4,35 @@
 
 #include "tensor.h"
 
-// One slot of the cache. after: tokens once the present step is done. stamp counts the steps that
-// wrote to the slot: a row may continue only on the prefix that it started with.
+// One slot of the cache. stamp counts the steps that wrote to the slot: a row may continue only on
+// the prefix that it started with. held and after are the slot's number of tokens, without the
+// prefix, now and at the end of the current step.
 struct rlhf__gen_slot {
-    int32_t held, after; // its tokens, without the prefix
-    int32_t prefix;      // slot that its tokens follow, or -1
-    int32_t use;         // enum rlhf__tf_use, of the present step
+    int32_t held, after;
+    int32_t prefix; // the slot with its prefix, or -1
+    int32_t use;    // enum rlhf__tf_use, in the current step
     uint64_t stamp, prefix_stamp;
 };
 
-enum rlhf__tf_use { TF_UNUSED = 0, TF_WRITTEN = 1, TF_FILLED = 2 }; // FILLED: silently, no prefix
+// FILLED: written without sampling, as a slot without a prefix.
+enum rlhf__tf_use { TF_UNUSED = 0, TF_WRITTEN = 1, TF_FILLED = 2 };
 
-// What a session decodes with on a backend that records calls: everything at fixed addresses, for
-// as many rows as the largest bucket. A step is padded to a bucket of rows; the padding is in the
-// spare slot. Unused with other backends.
+// Buffers for decoding on a backend that records calls. All have fixed addresses and space for the
+// rows of the largest bucket. A step is padded to a bucket of rows; the padding uses the spare
+// slot. Unused with other backends.
 struct rlhf__tf_recorded {
-    uint32_t max_rows, words;  // words of a support, 0: none yet
+    uint32_t max_rows, words;  // words of a support; 0: none yet
     uint64_t session;          // tells sessions apart
     void *host;                // alloc_host: the step's integers, then its counters u64 [rows]
-    void *host_drawn;          // alloc_host: what was drawn
-    struct rlhf__tf_buf ints;  // what host holds, on the device
+    void *host_drawn;          // alloc_host: the results of sampling
+    struct rlhf__tf_buf ints;  // device copy of host
     struct rlhf__tf_buf drawn; // i32 [rows] ids, f32 [rows] log-probs, u32 [rows, words] supports
     int32_t *slot, *start, *offset, *ids, *prefix; // the padded step; one allocation
 };
 
 struct rlhf_gen {
     uint32_t n_slots, max_len;
-    uint32_t cache_slots, reserved; // n_slots, and the spare one where calls are recorded
+    uint32_t cache_slots, reserved; // n_slots, plus the spare one if calls are recorded
     struct rlhf__tf_buf k, v;       // act dtype [n_layer, cache_slots * max_len, kv]
     struct rlhf__gen_slot *slots;
     struct rlhf__tf_recorded *recorded; // NULL: calls are not recorded

@@ -30,7 +30,7 @@ static struct rlhf__tf_shape bias(const struct rlhf__tf *m, int32_t which, int32
     return m->arch.bias & which ? vector(n, RLHF_INIT_ZERO) : absent();
 }
 
-// Of a norm over n.
+// A vector of a norm over n values.
 static struct rlhf__tf_shape gain(int32_t n) { return vector(n, RLHF_INIT_ONE); }
 
 static struct rlhf__tf_shape offset(const struct rlhf__tf *m, int32_t n) {
@@ -42,8 +42,9 @@ static struct rlhf__tf_shape in_group(struct rlhf__tf_shape s, int32_t group) {
     return s;
 }
 
-// The last layer of the value head follows value_init; the hidden layer of an mlp head can not
-// start at zero (nothing would ever flow), so ZERO leaves it orthogonal with the gain of a ReLU.
+// The last layer of the value head follows value_init. The hidden layer of an mlp head cannot start
+// at zero (its gradients would stay zero), so with ZERO it is still orthogonal with the gain of a
+// ReLU.
 static struct rlhf__tf_shape value_matrix(const struct rlhf__tf *m, int32_t rows, int32_t cols,
                                           int32_t hidden) {
     struct rlhf__tf_shape s = in_group(matrix(rows, cols, 0), RLHF_PARAM_VALUE);

@@ -39,7 +39,7 @@ rlhf_status rlhf__tf_value_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf
     RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.wide, wide * sizeof(float)));
     rlhf_dev dv1 = m->bwd.wide.p;
     RLHF_TRY(c->linear_dx(c->ctx, dv1, RLHF_F32, 0, d_value, m->v2, rows));
-    // ReLU's result is above 0 where its input was.
+    // ReLU's output is above 0 exactly if its input is.
     RLHF_TRY(c->act_bwd(c->ctx, dv1, dv1, w->v1.p, RLHF_ACT_RELU, RLHF_F32, wide));
     RLHF_TRY(c->linear_dw(c->ctx, v1[0].grad, v1[1].grad, w->rf_p, dv1, m->v1, rows));
     return d_rf ? c->linear_dx(c->ctx, d_rf, RLHF_F32, 0, dv1, m->v1, rows) : RLHF_OK;
@@ -107,7 +107,7 @@ rlhf_status rlhf__tf_token_score(struct rlhf__tf *m, struct rlhf__tf_work *w) {
                 w->rows.n_resp);
 }
 
-// From bwd.dpf, the gradient of the states at idx, into ds.
+// Adds bwd.dpf, the gradient of the states at idx, to ds.
 static rlhf_status states_bwd(struct rlhf__tf *m, const struct rlhf__tf_scored *s, rlhf_dev idx,
                               uint32_t n) {
     const rlhf_compute *c = m->c;
@@ -122,7 +122,7 @@ static rlhf_status states_bwd(struct rlhf__tf *m, const struct rlhf__tf_scored *
     return c->scatter_add(c->ctx, m->bwd.ds.p, dpf, RLHF_F32, idx, n, d);
 }
 
-// From bwd.dpf, the gradient of mean-pooled states, into ds.
+// Adds bwd.dpf, the gradient of mean-pooled states, to ds.
 static rlhf_status mean_bwd(struct rlhf__tf *m, const struct rlhf__tf_work *w) {
     const rlhf_compute *c = m->c;
     const struct rlhf__tf_rows *r = &w->rows;
@@ -136,7 +136,7 @@ static rlhf_status mean_bwd(struct rlhf__tf *m, const struct rlhf__tf_work *w) {
                              RLHF_F32, w->x, w->fstats.p, r->total);
 }
 
-// Gradients of the head's own tensors, and of its input in bwd.dpf, from dy f32 [n, n_labels].
+// Gradients of the head's tensors, and of its input in bwd.dpf, from dy f32 [n, n_labels].
 static rlhf_status head_bwd(struct rlhf__tf *m, const struct rlhf__tf_scored *s, rlhf_dev dy,
                             uint32_t n) {
     const rlhf_compute *c = m->c;

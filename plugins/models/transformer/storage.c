@@ -1,11 +1,13 @@
-// transformer/storage.c: where the tensors of a model lie.
+// transformer/storage.c: the memory of a model's tensors.
 //
 // Values are in one device allocation, gradients in a second, in the same order. Each slot starts
-// at a multiple of 64 bytes; the pieces of a slot (q, k, v of one fused matrix) follow each other
-// without a gap, so that the products see one matrix and the checkpoint sees three; so do the A,
-// and the B, of a product's adapters. Values that are only packed, of a frozen model or one with an
-// adapter, pass: they lie in an allocation for each layer, which goes with the first refresh().
-// What a base has is borrowed from it.
+// at a multiple of 64 bytes. The pieces of a slot (q, k, v of one fused matrix) are adjacent, so
+// that products see one matrix and the checkpoint sees three. The A of a product's adapters are
+// adjacent too, and so are the B.
+//
+// If a model is frozen or has an adapter, some values are needed only for packing. These are
+// temporary: each layer has an allocation for them, which is freed after the first refresh().
+// Tensors of a base are borrowed from it.
 #include "internal.h"
 
 static uint64_t elements(const struct rlhf__tf_shape *s) {
@@ -14,7 +16,8 @@ static uint64_t elements(const struct rlhf__tf_shape *s) {
 
 static uint64_t round16(uint64_t n) { return (n + 15) & ~(uint64_t)15; }
 
-// Elements laid out up to now: what stays, the gradients, and what passes of one layer.
+// Number of elements laid out so far: permanent values, gradients, and temporary values of one
+// layer.
 struct layout {
     uint64_t stays, grads, passes;
 };
@@ -22,7 +25,7 @@ struct layout {
 typedef void tensor_fn(struct rlhf__tf *m, struct rlhf__tf_tensor *t, int32_t layer,
                        struct layout *at);
 
-// Calls visit for the tensors of a layer (-1: those that exist once), then for its adapters.
+// Calls visit for the tensors of a layer (-1: globals), then for its adapters.
 static void each_tensor(struct rlhf__tf *m, int32_t layer, tensor_fn *visit, struct layout *at) {
     const int32_t count = layer < 0 ? RLHF_TF_N_GLOBAL : RLHF_TF_N_LAYER;
     for (int32_t slot = 0; slot < count; slot++)
@@ -33,7 +36,7 @@ static void each_tensor(struct rlhf__tf *m, int32_t layer, tensor_fn *visit, str
     }
 }
 
-// Sets the element counts, and where each tensor belongs.
+// Sets the element counts and the kind of storage of each tensor.
 static void size_up(struct rlhf__tf *m, int32_t layer) {
     const int32_t count = layer < 0 ? RLHF_TF_N_GLOBAL : RLHF_TF_N_LAYER;
     for (int32_t slot = 0; slot < count; slot++) {

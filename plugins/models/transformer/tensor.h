@@ -5,32 +5,32 @@
 
 #include "core.h"
 
-// A device buffer that only grows, by a quarter or more. Contents are lost when it grows.
+// A device buffer that only grows, by at least a sixteenth. Growing discards the contents.
 struct rlhf__tf_buf {
     rlhf_dev p;
     uint64_t bytes;
 };
 
-// Location of a tensor's values: m->values; m->passing (only read for packing, and NULL
-// afterwards); or the base's memory.
+// Location of a tensor's values: m->values; m->passing (read only for packing, then freed and
+// NULL); or the base's memory.
 enum rlhf__tf_place { TF_STAYS, TF_PASSES, TF_BORROWED };
 
-// A parameter tensor: values and, where it is trained, gradients; f32.
+// A parameter tensor, f32: values, and gradients if it is trained.
 struct rlhf__tf_tensor {
     rlhf_dev value, grad;
     uint64_t n;
     int32_t place, trained; // enum rlhf__tf_place; 1: it has a gradient
 };
 
-// The products of a layer, from its entry to its end.
+// The matrix products of a layer, in the order of the forward pass.
 enum rlhf__tf_site { TF_SITE_QKV, TF_SITE_PROJ, TF_SITE_FC, TF_SITE_OUT, TF_N_SITE };
 
 struct rlhf__tf_span {
     int32_t from, count;
 };
 
-// The adapter of one product: n_blocks (0: none) layers of the checkpoint have one, which add to
-// these outputs.
+// The adapter of one matrix product. n_blocks layers of the checkpoint have one (0: none); they add
+// to these outputs.
 enum { TF_MAX_PIECES = 3 };
 struct rlhf__tf_low {
     int32_t n_blocks, reserved;

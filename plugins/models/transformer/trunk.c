@@ -37,7 +37,7 @@ static struct share share_of(const struct rlhf__tf *m, const struct rlhf__tf_wor
     return s;
 }
 
-// Layers whose activations are kept.
+// The number of layers whose activations are kept.
 static uint64_t kept(const struct rlhf__tf *m, const struct rlhf__tf_work *w) {
     return w->keep && !m->open.recompute ? (uint64_t)m->arch.n_layer : 1;
 }
@@ -55,7 +55,7 @@ static int32_t is_lean(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
            kept(m, w) * (2 * one->h + one->inner) >= LEAN_FROM * rlhf__tf_esz(m);
 }
 
-// Inputs of products, but attention's result.
+// Buffers for inputs of matrix products, except attention's output.
 static rlhf_status inputs_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w,
                                   const struct share *one) {
     const uint64_t layers = kept(m, w);
@@ -130,7 +130,7 @@ struct rlhf__tf_acts rlhf__tf_acts(const struct rlhf__tf *m, const struct rlhf__
     a.h2 = a.h1;
     a.ac = m->arch.gated ? w->ac.p : a.fc;
     if (!m->arch.pre_norm &&
-        m->dtype == RLHF_F32) { // the stream itself, read before it is added to
+        m->dtype == RLHF_F32) { // the stream itself, read before the sum is added to it
         a.h1 = a.in;
         a.h2 = a.mid;
     }
@@ -139,13 +139,13 @@ struct rlhf__tf_acts rlhf__tf_acts(const struct rlhf__tf *m, const struct rlhf__
 
 // ---- steps ----
 
-// out = norm(x); stats keeps the values for backward, or is NULL without one.
+// out = norm(x); stats receives the values for the backward pass, NULL if there is none.
 static rlhf_status norm(const struct pass *p, rlhf_dev out, int32_t dtype, rlhf_dev stats,
                         rlhf_dev x, int32_t slot) {
     return rlhf__tf_norm(p->m, rlhf__tf_layer(p->m, p->layer, slot), out, dtype, stats, x, p->rows);
 }
 
-// The stream in the act dtype.
+// Copies the stream in the act dtype.
 static rlhf_status lower(const struct pass *p, rlhf_dev h, rlhf_dev stream) {
     if (h == stream) return RLHF_OK;
     return p->c->convert(p->c->ctx, h, p->m->dtype, stream, RLHF_F32,
@@ -161,14 +161,14 @@ static const rlhf_weight *weight(const struct pass *p, enum rlhf__tf_site site) 
     return p->m->w[p->layer].of[site];
 }
 
-// What a product's adapter makes of its input x, where it has one that counts.
+// Computes A x of the product's adapter; *low = the adapter, or NULL if it is absent or disabled.
 static rlhf_status adapter_in(const struct pass *p, const struct rlhf__tf_acts *a, rlhf_dev x,
                               enum rlhf__tf_site site, const struct rlhf__tf_low **low) {
     *low = p->w->plain ? NULL : rlhf__tf_low_of(p->m, p->layer, site);
     return *low ? rlhf__tf_low_in(p->m, *low, a->low[site], x, p->rows) : RLHF_OK;
 }
 
-// out (+)= x W + b + what the adapter low adds.
+// out (+)= x W + b + the output of the adapter low.
 static rlhf_status linear_low(const struct pass *p, rlhf_dev out, int32_t dtype, int32_t accumulate,
                               const struct rlhf__tf_acts *a, rlhf_dev x,
                               const struct rlhf__tf_low *low, enum rlhf__tf_site site) {
@@ -194,7 +194,7 @@ static rlhf_status linear(const struct pass *p, rlhf_dev out, const struct rlhf_
     return p->c->linear(p->c->ctx, out, p->m->dtype, 0, x, weight(p, site), bias(p, site), p->rows);
 }
 
-// out = stream + x W + b: the stream goes on in out, which may be where it was.
+// out = stream + x W + b; out may be the stream itself.
 static rlhf_status linear_add(const struct pass *p, rlhf_dev out, rlhf_dev stream,
                               const struct rlhf__tf_acts *a, rlhf_dev x, enum rlhf__tf_site site) {
     const rlhf_compute *c = p->c;
@@ -252,7 +252,7 @@ static rlhf_status attend(const struct pass *p, const struct rlhf__tf_acts *a) {
 
 // ---- layers ----
 
-// Up to the end of the layer, which backward does not read.
+// All of the layer except its last product, whose output backward does not read.
 static rlhf_status pre_norm_most(const struct pass *p, const struct rlhf__tf_acts *a) {
     RLHF_TRY(norm(p, a->h1, p->m->dtype, a->stats1, a->in, RLHF_TF_N1_G));
     RLHF_TRY(linear(p, a->qkv, a, a->h1, TF_SITE_QKV));

@@ -1,9 +1,9 @@
-// transformer/trunk_bwd.c: the layers backward, from d(loss)/d(residual stream) to gradients; each
-// layer reads like its forward in trunk.c from the last line to the first.
+// transformer/trunk_bwd.c: the backward pass of the layers, from d(loss)/d(residual stream) to
+// gradients. Each function follows its counterpart in trunk.c from the last line to the first.
 //
 // ds, the gradient of the stream, is f32 [T, d]; products take it in the act dtype. Pre-norm adds
-// each block's share to ds in place; post-norm passes through a norm between blocks, so ds and a
-// spare buffer change places.
+// each block's share to ds in place. Post-norm has a norm between blocks, so ds and a spare buffer
+// are swapped.
 #include "internal.h"
 
 struct pass {
@@ -14,7 +14,7 @@ struct pass {
     int32_t layer;
     uint32_t rows;
     rlhf_dev ds, spare;
-    int32_t end_layer, end_site; // the lowest product that learns; layer -1: what is below does too
+    int32_t end_layer, end_site; // the lowest product that is trained; layer -1: embeddings too
 };
 
 static rlhf_status reserve(struct rlhf__tf *m, const struct rlhf__tf_work *w) {
@@ -46,13 +46,14 @@ static rlhf_status lower(const struct pass *p, rlhf_dev *dy) {
                          (uint64_t)p->rows * (uint64_t)p->n.d);
 }
 
-// Nothing below this product learns.
+// Whether everything before this product is frozen.
 static int32_t is_end(const struct pass *p, enum rlhf__tf_site site) {
     return p->layer == p->end_layer && (int32_t)site == p->end_site;
 }
 
 // Gradients of a product's weight and bias, or of its adapter, from its input x and dy in the act
-// dtype; and, where something below learns, its input's: dx = dy W^T in dx_dtype, or dx += that.
+// dtype. If anything before it is trained, also the gradient of its input: dx = dy W^T in dx_dtype,
+// or dx += dy W^T.
 static rlhf_status product_bwd(const struct pass *p, rlhf_dev dx, int32_t dx_dtype,
                                int32_t accumulate, const struct rlhf__tf_acts *a, rlhf_dev x,
                                rlhf_dev dy, enum rlhf__tf_site site) {
@@ -83,13 +84,14 @@ static rlhf_status linear_bwd(const struct pass *p, rlhf_dev dx, const struct rl
     return product_bwd(p, dx, p->m->dtype, 0, a, x, dy, site);
 }
 
-// The same, where the product read the stream: ds += dy W^T.
+// The same for a product that read the stream: ds += dy W^T.
 static rlhf_status linear_bwd_add(const struct pass *p, const struct rlhf__tf_acts *a, rlhf_dev x,
                                   rlhf_dev dy, enum rlhf__tf_site site) {
     return product_bwd(p, p->ds, RLHF_F32, 1, a, x, dy, site);
 }
 
-// From d = d(activation's output), to *dx = d(x): in place, or elsewhere where it is wider.
+// From d, the gradient of the activation's output, to *dx, that of its input x: in place, or in
+// another buffer if x is wider.
 static rlhf_status act_bwd(const struct pass *p, rlhf_dev *dx, rlhf_dev d, rlhf_dev x) {
     const struct rlhf_tf_arch *a = &p->m->arch;
     *dx = a->gated ? p->m->bwd.dfc.p : d;
@@ -112,14 +114,15 @@ static rlhf_status attend_bwd(const struct pass *p, const struct rlhf__tf_acts *
                           rlhf__tf_layer(p->m, p->layer, RLHF_TF_KN_G)->grad, p->rows);
 }
 
-// Pre-norm: ds += back through the norm that made a product's input from the stream x.
+// Pre-norm: adds to ds the gradient through the norm that computed a product's input from the
+// stream x.
 static rlhf_status norm_bwd_add(const struct pass *p, rlhf_dev dh, rlhf_dev x, rlhf_dev stats,
                                 int32_t slot) {
     return rlhf__tf_norm_bwd(p->m, rlhf__tf_layer(p->m, p->layer, slot), p->ds, 1, dh, p->m->dtype,
                              x, stats, p->rows);
 }
 
-// Post-norm: ds = back through the norm of the sum x, with the tensors at gamma.
+// Post-norm: ds = its gradient through the norm of the sum x, with the tensors at gamma.
 static rlhf_status norm_bwd(struct pass *p, rlhf_dev x, rlhf_dev stats,
                             const struct rlhf__tf_tensor *gamma) {
     rlhf_dev dx = p->spare;
@@ -168,7 +171,7 @@ static rlhf_status post_norm_layer_bwd(struct pass *p, const struct rlhf__tf_act
     return linear_bwd_add(p, a, a->h1, b->wide.p, TF_SITE_QKV);
 }
 
-// Where the backward pass ends: at the lowest adapter, or at the embeddings (layer -1).
+// Sets where the backward pass ends: at the lowest adapter, or at the embeddings (layer -1).
 static void find_end(struct pass *p) {
     p->end_layer = p->end_site = -1;
     if (!rlhf__tf_trunk_frozen(p->m)) return;

@@ -1,7 +1,7 @@
-// transformer/weights.c: the matrices in the device's own layouts, made from the f32 parameters.
+// transformer/weights.c: packs the f32 parameters into the device's own matrix layouts.
 //
-// Trunk and LM head multiply in the act dtype; value and score heads in f32, since they are small
-// and their outputs are regressed on. The LM head is packed on first use: a classifier never has
+// Trunk and LM head multiply in the act dtype. Value and score heads use f32, since they are small
+// and are trained by regression. The LM head is packed on first use, since a classifier never needs
 // it.
 #include "internal.h"
 
@@ -69,7 +69,7 @@ static rlhf_status pack(struct rlhf__tf *m, rlhf_weight *w, const struct rlhf__t
     return w ? m->c->weight_pack(m->c->ctx, w, t->value) : RLHF_OK;
 }
 
-// What passes of a layer (-1: of what exists once) goes, when the device is done with it.
+// Frees the temporary values of a layer (-1: globals) once the device no longer uses them.
 static rlhf_status release(struct rlhf__tf *m, int32_t layer) {
     if (!m->passing[layer + 1].p) return RLHF_OK;
     RLHF_TRY(rlhf__tf_storage_release(m, layer));
@@ -77,8 +77,8 @@ static rlhf_status release(struct rlhf__tf *m, int32_t layer) {
     return RLHF_OK;
 }
 
-// What passes goes layer by layer, so that a layer's values and its packed ones are there together
-// once only.
+// Frees temporary values layer by layer, so that at most one layer has its values and its packed
+// copy in memory at the same time.
 static rlhf_status pack_trunk(struct rlhf__tf *m) {
     for (int32_t l = 0; l < m->arch.n_layer; l++) {
         for (int32_t s = 0; s < TF_N_SITE; s++)
@@ -102,7 +102,7 @@ rlhf_status rlhf__tf_weights_pack(struct rlhf__tf *m) {
     RLHF_TRY(pack_heads(m));
     RLHF_TRY(rlhf__tf_adapter_pack(m));
     if (m->settled || !(m->open.frozen || rlhf__tf_trunk_frozen(m))) return RLHF_OK;
-    // An untied LM head passes too, so it is packed now.
+    // The values of an untied LM head are temporary too, so it is packed now.
     if (rlhf__tf_global(m, RLHF_TF_LM)->place == TF_PASSES) RLHF_TRY(rlhf__tf_lm_ready(m));
     RLHF_TRY(release(m, -1));
     m->settled = 1;

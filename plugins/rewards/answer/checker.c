@@ -104,7 +104,7 @@ static int right_side(rlhf_str *text) {
         const uint64_t left = text->len - at;
         uint64_t n = *p == '=' ? 1 : 0;
         if (n && at > 0 && rlhf__is_one_of(p[-1], "!<>")) return 0;
-        if (left >= 3 && memcmp(p, "\xe2\x89\x88", 3) == 0) n = 3; // approximately
+        if (left >= 3 && memcmp(p, "\xe2\x89\x88", 3) == 0) n = 3; // approximately equal
         if (left >= 7 && memcmp(p, "\\approx", 7) == 0) n = 7;
         if (!n) continue;
         if (rlhf__has_term((rlhf_str){text->ptr, at})) return 0; // an equation to solve

@@ -155,7 +155,7 @@ struct reading {
     char before;        // the last significant byte, 0 at the beginning
     int32_t word;       // it belongs to a letter
     int32_t in_command; // it belongs to a command's name
-    int32_t closing;    // braces around one character whose end is still ahead
+    int32_t closing;    // braces around one character that are still to be closed
     int32_t ignore_case, reserved;
 };
 

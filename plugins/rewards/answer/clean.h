@@ -1,9 +1,10 @@
-// clean.h: what TeX, Markdown and Unicode put around and into an answer, taken away.
+// clean.h: removes the markup that TeX, Markdown and Unicode add to an answer.
 //
-// Of TeX: \text{..}, \mathrm{..} and their like become what is inside; \left, \right, \! and
-// \displaystyle go; \( \) \[ \], \; \: \quad and ~ are spaces, \, is one that joins; \$ and \% are
-// $ and %; {,} is a comma; \dfrac and \tfrac are \frac; \times and \cdot are their signs; ^\circ is
-// the degree sign. Of Unicode: minus and en dash are -, thin and narrow spaces join.
+// TeX: \text{..}, \mathrm{..} and the like become their contents. \left, \right, \! and
+// \displaystyle are removed. \( \) \[ \], \; \: \quad and ~ become spaces; \, becomes a joining
+// space. \$ and \% become $ and %, {,} a comma, \dfrac and \tfrac \frac, \times and \cdot their
+// signs, ^\circ the degree sign. Unicode: minus and en dash become -, thin and narrow spaces
+// joining ones.
 #ifndef RLHF_PLUGINS_REWARDS_ANSWER_CLEAN_H
 #define RLHF_PLUGINS_REWARDS_ANSWER_CLEAN_H
 

@@ -12,7 +12,7 @@
 struct rlhf__cursor {
     const char *begin, *at, *end;
     int32_t over;  // a number had too many digits
-    int32_t loose; // spaces may stand around a fraction's stroke
+    int32_t loose; // spaces are allowed around the slash of a fraction
 };
 
 static inline int rlhf__left(const struct rlhf__cursor *c) { return c->at < c->end; }

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-// A product, or a sum of two: digits of an integer times 10^exponent.
+// The product, or the sum, of two decimals: digits of an integer times 10^exponent.
 struct wide {
     int32_t n, reserved;
     int64_t exponent;

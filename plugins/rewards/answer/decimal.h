@@ -1,6 +1,5 @@
-// decimal.h: decimal numbers exactly, as their digits: 0.1 is one tenth here.
-//
-// What it is not: text; read.h reads one.
+// decimal.h: exact decimal numbers, stored as digits: 0.1 is exactly one tenth. read.h parses them
+// from text.
 #ifndef RLHF_PLUGINS_REWARDS_ANSWER_DECIMAL_H
 #define RLHF_PLUGINS_REWARDS_ANSWER_DECIMAL_H
 
@@ -8,8 +7,8 @@
 
 enum { RLHF__DECIMAL_DIGITS = 128, RLHF__DECIMAL_EXPONENT = 100000 };
 
-// sign * (digits as an integer) * 10^exponent. The digits neither begin nor end with zero, so a
-// number has one form; for zero, n, sign and exponent are 0.
+// sign * (digits as an integer) * 10^exponent. The first and the last digit are not zero, so each
+// number has exactly one form. For zero, n, sign and exponent are 0.
 struct rlhf__decimal {
     int32_t sign, n;
     int64_t exponent;

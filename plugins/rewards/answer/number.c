@@ -81,7 +81,7 @@ static void take_exponent(struct rlhf__cursor *c, struct rlhf__decimal *x) {
     *c = before;
 }
 
-// Digits with separators, a point and an exponent. *integer = 1 when there is no point.
+// Digits with separators, a point and an exponent. *integer = 1 if it is written without a point.
 static int take_decimal(struct rlhf__cursor *c, struct rlhf__decimal *x, int *integer) {
     const struct rlhf__cursor before = *c;
     int64_t e;

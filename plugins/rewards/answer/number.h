@@ -1,7 +1,5 @@
 // number.h: a number without its sign at a cursor: decimals with separators and exponents,
-// fractions, mixed numbers.
-//
-// What it is not: read.h handles signs, currencies, units and numbers inside a text.
+// fractions, mixed numbers. read.h handles signs, currencies, units and numbers inside a text.
 #ifndef RLHF_PLUGINS_REWARDS_ANSWER_NUMBER_H
 #define RLHF_PLUGINS_REWARDS_ANSWER_NUMBER_H
 

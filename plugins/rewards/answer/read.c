@@ -95,8 +95,8 @@ static int is_factor(const struct rlhf__cursor *c) {
     return 0;
 }
 
-// Whether the text after a number makes it a term: a factor, a variable, or only letters that are
-// neither words nor units.
+// Whether the text after a number makes it a term: a factor, a variable, or letters that are not
+// words or units.
 static int is_term(const struct rlhf__cursor *c) {
     size_t unknown = 0, longest = 0;
     if (is_factor(c) || has_variable(c->at, c->end) || rlhf__next_is(c, "(")) return 1;

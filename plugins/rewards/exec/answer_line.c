@@ -25,7 +25,7 @@ static const char *kind(const json_t *v) {
 
 // ---- a bare number ----
 
-// Decimal as strtod() reads it, but no hexadecimal, whatever the locale's point is.
+// A decimal number as strtod() reads it, but not hexadecimal, and with a point in any locale.
 static int read_number(const char *line, size_t n, double *out) {
     char text[352]; // longer than any double needs
     if (n == 0 || n >= sizeof text) return 0;
@@ -59,7 +59,7 @@ static int read_reward(const json_t *v, double *out, char *why) {
 }
 
 static int read_index(const json_t *v, int64_t *out, char *why) {
-    const double index = json_number_value(v); // 0 of what is no number
+    const double index = json_number_value(v); // 0 if it is not a number
     if (!json_is_number(v) || !(index >= 0 && index <= UINT32_MAX) || index != floor(index))
         return refuse(why, "its \"index\" is no number of a row");
     *out = (int64_t)index;

@@ -1,7 +1,7 @@
 // http.c: http.so, rewards of a service: rows are POSTed to a URL as JSON, rewards come back.
 //
-// docs/rewards/http.md has both forms and the handling of failures. What it is not: a way to run
-// code; exec.so and python.so are.
+// docs/rewards/http.md describes both forms and the handling of failures. To run code, use exec.so
+// or python.so.
 #include "http/exchange.h"
 
 #include "http/body.h"
@@ -14,7 +14,7 @@ struct http {
     const struct rlhf__http_options *options;
     struct rlhf__http_client client;
     rlhf_rng jitter;
-    int32_t started, reserved; // started: libcurl was
+    int32_t started, reserved; // started: libcurl was initialised
     // Metrics of a phase, which may have several calls.
     uint64_t phase, requests, repeats;
     double paused;

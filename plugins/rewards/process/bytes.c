@@ -46,7 +46,7 @@ void rlhf__bytes_number(struct rlhf__bytes *b, int64_t number) {
     rlhf__bytes_text(b, text);
 }
 
-// Whether a character stands in a JSON string as it is.
+// Whether a character needs no escape in a JSON string.
 static int is_plain(uint32_t c) {
     return c >= 0x20 && c != '"' && c != '\\' && c != 0x85 && c != 0x2028 && c != 0x2029;
 }
@@ -97,7 +97,7 @@ void rlhf__bytes_json(struct rlhf__bytes *b, rlhf_str json) {
         rlhf__bytes_text(b, "null");
         return;
     }
-    // A line break in JSON text stands between its tokens: a blank does the same.
+    // Line breaks in JSON text occur only between tokens, so a space can replace them.
     for (size_t from = 0; from < n;) {
         size_t at = from;
         while (at < n && json.ptr[at] != '\n' && json.ptr[at] != '\r')

@@ -14,7 +14,7 @@ enum { GRACE_MS = 1000, STEP_MS = 10, TIMEOUT_S = 300 };
 
 // ---- the file ----
 
-// What is wrong with the file as a program, NULL = nothing.
+// The reason why the file cannot be run, or NULL.
 static const char *fault(const char *path) {
     struct stat st;
     if (stat(path, &st) != 0) return errno == ENOENT ? "there is no such file" : strerror(errno);
@@ -36,7 +36,7 @@ static rlhf_status find_by_path(struct rlhf__program *p, const char *name) {
                : RLHF_OK;
 }
 
-// Directories of PATH that are not absolute are left out: what they mean changes with the working
+// Relative directories in PATH are skipped, because their meaning changes with the working
 // directory.
 static rlhf_status find_by_name(struct rlhf__program *p, const char *name) {
     const char *at = getenv("PATH");
@@ -73,7 +73,7 @@ rlhf_status rlhf__program_init(struct rlhf__program *p, const rlhf_host *host, c
     return strchr(argv[0], '/') ? find_by_path(p, argv[0]) : find_by_name(p, argv[0]);
 }
 
-// ---- its life ----
+// ---- running ----
 
 double rlhf__program_timeout(const struct rlhf__program *p) {
     return p->limits ? p->limits->timeout_s : TIMEOUT_S;

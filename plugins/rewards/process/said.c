@@ -43,7 +43,7 @@ static void log_lines(struct rlhf__said *s, const rlhf_host *host) {
     }
 }
 
-// n bytes, n <= half of the tail.
+// Appends n bytes; n is at most half of the tail.
 static void add(struct rlhf__said *s, const char *bytes, size_t n) {
     if (s->n + n > sizeof s->tail) {
         const size_t cut = s->n + n - sizeof s->tail;
@@ -69,7 +69,7 @@ static int read_chunks(struct rlhf__said *s, const rlhf_host *host, int fd, int 
 }
 
 int rlhf__said_read(struct rlhf__said *s, const rlhf_host *host, int fd) {
-    // A program that prints without end must not keep us from its answer.
+    // Limited, so that a program that prints without end cannot delay its answer.
     return read_chunks(s, host, fd, READS);
 }
 

@@ -10,15 +10,15 @@
 #include <unistd.h>
 
 enum { CHUNK = 1 << 16, SLICE_MS = 100, LAST_WAIT_MS = 3000 };
-#define STOP_S 1.0 // seconds for an answer after Ctrl-C, as workers have
+#define STOP_S 1.0 // seconds to wait for an answer after Ctrl-C, as for workers
 
 struct talk {
     struct rlhf__program *p;
     struct rlhf__exchange *x;
     double begun;
-    double start; // seconds that it may still spend on its start
-    int deaf;     // it reads no more
-    int closed;   // it writes no more
+    double start; // seconds left for its start
+    int deaf;     // it no longer reads
+    int closed;   // it no longer writes
     int silent;   // standard error is at its end
     enum rlhf__taken taken;
     double stop_at; // after Ctrl-C: when to stop waiting; 0 before
@@ -32,7 +32,7 @@ static double seconds(void) {
 
 static int would_block(void) { return errno == EAGAIN || errno == EWOULDBLOCK; }
 
-// The two directions: 1 when something moved, 0 when nothing could, -1 when the pipe failed.
+// Both directions return 1 if bytes moved, 0 if not, -1 if the pipe failed.
 
 static int send_some(struct talk *t) {
     struct rlhf__exchange *x = t->x;
@@ -50,7 +50,7 @@ static int take_some(struct talk *t) {
     const ssize_t n = read(t->p->process->out, chunk, sizeof chunk);
     if (n == 0) t->closed = 1;
     if (n < 0) return errno == EINTR || would_block() ? 0 : -1;
-    if (n > 0 && t->start > 0) { // it has started: from here on it is as ever
+    if (n > 0 && t->start > 0) { // it has started: from now on the usual limit applies
         const double used = seconds() - t->begun;
         t->begun += used < t->start ? used : t->start;
         t->start = 0;
@@ -63,13 +63,13 @@ static int is_done(const struct talk *t) {
     return t->taken == RLHF__TAKEN_ALL && (t->deaf || t->x->sent == t->x->n_send);
 }
 
-// The seconds left; without a limit always one.
+// The seconds left; 1 if there is no limit.
 static double time_left(const struct talk *t) {
     const double limit = rlhf__program_timeout(t->p);
     return limit > 0 ? t->begun + t->start + limit - seconds() : 1;
 }
 
-// Until something can move, or a while has passed.
+// Waits until bytes can move, at most for a short time.
 static void wait_some(const struct talk *t, double left) {
     const struct rlhf__program *p = t->p;
     const int sends = !t->deaf && t->x->sent < t->x->n_send;
@@ -80,11 +80,11 @@ static void wait_some(const struct talk *t, double left) {
     poll(fd, 3, ms);
 }
 
-// Nothing moves any more: why, DONE when it may go on.
+// Called when nothing moves. Returns the reason to stop, or DONE to continue.
 static enum rlhf__talk look(struct talk *t) {
     struct rlhf__program *p = t->p;
     if (rlhf__program_has_ended(p)) {
-        // What it wrote before is in the pipe still.
+        // Earlier output may still be in the pipe.
         while (t->taken == RLHF__TAKEN_MORE && take_some(t) > 0)
             continue;
         rlhf__said_read(&p->said, p->host, p->process->err);
@@ -98,7 +98,7 @@ static enum rlhf__talk look(struct talk *t) {
     return rlhf__program_has_ended(p) ? RLHF__TALK_ENDED : RLHF__TALK_CLOSED;
 }
 
-// After Ctrl-C an answer that comes soon is still taken, so that the phase can be finished.
+// After Ctrl-C an answer that arrives soon is still accepted, so that the phase can be finished.
 static int must_stop(struct talk *t) {
     if (!t->p->host->cancelled(t->p->host)) return 0;
     if (t->stop_at <= 0) t->stop_at = seconds() + STOP_S;
@@ -112,7 +112,7 @@ static enum rlhf__talk go_on(struct talk *t) {
         if (!t->silent && !rlhf__said_read(&p->said, p->host, p->process->err)) t->silent = 1;
         const int sent = send_some(t), took = take_some(t);
         if (t->taken == RLHF__TAKEN_NONE) return RLHF__TALK_REFUSED;
-        if (is_done(t)) { // what it printed before its answer is in the pipe
+        if (is_done(t)) { // output before the answer may still be in the pipe
             if (!t->silent) rlhf__said_drain(&p->said, p->host, p->process->err);
             return RLHF__TALK_DONE;
         }
@@ -128,7 +128,7 @@ static enum rlhf__talk go_on(struct talk *t) {
 
 enum rlhf__talk rlhf__talk(struct rlhf__program *p, struct rlhf__exchange *x) {
     struct talk t = {.p = p, .x = x, .begun = seconds(), .start = x->start_s};
-    // A write to a program that has ended is an error here, no signal to the host.
+    // Writing to a program that has ended must return an error, not raise a signal in the host.
     sigset_t pipe, before, waiting;
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);

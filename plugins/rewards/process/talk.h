@@ -1,5 +1,5 @@
-// talk.h: one exchange with a program: what it is to read goes out while its answer comes in, so
-// that pipes that are full on both sides hold up neither.
+// talk.h: one exchange with a program. It sends and receives at the same time, so that full pipes
+// in both directions do not block either side.
 #ifndef RLHF_PLUGINS_PROCESS_TALK_H
 #define RLHF_PLUGINS_PROCESS_TALK_H
 
@@ -7,12 +7,12 @@
 
 enum rlhf__talk {
     RLHF__TALK_DONE = 0,
-    RLHF__TALK_ENDED = 1,     // the program did
-    RLHF__TALK_CLOSED = 2,    // it closed its standard output, and goes on
-    RLHF__TALK_LATE = 3,      // rewards.timeout_s are over
-    RLHF__TALK_REFUSED = 4,   // `take` says that the answer is none
+    RLHF__TALK_ENDED = 1,     // the program exited
+    RLHF__TALK_CLOSED = 2,    // it closed its standard output but is still running
+    RLHF__TALK_LATE = 3,      // rewards.timeout_s is over
+    RLHF__TALK_REFUSED = 4,   // `take` rejected the answer
     RLHF__TALK_CANCELLED = 5, // the user asked to stop
-    RLHF__TALK_FAILED = 6     // a pipe failed; errno says how
+    RLHF__TALK_FAILED = 6     // a pipe failed; errno is set
 };
 
 enum rlhf__taken { RLHF__TAKEN_MORE = 0, RLHF__TAKEN_ALL = 1, RLHF__TAKEN_NONE = 2 };
@@ -20,22 +20,23 @@ enum rlhf__taken { RLHF__TAKEN_MORE = 0, RLHF__TAKEN_ALL = 1, RLHF__TAKEN_NONE =
 struct rlhf__exchange {
     const char *send; // [n_send]
     size_t n_send, sent;
-    double start_s; // it was started for this: so long may it take more until it answers at all
-    // Bytes of the answer, n >= 1: whether it is whole with them (what comes behind it is `take`'s
-    // too), goes on, or is none.
+    double start_s; // additional seconds for its first answer, if it was started for this exchange
+    // Receives n >= 1 bytes of the answer. Returns whether the answer is now complete, continues or
+    // is invalid. `take` also handles bytes after the answer's end.
     enum rlhf__taken (*take)(void *ctx, const char *bytes, size_t n);
     void *ctx;
 };
 
-// Send and take until all is sent and the answer is whole. The program, which has to run, is left
-// as it is: unless the answer is DONE the caller kills it. [step]
+// Sends and receives until everything is sent and the answer is complete. The program must be
+// running. It is not stopped here: unless the result is DONE, the caller must kill it. [step]
 enum rlhf__talk rlhf__talk(struct rlhf__program *, struct rlhf__exchange *);
 
-// What it wrote unasked, up to cap bytes, without waiting. [step]
+// Reads output that was not requested, up to cap bytes, without waiting. [step]
 size_t rlhf__talk_unasked(struct rlhf__program *, char *to, size_t cap);
 
-// "./score was ended by signal 9 (Killed) ", what: anything but DONE, REFUSED and CANCELLED; and
-// where it stood: "at row 3 of 8", with the last that it said. Into out[cap]; returns out. [step]
+// Describes a failure, for any result except DONE, REFUSED and CANCELLED: "./score was ended by
+// signal 9 (Killed) at row 3 of 8", followed by its last output. `where` is "at row 3 of 8". Writes
+// to out[cap]; returns out. [step]
 const char *rlhf__talk_why(const struct rlhf__program *, enum rlhf__talk what, const char *where,
                            char *out, size_t cap);
 

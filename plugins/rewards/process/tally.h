@@ -1,4 +1,4 @@
-// tally.h: means of metrics that some rows give and others do not.
+// tally.h: means of metrics that only some rows report.
 #ifndef RLHF_PLUGINS_PROCESS_TALLY_H
 #define RLHF_PLUGINS_PROCESS_TALLY_H
 
@@ -7,7 +7,7 @@
 enum { RLHF__TALLY_MOST = 64, RLHF__TALLY_NAME = 96 };
 
 struct rlhf__tally {
-    uint32_t n, left_out; // names; values whose name had no room
+    uint32_t n, left_out; // names; values dropped because there was no slot for their name
     struct {
         double sum;
         uint64_t count;
@@ -15,14 +15,14 @@ struct rlhf__tally {
     } of[RLHF__TALLY_MOST];
 };
 
-// One more value of `name`, shorter than RLHF__TALLY_NAME. [any]
+// Adds a value of `name`, which is shorter than RLHF__TALLY_NAME. [any]
 void rlhf__tally_add(struct rlhf__tally *, const char *name, double value);
 
-// All values of another one, in its order. [any]
+// Adds all values of another tally, in its order. [any]
 void rlhf__tally_merge(struct rlhf__tally *, const struct rlhf__tally *);
 
-// Each name's mean over the values it was given, as a metric; a warning where there were too many
-// names. [step]
+// Reports the mean of each name over its values as a metric; warns if there were too many names.
+// [step]
 void rlhf__tally_report(const struct rlhf__tally *, const rlhf_host *);
 
 #endif

@@ -6,7 +6,7 @@
 struct reader {
     const char *at;
     char *to;   // where the next character of a word goes
-    char quote; // the quote that is open, 0 = none
+    char quote; // the quote that is open, 0: none
     char reserved[7];
 };
 
@@ -14,7 +14,8 @@ static int is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 static int acts(char c) { return c && strchr("|&;<>()$`", c) != NULL; }
 
-// One character of the command, or a quote. Returns the character that cannot be, 0 = none.
+// Reads one character of the command, or a quote. Returns the character that is not allowed, 0:
+// none.
 static char step(struct reader *r) {
     const char c = *r->at++;
     if (r->quote == '\'') {
@@ -27,7 +28,7 @@ static char step(struct reader *r) {
         if (!next) return '\\';
         r->at++;
         if (r->quote && !strchr("\"\\$`\n", next)) *r->to++ = '\\';
-        if (next != '\n') *r->to++ = next; // a line that goes on
+        if (next != '\n') *r->to++ = next; // a backslash before a line break joins the lines
     } else if (r->quote) {
         if (c == '"')
             r->quote = 0;
@@ -55,7 +56,7 @@ static rlhf_status refuse(const rlhf_host *host, const char *command, char bad) 
 }
 
 rlhf_status rlhf__words_split(const rlhf_host *host, const char *command, char ***out) {
-    // A word is a character and a blank at least, and what it becomes is no longer than it was.
+    // Each word takes at least one character and a space, and unquoting never makes it longer.
     const size_t len = strlen(command), most = len / 2 + 2;
     char **words = host->alloc(host, most * sizeof *words + len + 1);
     size_t n = 0;

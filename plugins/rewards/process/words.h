@@ -1,16 +1,16 @@
-// words.h: a command line as words, split as a POSIX shell splits one, without running a shell.
+// words.h: splits a command line into words as a POSIX shell does, without running a shell.
 #ifndef RLHF_PLUGINS_PROCESS_WORDS_H
 #define RLHF_PLUGINS_PROCESS_WORDS_H
 
 #include <rlhf/host.h>
 
-// Blanks, tabs and line breaks separate words. Within '...' every character is itself; within "..."
-// a backslash takes the meaning of " \ $ and ` away; outside it takes that of any character. What
-// else a shell would act on (| & ; < > ( ) $ `) is refused where it is not quoted, so that nobody
-// waits for a pipe that is not there.
+// Spaces, tabs and line breaks separate words. Within '...' every character is literal. A backslash
+// makes the next character literal: within "..." only " \ $ and `, otherwise any. Unquoted
+// characters on which a shell would act (| & ; < > ( ) $ `) are refused, so that users do not
+// expect a pipe that is not there.
 //
-// *out = the words, NULL-ended, one block of the host's memory. RLHF_E_INVALID: a quote that is not
-// closed, such a character, a command without words; RLHF_E_NOMEM. [any]
+// *out = the words, NULL-terminated, one block of the host's memory. RLHF_E_INVALID: an open quote,
+// such a character, or a command without words; RLHF_E_NOMEM. [any]
 rlhf_status rlhf__words_split(const rlhf_host *host, const char *command, char ***out);
 
 #endif

@@ -8,7 +8,7 @@ enum { LONGEST_HEAD = 64, MOST_TEXT = 16 << 20, MOST_DOUBLES = 1 << 28 };
 
 static const char *const kinds[] = {"ready", "scores", "failed"};
 
-// "scores 120 64\n". Returns 0 when it is none.
+// Parses a head such as "scores 120 64\n". Returns 0 if it is invalid.
 static int read_head(struct rlhf__frame *f, const char *line, size_t len) {
     char text[LONGEST_HEAD + 1], kind[16], end;
     unsigned long long n_text, n_doubles;
