@@ -7,7 +7,7 @@
 
 // ---- the table's functions ----
 
-// The recording host behind a table made by rlhf_test_init.
+// The recording host that owns a table made by rlhf_test_init.
 static struct rlhf_test_host *host_of(const rlhf_host *h) {
     union {
         const rlhf_host *table;

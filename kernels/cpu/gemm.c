@@ -132,9 +132,9 @@ static int64_t step_of(const struct rlhf__gemm_job *j) {
     return s->accumulate || s->bias ? s->k : j->chain;
 }
 
-// An f32 sum is split into chains if it runs over tokens (no operand is packed). On AVX-512 with a
-// packed right operand, k is split as in oneDNN 2.6, which computed these GEMMs in earlier
-// versions, so the bits are unchanged.
+// Splits an f32 sum into chains if the sum runs over tokens (neither operand is packed). On AVX-512
+// with a packed right operand, k is split as in oneDNN 2.6, which computed these GEMMs in earlier
+// versions, so results keep their bits.
 static int64_t chain_of(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s) {
     if (s->in_dtype != RLHF_F32) return 0;
     if (!s->wei_packed) return K_CHAIN;

@@ -1,12 +1,14 @@
 // gemm.h: GEMMs on own tiles (hot/gemm.c in f32, hot/bf16_tile.c and hot/amx_tile.c in bf16), and
 // which GEMMs use them.
 //
-// bf16 with AVX512_BF16: measured on Zen 5, own tiles are as fast as oneDNN 2.6 in forward GEMMs,
-// faster when weights come from memory (32-row decoding) and in weight gradients, and need no
-// primitive per shape. With AMX they are used too, because rows of oneDNN 2.6's AMX GEMMs are not
-// independent. f32: oneDNN 2.6 may split the sum over k among threads when no operand is packed,
-// and its rows are not independent below AVX-512; on AVX-512 own tiles are as fast at a thousand
-// rows and take 0.65 to 0.8 of its time at 32 (bench/README.md). The build without exactness uses
+// bf16 with AVX512_BF16 (measured on Zen 5): own tiles are as fast as oneDNN 2.6 in forward GEMMs,
+// faster if weights come from memory (32-row decoding) and in weight gradients, and need no
+// primitive per shape. With AMX own tiles are used too, because rows of oneDNN 2.6's AMX GEMMs
+// depend on each other.
+//
+// f32: oneDNN 2.6 may split the sum over k among threads if neither operand is packed, and below
+// AVX-512 its rows depend on each other. On AVX-512 own tiles are as fast at a thousand rows, and
+// take 0.65 to 0.8 of oneDNN's time at 32 (bench/README.md). The build without exactness uses
 // oneDNN.
 #ifndef RLHF_CPU_GEMM_H
 #define RLHF_CPU_GEMM_H

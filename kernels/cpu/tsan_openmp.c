@@ -1,9 +1,9 @@
 // tsan_openmp.c: tells ThreadSanitizer how parallel regions are ordered. Only in its builds.
 //
-// GCC's OpenMP runtime is not instrumented: the sanitizer sees neither that a region's threads
-// start after the caller's earlier work, nor that the caller continues only after all of them, and
+// GCC's OpenMP runtime is not instrumented. The sanitizer cannot see that a region's threads start
+// after the caller's earlier work and that the caller continues only after all of them, so it
 // reports every region as a race. The linker redirects GOMP_parallel here (--wrap), which declares
-// the order with the sanitizer's annotations. Races between the threads of a region are still
+// this order with the sanitizer's annotations. Races between the threads of a region are still
 // found.
 #include <sanitizer/tsan_interface.h>
 #include <stddef.h>

@@ -167,8 +167,8 @@ rlhf_status rlhf__cuda_done(struct rlhf__cuda *cu);
 // record and record_end. [step]
 rlhf_status rlhf__cuda_wait(struct rlhf__cuda *cu);
 
-// Sets the error text of a fault copied to the host and clears the device's fault word; RLHF_OK if
-// there is no fault. [step]
+// Sets the error text of a fault copied to the host and clears the device's fault word; RLHF_OK
+// without a fault. [step]
 rlhf_status rlhf__cuda_fault_report(struct rlhf__cuda *cu, const struct rlhf__fault *f);
 
 // RLHF_E_INVALID with `what` between record and record_end; the second function in a capture only.

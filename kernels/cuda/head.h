@@ -77,8 +77,7 @@ int rlhf__head_serves(const struct rlhf__cuda_kept *have, const struct rlhf__cud
 // Bytes of a row's logits, including those of the reference.
 uint64_t rlhf__head_row(const struct rlhf__head_call *c);
 
-// A call with these arguments whose weights have no memory and whose dist is not read, for shapes
-// alone.
+// A call with these arguments, used only for its shapes: weights lack memory and dist is not read.
 struct rlhf__head_call rlhf__head_shape(const rlhf_lm_head *a, const rlhf_call_weight *w,
                                         int backward);
 
@@ -98,7 +97,7 @@ void rlhf__head_logits_needs(const struct rlhf__cuda *cu, const rlhf_weight *w, 
 rlhf_status rlhf__head_place(struct rlhf__cuda *cu, const struct rlhf__head_call *c, uint32_t rows,
                              struct rlhf__head_block *b);
 
-// The same; if the card has no space for *rows rows, uses fewer, which changes no bits, and later
+// The same, but uses fewer rows if the card lacks space for *rows. This changes no bits, and later
 // calls do not request as many again. [step]
 rlhf_status rlhf__head_place_fewer(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                                    uint32_t *rows, struct rlhf__head_block *b);

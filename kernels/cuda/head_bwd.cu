@@ -246,7 +246,7 @@ static rlhf_status place_dz(struct rlhf__cuda *cu, const struct rlhf__head_call 
 
 static int overwrites(const struct rlhf__head_call *c) { return c->a.dtype == RLHF_F32; }
 
-// Rows of a block of logits that fit the budget beside the derivatives of a chunk.
+// Rows of a block of logits that fit the budget in addition to the derivatives of a chunk.
 static uint32_t step_beside(uint64_t budget, const struct rlhf__head_call *c, uint32_t chunk) {
     const uint64_t row = rlhf__head_row(c), taken = dz_bytes(c, chunk);
     const uint64_t left = budget > taken ? budget - taken : 0;

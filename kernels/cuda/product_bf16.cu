@@ -135,7 +135,7 @@ static __global__ void __launch_bounds__(32 * WM * WN, BM == 128 ? 2 : 4)
                     rlhf__mma_bf16(acc[m][n], a[m], b[n / 2] + n % 2 * 2);
         }
     }
-    __syncthreads(); // reuses the stages for the tile of sums; no copy is in flight
+    __syncthreads(); // reuses the stages for the tile of sums, after all copies
     float *sums = (float *)memory;
     const unsigned g = threadIdx.x % 32 / 4, t = threadIdx.x % 4 * 2;
 #pragma unroll

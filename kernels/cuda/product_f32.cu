@@ -112,7 +112,7 @@ static __global__ void __launch_bounds__(BM / TM * BN / TN) product(struct rlhf_
             rlhf__fma_outer(acc, a, b);
         }
     }
-    __syncthreads(); // reuses the stages for the tile of sums; no copy is in flight
+    __syncthreads(); // reuses the stages for the tile of sums, after all copies
 #pragma unroll
     for (int m = 0; m < TM; m++)
 #pragma unroll

@@ -84,8 +84,8 @@ static void family_bwd(const struct bwd *b, const rlhf_ragged *g, uint32_t i0, u
     }
 }
 
-// Backward has no cache: keys are the row's own tokens, after those of a whole earlier row that is
-// followed by the rows sharing it.
+// The backward pass does not use a cache: a row's keys are its own tokens, after those of its
+// prefix, an earlier complete row directly followed by the rows sharing it.
 static rlhf_status check_training_layout(struct rlhf__ref *r, const rlhf_ragged *g) {
     RLHF_TRY(rlhf__ref_ragged_check(r, g));
     struct rlhf__ref_span head = {0};

@@ -1,7 +1,7 @@
-// grown.h: the entry of a plugin whose structs are of another age than the host's. Included behind
-// <rlhf/...>, before the plugin's own source. Built with -DLONGER the plugin has headers with two
-// members more in every struct that can grow; they are zero but for the struct that the
-// environment's GROWN_SET names.
+// grown.h: the entry of a plugin whose structs are older or newer than the host's. Included after
+// <rlhf/...> and before the plugin's own source. With -DLONGER the plugin's headers have two more
+// members in every struct that can grow. They are zero, except in the struct named by GROWN_SET in
+// the environment.
 #ifndef GROWN_H
 #define GROWN_H
 

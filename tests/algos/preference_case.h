@@ -1,5 +1,5 @@
-// preference_case.h: shared tests of losses over preference rows: comparison with a float64
-// reference, finite differences, and refusals. What it is not: it knows no algorithm.
+// preference_case.h: shared tests of losses over preference rows, for any algorithm: comparison
+// with a float64 reference, finite differences, and refusals.
 #ifndef RLHF_TESTS_ALGOS_PREFERENCE_CASE_H
 #define RLHF_TESTS_ALGOS_PREFERENCE_CASE_H
 

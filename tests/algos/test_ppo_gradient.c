@@ -32,7 +32,7 @@ static void check_head(struct algo *a, float *head, const float *d_head, const c
     memcpy(want, d_head, sizeof want);
     for (int32_t t = 0; t < b.total; t++) {
         double kink, got = slope(a, head + t, 1e-3f, &kink);
-        // A step across a clip boundary has no derivative; a smooth one bends by about h *
+        // A step across a clip boundary lacks a derivative; a smooth one bends by about h *
         // curvature.
         if (kink > 5e-3) {
             kinks++;

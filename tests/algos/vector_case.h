@@ -1,5 +1,5 @@
-// vector_case.h: one case of a float64 reference (make_ppo_vectors.py, make_grpo_vectors.py) and
-// the comparison of a plugin with it. What it is not: it knows no algorithm.
+// vector_case.h: one case of a float64 reference (make_ppo_vectors.py, make_grpo_vectors.py), and
+// its comparison with a plugin, for any algorithm.
 #ifndef RLHF_TESTS_ALGOS_VECTOR_CASE_H
 #define RLHF_TESTS_ALGOS_VECTOR_CASE_H
 

@@ -1,4 +1,4 @@
-// test_chat.c: where a directory's template is looked for, what is said when there is none, and
+// test_chat.c: where a directory's template is searched for, the message if it is missing, and
 // which conversations templates refuse.
 #include "support/scratch.h"
 #include "vectors.h"
@@ -146,8 +146,8 @@ static void names(void **state) {
     rlhf__chat_close(c);
 }
 
-// A template whose marks take in the end of line behind a turn: masks are as it says, and a turn
-// ends where it ended.
+// A template whose {% generation %} block includes the line break after a turn: the masks cover the
+// block, and a turn still ends at its end token.
 static void marks(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0, ""};

@@ -1,5 +1,5 @@
-// test_jinja.c: the Jinja that chat templates are written in, against transformers' environment;
-// what is not known is an error, and no template gets beyond the limits.
+// test_jinja.c: the Jinja of chat templates, compared with transformers' environment. Unknown
+// constructs are errors, and templates cannot exceed the limits.
 #include "support/check.h"
 #include "vectors.h"
 

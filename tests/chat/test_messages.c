@@ -1,4 +1,4 @@
-// test_messages.c: messages as rows have them, and what is refused in them.
+// test_messages.c: the messages of data rows: how they are read, and which are refused.
 #include "support/scratch.h"
 #include "vectors.h"
 

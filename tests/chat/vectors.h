@@ -12,7 +12,7 @@ json_t *vectors_load(const char *path, size_t least);
 // The messages of a row; contents are borrowed from it.
 void vectors_messages(const json_t *row, struct rlhf__messages *out);
 
-// The string of a member, NULL when there is none.
+// The string of a member, or NULL if it is missing.
 const char *vectors_text(const json_t *row, const char *key);
 
 #endif

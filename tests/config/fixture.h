@@ -1,4 +1,4 @@
-// fixture.h: a share directory with configs of its own, and one call from arguments to a config.
+// fixture.h: a share directory with separate configs, and one call from arguments to a config.
 #ifndef RLHF_TESTS_CONFIG_FIXTURE_H
 #define RLHF_TESTS_CONFIG_FIXTURE_H
 

@@ -1,5 +1,5 @@
-// test_judge.c: the judge of a run: named in a file, by --judge and by --set, options completed,
-// printed, read back, and what is refused.
+// test_judge.c: the judge of a run: named in a file, with --judge or with --set; its options are
+// completed, printed and read back; invalid ones are refused.
 #include "config/fixture.h"
 
 // fixture_setup with an algorithm whose one required option is given.

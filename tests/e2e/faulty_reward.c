@@ -1,6 +1,6 @@
-// faulty_reward.c: a reward that depends only on the response's text and on the number of calls it
-// answered. It fails at rows and phases that a seed chooses, a given number of times each. Its
-// state is the number of calls. Built with OUTSIDE it has no state, reads the limits of a call, as
+// faulty_reward.c: a reward that depends only on the response's text and on the number of calls
+// that it has answered; that number is its state. It fails at rows and phases that a seed chooses,
+// a given number of times each. Built with OUTSIDE it is stateless, reads the limits of a call, as
 // rewards do that work outside the process, and reports the thread of each call.
 #include "support/plugin.h"
 

@@ -159,7 +159,7 @@ static void a_resumed_run_goes_on_with_it(void **state) {
     assert_int_equal(e2e_run(t, "--algo grpo.so:group_size=3 " RUN
                                 "--set run.phases=4 --set run.stop_after=2 --set run.dir=b"),
                      0);
-    // Lines that a killed run wrote after its checkpoint are removed and written again.
+    // Lines that a killed run wrote after its checkpoint are removed and rewritten.
     assert_int_equal(e2e_shell(t,
                                "cp b/rollouts.jsonl two.jsonl; "
                                "sed 's/\"phase\": 2/\"phase\": 3/' two.jsonl | tail -3 "

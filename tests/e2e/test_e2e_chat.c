@@ -1,6 +1,6 @@
-// test_e2e_chat.c: rows with messages as users have them: a model directory with a chat template,
-// prompts, texts trained on the assistant's tokens, preferences; and what is logged, kept and
-// refused.
+// test_e2e_chat.c: rows with messages as users write them: a model directory with a chat template,
+// prompts, texts trained on the assistant's tokens, preferences; the log, the saved template, and
+// refusals.
 #include "e2e.h"
 
 #include <math.h>

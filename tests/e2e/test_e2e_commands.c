@@ -50,7 +50,7 @@ static void eval_judges_responses(void **state) {
     json_decref(v);
 }
 
-// If no number was measured, the command fails, with text and with JSON output.
+// If no number was measured, the command fails, both with text and with JSON output.
 static void eval_notices_a_full_disk(void **state) {
     struct e2e *t = *state;
     make_checkpoint(t);

@@ -399,7 +399,8 @@ static void policy_is_measured_as_in_its_run(void **state) {
     half = measured(t, "--model half --reference policy --beta 0.2");
     assert_true(member(half, "beta") == 0.2);
     json_decref(half);
-    // Without a reference by log-probs; what a reference adds is what it gives the rows itself.
+    // Without a reference the margin is a difference of log-probs; with one, the reference's
+    // difference is subtracted.
     json_t *own = measured(t, "--model d"), *first = measured(t, "--model policy");
     assert_string_equal(json_string_value(json_object_get(own, "measure")), "log_prob");
     assert_null(json_object_get(own, "beta"));

@@ -247,7 +247,7 @@ static void a_state_that_lies(void **state) {
     }
 }
 
-// The reference is read again from the policy's start directory.
+// The reference is loaded again from the policy's start directory.
 static void a_reference_that_is_gone(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_run(t, RL "--reward period_count.so --set run.phases=1 --out r"));

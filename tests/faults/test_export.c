@@ -29,7 +29,7 @@ static int operations(struct e2e *t) {
     return n;
 }
 
-// An export that fails at operation i leaves neither a directory nor temporary files.
+// An export that fails at operation i leaves no directory and no temporary files.
 static void disk_full_once(void **state) {
     struct e2e *t = *state;
     int failed = 0;
@@ -149,7 +149,8 @@ static void beside_the_directory(void **state) {
     assert_in_range(failed, n / 2, n);
 }
 
-// Pauses the export at an operation while `meanwhile` is done; returns its exit status.
+// Pauses the export at an operation, runs the command `meanwhile`, and continues; returns the
+// export's exit status.
 static int during(struct e2e *t, const char *meanwhile) {
     return e2e_shell(t,
                      "FAULT=stop:9 " EXPORT

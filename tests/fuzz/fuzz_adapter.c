@@ -1,6 +1,6 @@
 // fuzz_adapter.c: a PEFT directory of any bytes: adapter_config.json and, after the first NUL,
-// adapter_model.safetensors (a valid one if there is no NUL). An accepted directory has A and B of
-// one rank for every layer it names, and reads the same after it is written again.
+// adapter_model.safetensors (a valid one if NUL is missing). An accepted directory has A and B of
+// one rank for every layer that it names, and reads the same after being written.
 #include "fuzz.h"
 
 #include "base/file.h"

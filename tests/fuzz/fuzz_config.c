@@ -19,7 +19,7 @@ static struct rlhf__buf printed(const struct rlhf__config *c) {
     return b;
 }
 
-// The printed file, read again, gives the same text.
+// The printed file gives the same text if it is read and printed again.
 static void check_reads_back(const char *path, const struct rlhf__config *c) {
     struct rlhf__dirs dirs = {.lib = "/nowhere", .share = "/nowhere"};
     struct rlhf__config_request req = {.dirs = &dirs, .config_file = path};

@@ -1,5 +1,5 @@
 // fuzz_index.c: the index of a sharded checkpoint, of any bytes, with two valid shards. An accepted
-// index names files of its own folder, and each tensor is in the file that it names.
+// index names only files of its folder, and each tensor is in the file that it names.
 #include "fuzz.h"
 
 #include "base/file.h"

@@ -1,8 +1,8 @@
 // fail_alloc.c: an LD_PRELOAD library that makes allocations of a program fail.
 //
 //   RLHF_TEST_ALLOC_FAIL=N   the N-th allocation, from 1
-//   RLHF_TEST_ALLOC_FROM=N   the N-th and all after it, until the program has said so and ends
-//   RLHF_TEST_ALLOC_COUNT=FILE  writes how many there were when the program ends
+//   RLHF_TEST_ALLOC_FROM=N   the N-th and all later ones, until the program reports it and exits
+//   RLHF_TEST_ALLOC_COUNT=FILE  writes the number of allocations when the program exits
 //
 // Counted are malloc, calloc, realloc that grows, and the aligned ones; not those of the dynamic
 // linker before main and not mmap. glibc's own entry points do the work.

@@ -1,5 +1,5 @@
-// tests/models/recorder.h: a compute table that records calls, around one that does not: what
-// record of rlhf/compute.h promises to callers, and what it asks of them.
+// tests/models/recorder.h: a compute table that records calls, built around one that does not. It
+// checks the rules of record in rlhf/compute.h for both sides.
 //
 // A key's calls run the first time, are kept the second time and run at record_end, and are
 // replayed from then on; a release drops all that is kept. What a caller may not do in between is

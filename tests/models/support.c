@@ -113,7 +113,7 @@ static void *open_so(const char *kind, const char *prefix, const char *name) {
     return dl;
 }
 
-// dlsym gives an object pointer; ISO C has no cast to a function pointer.
+// dlsym returns an object pointer; ISO C cannot cast it to a function pointer.
 static void symbol(void *dl, const char *name, void *fn_out) {
     void *p = dlsym(dl, name);
     assert_non_null(p);

@@ -247,7 +247,7 @@ static void recomputed(void **state) {
 
 static void threads(void **state) {
     (void)state;
-    if (backend_is_slow()) return; // it has none
+    if (backend_is_slow()) return; // an emulation, without threads
     struct backend one = adapted_backend_again(1);
     for (int32_t i = 0; i < N_ADAPTED; i++)
         for (int32_t dtype = RLHF_F32; dtype <= RLHF_BF16; dtype++) {

@@ -1,5 +1,5 @@
-// test_free_memory.c: cards that the machine has, seen without a driver, how much memory there is,
-// and what is said when it is not enough.
+// test_free_memory.c: cards found without a driver, the amount of free memory, and the message if
+// it is not enough.
 #include "base/host_memory.h"
 #include "model/compute_load.h"
 #include "model/free_memory.h"

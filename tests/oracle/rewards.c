@@ -33,7 +33,7 @@ static int refuse(const char *what, const char *why) {
     return 1;
 }
 
-// Settings "key=value" into a config of the plugin; NULL where one is refused.
+// Parses settings "key=value" into a config of the plugin; NULL if one is refused.
 static void *settings(const rlhf_plugin *p, char **argv, int n) {
     void *config = calloc(1, (size_t)p->config_size + 1);
     if (!config) return NULL;

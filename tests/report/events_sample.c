@@ -1,5 +1,5 @@
-// events_sample.c: writes the input of check_events.py: a run of 4 phases in the directory argv[1],
-// whose last two are written again after a resume.
+// events_sample.c: writes the input of check_events.py to the directory argv[1]: a run of 4 phases,
+// of which the last two are written twice because of a resume.
 #include "report/metrics.h"
 #include "report/samples.h"
 

@@ -352,7 +352,7 @@ static void say_command(struct rlhf__log *log) {
     rlhf__log_command(log, "2 phases are kept; go on:", go_on);
 }
 
-// A command can be copied: it has a line of its own, which is not broken.
+// A command is printed on one separate line without breaks, so that it can be copied.
 static void a_command_is_not_broken(void **state) {
     (void)state;
     char out[1024], want[512];

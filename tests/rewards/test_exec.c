@@ -139,8 +139,8 @@ static void metrics_and_verdicts(void **state) {
     reward_close(&r);
 }
 
-// Neither full pipes on both sides, nor a program that answers all at once or writes much to its
-// standard error, block the call.
+// The call does not block if pipes are full on both sides, if a program answers all rows at once,
+// or if it writes much to standard error.
 static void much_both_ways(void **state) {
     (void)state;
     static char text[4096];

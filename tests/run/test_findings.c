@@ -198,7 +198,8 @@ static void a_loss_that_diverges(void **state) {
     found(exploded, 2, norms);
 }
 
-// Where a loss is bounded the preferred responses show it; not beside a loss that has diverged.
+// A bounded loss does not show that preferred responses become unlikely, so their reward is checked
+// as well. If the loss has diverged, only that is reported.
 static void preferred_responses_that_are_lost(void **state) {
     (void)state;
     static const phase p[] = {{N, N, N, 1, 1, 1, N, 0.5, -0.2},

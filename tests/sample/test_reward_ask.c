@@ -110,7 +110,7 @@ static void tries_have_an_end(void **state) {
         }
         refused(f, RLHF_E_IO, policy[k]);
     }
-    // One row does not stand for all.
+    // With a single row it is not assumed that all rows would fail.
     f->rows.n = 1;
     f->s->n = 0;
     for (int k = 0; k < 3; k++)

@@ -1,5 +1,5 @@
-// test_reward_narrow.c: rows that end the process of a reward are found by calls with parts of the
-// rows: which parts, how the reported position is used, and when there is no search.
+// test_reward_bisect.c: rows that end a reward's process are found by calls with parts of the rows:
+// which parts, the use of the reported position, and when the search is skipped.
 #include "reward_ask_kit.h"
 
 struct parts {

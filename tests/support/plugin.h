@@ -1,6 +1,5 @@
-// plugin.h: what the plugins of the tests have in common: an instance that knows its host and its
-// options, and the descriptor. What it is not: part of the SDK; a plugin author starts from
-// sdk/templates.
+// plugin.h: shared by the tests' plugins: an instance that knows its host and its options, and the
+// descriptor. Not part of the SDK; plugin authors start from sdk/templates.
 #ifndef RLHF_TESTS_SUPPORT_PLUGIN_H
 #define RLHF_TESTS_SUPPORT_PLUGIN_H
 
@@ -24,7 +23,7 @@
     }
 
 // The entry of a .so with the one plugin org.rlhf-host.test.<name> of that kind, whose table is
-// `ops`. What follows are more initialisers of rlhf_plugin, such as the two below.
+// `ops`. Further arguments are initialisers of rlhf_plugin, such as the two below.
 #define TEST_PLUGIN(kind_, name_, ...)                                                             \
     static const rlhf_plugin plugin = {.size = sizeof plugin,                                      \
                                        .kind = (kind_),                                            \

@@ -1,6 +1,6 @@
 // scratch.h: a separate folder for a test, and checks of error messages.
 //
-// Header only; the test links rlhf_host. What it is not: for tests of plugins.
+// Header only; the test links rlhf_host. Not for tests of plugins.
 #ifndef RLHF_TESTS_SUPPORT_SCRATCH_H
 #define RLHF_TESTS_SUPPORT_SCRATCH_H
 

@@ -1,6 +1,6 @@
 // tensor_close.h: comparing arrays of numbers in tests, with a useful report.
 //
-// Header only, so that a test needs no library. What it is not: for use outside a CMocka test.
+// Header only, so a test does not need a library. Only for CMocka tests.
 #ifndef RLHF_TESTS_SUPPORT_TENSOR_CLOSE_H
 #define RLHF_TESTS_SUPPORT_TENSOR_CLOSE_H
 

@@ -114,7 +114,7 @@ static void nothing_changed_nothing_written(void **state) {
     rlhf__tokenizer_close(tok);
 }
 
-// The files are read again when a run's checkpoint is written: they may have changed.
+// The files are read a second time when a run's checkpoint is written: they may have changed.
 static void a_file_that_is_no_object(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};

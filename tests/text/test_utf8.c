@@ -70,7 +70,7 @@ static void repair_stops_at_whole_characters(void **state) {
                                        "c",
                                        6, out, 4),
                      6);
-    assert_memory_equal(out, "abzz", 4); // neither half a character nor the next one
+    assert_memory_equal(out, "abzz", 4); // the half character and its successor are both missing
 }
 
 int main(void) {

@@ -47,7 +47,8 @@ void model_add_llama(struct model *m);
 // The bytes of the file; they live as long as m.
 const uint8_t *model_written(struct model *m, size_t *len);
 
-// The check fails, with `part` in its message; RLHF_E_INVALID if no status is given.
+// Checks that the model is refused with `part` in the message, and with RLHF_E_INVALID unless a
+// status is given.
 void model_refused(const struct model *m, const char *part);
 void model_refused_as(const struct model *m, rlhf_status status, const char *part);
 

@@ -36,7 +36,7 @@ static void put_le(unsigned char *p, uint64_t v, int bytes) {
         p[i] = (unsigned char)(v >> (8 * i));
 }
 
-// A frame's head, then the available bytes; blocks if there is no reader.
+// Writes a frame's head, then the available bytes; blocks while nobody reads.
 static void send_frame(int fd, uint32_t kind, uint64_t says, const void *bytes, size_t n) {
     unsigned char head[16] = {0};
     put_le(head, kind, 4);

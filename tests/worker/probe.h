@@ -42,9 +42,10 @@ enum wall {
     WALL_LIMITS = 'L'     // always
 };
 
-// Read dir/bait, which the test wrote; -1 when there is none. [probe_try.c]
+// Reads dir/bait, which the test wrote; -1 if it is missing. [probe_try.c]
 int probe_bait(const char *dir, struct bait *b);
-// Try all probes but those of probe_alone; tell() gets the outcomes in lines. [probe_try.c]
+// Tries all probes except those of probe_alone; tell() receives the outcomes as lines.
+// [probe_try.c]
 void probe_all(const struct bait *b, void (*tell)(void *ctx, const char *line), void *ctx);
 
 struct area {
@@ -61,7 +62,8 @@ extern const struct area probe_files[], probe_terminal[], probe_processes[], pro
 // itself, in score(). The test knows how the run must end. The last entry has a NULL name.
 extern const struct probe probe_alone[];
 
-// probe_rest.c: children named probe-burner that stay when score() has returned. [of probe_alone]
+// probe_rest.c: children named probe-burner that remain after score() has returned. [of
+// probe_alone]
 long probe_burns(const struct bait *b), probe_wakes(const struct bait *b);
 
 #define AREA(wall, table)                                                                          \

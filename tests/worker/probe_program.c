@@ -1,11 +1,11 @@
-// probe_program.c: a program behind exec.so that tries what an isolated one must not be able to do
-// (probe.h), and says on its standard error how that ended.
+// probe_program.c: a program run by exec.so. It tries what an isolated program must not be able to
+// do (probe.h), and writes the results to its standard error.
 //
-//     probe_program all DIR     all probes, at the bait in DIR
-//     probe_program forks       processes until there can be no more, which stay: "forked: N"
-//     probe_program burn|wake   a child that is busy for ever, and wakes itself
+//     probe_program all DIR     all probes, with the bait in DIR
+//     probe_program forks       as many processes as it can start; they stay: "forked: N"
+//     probe_program burn|wake   a child that computes for ever; with wake it also wakes itself
 //
-// Then it answers 1 to each row.
+// Then it answers 1 for each row.
 #include "worker/probe.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ enum { MOST_FORKS = 3000 };
 
 static void tell(void *ctx, const char *line) { fprintf(ctx, "%s\n", line); }
 
-// In sessions of their own, where they may have them.
+// In separate sessions, if that is allowed.
 static void fork_all(void) {
     int n = 0;
     for (pid_t pid = 1; n < MOST_FORKS && pid > 0; n += pid > 0) {

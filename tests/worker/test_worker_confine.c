@@ -1,7 +1,7 @@
-// test_worker_confine.c: how many processes a worker may have where its PID namespace has no
-// largest number of its own: by the limit of its user's, which does not act for root. In processes
-// of the test's own, as nobody can leave a namespace again. It also tests when the bounds of a
-// control group hold.
+// test_worker_confine.c: the number of processes that a worker may have if its PID namespace lacks
+// a limit. The limit of its user then applies, except to root. The tests run in child processes,
+// because a process cannot leave a namespace. Also tests when the limits of a control group are in
+// force.
 #include "support/check.h"
 
 #include "supervise/confine.h"
@@ -19,7 +19,7 @@
 
 enum { SKIPPED = 77, NOBODY = 65534, FEW = 8 };
 
-// Until the kernel gives no more: how many, FEW at most.
+// Starts processes until the kernel refuses, at most FEW; returns the number.
 static int start_some(void) {
     pid_t pid[FEW];
     int n = 0;
@@ -37,7 +37,8 @@ static int start_some(void) {
     return why == 0 || why == EAGAIN ? n : -1;
 }
 
-// As a worker is, but for the namespace's largest number. What does not hold is the status.
+// Sets up the process like a worker, but without the namespace's limit. The exit status tells which
+// check failed.
 static int as_worker(unsigned spaces, int of_root) {
     const unsigned in_force = rlhf__confine(spaces, 1);
     struct rlimit limit;
@@ -86,7 +87,7 @@ static void the_users_limit_counts_them(void **state) {
     assert_int_equal(status, 0);
 }
 
-// It is no limit of root's, and is not said to be.
+// The limit does not apply to root, and is not listed as in force.
 static void not_those_of_root(void **state) {
     (void)state;
     if (geteuid() != 0) skip();
@@ -95,7 +96,7 @@ static void not_those_of_root(void **state) {
     assert_int_equal(status, 0);
 }
 
-// Which bits of `given` are left, for a process without landlock: it can open no file.
+// Which bits of `given` remain, for a process without landlock: it cannot open files.
 static unsigned without_landlock(unsigned given) {
     const struct rlimit few = {3, 3};
     unsigned left = 0;
@@ -115,7 +116,7 @@ static unsigned without_landlock(unsigned given) {
     return left;
 }
 
-// Who can write files can change the bounds of a control group, so they are not said to hold.
+// A process that can write files can change the limits of a control group, so they are not listed.
 static void a_group_bounds_who_cannot_write(void **state) {
     const unsigned group = RLHF__CONFINED_GROUP | RLHF__CONFINED_GROUP_COUNT;
     (void)state;
@@ -123,7 +124,7 @@ static void a_group_bounds_who_cannot_write(void **state) {
     assert_int_equal(without_landlock(group | RLHF__CONFINED_READ_ONLY) & group, group);
 }
 
-// The line distinguishes the bound of each process from that of all together.
+// The line distinguishes the limit of each process from that of all together.
 static void words_tell_which_bounds_hold(void **state) {
     static const char each[] = "rewards.memory_mib for each process",
                       all[] = "rewards.memory_mib for all of them (cgroup)",

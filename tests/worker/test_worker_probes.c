@@ -1,6 +1,6 @@
-// test_worker_probes.c: runs hostile probes in a real worker (probe.h), as this user and as
-// `nobody`, on this kernel and on a simulated one without namespaces or landlock (walled.c). Each
-// protection that the host lists as in force must refuse its probes, and the bait must be
+// test_worker_probes.c: runs hostile probes in a real worker (probe.h), as this user and as the
+// user `nobody`, on this kernel and on a simulated one without namespaces or landlock (walled.c).
+// Each protection that the host lists as in force must refuse its probes, and the bait must be
 // unchanged.
 #include "e2e/e2e.h"
 #include "worker/probe.h"
@@ -132,11 +132,11 @@ static void take_up(struct attacked *a) {
     "--threads 1 "
 #define LOOK "find bait ! -name bait | sort | xargs stat -c '%%n %%a %%u %%s %%y %%z' "
 
-// What attacks: a plugin in a worker, and a program that is isolated.
+// The attacker: a plugin in a worker, or an isolated program.
 #define PLUGIN  "$RLHF_TEST_PLUGINS/probe_reward.so:dir=$PWD/bait"
 #define PROGRAM "exec.so:command='$RLHF_TEST_PLUGINS/probe_program' all $PWD/bait,isolate=true"
 
-// In a terminal, which the bait names; as: words of walled.c. Returns the exit status.
+// Runs it in a terminal, which the bait names; as: words of walled.c. Returns the exit status.
 static int attack_by(struct e2e *t, const struct attacked *a, const char *as, const char *reward,
                      const char *options) {
     const struct bait *b = &a->bait;
@@ -409,7 +409,7 @@ static void a_check_has_no_terminal(void **state) {
 
 // ---- programs that the user named, isolated ----
 
-// The same probes against the same walls.
+// The same probes against the same restrictions.
 static void a_program_in_isolation(void **state) {
     struct e2e *t = *state;
     static const char *const as[] = {
@@ -425,7 +425,7 @@ static void a_program_in_isolation(void **state) {
                      0);
 }
 
-// Without isolation it may do what the user may, which the start says.
+// Without isolation it may do whatever the user may; the start of the run reports this.
 static void a_program_with_the_users_rights(void **state) {
     struct e2e *t = *state;
     struct attacked a;
@@ -445,7 +445,7 @@ static void a_program_with_the_users_rights(void **state) {
     assert_int_equal(e2e_shell(t, "! grep '\"worker\"' r/manifest.json"), 0);
 }
 
-// However many processes it starts, none is left; behind walls with a count there are not many.
+// However many processes it starts, none is left; with a process limit there are not many.
 static void a_program_that_forks(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"", ",isolate=true"};
@@ -467,7 +467,7 @@ static void a_program_that_forks(void **state) {
     }
 }
 
-// A Python function has the walls of the interpreter.
+// A Python function has the restrictions of its interpreter.
 static void a_function_in_isolation(void **state) {
     struct e2e *t = *state;
     if (system("python3 -c 'import sys' >/dev/null 2>&1") != 0) skip();
@@ -506,7 +506,7 @@ static void a_function_in_isolation(void **state) {
     }
 }
 
-// An isolated one does not run between calls; if it wakes itself it is ended.
+// An isolated program does not run between calls; if it wakes itself it is ended.
 static void a_program_rests_between_calls(void **state) {
 #define LEAVES "exec.so:command='$RLHF_TEST_PLUGINS/probe_program' "
     for (int k = 0; k < N_KERNELS; k++)
@@ -516,7 +516,7 @@ static void a_program_rests_between_calls(void **state) {
     at_rest_by(*state, "", LEAVES "burn", "R", "found:R:");
 }
 
-// Programs cannot open it either: each row scores 1 if the terminal can be opened.
+// Programs cannot open the terminal either: each row scores 1 if the terminal can be opened.
 static void a_program_has_no_terminal(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "pay",
@@ -531,7 +531,7 @@ static void a_program_has_no_terminal(void **state) {
     json_decref(rows);
 }
 
-// So a key that asks the host to end does not reach them: the host ends them without waiting for
+// So a key that asks the host to stop does not reach them: the host ends them without waiting for
 // their time limit.
 static void an_inspection_can_be_interrupted(void **state) {
     struct e2e *t = *state;

@@ -34,8 +34,8 @@ struct rlhf__pg_method {
     const char *name;       // in messages
     char magic[4];          // first bytes of the saved state
     uint32_t state_version; // 0: nothing is saved
-    // For algorithms that use rlhf__pg_advantages: computes advantage[n] from paid[n], each row's
-    // total reward including the KL penalty; order[n] is scratch.
+    // For algorithms that use rlhf__pg_advantages: computes advantage[n] from paid[n], the total
+    // rewards of the rows including the KL penalty; order[n] is scratch.
     void (*compare)(const void *self, const rlhf_rollout *, const double *paid, int64_t *order,
                     double *advantage);
     // The terms of one response whose tokens have weight w, without KL and entropy: adds to u and

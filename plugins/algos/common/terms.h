@@ -29,8 +29,8 @@ rlhf_status rlhf__kl_term(const rlhf_host *, int32_t kind, double beta, const rl
                           struct rlhf__span row, double w, rlhf_heads *d,
                           struct rlhf__pg_update_sums *u, struct rlhf__pg_rollout_sums *r);
 
-// Add the n rows of a rollout whose tokens share one return to the statistics: count_row, and the
-// rewards plain[n] without KL and paid[n] with KL (the return). RLHF_E_NOMEM through host->fail.
+// Adds to the statistics the n rows of a rollout whose tokens share one return: count_row, and the
+// rewards without KL (plain[n]) and with KL (paid[n], the return). RLHF_E_NOMEM through host->fail.
 // [step]
 rlhf_status rlhf__count_paid(const rlhf_host *, struct rlhf__pg_metrics *, int32_t kind,
                              const rlhf_rollout *, const double *plain, const double *paid);

@@ -1,8 +1,8 @@
 // transformer/core.h: how an architecture plugin (gpt2.c, llama.c, ...) describes itself to the
 // shared transformer core, and the ops table it gets in return.
 //
-// It holds neither tensors nor arithmetic. Device memory is accessed only through the compute
-// table; the core never dereferences an rlhf_dev.
+// This layer has no tensors and no arithmetic. The core accesses device memory only through the
+// compute table and never dereferences an rlhf_dev.
 #ifndef RLHF_MODELS_TRANSFORMER_CORE_H
 #define RLHF_MODELS_TRANSFORMER_CORE_H
 

@@ -139,7 +139,7 @@ struct rlhf__tf_acts rlhf__tf_acts(const struct rlhf__tf *m, const struct rlhf__
 
 // ---- steps ----
 
-// out = norm(x); stats receives the values for the backward pass, NULL if there is none.
+// out = norm(x); stats receives the values for the backward pass, or is NULL.
 static rlhf_status norm(const struct pass *p, rlhf_dev out, int32_t dtype, rlhf_dev stats,
                         rlhf_dev x, int32_t slot) {
     return rlhf__tf_norm(p->m, rlhf__tf_layer(p->m, p->layer, slot), out, dtype, stats, x, p->rows);
