@@ -1,15 +1,15 @@
-// grown_model.c: gpt2.so behind structs of another age: what the host passes is read into this
-// file's, and handed on in them. So the host meets a model of that age, and gpt2.so a host of it.
-// See test_growth.c.
+// grown_model.c: gpt2.so wrapped in older or newer structs. The host's arguments are copied into
+// this file's structs and passed on in them, so the host sees a model of that version, and gpt2.so
+// sees a host of it. See test_growth.c.
 #include <rlhf/model.h>
 
 #include "grown.h"
 
 #include <dlfcn.h>
 
-static const rlhf_model_ops *real; // current, though this file may know less or more of it
+static const rlhf_model_ops *real; // current; this file may know fewer or more of its fields
 
-// Reads a struct of the host, and sets this version's size and the fields that GROWN_SET names.
+// Copies a struct of the host and sets this version's size.
 #define TAKE(mine, from, last)                                                                     \
     do {                                                                                           \
         RLHF_TRY(rlhf_copy_in(mine, sizeof *(mine), from, last));                                  \
@@ -26,7 +26,7 @@ static rlhf_status model_open(void *self, const rlhf_model_open *from) {
 static rlhf_status info(void *self, rlhf_model_info *out) {
     rlhf_model_info i = {.size = sizeof i};
     RLHF_TRY(real->info(self, &i));
-#ifndef LONGER // functions that need fields it did not have
+#ifndef LONGER // functions that need fields which that version lacks
     i.heads &= 2u * RLHF_HEAD_GENERATE - 1;
 #endif
     return rlhf_copy_out(out, &i, sizeof i, RLHF_SIZE_TO(rlhf_model_info, base_prefix));

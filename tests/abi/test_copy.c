@@ -1,5 +1,5 @@
-// test_copy.c: the growth rule as base.h has it. Readers and writers that know a struct of one, two
-// or three fields meet in every pairing, in both directions.
+// test_copy.c: the growth rule of base.h. Readers and writers that know one, two or three fields of
+// a struct are combined in every way, in both directions.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>

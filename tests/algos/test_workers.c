@@ -121,8 +121,8 @@ static void close_worker(struct worker *w) {
     assert_int_equal(w->host.live, 0);
 }
 
-// Rows [0, first) and the others, which differ from the first half; the second worker may have
-// none.
+// Rows [0, first) are one worker's and the others, which differ from them, the second's; it may
+// have none.
 static void compare_split(const char *file, const char *options, int32_t first, int32_t stops) {
     static struct batch b;
     pthread_t thread[2];

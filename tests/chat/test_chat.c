@@ -57,13 +57,13 @@ static void places(void **state) {
     assert_string_equal(rlhf__chat_turn_end(c), "<|im_end|>");
     rlhf__buf_free(&say);
     rlhf__chat_close(c);
-    // A list: the one named default.
+    // A list: the template named "default" is used.
     write_config(s, json_pack("[{s:s, s:s}, {s:s, s:s}]", "name", "rag", "template", "x", "name",
                               "default", "template", CHATML));
     c = open_dir(s, &tokens);
     assert_string_equal(rlhf__chat_turn_end(c), "<|im_end|>");
     rlhf__chat_close(c);
-    // chat_template.jinja counts before it.
+    // chat_template.jinja takes precedence.
     scratch_text(s, "chat_template.jinja",
                  "{% for m in messages %}{{ m.content }}{% if m.role == 'assistant' %}"
                  "{{ eos_token }}{% endif %}{% endfor %}");
@@ -141,7 +141,7 @@ static void names(void **state) {
         assert_string_equal(rlhf__chat_known(c), rlhf__chat_names()[i]);
     }
     err = (struct rlhf__error){0, ""};
-    check_ok(rlhf__chat_name(c, "auto", &err), &err); // leaves what there is
+    check_ok(rlhf__chat_name(c, "auto", &err), &err); // keeps the current template
     assert_string_equal(rlhf__chat_known(c), "plain");
     rlhf__chat_close(c);
 }
@@ -172,7 +172,7 @@ static void marks(void **state) {
     rlhf__chat_close(c);
 }
 
-// A template of the user's own, by its file.
+// A template file of the user.
 static void files(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0, ""};
@@ -186,7 +186,7 @@ static void files(void **state) {
     assert_non_null(strstr(rlhf__buf_text(&say), "/mine.jinja (named)"));
     rlhf__buf_free(&say);
     check_ok(render(c, HI, &err), &err);
-    // One that cannot be used leaves what there was.
+    // An invalid template leaves the current one in place.
     scratch_text(s, "bad.jinja", "a\n{% nope %}");
     check_error(rlhf__chat_name(c, scratch_path(s, "bad.jinja"), &err), RLHF_E_INVALID, &err,
                 "bad.jinja cannot be used: line 2: the tag 'nope' is not known");
@@ -206,29 +206,29 @@ static void files(void **state) {
     rlhf__chat_close(c);
 }
 
-// Templates whose text around a turn depends on the turn.
+// Templates whose text around a turn depends on the turn itself.
 static void untold(void **state) {
     static const struct {
         const char *text, *json, *part; // part NULL: turns are found
         size_t from, to;
     } cases[] = {
-        // counts the bytes of all turns in front
+        // writes the total length of all turns before each turn
         {"{% for m in messages %}{{ messages | map(attribute='content') | join | length }}"
          "{{ m.content }}{% endfor %}",
          "[" U "," A "]", "messages[1]: it cannot be told which part of the text is this turn", 0,
          0},
         {"{% for m in messages %}{{ m.content }}{% endfor %}{{ messages[-1].content }}",
          "[" U "," A "]", "mark the turns in the template by {% generation %} blocks", 0, 0},
-        // leaves the assistant out
+        // omits the assistant's turns
         {"{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}", "[" U "," A "]",
          "cannot be told", 0, 0},
         {"{% for m in messages %}<{{ m.role }}>{{ m.content | tojson }}{% endfor %}",
-         "[" U "," A "]", NULL, 9, 22}, // all after the prompt, up to a quote
+         "[" U "," A "]", NULL, 9, 22}, // everything after the prompt, up to the quote
         {"{% for m in messages %}[{{ m.role }}]{{ m.content }}\n{% endfor %}", "[" A "," U "]",
          NULL, 0, 12},
         {"{% for m in messages %}{% if m.content %}[{{ m.role }}]{{ m.content }}</s>{% endif %}"
          "{% endfor %}",
-         "[" U "," A "]", NULL, 11, 27}, // all after the prompt
+         "[" U "," A "]", NULL, 11, 27}, // everything after the prompt
     };
     struct scratch *s = *state;
     for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
@@ -242,7 +242,7 @@ static void untold(void **state) {
         const rlhf_status st = rlhf__chat_turns(c, &m, 0, 0, &t, &err);
         if (cases[i].part) {
             check_error(st, RLHF_E_INVALID, &err, cases[i].part);
-            check_ok(rlhf__chat_render(c, &m, 0, &t.text, &err), &err); // the text is there
+            check_ok(rlhf__chat_render(c, &m, 0, &t.text, &err), &err); // rendering still works
         } else {
             check_ok(st, &err);
             assert_int_equal(t.n, 1);
@@ -269,8 +269,8 @@ static void check_thoughts(const struct rlhf__chat *c, const char *json, const c
     json_decref(row);
 }
 
-// Thoughts as a member of the message: as Qwen3's template in transformers 5.23 writes them;
-// refused by name where a template leaves them out.
+// Thoughts in a field of the message, written like Qwen3's template in transformers 5.23; a
+// template that does not write them is refused by name.
 static void thoughts(void **state) {
     static const char row[] = "[{\"role\":\"user\",\"content\":\"Q\"},{\"role\":\"assistant\","
                               "\"content\":\"\\n</think>A\","
@@ -291,7 +291,7 @@ static void thoughts(void **state) {
                    "<|im_start|>user\nR<|im_end|>\n");
     char *jinja = strdup(rlhf__chat_jinja(c)), *at = strstr(jinja, says);
     assert_non_null(at);
-    memset(at + strlen("message."), 'x', strlen("reasoning_content")); // one from before
+    memset(at + strlen("message."), 'x', strlen("reasoning_content")); // as in older templates
     scratch_text(s, "chat_template.jinja", jinja);
     free(jinja);
     rlhf__chat_close(c);

@@ -81,7 +81,7 @@ static void check_refused(const struct refused *cases, size_t n) {
     json_decref(vars);
 }
 
-// Not known: said with the line, never a guess.
+// Unknown constructs are errors that name the line.
 static void not_known(void **state) {
     (void)state;
     static const struct refused cases[] = {
@@ -235,7 +235,7 @@ static void depth(void **state) {
         rlhf__turns_finish(&got.turns);
         rlhf__buf_free(&text);
     }
-    // A long chain is a deep tree.
+    // A long chain of operators is parsed into a deep tree.
     struct rlhf__buf chain = RLHF__BUF_INIT;
     struct rlhf__jinja_result got = {0};
     struct rlhf__error err = {0, ""};

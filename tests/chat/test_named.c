@@ -1,4 +1,4 @@
-// test_named.c: what is written of a template that was named renders the same as a model's own.
+// test_named.c: a named template renders the same text after it has been saved with a model.
 #include "support/scratch.h"
 
 #include "chat/chat.h"
@@ -63,7 +63,7 @@ static void as_itself(void **state) {
         scratch_text(s, "chat_template.jinja", text);
         struct rlhf__chat *own = open_dir(s);
         if (!rlhf__chat_known(own)) fail_msg("%s: %s", names[i], rlhf__chat_unknown(own));
-        assert_null(rlhf__chat_jinja(own)); // the directory's own stays
+        assert_null(rlhf__chat_jinja(own)); // the directory's own file is kept
         for (size_t k = 0; k < CHECK_COUNT(talks); k++)
             for (int generate = 0; generate < 2; generate++) {
                 const rlhf_status x = render(named, talks[k], generate, &a);

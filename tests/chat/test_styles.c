@@ -1,5 +1,5 @@
-// test_styles.c: templates of directories and those that come with the program, as transformers
-// renders them: the same text, the same masks, the same refusals.
+// test_styles.c: templates of model directories and those shipped with the program, compared with
+// transformers: the same text, the same masks, the same refusals.
 #include "support/scratch.h"
 #include "vectors.h"
 
@@ -16,7 +16,7 @@ static struct rlhf__chat *open_template(struct scratch *s, const char *template)
     return c;
 }
 
-// The turns of a row that has some; `how` is for messages.
+// Compares the turns with those of a row; `how` is for messages.
 static void check_turns(const struct rlhf__turns *got, const json_t *turns, const char *how,
                         const char *name) {
     for (size_t i = 0; i < json_array_size(turns); i++) {
@@ -57,7 +57,7 @@ static void check_row(const struct rlhf__chat *c, const json_t *row) {
     rlhf__messages_finish(&m);
 }
 
-// The rows of a template, each checked. Returns how many.
+// Checks each row of a template. Returns their number.
 static size_t check_rows(const struct rlhf__chat *c, const json_t *rows, const char *name) {
     const json_t *row;
     size_t i, seen = 0;
@@ -93,8 +93,8 @@ static void published(void **state) {
     check_all(*state, "data/published.json", "data/published.jsonl", 400);
 }
 
-// A template that comes with the program writes what a model's does, and its turns are those that
-// a copy of the model's marks.
+// A shipped template writes the same text as the model's own, and finds the turns that a copy of
+// the model's template marks.
 static void named(void **state) {
     static const char *const names[][2] = {
         {"chatml", "chatml"},      {"qwen2.5", "qwen2.5"},   {"qwen3", "qwen3"},

@@ -6,7 +6,8 @@
 
 #include <jansson.h>
 
-// All rows of a file, at least `least`: a list, or the value of a .json file. Caller releases it.
+// All rows of a file, at least `least`: a list of lines, or the value of a .json file. The caller
+// releases it.
 json_t *vectors_load(const char *path, size_t least);
 
 // The messages of a row; contents are borrowed from it.

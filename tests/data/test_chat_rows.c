@@ -1,5 +1,5 @@
-// test_chat_rows.c: rows with messages as prompts, as texts and as preferences: their ids are those
-// of the rendered conversation, special tokens and all.
+// test_chat_rows.c: rows with messages as prompts, as texts and as preferences: their ids equal
+// those of the rendered conversation, including special tokens.
 #include "support/scratch.h"
 
 #include "data/preferences.h"
@@ -39,7 +39,7 @@ static void name(struct fixture *f, const char *template) {
     check_ok(rlhf__tokenizer_name_chat(f->tok, template, &err), &err);
 }
 
-// The ids of a text in which special tokens are found. Caller frees.
+// The ids of a text, in which special tokens are recognised. The caller frees them.
 static struct rlhf__ids encode(const struct fixture *f, const char *text) {
     struct rlhf__ids ids = {0};
     struct rlhf__error err = {0};
@@ -86,12 +86,12 @@ static void prompts(void **state) {
     assert_int_equal(rlhf__prompts_count(set), 4);
     assert_int_equal(rlhf__prompts_chats(set), 2);
     struct rlhf__prompt p = rlhf__prompts_get(set, 0);
-    // A special token's text is the token, in a content too, as in transformers.
+    // The text of a special token is that token, also inside a content, as in transformers.
     check_ids(f, p.ids, (size_t)p.n, "<|user|>\nHi <|endoftext|><|endoftext|>\n<|assistant|>\n");
     assert_int_equal(p.is_chat, 1);
     assert_int_equal(p.text.len, strlen("Hi <|endoftext|>"));
     assert_memory_equal(p.text.ptr, "Hi <|endoftext|>", (size_t)p.text.len);
-    assert_non_null(strstr(p.meta.ptr, "\"answer\":\"4\"")); // the row whole, for rewards
+    assert_non_null(strstr(p.meta.ptr, "\"answer\":\"4\"")); // the complete row, for rewards
     p = rlhf__prompts_get(set, 1);
     check_ids(
         f, p.ids, (size_t)p.n,
@@ -101,11 +101,11 @@ static void prompts(void **state) {
     assert_memory_equal(p.text.ptr, "S\n\nA\n\nB\n\nC", (size_t)p.text.len);
     p = rlhf__prompts_get(set, 2);
     assert_int_equal(p.is_chat, 0);
-    check_ids(f, p.ids, (size_t)p.n, "<|endoftext|>a text"); // bos is for texts
+    check_ids(f, p.ids, (size_t)p.n, "<|endoftext|>a text"); // only texts get a bos token
     rlhf__prompts_close(set);
 }
 
-// Whole or left out.
+// A prompt is used as a whole or left out.
 static void long_prompts(void **state) {
     struct fixture *f = *state;
     struct rlhf__prompts *set;
@@ -229,7 +229,7 @@ static void token_rows(void **state) {
              &err);
     assert_int_equal(rows.n, 2);
     assert_int_equal(rows.chats, 1);
-    rlhf__token_rows_copy(&rows, 0, ids); // no bos and no eos but the template's
+    rlhf__token_rows_copy(&rows, 0, ids); // no bos or eos except the template's
     check_ids(f, ids, (size_t)rlhf__token_rows_len(&rows, 0), TALK_TEXT);
     rlhf__token_rows_copy(&rows, 1, ids);
     check_ids(f, ids, (size_t)rlhf__token_rows_len(&rows, 1), "<|endoftext|>ab<|endoftext|>");
@@ -239,7 +239,7 @@ static void token_rows(void **state) {
         RLHF_E_INVALID, &err, "t.jsonl:2: the row has neither a field 'text' nor 'messages'");
 }
 
-// The text of the marked tokens of row i.
+// Checks the text of the marked tokens of row i.
 static void check_says(const struct fixture *f, const struct rlhf__token_rows *rows, int64_t i,
                        const char *text) {
     struct rlhf__ids said = {0};
@@ -263,12 +263,12 @@ static void assistant_tokens(void **state) {
     check_ok(tokenise(f, TALK "{\"messages\":[" USER("A") "]}\n{\"messages\":[" SAYS("x") "]}\n",
                       says, &rows, &err),
              &err);
-    assert_int_equal(rows.n, 2); // one in which the assistant says nothing is left out
+    assert_int_equal(rows.n, 2); // rows in which the assistant says nothing are left out
     assert_int_equal(rows.silent, 1);
     check_says(f, &rows, 0, "B<|endoftext|>D<|endoftext|>");
     check_says(f, &rows, 1, "x<|endoftext|>");
     rlhf__token_rows_finish(&rows);
-    // A cut row keeps its marks; one whose answers are cut off is left out.
+    // A truncated row keeps its marks; a row without remaining answers is left out.
     struct rlhf__ids head =
         encode(f, "<|user|>\nA<|endoftext|>\n<|assistant|>\nB<|endoftext|>\n<|user|>");
     struct rlhf__token_opts cut = {.says = 1, .max_len = (int32_t)head.n};
@@ -279,7 +279,7 @@ static void assistant_tokens(void **state) {
     cut.max_len = 5;
     check_error(tokenise(f, TALK, cut, &rows, &err), RLHF_E_INVALID, &err,
                 "the assistant says nothing in the 1 rows of the data");
-    // Windows: each token is marked as in the whole, the silent windows go.
+    // Windows: tokens keep their marks, and windows without marks are left out.
     struct rlhf__token_opts split = {.says = 1, .max_len = 6, .long_rows = RLHF__LONG_SPLIT};
     err = (struct rlhf__error){0};
     check_ok(tokenise(f, TALK, split, &rows, &err), &err);
@@ -309,7 +309,7 @@ static rlhf_status open_pairs(struct fixture *f, const char *rows, struct rlhf__
 }
 
 static void preferences(void **state) {
-    // The same pair in each of the forms, then best of three.
+    // The same pair in each form, then a best of three.
     static const char rows[] =
         "{\"prompt\":[" USER("Q") "],\"chosen\":[" SAYS("yes") "],\"rejected\":[" SAYS(
             "no") "]}\n"
@@ -342,7 +342,7 @@ static void preferences(void **state) {
         check_ids(f, p.prompt, (size_t)p.n_prompt, "<|user|>\nQ<|endoftext|>\n<|assistant|>\n");
         const int32_t *best = p.ids + (p.best ? p.len[0] : 0),
                       *other = p.ids + (p.best ? 0 : p.len[0]);
-        check_ids(f, best, (size_t)p.len[p.best], "yes<|endoftext|>"); // as a rollout ends
+        check_ids(f, best, (size_t)p.len[p.best], "yes<|endoftext|>"); // ends as in a rollout
         check_ids(f, other, (size_t)p.len[!p.best], "no<|endoftext|>");
     }
     assert_int_equal(rlhf__preferences_get(set, 3).n, 3);
@@ -351,7 +351,7 @@ static void preferences(void **state) {
     rlhf__preferences_close(set);
 }
 
-// A completion has the tokens that it has as one of a pair.
+// A completion has the same tokens as in a pair.
 static void completions(void **state) {
     static const char rows[] = "{\"prompt\":[" USER("Q") "],\"completion\":[" SAYS(
         "yes") "],\"label\":true}\n{\"messages\":[" USER("Q") "],\"completion\":\"no\",\"label\":"
@@ -389,7 +389,7 @@ static void long_preferences(void **state) {
     assert_int_equal(rlhf__preferences_too_long(set), 1);
     assert_int_equal(rlhf__preferences_truncated(set), 1);
     struct rlhf__preference p = rlhf__preferences_get(set, 0);
-    assert_int_equal(p.n_prompt, prompt.n); // never cut
+    assert_int_equal(p.n_prompt, prompt.n); // a prompt is never cut
     assert_int_equal(p.len[0], 2);
     rlhf__preferences_close(set);
     o.long_rows = RLHF__PREFERENCE_REFUSE;

@@ -59,7 +59,7 @@ static double metric(struct e2e *t, const char *run, int i, const char *name) {
 }
 
 // Two phases and two more equal four, to the byte, from a checkpoint without the base; also with
-// other threads, microbatches, shared prompts and recomputation.
+// other thread counts, microbatches, shared prompts and recomputation.
 static void goes_on(struct e2e *t, const char *base, const char *algo, const char *more) {
     done(t, e2e_run(t, "--algo %s --policy %s --set run.phases=4 --out a --threads 2 " RUN "%s",
                     algo, base, more));

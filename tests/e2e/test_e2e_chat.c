@@ -310,8 +310,8 @@ static void named_goes_along(void **state) {
                      0);
 }
 
-// A file of the user's own: it goes with the model, is found from anywhere when the run is resumed,
-// and may not change until then.
+// A template file of the user: it is saved with the model, a resume finds it from any directory,
+// and it must not have changed.
 static void own_file(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "rm model/chat_template.jinja"), 0);
@@ -440,7 +440,8 @@ static void a_turn_end_that_ends_no_response(void **state) {
                      0);
     e2e_says(t, "responses of the trained model will go on after it; id ");
     assert_null(strstr(t->out, "sampling.stop"));
-    // Once the model ends its turns so, generate and a run whose responses are all cut off say it.
+    // Once the model ends its turns like this, generate reports it, and so does a run whose
+    // responses are all cut off.
     assert_int_equal(e2e_run(t, "--algo sft.so --policy model --set policy.init=random --data "
                                 "talks.jsonl --set prompts.template=chatml --set optim.lr=0.01 "
                                 "--set batch.size=2 --phases 200 --out s"),

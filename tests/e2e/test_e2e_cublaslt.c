@@ -1,6 +1,6 @@
-// test_e2e_cublaslt.c: runs with cuBLASLt's products, on its fake. With a correct library they are
-// exact. With one whose rows depend on each other the canary finds it, our own products take over,
-// the log reports it, and the run is equally exact.
+// test_e2e_cublaslt.c: runs whose GEMMs use cuBLASLt, on a fake of it. With a correct library runs
+// are exact. If the library's rows depend on each other, the canary detects this, own kernels are
+// used instead, the log reports it, and the run is equally exact.
 #include "cuda.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ static void run(struct e2e *t, int seed, const char *mode, const char *dtype, co
 }
 
 // Log-probs of sampling and training agree to the bit, and so do two runs. The log names the
-// library of the products.
+// library.
 static void exact(struct e2e *t, const char *mode, const char *dtype, int taken_over) {
     run(t, 2, mode, dtype, "b");
     run(t, 1, mode, dtype, "a");

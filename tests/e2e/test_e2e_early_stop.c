@@ -49,7 +49,8 @@ static void what_cannot_stop_in_the_phases_left_is_refused(void **state) {
             "early_stop.patience is 5 and 4 phases are left; give a patience of at most 4");
     refused(t, REWARDED "--set early_stop.window=20",
             "early_stop.window=20 phases, and 4 phases are left; give a window of at most 4");
-    // If only the number of phases is lower, the file's settings are on trial: a warning.
+    // If only the number of phases is too low for a file's settings, the run continues with a
+    // warning.
     e2e_write(t, "c.json",
               "{\"early_stop\": {\"patience\": 5, \"reward\": 0.5}, \"run\": {\"phases\": 9}}");
     assert_int_equal(e2e_run(t, ROLLOUT "--algo ppo.so --config c.json --phases 1 --out a"), 0);

@@ -71,7 +71,7 @@ static void a_sound_run_says_nothing(void **state) {
         }
 }
 
-// The KL is the algorithm's: 0.55 nats per token more in each phase.
+// The test's algorithm reports the KL: 0.55 nats per token more in each phase.
 static void a_jump_and_then_a_collapse(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, STEPS("4.4") "--phases 4 --out a"), 0);
@@ -82,7 +82,7 @@ static void a_jump_and_then_a_collapse(void **state) {
                 "than 1), entropy ");
     assert_int_equal(count(t, "jumped"), 1);
     assert_int_equal(count(t, COLLAPSED), 1);
-    // A policy that drifts away is not held back enough.
+    // A slow drift also ends in a collapse, but without a jump.
     assert_int_equal(e2e_run(t, STEPS("1.2") "--phases 9 --out b"), 0);
     assert_int_equal(count(t, "jumped"), 0);
     e2e_says(t, "phase 8: the policy has collapsed: KL 1.05 nats a token");
@@ -130,7 +130,7 @@ static void a_collapse_may_end_the_run(void **state) {
     e2e_says(t, "run.stop_on must be one of none, collapse");
 }
 
-// Rows of a file have no reference for a KL: the loss reports it, once.
+// Supervised runs do not report a KL, so the loss shows the problem; it is reported once.
 static void a_loss_that_diverges_is_reported(void **state) {
     struct e2e *t = *state;
     const char *sft = "--algo sft.so --data texts.jsonl --policy model --set policy.init=random "
@@ -144,7 +144,7 @@ static void a_loss_that_diverges_is_reported(void **state) {
     assert_null(strstr(t->out, "diverged"));
 }
 
-// A bounded loss does not diverge; the responses that it is to teach are lost all the same.
+// A bounded loss cannot diverge, but the responses that it should teach can still be lost.
 static void preferred_responses_that_are_lost_are_reported(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"kto.so --data wanted.jsonl",

@@ -191,7 +191,7 @@ static void groups_stay_whole(void **state) {
     }
 }
 
-// Every fifth row is dropped: groups of three and four, and the run goes on.
+// Every fifth row is dropped: groups of three and four remain, and the run continues.
 static void rows_may_be_dropped(void **state) {
     struct e2e *t = *state;
     assert_int_equal(

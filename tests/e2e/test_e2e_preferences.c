@@ -92,8 +92,8 @@ static void same_seed_same_bits(void **state) {
     e2e_same_tree(t, "a/checkpoints/000004", "c/checkpoints/000004");
 }
 
-// The forward pass has the same bits if a prompt is computed once for its responses. The tokens
-// before the rows are recorded, so users need not repeat the option.
+// The forward pass has the same bits if a prompt is computed once for all of its responses. The
+// tokens before the rows are recorded, so users need not repeat the option.
 static void the_front_is_recorded(void **state) {
     struct e2e *t = *state;
     must(t, e2e_run(t, TRAIN "--set run.phases=2 --set run.dir=a"), "training");
@@ -113,7 +113,7 @@ static void the_front_is_recorded(void **state) {
     json_t *v = json_loads(t->out, 0, NULL);
     assert_true(json_number_value(json_object_get(v, "loss")) == loss);
     json_decref(v);
-    // Trained further, it goes on as it was; a resumed run writes the same.
+    // Training it further keeps the setting, and so does a resumed run.
     must(t,
          e2e_run(t, TRAIN "--policy b/checkpoints/latest --set policy.init=pretrained "
                           "--set score.calibrate=0 --set run.phases=1 --set run.dir=c"),
@@ -218,7 +218,7 @@ static void per_token_pays_the_mean(void **state) {
         json_t *rows = e2e_metrics(t, i ? "p1" : "p0");
         mean[i] = e2e_metric(rows, 0, "rewards/bt_rm/mean");
         std[i] = e2e_metric(rows, 0, "rewards/bt_rm/std");
-        // The same at the end and token by token.
+        // The scores are the same at the end and token by token.
         assert_true(fabs(e2e_metric(rows, 0, "objective/scores") - mean[i]) < 1e-5);
         json_decref(rows);
     }
@@ -261,14 +261,14 @@ static void bad_input(void **state) {
     refuse(t, TRAIN "--set reference.path=other --set policy.init=pretrained --policy policy",
            "the reference");
     refuse(t, TRAIN "--set data.eval_path=texts.jsonl", "texts.jsonl");
-    assert_null(strstr(t->out, "gain")); // said before samples are drawn
+    assert_null(strstr(t->out, "gain")); // reported before samples are generated
     refuse(t, TRAIN "--reward ngram3.so", "bradley_terry.so trains on rows of a file");
     refuse(t, "--algo bradley_terry.so --policy policy", "--data FILE");
     e2e_write(t, "twin.jsonl", "{\"prompt\": \"a\", \"chosen\": \" b\", \"rejected\": \" b\"}\n");
     refuse(t, "--algo bradley_terry.so --policy policy --data twin.jsonl", "twin.jsonl:1");
 }
 
-// A shorter context than the run's longest prompt + response.
+// The reward model's context is shorter than the run's longest prompt plus response.
 static void context_of_the_reward_model(void **state) {
     struct e2e *t = *state;
     make_policy(t);
@@ -286,7 +286,8 @@ static void context_of_the_reward_model(void **state) {
            "is 16 tokens");
 }
 
-// Trained on from a reward model: the reference is named, pooling, gain and bias are kept.
+// Training continues from a reward model: the reference must be named; pooling, gain and bias are
+// kept.
 static void trained_on(void **state) {
     struct e2e *t = *state;
     make_policy(t);
@@ -306,7 +307,7 @@ static void trained_on(void **state) {
     json_decref(head);
 }
 
-// A margin of every row is the option of the same value; other algorithms refuse it.
+// A margin in every row equals the option with the same value; other algorithms refuse it.
 static void margins_of_rows(void **state) {
     struct e2e *t = *state;
     must(t,
@@ -387,7 +388,7 @@ static void policy_is_measured_as_in_its_run(void **state) {
         assert_string_equal(json_string_value(json_object_get(v, "measure")), "implicit_reward");
         json_decref(v);
     }
-    // The factor is the run's.
+    // beta comes from the run.
     must(t,
          e2e_run(t, "--algo dpo.so:beta=0.5 --policy policy --data pairs.jsonl --set batch.size=8 "
                     "--phases 1 " QUIET "--out half"),
@@ -419,7 +420,7 @@ static void policy_is_measured_as_in_its_run(void **state) {
          "a pipe");
 }
 
-// An adapter's policy against its base; rows with a BOS as the run had them.
+// A policy with an adapter against its base; rows have a BOS as in the run.
 static void policy_with_adapter_or_bos_is_measured(void **state) {
     struct e2e *t = *state;
     static const char *const train[] = {"--set policy.adapter.rank=2 --set optim.lr=0.02",

@@ -1,4 +1,4 @@
-// test_e2e_rollout.c: ppo as a user runs it: it learns, one numerical path, the same bits.
+// test_e2e_rollout.c: ppo as a user runs it: it learns, one numerical path, equal bits.
 #include "e2e.h"
 
 #include <math.h>

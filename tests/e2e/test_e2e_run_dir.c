@@ -70,13 +70,13 @@ static void a_live_run_is_not_resumed(void **state) {
     char want[128], *who = strstr(t->out, "by ");
     assert_non_null(who);
     e2e_says(t, "the run is alive");
-    const char *pid = strstr(t->out, "\nby ") + 4; // what the shell says of it
+    const char *pid = strstr(t->out, "\nby ") + 4; // the pid that the shell printed
     snprintf(want, sizeof want, "process %.*s", (int)strcspn(pid, "."), pid);
     e2e_says(t, want);
     e2e_says(t, strstr(pid, "on ") + 3);
     assert_int_equal(rows(t, "g"), 2);
     fine(t, e2e_run(t, "--resume g --set run.phases=3"));
-    // One before its first phase has nothing worth keeping, and is alive all the same.
+    // A run before its first phase has nothing worth keeping, but it is alive.
     fine(t, e2e_shell(t, "rm gate; \"$HOST\" " WAITS("0", "h") ">log 2>&1 & pid=$!; " WAIT_FOR(
                              "-e h/config.json") "\"$HOST\" " SFT "--out h; new=$?; touch gate; "
                                                  "wait $pid || { cat log; exit 1; }; "
@@ -84,7 +84,7 @@ static void a_live_run_is_not_resumed(void **state) {
     e2e_says(t, "exists already and a run is alive in it");
 }
 
-// A killed process leaves its lock file behind, and no lock.
+// A killed process leaves its lock file, but the lock is released.
 static void a_dead_run_is_resumed(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_shell(t, "\"$HOST\" " GATED ">log 2>&1 & pid=$!; " WAIT_FOR(
@@ -122,7 +122,7 @@ static void a_run_that_was_killed_early_begins_anew(void **state) {
     assert_string_equal(t->out, "000002 latest ");
 }
 
-// The same, with a run in place of a model: its path became that of a checkpoint.
+// The same with a run instead of a model: its path became that of a checkpoint.
 static void a_run_from_a_run_begins_anew(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_run(t, SFT "--set run.phases=1 --out first"));
@@ -201,11 +201,11 @@ static void a_run_without_a_checkpoint_says_so(void **state) {
     refused(t, e2e_run(t, "--resume model"), "model is not a run directory");
     refused(t, e2e_run(t, "--resume r/checkpoints/latest"), "not a run directory");
     refused(t, e2e_run(t, "--resume texts.jsonl"), "texts.jsonl");
-    // The advice holds.
+    // The suggested command works.
     fine(t, e2e_run(t, "--config early/config.json --out again"));
 }
 
-// What is in the way is called what it is; --resume is offered where it can work.
+// The message describes what already exists, and suggests --resume only if that can work.
 static void a_name_that_is_taken(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_shell(t, "mkdir empty other && touch other/x && ln -s nowhere link"));

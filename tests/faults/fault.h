@@ -1,6 +1,6 @@
-// fault.h: libraries for LD_PRELOAD that let the n-th operation of a kind go wrong, the same one in
-// every run of the same program. fault_files.so counts what changes files, fault_alloc.so
-// allocations; fault.c is in both.
+// fault.h: libraries for LD_PRELOAD that make the n-th operation of a kind fail; it is the same
+// operation in every run of the same program. fault_files.so counts operations that change files,
+// fault_alloc.so allocations; both contain fault.c.
 //
 //   FAULT=<how>:<n>       kill          SIGKILL before the operation
 //                         torn          the same, after half of the bytes of a write
@@ -8,8 +8,8 @@
 //                         enospc, eio, enomem   it fails with that error
 //                         count         nothing goes wrong
 //                         n             1 = the first; "7+" = the seventh and all after it
-//   FAULT_COUNT=<file>    gets the number of operations when the program ends by itself
-//   FAULT_LOG=<file>      gets a line for each operation on files: its name, a space, the path
+//   FAULT_COUNT=<file>    receives the number of operations when the program exits by itself
+//   FAULT_LOG=<file>      receives a line for each operation on files: its name, a space, the path
 //
 // Only the process that was started counts, not its children. Everything is done by system calls
 // and glibc's __libc_ functions, so that nothing here allocates or counts itself.
@@ -22,9 +22,9 @@
 // killed; a torn write of bytes[n] to fd writes its first half (bytes NULL: not a write).
 int fault_strikes(int fd, const void *bytes, size_t n);
 
-// Write operation `op` on path in directory dir, or on descriptor dir itself (path NULL), to
-// FAULT_LOG. Paths are absolute; errno stays. Operations: make (a new name), open, empty, write,
-// sync, from and rename, remove.
+// Writes operation `op` on path in directory dir, or on descriptor dir itself (path NULL), to
+// FAULT_LOG. Paths are absolute; errno is preserved. Operations: make (a new name), open, empty,
+// write, sync, from and rename, remove.
 void fault_note(const char *op, int dir, const char *path);
 
 #endif

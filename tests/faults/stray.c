@@ -1,6 +1,7 @@
-// stray.c: a reward and an algorithm that misbehave once, as the environment says:
-// STRAY="<function>:<phase>:<how>", e.g. "score:3:fail". Both have a state that affects their next
-// results, so a checkpoint of the wrong moment shows in the weights.
+// stray.c: a reward and an algorithm that misbehave once, at the place set by
+// STRAY="<function>:<phase>:<how>" in the environment, for example "score:3:fail". Both have a
+// state that affects their next results, so a checkpoint from the wrong moment leads to different
+// weights.
 //
 // With STRAY_OUTER set the algorithm moves the reference and trains the reward model before
 // phase_end() misbehaves; with STRAY_VALUE it trains values too.
@@ -55,8 +56,8 @@ static int deep(volatile char *p, int n) {
 
 static void *crash(void *arg) {
     (void)arg;
-    volatile int *p =
-        mmap(NULL, sizeof *p, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); // may not be touched
+    volatile int *p = mmap(NULL, sizeof *p, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                           0); // must not be accessed
     *p = 1;
     return NULL;
 }
@@ -70,7 +71,7 @@ static rlhf_status stray(const struct self *s, const char *function) {
     const char *how = plan + strlen(here);
     if (strcmp(how, "fail") == 0) return s->host->fail(s->host, RLHF_E_INVALID, "no way on");
     if (strcmp(how, "cancelled") == 0) return RLHF_E_CANCELLED;
-    if (strcmp(how, "stop") == 0) { // Ctrl-C while it works, and it notices
+    if (strcmp(how, "stop") == 0) { // Ctrl-C during its work, which it notices
         raise(SIGINT);
         return s->host->cancelled(s->host) ? RLHF_E_CANCELLED : RLHF_OK;
     }

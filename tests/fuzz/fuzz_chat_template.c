@@ -1,6 +1,6 @@
-// fuzz_chat_template.c: any bytes as a model's chat template. It ends within its bounds; what it
-// makes is UTF-8, the same each time, with turns inside of it; what is not known is one sentence
-// that names a line. The assistant's turns are inside the text.
+// fuzz_chat_template.c: any bytes as a model's chat template. Rendering ends within its limits and
+// changes no variables. Its text is UTF-8 and the same each time, with the assistant's turns inside
+// it; an unknown construct is one message that names a line.
 #include "fuzz.h"
 
 #include "chat/template.h"
@@ -36,7 +36,7 @@ static void run_twice(const struct rlhf__jinja *j, int generate) {
     const struct rlhf__jinja_input in = {.vars = vars};
     rlhf_status st = rlhf__jinja_run(j, &in, &a, &err), again = rlhf__jinja_run(j, &in, &b, &err);
     FUZZ_CHECK(st == again && a.raised == b.raised &&
-               json_equal(vars, before)); // it changes nothing
+               json_equal(vars, before)); // rendering changes no variables
     FUZZ_CHECK(st == RLHF_OK || (st == RLHF_E_UNSUPPORTED && strncmp(err.text, "line ", 5) == 0));
     if (st == RLHF_OK) check_result(&a);
     FUZZ_CHECK(a.turns.text.len == b.turns.text.len && a.turns.n == b.turns.n);
@@ -48,7 +48,7 @@ static void run_twice(const struct rlhf__jinja *j, int generate) {
     json_decref(before);
 }
 
-// A template that can be used: its text and its turns.
+// A template that is usable: its text and its turns.
 static void check_turns(const char *text, size_t n) {
     struct rlhf__template t = {0};
     struct rlhf__turns got = {0};

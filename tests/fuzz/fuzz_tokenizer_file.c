@@ -1,8 +1,8 @@
-// fuzz_tokenizer_file.c: a tokenizer.json of any bytes, and what an accepted one makes of a text.
+// fuzz_tokenizer_file.c: a tokenizer.json of any bytes; an accepted one encodes a text.
 //
-// The first line of the input is the file, the rest is the text. So that inputs stay small, a file
-// with the member "bytes" gets the tokens of all 256 bytes that its vocabulary lacks, and its
-// member "config" is written as tokenizer_config.json.
+// The first line of the input is the file, the rest is the text. To keep inputs small, a file with
+// the member "bytes" gets the tokens of all 256 bytes that its vocabulary lacks, and its member
+// "config" is written as tokenizer_config.json.
 #include "fuzz.h"
 
 #include "base/file.h"

@@ -2,7 +2,7 @@
 // either ends with one message about memory and status 1, or continues to the bytes of an
 // undisturbed one; a run with a checkpoint resumes to those bytes.
 //
-// Some N of each scenario; with RLHF_TEST_LONG=K every K-th, so with 1 all.
+// Tests some N of each scenario; with RLHF_TEST_LONG=K every K-th, so all with 1.
 #include "e2e.h"
 
 #include <stdio.h>

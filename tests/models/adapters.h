@@ -24,21 +24,21 @@ struct adapted_how {
     const void *base;
 };
 
-// The test runner's summary of the tests on each backend; 0 when all passed.
+// The test runner's result for the tests on each backend; 0 if all passed.
 int adapted_run(const char *title, const struct CMUnitTest *tests, size_t n);
 const struct backend *adapted_backend(void); // of the running group
-// Another of that name, with that many threads. backend_close.
+// Another backend of that name with that many threads. Close it with backend_close.
 struct backend adapted_backend_again(uint32_t threads);
 
-// The targets of k, borrowed; its rank, ADAPTED_SCALE.
+// The targets of k (borrowed) with its rank and ADAPTED_SCALE.
 rlhf_adapter adapter_of(const struct adapted *k);
-// On the group's backend, and on any. model_close.
+// On the group's backend, and on any. Close with model_close.
 struct model adapted_open(const struct adapted *k, struct adapted_how h);
 struct model adapted_open_on(const struct backend *b, const struct adapted *k,
                              struct adapted_how h);
 void adapted_zero_ups(struct model *m); // all B = 0
 
-// Heads of a batch, [ADAPTED_HEADS, adapted_per_head]; test_free.
+// Heads of a batch, [ADAPTED_HEADS, adapted_per_head]; free with test_free.
 uint64_t adapted_per_head(const rlhf_batch *b);
 float *adapted_heads(struct model *m, const struct adapted *k, const rlhf_batch *b, int32_t train,
                      uint32_t flags);
@@ -47,7 +47,7 @@ void adapted_backward(struct model *m, const struct adapted *k, const rlhf_batch
 rlhf_param adapted_param(struct model *m, const char *name);
 // Fails the test at the first of n numbers that differs.
 void adapted_same(const float *a, const float *b, uint64_t n, const char *what);
-// Heads and gradients of one step of x and y have the same bits.
+// Checks that heads and gradients of one step of x and y have the same bits.
 void adapted_same_step(const struct adapted *k, struct model *x, struct model *y,
                        const rlhf_batch *b);
 

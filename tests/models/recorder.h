@@ -1,9 +1,9 @@
 // tests/models/recorder.h: a compute table that records calls, built around one that does not. It
 // checks the rules of record in rlhf/compute.h for both sides.
 //
-// A key's calls run the first time, are kept the second time and run at record_end, and are
-// replayed from then on; a release drops all that is kept. What a caller may not do in between is
-// refused and remembered.
+// The calls of a key run the first time, are recorded and run (in record_end) the second time, and
+// are replayed from then on. A release drops all recordings. Calls that are not allowed in between
+// are refused and noted.
 #ifndef TESTS_MODELS_RECORDER_H
 #define TESTS_MODELS_RECORDER_H
 
@@ -13,7 +13,7 @@ struct recorded_op;
 
 struct recording {
     uint64_t key;
-    uint32_t n, captured; // calls kept
+    uint32_t n, captured; // recorded calls
     struct recorded_op *ops;
 };
 
@@ -24,7 +24,7 @@ struct recorder {
     rlhf_compute table;
     struct recording kept[RECORDINGS];
     uint32_t n;
-    int32_t what, inside, reserved; // of the recording that is open
+    int32_t what, inside, reserved; // of the open recording
     struct recording *open;
     int32_t runs, captures, replays, drops;
     uint64_t downloads, uploads, waits; // outside of recordings

@@ -5,7 +5,7 @@
 
 #include "support.h"
 
-enum { ROLL_ROWS = 13, ROLL_LEN = 96, ROLL_WORDS = 33 }; // words of a support of up to 1056 ids
+enum { ROLL_ROWS = 13, ROLL_LEN = 96, ROLL_WORDS = 33 }; // words of a support of up to 1,056 ids
 
 struct rollout {
     int32_t prompt_len[ROLL_ROWS], len[ROLL_ROWS]; // len: prompt and response

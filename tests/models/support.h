@@ -1,5 +1,5 @@
 // tests/models/support.h: loads a compute backend and a model plugin by dlopen, with a fake host.
-// What it is not: the host's own loader (host/plugin); a test of that lives elsewhere.
+// The host's own loader (host/plugin) has separate tests.
 #ifndef TESTS_MODELS_SUPPORT_H
 #define TESTS_MODELS_SUPPORT_H
 
@@ -26,8 +26,8 @@ struct backend {
 struct backend backend_open(const char *name, uint32_t threads, uint32_t guard);
 void backend_close(struct backend *b);
 
-// 1 if "cpu" is the emulation, which is a thousand times slower: wide shapes are left out, and
-// thread counts, which it does not have.
+// 1 if "cpu" is the emulation, which is a thousand times slower and single-threaded: tests then
+// skip wide shapes and other numbers of threads.
 int backend_is_slow(void);
 
 // key = value of a config.json.
@@ -48,8 +48,8 @@ struct model {
 const char *host_failure(void);
 void host_failure_clear(void);
 const rlhf_host *fake_host(void);
-// Let `left` more host allocations succeed and then one fail (or, forever, all); < 0: never. Blocks
-// in use.
+// Lets `left` more host allocations succeed and then one fail (with `forever` all); < 0: never.
+// Also the number of blocks in use.
 void host_alloc_fail(int64_t left, int32_t forever);
 int64_t host_blocks(void);
 

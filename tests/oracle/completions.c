@@ -1,13 +1,13 @@
-// completions.c: what our reader makes of rows of one completion, for kto_rows.py: `completions DIR
-// ROWS N` reads the rows with the tokenizer of DIR, in order and in batches of N, as an algorithm
-// that wants mismatched rows gets them, and writes {"ids", "prompt", "label"} for each row.
+// completions.c: our reader of rows with one completion, for kto_rows.py: `completions DIR ROWS N`
+// reads the rows with the tokenizer of DIR, in order and in batches of N, like an algorithm that
+// wants mismatched rows, and writes {"ids", "prompt", "label"} for each row.
 #include "batch/preference_source.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST = 1 << 20 }; // tokens of a row: nothing is cut
+enum { MOST = 1 << 20 }; // tokens of a row: rows are never cut
 
 static void put_row(const struct rlhf__rows *e, uint32_t i) {
     json_t *ids = json_array();

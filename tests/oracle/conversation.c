@@ -1,8 +1,8 @@
-// conversation.c: what our chat templates make of conversations, for chat.py: `conversation DIR
-// [NAME]` reads one {"messages": [...], "generate": bool} a line from standard input, "answer":
-// [...] optional, and writes {"text", "ids", "says"} or {"error"}, by DIR's own template or the one
-// that NAME says. With --what the template is described and nothing is read;
-// `conversation DIR NAME --jinja` writes NAME as Jinja.
+// conversation.c: our chat templates applied to conversations, for chat.py. `conversation DIR
+// [NAME]` reads lines {"messages": [...], "generate": bool}, with an optional "answer": [...], from
+// standard input. It writes {"text", "ids", "says"} or {"error"}, using DIR's own template or the
+// one called NAME. With --what it describes the template and reads nothing; `conversation DIR NAME
+// --jinja` writes NAME as Jinja.
 #include "text/conversation.h"
 #include "base/json.h"
 

@@ -1,10 +1,10 @@
 // heads.c: log-probs and gradients of a model directory, for families.py: `heads DIR DTYPE ROWS
 // OUT`.
 //
-// ROWS is {"rows": [[id, ...], ...], "weight": [one number a token]}. OUT is a list of records
-// (name length u32, name, count u32, count f32): "logp" of every token given those before it in its
-// row (0 for the first), and "grad:NAME" of every parameter that is trained: of the sum of weight *
-// logp.
+// ROWS is {"rows": [[id, ...], ...], "weight": [one number per token]}. OUT is a list of records
+// (name length u32, name, count u32, count f32): "logp" of every token given the tokens before it
+// in its row (0 for the first), and "grad:NAME" of every trained parameter, the gradient of the sum
+// of weight * logp.
 #include "base/json.h"
 #include "model/parameters.h"
 #include "model/session.h"
@@ -78,7 +78,7 @@ static rlhf_status run(const struct rlhf__model *m, struct rows *r, const char *
     if (!f) return rlhf__fail(err, RLHF_E_IO, "%s cannot be written", out);
     put(f, "", "logp", r->logp, r->total);
     for (uint32_t i = 0; i < m->n_tensors; i++) {
-        if (!m->params[i].grad) continue; // it is not trained
+        if (!m->params[i].grad) continue; // not trained
         const uint64_t n = (uint64_t)rlhf__param_count(&m->params[i]);
         float *x = need(n, sizeof *x);
         const rlhf_status st =

@@ -1,9 +1,10 @@
-// rewards.c: what a reward plugin pays texts of standard input, for rewards.py.
+// rewards.c: the rewards that a plugin gives to texts from standard input, for rewards.py.
 //
 //     oracle_rewards PLUGIN.so [KEY=VALUE ...]
 //
-// A line is {"response": text, "prompt": text, "row": {...}, "ids": [...]}, what is not the
-// response where it matters, or a list of such rows, which are one call; the answer is a line with
+// A line is {"response": text, "prompt": text, "row": {...}, "ids": [...]}, of which only the
+// response is required, or a list of such rows, which are scored in one call. For each line it
+// writes a line with the exact reward of each row.
 // the reward of each, exactly.
 #include "base/buf.h"
 #include "plugin/row_service.h"
@@ -18,7 +19,7 @@ static struct rlhf__services services;
 static struct rlhf__note failure;
 static struct rlhf__row_service row_reader;
 
-// Programs, started by rlhf-host of the build tree.
+// Runs programs as rlhf-host of the build tree does.
 static void offer_programs(void) {
     static struct rlhf__programs programs;
     static char program[4096];
@@ -49,7 +50,7 @@ static void *settings(const rlhf_plugin *p, char **argv, int n) {
     return config;
 }
 
-// A batch as a plugin gets it.
+// A batch in the form that plugins get.
 struct batch {
     uint32_t n;
     rlhf_str *prompt, *response, *meta;

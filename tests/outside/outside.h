@@ -1,4 +1,4 @@
-// outside.h: shared by the tests of others' constants.
+// outside.h: shared by the tests with constants of other projects.
 #ifndef RLHF_TESTS_OUTSIDE_H
 #define RLHF_TESTS_OUTSIDE_H
 

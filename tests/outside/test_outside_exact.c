@@ -1,5 +1,5 @@
-// test_outside_exact.c: row exactness, asked as others ask it, of every backend and dtype; and of a
-// backend that is wrong on purpose (row_dependent.c), where the same questions must find it.
+// test_outside_exact.c: row exactness, tested with the methods of other projects, for every backend
+// and dtype; a backend that is wrong on purpose (row_dependent.c) must fail the same tests.
 //
 //   vLLM, tests/v1/determinism/test_batch_invariance.py: one prompt among random ones, five trials
 //   (..with_needle); log-probs of a batch of 1 against N (..bs1_vs_bsN); decode against prefill

@@ -1,32 +1,31 @@
-// answering.c: a program for the tests of exec.so: reads rows and answers, well or not.
+// answering.c: a program for the tests of exec.so. It reads rows and answers, correctly or not.
 //
-//     answering after K WHAT [ARG]   answers K lines with 1, then WHAT:
-//         exit STATUS, kill SIGNAL, hang, say TEXT (and hangs), close (its output, and hangs)
+//     answering after K WHAT [ARG]   answers 1 to K lines, then does WHAT:
+//         exit STATUS, kill SIGNAL, hang, say TEXT (then hang), close (its output, then hang)
 //     answering one                  1 for each line
-//     answering skip K INDEX         an object for each row but row K; with the row's index where
+//     answering skip K INDEX         an object for each row except row K, with the row's index if
 //                                    INDEX is yes
-//     answering once                 1 for the first line, and ends
-//     answering flaky FILE           as length, but ends by a signal at its third line unless there
-//                                    is a FILE, which it leaves behind
-//     answering length               the bytes of each line after the row's index, without its
-//                                    end
-//     answering count                1, 2, 3, ...: from the first line since it was started
-//     answering stuck FILE           reads a line, writes its own number to FILE and hangs
-//     answering batch N              reads N lines, then answers all of them with 1
+//     answering once                 1 for the first line, then exits
+//     answering flaky FILE           like length, but a signal ends it at its third line, unless
+//                                    FILE exists; it creates FILE first
+//     answering length               the bytes of each line after the row's index, without the
+//                                    line break
+//     answering count                1, 2, 3, ... from the first line since it was started
+//     answering stuck FILE           reads a line, writes its process id to FILE and hangs
+//     answering batch N              reads N lines, then answers 1 to all of them
 //     answering keep FILE            appends each line to FILE and answers 1
 //     answering loud N               N bytes on standard error before each answer of 1
-//     answering waits FILE           100,000 bytes and "last words" on standard error, which has
-//     room
-//                                    for them, an answer of 1, and then there is FILE
+//     answering waits FILE           writes 100,000 bytes and "last words" to standard error, whose
+//                                    pipe is large enough, answers 1, then creates FILE
 //     answering wide N               answers with an object of N bytes
-//     answering twice                two lines for each
+//     answering twice                two lines for each row
 //     answering each TEXT            TEXT for each line
 //     answering number TEXT          {"reward": 1, "index": TEXT} for each line
-//     answering early                a line before any is read
-//     answering family FILE          starts one in a separate session, which writes its number to
-//                                    FILE; both hang, whatever they are asked
-//     answering memory MIB           1 for each line if it can have so much memory, else ends with
-//     9; nothing for a line with "hang"
+//     answering early                writes a line before it reads any
+//     answering family FILE          starts a child in a separate session, which writes its process
+//                                    id to FILE; both hang on any input
+//     answering memory MIB           1 for each line if it can allocate that much memory, otherwise
+//                                    exits with 9; no answer to a line with "hang"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

@@ -246,7 +246,7 @@ static void it_hangs(void **state) {
     fill(1, "x");
     assert_int_equal(many_score(&r, &m, 1), RLHF_OK);
     assert_int_equal(many_score(&r, &m, 1), RLHF_E_IO);
-    assert_null(strstr(r.host.fail_text, "flush")); // it has
+    assert_null(strstr(r.host.fail_text, "flush")); // not suggested: it has answered before
     reward_close(&r);
 }
 

@@ -88,7 +88,7 @@ static void a_pattern_that_does_not_compile(void **state) {
     }
 }
 
-// (a+)+$ tries 2^n ways on n letters followed by another one.
+// (a+)+$ can match n letters followed by another character in 2^n ways, and tries them all.
 static void limits(void **state) {
     (void)state;
     double gave_up;
@@ -98,7 +98,7 @@ static void limits(void **state) {
                     0);
         assert_true(rlhf_test_metric(&r.host, "gave_up", &gave_up) && gave_up == 1);
     }
-    assert_int_equal(r.host.n_logs, 1); // said once
+    assert_int_equal(r.host.n_logs, 1); // reported once
     assert_true(score_text(&r, "aaaa") == 1);
     assert_true(rlhf_test_metric(&r.host, "gave_up", &gave_up) && gave_up == 0);
     reward_close(&r);

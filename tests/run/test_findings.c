@@ -26,7 +26,7 @@ static const phase sound[] = {
     {0.5, 0.98, N, 0.7, 0.7, 1.0, 0.10, N, N}, // more than a tenth of the first entropy
 };
 
-// Phase by phase what is new; resumed: through a saved state each time.
+// The new findings of each phase; resumed: through a saved state each time.
 static void finds(const phase *p, size_t n, const uint32_t *want, int resumed) {
     struct rlhf__findings f = {0};
     for (size_t i = 0; i < n; i++) {
@@ -59,7 +59,7 @@ static void a_collapse_by_distance(void **state) {
                               {4, 0.49, N, 1, 1, 1, N, N, N},
                               {4, 0.98, N, 1, 1, 1, N, N, N},
                               {4, 1.01, N, 1, 1, 1, N, N, N},
-                              {4, 9, N, 1, 1, 1, N, N, N}}; // said once
+                              {4, 9, N, 1, 1, 1, N, N, N}}; // reported once
     static const uint32_t want[] = {0, 0, 0, RLHF__COLLAPSED, 0};
     found(p, 5, want);
     static const phase at_once[] = {{4, 0, N, 1, 1, 1, N, N, N},
@@ -77,7 +77,7 @@ static void a_collapse_by_entropy(void **state) {
                               {0.39, N, N, 1, 1, 1, N, N, N}};
     static const uint32_t want[] = {0, 0, RLHF__COLLAPSED};
     found(p, 3, want);
-    // Sure of right answers, of which there are more than at first; and of wrong ones.
+    // The policy becomes certain of right answers, more often than at first; and of wrong ones.
     static const phase right[] = {{2, 0, 0.4, 1, 1, 1, N, N, N},
                                   {0.1, 0.3, 0.9, 1, 1, 1, N, N, N},
                                   {0.1, 0.3, 0.3, 1, 1, 1, N, N, N}};
@@ -102,7 +102,8 @@ static void a_jump(void **state) {
 
 static void exploding_gradients(void **state) {
     (void)state;
-    // Within the first phase; later by the median of the phases before, of which one was wild.
+    // Within the first phase; later compared with the median of the earlier phases, one of which is
+    // an outlier.
     static const phase first[] = {{4, 0, N, 2e22, 1.1, 9e22, N, N, N}};
     static const uint32_t now[] = {RLHF__EXPLODED};
     found(first, 1, now);
@@ -113,7 +114,7 @@ static void exploding_gradients(void **state) {
                               {4, 0, N, 200, 1, 9.1e3, N, N, N}};
     static const uint32_t want[] = {0, 0, 0, 0, RLHF__EXPLODED};
     found(p, 5, want);
-    // Nothing to learn from at first, and then something; small norms do not explode.
+    // Without a learning signal at first, then with one; small norms do not count as exploding.
     static const phase still[] = {{4, 0, N, 0, 0, 0, N, N, N},
                                   {4, 0, N, 1e-9, 1e-9, 1e-9, N, N, N},
                                   {4, 0, N, 0.7, 0.5, 9, N, N, N}};
@@ -121,7 +122,7 @@ static void exploding_gradients(void **state) {
     found(still, 3, none);
 }
 
-// More phases than norms are kept.
+// More phases than the number of norms that are kept.
 static void a_long_run_keeps_the_newest_norms(void **state) {
     (void)state;
     struct rlhf__findings f = {0};
@@ -183,7 +184,7 @@ static void a_damaged_state_is_refused(void **state) {
 static void a_loss_that_diverges(void **state) {
     (void)state;
     static const phase p[] = {
-        {N, N, N, 7, 7, 7, N, 4.7, N}, // up to twice that and 2 is noise
+        {N, N, N, 7, 7, 7, N, 4.7, N}, // up to twice that plus 2 counts as noise
         {N, N, N, 7, 7, 7, N, 11.3, N},
         {N, N, N, 7, 7, 90000, N, 11.5, N}, // its gradients are not also reported
         {N, N, N, 7, 7, 90000, N, 1867, N},

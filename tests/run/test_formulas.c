@@ -199,7 +199,7 @@ static void dropped_rows_count_in_no_mean(void **state) {
 
 // ---- early stopping ----
 
-// The newest `window` values are averaged, and before there are so many, those that there are.
+// The newest `window` values are averaged, or all values if there are fewer.
 static void early_stop_averages_what_was_seen(void **state) {
     (void)state;
     struct rlhf__early_stop_config c = {.kl = 2, .patience = 2, .window = 20};
@@ -231,7 +231,7 @@ static void early_stop_that_cannot_stop_is_refused(void **state) {
     assert_non_null(strstr(text, "early_stop.window=4 phases, and 3 phases are left"));
     assert_int_equal(left(&s, 2, text), RLHF_E_INVALID);
     assert_non_null(strstr(text, "early_stop.patience is 3 and 2 phases are left"));
-    // A resumed run counts what it has measured: one phase above the limit and two are left.
+    // A resumed run continues the count: one phase above the limit, and two are left.
     rlhf__early_stop_offer(&s, RLHF__EARLY_STOP_KL, 1, why);
     rlhf__early_stop_offer(&s, RLHF__EARLY_STOP_KL, 9, why);
     assert_int_equal(left(&s, 2, text), RLHF_OK);

@@ -1,5 +1,5 @@
-// test_kit.c: the kit of rlhf/test.h finds what it is for: leaks and missing sentences when memory
-// ends, derivatives that are wrong, calls of the table that fail.
+// test_kit.c: the kit of rlhf/test.h detects the intended errors: leaks and missing messages when
+// memory runs out, wrong derivatives, and failing calls of the table.
 #include "support/check.h"
 
 #include <rlhf/test.h>
@@ -10,7 +10,7 @@
 
 static struct rlhf_test_host host;
 
-// stderr is the kit's while a test makes it complain.
+// Silences stderr while the kit reports expected errors.
 static int quiet(void) {
     int kept = dup(STDERR_FILENO);
     fflush(stderr);
@@ -27,9 +27,9 @@ static void loud(int kept) {
 
 enum fault { SOUND, LEAKS, NO_SENTENCE, OTHER_STATUS };
 
-static void *left; // by a scenario that leaks
+static void *left; // leaked by a scenario
 
-// Two allocations; what goes wrong when the second fails is arg.
+// Makes two allocations; arg chooses the error to make when the second one fails.
 static rlhf_status scenario(struct rlhf_test_host *t, void *arg) {
     const enum fault fault = *(const enum fault *)arg;
     const rlhf_host *h = &t->table;
@@ -228,7 +228,7 @@ static void derivatives_are_compared(void **state) {
     assert_true(isnan(rlhf_test_derivative(cube, x, x, none, 2, 1e-3, NULL)));
 }
 
-// L = sum logp^2 over response tokens; *self is a factor of the derivative, 2 being right.
+// L = sum logp^2 over response tokens; *self is a factor of the derivative; 2 is right.
 static rlhf_status square_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
     for (uint32_t i = 0; i < in->total; i++) {
         const double v = (double)in->heads->logp[i];

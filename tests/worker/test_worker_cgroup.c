@@ -142,7 +142,7 @@ static void it_lies_beside_the_hosts_and_has_bounds(void **state) {
     assert_int_equal(rlhf__cgroup_make(s->dir, 80 * MIB, &second), 0);
     snprintf(want, sizeof want, "%s/" APP "/rlhf-host-%ld-1", s->dir, (long)getpid());
     assert_string_equal(second.dir, want);
-    assert_int_equal(access(g.dir, F_OK), 0); // it is not taken for an old one
+    assert_int_equal(access(g.dir, F_OK), 0); // it is not mistaken for an old group
     assert_int_equal(rlhf__cgroup_close(&second), RLHF__CGROUP_FINE);
     assert_int_equal(access(want, F_OK), -1);
     assert_int_equal(rlhf__cgroup_close(&g), RLHF__CGROUP_FINE);
@@ -183,7 +183,7 @@ static void at_the_top_it_lies_below_the_root_only(void **state) {
     assert_true(can_be_made(s));
     say(s, "sys/fs/cgroup/cgroup.type", "domain\n");
     assert_false(can_be_made(s));
-    say(s, "proc/self/cgroup", "0::/shell.scope\n"); // one below, the top is its parent
+    say(s, "proc/self/cgroup", "0::/shell.scope\n"); // one level down, its parent is the top
     say(s, "sys/fs/cgroup/shell.scope/cgroup.type", "domain\n");
     assert_true(can_be_made(s));
     say(s, "proc/self/cgroup", "0::/user/app/shell.scope\n");
@@ -204,7 +204,7 @@ static void without_the_memory_controller_there_is_none(void **state) {
     assert_true(can_be_made(s));
 }
 
-// A group whose memory cannot be bounded is not left behind; the other bounds may be missing.
+// If memory cannot be limited, the group is removed again; the other limits may be missing.
 static void what_the_kernel_must_have(void **state) {
     const struct scratch *s = *state;
     char dir[512];

@@ -1,12 +1,12 @@
-// walled.c: runs a program as another user, or on a simulated kernel that lacks what workers are
-// confined with: walled [nobody] [no-namespaces] [no-users] [no-landlock] [landlock=N] PROGRAM
+// walled.c: runs a program as another user, or on a simulated kernel that lacks features used to
+// confine workers: walled [nobody] [no-namespaces] [no-users] [no-landlock] [landlock=N] PROGRAM
 // ARGUMENT...
 //
-// landlock=N: the kernel seems to have landlock version N: a process that stays behind answers the
-// query in the kernel's place, as long as any process can ask.
+// landlock=N: the kernel appears to have landlock version N. A helper process answers the query
+// instead of the kernel, as long as any process can ask.
 //
-// System calls newer than any that the filter of a worker names fail with EXDEV, so that a probe
-// can tell that filter from the kernel. Exit status 77: it could not be done.
+// System calls newer than any that a worker's filter names fail with EXDEV, so that a probe can
+// distinguish that filter from the kernel. Exit status 77: not possible on this machine.
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -62,7 +62,7 @@ static int filter(unsigned no_namespaces, int no_landlock) {
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all, 0, 0);
 }
 
-// ---- another version of landlock ----
+// ---- a different version of landlock ----
 
 static int send_fd(int to, int fd) {
     char byte = 0, room[CMSG_SPACE(sizeof fd)] = {0};
@@ -90,7 +90,7 @@ static int receive_fd(int from) {
 
 _Noreturn static void answer(int from, long version) {
     struct pollfd p = {receive_fd(from), POLLIN, 0};
-    close_range(0, (unsigned)p.fd - 1, 0); // a terminal or a pipe that others wait for
+    close_range(0, (unsigned)p.fd - 1, 0); // a terminal or a pipe that other processes wait for
     while (p.fd >= 0 && (poll(&p, 1, -1) > 0 || errno == EINTR) && !(p.revents & POLLHUP)) {
         struct seccomp_notif asked = {0};
         if (ioctl(p.fd, SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0) continue;

@@ -50,7 +50,7 @@ static const char *const ways[] = {
     "host",    "bomb",  "time",  "mark", "status", "unwritten", NULL};
 
 struct config {
-    int64_t row, phase; // where it does
+    int64_t row, phase; // when it misbehaves
     int32_t how, at_create, by_group, late;
     int64_t every;    // n > 0: also at every row whose texts hash to 1 of n, in each phase
     const char *file; // that WRITE writes, or that FORKS' children keep locked
