@@ -1,7 +1,7 @@
-# nvcc, where it is: the CUDA backend is built with it. Not part of a sanitizer build.
+# Finds nvcc, which builds the CUDA backend. Not used in sanitizer builds.
 #
-# RLHF_CUDA_BUILT says whether. What hinders it ends configure when RLHF_CUDA is ON and is a warning
-# when it is AUTO; that there is no nvcc is none.
+# Sets RLHF_CUDA_BUILT. A problem is an error if RLHF_CUDA is ON, and a warning if it is AUTO; a
+# missing nvcc is not a problem with AUTO.
 set(RLHF_CUDA_LEAST 12.0) # its headers have all that is used; older ones lack functions
 set(RLHF_CUDA AUTO CACHE STRING "Build kernels_cuda.so: AUTO (where nvcc is), ON or OFF")
 set_property(CACHE RLHF_CUDA PROPERTY STRINGS AUTO ON OFF)
@@ -34,7 +34,8 @@ if(NOT CMAKE_CUDA_COMPILER)
     endif()
     return()
   endif()
-  # Its version by its own word, and a file compiled apart: what ends here does not end configure.
+  # Asks nvcc for its version, and compiles a test file separately, so that a failure does not end
+  # configure.
   execute_process(COMMAND ${RLHF_NVCC} --version OUTPUT_VARIABLE said ERROR_VARIABLE said
     RESULT_VARIABLE status)
   if(NOT status EQUAL 0 OR NOT said MATCHES "release ([0-9]+\\.[0-9]+)")

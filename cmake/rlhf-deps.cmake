@@ -1,4 +1,4 @@
-# Debian 12 packages the build needs; docs/installing.md says what each is for.
+# The Debian 12 packages that the build needs; docs/installing.md explains each.
 option(RLHF_STATIC_DEPS "Link the libraries of the packages below statically (scripts/pack-gpu)" OFF)
 set(ZLIB_USE_STATIC_LIBS ${RLHF_STATIC_DEPS})
 find_package(PkgConfig REQUIRED)
@@ -12,7 +12,7 @@ if(RLHF_STATIC_DEPS)
   include(${CMAKE_CURRENT_LIST_DIR}/rlhf-static.cmake)
 endif()
 
-# What http.so is built with; without it everything else is built.
+# The library of http.so; everything else is built without it.
 set(RLHF_HTTP AUTO CACHE STRING "Build http.so: AUTO (where libcurl is), ON or OFF")
 set_property(CACHE RLHF_HTTP PROPERTY STRINGS AUTO ON OFF)
 if(NOT RLHF_HTTP MATCHES "^(AUTO|ON|OFF)$")
@@ -28,7 +28,8 @@ elseif(NOT CURL_FOUND AND RLHF_HTTP STREQUAL "AUTO")
   message(STATUS "http.so is not built: there is no libcurl 7.87 or newer (libcurl4-openssl-dev)")
 endif()
 
-# What the backend without exactness multiplies with; without it everything else is built.
+# The library for matrix products of the backend without exactness; everything else is built without
+# it.
 set(RLHF_FREE AUTO CACHE STRING
   "Build kernels_cpu_free.so, which gives up exactness and is never installed: AUTO (where oneDNN is), ON or OFF")
 set_property(CACHE RLHF_FREE PROPERTY STRINGS AUTO ON OFF)

@@ -1,5 +1,6 @@
-# Run by CPack before a package is made: what Debian wants of every package and an installation by
-# hand does without: the licence as `copyright`, a change log, compressed manual pages.
+# Run by CPack before it builds a package: adds files that Debian requires in every package and a
+# manual installation does not need: the licence as `copyright`, a change log, compressed manual
+# pages.
 find_program(GZIP gzip REQUIRED)
 foreach(component host models sdk)
   string(TOUPPER ${component} upper)

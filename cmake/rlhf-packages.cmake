@@ -37,7 +37,7 @@ set(CPACK_COMPONENT_MODELS_DESCRIPTION "default models and rows of rlhf-host
 A small policy, a sentiment classifier, a reward model and rows to use them on,
 so that rlhf-host runs as typed.")
 
-# What a plugin is built with: compilers (the examples are in C and C++), and make with pkg-config
+# The tools to build a plugin: compilers (the examples are in C and C++), and make with pkg-config
 # or CMake.
 set(CPACK_DEBIAN_SDK_PACKAGE_NAME librlhf-sdk-dev)
 set(CPACK_DEBIAN_SDK_PACKAGE_SECTION libdevel)

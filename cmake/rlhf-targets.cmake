@@ -4,7 +4,7 @@ target_compile_options(rlhf_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wcast-qual -Wvla
   -Wconversion $<$<BOOL:${RLHF_WERROR}>:-Werror>)
 
-# Same bits whatever the optimiser finds: no contraction except where a kernel asks for an FMA.
+# The same bits at any optimisation level: contraction is off except for explicit FMAs in kernels.
 add_compile_options(-ffp-contract=off)
 add_compile_definitions(_GNU_SOURCE)
 
@@ -14,7 +14,8 @@ if(RLHF_SANITIZE)
   add_compile_definitions(RLHF_SANITIZED=1) # plugins are then loaded with RTLD_NODELETE
 endif()
 if(RLHF_SANITIZE MATCHES "thread")
-  # ThreadSanitizer sees calls of memcpy and memset, not what GCC writes out in their place.
+  # ThreadSanitizer sees calls of memcpy and memset, but not the code that GCC generates instead of
+  # them.
   include(CheckCCompilerFlag)
   set(strategy -mmemcpy-strategy=libcall:-1:noalign -mmemset-strategy=libcall:-1:noalign)
   check_c_compiler_flag("${strategy}" RLHF_HAS_MEMCPY_STRATEGY)
@@ -27,16 +28,16 @@ add_library(rlhf_sdk INTERFACE)
 target_include_directories(rlhf_sdk INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/sdk/include> $<INSTALL_INTERFACE:include>)
 
-# Environment of the tests. OpenMP's threads wait as in the host: spinning makes a test 20 times slower
-# on a busy machine. The others are read by sanitizer builds only: GCC 12's leak checker misreads the
-# thread-local blocks of OpenMP's threads in a dlopen()ed library and crashes ("Tracer caught signal
-# 11") unless it leaves __tls_get_addr alone; leaks are still found.
-# RLHF_TEST_SANITIZE, of a sanitizer build, is for tests of what it cannot do: limits of memory.
+# Environment of the tests. OpenMP's threads wait as in the host: spinning makes a test 20 times
+# slower on a busy machine. The other variables are only read by sanitizer builds: GCC 12's leak
+# checker misreads the thread-local blocks of OpenMP's threads in a dlopen()ed library and crashes
+# ("Tracer caught signal 11") unless it leaves __tls_get_addr alone; leaks are still found.
+# RLHF_TEST_SANITIZE tells tests that they run in a sanitizer build, which cannot limit memory.
 set(RLHF_TEST_ENV "GOMP_SPINCOUNT=1000" "RLHF_TEST_SANITIZE=${RLHF_SANITIZE}"
   "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp"
   "ASAN_OPTIONS=intercept_tls_get_addr=0")
 
-# Seconds that a test may take unless it says otherwise; sanitizers cost a factor of about ten.
+# Default time limit of a test in seconds; sanitizer builds are about ten times slower.
 set(RLHF_TEST_TIMEOUT 120)
 set(RLHF_EMULATED_TIMEOUT 600) # what runs on the emulated GPU takes half a minute of a core, or more
 if(RLHF_SANITIZE)
@@ -44,8 +45,8 @@ if(RLHF_SANITIZE)
   set(RLHF_EMULATED_TIMEOUT 1200)
 endif()
 
-# Labels: quick (tenths of a second), full (both in ./run-tests); cuda (the emulation: there when
-# the backend has changed), nightly (./run-tests --nightly).
+# Labels: quick (tenths of a second) and full run in ./run-tests; cuda (the emulation) runs there if
+# the backend has changed; nightly runs in ./run-tests --nightly.
 # rlhf_add_test(NAME SOURCES ... [LIBS ...] [LABEL quick|full|cuda|nightly] [TIMEOUT s]): one CMocka
 # executable.
 function(rlhf_add_test name)

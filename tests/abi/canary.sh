@@ -1,6 +1,6 @@
 #!/bin/sh
-# The layout test can fail: a field inserted in the middle of a struct of any kind must turn it red,
-# and the unpatched headers must not.
+# The layout test can fail: a field inserted in the middle of any kind of struct must make it fail,
+# and the unpatched headers must pass.
 set -eu
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -13,7 +13,7 @@ passes "$RLHF_SOURCE_DIR/sdk/include" || { cat "$tmp/log" >&2; exit 1; }
 while read -r header struct; do
     rm -rf "$tmp/include"
     cp -r "$RLHF_SOURCE_DIR/sdk/include" "$tmp/include"
-    # behind the first line of members
+    # after the first line of members
     sed -i "/^\(typedef \)\?struct $struct {\$/{n;s/\$/\n    uint64_t intruder;/}" \
         "$tmp/include/rlhf/$header"
     grep -q intruder "$tmp/include/rlhf/$header" || { echo "$struct was not patched" >&2; exit 1; }

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The examples, built from the installed SDK by CMake and by make with pkg-config alone, in C++11 to
-# C++20, and used: described by rlhf-host, and a run of all of them together. With RLHF_PREFIX it is
-# the SDK and the program that are installed there.
+# Builds the examples from the installed SDK, with CMake and with make and pkg-config, in C++11 to
+# C++20, and uses them: rlhf-host describes each, and one run uses all of them together. With
+# RLHF_PREFIX it uses the SDK and the program installed there.
 set -eu
 case $CXX in "" | *NOTFOUND) echo "there is no C++ compiler" >&2; exit 77 ;; esac
 tmp=$(mktemp -d)
@@ -12,7 +12,7 @@ prefix=${RLHF_PREFIX:-$tmp/a prefix} models=${RLHF_PREFIX:+$RLHF_PREFIX/share/rl
 cp -r "$prefix/share/rlhf/examples" "$tmp/mine"
 flags="-Wall -Wextra -Wconversion -Werror"
 for std in 11 14 17 20; do
-    # what is not inlined of the standard library must not be exported
+    # standard-library code that is not inlined must not be exported
     if [ $std = 11 ]; then type=Debug; else type=Release; fi
     loud "$CMAKE" -S "$tmp/mine" -B "$tmp/build$std" -DCMAKE_PREFIX_PATH="$prefix" \
         -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" -DCMAKE_C_FLAGS="$flags -Wpedantic" \
@@ -63,10 +63,10 @@ export RLHF_PLUGIN_PATH="$built"
 model="--policy model --set policy.init=random --set compute.dtype=f32 --threads 1"
 loud "$host" --algo reinforce.so $rewards $model --set batch.size=8 --set sampling.max_new_tokens=4 \
     --prompts texts.jsonl --phases 2 --out a
-# What is sampled is what is trained on, bit for bit.
+# Sampled log-probs equal trained ones, bit for bit.
 [ "$(grep -c '"sampling/logp_difference/max": *0[,}.]' a/metrics.jsonl)" -ge 1 ] ||
     { echo "the bigram model samples other log-probs than it trains on" >&2; exit 1; }
-# And it learns: 8 equal texts, from the logarithm of the vocabulary down.
+# It learns: 8 equal texts, from the logarithm of the vocabulary down.
 loud "$host" --algo sft.so $model --data texts.jsonl --set optim.lr=0.1 --set optim.warmup=0 --set batch.size=8 --phases 20 --out s
 tail -1 s/metrics.jsonl | sed 's/.*"objective\/loss": *\([0-9.]*\).*/\1/' |
     awk '{ if ($1 < 4) exit 0; print "the loss is still " $1 > "/dev/stderr"; exit 1 }'

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A row of an option table whose field has another type than its macro says does not compile, and the
-# compiler's line says what the field must be: as C11, and as C++ from 11 to 20.
+# A row of an option table whose field has a type that its macro does not allow must not compile,
+# and the error must show the required type: in C11, and in C++ from 11 to 20.
 set -eu
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -61,7 +61,7 @@ each() { # compiler and flags...
 each "$CC" -std=c11 -Wpedantic
 [ -n "${CXX:-}" ] || exit 0
 case $CXX in *NOTFOUND) exit 0 ;; esac
-# Designated initializers are C++20; before it the compilers take them as an extension.
+# Designated initializers are C++20; before it, compilers accept them as an extension.
 each "$CXX" -std=gnu++11 -x c++
 compile "$tmp/good.c" "$CXX" -std=c++20 -Wpedantic -x c++ || { cat "$tmp/said" >&2; exit 1; }
 refuse 'must be a double' 's/^    double gain/    float gain/' "$CXX" -std=c++20 -x c++

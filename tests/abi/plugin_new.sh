@@ -1,8 +1,8 @@
 #!/bin/sh
-# What an outsider does with the installed tree alone: `plugin new` of every kind in C and C++, built
-# and tested with make and with CMake, installed and used. The prefix has a space in its name, and so
-# has the directory that the plugins are made in. With RLHF_PREFIX it is what is installed there,
-# which is left as it is.
+# Uses only the installed tree, as an outside author would: `plugin new` of every kind in C and C++,
+# built and tested with make and with CMake, installed and used. The prefix has a space in its name,
+# and so has the directory with the plugins. With RLHF_PREFIX it uses the installation there and
+# leaves it unchanged.
 set -eu
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -42,7 +42,7 @@ mkdir "$tmp/model" # for backends: the smallest that shows all of a decoder
 cp "$models/vocab.json" "$models/merges.txt" "$tmp/model/"
 echo '{"model_type": "gpt2", "vocab_size": 8192, "n_positions": 32, "n_embd": 16, "n_layer": 1, "n_head": 2, "activation_function": "relu", "bos_token_id": 0, "eos_token_id": 0}' >"$tmp/model/config.json"
 
-# A plugin of a kind in a language, as its author would.
+# A plugin of a kind in a language, built as its author would.
 try() {
     kind=$1 lang=$2 name=my_own_$1
     [ "$lang" = c ] || name=${name}_pp
@@ -72,7 +72,7 @@ all_in c++
 wait $in_c
 
 [ -z "${RLHF_PREFIX-}" ] || exit 0
-# Beside rlhf-host's own, by make and by CMake; then the name alone will do.
+# Installed with rlhf-host's own plugins, with make and with CMake; then the name alone is enough.
 quiet make -C my_own_reward install
 quiet "$CMAKE" --install my_own_algo/build --prefix "$prefix"
 quiet "$CMAKE" --install my_own_kernel/build --prefix "$prefix"

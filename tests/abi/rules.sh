@@ -15,8 +15,8 @@ lines() { # pattern, where...
     grep -rnE --include='*.c' --include='*.h' -e "$pattern" "$@" || true
 }
 code='host plugins kernels sdk'
-# A struct that grew must still be taken: a size is a lower bound from RLHF_SIZE_TO, read by
-# rlhf_copy_in, and neither equal to a sizeof nor at least one.
+# A struct that has grown must still be accepted: a size is a lower bound from RLHF_SIZE_TO, read by
+# rlhf_copy_in. Code must not compare it with a sizeof.
 op='(==|!=|<=|>=|<|>)'
 refuse "a size is compared with sizeof; read the struct with rlhf_copy_in" "$(
     lines "(->|\\.)size *$op *\\(?(\\(uint32_t\\))? *sizeof" $code
@@ -26,7 +26,7 @@ refuse "a size is compared with sizeof; read the struct with rlhf_copy_in" "$(
 refuse "the least that rlhf_copy_in takes is a sizeof; say RLHF_SIZE_TO(struct, last field it began with)" "$(
     lines "copy_in\\(.*, *(\\(uint32_t\\) *)?sizeof[^,]*, [^,]*, *(\\(uint32_t\\) *)?sizeof [a-z]+[,)]" $code
 )"
-# The least that is taken is what the struct began with, and test_growth.c builds plugins of.
+# The minimum size is that of the first version, with which test_growth.c builds plugins.
 while read -r struct member; do
     case $struct in '#'*) continue ;; esac
     refuse "$struct began with $member as its last member (tests/abi/first.txt)" "$(

@@ -1,6 +1,7 @@
 #!/bin/sh
-# The SDK alone (component sdk), as somebody installs it who builds plugins where no rlhf-host is: the
-# examples are built out of tree, by CMake and by one line of pkg-config, and shown to rlhf-host.
+# Installs only the SDK (component sdk), as on a machine where plugins are built without rlhf-host:
+# builds the examples out of tree, with CMake and with one pkg-config command, and opens them with
+# rlhf-host.
 set -eu
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT

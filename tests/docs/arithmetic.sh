@@ -1,6 +1,7 @@
 #!/bin/sh
-# models/arith: its files are what the recipe writes, its problems are right and the held-out ones
-# nowhere else, it fits, and `--preset arithmetic` raises the share of right answers, from anywhere.
+# models/arith: the recipe reproduces its files, its problems are right, held-out problems do not
+# occur elsewhere, it fits, and `--preset arithmetic` raises the share of right answers, from any
+# directory.
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

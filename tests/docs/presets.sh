@@ -1,6 +1,6 @@
 #!/bin/sh
-# Every preset states its source, resolves, and runs end to end on the default models: a phase
-# with a small batch, which for one is its group.
+# Every preset states its source, can be resolved, and runs on the default models: one phase with a
+# small batch (for one preset, its group).
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs the ```sh blocks of docs/writing-a-plugin.md, in order, in one shell, as a new author would:
-# from an installed prefix, in a directory of its own. Then a run that was not interrupted has the
-# same bytes as the one that the page resumes.
+# Runs the ```sh blocks of docs/writing-a-plugin.md in order, in one shell, as a new author would:
+# from an installed prefix, in a separate directory. Then an uninterrupted run must give the same
+# bytes as the run that the page resumes.
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -15,7 +15,7 @@ cat >>page <<'END'
 rlhf-host --algo baseline.so:warm=true --reward gold.so:rare=0.5 --prompts rows.jsonl --phases 4 --out whole \
     --set batch.size=8 --set sampling.max_new_tokens=8 --set optim.schedule_phases=4
 diff -r begun/checkpoints/000004 whole/checkpoints/000004
-# What an author gets wrong is a sentence: no such key in the rows, no rows at all.
+# An author's mistakes cause clear messages: a missing key in the rows, or missing rows.
 says() { # sentence, arguments
     want=$1
     shift

@@ -48,7 +48,8 @@ SOURCE = {
 ADAPTIVE = "kl_controller=adaptive,kl_horizon=100"
 REPLAY = ("replay=true,rm_batch=4,rm_lr=0.01,replay_share=0.5",
           ["--reward", BM, "--judge", JUDGE, "--set", "score.calibrate=16", "--phases", "4"])
-# What an option needs beside it: options of the algorithm, and flags. "algo.option": of one alone.
+# Other options of the algorithm, and flags, that an option requires. "algo.option": for one
+# algorithm.
 CONTEXT = {
     "advantage_eps": ("advantage=sequence", []),
     "advantage_std": ("advantage=sequence", []),

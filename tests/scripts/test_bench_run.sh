@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# bench/run with programs that print what rlhf-bench and its peers would: shortest, median, ratio, and what
-# is said of peers that are not there.
+# bench/run with programs that print the output of rlhf-bench and its peers: shortest, median,
+# ratio, and the lines for missing peers.
 #   test_bench_run.sh SOURCE_DIR
 set -euo pipefail
 bench=$1/bench

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# scripts/check-circles on small trees, which are compiled here: a clean one, circles of three files,
-# and cycles of rooms, each made by a kind of name that a check could overlook.
+# scripts/check-circles on small trees that are compiled here: a clean one, circles of three files,
+# and cycles of rooms, each caused by a kind of symbol that a check could overlook.
 #   test_check_circles.sh SOURCE_DIR
 set -uo pipefail
 check=$1/scripts/check-circles
@@ -46,8 +46,8 @@ expect() { # TREE, exit status, lines that the output must have, one each
     done
 }
 
-# Two nouns may know each other; static functions of one name are not each other's; a name that two
-# parts define is the nearer one's.
+# Two nouns may use each other. Static functions of one name are distinct. If two parts define a
+# name, the nearer definition counts.
 put clean host/a/one.c 'int two(int); static int helper(int x) { return x + 1; }
 int one(int n) { return n ? two(n - 1) : helper(n); }'
 put clean host/a/two.c 'int one(int); int shared(void); static int helper(int x) { return x; }
@@ -57,7 +57,7 @@ put clean kernels/x.c 'int shared(void); int use(void) { return shared(); }'
 put clean kernels/shared.c 'int shared(void) { return 2; }'
 expect clean 0 "circles: none"
 
-# One arrow each by a function with a static table inside, by a variable, and by a pointer to a
+# One use each through a function with a static table inside, a variable, and a pointer to a
 # function.
 put three host/a/first.c 'int second(int);
 int first(int n) { static const int table[] = {1, 2}; return second(table[n & 1]); }'
@@ -74,7 +74,7 @@ put upward lib/core/base/low.c 'int high(void); int low(void) { return high(); }
 put upward host/run/high.c 'int high(void) { static int calls; return ++calls; }'
 expect upward 1 "arrow upward: lib/core/base/low -> host/run/high: high"
 
-# What the rooms take of each other all lies in functions with a static local.
+# The rooms use each other only through functions with a static local.
 put rooms host/a/up.c 'int down(int);
 int up(int n) { static const int t[] = {3, 4}; return n ? down(n) + t[n & 1] : t[0]; }'
 put rooms host/b/mid.c 'int up(int); int mid(int n) { static int calls; return up(n) + ++calls; }'

@@ -1,5 +1,6 @@
 #!/bin/sh
-# bench/cuda-check where there is no card: the reason, and no report full of failures.
+# bench/cuda-check on a machine without a card: it prints the reason, and does not write a report
+# full of failures.
 # $1: the source tree
 set -eu
 tmp=$(mktemp -d)

@@ -1,5 +1,6 @@
 #!/bin/sh
-# What RLHF_CUDA may be, which nvcc is taken, and that a build without the CUDA backend leaves none from an earlier one.
+# The values of RLHF_CUDA, the choice of nvcc, and that a build without the CUDA backend removes one
+# from an earlier build.
 # $1: the source tree
 set -eu
 unset CUDACXX
@@ -21,7 +22,7 @@ if CUDACXX=$tmp/none/nvcc configure "$1" AUTO; then
     exit 1
 fi
 grep -q "CUDACXX is \"$tmp/none/nvcc\", which is no program" "$tmp/log" || { cat "$tmp/log" >&2; exit 1; }
-# Other compilers than the one of /usr/local: CUDACXX, then PATH.
+# Other compilers than the one in /usr/local: CUDACXX, then PATH.
 mkdir -p "$tmp/one" "$tmp/two"
 printf '#!/bin/sh\necho "$0 was asked" >>"%s/asked"\nexit 1\n' "$tmp" |
     tee "$tmp/one/nvcc" >"$tmp/two/nvcc"
@@ -30,7 +31,8 @@ PATH=$tmp/one:$PATH configure "$1" ON || :
 first_asked one
 PATH=$tmp/one:$PATH CUDACXX=$tmp/two/nvcc configure "$1" ON || :
 first_asked two
-# One that is broken, or too old: a warning and a build without, where it need not be there.
+# A broken or old compiler: a warning and a build without the backend, unless the backend is
+# required.
 hindered() { # nvcc's body, what is said
     mkdir -p "$tmp/three"
     printf '#!/bin/sh\n%s\n' "$1" >"$tmp/three/nvcc"

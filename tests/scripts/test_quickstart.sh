@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_quickstart.sh SOURCE: what ./quickstart starts, with what it builds and installs left out.
+# test_quickstart.sh SOURCE: what ./quickstart runs, with its installing and building replaced.
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -24,7 +24,7 @@ starts '<--algo><ppo.so><--reward><imdb.so><--set><run.note=a b>' imdb --set 'ru
 starts '<--preset><arithmetic>' arithmetic
 starts '<--preset><arithmetic><--seed><2>' arithmetic --seed 2
 
-# It builds what runs need. A directory that is configured keeps its options.
+# It builds only what runs need. A configured directory keeps its options.
 asks() { # WANT: what cmake is asked for
     : >"$dir/asked"
     "$dir/quickstart" >/dev/null

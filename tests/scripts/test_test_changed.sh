@@ -20,7 +20,7 @@ expect() { # FILE TEST ... with "-" before those that must not be found
     done
 }
 
-# By the graph: a library, and a test's own source.
+# Through the build graph: a library, and a test's own source.
 expect lib/formats/text/utf8.c text_utf8 test_e2e_rollout -base_json -test_kernels_rows
 expect tests/text/test_utf8.c text_utf8 -text_bpe -test_e2e_rollout
 # A plugin: its test, and the runs that name it.

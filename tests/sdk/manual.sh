@@ -1,6 +1,6 @@
 #!/bin/sh
-# Man pages and completions: every command has a page with all of its flags, the formatter finds
-# nothing wrong, and bash offers what the tables have.
+# Man pages and completions: every command has a page with all of its flags, the formatter reports
+# no errors, and bash completes the entries of the tables.
 set -eu
 export LC_ALL=C
 tmp=$(mktemp -d)

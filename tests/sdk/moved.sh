@@ -1,7 +1,7 @@
 #!/bin/sh
-# The installed tree works wherever it is: by DESTDIR, moved to a place with spaces, through a link,
-# for another user, and for plugins that are built against it there. With RLHF_PREFIX it is a copy of
-# what the packages put there (files of /usr that are theirs).
+# The installed tree works anywhere: with DESTDIR, moved to a directory with spaces, through a link,
+# for another user, and for plugins built against it there. With RLHF_PREFIX it uses a copy of the
+# files that the packages installed under /usr.
 set -eu
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -46,11 +46,11 @@ works() { # how it is called
 }
 works "$place/bin/rlhf-host"
 works "$tmp/rlhf"
-# another user: nobody, where this is root
+# another user: nobody, if this is root
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     works setpriv --reuid 65534 --regid 65534 --clear-groups env HOME=/nonexistent "$tmp/rlhf"
 fi
-# a plugin is built against it there, found by the link on PATH
+# a plugin built against it there is found through the link on PATH
 mkdir "$tmp/bin" "$tmp/work"
 ln -s "$place/bin/rlhf-host" "$tmp/bin/rlhf-host"
 cd "$tmp/work"
@@ -58,20 +58,20 @@ PATH=$tmp/bin:$PATH
 rlhf-host plugin new reward my_words >"$tmp/log"
 command -v pkg-config >/dev/null || exit 0
 make -C my_words check >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
-# one that needs the mathematical library links with it
+# a plugin that needs the mathematical library links with it
 rlhf-host plugin new algo roots >"$tmp/log"
 printf '#include <math.h>\ndouble roots_of(double x);\ndouble roots_of(double x) { return exp(x) + sqrt(x); }\n' >>roots/roots.c
 make -C roots check >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
-# what its test finds does not keep plugin check from being reached, and is not forgotten
+# if the plugin's test fails, plugin check still runs, and the failure is not lost
 printf '#!/bin/sh\nexit 1\n' >my_words/test_my_words
 if make -C my_words check >"$tmp/log" 2>&1; then echo "make check forgot that the test failed" >&2; exit 1; fi
 grep -q '^nothing found' "$tmp/log" || { cat "$tmp/log" >&2; exit 1; }
-# and by the page's one line of pkg-config, although the prefix has spaces
+# and with the page's one pkg-config command, although the prefix has spaces
 sed -n '/^export PKG_CONFIG_PATH=/,/^```$/p' "$RLHF_SOURCE_DIR/docs/writing-a-plugin.md" | grep -v '^```' >"$tmp/line"
 [ "$(wc -l <"$tmp/line")" = 2 ] || { echo "the page has lost its line of pkg-config" >&2; exit 1; }
 (unset PKG_CONFIG_PATH; sh -eu "$tmp/line") >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
 rlhf-host plugin info ./one.so >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
-# a plugin's multiply-adds are not fused, whichever CPU it is compiled for: by pkg-config, and by CMake
+# a plugin's multiply-adds are not fused on any CPU: with pkg-config, and with CMake
 case $(uname -m) in x86_64) ;; *) exit 0 ;; esac
 mkdir fused && cd fused
 cat >sum.c <<'END'

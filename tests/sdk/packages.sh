@@ -1,7 +1,7 @@
 #!/bin/sh
-# The Debian packages: what is in which, what they depend on, that the program in them runs where they
-# are unpacked, that a plugin builds there, that no file is in two, and that dpkg installs and purges
-# them without a trace. scripts/check-packages does what needs a network and root.
+# The Debian packages: their contents and dependencies; the unpacked program runs, and a plugin
+# builds with it; files do not occur in two packages; dpkg installs and purges them completely.
+# scripts/check-packages tests what needs a network and root.
 set -eu
 for tool in dpkg-deb dpkg-shlibdeps file cpack; do # of dpkg, dpkg-dev, file, cmake
     command -v $tool >/dev/null || { echo "$tool is not there: not tried" >&2; exit 77; }
@@ -41,7 +41,7 @@ done
 ! field rlhf-host Depends | grep dnnl # the build that measures against it is not installed
 [ "$(field rlhf-models Architecture)" = all ]
 
-# Unpacked, not installed: it runs, and a plugin is built with it.
+# Unpacked, not installed: the program runs, and a plugin is built with it.
 export CUDA_VISIBLE_DEVICES= HOME="$tmp" PATH="$tmp/root/usr/bin:$PATH"
 unset XDG_DATA_HOME RLHF_PLUGIN_PATH
 cd "$tmp"
@@ -52,7 +52,7 @@ rlhf-host plugin new reward unpacked >"$tmp/log"
 "$CMAKE" --build unpacked/build >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
 unpacked/build/test_unpacked unpacked/build/unpacked.so >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
 
-# Installed by dpkg, though not in this system, and purged.
+# Installed by dpkg in a separate root, and purged.
 mkdir -p "$tmp/admin/updates" "$tmp/admin/info" "$tmp/system"
 : >"$tmp/admin/status"
 debian() { # what dpkg does with its own records and a root of its own

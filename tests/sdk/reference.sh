@@ -1,6 +1,6 @@
 #!/bin/sh
-# docs/reference is what the headers say, and says of every name when it was new; a header that
-# changed without it is found.
+# docs/reference matches the headers and describes every name; a header that changed without it is
+# detected.
 set -eu
 command -v python3 >/dev/null || exit 77
 cd "$RLHF_SOURCE_DIR"

@@ -1,16 +1,17 @@
-# rlhf-host python.so: runs reward functions of TRL's signature (docs/rewards/python.md).
+# rlhf-host python.so: runs reward functions with TRL's signature (docs/rewards/python.md).
 #
 #   python3 -c DRIVER FILE FUNCTION[,FUNCTION...]
 #
-# A request on standard input is "BYTES\n" and so many bytes of JSON:
+# A request on standard input is "BYTES\n", followed by that many bytes of JSON:
 #   {"step": 3, "prompts": [...], "completions": [...], "ids": [[...], ...], "rows": [{...}, null, ...]}
-# An answer on what was standard output is "KIND BYTES DOUBLES\n", so many bytes of text and so many
-# doubles as the machine has them:
-#   ready    lines "name NAME" of every function, "needs COLUMN NAME" of what NAME cannot be called without
-#   scores   lines "metric VALUE NAME", "note SENTENCE" and "unscored SENTENCE"; the doubles are the rewards of the first
-#            function, of the second, ..., NaN for None
-#   failed   a sentence
-# What the functions print goes to standard error.
+# An answer on the original standard output is "KIND BYTES DOUBLES\n", followed by that many bytes
+# of text and that many doubles in the machine's format:
+#   ready    lines "name NAME" for every function, and "needs COLUMN NAME" for a column that
+#            NAME requires
+#   scores   lines "metric VALUE NAME", "note SENTENCE" and "unscored SENTENCE"; the doubles are the
+#            rewards of the first function, of the second, ..., with NaN for None
+#   failed   an error message
+# Output that the functions print goes to standard error.
 import os
 import sys
 
