@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The same work in PyTorch on the same card: GPT-2 124M, random weights, training and generation.
 
-Prints one Markdown table row a measurement: name, milliseconds, tokens a second. Needs torch with
-CUDA and transformers; exits with status 77 and a sentence when one is missing.
+Prints one Markdown table row per measurement: name, milliseconds, tokens per second. Needs torch with
+CUDA and transformers; exits with status 77 and a message if one is missing.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import time
 
 
 def best_of(run, torch, times):
-    """Shortest seconds of one run, the device drained before and after; the first two do not count."""
+    """The shortest time of one run in seconds, with the device idle before and after; the first two do not count."""
     shortest = float("inf")
     for i in range(times + 2):
         torch.cuda.synchronize()

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Write a GPT-2 124M directory without weights: config.json and a made-up byte-level vocabulary.
+"""Writes a GPT-2 124M directory without weights: config.json and a made-up byte-level vocabulary.
 
 usage: make-gpt2.py DIR
 
-50,257 entries as GPT-2 has: 256 bytes, 50,000 merges of byte pairs, <|endoftext|>. Enough for speed
-measurements with policy.init=random, where what the tokens mean does not matter.
+50,257 entries as in GPT-2: 256 bytes, 50,000 merges of byte pairs, <|endoftext|>. Sufficient for speed
+measurements with policy.init=random, where the meaning of tokens does not matter.
 """
 import json
 import os

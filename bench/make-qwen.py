@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Write a directory of Qwen2.5-0.5B's shape: config.json, a made-up tokenizer, random weights in bfloat16.
+"""Writes a directory with Qwen2.5-0.5B's shape: config.json, a made-up tokenizer, random weights in bfloat16.
 
-usage: make-qwen.py DIR [FIELD=NUMBER ...]      fields of config.json that are to differ
+usage: make-qwen.py DIR [FIELD=NUMBER ...]      changed fields of config.json
 
-151,643 byte-level entries (256 bytes, merges of byte pairs and of those with bytes), the special tokens
-behind them, rows of padding up to 151,936. For speed measurements, where what the model says does not
+151,643 byte-level entries (256 bytes, merges of byte pairs and of pairs with bytes), then the special
+tokens, and rows of padding up to 151,936. For speed measurements, where the model's output does not
 matter; transformers reads the same directory.
 """
 import json

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Memory by role: what a dry run tells, beside the peak that the run reached.
+"""Memory by role: the estimate of a dry run next to the measured peak of the run.
 
 usage: memory_table.py MEMORY METRICS
-MEMORY: what --dry-run --set log.format=json prints; METRICS: metrics.jsonl of the same run.
+MEMORY: the output of --dry-run --set log.format=json; METRICS: metrics.jsonl of the same run.
 """
 import json
 import sys

@@ -3,11 +3,11 @@
 
     ppo_peer.py DIR [--rows 32 --prompt 16 --new 48 --epochs 4 --micro 16 --phases 3 --dtype auto]
 
-DIR is what make-gpt2.py writes; weights are random. Policy, reference, critic and reward classifier have a
-trunk of that size each, as TRL's trainer wants it; bfloat16 autocast where the processor has
+DIR is written by make-gpt2.py; weights are random. Policy, reference, critic and reward classifier each
+have a separate trunk of that size, as TRL's trainer requires; bfloat16 autocast if the processor has
 instructions for it. Prints the shortest phase in seconds and the peak memory. Needs torch, transformers
-and a trl with trl.experimental.ppo (1.12 has it, 1.16 no more); exits with status 77 and a sentence
-when one is missing.
+and a version of trl with trl.experimental.ppo (1.12, but not 1.16); exits with status 77 and a message
+if one is missing.
 """
 import argparse
 import copy

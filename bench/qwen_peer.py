@@ -5,9 +5,9 @@ GPT-2 124M for bench/run.
     qwen_peer.py train eager|compiled | generate     [--rows 8 --len 128 --slots 16 --prompt 16 --new 48 --layers 24]
                                                      [--model qwen|gpt2] [--dtype auto|bf16|f32]
 
-Random weights, bfloat16 autocast where the processor has instructions for it (or --dtype wants it), AdamW and clipping by the
-global norm. Prints the shortest of some runs in milliseconds, as rlhf-bench does. Needs torch and
-transformers; exits with status 77 and a sentence when one is missing.
+Random weights, bfloat16 autocast if the processor has instructions for it (or if --dtype asks for it),
+AdamW and clipping by the global norm. Prints the shortest of some runs in milliseconds, as rlhf-bench
+does. Needs torch and transformers; exits with status 77 and a message if one is missing.
 """
 import argparse
 import sys
@@ -36,7 +36,7 @@ def has_bf16():
 
 
 def peaks():
-    """Products of the size that rlhf-bench takes for its own peaks, as PyTorch makes them."""
+    """Matrix products of the sizes that rlhf-bench uses for its own peaks, computed by PyTorch."""
     n = 1024
     for name, dtype in (("f32", torch.float32), ("bf16", torch.bfloat16)):
         if dtype == torch.bfloat16 and not has_bf16():

@@ -48,8 +48,8 @@ struct rlhf__buffer {
 };
 
 // Bytes that a call needs of each workspace, at least; answers workspace_bytes of the table. A file
-// whose ops take workspaces adds them in its function of table.h, by the same sizing functions by
-// which the ops allocate.
+// whose ops take workspaces adds them in its function of table.h, using the functions by
+// which the ops size their allocations.
 struct rlhf__cpu_needs {
     uint64_t bytes[RLHF__WS_COUNT];
 };

@@ -36,8 +36,8 @@ struct rlhf__cuda_buffer {
 };
 
 // Bytes that a call needs of each workspace, at least; answers workspace_bytes of the table. A file
-// whose ops take workspaces adds them in its function of table.h, by the same sizing functions by
-// which the ops allocate. A workspace that grows may get more (memory.cu).
+// whose ops take workspaces adds them in its function of table.h, using the functions by
+// which the ops size their allocations. A workspace that grows may get more (memory.cu).
 struct rlhf__cuda_needs {
     uint64_t bytes[RLHF__CUDA_WS_COUNT];
 };

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The ragged batch that the vectors of ppo.so, grpo.so and rloo.so are made on, and what their
-generators share: small statistics and the printing of C.
+"""The ragged batch for the vectors of ppo.so, grpo.so and rloo.so, and code that their generators
+share: small statistics and printing of C.
 
 Run it in this directory: python3 make_batch.py > batch_vectors.h
 """
@@ -67,7 +67,7 @@ def ratios(logp, old, level):
 
 
 def paid(b):
-    """What each row is paid in all."""
+    """The total reward of each row."""
     return [s + math.fsum(r) for s, r in zip(b["score"], b["token_reward"])]
 
 
@@ -92,7 +92,7 @@ def print_head(what):
 
 
 def print_case(name, arrays, metrics):
-    """One case's arrays, by the names of struct vector_case, and metrics."""
+    """One case's arrays, named as in struct vector_case, and its metrics."""
     for key, rows in arrays.items():
         if any(flat(rows)):
             c_array(f"c_{name}_{key}", ragged(rows), exact=False)
@@ -103,7 +103,7 @@ def print_case(name, arrays, metrics):
 
 
 def print_cases(cases):
-    """cases: (name, options, arrays), as they were given to print_case."""
+    """cases: tuples (name, options, arrays), the arguments of print_case."""
     text = lambda v: str(v).lower() if isinstance(v, bool) else str(v)
     print("static const struct vector_case vector_cases[] = {")
     for name, options, arrays in cases:

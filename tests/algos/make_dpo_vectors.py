@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Float64 reference of dpo.so, and the vectors that test_dpo checks it against.
+"""Float64 reference of dpo.so, which writes the vectors of test_dpo.
 
-An independent reading of docs/algorithms/dpo.md in plain Python: every pair of the preferred
+An independent implementation of docs/algorithms/dpo.md in plain Python: every pair of the preferred
 response and another one, derivatives by central differences. Run it in this directory:
 python3 make_dpo_vectors.py > dpo_vectors.h
 """
@@ -27,7 +27,7 @@ N = sum(len(x) for x in LENGTHS)
 
 
 def pair(chosen, rejected, o):
-    """Loss of a pair, each a list of (x - f)."""
+    """Loss of a pair; each argument is a list of (x - f)."""
     beta, eps, kind = o.get("beta", 0.1), o.get("label_smoothing", 0.0), o.get("loss")
     a, b = math.fsum(chosen), math.fsum(rejected)
     sigmoid = lambda v: 1 / (1 + math.exp(-v))

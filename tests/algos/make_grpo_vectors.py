@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Float64 reference of grpo.so, and the vectors that test_grpo_vectors checks it against.
+"""Float64 reference of grpo.so, which writes the vectors of test_grpo_vectors.
 
-An independent reading of docs/algorithms/grpo.md in plain Python, with derivatives by central
-differences of the loss instead of formulas, so that a mistake in a hand-written derivative shows.
+An independent implementation of docs/algorithms/grpo.md in plain Python. Derivatives are central
+differences of the loss instead of formulas, to reveal mistakes in hand-written derivatives.
 Run it in this directory: python3 make_grpo_vectors.py > grpo_vectors.h
 """
 import math
@@ -80,19 +80,19 @@ AGGREGATION = {"grpo": "sequence", "bnpo": "token", "dapo": "token", "cispo": "t
 
 
 def counted(b, o):
-    """Rows that a mean over rows is of."""
+    """The rows that count in a mean over rows."""
     total, _ = rewards(b, o)
     flat_rows = [i for at in groups() for i in at if len({total[k] for k in at}) == 1]
     return [i for i in range(N) if i not in flat_rows or not o["mask_zero_advantage_groups"]]
 
 
 def trained(b, o):
-    """Rows that the loss is of."""
+    """The rows that have a loss."""
     return [i for i in counted(b, o) if FINISHED[i] or not o["mask_truncated"]]
 
 
 def gmpo(x, old, a, o):
-    """Geometric mean of one-sidedly clipped ratios, as the authors write it; and the tokens clipped."""
+    """Geometric mean of one-sidedly clipped ratios, as in the authors' code; and the clipped tokens."""
     sign = 1 if a > 0 else -1
     eps = o["clip_range"] if o["clip_range_high"] < 0 or a <= 0 else o["clip_range_high"]
     d = [sign * (p - q) for p, q in zip(x, old)]
@@ -126,8 +126,8 @@ def advantages(b, o):
 
 
 def parts(b, o, adv, rows, frozen):
-    """(policy, kl, entropy) loss of some rows, and how many tokens were clipped. frozen: the
-    log-probs that cispo's weights are made of, which no derivative goes through."""
+    """(policy, kl, entropy) loss of some rows, and the number of clipped tokens. frozen: the log-probs
+    for cispo's weights, which are constants in the derivative."""
     lo, hi = 1 - o["clip_range"], 1 + (o["clip_range"] if o["clip_range_high"] < 0
                                        else o["clip_range_high"])
     policy = kls = entropy = 0.0

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Float64 reference of ppo.so, and the vectors that test_ppo_vectors checks it against.
+"""Float64 reference of ppo.so, which writes the vectors of test_ppo_vectors.
 
-An independent reading of docs/algorithms/ppo.md in plain Python, with derivatives by central
-differences of the loss instead of formulas, so that a mistake in a hand-written derivative shows.
+An independent implementation of docs/algorithms/ppo.md in plain Python. Derivatives are central
+differences of the loss instead of formulas, to reveal mistakes in hand-written derivatives.
 Run it in this directory: python3 make_ppo_vectors.py > ppo_vectors.h
 """
 import math
@@ -100,7 +100,7 @@ def normalized(xs, o, scale):
 
 
 def scored(b, o):
-    """Scores and token rewards, normalised on request by the mean and std of the rows' pay."""
+    """Scores and token rewards, normalised on request by mean and std of the rows' total rewards."""
     m, s = (mean(paid(b)), math.sqrt(var(paid(b), True)) + 1e-5) if o["normalize_scores"] else (0, 1)
     return [(x - m) / s for x in b["score"]], [[x / s for x in row] for row in b["token_reward"]]
 

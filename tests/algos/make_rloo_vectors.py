@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Float64 reference of rloo.so, and the vectors that test_rloo checks it against.
+"""Float64 reference of rloo.so, which writes the vectors of test_rloo.
 
-An independent reading of docs/algorithms/rloo.md on the batch of make_batch.py: the
-baseline is taken literally as the mean of the others, derivatives are central differences. Run it
-in this directory: python3 make_rloo_vectors.py > rloo_vectors.h
+An independent implementation of docs/algorithms/rloo.md on the batch of make_batch.py: the baseline is
+computed as the mean of the others, derivatives are central differences. Run it in this directory:
+python3 make_rloo_vectors.py > rloo_vectors.h
 """
 import math
 
@@ -23,14 +23,14 @@ DEFAULTS = dict(ratio="sequence", clip_range=0.2, kl_coef=0.05, mask_truncated=F
 
 
 def counted(b, o):
-    """The rows that the mean over rows is of."""
+    """The rows that count in the mean over rows."""
     total = advantages(b, o)[1]
     flat_rows = [i for at in groups() for i in at if len({total[k] for k in at}) == 1]
     return [i for i in range(N) if i not in flat_rows or not o["mask_zero_advantage_groups"]]
 
 
 def trained(b, o):
-    """The rows that give a loss."""
+    """The rows that have a loss."""
     return [i for i in counted(b, o) if FINISHED[i] or not o["mask_truncated"]]
 
 
@@ -47,7 +47,7 @@ def advantages(b, o):
 
 
 def policy(b, o, a, rows):
-    """Loss of some rows, and how many of their tokens have a ratio that no longer matters."""
+    """Loss of some rows, and the number of their tokens whose ratio no longer affects it."""
     lo, hi = 1 - o["clip_range"], 1 + o["clip_range"]
     loss, clipped = 0.0, 0
     for i in rows:

@@ -1,7 +1,7 @@
-"""Chat templates as models publish them, written from their published form: name -> (text, marks).
+"""Chat templates as models publish them: name -> (text, marks).
 
-marks: [(part, the same with a {% generation %} block)], for a copy whose blocks say what the assistant's turns are;
-None: no such copy.
+marks: [(part, the same part with a {% generation %} block)], for a copy whose blocks mark the assistant's
+turns; None: without such a copy.
 """
 
 LLAMA31 = r"""{{- bos_token }}

@@ -209,7 +209,7 @@ static void raised(void **state) {
     json_decref(vars);
 }
 
-// Levels of every kind end in an error.
+// Nesting of every kind that is too deep is an error, not a crash.
 static void depth(void **state) {
     static const struct {
         const char *open, *close;

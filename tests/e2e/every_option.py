@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 """Every option of every shipped algorithm changes a run, or is refused. Generated from
-`plugin info --json`, so a new option is tried without a line here.
+`plugin info --json`, so new options are tested automatically.
 
-Each option takes other allowed values (each other choice of an enumeration, else one other value) in
-a run of a tiny model. A run that ends as the default's, in checkpoint and metrics, is a failure, and
-so are an exit status other than 0 and 2 and a run that ends differently when it is run again. Each
-option must change at least one run: options that act
-only beside others have a context in CONTEXT. WITHOUT names those that no run can show, with the
-reason.
+For each option other allowed values are tested in a run of a tiny model: each other choice of an
+enumeration, otherwise one other value. It is a failure if the run has the same checkpoint and metrics
+as the default's, if the exit status is neither 0 nor 2, or if a repeated run differs. Each option must
+change at least one run. CONTEXT lists other settings that an option needs in order to act. WITHOUT
+lists options whose effect cannot be seen in a run, with the reason.
 """
 import hashlib
 import json
@@ -120,7 +119,7 @@ def write_inputs():
 
 
 def run(algo, options, flags, at):
-    """What a run ends with, as one text, or None where it was refused."""
+    """The results of a run as one text, or None if it was refused."""
     source, base = SOURCE[algo]
     merged = dict(p.split("=", 1) for p in (base + "," + options).split(",") if p)
     cmd = [HOST, "--algo", f"{algo}.so", *source, *COMMON, *flags, "--out", at]
@@ -159,7 +158,7 @@ def other_values(key, spec):
 
 
 def try_option(job):
-    """Whether any value changed a run, and what went wrong."""
+    """Whether any value changed a run, and the errors."""
     n, algo, key, spec, baseline = job
     changed, wrong, reasons = False, [], []
     context = CONTEXT.get(f"{algo}.{key}", CONTEXT.get(key))
@@ -192,13 +191,13 @@ def try_option(job):
 # ---- for tests/e2e/every_reward.py too ----
 
 def options_of(file):
-    """The options that a plugin declares: key -> JSON Schema."""
+    """The options of a plugin: key -> JSON Schema."""
     said = subprocess.run([HOST, "plugin", "info", file, "--json"], check=True, capture_output=True)
     return json.loads(said.stdout)["properties"]
 
 
 def in_scratch(test):
-    """Calls test() in a directory of its own; it returns (what is wrong, the line when nothing is)."""
+    """Calls test() in a temporary directory; test returns (errors, the line to print without errors)."""
     work = tempfile.mkdtemp()
     os.chdir(work)
     try:

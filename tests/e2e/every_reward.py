@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Every option of every shipped reward changes what is paid, or what is sent, or is refused.
-Generated from `plugin info --json`: a new option is tried without a line here, and one for which no
-value is known fails.
+"""Every option of every shipped reward changes the rewards or the requests, or is refused. Generated from
+`plugin info --json`, so new options are tested automatically; an option without a known value fails.
 
-`eval --reward` scores the responses of a policy that says a given text at each position, so that
-each row has the response that ROWS gives it. A value that is not the default's must change the
-result: rewards, the requests that a service got, or the exit status. A refusal (exit status 2)
-needs a reason, and each option needs a value that is not refused. CONTEXT has what an option needs
-beside it; WITHOUT those that no result can show, with the reason.
+`eval --reward` scores the responses of a policy that writes a given text at each position, so each row
+has its response from ROWS. A value other than the default must change the result: the rewards, the
+requests to a service, or the exit status. A refusal (exit status 2) needs a reason, and each option
+needs a value that is not refused. CONTEXT lists other settings that an option needs; WITHOUT lists
+options whose effect cannot be seen in a result, with the reason.
 """
 import array
 import json
@@ -130,7 +129,7 @@ def serve():
 
 
 def write_speaker():
-    """A policy whose next token depends on the position alone: tied embeddings, no blocks' output."""
+    """A policy whose next token depends only on the position: tied embeddings, and blocks without output."""
     width, context, end = 64, STEP * (len(ROWS) + 1), 259
     rng = random.Random(1)
     says = [end] * context
@@ -217,7 +216,7 @@ def url_of(value):
 
 
 def run(reward, *options):
-    """Exit status, result and what it printed last."""
+    """Exit status, result and the last output."""
     merged = {}
     for text in (BASE.get(reward, "url=SCORE" if reward == "http" else ""), *options):
         merged.update(p.split("=", 1) for p in text.split(",") if p)

@@ -41,7 +41,7 @@ static void parts_of_a_phase_do_not_add_up(void **state) {
     assert_int_equal(e2e_shell(t, "cp -r model wide && sed -i 's/\"n_embd\": 32/\"n_embd\": 768/; "
                                   "s/\"n_layer\": 2/\"n_layer\": 6/' wide/config.json"),
                      0);
-    // Rows of 24 new tokens: with 8, an update in f32 takes less than sampling.
+    // Rows of 24 new tokens: with 8, an update in f32 would need less memory than sampling.
 #define UPDATE                                                                                     \
     "--policy wide --set batch.size=64 --set sampling.slots=64 --set sampling.max_new_tokens=24 "  \
     "--dry-run "

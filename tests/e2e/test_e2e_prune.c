@@ -90,7 +90,7 @@ static void a_crash_between_the_links_is_mended(void **state) {
     fine(t, e2e_run(t, SFT "--set checkpoint.best=objective/loss --set checkpoint.best_mode=min "
                            "--set run.phases=8 --out r"));
     fine(t, e2e_shell(t, "cp -r r a && cp -r r b && readlink r/checkpoints/best"));
-    // best was not updated yet, and nothing is left to do.
+    // best was not updated yet; there are no files to remove.
     fine(t, e2e_shell(t, "ln -sfn 000006 a/checkpoints/best"));
     fine(t, e2e_run(t, "--resume a"));
     e2e_says(t, "nothing to do");

@@ -122,7 +122,7 @@ static void a_run_that_was_killed_early_begins_anew(void **state) {
     assert_string_equal(t->out, "000002 latest ");
 }
 
-// The same with a run instead of a model: its path became that of a checkpoint.
+// The same if the reference is a run, whose path config.json stores as that of a checkpoint.
 static void a_run_from_a_run_begins_anew(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_run(t, SFT "--set run.phases=1 --out first"));

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Makes dirs/: tiny model directories of random weights as transformers writes them, and
-expected.json: what transformers makes of some texts. Run it from this folder; needs torch,
-transformers and tokenizers. Made with transformers 5.23; a newer one may write other files, which
-is then the thing to test.
+"""Makes dirs/: tiny model directories with random weights as transformers writes them, and
+expected.json: transformers' results for some texts. Run it in this folder; needs torch, transformers
+and tokenizers. Made with transformers 5.23; a newer version may write other files, which then need to
+be tested.
 
-    gpt2             GPT2LMHeadModel; tokenizer.json only
-    gpt2-classic-f16 with vocab.json and merges.txt beside it, float16
-    gpt2-sharded     untied head, several safetensors and their index
+    gpt2             GPT2LMHeadModel; only tokenizer.json
+    gpt2-classic-f16 with vocab.json and merges.txt, float16
+    gpt2-sharded     untied head, several safetensors files and their index
     gpt2-bf16        bfloat16, more embedding rows than tokens
-    gpt2-classifier  GPT2ForSequenceClassification, the two labels that config.json leaves out
-    gpt2-reward      one label, a tokenizer that puts BOS in front
+    gpt2-classifier  GPT2ForSequenceClassification with two labels, which config.json omits
+    gpt2-reward      one label, a tokenizer that adds BOS
     distilbert       DistilBertForSequenceClassification, three named labels
 
 expected.json: {dir: [{"text", "ids", "logp" (LM: of ids[1:]) or "logits"}]}; ids as the tokenizer
-gives them, special tokens and all; weights in float32.
+returns them, including special tokens; weights in float32.
 """
 import json
 import os

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes optimiser_vectors.h: what torch.optim.AdamW and float64 NumPy make of the same numbers.
+"""Writes optimiser_vectors.h: results of torch.optim.AdamW and float64 NumPy for the same numbers.
 
 Usage: make_adamw_vectors.py > optimiser_vectors.h   (needs torch and numpy)
 
-Inputs are a formula both sides know, input(tag, i), so that only results are stored:
+Both sides compute the inputs by the formula input(tag, i), so only results are stored:
   adamw   N weights, STEPS steps with gradient input(100 + step, i); results of torch (float32)
           and of the TensorFlow 1 form (float64)
   muon    one step for several shapes, with and without Nesterov momentum, stored [out, in] and

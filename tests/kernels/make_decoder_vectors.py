@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes decoder_vectors.h: RMS norms, gated units and rotary positions, and their gradients, as
-float64 autograd of torch has them.
+"""Writes decoder_vectors.h: RMS norms, gated units and rotary positions, and their gradients by
+torch's autograd in float64.
 
 Usage: make_decoder_vectors.py > decoder_vectors.h   (needs torch and transformers)
 
-Inputs are a formula both sides know, input(tag, i); only results are stored. The rotation is that of
-transformers' Qwen3, which turns queries and keys behind a norm of each head.
+Both sides compute the inputs by the formula input(tag, i); only results are stored. The rotation is
+that of transformers' Qwen3, which rotates queries and keys after a norm of each head.
 """
 import numpy as np
 import torch

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What transformers keeps of rows of logits, for test_min_p: its warpers for temperature, top-k,
-top-p and min-p, in generate()'s order and in float64. Needs torch and transformers. Run it in this
-directory: python3 make_min_p_vectors.py > min_p_vectors.h
+"""The ids that transformers keeps of rows of logits, for test_min_p: its warpers for temperature,
+top-k, top-p and min-p, in generate()'s order and in float64. Needs torch and transformers. Run it in
+this directory: python3 make_min_p_vectors.py > min_p_vectors.h
 """
 import random
 import struct

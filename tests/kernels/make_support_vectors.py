@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes support_vectors.h: log-probs, entropy, KL and their gradients over a given support, as
-float64 autograd of torch has them, and what top-k and top-p keep.
+"""Writes support_vectors.h: log-probs, entropy, KL and their gradients over a given support, by torch's
+autograd in float64, and the ids that top-k and top-p keep.
 
 Usage: make_support_vectors.py > support_vectors.h   (needs torch and numpy)
 
-Inputs are a formula both sides know, input(tag, i): hidden [ROWS, D] 1.5 input(1, i), weight
+Both sides compute the inputs by the formula input(tag, i): hidden [ROWS, D] 1.5 input(1, i), weight
 [VOCAB, D] input(2, i), the reference's 1.5 input(3, i) and input(2, i) + 0.2 input(4, i), and
 derivatives of the loss input(5 .. 7, row). Only results are stored.
 """

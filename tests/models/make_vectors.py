@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Vectors for tests/models, made by PyTorch and transformers in float64.
 
-    python3 make_vectors.py [directory]      # writes vectors/*.bin beside this file
+    python3 make_vectors.py [directory]      # writes vectors/*.bin next to this file
 
-Parameters are not stored: both sides make them with Philox 4x32-10 (seed 7, stream = FNV-1a of the
-name, four values a block), uniform in +-0.3, norm gains 1 + that. A file is a list of records:
+Parameters are not stored: both sides compute them with Philox 4x32-10 (seed 7, stream = FNV-1a of the
+name, four values a block), uniform in +-0.3; norm gains are 1 + that. A file is a list of records:
 name length, name, count (little-endian u32), then count float32.
 Made with PyTorch 2.15, transformers 5.23; any recent version gives the same to float32 precision.
 """

@@ -207,8 +207,8 @@ static double distance(const float *a, const float *b, uint64_t n) {
     return sqrt(diff / len);
 }
 
-// Per tensor, relative to its largest value and a little of the largest of all (the gradient of a
-// key bias is zero in theory).
+// Compares tensor by tensor, relative to the tensor's largest value plus a small share of the
+// overall largest (the gradient of a key bias is zero in theory).
 static void same_gradients(struct trial *t, double bound) {
     const struct families *k = &t->rows;
     const uint64_t n = (uint64_t)t->m.info.n_params;

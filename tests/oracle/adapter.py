@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Adapters of PEFT here and ours there.
+"""PEFT's adapters in this program, and this program's adapters in PEFT.
 
 Usage: adapter.py HOST WORK
 
-HOST is the program, WORK an empty directory. For each family, with random weights: an adapter that
-PEFT wrote, merged by the program, is PEFT's merge_and_unload within 1e-4; the program's greedy tokens
-with the adapter are the merged model's in transformers; a run's checkpoint and its export load into
-PEFT without a key missing or left over, give the merged weights of the program, and the same greedy
-tokens; a reward model's adapter brings its score head. Exit status 0: all so; 1: something is not.
+HOST is the program, WORK an empty directory. For each family, with random weights:
+- an adapter of PEFT, merged by the program, equals PEFT's merge_and_unload within 1e-4;
+- the program's greedy tokens with the adapter are those of the merged model in transformers;
+- a run's checkpoint and its export load into PEFT without missing or extra keys, and give the
+  program's merged weights and the same greedy tokens;
+- a reward model's adapter includes its score head.
+Exit status 0: all of this holds; 1: something does not.
 """
 import json
 import os
@@ -87,7 +89,7 @@ def greedy(name, what, model, *args):
 
 
 def theirs(name, **fields):
-    """An adapter of PEFT's, here."""
+    """PEFT's adapter in this program."""
     torch.manual_seed(3)
     model = get_peft_model(base(name), LoraConfig(r=4, lora_alpha=6, task_type="CAUSAL_LM",
                                                   fan_in_fan_out=name == "gpt2", **fields))
@@ -104,7 +106,7 @@ def theirs(name, **fields):
 
 
 def load(name, directory, model):
-    """PEFT's view of one of ours; its keys are all used."""
+    """An adapter of this program loaded by PEFT, which must use all of its keys."""
     out = PeftModel.from_pretrained(model, directory)
     with safe_open(f"{directory}/adapter_model.safetensors", "pt") as f:
         keys = set(f.keys())
@@ -116,7 +118,7 @@ def load(name, directory, model):
 
 
 def ours(name):
-    """What runs leave, in PEFT."""
+    """Results of runs, loaded by PEFT."""
     host("--algo", "sft.so", "--data", "texts.txt", "--policy", name, "--out", "run", "--phases", "4",
          "--set", "policy.adapter.rank=4", "--set", "optim.lr=0.01", "--set", "compute.dtype=f32",
          "--set", "batch.size=4")

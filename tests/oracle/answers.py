@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""2,000 made answers, what answer.so says of them, what is true, and what math-verify says.
+"""2,000 generated answers: the verdicts of answer.so, the truth, and the verdicts of math-verify.
 
 Usage: answers.py ORACLE_REWARDS DIRECTORY_OF_PLUGINS [--update]
 
-An answer is made with the truth: whether the response's box says what the row's answer says. Every
-case in which answer.so does not say the truth, or math-verify does not say what answer.so says, has
-a line in answers_judged.tsv, with the judgement of its kind. Cases and kinds that are not there are
-errors, and so are lines of cases that agree by now. Without math_verify only the truth is compared.
---update rewrites the file; a kind of difference without a judgement is then written as UNJUDGED.
+Each answer is generated together with the truth: whether the answer in the response's box equals the
+row's. Every case in which answer.so differs from the truth or from math-verify has a line in
+answers_judged.tsv, with a judgement of its kind. Cases and kinds that are not listed are errors, and so
+are listed cases that agree now. Without math_verify only the truth is compared. --update rewrites the
+file and marks new kinds of differences as UNJUDGED.
 
 Exit status 0: all as judged; 1: not; 77: nothing could be run.
 """
@@ -300,7 +300,7 @@ def theirs(all_cases):
 
 
 def judgements():
-    """{(kind, gold, response): (what differs, judgement)} of the file, and its judgements by kind."""
+    """{(kind, gold, response): (difference, judgement)} of the file, and its judgements by kind."""
     lines, kinds = {}, {}
     for line in open(JUDGED, encoding="utf-8") if os.path.exists(JUDGED) else ():
         if line.startswith("#") or not line.strip():

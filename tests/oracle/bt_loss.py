@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What TRL's reward trainer computes of given rewards and margins, in float64: the expectations of
-tests/algos/test_bradley_terry.c for rows of two responses, which are all that TRL has.
+"""The float64 losses of TRL's reward trainer for given rewards and margins: checks the expectations of
+tests/algos/test_bradley_terry.c for rows of two responses, the only kind in TRL.
 
 Usage: bt_loss.py BT_VECTORS.H
 
-RewardTrainer.compute_loss is called on the pairs of the header, with the rewards in place of a
-model's. TRL has one margin: the option's and the row's added up.
+Calls RewardTrainer.compute_loss on the pairs of the header, with the rewards instead of a model's
+outputs. TRL has one margin: the sum of the option's and the row's.
 """
 import re
 import sys
@@ -19,7 +19,7 @@ torch.set_default_dtype(torch.float64)
 
 
 class One:
-    """accelerate's Accelerator where there is one process."""
+    """Replaces accelerate's Accelerator with a single process."""
 
     def gather_for_metrics(self, x):
         return x

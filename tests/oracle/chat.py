@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Conversations as text, ids and masks by `conversation` (conversation.c) and by transformers'
-apply_chat_template, for the templates of chat_templates.py, those that models publish
-(tests/chat/published.py) and, where TRL is installed, its own.
+"""Compares conversations as text, ids and masks by `conversation` (conversation.c) with transformers'
+apply_chat_template, for the templates of chat_templates.py, published ones (tests/chat/published.py)
+and, if TRL is installed, TRL's own.
 
 Usage: chat.py CONVERSATION WORK
 
-Exit status 0: all conversations that are not refused agree, token for token; 1: not so.
+Exit status 0: all conversations that are not refused agree, token for token; 1: some do not.
 """
 import json
 import os
@@ -96,8 +96,8 @@ def theirs(tok, row, mask):
 
 
 def answer_of(tok, row):
-    """What an answer adds to a prompt's ids, as TRL cuts it, up to the token that ends the turn. None: the prompt's
-    ids are not the beginning of the whole's, or the template refuses it."""
+    """The ids that an answer adds to a prompt's, as cut by TRL, up to the token that ends the turn. None: the
+    prompt's ids are not a prefix of all ids, or the template refuses it."""
     try:
         prompt = list(tok.apply_chat_template(row["messages"], add_generation_prompt=True, return_dict=False))
         whole = list(tok.apply_chat_template(row["messages"] + row["answer"], return_dict=False))
@@ -106,7 +106,7 @@ def answer_of(tok, row):
     if whole[:len(prompt)] != prompt:
         return None
     rest = whole[len(prompt):]
-    while rest and not tok.decode(rest[-1:]).strip():  # what stands behind the turn
+    while rest and not tok.decode(rest[-1:]).strip():  # the text after the turn
         rest = rest[:-1]
     return rest
 
@@ -164,7 +164,7 @@ def check(program, work, name, spec):
 
 
 def named(program, work, name):
-    """The Jinja that a run writes of a template that it named, with the tokenizer of our test of that one."""
+    """The Jinja that a run saves for a named template, with the tokenizer of the test for that template."""
     form, special, template = TEMPLATES[name]
     folder = directory(work, f"for-{name}", form, special, template, in_config=False)
     out = subprocess.run([program, folder, name, "--jinja"], capture_output=True, text=True)

@@ -1,5 +1,5 @@
-"""Chat templates that do what those of well-known models do, written here: name -> (the form of
-tokenizer, special tokens that it needs, its text). Templates as they are published: tests/chat/published.py.
+"""Chat templates written here that behave like those of well-known models: name -> (form of the tokenizer,
+special tokens that it needs, text). Published templates are in tests/chat/published.py.
 """
 
 ALTERNATE = ("{% if (m.role == 'user') != (loop.index0 is even) %}"

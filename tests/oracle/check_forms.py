@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Ids and texts by `encode` (encode.c) and by the package tokenizers, for tokenizer.json in the forms
-of forms.py, with vocabularies trained here.
+"""Compares ids and texts by `encode` (encode.c) with the package tokenizers, for tokenizer.json in the
+forms of forms.py, with vocabularies trained here.
 
 Usage: check_forms.py ENCODE WORK [DATA]
 
-DATA, where given: a folder with imdb/*.jsonl.gz, of whose reviews some are then trained on and all
-are compared. RLHF_TEXTS: how many random texts (200); RLHF_REVIEWS: how many reviews (75000).
+DATA: a folder with imdb/*.jsonl.gz. If it is given, the vocabularies are trained on some of its reviews,
+and all reviews are compared. RLHF_TEXTS: number of random texts (200); RLHF_REVIEWS: number of reviews
+(75000).
 
 Exit status 0: all agree; 1: some do not, with the first texts that differ.
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""100 steps of AdamW on four texts: the loss curve of sft.so beside PyTorch's.
+"""100 steps of AdamW on four texts: compares the loss curve of sft.so with PyTorch's.
 
     curve.py DIR RUN    DIR: a directory of families.py; RUN: the run that curve.sh made from it
 

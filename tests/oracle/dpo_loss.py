@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What TRL's DPO trainer computes of given log-probs, in float64: the expectations of
+"""The float64 losses of TRL's DPO trainer for given log-probs: checks the expectations of
 tests/algos/test_dpo.c.
 
 Usage: dpo_loss.py DPO_VECTORS.H
 
 Reads the arrays and cases of the header and compares their losses and derivatives with those of
-DPOTrainer._compute_loss, a pair at a time: TRL knows rows of two responses only, so a row of k has
-k - 1 pairs that share its weight k / n. Label smoothing with loss sigmoid is not TRL's (its
-trainer of this version ignores it there): that case is left to make_dpo_vectors.py. Log-probs are
-handed to TRL's method in place of a model's; everything else of it runs as it stands.
+DPOTrainer._compute_loss, one pair at a time: TRL supports only rows of two responses, so a row of k is
+k - 1 pairs that share its weight k / n. TRL's trainer of this version ignores label smoothing with
+loss sigmoid, so only make_dpo_vectors.py checks that case. TRL's method gets the log-probs instead of
+a model's outputs and is otherwise unchanged.
 """
 import re
 import sys
@@ -22,7 +22,7 @@ torch.set_default_dtype(torch.float64)
 
 
 class One:
-    """accelerate's Accelerator where there is one process."""
+    """Replaces accelerate's Accelerator with a single process."""
 
     device = torch.device("cpu")
 
@@ -33,7 +33,7 @@ class One:
 
 
 class Model(torch.nn.Module):
-    """Answers with given log-probs; the fused head gives none to a row's first token."""
+    """Returns given log-probs; the fused head omits a row's first token."""
 
     is_gradient_checkpointing = False
 

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""Models of every family, exported by the program: what transformers loads, what it writes, and what
-llama.cpp's own reader (the package gguf) reads.
+"""Models of every family, exported by the program: as loaded by transformers, and as read by llama.cpp's
+reader (the package gguf).
 
 Usage: export.py HOST WORK [MODEL ...]
 
-HOST is the program, WORK an empty directory; MODEL: of CASES, else all of them, classifiers and a
-run. Weights are random, tokenizers in the forms that the families come with (forms.py). For each model and dtype: from_pretrained finds every tensor and no
-other, in that dtype, rounded as torch rounds; the GGUF file has all keys and no others, with the
-config's values, and every tensor, once the documented permutation (llama) or transposition (gpt2) is
-undone; a SentencePiece vocabulary's scores give the tokenizer's ids. In f32 the program's 50 greedy
-tokens after 20 prompts are transformers', of the exported directory and, where transformers can read
-it, of the GGUF file. Exit status 0: all so; 1: something is not.
+HOST is the program, WORK an empty directory. MODEL: some of CASES; by default all of them, classifiers
+and a run. Weights are random, tokenizers have the forms of the families (forms.py). For each model and
+dtype:
+- from_pretrained finds every tensor and no others, in that dtype, rounded as by torch;
+- the GGUF file has all keys and no others, with the config's values, and every tensor, once the
+  documented permutation (llama) or transposition (gpt2) is undone;
+- the scores of a SentencePiece vocabulary give the tokenizer's ids;
+- in f32 the program's 50 greedy tokens after 20 prompts are those of transformers, from the exported
+  directory and, if transformers can read it, from the GGUF file.
+Exit status 0: all of this holds; 1: something does not.
 """
 import json
 import math
@@ -161,7 +164,7 @@ def check_directory(name, directory, dtype, start):
 
 
 def greedy(model, ids, tokens):
-    """Of the tokens that there are: rows of the embedding behind them are never drawn by rlhf-host."""
+    """Samples only existing tokens: rlhf-host never samples the embedding's padding rows."""
     config = hf.GenerationConfig(max_new_tokens=50, do_sample=False, pad_token_id=0,
                                  suppress_tokens=list(range(tokens, model.config.vocab_size)) or None)
     model.generation_config.eos_token_id = None  # else it stands in for none
@@ -191,7 +194,7 @@ def check_greedy(name, directory, models):
 
 
 def as_stored(key, t, config, arch):
-    """What llama.cpp's converter makes of a weight: the name and the numbers of it."""
+    """The name and the numbers of a weight after llama.cpp's conversion."""
     stem, end = key.rsplit(".", 1)
     stem = stem.removeprefix("model.").removeprefix("transformer.")
     names = {"embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output",
@@ -392,7 +395,7 @@ def check(name):
 
 
 def check_classifier(source):
-    """Heads of classifiers and reward models stay; transformers' logits are those of the start."""
+    """Heads of classifiers and reward models are kept; transformers' logits equal those of the start."""
     name = os.path.basename(source)
     host("export", source, "--to", f"{name}-out", "--dtype", "f32")
     load = hf.AutoModelForSequenceClassification.from_pretrained

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Model directories of every family as transformers writes them, and what it computes with them.
+"""Model directories of every family as transformers writes them, and transformers' results for them.
 
     families.py make DIR            writes DIR/<name>/ with random weights, one for each of FAMILIES
     families.py check DIR HEADS     runs HEADS (tests/oracle/heads.c) on each and compares:
                                     log-probs of the whole vocabulary and all gradients in f32,
-                                    with float64 as judge; log-probs in bf16 beside autocast
-    families.py names               the names, one a line
+                                    with float64 as the truth; log-probs in bf16 with autocast
+    families.py names               the names, one per line
 
-Needs torch, transformers and tokenizers. The models are small but have everything that the real ones
-have: grouped heads, a head width of its own, biases, q/k norms, tied and untied heads, each kind of
-rotary scaling with positions on both sides of its original context.
+Needs torch, transformers and tokenizers. The models are small but have all features of real ones:
+grouped heads, a separate head width, biases, q/k norms, tied and untied heads, each kind of rotary
+scaling with positions on both sides of its original context.
 """
 import json
 import os
@@ -58,7 +58,7 @@ LIMITS = {
 
 
 def tokenizer():
-    """Bytes, in GPT-2's order, behind two special tokens and one more."""
+    """Bytes, in GPT-2's order, after two special tokens and one more."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocab = {t: i for i, t in enumerate(["<unk>", "<s>", "</s>"] + alphabet)}
     tok = Tokenizer(models.BPE(vocab=vocab, merges=[]))
@@ -70,7 +70,7 @@ def tokenizer():
 
 
 def fill(model, seed):
-    """Weights of the size that trained ones have, gains around 1, biases that matter."""
+    """Weights with the size of trained ones, gains around 1, and biases large enough to matter."""
     g = torch.Generator().manual_seed(seed)
     for name, p in model.named_parameters():
         x = torch.randn(p.shape, generator=g)
@@ -153,7 +153,7 @@ def rms(x):
 
 
 def whole_vocabulary(program, directory, dtype, rows):
-    """Each row ends with every token in turn: the log-probs of all, as our side gives them."""
+    """Each row ends with every token in turn, so that our side gives the log-probs of all tokens."""
     out = []
     for row in rows:
         ends = [row + [t] for t in range(VOCAB)]

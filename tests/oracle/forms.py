@@ -1,8 +1,8 @@
-"""tokenizer.json in the forms that the models people have come with, trained here by the package
-tokenizers: GPT-2, Llama 3, Qwen2, SmolLM, Llama 2 with a normalizer and Llama 2 with Metaspace.
+"""tokenizer.json in the forms of common models, trained here by the package tokenizers: GPT-2, Llama 3,
+Qwen2, SmolLM, Llama 2 with a normalizer and Llama 2 with Metaspace.
 
-`make(form, lines, n)` gives a Tokenizer; `save(tok, form, folder)` writes it as transformers finds
-it, with a tokenizer_config.json like the real one.
+`make(form, lines, n)` gives a Tokenizer; `save(tok, form, folder)` writes it in the form that
+transformers expects, with a realistic tokenizer_config.json.
 """
 import json
 import os
@@ -50,7 +50,7 @@ def gpt2(lines, n):
 
 
 def with_model(tok, **members):
-    """The same with other members of the model, which the trainer does not ask for."""
+    """The same with other members of the model, which the trainer cannot set."""
     file = json.loads(tok.to_str())
     file["model"].update(members)
     return Tokenizer.from_str(json.dumps(file))

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The loss of grpo.so's first update against the one that TRL's GRPO trainer computes of the same
-rows, masked responses included (mask_truncated_completions).
+"""Compares the loss of grpo.so's first update with that of TRL's GRPO trainer on the same rows, including
+masked responses (mask_truncated_completions).
 
 Usage: grpo_loss.py RUN...
 
-Each RUN has rollouts.jsonl, one minibatch a phase, and no KL or entropy in the loss. In the first
-update the policy is what it was when it wrote, so the recorded log-probs are its own. Log-probs are
-handed to TRL's method in place of a model's; everything else of it runs as it stands.
+Each RUN has rollouts.jsonl, one minibatch per phase, and neither KL nor entropy in the loss. In the
+first update the policy is the one that sampled, so the recorded log-probs are its own. TRL's method
+gets them instead of a model's outputs and is otherwise unchanged.
 """
 import json
 import os
@@ -19,7 +19,7 @@ from trl import GRPOTrainer
 
 
 class One:
-    """accelerate's Accelerator where there is one process."""
+    """Replaces accelerate's Accelerator with a single process."""
 
     num_processes, sync_gradients = 1, True
 

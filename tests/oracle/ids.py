@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Ids of adversarial and random texts by `encode` (encode.c) and by the tokenizers library.
+"""Compares ids of adversarial and random texts by `encode` (encode.c) with the tokenizers library.
 
 Usage: ids.py ENCODE WORK DIR [DIR ...]
 
-Beside the directories given it looks at some that it makes in WORK: WordPiece with a token for every
-character, lower-casing and not, and BPE with tokens that were added.
+In addition to the given directories it tests some that it creates in WORK: WordPiece with a token for
+every character, with and without lower-casing, and BPE with added tokens.
 
 Exit status 0: all agree; 1: some do not, with the first texts that differ.
 """
@@ -19,7 +19,7 @@ from texts import assigned, texts
 
 
 def make(work, bpe):
-    """Vocabularies in which no character is lost among [UNK]; BPE with added tokens and a frame."""
+    """Vocabularies in which every character has a token; BPE with added tokens and tokens around a text."""
     chars = [c for c in assigned() if not c.isspace() and c != "\0"]
     words = ["the", "river", "ing", "##ing", "ab", "##c"]
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What TRL's KTO trainer computes of given log-probs, in float64: the expectations of
+"""The float64 losses of TRL's KTO trainer for given log-probs: checks the expectations of
 tests/algos/test_kto.c.
 
 Usage: kto_loss.py TEST_KTO.C
 
 Reads the arrays and options of the test and compares its expected losses, reference points and
-derivatives with those of KTOTrainer._compute_loss. Log-probs are handed to TRL's method in place of
-a model's; everything else of it runs as it stands.
+derivatives with those of KTOTrainer._compute_loss. TRL's method gets the log-probs instead of a model's
+outputs and is otherwise unchanged.
 """
 import re
 import sys
@@ -20,7 +20,7 @@ torch.set_default_dtype(torch.float64)
 
 
 class One:
-    """accelerate's Accelerator where there is one process."""
+    """Replaces accelerate's Accelerator with a single process."""
 
     device = torch.device("cpu")
 
@@ -34,7 +34,7 @@ def array(text, name):
 
 
 class Model(torch.nn.Module):
-    """Answers with log-probs by sequence; the fused head gives none to a row's first token."""
+    """Returns log-probs by sequence; the fused head omits a row's first token."""
 
     is_gradient_checkpointing = False
 

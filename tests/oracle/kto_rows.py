@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Rows of one completion as our reader (completions.c) and TRL's KTOTrainer prepare them: the ids of
-prompt and completion, the label, and the completion of another row that the reference point is made of.
+"""Compares rows of one completion as prepared by our reader (completions.c) and by TRL's KTOTrainer: the
+ids of prompt and completion, the label, and the other row's completion for the reference point.
 
 Usage: kto_rows.py COMPLETIONS WORK
 
-TRL's _prepare_dataset runs as it stands. What is done otherwise there: it ends texts with the
-end-of-text token, and learns what a template writes behind an assistant's turn (a line break); it
-tokenises prompt and completion together, so where they merge over the boundary a row loses the end of
-its prompt; and it pairs a row that is alone in its batch with itself.
+TRL's _prepare_dataset runs unchanged. It differs from ours in three ways. It ends texts with the
+end-of-text token, and trains on the template's text after an assistant's turn (a line break). It
+tokenises prompt and completion together, so a row loses the end of its prompt if they merge across the
+boundary. And it pairs a row that is alone in its batch with itself.
 """
 import json
 import random
@@ -61,12 +61,12 @@ def check(program, work, name, folder, rows, chat):
     if out.returncode or len(ours) != 2 * len(rows):
         print(f"{name}: {out.stderr.strip()}; {len(ours)} rows of {2 * len(rows)}")
         return False
-    # what TRL ends a text with is not in ours
+    # our rows lack the end token that TRL appends to texts
     end = (lambda ids: turn(tok, ids)) if chat else (lambda ids: ids[:-1])
     wrong = merged = 0
     for i, there in enumerate(theirs(tok, rows)):
         prompt = tok(rows[i]["prompt"])["input_ids"] if not chat else there["prompt_ids"]
-        # the batch's other rows give this one its mismatched completion
+        # the mismatched completion comes from another row of the batch
         before = i - 1 if i % BATCH else min(i + BATCH, len(rows)) - 1
         texts_of = (rows[i], rows[before])
         joined = not chat and any(

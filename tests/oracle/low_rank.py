@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Low-rank adapters beside PEFT: families of families.py, with adapters as PEFT writes them.
+"""Compares low-rank adapters with PEFT: families of families.py, with adapters as PEFT writes them.
 
     low_rank.py make DIR            DIR/<name> the bases, DIR/<name>-some and -all with adapters:
                                     q_proj and v_proj (GPT-2: c_attn), all-linear
-    low_rank.py names               the names of those with adapters, one a line
+    low_rank.py names               the names of those with adapters, one per line
     low_rank.py check DIR HEADS     log-probs and gradients by HEADS (heads.c) and by PEFT in float64
-    low_rank.py merged DIR OUT      a directory that `export --merge` made of DIR
+    low_rank.py merged DIR OUT      OUT: a directory that `export --merge` made from DIR
     low_rank.py trained DIR RUN     20 steps of AdamW by sft.so, on the texts of curve.py, and by PEFT
 
-Needs torch, transformers, tokenizers and peft. Differences are of a tensor's largest number.
+Needs torch, transformers, tokenizers and peft. Differences are relative to a tensor's largest number.
 """
 import glob
 import json
@@ -55,7 +55,7 @@ def make(root):
 
 
 def load(directory, dtype):
-    """The adapter on its base, its weights in dtype too."""
+    """The adapter on its base, with weights in dtype too."""
     with open(f"{directory}/adapter_config.json") as f:
         base = json.load(f)["base_model_name_or_path"]
     model = peft.PeftModel.from_pretrained(families.load(base, dtype), directory, is_trainable=True)
@@ -63,7 +63,7 @@ def load(directory, dtype):
 
 
 def plain(name):
-    """PEFT's name of a parameter as a checkpoint of the base would have it."""
+    """The name in a checkpoint of the base for PEFT's name of a parameter."""
     return name.removeprefix("base_model.model.").replace(".default", "")
 
 

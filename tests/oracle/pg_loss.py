@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""What TRL's GRPO and GMPO trainers compute of given log-probs and advantages, in float64: the
+"""The float64 losses of TRL's GRPO and GMPO trainers for given log-probs and advantages: checks the
 expectations of tests/algos/test_grpo_vectors.c.
 
 Usage: pg_loss.py BATCH_VECTORS.H GRPO_VECTORS.H
 
-Reads the batch and, of the cases listed here, the advantages, the policy loss and the derivative by
-the log-probs (with the KL in the loss where the case has it), and compares them with those of
-_compute_loss. Log-probs are handed to TRL's method in place of a model's; everything else of it
-runs as it stands.
+Reads the batch and, for the cases listed here, the advantages, the policy loss and the derivative with
+respect to the log-probs (including a KL in the loss), and compares them with those of _compute_loss.
+TRL's method gets the log-probs instead of a model's outputs and is otherwise unchanged.
 """
 import re
 import sys
@@ -24,7 +23,7 @@ CASES = ["defaults", "bnpo", "dr_grpo", "clip_asymmetric", "gspo", "gmpo", "gmpo
 
 
 class One:
-    """accelerate's Accelerator where there is one process."""
+    """Replaces accelerate's Accelerator with a single process."""
 
     num_processes, sync_gradients = 1, True
 

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Computes one phase of a PPO or GRPO run again, in float64 PyTorch, and compares.
+"""Recomputes one phase of a PPO or GRPO run in float64 PyTorch, and compares.
 
 Usage: recompute.py RUN PHASE [RUN PHASE ...]
 
-It needs torch; a run needs log.rollouts=true, checkpoint.every=1 and compute.dtype=f32.
+Needs torch; a run needs log.rollouts=true, checkpoint.every=1 and compute.dtype=f32.
 
 From RUN/checkpoints/<PHASE - 1> (weights, value head, AdamW's moments), the lines of PHASE in
 RUN/rollouts.jsonl and RUN/config.json it computes log-probs, values, advantages, losses, gradients,
-clipping and steps, and compares them with the file and with RUN/checkpoints/<PHASE>. Nothing here
-knows the program's code: the model is GPT-2 as published, or for any other model_type what
-transformers makes of the checkpoint; the formulas are those of docs/algorithms/.
+clipping and steps, and compares them with the file and with RUN/checkpoints/<PHASE>. It is independent
+of the program's code: the model is GPT-2 as published or, for any other model_type, transformers'
+model of the checkpoint; the formulas are those of docs/algorithms/.
 
-Exit status 0: all agree; 1: something does not; 2: the run uses what this script does not cover.
+Exit status 0: all agree; 1: something does not; 2: the run uses a feature that this script lacks.
 """
 import json
 import math
@@ -122,7 +122,7 @@ class Policy:
 
 
 class Published(Policy):
-    """Any causal language model of transformers with that value head, its weights in float64."""
+    """Any causal language model of transformers with that value head, with weights in float64."""
 
     def __init__(self, checkpoint, inv_temperature):
         import transformers
@@ -175,7 +175,7 @@ def gae(r, v, gamma, lam):
 
 
 def critic_advantages(o, coef, rows, batch):
-    """ppo with a critic: advantages and returns of `rows`, one tensor a row."""
+    """ppo with a critic: advantages and returns of `rows`, one tensor per row."""
     score = torch.tensor([r["score"] for r in rows], dtype=F64)
     if o["normalize_scores"]:
         every = torch.tensor([r["score"] for r in batch], dtype=F64)
@@ -202,7 +202,7 @@ def critic_advantages(o, coef, rows, batch):
 
 
 def group_advantages(o, coef, rows):
-    """grpo: one number a response, from those of its group."""
+    """grpo: one number per response, from those of its group."""
     total = []
     for r in rows:
         s = r["score"] + r["token_reward"].sum()
@@ -231,7 +231,7 @@ def counted(rows):
 
 
 def weight(o, algo, rows, batch, row, longest):
-    """What a response token's term counts in the loss."""
+    """The weight of a response token's term in the loss."""
     kind = o["loss"] if algo == "grpo" else o["aggregation"]
     if kind in ("sequence", "grpo"):
         return 1 / (len(rows) * len(row["logp_old"]))
@@ -330,8 +330,8 @@ def flat(tensors_by_name, names):
 
 
 def without_key_bias(p, d):
-    """A constant added to every key of a head changes no attention: the gradient of a key's bias is
-    0 but for rounding, which AdamW makes as large as any other. So it is left out."""
+    """A constant added to every key of a head does not change attention, so the gradient of a key's bias
+    is rounding error, which AdamW scales up like any other. It is therefore left out."""
     out = {name: t.detach().clone() for name, t in p.items()}
     for name in out:
         if name.endswith("attn.c_attn.bias"):
@@ -366,7 +366,7 @@ def check_heads(policy, rows, report):
 
 
 def compare_step(before, after, policy, optim, run, phase, report):
-    """Weights and first moments of the phase's checkpoint against those computed here."""
+    """Compares weights and first moments of the phase's checkpoint with those computed here."""
     end = os.path.join(run, "checkpoints", f"{phase:06d}")
     theirs = policy_of(end, 1.0).p
     moments = tensors(os.path.join(end, "state", "optimizer.safetensors"))

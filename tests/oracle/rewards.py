@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Rewards of random texts by the shipped plugins and by the functions of TRL's `rewards` package.
+"""Compares rewards of random texts by the shipped plugins with the functions of TRL's `rewards` package.
 
 Usage: rewards.py ORACLE_REWARDS DIRECTORY_OF_PLUGINS
 
 think_format_reward, get_soft_overlong_punishment, get_cosine_scaled_reward and
-get_repetition_penalty_reward are compared on everything; accuracy_reward and
-reasoning_accuracy_reward, which need math_verify, on numbers in boxes, where math_verify is there.
-Without it the cosine's answers are ours.
+get_repetition_penalty_reward are compared on all texts; accuracy_reward and reasoning_accuracy_reward
+on numbers in boxes, if math_verify, which they need, is installed. Without it the cosine reward uses
+our verdicts.
 
-Exit status 0: no differences; 1: some, with the first that differ.
+Exit status 0: equal; 1: some rewards differ, with the first that do.
 """
 import json
 import random
@@ -92,7 +92,7 @@ def integer(rng):
 
 
 def written(rng, x):
-    """An integer, in a form that both sides read."""
+    """An integer, in a form that both sides can read."""
     forms = [f"{x}", f"{x}", f"{x}.0", f"{x}.00", f"\\frac{{{2 * x}}}{{2}}", f"x = {x}", f" {x} ",
              f"\\text{{{x}}}"]
     if x >= 0:

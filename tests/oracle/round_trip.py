@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""A model directory written by transformers, through two phases of PPO, and loaded back by it.
+"""A model directory written by transformers goes through two phases of PPO, and transformers loads the result.
 
 Usage: round_trip.py HOST WORK POLICY
 
-HOST is the program, WORK an empty directory, POLICY a directory of ours (the default policy). Looked
-at are a tiny GPT-2 of random weights in f32, in bf16 and with an untied head, and POLICY saved again
-by transformers and, where peft is there, after merging an adapter.
+HOST is the program, WORK an empty directory, POLICY a directory of ours (the default policy). Tested are
+a tiny GPT-2 with random weights in f32, in bf16 and with an untied head, and POLICY saved again by
+transformers and, if peft is installed, after merging an adapter.
 
-For each: the program takes the directory as it is; from_pretrained takes the checkpoints as they
-are, in the dtype they hold; the weights are the file's; log-probs of the second phase's rows are
-those that the program sampled with; bits a byte of a text are what `eval` says; ids are the same.
-Exit status 0: all so; 1: something is not.
+For each: the program accepts the unchanged directory; from_pretrained accepts the checkpoints, in their
+stored dtype; the weights are those of the file; log-probs of the second phase's rows are those that the
+program sampled with; bits per byte of a text equal those of `eval`; ids are the same.
+Exit status 0: all of this holds; 1: something does not.
 """
 import json
 import math
@@ -46,7 +46,7 @@ def tiny(directory, dtype, **more):
 
 
 def again(directory, merge):
-    """POLICY as a user gets it who loads and saves it; merge: after an adapter was merged."""
+    """POLICY as loaded and saved again by a user; merge: after merging an adapter."""
     model = hf.AutoModelForCausalLM.from_pretrained(POLICY, dtype=torch.float32)
     if merge:
         import peft
@@ -78,7 +78,7 @@ def train(name):
 
 
 def check_rows(name, model):
-    """Phase 2 was sampled from the checkpoint of phase 1."""
+    """Phase 2 was sampled with the checkpoint of phase 1."""
     worst, n = 0.0, 0
     for line in open(f"{WORK}/{name}-run/rollouts.jsonl"):
         row = json.loads(line)
@@ -110,7 +110,7 @@ def check_eval(name, model, tok):
 
 
 def check_weights(name, directory, model):
-    """from_pretrained without a dtype: nothing may be rounded, whatever the start was stored in."""
+    """from_pretrained without a dtype: weights must not be rounded, whatever the start was stored in."""
     file, mine = load_file(f"{directory}/model.safetensors"), model.state_dict()
     base = {k if k.startswith("lm_head") else "transformer." + k.removeprefix("transformer."): v
             for k, v in file.items()}

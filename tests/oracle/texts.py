@@ -1,5 +1,5 @@
-"""Odd texts, the same ones every time: `texts` for any tokenizer, `long_texts` of a megabyte, and
-`prose` to train a vocabulary on.
+"""Odd texts, always the same: `texts` for any tokenizer, `long_texts` of a megabyte, and `prose` to train
+a vocabulary on.
 """
 import random
 import unicodedata
@@ -20,7 +20,7 @@ PARTS = SPECIAL + [
 
 
 def assigned():
-    """Characters on whose class all versions of Unicode since 8.0 agree: old ones."""
+    """Characters whose class is the same in all versions of Unicode since 8.0."""
     old = unicodedata.ucd_3_2_0
     return [chr(c) for c in range(0x30000)
             if not 0xD800 <= c < 0xE000 and old.category(chr(c)) != "Cn"
@@ -40,7 +40,7 @@ def texts(n):
 
 
 def long_texts():
-    """What must not take a word's length squared, or recurse."""
+    """Texts on which quadratic time or recursion would fail."""
     rng, chars = random.Random(7), assigned()
     return ["a" * 1000000, " " * 100000, "\n" * 5000, "\r\n" * 3000, "ab" * 20000, "7" * 10000,
             "\u0301" * 3000, "\u1112\u1161\u11ab" * 2000, "\u4e2d" * 10000, "!" * 10000,
@@ -69,7 +69,7 @@ LANGUAGES = ["Der große Bär läuft über die Straße", "Café naïve à São P
 
 
 def prose(n):
-    """n lines of invented words, a few of them often, with what vocabularies must cut rightly."""
+    """n lines of invented words, some of them frequent, with text that tokenizers must split correctly."""
     rng = random.Random(11)
     syllables = [a + b + c for a in ("", "b", "d", "st", "th", "r", "k", "pl") for b in "aeiou"
                  for c in ("", "n", "r", "ng", "l")]

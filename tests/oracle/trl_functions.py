@@ -1,7 +1,7 @@
-"""Reward functions for trl_rewards.py, which both sides import: TRL's own, and some of every kind.
+"""Reward functions for trl_rewards.py, imported by both sides: TRL's own, and others of every kind.
 
-Where math_verify is not installed, a stand-in that compares what stands in boxes takes its place in
-TRL's module, on both sides.
+If math_verify is not installed, a replacement that compares the contents of boxes is used in TRL's
+module, on both sides.
 """
 import asyncio
 import functools

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""python.so beside TRL: the functions of trl_functions.py in the code of TRL that calls them,
-GRPOTrainer._calculate_rewards and the sum that follows, and through python.so, on the same texts.
+"""Compares python.so with TRL: the functions of trl_functions.py, called by TRL's own code
+(GRPOTrainer._calculate_rewards and the sum after it) and by python.so, on the same texts.
 
 Usage: trl_rewards.py ORACLE_REWARDS DIRECTORY_OF_PLUGINS
 

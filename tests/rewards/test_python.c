@@ -13,7 +13,7 @@ static char folder[64];
 
 static int has_python(void) { return system("python3 -c 'import sys' >/dev/null 2>&1") == 0; }
 
-// rewards.py of that text, opened with "function=..." and more options.
+// Writes `text` to rewards.py and opens it with "function=..." and further options.
 static rlhf_status try_file(const char *text, const char *options) {
     char path[128], all[512];
     snprintf(path, sizeof path, "%s/rewards.py", folder);

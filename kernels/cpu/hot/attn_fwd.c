@@ -105,7 +105,7 @@ static void scores(const struct rlhf__attn_item *it, float *s, size_t lds, const
     }
 }
 
-// Stores the result of query r: its sums over keys o, divided by the sum of the weights.
+// Stores the result of query r: o, its weighted sums over keys, divided by the sum of the weights.
 static void put_query(const struct rlhf__attn_item *it, const struct tile *q, size_t r,
                       const float *o, float sum, float max) {
     narrow_row(q->out + r * q->out_step, it->dtype == RLHF_BF16, o, (size_t)it->head_dim,
