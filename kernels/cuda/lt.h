@@ -60,7 +60,7 @@ struct rlhf__cuda_lt {
 // Bytes of the library's workspace: the size it is tuned for on compute capability 9.0.
 enum { RLHF__LT_WORKSPACE = 32 << 20 };
 
-// Bytes of a bias of n columns that is rounded to bf16 for it.
+// Bytes of a bias of n columns after rounding to bf16, as the library requires.
 static inline uint64_t rlhf__lt_bias_bytes(uint32_t n) { return n * 2ull; }
 
 // The library's state of a context.

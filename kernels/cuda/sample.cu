@@ -293,7 +293,7 @@ static rlhf_status sample_all(struct rlhf__cuda *cu, const rlhf_lm_sample *a,
 
 // ---- results on the host ----
 
-// Pinned host memory of the context for results in transit; the call waits before reading it.
+// Pinned host memory of the context for transferred results; the call waits before it reads them.
 static rlhf_status staging(struct rlhf__cuda *cu, uint64_t bytes, void **out) {
     if (cu->staging.bytes < bytes) {
         if (cu->staging.ptr) cudaFreeHost(cu->staging.ptr);

@@ -192,7 +192,8 @@ static void make_model(struct e2e *t) {
     ok(t, e2e_shell(t, "\"$HOST\" export r0 --to m && rm -r r0"));
 }
 
-// A GGUF is recognised inside --to in every spelling of both, and moves with it.
+// A GGUF file inside the directory of --to is recognised however both paths are written, and is
+// moved with the directory.
 static void a_gguf_inside(void **state) {
     struct e2e *t = *state;
     make_model(t);

@@ -141,7 +141,7 @@ static void shared_prompts_change_no_loss(void **state) {
     assert_true(loss[0] == loss[1]);
 }
 
-// How the rows are cut into microbatches changes nothing but rounding.
+// The split into microbatches changes only rounding.
 static void microbatches_change_nothing(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"batch.microbatch_tokens=4096", "batch.microbatch_tokens=1",

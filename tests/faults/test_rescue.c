@@ -105,7 +105,8 @@ static void without_a_copy(void **state) {
     e2e_says(t, "nothing is kept of 2 phases");
 }
 
-// A moving reference and a reward model in training go back too; so do a critic and Muon.
+// A moving reference and a reward model in training are restored too; so are a critic and Muon's
+// state.
 static void everything_that_changes_goes_back(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "pairs.jsonl",

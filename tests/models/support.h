@@ -60,8 +60,8 @@ struct model model_open(const char *plugin, const struct setting *settings,
 rlhf_status model_create(const char *plugin, const struct setting *settings, struct model *out);
 void model_close(struct model *m);
 
-// Fill every parameter: Philox, stream = name, uniform in +-scale (see make_vectors.py); 1-d
-// "weight"s (norm gains) are 1 + that. Then refresh.
+// Fills every parameter with Philox numbers (stream = name), uniform in +-scale, as in
+// make_vectors.py; 1-d "weight"s (norm gains) are 1 + that. Then calls refresh().
 void model_fill(struct model *m, double scale);
 void model_zero_grad(struct model *m);
 // Index of a parameter by name; fails the test if it is missing.

@@ -340,8 +340,8 @@ static void ended_between_calls(void **state) {
 static char answered[128];
 static int looks, last_words;
 
-// Waits until the program has answered, so that its answer and its output are available together.
-// The second check is normally after the rows are sent; otherwise a later one is.
+// A cancelled() that waits until the program has answered, so that answer and output arrive
+// together. It waits at the second check, which is usually after the rows are sent.
 static int32_t wait_for_answer(const rlhf_host *host) {
     (void)host;
     looks++;

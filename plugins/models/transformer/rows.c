@@ -153,7 +153,8 @@ rlhf_status rlhf__tf_rows_upload(struct rlhf__tf *m, struct rlhf__tf_work *w,
     r->ragged.offset = at(&k, k.offset);
     r->ragged.start = at(&k, k.start);
     r->ragged.kv_base = at(&k, k.kv_base);
-    // A recorded step always has the arrays that its session may use, because they are arguments.
+    // A recorded step always has the prefix arrays, because they are arguments of the recorded
+    // calls.
     const int32_t shared = l->recorded ? l->prefix != NULL : rlhf__tf_has_prefix(l->prefix, l->n);
     r->ragged.prefix_base = shared ? at(&k, k.prefix_base) : NULL;
     r->ragged.prefix_len = shared ? at(&k, k.prefix_len) : NULL;
