@@ -56,7 +56,7 @@ def main():
     bf16 = has_bf16() if a.dtype == "auto" else a.dtype == "bf16"
     torch.manual_seed(0)
     tokenizer = hf.AutoTokenizer.from_pretrained(a.dir)
-    # Not the end's own id: rows would be cut where it is drawn.
+    # Not the end token's own id: rows would be truncated where it is sampled.
     tokenizer.pad_token_id = 0
     config = hf.AutoConfig.from_pretrained(a.dir, pad_token_id=0)
     policy = hf.AutoModelForCausalLM.from_config(config)

@@ -43,8 +43,8 @@ void rlhf__lm_keep(const struct rlhf__cpu *cpu, float *z, size_t n, float scale,
 uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows,
                              int with_ref);
 
-// Adds the workspaces of a block of `rows` rows of w: place, keep_work where cuts is set, and the
-// GEMMs of the logits. [step]
+// Adds the workspaces for a block of `rows` rows of w: those of block_place, of keep_work if cuts
+// is set, and of the GEMMs of the logits. [step]
 void rlhf__lm_block_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int with_ref,
                           int cuts, struct rlhf__cpu_needs *n);
 

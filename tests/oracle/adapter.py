@@ -111,7 +111,7 @@ def load(name, directory, model):
     with safe_open(f"{directory}/adapter_model.safetensors", "pt") as f:
         keys = set(f.keys())
     from peft import get_peft_model_state_dict
-    # A SEQ_CLS model of PEFT's keeps "classifier" and "score", whichever there is.
+    # A SEQ_CLS model of PEFT saves "classifier" and "score", if they exist.
     own = set(get_peft_model_state_dict(out))
     say(name, f"{len(keys)} keys in PEFT", keys == own, str(sorted(keys ^ own)[:3] or ""))
     return out

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Adapters against PEFT, both ways (adapter.py). Skipped (77) where torch, transformers, tokenizers or
-# peft cannot be imported.
+# Compares adapters with PEFT in both directions (adapter.py). Skipped (77) if torch, transformers,
+# tokenizers or peft cannot be imported.
 set -eu
 python=${RLHF_PYTHON:-python3}
 "$python" -c 'import torch, transformers, tokenizers, peft' 2>/dev/null || {

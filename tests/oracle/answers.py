@@ -54,7 +54,7 @@ def other(rng, x):
     return rng.choice([x + 1, x - 1, -x if x else x + 2, x * 10 or x + 3, x + Fraction(1, 10)])
 
 
-# ---- kinds: each gives the row's answer, what the box says, and whether that is the same ----
+# ---- kinds: each gives the row's answer, the content of the box, and whether the two are equal ----
 
 
 def integer(rng):

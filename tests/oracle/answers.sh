@@ -1,5 +1,5 @@
 #!/bin/sh
-# answer.so on 2,000 made answers against the truth and, where it is installed, math-verify
+# Compares answer.so on 2,000 generated answers with the truth and, if installed, math-verify
 # (answers.py). Skipped (77) without Python.
 set -eu
 python=${RLHF_PYTHON:-python3}

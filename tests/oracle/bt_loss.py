@@ -57,7 +57,7 @@ def main():
         r = torch.tensor(array(text, "bt_reward")).requires_grad_()
         of_row = torch.tensor([rows[i] if "row" in name else 0.0 for i in pairs])
         loss = trl_loss(r[best], r[other], of_row + o.get("margin", 0), o.get("center_coef"))
-        # TRL's mean is over the pairs; here a response counts 1/n of the batch.
+        # TRL averages over pairs; here each response has the weight 1/n.
         (loss * len(pairs) * 2 / len(group)).backward()
         ours = torch.tensor(array(text, name))
         off = (r.grad - ours)[best + other].abs().max().item()

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What tests/algos/test_bradley_terry.c expects is what TRL's reward trainer computes (bt_loss.py).
-# Skipped (77) where trl can not be imported.
+# Compares the expectations of tests/algos/test_bradley_terry.c with TRL's reward trainer (bt_loss.py).
+# Skipped (77) if trl cannot be imported.
 set -eu
 python=${RLHF_PYTHON:-python3}
 "$python" -c 'from trl import RewardTrainer' 2>/dev/null || {

@@ -46,7 +46,7 @@ HAND = [
 ]
 
 
-# The same with thoughts as a member of the message; most templates here refuse them by name.
+# The same with thoughts in a field of the message, which most templates here refuse by name.
 THOUGHT = [
     [("user", "Q"), ("assistant", "A", "why")],
     [("user", "Q"), ("assistant", "\n A", "\n\nwhy \n"), ("user", "R")],
@@ -119,7 +119,7 @@ def check_answers(program, folder, tok, name):
     ours = [json.loads(line) for line in out.stdout.splitlines()]
     want = [answer_of(tok, r) for r in rows]
     for i, mine in enumerate(ours):
-        if "does not write the field" in mine.get("error", ""):  # transformers leaves thoughts out
+        if "does not write the field" in mine.get("error", ""):  # transformers omits the thoughts
             want[i] = None
     wrong = [(r, m, w) for r, m, w in zip(rows, ours, want) if w is not None and m.get("answer") != w]
     for row, mine, there in wrong[:2]:
@@ -148,7 +148,7 @@ def check(program, work, name, spec):
     for row, mine in zip(rows, ours):
         want = theirs(tok, row, mask)
         refused += "error" in mine
-        if "error" in mine:  # stricter is allowed, but only about the order of turns and system's
+        if "error" in mine:  # only the order of turns and system turns may be checked more strictly
             same = "error" in want or "does not write the field" in mine["error"]
         else:
             same = all(mine[k] == want.get(k) for k in ("text", "ids") + (("says",) if mask else ()))
@@ -158,7 +158,7 @@ def check(program, work, name, spec):
     good = len(ours) == len(rows) and not wrong and refused < len(rows) // 2
     print(f"{name}: {wrong} of {len(rows)} differ, {refused} refused{', masks too' if mask else ''}",
           out.stderr.strip(), flush=True)
-    if name == "macro":  # nothing ends its turns, so white space at the end of an answer stays
+    if name == "macro":  # its turns lack an end token, so white space at the end of an answer stays
         return good
     return check_answers(program, folder, tok, name) and good
 

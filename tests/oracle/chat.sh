@@ -1,6 +1,6 @@
 #!/bin/sh
-# Our chat templates beside transformers' apply_chat_template (chat.py). Skipped (77) where
-# transformers and tokenizers can not be imported.
+# Compares our chat templates with transformers' apply_chat_template (chat.py). Skipped (77) if
+# transformers or tokenizers cannot be imported.
 set -eu
 python=${RLHF_PYTHON:-python3}
 "$python" -c 'import transformers, tokenizers, jinja2' 2>/dev/null || {

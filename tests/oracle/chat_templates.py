@@ -11,7 +11,7 @@ CHATML = """
 {%- endfor %}
 {%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
 
-# A standing system's turn, and a branch for tools that nobody enters.
+# A default system turn, and a branch for tools that is never executed.
 QWEN25 = """{# of the 2.5 series #}
 {%- if tools %}
     {{- '<|im_start|>system\\n' }}
@@ -95,7 +95,7 @@ LLAMA3 = """{% for m in messages %}{% set said = '<|start_header_id|>' + m['role
 
 ' }}{% endif %}"""
 
-# Always a system's turn, which begins with dates.
+# Always has a system turn, which begins with dates.
 LLAMA31 = """{{- bos_token }}
 {%- if not date_string is defined %}
     {%- set date_string = "26 Jul 2024" %}
@@ -144,7 +144,7 @@ ZEPHYR = """{% for m in messages %}
 
 PLAIN = """{% for m in messages %}{{ m.content }}{% if m.role == 'assistant' %}{{ eos_token }}{% endif %}{% endfor %}"""
 
-# With the parts that a mask is made of.
+# With blocks from which the mask is computed.
 CHATML_MASK = """{% for m in messages %}{% if m.role == 'assistant' %}{{ '<|im_start|>assistant\\n' }}{% generation %}{{ m.content + '<|im_end|>' }}{% endgeneration %}{{ '\\n' }}{% else %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
 LLAMA3_MASK = """{{ bos_token }}{% for m in messages %}{{ '<|start_header_id|>' + m.role + '<|end_header_id|>\\n\\n' }}{% if m.role == 'assistant' %}{% generation %}{{ m.content | trim + '<|eot_id|>' }}{% endgeneration %}{% else %}{{ m.content | trim + '<|eot_id|>' }}{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{% endif %}"""
 LLAMA2_MASK = LLAMA2.replace("{{ ' ' + said.strip() + ' ' + eos_token }}",
@@ -174,7 +174,7 @@ TEMPLATES = {
     "mistral": ("llama2", [], MISTRAL),
     "macro": ("gpt2", [], MACRO),
 }
-# Where TRL is installed: the files of its chat_templates, which it takes from models.
+# If TRL is installed: its chat_templates files, which it took from models.
 TRL = {
     "gemma": ("llama2-metaspace", TURNS),
     "gemma_training": ("llama2-metaspace", TURNS),
@@ -182,7 +182,7 @@ TRL = {
     "llama3": ("llama3", []),
     "llama3_training": ("llama3", []),
     "llama3_1": ("llama3", []),
-    "llama3_2": ("llama3", []),  # says today's date there, the one it names itself here
+    "llama3_2": ("llama3", []),  # transformers writes today's date, this program the template's default
     "qwen2_5": ("qwen2", []),
     "qwen2_5_training": ("qwen2", []),
     "qwen3": ("qwen2", ["<think>", "</think>"]),

@@ -23,7 +23,7 @@ from tokenizers import AddedToken
 import forms
 import texts
 
-# Added tokens as people add them, beside those of the form; special ones stand in all of them.
+# Typical added tokens, in addition to those of the form; special ones are in all of them.
 ADDED = [AddedToken("<tool>", normalized=True), AddedToken("river bank", normalized=True),
          AddedToken("<mask>", lstrip=True, special=True, normalized=False),
          AddedToken("<cut>", rstrip=True, normalized=False),
@@ -83,7 +83,7 @@ def check(encode, folder, tok, rows, round_trip):
     if round_trip:
         there = [t[0] for t in run(encode, [folder], plain)]
         good &= compare(f"{name}: decode(encode(x))", rows, there, rows)
-    # Ids that no text gives: cut characters, bytes alone.
+    # Ids that do not come from a text: truncated characters, single bytes.
     n = tok.get_vocab_size()
     odd = [[(i * 7919 + k * 104729) % n for k in range(i % 9)] for i in range(2000)]
     return good & compare(f"{name}: texts of any ids", odd, run(encode, [folder], odd),
@@ -112,7 +112,7 @@ def main():
     for form in forms.FORMS:
         tok = forms.make(form, lines + more[::15], 16000 if more else 2000)
         forms.save(tok, form, f"{work}/{form}")
-        exact = tok.normalizer is None and not form.startswith("llama2")  # bytes, and no NFC
+        exact = tok.normalizer is None and not form.startswith("llama2")  # bytes, without NFC
         good &= check(encode, f"{work}/{form}", tok, rows, exact)
         good &= check_reviews(encode, f"{work}/{form}", tok, more)
         tok.add_tokens([t for t in ADDED if not t.special])

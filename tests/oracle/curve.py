@@ -13,7 +13,7 @@ import torch
 import transformers as hf
 
 STEPS, LIMIT = 100, 1e-4  # largest difference of a loss, relative to 1 + |loss|
-# At higher rates the last steps amplify rounding: PyTorch in float32 then leaves PyTorch in float64 as well.
+# At higher rates the last steps amplify rounding: PyTorch in float32 then also diverges from float64.
 TEXTS = ["It was late, and the road went on.", "Nobody in the house had seen the letter.", "Seven!",
          "The tide turned before the boats were in, so they waited."]
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What tests/algos/test_dpo.c expects is what TRL's DPO trainer computes (dpo_loss.py). Skipped (77)
-# where trl can not be imported.
+# Compares the expectations of tests/algos/test_dpo.c with TRL's DPO trainer (dpo_loss.py).
+# Skipped (77) if trl cannot be imported.
 set -eu
 python=${RLHF_PYTHON:-python3}
 "$python" -c 'from trl import DPOTrainer' 2>/dev/null || {

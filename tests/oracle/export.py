@@ -39,8 +39,8 @@ PROMPTS = [f"{a} {b}" for a in ("The river", "It was", "She said", "A film of 19
 ROTARY = dict(vocab_size=0, hidden_size=48, intermediate_size=88, num_hidden_layers=2,
               num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=128,
               initializer_range=0.2)
-# What transformers reads all of in a GGUF file: neither scaled rotary positions, nor GPT-2's widths
-# other than its own, nor the width of Qwen3's heads, and Mistral is a Llama to it.
+# GGUF files that transformers reads completely: it does not support scaled rotary positions, GPT-2 with
+# other widths, or the width of Qwen3's heads, and it reads Mistral as Llama.
 READ = ("gpt2", "smollm", "qwen2")
 failed = []
 
@@ -49,7 +49,7 @@ def scaled(kind, **more):
     return {"rope_type": kind, "rope_theta": 50000.0, **more}
 
 
-# name: config's class, what is special about it, form of the tokenizer, llama.cpp's architecture
+# name: config's class, its special settings, form of the tokenizer, llama.cpp's architecture
 CASES = {
     "gpt2": (hf.GPT2Config, dict(n_embd=32, n_layer=2, n_head=2, n_positions=1024,
                                  initializer_range=0.2), "gpt2", "gpt2"),
@@ -135,7 +135,7 @@ def make(name):
         "bos_token_id": None, "eos_token_id": tok.token_to_id(forms.FORMS[form][2]["eos"])}
     fields = fields | extra | {"vocab_size": tok.get_vocab_size() + 5}
     model = hf.AutoModelForCausalLM.from_config(kind(**fields))
-    for key, p in model.named_parameters():  # norms and biases that are none would hide a mistake
+    for key, p in model.named_parameters():  # trivial norms and biases would hide a mistake
         if p.ndim == 1:
             torch.nn.init.normal_(p, 1.0 if "norm" in key or "ln_" in key else 0.0, 0.1)
     model.save_pretrained(f"{WORK}/{name}")
@@ -167,7 +167,7 @@ def greedy(model, ids, tokens):
     """Samples only existing tokens: rlhf-host never samples the embedding's padding rows."""
     config = hf.GenerationConfig(max_new_tokens=50, do_sample=False, pad_token_id=0,
                                  suppress_tokens=list(range(tokens, model.config.vocab_size)) or None)
-    model.generation_config.eos_token_id = None  # else it stands in for none
+    model.generation_config.eos_token_id = None  # otherwise it would be used as the default
     with torch.no_grad():
         return model.generate(torch.tensor([ids]), generation_config=config,
                               attention_mask=torch.ones(1, len(ids), dtype=torch.long)

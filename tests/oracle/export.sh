@@ -1,5 +1,5 @@
 #!/bin/sh
-# Exports of every family against transformers and llama.cpp's reader (export.py). Skipped (77) where
+# Checks exports of every family with transformers and llama.cpp's reader (export.py). Skipped (77) if
 # torch, transformers, tokenizers or gguf cannot be imported.
 set -eu
 python=${RLHF_PYTHON:-python3}

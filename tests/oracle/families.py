@@ -22,7 +22,7 @@ import torch
 import transformers as hf
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-VOCAB, POSITIONS = 259, 128  # as many as the tokenizer has
+VOCAB, POSITIONS = 259, 128  # the tokenizer's size
 BASE = {"vocab_size": VOCAB, "max_position_embeddings": POSITIONS, "hidden_size": 48, "intermediate_size": 88,
         "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 16,
         "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": None}

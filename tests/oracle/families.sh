@@ -1,7 +1,7 @@
 #!/bin/sh
-# Models of every family as transformers writes them: `families.sh heads` log-probs and gradients
-# (families.py), `curve` 100 steps of AdamW (curve.py), `update` a PPO and a GRPO update computed
-# again (recompute.py). Skipped (77) where torch, transformers or tokenizers can not be imported.
+# Tests models of every family as transformers writes them: `families.sh heads` log-probs and gradients
+# (families.py), `curve` 100 steps of AdamW (curve.py), `update` recomputes a PPO and a GRPO update
+# (recompute.py). Skipped (77) if torch, transformers or tokenizers cannot be imported.
 set -eu
 python=${RLHF_PYTHON:-python3}
 "$python" -c 'import torch, transformers, tokenizers' 2>/dev/null || {

@@ -58,7 +58,7 @@ def with_model(tok, **members):
 
 def llama3(lines, n):
     tok = byte_level(split(WORDS % "{1,3}"), lines, n)
-    # Tokens that no merge makes: what ignore_merges is for.
+    # Tokens that merges cannot produce, for ignore_merges.
     file = json.loads(tok.to_str())
     for word in ("Ġunmerged", "unmerged", "ĠÐłÐ¾ÑģÑģÐ¸Ñı"):
         file["model"]["vocab"].setdefault(word, len(file["model"]["vocab"]))

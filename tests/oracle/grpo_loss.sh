@@ -1,6 +1,6 @@
 #!/bin/sh
-# The loss of a GRPO update, some responses of which were cut off, as TRL's trainer computes it
-# (grpo_loss.py). Skipped (77) where trl can not be imported.
+# Compares the loss of a GRPO update with some cut-off responses with TRL's trainer (grpo_loss.py).
+# Skipped (77) if trl cannot be imported.
 set -eu
 python=${RLHF_PYTHON:-python3}
 "$python" -c 'from trl import GRPOTrainer' 2>/dev/null || {

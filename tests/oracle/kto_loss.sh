@@ -1,6 +1,6 @@
 #!/bin/sh
-# What tests/algos/test_kto.c expects is what TRL's KTO trainer computes (kto_loss.py). Skipped (77) where
-# trl can not be imported.
+# Compares the expectations of tests/algos/test_kto.c with TRL's KTO trainer (kto_loss.py).
+# Skipped (77) if trl cannot be imported.
 set -eu
 python=${RLHF_PYTHON:-python3}
 "$python" -c 'from trl import KTOTrainer' 2>/dev/null || {

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Rows of one completion beside TRL's KTO trainer (kto_rows.py). Skipped (77) where trl, datasets and
-# tokenizers can not be imported.
+# Compares rows of one completion with TRL's KTO trainer (kto_rows.py). Skipped (77) if trl, datasets or
+# tokenizers cannot be imported.
 set -eu
 python=${RLHF_PYTHON:-python3}
 "$python" -c 'import datasets, tokenizers; from trl import KTOTrainer' 2>/dev/null || {

@@ -129,7 +129,7 @@ def trained(directory, run):
     if sorted(got) != sorted(own):
         sys.exit(f"{folder} has other tensors than PEFT: {sorted(set(got) ^ set(own))}")
     bad = say(f"{directory}: {STEPS} steps", max(apart(got[n], p.detach()) for n, p in own.items()))
-    # What was written, PEFT reads: the same log-probs as the weights it was written from.
+    # PEFT reads the written adapter, with the log-probs of the weights that it was written from.
     back = load(folder, torch.float64)
     with torch.no_grad():
         return bad + say(f"{directory}: read back", apart(families.row_logp(back, rows[0]),

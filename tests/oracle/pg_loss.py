@@ -90,7 +90,7 @@ def main():
         said = re.search(r"c_" + case + r"_metrics\[\] = \{(.*?)\};", text, re.S).group(1)
         said = dict(re.findall(r'"([^"]+)", ([-0-9.e]+)', said))
         of = {k: float(v) for k, v in said.items()}
-        # without the entropy term, which the vectors have and TRL's call here has not
+        # without the entropy term, which TRL's call here lacks
         entropy = (float(o.get("entropy_coef", 0)) *
                    (pad(array(text, "v_entropy")) * mask / mask.sum(1, keepdim=True)).sum(1).mean())
         off = max(abs(loss.item() - of["loss/total"] - float(entropy)),

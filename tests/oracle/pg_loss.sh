@@ -1,6 +1,6 @@
 #!/bin/sh
-# What tests/algos/test_grpo_vectors.c expects is what TRL's GRPO and GMPO trainers compute
-# (pg_loss.py). Skipped (77) where trl or its GMPO trainer can not be imported.
+# Compares the expectations of tests/algos/test_grpo_vectors.c with TRL's GRPO and GMPO trainers (pg_loss.py).
+# Skipped (77) if trl or its GMPO trainer cannot be imported.
 set -eu
 python=${RLHF_PYTHON:-python3}
 "$python" -c 'from trl.experimental.gmpo import GMPOTrainer' 2>/dev/null || {

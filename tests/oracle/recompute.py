@@ -24,7 +24,7 @@ import torch
 F64 = torch.float64
 torch.set_num_threads(1)  # the tensors are tiny
 
-# What float32 products may lose against float64 on the small models this is meant for.
+# The expected error of float32 products compared with float64, for small models.
 LIMITS = {
     "log-prob": 1e-5,  # largest difference, nats
     "value": 1e-5,  # largest difference
@@ -430,7 +430,7 @@ def recompute(run, phase):
         value.backward()
         norm = optim.step(policy.p)
         report.add("loss", abs(value.item() - u["loss"]) / (1 + abs(u["loss"])))
-        # A minibatch whose groups have no spread has only the noise of a gradient.
+        # If all groups of a minibatch lack spread, the gradient is only noise.
         report.add("gradient norm", abs(norm - u["grad_norm"]) / max(v["grad_norm"] for v in updates))
     compare_step(before, policy.p, policy, optim, run, phase, report)
     print(f"{algo}, phase {phase}: {len(rows)} rows, {len(updates)} updates")

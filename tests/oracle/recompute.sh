@@ -1,7 +1,7 @@
 #!/bin/sh
-# One PPO and three GRPO updates of a tiny random policy, two with responses that are masked, computed
-# again by recompute.py; and a run whose file was tampered with, which must be found out. Skipped (77)
-# where torch can not be imported.
+# recompute.py recomputes one PPO and three GRPO updates of a tiny random policy, two of them with masked
+# responses. It must also detect a run whose file was tampered with. Skipped (77) if torch cannot be
+# imported.
 set -eu
 python=${RLHF_PYTHON:-python3}
 "$python" -c 'import torch' 2>/dev/null || {

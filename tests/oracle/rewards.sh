@@ -1,6 +1,6 @@
 #!/bin/sh
-# answer.so, format.so, length.so and ngram3.so against the functions of TRL's `rewards`
-# (rewards.py). Skipped (77) where trl can not be imported.
+# Compares answer.so, format.so, length.so and ngram3.so with the functions of TRL's `rewards`
+# (rewards.py). Skipped (77) if trl cannot be imported.
 set -eu
 python=${RLHF_PYTHON:-python3}
 "$python" -c 'import trl.rewards' 2>/dev/null || {

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Directories of transformers through the program and back (round_trip.py), and ids of adversarial
-# texts (ids.py, check_forms.py). Skipped (77) where torch and transformers can not be imported.
+# Directories of transformers go through the program and back (round_trip.py); ids of adversarial texts
+# (ids.py, check_forms.py). Skipped (77) if torch or transformers cannot be imported.
 set -eu
 python=${RLHF_PYTHON:-python3}
 "$python" -c 'import torch, transformers' 2>/dev/null || {

@@ -68,7 +68,7 @@ def ours(names, weights, batches):
                          capture_output=True)
     if out.returncode:
         raise SystemExit(f"{names}: {out.stderr}")
-    # nine digits name a float32
+    # nine digits identify a float32
     return torch.tensor([float(line) for line in out.stdout.split()]).tolist()
 
 
@@ -97,7 +97,7 @@ def same(a, b):
 
 def main():
     PartialState(cpu=True)
-    logging.disable(logging.WARNING)  # about rows that nobody pays
+    logging.disable(logging.WARNING)  # about rows without a reward
     rng = random.Random(20260722)
     chats, plain = batches(rng, 3000, True), batches(rng, 3000, False)
     failed = 0

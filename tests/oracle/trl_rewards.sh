@@ -1,5 +1,5 @@
 #!/bin/sh
-# python.so against TRL's own calling code (trl_rewards.py). Skipped (77) where trl can not be imported.
+# Compares python.so with TRL's own calling code (trl_rewards.py). Skipped (77) if trl cannot be imported.
 set -eu
 python=${RLHF_PYTHON:-python3}
 "$python" -c 'import trl' 2>/dev/null || {
