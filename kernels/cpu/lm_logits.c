@@ -155,7 +155,7 @@ void rlhf__lm_support_store(uint32_t *bits, const float *z, size_t n) {
     }
 }
 
-// Sets logits outside the support to -inf. Usually whole words are out or (top-p) in.
+// Sets logits outside the support to -inf. Words of the bitmap that are all 0 or all 1 are common.
 static void support_apply(float *z, const uint32_t *bits, size_t n) {
     for (size_t i = 0; i < n; i += 32) {
         const size_t count = n - i < 32 ? n - i : 32;
