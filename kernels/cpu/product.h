@@ -34,7 +34,7 @@ static inline int32_t rlhf__cpu_exec_dtype(const struct rlhf__cpu *cpu, int32_t 
     return cpu->has_bf16 ? dtype : RLHF_F32;
 }
 
-// A weight with these arguments, without its memory: for shapes alone.
+// A weight with these arguments but without memory, for computing sizes.
 static inline rlhf_weight rlhf__weight_shape(const struct rlhf__cpu *cpu,
                                              const rlhf_call_weight *w) {
     return (rlhf_weight){.k = w->k,

@@ -23,7 +23,7 @@ struct rlhf_weight {
     struct rlhf__cuda_in_block *in_block; // device [n]; NULL: dense
 };
 
-// A weight with these arguments, without its memory: for shapes alone.
+// A weight with these arguments but without memory, for computing sizes.
 struct rlhf_weight rlhf__cuda_weight_shape(const rlhf_call_weight *w);
 
 #endif

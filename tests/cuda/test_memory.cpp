@@ -489,8 +489,8 @@ void guard_records_nothing(void **) {
 struct scores {
     std::vector<float> logp, kl, d_hidden, d_weight;
 };
-// lm_head, if forward is set, and lm_head_bwd of 300 rows, with a reference, under a failure plan
-// between weights and head.
+// Runs lm_head, if forward is set, and lm_head_bwd of 300 rows, with a reference. The failure plan
+// starts after the weights are packed.
 scores head(backend *b, int32_t dtype, const char *plan, int forward) {
     enum { ROWS = 300, D = 8, VOCAB = 200 };
     const uint64_t size = rlhf_dtype_size(dtype);

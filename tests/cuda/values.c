@@ -151,7 +151,7 @@ static double *sums(const float *x, size_t x_line, size_t x_step, const float *y
     return out;
 }
 
-// Rows of the GEMM together with fewer others: the bits of `whole`.
+// Computes rows of the GEMM in smaller batches, and counts those whose bits differ from `whole`.
 static int rows_that_differ(struct test *t, rlhf_dev out, rlhf_dev x, const rlhf_weight *w,
                             rlhf_dev bias, const float *whole) {
     static const uint32_t counts[] = {1, 2, 17, 64, 130};

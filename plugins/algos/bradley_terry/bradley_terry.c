@@ -2,7 +2,7 @@
 // prompt, one of which is preferred.
 //
 //   b the preferred response of a row of k, R the rewards, c the centring coefficient,
-//   m the margin: the option's and, where the data row has one, that added
+//   m the margin: the option plus the data row's margin, if any
 //   loss_g = log(1 + sum_{j != b} exp(R_j + m - R_b)) + c (2/k sum_j R_j)^2
 //   L      = sum_g (k_g / n) loss_g           n = responses of the minibatch
 //
