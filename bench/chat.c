@@ -1,7 +1,6 @@
-// chat.c: rows a second that chat templates render, on one core: `rlhf-bench-chat [ROWS
-// [FILE...]]`, the templates that come with the program and those of FILE. Short conversations of
-// two and four turns take turns; "with turns" is the same with the places where the assistant
-// speaks.
+// chat.c: `rlhf-bench-chat [ROWS [FILE...]]`: rows per second that chat templates render on one
+// core, for the program's own templates and those in the files. Short conversations of two and four
+// turns alternate; "with turns" also finds the assistant's turns.
 #include "chat/chat.h"
 
 #include <stdio.h>

@@ -44,7 +44,7 @@ struct args {
     char *set[64];
 };
 
-// One argument; 0 when it is not a shape.
+// Parses one argument; returns 0 if it is not a shape.
 static int parse_shape(struct bench *b, int *i, int argc, char **argv) {
     const struct {
         const char *name;

@@ -1,10 +1,11 @@
-// bigram.c: a language model in one file, as small as one can be: the next token depends on the
-// last one alone, logits = W e(last) with an embedding e [vocab, d] and a head W [vocab, d]
-// (log-bilinear, Mnih and Hinton 2007). It shows what a model has to do: open, info, param,
-// refresh, forward, backward, gen_*, with the compute table's functions and nothing else.
+// bigram.c: a minimal language model in one file: the next token depends only on the last one,
+// logits = W e(last) with an embedding e [vocab, d] and a head W [vocab, d]
+// (log-bilinear, Mnih and Hinton 2007). It shows the functions of a model: open, info, param,
+// refresh, forward, backward, gen_*, using only the compute table.
 //
-// What it cannot do is not in info.heads and is refused by the host: value, score and hidden heads,
-// kl, prefixes, supports, adapters. f32 only (--set compute.dtype=f32). "model_type": "bigram".
+// info.heads lacks the unsupported features, so the host refuses them: value, score and hidden
+// heads, kl, prefixes, supports, adapters. f32 only (--set compute.dtype=f32). "model_type":
+// "bigram".
 #include <rlhf/log.h>
 #include <rlhf/model.h>
 
@@ -21,7 +22,7 @@ struct bigram {
     int32_t vocab, d, trainable, reserved; // vocab: ids that have a token
     rlhf_param param[N_PARAMS];
     rlhf_weight *packed; // of the head
-    // For up to `cap` scored tokens: host arrays, and the same on the device.
+    // Space for up to `cap` scored tokens: arrays on the host and on the device.
     uint32_t cap, rows;
     int32_t *host_last, *host_target;
     float *host_out; // [3 cap]: logp, entropy; d_logp, d_entropy
@@ -33,7 +34,7 @@ static rlhf_status refuse(const struct bigram *m, const char *what) {
     return rlhf_failf(m->host, RLHF_E_UNSUPPORTED, "a bigram model has no %s", what);
 }
 
-// What the table says of a call that failed.
+// Reports a failed call with the table's error text.
 static rlhf_status check(const struct bigram *m, rlhf_status st) {
     return st < 0 ? m->host->fail(m->host, st, m->c->last_error(m->c->ctx)) : st;
 }
@@ -164,7 +165,7 @@ static rlhf_status upload(struct bigram *m, rlhf_dev to, const void *from, uint3
     return check(m, m->c->upload(m->c->ctx, to, from, 4 * (uint64_t)n));
 }
 
-// hidden = e(last) of so many rows.
+// hidden [rows, d] = e(last).
 static rlhf_status embed(struct bigram *m, uint32_t rows) {
     RLHF_TRY(upload(m, m->last, m->host_last, rows));
     return check(
@@ -185,7 +186,7 @@ static rlhf_lm_head head_of(const struct bigram *m, const rlhf_dist *dist, int e
                           .entropy = entropy ? m->entropy : NULL};
 }
 
-// The token before each response token, and the token: what is scored.
+// Lists each response token, which is scored, and the token before it.
 static rlhf_status list_rows(struct bigram *m, const rlhf_batch *b) {
     RLHF_TRY(room(m, b->total));
     m->rows = 0;
@@ -197,7 +198,7 @@ static rlhf_status list_rows(struct bigram *m, const rlhf_batch *b) {
     return RLHF_OK;
 }
 
-// Between an array of response tokens [rows] and one of all tokens [total].
+// Copies an array of response tokens [rows] to one of all tokens [total]; others are 0.
 static void spread(const rlhf_batch *b, const float *rows, float *all) {
     memset(all, 0, b->total * sizeof *all);
     for (uint32_t i = 0, r = 0; i < b->n; i++)
@@ -254,7 +255,7 @@ static rlhf_status backward(void *self, const rlhf_batch *b, const rlhf_forward 
                                     m->rows, m->d, (int32_t)m->config->vocab_size, 0));
 }
 
-// ---- generation: a slot has nothing to remember ----
+// ---- generation: slots are stateless ----
 
 struct rlhf_gen {
     uint64_t *counter; // [n_slots]

@@ -2,7 +2,8 @@
 // for the first time. A repetitive text gets a lower reward.
 //
 // The tables are static data that the compiler writes out (constexpr): rlhf-host reads them without
-// running anything. They are filled by position, as C++11 wants it. No exception may leave score().
+// running anything. They are filled by position, as C++11 requires. Exceptions must not leave
+// score().
 #include <rlhf/log.h>
 #include <rlhf/reward.h>
 

@@ -1,8 +1,8 @@
 // exclamations.rs: a reward in Rust: the exclamation marks of a response, times `factor`.
 //
-// The structs are those of rlhf/base.h, option.h, reward.h and plugin.h, written by hand; the first
-// field of a sized one says how much of it there is. A panic must not leave score(). Built with
-// rustc alone: see the Makefile.
+// The structs of rlhf/base.h, option.h, reward.h and plugin.h are written by hand; the first field of
+// a sized struct is its size. A panic must not leave score(). Built with just rustc: see the
+// Makefile.
 use std::os::raw::{c_char, c_void};
 
 #[repr(C)]
@@ -44,7 +44,7 @@ pub struct Opt {
     flags: u32,
     offset: u32,
     reserved: u32,
-    i: [i64; 3], // default, least, most
+    i: [i64; 3], // default, minimum, maximum
     f: [f64; 3],
     s_def: *const c_char,
     choices: *const *const c_char,
@@ -128,7 +128,7 @@ unsafe extern "C" fn score(own: *mut c_void, batch: *const RewardIn, out: *const
     }
 }
 
-// What host and tools read is constant data; pointers in it need this to be shared.
+// Host and tools read constant data; it contains pointers, which need this to be shared.
 #[repr(transparent)]
 pub struct Shared<T>(T);
 unsafe impl<T> Sync for Shared<T> {}

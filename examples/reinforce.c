@@ -15,7 +15,7 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     return RLHF_OK;
 }
 
-// The tokens of row i that the policy chose: from *begin up to what is returned.
+// The response tokens of row i: from *begin up to the returned index.
 static int32_t response(const int32_t *offset, const int32_t *prompt_len, uint32_t i,
                         int32_t *begin) {
     *begin = offset[i] + prompt_len[i];

@@ -13,12 +13,12 @@
         }                                                                                          \
     } while (0)
 
-// Two rows: a prompt of 1 token and 2 and 3 of response.
+// Two rows: prompts of 1 token, responses of 2 and 3 tokens.
 static const int32_t offset[] = {0, 3, 7}, prompt_len[] = {1, 1};
 static const float score[] = {1, 0};
 static float advantage[7], returns[7];
 
-// Loss of rows from to to - 1 of the minibatch; d_logp [7] is added to at their place.
+// Loss of rows [from, to) of the minibatch; adds their derivatives to d_logp [7].
 static double loss(const rlhf_algo_ops *ops, uint32_t from, uint32_t to, float *logp,
                    float *d_logp) {
     const int32_t base = offset[from];

@@ -1,6 +1,6 @@
 // baseline.c: REINFORCE with a running mean of the scores as its baseline, which a resumed run
-// needs: an algorithm with state in checkpoints. Beside algo.c: save() and load(), state_version,
-// idle().
+// needs: an algorithm with state in checkpoints. In addition to algo.c it shows save() and load(),
+// state_version and idle().
 //
 //   advantage of row i = score_i - b;  after the phase b = decay b + (1 - decay) mean score
 #include <rlhf/algo.h>
@@ -37,7 +37,7 @@ static void destroy(void *self) {
     if (s) s->host->free(s->host, s);
 }
 
-// What the host must sample and compute for us.
+// What the host should sample and compute.
 static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     (void)self;
     (void)info;
@@ -92,7 +92,8 @@ static rlhf_status phase_end(void *self, uint64_t phase) {
     return RLHF_OK;
 }
 
-// What a resumed run needs, the same bytes on every machine: each number little-endian.
+// Saves the state of a resumed run, with the same bytes on every machine: numbers are
+// little-endian.
 static rlhf_status save(void *self, const rlhf_ostream *out) {
     const struct state *s = self;
     uint64_t word[2] = {s->phases, 0};
@@ -118,7 +119,7 @@ static rlhf_status load(void *self, const rlhf_istream *in, uint32_t state_versi
     return RLHF_OK;
 }
 
-// A start that the first phase's mean takes the place of changes nothing.
+// With `warm` the first phase's mean replaces `start`.
 static const char *idle(const void *config, const char *key) {
     const struct config *c = config;
     return c->warm && strcmp(key, "start") == 0 ? "warm begins at the first mean" : NULL;

@@ -43,8 +43,8 @@ static int holds(rlhf_str text, rlhf_str part) {
     return 0;
 }
 
-// *right = 1 when the response holds the answer of its row. A failure of the service has its own
-// sentence already: the status is passed on.
+// *right = 1 if the response contains the answer of its row. If the service fails, it has already
+// reported the error, so only the status is returned.
 static rlhf_status check(const struct state *s, rlhf_str meta, rlhf_str response, int *right) {
     const rlhf_row_service *rows = s->rows;
     rlhf_row *row = NULL;
@@ -64,7 +64,7 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
         out->seq[i] = (float)right;
         out->verdict[i] = right ? RLHF_VERDICT_RIGHT : RLHF_VERDICT_WRONG;
     }
-    // Rows of a group stand together; some may be missing.
+    // Rows of a group are adjacent; some may be missing.
     for (uint32_t begin = 0, end; begin < in->n; begin = end) {
         uint32_t wrong = 0;
         for (end = begin; end < in->n && in->group[end] == in->group[begin]; end++)

@@ -80,8 +80,8 @@ static void report_round(const rlhf_host *h, const rlhf_reward_update_report *r)
     h->metric(h, "reward_model/history", (double)r->history);
 }
 
-// Algorithm 1, line 12. The round is skipped if there are no fresh pairs (the judge scored all
-// responses equally).
+// Algorithm 1, line 12. Skipped without fresh pairs, that is, if the judge scored all responses
+// equally.
 static rlhf_status train_reward(struct iterative *it, const rlhf_iteration_service *s) {
     const rlhf_host *h = it->grpo.pg.host;
     if (it->fresh == 0) {

@@ -1,8 +1,8 @@
 // transformer/core.h: how an architecture plugin (gpt2.c, llama.c, ...) describes itself to the
 // shared transformer core, and the ops table it gets in return.
 //
-// This layer has no tensors and no arithmetic. The core accesses device memory only through the
-// compute table and never dereferences an rlhf_dev.
+// Tensors and arithmetic are in the core. It accesses device memory only through the compute table
+// and never dereferences an rlhf_dev.
 #ifndef RLHF_MODELS_TRANSFORMER_CORE_H
 #define RLHF_MODELS_TRANSFORMER_CORE_H
 

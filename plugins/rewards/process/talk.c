@@ -63,7 +63,7 @@ static int is_done(const struct talk *t) {
     return t->taken == RLHF__TAKEN_ALL && (t->deaf || t->x->sent == t->x->n_send);
 }
 
-// The seconds left; 1 if there is no limit.
+// The seconds left; 1 if unlimited.
 static double time_left(const struct talk *t) {
     const double limit = rlhf__program_timeout(t->p);
     return limit > 0 ? t->begun + t->start + limit - seconds() : 1;

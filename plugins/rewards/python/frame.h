@@ -22,7 +22,7 @@ enum rlhf__taken rlhf__frame_take(void *ctx, const char *bytes, size_t n);
 rlhf_str rlhf__frame_text(const struct rlhf__frame *);
 double rlhf__frame_double(const struct rlhf__frame *, size_t i);
 
-// Removes the first line from text and returns it in *line; 0 if there is none. [any]
+// Removes the first line from text and returns it in *line; 0 at the end. [any]
 int rlhf__frame_line(rlhf_str *text, rlhf_str *line);
 
 #endif
