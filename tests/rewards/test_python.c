@@ -349,7 +349,8 @@ static void functions_that_fail(void **state) {
     fails("    pass\n", "rewards.py: f() returned None and no list of rewards");
     fails("    return 1.5\n", "rewards.py: f() returned a float and no list of rewards");
     fails("    return {}['x']\n", "rewards.py: f() failed: line 3, in f: KeyError: 'x'");
-    // The message names the row if exactly one is involved, but not if there are two or all of them.
+    // The message names the row if exactly one is involved, but not if there are two or all of
+    // them.
     fails(
         "    for c in completions:\n        1 / (c is not completions[1])\n",
         "rewards.py: f() failed: line 4, in f (c is of row 1 of 3): ZeroDivisionError: division by "
