@@ -1,7 +1,7 @@
 // devices.c: `rlhf-host devices`: the devices that the installed backends can use, and what is
 // missing for the others. Each backend is asked in a child process, so that a driver that hangs or
 // crashes costs only one line.
-#include "cmd/devices.h"
+#include "cmd/help.h"
 
 #include "base/json.h"
 #include "base/printable.h"

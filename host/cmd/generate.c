@@ -6,7 +6,6 @@
 #include "base/json.h"
 #include "cmd/command_setup.h"
 #include "cmd/generate_prompts.h"
-#include "cmd/generated.h"
 #include "cmd/program.h"
 #include "model/text_note.h"
 #include "sample/decode.h"

@@ -3,10 +3,13 @@
 #ifndef RLHF_HOST_CMD_GENERATE_PROMPTS_H
 #define RLHF_HOST_CMD_GENERATE_PROMPTS_H
 
+#include "base/buf.h"
 #include "cmd/flags.h"
 #include "data/dataset.h"
 #include "sample/response_rules.h"
 #include "text/tokenizer.h"
+
+#include <rlhf/base.h>
 
 // Zero-initialise; release with rlhf__typed_prompts_finish.
 struct rlhf__typed_prompts {
@@ -52,5 +55,24 @@ rlhf_status rlhf__typed_stops(const struct rlhf__flag_list *texts,
                               const struct rlhf__flag_list *ids, const struct rlhf__tokenizer *tok,
                               struct rlhf__response_rules **out, struct rlhf__buf *list,
                               struct rlhf__error *err);
+
+// ---- printing ----
+
+// All borrowed.
+struct rlhf__generated {
+    rlhf_str prompt, response;
+    const int32_t *prompt_ids, *ids; // [n_prompt], [n]
+    const float *logp;               // [n] of ids, as sampled
+    size_t n_prompt, n;
+    int32_t finished; // 1: ended by a stop token
+    int32_t chat;     // 1: the prompt is a chat, so an empty line separates the response
+};
+
+// One object and a newline; ids and logp_sampled as in rollouts.jsonl. [any]
+void rlhf__generated_json(const struct rlhf__generated *, struct rlhf__buf *out);
+
+// Prompt and response, separated by an empty line for a chat, after a line "---" unless it is the
+// first. [any]
+void rlhf__generated_text(const struct rlhf__generated *, int first, struct rlhf__buf *out);
 
 #endif

@@ -4,7 +4,6 @@
 #include "base/json.h"
 #include "cmd/algo_defaults.h"
 #include "cmd/cli.h"
-#include "cmd/devices.h"
 #include "cmd/program.h"
 #include "cmd/search.h"
 #include "config/schema.h"

@@ -2,8 +2,12 @@
 #ifndef RLHF_HOST_CMD_HELP_H
 #define RLHF_HOST_CMD_HELP_H
 
+#include "base/buf.h"
 #include "base/dirs.h"
 
+#include <rlhf/compute.h>
+
+#include <jansson.h>
 #include <stdio.h>
 
 void rlhf__help(FILE *out); // [main]
@@ -23,5 +27,14 @@ size_t rlhf__help_settings(const struct rlhf__dirs *dirs, const char *word, FILE
 
 // For `rlhf-host help trl`: TRL's settings and the corresponding ones here. [main]
 void rlhf__help_trl(FILE *out);
+
+// ---- levels ----
+
+// The levels as a JSON list, lowest first; empty if there are none. [any]
+json_t *rlhf__levels_json(const rlhf_device_info *);
+
+// Append the same list as lines: a heading, then the levels; a star marks the one in use. Appends
+// nothing for an empty list. [any]
+void rlhf__levels_put(struct rlhf__buf *out, const json_t *levels);
 
 #endif

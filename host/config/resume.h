@@ -2,7 +2,7 @@
 #ifndef RLHF_HOST_RESUME_H
 #define RLHF_HOST_RESUME_H
 
-#include "config/request.h"
+#include "config/config.h"
 #include "config/schema.h"
 
 struct rlhf__plugin;
@@ -17,7 +17,7 @@ rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlh
 // data.max_mib, checkpoint.*, early_stop.* and log.*: any other change would make the rest a
 // different run. Rows, prompts, the models of policy.path and reference.path, and the code files in
 // rewards' options may have moved: such a path is marked "moved" in c->given, or in the reward's
-// origin, and must still have the same content as when the run began (keep/inputs.h). Then
+// origin, and must still have the same content as when the run began (keep/manifest.h). Then
 // c->run.dir is the resumed directory. [main]
 rlhf_status rlhf__resume_check(const struct rlhf__config_request *req,
                                const struct rlhf__config *stored, struct rlhf__config *c,

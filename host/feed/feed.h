@@ -13,8 +13,8 @@
 #include "report/reward_tallies.h"
 #include "sample/experience.h"
 
-// What feeds are created from; borrowed for their lifetime. The header of each feed says which
-// parts of the cast must exist when it is opened.
+// What feeds are created from; borrowed for their lifetime. The functions below say
+// which parts of the cast must exist when a feed is opened.
 struct rlhf__feed_env {
     const struct rlhf__config *config;
     const struct rlhf__cast *cast;
@@ -89,5 +89,64 @@ rlhf_status rlhf__feed_largest(struct rlhf__feed *, struct rlhf__experience *x,
 // [any]
 rlhf_status rlhf__feed_max_tokens(const struct rlhf__feed_env *, int32_t *out,
                                   struct rlhf__error *err);
+
+// ---- text_feed.c: {"text"} rows, whose held-out rows measure bits per byte, and {"text", "label"}
+// rows, whose held-out rows measure accuracy ----
+
+// Read and check data.path. Tokenising comes later, because the policy may need the labels before
+// it can be opened. The caller owns *out. Errors: those of rlhf__text_source_open. [main]
+rlhf_status rlhf__text_feed_open(const struct rlhf__feed_env *, struct rlhf__feed **out,
+                                 struct rlhf__error *err);
+
+// The same for labelled rows. With labels->n = 0 the labels are counted in the rows, and their
+// numbers become their names. [main]
+rlhf_status rlhf__labelled_feed_open(const struct rlhf__feed_env *, struct rlhf__labels *labels,
+                                     struct rlhf__feed **out, struct rlhf__error *err);
+
+// For either, after the policy has been opened: read the held-out rows and tokenise all rows.
+// Errors: RLHF_E_INVALID (data.max_tokens is longer than the context) and those of
+// rlhf__text_source_tokenise. [main]
+rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *, struct rlhf__error *err);
+
+// ---- preference_feed.c: preference rows, to train a reward model (score head) or a policy ----
+//
+// Held-out rows measure how often the model agrees. Completions with a label are rows with one
+// response; held-out ones measure the mean reward of each label.
+
+struct rlhf__preferences;
+struct rlhf__reward_training;
+
+// Read and tokenise data.path and data.eval_path. Needs the plan and the policy, whose tokenizer
+// decides how rows begin. The caller owns *out. Errors: those of rlhf__preferences_open. [main]
+rlhf_status rlhf__preference_feed_open(const struct rlhf__feed_env *, struct rlhf__feed **out,
+                                       struct rlhf__error *err);
+
+// The rows. [any]
+const struct rlhf__preferences *rlhf__preference_feed_rows(const struct rlhf__feed *);
+
+// The run trains a reward model: measure with its gain and bias. Borrowed. [main]
+void rlhf__preference_feed_trains(struct rlhf__feed *, struct rlhf__reward_training *);
+
+// ---- prompt_feed.c: the policy's responses to the run's prompts, a batch per phase ----
+
+// Read the prompts, check that they fit the context with sampling.max_new_tokens, and open the KV
+// cache. Needs plan, logp_dist, rules, policy and reference. A batch is batch.size rows in groups
+// of plan.group_size. ops->check samples a few short responses and compares the log-probs of
+// decoding, of the training forward pass and, with reference_is_start (the reference is the policy
+// as it starts), of the reference. Before the first update all are the same function; any
+// difference on a backend with exact rows is RLHF_E_INTERNAL. The caller owns *out. Errors:
+// RLHF_E_INVALID, and those of rlhf__rollout_prompts. [main]
+rlhf_status rlhf__prompt_feed_open(const struct rlhf__feed_env *, int reference_is_start,
+                                   struct rlhf__feed **out, struct rlhf__error *err);
+
+// Longest prompt + sampling.max_new_tokens, in tokens. [any]
+int32_t rlhf__prompt_feed_longest(const struct rlhf__feed *);
+
+// Responses of `model` (the policy or one with its vocabulary) to n prompts, taken from the start
+// of the file and repeated as needed. Random numbers come from the named stream, from sequence
+// number `first` on. The cursor does not move. *e must be zeroed or finished. [step]
+rlhf_status rlhf__prompt_feed_sample(const struct rlhf__feed *, const struct rlhf__model *model,
+                                     uint32_t n, const char *stream, uint64_t first,
+                                     struct rlhf__rows *e, struct rlhf__error *err);
 
 #endif

@@ -1,7 +1,6 @@
 // held_out_prompts.h: the reward of the policy's responses to held-out prompts (data.eval_path).
 // They are sampled, cut and rewarded as in a phase, but not learned from.
-//
-// text_feed.c and preference_feed.c measure held-out rows of a file.
+// Held-out rows of a file are measured by text_feed.c and preference_feed.c.
 #ifndef RLHF_HOST_HELD_OUT_PROMPTS_H
 #define RLHF_HOST_HELD_OUT_PROMPTS_H
 

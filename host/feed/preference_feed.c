@@ -1,5 +1,5 @@
-// preference_feed.c: see preference_feed.h.
-#include "feed/preference_feed.h"
+// preference_feed.c: see feed.h.
+#include "feed/feed.h"
 
 #include "batch/preference_source.h"
 #include "config/effect.h"

@@ -1,5 +1,5 @@
-// prompt_feed.c: see prompt_feed.h.
-#include "feed/prompt_feed.h"
+// prompt_feed.c: see feed.h.
+#include "feed/feed.h"
 
 #include "feed/held_out_prompts.h"
 #include "learn/pass.h"

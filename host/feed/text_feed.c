@@ -1,5 +1,5 @@
-// text_feed.c: see text_feed.h.
-#include "feed/text_feed.h"
+// text_feed.c: see feed.h.
+#include "feed/feed.h"
 
 #include "batch/text_source.h"
 #include "learn/evaluate.h"

@@ -10,7 +10,7 @@
 #define RLHF_HOST_BOUNDARY_H
 
 #include "keep/best.h"
-#include "keep/plugin_states.h"
+#include "keep/checkpoint.h"
 #include "learn/optim.h"
 #include "model/model.h"
 #include "model/reward_head.h"

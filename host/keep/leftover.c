@@ -1,10 +1,14 @@
 // leftover.c: see leftover.h.
 #include "keep/leftover.h"
 
+#include "base/json.h"
 #include "keep/checkpoint_dir.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -67,4 +71,94 @@ rlhf_status rlhf__leftover_remove(const struct rlhf__folder *run, struct rlhf__e
         if (strcmp(made[i].name, "lock") != 0)
             RLHF_TRY(rlhf__folder_remove(run, made[i].name, err));
     return RLHF_OK;
+}
+
+// ---- the settings that a run began with ----
+
+json_t *rlhf__begun_settings(const struct rlhf__folder *run) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    json_t *config = NULL;
+    if (rlhf__folder_read(run, "config.json", (uint64_t)64 << 20, &text, NULL) == RLHF_OK)
+        rlhf__json_parse("config.json", rlhf__buf_text(&text), text.len, &config, NULL);
+    rlhf__buf_free(&text);
+    return config;
+}
+
+// ---- what differs ----
+
+static void say(const char *path, const json_t *was, const json_t *now, struct rlhf__buf *out) {
+    struct rlhf__buf a = RLHF__BUF_INIT, b = RLHF__BUF_INIT;
+    if (was) rlhf__json_write(&a, was, 0);
+    if (now) rlhf__json_write(&b, now, 0);
+    rlhf__buf_printf(out, "%s was %.100s and is now %.100s", path,
+                     a.len ? rlhf__buf_text(&a) : "not given",
+                     b.len ? rlhf__buf_text(&b) : "not given");
+    rlhf__buf_free(&a);
+    rlhf__buf_free(&b);
+}
+
+// If a setting names a run directory, the run stored the checkpoint that it used from there
+// (run/setup_inputs.c).
+static int is_checkpoint_of(const json_t *stored, const json_t *given) {
+    static const char below[] = "/checkpoints/";
+    const char *was = json_string_value(stored), *now = json_string_value(given);
+    char run[PATH_MAX];
+    if (!was || !now || !*now || !realpath(now, run)) return 0;
+    const size_t n = strlen(run);
+    return strncmp(was, run, n) == 0 && strncmp(was + n, below, sizeof below - 1) == 0 &&
+           !strchr(was + n + sizeof below - 1, '/');
+}
+
+static size_t compare(const char *path, json_t *was, json_t *now, struct rlhf__buf *first);
+
+static size_t compare_member(const char *path, const char *key, json_t *was, json_t *now,
+                             struct rlhf__buf *first) {
+    char full[512];
+    snprintf(full, sizeof full, "%s%s%s", path, *path ? "." : "", key);
+    return compare(full, was, now, first);
+}
+
+static size_t compare(const char *path, json_t *was, json_t *now, struct rlhf__buf *first) {
+    size_t n = 0;
+    if (json_is_object(was) && json_is_object(now)) {
+        const char *key;
+        json_t *v;
+        json_object_foreach(now, key, v) {
+            n += compare_member(path, key, json_object_get(was, key), v, first);
+        }
+        json_object_foreach(was, key, v) {
+            if (!json_object_get(now, key)) n += compare_member(path, key, v, NULL, first);
+        }
+        return n;
+    }
+    if (json_is_array(was) && json_is_array(now) && json_array_size(was) == json_array_size(now)) {
+        for (size_t i = 0; i < json_array_size(now); i++) {
+            char index[24];
+            snprintf(index, sizeof index, "%zu", i);
+            n += compare_member(path, index, json_array_get(was, i), json_array_get(now, i), first);
+        }
+        return n;
+    }
+    if (was && now && (json_equal(was, now) || is_checkpoint_of(was, now))) return 0;
+    if (first && first->len == 0) say(path, was, now, first);
+    return 1;
+}
+
+size_t rlhf__begun_differ(const json_t *stored, const struct rlhf__config *config,
+                          struct rlhf__buf *first) {
+    json_t *now = NULL, *was = json_deep_copy(stored);
+    size_t n = 1;
+    if (was && rlhf__config_to_json(config, &now, NULL) == RLHF_OK) {
+        json_object_del(json_object_get(was, "run"), "dir");
+        json_object_del(json_object_get(now, "run"), "dir");
+        // The run replaced "auto" by the backend that it found (run/setup.c).
+        if (strcmp(config->compute.backend, "auto") == 0) {
+            json_object_del(json_object_get(was, "compute"), "backend");
+            json_object_del(json_object_get(now, "compute"), "backend");
+        }
+        n = compare("", was, now, first);
+    }
+    json_decref(was);
+    json_decref(now);
+    return n;
 }

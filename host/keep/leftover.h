@@ -1,8 +1,11 @@
-// leftover.h: files of a run that ended before its first checkpoint and so cannot be resumed.
+// leftover.h: what a directory holds of an earlier run: files of a run that ended before its first
+// checkpoint, which cannot be resumed, and the settings that a run began with.
 #ifndef RLHF_HOST_LEFTOVER_H
 #define RLHF_HOST_LEFTOVER_H
 
+#include "base/buf.h"
 #include "base/folder.h"
+#include "config/config.h"
 
 // Whether a run directory contains only files that a run writes before its first checkpoint,
 // including an unfinished checkpoint. Rows of metrics, samples and rollouts are worth keeping
@@ -11,5 +14,16 @@ int rlhf__leftover_is_all(const struct rlhf__folder *run, int rows);
 
 // Remove these files, except the lock, which the caller must hold. [main]
 rlhf_status rlhf__leftover_remove(const struct rlhf__folder *run, struct rlhf__error *err);
+
+// ---- the settings that a run began with ----
+
+// The directory's config.json, to be released by the caller; NULL if it cannot be read. [main]
+json_t *rlhf__begun_settings(const struct rlhf__folder *run);
+
+// Number of settings in `config` that differ from the stored ones; run.dir is ignored, because a
+// directory has several names. 1 also if out of memory. If `first` is given, a text such as
+// "run.seed was 1 and is now 2" about the first one is appended to it. [main]
+size_t rlhf__begun_differ(const json_t *stored, const struct rlhf__config *config,
+                          struct rlhf__buf *first);
 
 #endif

@@ -2,7 +2,7 @@
 #include "keep/manifest.h"
 
 #include "base/file.h"
-#include "keep/inputs.h"
+#include "weights/sum.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,17 +60,18 @@ static const char *field(const json_t *o, const char *key) {
     return s ? s : "";
 }
 
-// The stored counterpart of plugin i of `now`: at the same position among those of its role, or
-// with the same id.
-static const json_t *twin(const json_t *now, size_t i, const json_t *stored) {
+// The stored counterpart of item i of `now`: at the same position among those with the same value
+// of `key`, or with the same id.
+static const json_t *counterpart(const char *key, const json_t *now, size_t i,
+                                 const json_t *stored) {
     const json_t *p = json_array_get(now, i), *q;
-    const char *role = field(p, "role");
-    int by_id = strcmp(role, FURTHER_MODEL) == 0;
+    const char *value = field(p, key);
+    int by_id = strcmp(value, FURTHER_MODEL) == 0;
     size_t place = 0, k;
     for (size_t j = 0; j < i; j++)
-        place += strcmp(field(json_array_get(now, j), "role"), role) == 0;
+        place += strcmp(field(json_array_get(now, j), key), value) == 0;
     json_array_foreach(stored, k, q) {
-        if (strcmp(field(q, "role"), role) != 0) continue;
+        if (strcmp(field(q, key), value) != 0) continue;
         if (by_id ? strcmp(field(q, "id"), field(p, "id")) == 0 : place-- == 0) return q;
     }
     return NULL;
@@ -137,7 +138,8 @@ static rlhf_status compare_all(const json_t *stored, const json_t *now, struct r
         compare(list, "compute backend", json_object_get(stored, "compute"),
                 json_object_get(now, "compute"));
     compare_exact(list, stored, now);
-    json_array_foreach(plugins, i, p) compare(list, field(p, "role"), twin(plugins, i, before), p);
+    json_array_foreach(plugins, i, p)
+        compare(list, field(p, "role"), counterpart("role", plugins, i, before), p);
     return rlhf__buf_ok(list, err);
 }
 
@@ -300,4 +302,70 @@ rlhf_status rlhf__manifest_write(const struct rlhf__manifest *m, const struct rl
     json_decref(now);
     rlhf__buf_free(&list);
     return st;
+}
+
+// ---- inputs ----
+
+static rlhf_status append(json_t *list, const char *setting, const char *path, struct rlhf__sum *s,
+                          struct rlhf__error *err) {
+    char hex[65], real[RLHF__PATH_CAP];
+    rlhf__sha256_hex(&s->hash, hex);
+    if (rlhf__path_real(path, real)) path = real;
+    json_t *entry = json_pack("{s:s, s:s, s:I, s:s}", "setting", setting, "path", path, "bytes",
+                              (json_int_t)s->bytes, "sha256", hex);
+    if (json_array_append_new(list, entry) == 0) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the list of inputs");
+}
+
+rlhf_status rlhf__inputs_add_file(json_t *list, const char *setting, const char *path,
+                                  struct rlhf__error *err) {
+    struct rlhf__sum s;
+    int found = 0;
+    RLHF_TRY(rlhf__sum_file(path, &s, &found, err));
+    return found ? append(list, setting, path, &s, err) : RLHF_OK;
+}
+
+rlhf_status rlhf__inputs_add_model(json_t *list, const char *setting, const char *dir, int weights,
+                                   struct rlhf__error *err) {
+    struct rlhf__sum s;
+    RLHF_TRY(rlhf__sum_model(dir, 1, weights, &s, err));
+    return append(list, setting, dir, &s, err);
+}
+
+static int is_rows(const char *setting) {
+    return strcmp(setting, "data.path") == 0 || strcmp(setting, "data.eval_path") == 0 ||
+           strcmp(setting, "prompts.path") == 0;
+}
+
+void rlhf__inputs_compare(const json_t *before, const json_t *now, struct rlhf__buf *out) {
+    size_t i, start = out->len;
+    const json_t *is;
+    json_array_foreach(now, i, is) {
+        const json_t *was = counterpart("setting", now, i, before);
+        json_int_t a = json_integer_value(json_object_get(was, "bytes"));
+        json_int_t b = json_integer_value(json_object_get(is, "bytes"));
+        const char *old = field(was, "sha256"), *new = field(is, "sha256");
+        if (was && a == b && strcmp(old, new) == 0) continue;
+        rlhf__buf_printf(out, "%s%s %s (", out->len > start ? ", " : "", field(is, "setting"),
+                         field(is, "path"));
+        if (!was)
+            rlhf__buf_puts(out, is_rows(field(is, "setting")) ? "it was read as a pipe"
+                                                              : "manifest.json does not list it");
+        else if (a != b)
+            rlhf__buf_printf(out, "bytes %lld is now %lld", (long long)a, (long long)b);
+        else
+            rlhf__buf_printf(out, "sha256 %.12s is now %.12s", old, new);
+        rlhf__buf_putc(out, ')');
+    }
+}
+
+void rlhf__inputs_outside(const json_t *now, const char *run, struct rlhf__buf *out) {
+    const size_t n = strlen(run), start = out->len;
+    size_t i;
+    const json_t *e;
+    json_array_foreach(now, i, e) {
+        const char *path = field(e, "path");
+        if (strncmp(path, run, n) == 0 && path[n] == '/') continue;
+        rlhf__buf_printf(out, "%s%s %s", out->len > start ? ", " : "", field(e, "setting"), path);
+    }
 }

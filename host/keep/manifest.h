@@ -4,6 +4,7 @@
 #define RLHF_HOST_MANIFEST_H
 
 #include "base/folder.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "model/compute.h"
 #include "model/model.h"
@@ -16,7 +17,7 @@ struct rlhf__manifest {
     const struct rlhf__plugin *const *rewards; // [n_rewards]
     size_t n_rewards;
     const struct rlhf__plugins *plugins; // all open plugins
-    json_t *inputs;                      // a list as in keep/inputs.h
+    json_t *inputs;                      // a list; see below
 };
 
 // Write manifest.json to the run directory: for a new run, or, if code or inputs of a resumed one
@@ -45,5 +46,30 @@ void rlhf__manifest_changed_code(const char *dir, struct rlhf__buf *out);
 // the machine has no other. [main]
 void rlhf__manifest_moved(const struct rlhf__manifest *m, const struct rlhf__folder *run,
                           struct rlhf__log *log);
+
+// ---- inputs: the files that a run reads and does not store in its checkpoints ----
+//
+// Rows, prompts and frozen models. A list is a JSON array of {"setting", "path", "bytes",
+// "sha256"}, one object per file or model directory: "inputs" of manifest.json.
+
+// Append a regular file to the list; a file that can be read only once, such as a pipe, is skipped.
+// Errors: RLHF_E_IO, RLHF_E_NOMEM. [any]
+rlhf_status rlhf__inputs_add_file(json_t *list, const char *setting, const char *path,
+                                  struct rlhf__error *err);
+
+// Append a model directory: config.json, the tokenizer's files and, with `weights`, those of the
+// weights, as one checksum over names, sizes and bytes. Of a file above 64 MiB, 64 evenly spaced
+// pieces of 64 KiB are read. [any]
+rlhf_status rlhf__inputs_add_model(json_t *list, const char *setting, const char *dir, int weights,
+                                   struct rlhf__error *err);
+
+// Append "SETTING PATH (FIELD was is now is)" for every input of `now` that differs from its
+// counterpart in `before`: the one with the same setting at the same position. An input without a
+// counterpart is listed too. [any]
+void rlhf__inputs_compare(const json_t *before, const json_t *now, struct rlhf__buf *out);
+
+// Append "SETTING PATH" for every input of `now` outside the directory `run`, which must be a real
+// path. [any]
+void rlhf__inputs_outside(const json_t *now, const char *run, struct rlhf__buf *out);
 
 #endif

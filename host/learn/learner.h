@@ -5,16 +5,32 @@
 #ifndef RLHF_HOST_LEARNER_H
 #define RLHF_HOST_LEARNER_H
 
+#include "base/error.h"
 #include "base/watch.h"
 #include "batch/rows.h"
 #include "batch/shared_batch.h"
-#include "learn/head_store.h"
 #include "learn/optim.h"
 #include "learn/row_use.h"
 #include "model/model.h"
 #include "model/reward_head.h"
 
 #include <rlhf/algo.h>
+#include <rlhf/model.h>
+
+// Host arrays for the heads of one microbatch, grown as needed.
+struct rlhf__head_store {
+    rlhf_heads heads; // unused ones are NULL
+    size_t tokens, rows;
+};
+
+// Allocate every head of `heads` for so many `rows` and `tokens`; contents are lost. Errors:
+// RLHF_E_NOMEM. [any]
+rlhf_status rlhf__head_store_reserve(struct rlhf__head_store *, uint32_t heads, size_t rows,
+                                     size_t tokens, int32_t n_labels, struct rlhf__error *err);
+// Set all numbers to 0. [any]
+void rlhf__head_store_clear(struct rlhf__head_store *, size_t rows, size_t tokens,
+                            int32_t n_labels);
+void rlhf__head_store_finish(struct rlhf__head_store *); // accepts a zeroed one [any]
 
 // What is minimised: the loss of a microbatch and its derivatives, as in rlhf/algo.h.
 struct rlhf__objective {

@@ -1,7 +1,6 @@
 // microbatch.c: see microbatch.h.
 #include "learn/microbatch.h"
 
-#include "learn/flops.h"
 #include "learn/pass.h"
 
 #include <stdlib.h>

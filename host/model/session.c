@@ -46,7 +46,7 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
     rlhf__note_init(&s->failure);
     s->services.failure = &s->failure;
     s->plugins = plugins;
-    // The caller warns about a card that is set but not used (run/effect_rules.h).
+    // The caller warns about a card that is set but not used (run/effect_rules.c).
     const int host =
         strcmp(compute->backend, "cpu") == 0 || strcmp(compute->backend, "reference") == 0;
     struct rlhf__compute_spec spec = {.dirs = dirs,

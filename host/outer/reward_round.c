@@ -1,7 +1,7 @@
 // reward_round.c: see reward_round.h.
 #include "outer/reward_round.h"
 
-#include "feed/prompt_feed.h"
+#include "feed/feed.h"
 #include "sample/scoring.h"
 
 #include <stdlib.h>

@@ -3,12 +3,36 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "report/append.h"
+#include "report/sink.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+rlhf_status rlhf__append_buf(int fd, const char *path, const struct rlhf__buf *bytes,
+                             struct rlhf__error *err) {
+    RLHF_TRY(rlhf__buf_ok(bytes, err));
+    const char *p = bytes->data;
+    off_t start = lseek(fd, 0, SEEK_END);
+    for (size_t n = bytes->len; n > 0;) {
+        ssize_t done = write(fd, p, n);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) {
+            int why = done < 0 ? errno : ENOSPC;
+            if (start >= 0 && ftruncate(fd, start) != 0) why = errno; // half a line is left
+            return rlhf__fail(err, RLHF_E_IO, "%s: cannot write: %s", path, strerror(why));
+        }
+        p += done;
+        n -= (size_t)done;
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__append_sync(int fd, const char *path, struct rlhf__error *err) {
+    if (fsync(fd) == 0 || errno == EINVAL) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_IO, "%s: cannot sync: %s", path, strerror(errno));
+}
 
 #define MAX_BYTES ((uint64_t)1 << 32)
 
@@ -96,3 +120,42 @@ rlhf_status rlhf__jsonl_append(struct rlhf__jsonl *j, const struct rlhf__buf *li
 rlhf_status rlhf__jsonl_sync(struct rlhf__jsonl *j, struct rlhf__error *err) {
     return rlhf__append_sync(j->fd, j->path, err);
 }
+
+// ---- metrics.jsonl: {"phase": n, <names sorted>}; values that are not finite are null ----
+
+static rlhf_status jsonl_open(const struct rlhf__folder *run, int64_t keep_phase,
+                              struct rlhf__log *log, void **self, struct rlhf__error *err) {
+    struct rlhf__jsonl *j = *self = calloc(1, sizeof *j);
+    if (!j) return RLHF__NOMEM(err, "%s: out of memory", run->path);
+    return rlhf__jsonl_open(run, rlhf__sink_jsonl.name, keep_phase, log, j, err);
+}
+
+static rlhf_status jsonl_row(void *self, const struct rlhf__sink_row *r, struct rlhf__error *err) {
+    struct rlhf__buf line = RLHF__BUF_INIT;
+    char number[40];
+    rlhf__buf_printf(&line, "{\"phase\": %lld", (long long)r->phase);
+    for (size_t i = 0; i < r->n; i++) {
+        rlhf__buf_puts(&line, ", ");
+        rlhf__json_write_string(&line, r->metric[i].name, strlen(r->metric[i].name));
+        rlhf__buf_printf(&line, ": %s", rlhf__format_double(r->metric[i].value, 0, number));
+    }
+    rlhf__buf_puts(&line, "}\n");
+    rlhf_status st = rlhf__jsonl_append(self, &line, err);
+    rlhf__buf_free(&line);
+    return st;
+}
+
+static rlhf_status jsonl_sync(void *self, struct rlhf__error *err) {
+    return rlhf__jsonl_sync(self, err);
+}
+
+static void jsonl_close(void *self) {
+    if (self) rlhf__jsonl_close(self);
+    free(self);
+}
+
+const struct rlhf__sink rlhf__sink_jsonl = {.name = "metrics.jsonl",
+                                            .open = jsonl_open,
+                                            .row = jsonl_row,
+                                            .sync = jsonl_sync,
+                                            .close = jsonl_close};

@@ -1,10 +1,21 @@
-// jsonl.h: appends to a file of JSON objects, one per line, each with a "phase". A resumed run
-// first cuts the file back.
+// jsonl.h: appends to files of a run, above all of JSON objects, one per line, each with a "phase".
+// A resumed run first cuts such a file back.
 #ifndef RLHF_HOST_JSONL_H
 #define RLHF_HOST_JSONL_H
 
+#include "base/buf.h"
 #include "base/folder.h"
 #include "base/log.h"
+
+// Append all bytes to fd; on failure the file is cut back to its earlier length. `path` is for the
+// message. Errors: RLHF_E_IO, RLHF_E_NOMEM (of the buffer). [any]
+rlhf_status rlhf__append_buf(int fd, const char *path, const struct rlhf__buf *bytes,
+                             struct rlhf__error *err);
+
+// fsync, if the file supports it. [any]
+rlhf_status rlhf__append_sync(int fd, const char *path, struct rlhf__error *err);
+
+// ---- a file of JSON objects ----
 
 struct rlhf__jsonl {
     char *path;

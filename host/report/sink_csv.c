@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "report/append.h"
+#include "report/jsonl.h"
 
 #include <errno.h>
 #include <math.h>

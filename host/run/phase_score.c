@@ -1,5 +1,5 @@
-// phase_score.c: see phase_score.h.
-#include "run/phase_score.h"
+// phase_score.c: see phase_run.h.
+#include "run/phase_run.h"
 
 #include "base/clock.h"
 #include "sample/mixing.h"

@@ -68,7 +68,7 @@ struct rlhf__run {
     struct rlhf__boundary boundary; // the last one
     struct rlhf__saved saved;
     struct rlhf__iteration iteration; // moves of the reference, reward-model training
-    json_t *inputs;         // files it reads besides its checkpoints, listed by keep/inputs.h
+    json_t *inputs;                   // files it reads besides its checkpoints (keep/manifest.h)
     int32_t bad_input;      // 1: a phase showed that the config asks for what there is not
     int32_t collapsed;      // 1: the policy has collapsed, which ends the run (run.stop_on)
     char said_compute[256]; // what was said of the backend last

@@ -4,12 +4,11 @@
 
 #include "base/file.h"
 #include "config/layer.h"
-#include "keep/inputs.h"
+#include "keep/manifest.h"
 #include "keep/run_dir.h"
 #include "model/free_memory.h"
 #include "plugin/search.h"
-#include "report/completions.h"
-#include "run/effect_rules.h"
+#include "report/phase_report.h"
 #include "run/saving.h"
 #include "sample/rewards.h"
 

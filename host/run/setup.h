@@ -2,7 +2,11 @@
 #ifndef RLHF_HOST_SETUP_H
 #define RLHF_HOST_SETUP_H
 
+#include "base/log.h"
+#include "config/config.h"
 #include "run/run.h"
+
+#include <rlhf/algo.h>
 
 struct rlhf__memory_need;
 
@@ -97,5 +101,11 @@ rlhf_status rlhf__setup_reward_checkpoints(struct rlhf__run *r, struct rlhf__err
 // has one, and the files of rewards and judge, except a reward model that the run trains. All of
 // them are open. [main]
 rlhf_status rlhf__setup_inputs(struct rlhf__run *r, struct rlhf__error *err);
+
+// Refuse typed settings that have no effect in a run with this plan by the algorithm in the file
+// `algo`. [main]
+rlhf_status rlhf__effect_rules(const struct rlhf__config *c, const char *algo,
+                               const rlhf_plan *plan, struct rlhf__log *log,
+                               struct rlhf__error *err);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "chat/chat.h"
-#include "keep/inputs.h"
+#include "keep/manifest.h"
 #include "keep/run_dir.h"
 #include "model/reward_model.h"
 #include "weights/run_checkpoint.h"

@@ -3,9 +3,7 @@
 // are open, nothing depends on it.
 #include "run/setup.h"
 
-#include "feed/preference_feed.h"
-#include "feed/prompt_feed.h"
-#include "feed/text_feed.h"
+#include "feed/feed.h"
 #include "model/adapter.h"
 #include "model/model_config.h"
 #include "model/reward_model.h"

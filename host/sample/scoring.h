@@ -1,10 +1,10 @@
 // scoring.h: from a batch of responses to rewards: response rules, reward plugins, mixing.
 //
-// Order: cut the scored text (scored.h) -> every plugin scores, and rewards.on_failure applies to
-// rows that it could not score (reward_ask.h) -> rewards.nan_policy applies to values that are not
-// finite -> normalise before -> weighted sum -> normalise after -> clip -> penalties (no period, no
-// stop token). Normalising is (r - mean) / (std + 1e-5) over the batch, biased std. Token rewards
-// count in every step: see mixing.h.
+// Order: cut the scored text (reward_rows.h) -> every plugin scores, and rewards.on_failure applies
+// to rows that it could not score (reward_ask.h) -> rewards.nan_policy applies to values that are
+// not finite -> normalise before -> weighted sum -> normalise after -> clip -> penalties (no
+// period, no stop token). Normalising is (r - mean) / (std + 1e-5) over the batch, biased std.
+// Token rewards count in every step: see mixing.h.
 #ifndef RLHF_HOST_SCORING_H
 #define RLHF_HOST_SCORING_H
 
