@@ -22,9 +22,9 @@ struct rlhf__command_setup_flags {
     int64_t threads, gpu;
 };
 
-#define RLHF__WORKPLACE_DEFAULTS                                                                   \
+#define RLHF__COMMAND_SETUP_DEFAULTS                                                               \
     { "auto", "auto", NULL, 0, 0 }
-#define RLHF__WORKPLACE_FLAGS(T)                                                                   \
+#define RLHF__COMMAND_SETUP_FLAGS(T)                                                               \
     RLHF__FLAG_S(T, "--adapter", at.adapter, "DIR",                                                \
                  "adapter on the model, as PEFT or a run wrote it"),                               \
         RLHF__FLAG_I(T, "--threads", at.threads, "N", 0, 1024, "CPU threads; 0: one a core [0]"),  \

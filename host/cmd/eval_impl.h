@@ -15,11 +15,6 @@ struct rlhf__eval_options {
     struct rlhf__command_setup_flags at;
 };
 
-// Sample responses to the prompts of --data and score them with --reward: mean reward, sequence KL
-// to --reference, distinct-3. Prints the result. [main]
-rlhf_status rlhf__eval_rollout(const struct rlhf__env *env, const struct rlhf__eval_options *o,
-                               struct rlhf__error *err);
-
 // Accuracy, margin and loss of a reward model on the preference rows of --data. Prints the result.
 // [main]
 rlhf_status rlhf__eval_preferences(struct rlhf__command_setup *, const char *dir,

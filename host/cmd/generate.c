@@ -53,7 +53,7 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_L(O, "--stop", stop, "TEXT", "end before this text too, repeatable"),
     RLHF__FLAG_L(O, "--stop-id", stop_id, "ID", "end at this token too, repeatable"),
     RLHF__FLAG_I(O, "--seed", seed, "S", 0, INT64_MAX, "seed of the draws [1]"),
-    RLHF__WORKPLACE_FLAGS(O),
+    RLHF__COMMAND_SETUP_FLAGS(O),
     RLHF__FLAG_SW(O, "--json", json,
                   "one JSON object a line: prompt, response, logp, finished, prompt_length, ids, "
                   "logp_sampled"),
@@ -382,7 +382,7 @@ static rlhf_status check_flags(struct options *o, struct rlhf__error *err) {
 
 int rlhf__cmd_generate(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__error err = {0, ""};
-    struct options o = {.at = RLHF__WORKPLACE_DEFAULTS,
+    struct options o = {.at = RLHF__COMMAND_SETUP_DEFAULTS,
                         .n = 1,
                         .max_new = 48,
                         .seed = -1, // values below the flags' limits: not given

@@ -38,7 +38,7 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_I(O, "--max-mib", max_mib, "N", 1, 1 << 20,
                  "MiB of memory that the rows may take [1024]"),
     RLHF__FLAG_SW(O, "--force", force, "replace FILE when it exists"),
-    RLHF__WORKPLACE_FLAGS(O),
+    RLHF__COMMAND_SETUP_FLAGS(O),
 };
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
@@ -186,7 +186,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
 
 int rlhf__cmd_label(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__error err = {0, ""};
-    struct options o = {.at = RLHF__WORKPLACE_DEFAULTS};
+    struct options o = {.at = RLHF__COMMAND_SETUP_DEFAULTS};
     if (rlhf__flags_helped(flags, N_FLAGS,
                            "rlhf-host label --model DIR --data FILE --out FILE [flags]", argc,
                            argv))

@@ -48,7 +48,7 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_L(O, "--set", set, "PATH=VALUE", "one setting, e.g. sampling.temperature=0.7"),
     RLHF__FLAG_SW(O, "--force", force, "replace FILE when it exists"),
     RLHF__FLAG_I(O, "--seed", seed, "S", 0, INT64_MAX, "seed of the draws [1]"),
-    RLHF__WORKPLACE_FLAGS(O),
+    RLHF__COMMAND_SETUP_FLAGS(O),
 };
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
@@ -294,7 +294,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
 
 int rlhf__cmd_pairs(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__error err = {0, ""};
-    struct options o = {.at = RLHF__WORKPLACE_DEFAULTS, .k = 4, .seed = 1};
+    struct options o = {.at = RLHF__COMMAND_SETUP_DEFAULTS, .k = 4, .seed = 1};
     if (rlhf__flags_helped(flags, N_FLAGS, "rlhf-host pairs --judge X.so --out FILE [flags]", argc,
                            argv))
         return 0;

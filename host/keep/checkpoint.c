@@ -49,9 +49,9 @@ void rlhf__plugin_states_finish(struct rlhf__plugin_states *s) {
     *s = (struct rlhf__plugin_states){0};
 }
 
-rlhf_status rlhf__plugin_states_write(const struct rlhf__plugin_states *s,
-                                      const struct rlhf__folder *checkpoint,
-                                      struct rlhf__error *err) {
+// Write them to the folder of a checkpoint.
+static rlhf_status write_states(const struct rlhf__plugin_states *s,
+                                const struct rlhf__folder *checkpoint, struct rlhf__error *err) {
     for (size_t i = 0; i < s->n; i++) {
         const struct rlhf__plugin_state *p = &s->item[i];
         if (p->bytes.len > 0)
@@ -72,8 +72,9 @@ static rlhf_status load(const struct rlhf__plugin_state *p, const char *dir,
     return st;
 }
 
-rlhf_status rlhf__plugin_states_load(const struct rlhf__cast *cast, const char *dir,
-                                     struct rlhf__error *err) {
+// Restore every plugin of the cast from the checkpoint in the directory `dir`.
+static rlhf_status load_states(const struct rlhf__cast *cast, const char *dir,
+                               struct rlhf__error *err) {
     struct rlhf__plugin_states s = {0};
     rlhf_status st = list(&s, cast, err);
     for (size_t i = 0; st == RLHF_OK && i < s.n; i++)
@@ -148,7 +149,7 @@ static rlhf_status write_state(const struct rlhf__kept *k,
     if (st == RLHF_OK) st = rlhf__optim_write(k->optim, dir, "state/optimizer.safetensors", err);
     if (st == RLHF_OK && k->cast->critic)
         st = rlhf__optim_write(k->critic_optim, dir, "state/critic_optimizer.safetensors", err);
-    if (st == RLHF_OK) st = rlhf__plugin_states_write(plugins, dir, err);
+    if (st == RLHF_OK) st = write_states(plugins, dir, err);
     if (st == RLHF_OK && k->reward_training)
         st = rlhf__reward_training_save(k->reward_training, dir, err);
     if (st == RLHF_OK) st = rlhf__json_save_new(dir, "state/run.json", json_incref(state), 0, err);
@@ -198,7 +199,7 @@ rlhf_status rlhf__checkpoint_read(const struct rlhf__kept *k, const char *dir,
     RLHF_TRY(rlhf__optim_read(k->optim, IN("state/optimizer.safetensors"), err));
     if (k->critic_optim)
         RLHF_TRY(rlhf__optim_read(k->critic_optim, IN("state/critic_optimizer.safetensors"), err));
-    RLHF_TRY(rlhf__plugin_states_load(k->cast, dir, err));
+    RLHF_TRY(load_states(k->cast, dir, err));
     if (k->reward_training) RLHF_TRY(rlhf__reward_training_load(k->reward_training, dir, err));
     return rlhf__iteration_load(k->iteration, dir, err);
 }

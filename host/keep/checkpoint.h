@@ -39,15 +39,6 @@ rlhf_status rlhf__plugin_states_save(struct rlhf__plugin_states *s, const struct
                                      struct rlhf__error *err);
 void rlhf__plugin_states_finish(struct rlhf__plugin_states *s);
 
-// Write them to the folder of a checkpoint. [main]
-rlhf_status rlhf__plugin_states_write(const struct rlhf__plugin_states *s,
-                                      const struct rlhf__folder *checkpoint,
-                                      struct rlhf__error *err);
-
-// Restore every plugin of the cast from the checkpoint in the directory `dir`. [main]
-rlhf_status rlhf__plugin_states_load(const struct rlhf__cast *cast, const char *dir,
-                                     struct rlhf__error *err);
-
 // ---- the whole checkpoint ----
 
 // The parts of a run that a checkpoint holds. All borrowed.

@@ -63,7 +63,9 @@ static int is_empty(const char *path) {
     return d && n == 0;
 }
 
-int rlhf__run_dir_has_checkpoint(const struct rlhf__folder *run) {
+// Whether there is a checkpoint to resume from. After a crash between a checkpoint and its link,
+// attaching repairs the link.
+static int has_checkpoint(const struct rlhf__folder *run) {
     char name[64], path[96];
     if (rlhf__folder_has(run, "checkpoints/latest")) return 1;
     // After a crash between the checkpoint and its link, --resume repairs the link.
@@ -75,7 +77,7 @@ int rlhf__run_dir_has_checkpoint(const struct rlhf__folder *run) {
 // Classify a run's directory; `stored` is its config.json.
 static enum there held_of_run(const struct rlhf__folder *run, const json_t *stored,
                               const struct rlhf__config *config) {
-    if (rlhf__run_dir_has_checkpoint(run)) return RUN;
+    if (has_checkpoint(run)) return RUN;
     if (rlhf__leftover_is_all(run, 0)) return LEFTOVER;
     return rlhf__leftover_is_all(run, 1) && !rlhf__begun_differ(stored, config, NULL)
                ? BEGUN
@@ -220,7 +222,7 @@ static rlhf_status write_start(const struct rlhf__run_dir *d, const struct rlhf_
 static rlhf_status clear(const struct rlhf__run_dir *d, const struct rlhf__config *config,
                          struct rlhf__log *log, struct rlhf__error *err) {
     const int rows = !rlhf__leftover_is_all(d->root, 0);
-    if (rlhf__run_dir_has_checkpoint(d->root) || !rlhf__leftover_is_all(d->root, 1))
+    if (has_checkpoint(d->root) || !rlhf__leftover_is_all(d->root, 1))
         return refuse_existing(d->name, config, err);
     json_t *stored = rlhf__begun_settings(d->root);
     const int same = !rows || !rlhf__begun_differ(stored, config, NULL);
@@ -313,7 +315,7 @@ static rlhf_status find_checkpoint(struct rlhf__run_dir *d, struct rlhf__error *
 }
 
 rlhf_status rlhf__run_dir_can_go_on(const struct rlhf__run_dir *d, struct rlhf__error *err) {
-    if (!d->root || rlhf__run_dir_has_checkpoint(d->root)) return RLHF_OK;
+    if (!d->root || has_checkpoint(d->root)) return RLHF_OK;
     RLHF_TRY(rlhf__run_lock_probe(d->root, err));
     return no_latest(d, err);
 }

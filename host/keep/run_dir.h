@@ -31,10 +31,6 @@ void rlhf__run_dir_finish(struct rlhf__run_dir *d);
 rlhf_status rlhf__run_dir_choose(struct rlhf__run_dir *d, const struct rlhf__config *config,
                                  const char *algo, struct rlhf__error *err);
 
-// Whether there is a checkpoint to resume from. After a crash between a checkpoint and its link,
-// attaching repairs the link. [main]
-int rlhf__run_dir_has_checkpoint(const struct rlhf__folder *run);
-
 // RLHF_E_INVALID if attaching would fail because the run is alive or has no checkpoint. Changes
 // nothing. [main]
 rlhf_status rlhf__run_dir_can_go_on(const struct rlhf__run_dir *d, struct rlhf__error *err);

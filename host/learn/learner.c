@@ -45,7 +45,7 @@ void rlhf__head_store_clear(struct rlhf__head_store *s, size_t rows, size_t toke
     if (s->heads.score) memset(s->heads.score, 0, rows * (size_t)n_labels * sizeof(float));
 }
 
-void rlhf__head_store_finish(struct rlhf__head_store *s) {
+static void head_store_finish(struct rlhf__head_store *s) {
     free(s->heads.logp);
     free(s->heads.entropy);
     free(s->heads.kl);
@@ -60,9 +60,9 @@ int rlhf__plan_wants_reference(const rlhf_plan *plan) {
 }
 
 void rlhf__learner_finish(struct rlhf__learner *l) {
-    rlhf__head_store_finish(&l->out);
-    rlhf__head_store_finish(&l->grad);
-    rlhf__head_store_finish(&l->compact);
+    head_store_finish(&l->out);
+    head_store_finish(&l->grad);
+    head_store_finish(&l->compact);
     rlhf__shared_batch_finish(&l->batch);
     free(l->hidden);
     l->hidden = NULL;

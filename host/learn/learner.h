@@ -30,7 +30,6 @@ rlhf_status rlhf__head_store_reserve(struct rlhf__head_store *, uint32_t heads, 
 // Set all numbers to 0. [any]
 void rlhf__head_store_clear(struct rlhf__head_store *, size_t rows, size_t tokens,
                             int32_t n_labels);
-void rlhf__head_store_finish(struct rlhf__head_store *); // accepts a zeroed one [any]
 
 // What is minimised: the loss of a microbatch and its derivatives, as in rlhf/algo.h.
 struct rlhf__objective {

@@ -138,8 +138,9 @@ rlhf_status rlhf__completions_take(const struct rlhf__phase *p, struct rlhf__err
     return st;
 }
 
-rlhf_status rlhf__completions_show(const struct rlhf__phase *p, int is_last,
-                                   struct rlhf__error *err) {
+// Write and show the stored samples if they are due (log.samples_every), and in the first and the
+// last phase.
+static rlhf_status show_samples(const struct rlhf__phase *p, int is_last, struct rlhf__error *err) {
     const struct rlhf__log_config *c = &p->config->log;
     const struct rlhf__report *r = p->report;
     const struct rlhf__shown *s = &r->shown;
@@ -284,7 +285,7 @@ void rlhf__phase_metrics(const struct rlhf__phase *p) {
 }
 
 rlhf_status rlhf__phase_show(const struct rlhf__phase *p, int is_last, struct rlhf__error *err) {
-    RLHF_TRY(rlhf__completions_show(p, is_last, err));
+    RLHF_TRY(show_samples(p, is_last, err));
     const struct rlhf__progress_state s = progress_state(p);
     rlhf__progress_phase(p->report->progress, &s);
     return RLHF_OK;

@@ -13,12 +13,6 @@ rlhf_status rlhf__completions_measure(const struct rlhf__phase *p, struct rlhf__
 // Store samples of the responses that are learned from in p->report->shown. [main]
 rlhf_status rlhf__completions_take(const struct rlhf__phase *p, struct rlhf__error *err);
 
-// At the end of a phase: write and show the stored samples if they are due (log.samples_every), and
-// in the first and the last phase. is_last = 1 if early stopping has just made this the last one.
-// [main]
-rlhf_status rlhf__completions_show(const struct rlhf__phase *p, int is_last,
-                                   struct rlhf__error *err);
-
 void rlhf__shown_finish(struct rlhf__shown *); // accepts a zeroed one [any]
 
 #define RLHF__REWARD_METRIC "objective/scores" // mean reward of the phase's responses

@@ -93,82 +93,6 @@ rlhf_status rlhf__phase_passes(struct rlhf__phase *p, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Give the signal handler an estimate of the phase's remaining time, from earlier phases.
-static void tell_signals(const struct rlhf__phase *p) {
-    const struct rlhf__report *r = p->report;
-    const double done = (double)(p->count->phase - p->count->first_phase);
-    rlhf__signals_phase(p->count->phase + 1, done > 0 ? (r->times.start - r->began) / done : -1);
-}
-
-static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
-    struct rlhf__phase_times *times = &p->report->times;
-    double from = rlhf__seconds();
-    p->x.phase = (uint64_t)p->count->phase;
-    rlhf_status st = p->feed->ops->next(p->feed, (uint64_t)p->count->sequences,
-                                        p->learner->optim->count.step, &p->x, err);
-    double drawn = rlhf__seconds();
-    if (st == RLHF_OK) st = rlhf__phase_score(p, &p->x, 0, err);
-    if (st == RLHF_OK && rlhf__cast_has_rewards(p->cast)) st = rlhf__completions_measure(p, err);
-    times->rollout = drawn - from;
-    times->reward = rlhf__seconds() - drawn;
-    if (st == RLHF_OK) st = rlhf__fresh_groups(p, err);
-    double complete = rlhf__seconds();
-    if (st == RLHF_OK) st = pass_reference(p, err);
-    times->reference = rlhf__seconds() - complete;
-    return st;
-}
-
-// Compute the metrics of the rows that are known before training.
-static rlhf_status describe(struct rlhf__phase *p, struct rlhf__error *err) {
-    const struct rlhf__rows *e = &p->x.rows;
-    struct rlhf__metrics *m = p->report->metrics;
-    rlhf__metrics_set(m, "epoch", rlhf__order_epoch(p->feed->ops->order(p->feed)));
-    if (!rlhf__cast_has_rewards(p->cast)) {
-        rlhf__metrics_set(m, "val/sequence_lengths", (double)e->total / (double)e->n);
-        return RLHF_OK;
-    }
-    RLHF_TRY(rlhf__completions_take(p, err));
-    return rlhf__judge(p, err);
-}
-
-// Evaluate held-out rows if it is time: every data.eval_every phases and after the last one.
-static rlhf_status evaluate(struct rlhf__phase *p, struct rlhf__error *err) {
-    int64_t every = p->config->data.eval_every, done = p->count->phase + 1;
-    int due = (every > 0 && done % every == 0) || done == p->count->phases;
-    const struct rlhf__held_out h = {
-        .phase = done, .due = due, .metrics = p->report->metrics, .tallies = &p->report->rewards};
-    return p->feed->ops->evaluate ? p->feed->ops->evaluate(p->feed, &h, err) : RLHF_OK;
-}
-
-static rlhf_status update(struct rlhf__phase *p, struct rlhf__error *err) {
-    const struct rlhf__model *m = p->learner->model;
-    struct rlhf__moved moved = {NULL};
-    rlhf_status st = rlhf__moved_begin(&moved, m, err);
-    if (st == RLHF_OK) st = rlhf__phase_update(p, err);
-    rlhf__phase_trim(p);
-    p->has_adapter = moved.before != NULL;
-    if (st == RLHF_OK && moved.before) st = rlhf__moved_norm(&moved, m, &p->adapter_norm, err);
-    rlhf__moved_finish(&moved);
-    return st;
-}
-
-rlhf_status rlhf__phase_run(struct rlhf__phase *p, struct rlhf__error *err) {
-    struct rlhf__phase_times *times = &p->report->times;
-    tell_signals(p);
-    RLHF_TRY(collect(p, err));
-    double from = rlhf__seconds();
-    RLHF_TRY(pass_policy(p, err));
-    rlhf__phase_trim(p);
-    double passed = rlhf__seconds();
-    RLHF_TRY(describe(p, err));
-    double described = rlhf__seconds();
-    rlhf__progress_note(p->report->progress, "update");
-    RLHF_TRY(update(p, err));
-    times->reward += described - passed;
-    times->update = passed - from + rlhf__seconds() - described;
-    return evaluate(p, err);
-}
-
 // ---- updates ----
 
 static int minibatch_scope(const struct rlhf__phase *p) {
@@ -333,7 +257,9 @@ static rlhf_status epochs(struct rlhf__phase *p, struct rlhf__minibatches *m,
     return st;
 }
 
-rlhf_status rlhf__phase_update(struct rlhf__phase *p, struct rlhf__error *err) {
+// Advantages, epochs of minibatches, and records for log.rollouts. Learns from p->x, whose numbers
+// must all be set.
+static rlhf_status learn_all(struct rlhf__phase *p, struct rlhf__error *err) {
     const rlhf_plan *plan = &p->cast->plan;
     struct rlhf__minibatches m;
     // Rows of a file are one minibatch; an algorithm that recomputes log-probs needs a pass over
@@ -348,4 +274,82 @@ rlhf_status rlhf__phase_update(struct rlhf__phase *p, struct rlhf__error *err) {
     rlhf__minibatches_finish(&m);
     if (st != RLHF_OK || !p->report->rollout_log) return st;
     return rlhf__rollout_log_write(p->report->rollout_log, err);
+}
+
+// ---- the phase ----
+
+// Give the signal handler an estimate of the phase's remaining time, from earlier phases.
+static void tell_signals(const struct rlhf__phase *p) {
+    const struct rlhf__report *r = p->report;
+    const double done = (double)(p->count->phase - p->count->first_phase);
+    rlhf__signals_phase(p->count->phase + 1, done > 0 ? (r->times.start - r->began) / done : -1);
+}
+
+static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
+    struct rlhf__phase_times *times = &p->report->times;
+    double from = rlhf__seconds();
+    p->x.phase = (uint64_t)p->count->phase;
+    rlhf_status st = p->feed->ops->next(p->feed, (uint64_t)p->count->sequences,
+                                        p->learner->optim->count.step, &p->x, err);
+    double drawn = rlhf__seconds();
+    if (st == RLHF_OK) st = rlhf__phase_score(p, &p->x, 0, err);
+    if (st == RLHF_OK && rlhf__cast_has_rewards(p->cast)) st = rlhf__completions_measure(p, err);
+    times->rollout = drawn - from;
+    times->reward = rlhf__seconds() - drawn;
+    if (st == RLHF_OK) st = rlhf__fresh_groups(p, err);
+    double complete = rlhf__seconds();
+    if (st == RLHF_OK) st = pass_reference(p, err);
+    times->reference = rlhf__seconds() - complete;
+    return st;
+}
+
+// Compute the metrics of the rows that are known before training.
+static rlhf_status describe(struct rlhf__phase *p, struct rlhf__error *err) {
+    const struct rlhf__rows *e = &p->x.rows;
+    struct rlhf__metrics *m = p->report->metrics;
+    rlhf__metrics_set(m, "epoch", rlhf__order_epoch(p->feed->ops->order(p->feed)));
+    if (!rlhf__cast_has_rewards(p->cast)) {
+        rlhf__metrics_set(m, "val/sequence_lengths", (double)e->total / (double)e->n);
+        return RLHF_OK;
+    }
+    RLHF_TRY(rlhf__completions_take(p, err));
+    return rlhf__judge(p, err);
+}
+
+// Evaluate held-out rows if it is time: every data.eval_every phases and after the last one.
+static rlhf_status evaluate(struct rlhf__phase *p, struct rlhf__error *err) {
+    int64_t every = p->config->data.eval_every, done = p->count->phase + 1;
+    int due = (every > 0 && done % every == 0) || done == p->count->phases;
+    const struct rlhf__held_out h = {
+        .phase = done, .due = due, .metrics = p->report->metrics, .tallies = &p->report->rewards};
+    return p->feed->ops->evaluate ? p->feed->ops->evaluate(p->feed, &h, err) : RLHF_OK;
+}
+
+static rlhf_status update(struct rlhf__phase *p, struct rlhf__error *err) {
+    const struct rlhf__model *m = p->learner->model;
+    struct rlhf__moved moved = {NULL};
+    rlhf_status st = rlhf__moved_begin(&moved, m, err);
+    if (st == RLHF_OK) st = learn_all(p, err);
+    rlhf__phase_trim(p);
+    p->has_adapter = moved.before != NULL;
+    if (st == RLHF_OK && moved.before) st = rlhf__moved_norm(&moved, m, &p->adapter_norm, err);
+    rlhf__moved_finish(&moved);
+    return st;
+}
+
+rlhf_status rlhf__phase_run(struct rlhf__phase *p, struct rlhf__error *err) {
+    struct rlhf__phase_times *times = &p->report->times;
+    tell_signals(p);
+    RLHF_TRY(collect(p, err));
+    double from = rlhf__seconds();
+    RLHF_TRY(pass_policy(p, err));
+    rlhf__phase_trim(p);
+    double passed = rlhf__seconds();
+    RLHF_TRY(describe(p, err));
+    double described = rlhf__seconds();
+    rlhf__progress_note(p->report->progress, "update");
+    RLHF_TRY(update(p, err));
+    times->reward += described - passed;
+    times->update = passed - from + rlhf__seconds() - described;
+    return evaluate(p, err);
 }

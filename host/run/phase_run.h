@@ -19,10 +19,6 @@ rlhf_status rlhf__phase_passes(struct rlhf__phase *p, struct rlhf__error *err);
 // of a phase do not add up. With rows of a file a phase is one step, and nothing is freed. [step]
 void rlhf__phase_trim(const struct rlhf__phase *p);
 
-// Part of it: the updates: advantages, epochs of minibatches, and records for log.rollouts. Learns
-// from p->x, whose numbers must all be set. [step]
-rlhf_status rlhf__phase_update(struct rlhf__phase *p, struct rlhf__error *err);
-
 // ---- scores ----
 
 // Score the responses in x, which are those of p or further ones of its phase. Rows that

@@ -18,7 +18,9 @@
 
 #define STATE_FORMAT 1
 
-json_t *rlhf__run_state(const struct rlhf__run *r) {
+// The run's current state (new reference, NULL = out of memory) without the best checkpoint, which
+// is added when the state is written.
+static json_t *state_json(const struct rlhf__run *r) {
     const struct rlhf__order *order = r->feed->ops->order(r->feed);
     json_t *v =
         json_pack("{s:i, s:s, s:I, s:I, s:o, s:{s:I, s:I}, s:o}", "format", STATE_FORMAT, "algo",
@@ -40,8 +42,7 @@ json_t *rlhf__run_state(const struct rlhf__run *r) {
     return v;
 }
 
-rlhf_status rlhf__run_state_add_best(const struct rlhf__run *r, json_t *state,
-                                     struct rlhf__error *err) {
+static rlhf_status add_best(const struct rlhf__run *r, json_t *state, struct rlhf__error *err) {
     json_t *best = rlhf__best_save(&r->best, &r->config->checkpoint);
     if (!best || json_object_set_new(state, "best", best) == 0) return RLHF_OK;
     return RLHF__NOMEM(err, "out of memory for run.json");
@@ -118,7 +119,7 @@ static rlhf_status take(struct rlhf__run *r, const char *dir, const json_t *v,
     return rlhf__order_seek(r->feed->ops->order(r->feed), (uint64_t)pass, pos, err);
 }
 
-rlhf_status rlhf__run_state_load(struct rlhf__run *r, const char *dir, struct rlhf__error *err) {
+static rlhf_status load_state(struct rlhf__run *r, const char *dir, struct rlhf__error *err) {
     char path[4400];
     json_t *v = NULL;
     RLHF_TRY(rlhf__json_load(rlhf__path_in(path, sizeof path, dir, "state/run.json"), &v, err));
@@ -142,7 +143,7 @@ static struct rlhf__kept kept(struct rlhf__run *r) {
 static rlhf_status write_files(struct rlhf__run *r, const struct rlhf__folder *all,
                                const char *fresh, struct rlhf__error *err) {
     const struct rlhf__kept k = kept(r);
-    RLHF_TRY(rlhf__run_state_add_best(r, r->boundary.run, err));
+    RLHF_TRY(add_best(r, r->boundary.run, err));
     return rlhf__checkpoint_write(&k, r->count.phase, &r->boundary.plugins, r->boundary.run, all,
                                   fresh, err);
 }
@@ -227,7 +228,7 @@ rlhf_status rlhf__saving_load(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__kept k = kept(r);
     const char *dir = r->req->dir->checkpoint;
     RLHF_TRY(rlhf__checkpoint_read(&k, dir, err));
-    return rlhf__run_state_load(r, dir, err);
+    return load_state(r, dir, err);
 }
 
 // ---- phase boundaries ----
@@ -252,7 +253,7 @@ static struct rlhf__changing changing(struct rlhf__run *r) {
 rlhf_status rlhf__saving_note(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__boundary_now now = {.phase = r->count.phase,
                                            .best = r->best,
-                                           .run = rlhf__run_state(r),
+                                           .run = state_json(r),
                                            .cast = &r->cast,
                                            .what = changing(r),
                                            .undo_mib = r->config->checkpoint.undo_mib};
