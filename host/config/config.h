@@ -4,7 +4,6 @@
 // preset; the --config file; flags (--algo, --reward, --policy, ...); --set. A file that names
 // another algorithm than the chosen one is read without its algorithm options. A "reward" list
 // replaces the whole list.
-// list.
 #ifndef RLHF_HOST_CONFIG_H
 #define RLHF_HOST_CONFIG_H
 

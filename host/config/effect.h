@@ -5,7 +5,6 @@
 // A setting with its default value is never reported. A setting without effect is an error on the
 // command line, but only a warning in a --config file, because a file may hold settings for several
 // algorithms.
-// several algorithms need.
 #ifndef RLHF_HOST_EFFECT_H
 #define RLHF_HOST_EFFECT_H
 

@@ -7,10 +7,10 @@
 #include "config/config.h"
 #include "data/lines.h"
 #include "data/order.h"
-#include "learn/cast.h"
+#include "learn/phase.h"
 #include "report/metrics.h"
 #include "report/progress.h"
-#include "report/reward_tallies.h"
+#include "report/report.h"
 #include "sample/experience.h"
 
 // What feeds are created from; borrowed for their lifetime. The functions below say

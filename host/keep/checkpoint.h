@@ -15,8 +15,8 @@
 #include "base/folder.h"
 #include "config/config.h"
 #include "feed/reward_training.h"
-#include "learn/cast.h"
 #include "learn/optim.h"
+#include "learn/phase.h"
 #include "outer/iteration.h"
 
 // ---- states of plugins; a plugin without state has no file ----

@@ -1,6 +1,207 @@
 // algo.c: see algo.h.
 #include "learn/algo.h"
 
+#include <rlhf/draft/iteration.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+struct bit {
+    uint32_t bit;
+    const char *name;
+};
+
+static const struct bit heads[] = {{RLHF_HEAD_LOGP, "logp"},
+                                   {RLHF_HEAD_ENTROPY, "entropy"},
+                                   {RLHF_HEAD_KL, "kl"},
+                                   {RLHF_HEAD_VALUE, "value"},
+                                   {RLHF_HEAD_SCORE, "score"},
+                                   {RLHF_HEAD_HIDDEN, "hidden"},
+                                   {RLHF_HEAD_GENERATE, "generate"},
+                                   {RLHF_HEAD_TOKEN_SCORE, "token score"},
+                                   {RLHF_HEAD_PREFIX, "prefix"},
+                                   {RLHF_HEAD_SUPPORT, "support"},
+                                   {RLHF_HEAD_DEV_HIDDEN, "hidden on the device"},
+                                   {RLHF_HEAD_ADAPTER, "adapter"},
+                                   {0, NULL}};
+
+static const struct bit flags[] = {{RLHF_PLAN_REFERENCE, "RLHF_PLAN_REFERENCE"},
+                                   {RLHF_PLAN_MINIBATCH_SCOPE, "RLHF_PLAN_MINIBATCH_SCOPE"},
+                                   {RLHF_PLAN_RECOMPUTE_LOGP, "RLHF_PLAN_RECOMPUTE_LOGP"},
+                                   {RLHF_PLAN_FULL_SUPPORT, "RLHF_PLAN_FULL_SUPPORT"},
+                                   {RLHF_PLAN_UNIT_TEMPERATURE, "RLHF_PLAN_UNIT_TEMPERATURE"},
+                                   {RLHF_PLAN_WHOLE_GROUPS, "RLHF_PLAN_WHOLE_GROUPS"},
+                                   {RLHF_PLAN_LEAVES_OUT, "RLHF_PLAN_LEAVES_OUT"},
+                                   {RLHF_PLAN_MISMATCHED, "RLHF_PLAN_MISMATCHED"},
+                                   {RLHF_PLAN_MARGINS, "RLHF_PLAN_MARGINS"},
+                                   {RLHF_PLAN_REWARD_MODEL, "RLHF_PLAN_REWARD_MODEL"},
+                                   {RLHF_PLAN_MOVES_REFERENCE, "RLHF_PLAN_MOVES_REFERENCE"},
+                                   {0, NULL}};
+
+// Heads that a plan may request; the others are capabilities, or used by the host itself.
+#define TOKEN_HEADS ((uint32_t)RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL)
+#define ANY_HEAD    (TOKEN_HEADS | RLHF_HEAD_VALUE | RLHF_HEAD_SCORE)
+
+// Rows of a file are read once, in whole groups, at temperature 1 over the whole vocabulary.
+#define FILE_FLAGS                                                                                 \
+    ((uint32_t)RLHF_PLAN_REFERENCE | RLHF_PLAN_RECOMPUTE_LOGP | RLHF_PLAN_FULL_SUPPORT |           \
+     RLHF_PLAN_UNIT_TEMPERATURE | RLHF_PLAN_WHOLE_GROUPS | RLHF_PLAN_LEAVES_OUT)
+
+// What each source of rows supports, in the order of enum rlhf_source.
+static const struct source {
+    const char *rows;
+    uint32_t heads, flags;
+} sources[] = {
+    {"rollouts", TOKEN_HEADS | RLHF_HEAD_VALUE,
+     ~((uint32_t)RLHF_PLAN_MISMATCHED | RLHF_PLAN_MARGINS)},
+    {"rows of text", TOKEN_HEADS, FILE_FLAGS},
+    {"labelled rows", TOKEN_HEADS | RLHF_HEAD_SCORE, FILE_FLAGS},
+    {"rows of preferences", TOKEN_HEADS | RLHF_HEAD_SCORE, FILE_FLAGS | RLHF_PLAN_MARGINS},
+    {"rows of completions", TOKEN_HEADS, FILE_FLAGS | RLHF_PLAN_MISMATCHED}};
+
+static const char *id_of(const struct rlhf__instance *algo) { return algo->plugin->desc.id; }
+
+static rlhf_status check_known(const char *id, const char *what, const struct bit *known,
+                               uint32_t set, struct rlhf__error *err) {
+    for (; known->name; known++)
+        set &= ~known->bit;
+    if (!set) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                      "%s plans the %s bit %d, which this host does not know", id, what,
+                      __builtin_ctz(set));
+}
+
+static const char *first_name(const struct bit *known, uint32_t set) {
+    while (known->name && !(known->bit & set))
+        known++;
+    return known->name ? known->name : "unknown";
+}
+
+static rlhf_status check_heads(const char *id, const struct source *s, uint32_t set,
+                               struct rlhf__error *err) {
+    RLHF_TRY(check_known(id, "head", heads, set, err));
+    if (!set)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s plans no heads: there would be nothing to learn from", id);
+    if (set & ~ANY_HEAD)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s: the head '%s' cannot be planned", id,
+                          first_name(heads, set & ~ANY_HEAD));
+    if (set & ~s->heads)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans the head '%s', which %s cannot give",
+                          id, first_name(heads, set & ~s->heads), s->rows);
+    return RLHF_OK;
+}
+
+// Rows of a file are used once per phase, as one minibatch.
+static rlhf_status check_once(const char *id, const struct source *s, const rlhf_plan *p,
+                              struct rlhf__error *err) {
+    if (p->epochs != 1)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans %d epochs; with %s it must be 1", id,
+                          p->epochs, s->rows);
+    if (p->minibatches != 1)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans %d minibatches; with %s it must be 1",
+                          id, p->minibatches, s->rows);
+    if (p->group_size != 1)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s plans groups of %d; with %s group_size must be 1", id, p->group_size,
+                          s->rows);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__plan_check(const struct rlhf__plugin *algo, const rlhf_plan *p,
+                             struct rlhf__error *err) {
+    const char *id = algo->desc.id;
+    if (p->source < RLHF_SOURCE_ROLLOUT || p->source > RLHF_SOURCE_COMPLETIONS)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s plans the source %d, which this host does not know", id, p->source);
+    const struct source *s = &sources[p->source - RLHF_SOURCE_ROLLOUT];
+    RLHF_TRY(check_heads(id, s, p->heads, err));
+    RLHF_TRY(check_known(id, "flag", flags, p->flags, err));
+    if (p->flags & ~s->flags)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans %s, which %s cannot give", id,
+                          first_name(flags, p->flags & ~s->flags), s->rows);
+    if (p->epochs < 1 || p->minibatches < 1 || p->group_size < 1)
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "%s plans %d epochs, %d minibatches and groups of %d; all must be 1 or more", id,
+            p->epochs, p->minibatches, p->group_size);
+    if (p->fresh_rounds < 0)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s plans %d fresh rounds; it must be 0 (none) or more", id,
+                          p->fresh_rounds);
+    if (p->fresh_rounds > 0 && (p->source != RLHF_SOURCE_ROLLOUT || p->group_size < 2))
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s plans fresh rounds, which replace groups of two or more responses; "
+                          "it has %s in groups of %d",
+                          id, s->rows, p->group_size);
+    const int rollout = p->source == RLHF_SOURCE_ROLLOUT;
+    const int looks = rollout || (p->flags & RLHF_PLAN_RECOMPUTE_LOGP);
+    if (!rollout) RLHF_TRY(check_once(id, s, p, err));
+    if (!looks || algo->ops.algo.advantages) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans %s, but lacks the function advantages()",
+                      id, rollout ? "rollouts" : "RLHF_PLAN_RECOMPUTE_LOGP");
+}
+
+rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_info *info,
+                           rlhf_plan *out, struct rlhf__error *err) {
+    *out = (rlhf_plan){.size = sizeof *out};
+    struct rlhf__call call = rlhf__call_begin(algo, "plan()");
+    rlhf_status st = rlhf__call_end(&call, algo->plugin->ops.algo.plan(algo->self, info, out), err);
+    return st == RLHF_OK ? rlhf__plan_check(algo->plugin, out, err) : st;
+}
+
+rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *was,
+                            const rlhf_plan *is, struct rlhf__error *err) {
+    const struct {
+        const char *name;
+        int64_t was, is;
+    } field[] = {{"source", was->source, is->source},
+                 {"heads", was->heads, is->heads},
+                 {"flags", was->flags, is->flags},
+                 {"epochs", was->epochs, is->epochs},
+                 {"minibatches", was->minibatches, is->minibatches},
+                 {"group_size", was->group_size, is->group_size},
+                 {"fresh_rounds", was->fresh_rounds, is->fresh_rounds}};
+    for (size_t i = 0; i < sizeof field / sizeof *field; i++)
+        if (field[i].was != field[i].is)
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                              "%s changes its plan when the rows are known: %s was %lld, is %lld",
+                              id_of(algo), field[i].name, (long long)field[i].was,
+                              (long long)field[i].is);
+    return RLHF_OK;
+}
+
+// The multiple of the group size nearest to `size` that has a row for each minibatch.
+static int64_t nearest_batch(const rlhf_plan *p, int64_t size) {
+    const int64_t g = p->group_size, least = (p->minibatches + g - 1) / g * g;
+    const int64_t near = (size + g / 2) / g * g;
+    return near < least ? least : near;
+}
+
+rlhf_status rlhf__plan_check_batch(const struct rlhf__plugin *algo, const rlhf_plan *p,
+                                   const struct rlhf__config *c, struct rlhf__error *err) {
+    if (p->fresh_rounds > 0 && c->mixing.normalize != RLHF__NORMALIZE_NONE)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "algo.dynamic_sampling draws the responses of a phase in rounds, and "
+                          "rewards.normalize=%s needs all of them at once; rewards.normalize "
+                          "must be none",
+                          c->mixing.normalize == RLHF__NORMALIZE_BEFORE ? "before" : "after");
+    if (c->batch.size % p->group_size != 0 || c->batch.size < p->minibatches)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "batch.size is %lld; it must be a multiple of the group size %d and at "
+                          "least the number of minibatches %d; the nearest is %lld",
+                          (long long)c->batch.size, p->group_size, p->minibatches,
+                          (long long)nearest_batch(p, c->batch.size));
+    if ((p->flags & RLHF_PLAN_WHOLE_GROUPS) && c->batch.size / p->group_size < p->minibatches)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "batch.size %lld is %lld groups of %d, fewer than the %d minibatches, "
+                          "and %s does not split a group: at least %lld is needed",
+                          (long long)c->batch.size, (long long)(c->batch.size / p->group_size),
+                          p->group_size, p->minibatches, algo->file,
+                          (long long)p->minibatches * p->group_size);
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__algo_advantages(const struct rlhf__instance *algo, const rlhf_rollout *r,
                                   struct rlhf__error *err) {
     struct rlhf__call call = rlhf__call_begin(algo, "advantages()");

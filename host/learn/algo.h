@@ -1,8 +1,33 @@
-// algo.h: the calls into an algorithm's plugin, except plan() (learn/plan.h).
+// algo.h: the calls into an algorithm's plugin. Its plan, which states its requests to the host, is
+// checked before anything is loaded, and accepted as a whole or refused.
 #ifndef RLHF_HOST_LEARN_ALGO_H
 #define RLHF_HOST_LEARN_ALGO_H
 
+#include "config/config.h"
 #include "learn/learner.h"
+#include "plugin/services.h"
+
+#include <rlhf/algo.h>
+
+// Ask the algorithm for its plan and check it: fields, bits, what its source of rows supports, and
+// the functions that the source needs. Errors: RLHF_E_UNSUPPORTED with the plugin and the field;
+// those of plan(). [main]
+rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_info *info,
+                           rlhf_plan *out, struct rlhf__error *err);
+
+// Refuse `is` if it differs from the plan that the run was set up with. [main]
+rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *was,
+                            const rlhf_plan *is, struct rlhf__error *err);
+
+// Check an algorithm's plan: RLHF_E_UNSUPPORTED or RLHF_E_INVALID, with its id, for requests that
+// no run can meet. [any]
+rlhf_status rlhf__plan_check(const struct rlhf__plugin *algo, const rlhf_plan *p,
+                             struct rlhf__error *err);
+
+// Check that the configured batches of responses are possible under the plan. Errors:
+// RLHF_E_INVALID. [main]
+rlhf_status rlhf__plan_check_batch(const struct rlhf__plugin *algo, const rlhf_plan *p,
+                                   const struct rlhf__config *c, struct rlhf__error *err);
 
 // The algorithm's loss() and minibatch_end(), for a learner. Borrowed. [any]
 struct rlhf__objective rlhf__algo_objective(struct rlhf__instance *algo);

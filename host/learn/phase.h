@@ -1,11 +1,34 @@
-// phase.h: a run's progress, and the inputs of one phase. run/phase_run.h runs a phase; the loop
-// does everything around it, including the algorithm's phase_end().
+// phase.h: the models and plugins of a run, its progress, and the inputs of one phase.
+// run/phase_run.h runs a phase; the loop does everything around it, including the algorithm's
+// phase_end().
 #ifndef RLHF_HOST_PHASE_H
 #define RLHF_HOST_PHASE_H
 
-#include "learn/cast.h"
 #include "learn/learner.h"
+#include "model/model.h"
 #include "sample/experience.h"
+
+#include <rlhf/algo.h>
+
+struct rlhf__response_rules;
+
+// Made by the set-up, then fixed until the end. All owned by the run.
+struct rlhf__cast {
+    struct rlhf__model *policy;
+    struct rlhf__model *reference; // NULL: the run has no reference
+    struct rlhf__model *critic;    // NULL: the policy has the value head
+    struct rlhf__instance *algo;
+    struct rlhf__instance **rewards;    // [n_rewards]
+    size_t n_rewards;                   // 0: the rows come from a file and are not rewarded
+    struct rlhf__instance *judge;       // NULL = none
+    struct rlhf__response_rules *rules; // of responses; NULL if none are sampled
+    rlhf_plan plan;
+    rlhf_dist logp_dist; // of the log-probs in training
+};
+
+// 1: the rows of this run are responses, sampled for it and scored by its rewards; 0: rows of a
+// file, used as they are. [any]
+static inline int rlhf__cast_has_rewards(const struct rlhf__cast *c) { return c->n_rewards > 0; }
 
 struct rlhf__feed;
 struct rlhf__report;
@@ -35,7 +58,7 @@ struct rlhf__phase {
     struct rlhf__learner *learner;
     struct rlhf__report *report;
     int32_t has_adapter, reserved;
-    double adapter_norm;       // how far the adapter moved (learn/moved.h), after the updates
+    double adapter_norm;       // how far the adapter moved (model/adapter.h)
     struct rlhf__experience x; // the phase's rows: zeroed before, released by the caller
 };
 

@@ -2,7 +2,6 @@
 //
 // A file is TFRecord framing (length, masked CRC-32C, bytes, masked CRC-32C) around protobuf Event
 // messages; events.c lists the few fields used. It does not read them, except to cut a file back.
-// messages; the few fields used are listed in events.c. Not a reader.
 #ifndef RLHF_HOST_EVENTS_H
 #define RLHF_HOST_EVENTS_H
 

@@ -2,7 +2,7 @@
 #include "report/rollout_log.h"
 
 #include "base/json.h"
-#include "learn/row_use.h"
+#include "learn/learner.h"
 #include "report/jsonl.h"
 
 #include <stdlib.h>

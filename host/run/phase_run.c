@@ -6,10 +6,9 @@
 #include "batch/minibatches.h"
 #include "data/prompts.h"
 #include "learn/algo.h"
-#include "learn/moved.h"
 #include "learn/optim.h"
 #include "learn/pass.h"
-#include "learn/plan.h"
+#include "model/adapter.h"
 #include "report/phase_report.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 // shared prompts, and for every split into microbatches.
 #include "learner_kit.h"
 
-#include "learn/row_use.h"
+#include "learn/learner.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// reward_tallies.c: see reward_tallies.h.
-#include "report/reward_tallies.h"
+// report.c: see report.h.
+#include "report/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
