@@ -21,7 +21,7 @@ void rlhf__config_finish(struct rlhf__config *c) {
         rlhf__plugin_config_clear(&c->reward[i]);
     free(c->reward);
     json_decref(c->given);
-    json_decref(c->idle);
+    json_decref(c->unused);
     rlhf__strings_finish(&c->strings);
     memset(c, 0, sizeof *c);
 }
@@ -35,8 +35,8 @@ static rlhf_status built_in(struct rlhf__config *c, struct rlhf__error *err) {
     c->algo.options = json_object();
     c->algo.origin = json_object();
     c->given = json_object();
-    c->idle = json_object();
-    if (!c->algo.options || !c->algo.origin || !c->given || !c->idle)
+    c->unused = json_object();
+    if (!c->algo.options || !c->algo.origin || !c->given || !c->unused)
         return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     return RLHF_OK;
 }

@@ -56,6 +56,14 @@ rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *p
 rlhf_status rlhf__config_to_json(const struct rlhf__config *c, json_t **out,
                                  struct rlhf__error *err);
 
+// Call visit with the path and both values of each leaf in which two such configs may differ:
+// values that are not both objects, or both lists of one length; NULL = not there. Stops at the
+// first error of visit, and returns it. [any]
+rlhf_status rlhf__config_leaves(const char *path, json_t *was, json_t *is,
+                                rlhf_status (*visit)(void *arg, const char *path, const json_t *was,
+                                                     const json_t *is, struct rlhf__error *err),
+                                void *arg, struct rlhf__error *err);
+
 // Append this JSON as text with a final newline. [any]
 rlhf_status rlhf__config_print(const struct rlhf__config *c, struct rlhf__buf *out,
                                struct rlhf__error *err);

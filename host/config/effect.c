@@ -19,7 +19,7 @@ static const struct rlhf__effect_rule *rule_of(const struct rlhf__effect_rule *r
         int group = strchr("._", rules[i].path[len - 1]) != NULL;
         int same = group ? strncmp(path, rules[i].path, len) == 0 : !strcmp(path, rules[i].path);
         int excepted = is_one_of(rules[i].except, path);
-        if (same && rules[i].idle && !excepted) return &rules[i];
+        if (same && rules[i].unused && !excepted) return &rules[i];
     }
     return NULL;
 }
@@ -48,8 +48,8 @@ struct in_files {
 static int is_typed(const json_t *from) { return json_is_true(json_object_get(from, "typed")); }
 
 // Report that the setting `path`, given at `from`, has no effect. files NULL: it was typed.
-static rlhf_status found_idle(const char *path, const json_t *from, const char *who,
-                              const char *why, struct in_files *files, struct rlhf__error *err) {
+static rlhf_status found_unused(const char *path, const json_t *from, const char *who,
+                                const char *why, struct in_files *files, struct rlhf__error *err) {
     const char *source = json_string_value(json_object_get(from, "source"));
     const char *space = *who ? " " : "";
     if (is_typed(from) || !files)
@@ -70,13 +70,13 @@ rlhf_status rlhf__effect_check(const struct rlhf__config *c, const struct rlhf__
     json_object_foreach(c->given, path, from) {
         const struct rlhf__effect_rule *r = rule_of(rules, n, path);
         if (!r || is_default(c, path)) continue;
-        st = found_idle(path, from, r->who ? r->who : "", r->why, &files, err);
+        st = found_unused(path, from, r->who ? r->who : "", r->why, &files, err);
         if (st != RLHF_OK) break;
     }
-    json_object_foreach(c->idle, path, from) {
+    json_object_foreach(c->unused, path, from) {
         if (st != RLHF_OK) break;
         const char *why = json_string_value(json_object_get(from, "why"));
-        st = found_idle(path, from, "", why, &files, err);
+        st = found_unused(path, from, "", why, &files, err);
     }
     if (st == RLHF_OK && files.list.len)
         rlhf__logf(log, RLHF_LOG_WARN, "%s: without effect here: %s", files.last,
@@ -88,5 +88,5 @@ rlhf_status rlhf__effect_check(const struct rlhf__config *c, const struct rlhf__
 rlhf_status rlhf__effect_refuse_typed(const struct rlhf__config *c, const char *path,
                                       const char *why, struct rlhf__error *err) {
     const json_t *from = json_object_get(c->given, path);
-    return is_typed(from) ? found_idle(path, from, "", why, NULL, err) : RLHF_OK;
+    return is_typed(from) ? found_unused(path, from, "", why, NULL, err) : RLHF_OK;
 }

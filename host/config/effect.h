@@ -12,16 +12,16 @@
 #include "config/config.h"
 
 // A setting ("optim.muon_lr"), or all settings with a prefix ("sampling.", "optim.muon_") except
-// some, and whether it has no effect (idle).
+// some, and whether it is unused in this run or command.
 struct rlhf__effect_rule {
     const char *path;
-    int32_t idle, reserved;
+    int32_t unused, reserved;
     const char *who;    // the reason's subject ("ppo.so"), NULL = none
     const char *why;    // the reason: "draws no responses", "optim.kind is adamw"
     const char *except; // settings excluded from the rule, separated by one space; NULL = none
 };
 
-// Refuse the first setting without effect, or option of a plugin (c->idle), that was typed
+// Refuse the first setting without effect, or option of a plugin (c->unused), that was typed
 // (RLHF_E_INVALID). Then warn about those in files; log NULL = no warning. [main]
 rlhf_status rlhf__effect_check(const struct rlhf__config *c, const struct rlhf__effect_rule *rules,
                                size_t n, struct rlhf__log *log, struct rlhf__error *err);

@@ -112,10 +112,11 @@ static rlhf_status check_code(const struct rlhf__plugin *plugin,
     return RLHF_OK;
 }
 
-// Record in c->idle a user's options of p that have no effect given the rest of `config`.
-static rlhf_status note_idle(const struct rlhf__plugin *plugin, const struct rlhf__plugin_config *p,
-                             const char *section, const void *config, struct rlhf__config *c,
-                             struct rlhf__error *err) {
+// Record in c->unused a user's options of p that have no effect given the rest of `config`.
+static rlhf_status note_unused(const struct rlhf__plugin *plugin,
+                               const struct rlhf__plugin_config *p, const char *section,
+                               const void *config, struct rlhf__config *c,
+                               struct rlhf__error *err) {
     const char *key;
     json_t *from;
     json_object_foreach(p->origin, key, from) {
@@ -130,7 +131,7 @@ static rlhf_status note_idle(const struct rlhf__plugin *plugin, const struct rlh
         char path[512];
         snprintf(path, sizeof path, "%s.%s", section, key);
         json_t *entry = json_pack("{ss,sb,ss}", "source", source, "typed", typed, "why", why);
-        if (json_object_set_new(c->idle, path, entry) != 0)
+        if (json_object_set_new(c->unused, path, entry) != 0)
             return rlhf__fail(err, RLHF_E_INVALID,
                               "%s: its idle() reason for \"%s\" is not valid UTF-8, or memory ran "
                               "out",
@@ -153,7 +154,7 @@ static rlhf_status complete(const struct rlhf__plugin *plugin, struct rlhf__plug
     if (status == RLHF_OK) status = set_options(plugin, p, section, config, &strings, err);
     if (status == RLHF_OK) status = rlhf__opts_required(&plugin->table, p->options, &from, err);
     if (status == RLHF_OK) status = check_code(plugin, p, section, config, err);
-    if (status == RLHF_OK) status = note_idle(plugin, p, section, config, c, err);
+    if (status == RLHF_OK) status = note_unused(plugin, p, section, config, c, err);
     if (status == RLHF_OK) status = absolute_fields(&plugin->table, config, &strings, err);
     if (status == RLHF_OK) status = rlhf__opts_to_json(&plugin->table, config, full, err);
     if (status == RLHF_OK) {
@@ -295,7 +296,7 @@ static rlhf_status open_reward(const struct rlhf__config *c, struct rlhf__plugin
 // A plugin whose programs are isolated has no workers.
 static int in_worker(const struct rlhf__plugin *p) { return p && p->outside && p->outside->asked; }
 
-// Notes in c->idle what a user gave of workers where there are none.
+// Notes in c->unused what a user gave of workers where there are none.
 static rlhf_status note_workers(struct rlhf__config *c, const struct rlhf__plugin *const *rewards,
                                 const struct rlhf__plugin *judge, struct rlhf__error *err) {
     const json_t *given = json_object_get(c->given, "rewards.workers");
@@ -306,7 +307,7 @@ static rlhf_status note_workers(struct rlhf__config *c, const struct rlhf__plugi
     json_t *entry = json_deep_copy(given);
     if (!entry ||
         json_object_set_new(entry, "why", json_string("no reward runs in a worker")) != 0 ||
-        json_object_set(c->idle, "rewards.workers", entry) != 0) {
+        json_object_set(c->unused, "rewards.workers", entry) != 0) {
         json_decref(entry);
         return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     }
@@ -414,6 +415,35 @@ rlhf_status rlhf__config_to_json(const struct rlhf__config *c, json_t **out,
     }
     *out = all;
     return status;
+}
+
+rlhf_status rlhf__config_leaves(const char *path, json_t *was, json_t *is,
+                                rlhf_status (*visit)(void *arg, const char *path, const json_t *was,
+                                                     const json_t *is, struct rlhf__error *err),
+                                void *arg, struct rlhf__error *err) {
+    const char *dot = *path ? "." : "", *key;
+    char full[512];
+    json_t *v;
+    if (json_is_object(was) && json_is_object(is)) {
+        json_object_foreach(is, key, v) {
+            snprintf(full, sizeof full, "%s%s%s", path, dot, key);
+            RLHF_TRY(rlhf__config_leaves(full, json_object_get(was, key), v, visit, arg, err));
+        }
+        json_object_foreach(was, key, v) {
+            snprintf(full, sizeof full, "%s%s%s", path, dot, key);
+            if (!json_object_get(is, key)) RLHF_TRY(visit(arg, full, v, NULL, err));
+        }
+        return RLHF_OK;
+    }
+    const size_t n = json_array_size(is);
+    if (!json_is_array(was) || !json_is_array(is) || json_array_size(was) != n)
+        return visit(arg, path, was, is, err);
+    for (size_t i = 0; i < n; i++) {
+        snprintf(full, sizeof full, "%s%s%zu", path, dot, i);
+        RLHF_TRY(rlhf__config_leaves(full, json_array_get(was, i), json_array_get(is, i), visit,
+                                     arg, err));
+    }
+    return RLHF_OK;
 }
 
 rlhf_status rlhf__config_print(const struct rlhf__config *c, struct rlhf__buf *out,

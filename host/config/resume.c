@@ -159,17 +159,6 @@ static rlhf_status changed(const char *run, const char *path, const json_t *was,
     return RLHF_E_INVALID;
 }
 
-static rlhf_status compare(const char *run, const char *path, json_t *was, json_t *is,
-                           struct rlhf__error *err);
-
-static rlhf_status compare_member(const char *run, const char *path, const char *key, json_t *was,
-                                  json_t *is, struct rlhf__error *err) {
-    char full[512];
-    snprintf(full, sizeof full, "%s%s%s", path, *path ? "." : "", key);
-    if (allowed(full) || strcmp(full, "run.dir") == 0) return RLHF_OK;
-    return compare(run, full, was, is, err);
-}
-
 // A plugin may be named by its file name or by its path.
 static int same_plugin(const char *path, const json_t *was, const json_t *is) {
     if (!ends_in(path, ".plugin") || !json_is_string(was) || !json_is_string(is)) return 0;
@@ -194,35 +183,18 @@ static int same_place(const char *path, const json_t *was, const json_t *is) {
     return !strcmp(real, json_string_value(was));
 }
 
-// Compare both values recursively; `path` names them.
-static rlhf_status compare(const char *run, const char *path, json_t *was, json_t *is,
-                           struct rlhf__error *err) {
-    if (json_is_object(was) && json_is_object(is)) {
-        const char *key;
-        json_t *v;
-        json_object_foreach(is, key, v)
-            RLHF_TRY(compare_member(run, path, key, json_object_get(was, key), v, err));
-        json_object_foreach(was, key, v) if (!json_object_get(is, key))
-            RLHF_TRY(compare_member(run, path, key, v, NULL, err));
-        return RLHF_OK;
-    }
-    size_t n = json_array_size(is);
-    if (json_is_array(was) && json_is_array(is) && json_array_size(was) == n) {
-        for (size_t i = 0; i < n; i++) {
-            char index[24];
-            snprintf(index, sizeof index, "%zu", i);
-            RLHF_TRY(compare_member(run, path, index, json_array_get(was, i), json_array_get(is, i),
-                                    err));
-        }
-        return RLHF_OK;
-    }
+// Refuse a value that differs, unless it may change or means the same.
+static rlhf_status check_leaf(void *arg, const char *path, const json_t *was, const json_t *is,
+                              struct rlhf__error *err) {
+    const char *const *run = arg;
+    if (allowed(path) || strcmp(path, "run.dir") == 0) return RLHF_OK;
     if (json_is_number(was) && json_is_number(is) &&
         json_number_value(was) == json_number_value(is))
         return RLHF_OK;
     if (was && is &&
         (json_equal(was, is) || same_plugin(path, was, is) || same_place(path, was, is)))
         return RLHF_OK;
-    return changed(run, path, was, is, err);
+    return changed(*run, path, was, is, err);
 }
 
 // The run may have moved since its config was stored, so only a run.dir given now counts.
@@ -285,10 +257,11 @@ static rlhf_status mark_moved(const json_t *was, const json_t *is, struct rlhf__
 static rlhf_status compare_all(const struct rlhf__config_request *req,
                                const struct rlhf__config *stored, struct rlhf__config *c,
                                struct rlhf__error *err) {
+    const char *run = req->resume;
     json_t *was = NULL, *is = NULL;
     rlhf_status status = rlhf__config_to_json(stored, &was, err);
     if (status == RLHF_OK) status = rlhf__config_to_json(c, &is, err);
-    if (status == RLHF_OK) status = compare(req->resume, "", was, is, err);
+    if (status == RLHF_OK) status = rlhf__config_leaves("", was, is, check_leaf, &run, err);
     if (status == RLHF_OK) status = same_dir(req, err);
     if (status == RLHF_OK) status = mark_moved(was, is, c, err);
     json_decref(was);

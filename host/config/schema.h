@@ -287,7 +287,7 @@ struct rlhf__config {
     json_t *given;
     // The same for options that have no effect given the others of their plugin, with the reason as
     // `why`. Set when the config is resolved.
-    json_t *idle;
+    json_t *unused;
 };
 
 // One section: its name in JSON, its table and its offset in struct rlhf__config.

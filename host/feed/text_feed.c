@@ -105,9 +105,8 @@ static const struct rlhf__feed_ops labelled_ops = {.next = text_next,
                                                    .evaluate = evaluate_labels,
                                                    .destroy = text_destroy};
 
-// labels: NULL = rows without labels.
-static rlhf_status open_rows(const struct rlhf__feed_env *env, struct rlhf__labels *labels,
-                             struct rlhf__feed **out, struct rlhf__error *err) {
+rlhf_status rlhf__text_feed_open(const struct rlhf__feed_env *env, struct rlhf__labels *labels,
+                                 struct rlhf__feed **out, struct rlhf__error *err) {
     struct text_feed *f = calloc(1, sizeof *f);
     *out = NULL;
     if (!f) return RLHF__NOMEM(err, "out of memory for the rows");
@@ -127,16 +126,6 @@ static rlhf_status open_rows(const struct rlhf__feed_env *env, struct rlhf__labe
     }
     *out = &f->feed;
     return RLHF_OK;
-}
-
-rlhf_status rlhf__text_feed_open(const struct rlhf__feed_env *env, struct rlhf__feed **out,
-                                 struct rlhf__error *err) {
-    return open_rows(env, NULL, out, err);
-}
-
-rlhf_status rlhf__labelled_feed_open(const struct rlhf__feed_env *env, struct rlhf__labels *labels,
-                                     struct rlhf__feed **out, struct rlhf__error *err) {
-    return open_rows(env, labels, out, err);
 }
 
 static rlhf_status open_held_out(struct text_feed *f, struct rlhf__error *err) {

@@ -109,45 +109,25 @@ static int is_checkpoint_of(const json_t *stored, const json_t *given) {
            !strchr(was + n + sizeof below - 1, '/');
 }
 
-static size_t compare(const char *path, json_t *was, json_t *now, struct rlhf__buf *first);
+struct differing {
+    size_t n;
+    struct rlhf__buf *first;
+};
 
-static size_t compare_member(const char *path, const char *key, json_t *was, json_t *now,
-                             struct rlhf__buf *first) {
-    char full[512];
-    snprintf(full, sizeof full, "%s%s%s", path, *path ? "." : "", key);
-    return compare(full, was, now, first);
-}
-
-static size_t compare(const char *path, json_t *was, json_t *now, struct rlhf__buf *first) {
-    size_t n = 0;
-    if (json_is_object(was) && json_is_object(now)) {
-        const char *key;
-        json_t *v;
-        json_object_foreach(now, key, v) {
-            n += compare_member(path, key, json_object_get(was, key), v, first);
-        }
-        json_object_foreach(was, key, v) {
-            if (!json_object_get(now, key)) n += compare_member(path, key, v, NULL, first);
-        }
-        return n;
-    }
-    if (json_is_array(was) && json_is_array(now) && json_array_size(was) == json_array_size(now)) {
-        for (size_t i = 0; i < json_array_size(now); i++) {
-            char index[24];
-            snprintf(index, sizeof index, "%zu", i);
-            n += compare_member(path, index, json_array_get(was, i), json_array_get(now, i), first);
-        }
-        return n;
-    }
-    if (was && now && (json_equal(was, now) || is_checkpoint_of(was, now))) return 0;
-    if (first && first->len == 0) say(path, was, now, first);
-    return 1;
+static rlhf_status count_leaf(void *arg, const char *path, const json_t *was, const json_t *now,
+                              struct rlhf__error *err) {
+    struct differing *d = arg;
+    (void)err;
+    if (was && now && (json_equal(was, now) || is_checkpoint_of(was, now))) return RLHF_OK;
+    if (d->first && d->n == 0) say(path, was, now, d->first);
+    d->n++;
+    return RLHF_OK;
 }
 
 size_t rlhf__begun_differ(const json_t *stored, const struct rlhf__config *config,
                           struct rlhf__buf *first) {
     json_t *now = NULL, *was = json_deep_copy(stored);
-    size_t n = 1;
+    struct differing d = {.n = 1, .first = first};
     if (was && rlhf__config_to_json(config, &now, NULL) == RLHF_OK) {
         json_object_del(json_object_get(was, "run"), "dir");
         json_object_del(json_object_get(now, "run"), "dir");
@@ -156,9 +136,10 @@ size_t rlhf__begun_differ(const json_t *stored, const struct rlhf__config *confi
             json_object_del(json_object_get(was, "compute"), "backend");
             json_object_del(json_object_get(now, "compute"), "backend");
         }
-        n = compare("", was, now, first);
+        d.n = 0;
+        rlhf__config_leaves("", was, now, count_leaf, &d, NULL);
     }
     json_decref(was);
     json_decref(now);
-    return n;
+    return d.n;
 }

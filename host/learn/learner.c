@@ -16,15 +16,17 @@ uint32_t rlhf__row_use_count(const struct rlhf__rows *e, int use) {
     return n;
 }
 
-int64_t rlhf__row_use_tokens(const struct rlhf__rows *e) {
+// Response tokens of rows that are not masked: the divisor of a loss.
+static int64_t unmasked_tokens(const struct rlhf__rows *e) {
     int64_t tokens = 0;
     for (uint32_t i = 0; i < e->n; i++)
         if (e->use[i] != RLHF_ROW_MASKED) tokens += rlhf__rows_loss_tokens(e, i, i + 1);
     return tokens;
 }
 
-rlhf_status rlhf__row_use_pick(const struct rlhf__rows *e, int use, struct rlhf__rows *part,
-                               struct rlhf__error *err) {
+// *part = the rows of e with this use, in order.
+static rlhf_status pick_use(const struct rlhf__rows *e, int use, struct rlhf__rows *part,
+                            struct rlhf__error *err) {
     uint32_t n = 0, *pick = calloc((size_t)e->n + 1, sizeof *pick);
     if (!pick) return RLHF__NOMEM(err, "out of memory for %u rows", e->n);
     for (uint32_t i = 0; i < e->n; i++)
@@ -170,7 +172,7 @@ static rlhf_status rows_of(struct rlhf__learner *l, const struct rlhf__rows *e, 
     const rlhf_compute *t = l->model->compute;
     const double from = rlhf__seconds();
     struct rlhf__rows part = {0};
-    rlhf_status st = rlhf__row_use_pick(e, use, &part, err);
+    rlhf_status st = pick_use(e, use, &part, err);
     p->train = use == RLHF_ROW_TRAINS;
     if (st == RLHF_OK) st = all_rows(l, &part, p, err);
     if (st == RLHF_OK) {
@@ -200,7 +202,7 @@ static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e
     const uint32_t masked = rlhf__row_use_count(e, RLHF_ROW_MASKED);
     rlhf_status st = RLHF_OK;
     l->batch_sequences = e->n;
-    l->batch_tokens = rlhf__row_use_tokens(e);
+    l->batch_tokens = unmasked_tokens(e);
     for (uint32_t i = 0; i < e->n; i++) {
         if (e->label[i] < 0) continue; // mismatched: for a measurement, not for the update
         l->tally.rows[e->use[i]]++;

@@ -31,14 +31,6 @@ struct rlhf__row_tally {
 // Number of rows of e with this use. [any]
 uint32_t rlhf__row_use_count(const struct rlhf__rows *e, int use);
 
-// Response tokens of rows that are not masked: the divisor of a loss. [any]
-int64_t rlhf__row_use_tokens(const struct rlhf__rows *e);
-
-// *part = the rows of e with this use, in order. Release with rlhf__rows_finish. Errors:
-// RLHF_E_NOMEM. [any]
-rlhf_status rlhf__row_use_pick(const struct rlhf__rows *e, int use, struct rlhf__rows *part,
-                               struct rlhf__error *err);
-
 // Check the derivative of rows that the algorithm marked as still: RLHF_E_INTERNAL unless all of it
 // is 0. d has `total` tokens per head. [any]
 rlhf_status rlhf__row_use_check(const rlhf_heads *d, uint32_t total, struct rlhf__error *err);

@@ -8,10 +8,20 @@
 
 #include "batch/replay.h"
 #include "feed/feed.h"
-#include "learn/pair_loss.h"
+#include "learn/learner.h"
 #include "model/reward_model.h"
 
 #include <rlhf/draft/iteration.h>
+
+// Sums over its calls; zero-initialise.
+struct rlhf__pair_loss {
+    double loss;          // of microbatches, each as a share of its minibatch's loss
+    double margin;        // R_chosen - R_rejected
+    int64_t pairs, right; // right: the chosen response has the higher reward
+};
+
+// Rows are pairs, the chosen one first, with one score per row; a pair is never split. [any]
+struct rlhf__objective rlhf__pair_objective(struct rlhf__pair_loss *);
 
 struct rlhf__reward_round {
     const struct rlhf__config *config;

@@ -5,7 +5,7 @@
 #define RLHF_HOST_EARLY_STOP_H
 
 #include "config/schema.h"
-#include "keep/best.h"
+#include "keep/boundary.h"
 #include "learn/phase.h"
 
 enum rlhf__early_stop_what { RLHF__EARLY_STOP_KL = 0, RLHF__EARLY_STOP_REWARD = 1 };

@@ -19,10 +19,10 @@ struct rules {
     size_t n;
 };
 
-#define BY_ALGO(path, idle, why)                                                                   \
-    { path, idle, 0, algo, why, NULL }
-#define BY_SETTING(path, idle, why)                                                                \
-    { path, idle, 0, NULL, why, NULL }
+#define BY_ALGO(path, unused, why)                                                                 \
+    { path, unused, 0, algo, why, NULL }
+#define BY_SETTING(path, unused, why)                                                              \
+    { path, unused, 0, NULL, why, NULL }
 
 static void add(struct rules *rules, const struct rlhf__effect_rule *added, size_t n) {
     memcpy(rules->rule + rules->n, added, n * sizeof *added);

@@ -10,7 +10,6 @@
 #include "base/env.h"
 #include "feed/feed.h"
 #include "feed/reward_training.h"
-#include "keep/best.h"
 #include "keep/boundary.h"
 #include "keep/manifest.h"
 #include "learn/algo.h"

@@ -149,7 +149,7 @@ static rlhf_status finish_text(struct rlhf__run *r, int32_t n_labels, struct rlh
 
 static rlhf_status open_text(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(check_file(r, err));
-    RLHF_TRY(rlhf__text_feed_open(&r->feed_env, &r->feed, err));
+    RLHF_TRY(rlhf__text_feed_open(&r->feed_env, NULL, &r->feed, err));
     RLHF_TRY(rlhf__setup_policy(r, &(struct rlhf__setup_head){0}, err));
     return finish_text(r, 0, err);
 }
@@ -158,7 +158,7 @@ static rlhf_status open_classifier(struct rlhf__run *r, struct rlhf__labels *lab
                                    struct rlhf__error *err) {
     struct rlhf__setup_head head = {.pooling = r->config->score_head.pooling};
     RLHF_TRY(name_labels(r, labels, err));
-    RLHF_TRY(rlhf__labelled_feed_open(&r->feed_env, labels, &r->feed, err));
+    RLHF_TRY(rlhf__text_feed_open(&r->feed_env, labels, &r->feed, err));
     if (r->cast.plan.heads & RLHF_HEAD_SCORE) head.n_labels = labels->n;
     RLHF_TRY(rlhf__setup_policy(r, &head, err));
     if (head.n_labels == 0) return RLHF_OK;

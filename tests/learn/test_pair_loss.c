@@ -2,7 +2,7 @@
 // a split minibatch.
 #include "support/scratch.h"
 
-#include "learn/pair_loss.h"
+#include "outer/reward_round.h"
 
 #include <math.h>
 
