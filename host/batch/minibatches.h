@@ -1,5 +1,5 @@
 // minibatches.h: cuts a phase's batch into minibatches, by groups if there are enough of them,
-// otherwise by rows, and orders them anew in each epoch.
+// otherwise by rows, and shuffles them in each epoch.
 //
 // It only computes row numbers: it copies no rows and does not depend on the algorithm.
 #ifndef RLHF_HOST_MINIBATCHES_H

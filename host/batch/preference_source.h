@@ -1,7 +1,7 @@
 // preference_source.h: batches for algorithms that learn from preferences. The responses of a row
 // are adjacent and share a group number; the preferred one has label 1.
 //
-// The rows come from data/preferences.h. This file knows neither configurations nor phases.
+// The rows come from data/preferences.h. This file does not depend on configurations or phases.
 #ifndef RLHF_HOST_PREFERENCE_SOURCE_H
 #define RLHF_HOST_PREFERENCE_SOURCE_H
 

@@ -10,7 +10,7 @@ void rlhf__shared_batch_finish(struct rlhf__shared_batch *b) {
 }
 
 // Allocate both layouts for n rows: at most n / 2 prefixes, since each serves two rows or more, and
-// no more tokens than with every prompt written out.
+// at most as many tokens as with every prompt written out.
 static rlhf_status reserve(struct rlhf__shared_batch *b, size_t n, size_t total,
                            struct rlhf__error *err) {
     size_t rows = n + n / 2, need = (n + 1) + 2 * n + (rows + 1) + 2 * rows + total;

@@ -3,7 +3,7 @@
 // every pass.
 //
 // The cursor is that of the order (two integers), so a resumed run continues with the next row.
-// This file knows neither configurations nor phases.
+// This file does not depend on configurations or phases.
 #ifndef RLHF_HOST_TEXT_SOURCE_H
 #define RLHF_HOST_TEXT_SOURCE_H
 

@@ -1,4 +1,4 @@
-// cli.h: the command line of the training run, which has no subcommand name.
+// cli.h: the command line of a training run, which takes flags only, without a subcommand.
 #ifndef RLHF_HOST_CMD_CLI_H
 #define RLHF_HOST_CMD_CLI_H
 

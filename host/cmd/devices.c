@@ -1,6 +1,6 @@
-// devices.c: `rlhf-host devices`: the devices that the installed backends can use, and what is
-// missing for the others. Each backend is asked in a child process, so that a driver that hangs or
-// crashes costs only one line.
+// devices.c: `rlhf-host devices`: lists the devices that the installed backends can use, and why
+// the others cannot be used. Each backend is asked in a child process, so that a driver that hangs
+// or crashes costs only one line.
 #include "cmd/help.h"
 
 #include "base/json.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 // Only the settings of sampling and judging are used. A run's --config naturally has more, but
-// report typed settings that have no effect.
+// typed settings without effect are reported.
 static rlhf_status check_effect(const struct rlhf__eval_setup *t,
                                 const struct rlhf__eval_setup_options *o, struct rlhf__error *err) {
     const char *who = o->command;

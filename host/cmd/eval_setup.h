@@ -2,8 +2,7 @@
 // `pairs`.
 //
 // Sampling, prompts and response rules come from a run's config (or ppo.so's defaults), so that
-// texts are sampled and judged as in training; rewards are weighted but neither normalised nor
-// clipped.
+// texts are sampled and judged as in training; rewards are weighted, but not normalised or clipped.
 #ifndef RLHF_HOST_EVAL_SETUP_H
 #define RLHF_HOST_EVAL_SETUP_H
 

@@ -30,7 +30,7 @@ static const char *other_name(const struct rlhf__flag *flags, size_t n, const ch
 }
 
 // This command's flag for a setting: --max-new for sampling.max_new_tokens, --template for
-// prompts.template. NULL if there is none.
+// prompts.template. NULL: it lacks one.
 static const char *flag_of(const struct rlhf__flag *flags, size_t n, const char *setting) {
     const char *dot = strrchr(setting, '.');
     char name[64];

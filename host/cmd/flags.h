@@ -52,13 +52,13 @@ rlhf_status rlhf__flags_parse(const struct rlhf__flag *flags, size_t n, int argc
 // Returns 1 and sets *out if the text is a decimal integer and nothing else. [any]
 int rlhf__typed_integer(const char *text, int64_t *out);
 
-// A flag that was given but has no effect here.
+// A flag, and whether it was given although it does nothing here.
 struct rlhf__flag_idle {
     const char *name;
     int32_t given, reserved;
 };
 
-// Refuse the first one: "COMMAND: --x has no effect WHY". [main]
+// Refuse the first such flag, with the reason `why`. [main]
 rlhf_status rlhf__flags_idle(const struct rlhf__flag_idle *flags, size_t n, const char *command,
                              const char *why, struct rlhf__error *err);
 

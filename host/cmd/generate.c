@@ -92,7 +92,7 @@ static rlhf_status no_bos(const struct job *j, size_t i, struct rlhf__error *err
 }
 
 // Policies are trained with a leading BOS (prompts.prepend_bos), and transformers adds one if the
-// tokenizer says so: tell users who leave it out.
+// tokenizer is set to: tell users who leave it out.
 static void tell_of_bos(const struct job *j, struct rlhf__log *log) {
     int left_out = 0;
     for (size_t i = 0; i < j->prompts.n; i++)
@@ -362,7 +362,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     return st;
 }
 
-// Refuse flags that have no effect with --greedy, then set the defaults of flags that were not
+// Refuse flags that do nothing with --greedy, then set the defaults of flags that were not
 // given.
 static rlhf_status check_flags(struct options *o, struct rlhf__error *err) {
     const struct rlhf__flag_idle drawing[] = {{"--temperature", o->temperature > 0, 0},

@@ -12,11 +12,11 @@
 
 void rlhf__help(FILE *out); // [main]
 
-// Print the version, and what the CPU backend can choose from on this machine. [main]
+// Print the version, and the instruction sets that the CPU backend can use on this machine. [main]
 rlhf_status rlhf__version(const struct rlhf__dirs *dirs, struct rlhf__error *err);
 
 // Print one JSON object with the program's and the contract's version, the commit ("": not known),
-// the compiler, the build type, and what the CPU backend computes with on this machine. [main]
+// the compiler, the build type, and the instruction set that the CPU backend uses here. [main]
 rlhf_status rlhf__version_json(const struct rlhf__dirs *dirs, const char *git, const char *build,
                                struct rlhf__error *err);
 
@@ -30,7 +30,7 @@ void rlhf__help_trl(FILE *out);
 
 // ---- levels ----
 
-// The levels as a JSON list, lowest first; empty if there are none. [any]
+// The levels as a JSON list, lowest first; empty for a backend without levels. [any]
 json_t *rlhf__levels_json(const rlhf_device_info *);
 
 // Append the same list as lines: a heading, then the levels; a star marks the one in use. Appends

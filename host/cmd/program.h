@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-// Opens descriptors 0 to 2 where they are closed, installs the handlers of signals and of
+// Opens descriptors 0 to 2 if they are closed, installs the handlers of signals and of
 // out-of-memory, finds the directories, runs `work` and flushes what it printed. Returns the exit
 // status: that of `work`, or 1 if the output could not be written. [main]
 int rlhf__program(int argc, char **argv,

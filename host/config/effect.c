@@ -11,7 +11,7 @@ static int is_one_of(const char *list, const char *path) {
     return 0;
 }
 
-// The rule by which path has no effect, or NULL.
+// The rule that makes path ineffective, or NULL.
 static const struct rlhf__effect_rule *rule_of(const struct rlhf__effect_rule *rules, size_t n,
                                                const char *path) {
     for (size_t i = 0; i < n; i++) {
@@ -47,7 +47,7 @@ struct in_files {
 
 static int is_typed(const json_t *from) { return json_is_true(json_object_get(from, "typed")); }
 
-// Report that the setting `path`, given at `from`, has no effect. files NULL: it was typed.
+// Report the ineffective setting `path`, given at `from`. files NULL: it was typed.
 static rlhf_status found_unused(const char *path, const json_t *from, const char *who,
                                 const char *why, struct in_files *files, struct rlhf__error *err) {
     const char *source = json_string_value(json_object_get(from, "source"));

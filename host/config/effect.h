@@ -1,4 +1,4 @@
-// effect.h: reports settings that were given but have no effect in this run or command.
+// effect.h: reports settings that were given but change nothing in this run or command.
 //
 // For options of a plugin, the plugin decides (rlhf_plugin.idle).
 //

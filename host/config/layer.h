@@ -22,7 +22,7 @@ void rlhf__layer_finish(struct rlhf__layer *l);
 rlhf_status rlhf__layer_apply(const struct rlhf__layer *l, const char *algo_stem,
                               struct rlhf__config *c, struct rlhf__error *err);
 
-// Apply "path.to.key=value" to c; flag is "--set" or the flag that it stands for. [main]
+// Apply "path.to.key=value" to c; flag, for messages, is "--set" or its short form. [main]
 rlhf_status rlhf__layer_set(const char *flag, const char *assignment, struct rlhf__config *c,
                             struct rlhf__error *err);
 
@@ -55,7 +55,7 @@ void rlhf__judge_name(struct rlhf__config *c, const char *name);
 // Free what an entry owns and zero it. [any]
 void rlhf__plugin_config_clear(struct rlhf__plugin_config *p);
 
-// Set `isolate` or `network` of a plugin entry; 0 when v is neither true nor false. [any]
+// Set `isolate` or `network` of a plugin entry; 0 unless v is true or false. [any]
 int rlhf__layer_switch(struct rlhf__plugin_config *p, const char *key, const json_t *v);
 
 #endif

@@ -36,7 +36,7 @@ static json_t *typed_value(const char *raw) {
     return json_string(raw);
 }
 
-// Refuse a setting that two different flags give, because one would have no effect. A repeated flag
+// Refuse a setting that two different flags give, because one would be ignored. A repeated flag
 // is allowed: it may be a script's command line with something appended.
 static rlhf_status given_twice(const char *flag, const char *section, const char *key,
                                const char *before, struct rlhf__error *err) {

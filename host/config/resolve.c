@@ -112,7 +112,7 @@ static rlhf_status check_code(const struct rlhf__plugin *plugin,
     return RLHF_OK;
 }
 
-// Record in c->unused a user's options of p that have no effect given the rest of `config`.
+// Record in c->unused a user's options of p that do nothing, given the rest of `config`.
 static rlhf_status note_unused(const struct rlhf__plugin *plugin,
                                const struct rlhf__plugin_config *p, const char *section,
                                const void *config, struct rlhf__config *c,
@@ -293,10 +293,10 @@ static rlhf_status open_reward(const struct rlhf__config *c, struct rlhf__plugin
     return rlhf__plugin_open(plugins, p->plugin, RLHF_KIND_REWARD, p->from, flag, out, err);
 }
 
-// A plugin whose programs are isolated has no workers.
+// If only a plugin's programs are isolated, it runs in this process.
 static int in_worker(const struct rlhf__plugin *p) { return p && p->outside && p->outside->asked; }
 
-// Notes in c->unused what a user gave of workers where there are none.
+// Record in c->unused a number of workers that a user gave, if no reward runs in one.
 static rlhf_status note_workers(struct rlhf__config *c, const struct rlhf__plugin *const *rewards,
                                 const struct rlhf__plugin *judge, struct rlhf__error *err) {
     const json_t *given = json_object_get(c->given, "rewards.workers");

@@ -17,8 +17,8 @@
 
 #define MAX_DEPTH 64
 
-// 1 if the target is beside its link or below it. All links of the tree are checked like this, so
-// links in the target's path cannot lead out either.
+// 1 if the target is in its link's directory or below it. All links of the tree are checked like
+// this, so links in the target's path cannot lead out either.
 static int stays(const char *target) {
     if (*target == '/') return 0;
     for (const char *part = target; part; part = strchr(part, '/')) {

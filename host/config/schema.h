@@ -131,7 +131,7 @@ struct rlhf__response_config {
     int32_t non_stop;               // enum rlhf__non_stop: effect of non_stop_penalty
     const char *period_token;       // text of the one token that is a period; "" = any with a "."
     int64_t period_min, period_max; // tokens from 1: the first period in this range ends the text
-    double period_penalty;          // score if there is no period
+    double period_penalty;          // score without a period
     double non_stop_penalty;        // for responses that did not end with a stop token
 };
 
@@ -285,7 +285,7 @@ struct rlhf__config {
     // Settings of the sections above that a user gave: path -> {source, typed}; typed: on the
     // command line, otherwise in a --config file. Owned; not part of the config as JSON.
     json_t *given;
-    // The same for options that have no effect given the others of their plugin, with the reason as
+    // The same for options that do nothing given the others of their plugin, with the reason as
     // `why`. Set when the config is resolved.
     json_t *unused;
 };

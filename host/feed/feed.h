@@ -42,7 +42,7 @@ struct rlhf__feed_ops {
     // `version` the number of optimiser steps that the policy has taken. [step]
     rlhf_status (*next)(struct rlhf__feed *, uint64_t first, int64_t version,
                         struct rlhf__experience *x, struct rlhf__error *err);
-    // Put the rows of so many further groups into *x, otherwise as `next`. NULL = rows have no
+    // Put the rows of so many further groups into *x, otherwise as `next`. NULL = rows without
     // groups. [step]
     rlhf_status (*more)(struct rlhf__feed *, uint32_t groups, uint64_t first, int64_t version,
                         struct rlhf__experience *x, struct rlhf__error *err);
@@ -57,11 +57,11 @@ struct rlhf__feed_ops {
                             struct rlhf__error *err);
     // The cursor, for epochs and the checkpoint. [any]
     struct rlhf__order *(*order)(struct rlhf__feed *);
-    // Create the parts that need loaded models. NULL = there are none. [main]
+    // Create the parts that need loaded models. NULL = nothing to create. [main]
     rlhf_status (*ready)(struct rlhf__feed *, struct rlhf__error *err);
     // Make the checks that are possible only right before the first phase. NULL = none. [step]
     rlhf_status (*check)(struct rlhf__feed *, struct rlhf__error *err);
-    // Measure on held-out rows; called after every phase. NULL = there are no held-out rows. [step]
+    // Measure on held-out rows; called after every phase. NULL = not supported. [step]
     rlhf_status (*evaluate)(struct rlhf__feed *, const struct rlhf__held_out *,
                             struct rlhf__error *err);
     // Called before the models are closed. [main]
@@ -76,7 +76,7 @@ struct rlhf__feed {
                                           // file
     const struct rlhf__prompts *held_out; // that evaluate samples for; NULL: none
     int64_t phases;                       // used unless run.phases is set
-    int32_t texts_alone, reserved;        // 1: no row has messages
+    int32_t texts_alone, reserved;        // 1: all rows are texts, none messages
 };
 
 void rlhf__feed_destroy(struct rlhf__feed *); // NULL allowed [main]

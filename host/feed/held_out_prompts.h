@@ -7,14 +7,14 @@
 #include "feed/feed.h"
 #include "sample/rollout.h"
 
-// Open the first data.eval_limit rows of data.eval_path by the rules of prompts.*; *out = NULL if
-// no rows are held out. Needs the policy. The caller owns *out. Errors: those of
+// Open the first data.eval_limit rows of data.eval_path by the rules of prompts.*; *out = NULL
+// without data.eval_path. Needs the policy. The caller owns *out. Errors: those of
 // rlhf__rollout_prompts. [main]
 rlhf_status rlhf__held_out_prompts_open(const struct rlhf__feed_env *, struct rlhf__prompts **out,
                                         struct rlhf__error *err);
 
 // Sample one response to each of q.prompts, with the same random numbers every time; q is otherwise
-// a phase's request. Sets eval/reward, the mean reward, neither normalised nor clipped, and
+// a phase's request. Sets eval/reward, the mean reward, not normalised or clipped, and
 // eval/<name> for every metric <name> of the rewards; logs the mean. Errors: those of rlhf__rollout
 // and rlhf__score. [step]
 rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *,

@@ -4,8 +4,8 @@
 // its optimiser and pairs.
 //
 // It is noted after every phase and kept in memory; checkpoint.h writes files. The copy
-// (`rollback`) takes as much memory as the tensors (AdamW: 12 bytes per trained parameter), so
-// above a limit no copy is made (checkpoint.undo_mib).
+// (`rollback`) takes as much memory as the tensors (AdamW: 12 bytes per trained parameter), and is
+// skipped above a limit (checkpoint.undo_mib).
 #ifndef RLHF_HOST_BOUNDARY_H
 #define RLHF_HOST_BOUNDARY_H
 
@@ -31,7 +31,7 @@ void rlhf__best_see(struct rlhf__best *, const struct rlhf__checkpoint_config *,
                     const struct rlhf__metrics *);
 
 // Call when a checkpoint of `phase` is written; it becomes the best if it is better than the best
-// so far. Returns 0 if a metric is named and has no finite value in this phase. [main]
+// so far. Returns 0 if a metric is named, but was missing or not finite in this phase. [main]
 int rlhf__best_offer(struct rlhf__best *, const struct rlhf__checkpoint_config *, int64_t phase);
 
 // State as JSON (new reference, NULL without a named metric or a best checkpoint) and back. A state
@@ -104,7 +104,7 @@ rlhf_status rlhf__boundary_note(struct rlhf__boundary *b, const struct rlhf__bou
 
 // After a phase was given up: restore weights, moments and everything else that an update changes
 // to the boundary. Before the first optimiser step of the phase nothing has changed; after it the
-// copy is used. Errors: RLHF_E_UNSUPPORTED if a copy is needed and there is none (the message names
+// copy is used. Errors: RLHF_E_UNSUPPORTED if a copy is needed but was not made (the message names
 // the limit, undo_mib), and those of the device. [main]
 rlhf_status rlhf__boundary_restore(struct rlhf__boundary *b, const struct rlhf__changing *what,
                                    int64_t undo_mib, struct rlhf__error *err);

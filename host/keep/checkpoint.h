@@ -19,7 +19,7 @@
 #include "learn/phase.h"
 #include "outer/iteration.h"
 
-// ---- states of plugins; a plugin without state has no file ----
+// ---- states of plugins; only plugins with a state have a file ----
 
 struct rlhf__plugin_state {
     const struct rlhf__instance *plugin;

@@ -273,7 +273,7 @@ static rlhf_status remove_one(const struct rlhf__folder *all, const char *name,
     RLHF_TRY(rlhf__folder_open(all, name, &checkpoint, err));
     rlhf_status st = RLHF_OK;
     if (!rlhf__folder_is_held(checkpoint)) st = rlhf__folder_rename(all, name, going, err);
-    rlhf__folder_close(checkpoint); // after renaming, nobody can hold it by its old name
+    rlhf__folder_close(checkpoint); // renamed: its old name cannot be opened now
     return st == RLHF_OK ? rlhf__folder_remove(all, going, err) : st;
 }
 

@@ -143,7 +143,7 @@ static rlhf_status compare_all(const json_t *stored, const json_t *now, struct r
     return rlhf__buf_ok(list, err);
 }
 
-// *stored = NULL if there is no readable one, with the reason in err.
+// *stored = NULL if it is missing or cannot be read, with the reason in err.
 static rlhf_status read_stored(const struct rlhf__folder *run, json_t **stored,
                                struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT;

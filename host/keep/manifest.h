@@ -43,7 +43,7 @@ void rlhf__manifest_changed_code(const char *dir, struct rlhf__buf *out);
 
 // Warn if the run used another backend than now, or on a GPU another card, driver or library.
 // rlhf__manifest_check does not refuse these, because the user asked for them by compute.backend or
-// the machine has no other. [main]
+// the machine lacks the earlier one. [main]
 void rlhf__manifest_moved(const struct rlhf__manifest *m, const struct rlhf__folder *run,
                           struct rlhf__log *log);
 

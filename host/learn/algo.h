@@ -20,7 +20,7 @@ rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *
                             const rlhf_plan *is, struct rlhf__error *err);
 
 // Check an algorithm's plan: RLHF_E_UNSUPPORTED or RLHF_E_INVALID, with its id, for requests that
-// no run can meet. [any]
+// the host cannot meet in any run. [any]
 rlhf_status rlhf__plan_check(const struct rlhf__plugin *algo, const rlhf_plan *p,
                              struct rlhf__error *err);
 

@@ -144,8 +144,8 @@ static rlhf_status backward(struct rlhf__learner *l, const struct forwards *f,
     return rlhf__model_backward(l->critic, b, &f->critic, &grad, err);
 }
 
-// Count forward and backward of both models; the reference's logits (HEAD_KL) have no backward
-// pass.
+// Count forward and backward of both models; the reference's logits (HEAD_KL) are
+// forwarded only.
 static void count_flops(struct rlhf__learner *l, const struct forwards *f) {
     const rlhf_batch *full = &l->batch.full;
     int64_t tokens = l->batch.compact.total;

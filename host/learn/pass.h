@@ -16,7 +16,8 @@ double rlhf__forward_flops(const struct rlhf__model *model, uint32_t heads, int6
                            const rlhf_batch *full);
 
 // Operations of a forward and its backward pass, as a multiple of the forward's: 3, or 2 if the
-// trunk is frozen under an adapter and has no weight gradients; 1 without a backward pass. [any]
+// trunk is frozen under an adapter, whose weight gradients are skipped; 1 without a backward pass.
+// [any]
 double rlhf__train_ways(const struct rlhf__model *model, int32_t train);
 
 // The LM head alone. [any]

@@ -15,7 +15,7 @@ struct rlhf__response_rules;
 // Made by the set-up, then fixed until the end. All owned by the run.
 struct rlhf__cast {
     struct rlhf__model *policy;
-    struct rlhf__model *reference; // NULL: the run has no reference
+    struct rlhf__model *reference; // NULL: the plan needs none
     struct rlhf__model *critic;    // NULL: the policy has the value head
     struct rlhf__instance *algo;
     struct rlhf__instance **rewards;    // [n_rewards]

@@ -171,7 +171,7 @@ static rlhf_status count_labels(const struct rlhf__peft *p, json_t *config,
     return rlhf__classifier_architecture(config, err);
 }
 
-// The members that the config beside an adapter may have; all others are the base's. Keys keep
+// The members that an adapter's own config.json may have; all others are the base's. Keys keep
 // their order, so that a resumed run writes what it read.
 static rlhf_status take_head(json_t *config, json_t *own, struct rlhf__error *err) {
     static const char *const keys[] = {"architectures", "id2label",     "label2id",

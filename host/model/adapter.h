@@ -2,7 +2,7 @@
 // description for the plugin, and the PEFT directory it is written to.
 //
 // Where a model directory is expected, a PEFT directory means the base model that it names with the
-// adapter in it. A config.json beside the adapter describes a score head: labels, pooling.
+// adapter in it. A config.json in the adapter's directory describes a score head: labels, pooling.
 #ifndef RLHF_HOST_ADAPTER_H
 #define RLHF_HOST_ADAPTER_H
 
@@ -18,11 +18,11 @@ rlhf_status rlhf__adapter_resolve(struct rlhf__model *m, struct rlhf__error *err
 // m does not change it. [main]
 void rlhf__adapter_share(struct rlhf__model *m);
 
-// Gives m a trunk of its own instead of another model's. [main]
+// Stops sharing: gives m its own trunk. [main]
 void rlhf__adapter_part(struct rlhf__model *m);
 
-// config.json of the base in dir, with the score head's members of the one beside the adapter. A
-// new reference. Errors: those of rlhf__hf_config_read. [main]
+// config.json of the base in dir, with the score head's members of the one in the adapter's
+// directory. A new reference. Errors: those of rlhf__hf_config_read. [main]
 rlhf_status rlhf__adapter_config(const char *dir, const struct rlhf__peft *peft, json_t **out,
                                  struct rlhf__error *err);
 
@@ -64,7 +64,7 @@ rlhf_status rlhf__adapter_write(const struct rlhf__model *m, int32_t dtype, int 
 
 // Zero-initialise; release with rlhf__moved_finish.
 struct rlhf__moved {
-    float *before; // A and B concatenated; NULL: the model has no adapter
+    float *before; // A and B concatenated; NULL: a model without an adapter
 };
 
 // Copy the adapter of m, if it has one. Errors: RLHF_E_NOMEM, those of the backend. [step]

@@ -15,7 +15,7 @@
 
 // libgomp's threads spin for milliseconds before they sleep. On a busy machine this stalls every
 // parallel region for a time slice (measured: 38 s instead of 2 s at a load of 14), so this makes
-// them sleep soon, which is no slower on an idle machine. It must be set before libgomp is loaded,
+// them sleep soon, which costs nothing on an idle machine. It must be set before libgomp is loaded,
 // hence before a backend is.
 static void shorten_spinning(void) {
     if (!getenv("OMP_WAIT_POLICY")) setenv("GOMP_SPINCOUNT", "1000", 0);
@@ -78,7 +78,7 @@ static rlhf_status make_table(struct rlhf__compute *c, const struct rlhf__comput
     return read_table(c, err);
 }
 
-// Asks a device with memory of its own how much of it is free.
+// Asks a device that has its own memory how much of it is free.
 static rlhf_status look_at_memory(struct rlhf__compute *c, const struct rlhf__compute_spec *spec,
                                   struct rlhf__error *err) {
     rlhf_device_info d;

@@ -9,8 +9,8 @@
 
 #include <rlhf/compute.h>
 
-// Memory of a device or of the machine, in bytes; zeros: not known, or the device has none of its
-// own.
+// Memory of a device or of the machine, in bytes; zeros: not known, or the device
+// uses the machine's.
 struct rlhf__free_memory {
     uint64_t left, total; // left: available to this process
 };

@@ -27,8 +27,8 @@ static rlhf_status is_missing(const char *name, const char *path, struct rlhf__e
                       name, strcmp(name, "auto") == 0 ? "" : "auto, ", path);
 }
 
-// Finds the file of a name in the directories of kernels; if there is none, out is its path in the
-// last one.
+// Finds the file of a name in the directories of kernels; if it is not found, out is its path in
+// the last one.
 static rlhf_status look_up(const struct rlhf__dirs *dirs, const char *name,
                            char out[RLHF__PATH_CAP], struct rlhf__error *err) {
     char file[256], *found = NULL;

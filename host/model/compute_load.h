@@ -8,7 +8,7 @@
 
 #include <rlhf/compute.h>
 
-// The absolute path of backend `name`, which is a path to a .so, or stands for kernels_<name>.so in
+// The absolute path of backend `name`, which is a path to a .so, or short for kernels_<name>.so in
 // the directories of RLHF_PLUGIN_PATH, then in <lib>/kernels. RLHF_E_INVALID if it does not exist
 // or other users may change it. [any]
 rlhf_status rlhf__compute_find(const struct rlhf__dirs *dirs, const char *name,

@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 
-// What a run or a command needs, and what is free.
+// Memory that a run or a command needs, and free memory.
 struct rlhf__memory_need {
     struct rlhf__uses uses; // at the peak, RLHF__USE_PROGRAM included
     const char *lower;      // the settings that need less, as part of a sentence; borrowed
@@ -38,15 +38,16 @@ rlhf_status rlhf__free_memory_check(const struct rlhf__memory_need *need, struct
 // m->spec.moments. RLHF_OK if its size cannot be determined: opening it will say why. [main]
 rlhf_status rlhf__free_memory_check_model(const struct rlhf__model *m, struct rlhf__error *err);
 
-// The same for a model that is not open yet, on a device with memory of its own; RLHF_OK on other
-// devices. [main]
+// The same for a model that is not open yet, on a device that has its own memory; RLHF_OK on
+// other devices. [main]
 rlhf_status rlhf__free_memory_check_spec(const struct rlhf__model_env *env,
                                          const struct rlhf__model_spec *spec,
                                          struct rlhf__error *err);
 
-// A table of what is needed by role and use, the total and what is free. Or the same as one JSON
-// object: {"event": "memory", "buffers": [{"role", "use", "bytes"}], "total_bytes", "free_bytes"},
-// with "uncounted": NAME for a backend whose workspaces are not known; NULL: out of memory. [any]
+// A table of the memory needed by role and use, the total, and the free memory. Or the same as one
+// JSON object: {"event": "memory", "buffers": [{"role", "use", "bytes"}], "total_bytes",
+// "free_bytes"}, with "uncounted": NAME for a backend whose workspaces are not known; NULL: out of
+// memory. [any]
 void rlhf__memory_need_table(const struct rlhf__memory_need *need, struct rlhf__buf *out);
 json_t *rlhf__memory_need_json(const struct rlhf__memory_need *need);
 

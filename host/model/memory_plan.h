@@ -29,7 +29,7 @@ void rlhf__memory_plan_account(struct rlhf__memory_plan *, const char *owner, in
 void rlhf__memory_plan_packs(struct rlhf__memory_plan *, const char *owner);
 // The allocation that contains `dev` is for `use`. [step]
 void rlhf__memory_plan_set_use(struct rlhf__memory_plan *, rlhf_dev dev, int32_t use);
-// What is allocated now, and what was allocated at the peak. [any]
+// The current allocations, and those at the peak. [any]
 const struct rlhf__uses *rlhf__memory_plan_uses(const struct rlhf__memory_plan *);
 const struct rlhf__uses *rlhf__memory_plan_peak(const struct rlhf__memory_plan *);
 

@@ -33,7 +33,7 @@ uint64_t rlhf__uses_total(const struct rlhf__uses *u) {
 
 // ---- allocations ----
 
-// The first address: neither Linux nor a sanitizer of x86-64 maps anything there.
+// The first address: on x86-64, Linux and the sanitizers leave this range unmapped.
 #define FIRST ((uint64_t)1 << 46)
 
 struct rlhf__allocation {

@@ -1,6 +1,6 @@
 // memory_use.h: bytes of memory by owner and use; and a list of allocations that are only counted,
-// each with an address that must not be read. The list knows what is allocated now and what was
-// allocated at the peak.
+// each with an address that must not be read. The list keeps the current allocations and those at
+// the peak.
 #ifndef RLHF_HOST_MEMORY_USE_H
 #define RLHF_HOST_MEMORY_USE_H
 

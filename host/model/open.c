@@ -46,7 +46,7 @@ static rlhf_status list_types(struct rlhf__plugins *plugins, const char *model_t
     return st == RLHF_OK && out->bad ? RLHF_E_NOMEM : st;
 }
 
-// Explains why model_type's plugin could not be opened, if there is none.
+// Explains a failure to open model_type's plugin, if the type lacks one.
 static rlhf_status explain_type(const struct rlhf__model *m, const char *model_type,
                                 struct rlhf__error *err) {
     struct rlhf__buf known = RLHF__BUF_INIT;

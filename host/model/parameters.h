@@ -19,8 +19,8 @@ rlhf_status rlhf__param_check(const struct rlhf__model *m, const rlhf_param *p,
 // base_prefix, and check shapes. Other tensors of the file are an error that names one, unless they
 // can be ignored (check_surplus). A tied LM head needs one copy, under either name. Value
 // parameters are read from DIR/state/value_head.safetensors if that holds a head of the same kind,
-// else drawn. A missing score head is drawn if draw_score is set, else an error. An adapter, and
-// the score head beside it, is read from its directory, or drawn if it has none. Does not refresh.
+// else drawn. A missing score head is drawn if draw_score is set, else an error. An adapter and
+// its score head are read from its directory, or drawn without one. Does not refresh.
 // [main]
 rlhf_status rlhf__params_read(struct rlhf__model *m, int draw_score, struct rlhf__error *err);
 

@@ -38,13 +38,13 @@ static rlhf_status check_tied(const struct rlhf__model *m, const struct rlhf__te
                       head->file, head->name, embedding->name, m->dir);
 }
 
-// Checks the tensors of a checkpoint that no parameter is read from. Some can be ignored; others
-// show that the checkpoint belongs to another model. taken[i] is 1 if a parameter of m is read from
-// tensor i of w; embedding is the tensor of m's token embedding, NULL if not known. These are
-// ignored: masks and tables that old versions of transformers stored with the weights (attn.bias,
-// rotary_emb.inv_freq, position_ids); heads of other uses, such as a language model's in a
-// classifier; and a tied LM head without a parameter, whose numbers must equal the embedding's.
-// Errors: RLHF_E_INVALID, with the first other tensor and their number.
+// Checks the tensors of a checkpoint that are not read into a parameter. Some can be ignored;
+// others show that the checkpoint belongs to another model. taken[i] is 1 if a parameter of m is
+// read from tensor i of w; embedding is the tensor of m's token embedding, NULL if not known. These
+// are ignored: masks and tables that old versions of transformers stored with the weights
+// (attn.bias, rotary_emb.inv_freq, position_ids); heads of other uses, such as a language model's
+// in a classifier; and a tied LM head without a parameter, whose numbers must equal the
+// embedding's. Errors: RLHF_E_INVALID, with the first other tensor and their number.
 static rlhf_status check_surplus(const struct rlhf__model *m, const struct rlhf__weights *w,
                                  const uint8_t *taken, const struct rlhf__tensor *embedding,
                                  struct rlhf__error *err) {

@@ -30,9 +30,9 @@ struct rlhf__reward_model_spec {
 };
 
 // Open a reward-model directory. Caller owns *out; free with rlhf__reward_model_close. Errors:
-// those of rlhf__model_open; RLHF_E_INVALID when it is no reward model (no score head of one label,
-// not causal), when its vocabulary is not the policy's, when its context is shorter than
-// spec->longest; RLHF_E_UNSUPPORTED when its tokenizer asks for more than a bos. [main]
+// those of rlhf__model_open; RLHF_E_INVALID when it is not a reward model (without a score head of
+// one label, or not causal), when its vocabulary is not the policy's, when its context is shorter
+// than spec->longest; RLHF_E_UNSUPPORTED when its tokenizer asks for more than a bos. [main]
 rlhf_status rlhf__reward_model_open(const struct rlhf__model_env *env,
                                     const struct rlhf__reward_model_spec *spec,
                                     struct rlhf__reward_model **out, struct rlhf__error *err);

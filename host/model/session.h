@@ -33,7 +33,7 @@ void rlhf__default_model(const struct rlhf__dirs *dirs, const char *name, char o
 rlhf_status rlhf__dtype_choice(const char *text, const char *flag, int32_t *out,
                                struct rlhf__error *err);
 
-// Open a backend and its services. plugins is borrowed. *s must stay where it is; release with
+// Open a backend and its services. plugins is borrowed. *s must not move; release with
 // rlhf__session_finish, also after a failure. [main]
 rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs *dirs,
                                struct rlhf__log *log, const volatile sig_atomic_t *cancelled,

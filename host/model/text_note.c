@@ -68,8 +68,7 @@ static int is_stop(const char *stop, const char *text, int32_t id) {
     return found;
 }
 
-// The id of a turn's end that ends no response either; -1: there is none, or the tokenizer lacks
-// it.
+// The id of a turn's end that does not end responses; -1: it does, or the tokenizer lacks it.
 static int32_t ignored_end(const struct rlhf__model *m, const char *end, const char *stop) {
     const int32_t id = rlhf__tokenizer_find(m->tok, (rlhf_str){end, strlen(end)});
     if (id < 0 || !rlhf__tokenizer_is_special(m->tok, id)) return -1;

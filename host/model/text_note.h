@@ -16,8 +16,8 @@ void rlhf__model_text_note(const struct rlhf__model *m, const char *what, int64_
 rlhf_status rlhf__model_name_chat(const struct rlhf__model *m, const char *template,
                                   struct rlhf__error *err);
 
-// Log which template rendered `rows` rows with messages. Warn when no row has messages although
-// a template is named, when the tokenizer lacks the template's special tokens and, for models that
+// Log which template rendered `rows` rows with messages. Warn when a template is named but all
+// rows are texts, when the tokenizer lacks the template's special tokens and, for models that
 // write, when the token that ends a turn does not end a response. stop: the JSON list of
 // sampling.stop where responses are sampled, else NULL. [main]
 void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows, const char *template,
@@ -32,9 +32,9 @@ enum rlhf__turn_end_remedy {
     RLHF__REMEDY_FILE = 2     // nothing is sampled now: generation_config.json
 };
 
-// Warn when the token that ends a turn of the model's chat template is none of its tokenizer, or
-// ends no response: it is neither an end token of the model nor in stop, a JSON list of texts and
-// ids or NULL. [main]
+// Warn when the tokenizer lacks the token that ends a turn of the model's chat template, or when
+// that token does not end responses: it must be an end token of the model or in stop, a JSON list
+// of texts and ids or NULL. [main]
 void rlhf__model_turn_end_note(const struct rlhf__model *m, const char *stop,
                                enum rlhf__turn_end_remedy how, struct rlhf__log *log);
 

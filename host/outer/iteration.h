@@ -55,7 +55,7 @@ void rlhf__iteration_end(struct rlhf__iteration *it);
 // Save to the directory of a checkpoint, or load from it: state/iteration.json,
 // state/reference.safetensors (once the reference has been updated) and, for a run that trains a
 // reward model, state/replay.bin, state/reward_optimizer.safetensors and reward_model/, a model
-// directory. Other runs have no such state. [main]
+// directory. Other runs save nothing here. [main]
 rlhf_status rlhf__iteration_save(const struct rlhf__iteration *it, const struct rlhf__folder *dir,
                                  struct rlhf__error *err);
 rlhf_status rlhf__iteration_load(struct rlhf__iteration *it, const char *dir,

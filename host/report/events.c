@@ -138,7 +138,7 @@ static uint64_t get_le(const char *p, int bytes) {
     return v;
 }
 
-// The step of an Event of n bytes that this file wrote: time, then step; 0 if it has none.
+// The step of an Event of n bytes that this file wrote: time, then step; 0 without a step.
 static int64_t step_of(const char *p, size_t n) {
     uint64_t v = 0;
     if (n < 10 || p[9] != (2 << 3 | WIRE_VARINT)) return 0;

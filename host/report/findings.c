@@ -87,7 +87,7 @@ struct rlhf__found rlhf__findings_judge(struct rlhf__findings *f,
 
 // ---- state ----
 
-// JSON has no infinity and NaN: they are written as null.
+// JSON cannot hold infinity and NaN: they are written as null.
 static json_t *real(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
 json_t *rlhf__findings_save(const struct rlhf__findings *f) {
@@ -103,7 +103,7 @@ json_t *rlhf__findings_save(const struct rlhf__findings *f) {
                      (json_int_t)f->wild);
 }
 
-// Read a number; null stands for a value that was not finite.
+// Read a number; `null` is the value of a JSON null, which replaces numbers that were not finite.
 static int take(const json_t *v, const char *key, double null, double *out) {
     const json_t *x = json_object_get(v, key);
     *out = json_is_null(x) ? null : json_number_value(x);

@@ -191,8 +191,8 @@ static void report_optim(const struct rlhf__phase *p) {
     }
 }
 
-// Rows that were left out of the backward pass, and the time that this saved, which is unknown if
-// no row was timed.
+// Rows that were left out of the backward pass, and the time that this saved, which is unknown
+// without a timed row.
 static void report_spared(const struct rlhf__phase *p) {
     const struct rlhf__row_tally *b = &p->learner->tally;
     const int64_t rows = b->rows[RLHF_ROW_STILL] + b->rows[RLHF_ROW_MASKED];

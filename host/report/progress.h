@@ -28,7 +28,7 @@ struct rlhf__progress;
 
 // kind: enum rlhf__progress_kind; AUTO = a bar if stdout is a terminal, else plain lines. Lines and
 // bar go to stdout; log lines are printed above the bar through log's hooks. If the log is JSON,
-// phases are logged as objects and there is no bar. [main]
+// phases are logged as objects, without a bar. [main]
 rlhf_status rlhf__progress_create(int32_t kind, struct rlhf__log *log, struct rlhf__progress **out,
                                   struct rlhf__error *err);
 
@@ -45,7 +45,7 @@ void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_
 void rlhf__progress_step(struct rlhf__progress *p, const char *what, int64_t done, int64_t of);
 void rlhf__progress_note(struct rlhf__progress *p, const char *what); // without numbers
 
-// The same as a watch; it does nothing if there is no bar. Lives as long as p. [any]
+// The same as a watch; it does nothing without a bar. Lives as long as p. [any]
 const struct rlhf__watch *rlhf__progress_watch(const struct rlhf__progress *p);
 
 // End of the run: the bar stays, and later output appears below it. [main]

@@ -46,7 +46,8 @@ struct rlhf__phase_times {
     double start, rollout, reward, reference, update;
 };
 
-// Samples of the current phase; `bytes` holds their texts, `paid` the scores of several rewards.
+// Samples of the current phase; `bytes` holds their texts, `paid` each reward's score if there
+// are several.
 struct rlhf__shown {
     struct rlhf__sample *rows; // [n]
     char *bytes;

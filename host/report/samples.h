@@ -42,7 +42,7 @@ struct rlhf__sample_table {
     const char *const
         *rewards;     // [n_rewards] names if there are several rewards; 0: no extra columns
     size_t n_rewards; // at most RLHF__SAMPLE_REWARDS
-    int32_t width;    // columns in total; 0 = ask the terminal, 100 if there is none
+    int32_t width;    // columns in total; 0 = the terminal's, or 100 without one
     int32_t boxed;    // 1: box lines, and several lines per text; 0: one line per sample
 };
 

@@ -173,7 +173,7 @@ rlhf_status rlhf__early_stop_measured(const struct rlhf__early_stop *s,
 
 // ---- state ----
 
-// JSON has no infinity: it is stored as null.
+// JSON cannot hold infinity: it is stored as null.
 static json_t *watch_save(const struct rlhf__stop_rule *w, int64_t window) {
     json_t *ring = json_array();
     for (int64_t i = 0; ring && i < window; i++)

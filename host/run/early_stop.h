@@ -49,7 +49,7 @@ int rlhf__early_stop_offer(struct rlhf__early_stop *, int32_t what, double value
 int rlhf__early_stop_phase(struct rlhf__early_stop *, const struct rlhf__phase *);
 
 // Call after the phase has been counted and before its metrics are flushed. Refuses
-// (RLHF_E_INVALID) a checkpoint.best or early_stop.* that needs a metric which no phase has
+// (RLHF_E_INVALID) a checkpoint.best or early_stop.* that needs a metric which was never
 // reported. [main]
 rlhf_status rlhf__early_stop_measured(const struct rlhf__early_stop *, const struct rlhf__best *,
                                       const struct rlhf__phase *, struct rlhf__error *err);

@@ -1,6 +1,6 @@
 // effect_rules.c: rlhf__effect_rules of setup.h. Lists the settings that have an effect only in one
 // kind of run, or with another setting. A setting that is not listed always has an effect;
-// switching off a feature that the run does not have is no error. (early_stop.kl, early_stop.reward
+// switching off a feature that the run lacks is allowed. (early_stop.kl, early_stop.reward
 // and data.long_rows are checked where they are used.)
 #include "run/setup.h"
 

@@ -207,7 +207,7 @@ static void log_update(const struct rlhf__phase *p, const struct rlhf__rows *par
 
 // ---- minibatches ----
 
-// 1 if these are all rows of e in order, so that no copy is needed.
+// 1 if these are all rows of e in order, so that they need not be copied.
 static int is_whole(const struct rlhf__rows *e, const uint32_t *pick, uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
         if (pick[i] != i) return 0;

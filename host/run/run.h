@@ -43,9 +43,9 @@ struct rlhf__run_request {
 
 // The run's checkpoints on disk.
 struct rlhf__saved {
-    int64_t phase; // phases done in the newest checkpoint of this run, -1 = there is none
-    int64_t tried; // the same for the newest attempt
-    double at;     // time of that attempt, or of the start
+    int64_t phase;     // phases done in the newest checkpoint of this run, -1 = none yet
+    int64_t attempted; // the same for the newest attempt
+    double at;         // time of that attempt, or of the start
 };
 
 struct rlhf__run {

@@ -272,7 +272,7 @@ static rlhf_status restore(struct rlhf__run *r, struct rlhf__error *err) {
 
 static rlhf_status save(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__saved *s = &r->saved;
-    s->tried = r->count.phase;
+    s->attempted = r->count.phase;
     rlhf_status st = save_checkpoint(r, err);
     s->at = rlhf__seconds();
     if (st == RLHF_OK) s->phase = r->count.phase;
@@ -332,7 +332,7 @@ void rlhf__saving_rescue(struct rlhf__run *r) {
     int64_t boundary = r->boundary.phase;
     r->session.services.phase = -1;
     rlhf__progress_end(r->report.progress);
-    if (boundary > 0 && s->tried != boundary) {
+    if (boundary > 0 && s->attempted != boundary) {
         rlhf_status st = restore(r, &err);
         if (st == RLHF_OK) st = save(r, &err);
         if (st != RLHF_OK)

@@ -1,5 +1,5 @@
-// saving.h: when a run writes a checkpoint, its state/run.json, and what is saved after a failed
-// phase.
+// saving.h: decides when a run writes a checkpoint, writes its state/run.json, and rescues the last
+// boundary after a failed phase.
 //
 // keep/checkpoint.h writes the files; keep/boundary.h holds the boundary in memory.
 #ifndef RLHF_HOST_SAVING_H
@@ -30,7 +30,8 @@ rlhf_status rlhf__saving_phase(struct rlhf__run *r, struct rlhf__error *err);
 rlhf_status rlhf__saving_end(struct rlhf__run *r, struct rlhf__error *err);
 
 // After a phase or a checkpoint failed: return to the last boundary, write its checkpoint if that
-// was not tried, and log what is saved and what is lost. r->count.phase is then the saved phase.
+// was not attempted, and log which phases are saved and which are lost. r->count.phase is then the
+// saved phase.
 // [main]
 void rlhf__saving_rescue(struct rlhf__run *r);
 

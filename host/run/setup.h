@@ -71,8 +71,8 @@ int32_t rlhf__setup_moments(const struct rlhf__config *c);
 rlhf_status rlhf__setup_optim(const struct rlhf__run *r, const struct rlhf__model *m,
                               struct rlhf__optim **out, struct rlhf__error *err);
 
-// The run's learner with these optimisers; the critic's is NULL if there is none. The caller
-// finishes it. [any]
+// The run's learner with these optimisers; the critic's is NULL without a separate critic. The
+// caller finishes it. [any]
 struct rlhf__learner rlhf__setup_learner(const struct rlhf__run *r, struct rlhf__optim *optim,
                                          struct rlhf__optim *critic_optim);
 
@@ -81,7 +81,7 @@ struct rlhf__learner rlhf__setup_learner(const struct rlhf__run *r, struct rlhf_
 // Count the memory of one phase with the models that rlhf__setup_rows opened, which are on the
 // memory plan, and refuse the run if less is free (model/free_memory.h), unless
 // compute.memory_check is off. If a model fails on the plan, what was counted so far is compared,
-// and a warning says so. *out (NULL allowed) = what the run needs, also when it is refused. [main]
+// with a warning. *out (NULL allowed) = what the run needs, also when it is refused. [main]
 rlhf_status rlhf__estimate_memory(struct rlhf__run *r, struct rlhf__memory_need *out,
                                   struct rlhf__error *err);
 
@@ -102,7 +102,7 @@ rlhf_status rlhf__setup_reward_checkpoints(struct rlhf__run *r, struct rlhf__err
 // them are open. [main]
 rlhf_status rlhf__setup_inputs(struct rlhf__run *r, struct rlhf__error *err);
 
-// Refuse typed settings that have no effect in a run with this plan by the algorithm in the file
+// Refuse typed settings that do nothing in a run with this plan by the algorithm in the file
 // `algo`. [main]
 rlhf_status rlhf__effect_rules(const struct rlhf__config *c, const char *algo,
                                const rlhf_plan *plan, struct rlhf__log *log,

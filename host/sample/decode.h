@@ -6,8 +6,8 @@
 // the prompt is computed for each sequence.
 //
 // The random number for response token t of sequence s is number s * 65536 + t of the stream, so
-// responses do not depend on slots, order or threads. This file knows neither rewards nor prompt
-// files.
+// responses do not depend on slots, order or threads. This file does not depend on rewards or
+// prompt files.
 #ifndef RLHF_HOST_DECODE_H
 #define RLHF_HOST_DECODE_H
 

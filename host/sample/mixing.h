@@ -9,8 +9,8 @@
 #include "batch/rows.h"
 #include "config/schema.h"
 
-// Mean and biased standard deviation of x over the rows with keep[i] (NULL = all); 0 and 0 if there
-// are none. [any]
+// Mean and biased standard deviation of x over the rows with keep[i] (NULL = all); 0 and 0 without
+// such rows. [any]
 void rlhf__mean_std(const float *x, const uint8_t *keep, uint32_t n, double *mean, double *std);
 
 // One reward for the rows of a batch.

@@ -14,7 +14,7 @@ struct rlhf__response_rules {
     struct rlhf__buf tail; // scratch
 };
 
-// A text that is a special token stands for its id, because decoded texts omit special tokens.
+// Replace a text that is a special token by its id, because decoded texts omit special tokens.
 static void special_to_id(struct rlhf__response_rules *r, size_t i) {
     const json_t *v = json_array_get(r->stop, i);
     const rlhf_str text = {json_string_value(v), json_string_length(v)};

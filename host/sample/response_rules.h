@@ -2,7 +2,7 @@
 // the period rule, resolved for one tokenizer.
 //
 // Stop texts are matched on the decoded bytes of the response alone. So they may span tokens, begin
-// and end inside one, and never begin in the prompt. This file neither samples nor scores.
+// and end inside one, and never begin in the prompt. This file does not sample or score.
 #ifndef RLHF_HOST_RESPONSE_RULES_H
 #define RLHF_HOST_RESPONSE_RULES_H
 

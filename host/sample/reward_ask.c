@@ -38,7 +38,7 @@ static void keep(struct rlhf__overlap_answers *e, const struct rlhf__reward_rows
     const size_t len = (size_t)(r->offset[k + 1] - r->offset[k]);
     if (tokens) {
         e->token[i] = malloc((len + 1) * sizeof(float));
-        if (!e->token[i]) return; // out of memory: the row has no answer
+        if (!e->token[i]) return; // out of memory: the row stays without an answer
         memcpy(e->token[i], a->token + r->offset[k], len * sizeof(float));
     }
     e->seq[i] = a->seq[k];
@@ -65,7 +65,7 @@ void rlhf__reward_ask_overlapped(const struct rlhf__reward_call *q,
     rlhf__reward_answer_finish(&a);
 }
 
-// Copy the early answer for row i. Returns 1, or 0 if there is none.
+// Copy the early answer for row i. Returns 0 without one.
 static int take_answer(const struct rlhf__overlap_answers *e, uint32_t i,
                        const struct rlhf__reward_rows *r, struct rlhf__reward_answer *a) {
     if (!e->known[i]) return 0;
@@ -92,7 +92,7 @@ struct asking {
     uint32_t odd;            // open rows whose score is not finite
     int32_t whole;           // 1: the last call failed as a whole
     struct rlhf__error why;  // why its rows failed; code 0: none did
-    struct rlhf__buf before; // the reward's state before it; empty: the reward has no state
+    struct rlhf__buf before; // the reward's state before it; empty: it keeps none
     struct rlhf__reward_metrics metrics;
 };
 

@@ -32,7 +32,7 @@ rlhf_status rlhf__overlap_answers_init(struct rlhf__overlap_answers *e, uint32_t
 void rlhf__overlap_answers_finish(struct rlhf__overlap_answers *e); // accepts a zeroed one [main]
 
 // Call the reward for r, whose row i is row number[i] of the batch, and keep the answers. After a
-// failure that is not caused by the rows (memory, cancelling) they have no answer. One call at a
+// failure that is not caused by the rows (memory, cancelling) they stay unanswered. One call at a
 // time. [step]
 void rlhf__reward_ask_overlapped(const struct rlhf__reward_call *q,
                                  const struct rlhf__reward_rows *r, const uint32_t *number,

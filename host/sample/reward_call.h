@@ -17,7 +17,7 @@ struct rlhf__reward_tally {
     double seconds;     // spent in calls
     int64_t failures;   // rows that it could not score, counted once per try
     int64_t retries;    // rows that were scored again, counted once per try
-    int64_t unscored;   // rows that finally have no score
+    int64_t unscored;   // rows without a score in the end
     int64_t not_finite; // rows removed by rewards.nan_policy zero or drop
 };
 
@@ -84,7 +84,7 @@ uint32_t rlhf__marks_count(const uint8_t *marks, uint32_t n);
 int rlhf__reward_bisects(const struct rlhf__mixing_config *rules);
 
 // Call the reward for r; *a must be allocated. Rows that could not be scored are marked in
-// a->failed and have no scores; then *why is the reason, and *whole is 1 if the call failed instead
+// a->failed and get no scores; then *why is the reason, and *whole is 1 if the call failed instead
 // of marking rows. Only the time is added to the tally.
 //
 // With q->bisects, if the call ended the reward's process and the reward keeps no state, the call

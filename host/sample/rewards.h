@@ -25,15 +25,15 @@ struct rlhf__rewards_request {
 rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *, struct rlhf__instance ***out,
                                struct rlhf__error *err);
 
-// Refuse explicit rewards.timeout_s, rewards.memory_mib and rewards.overlap if they have no effect
-// on any reward or on the judge (NULL: there is none). The limits need one that asked for
+// Refuse explicit rewards.timeout_s, rewards.memory_mib and rewards.overlap if they do not
+// affect any reward or the judge (NULL: none). The limits need one that asked for
 // "rlhf.limits/0", overlap needs one that may be called early (overlap.h). Errors: RLHF_E_INVALID.
 // [main]
 rlhf_status rlhf__rewards_check_limits(const struct rlhf__config *c,
                                        struct rlhf__instance *const *rewards,
                                        const struct rlhf__instance *judge, struct rlhf__error *err);
 
-// Let one reward check every prompt's data row; prompts NULL: there are none. Errors:
+// Let one reward check every prompt's data row; prompts NULL: rows of a file. Errors:
 // RLHF_E_INVALID with file and line, in the plugin's words; RLHF_E_CANCELLED. [main]
 rlhf_status rlhf__reward_check_rows(const struct rlhf__instance *reward,
                                     const struct rlhf__prompts *prompts,

@@ -258,7 +258,7 @@ static void row_ended(void *ctx, uint32_t i) {
     rlhf__overlap_add(t->q->overlap, &row);
 }
 
-// Sample into r with the request's cache or, if it has none, a temporary one.
+// Sample into r with the request's cache or, without one, a temporary cache.
 static rlhf_status draw(const struct rlhf__rollout_request *q, const int64_t *row,
                         struct rlhf__gen_result *r, struct rlhf__error *err) {
     const int32_t **ids = calloc(q->n ? q->n : 1, sizeof *ids);

@@ -1,5 +1,5 @@
 // rollout.h: samples responses to prompts and lays them out as rows; used by training, the check at
-// start-up and `eval`. It has no cursor and does not know the run.
+// start-up and `eval`. It keeps no cursor and does not depend on the run.
 #ifndef RLHF_HOST_ROLLOUT_H
 #define RLHF_HOST_ROLLOUT_H
 

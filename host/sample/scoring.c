@@ -171,7 +171,7 @@ static void report_all(const struct rlhf__scorer *s, const struct rlhf__scored *
     if (!isnan(correct)) s->metric(s->metric_ctx, "objective/verifiable_correct_rate", correct);
 }
 
-// Fail if no row is left, unless that is allowed.
+// Fail if all rows were dropped, unless that is allowed.
 static rlhf_status check_left(const struct rlhf__scorer *s, const struct totals *l,
                               struct rlhf__error *err) {
     for (uint32_t i = 0; i < l->rows.n; i++)
