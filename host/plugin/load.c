@@ -62,7 +62,7 @@ int rlhf__plugin_abi(void *object) {
 static rlhf_status find_entry(void *dl, const char *path, rlhf_entry_fn *out,
                               struct rlhf__error *err) {
     void *symbol = dlsym(dl, RLHF_ENTRY_SYMBOL);
-    memcpy(out, &symbol, sizeof *out); // ISO C has no cast from object to function pointer
+    memcpy(out, &symbol, sizeof *out); // ISO C forbids a cast to a function pointer
     if (symbol) return RLHF_OK;
     const int major = rlhf__plugin_abi(dl);
     if (major >= 0)

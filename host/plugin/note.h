@@ -26,7 +26,7 @@ void rlhf__note_put(struct rlhf__note *, rlhf_status status, const char *text);
 // A mark for rlhf__note_since. [any]
 uint64_t rlhf__note_mark(struct rlhf__note *);
 
-// Copy the text set after the mark to out and return its status; 0 and "" if there is none. [any]
+// Copy the text set after the mark to out and return its status; 0 and "" without one. [any]
 rlhf_status rlhf__note_since(struct rlhf__note *, uint64_t mark, char *out, size_t cap);
 
 #endif

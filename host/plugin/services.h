@@ -53,7 +53,7 @@ struct rlhf__instance {
 };
 
 // Fill a config struct from options (may be NULL; lenient per origin, see options.h) and call
-// create. owner is what the instance is among those of a run, in front of the names of its metrics:
+// create. owner is the instance's role in the run, which its metrics' names begin with:
 // "rewards/<name>", "judge", "models/<role>", "" for the algorithm. [main]
 rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
                                   struct rlhf__services *services, const char *owner,

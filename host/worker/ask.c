@@ -135,8 +135,8 @@ static void take_answer(struct rlhf__asked *a) {
     struct rlhf__channel *c = &a->worker->ask;
     struct rlhf__wire in;
     size_t bytes;
-    // First: it may answer and end meanwhile. When the warden was killed, what the worker started
-    // may still hold the sockets.
+    // Look at the warden first, because the worker may answer and end in between. If the warden was
+    // killed, processes that the worker started may still hold the sockets.
     const int over = rlhf__ward_over(&a->worker->ward);
     rlhf__channel_fill(c);
     const int got = rlhf__channel_front(c, &in, &bytes);

@@ -1,18 +1,18 @@
-// ask.h: one request of the host to a worker, or to several at once, until they have answered, are
-// gone, or have taken too long. What they call meanwhile is done (upcall.h).
+// ask.h: sends one request to a worker, or to several at once, and waits until they have answered,
+// have ended, or have taken too long. Serves their calls while it waits (upcall.h).
 #ifndef RLHF_HOST_WORKER_ASK_H
 #define RLHF_HOST_WORKER_ASK_H
 
 #include "worker/process.h"
 #include "worker/upcall.h"
 
-// A worker, who listens for it, and what it answers. Released with rlhf__asked_finish.
+// A worker, the receiver of its calls, and its answer. Release with rlhf__asked_finish.
 struct rlhf__asked {
     struct rlhf__worker *worker;
     struct rlhf__ear *ear;
     struct rlhf__buf frame;   // the request: begun and filled by the caller
     struct rlhf__buf answer;  // bytes of the answer
-    struct rlhf__wire result; // behind status and text
+    struct rlhf__wire result; // after status and text
     char *why;                // the text; "" = none
     uint64_t most;            // bytes that the answer may have; 0 = RLHF__MOST_ANSWER
     rlhf_status status;       // of the plugin; meaningless when the worker failed

@@ -1,13 +1,13 @@
-// batch.h: the rows of a batch and what a reward writes of them, in two files in memory that host
-// and worker have mapped: no parsing, and places in the file where rlhf_reward_in has pointers.
+// batch.h: the rows of a batch and a reward's output for them, in two memory files that host and
+// worker have mapped: nothing is parsed, and offsets in the file replace the pointers of
+// rlhf_reward_in.
 //
 // Input: struct rlhf__batch_head, then the arrays of rlhf_reward_in, texts as {place, length}, then
 // the texts' bytes. The host writes it and never reads it back.
 //
-// Output: a block with struct rlhf__batch_note, then one block an array of
-// rlhf_reward_out. An array ends where its block ends, so that in the worker a write behind it
-// meets a page that nobody may touch (fence.h). The host reads it by places that it computed
-// itself.
+// Output: a block with struct rlhf__batch_note, then one block for each array of rlhf_reward_out.
+// An array ends at the end of its block, so that in the worker a write past its end hits an
+// inaccessible page (fence.h). The host reads the output at offsets that it computed itself.
 #ifndef RLHF_HOST_WORKER_BATCH_H
 #define RLHF_HOST_WORKER_BATCH_H
 
@@ -30,13 +30,13 @@ struct rlhf__batch_text {
     uint64_t at, len;
 };
 
-// What the worker says of itself while it works, and the host to it.
+// Flags of the worker while it works, and of the host to it.
 struct rlhf__batch_note {
     atomic_uint cancelled; // by the host: 1 = the user asked to stop
-    atomic_uint signal;    // by the worker: that ended it, 0 = none
+    atomic_uint signal;    // by the worker: the signal that ended it, 0 = none
     atomic_uint fence;     // by the worker: 1 + enum rlhf__out that was left, 5 = the input
-    atomic_uint before;    // by the worker: 1 = at an array's front, else behind its end
-    atomic_uint no_memory; // by the worker: 1 = there was none left when it ended
+    atomic_uint before;    // by the worker: 1 = before an array's start, else past its end
+    atomic_uint no_memory; // by the worker: 1 = memory had run out when it ended
 };
 
 #define RLHF__FENCE_INPUT 5u
@@ -47,7 +47,8 @@ struct rlhf__out_places {
     uint64_t at[RLHF__OUTS], bytes[RLHF__OUTS];
 };
 
-// Of n rows with `total` tokens; has_token 0: no tokens are paid and their array is empty. [any]
+// Places for n rows with `total` tokens; has_token 0: the array of per-token rewards is empty.
+// [any]
 void rlhf__out_places(uint32_t n, uint64_t total, int has_token, struct rlhf__out_places *out);
 
 // Bytes that rows [from, to) of a batch take as input. [any]
@@ -57,12 +58,13 @@ uint64_t rlhf__batch_bytes(const rlhf_reward_in *in, uint32_t from, uint32_t to)
 void rlhf__batch_put(const rlhf_reward_in *in, uint32_t from, uint32_t to, int has_token,
                      void *to_bytes);
 
-// A batch as a reward gets it, of `bytes` bytes of input: *in points into them, *texts is what its
-// texts are (free it). -1 when a place or a length is not in there, or there is no memory. [any]
+// Read a batch of `bytes` bytes of input, as a reward gets it: *in points into the input and into
+// *texts, which the caller frees. -1 for an offset or a length outside the input, or when out of
+// memory. [any]
 int rlhf__batch_get(const void *input, uint64_t bytes, rlhf_reward_in *in, int *has_token,
                     rlhf_str **texts);
 
-// A float that no reward writes by chance: what is still there was not written.
+// A float that rewards do not write by chance: a cell that still holds it was not written.
 #define RLHF__UNWRITTEN 0x7fc5a5a5u
 
 #endif

@@ -1,5 +1,5 @@
-// describe.h: a reward's descriptor as bytes: a worker says what it opened, and the host makes of
-// it a table of its own, which then is checked like any other (plugin/descriptor.h).
+// describe.h: a reward's descriptor as bytes: a worker describes the plugin that it opened, and the
+// host builds a descriptor from it, which is then checked like any other (plugin/descriptor.h).
 #ifndef RLHF_HOST_WORKER_DESCRIBE_H
 #define RLHF_HOST_WORKER_DESCRIBE_H
 
@@ -14,8 +14,8 @@ enum {
     RLHF__DESCRIBED_CHECK_ROW = 2 // it has check_row()
 };
 
-// What a worker said of a reward, in memory of its own. The config struct is the host's: one slot
-// of 8 bytes an option. desc has no functions and no ops.
+// A worker's description of a reward; owns its memory. The config struct has the host's layout: one
+// slot of 8 bytes per option. desc is without functions and ops.
 struct rlhf__description {
     rlhf_plugin desc;
     rlhf_opt *opts; // [desc.n_opts]
@@ -24,8 +24,7 @@ struct rlhf__description {
     uint32_t ops_flags, has; // has: RLHF__DESCRIBED_*
 };
 
-// Read one; RLHF_E_UNSUPPORTED when that is not what was put, RLHF_E_NOMEM. Finish it in any case.
-// [main]
+// Read one. Errors: RLHF_E_UNSUPPORTED (malformed), RLHF_E_NOMEM. Finish it in any case. [main]
 rlhf_status rlhf__description_get(struct rlhf__wire *in, struct rlhf__description *out,
                                   struct rlhf__error *err);
 void rlhf__description_finish(struct rlhf__description *); // accepts a zeroed one [main]

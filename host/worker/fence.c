@@ -33,7 +33,7 @@ int rlhf__fence_input(struct rlhf__fence *f, uint64_t bytes) {
     return 0;
 }
 
-// Blocks in a row with a gap in front of each and behind the last.
+// Blocks in a row, with a gap before each and after the last.
 static int map_blocks(struct rlhf__fence *f) {
     const struct rlhf__out_places *p = &f->places;
     if (f->base) munmap(f->base, (size_t)f->room);

@@ -86,7 +86,7 @@ rlhf_status rlhf__pool_fail(const struct rlhf__pool *t, rlhf_status code, const 
     return t->api->fail(t->api, code, why);
 }
 
-// Beside a failure of the same call, which is what the call failed with.
+// Log a further failure of a call that has already failed with another.
 static void tell_beside(const struct rlhf__pool *t, const char *why) {
     struct rlhf__buf line = RLHF__BUF_INIT;
     rlhf__buf_printf(&line, "in the same call: %s", why);
@@ -188,7 +188,7 @@ static void put_down(struct rlhf__pool_worker *h) {
     h->worker = NULL;
 }
 
-// A file that is not what it was would not go on with what was begun.
+// A worker of a file that has changed could not continue the run as it began.
 static rlhf_status check_file(const struct rlhf__pool *t, struct rlhf__error *err) {
     char now[65];
     RLHF_TRY(rlhf__sha256_file(t->s->path, now, err));
@@ -218,7 +218,8 @@ static rlhf_status start(struct rlhf__pool *t, struct rlhf__pool_worker *h) {
     if (!h->worker) st = check_file(t, &err);
     if (!h->worker && st == RLHF_OK) st = rlhf__stand_in_worker(t->s, &h->worker, NULL, &err);
     if (st != RLHF_OK) return rlhf__pool_fail(t, st, err.text);
-    // What the one before had open is closed when this one has it: models stay where they are.
+    // The earlier worker's objects are closed only when this worker has opened them, so that models
+    // stay loaded.
     memcpy(before, h->ear.handle, sizeof before);
     memset(h->ear.handle, 0, sizeof h->ear.handle);
     st = create_in(t, h);

@@ -1,4 +1,4 @@
-// instance.h: one instance of a stand-in: its workers and what they are asked.
+// instance.h: one instance of a stand-in: its workers and the requests to them.
 #ifndef RLHF_HOST_WORKER_INSTANCE_H
 #define RLHF_HOST_WORKER_INSTANCE_H
 
@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-// What is known of the plugin of a file, and how its workers are started.
+// The plugin of a file as its worker described it, and how its workers are started.
 struct rlhf__stand_in {
     struct rlhf__outside base; // first: load.h gives it back
     struct rlhf__description what;
@@ -18,17 +18,17 @@ struct rlhf__stand_in {
     char *path, *id, *asker; // id NULL: the file's only reward
     char sha256[65];
     char reserved[7];
-    char *confined;             // what is in force, in words
-    struct rlhf__worker *spare; // has it open and has no instance yet; NULL = none
+    char *confined;             // the confinement in force, in words
+    struct rlhf__worker *spare; // has the file open, without an instance yet; NULL = none
     struct rlhf__strings said;  // by idle()
 };
 
-// A worker with the file open, and what it says of it (NULL: not wanted). Errors: what the worker
-// says of the file, RLHF_E_INVALID when it fails. [main]
+// Start a worker with the file open; *what (NULL allowed) = its description. Errors: those of
+// opening the file, RLHF_E_INVALID when the worker fails. [main]
 rlhf_status rlhf__stand_in_worker(struct rlhf__stand_in *s, struct rlhf__worker **out,
                                   struct rlhf__description *what, struct rlhf__error *err);
 
-// The functions of the descriptor and of the ops that a stand-in has, but for score() (scoring.h).
+// The functions of a stand-in's descriptor and ops, except score() (scoring.h).
 // [as rlhf_plugin says]
 rlhf_status rlhf__stand_in_create(const rlhf_host *api, const void *config, void **self);
 void rlhf__stand_in_destroy(void *self);
@@ -55,7 +55,7 @@ struct rlhf__pool {
     struct rlhf__stand_in *s;
     const rlhf_host *api;
     struct rlhf__buf options;       // as JSON
-    struct rlhf__buf confined;      // what was last said to be in force
+    struct rlhf__buf confined;      // the confinement that was last logged
     struct rlhf__pool_worker *hand; // [n]
     uint32_t n, state_version;      // of state
     struct rlhf__buf state;         // after the last good batch, or as it was loaded

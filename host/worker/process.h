@@ -1,8 +1,7 @@
-// process.h: a worker as the host has it: a process that is no part of the host (fork and exec of
-// the program itself, warden.h), its sockets, what it prints, and the files in memory that batches
-// lie in (batch.h).
+// process.h: a worker as the host sees it: a separate process (fork and exec of the program itself,
+// supervise/ward.h), its sockets, its output, and the memory files of batches (batch.h).
 //
-// What comes from it is not trusted. It can be ended at any time, with all that it started.
+// Its messages are not trusted. It can be ended at any time, with all processes that it started.
 #ifndef RLHF_HOST_WORKER_PROCESS_H
 #define RLHF_HOST_WORKER_PROCESS_H
 
@@ -11,7 +10,7 @@
 #include "worker/batch.h"
 #include "worker/wire.h"
 
-// One of its sockets, neither end of which ever waits on this side.
+// One of its sockets; the host never blocks on it.
 struct rlhf__channel {
     int fd, ended;
     struct rlhf__buf in, out;
@@ -21,9 +20,9 @@ struct rlhf__channel {
 
 struct rlhf__worker {
     struct rlhf__ward ward; // pid 0: it has ended and failed.text says how
-    int noise;              // what it prints, -1 = at its end
+    int noise;              // its output, -1 = closed
     struct rlhf__channel ask, call;
-    struct rlhf__buf printed; // the line that is not at its end yet
+    struct rlhf__buf printed; // the incomplete last line
     int input_fd, output_fd;
     char *input, *output;
     uint64_t input_bytes, output_bytes;
@@ -50,18 +49,18 @@ void rlhf__worker_fail(struct rlhf__worker *w, rlhf_status code, const char *why
 // [main]
 void rlhf__worker_gone(struct rlhf__worker *w);
 
-// Room for a batch; what was there before may be lost. [main]
+// Make room for a batch; earlier contents may be lost. [main]
 rlhf_status rlhf__worker_room(struct rlhf__worker *w, uint64_t input, uint64_t output,
                               struct rlhf__error *err);
 
 struct rlhf__batch_note *rlhf__worker_note(const struct rlhf__worker *w); // [any]
 
-// Send what waits to be sent; take in what has come, at most a few MiB. What fails sets ended.
+// Send pending bytes; receive bytes that have arrived, at most a few MiB. A failure sets ended.
 // [main]
 void rlhf__channel_flush(struct rlhf__channel *c);
 void rlhf__channel_fill(struct rlhf__channel *c);
 // The frame at the front, taken out with rlhf__channel_pop: 1, 0 = none yet, -1 = not a frame, -2 =
-// one of more than c->most bytes. What was taken out is gone when the channel is filled. [main]
+// one of more than c->most bytes. Popped bytes are lost when the channel is filled. [main]
 int rlhf__channel_front(const struct rlhf__channel *c, struct rlhf__wire *out, size_t *bytes);
 void rlhf__channel_pop(struct rlhf__channel *c, size_t bytes);
 

@@ -11,9 +11,9 @@
 struct rlhf__program_walls {
     int32_t network; // 1: the network is open to them all the same
     int32_t reserved;
-    // What is in force of the last one that was started, in words: free().
+    // The confinement of the last program that was started, in words: free().
     char *confined;
-    const char **told; // = confined when that changes; NULL = nobody
+    const char **told; // = confined when that changes; NULL = not wanted
 };
 
 struct rlhf__programs {
@@ -23,7 +23,7 @@ struct rlhf__programs {
     struct rlhf__program_walls *(*walls)(const rlhf_host *plugin);
 };
 
-// Fill *p, which must stay where it is. [main]
+// Fill *p, which must not move. [main]
 void rlhf__programs_init(struct rlhf__programs *p, const char *program,
                          struct rlhf__program_walls *(*walls)(const rlhf_host *plugin));
 

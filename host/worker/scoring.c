@@ -60,7 +60,7 @@ static uint32_t word_at(const char *at) {
     return v;
 }
 
-// What the worker wrote. What it did not is the caller's.
+// Copy the worker's output. Cells that it did not write keep the caller's values.
 static void take_part(const struct rlhf__worker *w, const rlhf_reward_in *in, const struct part *p,
                       const rlhf_reward_out *out) {
     const uint32_t n = p->to - p->from;
@@ -77,7 +77,7 @@ static void take_part(const struct rlhf__worker *w, const rlhf_reward_in *in, co
 
 // ---- how they end ----
 
-// The first row that has no result: the one at work, for a reward that goes row by row.
+// The first row without a result: the current one, for a reward that scores row by row.
 static uint32_t row_at_work(const struct rlhf__worker *w, const struct part *p) {
     uint32_t i = 0;
     const char *seq = w->output + p->places.at[RLHF__OUT_SEQ];
@@ -86,7 +86,7 @@ static uint32_t row_at_work(const struct rlhf__worker *w, const struct part *p) 
     return p->from + i;
 }
 
-// `first`: of the parts of this call; the others can only be told beside it.
+// first: 1 for the first failed part of this call; the reasons of others are only logged.
 static rlhf_status part_failed(struct rlhf__pool *t, const struct rlhf__worker *w,
                                const struct part *p, int first) {
     const uint32_t row = row_at_work(w, p);

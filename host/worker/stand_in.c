@@ -51,7 +51,7 @@ static const char *idle(const struct rlhf__plugin *p, const void *config, const 
         why = rlhf__strings_add(&s->said, rlhf__buf_text(&shown));
         rlhf__buf_free(&shown);
     }
-    if (st != RLHF_OK) { // its failure is told when it is created
+    if (st != RLHF_OK) { // the failure is reported when an instance is created
         rlhf__worker_end(s->spare);
         s->spare = NULL;
     }
@@ -68,7 +68,7 @@ static int is_same(const char *a, const char *b) {
     return (!a && !b) || (a && b && strcmp(a, b) == 0);
 }
 
-// One that stands for this file already.
+// An existing stand-in for this file.
 static const struct rlhf__plugin *find(const struct rlhf__plugins *p, const char *path,
                                        const char *id, const struct rlhf__worker_rules *rules) {
     const struct rlhf__plugin *const *all;

@@ -1,10 +1,8 @@
-// stand_in.h: a reward whose file is not open in this process: a descriptor and ops of the host's
-// own, behind which a worker (process.h) does what the plugin would. Who scores with it does not
-// know the difference.
+// stand_in.h: a reward whose file is not open in this process: the host's own descriptor and ops,
+// which let a worker (process.h) do the plugin's work. It is used like any other reward.
 //
-// A worker that crashes, ends, hangs or speaks nonsense fails the call that it was in, with a
-// sentence; the next call starts another one, with the state that was kept after the last good
-// batch.
+// If a worker crashes, ends, hangs or sends invalid messages, the current call fails with a reason.
+// The next call starts another worker with the state saved after the last good batch.
 #ifndef RLHF_HOST_WORKER_STAND_IN_H
 #define RLHF_HOST_WORKER_STAND_IN_H
 
@@ -12,7 +10,7 @@
 
 enum { RLHF__MOST_WORKERS = 64 };
 
-// How workers are made and how long they may take.
+// Limits of workers.
 struct rlhf__worker_rules {
     double timeout_s;    // of a call, 0 = no limit
     uint64_t memory_mib; // 0 = no limit
@@ -20,8 +18,8 @@ struct rlhf__worker_rules {
     int32_t network;     // 1: they may use it
 };
 
-// The reward plugin of that name, as rlhf__plugin_open has it, but in workers. A file of that name
-// and the same rules gives the same plugin. Errors: those of rlhf__plugin_open; RLHF_E_INVALID when
+// The reward plugin of that name, as rlhf__plugin_open finds it, but in workers. The same file and
+// rules give the same plugin. Errors: those of rlhf__plugin_open; RLHF_E_INVALID when
 // the worker fails. [main]
 rlhf_status rlhf__worker_plugin(struct rlhf__plugins *p, const struct rlhf__worker_rules *rules,
                                 const char *name, int32_t from, const char *asker,

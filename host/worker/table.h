@@ -1,5 +1,5 @@
-// table.h: the rlhf_host that a plugin has in a worker: what can be done there is, the rest is
-// called of the host (upcall.h).
+// table.h: the rlhf_host of a plugin in a worker: calls are served in the worker if possible, else
+// sent to the host (upcall.h).
 #ifndef RLHF_HOST_WORKER_TABLE_H
 #define RLHF_HOST_WORKER_TABLE_H
 
@@ -23,23 +23,23 @@ struct rlhf__table {
     rlhf_classifier_service classifier;
     rlhf_tokenizer_service tokenizer;
     rlhf_reward_model_service model;
-    struct rlhf__services row_services; // what the row service is offered by and fails with
+    struct rlhf__services row_services; // offer the row service and record its failures
     struct rlhf__note row_failure;
     struct rlhf__row_service row;
 };
 
-// *t must stay where it is. [main]
+// *t must not move. [main]
 void rlhf__table_init(struct rlhf__table *t, int calls, const struct rlhf__batch_note *note);
 
-// Tell the host what the row service failed with since `mark` (rlhf__note_mark of row_failure), if
-// it did, with this status. [main]
+// Send the host a failure of the row service since `mark` (rlhf__note_mark of row_failure), if any,
+// with this status. [main]
 void rlhf__table_noted(struct rlhf__table *t, uint64_t mark, rlhf_status status);
 
 // table_services.c: fill in the tables of the services. [main]
 void rlhf__table_services(struct rlhf__table *t);
 
-// Send `frame` and, where something comes back, wait for it: 0 with *in behind a status of RLHF_OK,
-// else that status. The caller holds t->lock, and until it has read *in. [any]
+// Send `frame` and wait for its reply, if it gets one: 0 with *in after a status of RLHF_OK, else
+// that status. The caller holds t->lock until it has read *in. [any]
 rlhf_status rlhf__table_call(struct rlhf__table *t, struct rlhf__wire *in);
 
 #endif

@@ -1,5 +1,5 @@
-// table_services.c: the services that a worker calls of the host. An object of theirs is what the
-// host calls it by, and what was asked about it often.
+// table_services.c: the host's services, as a worker calls them. An object of a service holds the
+// host's handle and cached answers.
 #include "worker/table.h"
 
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static void close_handle(struct rlhf__table *t, uint32_t handle) {
     end(t);
 }
 
-// Items of a reply into an array of n; what there are less is left.
+// Copy a reply's items into an array of n; if the reply has fewer, the rest stays unchanged.
 static rlhf_status take_items(struct rlhf__wire *in, size_t size, size_t n, void *out) {
     size_t got;
     const void *items = rlhf__wire_get_items(in, size, &got);

@@ -1,6 +1,5 @@
-// upcall.h: calls of the host by a plugin in a worker. Its log lines, failures and metrics are
-// dealt with here, services in upcall_services.h. A number or a text of the worker is checked
-// before it is used.
+// upcall.h: serves calls of a plugin in a worker: log lines, failures and metrics here, services in
+// upcall_services.h. Numbers and texts of the worker are checked before they are used.
 #ifndef RLHF_HOST_WORKER_UPCALL_H
 #define RLHF_HOST_WORKER_UPCALL_H
 
@@ -17,23 +16,23 @@ struct rlhf__handle {
     void *object;
 };
 
-// What stands for one instance's plugin in the host. Zero-initialise.
+// The host's side of one instance's plugin. Zero-initialise.
 struct rlhf__ear {
-    const rlhf_host *api; // of the instance; NULL: nobody to tell
+    const rlhf_host *api; // of the instance; NULL: calls are ignored
     struct rlhf__handle handle[RLHF__HANDLES];
     uint32_t lines, left_out; // logged or printed in this call, and not shown
     uint32_t messages;        // of this call
-    int32_t parts;            // 1: it works on part of a batch, of which no metric is the batch's
-    uint64_t bytes;           // of this call: logged, printed, reported, failed with
-    int32_t vocabulary;       // of the policy, 0 = not asked yet
-    int32_t beside;           // 1: not on the thread that computes, whose models it leaves alone
-    char metric[128];         // that was reported of a part, "" = none
-    char said[2044];          // that it failed with in this call, "" = nothing
+    int32_t parts;      // 1: it scores part of a batch, whose metrics would not be the batch's
+    uint64_t bytes;     // of this call: logged, printed, reported, failed with
+    int32_t vocabulary; // of the policy, 0 = not asked yet
+    int32_t beside;     // 1: not on the thread that computes, whose models it leaves alone
+    char metric[128];   // that was reported of a part, "" = none
+    char said[2044];    // that it failed with in this call, "" = nothing
 };
 
-// Begin a call: counts of lines are of it. [main]
+// Begin a call: lines are counted from now on. [main]
 void rlhf__ear_begin(struct rlhf__ear *e);
-// End it: says how many lines were left out. [main]
+// End it: log how many lines were left out. [main]
 void rlhf__ear_end(struct rlhf__ear *e);
 
 // 1 when it has exceeded a limit of this call. [main]
@@ -42,8 +41,8 @@ int rlhf__ear_flooded(const struct rlhf__ear *e);
 // A line that the worker printed. [main]
 void rlhf__ear_printed(struct rlhf__ear *e, const char *text, size_t n);
 
-// Do what a frame asks; what goes back is appended to `reply`, a frame or nothing. -1 when it is
-// none of a worker's. [main]
+// Serve the call of a frame and append the reply, a frame or nothing, to `reply`. -1 when the frame
+// is not a worker's. [main]
 int rlhf__ear_call(struct rlhf__ear *e, struct rlhf__wire in, struct rlhf__buf *reply);
 
 #endif

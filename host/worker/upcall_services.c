@@ -229,7 +229,7 @@ static void model_open(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__
     if (answer(out, st) == RLHF_OK) rlhf__wire_u32(out, handle);
 }
 
-// Tokens of the policy, which reward models share; 0 when there is no policy.
+// Vocabulary of the policy, which reward models share; 0 without a policy.
 static int32_t vocabulary(struct rlhf__ear *e) {
     const rlhf_tokenizer_service *s = table_of(e, RLHF_SVC_TOKENIZER);
     rlhf_tokenizer *t = NULL;
@@ -258,7 +258,7 @@ static int are_rows(struct rlhf__ear *e, const struct rows *r) {
     return 1;
 }
 
-// Copies, as frames are not aligned. 0 when there is no memory, or they are no rows.
+// Copies, because frames are not aligned. 0 when out of memory, or if they are not valid rows.
 static int get_rows(struct rlhf__ear *e, struct rlhf__wire *in, struct rows *r) {
     size_t offsets, lens;
     const void *ids = rlhf__wire_get_items(in, sizeof(int32_t), &r->total);

@@ -1,12 +1,12 @@
-// upcall_services.h: the host's services as a plugin in a worker calls them: which there are, the
-// objects that it has open, and the calls themselves. A number, a handle or a text of the worker is
-// checked before it is used.
+// upcall_services.h: serves the service calls of a plugin in a worker: the available services, the
+// objects that it has open, and the calls. Numbers, handles and texts of the worker are checked
+// before they are used.
 #ifndef RLHF_HOST_WORKER_UPCALL_SERVICES_H
 #define RLHF_HOST_WORKER_UPCALL_SERVICES_H
 
 #include "worker/upcall.h"
 
-// Do the call of a service in a frame, with its reply in `reply`. -1 when it is none of a worker's.
+// Serve the call of a service in a frame; its reply goes to `reply`. -1 when it is not a worker's.
 // [main]
 int rlhf__ear_serve(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__buf *reply);
 
@@ -22,6 +22,6 @@ enum {
     RLHF__HAS_LIMITS = 16
 };
 uint32_t rlhf__ear_services(const rlhf_host *api);
-uint32_t rlhf__ear_service(const char *id); // the bit of one, 0: there is none [any]
+uint32_t rlhf__ear_service(const char *id); // its bit, 0: unknown [any]
 
 #endif

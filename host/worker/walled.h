@@ -1,5 +1,5 @@
-// walled.h: a reward whose programs are isolated: the plugin is open in this process, as it came
-// with it, and the programs that it starts are behind the walls that workers have (programs.h).
+// walled.h: a reward whose programs are isolated: the plugin, which came with the program, is open
+// in this process, and the programs that it starts are confined like workers (programs.h).
 #ifndef RLHF_HOST_WORKER_WALLED_H
 #define RLHF_HOST_WORKER_WALLED_H
 

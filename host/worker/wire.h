@@ -1,23 +1,23 @@
-// wire.h: what host and worker send each other: frames over two local sockets.
+// wire.h: the protocol of host and worker: frames over two local sockets.
 //
 // A frame is u32 kind, u32 zero, u64 length, then that many bytes; integers are little-endian, a
-// text is u64 length and its bytes. Whoever reads does not trust who wrote: every length is held
-// against what is there.
+// text is u64 length and its bytes. The reader does not trust the writer: every length is checked
+// against the bytes that are there.
 #ifndef RLHF_HOST_WORKER_WIRE_H
 #define RLHF_HOST_WORKER_WIRE_H
 
 #include "base/buf.h"
 
-// The descriptors that a worker is started with, beside 0 to 2 and its warden's own (warden.h).
+// The descriptors that a worker is started with, in addition to 0 to 2 and its warden's (warden.h).
 enum {
     RLHF__WORKER_ASK = 3,   // socket: the host's requests and their answers
-    RLHF__WORKER_CALL = 4,  // socket: what the plugin calls of the host
+    RLHF__WORKER_CALL = 4,  // socket: the plugin's calls
     RLHF__WORKER_INPUT = 5, // memfd: the rows of a batch (batch.h)
-    RLHF__WORKER_OUTPUT = 6 // memfd: what the plugin writes of them
+    RLHF__WORKER_OUTPUT = 6 // memfd: the plugin's output for them
 };
 
-// Requests of the host. All are answered by RLHF__ASK_ANSWER: i32 status, text, then what a success
-// brings.
+// Requests of the host. All are answered by RLHF__ASK_ANSWER: i32 status, text, then the results of
+// a success.
 enum rlhf__ask {
     RLHF__ASK_ANSWER = 0,
     RLHF__ASK_OPEN = 1,   // text path, text id, text asker -> plugin
@@ -33,8 +33,8 @@ enum rlhf__ask {
     RLHF__ASK_CONFINE = 9
 };
 
-// What the plugin calls. Up to RLHF__CALL_NOTED nothing comes back, else i32 status and what a
-// success brings.
+// Calls of the plugin. Up to RLHF__CALL_NOTED without a reply, else i32 status and the results of a
+// success.
 enum rlhf__wire_call {
     RLHF__CALL_LOG = 1,               // i32 level, text
     RLHF__CALL_FAIL = 2,              // i32 code, text
@@ -51,7 +51,7 @@ enum rlhf__wire_call {
     RLHF__CALL_CLOSE = 12 // u32 handle ->
 };
 
-// A frame is at most this long: what is more is not a worker's.
+// The greatest length of a frame.
 #define RLHF__WIRE_MAX ((uint64_t)1 << 30)
 
 // Bytes that a line, a failure's text or a metric's name may have; longer ones are cut before they
@@ -72,7 +72,7 @@ void rlhf__wire_end(struct rlhf__buf *b);
 
 // ---- reading ----
 
-// What is left of a frame's bytes; bad is 1 once something was not there, and all reads give 0.
+// The unread bytes of a frame. bad = 1 after a read past the end; all further reads give 0.
 struct rlhf__wire {
     const uint8_t *at, *end;
     uint32_t kind, bad;
@@ -91,11 +91,12 @@ const void *rlhf__wire_get_items(struct rlhf__wire *w, size_t size, size_t *n);
 int rlhf__wire_front(const struct rlhf__buf *b, size_t at, uint64_t most, struct rlhf__wire *out,
                      size_t *bytes);
 
-// ---- by waiting (the worker's side) ----
+// ---- blocking (the worker's side) ----
 
 // Send the whole frame; 0, or -1 when the other side is gone. [any]
 int rlhf__wire_send(int fd, const struct rlhf__buf *frame);
-// The next frame into b (emptied first) and *out; 0, or -1 at the end or when it is no frame. [any]
+// The next frame into b (emptied first) and *out; 0, or -1 at the end or for a malformed frame.
+// [any]
 int rlhf__wire_receive(int fd, struct rlhf__buf *b, struct rlhf__wire *out);
 
 #endif
