@@ -46,8 +46,8 @@ struct rlhf__phase_times {
     double start, rollout, reward, reference, update;
 };
 
-// Samples of the current phase; `bytes` holds their texts, `paid` each reward's score if there
-// are several.
+// Samples of the current phase; `bytes` holds their texts, and `paid` each reward's scores (NULL:
+// one reward).
 struct rlhf__shown {
     struct rlhf__sample *rows; // [n]
     char *bytes;
