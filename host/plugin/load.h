@@ -15,8 +15,9 @@
 
 struct rlhf__plugin;
 
-// Replaces a plugin that works in another process (worker/): in a worker that has the file open,
-// or, if idle, ended_at and asked are NULL, in programs that it starts from this process.
+// What stands for a plugin that does its work in another process (worker/): in a worker that has
+// the file open, or, where idle, ended_at and asked are NULL, in programs that it starts from this
+// one.
 struct rlhf__outside {
     // As rlhf_plugin.idle, for that plugin. [any]
     const char *(*idle)(const struct rlhf__plugin *, const void *config, const char *key);
@@ -97,7 +98,7 @@ rlhf_status rlhf__plugins_add_outside(struct rlhf__plugins *p, const char *path,
                                       struct rlhf__outside *outside,
                                       const struct rlhf__plugin **out, struct rlhf__error *err);
 
-// Why option `key` does nothing given the other options of config; NULL: it has an effect. [any]
+// Why option `key` has no effect given the other options of config; NULL: it has one. [any]
 const char *rlhf__plugin_idle(const struct rlhf__plugin *, const void *config, const char *key);
 
 // The names without ".so" of the plugins in the directories of a kind, in search order, as "a, b";

@@ -1,8 +1,8 @@
 // metrics.h: the metrics of a run: RUN/metrics.jsonl (one object per phase) and, if configured,
 // TensorBoard events in RUN/tensorboard/ and RUN/metrics.csv. Each is a sink (sink.h).
 //
-// Names are a contract (docs/metrics.md). This file does not measure or aggregate: it stores the
-// last value of each name in the current phase.
+// Names are a contract (docs/metrics.md). This file neither measures times nor aggregates: it
+// stores the last value of each name in the current phase.
 #ifndef RLHF_HOST_METRICS_H
 #define RLHF_HOST_METRICS_H
 

@@ -18,8 +18,8 @@ struct rlhf__stand_in {
     char *path, *id, *asker; // id NULL: the file's only reward
     char sha256[65];
     char reserved[7];
-    char *confined;             // the confinement in force, in words
-    struct rlhf__worker *spare; // has the file open, without an instance yet; NULL = none
+    char *confined;             // what is in force, in words
+    struct rlhf__worker *spare; // has it open and has no instance yet; NULL = none
     struct rlhf__strings said;  // by idle()
 };
 

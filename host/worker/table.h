@@ -23,7 +23,7 @@ struct rlhf__table {
     rlhf_classifier_service classifier;
     rlhf_tokenizer_service tokenizer;
     rlhf_reward_model_service model;
-    struct rlhf__services row_services; // offer the row service and record its failures
+    struct rlhf__services row_services; // what the row service is offered by and fails with
     struct rlhf__note row_failure;
     struct rlhf__row_service row;
 };
@@ -31,8 +31,8 @@ struct rlhf__table {
 // *t must not move. [main]
 void rlhf__table_init(struct rlhf__table *t, int calls, const struct rlhf__batch_note *note);
 
-// Send the host a failure of the row service since `mark` (rlhf__note_mark of row_failure), if any,
-// with this status. [main]
+// Tell the host what the row service failed with since `mark` (rlhf__note_mark of row_failure), if
+// it did, with this status. [main]
 void rlhf__table_noted(struct rlhf__table *t, uint64_t mark, rlhf_status status);
 
 // table_services.c: fill in the tables of the services. [main]

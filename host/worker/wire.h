@@ -33,8 +33,8 @@ enum rlhf__ask {
     RLHF__ASK_CONFINE = 9
 };
 
-// Calls of the plugin. Up to RLHF__CALL_NOTED without a reply, else i32 status and the results of a
-// success.
+// What the plugin calls. Up to RLHF__CALL_NOTED nothing comes back, else i32 status and what a
+// success brings.
 enum rlhf__wire_call {
     RLHF__CALL_LOG = 1,               // i32 level, text
     RLHF__CALL_FAIL = 2,              // i32 code, text
