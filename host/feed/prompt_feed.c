@@ -2,8 +2,8 @@
 #include "feed/feed.h"
 
 #include "feed/held_out_prompts.h"
-#include "learn/algo.h"
 #include "learn/pass.h"
+#include "learn/plan.h"
 #include "model/text_note.h"
 #include "sample/decode.h"
 #include "sample/rollout.h"

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "batch/rows.h"
-#include "learn/algo.h"
+#include "learn/plan.h"
 #include "model/compute.h"
 #include "sample/mixing.h"
 

@@ -1,7 +1,7 @@
 // phase_warnings.c: see phase_warnings.h.
 #include "report/phase_warnings.h"
 
-#include "learn/algo.h"
+#include "learn/plan.h"
 #include "model/text_note.h"
 #include "sample/rollout.h"
 

@@ -5,8 +5,8 @@
 #include "run/setup.h"
 
 #include "config/effect.h"
-#include "learn/algo.h"
 #include "learn/learner.h"
+#include "learn/plan.h"
 #include "run/early_stop.h"
 
 #include <rlhf/draft/iteration.h>

@@ -2,7 +2,7 @@
 // is the same for all algorithms.
 #include "base/signals.h"
 #include "keep/run_dir.h"
-#include "learn/algo.h"
+#include "learn/plan.h"
 #include "report/phase_report.h"
 #include "report/phase_warnings.h"
 #include "run/phase_run.h"

@@ -5,9 +5,9 @@
 #include "base/signals.h"
 #include "batch/minibatches.h"
 #include "data/prompts.h"
-#include "learn/algo.h"
 #include "learn/optim.h"
 #include "learn/pass.h"
+#include "learn/plan.h"
 #include "model/adapter.h"
 #include "report/phase_report.h"
 

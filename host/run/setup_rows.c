@@ -1,5 +1,5 @@
 // setup_rows.c: rlhf__setup_rows of setup.h: opens what the planned source of rows needs.
-// learn/algo.c, setup.c and effect_rules.c check settings against the source too; after the rows
+// learn/plan.c, setup.c and effect_rules.c check settings against the source too; after the rows
 // are open, nothing depends on it.
 #include "run/setup.h"
 

@@ -4,9 +4,9 @@
 #define RLHF_TESTS_LEARNER_KIT_H
 
 #include "e2e.h"
-#include "learn/algo.h"
 #include "learn/learner.h"
 #include "learn/pass.h"
+#include "learn/plan.h"
 #include "model/session.h"
 
 #define ROWS     8

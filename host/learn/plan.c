@@ -1,5 +1,5 @@
-// algo.c: see algo.h.
-#include "learn/algo.h"
+// plan.c: see plan.h.
+#include "learn/plan.h"
 
 #include <rlhf/draft/iteration.h>
 

@@ -1,7 +1,7 @@
-// algo.h: the calls into an algorithm's plugin. Its plan, which states its requests to the host, is
-// checked before anything is loaded, and accepted as a whole or refused.
-#ifndef RLHF_HOST_LEARN_ALGO_H
-#define RLHF_HOST_LEARN_ALGO_H
+// plan.h: an algorithm's plan: its requests to the host, checked before anything is loaded. A plan
+// is accepted as a whole or refused. Then the other calls into its plugin.
+#ifndef RLHF_HOST_PLAN_H
+#define RLHF_HOST_PLAN_H
 
 #include "config/config.h"
 #include "learn/learner.h"
@@ -28,6 +28,8 @@ rlhf_status rlhf__plan_check(const struct rlhf__plugin *algo, const rlhf_plan *p
 // RLHF_E_INVALID. [main]
 rlhf_status rlhf__plan_check_batch(const struct rlhf__plugin *algo, const rlhf_plan *p,
                                    const struct rlhf__config *c, struct rlhf__error *err);
+
+// ---- the other calls ----
 
 // The algorithm's loss() and minibatch_end(), for a learner. Borrowed. [any]
 struct rlhf__objective rlhf__algo_objective(struct rlhf__instance *algo);
