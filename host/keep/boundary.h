@@ -13,7 +13,7 @@
 #include "keep/checkpoint.h"
 #include "learn/optim.h"
 #include "model/model.h"
-#include "model/reward_head.h"
+#include "model/reward_model.h"
 #include "outer/iteration.h"
 #include "report/metrics.h"
 

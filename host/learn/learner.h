@@ -11,7 +11,7 @@
 #include "batch/shared_batch.h"
 #include "learn/optim.h"
 #include "model/model.h"
-#include "model/reward_head.h"
+#include "model/reward_model.h"
 
 #include <rlhf/algo.h>
 #include <rlhf/model.h>

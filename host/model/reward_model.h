@@ -1,24 +1,66 @@
-// reward_model.h: a reward model: a trunk with one score a token (RLHF_HEAD_TOKEN_SCORE), pooling,
-// gain and bias. bradley_terry.so trains it; bt_rm.so asks it.
+// reward_model.h: a reward model: a trunk with one score per token (RLHF_HEAD_TOKEN_SCORE),
+// pooling, gain and bias. bradley_terry.so trains it; bt_rm.so scores with it.
 //
-// Its directory is a GPT2ForSequenceClassification of one label as transformers reads it (whose
-// logit is the raw score of the last token), with "rlhf_reward" in config.json. It trains nothing:
-// learn/learner.h does, given the model and the head.
+// Its directory is a sequence classifier of one label, as transformers reads it (whose logit is the
+// raw score of the last token), with "rlhf_reward" in config.json. Training is in learn/learner.h.
 #ifndef RLHF_HOST_REWARD_MODEL_H
 #define RLHF_HOST_REWARD_MODEL_H
 
+#include "base/error.h"
 #include "base/folder.h"
 #include "model/model.h"
-#include "model/reward_head.h"
 #include "text/tokenizer.h"
+
+#include <rlhf/model.h>
+
+#include <jansson.h>
+
+// ---- the head: from raw scores of tokens to rewards ----
+
+// reward(token) = gain * raw + bias; reward(response) = the mean over its tokens, or the last one.
+// Stiennon et al. 2020 and Ziegler et al. 2019 (gain and bias, last token); DeepSeekMath, Shao et
+// al. 2024 (mean).
+struct rlhf__reward_head {
+    int32_t pooling; // RLHF_POOL_MEAN or RLHF_POOL_LAST, over response tokens
+    int32_t reserved;
+    double gain, bias;
+};
+
+// Reads "rlhf_reward": {"pooling", "gain", "bias"} of a config.json. Returns 1 if the config is
+// that of a reward model; otherwise *out is a new head: mean, gain 1, bias 0. file is the config's,
+// for the message. Errors: RLHF_E_INVALID (a member that is missing, of the wrong type or out of
+// range). [any]
+rlhf_status rlhf__reward_head_read(const json_t *config, const char *file,
+                                   struct rlhf__reward_head *out, int *found,
+                                   struct rlhf__error *err);
+// Put the member into config. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__reward_head_write(const struct rlhf__reward_head *h, json_t *config,
+                                    struct rlhf__error *err);
+
+// seq[n] = rewards of n ragged rows (offset[n + 1], prompt_len[n]) from raw[total], one raw score
+// per response token; bias for a row without response tokens. Sums run in f64, in row order. [any]
+void rlhf__reward_pool(const struct rlhf__reward_head *h, uint32_t n, const int32_t *offset,
+                       const int32_t *prompt_len, const float *raw, float *seq);
+
+// d_raw[total] += the derivative that d_seq[n] gives: gain * d_seq / response tokens (mean), or
+// gain * d_seq at the last response token. [any]
+void rlhf__reward_pool_bwd(const struct rlhf__reward_head *h, uint32_t n, const int32_t *offset,
+                           const int32_t *prompt_len, const float *d_seq, float *d_raw);
+
+// Set gain and bias so that pooled raw scores raw[n] become rewards of mean 0 and (biased) standard
+// deviation 1: gain = 1 / sd, bias = -mean / sd (Ziegler et al. 2019, section 2.1). Returns 0 and
+// changes nothing when n < 2, a score is not finite or all are equal. [any]
+int rlhf__reward_fit(struct rlhf__reward_head *h, const float *raw, size_t n);
+
+// ---- the model ----
 
 struct rlhf__reward_model {
     struct rlhf__model *model; // role "reward model", n_labels 1; owned
     struct rlhf__reward_head head;
 };
 
-// 1 when config.json says that the directory holds a sequence classifier of one label, which is
-// what a reward model is, here and in transformers. [any]
+// 1 if config.json describes a sequence classifier of one label: here and in transformers, a reward
+// model. [any]
 int rlhf__reward_model_is(const json_t *config);
 
 struct rlhf__reward_model_spec {

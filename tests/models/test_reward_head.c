@@ -8,7 +8,7 @@
 #include <cmocka.h>
 // clang-format on
 
-#include "model/reward_head.h"
+#include "model/reward_model.h"
 
 #include <math.h>
 #include <string.h>
