@@ -93,7 +93,7 @@ static rlhf_status no_bos(const struct job *j, size_t i, struct rlhf__error *err
 
 // Policies are trained with a leading BOS (prompts.prepend_bos), and transformers adds one if the
 // tokenizer is set to: tell users who leave it out.
-static void tell_of_bos(const struct job *j, struct rlhf__log *log) {
+static void log_bos(const struct job *j, struct rlhf__log *log) {
     int left_out = 0;
     for (size_t i = 0; i < j->prompts.n; i++)
         left_out |= is_text(j, i) && j->prompts.text[i].len > 0;
@@ -163,7 +163,7 @@ static rlhf_status name_template(struct job *j, struct rlhf__error *err) {
 }
 
 // How texts are treated if the model has a chat template.
-static void tell_of_template(const struct job *j, struct rlhf__log *log) {
+static void log_template(const struct job *j, struct rlhf__log *log) {
     const char *unknown = rlhf__chat_unknown(rlhf__tokenizer_chat(j->m->tok));
     struct rlhf__buf what = RLHF__BUF_INIT;
     int texts = 0;
@@ -190,7 +190,7 @@ static void tell_of_template(const struct job *j, struct rlhf__log *log) {
 }
 
 // Warn of an end of turn that does not end responses, if a template renders some prompt.
-static void tell_of_turn_end(const struct job *j, struct rlhf__log *log) {
+static void warn_turn_end(const struct job *j, struct rlhf__log *log) {
     int chats = 0;
     for (size_t i = 0; i < j->prompts.n; i++)
         chats |= !is_text(j, i);
@@ -199,7 +199,7 @@ static void tell_of_turn_end(const struct job *j, struct rlhf__log *log) {
 }
 
 // Log what affects texts without being typed. For people: on a terminal only.
-static void tell_of_decoding(const struct job *j, struct rlhf__log *log) {
+static void log_decoding(const struct job *j, struct rlhf__log *log) {
     const struct options *o = j->o;
     const char *dtype = j->m->env->dtype == RLHF_BF16 ? "bf16" : "f32";
     struct rlhf__buf cut = RLHF__BUF_INIT;
@@ -347,10 +347,10 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     if (st == RLHF_OK)
         st = rlhf__typed_stops(&o->stop, &o->stop_id, m->tok, &j.rules, &j.stops, err);
     if (st == RLHF_OK) st = encode_prompts(&j, err);
-    if (st == RLHF_OK) tell_of_template(&j, env->log);
-    if (st == RLHF_OK) tell_of_turn_end(&j, env->log);
-    if (st == RLHF_OK) tell_of_bos(&j, env->log);
-    if (st == RLHF_OK) tell_of_decoding(&j, env->log);
+    if (st == RLHF_OK) log_template(&j, env->log);
+    if (st == RLHF_OK) warn_turn_end(&j, env->log);
+    if (st == RLHF_OK) log_bos(&j, env->log);
+    if (st == RLHF_OK) log_decoding(&j, env->log);
     if (st == RLHF_OK) st = sample(&j, env, err);
     rlhf__typed_prompts_finish(&j.prompts);
     rlhf__ids_finish(&j.ids);

@@ -143,7 +143,7 @@ static rlhf_status label(struct rlhf__command_setup *w, const struct options *o,
                                    .skip = o->skip,
                                    .limit = o->limit,
                                    .loading = &loading};
-    char room[RLHF__PATH_CAP];
+    char checkpoint[RLHF__PATH_CAP];
     int64_t kept = 0;
     rlhf_status st = rlhf__dataset_open(&d, &ds, err);
     if (st == RLHF_OK)
@@ -151,7 +151,7 @@ static rlhf_status label(struct rlhf__command_setup *w, const struct options *o,
     if (st == RLHF_OK) st = rlhf__command_setup_start(w, 1, err);
     if (st == RLHF_OK) {
         const char *dir = NULL;
-        st = rlhf__command_setup_dir(w, o->model, "classifier", room, &dir, err);
+        st = rlhf__command_setup_dir(w, o->model, "classifier", checkpoint, &dir, err);
         if (st == RLHF_OK) {
             st = rlhf__classifier_open(&w->session.models, dir, &w->adapter, &c, err);
             st = rlhf__command_setup_opened(o->model, st, err);

@@ -22,14 +22,15 @@ rlhf_status rlhf__held_out_prompts_open(const struct rlhf__feed_env *env,
 }
 
 // Scores of the held-out responses.
-struct worth {
+struct result {
     double mean;    // of the rewards
     double correct; // share of right answers; NaN unless a reward verifies them
 };
 
-static rlhf_status pay(const struct rlhf__feed_env *env, const struct rlhf__prompts *prompts,
-                       const struct rlhf__held_out *h, struct rlhf__rows *e, struct worth *worth,
-                       struct rlhf__reward_tally *tally, struct rlhf__error *err) {
+static rlhf_status score_rows(const struct rlhf__feed_env *env, const struct rlhf__prompts *prompts,
+                              const struct rlhf__held_out *h, struct rlhf__rows *e,
+                              struct result *result, struct rlhf__reward_tally *tally,
+                              struct rlhf__error *err) {
     struct rlhf__config config = *env->config; // pointers still point into the run's config
     config.mixing.normalize = RLHF__NORMALIZE_NONE;
     config.mixing.clip = 0;
@@ -48,8 +49,8 @@ static rlhf_status pay(const struct rlhf__feed_env *env, const struct rlhf__prom
     if (!keep) return RLHF__NOMEM(err, "out of memory for %u held-out responses", e->n);
     rlhf_status st = rlhf__scored_init(&x, &by, e, err);
     if (st == RLHF_OK) st = rlhf__score(&s, &x, e, keep, NULL, err);
-    if (st == RLHF_OK) rlhf__mean_std(e->reward, keep, e->n, &worth->mean, &std);
-    worth->correct = rlhf__scored_correct(&x, keep);
+    if (st == RLHF_OK) rlhf__mean_std(e->reward, keep, e->n, &result->mean, &std);
+    result->correct = rlhf__scored_correct(&x, keep);
     rlhf__scored_finish(&x);
     free(keep);
     return st;
@@ -59,12 +60,12 @@ static rlhf_status pay(const struct rlhf__feed_env *env, const struct rlhf__prom
 static rlhf_status score_and_tally(const struct rlhf__feed_env *env,
                                    const struct rlhf__prompts *prompts,
                                    const struct rlhf__held_out *h, struct rlhf__rows *e,
-                                   struct worth *worth, struct rlhf__error *err) {
+                                   struct result *result, struct rlhf__error *err) {
     const size_t n = env->config->n_reward;
     char owner[192];
     struct rlhf__reward_tally *tally = calloc(n + 1, sizeof *tally);
     if (!tally) return RLHF__NOMEM(err, "out of memory for %u held-out responses", e->n);
-    rlhf_status st = pay(env, prompts, h, e, worth, tally, err);
+    rlhf_status st = score_rows(env, prompts, h, e, result, tally, err);
     for (size_t k = 0; k < n; k++) {
         snprintf(owner, sizeof owner, "rewards/%s", env->config->reward[k].name);
         if (st == RLHF_OK)
@@ -76,13 +77,13 @@ static rlhf_status score_and_tally(const struct rlhf__feed_env *env,
 }
 
 static void say(const struct rlhf__feed_env *env, const struct rlhf__held_out *h,
-                const struct worth *worth, uint32_t n) {
+                const struct result *result, uint32_t n) {
     char right[40] = "", when[60] = "before the first phase";
-    if (!isnan(worth->correct)) snprintf(right, sizeof right, ", %.4f right", worth->correct);
+    if (!isnan(result->correct)) snprintf(right, sizeof right, ", %.4f right", result->correct);
     if (h->phase > 0)
         snprintf(when, sizeof when, "after %lld phase%s", (long long)h->phase,
                  h->phase == 1 ? "" : "s");
-    rlhf__logf(env->log, RLHF_LOG_INFO, "held-out reward %.4f%s (%u response%s) %s", worth->mean,
+    rlhf__logf(env->log, RLHF_LOG_INFO, "held-out reward %.4f%s (%u response%s) %s", result->mean,
                right, n, n == 1 ? "" : "s", when);
 }
 
@@ -91,7 +92,7 @@ rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *env,
                                            const struct rlhf__held_out *h,
                                            struct rlhf__error *err) {
     struct rlhf__rows e = {0};
-    struct worth worth = {0, 0};
+    struct result result = {0, 0};
     rlhf__progress_note(env->progress, "evaluation");
     q.n = (uint32_t)rlhf__prompts_count(q.prompts);
     q.group = 1;
@@ -100,10 +101,10 @@ rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *env,
     q.first = 0;
     rlhf_status st = rlhf__rollout_in_turn(&q, &e, err);
     rlhf__metrics_under(h->metrics, "eval/");
-    if (st == RLHF_OK) st = score_and_tally(env, q.prompts, h, &e, &worth, err);
-    if (st == RLHF_OK) st = rlhf__metrics_set(h->metrics, "reward", worth.mean);
+    if (st == RLHF_OK) st = score_and_tally(env, q.prompts, h, &e, &result, err);
+    if (st == RLHF_OK) st = rlhf__metrics_set(h->metrics, "reward", result.mean);
     rlhf__metrics_under(h->metrics, NULL);
-    if (st == RLHF_OK) say(env, h, &worth, e.n);
+    if (st == RLHF_OK) say(env, h, &result, e.n);
     rlhf__rows_finish(&e);
     return st;
 }

@@ -81,9 +81,9 @@ static void add_optim(struct rlhf__rollback *u, const struct rlhf__optim *o) {
 // Count the tensors; once u->item has been allocated, list them too.
 static void list(struct rlhf__rollback *u, const struct rlhf__changing *what) {
     u->n = u->bytes = 0;
-    for (size_t k = 0; k < RLHF__UNDO_MODELS; k++)
+    for (size_t k = 0; k < RLHF__ROLLBACK_MODELS; k++)
         add_model(u, what->model[k]);
-    for (size_t k = 0; k < RLHF__UNDO_OPTIMS; k++)
+    for (size_t k = 0; k < RLHF__ROLLBACK_OPTIMS; k++)
         add_optim(u, what->optim[k]);
 }
 
@@ -137,7 +137,7 @@ static rlhf_status rollback_restore(struct rlhf__rollback *u, const struct rlhf_
         st = c->upload(c->ctx, u->item[i].dev, from, u->item[i].bytes);
         if (st != RLHF_OK) return rlhf__compute_fail(c, st, "the copy of the weights", err);
     }
-    for (size_t k = 0; st == RLHF_OK && k < RLHF__UNDO_MODELS; k++)
+    for (size_t k = 0; st == RLHF_OK && k < RLHF__ROLLBACK_MODELS; k++)
         if (what->model[k]) st = rlhf__model_refresh(what->model[k], err);
     struct rlhf__reward_round *round = what->iteration->round;
     if (st == RLHF_OK && round) {
@@ -164,7 +164,7 @@ static struct rlhf__boundary_marks marks_of(const struct rlhf__changing *what) {
     const struct rlhf__iteration *it = what->iteration;
     struct rlhf__boundary_marks m = {
         .syncs = it->syncs, .rounds = it->replay.rounds, .pairs = it->replay.n};
-    for (size_t k = 0; k < RLHF__UNDO_OPTIMS; k++)
+    for (size_t k = 0; k < RLHF__ROLLBACK_OPTIMS; k++)
         m.step[k] = step_of(what->optim[k]);
     return m;
 }

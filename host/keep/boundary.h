@@ -40,14 +40,14 @@ json_t *rlhf__best_save(const struct rlhf__best *, const struct rlhf__checkpoint
 rlhf_status rlhf__best_load(struct rlhf__best *, const struct rlhf__checkpoint_config *,
                             const json_t *, struct rlhf__error *err);
 
-#define RLHF__UNDO_MODELS 4
-#define RLHF__UNDO_OPTIMS 3
+#define RLHF__ROLLBACK_MODELS 4
+#define RLHF__ROLLBACK_OPTIMS 3
 
 // Everything that an update changes; NULL if a run lacks that part.
 struct rlhf__changing {
     const rlhf_compute *compute;
-    struct rlhf__model *model[RLHF__UNDO_MODELS];
-    const struct rlhf__optim *optim[RLHF__UNDO_OPTIMS];
+    struct rlhf__model *model[RLHF__ROLLBACK_MODELS];
+    const struct rlhf__optim *optim[RLHF__ROLLBACK_OPTIMS];
     struct rlhf__iteration *iteration;
 };
 
@@ -73,7 +73,7 @@ struct rlhf__rollback {
 
 // Counters that grow whenever anything in the copy may have changed.
 struct rlhf__boundary_marks {
-    int64_t step[RLHF__UNDO_OPTIMS];
+    int64_t step[RLHF__ROLLBACK_OPTIMS];
     uint64_t syncs, rounds, pairs;
 };
 

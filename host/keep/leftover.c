@@ -75,7 +75,7 @@ rlhf_status rlhf__leftover_remove(const struct rlhf__folder *run, struct rlhf__e
 
 // ---- the settings that a run began with ----
 
-json_t *rlhf__begun_settings(const struct rlhf__folder *run) {
+json_t *rlhf__stored_settings(const struct rlhf__folder *run) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     json_t *config = NULL;
     if (rlhf__folder_read(run, "config.json", (uint64_t)64 << 20, &text, NULL) == RLHF_OK)
@@ -124,8 +124,8 @@ static rlhf_status count_leaf(void *arg, const char *path, const json_t *was, co
     return RLHF_OK;
 }
 
-size_t rlhf__begun_differ(const json_t *stored, const struct rlhf__config *config,
-                          struct rlhf__buf *first) {
+size_t rlhf__settings_differ(const json_t *stored, const struct rlhf__config *config,
+                             struct rlhf__buf *first) {
     json_t *now = NULL, *was = json_deep_copy(stored);
     struct differing d = {.n = 1, .first = first};
     if (was && rlhf__config_to_json(config, &now, NULL) == RLHF_OK) {

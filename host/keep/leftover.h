@@ -18,12 +18,12 @@ rlhf_status rlhf__leftover_remove(const struct rlhf__folder *run, struct rlhf__e
 // ---- the settings that a run began with ----
 
 // The directory's config.json, to be released by the caller; NULL if it cannot be read. [main]
-json_t *rlhf__begun_settings(const struct rlhf__folder *run);
+json_t *rlhf__stored_settings(const struct rlhf__folder *run);
 
 // Number of settings in `config` that differ from the stored ones; run.dir is ignored, because a
 // directory has several names. 1 also if out of memory. If `first` is given, a text such as
 // "run.seed was 1 and is now 2" about the first one is appended to it. [main]
-size_t rlhf__begun_differ(const json_t *stored, const struct rlhf__config *config,
-                          struct rlhf__buf *first);
+size_t rlhf__settings_differ(const json_t *stored, const struct rlhf__config *config,
+                             struct rlhf__buf *first);
 
 #endif

@@ -79,7 +79,7 @@ static enum there held_of_run(const struct rlhf__folder *run, const json_t *stor
                               const struct rlhf__config *config) {
     if (has_checkpoint(run)) return RUN;
     if (rlhf__leftover_is_all(run, 0)) return LEFTOVER;
-    return rlhf__leftover_is_all(run, 1) && !rlhf__begun_differ(stored, config, NULL)
+    return rlhf__leftover_is_all(run, 1) && !rlhf__settings_differ(stored, config, NULL)
                ? BEGUN
                : NO_CHECKPOINT;
 }
@@ -89,7 +89,7 @@ static enum there held(const char *path, const struct rlhf__config *settings) {
     struct rlhf__folder *f = NULL;
     enum there is = OTHER;
     if (rlhf__folder_open(NULL, path, &f, NULL) != RLHF_OK) return OTHER;
-    json_t *config = rlhf__begun_settings(f);
+    json_t *config = rlhf__stored_settings(f);
     if (json_object_get(config, "model_type"))
         is = MODEL;
     else if (json_object_get(config, "run"))
@@ -115,8 +115,8 @@ static void say_files(const char *path, const struct rlhf__config *settings, cha
     struct rlhf__folder *f = NULL;
     size_t n = 0;
     if (rlhf__folder_open(NULL, path, &f, NULL) == RLHF_OK) {
-        json_t *stored = rlhf__begun_settings(f);
-        n = rlhf__begun_differ(stored, settings, &first);
+        json_t *stored = rlhf__stored_settings(f);
+        n = rlhf__settings_differ(stored, settings, &first);
         json_decref(stored);
         rlhf__folder_close(f);
     }
@@ -224,8 +224,8 @@ static rlhf_status clear(const struct rlhf__run_dir *d, const struct rlhf__confi
     const int rows = !rlhf__leftover_is_all(d->root, 0);
     if (has_checkpoint(d->root) || !rlhf__leftover_is_all(d->root, 1))
         return refuse_existing(d->name, config, err);
-    json_t *stored = rlhf__begun_settings(d->root);
-    const int same = !rows || !rlhf__begun_differ(stored, config, NULL);
+    json_t *stored = rlhf__stored_settings(d->root);
+    const int same = !rows || !rlhf__settings_differ(stored, config, NULL);
     json_decref(stored);
     if (!same) return refuse_existing(d->name, config, err);
     rlhf__logf(log, RLHF_LOG_INFO,

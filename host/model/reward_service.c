@@ -60,9 +60,9 @@ static rlhf_status service_open(void *host, const char *path, rlhf_reward_model 
     struct rlhf__reward_service *s = host;
     *out = NULL;
     if (!path || strcmp(path, "default") == 0) path = s->default_dir;
-    char real[RLHF__PATH_CAP], room[RLHF__PATH_CAP];
+    char real[RLHF__PATH_CAP], checkpoint[RLHF__PATH_CAP];
     struct rlhf__error err = {0, ""};
-    if (rlhf__run_model("reward model", &path, room, s->env->services->log, &err) != RLHF_OK)
+    if (rlhf__run_model("reward model", &path, checkpoint, s->env->services->log, &err) != RLHF_OK)
         return report(s, &err);
     struct rlhf_reward_model *m = rlhf__path_real(path, real) ? s->models : NULL;
     for (; m && !*out; m = m->next)

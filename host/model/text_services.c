@@ -43,9 +43,9 @@ static rlhf_status classifier_open(void *host, const char *path, rlhf_classifier
     struct rlhf__text_services *s = host;
     *out = NULL;
     if (!path || strcmp(path, "default") == 0) path = s->default_classifier;
-    char real[RLHF__PATH_CAP], room[RLHF__PATH_CAP];
+    char real[RLHF__PATH_CAP], checkpoint[RLHF__PATH_CAP];
     struct rlhf__error err = {0, ""};
-    if (rlhf__run_model("classifier", &path, room, s->env->services->log, &err) != RLHF_OK)
+    if (rlhf__run_model("classifier", &path, checkpoint, s->env->services->log, &err) != RLHF_OK)
         return report(s, &err);
     struct rlhf_classifier *c = rlhf__path_real(path, real) ? s->classifiers : NULL;
     for (; c; c = c->next)
@@ -107,14 +107,14 @@ static rlhf_status tokenizer_open(void *host, const char *path, rlhf_tokenizer *
     struct rlhf__text_services *s = host;
     *out = NULL;
     struct rlhf__error err = {0, ""};
-    char room[RLHF__PATH_CAP];
+    char checkpoint[RLHF__PATH_CAP];
     struct rlhf_tokenizer *t = calloc(1, sizeof *t);
     if (!t) {
         rlhf__fail(&err, RLHF_E_NOMEM, "out of memory opening a tokenizer");
         return report(s, &err);
     }
     rlhf_status st = RLHF_OK;
-    if (path) st = rlhf__run_model("tokenizer", &path, room, s->env->services->log, &err);
+    if (path) st = rlhf__run_model("tokenizer", &path, checkpoint, s->env->services->log, &err);
     if (st == RLHF_OK && path)
         st = rlhf__tokenizer_open(path, &t->owned, &err);
     else if (st == RLHF_OK && !s->policy)

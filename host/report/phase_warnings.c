@@ -220,7 +220,7 @@ static void say_metric(void *arg, const char *name) {
 
 // "answer (correct 0, found 0, marked 0, mean 0, std 0)" for each reward, from the phase's metrics
 // except its time.
-static void say_rewards(const struct rlhf__phase *p, struct rlhf__buf *out) {
+static void put_rewards(const struct rlhf__phase *p, struct rlhf__buf *out) {
     for (size_t k = 0; k < p->cast->n_rewards; k++) {
         char owner[128];
         snprintf(owner, sizeof owner, "rewards/%s/", p->config->reward[k].name);
@@ -244,7 +244,7 @@ static int is_constant(const struct rlhf__rows *e) {
     return e->n > 1;
 }
 
-static void say_constant(const struct rlhf__phase *p, const struct rlhf__rows *e) {
+static void warn_constant_rewards(const struct rlhf__phase *p, const struct rlhf__rows *e) {
     rlhf__logf(p->report->log, RLHF_LOG_WARN,
                "phase %lld: all %u responses have the same reward (%.4g), so that rewards teach "
                "nothing%s; what helps: a reward with more than two values, easier or harder "
@@ -256,7 +256,7 @@ static void say_constant(const struct rlhf__phase *p, const struct rlhf__rows *e
 }
 
 // Responses that are compared have the same reward; responses to different prompts may differ.
-static void say_flat(const struct rlhf__phase *p) {
+static void warn_flat_groups(const struct rlhf__phase *p) {
     const int32_t size = p->cast->plan.group_size;
     if (size < 2)
         rlhf__logf(p->report->log, RLHF_LOG_WARN,
@@ -276,9 +276,9 @@ static void say_flat(const struct rlhf__phase *p) {
             (long long)p->count->phase + 1, size);
 }
 
-static void say_paid(const struct rlhf__phase *p) {
+static void warn_reward_values(const struct rlhf__phase *p) {
     struct rlhf__buf said = RLHF__BUF_INIT;
-    say_rewards(p, &said);
+    put_rewards(p, &said);
     if (!said.bad && said.len)
         rlhf__logf(p->report->log, RLHF_LOG_WARN,
                    "phase %lld: the rewards: %.700s; 'rlhf-host plugin info NAME' lists what a "
@@ -290,8 +290,8 @@ static void say_paid(const struct rlhf__phase *p) {
 
 // If groups are compared, their spread counts. A critic, or an algorithm that does not report what
 // it compares, learns if any two responses of the phase have different rewards.
-static void see_flat(const struct rlhf__phase *p, struct rlhf__count *count,
-                     const struct rlhf__findings *findings) {
+static void check_flat_rewards(const struct rlhf__phase *p, struct rlhf__count *count,
+                               const struct rlhf__findings *findings) {
     const struct rlhf__rows *e = &p->x.rows;
     double share = 0;
     rlhf__metrics_get(p->report->metrics, RLHF_METRIC_FLAT_GROUPS, &share);
@@ -305,15 +305,15 @@ static void see_flat(const struct rlhf__phase *p, struct rlhf__count *count,
     if (!flat || p->report->said_flat || (findings->said & RLHF__COLLAPSED)) return;
     p->report->said_flat = 1;
     if (constant)
-        say_constant(p, e);
+        warn_constant_rewards(p, e);
     else
-        say_flat(p);
-    say_paid(p);
+        warn_flat_groups(p);
+    warn_reward_values(p);
 }
 
 // ---- an adapter that does not move ----
 
-static rlhf_status stuck(const struct rlhf__phase *p, double lr, struct rlhf__error *err) {
+static rlhf_status adapter_stuck(const struct rlhf__phase *p, double lr, struct rlhf__error *err) {
     return rlhf__fail(err, RLHF_E_NUMERIC,
                       "the adapter does not move: after phase %lld, with %lld steps at a learning "
                       "rate of %g, its update norm is 0; the run would teach nothing",
@@ -322,18 +322,18 @@ static rlhf_status stuck(const struct rlhf__phase *p, double lr, struct rlhf__er
 
 // No derivative of the loss reached the adapter. Weight decay may shrink its A, but that does not
 // count as learning.
-static rlhf_status unasked(const struct rlhf__phase *p, struct rlhf__count *count,
-                           struct rlhf__error *err) {
+static rlhf_status no_gradient(const struct rlhf__phase *p, struct rlhf__count *count,
+                               struct rlhf__error *err) {
     const int64_t here = ++count->still_phases, left = count->phases - p->count->phase - 1;
     struct rlhf__buf said = RLHF__BUF_INIT;
-    say_rewards(p, &said);
-    const char *paid = said.len && !said.bad ? rlhf__buf_text(&said) : "the rows' own loss";
+    put_rewards(p, &said);
+    const char *values = said.len && !said.bad ? rlhf__buf_text(&said) : "the rows' own loss";
     rlhf_status st = RLHF_OK;
     if (++p->report->still_phases >= RLHF__STILL_PHASES || left <= 0)
         st = rlhf__fail(err, RLHF_E_NUMERIC,
                         "the adapter has not moved: %lld phase%s gave no learning signal (last "
                         "rewards: %.500s); the run would teach nothing",
-                        (long long)here, here == 1 ? "" : "s", paid);
+                        (long long)here, here == 1 ? "" : "s", values);
     else if (p->report->still_phases == 1)
         rlhf__logf(p->report->log, RLHF_LOG_WARN,
                    "phase %lld: the adapter is where it started: every derivative of the phase's "
@@ -344,16 +344,16 @@ static rlhf_status unasked(const struct rlhf__phase *p, struct rlhf__count *coun
     return st;
 }
 
-static rlhf_status see_adapter(const struct rlhf__phase *p, struct rlhf__count *count,
-                               struct rlhf__error *err) {
+static rlhf_status check_adapter(const struct rlhf__phase *p, struct rlhf__count *count,
+                                 struct rlhf__error *err) {
     const double lr = p->config->optim.lr *
                       rlhf__schedule_factor(&p->config->optim, p->count->phase, p->count->horizon);
     rlhf__metrics_set(p->report->metrics, "optim/adapter_update_norm", p->adapter_norm);
     // `still` until the adapter has moved for the first time since the start of the run.
     const int still = p->count->phase == 0 || count->still_phases > 0;
     if (!still) return RLHF_OK;
-    if (!p->learner->asked) return unasked(p, count, err);
-    if (p->adapter_norm == 0 && p->learner->steps > 0 && lr > 0) return stuck(p, lr, err);
+    if (!p->learner->asked) return no_gradient(p, count, err);
+    if (p->adapter_norm == 0 && p->learner->steps > 0 && lr > 0) return adapter_stuck(p, lr, err);
     if (p->adapter_norm != 0)
         count->still_phases = 0;
     else
@@ -363,8 +363,8 @@ static rlhf_status see_adapter(const struct rlhf__phase *p, struct rlhf__count *
 
 rlhf_status rlhf__check_learning(const struct rlhf__phase *p, struct rlhf__count *count,
                                  const struct rlhf__findings *findings, struct rlhf__error *err) {
-    see_flat(p, count, findings);
-    return p->has_adapter ? see_adapter(p, count, err) : RLHF_OK;
+    check_flat_rewards(p, count, findings);
+    return p->has_adapter ? check_adapter(p, count, err) : RLHF_OK;
 }
 
 // ---- a reward model's scale ----

@@ -96,8 +96,8 @@ static rlhf_status take(struct rlhf__experience *x, struct rlhf__experience *y, 
     return st;
 }
 
-static rlhf_status draw_and_pay(struct rlhf__phase *p, uint32_t groups, struct rlhf__experience *y,
-                                struct rlhf__error *err) {
+static rlhf_status draw_and_score(struct rlhf__phase *p, uint32_t groups,
+                                  struct rlhf__experience *y, struct rlhf__error *err) {
     struct rlhf__phase_times *times = &p->report->times;
     const double from = rlhf__seconds();
     rlhf_status st = p->feed->ops->more(p->feed, groups, (uint64_t)p->count->sequences + p->x.drawn,
@@ -114,7 +114,7 @@ static rlhf_status round_of(struct rlhf__phase *p, uint32_t want, uint32_t missi
                             struct rounds *b, struct rlhf__error *err) {
     struct rlhf__experience y = {.phase = p->x.phase};
     rlhf__metrics_mute(p->report->metrics, 1);
-    rlhf_status st = draw_and_pay(p, missing, &y, err);
+    rlhf_status st = draw_and_score(p, missing, &y, err);
     rlhf__metrics_mute(p->report->metrics, 0);
     b->rounds++;
     b->prompts += missing;

@@ -46,16 +46,16 @@ static double normalised(double weight, double std) {
 }
 
 // Add one reward to the batch's, normalised first if configured.
-static void add(struct rlhf__rows *e, const struct rlhf__pay *pay, const uint8_t *keep,
+static void add(struct rlhf__rows *e, const struct rlhf__reward_parts *parts, const uint8_t *keep,
                 double weight, int normalise) {
     double mean = 0, std = 0;
-    if (normalise) rlhf__mean_std(pay->row, keep, e->n, &mean, &std);
+    if (normalise) rlhf__mean_std(parts->row, keep, e->n, &mean, &std);
     double scale = normalise ? normalised(weight, std) : weight;
     float *sum = e->token[RLHF__TOKEN_REWARD];
     for (uint32_t i = 0; i < e->n; i++) {
-        e->score[i] += (float)(scale * ((double)pay->seq[i] - mean));
-        for (int32_t k = e->offset[i] + e->prompt_len[i]; pay->token && k < e->offset[i + 1]; k++)
-            sum[k] += (float)(scale * (double)pay->token[k]);
+        e->score[i] += (float)(scale * ((double)parts->seq[i] - mean));
+        for (int32_t k = e->offset[i] + e->prompt_len[i]; parts->token && k < e->offset[i + 1]; k++)
+            sum[k] += (float)(scale * (double)parts->token[k]);
     }
 }
 
@@ -89,12 +89,12 @@ static void penalise(struct rlhf__rows *e, uint32_t i, const struct rlhf__respon
         e->score[i] = (float)((double)e->score[i] - r->non_stop_penalty);
 }
 
-void rlhf__mix(const struct rlhf__config *c, const struct rlhf__pay *pay, const uint8_t *keep,
-               const uint8_t *no_period, struct rlhf__rows *e) {
+void rlhf__mix(const struct rlhf__config *c, const struct rlhf__reward_parts *parts,
+               const uint8_t *keep, const uint8_t *no_period, struct rlhf__rows *e) {
     memset(e->score, 0, e->n * sizeof *e->score);
     memset(e->token[RLHF__TOKEN_REWARD], 0, e->total * sizeof(float));
     for (size_t k = 0; k < c->n_reward; k++)
-        add(e, &pay[k], keep, c->reward[k].weight, c->mixing.normalize == RLHF__NORMALIZE_BEFORE);
+        add(e, &parts[k], keep, c->reward[k].weight, c->mixing.normalize == RLHF__NORMALIZE_BEFORE);
     for (uint32_t i = 0; i < e->n; i++)
         take_reward(e, i);
     double mean = 0, std = 0;

@@ -14,16 +14,16 @@
 void rlhf__mean_std(const float *x, const uint8_t *keep, uint32_t n, double *mean, double *std);
 
 // One reward for the rows of a batch.
-struct rlhf__pay {
+struct rlhf__reward_parts {
     float *seq;   // [n] score at the end
     float *token; // [total], laid out as the batch; NULL = no token rewards
     float *row;   // [n] sum of both
 };
 
-// Set e's score, reward and token[RLHF__TOKEN_REWARD] from pay[n_reward] by config's weights,
+// Set e's score, reward and token[RLHF__TOKEN_REWARD] from parts[n_reward] by config's weights,
 // normalisation, clip and penalties. Rows that are not kept get 0 and are left out of means.
 // no_period as in struct rlhf__scored. [any]
-void rlhf__mix(const struct rlhf__config *, const struct rlhf__pay *pay, const uint8_t *keep,
-               const uint8_t *no_period, struct rlhf__rows *e);
+void rlhf__mix(const struct rlhf__config *, const struct rlhf__reward_parts *parts,
+               const uint8_t *keep, const uint8_t *no_period, struct rlhf__rows *e);
 
 #endif

@@ -28,7 +28,7 @@ rlhf_status rlhf__score_alone(const struct rlhf__reward_call *q, const struct rl
 // ---- all rewards of a run ----
 
 struct totals {
-    struct rlhf__pay *pay; // [n_reward], into numbers (row: or into the caller's raw)
+    struct rlhf__reward_parts *parts; // [n_reward], into numbers (row: or into the caller's raw)
     float *numbers;
     struct rlhf__reward_rows rows;
     struct rlhf__reward_answer answer; // of the current reward
@@ -36,7 +36,7 @@ struct totals {
     int64_t not_finite, failed;        // rows, summed over the rewards
 };
 
-static int pays_tokens(const struct rlhf__scorer *s, size_t k) {
+static int has_token_rewards(const struct rlhf__scorer *s, size_t k) {
     return (s->rewards[k]->plugin->ops.reward.flags & RLHF_REWARD_PER_TOKEN) != 0;
 }
 
@@ -45,16 +45,16 @@ static rlhf_status totals_init(struct totals *l, const struct rlhf__scorer *s,
                                struct rlhf__error *err) {
     size_t n_reward = s->config->n_reward, cells = 2 * n_reward * e->n;
     for (size_t k = 0; k < n_reward; k++)
-        if (pays_tokens(s, k)) cells += e->total;
-    l->pay = calloc(n_reward + 1, sizeof *l->pay);
+        if (has_token_rewards(s, k)) cells += e->total;
+    l->parts = calloc(n_reward + 1, sizeof *l->parts);
     l->numbers = calloc(cells + 1, sizeof *l->numbers);
-    if (!l->pay || !l->numbers) return RLHF__NOMEM(err, "out of memory scoring %u rows", e->n);
+    if (!l->parts || !l->numbers) return RLHF__NOMEM(err, "out of memory scoring %u rows", e->n);
     float *seq = l->numbers, *row = seq + n_reward * e->n, *token = row + n_reward * e->n;
     if (raw) row = raw;
     for (size_t k = 0; k < n_reward; k++) {
-        l->pay[k] = (struct rlhf__pay){.seq = seq + k * e->n, .row = row + k * e->n};
-        if (!pays_tokens(s, k)) continue;
-        l->pay[k].token = token;
+        l->parts[k] = (struct rlhf__reward_parts){.seq = seq + k * e->n, .row = row + k * e->n};
+        if (!has_token_rewards(s, k)) continue;
+        l->parts[k].token = token;
         token += e->total;
     }
     RLHF_TRY(rlhf__reward_rows_init(&l->rows, x, e, err));
@@ -62,7 +62,7 @@ static rlhf_status totals_init(struct totals *l, const struct rlhf__scorer *s,
 }
 
 static void totals_finish(struct totals *l) {
-    free(l->pay);
+    free(l->parts);
     free(l->numbers);
     rlhf__reward_answer_finish(&l->answer);
     rlhf__reward_rows_finish(&l->rows);
@@ -90,7 +90,7 @@ static rlhf_status refuse(const struct rlhf__scorer *s, size_t k, const struct r
 static rlhf_status take_rows(const struct rlhf__scorer *s, const struct rlhf__scored *x, size_t k,
                              struct totals *l, struct rlhf__error *err) {
     const struct rlhf__mixing_config *c = &s->config->mixing;
-    const struct rlhf__pay *pay = &l->pay[k];
+    const struct rlhf__reward_parts *parts = &l->parts[k];
     struct rlhf__reward_answer *a = &l->answer;
     for (uint32_t i = 0; i < l->rows.n; i++) {
         const float paid = rlhf__reward_answer_paid(a, &l->rows, i);
@@ -108,18 +108,18 @@ static rlhf_status take_rows(const struct rlhf__scorer *s, const struct rlhf__sc
             rlhf__reward_answer_void(a, &l->rows, i);
             a->verdict[i] = verdict;
         }
-        pay->seq[i] = a->seq[i];
-        pay->row[i] = rlhf__reward_answer_paid(a, &l->rows, i);
+        parts->seq[i] = a->seq[i];
+        parts->row[i] = rlhf__reward_answer_paid(a, &l->rows, i);
     }
     return RLHF_OK;
 }
 
-static void take_tokens(const struct rlhf__rows *e, const struct rlhf__pay *pay,
+static void take_tokens(const struct rlhf__rows *e, const struct rlhf__reward_parts *parts,
                         const struct totals *l) {
     const struct rlhf__reward_rows *r = &l->rows;
-    for (uint32_t i = 0; pay->token && i < e->n; i++)
+    for (uint32_t i = 0; parts->token && i < e->n; i++)
         for (int32_t j = e->prompt_len[i]; j < r->offset[i + 1] - r->offset[i]; j++)
-            pay->token[e->offset[i] + j] = l->answer.token[r->offset[i] + j];
+            parts->token[e->offset[i] + j] = l->answer.token[r->offset[i] + j];
 }
 
 // Combine the current reward's verdicts with the earlier ones: an answer is right if every reward
@@ -144,7 +144,7 @@ static rlhf_status score_one(const struct rlhf__scorer *s, struct rlhf__scored *
     RLHF_TRY(rlhf__reward_ask(&q, early, &l->rows, &l->answer, err));
     take_verdicts(x, &l->answer);
     RLHF_TRY(take_rows(s, x, k, l, err));
-    take_tokens(e, &l->pay[k], l);
+    take_tokens(e, &l->parts[k], l);
     return RLHF_OK;
 }
 
@@ -165,7 +165,7 @@ static void report_all(const struct rlhf__scorer *s, const struct rlhf__scored *
                        const struct totals *l) {
     if (!s->metric) return;
     for (size_t k = 0; k < s->config->n_reward; k++)
-        report(s, k, l->pay[k].row, l->keep, l->rows.n);
+        report(s, k, l->parts[k].row, l->keep, l->rows.n);
     s->metric(s->metric_ctx, "rewards/not_finite", (double)l->not_finite);
     const double correct = rlhf__scored_correct(x, l->keep);
     if (!isnan(correct)) s->metric(s->metric_ctx, "objective/verifiable_correct_rate", correct);
@@ -206,7 +206,7 @@ rlhf_status rlhf__score(const struct rlhf__scorer *s, struct rlhf__scored *x, st
     memset(keep, 1, e->n);
     rlhf_status st = totals_init(&l, s, x, e, raw, err);
     if (st == RLHF_OK) st = score_all(s, x, e, &l, err);
-    if (st == RLHF_OK) rlhf__mix(s->config, l.pay, keep, x->no_period, e);
+    if (st == RLHF_OK) rlhf__mix(s->config, l.parts, keep, x->no_period, e);
     for (uint32_t i = 0; st == RLHF_OK && i < e->n; i++)
         if (!isfinite(e->reward[i]))
             st = rlhf__fail(err, RLHF_E_NUMERIC,

@@ -65,7 +65,7 @@ static void mix_paid(struct rlhf__config *c, const float *raw, const uint8_t *ke
                      const uint8_t *finished, const uint8_t *no_period, int per_token,
                      float *score) {
     struct rlhf__rows e = {0};
-    struct rlhf__pay pay[2] = {{0}};
+    struct rlhf__reward_parts pay[2] = {{0}};
     float seq[8] = {0}, row[8] = {0}, token[2][12] = {{0}};
     assert_int_equal(rlhf__rows_init(&e, 4, 12, NULL), RLHF_OK);
     for (int32_t i = 0; i < 4; i++) {
@@ -74,7 +74,7 @@ static void mix_paid(struct rlhf__config *c, const float *raw, const uint8_t *ke
         e.finished[i] = finished[i];
     }
     for (size_t k = 0; k < c->n_reward; k++) {
-        pay[k] = (struct rlhf__pay){seq + 4 * k, per_token ? token[k] : NULL, row + 4 * k};
+        pay[k] = (struct rlhf__reward_parts){seq + 4 * k, per_token ? token[k] : NULL, row + 4 * k};
         for (size_t i = 0; i < 4; i++) {
             row[4 * k + i] = raw[4 * k + i];
             if (!per_token) seq[4 * k + i] = raw[4 * k + i];
