@@ -38,7 +38,7 @@ void rlhf__free_memory_get(const struct rlhf__model_env *env, struct rlhf__memor
 
 // True for a use of the process's own memory, on any device.
 static int is_hosts(int32_t use) {
-    return use == RLHF__USE_ROWS || use == RLHF__USE_UNDO || use == RLHF__USE_PROGRAM;
+    return use == RLHF__USE_ROWS || use == RLHF__USE_ROLLBACK || use == RLHF__USE_PROGRAM;
 }
 
 // What one role, or all of them (role u->n), need of the memory that is checked.

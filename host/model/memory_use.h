@@ -18,7 +18,7 @@ enum rlhf__use {
     RLHF__USE_CACHE,       // keys and values while sampling
     RLHF__USE_WORKSPACE,   // of the backend: logits, operands of matrix products
     RLHF__USE_ROWS,        // tokens, numbers and texts of a phase
-    RLHF__USE_UNDO,        // the copy of what an update changes (keep/boundary.h)
+    RLHF__USE_ROLLBACK,    // the copy of what an update changes (keep/boundary.h)
     RLHF__USE_PROGRAM,     // of the process before it loads models: code, data, tokenizers
     RLHF__USES
 };
