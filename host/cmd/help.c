@@ -2,6 +2,7 @@
 #include "cmd/help.h"
 
 #include "base/json.h"
+#include "cmd/algo_defaults.h"
 #include "cmd/cli.h"
 #include "cmd/program.h"
 #include "cmd/search.h"

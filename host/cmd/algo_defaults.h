@@ -1,0 +1,28 @@
+// algo_defaults.h: an algorithm's own defaults, share/rlhf/configs/<algorithm>.json, which override
+// those of the option tables; for `plugin info` and `help settings`.
+#ifndef RLHF_HOST_ALGO_DEFAULTS_H
+#define RLHF_HOST_ALGO_DEFAULTS_H
+
+#include "base/dirs.h"
+#include "option/options.h"
+
+// One algorithm's file.
+struct rlhf__algo_defaults {
+    char algo[64]; // "grpo"
+    json_t *json;  // owned
+};
+
+// All such files, sorted by name; free with rlhf__algo_defaults_finish. A file that cannot be read
+// is skipped: a run that uses it reports the error. *n = their number. [main]
+struct rlhf__algo_defaults *rlhf__algo_defaults_all(const struct rlhf__dirs *dirs, size_t *n);
+void rlhf__algo_defaults_finish(struct rlhf__algo_defaults *all, size_t n);
+
+// The value that the file sets for section.key; NULL if it sets none, or o's own default. [any]
+const json_t *rlhf__algo_defaults_value(const struct rlhf__algo_defaults *t, const char *section,
+                                        const rlhf_opt *o);
+
+// Append the default of an option or of a file: 0.1, true, adamw, "text". [any]
+void rlhf__put_default(struct rlhf__buf *out, const rlhf_opt *o);
+void rlhf__put_value(struct rlhf__buf *out, const rlhf_opt *o, const json_t *v);
+
+#endif
