@@ -12,6 +12,7 @@
 #include "report/progress.h"
 #include "report/report.h"
 #include "sample/experience.h"
+#include "sample/rollout.h"
 
 // What feeds are created from; borrowed for their lifetime. The functions below say
 // which parts of the cast must exist when a feed is opened.
@@ -145,5 +146,24 @@ int32_t rlhf__prompt_feed_longest(const struct rlhf__feed *);
 rlhf_status rlhf__prompt_feed_sample(const struct rlhf__feed *, const struct rlhf__model *model,
                                      uint32_t n, const char *stream, uint64_t first,
                                      struct rlhf__rows *e, struct rlhf__error *err);
+
+// ---- held_out_prompts.c: the reward of responses to held-out prompts (data.eval_path) ----
+//
+// They are sampled, cut and rewarded as in a phase, but not learned from. The other feeds measure
+// held-out rows of a file.
+
+// Open the first data.eval_limit rows of data.eval_path by the rules of prompts.*; *out = NULL
+// without data.eval_path. Needs the policy. The caller owns *out. Errors: those of
+// rlhf__rollout_prompts. [main]
+rlhf_status rlhf__held_out_prompts_open(const struct rlhf__feed_env *, struct rlhf__prompts **out,
+                                        struct rlhf__error *err);
+
+// Sample one response to each of q.prompts, with the same random numbers every time; q is otherwise
+// a phase's request. Sets eval/reward, the mean reward, not normalised or clipped, and
+// eval/<name> for every metric <name> of the rewards; logs the mean. Errors: those of rlhf__rollout
+// and rlhf__score. [step]
+rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *,
+                                           struct rlhf__rollout_request q,
+                                           const struct rlhf__held_out *, struct rlhf__error *err);
 
 #endif

@@ -1,5 +1,5 @@
-// held_out_prompts.c: see held_out_prompts.h.
-#include "feed/held_out_prompts.h"
+// held_out_prompts.c: see feed.h.
+#include "feed/feed.h"
 
 #include "sample/mixing.h"
 #include "sample/scoring.h"

@@ -1,7 +1,6 @@
 // prompt_feed.c: see feed.h.
 #include "feed/feed.h"
 
-#include "feed/held_out_prompts.h"
 #include "learn/pass.h"
 #include "learn/plan.h"
 #include "model/text_note.h"

@@ -8,9 +8,73 @@
 #define RLHF_HOST_MEMORY_PLAN_H
 
 #include "base/error.h"
-#include "model/memory_use.h"
 
 #include <rlhf/compute.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+// ---- memory_use.c: bytes by owner and use, and allocations that are only counted ----
+
+// What memory is used for.
+enum rlhf__use {
+    RLHF__USE_WEIGHTS,     // f32 values of parameters
+    RLHF__USE_PACKED,      // their copies in the layout of matrix products
+    RLHF__USE_GRADIENTS,   // f32
+    RLHF__USE_MOMENTS,     // of the optimizer
+    RLHF__USE_ACTIVATIONS, // of the largest microbatch, and of a forward pass without gradients
+    RLHF__USE_CACHE,       // keys and values while sampling
+    RLHF__USE_WORKSPACE,   // of the backend: logits, operands of matrix products
+    RLHF__USE_ROWS,        // tokens, numbers and texts of a phase
+    RLHF__USE_ROLLBACK,    // the copy of what an update changes (keep/boundary.h)
+    RLHF__USE_PROGRAM,     // of the process before it loads models: code, data, tokenizers
+    RLHF__USES
+};
+const char *rlhf__use_name(int32_t use); // "packed weights" [any]
+
+#define RLHF__OWNERS 12
+
+// Bytes by owner and use. Owners are roles, such as "policy", in the order of their first use.
+struct rlhf__uses {
+    uint32_t n, reserved;
+    char name[RLHF__OWNERS][32];
+    uint64_t bytes[RLHF__OWNERS][RLHF__USES];
+};
+
+// The index of an owner, which is added if it is new. When the table is full, the last owner's.
+// [any]
+uint32_t rlhf__uses_owner(struct rlhf__uses *u, const char *name);
+uint64_t rlhf__uses_total(const struct rlhf__uses *u); // [any]
+
+#define RLHF__ALLOCATIONS_MOST ((uint64_t)1 << 60) // bytes of all allocations together
+
+struct rlhf__allocation;
+
+// Empty when zeroed.
+struct rlhf__allocations {
+    uint64_t next, now, peak; // bytes: of addresses used up, allocated now, allocated at the peak
+    struct rlhf__uses uses, at_peak;
+    uint32_t owner, packer; // of later allocations; of later packed weights
+    int32_t use, reserved;
+    struct rlhf__allocation *block; // [n], in ascending order of addresses
+    size_t n, cap;
+    char error[160];
+};
+
+void rlhf__allocations_finish(struct rlhf__allocations *);
+
+// Adds an allocation of the current owner for `use`. Errors: RLHF_E_NOMEM, with the reason in
+// error. [step]
+rlhf_status rlhf__allocations_add(struct rlhf__allocations *, uint64_t bytes, int32_t use,
+                                  rlhf_dev *out);
+// Returns RLHF_E_NOMEM for a request of that many bytes, and sets error. [step]
+rlhf_status rlhf__allocations_refuse(struct rlhf__allocations *, uint64_t bytes);
+void rlhf__allocations_remove(struct rlhf__allocations *, rlhf_dev); // NULL allowed [step]
+// Adds bytes without an address. [step]
+void rlhf__allocations_grow(struct rlhf__allocations *, uint32_t owner, int32_t use,
+                            uint64_t bytes);
+// Changes the use of the allocation that contains `dev`. [step]
+void rlhf__allocations_set_use(struct rlhf__allocations *, rlhf_dev dev, int32_t use);
 
 struct rlhf__memory_plan;
 

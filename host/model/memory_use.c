@@ -1,5 +1,5 @@
-// memory_use.c: see memory_use.h. Addresses count up from one where nothing is mapped.
-#include "model/memory_use.h"
+// memory_use.c: see memory_plan.h. Addresses count up from one where nothing is mapped.
+#include "model/memory_plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 // that has diverged, wanted responses of a file that the policy no longer gives.
 //
 // The rules use numbers of the phase and their history, which is part of a checkpoint.
-// phase_warnings.h collects the numbers and writes the messages.
+// phase_warnings.c collects the numbers and writes the messages.
 #ifndef RLHF_HOST_FINDINGS_H
 #define RLHF_HOST_FINDINGS_H
 

@@ -1,5 +1,5 @@
-// phase_warnings.c: see phase_warnings.h.
-#include "report/phase_warnings.h"
+// phase_warnings.c: see phase_report.h.
+#include "report/phase_report.h"
 
 #include "learn/plan.h"
 #include "model/text_note.h"

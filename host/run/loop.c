@@ -4,7 +4,6 @@
 #include "keep/run_dir.h"
 #include "learn/plan.h"
 #include "report/phase_report.h"
-#include "report/phase_warnings.h"
 #include "run/phase_run.h"
 #include "run/run.h"
 #include "run/saving.h"
