@@ -76,6 +76,8 @@ void rlhf__allocations_grow(struct rlhf__allocations *, uint32_t owner, int32_t 
 // Changes the use of the allocation that contains `dev`. [step]
 void rlhf__allocations_set_use(struct rlhf__allocations *, rlhf_dev dev, int32_t use);
 
+// ---- the plan ----
+
 struct rlhf__memory_plan;
 
 // A table like `real`, which is borrowed: a member that it lacks is NULL. Workspaces of a backend
