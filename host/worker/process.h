@@ -1,5 +1,5 @@
 // process.h: a worker as the host sees it: a separate process (fork and exec of the program itself,
-// supervise/ward.h), its sockets, its output, and the memory files of batches (batch.h).
+// supervise/warden.h), its sockets, its output, and the memory files of batches (batch.h).
 //
 // Its messages are not trusted. It can be ended at any time, with all processes that it started.
 #ifndef RLHF_HOST_WORKER_PROCESS_H
