@@ -268,7 +268,7 @@ rlhf_status rlhf_test_sink(const rlhf_sink_ops *ops, void *self, const struct rl
 // The reference backend (plain C, double accumulation; rlhf/reference.h) as a table, linked in.
 // guard 1: device memory is readable only while a table function that received it runs, so a model
 // that dereferences it crashes. NULL when out of memory. [any]
-rlhf_compute *rlhf_test_compute(uint32_t guard);
+rlhf_compute *rlhf_test_compute(struct rlhf_test_host *t, uint32_t guard);
 void rlhf_test_compute_end(rlhf_compute *c); // NULL allowed [any]
 
 // Make the n-th call from now (1 = the next) of a function of c that allocates or computes fail
