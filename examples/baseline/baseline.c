@@ -80,7 +80,7 @@ static rlhf_status minibatch_end(void *self, const rlhf_step_info *step, int32_t
     return RLHF_OK;
 }
 
-static rlhf_status phase_end(void *self, uint64_t phase) {
+static rlhf_status phase_end(void *self, int64_t phase) {
     struct state *s = self;
     (void)phase;
     s->host->metric(s->host, "baseline/used", s->baseline);
@@ -153,6 +153,6 @@ static const rlhf_plugin plugin = {
     .save = save,
     .load = load,
     .ops = &ops,
-    .idle = idle,
+    .why_unused = idle,
 };
 RLHF_DEFINE_PLUGIN(plugin)

@@ -94,7 +94,7 @@ static double rows_loss(struct algo *a, struct batch *b, int32_t from, int32_t t
     for (int32_t i = from; i <= to; i++)
         offset[i - from] = b->offset[i] - base;
     for (int32_t i = 0; i < b->n; i++)
-        if (b->use[i] != RLHF_ROW_MASKED)
+        if (b->use[i] != RLHF_ROW_EXCLUDED)
             tokens += b->offset[i + 1] - b->offset[i] - b->prompt_len[i];
     size_t row = (size_t)(from * b->n_labels);
     memset(b->d_class_score + row, 0, sizeof(float) * (size_t)((to - from) * b->n_labels));
@@ -139,7 +139,7 @@ static double rows_loss(struct algo *a, struct batch *b, int32_t from, int32_t t
 
 // Rows without gradient must be all zeros, as the host requires of loss().
 static void nothing_still(const struct batch *b, int32_t i) {
-    for (int32_t t = b->offset[i]; b->use[i] == RLHF_ROW_STILL && t < b->offset[i + 1]; t++)
+    for (int32_t t = b->offset[i]; b->use[i] == RLHF_ROW_NO_GRADIENT && t < b->offset[i + 1]; t++)
         if (b->d_logp[t] != 0 || b->d_entropy[t] != 0 || b->d_kl[t] != 0 || b->d_value[t] != 0)
             fail_msg("row %d is still and has a derivative", (int)i);
 }
@@ -151,7 +151,7 @@ double batch_loss(struct algo *a, struct batch *b, int32_t from, int32_t to, uin
     for (int k = 0; k < 4; k++)
         memset(grads[k] + base, 0, sizeof(float) * len);
     for (int32_t i = from, end; i < to; i = end + 1) {
-        for (end = i; end < to && b->use[end] != RLHF_ROW_MASKED;)
+        for (end = i; end < to && b->use[end] != RLHF_ROW_EXCLUDED;)
             end++;
         if (end > i) loss += rows_loss(a, b, i, end, epoch);
     }

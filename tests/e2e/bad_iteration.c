@@ -67,7 +67,7 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     return RLHF_OK;
 }
 
-static rlhf_status phase_end(void *self, uint64_t phase) {
+static rlhf_status phase_end(void *self, int64_t phase) {
     const struct self *s = self;
     const rlhf_iteration_service *it = s->host->service(s->host, RLHF_SVC_ITERATION);
     rlhf_reward_update u = {

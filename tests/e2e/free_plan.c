@@ -47,7 +47,7 @@ static rlhf_status plan(void *self, const rlhf_run_info *run, rlhf_plan *out) {
     out->epochs = (int32_t)(c->epochs + (s == 4));
     out->minibatches = (int32_t)(c->minibatches + (s == 5));
     out->group_size = (int32_t)(c->group + (s == 6));
-    out->fresh_rounds = (int32_t)c->fresh;
+    out->resample_rounds = (int32_t)c->fresh;
     return c->positive == PLAN ? 3 : RLHF_OK;
 }
 
@@ -95,7 +95,7 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     return a->config->positive == LOSS ? 3 : RLHF_OK;
 }
 
-static rlhf_status phase_end(void *self, uint64_t phase) {
+static rlhf_status phase_end(void *self, int64_t phase) {
     struct algo *a = self;
     (void)phase;
     a->host->metric(a->host, "test/apart", a->apart);

@@ -89,7 +89,7 @@ static rlhf_status advantages(void *self, const rlhf_rollout *r) {
         for (int32_t t = r->offset[i] + r->prompt_len[i]; t < r->offset[i + 1]; t++)
             r->advantage[t] = r->score[i];
         if (s->config->use == USE_LIE || (s->config->use == USE_STILL && r->score[i] == 0))
-            r->use[i] = RLHF_ROW_STILL;
+            r->use[i] = RLHF_ROW_NO_GRADIENT;
         if (s->config->use == USE_UNKNOWN) r->use[i] = 3;
     }
     return RLHF_OK;
@@ -108,7 +108,7 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     return RLHF_OK;
 }
 
-static rlhf_status phase_end(void *self, uint64_t phase) {
+static rlhf_status phase_end(void *self, int64_t phase) {
     struct self *s = self;
     if (s->config->kl == KL_INFINITE) s->host->metric(s->host, "objective/kl", INFINITY);
     if (s->config->kl == KL_FIRST && phase == 0) s->host->metric(s->host, "objective/kl", 1);

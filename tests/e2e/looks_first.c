@@ -78,7 +78,7 @@ static rlhf_status advantages(void *self, const rlhf_rollout *in) {
             EXPECT(a, in->prompt_len[i] == in->prompt_len[i - 1]);
             EXPECT(a, memcmp(in->ids + from, in->ids + in->offset[i - 1],
                              (size_t)in->prompt_len[i] * sizeof *in->ids) == 0);
-            in->use[i] = RLHF_ROW_MASKED;
+            in->use[i] = RLHF_ROW_EXCLUDED;
             continue;
         }
         memcpy(a->ids + a->total, in->ids + from, (size_t)len * sizeof *a->ids);
@@ -120,7 +120,7 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     return RLHF_OK;
 }
 
-static rlhf_status phase_end(void *self, uint64_t phase) {
+static rlhf_status phase_end(void *self, int64_t phase) {
     struct algo *a = self;
     (void)phase;
     a->host->metric(a->host, "test/looked", a->looked);

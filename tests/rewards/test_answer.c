@@ -363,13 +363,14 @@ static void options_that_do_not_go_together(void **state) {
         assert_int_equal(r.host.live, 0);
     }
     reward_open(&r, "answer.so", "where=boxed,compare=text");
-    assert_string_equal(r.plugin->idle(r.config.bytes, "marker"), "where names another place");
-    assert_string_equal(r.plugin->idle(r.config.bytes, "tolerance"), "compare is text");
-    assert_null(r.plugin->idle(r.config.bytes, "format_weight"));
+    assert_string_equal(r.plugin->why_unused(r.config.bytes, "marker"),
+                        "where names another place");
+    assert_string_equal(r.plugin->why_unused(r.config.bytes, "tolerance"), "compare is text");
+    assert_null(r.plugin->why_unused(r.config.bytes, "format_weight"));
     reward_close(&r);
     reward_open(&r, "answer.so", "where=whole,compare=number");
-    assert_string_equal(r.plugin->idle(r.config.bytes, "ignore_case"), "compare is number");
-    assert_string_equal(r.plugin->idle(r.config.bytes, "format_weight"),
+    assert_string_equal(r.plugin->why_unused(r.config.bytes, "ignore_case"), "compare is number");
+    assert_string_equal(r.plugin->why_unused(r.config.bytes, "format_weight"),
                         "where names a place that needs no mark");
     reward_close(&r);
 }

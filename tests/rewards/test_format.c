@@ -134,14 +134,14 @@ static void metrics(void **state) {
 static void what_acts(void **state) {
     (void)state;
     reward_open(&r, "format.so", "");
-    assert_string_equal(r.plugin->idle(r.config.bytes, "match"), "there is no pattern");
-    assert_string_equal(r.plugin->idle(r.config.bytes, "limit"), "there is no pattern");
-    assert_null(r.plugin->idle(r.config.bytes, "tags"));
+    assert_string_equal(r.plugin->why_unused(r.config.bytes, "match"), "there is no pattern");
+    assert_string_equal(r.plugin->why_unused(r.config.bytes, "limit"), "there is no pattern");
+    assert_null(r.plugin->why_unused(r.config.bytes, "tags"));
     reward_close(&r);
     reward_open(&r, "format.so", "pattern=a");
-    assert_string_equal(r.plugin->idle(r.config.bytes, "tags"), "a pattern is given");
-    assert_string_equal(r.plugin->idle(r.config.bytes, "opened"), "a pattern is given");
-    assert_null(r.plugin->idle(r.config.bytes, "match"));
+    assert_string_equal(r.plugin->why_unused(r.config.bytes, "tags"), "a pattern is given");
+    assert_string_equal(r.plugin->why_unused(r.config.bytes, "opened"), "a pattern is given");
+    assert_null(r.plugin->why_unused(r.config.bytes, "match"));
     reward_close(&r);
 }
 
