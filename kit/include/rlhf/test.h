@@ -267,7 +267,7 @@ rlhf_status rlhf_test_sink(const rlhf_sink_ops *ops, void *self, const struct rl
 
 // The reference backend (plain C, double accumulation; rlhf/reference.h) as a table, linked in.
 // guard 1: device memory is readable only while a table function that received it runs, so a model
-// that dereferences it crashes. NULL when out of memory. [any]
+// that dereferences it crashes. t gets its messages and outlives it. NULL when out of memory. [any]
 rlhf_compute *rlhf_test_compute(struct rlhf_test_host *t, uint32_t guard);
 void rlhf_test_compute_end(rlhf_compute *c); // NULL allowed [any]
 
@@ -275,6 +275,29 @@ void rlhf_test_compute_end(rlhf_compute *c); // NULL allowed [any]
 // with RLHF_E_DEVICE; on != 0: all later ones too. n = 0: stop failing. [any]
 void rlhf_test_fail_op(rlhf_compute *c, int64_t n, int32_t on);
 int64_t rlhf_test_ops(const rlhf_compute *c); // such calls since rlhf_test_fail_op [any]
+
+// ---- compute backends ----
+
+// A backend's instance with a host of its own, and its table.
+struct rlhf_test_backend {
+    rlhf_host host; // must stay the first member
+    const rlhf_plugin *plugin;
+    const rlhf_kernels_ops *ops;
+    void *self;
+    rlhf_compute *c;           // NULL: not opened
+    char said[RLHF_TEST_TEXT]; // the last failure of the instance or its table, "" if none
+};
+
+// Load a compute backend's .so; NULL with the reason on stderr. Never unloaded. [any]
+const rlhf_plugin *rlhf_test_backend_load(const char *path);
+
+// Create an instance of a backend without options, and open its table unless open is NULL. On
+// failure b->said has the reason, and b must still be closed. [any]
+rlhf_status rlhf_test_backend_open(struct rlhf_test_backend *b, const rlhf_plugin *p,
+                                   const rlhf_kernels_open *open);
+void rlhf_test_backend_close(struct rlhf_test_backend *b); // also closed, or zeroed [any]
+
+// ---- models ----
 
 // Fills every parameter of an open model with random numbers seeded by its name, uniform in
 // +-scale, plus 1 for vectors called "...weight" (gains of norms); then calls refresh(). [any]
