@@ -110,17 +110,17 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
 
 static rlhf_status phase_end(void *self, int64_t phase) {
     struct self *s = self;
-    if (s->config->kl == KL_INFINITE) s->host->metric(s->host, "objective/kl", INFINITY);
-    if (s->config->kl == KL_FIRST && phase == 0) s->host->metric(s->host, "objective/kl", 1);
+    if (s->config->kl == KL_INFINITE) rlhf_metric_last(s->host, "objective/kl", INFINITY);
+    if (s->config->kl == KL_FIRST && phase == 0) rlhf_metric_last(s->host, "objective/kl", 1);
     if (s->config->kl == KL_STEPS)
-        s->host->metric(s->host, "objective/kl", s->config->kl_step * (double)phase);
-    s->host->metric(s->host, "test/split_groups", s->split);
-    s->host->metric(s->host, "test/minibatches", s->minibatches);
-    s->host->metric(s->host, "test/apart", s->apart);
-    s->host->metric(s->host, "test/minibatches_said", s->said);
-    s->host->metric(s->host, "test/stale", s->stale);
-    s->host->metric(s->host, "test/drawn", s->drawn);
-    s->host->metric(s->host, "test/foreign", s->foreign);
+        rlhf_metric_last(s->host, "objective/kl", s->config->kl_step * (double)phase);
+    rlhf_metric_last(s->host, "test/split_groups", s->split);
+    rlhf_metric_last(s->host, "test/minibatches", s->minibatches);
+    rlhf_metric_last(s->host, "test/apart", s->apart);
+    rlhf_metric_last(s->host, "test/minibatches_said", s->said);
+    rlhf_metric_last(s->host, "test/stale", s->stale);
+    rlhf_metric_last(s->host, "test/drawn", s->drawn);
+    rlhf_metric_last(s->host, "test/foreign", s->foreign);
     s->split = s->apart = s->minibatches = s->stale = s->drawn = s->foreign = 0;
     return RLHF_OK;
 }

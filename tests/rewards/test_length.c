@@ -7,13 +7,12 @@ static struct reward r;
 
 static int open_rows(void **state) {
     (void)state;
-    r.rows = rows_open();
+    r.rows = rlhf__row_service();
     return r.rows ? 0 : -1;
 }
 
 static int close_rows(void **state) {
     (void)state;
-    rows_close();
     return 0;
 }
 
@@ -118,7 +117,7 @@ static void rows_matter_to_the_cosine_alone(void **state) {
     reward_close(&r);
     reward_open(&r, "length.so", "shape=cosine,max_len=10");
     assert_int_equal(r.ops->check_row(r.self, row), RLHF_E_INVALID);
-    assert_string_equal(rows_said(&r),
+    assert_string_equal(rlhf_test_failure(&r.host),
                         "the data row has no \"answer\"; a string is wanted: {\"x\": 1}");
     reward_close(&r);
 }
