@@ -277,6 +277,12 @@ static void pay_and_metrics(void **state) {
     assert_true(rlhf_test_metric(&r.host, "correct", &value) && value == 0.4);
     assert_true(rlhf_test_metric(&r.host, "found", &value) && value == 0.6);
     assert_true(rlhf_test_metric(&r.host, "marked", &value) && value == 0.4);
+    rlhf_test_phase(&r.host);
+    assert_int_equal(texts_score(&r, &t, 0, 2), RLHF_OK); // the same in two calls
+    assert_int_equal(texts_score(&r, &t, 2, 5), RLHF_OK);
+    assert_true(rlhf_test_metric(&r.host, "correct", &value) && value == 0.4);
+    assert_true(rlhf_test_metric(&r.host, "found", &value) && value == 0.6);
+    assert_true(rlhf_test_metric(&r.host, "marked", &value) && value == 0.4);
     reward_close(&r);
 }
 

@@ -101,6 +101,9 @@ static void verdicts_and_metrics(void **state) {
     assert_int_equal(t.verdict[2], RLHF_VERDICT_RIGHT);
     assert_true(rlhf_test_metric(&r.host, "outside", &outside));
     assert_float_equal(outside, 1.0 / 3, 1e-9);
+    assert_int_equal(texts_score(&r, &t, 0, 1), RLHF_OK); // one more row of the phase
+    assert_true(rlhf_test_metric(&r.host, "outside", &outside));
+    assert_float_equal(outside, 1.0 / 4, 1e-9);
     reward_close(&r);
     reward_open(&r, "length.so", "max_len=10"); // it does not judge the answer
     assert_int_equal(texts_score(&r, &t, 0, 3), RLHF_OK);
