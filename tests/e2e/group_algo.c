@@ -55,8 +55,8 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     if (s->config->whole) out->flags |= RLHF_PLAN_WHOLE_GROUPS;
     if (s->config->kl != KL_ABSENT) out->flags |= RLHF_PLAN_REFERENCE;
     out->epochs = 2;
-    out->minibatches = (int32_t)s->config->minibatches;
-    out->group_size = (int32_t)s->config->group_size;
+    out->minibatches = (uint32_t)s->config->minibatches;
+    out->group_size = (uint32_t)s->config->group_size;
     return RLHF_OK;
 }
 
@@ -125,7 +125,11 @@ static rlhf_status phase_end(void *self, int64_t phase) {
     return RLHF_OK;
 }
 
-static const rlhf_algo_ops ops = {sizeof ops, 0, plan, advantages, loss, NULL, phase_end};
+static const rlhf_algo_ops ops = {.size = sizeof ops,
+                                  .plan = plan,
+                                  .advantages = advantages,
+                                  .loss = loss,
+                                  .phase_end = phase_end};
 
 TEST_PLUGIN(RLHF_KIND_ALGO, "group_algo", .summary = "counts groups that are split",
             TEST_OPTIONS(opts), TEST_INSTANCES)
