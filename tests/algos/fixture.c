@@ -138,10 +138,10 @@ static double rows_loss(struct algo *a, struct batch *b, int32_t from, int32_t t
 }
 
 // Rows without gradient must be all zeros, as the host requires of loss().
-static void nothing_still(const struct batch *b, int32_t i) {
+static void no_gradient(const struct batch *b, int32_t i) {
     for (int32_t t = b->offset[i]; b->use[i] == RLHF_ROW_NO_GRADIENT && t < b->offset[i + 1]; t++)
         if (b->d_logp[t] != 0 || b->d_entropy[t] != 0 || b->d_kl[t] != 0 || b->d_value[t] != 0)
-            fail_msg("row %d is still and has a derivative", (int)i);
+            fail_msg("row %d has a derivative though its use is RLHF_ROW_NO_GRADIENT", (int)i);
 }
 
 double batch_loss(struct algo *a, struct batch *b, int32_t from, int32_t to, uint32_t epoch) {
@@ -156,7 +156,7 @@ double batch_loss(struct algo *a, struct batch *b, int32_t from, int32_t to, uin
         if (end > i) loss += rows_loss(a, b, i, end, epoch);
     }
     for (int32_t i = from; i < to; i++)
-        nothing_still(b, i);
+        no_gradient(b, i);
     return loss;
 }
 

@@ -154,11 +154,11 @@ static void what_acts(void **state) {
             int acts = s == 1 && k > 9; // an answer's
             for (int i = 0; i < 9 && of[s][i]; i++)
                 acts |= strcmp(o.key, of[s][i]) == 0;
-            const char *idle = r.plugin->why_unused(r.config.bytes, o.key);
+            const char *unused = r.plugin->why_unused(r.config.bytes, o.key);
             if (acts)
-                assert_null(idle);
+                assert_null(unused);
             else
-                assert_string_equal(idle, why[s]);
+                assert_string_equal(unused, why[s]);
         }
         reward_close(&r);
     }
