@@ -59,7 +59,7 @@ static void table(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct algo a;
-        char unused[1024] = "";
+        char found[1024] = "";
         static const rlhf_iteration_service unused = {.size = sizeof unused};
         algo_offer = (struct rlhf_test_service){RLHF_SVC_ITERATION, &unused};
         assert_int_equal(algo_try(&a, cases[i].so, cases[i].options), RLHF_OK);
@@ -67,11 +67,10 @@ static void table(void **state) {
         for (uint32_t k = 0;
              rlhf_opt_at(a.plugin->opts, a.plugin->n_opts, a.plugin->opt_stride, k, &o); k++) {
             const char *why = a.plugin->why_unused(a.config.bytes, o.key);
-            if (why)
-                snprintf(unused + strlen(unused), sizeof unused - strlen(unused), " %s", o.key);
+            if (why) snprintf(found + strlen(found), sizeof found - strlen(found), " %s", o.key);
         }
-        if (strcmp(unused, cases[i].unused) != 0)
-            fail_msg("%s:%s: unused are%s, not%s", cases[i].so, cases[i].options, unused,
+        if (strcmp(found, cases[i].unused) != 0)
+            fail_msg("%s:%s: unused are%s, not%s", cases[i].so, cases[i].options, found,
                      cases[i].unused);
         algo_close(&a);
     }
