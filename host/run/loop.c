@@ -36,7 +36,7 @@ static rlhf_status open_reports(struct rlhf__run *r, struct rlhf__error *err) {
     if (st == RLHF_OK)
         st = rlhf__samples_open(dir->root, keep, r->report.log, &r->report.samples, err);
     if (st == RLHF_OK) st = open_rollouts(r, keep, err);
-    r->session.services.metric = rlhf__metrics_sink;
+    r->session.services.metric = rlhf__metrics_reported;
     r->session.services.metric_ctx = r->report.metrics;
     if (st != RLHF_OK) return st;
     const struct rlhf__progress_state start = {

@@ -2,10 +2,8 @@
 // sampled (rewards.overlap). The answers are kept until the batch is scored: reward_ask.h then
 // scores the remaining rows and handles failures. Scores do not depend on when a row was scored.
 //
-// Only rewards that work outside the process are called this way: those that asked for
-// "rlhf.limits/0", and those that run in a worker and score each row alone (RLHF_REWARD_ROW_ALONE).
-// They must not have asked for a service that computes, and must not keep state that the order of
-// calls could change.
+// Only rewards with RLHF_REWARD_EXTERNAL are called this way; they must not keep state, which the
+// order of calls could change.
 #ifndef RLHF_HOST_OVERLAP_H
 #define RLHF_HOST_OVERLAP_H
 
