@@ -90,6 +90,7 @@ static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
                             .learner = &r->learner,
                             .report = &r->report};
     rlhf__learner_begin(&r->learner);
+    r->learner.phase = r->count.phase;
     r->report.times = (struct rlhf__phase_times){.start = rlhf__seconds()};
     r->session.services.phase = r->count.phase + 1;
     rlhf_status st = rlhf__phase_run(&p, err);

@@ -15,7 +15,7 @@ struct rlhf__overlap_request {
     const struct rlhf__config *config;
     struct rlhf__instance *const *rewards; // [config->n_reward]
     struct rlhf__scored_by by;
-    uint64_t phase;
+    int64_t phase;
     struct rlhf__log *log; // failures but the first, which is reported when the batch is scored
     uint32_t n, group;     // rows of the batch; rows per call
 };

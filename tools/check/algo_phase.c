@@ -47,7 +47,7 @@ int rlhf__algo_pay(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t si
         return 0;
     }
     for (int32_t i = 0; i < b->n; i++)
-        if (b->use[i] > RLHF_ROW_MASKED) {
+        if (b->use[i] > RLHF_ROW_EXCLUDED) {
             rlhf__child_log_found(log, RLHF__CHECK_STILL, "rollout->use[%d] is %d", i, b->use[i]);
             return 0;
         }
