@@ -66,7 +66,7 @@ static void table(void **state) {
         rlhf_opt o;
         for (uint32_t k = 0;
              rlhf_opt_at(a.plugin->opts, a.plugin->n_opts, a.plugin->opt_stride, k, &o); k++) {
-            const char *why = a.plugin->idle(a.config.bytes, o.key);
+            const char *why = a.plugin->why_unused(a.config.bytes, o.key);
             if (why) snprintf(idle + strlen(idle), sizeof idle - strlen(idle), " %s", o.key);
         }
         if (strcmp(idle, cases[i].idle) != 0)

@@ -140,12 +140,12 @@ static void whole_head(struct call *k, const void *shape, struct outputs *out) {
 static void guarded_ops_give_the_same_bits(void **state) {
     (void)state;
     void *so;
-    const rlhf_kernels *ref = kit_load("reference", &so);
+    const rlhf_plugin *ref = kit_load("reference", &so);
     struct kit k = {.cpu1 = kit_create(ref, 1, 0, 0), .cpu2 = kit_create(ref, 1, 1, 0)};
     check_threads(&k, whole_head, NULL, 0);
     assert_true(k.cpu2->bytes_in_use(k.cpu2->ctx) == 0);
-    ref->destroy(k.cpu1);
-    ref->destroy(k.cpu2);
+    kit_destroy(k.cpu1);
+    kit_destroy(k.cpu2);
 }
 
 int main(void) {

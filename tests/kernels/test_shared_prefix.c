@@ -463,7 +463,7 @@ static void guarded(void **state) {
     check_threads(&k, forward_shared, &shapes[0], FAMILIES);
     check_threads(&k, backward_shared, &shapes[0], FAMILIES);
     check_threads(&k, cached, &shapes[0], FAMILIES);
-    all->kernels_ref->destroy(k.cpu2);
+    kit_destroy(k.cpu2);
 }
 
 // ---- bad arguments ----
@@ -489,9 +489,9 @@ static const struct bad bads[] = {
 // A backend may report errors in device arrays at once or when it is waited for.
 static void expect(rlhf_compute *c, rlhf_status got, rlhf_status want, const char *what) {
     if (got == RLHF_OK) got = c->sync(c->ctx);
-    if (got != want || (want < 0 && !*c->last_error(c->ctx)))
+    if (got != want || (want < 0 && !*kit_said(c)))
         fail_msg("%s: %s gives %d (\"%s\"), expected %d", c->name, what, (int)got,
-                 c->last_error(c->ctx), (int)want);
+                 kit_said(c), (int)want);
 }
 
 static void bad_arguments(void **state) {

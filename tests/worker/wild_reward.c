@@ -139,8 +139,8 @@ static rlhf_status open_tokenizer(const struct self *s) {
     const rlhf_tokenizer_service *service = s->host->service(s->host, RLHF_SVC_TOKENIZER);
     rlhf_tokenizer *t = NULL;
     if (!service) return s->host->fail(s->host, RLHF_E_INTERNAL, "no tokenizers");
-    RLHF_TRY(service->open(service->host, NULL, &t));
-    service->close(service->host, t);
+    RLHF_TRY(service->open(s->host, NULL, &t));
+    service->close(s->host, t);
     return RLHF_OK;
 }
 
@@ -194,8 +194,8 @@ static rlhf_status misbehave(struct self *s, const rlhf_reward_in *in, const rlh
         s->host->log(s->host, RLHF_LOG_INFO, text);
         break;
     case METRIC:
-        s->host->metric(s->host, "rows", in->n);
-        s->host->metric(s->host, "paid", s->paid);
+        rlhf_metric_last(s->host, "rows", in->n);
+        rlhf_metric_last(s->host, "paid", s->paid);
         break;
     case FAIL:
         return s->host->fail(s->host, RLHF_E_INVALID, "no opinion\033[31m today");

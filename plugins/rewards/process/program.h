@@ -24,6 +24,9 @@ struct rlhf__program {
     int32_t ended, how;              // 1: it has ended, with this wait status
 };
 
+// For rlhf_plugin.extension: the plugin's work is done by programs. [any]
+const void *rlhf__program_extension(void *self, const char *id);
+
 // Find the file of argv[0], in PATH unless it has a slash. Starts nothing. RLHF_E_INVALID: not
 // there, no file, not executable; RLHF_E_UNSUPPORTED: the host starts no programs. [main]
 rlhf_status rlhf__program_init(struct rlhf__program *, const rlhf_host *host, char *const *argv,

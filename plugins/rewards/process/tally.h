@@ -21,8 +21,8 @@ void rlhf__tally_add(struct rlhf__tally *, const char *name, double value);
 // All values of another one, in its order. [any]
 void rlhf__tally_merge(struct rlhf__tally *, const struct rlhf__tally *);
 
-// Each name's mean over the values it was given, as a metric; a warning where there were too many
-// names. [step]
+// Each name's mean over the values it was given, as a metric with their number as its weight; a
+// warning where there were too many names. [step]
 void rlhf__tally_report(const struct rlhf__tally *, const rlhf_host *);
 
 #endif
