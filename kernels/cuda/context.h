@@ -128,7 +128,7 @@ struct rlhf__cuda {
     struct rlhf__cuda_buffer staging; // pinned: lm_sample's results in transit
     uint64_t weight_generation;       // incremented by weight_pack and weight_destroy
     int bf16_weights;                 // a weight of bf16 was made: the dtype of the run, for Muon
-    const rlhf_host *host; // gets the messages; NULL: only `error` keeps them (describe)
+    const rlhf_host *messages;        // gets them; NULL: only `error` keeps them (describe)
     char error[512];
     char detail[256];
 };

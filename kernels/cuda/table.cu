@@ -99,7 +99,7 @@ static rlhf_status open_table(void *self, const rlhf_kernels_open *options, rlhf
     const rlhf_host *host = ((struct rlhf__backend *)self)->host;
     struct rlhf__cuda *cu = (struct rlhf__cuda *)calloc(1, sizeof *cu);
     if (!cu) return (host->fail)(host, RLHF_E_NOMEM, "out of memory for the CUDA backend");
-    cu->host = host;
+    cu->messages = host;
     const rlhf_status st = context_init(cu, options);
     if (st < 0) {
         context_free(cu);
@@ -114,15 +114,10 @@ static void close_table(void *self, rlhf_compute *c) {
     if (c) context_free((struct rlhf__cuda *)c->ctx);
 }
 
-static const rlhf_kernels_ops ops = {sizeof(rlhf_kernels_ops),
-                                     0,
-                                     RLHF_COMPUTE_MAJOR,
-                                     RLHF_COMPUTE_MINOR,
-                                     RLHF_DEVICE_CUDA,
-                                     0,
-                                     open_table,
-                                     close_table,
-                                     rlhf__cuda_describe};
+static const rlhf_kernels_ops ops = {
+    sizeof(rlhf_kernels_ops), 0, RLHF_COMPUTE_MAJOR, RLHF_COMPUTE_MINOR,
+    RLHF_DEVICE_CUDA,         0, open_table,         close_table,
+    rlhf__cuda_describe};
 
 static const rlhf_plugin plugin = {
     sizeof(rlhf_plugin),

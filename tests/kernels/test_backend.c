@@ -7,8 +7,8 @@
 
 static rlhf_compute *backend(struct kit *k, int i) { return i == 0 ? k->ref : k->cpu2; }
 
-// Asserts that the call was refused with `want` and that the host was told why. One backend may return
-// "invalid" where another returns "not supported".
+// Asserts that the call was refused with `want` and that the host was told why. One backend may
+// return "invalid" where another returns "not supported".
 static void refused(rlhf_compute *c, rlhf_status got, rlhf_status want, const char *what) {
     const char *text = kit_said(c);
     printf("  %s, %s: %d \"%s\"\n", c->name, what, got, text);
@@ -316,7 +316,7 @@ static void shapes(void **state) {
                 "convert to i32");
         rlhf_ragged r = {.size = sizeof r, .n = 1, .total = 4, .max_q = 4, .max_k = 4, .offset = o};
         r.start = r.kv_base = call_zeros(&k, 1, RLHF_I32);
-        rlhf_attn a = {sizeof(rlhf_attn), 0, 16, 1, RLHF_F32, 0, 16, 16, 16, 0.25, 0, 0};
+        rlhf_attn a = {sizeof(rlhf_attn), 0, 0, 16, 1, RLHF_F32, 16, 16, 16, 0.25};
         refused(c, c->attention(c->ctx, &a, &r, y, NULL, x, x, x), RLHF_E_INVALID, "no heads");
         a.heads = 1;
         a.dtype = RLHF_I32;
