@@ -555,7 +555,7 @@ typedef struct rlhf_kernels_ops {
     // The device of the tables, enum rlhf_device.
     int32_t device, reserved;
     // Open a table. The plugin's host, from create(), gets the messages of open() and of the
-    // table's functions; it outlives the table. [main]
+    // table's functions; it outlives the table. [main] [R:kernels-open]
     rlhf_status (*open)(void *self, const rlhf_kernels_open *, rlhf_compute **out);
     void (*close)(void *self, rlhf_compute *); // NULL allowed [main]
 } rlhf_kernels_ops;
