@@ -7,9 +7,11 @@
 
 #include <rlhf/compute.h>
 #include <rlhf/model.h>
+#include <rlhf/test.h>
 
 struct bench {
     const rlhf_compute *c;
+    const struct rlhf_test_backend *kernels; // whose table c is
     char lib_dir[4096];                  // .../lib/rlhf/0
     const char *backend;                 // its name, or a path
     const char *model;                   // name of the plugin

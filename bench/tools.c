@@ -1,7 +1,6 @@
 // tools.c: functions used by every part of rlhf-bench; see bench.h.
 #include "bench.h"
 
-#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +25,7 @@ void bench_die(const char *fmt, ...) {
 }
 
 void bench_check(const struct bench *b, rlhf_status st, const char *what) {
-    if (st < 0) bench_die("%s failed (%d): %s", what, st, b->c->last_error(b->c->ctx));
+    if (st < 0) bench_die("%s failed (%d): %s", what, st, b->kernels->said);
 }
 
 rlhf_dev bench_random(const struct bench *b, uint64_t n, int32_t dtype) {
@@ -69,21 +68,20 @@ void *bench_zeros(size_t n) {
 }
 
 void bench_load(struct bench *b) {
-    char path[4200], err[512] = "";
+    char path[4200];
     if (strchr(b->backend, '/'))
         snprintf(path, sizeof path, "%s", b->backend);
     else
         snprintf(path, sizeof path, "%s/kernels/kernels_%s.so", b->lib_dir, b->backend);
     setenv("GOMP_SPINCOUNT", "3000", 0); // as in the host: waiting threads sleep soon
-    void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!lib) bench_die("%s", dlerror());
-    rlhf_kernels_entry_fn entry;
-    *(void **)&entry = dlsym(lib, RLHF_KERNELS_SYMBOL);
-    if (!entry) bench_die("%s exports no %s", path, RLHF_KERNELS_SYMBOL);
-    const rlhf_kernels_options opt = {.size = sizeof opt, .threads = b->threads};
-    rlhf_compute *c = NULL;
-    if (entry()->create(&opt, &c, err, sizeof err) < 0) bench_die("%s: %s", path, err);
-    b->c = c;
+    const rlhf_plugin *p = rlhf_test_backend_load(path);
+    if (!p) bench_die("%s cannot be loaded", path);
+    const rlhf_kernels_open opt = {.size = sizeof opt, .threads = b->threads};
+    struct rlhf_test_backend *kernels = malloc(sizeof *kernels); // for as long as the program runs
+    if (!kernels) bench_die("out of memory");
+    if (rlhf_test_backend_open(kernels, p, &opt) < 0) bench_die("%s: %s", path, kernels->said);
+    b->kernels = kernels;
+    b->c = kernels->c;
 }
 
 double bench_peak_of(const struct bench *b) {

@@ -61,8 +61,15 @@ static struct rows rows_of(const int32_t *ids, int n, int len) {
         r.offset[i] = i * len;
     for (int i = 0; i < n; i++)
         r.prompt[i] = 1;
-    r.batch = (rlhf_batch){sizeof(rlhf_batch), (uint32_t)n, (uint32_t)(n * len), 0, ids, r.offset,
-                           r.prompt,           NULL};
+    r.batch = (rlhf_batch){sizeof(rlhf_batch),
+                           (uint32_t)n,
+                           (uint32_t)(n * len),
+                           0,
+                           ids,
+                           r.offset,
+                           r.prompt,
+                           NULL,
+                           NULL};
     return r;
 }
 

@@ -3,9 +3,10 @@
 // (log-bilinear, Mnih and Hinton 2007). It shows the functions of a model: open, info, param,
 // refresh, forward, backward, gen_*, using only the compute table.
 //
-// info.heads lacks the unsupported features, so the host refuses them: value, score and hidden
-// heads, kl, prefixes, supports, adapters. f32 only (--set compute.dtype=f32). "model_type":
-// "bigram".
+// A failing call of the table needs no message from the model: the backend passes its own to the
+// host. info.heads and info.caps lack the unsupported features, so the host refuses them: value,
+// score and hidden heads, kl, prefixes, supports, adapters. f32 only (--set compute.dtype=f32).
+// "model_type": "bigram".
 #include <rlhf/log.h>
 #include <rlhf/model.h>
 
@@ -34,11 +35,6 @@ static rlhf_status refuse(const struct bigram *m, const char *what) {
     return rlhf_failf(m->host, RLHF_E_UNSUPPORTED, "a bigram model has no %s", what);
 }
 
-// Reports a failed call with the table's error text.
-static rlhf_status check(const struct bigram *m, rlhf_status st) {
-    return st < 0 ? m->host->fail(m->host, st, m->c->last_error(m->c->ctx)) : st;
-}
-
 // ---- memory ----
 
 static void release_rows(struct bigram *m) {
@@ -62,9 +58,9 @@ static rlhf_status room(struct bigram *m, uint32_t rows) {
     rlhf_dev *const small[] = {&m->last,    &m->target, &m->logp,
                                &m->entropy, &m->d_logp, &m->d_entropy};
     for (size_t i = 0; i < sizeof small / sizeof *small; i++)
-        RLHF_TRY(check(m, m->c->alloc(m->c->ctx, wide, small[i])));
-    RLHF_TRY(check(m, m->c->alloc(m->c->ctx, row, &m->hidden)));
-    RLHF_TRY(check(m, m->c->alloc(m->c->ctx, row, &m->d_hidden)));
+        RLHF_TRY(m->c->alloc(m->c->ctx, wide, small[i]));
+    RLHF_TRY(m->c->alloc(m->c->ctx, row, &m->hidden));
+    RLHF_TRY(m->c->alloc(m->c->ctx, row, &m->d_hidden));
     m->host_last = m->host->alloc(m->host, 2 * wide);
     m->host_out = m->host->alloc(m->host, 2 * wide);
     if (!m->host_last || !m->host_out) return m->host->fail(m->host, RLHF_E_NOMEM, "out of memory");
@@ -110,8 +106,8 @@ static rlhf_status make_param(struct bigram *m, int i, const char *name, uint32_
     p->flags = flags;
     p->init = RLHF_INIT_NORMAL;
     p->init_std = 0.02;
-    RLHF_TRY(check(m, m->c->alloc(m->c->ctx, bytes, &p->value)));
-    return m->trainable ? check(m, m->c->alloc(m->c->ctx, bytes, &p->grad)) : RLHF_OK;
+    RLHF_TRY(m->c->alloc(m->c->ctx, bytes, &p->value));
+    return m->trainable ? m->c->alloc(m->c->ctx, bytes, &p->grad) : RLHF_OK;
 }
 
 static rlhf_status open_model(void *self, const rlhf_model_open *o) {
@@ -128,14 +124,15 @@ static rlhf_status open_model(void *self, const rlhf_model_open *o) {
     RLHF_TRY(make_param(m, WTE, "wte.weight", RLHF_PARAM_EMBED | RLHF_PARAM_DECAY));
     RLHF_TRY(make_param(m, HEAD, "lm_head.weight", RLHF_PARAM_DECAY));
     const uint32_t flags = RLHF_WEIGHT_OUT_IN | (m->trainable ? RLHF_WEIGHT_BACKWARD : 0u);
-    return check(m, m->c->weight_create(m->c->ctx, m->d, m->vocab, RLHF_F32, flags, &m->packed));
+    return m->c->weight_create(m->c->ctx, m->d, m->vocab, RLHF_F32, flags, &m->packed);
 }
 
 static rlhf_status info(void *self, rlhf_model_info *out) {
     const struct bigram *m = self;
     const int64_t one = m->config->vocab_size * m->d;
     rlhf_model_info i = {.size = sizeof i,
-                         .heads = RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_GENERATE,
+                         .heads = RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY,
+                         .caps = RLHF_CAP_GENERATE,
                          .n_params = 2 * one,
                          .flops_per_token = 2 * one,
                          .n_vocab = m->vocab,
@@ -156,20 +153,19 @@ static rlhf_status param(void *self, uint32_t i, rlhf_param *out) {
 
 static rlhf_status refresh(void *self) {
     struct bigram *m = self;
-    return check(m, m->c->weight_pack(m->c->ctx, m->packed, m->param[HEAD].value));
+    return m->c->weight_pack(m->c->ctx, m->packed, m->param[HEAD].value);
 }
 
 // ---- forward and backward ----
 
 static rlhf_status upload(struct bigram *m, rlhf_dev to, const void *from, uint32_t n) {
-    return check(m, m->c->upload(m->c->ctx, to, from, 4 * (uint64_t)n));
+    return m->c->upload(m->c->ctx, to, from, 4 * (uint64_t)n);
 }
 
 // hidden [rows, d] = e(last).
 static rlhf_status embed(struct bigram *m, uint32_t rows) {
     RLHF_TRY(upload(m, m->last, m->host_last, rows));
-    return check(
-        m, m->c->embed(m->c->ctx, m->hidden, m->last, NULL, m->param[WTE].value, NULL, rows, m->d));
+    return m->c->embed(m->c->ctx, m->hidden, m->last, NULL, m->param[WTE].value, NULL, rows, m->d);
 }
 
 static rlhf_lm_head head_of(const struct bigram *m, const rlhf_dist *dist, int entropy) {
@@ -224,11 +220,10 @@ static rlhf_status forward(void *self, const rlhf_batch *b, const rlhf_forward *
         RLHF_TRY(embed(m, m->rows));
         RLHF_TRY(upload(m, m->target, m->host_target, m->rows));
         const rlhf_lm_head h = head_of(m, f->dist, entropy);
-        RLHF_TRY(check(m, m->c->lm_head(m->c->ctx, &h)));
+        RLHF_TRY(m->c->lm_head(m->c->ctx, &h));
         const uint64_t bytes = 4 * (uint64_t)m->rows;
-        RLHF_TRY(check(m, m->c->download(m->c->ctx, m->host_out, m->logp, bytes)));
-        if (entropy)
-            RLHF_TRY(check(m, m->c->download(m->c->ctx, m->host_out + m->cap, m->entropy, bytes)));
+        RLHF_TRY(m->c->download(m->c->ctx, m->host_out, m->logp, bytes));
+        if (entropy) RLHF_TRY(m->c->download(m->c->ctx, m->host_out + m->cap, m->entropy, bytes));
     }
     if (out->logp) spread(b, m->host_out, out->logp);
     if (out->entropy && entropy) spread(b, m->host_out + m->cap, out->entropy);
@@ -250,9 +245,9 @@ static rlhf_status backward(void *self, const rlhf_batch *b, const rlhf_forward 
     h.d_entropy = entropy ? m->d_entropy : NULL;
     h.d_hidden = m->d_hidden;
     h.d_weight = m->param[HEAD].grad;
-    RLHF_TRY(check(m, m->c->lm_head_bwd(m->c->ctx, &h)));
-    return check(m, m->c->embed_bwd(m->c->ctx, m->param[WTE].grad, NULL, m->d_hidden, m->last, NULL,
-                                    m->rows, m->d, (int32_t)m->config->vocab_size, 0));
+    RLHF_TRY(m->c->lm_head_bwd(m->c->ctx, &h));
+    return m->c->embed_bwd(m->c->ctx, m->param[WTE].grad, NULL, m->d_hidden, m->last, NULL, m->rows,
+                           m->d, (int32_t)m->config->vocab_size, 0);
 }
 
 // ---- generation: slots are stateless ----
@@ -303,7 +298,7 @@ static rlhf_status gen_step(void *self, rlhf_gen *g, const rlhf_gen_step *s) {
                                  .host_counter = g->counter,
                                  .host_id = m->host_target,
                                  .host_logp = m->host_out};
-    RLHF_TRY(check(m, m->c->lm_sample(m->c->ctx, &draw)));
+    RLHF_TRY(m->c->lm_sample(m->c->ctx, &draw));
     for (uint32_t i = 0, r = 0; i < s->n; i++) {
         if (s->silent && s->silent[i]) continue;
         s->next[i] = m->host_target[r];
@@ -318,6 +313,8 @@ static const rlhf_opt options[] = {
     RLHF_OPT_I64(struct config, n_positions, 1024, 1, 1 << 20, "tokens that a row may have"),
 };
 static const rlhf_model_ops ops = {.size = sizeof ops,
+                                   .compute_major = RLHF_COMPUTE_MAJOR,
+                                   .compute_minor = RLHF_COMPUTE_MINOR,
                                    .open = open_model,
                                    .info = info,
                                    .param = param,

@@ -52,17 +52,56 @@ static void do_free(const rlhf_host *h, void *p) {
     free(p);
 }
 
-static void do_metric(const rlhf_host *h, const char *name, double value) {
+// Adds a report to a reading, as the host does.
+static void combine(struct rlhf_test_reading *m, double value, double weight) {
+    const int first = m->n++ == 0;
+    m->weight = first ? weight : m->weight + weight;
+    m->sum = first ? weight * value : m->sum + weight * value;
+    switch (m->combine) {
+    case RLHF_COMBINE_MEAN:
+        m->value = first ? value : m->sum / m->weight;
+        break;
+    case RLHF_COMBINE_SUM:
+        m->value = m->sum;
+        break;
+    case RLHF_COMBINE_MAX:
+        m->value = first || value > m->value ? value : m->value;
+        break;
+    case RLHF_COMBINE_MIN:
+        m->value = first || value < m->value ? value : m->value;
+        break;
+    default:
+        m->value = value;
+    }
+}
+
+static void wrong_metric(struct rlhf_test_host *t, const char *name, const char *why) {
+    t->n_bad++;
+    fprintf(stderr, "metric \"%s\" %s\n", name, why);
+}
+
+static void do_metric(const rlhf_host *h, const char *name, double value, double weight,
+                      int32_t how) {
     struct rlhf_test_host *t = host_of(h);
     uint32_t i = 0;
     while (i < t->n_metrics && strcmp(t->metric[i].name, name) != 0)
         i++;
-    if (i == RLHF_TEST_METRICS) return;
+    struct rlhf_test_reading *m = &t->metric[i];
+    if (how < RLHF_COMBINE_MEAN || how > RLHF_COMBINE_MIN) {
+        wrong_metric(t, name, "is combined in no way that there is");
+        return;
+    }
+    if (!(weight >= 0)) wrong_metric(t, name, "has a weight below 0");
+    if (!(weight >= 0) || i == RLHF_TEST_METRICS) return;
     if (i == t->n_metrics) {
-        snprintf(t->metric[i].name, sizeof t->metric[i].name, "%s", name);
+        *m = (struct rlhf_test_reading){.combine = how};
+        snprintf(m->name, sizeof m->name, "%s", name);
         t->n_metrics++;
     }
-    t->metric[i].value = value;
+    if (m->combine == how)
+        combine(m, value, weight);
+    else
+        wrong_metric(t, name, "is combined in two ways");
 }
 
 static void do_rng(const rlhf_host *h, const char *stream, rlhf_rng *out) {
@@ -130,12 +169,18 @@ void rlhf_test_fail_alloc(struct rlhf_test_host *t, int64_t n, int32_t on) {
 
 int rlhf_test_metric(const struct rlhf_test_host *t, const char *name, double *value) {
     for (uint32_t i = 0; i < t->n_metrics; i++) {
-        if (strcmp(t->metric[i].name, name) != 0) continue;
-        *value = t->metric[i].value;
+        const struct rlhf_test_reading *m = &t->metric[i];
+        if (strcmp(m->name, name) != 0) continue;
+        if (m->combine == RLHF_COMBINE_MEAN && m->weight == 0) return 0;
+        *value = m->value;
         return 1;
     }
     return 0;
 }
+
+void rlhf_test_phase(struct rlhf_test_host *t) { t->n_metrics = 0; }
+
+const char *rlhf_test_failure(const struct rlhf_test_host *t) { return t->fail_text; }
 
 int rlhf_test_logged(const struct rlhf_test_host *t, const char *text) {
     for (uint32_t i = 0; i < t->n_logs && i < RLHF_TEST_LOGS; i++)

@@ -13,22 +13,30 @@ static const char *ops_fault(const rlhf_plugin *p) {
     rlhf_algo_ops a;
     rlhf_reward_ops r;
     rlhf_model_ops m;
+    rlhf_kernels_ops k;
+    rlhf_sink_ops s;
     const uint32_t head = 2 * (uint32_t)sizeof(uint32_t);
-    if (p->kind == RLHF_KIND_ALGO)
-        return rlhf_copy_in(&a, (uint32_t)sizeof a, p->ops, head) < 0 ? unsound
-                                                                      : rlhf_algo_ops_fault(&a);
-    if (p->kind == RLHF_KIND_REWARD)
-        return rlhf_copy_in(&r, (uint32_t)sizeof r, p->ops, head) < 0 ? unsound
-                                                                      : rlhf_reward_ops_fault(&r);
-    return rlhf_copy_in(&m, (uint32_t)sizeof m, p->ops, head) < 0 ? unsound
-                                                                  : rlhf_model_ops_fault(&m);
+#define READ(own) (rlhf_copy_in(&(own), (uint32_t)sizeof(own), p->ops, head) < 0)
+    switch (p->kind) {
+    case RLHF_KIND_ALGO:
+        return READ(a) ? unsound : rlhf_algo_ops_fault(&a);
+    case RLHF_KIND_REWARD:
+        return READ(r) ? unsound : rlhf_reward_ops_fault(&r);
+    case RLHF_KIND_MODEL:
+        return READ(m) ? unsound : rlhf_model_ops_fault(&m);
+    case RLHF_KIND_KERNELS:
+        return READ(k) ? unsound : rlhf_kernels_ops_fault(&k);
+    default:
+        return READ(s) ? unsound : rlhf_sink_ops_fault(&s);
+    }
+#undef READ
 }
 
 int rlhf_test_refused(const rlhf_plugin *p, char *out, size_t cap) {
     rlhf_plugin d;
     rlhf_opt o;
     out[0] = 0;
-    if (!p || rlhf_copy_in(&d, (uint32_t)sizeof d, p, RLHF_SIZE_TO(rlhf_plugin, flags)) < 0)
+    if (!p || rlhf_copy_in(&d, (uint32_t)sizeof d, p, RLHF_SIZE_TO(rlhf_plugin, ops)) < 0)
         return snprintf(out, cap, "its descriptor is missing, too short or newer than the SDK");
     if (!d.id || !*d.id ||
         strspn(d.id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -36,7 +44,7 @@ int rlhf_test_refused(const rlhf_plugin *p, char *out, size_t cap) {
         return snprintf(out, cap,
                         "its id is missing or has characters other than letters, digits, "
                         "'.', '_' and '-'");
-    if (d.kind < RLHF_KIND_ALGO || d.kind > RLHF_KIND_MODEL)
+    if (d.kind < RLHF_KIND_ALGO || d.kind > RLHF_KIND_SINK || d.kind == RLHF_KIND_ENVIRONMENT)
         return snprintf(out, cap, "it is of kind %u", (unsigned)d.kind);
     if (d.host_minor_min > RLHF_ABI_MINOR)
         return snprintf(out, cap, "it needs a newer host, 0.%u", (unsigned)d.host_minor_min);
@@ -88,6 +96,13 @@ int rlhf_test_opt(const rlhf_plugin *p, uint32_t i, rlhf_opt *out) {
     return rlhf_opt_at(p->opts, p->n_opts, p->opt_stride, i, out);
 }
 
+// NULL: the empty list.
+static void put_list(void *config, const rlhf_opt *o, const char *const *items) {
+    static const char *const empty[] = {NULL};
+    if (!items) items = empty;
+    memcpy((char *)config + o->offset, &items, sizeof items);
+}
+
 static void put(void *config, const rlhf_opt *o, int64_t i, double f, const char *s) {
     char *to = (char *)config + o->offset;
     int32_t small = (int32_t)i;
@@ -95,6 +110,7 @@ static void put(void *config, const rlhf_opt *o, int64_t i, double f, const char
     if (o->type == RLHF_T_I64) memcpy(to, &i, sizeof i);
     if (o->type == RLHF_T_F64) memcpy(to, &f, sizeof f);
     if (o->type == RLHF_T_STR || o->type == RLHF_T_PATH) memcpy(to, &s, sizeof s);
+    if (o->type == RLHF_T_LIST) put_list(config, o, o->l_def);
 }
 
 void rlhf_test_config(const rlhf_plugin *p, void *config) {
@@ -130,21 +146,46 @@ static int value_of(const rlhf_opt *o, const char *text, int64_t *whole, double 
     }
 }
 
-int rlhf_test_set(const rlhf_plugin *p, void *config, const char *key, const char *value) {
-    rlhf_opt o;
+// The option `key`, a list or not; 0, with the reason on stderr.
+static int find(const rlhf_plugin *p, const char *key, int list, rlhf_opt *o) {
     uint32_t at = 0;
-    int64_t whole;
-    double real;
-    while (rlhf_test_opt(p, at, &o) && strcmp(o.key, key) != 0)
+    while (rlhf_test_opt(p, at, o) && strcmp(o->key, key) != 0)
         at++;
-    if (!rlhf_test_opt(p, at, &o)) {
+    if (!rlhf_test_opt(p, at, o)) {
         fprintf(stderr, "%s has no option \"%s\"\n", p->id, key);
         return 0;
     }
+    if (list == (o->type == RLHF_T_LIST)) return 1;
+    fprintf(stderr, "option \"%s\" of %s is %s: use %s\n", key, p->id, list ? "no list" : "a list",
+            list ? "rlhf_test_set" : "rlhf_test_set_list");
+    return 0;
+}
+
+int rlhf_test_set(const rlhf_plugin *p, void *config, const char *key, const char *value) {
+    rlhf_opt o;
+    int64_t whole;
+    double real;
+    if (!find(p, key, 0, &o)) return 0;
     if (!value_of(&o, value, &whole, &real)) {
         fprintf(stderr, "option \"%s\" of %s cannot be \"%s\"\n", key, p->id, value);
         return 0;
     }
     put(config, &o, whole, real, value);
+    return 1;
+}
+
+int rlhf_test_set_list(const rlhf_plugin *p, void *config, const char *key,
+                       const char *const *items) {
+    rlhf_opt o;
+    if (!find(p, key, 1, &o)) return 0;
+    for (uint32_t i = 0; o.choices && items[i]; i++) {
+        uint32_t k = 0;
+        while (o.choices[k] && strcmp(o.choices[k], items[i]) != 0)
+            k++;
+        if (o.choices[k]) continue;
+        fprintf(stderr, "option \"%s\" of %s cannot have \"%s\"\n", key, p->id, items[i]);
+        return 0;
+    }
+    put_list(config, &o, items);
     return 1;
 }

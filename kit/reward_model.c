@@ -1,27 +1,39 @@
 // reward_model.c: a "rlhf.reward_model/0" whose rewards of tokens a test computes. See rlhf/test.h.
 #include <rlhf/test.h>
 
-static rlhf_status do_open(void *host, const char *path, rlhf_reward_model **out) {
-    struct rlhf_test_reward_model *m = host;
+// The test's object, whose first member is the table that host offers; NULL: the test offers none.
+static struct rlhf_test_reward_model *offered(const rlhf_host *host) {
+    union {
+        const void *table;
+        struct rlhf_test_reward_model *object;
+    } u;
+    u.table = host->service(host, RLHF_SVC_REWARD_MODEL);
+    return u.object;
+}
+
+static rlhf_status do_open(const rlhf_host *host, const char *path, rlhf_reward_model **out) {
+    struct rlhf_test_reward_model *m = offered(host);
     m->path = path;
-    if (m->open_status < 0) return m->open_status;
+    if (m->open_status < 0)
+        return host->fail(host, m->open_status, "the test's reward model does not open");
     m->open_count++;
-    *out = host;
+    *out = (rlhf_reward_model *)(void *)m;
     return RLHF_OK;
 }
 
-static void do_close(void *host, rlhf_reward_model *model) {
-    if (model) ((struct rlhf_test_reward_model *)host)->open_count--;
+static void do_close(const rlhf_host *host, rlhf_reward_model *model) {
+    if (model) offered(host)->open_count--;
 }
 
 // The mean over a row's response tokens, or the last token's reward with RLHF_POOL_LAST (3). A row
 // without response tokens gets its last prompt token's reward.
-static rlhf_status do_score(void *host, rlhf_reward_model *model, uint32_t n, const int32_t *ids,
-                            const int32_t *offset, const int32_t *prompt_len, int32_t pooling,
-                            float *seq, float *token) {
-    struct rlhf_test_reward_model *m = host;
+static rlhf_status do_score(const rlhf_host *host, rlhf_reward_model *model, uint32_t n,
+                            const int32_t *ids, const int32_t *offset, const int32_t *prompt_len,
+                            int32_t pooling, float *seq, float *token) {
+    struct rlhf_test_reward_model *m = offered(host);
     (void)model;
-    if (m->score_status < 0) return m->score_status;
+    if (m->score_status < 0)
+        return host->fail(host, m->score_status, "the test's reward model fails");
     for (uint32_t i = 0; i < n; i++) {
         const int32_t end = offset[i + 1];
         int32_t at = offset[i] + prompt_len[i];
@@ -44,7 +56,6 @@ static rlhf_status do_score(void *host, rlhf_reward_model *model, uint32_t n, co
 void rlhf_test_reward_model_init(struct rlhf_test_reward_model *m) {
     memset(m, 0, sizeof *m);
     m->table.size = (uint32_t)sizeof m->table;
-    m->table.host = m;
     m->table.open = do_open;
     m->table.close = do_close;
     m->table.score = do_score;

@@ -1,62 +1,83 @@
 // rows.c: a "rlhf.row/0" whose rows all have the values that a test lists. See rlhf/test.h.
+#include <rlhf/log.h>
 #include <rlhf/test.h>
 
-static rlhf_status do_open(void *host, rlhf_str json, rlhf_row **out) {
-    struct rlhf_test_rows *r = host;
-    if (json.len == 0) return RLHF_E_INVALID; // as in the host: the row is missing
+// The test's object, whose first member is the table that host offers; NULL: the test offers none.
+static struct rlhf_test_rows *offered(const rlhf_host *host) {
+    union {
+        const void *table;
+        struct rlhf_test_rows *object;
+    } u;
+    u.table = host->service(host, RLHF_SVC_ROW);
+    return u.object;
+}
+
+static rlhf_status do_open(const rlhf_host *host, rlhf_str json, rlhf_row **out) {
+    struct rlhf_test_rows *r = offered(host);
+    if (json.len == 0) // as in the host: the row is missing
+        return host->fail(host, RLHF_E_INVALID, "there is no data row");
     r->open_count++;
-    *out = host;
+    *out = (rlhf_row *)(void *)r;
     return RLHF_OK;
 }
 
-static void do_close(void *host, rlhf_row *row) {
-    if (row) ((struct rlhf_test_rows *)host)->open_count--;
+static void do_close(const rlhf_host *host, rlhf_row *row) {
+    if (row) offered(host)->open_count--;
 }
 
 // The value at path, of that type (0: any), or NULL.
-static const struct rlhf_test_row_value *value_at(void *host, const char *path, int32_t type) {
-    const struct rlhf_test_rows *r = host;
+static const struct rlhf_test_row_value *value_at(const rlhf_host *host, const char *path,
+                                                  int32_t type) {
+    const struct rlhf_test_rows *r = offered(host);
     for (uint32_t i = 0; i < r->n_values; i++)
         if (strcmp(r->values[i].path, path) == 0 && (!type || r->values[i].type == type))
             return &r->values[i];
     return NULL;
 }
 
-static int32_t do_type(void *host, const rlhf_row *row, const char *path) {
+static rlhf_status lacks(const rlhf_host *host, const char *path) {
+    return rlhf_failf(host, RLHF_E_INVALID, "the data row has no \"%s\" of that type", path);
+}
+
+static int32_t do_type(const rlhf_host *host, const rlhf_row *row, const char *path) {
     const struct rlhf_test_row_value *v = value_at(host, path, 0);
     (void)row;
     return v ? v->type : (int32_t)RLHF_ROW_ABSENT;
 }
 
-static rlhf_status do_string(void *host, const rlhf_row *row, const char *path, rlhf_str *out) {
+static rlhf_status do_string(const rlhf_host *host, const rlhf_row *row, const char *path,
+                             rlhf_str *out) {
     const struct rlhf_test_row_value *v = value_at(host, path, RLHF_ROW_STRING);
     (void)row;
-    if (!v) return RLHF_E_INVALID;
+    if (!v) return lacks(host, path);
     out->ptr = v->string;
     out->len = strlen(v->string);
     return RLHF_OK;
 }
 
-static rlhf_status do_number(void *host, const rlhf_row *row, const char *path, double *out) {
+static rlhf_status do_number(const rlhf_host *host, const rlhf_row *row, const char *path,
+                             double *out) {
     const struct rlhf_test_row_value *v = value_at(host, path, RLHF_ROW_NUMBER);
     (void)row;
-    if (!v) return RLHF_E_INVALID;
+    if (!v) return lacks(host, path);
     *out = v->number;
     return RLHF_OK;
 }
 
-static rlhf_status do_boolean(void *host, const rlhf_row *row, const char *path, int32_t *out) {
+static rlhf_status do_boolean(const rlhf_host *host, const rlhf_row *row, const char *path,
+                              int32_t *out) {
     const struct rlhf_test_row_value *v = value_at(host, path, RLHF_ROW_BOOL);
     (void)row;
-    if (!v) return RLHF_E_INVALID;
+    if (!v) return lacks(host, path);
     *out = v->number != 0;
     return RLHF_OK;
 }
 
-static rlhf_status do_length(void *host, const rlhf_row *row, const char *path, uint64_t *out) {
+static rlhf_status do_length(const rlhf_host *host, const rlhf_row *row, const char *path,
+                             uint64_t *out) {
     const struct rlhf_test_row_value *v = value_at(host, path, RLHF_ROW_LIST);
     (void)row;
-    if (!v) return RLHF_E_INVALID;
+    if (!v) return lacks(host, path);
     *out = (uint64_t)v->number;
     return RLHF_OK;
 }
@@ -65,7 +86,6 @@ void rlhf_test_rows_init(struct rlhf_test_rows *r, const struct rlhf_test_row_va
                          uint32_t n_values) {
     memset(r, 0, sizeof *r);
     r->table.size = (uint32_t)sizeof r->table;
-    r->table.host = r;
     r->table.open = do_open;
     r->table.close = do_close;
     r->table.type = do_type;

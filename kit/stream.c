@@ -14,7 +14,7 @@ static rlhf_status do_write(const rlhf_ostream *o, const void *bytes, uint64_t n
     return RLHF_OK;
 }
 
-static rlhf_status do_read(const rlhf_istream *i, void *bytes, uint64_t n) {
+static struct rlhf_test_stream *of_source(const rlhf_istream *i) {
     union {
         const rlhf_istream *in;
         const char *byte;
@@ -22,11 +22,20 @@ static rlhf_status do_read(const rlhf_istream *i, void *bytes, uint64_t n) {
     } u;
     u.in = i;
     u.byte -= offsetof(struct rlhf_test_stream, in);
-    struct rlhf_test_stream *s = u.stream;
+    return u.stream;
+}
+
+static rlhf_status do_read(const rlhf_istream *i, void *bytes, uint64_t n) {
+    struct rlhf_test_stream *s = of_source(i);
     if (n > s->len - s->at) return RLHF_E_IO;
     memcpy(bytes, s->bytes + s->at, (size_t)n);
     s->at += n;
     return RLHF_OK;
+}
+
+static uint64_t do_left(const rlhf_istream *i) {
+    const struct rlhf_test_stream *s = of_source(i);
+    return s->len - s->at;
 }
 
 void rlhf_test_stream_init(struct rlhf_test_stream *s) {
@@ -35,5 +44,6 @@ void rlhf_test_stream_init(struct rlhf_test_stream *s) {
     s->out.write = do_write;
     s->in.size = (uint32_t)sizeof s->in;
     s->in.read = do_read;
+    s->in.left = do_left;
     s->limit = sizeof s->bytes;
 }

@@ -1,6 +1,6 @@
 // baseline.c: REINFORCE with a running mean of the scores as its baseline, which a resumed run
 // needs: an algorithm with state in checkpoints. In addition to algo.c it shows save() and load(),
-// state_version and idle().
+// state_version and why_unused().
 //
 //   advantage of row i = score_i - b;  after the phase b = decay b + (1 - decay) mean score
 #include <rlhf/algo.h>
@@ -80,13 +80,13 @@ static rlhf_status minibatch_end(void *self, const rlhf_step_info *step, int32_t
     return RLHF_OK;
 }
 
-static rlhf_status phase_end(void *self, uint64_t phase) {
+static rlhf_status phase_end(void *self, int64_t phase) {
     struct state *s = self;
     (void)phase;
-    s->host->metric(s->host, "baseline/used", s->baseline);
+    rlhf_metric_last(s->host, "baseline/used", s->baseline);
     s->baseline = s->config.decay * s->baseline + (1 - s->config.decay) * s->mean;
     s->phases++;
-    if (s->updates) s->host->metric(s->host, "objective/loss", s->loss / (double)s->updates);
+    if (s->updates) rlhf_metric_last(s->host, "objective/loss", s->loss / (double)s->updates);
     s->loss = 0;
     s->updates = 0;
     return RLHF_OK;
@@ -120,7 +120,7 @@ static rlhf_status load(void *self, const rlhf_istream *in, uint32_t state_versi
 }
 
 // With `warm` the first phase's mean replaces `start`.
-static const char *idle(const void *config, const char *key) {
+static const char *why_unused(const void *config, const char *key) {
     const struct config *c = config;
     return c->warm && strcmp(key, "start") == 0 ? "warm begins at the first mean" : NULL;
 }
@@ -154,6 +154,6 @@ static const rlhf_plugin plugin = {
     .save = save,
     .load = load,
     .ops = &ops,
-    .idle = idle,
+    .why_unused = why_unused,
 };
 RLHF_DEFINE_PLUGIN(plugin)

@@ -4,8 +4,7 @@
 
 #include "base/buf.h"
 #include "base/dirs.h"
-
-#include <rlhf/compute.h>
+#include "model/device_info.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -31,7 +30,7 @@ void rlhf__help_trl(FILE *out);
 // ---- levels ----
 
 // The levels as a JSON list, lowest first; empty for a backend without levels. [any]
-json_t *rlhf__levels_json(const rlhf_device_info *);
+json_t *rlhf__levels_json(const struct rlhf__device_info *);
 
 // Append the same list as lines: a heading, then the levels; a star marks the one in use. Appends
 // nothing for an empty list. [any]

@@ -20,7 +20,7 @@ uint32_t rlhf__row_use_count(const struct rlhf__rows *e, int use) {
 static int64_t unmasked_tokens(const struct rlhf__rows *e) {
     int64_t tokens = 0;
     for (uint32_t i = 0; i < e->n; i++)
-        if (e->use[i] != RLHF_ROW_MASKED) tokens += rlhf__rows_loss_tokens(e, i, i + 1);
+        if (e->use[i] != RLHF_ROW_EXCLUDED) tokens += rlhf__rows_loss_tokens(e, i, i + 1);
     return tokens;
 }
 
@@ -43,17 +43,17 @@ rlhf_status rlhf__row_use_check(const rlhf_heads *d, uint32_t total, struct rlhf
             if (!(heads[k][t] == 0))
                 return rlhf__fail(err, RLHF_E_INTERNAL,
                                   "loss() gives the derivative %g to a row that advantages() "
-                                  "called RLHF_ROW_STILL",
+                                  "called RLHF_ROW_NO_GRADIENT",
                                   (double)heads[k][t]);
     return RLHF_OK;
 }
 
 double rlhf__row_tally_saved(const struct rlhf__row_tally *b) {
-    const double still = (double)b->tokens[RLHF_ROW_STILL];
-    const double masked = (double)b->tokens[RLHF_ROW_MASKED];
+    const double still = (double)b->tokens[RLHF_ROW_NO_GRADIENT];
+    const double masked = (double)b->tokens[RLHF_ROW_EXCLUDED];
     double forward; // seconds per token
     if (still > 0)
-        forward = b->seconds[RLHF_ROW_STILL] / still;
+        forward = b->seconds[RLHF_ROW_NO_GRADIENT] / still;
     else if (b->timed > 0)
         forward = b->seconds[RLHF_ROW_TRAINS] / (3 * (double)b->timed);
     else
@@ -199,7 +199,7 @@ static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e
                              uint32_t minibatch, double *loss, struct rlhf__error *err) {
     struct rlhf__place p = {.epoch = epoch, .minibatch = minibatch, .train = 1};
     const uint32_t train = rlhf__row_use_count(e, RLHF_ROW_TRAINS);
-    const uint32_t masked = rlhf__row_use_count(e, RLHF_ROW_MASKED);
+    const uint32_t masked = rlhf__row_use_count(e, RLHF_ROW_EXCLUDED);
     rlhf_status st = RLHF_OK;
     l->batch_sequences = e->n;
     l->batch_tokens = unmasked_tokens(e);
@@ -215,7 +215,7 @@ static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e
     } else {
         l->rows += masked;
         st = rows_of(l, e, RLHF_ROW_TRAINS, &p, err);
-        if (st == RLHF_OK) st = rows_of(l, e, RLHF_ROW_STILL, &p, err);
+        if (st == RLHF_OK) st = rows_of(l, e, RLHF_ROW_NO_GRADIENT, &p, err);
     }
     *loss = p.loss;
     return st;
@@ -248,7 +248,8 @@ static rlhf_status tell(const struct rlhf__learner *l, uint32_t epoch, uint32_t 
     rlhf_step_info info = {.size = sizeof info,
                            .epoch = epoch,
                            .minibatch = minibatch,
-                           .skipped = l->last.skipped,
+                           .skipped = l->last.skipped != 0,
+                           .phase = l->phase,
                            .loss = l->last_loss,
                            .grad_norm = l->last.grad_norm,
                            .grad_norm_clipped = l->last.grad_norm_clipped,

@@ -33,7 +33,7 @@ double rlhf__forward_flops(const struct rlhf__model *model, uint32_t heads, int6
 }
 
 int rlhf__can_share_prompts(const struct rlhf__model *m, const struct rlhf__rows *e) {
-    return (e->flags & RLHF__SHARE_PROMPTS) && (m->info.heads & RLHF_HEAD_PREFIX);
+    return (e->flags & RLHF__SHARE_PROMPTS) && (m->info.caps & RLHF_CAP_PREFIX);
 }
 
 uint64_t rlhf__state_bytes(const struct rlhf__model *m) {

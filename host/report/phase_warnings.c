@@ -257,7 +257,7 @@ static void warn_constant_rewards(const struct rlhf__phase *p, const struct rlhf
 
 // Responses that are compared have the same reward; responses to different prompts may differ.
 static void warn_flat_groups(const struct rlhf__phase *p) {
-    const int32_t size = p->cast->plan.group_size;
+    const uint32_t size = p->cast->plan.group_size;
     if (size < 2)
         rlhf__logf(p->report->log, RLHF_LOG_WARN,
                    "phase %lld: all responses have the same reward, so that rewards teach nothing; "

@@ -33,13 +33,13 @@ static void add(struct rules *rules, const struct rlhf__effect_rule *added, size
 
 // The algorithm decides.
 static void add_algo_rules(struct rules *rules, const struct rlhf__config *c, const char *algo,
-                           const rlhf_plan *p) {
+                           const rlhf_plan *p, const rlhf_iteration *outer) {
     const int rollout = p->source == RLHF_SOURCE_ROLLOUT;
     const int preferences = // compared, or labelled one by one
         p->source == RLHF_SOURCE_PREFERENCES || p->source == RLHF_SOURCE_COMPLETIONS;
     const int labelled = p->source == RLHF_SOURCE_LABELLED, prompts = rollout || preferences;
     const int reward_model = preferences && (p->heads & RLHF_HEAD_SCORE);
-    const int calibrates = reward_model || (p->flags & RLHF_PLAN_REWARD_MODEL);
+    const int calibrates = reward_model || outer->reward_model;
     const int draws = rollout || reward_model; // responses are sampled
     const int compared = calibrates || rlhf__plan_wants_reference(p);
     const int critic = (p->heads & RLHF_HEAD_VALUE) != 0, scores = labelled || reward_model;
@@ -134,10 +134,10 @@ static void add_setting_rules(struct rules *rules, const struct rlhf__config *c,
 }
 
 rlhf_status rlhf__effect_rules(const struct rlhf__config *c, const char *algo,
-                               const rlhf_plan *plan, struct rlhf__log *log,
-                               struct rlhf__error *err) {
+                               const rlhf_plan *plan, const rlhf_iteration *outer,
+                               struct rlhf__log *log, struct rlhf__error *err) {
     struct rules rules = {.n = 0};
-    add_algo_rules(&rules, c, algo, plan);
+    add_algo_rules(&rules, c, algo, plan, outer);
     add_setting_rules(&rules, c, plan->source == RLHF_SOURCE_ROLLOUT, log);
     return rlhf__effect_check(c, rules.rule, rules.n, log, err);
 }

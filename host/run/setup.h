@@ -7,6 +7,7 @@
 #include "run/run.h"
 
 #include <rlhf/algo.h>
+#include <rlhf/draft/iteration.h>
 
 struct rlhf__memory_need;
 
@@ -105,7 +106,7 @@ rlhf_status rlhf__setup_inputs(struct rlhf__run *r, struct rlhf__error *err);
 // Refuse typed settings that do nothing in a run with this plan by the algorithm in the file
 // `algo`. [main]
 rlhf_status rlhf__effect_rules(const struct rlhf__config *c, const char *algo,
-                               const rlhf_plan *plan, struct rlhf__log *log,
-                               struct rlhf__error *err);
+                               const rlhf_plan *plan, const rlhf_iteration *outer,
+                               struct rlhf__log *log, struct rlhf__error *err);
 
 #endif

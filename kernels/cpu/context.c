@@ -10,7 +10,7 @@ rlhf_status rlhf__cpu_fail(struct rlhf__cpu *cpu, rlhf_status code, const char *
     va_start(ap, fmt);
     vsnprintf(cpu->error, sizeof cpu->error, fmt, ap);
     va_end(ap);
-    return code;
+    return cpu->host ? cpu->host->fail(cpu->host, code, cpu->error) : code;
 }
 
 rlhf_status rlhf__cpu_copy_in(struct rlhf__cpu *cpu, const char *op, void *dst, uint32_t own,

@@ -71,7 +71,7 @@ struct rlhf__lm_kept {
 };
 
 struct rlhf__cpu {
-    rlhf_compute table; // what create returns points here
+    rlhf_compute table; // what open returns points here
     int threads;
     int isa;                    // enum rlhf__isa of hot.h
     int isa_capped;             // the user requested this level
@@ -82,7 +82,7 @@ struct rlhf__cpu {
     uint64_t workspace_bytes;   // budget of the lm_head workspace; 0: derived from the vocabulary
     uint64_t bytes;             // in use
     uint64_t tickets;           // issued by mark
-    void *blocks;               // live allocations, freed by destroy; memory.c's
+    void *blocks;               // live allocations, freed by close; memory.c's
     struct rlhf__chunk *chunks; // the smaller ones are cut from these
     struct rlhf__buffer ws[RLHF__WS_COUNT];
     const void *library; // a struct rlhf__library (library.h)
@@ -90,11 +90,12 @@ struct rlhf__cpu {
     char library_name[32];      // "oneDNN 2.6.3, " or ""
     uint64_t weight_generation; // incremented by weight_pack and weight_destroy
     struct rlhf__lm_kept lm_kept;
+    const rlhf_host *host; // gets the messages; NULL: only `error` keeps them (describe)
     char error[512];
     char detail[128];
 };
 
-// Sets the error text and returns code. [step]
+// Passes the text to the host and returns code. [step]
 __attribute__((format(printf, 3, 4))) rlhf_status
 rlhf__cpu_fail(struct rlhf__cpu *cpu, rlhf_status code, const char *fmt, ...);
 
@@ -105,7 +106,7 @@ rlhf_status rlhf__cpu_copy_in(struct rlhf__cpu *cpu, const char *op, void *dst, 
 // 64-byte aligned zeroed memory that counts in bytes_in_use. [step]
 rlhf_status rlhf__cpu_mem_alloc(struct rlhf__cpu *cpu, uint64_t bytes, void **out);
 void rlhf__cpu_mem_free(struct rlhf__cpu *cpu, void *ptr); // NULL allowed
-void rlhf__cpu_mem_free_all(struct rlhf__cpu *cpu);        // for destroy
+void rlhf__cpu_mem_free_all(struct rlhf__cpu *cpu);        // for close
 
 // Workspace `which` with at least `bytes` bytes, 64-byte aligned, contents undefined. [step]
 rlhf_status rlhf__cpu_workspace(struct rlhf__cpu *cpu, enum rlhf__cpu_ws which, uint64_t bytes,

@@ -1,5 +1,6 @@
-// describe.c: rlhf_kernels.describe for the CPU.
+// describe.c: rlhf_kernels_ops.describe for the CPU.
 #include "context.h"
+#include "instance.h"
 #include "table.h"
 
 #include <stdio.h>
@@ -21,49 +22,54 @@ static void proc_value(const char *path, const char *key, char *out, size_t cap)
     if (f) fclose(f);
 }
 
-static void read_memory(rlhf_device_info *info) {
+static void write_memory(struct rlhf__json *j) {
     const long page = sysconf(_SC_PAGESIZE), all = sysconf(_SC_PHYS_PAGES);
     unsigned long long kib = 0;
     char text[64];
-    if (page > 0 && all > 0) info->memory = (uint64_t)page * (uint64_t)all;
+    if (page > 0 && all > 0) rlhf__json_number(j, "memory", (uint64_t)page * (uint64_t)all);
     proc_value("/proc/meminfo", "MemAvailable", text, sizeof text);
-    if (sscanf(text, "%llu", &kib) == 1) info->memory_free = (uint64_t)kib << 10;
+    if (sscanf(text, "%llu", &kib) == 1) rlhf__json_number(j, "memory_free", (uint64_t)kib << 10);
 }
 
-static void read_levels(rlhf_device_info *info) {
+static void write_level(struct rlhf__json *j, int i, int used, const char *cap) {
+    const struct rlhf__level *l = rlhf__isa_level(i);
+    const char *lacks = rlhf__isa_lacks(i);
+    char why[64] = "";
+    if (!l->hot)
+        snprintf(why, sizeof why, "this build leaves it out");
+    else if (lacks)
+        snprintf(why, sizeof why, "this machine lacks %s", lacks);
+    else if (i > used)
+        snprintf(why, sizeof why, "RLHF_CPU_ISA is %.20s", cap ? cap : "");
+    rlhf__json_begin(j, NULL, "{");
+    rlhf__json_text(j, "name", l->name);
+    rlhf__json_bool(j, "supported", l->hot && !lacks);
+    rlhf__json_bool(j, "used", i == used);
+    rlhf__json_text(j, "loops", l->loops);
+    rlhf__json_text(j, "f32", RLHF__EXACT ? l->f32 : "oneDNN");
+    rlhf__json_text(j, "bf16", RLHF__EXACT ? l->bf16 : "oneDNN");
+    rlhf__json_text(j, "why_unused", why);
+    rlhf__json_end(j, "}");
+}
+
+rlhf_status rlhf__cpu_describe(void *self, uint32_t gpu, const char **json) {
+    struct rlhf__backend *b = self;
+    struct rlhf__json *j = &b->json;
+    char name[128], detail[512], missing[512];
     const char *cap = getenv("RLHF_CPU_ISA");
     const int used = rlhf__isa_choose(cap);
-    info->n_levels = RLHF__ISA_COUNT;
-    for (int i = 0; i < RLHF__ISA_COUNT; i++) {
-        const struct rlhf__level *from = rlhf__isa_level(i);
-        rlhf_level *to = &info->levels[i];
-        const char *lacks = rlhf__isa_lacks(i);
-        snprintf(to->name, sizeof to->name, "%s", from->name);
-        snprintf(to->loops, sizeof to->loops, "%s", from->loops);
-        snprintf(to->f32, sizeof to->f32, "%s", RLHF__EXACT ? from->f32 : "oneDNN");
-        snprintf(to->bf16, sizeof to->bf16, "%s", RLHF__EXACT ? from->bf16 : "oneDNN");
-        to->has = from->hot && !lacks;
-        to->used = i == used;
-        if (!from->hot)
-            snprintf(to->why_not, sizeof to->why_not, "this build leaves it out");
-        else if (lacks)
-            snprintf(to->why_not, sizeof to->why_not, "this machine lacks %s", lacks);
-        else if (i > used)
-            snprintf(to->why_not, sizeof to->why_not, "RLHF_CPU_ISA is %.20s", cap);
-    }
-}
-
-rlhf_status rlhf__cpu_describe(uint32_t gpu, rlhf_device_info *out) {
-    rlhf_device_info info = {.size = sizeof info, .devices = 1};
-    const rlhf_kernels *own = rlhf_kernels_v0();
-    rlhf_compute *t = NULL;
-    if (own->create(NULL, &t, info.missing, sizeof info.missing) == RLHF_OK)
-        snprintf(info.library, sizeof info.library, "%s", t->detail);
-    own->destroy(t);
-    read_memory(&info);
-    read_levels(&info);
-    proc_value("/proc/cpuinfo", "model name", info.name, sizeof info.name);
-    if (!info.name[0]) snprintf(info.name, sizeof info.name, "CPU");
-    if (gpu) snprintf(info.missing, sizeof info.missing, "there is one device, 0");
-    return rlhf_copy_out(out, &info, sizeof info, RLHF_SIZE_TO(rlhf_device_info, missing));
+    rlhf__cpu_try(detail, missing, sizeof missing);
+    if (gpu) snprintf(missing, sizeof missing, "there is one device, 0");
+    proc_value("/proc/cpuinfo", "model name", name, sizeof name);
+    rlhf__json_start(j);
+    rlhf__json_number(j, "devices", 1);
+    rlhf__json_text(j, "name", name[0] ? name : "CPU");
+    rlhf__json_text(j, "library", detail);
+    write_memory(j);
+    rlhf__json_text(j, "missing", missing);
+    rlhf__json_begin(j, "levels", "[");
+    for (int i = 0; i < RLHF__ISA_COUNT; i++)
+        write_level(j, i, used, cap);
+    rlhf__json_end(j, "]");
+    return rlhf__backend_described(b, json);
 }

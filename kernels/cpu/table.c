@@ -1,8 +1,9 @@
-// table.c: the exported symbol of kernels_cpu.so: create, destroy and the table itself.
+// table.c: the plugin of kernels_cpu.so, and opening its table.
 #include "table.h"
 
 #include "context.h"
 #include "cores.h"
+#include "instance.h"
 #include "library.h"
 #ifdef RLHF_FREE
 #include "onednn.h"
@@ -17,13 +18,13 @@
 
 #ifdef RLHF_FREE
 #define NAME    "cpu_free"
+#define ID      "org.rlhf-host.kernels.cpu-free"
 #define SUMMARY "CPU backend that gives up exactness, to measure what that costs"
 #else
 #define NAME    "cpu"
+#define ID      "org.rlhf-host.kernels.cpu"
 #define SUMMARY "CPU backend: own kernels for AMX, AVX-512, AVX2 and plain x86-64"
 #endif
-
-static const char *last_error(void *ctx) { return ((struct rlhf__cpu *)ctx)->error; }
 
 static void context_free(struct rlhf__cpu *cpu) {
     if (!cpu) return;
@@ -63,11 +64,10 @@ static void fill(rlhf_compute *t) {
     rlhf__cpu_fill_muon(t);
 }
 
-static rlhf_status options_read(const rlhf_kernels_options *in, rlhf_kernels_options *out,
+static rlhf_status options_read(const rlhf_kernels_open *in, rlhf_kernels_open *out,
                                 struct rlhf__cpu *cpu) {
-    memset(out, 0, sizeof *out);
-    if (!in) return RLHF_OK;
-    RLHF_TRY(rlhf__cpu_copy_in(cpu, "create", out, sizeof *out, in, sizeof in->size));
+    RLHF_TRY(rlhf__cpu_copy_in(cpu, "open", out, sizeof *out, in,
+                               RLHF_SIZE_TO(rlhf_kernels_open, workspace_bytes)));
     if (out->threads > THREADS_MAX)
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "threads is %u, allowed are 0 to %u",
                               out->threads, THREADS_MAX);
@@ -105,8 +105,8 @@ static rlhf_status choose(struct rlhf__cpu *cpu) {
     return RLHF_OK;
 }
 
-static rlhf_status context_init(struct rlhf__cpu *cpu, const rlhf_kernels_options *options) {
-    rlhf_kernels_options opt;
+static rlhf_status context_init(struct rlhf__cpu *cpu, const rlhf_kernels_open *options) {
+    rlhf_kernels_open opt;
     RLHF_TRY(options_read(options, &opt, cpu));
     cpu->threads = opt.threads ? (int)opt.threads : rlhf__cores_auto();
     cpu->workspace_bytes = opt.workspace_bytes;
@@ -120,22 +120,18 @@ static rlhf_status context_init(struct rlhf__cpu *cpu, const rlhf_kernels_option
     t->name = NAME;
     t->detail = cpu->detail;
     t->ctx = cpu;
-    t->last_error = last_error;
     t->workspace_bytes = workspace_bytes;
     fill(t);
     return RLHF_OK;
 }
 
-static rlhf_status create(const rlhf_kernels_options *options, rlhf_compute **out, char *err,
-                          uint64_t err_cap) {
+static rlhf_status open_table(void *self, const rlhf_kernels_open *options, rlhf_compute **out) {
+    const rlhf_host *host = ((struct rlhf__backend *)self)->host;
     struct rlhf__cpu *cpu = calloc(1, sizeof *cpu);
-    if (!cpu) {
-        if (err && err_cap) snprintf(err, err_cap, "out of memory for the CPU backend");
-        return RLHF_E_NOMEM;
-    }
+    if (!cpu) return host->fail(host, RLHF_E_NOMEM, "out of memory for the CPU backend");
+    cpu->host = host;
     rlhf_status st = context_init(cpu, options);
     if (st < 0) {
-        if (err && err_cap) snprintf(err, err_cap, "%s", cpu->error);
         context_free(cpu);
         return st;
     }
@@ -143,19 +139,43 @@ static rlhf_status create(const rlhf_kernels_options *options, rlhf_compute **ou
     return RLHF_OK;
 }
 
-static void destroy(rlhf_compute *c) {
+static void close_table(void *self, rlhf_compute *c) {
+    (void)self;
     if (c) context_free(c->ctx);
 }
 
-static const rlhf_kernels kernels = {
-    .size = sizeof(rlhf_kernels),
-    .abi_major = RLHF_ABI_MAJOR,
-    .abi_minor = RLHF_ABI_MINOR,
-    .name = NAME,
-    .summary = SUMMARY,
-    .create = create,
-    .destroy = destroy,
+void rlhf__cpu_try(char *detail, char *missing, size_t cap) {
+    const rlhf_kernels_open options = {.size = sizeof options};
+    struct rlhf__cpu *cpu = calloc(1, sizeof *cpu);
+    detail[0] = missing[0] = 0;
+    if (!cpu)
+        snprintf(missing, cap, "out of memory for the CPU backend");
+    else if (context_init(cpu, &options) < 0)
+        snprintf(missing, cap, "%s", cpu->error);
+    else
+        snprintf(detail, cap, "%s", cpu->detail);
+    context_free(cpu);
+}
+
+static const rlhf_kernels_ops ops = {
+    .size = sizeof ops,
+    .compute_major = RLHF_COMPUTE_MAJOR,
+    .compute_minor = RLHF_COMPUTE_MINOR,
+    .device = RLHF_DEVICE_CPU,
+    .open = open_table,
+    .close = close_table,
     .describe = rlhf__cpu_describe,
 };
-
-RLHF_DEFINE_KERNELS(kernels)
+static const rlhf_plugin plugin = {
+    .size = sizeof plugin,
+    .kind = RLHF_KIND_KERNELS,
+    .id = ID,
+    .version = RLHF_SDK_VERSION,
+    .summary = SUMMARY,
+    .vendor = "rlhf-host",
+    .license = "Apache-2.0",
+    .create = rlhf__backend_create,
+    .destroy = rlhf__backend_destroy,
+    .ops = &ops,
+};
+RLHF_DEFINE_PLUGIN(plugin)

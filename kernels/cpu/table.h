@@ -41,7 +41,9 @@ void rlhf__cpu_needs_muon(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cp
 // Adds the workspace of sumsq of `len` elements.
 void rlhf__cpu_sumsq_needs(uint64_t len, struct rlhf__cpu_needs *n);
 
-// Implements rlhf_kernels.describe.
-rlhf_status rlhf__cpu_describe(uint32_t gpu, rlhf_device_info *out);
+// Implements rlhf_kernels_ops.describe.
+rlhf_status rlhf__cpu_describe(void *self, uint32_t gpu, const char **json);
+// Opens a table and closes it, for describe: its detail, or why that fails; the other is "". [main]
+void rlhf__cpu_try(char *detail, char *missing, size_t cap);
 
 #endif

@@ -11,7 +11,7 @@ rlhf_status rlhf__cuda_fail(struct rlhf__cuda *cu, rlhf_status code, const char 
     vsnprintf(cu->error, sizeof cu->error, fmt, ap);
     va_end(ap);
     if (cu->recordings.now && cu->recordings.status == RLHF_OK) cu->recordings.status = code;
-    return code;
+    return cu->messages ? (cu->messages->fail)(cu->messages, code, cu->error) : code;
 }
 
 // Errors after which every further CUDA call of the process returns the same error.

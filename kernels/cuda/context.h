@@ -105,7 +105,7 @@ struct rlhf__cuda_recordings {
 };
 
 struct rlhf__cuda {
-    rlhf_compute table; // what create returns points here
+    rlhf_compute table; // what open returns points here
     cudaStream_t stream;
     int gpu, sm;              // index; compute capability, 10 * major + minor
     int shared_most;          // bytes of shared memory that a block may use
@@ -121,13 +121,14 @@ struct rlhf__cuda {
     struct rlhf__cuda_buffer ws[RLHF__CUDA_WS_COUNT];
     struct rlhf__fault *fault;      // device
     struct rlhf__fault *fault_host; // pinned: its copy
-    void *lt;                       // cuBLASLt's state (lt.h), NULL only in create
+    void *lt;                       // cuBLASLt's state (lt.h), NULL only in open
     // The library GEMM: sets *taken when it runs the GEMM; NULL: own kernels only.
     rlhf_status (*library)(struct rlhf__cuda *, const struct rlhf__cuda_product_spec *, int *taken);
     struct rlhf__cuda_kept kept;
     struct rlhf__cuda_buffer staging; // pinned: lm_sample's results in transit
     uint64_t weight_generation;       // incremented by weight_pack and weight_destroy
     int bf16_weights;                 // a weight of bf16 was made: the dtype of the run, for Muon
+    const rlhf_host *messages;        // gets them; NULL: only `error` keeps them (describe)
     char error[512];
     char detail[256];
 };
@@ -139,7 +140,7 @@ static inline float *rlhf__cuda_f32(rlhf_dev p) { return rlhf__cuda_mem<float>(p
 static inline const int32_t *rlhf__cuda_i32(rlhf_dev p) { return rlhf__cuda_mem<const int32_t>(p); }
 static inline rlhf_dev rlhf__cuda_dev(const void *p) { return (rlhf_dev)(uintptr_t)p; }
 
-// Sets the error text and returns code. [step]
+// Passes the text to the host and returns code. [step]
 __attribute__((format(printf, 3, 4))) rlhf_status
 rlhf__cuda_fail(struct rlhf__cuda *cu, rlhf_status code, const char *fmt, ...);
 

@@ -1,5 +1,6 @@
 // devices.cu: see devices.h.
 #include "devices.h"
+#include "instance.h"
 #include "lt.h"
 
 #include <pthread.h>
@@ -11,6 +12,19 @@
 #ifndef RLHF_CUDA_MAJORS
 #define RLHF_CUDA_MAJORS (1 << 8 | 1 << 9) // major versions with machine code
 #endif
+
+namespace {
+// What is known of one card. Texts: "" = none or unknown.
+struct device_info {
+    uint32_t devices;   // number of cards, usable or not; 0: see `missing`
+    int32_t capability; // 10 * major + minor; 0: none
+    uint64_t memory, memory_free;
+    char name[128];
+    char driver[64], runtime[64]; // versions
+    char library[128];            // of matrix products
+    char missing[512];            // one sentence: why open() would fail; "" = it would not
+};
+} // namespace
 
 // "13.0" of CUDA's 13000.
 static void put_version(char *out, size_t cap, int version) {
@@ -34,7 +48,7 @@ static void read_module(char *out, size_t cap) {
 
 // Reads the versions of the driver and of the runtime. Returns what the driver supports, 0: no
 // driver.
-static int read_versions(rlhf_device_info *d) {
+static int read_versions(struct device_info *d) {
     int driver = 0, runtime = 0;
     char module[32], cuda[16];
     if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
@@ -51,7 +65,7 @@ static int read_versions(rlhf_device_info *d) {
 }
 
 // Explains why no devices were found.
-static void say_no_devices(rlhf_device_info *d, int driver, cudaError_t e) {
+static void say_no_devices(struct device_info *d, int driver, cudaError_t e) {
     if (!driver)
         snprintf(d->missing, sizeof d->missing,
                  "there is no NVIDIA driver (libcuda.so.1 cannot be loaded); install the driver of "
@@ -69,7 +83,7 @@ static void say_no_devices(rlhf_device_info *d, int driver, cudaError_t e) {
                  cudaGetErrorString(e), (int)e);
 }
 
-static void read_card(rlhf_device_info *d, int gpu) {
+static void read_card(struct device_info *d, int gpu) {
     cudaDeviceProp p;
     size_t left = 0, total = 0;
     cudaError_t e = cudaGetDeviceProperties(&p, gpu);
@@ -96,10 +110,9 @@ static void read_card(rlhf_device_info *d, int gpu) {
              cudaGetErrorString(e), (int)e);
 }
 
-static void look(uint32_t gpu, rlhf_device_info *d) {
+static void look(uint32_t gpu, struct device_info *d) {
     int count = 0;
     memset(d, 0, sizeof *d);
-    d->size = sizeof *d;
     const int driver = read_versions(d);
     const cudaError_t e = cudaGetDeviceCount(&count);
     if (e != cudaSuccess) cudaGetLastError();
@@ -118,7 +131,7 @@ static void look(uint32_t gpu, rlhf_device_info *d) {
 }
 
 // Describes which implementation runs the GEMMs: the library, or why it is not used.
-static void read_library(rlhf_device_info *d, uint32_t gpu) {
+static void read_library(struct device_info *d, uint32_t gpu) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)calloc(1, sizeof *cu);
     if (!cu) return;
     cu->gpu = (int)gpu;
@@ -139,7 +152,7 @@ static void read_library(rlhf_device_info *d, uint32_t gpu) {
 namespace {
 struct question {
     uint32_t gpu;
-    rlhf_device_info answer;
+    struct device_info answer;
 };
 } // namespace
 
@@ -153,17 +166,31 @@ static void *ask(void *arg) {
 // Querying a card makes it the thread's current one, but calls of a context need theirs to stay
 // current. Use a separate thread: switching back to the current card would allocate memory on a
 // card that may not have been used yet.
-rlhf_status rlhf__cuda_describe(uint32_t gpu, rlhf_device_info *out) {
+rlhf_status rlhf__cuda_describe(void *self, uint32_t gpu, const char **json) {
+    struct rlhf__backend *b = (struct rlhf__backend *)self;
+    struct rlhf__json *j = &b->json;
     struct question q;
     q.gpu = gpu;
     pthread_t thread;
-    if (pthread_create(&thread, NULL, ask, &q) != 0) return RLHF_E_NOMEM;
+    if (pthread_create(&thread, NULL, ask, &q) != 0)
+        return (b->host->fail)(b->host, RLHF_E_NOMEM, "cannot start a thread to look at the card");
     pthread_join(thread, NULL);
-    return rlhf_copy_out(out, &q.answer, sizeof q.answer, RLHF_SIZE_TO(rlhf_device_info, missing));
+    const struct device_info *d = &q.answer;
+    rlhf__json_start(j);
+    rlhf__json_number(j, "devices", d->devices);
+    rlhf__json_text(j, "name", d->name);
+    rlhf__json_text(j, "driver", d->driver);
+    rlhf__json_text(j, "runtime", d->runtime);
+    rlhf__json_text(j, "library", d->library);
+    rlhf__json_number(j, "capability", (uint64_t)d->capability);
+    rlhf__json_number(j, "memory", d->memory);
+    rlhf__json_number(j, "memory_free", d->memory_free);
+    rlhf__json_text(j, "missing", d->missing);
+    return rlhf__backend_described(b, json);
 }
 
 rlhf_status rlhf__cuda_device_open(struct rlhf__cuda *cu, uint32_t gpu) {
-    rlhf_device_info d;
+    struct device_info d;
     look(gpu, &d);
     if (d.missing[0])
         return rlhf__cuda_fail(cu, d.capability >= SM_LEAST ? RLHF_E_DEVICE : RLHF_E_INVALID, "%s",

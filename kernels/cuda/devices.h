@@ -5,8 +5,8 @@
 
 #include "context.h"
 
-// rlhf_kernels.describe. Does not change the calling thread's current card. [main]
-rlhf_status rlhf__cuda_describe(uint32_t gpu, rlhf_device_info *out);
+// rlhf_kernels_ops.describe. Does not change the calling thread's current card. [main]
+rlhf_status rlhf__cuda_describe(void *self, uint32_t gpu, const char **json);
 
 // Makes card `gpu` the thread's current one, and fills in cu's gpu, sm and detail. Calls of the
 // context do not select the card again: they come only from this thread, which must not select

@@ -75,6 +75,15 @@ rlhf_status rlhf__head_read(struct rlhf__cuda *cu, const char *op, struct rlhf__
     RLHF_TRY(rlhf__cuda_copy_in(cu, op, a, sizeof *a, from, RLHF_SIZE_TO(rlhf_lm_head, d_weight)));
     RLHF_TRY(rlhf__head_dist(cu, op, &c->dist, a->dist, a->vocab, &c->rule));
     a->dist = &c->dist;
+    if (a->divergence != RLHF_DIVERGENCE_REVERSE)
+        return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED,
+                               "%s: divergence %d; this backend has only the reverse one, 0", op,
+                               a->divergence);
+    if (a->ref_d && a->ref_d != a->d)
+        return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED,
+                               "%s: ref_d is %d; this backend needs a reference as wide as the "
+                               "model, %d",
+                               op, a->ref_d, a->d);
     RLHF_TRY(rlhf__head_weight(cu, op, a->weight, a->d, a->vocab, a->dtype));
     c->with_ref = backward ? a->d_kl != NULL : a->kl != NULL;
     if (c->with_ref) RLHF_TRY(rlhf__head_weight(cu, op, a->ref_weight, a->d, a->vocab, a->dtype));

@@ -82,7 +82,7 @@ static rlhf_status record_end(void *ctx) {
     struct rlhf__cuda_recording *r = all->now;
     if (!r) return rlhf__cuda_fail(cu, RLHF_E_INVALID, "record_end without record");
     all->now = NULL;
-    rlhf_status st = all->status; // of the first call that failed; its text is last_error
+    rlhf_status st = all->status; // of the first call that failed; the host has its text
     if (all->what == RLHF_RECORD_CAPTURE) {
         const cudaError_t e = end_capture(cu, &r->graph);
         if (st == RLHF_OK) st = rlhf__cuda_check(cu, "keeping what was recorded", e);

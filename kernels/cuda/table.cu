@@ -1,14 +1,13 @@
-// table.cu: the exported symbol of kernels_cuda.so: create, destroy and the table itself.
+// table.cu: the plugin of kernels_cuda.so, and opening its table.
 #include "lt.h"
 #include "table.h"
 
 #include "devices.h"
+#include "instance.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char *last_error(void *ctx) { return ((struct rlhf__cuda *)ctx)->error; }
 
 static void context_free(struct rlhf__cuda *cu) {
     if (!cu) return;
@@ -60,10 +59,10 @@ static void workspace_bytes(void *ctx, const rlhf_call *from, uint64_t *bytes) {
     memcpy(bytes, n.bytes, sizeof n.bytes);
 }
 
-static rlhf_status context_init(struct rlhf__cuda *cu, const rlhf_kernels_options *in) {
-    rlhf_kernels_options opt;
-    memset(&opt, 0, sizeof opt);
-    if (in) RLHF_TRY(rlhf__cuda_copy_in(cu, "create", &opt, sizeof opt, in, sizeof in->size));
+static rlhf_status context_init(struct rlhf__cuda *cu, const rlhf_kernels_open *in) {
+    rlhf_kernels_open opt;
+    RLHF_TRY(rlhf__cuda_copy_in(cu, "open", &opt, sizeof opt, in,
+                                RLHF_SIZE_TO(rlhf_kernels_open, workspace_bytes)));
     RLHF_TRY(rlhf__lt_mode_check(cu)); // also without a card
     cu->guard = opt.guard != 0;
     cu->workspace_bytes = opt.workspace_bytes;
@@ -88,7 +87,6 @@ static rlhf_status context_init(struct rlhf__cuda *cu, const rlhf_kernels_option
     t->name = "cuda";
     t->detail = cu->detail;
     t->ctx = cu;
-    t->last_error = last_error;
     t->workspace_bytes = workspace_bytes;
 #define FILL(file) rlhf__cuda_fill_##file(t);
     RLHF__CUDA_FILES(FILL)
@@ -97,16 +95,13 @@ static rlhf_status context_init(struct rlhf__cuda *cu, const rlhf_kernels_option
     return rlhf__lt_open(cu);
 }
 
-static rlhf_status create(const rlhf_kernels_options *options, rlhf_compute **out, char *err,
-                          uint64_t err_cap) {
+static rlhf_status open_table(void *self, const rlhf_kernels_open *options, rlhf_compute **out) {
+    const rlhf_host *host = ((struct rlhf__backend *)self)->host;
     struct rlhf__cuda *cu = (struct rlhf__cuda *)calloc(1, sizeof *cu);
-    if (!cu) {
-        if (err && err_cap) snprintf(err, err_cap, "out of memory for the CUDA backend");
-        return RLHF_E_NOMEM;
-    }
+    if (!cu) return (host->fail)(host, RLHF_E_NOMEM, "out of memory for the CUDA backend");
+    cu->messages = host;
     const rlhf_status st = context_init(cu, options);
     if (st < 0) {
-        if (err && err_cap) snprintf(err, err_cap, "%s", cu->error);
         context_free(cu);
         return st;
     }
@@ -114,19 +109,38 @@ static rlhf_status create(const rlhf_kernels_options *options, rlhf_compute **ou
     return RLHF_OK;
 }
 
-static void destroy(rlhf_compute *c) {
+static void close_table(void *self, rlhf_compute *c) {
+    (void)self;
     if (c) context_free((struct rlhf__cuda *)c->ctx);
 }
 
-static const rlhf_kernels kernels = {
-    sizeof(rlhf_kernels),
-    RLHF_ABI_MAJOR,
-    RLHF_ABI_MINOR,
-    0,
-    "cuda",
-    "CUDA backend: own kernels and cuBLASLt for compute capability 8.0 and newer",
-    create,
-    destroy,
+static const rlhf_kernels_ops ops = {
+    sizeof(rlhf_kernels_ops), 0, RLHF_COMPUTE_MAJOR, RLHF_COMPUTE_MINOR,
+    RLHF_DEVICE_CUDA,         0, open_table,         close_table,
     rlhf__cuda_describe};
 
-RLHF_DEFINE_KERNELS(kernels)
+static const rlhf_plugin plugin = {
+    sizeof(rlhf_plugin),
+    RLHF_KIND_KERNELS,
+    "org.rlhf-host.kernels.cuda",
+    RLHF_SDK_VERSION,
+    "CUDA backend: own kernels and cuBLASLt for compute capability 8.0 and newer",
+    "rlhf-host",
+    NULL,
+    "Apache-2.0",
+    0,
+    0, // flags
+    NULL,
+    0, // options
+    0,
+    0,
+    0, // state_version
+    NULL,
+    rlhf__backend_create,
+    rlhf__backend_destroy,
+    NULL,
+    NULL,
+    &ops,
+    NULL};
+
+RLHF_DEFINE_PLUGIN(plugin)

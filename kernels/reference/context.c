@@ -6,12 +6,13 @@
 #include <string.h>
 
 rlhf_status rlhf__ref_fail(struct rlhf__ref *r, rlhf_status code, const char *fmt, ...) {
-    int n = snprintf(r->error, sizeof r->error, "%s: ", r->op);
+    char text[512];
+    int n = snprintf(text, sizeof text, "%s: ", r->op);
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(r->error + n, sizeof r->error - (size_t)n, fmt, ap);
+    vsnprintf(text + n, sizeof text - (size_t)n, fmt, ap);
     va_end(ap);
-    return code;
+    return r->host->fail(r->host, code, text);
 }
 
 static rlhf_status check_use(struct rlhf__ref *r, uint32_t i, struct rlhf__ref_use use,

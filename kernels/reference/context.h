@@ -34,10 +34,10 @@ struct rlhf__ref {
     void *own;              // belongs to a backend that embeds this one (rlhf/reference.h)
     int64_t calls, fail_at; // since rlhf_reference_fail_at; the call to fail, 0: none
     int32_t fail_on, reserved;
-    char error[512];
+    const rlhf_host *host; // gets the messages
 };
 
-// Formats "<op>: <text>" as the last error and returns code. r->op must be set.
+// Passes "<op>: <text>" to the host and returns code. r->op must be set.
 rlhf_status rlhf__ref_fail(struct rlhf__ref *r, rlhf_status code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

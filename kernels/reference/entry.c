@@ -1,4 +1,51 @@
-// entry.c: the exported symbol of kernels_reference.so.
-#include "ops.h"
+// entry.c: the plugin of kernels_reference.so.
+#include "instance.h"
 
-RLHF_DEFINE_KERNELS(rlhf__ref_kernels)
+#include <rlhf/reference.h>
+
+#include <unistd.h>
+
+static rlhf_status open_table(void *self, const rlhf_kernels_open *open, rlhf_compute **out) {
+    return rlhf_reference_open(((struct rlhf__backend *)self)->host, open, out);
+}
+
+static void close_table(void *self, rlhf_compute *c) {
+    (void)self;
+    rlhf_reference_close(c);
+}
+
+// The backend runs on the host.
+static rlhf_status describe(void *self, uint32_t gpu, const char **json) {
+    struct rlhf__backend *b = self;
+    const long page = sysconf(_SC_PAGESIZE), all = sysconf(_SC_PHYS_PAGES);
+    rlhf__json_start(&b->json);
+    rlhf__json_number(&b->json, "devices", 1);
+    rlhf__json_text(&b->json, "name", "naive C, for checking other backends");
+    if (page > 0 && all > 0)
+        rlhf__json_number(&b->json, "memory", (uint64_t)page * (uint64_t)all);
+    if (gpu) rlhf__json_text(&b->json, "missing", "there is one device, 0");
+    return rlhf__backend_described(b, json);
+}
+
+static const rlhf_kernels_ops ops = {
+    .size = sizeof ops,
+    .compute_major = RLHF_COMPUTE_MAJOR,
+    .compute_minor = RLHF_COMPUTE_MINOR,
+    .device = RLHF_DEVICE_CPU,
+    .open = open_table,
+    .close = close_table,
+    .describe = describe,
+};
+static const rlhf_plugin plugin = {
+    .size = sizeof plugin,
+    .kind = RLHF_KIND_KERNELS,
+    .id = "org.rlhf-host.kernels.reference",
+    .version = RLHF_SDK_VERSION,
+    .summary = "naive plain C; what the other backends are checked against",
+    .vendor = "rlhf-host",
+    .license = "Apache-2.0",
+    .create = rlhf__backend_create,
+    .destroy = rlhf__backend_destroy,
+    .ops = &ops,
+};
+RLHF_DEFINE_PLUGIN(plugin)

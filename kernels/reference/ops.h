@@ -24,9 +24,4 @@ void rlhf__ref_fill_lm_head_bwd(rlhf_compute *t);   // lm_head_bwd
 void rlhf__ref_fill_lm_sample(rlhf_compute *t);     // lm_sample
 void rlhf__ref_fill_optim(rlhf_compute *t);         // sumsq, adamw, muon
 
-// Returned by rlhf_reference_kernels(); hidden, so that an ELF note may point to it.
-extern const rlhf_kernels rlhf__ref_kernels __attribute__((visibility("hidden")));
-
-rlhf_status rlhf__ref_describe(uint32_t gpu, rlhf_device_info *out); // rlhf_kernels.describe
-
 #endif

@@ -70,9 +70,9 @@ static rlhf_status answer_score(void *self, const rlhf_reward_in *in, const rlhf
     }
     if (!in->n) return RLHF_OK;
     see_found(a, in->n, found);
-    h->metric(h, "correct", correct / in->n);
-    h->metric(h, "found", found / in->n);
-    h->metric(h, "marked", marked / in->n);
+    rlhf_metric_mean(h, "correct", correct / in->n, in->n);
+    rlhf_metric_mean(h, "found", found / in->n, in->n);
+    rlhf_metric_mean(h, "marked", marked / in->n, in->n);
     return RLHF_OK;
 }
 
@@ -82,11 +82,11 @@ static rlhf_status answer_check_row(void *self, rlhf_str row) {
     return rlhf__checker_gold(&a->checker, row);
 }
 
-static const char *answer_idle(const void *config, const char *key) {
+static const char *answer_why_unused(const void *config, const char *key) {
     const struct answer_config *c = config;
     if (strcmp(key, "format_weight") == 0 && c->check.where >= RLHF__WHERE_LAST_NUMBER)
         return "where names a place that needs no mark";
-    return rlhf__answer_idle(&c->check, key);
+    return rlhf__answer_why_unused(&c->check, key);
 }
 
 static const rlhf_opt options[] = {
@@ -109,6 +109,8 @@ static const rlhf_plugin plugin = {
     .id = "org.rlhf-host.answer",
     .version = RLHF_SDK_VERSION,
     .summary = "whether a response's answer is the one of its data row, by number or text",
+    .vendor = "rlhf-host",
+    .license = "Apache-2.0",
     .opts = options,
     .n_opts = sizeof options / sizeof *options,
     .opt_stride = sizeof *options,
@@ -116,6 +118,6 @@ static const rlhf_plugin plugin = {
     .create = answer_create,
     .destroy = answer_destroy,
     .ops = &ops,
-    .idle = answer_idle,
+    .why_unused = answer_why_unused,
 };
 RLHF_DEFINE_PLUGIN(plugin)

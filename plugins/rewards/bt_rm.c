@@ -26,7 +26,7 @@ struct bt_rm {
 static void bt_rm_destroy(void *self) {
     struct bt_rm *r = self;
     if (!r) return;
-    if (r->model) r->svc->close(r->svc->host, r->model);
+    if (r->model) r->svc->close(r->host, r->model);
     r->host->free(r->host, r);
 }
 
@@ -42,7 +42,7 @@ static rlhf_status bt_rm_open(struct bt_rm *r) {
     r->svc = h->service(h, RLHF_SVC_REWARD_MODEL);
     if (!r->svc)
         return h->fail(h, RLHF_E_UNSUPPORTED, "this host does not offer " RLHF_SVC_REWARD_MODEL);
-    return r->svc->open(r->svc->host, r->config->model, &r->model);
+    return r->svc->open(r->host, r->config->model, &r->model);
 }
 
 static rlhf_status bt_rm_create(const rlhf_host *host, const void *config, void **self) {
@@ -75,13 +75,13 @@ static rlhf_status bt_rm_score(void *self, const rlhf_reward_in *in, const rlhf_
     if (in->n == 0) return RLHF_OK;
     if (r->config->per_token && !out->token)
         return r->host->fail(r->host, RLHF_E_INTERNAL, "the array of token rewards is missing");
-    RLHF_TRY(r->svc->score(r->svc->host, r->model, in->n, in->ids, in->offset, in->prompt_len,
+    RLHF_TRY(r->svc->score(r->host, r->model, in->n, in->ids, in->offset, in->prompt_len,
                            r->pooling, out->seq, r->config->per_token ? out->token : NULL));
     if (r->config->per_token) hand_out(in, out->seq, out->token);
     return RLHF_OK;
 }
 
-static const char *bt_rm_idle(const void *config, const char *key) {
+static const char *bt_rm_why_unused(const void *config, const char *key) {
     const struct bt_rm_config *c = config;
     return c->per_token && strcmp(key, "pooling") == 0 ? "per_token pays out the mean" : NULL;
 }
@@ -107,6 +107,8 @@ static const rlhf_plugin plugin = {
     .id = "org.rlhf-host.bt-rm",
     .version = RLHF_SDK_VERSION,
     .summary = "reward model trained on preferences: mean or last token, or token by token",
+    .vendor = "rlhf-host",
+    .license = "Apache-2.0",
     .opts = options,
     .n_opts = sizeof options / sizeof *options,
     .opt_stride = sizeof *options,
@@ -114,6 +116,6 @@ static const rlhf_plugin plugin = {
     .create = bt_rm_create,
     .destroy = bt_rm_destroy,
     .ops = &ops,
-    .idle = bt_rm_idle,
+    .why_unused = bt_rm_why_unused,
 };
 RLHF_DEFINE_PLUGIN(plugin)

@@ -253,7 +253,7 @@ static const rlhf_opt options[] = {
 };
 static const rlhf_reward_ops ops = {
     .size = sizeof ops,
-    .flags = RLHF_REWARD_PROGRAM,
+    .flags = RLHF_REWARD_EXTERNAL,
     .score = exec_score,
 };
 static const rlhf_plugin plugin = {
@@ -264,6 +264,8 @@ static const rlhf_plugin plugin = {
     .summary =
         "what a program answers, which reads rows of JSON and writes a number or an object a "
         "line, better one with the row's index",
+    .vendor = "rlhf-host",
+    .license = "Apache-2.0",
     .opts = options,
     .n_opts = sizeof options / sizeof *options,
     .opt_stride = sizeof *options,
@@ -271,5 +273,6 @@ static const rlhf_plugin plugin = {
     .create = exec_create,
     .destroy = exec_destroy,
     .ops = &ops,
+    .extension = rlhf__program_extension,
 };
 RLHF_DEFINE_PLUGIN(plugin)

@@ -161,9 +161,9 @@ static rlhf_status format_create(const rlhf_host *host, const void *config, void
 static void report(struct format *f, uint32_t n, uint32_t matched, uint32_t gave_up) {
     const rlhf_host *h = f->host;
     if (!n) return;
-    h->metric(h, "matched", (double)matched / n);
+    rlhf_metric_mean(h, "matched", (double)matched / n, n);
     if (!f->code) return;
-    h->metric(h, "gave_up", gave_up);
+    rlhf_metric_add(h, "gave_up", gave_up);
     if (!gave_up || f->warned) return;
     f->warned = 1;
     rlhf_logf(h, RLHF_LOG_WARN,
@@ -190,7 +190,7 @@ static rlhf_status format_score(void *self, const rlhf_reward_in *in, const rlhf
     return RLHF_OK;
 }
 
-static const char *format_idle(const void *config, const char *key) {
+static const char *format_why_unused(const void *config, const char *key) {
     const struct format_config *c = config;
     const int of_tags = strcmp(key, "tags") == 0 || strcmp(key, "opened") == 0;
     const int of_pattern = strcmp(key, "match") == 0 || strcmp(key, "limit") == 0;
@@ -227,6 +227,8 @@ static const rlhf_plugin plugin = {
     .id = "org.rlhf-host.format",
     .version = RLHF_SDK_VERSION,
     .summary = "whether a response has a form: think tags, or a pattern of PCRE2",
+    .vendor = "rlhf-host",
+    .license = "Apache-2.0",
     .opts = options,
     .n_opts = sizeof options / sizeof *options,
     .opt_stride = sizeof *options,
@@ -234,6 +236,6 @@ static const rlhf_plugin plugin = {
     .create = format_create,
     .destroy = format_destroy,
     .ops = &ops,
-    .idle = format_idle,
+    .why_unused = format_why_unused,
 };
 RLHF_DEFINE_PLUGIN(plugin)

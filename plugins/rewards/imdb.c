@@ -49,7 +49,7 @@ static void list_labels(const struct imdb *s, char *text, size_t cap) {
     size_t at = 0;
     text[0] = 0;
     for (int32_t i = 0; i < s->n_labels && at < cap; i++) {
-        const char *name = s->svc->label(s->svc->host, s->model, i);
+        const char *name = s->svc->label(s->host, s->model, i);
         int used = snprintf(text + at, cap - at, "%s%d %s", i ? ", " : "", (int)i,
                             name ? name : "(no name)");
         if (used < 0) return;
@@ -59,13 +59,13 @@ static void list_labels(const struct imdb *s, char *text, size_t cap) {
 
 static rlhf_status find_label(struct imdb *s) {
     char names[512];
-    s->n_labels = s->svc->n_labels(s->svc->host, s->model);
+    s->n_labels = s->svc->n_labels(s->host, s->model);
     if (s->n_labels < 1)
         return s->host->fail(s->host, RLHF_E_INVALID,
                              "the model is no classifier: it has no labels");
     list_labels(s, names, sizeof names);
     for (s->label = 0; s->label < s->n_labels; s->label++) {
-        const char *name = s->svc->label(s->svc->host, s->model, s->label);
+        const char *name = s->svc->label(s->host, s->model, s->label);
         if (name && strcmp(name, s->config->label) == 0) break;
     }
     if (s->label == s->n_labels)
@@ -86,7 +86,7 @@ static rlhf_status self_test(struct imdb *s) {
     const rlhf_host *h = s->host;
     float *z = h->alloc(h, 2 * (uint64_t)s->n_labels * sizeof *z);
     if (!z) return h->fail(h, RLHF_E_NOMEM, "out of memory");
-    rlhf_status st = s->svc->logits(s->svc->host, s->model, 2, texts, z);
+    rlhf_status st = s->svc->logits(s->host, s->model, 2, texts, z);
     double p[2] = {0, 0};
     for (int i = 0; st >= 0 && i < 2; i++)
         p[i] = 1.0 / (1.0 + exp(-log_odds(z + i * s->n_labels, s->n_labels, s->label)));
@@ -107,7 +107,7 @@ static rlhf_status self_test(struct imdb *s) {
 static void imdb_destroy(void *self) {
     struct imdb *s = self;
     if (!s) return;
-    if (s->model) s->svc->close(s->svc->host, s->model);
+    if (s->model) s->svc->close(s->host, s->model);
     s->host->free(s->host, s);
 }
 
@@ -116,7 +116,7 @@ static rlhf_status imdb_open(struct imdb *s) {
     if (!s->svc)
         return s->host->fail(s->host, RLHF_E_UNSUPPORTED,
                              "this host does not offer " RLHF_SVC_CLASSIFIER);
-    RLHF_TRY(s->svc->open(s->svc->host, s->config->model, &s->model));
+    RLHF_TRY(s->svc->open(s->host, s->config->model, &s->model));
     RLHF_TRY(find_label(s));
     return s->config->self_test ? self_test(s) : RLHF_OK;
 }
@@ -165,7 +165,7 @@ static rlhf_status imdb_score(void *self, const rlhf_reward_in *in, const rlhf_r
     if (in->n == 0) return RLHF_OK;
     rlhf_str *texts = join_texts(s, in, &z);
     if (!texts) return s->host->fail(s->host, RLHF_E_NOMEM, "out of memory");
-    rlhf_status st = s->svc->logits(s->svc->host, s->model, in->n, texts, z);
+    rlhf_status st = s->svc->logits(s->host, s->model, in->n, texts, z);
     for (uint32_t i = 0; st >= 0 && i < in->n; i++)
         out->seq[i] = score_of(s, z + (uint64_t)i * (uint64_t)s->n_labels);
     s->host->free(s->host, texts);
@@ -199,6 +199,8 @@ static const rlhf_plugin plugin = {
     .id = "org.rlhf-host.imdb",
     .version = RLHF_SDK_VERSION,
     .summary = "sentiment by a classifier: probability or log-odds of its positive label",
+    .vendor = "rlhf-host",
+    .license = "Apache-2.0",
     .opts = options,
     .n_opts = sizeof options / sizeof *options,
     .opt_stride = sizeof *options,

@@ -109,7 +109,7 @@ static rlhf_status length_score(void *self, const rlhf_reward_in *in, const rlhf
         outside +=
             is_outside(l->config, (int64_t)in->offset[i + 1] - in->offset[i] - in->prompt_len[i]);
     }
-    if (in->n) l->host->metric(l->host, "outside", outside / in->n);
+    if (in->n) rlhf_metric_mean(l->host, "outside", outside / in->n, in->n);
     return RLHF_OK;
 }
 
@@ -157,7 +157,7 @@ static const rlhf_opt options[] = {
 };
 
 // Options of each shape, in the order of the table; the options of the answer belong to cosine.
-static const char *length_idle(const void *config, const char *key) {
+static const char *length_why_unused(const void *config, const char *key) {
     static const char *const of[][2] = {
         {"cache", "0"},      {"min_len", "2"},     {"margin", "2"},     {"right_short", "1"},
         {"right_long", "1"}, {"wrong_short", "1"}, {"wrong_long", "1"}, {"exceed", "1"}};
@@ -166,7 +166,7 @@ static const char *length_idle(const void *config, const char *key) {
     if (strcmp(key, "shape") == 0 || strcmp(key, "max_len") == 0) return NULL;
     for (size_t i = 0; i < sizeof of / sizeof *of; i++)
         if (strcmp(key, of[i][0]) == 0) return *of[i][1] - '0' == c->shape ? NULL : why[c->shape];
-    return c->shape == SHAPE_COSINE ? rlhf__answer_idle(&c->check, key) : why[c->shape];
+    return c->shape == SHAPE_COSINE ? rlhf__answer_why_unused(&c->check, key) : why[c->shape];
 }
 
 static const rlhf_reward_ops ops = {
@@ -180,6 +180,8 @@ static const rlhf_plugin plugin = {
     .id = "org.rlhf-host.length",
     .version = RLHF_SDK_VERSION,
     .summary = "length in tokens: DAPO's overlong shaping, the cosine reward, or a target band",
+    .vendor = "rlhf-host",
+    .license = "Apache-2.0",
     .opts = options,
     .n_opts = sizeof options / sizeof *options,
     .opt_stride = sizeof *options,
@@ -187,6 +189,6 @@ static const rlhf_plugin plugin = {
     .create = length_create,
     .destroy = length_destroy,
     .ops = &ops,
-    .idle = length_idle,
+    .why_unused = length_why_unused,
 };
 RLHF_DEFINE_PLUGIN(plugin)

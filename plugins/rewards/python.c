@@ -36,7 +36,7 @@ struct python {
     int32_t noted;            // 1: the driver's note has been logged
     int32_t said_unscored;    // 1: a row without a score was reported
     int32_t reserved;
-    uint64_t phase; // the phase whose printed lines are shown
+    int64_t phase; // the phase whose printed lines are shown
     float weight[MOST_FUNCTIONS];
     char name[256]; // "rewards.py (python3)"
 };
@@ -257,7 +257,7 @@ static void report(const struct python *p, const struct rlhf__frame *f, uint32_t
     uint32_t unscored = 0;
     for (uint32_t i = 0; i < n; i++)
         unscored += isnan(sum_of(p, f, i, n)) != 0;
-    p->host->metric(p->host, "unscored", (double)unscored / n);
+    rlhf_metric_mean(p->host, "unscored", (double)unscored / n, n);
     for (uint32_t k = 0; p->n > 1 && k < p->n; k++) {
         char name[RLHF__TALLY_NAME];
         rlhf_str function = {"", 0};
@@ -271,12 +271,12 @@ static void report(const struct python *p, const struct rlhf__frame *f, uint32_t
         ready_line(p, "name ", k, &function);
         snprintf(name, sizeof name, "%.*s/mean", (int)(function.len < 80 ? function.len : 80),
                  function.ptr);
-        if (count > 0) p->host->metric(p->host, name, sum / count);
+        if (count > 0) rlhf_metric_mean(p->host, name, sum / count, count);
     }
 }
 
 // Users debug functions with print(), so the first lines of each phase are shown.
-static void show_printed(struct python *p, uint64_t phase) {
+static void show_printed(struct python *p, int64_t phase) {
     if (p->phase == phase) return;
     p->phase = phase;
     rlhf__said_show(&p->program.said, p->host, base_name(p->config->file));
@@ -359,14 +359,14 @@ static rlhf_status python_check_row(void *self, rlhf_str row) {
                           "there is no data row to take \"%s\" from, which %s of %s is called "
                           "with; prompts in a .jsonl file can have it",
                           column, function, base_name(p->config->file));
-    RLHF_TRY(p->rows->open(p->rows->host, row, &read));
+    RLHF_TRY(p->rows->open(p->host, row, &read));
     rlhf_status st = RLHF_OK;
     for (uint32_t i = 0; st == RLHF_OK && needed(p, i, column, function); i++)
-        if (p->rows->type(p->rows->host, read, column) == RLHF_ROW_ABSENT)
+        if (p->rows->type(p->host, read, column) == RLHF_ROW_ABSENT)
             st = rlhf_failf(p->host, RLHF_E_INVALID,
                             "the data row has no \"%s\", which %s of %s is called with", column,
                             function, base_name(p->config->file));
-    p->rows->close(p->rows->host, read);
+    p->rows->close(p->host, read);
     return st;
 }
 
@@ -401,7 +401,7 @@ static rlhf_status open_python(struct python *p) {
     snprintf(p->name, sizeof p->name, "%.120s (%.120s)", base_name(c->file), c->python);
     RLHF_TRY(rlhf__program_init(&p->program, p->host, p->argv, environment));
     p->program.name = p->name;
-    p->phase = UINT64_MAX; // so that lines printed during the import are shown
+    p->phase = -1; // so that lines printed during the import are shown
     rlhf__said_show(&p->program.said, p->host, base_name(c->file));
     return start(p, RLHF_E_INVALID);
 }
@@ -443,7 +443,7 @@ static const rlhf_opt options[] = {
 };
 static const rlhf_reward_ops ops = {
     .size = sizeof ops,
-    .flags = RLHF_REWARD_PROGRAM,
+    .flags = RLHF_REWARD_EXTERNAL,
     .score = python_score,
     .check_row = python_check_row,
 };
@@ -453,6 +453,8 @@ static const rlhf_plugin plugin = {
     .id = "org.rlhf-host.python",
     .version = RLHF_SDK_VERSION,
     .summary = "what reward functions in Python pay, with the signature that TRL calls",
+    .vendor = "rlhf-host",
+    .license = "Apache-2.0",
     .opts = options,
     .n_opts = sizeof options / sizeof *options,
     .opt_stride = sizeof *options,
@@ -460,5 +462,6 @@ static const rlhf_plugin plugin = {
     .create = python_create,
     .destroy = python_destroy,
     .ops = &ops,
+    .extension = rlhf__program_extension,
 };
 RLHF_DEFINE_PLUGIN(plugin)

@@ -7,7 +7,7 @@
 static struct batch b;
 
 static rlhf_status plan_with(struct algo *a, const char *options, int32_t batch_size) {
-    rlhf_run_info info = {.size = sizeof info, .phases = 1, .batch_size = batch_size};
+    rlhf_run_info info = {.size = sizeof info, .phases = 1, .batch_size = (uint32_t)batch_size};
     rlhf_status st = algo_try(a, "grpo.so", options);
     a->plan = (rlhf_plan){.size = sizeof a->plan};
     return st < 0 ? st : a->ops->plan(a->self, &info, &a->plan);
@@ -350,7 +350,7 @@ static void flat_groups_leave_the_divisors(void **state) {
         batch_loss(&a, &b, 0, 6, 0);
         for (int i = 0; i < 6; i++) {
             const int32_t first = b.offset[i] + b.prompt_len[i], len = b.offset[i + 1] - first;
-            assert_int_equal(b.use[i], i / 2 == 1 ? RLHF_ROW_MASKED : RLHF_ROW_TRAINS);
+            assert_int_equal(b.use[i], i / 2 == 1 ? RLHF_ROW_EXCLUDED : RLHF_ROW_TRAINS);
             const double w = i / 2 == 1 ? 0 : k ? 2 / tokens : 2.0 / (4.0 * (double)len);
             for (int32_t t = first; t < b.offset[i + 1]; t++)
                 assert_near((double)b.d_logp[t], (i % 2 ? -0.5 : 0.5) * w, 1e-6, losses[k]);

@@ -35,11 +35,11 @@ static void plan(void **state) {
     assert_int_equal(a.plan.epochs, 3);
     assert_int_equal(a.plan.minibatches, 2);
     assert_int_equal(a.plan.group_size, 4);
-    assert_int_equal(a.plan.fresh_rounds, 0);
+    assert_int_equal(a.plan.resample_rounds, 0);
     algo_close(&a);
     algo_open(&a, "rloo.so", "kl_coef=0,dynamic_sampling=true,dynamic_rounds=7", 8);
     assert_int_equal(a.plan.flags, RLHF_PLAN_FULL_SUPPORT);
-    assert_int_equal(a.plan.fresh_rounds, 7);
+    assert_int_equal(a.plan.resample_rounds, 7);
     algo_close(&a);
     rlhf_run_info info = {.size = sizeof info, .phases = 1, .batch_size = 8};
     assert_int_equal(algo_try(&a, "rloo.so", "minibatches=9"), RLHF_OK);

@@ -69,8 +69,8 @@ static rlhf_status advantages(void *self, const rlhf_rollout *r) {
 #endif
         for (int32_t t = r->offset[i] + r->prompt_len[i]; t < r->offset[i + 1]; t++)
             r->advantage[t] = (float)a;
-#ifdef BREAK_STILL
-        r->use[i] = RLHF_ROW_STILL;
+#ifdef BREAK_NO_GRADIENT
+        r->use[i] = RLHF_ROW_NO_GRADIENT;
 #endif
     }
 #ifdef BREAK_USE
@@ -121,13 +121,13 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     return RLHF_OK;
 }
 
-static rlhf_status phase_end(void *self, uint64_t phase) {
+static rlhf_status phase_end(void *self, int64_t phase) {
     struct algo *a = self;
     (void)phase;
 #ifdef BREAK_METRIC
-    a->host->metric(a->host, "episode", 1);
+    rlhf_metric_last(a->host, "episode", 1);
 #endif
-    a->host->metric(a->host, "reinforce/loss", a->losses);
+    rlhf_metric_last(a->host, "reinforce/loss", a->losses);
     a->losses = 0;
     return RLHF_OK;
 }

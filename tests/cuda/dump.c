@@ -6,9 +6,8 @@
 // These kernels consist of operations that round the same way everywhere, so the emulation's lines
 // (dump.txt) are those of any GPU. Each op runs twice, with aligned arrays and with arrays that
 // start one element later; if the bytes differ, this is reported and the status is 1.
-#include <rlhf/compute.h>
+#include <rlhf/test.h>
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +20,8 @@ struct shape {
 };
 
 struct run {
-    rlhf_compute *c;
+    struct rlhf_test_backend backend;
+    rlhf_compute *c; // its table
     const char *dir;
     char label[80];
     uint64_t shift; // offset of floating-point arrays, in elements
@@ -33,7 +33,7 @@ struct run {
 
 static void must(struct run *r, rlhf_status st, const char *what) {
     if (st >= 0) return;
-    fprintf(stderr, "dump: %s: %s: %s\n", r->label, what, r->c->last_error(r->c->ctx));
+    fprintf(stderr, "dump: %s: %s: %s\n", r->label, what, r->backend.said);
     exit(1);
 }
 #define MUST(r, call) must((r), (call), #call)
@@ -454,26 +454,19 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: dump KERNELS.so [DIRECTORY]\n");
         return 2;
     }
-    void *so = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
-    void *symbol = so ? dlsym(so, RLHF_KERNELS_SYMBOL) : NULL;
-    if (!symbol) {
-        fprintf(stderr, "dump: %s\n", dlerror());
-        return 1;
-    }
-    rlhf_kernels_entry_fn entry;
-    memcpy(&entry, &symbol, sizeof entry);
-    const rlhf_kernels *kernels = entry();
-    const rlhf_kernels_options options = {.size = sizeof options};
-    char err[512] = "";
+    const rlhf_plugin *kernels = rlhf_test_backend_load(argv[1]);
+    const rlhf_kernels_open options = {.size = sizeof options};
     struct run r = {.dir = argc == 3 ? argv[2] : NULL};
-    if (kernels->create(&options, &r.c, err, sizeof err) < 0) {
-        fprintf(stderr, "dump: %s\n", err);
+    if (!kernels) return 1;
+    if (rlhf_test_backend_open(&r.backend, kernels, &options) < 0) {
+        fprintf(stderr, "dump: %s\n", r.backend.said);
         return 1;
     }
+    r.c = r.backend.c;
     for (size_t o = 0; o < sizeof ops / sizeof *ops; o++)
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
             run_op(&r, &ops[o], &shapes[i]);
     run_op(&r, &everywhere, &shapes[1]);
-    kernels->destroy(r.c);
+    rlhf_test_backend_close(&r.backend);
     return r.differs;
 }

@@ -51,8 +51,8 @@ int lt_setup(void **state) {
 
 int lt_teardown(void **state) {
     struct lt_world *w = *state;
-    w->cuda->destroy(w->own);
-    w->kit.kernels_ref->destroy(w->kit.ref);
+    kit_destroy(w->own);
+    kit_destroy(w->kit.ref);
     free(w);
     return 0;
 }

@@ -11,7 +11,7 @@
 struct lt_world {
     struct kit kit; // only its reference backend is used
     void *so_cuda, *so_fake;
-    const rlhf_kernels *cuda;
+    const rlhf_plugin *cuda;
     rlhf_compute *own; // without the library
     uint64_t (*products)(void);
     uint64_t (*largest)(void);

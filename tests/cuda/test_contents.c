@@ -11,7 +11,7 @@ enum { D = 20, ROWS = 6, TABLE = 9 };
 
 struct contents {
     rlhf_compute *late, *at_once; // without and with guard
-    const rlhf_kernels *kernels;
+    const rlhf_plugin *kernels;
     void *so;
 };
 
@@ -27,8 +27,8 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
     struct contents *s = *state;
-    s->kernels->destroy(s->late);
-    s->kernels->destroy(s->at_once);
+    kit_destroy(s->late);
+    kit_destroy(s->at_once);
     free(s);
     return 0;
 }
@@ -225,7 +225,7 @@ static void arrays(struct call *k, const struct bad *b, struct args *a) {
 }
 
 static void check_text(rlhf_compute *c, rlhf_status st, const struct bad *b) {
-    const char *text = c->last_error(c->ctx);
+    const char *text = kit_said(c);
     if (st != RLHF_E_INVALID || !strstr(text, b->text))
         fail_msg("%s: status %d, \"%s\", expected \"%s\"", b->what, st, text, b->text);
 }

@@ -35,7 +35,7 @@ static void honest(void **state) {
         if (lt_taken[i].op != LINEAR_DW) check_rows(c, lt_run, &lt_taken[i], lt_taken[i].rows);
         lt_compare_bits(c, c, &lt_taken[i]);
     }
-    w->cuda->destroy(c);
+    kit_destroy(c);
 }
 
 // A bias before a bf16 result is rounded to bf16 and added in f32; the sum is rounded once.
@@ -65,7 +65,7 @@ static void bias_rounded(void **state) {
             fail_msg("element %d: 0x%04x of %.9g", i, got[i], (double)want[i]);
     }
     call_finish(&k);
-    w->cuda->destroy(c);
+    kit_destroy(c);
 }
 
 static void not_for_the_library(void **state) {
@@ -79,7 +79,7 @@ static void not_for_the_library(void **state) {
         outputs_finish(&out);
         assert_int_equal(w->products(), before);
     }
-    w->cuda->destroy(c);
+    kit_destroy(c);
 }
 
 // The canary runs when a weight is packed for the first time; later GEMMs with it do not search.
@@ -106,7 +106,7 @@ static void decided_at_pack(void **state) {
     call_finish(&k);
     const uint64_t in_use = c->bytes_in_use(c->ctx);
     assert_true(in_use < 64 << 20); // the canary's buffers are gone
-    w->cuda->destroy(c);
+    kit_destroy(c);
 }
 
 // The LM head's GEMMs include the weight's padding: these are decided at pack as well, so the first
@@ -139,7 +139,7 @@ static void head_decided_at_pack(void **state) {
         assert_in_range(w->products(), before + 1, before + 2); // the logits may have been kept
         call_finish(&k);
     }
-    w->cuda->destroy(c);
+    kit_destroy(c);
 }
 
 // An operand at an odd address does not affect the choice of implementation or any bit.
@@ -159,7 +159,7 @@ static void odd_addresses(void **state) {
         outputs_finish(&x);
         outputs_finish(&y);
     }
-    w->cuda->destroy(c);
+    kit_destroy(c);
 }
 
 // ---- which algorithm, and for how many rows ----
@@ -184,7 +184,7 @@ static void fastest_of_equals(void **state) {
             assert_true(few.o[0].v[i] == many.o[0].v[i]);
         outputs_finish(&few);
         outputs_finish(&many);
-        w->cuda->destroy(c);
+        kit_destroy(c);
     }
 }
 
@@ -203,7 +203,7 @@ static void proved_again(void **state) {
         assert_int_equal(w->largest(), again ? 3000 : 4096);
         if (again) assert_int_equal(w->products(), before + 1);
     }
-    w->cuda->destroy(c);
+    kit_destroy(c);
 }
 
 // A GEMM that is not row-exact beyond some number of rows is split into pieces of a proved size.
@@ -224,8 +224,8 @@ static void pieces(void **state) {
     outputs_finish(&few);
     outputs_finish(&want);
     outputs_finish(&got);
-    w->cuda->destroy(honest);
-    w->cuda->destroy(c);
+    kit_destroy(honest);
+    kit_destroy(c);
 }
 
 // RLHF_CUDA_LT_LOG gets a line for every decision.
@@ -239,7 +239,7 @@ static void decisions_logged(void **state) {
     struct outputs out;
     run_rows(c, 3000, &out);
     outputs_finish(&out);
-    w->cuda->destroy(c);
+    kit_destroy(c);
     unsetenv("RLHF_CUDA_LT_LOG");
     static const char *const wanted[] = {
         "refused: a row's bits depend on others", ", used for few", ", used for many",
@@ -303,7 +303,7 @@ static void muon_products(void **state) {
             assert_int_equal(w->products(), before + 3 * 5);
         }
         lt_ends_with(c, f ? "not row exact (RLHF_CUDA_LT=free)" : "cuBLASLt 13.1.0");
-        w->cuda->destroy(c);
+        kit_destroy(c);
     }
     rlhf_compute *own_only = lt_backend(w, NULL, "off", NULL); // w->own has had bf16 weights
     rlhf_compute *c = lt_with_fake(w, "restless");
@@ -320,8 +320,8 @@ static void muon_products(void **state) {
         outputs_finish(&y);
     }
     lt_ends_with(c, "; own products for shapes, 6 that it does not repeat");
-    w->cuda->destroy(own_only);
-    w->cuda->destroy(c);
+    kit_destroy(own_only);
+    kit_destroy(c);
 }
 
 int main(void) {

@@ -19,7 +19,7 @@ static void hostile(void **state) {
         check_rows(c, lt_run, &lt_taken[i], lt_taken[i].rows);
     }
     lt_ends_with(c, "cuBLASLt 13.1.0; own products for shapes, 30 that it is not row exact on");
-    w->cuda->destroy(c);
+    kit_destroy(c);
 }
 
 // A sum over rows that is not repeatable, at once or after other work, uses own kernels.
@@ -36,7 +36,7 @@ static void restless(void **state) {
             assert_int_equal(w->products(), before);
         }
         lt_ends_with(c, "cuBLASLt 13.1.0; own products for shapes, 8 that it does not repeat");
-        w->cuda->destroy(c);
+        kit_destroy(c);
     }
 }
 
@@ -54,7 +54,7 @@ static void unasked(void **state) {
         assert_true(w->products() > before);
     }
     lt_ends_with(c, "cuBLASLt 13.1.0");
-    w->cuda->destroy(c);
+    kit_destroy(c);
 }
 
 // ---- which library ----
@@ -81,12 +81,12 @@ static void own_products_only(void **state) {
         lt_compare_bits(c, w->own, &lt_taken[0]);
         lt_compare_bits(c, w->own, &lt_taken[LT_TAKEN_DW]);
         assert_int_equal(w->products(), before);
-        w->cuda->destroy(c);
+        kit_destroy(c);
     }
     rlhf_compute *c = lt_with_fake(w, "none");
     lt_compare_bits(c, w->own, &lt_taken[LT_TAKEN_DW]);
     lt_ends_with(c, "cuBLASLt 13.1.0; own products for shapes, 10 that it offers none");
-    w->cuda->destroy(c);
+    kit_destroy(c);
 }
 
 // RLHF_CUBLASLT may name a directory.
@@ -98,12 +98,12 @@ static void found_in_directory(void **state) {
     assert_int_equal(symlink(w->fake, path), 0);
     rlhf_compute *c = lt_backend(w, dir, NULL, NULL);
     assert_non_null(strstr(c->detail, "cuBLASLt 13.1.0"));
-    w->cuda->destroy(c);
+    kit_destroy(c);
     remove(path);
     remove(dir);
     c = lt_backend(w, "/proc", NULL, NULL); // a directory that does not contain it
     assert_non_null(strstr(c->detail, "own products (cuBLASLt: /proc/libcublasLt.so.13: "));
-    w->cuda->destroy(c);
+    kit_destroy(c);
 }
 
 // ---- without memory, on other cards, and free ----
@@ -119,7 +119,7 @@ static void no_room_to_prove(void **state) {
     const uint64_t before = w->products();
     lt_compare_bits(c, w->own, &lt_taken[0]); // the decision is final
     assert_int_equal(w->products(), before);
-    w->cuda->destroy(c);
+    kit_destroy(c);
 }
 
 // A sum over rows that cannot be proved because its workspace cannot be allocated uses own kernels
@@ -135,7 +135,7 @@ static void no_room_to_sum(void **state) {
     const uint64_t before = w->products();
     lt_compare_bits(c, w->own, &lt_taken[LT_TAKEN_DW]);
     assert_int_equal(w->products(), before);
-    w->cuda->destroy(c);
+    kit_destroy(c);
     assert_true(w->fake_cuda("memory=8M"));
     c = lt_backend(w, w->fake, "free", NULL);
     struct call k = {.c = c, .rows = rows, .n_rows = 70};
@@ -143,9 +143,9 @@ static void no_room_to_sum(void **state) {
     rlhf_dev x = call_zeros(&k, 70 * 64, B), dy = call_zeros(&k, 70 * 96, B);
     rlhf_dev dw = call_zeros(&k, 64 * 96, F);
     assert_int_equal(c->linear_dw(c->ctx, dw, NULL, x, dy, m, 70), RLHF_E_NOMEM);
-    assert_non_null(strstr(c->last_error(c->ctx), "out of device memory"));
+    assert_non_null(strstr(kit_said(c), "out of device memory"));
     call_finish(&k);
-    w->cuda->destroy(c);
+    kit_destroy(c);
     assert_true(w->fake_cuda(""));
 }
 
@@ -156,10 +156,10 @@ static void older_card(void **state) {
     rlhf_compute *c = lt_with_fake(w, NULL);
     lt_ends_with(c, "own products (cuBLASLt is used from compute capability 9.0 on)");
     lt_compare_bits(c, w->own, &lt_taken[0]);
-    w->cuda->destroy(c);
+    kit_destroy(c);
     c = lt_backend(w, w->fake, "force", NULL);
     lt_ends_with(c, "cuBLASLt 13.1.0");
-    w->cuda->destroy(c);
+    kit_destroy(c);
     assert_true(w->fake_cuda(""));
 }
 
@@ -191,20 +191,20 @@ static void free_choice(void **state) {
     outputs_finish(&some);
     outputs_finish(&all);
     lt_ends_with(c, "cuBLASLt 13.1.0, not row exact (RLHF_CUDA_LT=free)");
-    w->cuda->destroy(c);
+    kit_destroy(c);
     c = lt_backend(w, NULL, "free", NULL); // own kernels only
     assert_true(c->flags & RLHF_COMPUTE_ROW_EXACT);
-    w->cuda->destroy(c);
+    kit_destroy(c);
 }
 
 static void refused_setting(void **state) {
     struct lt_world *w = *state;
-    char err[256] = "";
-    rlhf_compute *c = NULL;
-    const rlhf_kernels_options opt = {.size = sizeof opt, .threads = 1};
+    struct rlhf_test_backend b;
+    const rlhf_kernels_open opt = {.size = sizeof opt, .threads = 1};
     setenv("RLHF_CUDA_LT", "maybe", 1);
-    assert_int_equal(w->cuda->create(&opt, &c, err, sizeof err), RLHF_E_UNSUPPORTED);
-    assert_string_equal(err, "RLHF_CUDA_LT is \"maybe\", allowed are off, force, free");
+    assert_int_equal(rlhf_test_backend_open(&b, w->cuda, &opt), RLHF_E_UNSUPPORTED);
+    assert_string_equal(b.said, "RLHF_CUDA_LT is \"maybe\", allowed are off, force, free");
+    rlhf_test_backend_close(&b);
 }
 
 int main(void) {

@@ -2,7 +2,7 @@
 // runtime.
 #include "context.h"
 #include "fake_runtime.h"
-#include <rlhf/compute.h>
+#include <rlhf/test.h>
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -19,10 +19,11 @@ namespace {
 // The backend's own fake runtime, not this executable's.
 bool (*fake)(const char *);
 uint64_t (*calls)(void), (*in_use)(void), (*pending)(void);
-const rlhf_kernels *kernels;
+const rlhf_plugin *kernels;
 
 struct backend {
-    rlhf_compute *c;
+    rlhf_test_backend of;
+    rlhf_compute *c; // its table
     void *ctx;
 };
 
@@ -34,40 +35,55 @@ template <class F> void find(void *so, const char *name, F *f) {
 int load(void **) {
     const std::string path =
         std::string(getenv("RLHF_BUILD_DIR")) + "/tests/cuda/kernels_cuda_emu.so";
-    void *so = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!so) fail_msg("%s", dlerror());
-    rlhf_kernels_entry_fn entry;
-    find(so, RLHF_KERNELS_SYMBOL, &entry);
+    kernels = rlhf_test_backend_load(path.c_str());
+    void *so = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!kernels || !so) fail_msg("%s cannot be loaded", path.c_str());
     find(so, "rlhf__fake_cuda", &fake);
     find(so, "rlhf__fake_cuda_calls", &calls);
     find(so, "rlhf__fake_cuda_bytes", &in_use);
     find(so, "rlhf__fake_cuda_pending", &pending);
-    kernels = entry();
     return 0;
 }
 
-rlhf_compute *make(uint32_t guard) {
-    rlhf_kernels_options o = {};
+rlhf_status open_on(backend *b, uint32_t guard, uint64_t workspace, uint32_t gpu) {
+    rlhf_kernels_open o = {};
     o.size = sizeof o;
     o.guard = guard;
-    rlhf_compute *c = NULL;
-    char err[512] = "";
-    if (kernels->create(&o, &c, err, sizeof err) < 0) fail_msg("create: %s", err);
-    return c;
+    o.gpu = gpu;
+    o.workspace_bytes = workspace;
+    const rlhf_status st = rlhf_test_backend_open(&b->of, kernels, &o);
+    b->c = b->of.c;
+    b->ctx = b->c ? b->c->ctx : NULL;
+    return st;
+}
+backend *make(uint32_t guard, uint64_t workspace = 0, uint32_t gpu = 0) {
+    backend *b = new backend();
+    if (open_on(b, guard, workspace, gpu) < 0) fail_msg("open: %s", b->of.said);
+    return b;
+}
+void end(backend *b) {
+    rlhf_test_backend_close(&b->of);
+    delete b;
+}
+// What describe() answers for card `gpu`.
+std::string described(uint32_t gpu) {
+    rlhf_test_backend b;
+    const char *json = NULL;
+    assert_int_equal(rlhf_test_backend_open(&b, kernels, NULL), RLHF_OK);
+    assert_int_equal(b.ops->describe(b.self, gpu, &json), RLHF_OK);
+    const std::string text = json;
+    rlhf_test_backend_close(&b);
+    return text;
 }
 int setup(void **state) {
     assert_true(fake(""));
-    backend *b = new backend();
-    b->c = make(0);
-    b->ctx = b->c->ctx;
-    *state = b;
+    *state = make(0);
     return 0;
 }
 int teardown(void **state) {
     backend *b = (backend *)*state;
     fake("");
-    kernels->destroy(b->c);
-    delete b;
+    end(b);
     if (in_use()) fail_msg("%llu bytes of device memory are left", (unsigned long long)in_use());
     return 0;
 }
@@ -75,11 +91,11 @@ int teardown(void **state) {
 #define OK(call)                                                                                   \
     do {                                                                                           \
         const rlhf_status st_ = (call);                                                            \
-        if (st_ != RLHF_OK) fail_msg("%s: %d, %s", #call, st_, b->c->last_error(b->ctx));          \
+        if (st_ != RLHF_OK) fail_msg("%s: %d, %s", #call, st_, b->of.said);          \
     } while (0)
 #define SAYS(text)                                                                                 \
-    if (!strstr(b->c->last_error(b->ctx), (text)))                                                 \
-    fail_msg("\"%s\" is not in \"%s\"", (text), b->c->last_error(b->ctx))
+    if (!strstr(b->of.said, (text)))                                                 \
+    fail_msg("\"%s\" is not in \"%s\"", (text), b->of.said)
 
 rlhf_dev take(backend *b, uint64_t bytes) {
     rlhf_dev p = NULL;
@@ -113,10 +129,10 @@ void hints(void **) {
                  {"memory=80G", 512, 32768}};
     for (const auto &x : cases) {
         assert_true(fake(x.card));
-        rlhf_compute *c = make(0);
-        if (c->slots_hint != x.slots || c->microbatch_hint != x.microbatch)
-            fail_msg("%s: %u slots, %u tokens", x.card, c->slots_hint, c->microbatch_hint);
-        kernels->destroy(c);
+        backend *b = make(0);
+        if (b->c->slots_hint != x.slots || b->c->microbatch_hint != x.microbatch)
+            fail_msg("%s: %u slots, %u tokens", x.card, b->c->slots_hint, b->c->microbatch_hint);
+        end(b);
     }
 }
 
@@ -131,14 +147,10 @@ void head_budget(void **) {
                  {"memory=80G", 1 << 30, 1 << 30}};
     for (const auto &x : cases) {
         assert_true(fake(x.card));
-        rlhf_kernels_options o = {};
-        o.size = sizeof o;
-        o.workspace_bytes = x.asked;
-        rlhf_compute *c = NULL;
-        assert_int_equal(kernels->create(&o, &c, NULL, 0), RLHF_OK);
-        const uint64_t got = ((const rlhf__cuda *)c->ctx)->workspace_bytes;
+        backend *b = make(0, x.asked);
+        const uint64_t got = ((const rlhf__cuda *)b->ctx)->workspace_bytes;
         if (got != x.want) fail_msg("%s: %llu bytes", x.card, (unsigned long long)got);
-        kernels->destroy(c);
+        end(b);
     }
 }
 
@@ -147,33 +159,24 @@ void head_budget(void **) {
 void compiled_by_the_driver(void **) {
     for (int new_card = 0; new_card < 2; new_card++) {
         assert_true(fake(new_card ? "sm=120" : "sm=86"));
-        rlhf_device_info d = {};
-        d.size = sizeof d;
-        assert_int_equal(kernels->describe(0, &d), RLHF_OK);
-        assert_int_equal(strstr(d.library, "the driver compiles the kernels") != NULL, new_card);
+        const int compiled =
+            described(0).find("the driver compiles the kernels") != std::string::npos;
+        assert_int_equal(compiled, new_card);
     }
 }
 
 // Querying another card leaves a context's card current, even if the other card cannot be used.
 void a_look_changes_no_card(void **) {
     assert_true(fake("devices=3,sm=90/90/75"));
-    rlhf_kernels_options o = {};
-    o.size = sizeof o;
-    for (o.gpu = 0; o.gpu < 2; o.gpu++) {
-        backend one = {NULL, NULL}, *b = &one;
-        char err[512] = "";
-        if (kernels->create(&o, &b->c, err, sizeof err) < 0) fail_msg("create: %s", err);
-        b->ctx = b->c->ctx;
+    for (uint32_t gpu = 0; gpu < 2; gpu++) {
+        backend *b = make(0, 0, gpu);
         rlhf_dev p = take(b, 400);
         for (uint32_t other = 0; other < 4; other++) {
-            rlhf_device_info d = {};
-            d.size = sizeof d;
-            assert_int_equal(kernels->describe(other, &d), RLHF_OK);
-            assert_int_equal(d.missing[0] != 0, other >= 2);
+            assert_int_equal(described(other).find("\"missing\"") != std::string::npos, other >= 2);
             OK(b->c->add(b->ctx, p, p, RLHF_F32, 100));
         }
         OK(b->c->sync(b->ctx));
-        kernels->destroy(b->c);
+        end(b);
     }
 }
 
@@ -227,14 +230,13 @@ void memory_runs_out(void **state) {
 
 void without_pools(void **) {
     assert_true(fake("pools=0,memory=8M"));
-    backend one = {make(0), NULL}, *b = &one;
-    b->ctx = b->c->ctx;
+    backend *b = make(0);
     rlhf_dev p = take(b, 6 << 20), q;
     assert_int_equal(b->c->alloc(b->ctx, 4 << 20, &q), RLHF_E_NOMEM);
     b->c->release(b->ctx, p);
     q = take(b, 6 << 20);
     b->c->release(b->ctx, q);
-    kernels->destroy(b->c);
+    end(b);
 }
 
 // ---- transfers ----
@@ -476,12 +478,11 @@ void what_may_not_be_recorded(void **state) {
 }
 
 void guard_records_nothing(void **) {
-    backend one = {make(1), NULL}, *b = &one;
-    b->ctx = b->c->ctx;
+    backend *b = make(1);
     const sum s = {take(b, 400), take(b, 400)};
     for (int i = 0; i < 3; i++)
         assert_int_equal(once(b, 1, &s), RLHF_RECORD_RUN);
-    kernels->destroy(b->c); // also frees what was not released
+    end(b); // also frees what was not released
 }
 
 // ---- logits ----
@@ -541,8 +542,7 @@ void a_head_without_memory(void **) {
     for (int32_t dtype : {RLHF_F32, RLHF_BF16}) {
         scores want;
         for (const char *plan : plans) {
-            backend one = {make(0), NULL}, *b = &one;
-            b->ctx = b->c->ctx;
+            backend *b = make(0);
             const scores got = head(b, dtype, plan, 1);
             if (!*plan) want = got;
             assert_true(got.kl[5] > 0.0f && got.logp[5] < 0.0f);
@@ -550,7 +550,7 @@ void a_head_without_memory(void **) {
             assert_memory_equal(got.kl.data(), want.kl.data(), got.kl.size() * 4);
             assert_memory_equal(got.d_hidden.data(), want.d_hidden.data(), got.d_hidden.size() * 4);
             assert_memory_equal(got.d_weight.data(), want.d_weight.data(), got.d_weight.size() * 4);
-            kernels->destroy(b->c);
+            end(b);
             assert_true(fake(""));
         }
     }
@@ -571,14 +571,13 @@ void a_way_back_without_memory(void **) {
     for (int32_t dtype : {RLHF_F32, RLHF_BF16}) {
         scores want;
         for (const auto &p : plans) {
-            backend one = {make(0), NULL}, *b = &one;
-            b->ctx = b->c->ctx;
+            backend *b = make(0);
             const scores got = head(b, dtype, p.plan, p.forward);
             if (!*p.plan && p.forward) want = got;
             assert_true(want.d_weight[5] != 0.0f);
             assert_memory_equal(got.d_hidden.data(), want.d_hidden.data(), got.d_hidden.size() * 4);
             assert_memory_equal(got.d_weight.data(), want.d_weight.data(), got.d_weight.size() * 4);
-            kernels->destroy(b->c);
+            end(b);
             assert_true(fake(""));
         }
     }
@@ -619,20 +618,19 @@ void lost_cards(void **state) {
     b->c->release(b->ctx, p);
 }
 
-// Whichever call fails first, create reports it and releases everything.
-void create_fails_cleanly(void **) {
+// Whichever call fails first, open reports it and releases everything.
+void open_fails_cleanly(void **) {
     const uint64_t before = in_use();
     for (int n = 1;; n++) {
-        char plan[64], err[512] = "";
+        char plan[64];
         snprintf(plan, sizeof plan, "fail=any:2@%d", n);
         assert_true(fake(plan));
-        rlhf_compute *c = NULL;
-        const rlhf_status st = kernels->create(NULL, &c, err, sizeof err);
-        if (st == RLHF_OK) {
-            kernels->destroy(c);
-            break;
-        }
-        assert_true(n < 500 && err[0] && !c);
+        backend b = {};
+        const rlhf_status st = open_on(&b, 0, 0, 0);
+        const int said = b.of.said[0] != 0;
+        rlhf_test_backend_close(&b.of);
+        if (st == RLHF_OK) break;
+        assert_true(n < 500 && said && !b.c);
         assert_int_equal(in_use(), before);
     }
 }
@@ -662,7 +660,7 @@ int main(void) {
         TEST(a_head_without_memory),
         TEST(a_way_back_without_memory),
         TEST(lost_cards),
-        TEST(create_fails_cleanly),
+        TEST(open_fails_cleanly),
     };
     return cmocka_run_group_tests_name("cuda: memory", tests, load, NULL);
 }

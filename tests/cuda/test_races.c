@@ -10,7 +10,7 @@
 #include <string.h>
 
 struct world {
-    const rlhf_kernels *kernels;
+    const rlhf_plugin *kernels;
     void *so;
     int emulated;
     rlhf_compute *c;
@@ -28,7 +28,7 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
     struct world *w = *state;
-    w->kernels->destroy(w->c);
+    kit_destroy(w->c);
     free(w);
     return 0;
 }
@@ -301,7 +301,7 @@ static void canary(void **state) {
     rlhf_dev x = numbers(&k, 16, RLHF_BF16, 0), y = numbers(&k, 48, RLHF_F32, 0);
     OK(&k, linear, y, RLHF_F32, 1, x, weight, NULL, 2);
     end(&k);
-    w->kernels->destroy(c);
+    kit_destroy(c);
 }
 
 // ---- attention ----
@@ -337,8 +337,8 @@ static rlhf_ragged ragged(struct call *k, int n, const int32_t *q, int32_t start
 
 static rlhf_attn geometry(int32_t heads, int32_t kv_heads, int32_t head_dim, int32_t dtype) {
     const int64_t w = (int64_t)heads * head_dim, kv = (int64_t)kv_heads * head_dim;
-    return (rlhf_attn){sizeof(rlhf_attn),    heads,    head_dim, 1, dtype, 0, w, kv, w,
-                       1.0 / sqrt(head_dim), kv_heads, 0};
+    return (rlhf_attn){
+        sizeof(rlhf_attn), heads, kv_heads, head_dim, 1, dtype, w, kv, w, 1.0 / sqrt(head_dim)};
 }
 
 // Forward and backward of rows that share a prefix, two query heads per key head.

@@ -6,16 +6,16 @@
 // Unlike the kernel suite it needs no other backend, and its arithmetic is independent of the
 // reference's. It takes seconds on a card, and minutes on the PTX executor. Status 1: a line ends
 // with WRONG.
-#include <rlhf/compute.h>
+#include <rlhf/test.h>
 
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct test {
-    rlhf_compute *c;
+    struct rlhf_test_backend backend;
+    rlhf_compute *c; // its table
     uint64_t seed;
     int wrong;
     rlhf_dev held[64]; // device memory, released together
@@ -24,7 +24,7 @@ struct test {
 
 static void check(struct test *t, rlhf_status st, const char *what) {
     if (st >= 0) return;
-    printf("%s: status %d, %s\n", what, st, t->c->last_error(t->c->ctx));
+    printf("%s: status %d, %s\n", what, st, t->backend.said);
     exit(1);
 }
 #define OK(t, op, ...) check(t, (t)->c->op((t)->c->ctx, __VA_ARGS__), #op)
@@ -514,25 +514,18 @@ static void attend(struct test *t, size_t heads, size_t kv, size_t width, int ca
 
 int main(int argc, char **argv) {
     struct test t = {.seed = 12345};
-    char err[512] = "";
-    const rlhf_kernels_options options = {.size = sizeof options, .threads = 1};
+    const rlhf_kernels_open options = {.size = sizeof options, .threads = 1};
     if (argc != 2) {
         fprintf(stderr, "usage: cuda_values KERNELS.so\n");
         return 2;
     }
-    void *so = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
-    void *sym = so ? dlsym(so, RLHF_KERNELS_SYMBOL) : NULL;
-    if (!sym) {
-        printf("%s\n", dlerror());
+    const rlhf_plugin *k = rlhf_test_backend_load(argv[1]);
+    if (!k) return 1;
+    if (rlhf_test_backend_open(&t.backend, k, &options) < 0) {
+        printf("%s\n", t.backend.said);
         return 1;
     }
-    rlhf_kernels_entry_fn entry;
-    memcpy(&entry, &sym, sizeof entry);
-    const rlhf_kernels *k = entry();
-    if (k->create(&options, &t.c, err, sizeof err) < 0) {
-        printf("%s\n", err);
-        return 1;
-    }
+    t.c = t.backend.c;
     printf("%s\n", t.c->detail);
     products(&t);
     head(&t);
@@ -540,6 +533,6 @@ int main(int argc, char **argv) {
     attend(&t, 4, 2, 128, 1);
     attend(&t, 2, 1, 80, 0);
     printf("%d wrong\n", t.wrong);
-    k->destroy(t.c);
+    rlhf_test_backend_close(&t.backend);
     return t.wrong != 0;
 }

@@ -5,27 +5,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const rlhf_kernels *reference;
+static const rlhf_plugin *reference;
 static rlhf_compute *inner; // the reference's table
 
 // What a newer backend passes: the struct with a field that this host does not know.
 static struct {
-    rlhf_kernels known;
+    rlhf_kernels_ops known;
     uint64_t later;
-} kernels;
+} ops;
 static struct {
     rlhf_compute known;
     uint64_t later;
 } table;
+static rlhf_plugin plugin;
 
 static int is(const char *what) {
     const char *bad = getenv("BAD");
     return bad && strcmp(bad, what) == 0;
 }
 
-static rlhf_status create(const rlhf_kernels_options *o, rlhf_compute **out, char *err,
-                          uint64_t err_cap) {
-    RLHF_TRY(reference->create(o, &inner, err, err_cap));
+static rlhf_status open_table(void *self, const rlhf_kernels_open *o, rlhf_compute **out) {
+    RLHF_TRY(((const rlhf_kernels_ops *)reference->ops)->open(self, o, &inner));
     rlhf_compute *t = &table.known;
     *t = *inner;
     *out = is("no_table") ? NULL : t;
@@ -39,29 +39,33 @@ static rlhf_status create(const rlhf_kernels_options *o, rlhf_compute **out, cha
     return RLHF_OK;
 }
 
-static void destroy(rlhf_compute *t) {
-    if (t == &table.known) reference->destroy(inner);
+static void close_table(void *self, rlhf_compute *t) {
+    if (t == &table.known) ((const rlhf_kernels_ops *)reference->ops)->close(self, inner);
 }
 
-RLHF_EXPORT const rlhf_kernels *rlhf_kernels_v0(void);
-
-const rlhf_kernels *rlhf_kernels_v0(void) {
+const rlhf_bundle *RLHF_ENTRY(void) {
+    static const rlhf_plugin *const list[] = {&plugin};
+    static const rlhf_bundle bundle = {
+        sizeof bundle, RLHF_ABI_MAJOR, RLHF_ABI_MINOR, 1, list, RLHF_SDK_VERSION};
     void *so = dlopen(REFERENCE_SO, RTLD_NOW | RTLD_LOCAL);
-    void *symbol = so ? dlsym(so, RLHF_KERNELS_SYMBOL) : NULL;
-    rlhf_kernels_entry_fn entry = NULL;
+    void *symbol = so ? dlsym(so, RLHF_ENTRY_SYMBOL) : NULL;
+    rlhf_entry_fn entry = NULL;
     memcpy(&entry, &symbol, sizeof entry);
-    reference = entry ? entry() : NULL;
-    if (!reference) return NULL;
-    kernels.known = (rlhf_kernels){.size = sizeof(rlhf_kernels),
-                                   .abi_major = RLHF_ABI_MAJOR,
-                                   .abi_minor = RLHF_ABI_MINOR,
-                                   .name = "bad_kernels",
-                                   .summary = "describes itself wrongly; for tests",
-                                   .create = is("no_create") ? NULL : create,
-                                   .destroy = destroy};
-    if (is("minor")) kernels.known.abi_minor++;
-    if (is("short_kernels")) kernels.known.size = 24;
-    if (is("longer") || is("newer_kernels")) kernels.known.size = sizeof kernels;
-    kernels.later = is("newer_kernels") ? 1 : 0;
-    return &kernels.known;
+    if (!entry) return NULL;
+    reference = entry()->plugins[0];
+    plugin = *reference;
+    plugin.id = "org.rlhf-host.test.bad-kernels";
+    plugin.summary = "describes itself wrongly; for tests";
+    plugin.ops = &ops;
+    ops.known = (rlhf_kernels_ops){.size = sizeof(rlhf_kernels_ops),
+                                   .compute_major = RLHF_COMPUTE_MAJOR,
+                                   .compute_minor = RLHF_COMPUTE_MINOR,
+                                   .device = RLHF_DEVICE_CPU,
+                                   .open = is("no_open") ? NULL : open_table,
+                                   .close = close_table};
+    if (is("minor")) ops.known.compute_minor++;
+    if (is("short_kernels")) ops.known.size = 24;
+    if (is("longer") || is("newer_kernels")) ops.known.size = sizeof ops;
+    ops.later = is("newer_kernels") ? 1 : 0;
+    return &bundle;
 }

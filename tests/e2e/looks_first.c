@@ -52,9 +52,9 @@ static rlhf_status read_row(struct algo *a, rlhf_str json) {
     rlhf_row *row = NULL;
     double answer = 0;
     EXPECT(a, s && json.len > 0);
-    rlhf_status st = s->open(s->host, json, &row);
-    if (st == RLHF_OK) st = s->number(s->host, row, "answer", &answer);
-    s->close(s->host, row);
+    rlhf_status st = s->open(a->host, json, &row);
+    if (st == RLHF_OK) st = s->number(a->host, row, "answer", &answer);
+    s->close(a->host, row);
     a->answers += answer;
     return st;
 }
@@ -78,7 +78,7 @@ static rlhf_status advantages(void *self, const rlhf_rollout *in) {
             EXPECT(a, in->prompt_len[i] == in->prompt_len[i - 1]);
             EXPECT(a, memcmp(in->ids + from, in->ids + in->offset[i - 1],
                              (size_t)in->prompt_len[i] * sizeof *in->ids) == 0);
-            in->use[i] = RLHF_ROW_MASKED;
+            in->use[i] = RLHF_ROW_EXCLUDED;
             continue;
         }
         memcpy(a->ids + a->total, in->ids + from, (size_t)len * sizeof *a->ids);
@@ -120,14 +120,14 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     return RLHF_OK;
 }
 
-static rlhf_status phase_end(void *self, uint64_t phase) {
+static rlhf_status phase_end(void *self, int64_t phase) {
     struct algo *a = self;
     (void)phase;
-    a->host->metric(a->host, "test/looked", a->looked);
-    a->host->metric(a->host, "test/wanted", a->wanted);
-    a->host->metric(a->host, "test/other", a->other);
-    a->host->metric(a->host, "test/answers", a->answers);
-    a->host->metric(a->host, "test/checked", a->checked);
+    rlhf_metric_last(a->host, "test/looked", a->looked);
+    rlhf_metric_last(a->host, "test/wanted", a->wanted);
+    rlhf_metric_last(a->host, "test/other", a->other);
+    rlhf_metric_last(a->host, "test/answers", a->answers);
+    rlhf_metric_last(a->host, "test/checked", a->checked);
     a->looked = a->wanted = a->other = a->answers = a->checked = 0;
     return RLHF_OK;
 }

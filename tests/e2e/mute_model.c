@@ -27,7 +27,7 @@ static rlhf_status info(void *self, rlhf_model_info *out) {
     out->heads = RLHF_HEAD_KL | RLHF_HEAD_HIDDEN | (c->says_logp ? RLHF_HEAD_LOGP : 0);
     out->n_tensors = (int32_t)c->tensors;
 #ifndef QUIET
-    out->heads |= RLHF_HEAD_GENERATE; // not true
+    out->caps |= RLHF_CAP_GENERATE; // not true
 #endif
     out->n_vocab = (int32_t)c->vocab_size;
     out->n_ctx = (int32_t)c->n_positions;
@@ -69,6 +69,8 @@ static rlhf_status gen_open(void *self, uint32_t n_slots, uint32_t max_len, rlhf
 #endif
 
 static const rlhf_model_ops ops = {.size = sizeof ops,
+                                   .compute_major = RLHF_COMPUTE_MAJOR,
+                                   .compute_minor = RLHF_COMPUTE_MINOR,
                                    .open = model_open,
                                    .info = info,
                                    .param = param,

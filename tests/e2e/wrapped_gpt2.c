@@ -106,7 +106,7 @@ static void change(rlhf_model_ops *ops) { ops->forward = forward; }
 
 static rlhf_status info(void *self, rlhf_model_info *out) {
     rlhf_status st = real->info(self, out);
-    out->heads &= ~(uint32_t)(RLHF_HEAD_SUPPORT | RLHF_HEAD_DEV_HIDDEN);
+    out->caps &= ~(uint32_t)(RLHF_CAP_SUPPORT | RLHF_CAP_DEV_HIDDEN);
     return st;
 }
 

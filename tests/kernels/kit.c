@@ -7,7 +7,14 @@
 
 // ---- backends ----
 
-const rlhf_kernels *kit_load(const char *name, void **so) {
+// The tables of kit_create.
+struct opened {
+    struct rlhf_test_backend b; // must stay the first member
+    struct opened *next;
+};
+static struct opened *all_opened;
+
+const rlhf_plugin *kit_load(const char *name, void **so) {
     const char *build = getenv("RLHF_BUILD_DIR");
     if (!build) fail_msg("RLHF_BUILD_DIR is not set; run through ctest");
     char path[4096];
@@ -18,27 +25,43 @@ const rlhf_kernels *kit_load(const char *name, void **so) {
     else
         snprintf(path, sizeof path, "%s/lib/rlhf/%d/kernels/kernels_%s.so", build, RLHF_ABI_MAJOR,
                  name);
-    // RTLD_NODELETE: OpenMP's threads and sanitizer reports outlive the test.
-    *so = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!*so) fail_msg("%s", dlerror());
-    void *sym = dlsym(*so, RLHF_KERNELS_SYMBOL);
-    if (!sym) fail_msg("%s lacks %s", path, RLHF_KERNELS_SYMBOL);
-    rlhf_kernels_entry_fn entry;
-    memcpy(&entry, &sym, sizeof entry);
-    return entry();
+    const rlhf_plugin *p = rlhf_test_backend_load(path);
+    *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!p || !*so) fail_msg("%s cannot be loaded", path);
+    return p;
 }
 
-rlhf_compute *kit_create(const rlhf_kernels *k, uint32_t threads, uint32_t guard,
+rlhf_compute *kit_create(const rlhf_plugin *p, uint32_t threads, uint32_t guard,
                          uint64_t workspace) {
-    rlhf_kernels_options opt = {.size = sizeof opt,
-                                .threads = threads,
-                                .guard = guard || getenv("RLHF_TEST_GUARD"),
-                                .workspace_bytes = workspace};
-    rlhf_compute *c = NULL;
-    char err[512] = "";
-    if (k->create(&opt, &c, err, sizeof err) < 0) fail_msg("create: %s", err);
-    return c;
+    const rlhf_kernels_open opt = {.size = sizeof opt,
+                                   .threads = threads,
+                                   .guard = guard || getenv("RLHF_TEST_GUARD"),
+                                   .workspace_bytes = workspace};
+    struct opened *o = calloc(1, sizeof *o);
+    assert_non_null(o);
+    if (rlhf_test_backend_open(&o->b, p, &opt) < 0) fail_msg("open: %s", o->b.said);
+    o->next = all_opened;
+    all_opened = o;
+    return o->b.c;
 }
+
+static struct opened **find(const rlhf_compute *c) {
+    struct opened **at = &all_opened;
+    while (*at && (*at)->b.c != c)
+        at = &(*at)->next;
+    if (!*at) fail_msg("a table that kit_create did not open");
+    return at;
+}
+
+void kit_destroy(rlhf_compute *c) {
+    if (!c) return;
+    struct opened **at = find(c), *o = *at;
+    *at = o->next;
+    rlhf_test_backend_close(&o->b);
+    free(o);
+}
+
+const char *kit_said(const rlhf_compute *c) { return (*find(c))->b.said; }
 
 int kit_setup(void **state) {
     struct kit *k = calloc(1, sizeof *k);
@@ -59,17 +82,17 @@ int kit_teardown(void **state) {
     struct kit *k = *state;
     if (!k) return 0; // setup failed and has reported it
     for (uint32_t i = 0; i < KIT_MORE; i++)
-        if (k->more[i]) k->kernels_cpu->destroy(k->more[i]);
-    k->kernels_cpu->destroy(k->cpu2);
-    k->kernels_cpu->destroy(k->cpu1);
-    k->kernels_ref->destroy(k->ref);
+        kit_destroy(k->more[i]);
+    kit_destroy(k->cpu2);
+    kit_destroy(k->cpu1);
+    kit_destroy(k->ref);
     free(k);
     return 0;
 }
 
 void kit_ok(rlhf_compute *c, rlhf_status st, const char *expr, int line) {
     if (st == RLHF_OK) return;
-    fail_msg("line %d: %s on %s: status %d, %s", line, expr, c->name, st, c->last_error(c->ctx));
+    fail_msg("line %d: %s on %s: status %d, %s", line, expr, c->name, st, kit_said(c));
 }
 
 // ---- one call ----

@@ -9,6 +9,7 @@
 
 #include "support/check.h"
 #include <rlhf/compute.h>
+#include <rlhf/test.h>
 
 // ---- backends ----
 
@@ -16,17 +17,21 @@ enum { KIT_MORE = 3 };
 
 struct kit {
     void *so_ref, *so_cpu;
-    const rlhf_kernels *kernels_ref, *kernels_cpu;
+    const rlhf_plugin *kernels_ref, *kernels_cpu;
     rlhf_compute *ref, *cpu1, *cpu2; // reference; cpu with 1 and with 2 threads
     rlhf_compute *more[KIT_MORE];    // with 4, 8 and 16; NULL unless run by CPU threads
     uint32_t turn, reserved;
 };
 
 // Loads RLHF_BUILD_DIR/lib/rlhf/0/kernels/kernels_<name>.so; fails the test on error.
-const rlhf_kernels *kit_load(const char *name, void **so);
-// Creates an instance; fails the test on error. workspace 0: the backend's own budget.
-rlhf_compute *kit_create(const rlhf_kernels *k, uint32_t threads, uint32_t guard,
+const rlhf_plugin *kit_load(const char *name, void **so);
+// Creates an instance and opens its table; fails the test on error. workspace 0: the backend's own
+// budget.
+rlhf_compute *kit_create(const rlhf_plugin *p, uint32_t threads, uint32_t guard,
                          uint64_t workspace);
+void kit_destroy(rlhf_compute *c); // NULL allowed
+// The last failure of a table of kit_create, "" if none.
+const char *kit_said(const rlhf_compute *c);
 
 // CMocka group fixtures: *state becomes a struct kit with both backends.
 int kit_setup(void **state);

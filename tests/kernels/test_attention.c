@@ -317,11 +317,11 @@ static int takes(rlhf_compute *c, const struct shape *s) {
     if (st < 0) {
         const char *what = "head_dim";
         assert_int_equal(st, RLHF_E_UNSUPPORTED);
-        assert_non_null(strstr(c->last_error(c->ctx), what));
+        assert_non_null(strstr(kit_said(c), what));
         assert_int_equal(
             c->attention_bwd(c->ctx, &l.attn, &l.ragged, x, x, x, y, y, y, l.q, l.k, l.v),
             RLHF_E_UNSUPPORTED);
-        assert_non_null(strstr(c->last_error(c->ctx), what));
+        assert_non_null(strstr(kit_said(c), what));
     }
     call_finish(&k);
     return st == RLHF_OK;

@@ -1,16 +1,16 @@
 // test_backend.c: what a backend reports about itself, memory, and calls that it must refuse.
 #include "kit.h"
-#include <dlfcn.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static rlhf_compute *backend(struct kit *k, int i) { return i == 0 ? k->ref : k->cpu2; }
 
-// Asserts that the call was refused with `want` and that last_error is set. One backend may return
-// "invalid" where another returns "not supported".
+// Asserts that the call was refused with `want` and that the host was told why. One backend may
+// return "invalid" where another returns "not supported".
 static void refused(rlhf_compute *c, rlhf_status got, rlhf_status want, const char *what) {
-    const char *text = c->last_error(c->ctx);
+    const char *text = kit_said(c);
     printf("  %s, %s: %d \"%s\"\n", c->name, what, got, text);
     if (want == RLHF_E_INVALID && got == RLHF_E_UNSUPPORTED) want = got;
     assert_int_equal(got, want);
@@ -19,11 +19,11 @@ static void refused(rlhf_compute *c, rlhf_status got, rlhf_status want, const ch
 
 static void description(void **state) {
     struct kit *k = *state;
-    assert_string_equal(k->kernels_ref->name, "reference");
+    assert_string_equal(k->kernels_ref->id, "org.rlhf-host.kernels.reference");
     const char *tested = getenv("RLHF_TEST_BACKEND");
     const int cuda = tested && strncmp(tested, "cuda", 4) == 0;
     const char *name = cuda ? "cuda" : "cpu";
-    assert_string_equal(k->kernels_cpu->name, name);
+    assert_non_null(strstr(k->kernels_cpu->id, name));
     assert_string_equal(k->ref->name, "reference");
     assert_string_equal(k->cpu2->name, name);
     assert_int_equal(k->cpu1->threads, 1);
@@ -41,39 +41,35 @@ static void description(void **state) {
         }
         assert_true(!c->record == !c->record_end);
         // Every other table entry is set.
-        const size_t first = offsetof(rlhf_compute, last_error);
+        const size_t first = offsetof(rlhf_compute, name);
         for (size_t at = first; at + sizeof(void *) <= sizeof *c; at += sizeof(void *)) {
             void *p;
-            if (at == offsetof(rlhf_compute, slots_hint) || at == offsetof(rlhf_compute, record) ||
-                at == offsetof(rlhf_compute, record_end))
+            if (at == offsetof(rlhf_compute, record) || at == offsetof(rlhf_compute, record_end))
                 continue;
             memcpy(&p, (const char *)c + at, sizeof p);
             if (!p) fail_msg("%s: table entry at byte %zu is NULL", c->name, at);
         }
     }
-    assert_int_equal(k->kernels_cpu->abi_major, RLHF_ABI_MAJOR);
-    assert_int_equal(k->kernels_ref->abi_minor, RLHF_ABI_MINOR);
 }
 
 static void options_of_a_newer_host(void **state) {
     struct kit *k = *state;
-    const rlhf_kernels *kernels[] = {k->kernels_ref, k->kernels_cpu};
+    const rlhf_plugin *kernels[] = {k->kernels_ref, k->kernels_cpu};
     struct {
-        rlhf_kernels_options o;
+        rlhf_kernels_open o;
         uint64_t later;
     } opt = {.o = {.size = sizeof opt, .threads = 1}};
     for (int i = 0; i < 2; i++) {
-        rlhf_compute *c = NULL;
-        char err[256] = "";
+        struct rlhf_test_backend b;
         opt.later = 0;
-        assert_int_equal(kernels[i]->create(&opt.o, &c, err, sizeof err), RLHF_OK);
-        kernels[i]->destroy(c);
+        assert_int_equal(rlhf_test_backend_open(&b, kernels[i], &opt.o), RLHF_OK);
+        rlhf_test_backend_close(&b);
         opt.later = 1; // a field this backend does not know, set
-        c = NULL;
-        assert_int_equal(kernels[i]->create(&opt.o, &c, err, sizeof err), RLHF_E_UNSUPPORTED);
-        printf("  %s: %s\n", kernels[i]->name, err);
-        assert_true(strlen(err) > 10);
-        kernels[i]->destroy(NULL);
+        assert_int_equal(rlhf_test_backend_open(&b, kernels[i], &opt.o), RLHF_E_UNSUPPORTED);
+        printf("  %s: %s\n", kernels[i]->id, b.said);
+        assert_true(strlen(b.said) > 10);
+        assert_null(b.c);
+        rlhf_test_backend_close(&b); // a NULL table
     }
 }
 
@@ -160,14 +156,14 @@ static void memory_of_the_host(void **state) {
 
 static void a_card_that_is_not_there(void **state) {
     struct kit *k = *state;
-    const rlhf_kernels *kernels[] = {k->kernels_ref, k->kernels_cpu};
-    const rlhf_kernels_options opt = {.size = sizeof opt, .threads = 1, .gpu = 7};
+    const rlhf_plugin *kernels[] = {k->kernels_ref, k->kernels_cpu};
+    const rlhf_kernels_open opt = {.size = sizeof opt, .threads = 1, .gpu = 7};
     for (int i = 0; i < 2; i++) {
-        rlhf_compute *c = NULL;
-        char err[256] = "";
-        assert_true(kernels[i]->create(&opt, &c, err, sizeof err) < 0);
-        printf("  %s: %s\n", kernels[i]->name, err);
-        assert_non_null(strstr(err, "7"));
+        struct rlhf_test_backend b;
+        assert_true(rlhf_test_backend_open(&b, kernels[i], &opt) < 0);
+        printf("  %s: %s\n", kernels[i]->id, b.said);
+        assert_non_null(strstr(b.said, "7"));
+        rlhf_test_backend_close(&b);
     }
 }
 
@@ -181,7 +177,7 @@ static void too_large(void **state) {
             char digits[32];
             refused(c, c->alloc(c->ctx, sizes[j], &p), RLHF_E_NOMEM, "alloc");
             snprintf(digits, sizeof digits, "%llu", (unsigned long long)sizes[j]);
-            assert_non_null(strstr(c->last_error(c->ctx), digits));
+            assert_non_null(strstr(kit_said(c), digits));
             assert_null(p);
         }
         rlhf_weight *w = NULL;
@@ -300,7 +296,7 @@ static void unknown_flags(void **state) {
         rlhf_weight *w = NULL;
         refused(c, c->weight_create(c->ctx, 16, 16, RLHF_F32, RLHF_WEIGHT_KNOWN | 1u << 30, &w),
                 RLHF_E_UNSUPPORTED, "flags");
-        assert_non_null(strstr(c->last_error(c->ctx), "0x40000003"));
+        assert_non_null(strstr(kit_said(c), "0x40000003"));
         assert_null(w);
         assert_int_equal(c->bytes_in_use(c->ctx), before);
     }
@@ -320,7 +316,7 @@ static void shapes(void **state) {
                 "convert to i32");
         rlhf_ragged r = {.size = sizeof r, .n = 1, .total = 4, .max_q = 4, .max_k = 4, .offset = o};
         r.start = r.kv_base = call_zeros(&k, 1, RLHF_I32);
-        rlhf_attn a = {sizeof(rlhf_attn), 0, 16, 1, RLHF_F32, 0, 16, 16, 16, 0.25, 0, 0};
+        rlhf_attn a = {sizeof(rlhf_attn), 0, 0, 16, 1, RLHF_F32, 16, 16, 16, 0.25};
         refused(c, c->attention(c->ctx, &a, &r, y, NULL, x, x, x), RLHF_E_INVALID, "no heads");
         a.heads = 1;
         a.dtype = RLHF_I32;
@@ -439,7 +435,7 @@ static void structs_of_other_sizes(void **state) {
         a.rows = (rlhf_ragged){.size = sizeof a.rows, .n = 1, .total = 4, .max_q = 4, .max_k = 4};
         a.rows.offset = call_ints(&k, offset, 2);
         a.rows.start = a.rows.kv_base = call_zeros(&k, 1, RLHF_I32);
-        a.attn = (rlhf_attn){sizeof(rlhf_attn), 2, 8, 1, RLHF_F32, 0, 16, 16, 16, 0.25, 0, 0};
+        a.attn = (rlhf_attn){sizeof(rlhf_attn), 2, 0, 8, 1, RLHF_F32, 16, 16, 16, 0.25};
         a.head = (rlhf_lm_head){
             .size = sizeof a.head, .rows = 2, .d = 16, .vocab = 20, .dtype = RLHF_F32};
         a.head.hidden = a.x;
@@ -456,34 +452,76 @@ static void structs_of_other_sizes(void **state) {
     }
 }
 
+static const char *text_of(const json_t *object, const char *key) {
+    const json_t *v = json_object_get(object, key);
+    return json_is_string(v) ? json_string_value(v) : "";
+}
+static int is_set(const json_t *object, const char *key) {
+    return json_is_true(json_object_get(object, key));
+}
+
+// What describe() answers for device `gpu`.
+static json_t *described(const rlhf_plugin *p, uint32_t gpu) {
+    struct rlhf_test_backend b;
+    const char *json = NULL;
+    assert_int_equal(rlhf_test_backend_open(&b, p, NULL), RLHF_OK);
+    assert_int_equal(b.ops->describe(b.self, gpu, &json), RLHF_OK);
+    assert_string_equal(b.said, "");
+    json_error_t e;
+    json_t *d = json_loads(json, 0, &e);
+    if (!d) fail_msg("%s: %s in %s", p->id, e.text, json);
+    rlhf_test_backend_close(&b);
+    return d;
+}
+
+static void devices(void **state) {
+    struct kit *k = *state;
+    const rlhf_plugin *kernels[] = {k->kernels_ref, k->kernels_cpu};
+    for (int i = 0; i < 2; i++) {
+        json_t *d = described(kernels[i], 0), *other = described(kernels[i], 7);
+        assert_true(json_integer_value(json_object_get(d, "devices")) >= 1);
+        assert_true(json_integer_value(json_object_get(d, "memory")) > 1 << 20);
+        assert_true(text_of(d, "name")[0]);
+        assert_string_equal(text_of(d, "missing"), "");
+        assert_true(strlen(text_of(other, "missing")) > 10);
+        json_decref(d);
+        json_decref(other);
+    }
+}
+
 // The table of instruction sets: one is used, at most the level that the environment allows, and
 // every higher level gives the reason why it is not.
 static void levels(void **state) {
     struct kit *k = *state;
     const char *cap = getenv("RLHF_CPU_ISA");
-    rlhf_device_info d = {.size = sizeof d};
-    if (strcmp(k->kernels_cpu->name, "cpu") != 0) skip();
-    assert_int_equal(k->kernels_cpu->describe(0, &d), RLHF_OK);
-    assert_int_equal(d.n_levels, 5);
-    uint32_t used = d.n_levels, allowed = d.n_levels - 1;
-    for (uint32_t i = 0; i < d.n_levels; i++) {
-        const rlhf_level *l = &d.levels[i];
-        printf("  %s, has %u, used %u, %s\n", l->name, l->has, l->used, l->why_not);
-        assert_true(l->has || (i > 0 && l->why_not[0]));
-        assert_true(l->loops[0] && l->f32[0] && l->bf16[0]);
-        if (i > 0 && l->has) assert_true(d.levels[i - 1].has);
-        if (l->used) assert_int_equal(used, d.n_levels); // the first one
-        if (l->used) used = i;
-        if (used < i) assert_true(strlen(l->why_not) > 10);
-        if (used >= i && l->has) assert_string_equal(l->why_not, "");
-        if (cap && strcmp(cap, l->name) == 0) allowed = i;
+    if (strcmp(k->cpu2->name, "cpu") != 0) skip();
+    json_t *d = described(k->kernels_cpu, 0);
+    const json_t *all = json_object_get(d, "levels");
+    const size_t n = json_array_size(all);
+    assert_int_equal(n, 5);
+    size_t used = n, allowed = n - 1;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *l = json_array_get(all, i);
+        const char *why = text_of(l, "why_unused");
+        const int has = is_set(l, "supported");
+        printf("  %s, has %d, used %d, %s\n", text_of(l, "name"), has, is_set(l, "used"), why);
+        assert_true(has || (i > 0 && why[0]));
+        assert_true(text_of(l, "loops")[0] && text_of(l, "f32")[0] && text_of(l, "bf16")[0]);
+        if (i > 0 && has) assert_true(is_set(json_array_get(all, i - 1), "supported"));
+        if (is_set(l, "used")) assert_int_equal(used, n); // the first one
+        if (is_set(l, "used")) used = i;
+        if (used < i) assert_true(strlen(why) > 10);
+        if (used >= i && has) assert_string_equal(why, "");
+        if (cap && strcmp(cap, text_of(l, "name")) == 0) allowed = i;
     }
     assert_true(used <= allowed);
-    assert_true(used == allowed || !d.levels[used + 1].has);
-    const size_t n = strlen(d.levels[used].name);
-    if (strncmp(k->cpu2->detail, d.levels[used].name, n) != 0 || k->cpu2->detail[n] != ',')
-        fail_msg("\"%s\" is not of level %s", k->cpu2->detail, d.levels[used].name);
+    assert_true(used == allowed || !is_set(json_array_get(all, used + 1), "supported"));
+    const char *name = text_of(json_array_get(all, used), "name");
+    const size_t len = strlen(name);
+    if (strncmp(k->cpu2->detail, name, len) != 0 || k->cpu2->detail[len] != ',')
+        fail_msg("\"%s\" is not of level %s", k->cpu2->detail, name);
     assert_int_equal((k->cpu2->dtypes & 1u << RLHF_BF16) != 0, used >= 3);
+    json_decref(d);
 }
 
 int main(void) {
@@ -498,6 +536,7 @@ int main(void) {
                                        cmocka_unit_test(dx_is_by_the_transpose),
                                        cmocka_unit_test(weights_foretold),
                                        cmocka_unit_test(unknown_flags),
+                                       cmocka_unit_test(devices),
                                        cmocka_unit_test(levels),
                                        cmocka_unit_test(shapes),
                                        cmocka_unit_test(heads),

@@ -286,9 +286,9 @@ static void zeros_leave_no_trace(void **state) {
 }
 
 static void refused(rlhf_compute *c, rlhf_status got, const char *what) {
-    printf("  %s: %s\n", c->name, c->last_error(c->ctx));
+    printf("  %s: %s\n", c->name, kit_said(c));
     if (got >= 0) fail_msg("%s: %s was taken", c->name, what);
-    assert_true(strlen(c->last_error(c->ctx)) > 10);
+    assert_true(strlen(kit_said(c)) > 10);
 }
 
 static void bad_arguments(void **state) {

@@ -10,7 +10,7 @@ static rlhf_compute *backend(struct kit *k, int i) { return i == 0 ? k->ref : k-
 // contains this word. One backend may return "invalid" where another returns "not supported".
 static void refused(rlhf_compute *c, rlhf_status got, const char *word, const char *what) {
     if (got == RLHF_OK) got = c->sync(c->ctx);
-    const char *text = c->last_error(c->ctx);
+    const char *text = kit_said(c);
     printf("  %s, %s: %d \"%s\"\n", c->name, what, got, text);
     if (got != RLHF_E_INVALID && got != RLHF_E_UNSUPPORTED)
         fail_msg("%s: %s gives %d", c->name, what, got);

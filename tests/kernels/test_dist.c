@@ -252,8 +252,8 @@ static void a_row_that_is_not_finite_is_named(void **state) {
                                            .host_id = id,
                                            .host_logp = logp};
             assert_int_equal(k.c->lm_sample(k.c->ctx, &sample), RLHF_E_NUMERIC);
-            if (!strstr(k.c->last_error(k.c->ctx), "row 2"))
-                fail_msg("%s: \"%s\" does not name row 2", k.c->name, k.c->last_error(k.c->ctx));
+            if (!strstr(kit_said(k.c), "row 2"))
+                fail_msg("%s: \"%s\" does not name row 2", k.c->name, kit_said(k.c));
             call_finish(&k);
         }
 }
@@ -277,7 +277,7 @@ static void a_target_outside_the_vocabulary_is_refused(void **state) {
             rlhf_status st = i % 2 ? k.c->lm_head_bwd(k.c->ctx, &a) : k.c->lm_head(k.c->ctx, &a);
             if (st == RLHF_OK) st = k.c->sync(k.c->ctx);
             assert_int_equal(st, RLHF_E_INVALID);
-            const char *said = k.c->last_error(k.c->ctx);
+            const char *said = kit_said(k.c);
             if (!strstr(said, "target[1]") || !strstr(said, value))
                 fail_msg("%s: \"%s\" does not name target[1], %s", k.c->name, said, value);
             call_finish(&k);
@@ -320,7 +320,7 @@ static void many_rows(void **state) {
         pair.cpu2 = kit->cpu1;
         check_threads(&pair, both, &shapes[i], shapes[i].rows);
     }
-    kit->kernels_cpu->destroy(small);
+    kit_destroy(small);
 }
 
 int main(void) {

@@ -244,8 +244,8 @@ static struct at attention_run(struct call *k, struct diff *d) {
     const int32_t zero[3] = {0, 0, 0};
     const struct at_shape *s = d->shape;
     const int32_t kv = s->kv_heads * AT_DIM;
-    struct at a = {.attn = {sizeof(rlhf_attn), AT_HEADS, AT_DIM, s->causal, RLHF_F32, 0, AT_D, kv,
-                            AT_D, 0.5, s->kv_heads, 0}};
+    struct at a = {.attn = {sizeof(rlhf_attn), AT_HEADS, s->kv_heads, AT_DIM, s->causal, RLHF_F32,
+                            AT_D, kv, AT_D, 0.5}};
     a.ragged = (rlhf_ragged){.size = sizeof(rlhf_ragged),
                              .n = 3,
                              .total = AT_TOTAL,

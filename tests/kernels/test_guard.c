@@ -126,7 +126,7 @@ static void whole_head(struct call *k, const void *shape, struct outputs *out) {
     KIT_OK(k->c, k->c->lm_head_bwd(k->c->ctx, &a));
     outputs_add(out, k, "kl", a.kl, RLHF_F32, N, 1, NULL);
     outputs_add(out, k, "d_weight", a.d_weight, RLHF_F32, V, D, NULL);
-    const rlhf_attn attn = {sizeof(rlhf_attn), 2, D / 2, 1, RLHF_BF16, 0, D, D, D, 0.25, 0, 0};
+    const rlhf_attn attn = {sizeof(rlhf_attn), 2, 0, D / 2, 1, RLHF_BF16, D, D, D, 0.25};
     rlhf_ragged r = {.size = sizeof r, .n = 2, .total = N, .max_q = 4, .max_k = 4};
     r.offset = r.kv_base = call_ints(k, offset, 3);
     r.start = call_ints(k, start, 2);
@@ -140,12 +140,12 @@ static void whole_head(struct call *k, const void *shape, struct outputs *out) {
 static void guarded_ops_give_the_same_bits(void **state) {
     (void)state;
     void *so;
-    const rlhf_kernels *ref = kit_load("reference", &so);
+    const rlhf_plugin *ref = kit_load("reference", &so);
     struct kit k = {.cpu1 = kit_create(ref, 1, 0, 0), .cpu2 = kit_create(ref, 1, 1, 0)};
     check_threads(&k, whole_head, NULL, 0);
     assert_true(k.cpu2->bytes_in_use(k.cpu2->ctx) == 0);
-    ref->destroy(k.cpu1);
-    ref->destroy(k.cpu2);
+    kit_destroy(k.cpu1);
+    kit_destroy(k.cpu2);
 }
 
 int main(void) {

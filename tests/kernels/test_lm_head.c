@@ -254,7 +254,7 @@ static void small_workspace(void **state) {
         check_threads(&small, lm_head_bwd, &s[i], s[i].rows);
         check_threads(&small, lm_head_then_bwd, &s[i], s[i].rows);
     }
-    k->kernels_cpu->destroy(small.cpu2);
+    kit_destroy(small.cpu2);
 }
 
 int main(void) {

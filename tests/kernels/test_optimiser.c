@@ -236,7 +236,7 @@ static void muon_takes_the_dtype_of_the_weights(void **state) {
     assert_true(rounded > 1e-4 && rounded < 6e-2);
     c->weight_destroy(c->ctx, f32);
     c->weight_destroy(c->ctx, bf16);
-    kit->kernels_cpu->destroy(c);
+    kit_destroy(c);
 }
 
 static void threads(void **state) {

@@ -463,7 +463,7 @@ static void guarded(void **state) {
     check_threads(&k, forward_shared, &shapes[0], FAMILIES);
     check_threads(&k, backward_shared, &shapes[0], FAMILIES);
     check_threads(&k, cached, &shapes[0], FAMILIES);
-    all->kernels_ref->destroy(k.cpu2);
+    kit_destroy(k.cpu2);
 }
 
 // ---- bad arguments ----
@@ -489,15 +489,15 @@ static const struct bad bads[] = {
 // A backend may report errors in device arrays at once or when it is waited for.
 static void expect(rlhf_compute *c, rlhf_status got, rlhf_status want, const char *what) {
     if (got == RLHF_OK) got = c->sync(c->ctx);
-    if (got != want || (want < 0 && !*c->last_error(c->ctx)))
-        fail_msg("%s: %s gives %d (\"%s\"), expected %d", c->name, what, (int)got,
-                 c->last_error(c->ctx), (int)want);
+    if (got != want || (want < 0 && !*kit_said(c)))
+        fail_msg("%s: %s gives %d (\"%s\"), expected %d", c->name, what, (int)got, kit_said(c),
+                 (int)want);
 }
 
 static void bad_arguments(void **state) {
     struct kit *all = *state;
     rlhf_compute *backends[] = {all->ref, all->cpu1};
-    const rlhf_attn a = {sizeof(rlhf_attn), 1, 16, 1, RLHF_F32, 0, 16, 16, 16, 0.25, 0, 0};
+    const rlhf_attn a = {sizeof(rlhf_attn), 1, 0, 16, 1, RLHF_F32, 16, 16, 16, 0.25};
     for (size_t b = 0; b < 2; b++) {
         rlhf_compute *c = backends[b];
         for (size_t i = 0; i < CHECK_COUNT(bads); i++) {
@@ -539,7 +539,7 @@ static void bad_arguments(void **state) {
 static void bad_order(void **state) {
     struct kit *all = *state;
     rlhf_compute *backends[] = {all->ref, all->cpu1};
-    const rlhf_attn a = {sizeof(rlhf_attn), 1, 16, 1, RLHF_F32, 0, 16, 16, 16, 0.25, 0, 0};
+    const rlhf_attn a = {sizeof(rlhf_attn), 1, 0, 16, 1, RLHF_F32, 16, 16, 16, 0.25};
     const int32_t offset[] = {0, 2, 4, 6}, start[] = {0, 0, 2}, from[] = {0, 0, 0},
                   len[] = {0, 0, 2};
     for (size_t b = 0; b < 2; b++) {

@@ -187,8 +187,8 @@ static void backward_is_over_its_own_support(void **state) {
 static void refused(rlhf_compute *c, rlhf_status st, const char *text) {
     if (st == RLHF_OK) st = c->sync(c->ctx);
     assert_int_equal(st, RLHF_E_INVALID);
-    if (!strstr(c->last_error(c->ctx), text))
-        fail_msg("%s: \"%s\" does not say \"%s\"", c->name, c->last_error(c->ctx), text);
+    if (!strstr(kit_said(c), text))
+        fail_msg("%s: \"%s\" does not say \"%s\"", c->name, kit_said(c), text);
 }
 
 static void what_does_not_fit_is_refused(void **state) {

@@ -300,7 +300,6 @@ void recorder_init(struct recorder *r, const rlhf_compute *inner) {
                               .flags = inner->flags,
                               .name = inner->name,
                               .detail = inner->detail,
-                              .last_error = inner->last_error,
                               .ctx = r,
                               .alloc = alloc,
                               .release = release,

@@ -6,6 +6,7 @@
 #include <rlhf/compute.h>
 #include <rlhf/model.h>
 #include <rlhf/plugin.h>
+#include <rlhf/test.h>
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,11 +19,12 @@
 // A backend of RLHF_BUILD_DIR. compute is NULL if the build does not have it. RLHF_TEST_BACKEND
 // replaces "cpu" by another name (cuda_emu, or cuda on a machine with a card).
 struct backend {
-    void *dl;
-    const rlhf_kernels *kernels;
+    const rlhf_plugin *plugin;
+    void *self;
     rlhf_compute *compute;
 };
 
+struct backend backend_of(const char *path, uint32_t threads, uint32_t guard);
 struct backend backend_open(const char *name, uint32_t threads, uint32_t guard);
 void backend_close(struct backend *b);
 
@@ -44,7 +46,7 @@ struct model {
     rlhf_model_info info;
 };
 
-// The last text given to host->fail, "" if none.
+// The last text given to host->fail, by a model or a backend; "" if none.
 const char *host_failure(void);
 void host_failure_clear(void);
 const rlhf_host *fake_host(void);
@@ -77,7 +79,7 @@ void tensor_close_at(const float *got, const float *want, uint64_t n, double rto
 #define assert_tensor_close(got, want, n, rtol, atol, label)                                       \
     tensor_close_at(got, want, n, rtol, atol, label, __FILE__, __LINE__)
 
-// Calls that must succeed; a failure prints the host's or the device's message.
+// Calls that must succeed; a failure prints the message.
 void must_at(const struct model *m, rlhf_status st, const char *what, const char *file, int line);
 #define must(m, call) must_at(m, call, #call, __FILE__, __LINE__)
 

@@ -26,7 +26,7 @@ static void listed(void **state) {
     rlhf_model_open o = open_args(adapted_backend(), RLHF_BF16, 1);
     o.adapter = &a;
     struct model m = model_open(k.plugin, k.settings, &o);
-    assert_true(m.info.heads & RLHF_HEAD_ADAPTER);
+    assert_true(m.info.caps & RLHF_CAP_ADAPTER);
     rlhf_param p = {.size = sizeof p};
     uint32_t n = 0;
     uint64_t trained = 0;

@@ -55,8 +55,8 @@ static void counting_destroy(void *ctx, rlhf_weight *w) {
     backend.compute->weight_destroy(ctx, w);
 }
 
-static const rlhf_batch batch = {sizeof(rlhf_batch), VEC_ROWS,       VEC_TOTAL, 0, vec_ids,
-                                 vec_offset,         vec_prompt_len, NULL};
+static const rlhf_batch batch = {sizeof(rlhf_batch), VEC_ROWS,       VEC_TOTAL, 0,   vec_ids,
+                                 vec_offset,         vec_prompt_len, NULL,      NULL};
 
 static rlhf_status generate(struct model *m) {
     rlhf_gen *g = NULL;

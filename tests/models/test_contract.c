@@ -23,8 +23,8 @@ static int teardown(void **state) {
     return 0;
 }
 
-static const rlhf_batch batch = {sizeof(rlhf_batch), VEC_ROWS,       VEC_TOTAL, 0, vec_ids,
-                                 vec_offset,         vec_prompt_len, NULL};
+static const rlhf_batch batch = {sizeof(rlhf_batch), VEC_ROWS,       VEC_TOTAL, 0,   vec_ids,
+                                 vec_offset,         vec_prompt_len, NULL,      NULL};
 
 // ---- rows ----
 
@@ -45,9 +45,9 @@ static void test_neighbours(void **state) {
     static const int32_t ids[] = {9, 8, 7, 6, 5, 4, 23073, 11, 339, 561, 1, 2};
     static const int32_t offset[] = {0, 6, 10, 12}, prompt[] = {3, 1, 1};
     static const int32_t alone_offset[] = {0, 4}, alone_prompt[] = {1};
-    const rlhf_batch all = {sizeof(rlhf_batch), 3, 12, 0, ids, offset, prompt, NULL};
-    const rlhf_batch alone = {sizeof(rlhf_batch), 1,   4, 0, ids + 6, alone_offset,
-                              alone_prompt,       NULL};
+    const rlhf_batch all = {sizeof(rlhf_batch), 3, 12, 0, ids, offset, prompt, NULL, NULL};
+    const rlhf_batch alone = {sizeof(rlhf_batch), 1,    4,   0, ids + 6, alone_offset,
+                              alone_prompt,       NULL, NULL};
     const rlhf_model_open o = open_args(&backend, RLHF_F32, 0);
     struct model m = model_open("gpt2", s, &o);
     float a[12], b[4];
@@ -193,7 +193,8 @@ static void test_params(void **state) {
         rlhf_param p = {.size = sizeof p};
         for (uint32_t i = 0; m.ops->param(m.self, i, &p) == RLHF_OK; i++)
             assert_string_not_equal(p.name, "lm_head.weight");
-        assert_false(m.info.heads & (RLHF_HEAD_LOGP | RLHF_HEAD_KL | RLHF_HEAD_GENERATE));
+        assert_false(m.info.heads & (RLHF_HEAD_LOGP | RLHF_HEAD_KL));
+        assert_false(m.info.caps & (RLHF_CAP_GENERATE | RLHF_CAP_SUPPORT | RLHF_CAP_DIVERGENCE));
         rlhf_gen *g = NULL;
         assert_int_equal(m.ops->gen_open(m.self, 1, 8, &g), RLHF_E_UNSUPPORTED);
         assert_non_null(strstr(host_failure(), "without an LM head"));
@@ -346,7 +347,7 @@ static void test_refused_batches(void **state) {
     struct model m = model_open("gpt2", tiny_gpt2, &o);
     float x[32];
     int32_t ids[32] = {0}, offset[] = {0, 3, 4}, prompt[] = {1, 1}, longer[] = {0, 25};
-    rlhf_batch b = {sizeof(rlhf_batch), 2, 4, 0, ids, offset, prompt, NULL};
+    rlhf_batch b = {sizeof(rlhf_batch), 2, 4, 0, ids, offset, prompt, NULL, NULL};
     rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_LOGP};
     const rlhf_heads h = {.size = sizeof h, .logp = x};
     model_fill(&m, 0.3);
@@ -364,7 +365,7 @@ static void test_refused_batches(void **state) {
     offset[1] = 3;
     b.total = 5;
     assert_refused(m.ops->forward(m.self, &b, &f, &h), RLHF_E_INVALID, "5 tokens");
-    const rlhf_batch big = {sizeof(rlhf_batch), 1, 25, 0, ids, longer, prompt, NULL};
+    const rlhf_batch big = {sizeof(rlhf_batch), 1, 25, 0, ids, longer, prompt, NULL, NULL};
     assert_refused(m.ops->forward(m.self, &big, &f, &h), RLHF_E_INVALID, "context of 24");
     b.total = 4;
     f.train = 1;
@@ -420,7 +421,7 @@ static void test_trim(void **state) {
                                           {"n_head", "1"},      {NULL, NULL}};
     static int32_t ids[MANY * LENGTH], offset[MANY + 1], prompt_len[MANY];
     static float logp[2][MANY * LENGTH];
-    const rlhf_batch b = {sizeof b, MANY, MANY * LENGTH, 0, ids, offset, prompt_len, NULL};
+    const rlhf_batch b = {sizeof b, MANY, MANY * LENGTH, 0, ids, offset, prompt_len, NULL, NULL};
     const rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_LOGP, .train = 1};
     const rlhf_forward plain = {.size = sizeof plain, .heads = RLHF_HEAD_LOGP};
     const rlhf_heads h = {.size = sizeof h};

@@ -77,7 +77,7 @@ static void test_longer_rows(void **state) {
     const rlhf_forward only = {.size = sizeof only, .heads = RLHF_HEAD_LOGP};
     int32_t *ids = test_calloc(LONG, sizeof *ids), offset[] = {0, LONG}, prompt = 1;
     float *all = test_calloc(LONG, sizeof *all), got[VEC_TOTAL], want[VEC_TOTAL];
-    const rlhf_batch b = {sizeof b, 1, LONG, 0, ids, offset, &prompt, NULL};
+    const rlhf_batch b = {sizeof b, 1, LONG, 0, ids, offset, &prompt, NULL, NULL};
     const rlhf_heads h = {.size = sizeof h, .logp = all};
     rlhf_param p = {.size = sizeof p}, q = {.size = sizeof q};
     for (int32_t t = 0; t < LONG; t++)

@@ -22,8 +22,8 @@ static int teardown(void **state) {
     return 0;
 }
 
-static const rlhf_batch batch = {sizeof(rlhf_batch), VEC_ROWS,       VEC_TOTAL, 0, vec_ids,
-                                 vec_offset,         vec_prompt_len, NULL};
+static const rlhf_batch batch = {sizeof(rlhf_batch), VEC_ROWS,       VEC_TOTAL, 0,   vec_ids,
+                                 vec_offset,         vec_prompt_len, NULL,      NULL};
 
 enum { VOCAB = 61, D = 32 };
 
@@ -250,8 +250,8 @@ static void full_logp(struct model *m, uint32_t row, int32_t t, const rlhf_dist 
         ids[offset[v + 1] - 1] = v;
         prompt_len[v] = t;
     }
-    const rlhf_batch b = {sizeof(rlhf_batch), VOCAB, (uint32_t)offset[VOCAB], 0, ids, offset,
-                          prompt_len,         NULL};
+    const rlhf_batch b = {
+        sizeof(rlhf_batch), VOCAB, (uint32_t)offset[VOCAB], 0, ids, offset, prompt_len, NULL, NULL};
     const rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_LOGP, .dist = dist};
     const rlhf_heads h = {.size = sizeof h, .logp = logp};
     must(m, m->ops->forward(m->self, &b, &f, &h));
@@ -504,7 +504,7 @@ static void kl_open(struct trial *t, const rlhf_compute *table, int32_t dtype) {
     open.trainable = 0;
     t->ref = model_open("gpt2", tiny_gpt2, &open);
     model_fill(&t->ref, 0.25);
-    assert_true(t->ref.info.heads & RLHF_HEAD_DEV_HIDDEN);
+    assert_true(t->ref.info.caps & RLHF_CAP_DEV_HIDDEN);
     t->hidden = test_malloc(VEC_TOTAL * D * sizeof *t->hidden);
     t->f =
         (rlhf_forward){.size = sizeof t->f, .heads = KL_HEADS, .train = 1, .kl_self = t->ref.self};

@@ -286,7 +286,8 @@ static rlhf_batch example(int32_t longer, int32_t offset[5], int32_t prompt[4], 
         prompt[i] = i ? 1 : 20;
         prefix[i] = i == 1 || i == 2 ? 0 : -1;
     }
-    return (rlhf_batch){sizeof(rlhf_batch), 4, (uint32_t)offset[4], 0, ids, offset, prompt, prefix};
+    return (rlhf_batch){
+        sizeof(rlhf_batch), 4, (uint32_t)offset[4], 0, ids, offset, prompt, prefix, NULL};
 }
 
 static void test_refused(void **state) {
@@ -331,7 +332,7 @@ static void test_refused_heads(void **state) {
     rlhf_batch b = example(0, offset, prompt, prefix);
     o.n_labels = 1;
     struct model m = model_open("gpt2", tiny_gpt2, &o);
-    assert_true(m.info.heads & RLHF_HEAD_PREFIX);
+    assert_true(m.info.caps & RLHF_CAP_PREFIX);
     assert_true(m.info.heads & RLHF_HEAD_TOKEN_SCORE);
     model_fill(&m, 0.3);
     must(&m, m.ops->forward(m.self, &b, &f, &h));
@@ -341,11 +342,12 @@ static void test_refused_heads(void **state) {
     must(&m, m.ops->backward(m.self, &b, &f, &h));
     f.heads = RLHF_HEAD_SCORE;
     assert_refused(m.ops->forward(m.self, &b, &f, &h), RLHF_E_UNSUPPORTED, "pooled scores");
-    f.heads = RLHF_HEAD_PREFIX;
+    f.heads = 2 * RLHF_HEAD_TOKEN_SCORE;
     assert_refused(m.ops->forward(m.self, &b, &f, &h), RLHF_E_UNSUPPORTED, "heads");
     model_close(&m);
     m = model_open("distilbert", tiny_gpt2, &o);
-    assert_int_equal(m.info.heads & (RLHF_HEAD_PREFIX | RLHF_HEAD_TOKEN_SCORE), 0);
+    assert_int_equal(m.info.heads & RLHF_HEAD_TOKEN_SCORE, 0);
+    assert_int_equal(m.info.caps & (RLHF_CAP_PREFIX | RLHF_CAP_TURNS), 0);
     f.heads = RLHF_HEAD_HIDDEN;
     assert_refused(m.ops->forward(m.self, &b, &f, &h), RLHF_E_UNSUPPORTED, "encoder");
     model_close(&m);

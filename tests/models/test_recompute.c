@@ -130,7 +130,7 @@ static void holds_less(void **state) {
         const struct kind k = {"gpt2", settings, RLHF_HEAD_LOGP, 0, RLHF_VALUE_NONE, 0};
         enum { LONG = 128 };
         int32_t *ids = test_calloc(LONG, sizeof *ids), offset[] = {0, LONG}, prompt = 1;
-        const rlhf_batch b = {sizeof b, 1, LONG, 0, ids, offset, &prompt, NULL};
+        const rlhf_batch b = {sizeof b, 1, LONG, 0, ids, offset, &prompt, NULL, NULL};
         for (int32_t r = 0; r < 2; r++) {
             uint64_t n = 0;
             struct model m = open_kind(&k, RLHF_F32, r);
@@ -162,7 +162,7 @@ static uint64_t wide_step(const char *plugin, const char *layers, int32_t dtype,
     const struct kind k = {
         plugin, strcmp(plugin, "gpt2") ? qwen3 : gpt2, RLHF_HEAD_LOGP, 0, RLHF_VALUE_NONE, 0};
     static int32_t ids[MANY * LONG], offset[MANY + 1], prompt[MANY];
-    const rlhf_batch b = {sizeof b, MANY, MANY * LONG, 0, ids, offset, prompt, NULL};
+    const rlhf_batch b = {sizeof b, MANY, MANY * LONG, 0, ids, offset, prompt, NULL, NULL};
     for (int32_t i = 0; i < MANY * LONG; i++)
         ids[i] = i * 7 % 61;
     for (int32_t i = 0; i < MANY; i++) {

@@ -61,8 +61,8 @@ float *vectors_need(const struct vectors *v, const char *name, uint64_t n) {
 
 // ---- comparing a model with them ----
 
-const rlhf_batch vec_batch = {sizeof(rlhf_batch), VEC_ROWS,       VEC_TOTAL, 0, vec_ids,
-                              vec_offset,         vec_prompt_len, NULL};
+const rlhf_batch vec_batch = {sizeof(rlhf_batch), VEC_ROWS,       VEC_TOTAL, 0,   vec_ids,
+                              vec_offset,         vec_prompt_len, NULL,      NULL};
 
 void vec_lm_step(struct model *m, float sign, float *logp) {
     const rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_LOGP, .train = 1};

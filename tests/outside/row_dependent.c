@@ -18,7 +18,7 @@ static struct {
     int32_t k, n, dtype, reserved;
 } weights[WEIGHTS_MOST];
 
-static const rlhf_kernels *reference;
+static const rlhf_plugin *reference;
 static rlhf_compute inner; // the reference's table
 
 static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
@@ -89,9 +89,8 @@ static rlhf_status linear(void *ctx, rlhf_dev out, int32_t out_dtype, int32_t ac
     return st;
 }
 
-static rlhf_status create(const rlhf_kernels_options *o, rlhf_compute **out, char *err,
-                          uint64_t err_cap) {
-    RLHF_TRY(reference->create(o, out, err, err_cap));
+static rlhf_status open_table(void *self, const rlhf_kernels_open *o, rlhf_compute **out) {
+    RLHF_TRY(((const rlhf_kernels_ops *)reference->ops)->open(self, o, out));
     rlhf_compute *t = *out;
     inner = *t;
     t->name = "row_dependent";
@@ -104,22 +103,25 @@ static rlhf_status create(const rlhf_kernels_options *o, rlhf_compute **out, cha
     return RLHF_OK;
 }
 
-static void destroy(rlhf_compute *t) { reference->destroy(t); }
-
-RLHF_EXPORT const rlhf_kernels *rlhf_kernels_v0(void);
-
-const rlhf_kernels *rlhf_kernels_v0(void) {
-    static const rlhf_kernels kernels = {.size = sizeof(rlhf_kernels),
-                                         .abi_major = RLHF_ABI_MAJOR,
-                                         .abi_minor = RLHF_ABI_MINOR,
-                                         .name = "row_dependent",
-                                         .summary = "rows depend on their number; for tests",
-                                         .create = create,
-                                         .destroy = destroy};
+// The reference's plugin with another id and open().
+const rlhf_bundle *RLHF_ENTRY(void) {
+    static rlhf_kernels_ops ops;
+    static rlhf_plugin plugin;
+    static const rlhf_plugin *const list[] = {&plugin};
+    static const rlhf_bundle bundle = {
+        sizeof bundle, RLHF_ABI_MAJOR, RLHF_ABI_MINOR, 1, list, RLHF_SDK_VERSION};
     void *so = dlopen(REFERENCE_SO, RTLD_NOW | RTLD_LOCAL);
-    void *symbol = so ? dlsym(so, RLHF_KERNELS_SYMBOL) : NULL;
-    rlhf_kernels_entry_fn entry = NULL;
+    void *symbol = so ? dlsym(so, RLHF_ENTRY_SYMBOL) : NULL;
+    rlhf_entry_fn entry = NULL;
     memcpy(&entry, &symbol, sizeof entry);
-    reference = entry ? entry() : NULL;
-    return reference ? &kernels : NULL;
+    if (!entry) return NULL;
+    reference = entry()->plugins[0];
+    plugin = *reference;
+    ops = *(const rlhf_kernels_ops *)reference->ops;
+    plugin.id = "org.rlhf-host.test.row-dependent";
+    plugin.summary = "rows depend on their number; for tests";
+    plugin.ops = &ops;
+    ops.open = open_table;
+    ops.describe = NULL;
+    return &bundle;
 }

@@ -243,17 +243,8 @@ static void cpu_is_exact(void **state) {
 // The negative control: each question detects it.
 static void row_dependence_is_found(void **state) {
     (void)state;
-    struct backend b = {dlopen(ROW_DEPENDENT_SO, RTLD_NOW | RTLD_LOCAL), NULL, NULL};
-    rlhf_kernels_entry_fn entry;
-    char err[256] = "";
-    assert_non_null(b.dl);
-    void *symbol = dlsym(b.dl, RLHF_KERNELS_SYMBOL);
-    assert_non_null(symbol);
-    memcpy(&entry, &symbol, sizeof entry);
-    b.kernels = entry();
-    assert_non_null(b.kernels);
-    const rlhf_kernels_options o = {.size = sizeof o, .threads = 1};
-    assert_int_equal(b.kernels->create(&o, &b.compute, err, sizeof err), RLHF_OK);
+    struct backend b = backend_of(ROW_DEPENDENT_SO, 1, 0);
+    assert_non_null(b.compute);
     for (int i = 0; i < N_QUESTIONS; i++)
         for (int32_t dtype = RLHF_F32; dtype <= RLHF_BF16; dtype++) {
             const uint64_t bad = questions[i].ask(&b, dtype);

@@ -12,7 +12,7 @@ struct many {
     int32_t ids[4 * MANY], offset[MANY + 1], prompt_len[MANY], group[MANY];
     uint8_t finished[MANY], verdict[MANY], failed[MANY];
     float seq[MANY];
-    uint64_t phase;
+    int64_t phase;
 };
 
 // n rows of the prompt "It was " and one response, with the ids 7, 8 | 9, 10 each and groups of 2.

@@ -24,6 +24,8 @@ static int open_algo(struct rlhf__check *c, struct rlhf__probe *t, rlhf_plan *pl
                                 .batch_size = 64,
                                 .max_new_tokens = 6,
                                 .n_labels = RLHF__ALGO_LABELS,
+                                .max_turns = 1,
+                                .shards = 1,
                                 .temperature = 1};
     struct rlhf__error err;
     *plan = (rlhf_plan){.size = sizeof *plan};
@@ -55,7 +57,7 @@ static int check_advantages(struct rlhf__probe *t, struct rlhf__algo_batch *b, i
         return 0;
     }
     for (int32_t i = 0; i < b->n; i++)
-        if (b->use[i] > RLHF_ROW_MASKED) {
+        if (b->use[i] > RLHF_ROW_EXCLUDED) {
             rlhf__child_log_found(log, RLHF__CHECK_STILL, "rollout->use[%d] is %d", i, b->use[i]);
             return 0;
         }
@@ -98,7 +100,7 @@ static void end_phase(struct rlhf__probe *t, double loss) {
                            .steps = 1};
     struct rlhf__error err;
     int32_t stop = 0;
-    for (int32_t skipped = 0; ops->minibatch_end && skipped < 2; skipped++) {
+    for (uint32_t skipped = 0; ops->minibatch_end && skipped < 2; skipped++) {
         rlhf__child_log_doing(t->check->log, "minibatch_end()");
         info.skipped = skipped;
         if (skipped) info.grad_norm = NAN;
@@ -120,7 +122,7 @@ static int make_batch(struct rlhf__check *c, const rlhf_plan *plan, int32_t spre
     *out = NULL;
     if (plan->group_size > RLHF__ALGO_ROWS / 3) {
         rlhf__child_log_fact(c->log,
-                             "groups of %d are more than are made up: give a smaller size "
+                             "groups of %u are more than are made up: give a smaller size "
                              "with --set",
                              plan->group_size);
         return 0;
@@ -147,8 +149,8 @@ static int is_out(struct rlhf__child_log *log, const struct rlhf__algo_batch *b,
     const int32_t row = row_of(b, h, i);
     const int score = rlhf__algo_head_bit(h) == RLHF_HEAD_SCORE;
     if (!score && i < b->offset[row] + b->prompt_len[row]) return 1;
-    if (b->use[row] == RLHF_ROW_MASKED) return 1;
-    if (b->use[row] == RLHF_ROW_STILL && b->d[h][i] != 0)
+    if (b->use[row] == RLHF_ROW_EXCLUDED) return 1;
+    if (b->use[row] == RLHF_ROW_NO_GRADIENT && b->d[h][i] != 0)
         rlhf__child_log_found(log, RLHF__CHECK_STILL,
                               "row %d was said to be still, and d_heads->%s of it is %g", row,
                               rlhf__algo_head_name(h), (double)b->d[h][i]);

@@ -21,6 +21,8 @@ extern const struct rlhf__check_case rlhf__life_cases[];
 extern const struct rlhf__check_case rlhf__reward_cases[];
 extern const struct rlhf__check_case rlhf__algo_cases[];
 extern const struct rlhf__check_case rlhf__model_cases[];
+extern const struct rlhf__check_case rlhf__kernels_cases[];
+extern const struct rlhf__check_case rlhf__sink_cases[];
 
 // A step of a model's cases that tests the heads other than log-probs, adapters and bf16
 // (model_heads.c). [main]

@@ -23,6 +23,7 @@
 #include <rlhf/plugin.h>
 #include <rlhf/reward.h>
 #include <rlhf/service.h>
+#include <rlhf/sink.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -40,8 +41,12 @@ struct rlhf_test_log {
     char text[RLHF_TEST_TEXT];
 };
 
+// A metric: its reports since rlhf_test_phase, combined.
 struct rlhf_test_reading {
-    double value;
+    double value;       // what the host would report
+    double weight, sum; // sums of weight, and of weight * value
+    uint32_t n;         // reports
+    int32_t combine;    // enum rlhf_combine
     char name[120];
 };
 
@@ -81,8 +86,15 @@ int rlhf_test_offer(struct rlhf_test_host *t, const char *id, const void *table)
 // failing. [any]
 void rlhf_test_fail_alloc(struct rlhf_test_host *t, int64_t n, int32_t on);
 
-// The latest value of a metric; 0 if it was never reported. [any]
+// The value of a metric, its reports of this phase combined as in the host; 0 if it was not
+// reported. Reports that contradict each other count as failed checks. [any]
 int rlhf_test_metric(const struct rlhf_test_host *t, const char *name, double *value);
+
+// Begin a phase: metrics reported so far are forgotten. [any]
+void rlhf_test_phase(struct rlhf_test_host *t);
+
+// The text of the last failure, by the plugin or by a service that it called; "" if none. [any]
+const char *rlhf_test_failure(const struct rlhf_test_host *t);
 
 // Whether a recorded log line contains text. [any]
 int rlhf_test_logged(const struct rlhf_test_host *t, const char *text);
@@ -128,6 +140,10 @@ void rlhf_test_config(const rlhf_plugin *p, void *config);
 // [any]
 int rlhf_test_set(const rlhf_plugin *p, void *config, const char *key, const char *value);
 
+// The same for a list (RLHF_T_LIST); items is ended by NULL and borrowed. [any]
+int rlhf_test_set_list(const rlhf_plugin *p, void *config, const char *key,
+                       const char *const *items);
+
 // ---- failure injection ----
 
 // Calls scenario (create, use, destroy; returns the first negative status) twice for each of its
@@ -152,18 +168,136 @@ double rlhf_test_derivative(double (*f)(void *arg), void *arg, float *x, const f
 double rlhf_test_loss_derivative(const rlhf_algo_ops *ops, void *self, const rlhf_loss_in *in,
                                  double h);
 
+// ---- batches, for algorithms and rewards ----
+
+enum {
+    RLHF_TEST_ROWS = 64,
+    RLHF_TEST_TOKENS = 16 * RLHF_TEST_ROWS,
+    RLHF_TEST_VOCAB = 50,
+    RLHF_TEST_LEN = 8 // most response tokens of a row
+};
+
+// Finished rows with random numbers, every array filled; its structs are what the host would pass.
+// Change numbers in the arrays, and set a pointer of a struct to NULL where the plugin should do
+// without. Large: static or malloc, not the stack.
+struct rlhf_test_batch {
+    rlhf_rollout rollout;     // for advantages()
+    rlhf_loss_in loss_in;     // for loss(): all rows as one minibatch and microbatch
+    rlhf_reward_in reward_in; // for score(); set prompt, response and meta as needed
+    rlhf_heads heads, d_heads;
+    // log-probs of the models that a plan names; NULL past the last
+    const float *logp_named[RLHF_NAMED_MAX];
+    // ---- rows ----
+    int64_t source[RLHF_TEST_ROWS], version[RLHF_TEST_ROWS];
+    rlhf_str prompt[RLHF_TEST_ROWS], response[RLHF_TEST_ROWS], meta[RLHF_TEST_ROWS];
+    rlhf_str messages[RLHF_TEST_ROWS];
+    int32_t offset[RLHF_TEST_ROWS + 1], reserved;
+    int32_t prompt_len[RLHF_TEST_ROWS], group[RLHF_TEST_ROWS], label[RLHF_TEST_ROWS];
+    float score[RLHF_TEST_ROWS], seq[RLHF_TEST_ROWS]; // seq: of the last rlhf_test_score
+    uint8_t finished[RLHF_TEST_ROWS], use[RLHF_TEST_ROWS], end[RLHF_TEST_ROWS];
+    uint8_t verdict[RLHF_TEST_ROWS], failed[RLHF_TEST_ROWS];
+    // ---- tokens ----
+    int32_t ids[RLHF_TEST_TOKENS], turn[RLHF_TEST_TOKENS];
+    float token_reward[RLHF_TEST_TOKENS], token[RLHF_TEST_TOKENS];
+    float logp_old[RLHF_TEST_TOKENS], logp_sampled[RLHF_TEST_TOKENS], logp_ref[RLHF_TEST_TOKENS];
+    float value_old[RLHF_TEST_TOKENS], advantage[RLHF_TEST_TOKENS], returns[RLHF_TEST_TOKENS];
+    float named[RLHF_NAMED_MAX][RLHF_TEST_TOKENS];
+    // heads, and what the last rlhf_test_loss gave as their gradients
+    float logp[RLHF_TEST_TOKENS], entropy[RLHF_TEST_TOKENS], kl[RLHF_TEST_TOKENS];
+    float value[RLHF_TEST_TOKENS], d_logp[RLHF_TEST_TOKENS], d_entropy[RLHF_TEST_TOKENS];
+    float d_kl[RLHF_TEST_TOKENS], d_value[RLHF_TEST_TOKENS];
+};
+
+// n rows (at most RLHF_TEST_ROWS) in groups of group_size, with `named` further models. Row i comes
+// from data row i / group_size. Rows are single responses: turn is 0 on their tokens. [any]
+void rlhf_test_batch_init(struct rlhf_test_batch *b, uint32_t n, uint32_t group_size,
+                          uint32_t named, uint64_t seed);
+
+// Cuts the response of each row with at least two tokens into two turns. [any]
+void rlhf_test_batch_turns(struct rlhf_test_batch *b);
+
+// advantages() of the whole batch. [any]
+rlhf_status rlhf_test_advantages(const rlhf_algo_ops *ops, void *self, struct rlhf_test_batch *b);
+
+// loss() of the whole batch, its gradients in d_*; NaN if it fails. [any]
+double rlhf_test_loss(const rlhf_algo_ops *ops, void *self, struct rlhf_test_batch *b);
+
+// score() of the batch with what its flags request: token rewards (in token), log-probs, turns. The
+// rewards are in seq. [any]
+rlhf_status rlhf_test_score(const rlhf_reward_ops *ops, void *self, struct rlhf_test_batch *b);
+
+// ---- the choice of prompts ----
+
+// The prompts of a run: not used yet. Set last_score and seen for prompts that were.
+struct rlhf_test_prompts {
+    rlhf_prompts table;
+    float last_score[RLHF_TEST_ROWS];
+    int64_t seen[RLHF_TEST_ROWS];
+    rlhf_str meta[RLHF_TEST_ROWS];
+};
+
+// n prompts (at most RLHF_TEST_ROWS), of which a phase needs n_choose. [any]
+void rlhf_test_prompts_init(struct rlhf_test_prompts *p, uint32_t n, uint32_t n_choose);
+
+// choose_prompts() for the next phase; counts the chosen as seen. RLHF_E_INTERNAL if it left one of
+// chosen[n_choose] unwritten or chose a prompt that there is not. [any]
+rlhf_status rlhf_test_choose(const rlhf_algo_ops *ops, void *self, struct rlhf_test_prompts *p,
+                             int64_t *chosen);
+
+// ---- runs, for sinks ----
+
+// What a sink is told of a run: phase k of 1 .. phases reports each metric's value times k, and one
+// sample.
+struct rlhf_test_run {
+    const char *dir; // of the run; its last part is the name
+    const char *why; // with STOPPED and FAILED; NULL: ""
+    int64_t done;    // phases done before a resume; 0: a new run
+    int64_t phases;  // planned
+    uint32_t n_metrics;
+    int32_t how;              // enum rlhf_run_end
+    const char *const *names; // [n_metrics]
+    const double *values;     // [n_metrics]
+};
+
+// Plays the run: begin(), phase() for each phase after `done`, end(). Stops at the first function
+// that fails, calls end() all the same, and returns its status. [any]
+rlhf_status rlhf_test_sink(const rlhf_sink_ops *ops, void *self, const struct rlhf_test_run *run);
+
 // ---- a compute table, for models ----
 
 // The reference backend (plain C, double accumulation; rlhf/reference.h) as a table, linked in.
 // guard 1: device memory is readable only while a table function that received it runs, so a model
-// that dereferences it crashes. NULL when out of memory. [any]
-rlhf_compute *rlhf_test_compute(uint32_t guard);
+// that dereferences it crashes. t gets its messages and outlives it. NULL when out of memory. [any]
+rlhf_compute *rlhf_test_compute(struct rlhf_test_host *t, uint32_t guard);
 void rlhf_test_compute_end(rlhf_compute *c); // NULL allowed [any]
 
 // Make the n-th call from now (1 = the next) of a function of c that allocates or computes fail
 // with RLHF_E_DEVICE; on != 0: all later ones too. n = 0: stop failing. [any]
 void rlhf_test_fail_op(rlhf_compute *c, int64_t n, int32_t on);
 int64_t rlhf_test_ops(const rlhf_compute *c); // such calls since rlhf_test_fail_op [any]
+
+// ---- compute backends ----
+
+// A backend's instance with a host of its own, and its table.
+struct rlhf_test_backend {
+    rlhf_host host; // must stay the first member
+    const rlhf_plugin *plugin;
+    const rlhf_kernels_ops *ops;
+    void *self;
+    rlhf_compute *c;           // NULL: not opened
+    char said[RLHF_TEST_TEXT]; // the last failure of the instance or its table, "" if none
+};
+
+// Load a compute backend's .so; NULL with the reason on stderr. Never unloaded. [any]
+const rlhf_plugin *rlhf_test_backend_load(const char *path);
+
+// Create an instance of a backend without options, and open its table unless open is NULL. On
+// failure b->said has the reason, and b must still be closed. [any]
+rlhf_status rlhf_test_backend_open(struct rlhf_test_backend *b, const rlhf_plugin *p,
+                                   const rlhf_kernels_open *open);
+void rlhf_test_backend_close(struct rlhf_test_backend *b); // also closed, or zeroed [any]
+
+// ---- models ----
 
 // Fills every parameter of an open model with random numbers seeded by its name, uniform in
 // +-scale, plus 1 for vectors called "...weight" (gains of norms); then calls refresh(). [any]

@@ -12,6 +12,7 @@
 //
 // The host reads the pairs, pools the token scores and fits gain and bias.
 #include "common/rows.h"
+#include "common/sums.h"
 
 #include <math.h>
 #include <rlhf/log.h>
@@ -20,17 +21,13 @@ struct bt_config {
     double margin, center_coef;
 };
 
-// Sums over groups.
-struct bt_sums {
-    double accuracy, margin, chosen, rejected;
-    int64_t groups;
-};
+// Sums over the phase: LOSS over minibatches, the others over groups.
+enum { LOSS, ACCURACY, MARGIN, CHOSEN, REJECTED, GROUPS, N_SUMS };
 
 struct bt {
     const rlhf_host *host;
     struct bt_config config;
-    struct bt_sums phase;
-    double loss;               // sum over the phase's minibatches
+    struct rlhf__sums sums;
     int64_t minibatches, seen; // seen: rows since the last minibatch_end
 };
 
@@ -45,17 +42,18 @@ static rlhf_status bt_create(const rlhf_host *host, const void *config, void **s
 
 static void bt_destroy(void *self) {
     struct bt *b = self;
-    if (b) b->host->free(b->host, b);
+    if (!b) return;
+    rlhf__sums_finish(b->host, &b->sums);
+    b->host->free(b->host, b);
 }
 
 static rlhf_status bt_plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
-    (void)self;
-    (void)info;
+    struct bt *b = self;
     out->source = RLHF_SOURCE_PREFERENCES;
     out->heads = RLHF_HEAD_SCORE;
     out->flags = RLHF_PLAN_MARGINS;
     out->epochs = out->minibatches = out->group_size = 1;
-    return RLHF_OK;
+    return rlhf__sums_open(b->host, &b->sums, info, N_SUMS);
 }
 
 static rlhf_status bt_check(const struct bt *b, const rlhf_loss_in *in, const rlhf_loss_out *out) {
@@ -91,7 +89,7 @@ static double group_loss(double center_coef, double margin, const float *r, int6
     return w * (log_sum - (double)r[best] + center_coef * twice * twice);
 }
 
-static void count_group(struct bt_sums *s, const float *r, int64_t k, int64_t best) {
+static void count_group(double *sums, const float *r, int64_t k, int64_t best) {
     double others = 0, chosen = (double)r[best];
     int right = 1;
     for (int64_t j = 0; j < k; j++) {
@@ -100,16 +98,18 @@ static void count_group(struct bt_sums *s, const float *r, int64_t k, int64_t be
         right &= r[j] < r[best];
     }
     others /= (double)(k - 1);
-    s->accuracy += right;
-    s->margin += chosen - others;
-    s->chosen += chosen;
-    s->rejected += others;
-    s->groups++;
+    sums[ACCURACY] += right;
+    sums[MARGIN] += chosen - others;
+    sums[CHOSEN] += chosen;
+    sums[REJECTED] += others;
+    sums[GROUPS]++;
 }
 
 static rlhf_status bt_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
     struct bt *b = self;
+    double *sums;
     RLHF_TRY(bt_check(b, in, out));
+    RLHF_TRY(rlhf__sums_of(b->host, &b->sums, in->shard, &sums));
     const float *margins = RLHF_HAS(rlhf_loss_in, in, margin) ? in->margin : NULL;
     double loss = 0;
     for (int64_t begin = 0, end, best; begin < in->n; begin = end) {
@@ -119,10 +119,10 @@ static rlhf_status bt_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *ou
         const double margin = b->config.margin + (margins ? (double)margins[begin] : 0.0);
         loss += group_loss(b->config.center_coef, margin, in->heads->score + begin, k, best,
                            (double)k / (double)in->batch_sequences, out->d_heads->score + begin);
-        count_group(&b->phase, in->heads->score + begin, k, best);
+        count_group(sums, in->heads->score + begin, k, best);
     }
     out->loss = loss;
-    b->loss += loss;
+    sums[LOSS] += loss;
     b->seen += in->n;
     return RLHF_OK;
 }
@@ -138,23 +138,20 @@ static rlhf_status bt_minibatch_end(void *self, const rlhf_step_info *step, int3
     return RLHF_OK;
 }
 
-static rlhf_status bt_phase_end(void *self, uint64_t phase) {
+static rlhf_status bt_phase_end(void *self, int64_t phase) {
     struct bt *b = self;
     const rlhf_host *h = b->host;
-    const struct bt_sums *s = &b->phase;
-    double sums[] = {b->loss, s->accuracy, s->margin, s->chosen, s->rejected, (double)s->groups};
+    double sums[N_SUMS];
     (void)phase;
-    RLHF_TRY(h->reduce(h, sums, sizeof sums / sizeof *sums));
-    double n = sums[5];
-    if (b->minibatches) h->metric(h, "objective/loss", sums[0] / (double)b->minibatches);
+    RLHF_TRY(rlhf__sums_total(h, &b->sums, sums));
+    double n = sums[GROUPS];
+    if (b->minibatches) rlhf_metric_last(h, "objective/loss", sums[LOSS] / (double)b->minibatches);
     if (n > 0) {
-        h->metric(h, RLHF_METRIC_PAIR_ACCURACY, sums[1] / n);
-        h->metric(h, "reward_model/margin", sums[2] / n);
-        h->metric(h, "reward_model/chosen", sums[3] / n);
-        h->metric(h, "reward_model/rejected", sums[4] / n);
+        rlhf_metric_last(h, RLHF_METRIC_PAIR_ACCURACY, sums[ACCURACY] / n);
+        rlhf_metric_last(h, "reward_model/margin", sums[MARGIN] / n);
+        rlhf_metric_last(h, "reward_model/chosen", sums[CHOSEN] / n);
+        rlhf_metric_last(h, "reward_model/rejected", sums[REJECTED] / n);
     }
-    b->phase = (struct bt_sums){0};
-    b->loss = 0;
     b->minibatches = b->seen = 0;
     return RLHF_OK;
 }
@@ -180,6 +177,8 @@ static const rlhf_plugin plugin = {
     .id = "org.rlhf-host.bradley-terry",
     .version = RLHF_SDK_VERSION,
     .summary = "reward model on preferences: Bradley-Terry loss, or best of several",
+    .vendor = "rlhf-host",
+    .license = "Apache-2.0",
     .opts = options,
     .n_opts = sizeof options / sizeof *options,
     .opt_stride = sizeof *options,

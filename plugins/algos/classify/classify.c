@@ -6,8 +6,11 @@
 // n = rows of the minibatch, K labels, s = label_smoothing (Szegedy et al. 2016, section 7). The
 // model determines the pooling and the number of labels.
 #include "common/rows.h"
+#include "common/sums.h"
 
 #include <math.h>
+
+enum { LOSS, CORRECT, ROWS, N_SUMS };
 
 struct classify_config {
     double label_smoothing;
@@ -16,8 +19,8 @@ struct classify_config {
 struct classify {
     const rlhf_host *host;
     struct classify_config config;
-    double loss;                              // sum over the phase's minibatches
-    int64_t rows, correct, minibatches, seen; // seen: rows since the last minibatch_end
+    struct rlhf__sums sums;    // of the phase
+    int64_t minibatches, seen; // seen: rows since the last minibatch_end
 };
 
 static rlhf_status classify_create(const rlhf_host *host, const void *config, void **self) {
@@ -31,11 +34,13 @@ static rlhf_status classify_create(const rlhf_host *host, const void *config, vo
 
 static void classify_destroy(void *self) {
     struct classify *c = self;
-    if (c) c->host->free(c->host, c);
+    if (!c) return;
+    rlhf__sums_finish(c->host, &c->sums);
+    c->host->free(c->host, c);
 }
 
 static rlhf_status classify_plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
-    const struct classify *c = self;
+    struct classify *c = self;
     if (info->n_labels == 1) // 0: the rows have not been read yet
         return c->host->fail(c->host, RLHF_E_INVALID,
                              "the model has 1 label; a classifier needs at least 2");
@@ -43,7 +48,7 @@ static rlhf_status classify_plan(void *self, const rlhf_run_info *info, rlhf_pla
     out->heads = RLHF_HEAD_SCORE;
     out->flags = 0;
     out->epochs = out->minibatches = out->group_size = 1;
-    return RLHF_OK;
+    return rlhf__sums_open(c->host, &c->sums, info, N_SUMS);
 }
 
 // Cross-entropy of one row of K scores against the smoothed label; adds w * derivative to d[K].
@@ -80,22 +85,24 @@ static rlhf_status classify_check(const struct classify *c, const rlhf_loss_in *
 
 static rlhf_status classify_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
     struct classify *c = self;
+    double *sums;
     RLHF_TRY(classify_check(c, in, out));
+    RLHF_TRY(rlhf__sums_of(c->host, &c->sums, in->shard, &sums));
+    const int32_t k = (int32_t)in->n_labels;
     double w = 1.0 / (double)in->batch_sequences, loss = 0;
     for (int64_t i = 0; i < in->n; i++) {
         int32_t label = in->label[i], best = 0;
-        if (label < 0 || label >= in->n_labels)
+        if (label < 0 || label >= k)
             return rlhf_failf(c->host, RLHF_E_INVALID,
                               "row %lld has label %d; the model has labels 0 to %d", (long long)i,
-                              (int)label, (int)in->n_labels - 1);
-        loss += cross_entropy(in->heads->score + i * in->n_labels, in->n_labels, label,
-                              c->config.label_smoothing, w, out->d_heads->score + i * in->n_labels,
-                              &best);
-        c->correct += best == label;
+                              (int)label, (int)k - 1);
+        loss += cross_entropy(in->heads->score + i * k, k, label, c->config.label_smoothing, w,
+                              out->d_heads->score + i * k, &best);
+        sums[CORRECT] += best == label;
     }
     out->loss = loss;
-    c->loss += loss;
-    c->rows += in->n;
+    sums[LOSS] += loss;
+    sums[ROWS] += in->n;
     c->seen += in->n;
     return RLHF_OK;
 }
@@ -111,16 +118,15 @@ static rlhf_status classify_minibatch_end(void *self, const rlhf_step_info *step
     return RLHF_OK;
 }
 
-static rlhf_status classify_phase_end(void *self, uint64_t phase) {
+static rlhf_status classify_phase_end(void *self, int64_t phase) {
     struct classify *c = self;
     const rlhf_host *h = c->host;
-    double sums[] = {c->loss, (double)c->correct, (double)c->rows};
+    double sums[N_SUMS];
     (void)phase;
-    RLHF_TRY(h->reduce(h, sums, sizeof sums / sizeof *sums));
-    if (c->minibatches) h->metric(h, "objective/loss", sums[0] / (double)c->minibatches);
-    if (sums[2] > 0) h->metric(h, RLHF_METRIC_LABEL_ACCURACY, sums[1] / sums[2]);
-    c->loss = 0;
-    c->rows = c->correct = c->minibatches = c->seen = 0;
+    RLHF_TRY(rlhf__sums_total(h, &c->sums, sums));
+    if (c->minibatches) rlhf_metric_last(h, "objective/loss", sums[LOSS] / (double)c->minibatches);
+    if (sums[ROWS] > 0) rlhf_metric_last(h, RLHF_METRIC_LABEL_ACCURACY, sums[CORRECT] / sums[ROWS]);
+    c->minibatches = c->seen = 0;
     return RLHF_OK;
 }
 
@@ -141,6 +147,8 @@ static const rlhf_plugin plugin = {
     .id = "org.rlhf-host.classify",
     .version = RLHF_SDK_VERSION,
     .summary = "sequence classification: softmax cross-entropy on labelled texts",
+    .vendor = "rlhf-host",
+    .license = "Apache-2.0",
     .opts = options,
     .n_opts = sizeof options / sizeof *options,
     .opt_stride = sizeof *options,

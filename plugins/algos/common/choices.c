@@ -28,6 +28,6 @@ rlhf_status rlhf__minibatches_check(const rlhf_host *host, int64_t minibatches,
                                     const rlhf_run_info *info) {
     if (minibatches <= info->batch_size) return RLHF_OK;
     return rlhf_failf(host, RLHF_E_INVALID,
-                      "minibatches is %lld, more than the %d sequences of a phase",
-                      (long long)minibatches, (int)info->batch_size);
+                      "minibatches is %lld, more than the %u sequences of a phase",
+                      (long long)minibatches, (unsigned)info->batch_size);
 }

@@ -19,7 +19,7 @@ struct rlhf__kl_control {
 rlhf_status rlhf__kl_control_init(const rlhf_host *, struct rlhf__kl_control *);
 
 // Reject a horizon that one phase of n sequences could exceed. [main]
-rlhf_status rlhf__kl_control_plan(const rlhf_host *, const struct rlhf__kl_control *, int32_t n);
+rlhf_status rlhf__kl_control_plan(const rlhf_host *, const struct rlhf__kl_control *, uint32_t n);
 
 // After a phase's report: rlhf__kl_adapt with the measured KL, when adaptive and measured. [step]
 void rlhf__kl_control_update(struct rlhf__kl_control *, const struct rlhf__pg_rollout_sums *);

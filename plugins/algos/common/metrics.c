@@ -2,6 +2,7 @@
 #include "common/metrics.h"
 
 #include <math.h>
+#include <rlhf/shards.h>
 #include <string.h>
 
 double rlhf__pg_total_loss(const struct rlhf__pg_update_sums *u) {
@@ -31,40 +32,80 @@ void rlhf__pg_add(struct rlhf__pg_update_sums *to, const struct rlhf__pg_update_
     to->value_clipped += from->value_clipped;
 }
 
-// Counts are whole numbers far below 2^53, so a double holds them.
-static rlhf_status reduce_count(const rlhf_host *h, int64_t *const count[], uint32_t n) {
-    double sums[8];
-    for (uint32_t i = 0; i < n; i++)
-        sums[i] = (double)*count[i];
-    RLHF_TRY(h->reduce(h, sums, n));
-    for (uint32_t i = 0; i < n; i++)
-        *count[i] = (int64_t)sums[i];
+// The sums of a minibatch as doubles, and back. Counts are whole numbers far below 2^53, so a
+// double holds them.
+enum { N_SUMS = 11, N_COUNTS = 4, N_UPDATE = N_SUMS + N_COUNTS, N_KL = 4 };
+
+static void list_update(struct rlhf__pg_update_sums *u, double *sum[N_SUMS],
+                        int64_t *count[N_COUNTS]) {
+    double *const sums[] = {&u->pg.loss,    &u->pg.ratio,   &u->pg.ratio2,  &u->pg.approx_kl,
+                            &u->value_loss, &u->value_half, &u->kl_loss,    &u->entropy_loss,
+                            &u->entropy,    &u->value,      &u->value_error};
+    int64_t *const counts[] = {&u->pg.tokens, &u->pg.clipped, &u->pg.out_of_support,
+                               &u->value_clipped};
+    memcpy(sum, sums, sizeof sums);
+    memcpy(count, counts, sizeof counts);
+}
+
+static void pack_update(struct rlhf__pg_update_sums *u, double *to) {
+    double *sum[N_SUMS];
+    int64_t *count[N_COUNTS];
+    list_update(u, sum, count);
+    for (int i = 0; i < N_SUMS; i++)
+        to[i] = *sum[i];
+    for (int i = 0; i < N_COUNTS; i++)
+        to[N_SUMS + i] = (double)*count[i];
+}
+
+static void unpack_update(struct rlhf__pg_update_sums *u, const double *from) {
+    double *sum[N_SUMS];
+    int64_t *count[N_COUNTS];
+    list_update(u, sum, count);
+    for (int i = 0; i < N_SUMS; i++)
+        *sum[i] = from[i];
+    for (int i = 0; i < N_COUNTS; i++)
+        *count[i] = (int64_t)from[N_SUMS + i];
+}
+
+rlhf_status rlhf__pg_metrics_plan(const rlhf_host *h, struct rlhf__pg_metrics *m,
+                                  const rlhf_run_info *info) {
+    const uint32_t shards = info->shards ? info->shards : 1;
+    if (m->shards == shards) return RLHF_OK;
+    h->free(h, m->shard);
+    h->free(h, m->scratch);
+    m->shard = h->alloc(h, shards * sizeof *m->shard);
+    m->scratch = h->alloc(h, (uint64_t)shards * N_UPDATE * sizeof *m->scratch);
+    m->shards = m->shard && m->scratch ? shards : 0;
+    return m->shards ? RLHF_OK : h->fail(h, RLHF_E_NOMEM, "out of memory");
+}
+
+rlhf_status rlhf__pg_reduce(const rlhf_host *h, struct rlhf__pg_metrics *m) {
+    double total[N_UPDATE];
+    if (!m->shards) return h->fail(h, RLHF_E_INTERNAL, "plan() was not called");
+    for (uint32_t s = 0; s < m->shards; s++) {
+        pack_update(&m->shard[s].minibatch, rlhf_shard_sums(m->scratch, s, N_UPDATE));
+        memset(&m->shard[s].minibatch, 0, sizeof m->shard[s].minibatch);
+    }
+    RLHF_TRY(rlhf_shards_total(h, m->scratch, m->shards, N_UPDATE, total));
+    unpack_update(&m->minibatch, total);
     return RLHF_OK;
 }
 
-rlhf_status rlhf__pg_reduce(const rlhf_host *h, struct rlhf__pg_update_sums *u) {
-    double *const sum[] = {&u->pg.loss,    &u->pg.ratio,   &u->pg.ratio2,  &u->pg.approx_kl,
-                           &u->value_loss, &u->value_half, &u->kl_loss,    &u->entropy_loss,
-                           &u->entropy,    &u->value,      &u->value_error};
-    enum { N = sizeof sum / sizeof *sum };
-    int64_t *const count[] = {&u->pg.tokens, &u->pg.clipped, &u->pg.out_of_support,
-                              &u->value_clipped};
-    double sums[N];
-    for (int i = 0; i < N; i++)
-        sums[i] = *sum[i];
-    RLHF_TRY(h->reduce(h, sums, N));
-    for (int i = 0; i < N; i++)
-        *sum[i] = sums[i];
-    return reduce_count(h, count, sizeof count / sizeof *count);
-}
-
-rlhf_status rlhf__pg_reduce_kl(const rlhf_host *h, struct rlhf__pg_rollout_sums *r) {
-    double sums[] = {r->kl, r->penalty};
-    int64_t *const count[] = {&r->kl_sequences, &r->kl_tokens};
-    RLHF_TRY(h->reduce(h, sums, 2));
-    r->kl = sums[0];
-    r->penalty = sums[1];
-    return reduce_count(h, count, 2);
+rlhf_status rlhf__pg_reduce_kl(const rlhf_host *h, struct rlhf__pg_metrics *m) {
+    double total[N_KL];
+    if (!m->shards) return h->fail(h, RLHF_E_INTERNAL, "plan() was not called");
+    for (uint32_t s = 0; s < m->shards; s++) {
+        const struct rlhf__pg_rollout_sums *r = &m->shard[s].kl;
+        const double sums[N_KL] = {r->kl, r->penalty, (double)r->kl_sequences,
+                                   (double)r->kl_tokens};
+        memcpy(rlhf_shard_sums(m->scratch, s, N_KL), sums, sizeof sums);
+    }
+    RLHF_TRY(rlhf_shards_total(h, m->scratch, m->shards, N_KL, total));
+    m->rollout.kl = total[0];
+    m->rollout.penalty = total[1];
+    m->rollout.kl_sequences = (int64_t)total[2];
+    m->rollout.kl_tokens = (int64_t)total[3];
+    return RLHF_OK;
 }
 
 void rlhf__pg_fold(struct rlhf__pg_metrics *m, const rlhf_step_info *step) {
@@ -117,65 +158,66 @@ rlhf_status rlhf__pg_take_rows(const rlhf_host *h, struct rlhf__pg_metrics *m,
 }
 
 static void report_rows(const rlhf_host *h, const struct rlhf__pg_rows *r, int groups) {
-    h->metric(h, "reward_std", sqrt(rlhf__var_unbiased(rlhf__moments(r->reward, r->n))));
+    rlhf_metric_last(h, "reward_std", sqrt(rlhf__var_unbiased(rlhf__moments(r->reward, r->n))));
     if (!groups) return;
     struct rlhf__group_stats s =
         rlhf__group_normalize(r->reward, r->group, r->n, 0, 0, 0, r->order, NULL);
-    h->metric(h, RLHF_METRIC_FLAT_GROUPS, (double)s.zero / (double)s.groups);
+    rlhf_metric_last(h, RLHF_METRIC_FLAT_GROUPS, (double)s.zero / (double)s.groups);
 }
 
 static void report_rollout(const rlhf_host *h, const struct rlhf__pg_rollout_sums *r,
                            const struct rlhf__pg_report *how) {
     double n = (double)r->sequences;
     if (r->sequences == 0) return;
-    h->metric(h, "objective/entropy", r->nll / n);
+    rlhf_metric_last(h, "objective/entropy", r->nll / n);
     if (r->kl_sequences) {
-        h->metric(h, RLHF_METRIC_KL, r->kl / (double)r->kl_sequences);
-        if (r->kl_tokens) h->metric(h, "objective/kl_per_token", r->kl / (double)r->kl_tokens);
+        rlhf_metric_last(h, RLHF_METRIC_KL, r->kl / (double)r->kl_sequences);
+        if (r->kl_tokens)
+            rlhf_metric_last(h, "objective/kl_per_token", r->kl / (double)r->kl_tokens);
     }
     double non_score = 0;
     if (how->kl_penalised) {
-        h->metric(h, "objective/kl_coef", how->kl_coef);
+        rlhf_metric_last(h, "objective/kl_coef", how->kl_coef);
         if (r->kl_sequences) non_score = -how->kl_coef * r->penalty / (double)r->kl_sequences;
-        h->metric(h, "objective/non_score_reward", non_score);
+        rlhf_metric_last(h, "objective/non_score_reward", non_score);
     }
-    h->metric(h, "objective/rlhf_reward", r->score / n + non_score);
-    if (how->masks) h->metric(h, "policy/masked_ratio", (double)r->masked / n);
+    rlhf_metric_last(h, "objective/rlhf_reward", r->score / n + non_score);
+    if (how->masks) rlhf_metric_last(h, "policy/masked_ratio", (double)r->masked / n);
     if (r->tokens == 0) return;
-    h->metric(h, "returns/mean", r->returns.mean);
-    h->metric(h, "returns/var", rlhf__var_biased(r->returns));
+    rlhf_metric_last(h, "returns/mean", r->returns.mean);
+    rlhf_metric_last(h, "returns/var", rlhf__var_biased(r->returns));
     if (!how->critic) return;
-    h->metric(h, "val/mean", r->values.mean);
-    h->metric(h, "val/var", rlhf__var_biased(r->values));
+    rlhf_metric_last(h, "val/mean", r->values.mean);
+    rlhf_metric_last(h, "val/var", rlhf__var_biased(r->values));
 }
 
 static void report_value(const rlhf_host *h, const struct rlhf__pg_metrics *m) {
     const struct rlhf__pg_update_sums *u = &m->phase;
     double tokens = (double)u->pg.tokens, error = u->value_error / tokens;
     double var = rlhf__var_biased(m->rollout.returns);
-    h->metric(h, "loss/value_avg", u->value_half / (double)m->minibatches);
-    h->metric(h, "val/vpred", u->value / tokens);
-    h->metric(h, "val/error", error);
-    h->metric(h, "val/clipfrac", (double)u->value_clipped / tokens);
-    if (var > 0) h->metric(h, "val/var_explained", 1.0 - error / var);
+    rlhf_metric_last(h, "loss/value_avg", u->value_half / (double)m->minibatches);
+    rlhf_metric_last(h, "val/vpred", u->value / tokens);
+    rlhf_metric_last(h, "val/error", error);
+    rlhf_metric_last(h, "val/clipfrac", (double)u->value_clipped / tokens);
+    if (var > 0) rlhf_metric_last(h, "val/var_explained", 1.0 - error / var);
 }
 
 static void report_update(const rlhf_host *h, const struct rlhf__pg_metrics *m,
                           const struct rlhf__pg_report *how) {
     const struct rlhf__pg_update_sums *u = &m->phase;
     if (m->minibatches == 0) return;
-    h->metric(h, "loss/policy_avg", u->pg.loss / (double)m->minibatches);
-    h->metric(h, "loss/total", rlhf__pg_total_loss(u) / (double)m->minibatches);
-    h->metric(h, "objective/loss", m->last_epoch_loss / (double)m->last_epoch_count);
+    rlhf_metric_last(h, "loss/policy_avg", u->pg.loss / (double)m->minibatches);
+    rlhf_metric_last(h, "loss/total", rlhf__pg_total_loss(u) / (double)m->minibatches);
+    rlhf_metric_last(h, "objective/loss", m->last_epoch_loss / (double)m->last_epoch_count);
     if (u->pg.tokens == 0) return;
     double tokens = (double)u->pg.tokens, ratio = u->pg.ratio / tokens;
-    h->metric(h, "policy/approxkl_avg", rlhf__pg_approx_kl(u));
-    if (!how->unclipped) h->metric(h, "policy/clipfrac_avg", (double)u->pg.clipped / tokens);
-    h->metric(h, "policy/entropy_avg", u->entropy / tokens);
-    h->metric(h, "val/ratio", ratio);
-    h->metric(h, "val/ratio_var", fmax(u->pg.ratio2 / tokens - ratio * ratio, 0));
+    rlhf_metric_last(h, "policy/approxkl_avg", rlhf__pg_approx_kl(u));
+    if (!how->unclipped) rlhf_metric_last(h, "policy/clipfrac_avg", (double)u->pg.clipped / tokens);
+    rlhf_metric_last(h, "policy/entropy_avg", u->entropy / tokens);
+    rlhf_metric_last(h, "val/ratio", ratio);
+    rlhf_metric_last(h, "val/ratio_var", fmax(u->pg.ratio2 / tokens - ratio * ratio, 0));
     if (how->sampled_support)
-        h->metric(h, "policy/out_of_support", (double)u->pg.out_of_support / tokens);
+        rlhf_metric_last(h, "policy/out_of_support", (double)u->pg.out_of_support / tokens);
     if (how->critic) report_value(h, m);
 }
 
@@ -187,10 +229,14 @@ void rlhf__pg_report(const rlhf_host *h, const struct rlhf__pg_metrics *m,
 }
 
 void rlhf__pg_metrics_reset(struct rlhf__pg_metrics *m) {
-    struct rlhf__pg_rows rows = m->rows;
+    const struct rlhf__pg_metrics old = *m;
     memset(m, 0, sizeof *m);
-    m->rows = rows;
+    m->rows = old.rows;
     m->rows.n = 0;
+    m->shard = old.shard;
+    m->scratch = old.scratch;
+    m->shards = old.shards;
+    if (m->shards) memset(m->shard, 0, m->shards * sizeof *m->shard);
     m->last_epoch = -1;
 }
 
@@ -198,5 +244,7 @@ void rlhf__pg_metrics_finish(const rlhf_host *h, struct rlhf__pg_metrics *m) {
     h->free(h, m->rows.reward);
     h->free(h, m->rows.order);
     h->free(h, m->rows.group);
+    h->free(h, m->shard);
+    h->free(h, m->scratch);
     memset(m, 0, sizeof *m);
 }

@@ -39,8 +39,18 @@ struct rlhf__pg_update_sums {
     int64_t value_clipped;
 };
 
+// What loss() accumulates for one shard (rlhf/shards.h): the current minibatch and, with
+// kl_estimator full, the phase's KL.
+struct rlhf__pg_shard {
+    struct rlhf__pg_update_sums minibatch;
+    struct rlhf__pg_rollout_sums kl;
+};
+
 struct rlhf__pg_metrics {
     struct rlhf__pg_rollout_sums rollout;
+    struct rlhf__pg_shard *shard; // [shards]
+    double *scratch;              // of reduce
+    uint32_t shards, reserved;
     struct rlhf__pg_rows rows;
     struct rlhf__pg_update_sums minibatch, phase;
     int64_t minibatches;      // folded into phase
@@ -69,10 +79,14 @@ void rlhf__pg_add(struct rlhf__pg_update_sums *to, const struct rlhf__pg_update_
 // Mean (x - o)^2 / 2 of the current minibatch; 0 without tokens. [any]
 double rlhf__pg_approx_kl(const struct rlhf__pg_update_sums *);
 
-// Add the other workers' share to the statistics from loss(): those of the current minibatch,
+// Room for the run's shards, for plan(). RLHF_E_NOMEM through host->fail. [main]
+rlhf_status rlhf__pg_metrics_plan(const rlhf_host *, struct rlhf__pg_metrics *,
+                                  const rlhf_run_info *);
+
+// Add up the statistics from loss() over the shards of all workers: those of the current minibatch,
 // before a decision uses them, and the KL if loss() measures it (kl_estimator full). [step]
-rlhf_status rlhf__pg_reduce(const rlhf_host *, struct rlhf__pg_update_sums *);
-rlhf_status rlhf__pg_reduce_kl(const rlhf_host *, struct rlhf__pg_rollout_sums *);
+rlhf_status rlhf__pg_reduce(const rlhf_host *, struct rlhf__pg_metrics *);
+rlhf_status rlhf__pg_reduce_kl(const rlhf_host *, struct rlhf__pg_metrics *);
 
 // Add the current minibatch to the phase and clear it; a minibatch whose step was skipped is not
 // added. A minibatch without rows in the loss counts with loss 0, so that means over minibatches
@@ -83,7 +97,7 @@ void rlhf__pg_fold(struct rlhf__pg_metrics *, const rlhf_step_info *);
 void rlhf__pg_report(const rlhf_host *, const struct rlhf__pg_metrics *,
                      const struct rlhf__pg_report *);
 
-// Clear the phase; the rows' memory is kept until finish. [any]
+// Clear the phase; the memory of rows and shards is kept until finish. [any]
 void rlhf__pg_metrics_reset(struct rlhf__pg_metrics *);
 void rlhf__pg_metrics_finish(const rlhf_host *, struct rlhf__pg_metrics *); // [main]
 

@@ -1,16 +1,16 @@
 // pg.c: see pg.h.
 #include "common/pg.h"
 
-#include "common/idle.h"
 #include "common/terms.h"
+#include "common/why_unused.h"
 
 #include <rlhf/log.h>
 
-const char *rlhf__pg_idle(const struct rlhf__pg_options *o, const char *key) {
+const char *rlhf__pg_why_unused(const struct rlhf__pg_options *o, const char *key) {
     const int nowhere = o->kl_placement == RLHF__KL_NOWHERE;
     const int fixed = o->kl_controller == RLHF__KL_FIXED;
     const int measured = o->kl_estimator == RLHF__KL_FULL || o->kl_coef > 0;
-    const struct rlhf__idle rules[] = {
+    const struct rlhf__unused rules[] = {
         {"kl_coef", nowhere && o->kl_coef > 0, "kl_placement is none"},
         {"kl_estimator", nowhere, "kl_placement is none"},
         {"kl_estimator", !measured, "kl_coef is 0"},
@@ -20,7 +20,7 @@ const char *rlhf__pg_idle(const struct rlhf__pg_options *o, const char *key) {
         {"kl_measure", !nowhere, "kl_placement is not none, which needs the KL"},
         {"target_kl", o->epochs * o->minibatches == 1, "a phase has one minibatch and one epoch"},
     };
-    return rlhf__idle_why(rules, sizeof rules / sizeof *rules, key);
+    return rlhf__why_unused(rules, sizeof rules / sizeof *rules, key);
 }
 
 static rlhf_status check_clip(const rlhf_host *host, const struct rlhf__clip *clip) {
@@ -66,10 +66,11 @@ void rlhf__pg_destroy(void *self) {
 }
 
 rlhf_status rlhf__pg_plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
-    const struct rlhf__pg *g = self;
+    struct rlhf__pg *g = self;
     const struct rlhf__pg_options *o = &g->opt;
     RLHF_TRY(rlhf__minibatches_check(g->host, o->minibatches, info));
     RLHF_TRY(rlhf__kl_control_plan(g->host, &g->kl, info->batch_size));
+    RLHF_TRY(rlhf__pg_metrics_plan(g->host, &g->metrics, info));
     struct rlhf__choices choices = {o->kl_placement, o->kl_measure,          g->scope,
                                     o->old_logp,     o->logprob_temperature, o->logprob_support};
     out->source = RLHF_SOURCE_ROLLOUT;
@@ -77,10 +78,10 @@ rlhf_status rlhf__pg_plan(void *self, const rlhf_run_info *info, rlhf_plan *out)
     if (g->critic) out->heads |= RLHF_HEAD_VALUE;
     if (o->kl_estimator == RLHF__KL_FULL) out->heads |= RLHF_HEAD_KL;
     out->flags = rlhf__plan_flags(&choices);
-    out->epochs = (int32_t)o->epochs;
-    out->minibatches = (int32_t)o->minibatches;
-    out->group_size = (int32_t)o->group_size;
-    out->fresh_rounds = o->dynamic_sampling ? (int32_t)o->dynamic_rounds : 0;
+    out->epochs = (uint32_t)o->epochs;
+    out->minibatches = (uint32_t)o->minibatches;
+    out->group_size = (uint32_t)o->group_size;
+    out->resample_rounds = o->dynamic_sampling ? (uint32_t)o->dynamic_rounds : 0;
     return RLHF_OK;
 }
 
@@ -152,9 +153,9 @@ rlhf_status rlhf__pg_uses(struct rlhf__pg *g, const rlhf_rollout *in, int32_t co
         const int masked = g->opt.mask_truncated && !in->finished[i];
         if (masked && counts) g->metrics.rollout.masked++;
         if (masked)
-            in->use[i] = RLHF_ROW_MASKED;
+            in->use[i] = RLHF_ROW_EXCLUDED;
         else if (alone && without_advantage(in, rlhf__response(in->offset, in->prompt_len, i)))
-            in->use[i] = RLHF_ROW_STILL;
+            in->use[i] = RLHF_ROW_NO_GRADIENT;
     }
     return RLHF_OK;
 }
@@ -173,8 +174,8 @@ static rlhf_status mask_flat_groups(struct rlhf__pg *g, const rlhf_rollout *in, 
         const struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
         const int counted = !g->opt.mask_truncated || in->finished[i];
         left--;
-        if (counts && in->use[i] != RLHF_ROW_MASKED) g->metrics.rollout.masked++;
-        in->use[i] = RLHF_ROW_MASKED;
+        if (counts && in->use[i] != RLHF_ROW_EXCLUDED) g->metrics.rollout.masked++;
+        in->use[i] = RLHF_ROW_EXCLUDED;
         if (g->phase_tokens > 0 && counted) g->phase_tokens -= row.end - row.begin;
     }
     g->rows = left;
@@ -218,18 +219,18 @@ static rlhf_status check_loss(const struct rlhf__pg *g, const rlhf_loss_in *in,
     if (g->opt.kl_placement == RLHF__KL_IN_LOSS &&
         (g->opt.kl_estimator == RLHF__KL_FULL ? !x->kl || !d->kl : !in->logp_ref))
         return h->fail(h, RLHF_E_INTERNAL, "the kl head or logp_ref is missing");
-    if (in->max_new_tokens < 1)
+    if (in->max_new_tokens == 0)
         return h->fail(h, RLHF_E_INTERNAL, "max_new_tokens is not positive");
     return RLHF_OK;
 }
 
-// All terms of the response `row`, which is not empty.
+// All terms of the response `row`, which is not empty; the KL is measured in r.
 static rlhf_status row_loss(struct rlhf__pg *g, const rlhf_loss_in *in, struct rlhf__span row,
-                            double w, rlhf_heads *d, struct rlhf__pg_update_sums *u) {
+                            double w, rlhf_heads *d, struct rlhf__pg_update_sums *u,
+                            struct rlhf__pg_rollout_sums *r) {
     g->method->terms(g, in, row, w, d, u);
     if (g->opt.kl_placement == RLHF__KL_IN_LOSS)
-        RLHF_TRY(rlhf__kl_term(g->host, g->opt.kl_estimator, g->kl.coef, in, row, w, d, u,
-                               &g->metrics.rollout));
+        RLHF_TRY(rlhf__kl_term(g->host, g->opt.kl_estimator, g->kl.coef, in, row, w, d, u, r));
     rlhf__entropy_term(g->opt.entropy_coef, in, row, w, d, u);
     return RLHF_OK;
 }
@@ -250,35 +251,36 @@ static struct rlhf__totals totals_of(const struct rlhf__pg *g, const rlhf_loss_i
 rlhf_status rlhf__pg_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
     struct rlhf__pg *g = self;
     RLHF_TRY(check_loss(g, in, out));
+    if (in->shard >= g->metrics.shards)
+        return g->host->fail(g->host, RLHF_E_INTERNAL, "a shard that the plan did not know");
+    struct rlhf__pg_shard *own = &g->metrics.shard[in->shard];
     struct rlhf__pg_update_sums u = {0};
     const struct rlhf__totals totals = totals_of(g, in);
     for (int64_t i = 0; i < in->n; i++) {
         struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
         if (row.end == row.begin) continue;
         double w = rlhf__token_weight(g->aggregation, &totals, row.end - row.begin);
-        RLHF_TRY(row_loss(g, in, row, w, out->d_heads, &u));
+        RLHF_TRY(row_loss(g, in, row, w, out->d_heads, &u, &own->kl));
     }
-    if (in->epoch == 0 && g->opt.kl_estimator == RLHF__KL_FULL)
-        g->metrics.rollout.kl_sequences += in->n;
+    if (in->epoch == 0 && g->opt.kl_estimator == RLHF__KL_FULL) own->kl.kl_sequences += in->n;
     out->loss = rlhf__pg_total_loss(&u);
-    rlhf__pg_add(&g->metrics.minibatch, &u);
+    rlhf__pg_add(&own->minibatch, &u);
     return RLHF_OK;
 }
 
 rlhf_status rlhf__pg_minibatch_end(void *self, const rlhf_step_info *step, int32_t *stop) {
     struct rlhf__pg *g = self;
-    RLHF_TRY(rlhf__pg_reduce(g->host, &g->metrics.minibatch));
+    RLHF_TRY(rlhf__pg_reduce(g->host, &g->metrics));
     double approx_kl = rlhf__pg_approx_kl(&g->metrics.minibatch);
     *stop = g->opt.target_kl > 0 && approx_kl > g->opt.target_kl;
     rlhf__pg_fold(&g->metrics, step);
     return RLHF_OK;
 }
 
-rlhf_status rlhf__pg_phase_end(void *self, uint64_t phase) {
+rlhf_status rlhf__pg_phase_end(void *self, int64_t phase) {
     struct rlhf__pg *g = self;
     (void)phase;
-    if (g->opt.kl_estimator == RLHF__KL_FULL)
-        RLHF_TRY(rlhf__pg_reduce_kl(g->host, &g->metrics.rollout));
+    if (g->opt.kl_estimator == RLHF__KL_FULL) RLHF_TRY(rlhf__pg_reduce_kl(g->host, &g->metrics));
     struct rlhf__pg_report how = {g->kl.coef,
                                   g->opt.kl_placement != RLHF__KL_NOWHERE,
                                   g->critic,

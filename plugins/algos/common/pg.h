@@ -46,7 +46,7 @@ struct rlhf__pg_method {
 
 // Returns why the common option `key` has no effect given the others, or NULL if it has one or is
 // not a common option. [any]
-const char *rlhf__pg_idle(const struct rlhf__pg_options *, const char *key);
+const char *rlhf__pg_why_unused(const struct rlhf__pg_options *, const char *key);
 
 struct rlhf__pg {
     const rlhf_host *host;
@@ -78,7 +78,7 @@ void rlhf__pg_destroy(void *self);
 rlhf_status rlhf__pg_plan(void *self, const rlhf_run_info *, rlhf_plan *out);
 rlhf_status rlhf__pg_loss(void *self, const rlhf_loss_in *, rlhf_loss_out *);
 rlhf_status rlhf__pg_minibatch_end(void *self, const rlhf_step_info *, int32_t *stop);
-rlhf_status rlhf__pg_phase_end(void *self, uint64_t phase);
+rlhf_status rlhf__pg_phase_end(void *self, int64_t phase);
 
 // Also a function of rlhf_algo_ops, for one advantage per response:
 //   S_i = score_i + sum_t token_reward_it [- beta sum_t k_it, with kl_placement reward]
@@ -92,9 +92,9 @@ rlhf_status rlhf__pg_begin(struct rlhf__pg *, const rlhf_rollout *, int64_t per_
                            int64_t per_row, double **scratch, int32_t *counts);
 
 // End of every advantages(), once the advantages are set: decides how the loss uses each row (enum
-// rlhf_row_use). A row whose advantages are all 0 is RLHF_ROW_STILL if the loss has no other term
-// (critic, KL with a coefficient, entropy bonus). With mask_truncated, an unfinished row is masked.
-// counts: from begin(). RLHF_E_INTERNAL. [step]
+// rlhf_row_use). A row whose advantages are all 0 is RLHF_ROW_NO_GRADIENT if the loss has no other
+// term (critic, KL with a coefficient, entropy bonus). With mask_truncated, an unfinished row is
+// masked. counts: from begin(). RLHF_E_INTERNAL. [step]
 //
 // rlhf__pg_advantages then masks, with mask_zero_advantage_groups, the rows of groups whose
 // advantages are all 0, and removes them from every divisor.

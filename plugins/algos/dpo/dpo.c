@@ -5,6 +5,7 @@
 //   a_i = beta u_i; with ipo u_i / T_i, T: response tokens; with sppo_hard u_i
 //   L   = sum_g (k_g / n) mean_{j != b} loss(a_b, a_j)    b: preferred of k_g, n: all responses
 #include "common/rows.h"
+#include "common/sums.h"
 
 #include <math.h>
 #include <rlhf/log.h>
@@ -25,7 +26,7 @@ struct config {
 struct state {
     const rlhf_host *host;
     struct config config;
-    double sums[N_SUMS]; // over the rows of the phase (one minibatch)
+    struct rlhf__sums sums; // over the rows of the phase (one minibatch)
 };
 
 static int is_smoothed(const struct config *c) { return c->loss == SIGMOID || c->loss == ROBUST; }
@@ -56,17 +57,18 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
 
 static void destroy(void *self) {
     struct state *s = self;
-    if (s) s->host->free(s->host, s);
+    if (!s) return;
+    rlhf__sums_finish(s->host, &s->sums);
+    s->host->free(s->host, s);
 }
 
 static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
-    (void)self;
-    (void)info;
+    struct state *s = self;
     out->source = RLHF_SOURCE_PREFERENCES;
     out->heads = RLHF_HEAD_LOGP;
     out->flags = RLHF_PLAN_REFERENCE;
     out->epochs = out->minibatches = out->group_size = 1;
-    return RLHF_OK;
+    return rlhf__sums_open(s->host, &s->sums, info, N_SUMS);
 }
 
 // One response: its tokens, its summed log-prob, u, and the factor that u has in the loss.
@@ -166,9 +168,9 @@ static void pull(float *d_logp, const struct response *r, double d) {
         d_logp[t] = (float)(d * r->scale);
 }
 
-// Loss of the responses [begin, end) to one prompt, of which `best` is preferred.
-static double group_loss(struct state *s, const rlhf_loss_in *in, int64_t begin, int64_t end,
-                         int64_t best, float *d_logp) {
+// Loss of the responses [begin, end) to one prompt, of which `best` is preferred; adds to total.
+static double group_loss(const struct state *s, const rlhf_loss_in *in, int64_t begin, int64_t end,
+                         int64_t best, float *d_logp, double *total) {
     double loss = 0, up = 0, others = (double)(end - begin - 1);
     double w = (double)(end - begin) / ((double)in->batch_sequences * others);
     struct response b = measure(&s->config, in, best);
@@ -187,30 +189,32 @@ static double group_loss(struct state *s, const rlhf_loss_in *in, int64_t begin,
     }
     pull(d_logp, &b, up);
     for (int k = 0; k < N_SUMS; k++)
-        s->sums[k] += sums[k];
+        total[k] += sums[k];
     return loss;
 }
 
 static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
     struct state *s = self;
+    double *sums;
     RLHF_TRY(rlhf__logp_check(s->host, in, out));
+    RLHF_TRY(rlhf__sums_of(s->host, &s->sums, in->shard, &sums));
     if (in->n && !in->logp_ref) return s->host->fail(s->host, RLHF_E_INTERNAL, "no logp_ref");
     out->loss = 0;
     for (int64_t begin = 0, end, best; begin < in->n; begin = end) {
         RLHF_TRY(rlhf__preferred(s->host, in, begin, &end, &best));
-        out->loss += group_loss(s, in, begin, end, best, out->d_heads->logp);
+        out->loss += group_loss(s, in, begin, end, best, out->d_heads->logp, sums);
     }
-    s->sums[LOSS] += out->loss;
+    sums[LOSS] += out->loss;
     return RLHF_OK;
 }
 
-static rlhf_status phase_end(void *self, uint64_t phase) {
+static rlhf_status phase_end(void *self, int64_t phase) {
     struct state *s = self;
+    double sums[N_SUMS];
     (void)phase;
-    RLHF_TRY(s->host->reduce(s->host, s->sums, N_SUMS));
-    for (int k = 0; s->sums[ROWS] > 0 && k < ROWS; k++)
-        s->host->metric(s->host, names[k], s->sums[k] / (k == LOSS ? 1 : s->sums[ROWS]));
-    *s = (struct state){.host = s->host, .config = s->config};
+    RLHF_TRY(rlhf__sums_total(s->host, &s->sums, sums));
+    for (int k = 0; sums[ROWS] > 0 && k < ROWS; k++)
+        rlhf_metric_last(s->host, names[k], sums[k] / (k == LOSS ? 1 : sums[ROWS]));
     return RLHF_OK;
 }
 
@@ -229,6 +233,8 @@ static const rlhf_plugin plugin = {
     .id = "org.rlhf-host.dpo",
     .version = RLHF_SDK_VERSION,
     .summary = "direct preference optimisation: a policy from preferences, no reward model",
+    .vendor = "rlhf-host",
+    .license = "Apache-2.0",
     .opts = options,
     .n_opts = sizeof options / sizeof *options,
     .opt_stride = sizeof *options,

@@ -34,6 +34,8 @@ static const rlhf_plugin plugin = {
     .id = "org.rlhf-host.grpo",
     .version = RLHF_SDK_VERSION,
     .summary = "group relative policy optimisation: several responses a prompt, no critic",
+    .vendor = "rlhf-host",
+    .license = "Apache-2.0",
     .opts = rlhf__grpo_option_table,
     .n_opts = RLHF__GRPO_OPTION_COUNT,
     .opt_stride = sizeof(rlhf_opt),
@@ -43,6 +45,6 @@ static const rlhf_plugin plugin = {
     .save = rlhf__pg_save,
     .load = rlhf__pg_load,
     .ops = &ops,
-    .idle = rlhf__grpo_idle,
+    .why_unused = rlhf__grpo_why_unused,
 };
 RLHF_DEFINE_PLUGIN(plugin)

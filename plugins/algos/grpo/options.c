@@ -1,7 +1,7 @@
 // options.c: see options.h. Sources of the defaults: docs/algorithms/grpo.md.
 #include "grpo/options.h"
 
-#include "common/idle.h"
+#include "common/why_unused.h"
 
 #include <rlhf/log.h>
 
@@ -99,11 +99,11 @@ int32_t rlhf__grpo_aggregation(const struct rlhf__grpo_options *o) {
     }
 }
 
-const char *rlhf__grpo_idle(const void *config, const char *key) {
+const char *rlhf__grpo_why_unused(const void *config, const char *key) {
     const struct rlhf__grpo_options *o = config;
     const int unscaled = o->advantage_scale == RLHF__GRPO_SCALE_NONE;
     const int sapo = o->loss == RLHF__GRPO_LOSS_SAPO;
-    const struct rlhf__idle rules[] = {
+    const struct rlhf__unused rules[] = {
         {"sapo_temperature_pos", !sapo, "loss is not sapo"},
         {"sapo_temperature_neg", !sapo, "loss is not sapo"},
         {"clip_range", sapo, "loss sapo has no clip"},
@@ -115,8 +115,8 @@ const char *rlhf__grpo_idle(const void *config, const char *key) {
         {"clip_range", o->loss == RLHF__GRPO_LOSS_CISPO && o->pg.clip_range_high >= 0,
          "loss cispo has the upper bound clip_range_high alone"},
     };
-    const char *why = rlhf__idle_why(rules, sizeof rules / sizeof *rules, key);
-    return why ? why : rlhf__pg_idle(&o->pg, key);
+    const char *why = rlhf__why_unused(rules, sizeof rules / sizeof *rules, key);
+    return why ? why : rlhf__pg_why_unused(&o->pg, key);
 }
 
 rlhf_status rlhf__grpo_options_check(const rlhf_host *host, const struct rlhf__grpo_options *o) {

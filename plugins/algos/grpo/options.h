@@ -32,8 +32,8 @@ extern const rlhf_opt rlhf__grpo_option_table[RLHF__GRPO_OPTION_COUNT];
 // The token weights selected by `loss`: enum rlhf__aggregation. [any]
 int32_t rlhf__grpo_aggregation(const struct rlhf__grpo_options *);
 
-// rlhf_plugin.idle, for a config that starts with struct rlhf__grpo_options. [any]
-const char *rlhf__grpo_idle(const void *config, const char *key);
+// rlhf_plugin.why_unused, for a config that starts with struct rlhf__grpo_options. [any]
+const char *rlhf__grpo_why_unused(const void *config, const char *key);
 
 // Rejects meaningless combinations with a message through host->fail. [main]
 rlhf_status rlhf__grpo_options_check(const rlhf_host *, const struct rlhf__grpo_options *);

@@ -29,8 +29,7 @@ struct iterative {
     // Saved. phases: of the current iteration; fresh: pairs collected since the reward model was
     // last trained.
     uint64_t phases, iterations, fresh;
-    int32_t moves_reference; // the plan requested a reference
-    int32_t reserved;
+    rlhf_iteration use; // what phase_end() does
 };
 
 static const struct rlhf__pg_method method = {
@@ -56,28 +55,26 @@ static rlhf_status it_create(const rlhf_host *host, const void *config, void **s
     struct iterative *it = *self;
     it->opt = *opt;
     it->service = s;
-    it->moves_reference = moves_reference;
+    it->use = (rlhf_iteration){
+        .size = sizeof it->use, .reward_model = opt->replay, .moves_reference = moves_reference};
     return RLHF_OK;
 }
 
-static rlhf_status it_plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
+static const void *it_extension(void *self, const char *id) {
     const struct iterative *it = self;
-    RLHF_TRY(rlhf__grpo_plan(self, info, out));
-    if (it->opt.replay) out->flags |= RLHF_PLAN_REWARD_MODEL;
-    if (it->moves_reference) out->flags |= RLHF_PLAN_MOVES_REFERENCE;
-    return RLHF_OK;
+    return it && strcmp(id, RLHF_EXT_ITERATION) == 0 ? &it->use : NULL;
 }
 
 static void report_round(const rlhf_host *h, const rlhf_reward_update_report *r) {
-    h->metric(h, "reward_model/loss", r->loss);
-    h->metric(h, "reward_model/accuracy", r->accuracy);
-    h->metric(h, "reward_model/margin", r->margin);
-    h->metric(h, "reward_model/fresh_before", r->fresh_before);
-    h->metric(h, "reward_model/fresh_after", r->fresh_after);
-    h->metric(h, "reward_model/steps", (double)r->steps);
-    h->metric(h, "reward_model/fresh", (double)r->fresh);
-    h->metric(h, "reward_model/replayed", (double)r->replayed);
-    h->metric(h, "reward_model/history", (double)r->history);
+    rlhf_metric_last(h, "reward_model/loss", r->loss);
+    rlhf_metric_last(h, "reward_model/accuracy", r->accuracy);
+    rlhf_metric_last(h, "reward_model/margin", r->margin);
+    rlhf_metric_last(h, "reward_model/fresh_before", r->fresh_before);
+    rlhf_metric_last(h, "reward_model/fresh_after", r->fresh_after);
+    rlhf_metric_last(h, "reward_model/steps", (double)r->steps);
+    rlhf_metric_last(h, "reward_model/fresh", (double)r->fresh);
+    rlhf_metric_last(h, "reward_model/replayed", (double)r->replayed);
+    rlhf_metric_last(h, "reward_model/history", (double)r->history);
 }
 
 // Algorithm 1, line 12. Skipped without fresh pairs, that is, if the judge scored all responses
@@ -97,30 +94,30 @@ static rlhf_status train_reward(struct iterative *it, const rlhf_iteration_servi
                               .replay_share = it->opt.replay_share,
                               .history_max = it->opt.replay_history};
     rlhf_reward_update_report report = {.size = sizeof report};
-    RLHF_TRY(s->reward_update(s->host, &how, &report));
+    RLHF_TRY(s->reward_update(h, &how, &report));
     it->fresh = 0;
     report_round(h, &report);
     return RLHF_OK;
 }
 
-static rlhf_status it_phase_end(void *self, uint64_t phase) {
+static rlhf_status it_phase_end(void *self, int64_t phase) {
     struct iterative *it = self;
     const rlhf_host *h = it->grpo.pg.host;
     const rlhf_iteration_service *s = it->service;
     RLHF_TRY(rlhf__pg_phase_end(self, phase));
     if (it->opt.replay) {
         uint32_t added = 0;
-        RLHF_TRY(s->collect_pairs(s->host, &added));
+        RLHF_TRY(s->collect_pairs(h, &added));
         it->fresh += added;
-        h->metric(h, "iteration/pairs", (double)added);
+        rlhf_metric_last(h, "iteration/pairs", (double)added);
     }
     if (++it->phases >= (uint64_t)it->opt.iteration_phases) {
         it->phases = 0;
         it->iterations++;
         if (it->opt.replay) RLHF_TRY(train_reward(it, s));
-        if (it->moves_reference) RLHF_TRY(s->reference_sync(s->host));
+        if (it->use.moves_reference) RLHF_TRY(s->reference_sync(h));
     }
-    h->metric(h, "iteration/completed", (double)it->iterations);
+    rlhf_metric_last(h, "iteration/completed", (double)it->iterations);
     return RLHF_OK;
 }
 
@@ -151,13 +148,13 @@ static rlhf_status it_load(void *self, const rlhf_istream *in, uint32_t state_ve
     return RLHF_OK;
 }
 
-static const char *it_idle(const void *config, const char *key) {
+static const char *it_why_unused(const void *config, const char *key) {
     const struct iterative_options *o = config;
     static const char *const replay[] = {"replay_share", "replay_history", "rm_epochs",
                                          "rm_batch",     "rm_lr",          "rm_refit"};
     for (size_t i = 0; !o->replay && i < sizeof replay / sizeof *replay; i++)
         if (strcmp(replay[i], key) == 0) return "replay is false";
-    return rlhf__grpo_idle(&o->grpo, key);
+    return rlhf__grpo_why_unused(&o->grpo, key);
 }
 
 static const rlhf_opt options[] = {
@@ -184,7 +181,7 @@ static const rlhf_opt options[] = {
 };
 static const rlhf_algo_ops ops = {
     .size = sizeof ops,
-    .plan = it_plan,
+    .plan = rlhf__grpo_plan,
     .advantages = rlhf__pg_advantages,
     .loss = rlhf__pg_loss,
     .minibatch_end = rlhf__pg_minibatch_end,
@@ -197,6 +194,8 @@ static const rlhf_plugin plugin = {
     .id = "org.rlhf-host.grpo-iterative",
     .version = RLHF_SDK_VERSION,
     .summary = "grpo with a moving reference and a reward model that is trained on",
+    .vendor = "rlhf-host",
+    .license = "Apache-2.0",
     .opts = options,
     .n_opts = sizeof options / sizeof *options,
     .opt_stride = sizeof *options,
@@ -206,6 +205,7 @@ static const rlhf_plugin plugin = {
     .save = it_save,
     .load = it_load,
     .ops = &ops,
-    .idle = it_idle,
+    .extension = it_extension,
+    .why_unused = it_why_unused,
 };
 RLHF_DEFINE_PLUGIN(plugin)

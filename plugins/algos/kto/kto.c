@@ -13,6 +13,7 @@
 // (RLHF_PLAN_RECOMPUTE_LOGP). With loss apo_zero_unpaired (D'Oosterlinck et al. 2024) z is 0,
 // without such rows.
 #include "common/rows.h"
+#include "common/sums.h"
 
 #include <math.h>
 #include <rlhf/log.h>
@@ -25,14 +26,16 @@ struct config {
     int32_t loss;
 };
 
-// Sums over the rows of one kind.
-enum { ROWS, REWARD, LOGP, N_KIND_SUMS }; // REWARD: beta u
+// Sums over the rows of one kind; REWARD: beta u.
+enum { ROWS, REWARD, LOGP, N_KIND_SUMS };
+// All sums of a phase: those of the undesirable rows, those of the desirable rows, the loss.
+enum { LOSS = 2 * N_KIND_SUMS, N_SUMS };
 
 struct state {
     const rlhf_host *host;
     struct config config;
-    double z, n;                       // of the current batch; n: its own rows
-    double loss, kind[2][N_KIND_SUMS]; // of the phase; kind[1]: the desirable rows
+    double z, n;            // of the current batch; n: its own rows
+    struct rlhf__sums sums; // of the phase
 };
 
 static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
@@ -51,18 +54,19 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
 
 static void destroy(void *self) {
     struct state *s = self;
-    if (s) s->host->free(s->host, s);
+    if (!s) return;
+    rlhf__sums_finish(s->host, &s->sums);
+    s->host->free(s->host, s);
 }
 
 static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
-    const struct state *s = self;
-    (void)info;
+    struct state *s = self;
     out->source = RLHF_SOURCE_COMPLETIONS;
     out->heads = RLHF_HEAD_LOGP;
     out->flags = RLHF_PLAN_REFERENCE;
     if (s->config.loss == KTO) out->flags |= RLHF_PLAN_RECOMPUTE_LOGP | RLHF_PLAN_MISMATCHED;
     out->epochs = out->minibatches = out->group_size = 1;
-    return RLHF_OK;
+    return rlhf__sums_open(s->host, &s->sums, info, N_SUMS);
 }
 
 // The reference point, from the whole batch before its update. The mismatched rows are used only
@@ -83,15 +87,16 @@ static rlhf_status advantages(void *self, const rlhf_rollout *in) {
         struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
         sum += rlhf__sum(in->logp_old, row) - rlhf__sum(in->logp_ref, row);
         mismatched++;
-        in->use[i] = RLHF_ROW_MASKED;
+        in->use[i] = RLHF_ROW_EXCLUDED;
     }
     s->z = mismatched > 0 ? sum / mismatched : 0;
     if (s->z < 0) s->z = 0; // not fmax: it would hide a NaN
     return RLHF_OK;
 }
 
-static double row_loss(struct state *s, const rlhf_loss_in *in, int64_t i, double n,
-                       float *d_logp) {
+// Loss of row i of n; adds to sums.
+static double row_loss(const struct state *s, const rlhf_loss_in *in, int64_t i, double n,
+                       float *d_logp, double *sums) {
     const struct config *c = &s->config;
     const struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
     const int wanted = in->label[i] == 1;
@@ -102,15 +107,18 @@ static double row_loss(struct state *s, const rlhf_loss_in *in, int64_t i, doubl
     const double slope = -w * sign * c->beta * miss * (1 - miss);
     for (int64_t t = row.begin; t < row.end; t++)
         d_logp[t] = (float)slope;
-    s->kind[wanted][ROWS] += 1;
-    s->kind[wanted][REWARD] += c->beta * u;
-    s->kind[wanted][LOGP] += logp;
+    double *const kind = sums + wanted * N_KIND_SUMS;
+    kind[ROWS] += 1;
+    kind[REWARD] += c->beta * u;
+    kind[LOGP] += logp;
     return w * miss;
 }
 
 static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
     struct state *s = self;
+    double *sums;
     RLHF_TRY(rlhf__logp_check(s->host, in, out));
+    RLHF_TRY(rlhf__sums_of(s->host, &s->sums, in->shard, &sums));
     const double n = s->config.loss == KTO ? s->n : (double)in->batch_sequences;
     out->loss = 0;
     if (in->n && (!in->logp_ref || !in->label))
@@ -119,35 +127,35 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
         if (in->label[i] != 0 && in->label[i] != 1)
             return rlhf_failf(s->host, RLHF_E_INTERNAL, "row %lld has label %d; it must be 0 or 1",
                               (long long)i, (int)in->label[i]);
-        out->loss += row_loss(s, in, i, n, out->d_heads->logp);
+        out->loss += row_loss(s, in, i, n, out->d_heads->logp, sums);
     }
-    s->loss += out->loss;
+    sums[LOSS] += out->loss;
     return RLHF_OK;
 }
 
-static rlhf_status phase_end(void *self, uint64_t phase) {
+static rlhf_status phase_end(void *self, int64_t phase) {
     static const char *const reward[] = {"kto/unwanted", "kto/wanted"};
     static const char *const logp[] = {"kto/logp_unwanted", "kto/logp_wanted"};
     struct state *s = self;
     const rlhf_host *h = s->host;
-    double mean[2] = {0, 0};
+    double mean[2] = {0, 0}, sums[N_SUMS];
+    const double *const kind[2] = {sums, sums + N_KIND_SUMS}; // kind[1]: the desirable rows
     (void)phase;
-    RLHF_TRY(h->reduce(h, &s->loss, 1));
-    RLHF_TRY(h->reduce(h, s->kind[0], 2 * N_KIND_SUMS));
-    const int both = s->kind[0][ROWS] > 0 && s->kind[1][ROWS] > 0;
-    if (s->kind[0][ROWS] + s->kind[1][ROWS] > 0) {
-        h->metric(h, "objective/loss", s->loss);
-        if (s->config.loss == KTO) h->metric(h, "kto/kl", s->z);
+    RLHF_TRY(rlhf__sums_total(h, &s->sums, sums));
+    const int both = kind[0][ROWS] > 0 && kind[1][ROWS] > 0;
+    if (kind[0][ROWS] + kind[1][ROWS] > 0) {
+        rlhf_metric_last(h, "objective/loss", sums[LOSS]);
+        if (s->config.loss == KTO) rlhf_metric_last(h, "kto/kl", s->z);
     }
     for (int k = 1; k >= 0; k--) {
-        const double rows = s->kind[k][ROWS];
+        const double rows = kind[k][ROWS];
         if (rows == 0) continue;
-        mean[k] = s->kind[k][REWARD] / rows;
-        h->metric(h, reward[k], mean[k]);
-        h->metric(h, logp[k], s->kind[k][LOGP] / rows);
+        mean[k] = kind[k][REWARD] / rows;
+        rlhf_metric_last(h, reward[k], mean[k]);
+        rlhf_metric_last(h, logp[k], kind[k][LOGP] / rows);
     }
-    if (both) h->metric(h, "kto/margin", mean[1] - mean[0]);
-    *s = (struct state){.host = h, .config = s->config};
+    if (both) rlhf_metric_last(h, "kto/margin", mean[1] - mean[0]);
+    s->z = s->n = 0;
     return RLHF_OK;
 }
 
@@ -170,6 +178,8 @@ static const rlhf_plugin plugin = {
     .id = "org.rlhf-host.kto",
     .version = RLHF_SDK_VERSION,
     .summary = "KTO: a policy from completions that are wanted or not, no pairs",
+    .vendor = "rlhf-host",
+    .license = "Apache-2.0",
     .opts = options,
     .n_opts = sizeof options / sizeof *options,
     .opt_stride = sizeof *options,

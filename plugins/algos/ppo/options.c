@@ -1,7 +1,7 @@
 // options.c: see options.h. Sources of the published values: docs/algorithms/ppo.md.
 #include "ppo/options.h"
 
-#include "common/idle.h"
+#include "common/why_unused.h"
 
 #include <rlhf/log.h>
 
@@ -93,13 +93,13 @@ int32_t rlhf__ppo_whitens_advantages(const struct rlhf__ppo_options *o) {
     return o->whiten_advantages == RLHF__PPO_ON;
 }
 
-const char *rlhf__ppo_idle(const void *config, const char *key) {
+const char *rlhf__ppo_why_unused(const void *config, const char *key) {
     const struct rlhf__ppo_options *o = config;
     const int traces = o->advantage == RLHF__PPO_GAE || o->advantage == RLHF__PPO_BROADCAST_REWARD;
     const int normal = o->advantage == RLHF__PPO_SEQUENCE || o->advantage == RLHF__PPO_GROUP;
     const int whitens = o->whiten_rewards || rlhf__ppo_whitens_advantages(o);
     const int critic = rlhf__ppo_has_critic(o);
-    const struct rlhf__idle rules[] = {
+    const struct rlhf__unused rules[] = {
         {"gamma", !traces && o->advantage != RLHF__PPO_REWARD_TO_GO,
          "advantage is not gae, broadcast_reward or reward_to_go"},
         {"lambda", !traces, "advantage is neither gae nor broadcast_reward"},
@@ -112,8 +112,8 @@ const char *rlhf__ppo_idle(const void *config, const char *key) {
         {"value_coef", !critic, "this advantage has no critic"},
         {"value_clip", !critic, "this advantage has no critic"},
     };
-    const char *why = rlhf__idle_why(rules, sizeof rules / sizeof *rules, key);
-    return why ? why : rlhf__pg_idle(&o->pg, key);
+    const char *why = rlhf__why_unused(rules, sizeof rules / sizeof *rules, key);
+    return why ? why : rlhf__pg_why_unused(&o->pg, key);
 }
 
 rlhf_status rlhf__ppo_options_check(const rlhf_host *host, const struct rlhf__ppo_options *o) {

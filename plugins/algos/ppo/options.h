@@ -34,8 +34,8 @@ int32_t rlhf__ppo_has_critic(const struct rlhf__ppo_options *);
 // Whether advantages are whitened after computing them ("auto": only with a critic). [any]
 int32_t rlhf__ppo_whitens_advantages(const struct rlhf__ppo_options *);
 
-// rlhf_plugin.idle. [any]
-const char *rlhf__ppo_idle(const void *config, const char *key);
+// rlhf_plugin.why_unused. [any]
+const char *rlhf__ppo_why_unused(const void *config, const char *key);
 
 // Rejects meaningless combinations with a message through host->fail. [main]
 rlhf_status rlhf__ppo_options_check(const rlhf_host *, const struct rlhf__ppo_options *);

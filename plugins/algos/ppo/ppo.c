@@ -88,6 +88,8 @@ static const rlhf_plugin plugin = {
     .id = "org.rlhf-host.ppo",
     .version = RLHF_SDK_VERSION,
     .summary = "proximal policy optimisation, with or without a critic",
+    .vendor = "rlhf-host",
+    .license = "Apache-2.0",
     .opts = rlhf__ppo_option_table,
     .n_opts = RLHF__PPO_OPTION_COUNT,
     .opt_stride = sizeof(rlhf_opt),
@@ -97,6 +99,6 @@ static const rlhf_plugin plugin = {
     .save = rlhf__pg_save,
     .load = rlhf__pg_load,
     .ops = &ops,
-    .idle = rlhf__ppo_idle,
+    .why_unused = rlhf__ppo_why_unused,
 };
 RLHF_DEFINE_PLUGIN(plugin)

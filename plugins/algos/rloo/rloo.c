@@ -4,8 +4,8 @@
 //   S_i = score_i + sum_t token_reward_it - kl_coef sum_t (o_it - f_it)
 //   A_i = S_i - mean of S over the others of its group
 //   L   = (1/n) sum_i max(-A_i rho_i, -A_i clip(rho_i)),  rho_i = exp(sum_t (x_it - o_it))
-#include "common/idle.h"
 #include "common/pg.h"
+#include "common/why_unused.h"
 
 static void compare(const void *self, const rlhf_rollout *in, const double *paid, int64_t *order,
                     double *advantage) {
@@ -57,11 +57,11 @@ static const rlhf_opt options[] = {
                   "groups whose responses all have advantage 0 count in no divisor"),
 };
 
-static const char *idle(const void *config, const char *key) {
+static const char *why_unused(const void *config, const char *key) {
     const struct rlhf__pg_options *o = config;
-    const struct rlhf__idle rules[] = {
+    const struct rlhf__unused rules[] = {
         {"dynamic_rounds", !o->dynamic_sampling, "dynamic_sampling is false"}};
-    return rlhf__idle_why(rules, sizeof rules / sizeof *rules, key);
+    return rlhf__why_unused(rules, sizeof rules / sizeof *rules, key);
 }
 
 static const rlhf_algo_ops ops = {
@@ -78,6 +78,8 @@ static const rlhf_plugin plugin = {
     .id = "org.rlhf-host.rloo",
     .version = RLHF_SDK_VERSION,
     .summary = "REINFORCE leave-one-out: several samples a prompt, no critic",
+    .vendor = "rlhf-host",
+    .license = "Apache-2.0",
     .opts = options,
     .n_opts = sizeof options / sizeof *options,
     .opt_stride = sizeof *options,
@@ -85,6 +87,6 @@ static const rlhf_plugin plugin = {
     .create = create,
     .destroy = rlhf__pg_destroy,
     .ops = &ops,
-    .idle = idle,
+    .why_unused = why_unused,
 };
 RLHF_DEFINE_PLUGIN(plugin)

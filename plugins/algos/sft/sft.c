@@ -7,10 +7,12 @@
 // marked in rlhf_loss_in.left_out are not trained either; they are not counted in N or T. The host
 // provides the optimiser, the schedule and evaluation.
 #include "common/rows.h"
+#include "common/sums.h"
 
 #include <math.h>
 
 enum { SFT_TOKEN = 0, SFT_SEQUENCE = 1 };
+enum { LOSS, NLL, TOKENS, N_SUMS };
 
 struct sft_config {
     int32_t aggregation;
@@ -19,8 +21,8 @@ struct sft_config {
 struct sft {
     const rlhf_host *host;
     struct sft_config config;
-    double nll, loss;                  // sums over the phase
-    int64_t tokens, minibatches, seen; // seen: rows since the last minibatch_end
+    struct rlhf__sums sums;    // of the phase
+    int64_t minibatches, seen; // seen: rows since the last minibatch_end
 };
 
 static rlhf_status sft_create(const rlhf_host *host, const void *config, void **self) {
@@ -34,17 +36,18 @@ static rlhf_status sft_create(const rlhf_host *host, const void *config, void **
 
 static void sft_destroy(void *self) {
     struct sft *s = self;
-    if (s) s->host->free(s->host, s);
+    if (!s) return;
+    rlhf__sums_finish(s->host, &s->sums);
+    s->host->free(s->host, s);
 }
 
 static rlhf_status sft_plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
-    (void)self;
-    (void)info;
+    struct sft *s = self;
     out->source = RLHF_SOURCE_TEXT;
     out->heads = RLHF_HEAD_LOGP;
     out->flags = RLHF_PLAN_LEAVES_OUT;
     out->epochs = out->minibatches = out->group_size = 1;
-    return RLHF_OK;
+    return rlhf__sums_open(s->host, &s->sums, info, N_SUMS);
 }
 
 // Number of trained tokens in a row; left_out NULL: all.
@@ -57,7 +60,9 @@ static int64_t trained(const uint8_t *left_out, struct rlhf__span row) {
 
 static rlhf_status sft_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
     struct sft *s = self;
+    double *sums;
     RLHF_TRY(rlhf__logp_check(s->host, in, out));
+    RLHF_TRY(rlhf__sums_of(s->host, &s->sums, in->shard, &sums));
     const uint8_t *left_out = RLHF_HAS(rlhf_loss_in, in, left_out) ? in->left_out : NULL;
     double loss = 0;
     for (int64_t i = 0; i < in->n; i++) {
@@ -74,11 +79,11 @@ static rlhf_status sft_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *o
             out->d_heads->logp[t] = (float)-w;
         }
         loss += w * sum;
-        s->nll += sum;
-        s->tokens += len;
+        sums[NLL] += sum;
+        sums[TOKENS] += (double)len;
     }
     out->loss = loss;
-    s->loss += loss;
+    sums[LOSS] += loss;
     s->seen += in->n;
     return RLHF_OK;
 }
@@ -94,20 +99,19 @@ static rlhf_status sft_minibatch_end(void *self, const rlhf_step_info *step, int
     return RLHF_OK;
 }
 
-static rlhf_status sft_phase_end(void *self, uint64_t phase) {
+static rlhf_status sft_phase_end(void *self, int64_t phase) {
     struct sft *s = self;
     const rlhf_host *h = s->host;
-    double sums[] = {s->loss, s->nll, (double)s->tokens};
+    double sums[N_SUMS];
     (void)phase;
-    RLHF_TRY(h->reduce(h, sums, sizeof sums / sizeof *sums));
-    if (s->minibatches) h->metric(h, "objective/loss", sums[0] / (double)s->minibatches);
-    if (sums[2] > 0) {
-        double nll = sums[1] / sums[2];
-        h->metric(h, "sft/perplexity", exp(nll));
-        h->metric(h, "sft/bits_per_token", nll / log(2.0));
+    RLHF_TRY(rlhf__sums_total(h, &s->sums, sums));
+    if (s->minibatches) rlhf_metric_last(h, "objective/loss", sums[LOSS] / (double)s->minibatches);
+    if (sums[TOKENS] > 0) {
+        double nll = sums[NLL] / sums[TOKENS];
+        rlhf_metric_last(h, "sft/perplexity", exp(nll));
+        rlhf_metric_last(h, "sft/bits_per_token", nll / log(2.0));
     }
-    s->nll = s->loss = 0;
-    s->tokens = s->minibatches = s->seen = 0;
+    s->minibatches = s->seen = 0;
     return RLHF_OK;
 }
 
@@ -129,6 +133,8 @@ static const rlhf_plugin plugin = {
     .id = "org.rlhf-host.sft",
     .version = RLHF_SDK_VERSION,
     .summary = "supervised fine-tuning: next-token loss on text rows",
+    .vendor = "rlhf-host",
+    .license = "Apache-2.0",
     .opts = options,
     .n_opts = sizeof options / sizeof *options,
     .opt_stride = sizeof *options,

@@ -23,6 +23,25 @@ static rlhf_status check_row(struct rlhf__tf *m, const rlhf_batch *b, uint32_t i
     return RLHF_OK;
 }
 
+// Checks who wrote each of row i's tokens: given ones first, then turn 0; turns ascend by one.
+static rlhf_status check_row_turns(struct rlhf__tf *m, const rlhf_batch *b, uint32_t i) {
+    const int32_t first = b->offset[i] + b->prompt_len[i];
+    int32_t last = -1;
+    for (int32_t t = b->offset[i]; t < b->offset[i + 1]; t++) {
+        const int32_t turn = b->turn[t];
+        const int bad = t < first    ? turn != -1
+                        : t == first ? turn != 0
+                                     : turn != -1 && turn != last && turn != last + 1;
+        if (bad)
+            return rlhf__tf_fail(m, RLHF_E_INVALID,
+                                 "batch row %u: token %d has turn %d; -1 up to prompt_len, then 0, "
+                                 "and from there -1 or a turn that ascends by one",
+                                 i, t - b->offset[i], turn);
+        if (turn >= 0) last = turn;
+    }
+    return RLHF_OK;
+}
+
 // Checks that row i may continue row prefix[i]: an earlier row without a prefix, directly followed
 // by the rows that share it.
 static rlhf_status check_row_prefix(struct rlhf__tf *m, const rlhf_batch *b, uint32_t i,
@@ -68,6 +87,8 @@ rlhf_status rlhf__tf_batch_check(struct rlhf__tf *m, const rlhf_batch *b, int32_
                              b->total);
     for (uint32_t i = 0; i < b->n; i++)
         RLHF_TRY(check_row(m, b, i, want_resp));
+    for (uint32_t i = 0; want_resp && b->turn && i < b->n; i++)
+        RLHF_TRY(check_row_turns(m, b, i));
     if (!rlhf__tf_has_prefix(b->prefix, b->n)) return RLHF_OK;
     if (!m->arch.causal)
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED, "batch: an encoder's rows share no prefixes");

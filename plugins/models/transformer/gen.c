@@ -7,7 +7,6 @@
 
 rlhf_status rlhf__tf_gen_open(void *self, uint32_t n_slots, uint32_t max_len, rlhf_gen **out) {
     struct rlhf__tf *m = self;
-    m->failed = 0;
     *out = NULL;
     if (!m->arch.causal)
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED, "this model is an encoder: it cannot generate");
@@ -38,7 +37,7 @@ rlhf_status rlhf__tf_gen_open(void *self, uint32_t n_slots, uint32_t max_len, rl
     if (st >= 0) st = rlhf__tf_reserve(m, &g->v, bytes);
     if (st < 0) {
         rlhf__tf_gen_close(m, g);
-        return rlhf__tf_done(m, st, "gen_open");
+        return st;
     }
     *out = g;
     return RLHF_OK;
@@ -140,8 +139,7 @@ static rlhf_status run(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_step *s) 
 rlhf_status rlhf__tf_gen_step(void *self, rlhf_gen *g, const rlhf_gen_step *from) {
     struct rlhf__tf *m = self;
     rlhf_gen_step s;
-    m->failed = 0;
     RLHF_TRY(rlhf__tf_copy_in(m, "rlhf_gen_step", &s, sizeof s, from,
                               RLHF_SIZE_TO(rlhf_gen_step, logp)));
-    return rlhf__tf_done(m, run(m, g, &s), "gen_step");
+    return run(m, g, &s);
 }

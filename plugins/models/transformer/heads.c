@@ -49,14 +49,36 @@ const int32_t *rlhf__tf_reference_rows(const rlhf_forward *f) {
     return (f->heads & RLHF_HEAD_KL) && f->kl_dev_hidden ? f->kl_dev_row : NULL;
 }
 
+static uint64_t reference_width(const rlhf_forward *f) {
+    return (uint64_t)((const struct rlhf__tf *)f->kl_self)->arch.d;
+}
+
+static rlhf_status check_divergence(struct rlhf__tf *m, const rlhf_forward *f) {
+    const struct rlhf__tf *ref = f->kl_self;
+    const double beta = f->divergence_beta;
+    const int plain = f->divergence == RLHF_DIVERGENCE_REVERSE && ref->arch.d == m->arch.d;
+    if (f->divergence < RLHF_DIVERGENCE_REVERSE || f->divergence > RLHF_DIVERGENCE_JS)
+        return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED, "kl head: divergence %d is unknown",
+                             f->divergence);
+    if (f->divergence == RLHF_DIVERGENCE_JS && !(beta > 0 && beta < 1))
+        return rlhf__tf_fail(m, RLHF_E_INVALID, "kl head: divergence_beta is %g, must be in (0, 1)",
+                             beta);
+    if (plain || (m->c->flags & RLHF_COMPUTE_DIVERGENCE)) return RLHF_OK;
+    return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
+                         "kl head: the compute backend '%s' has only the reverse divergence, from "
+                         "a model of the same width",
+                         m->c->name);
+}
+
 static rlhf_status check_reference(struct rlhf__tf *m, const rlhf_forward *f) {
     const struct rlhf__tf *ref = f->kl_self;
     if (!ref || (!f->kl_hidden && !f->kl_dev_hidden))
         return rlhf__tf_fail(m, RLHF_E_INVALID, "kl head: no reference model was given");
-    if (ref->magic != m->magic || ref->arch.d != m->arch.d || ref->dtype != m->dtype ||
+    if (ref->magic != m->magic || ref->dtype != m->dtype ||
         rlhf__tf_outputs(ref) != rlhf__tf_outputs(m))
         return rlhf__tf_fail(m, RLHF_E_INVALID,
-                             "kl head: policy and reference differ in width, vocabulary or dtype");
+                             "kl head: policy and reference differ in vocabulary or dtype");
+    RLHF_TRY(check_divergence(m, f));
     if (!ref->lm_fresh)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "kl head: the reference has not been run");
     return RLHF_OK;
@@ -72,22 +94,25 @@ static rlhf_status gather_reference(struct rlhf__tf *m, struct rlhf__tf_work *w,
         if (f->kl_dev_row[i] < 0)
             return rlhf__tf_fail(m, RLHF_E_INVALID, "kl head: kl_dev_row[%u] is %d; at least 0", i,
                                  f->kl_dev_row[i]);
-    RLHF_TRY(rlhf__tf_reserve(m, &w->ref,
-                              (uint64_t)w->rows.n_resp * (uint64_t)m->arch.d * rlhf__tf_esz(m)));
+    const uint64_t d = reference_width(f);
+    RLHF_TRY(rlhf__tf_reserve(m, &w->ref, (uint64_t)w->rows.n_resp * d * rlhf__tf_esz(m)));
     w->ref_p = w->ref.p;
     return m->c->gather(m->c->ctx, w->ref_p, f->kl_dev_hidden, w->rows.ref, w->rows.n_resp,
-                        m->arch.d, m->dtype);
+                        (int32_t)d, m->dtype);
 }
 
 static rlhf_status upload_reference(struct rlhf__tf *m, struct rlhf__tf_work *w,
                                     const rlhf_batch *b, const rlhf_forward *f) {
-    const uint64_t d = (uint64_t)m->arch.d, n = w->rows.n_resp * d;
+    const uint64_t d = reference_width(f), n = w->rows.n_resp * d;
     void *tmp;
     RLHF_TRY(rlhf__tf_host_tmp(m, n * sizeof(float), &tmp));
     float *to = tmp;
     for (uint32_t i = 0; i < b->n; i++)
-        for (int32_t t = b->offset[i] + b->prompt_len[i]; t < b->offset[i + 1]; t++, to += d)
+        for (int32_t t = b->offset[i] + b->prompt_len[i]; t < b->offset[i + 1]; t++) {
+            if (!rlhf__tf_is_response(b->turn, t)) continue;
             memcpy(to, f->kl_hidden + (uint64_t)(t - 1) * d, d * sizeof(float));
+            to += d;
+        }
     const uint64_t raw = (n * sizeof(float) + 63) & ~(uint64_t)63;
     RLHF_TRY(rlhf__tf_reserve(m, &w->ref, raw + n * rlhf__tf_esz(m)));
     RLHF_TRY(m->c->upload(m->c->ctx, w->ref.p, tmp, n * sizeof(float)));
@@ -118,6 +143,9 @@ void rlhf__tf_lm_args(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
         out->kl = rlhf__tf_result(&w->result, &w->rows, TF_KL);
         out->ref_hidden = w->ref_p;
         out->ref_weight = ref->lm;
+        out->ref_d = ref->arch.d == m->arch.d ? 0 : ref->arch.d;
+        out->divergence = f->divergence;
+        out->divergence_beta = f->divergence_beta;
     }
 }
 
@@ -145,16 +173,13 @@ static rlhf_status lm(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_ba
     return m->c->lm_head(m->c->ctx, &args);
 }
 
-// n_resp values of one head to out[total]; prompt entries read 0.
+// n_resp values of one head to out[total]; entries of given tokens read 0.
 static void spread(const struct rlhf__tf_work *w, const rlhf_batch *b, const float *from,
                    float *out) {
     memset(out, 0, b->total * sizeof *out);
-    for (uint32_t i = 0; w->rows.n_resp && i < b->n; i++) {
-        const int32_t first = b->offset[i] + b->prompt_len[i];
-        const uint64_t len = (uint64_t)(b->offset[i + 1] - first);
-        if (len) memcpy(out + first, from, len * sizeof *out);
-        from += len;
-    }
+    for (uint32_t i = 0; w->rows.n_resp && i < b->n; i++)
+        for (int32_t t = b->offset[i] + b->prompt_len[i]; t < b->offset[i + 1]; t++)
+            if (rlhf__tf_is_response(b->turn, t)) out[t] = *from++;
 }
 
 // Downloads all requested heads in one piece, so that the host waits for the device once.

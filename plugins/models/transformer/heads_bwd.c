@@ -34,7 +34,7 @@ static rlhf_status upload(struct rlhf__tf *m, const struct rlhf__tf_work *w, con
         d->of[i] = rlhf__tf_result(&m->bwd.dres, &w->rows, (enum rlhf__tf_result)i);
         for (uint32_t r = 0; r < b->n; r++)
             for (int32_t t = b->offset[r] + b->prompt_len[r]; t < b->offset[r + 1]; t++)
-                *to++ = from[i][t];
+                if (rlhf__tf_is_response(b->turn, t)) *to++ = from[i][t];
     }
     if (first >= end) return RLHF_OK;
     return m->c->upload(m->c->ctx, d->of[first], host + (uint64_t)first * stride,

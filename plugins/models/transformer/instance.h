@@ -14,7 +14,7 @@ struct rlhf__tf {
     const rlhf_compute *c;
     struct rlhf_tf_arch arch;
     rlhf_model_open open;
-    int32_t dtype, failed;     // act dtype; failed: the failure was already reported
+    int32_t dtype, reserved4;  // act dtype
     uint32_t n_tensors, n_all; // n_all: including those that are absent
     struct rlhf__tf_tensor
         *tensors;       // [n_all] RLHF_TF_N_GLOBAL, then RLHF_TF_N_LAYER a layer; absent: n = 0

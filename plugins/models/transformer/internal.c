@@ -1,4 +1,4 @@
-// transformer/internal.c: helpers for all files of the core: reporting a failure once, reading the
+// transformer/internal.c: helpers for all files of the core: reporting a failure, reading the
 // host's structs, and the default distribution.
 #include "internal.h"
 
@@ -14,7 +14,6 @@ rlhf_status rlhf__tf_fail(struct rlhf__tf *m, rlhf_status code, const char *fmt,
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    m->failed = 1;
     return m->host->fail(m->host, code, text);
 }
 
@@ -30,10 +29,4 @@ rlhf_status rlhf__tf_copy_in(struct rlhf__tf *m, const char *what, void *dst, ui
         return rlhf__tf_fail(m, st, "%s says it has %u bytes, at least %u are needed", what, size,
                              first);
     return RLHF_OK;
-}
-
-rlhf_status rlhf__tf_done(struct rlhf__tf *m, rlhf_status st, const char *what) {
-    if (st >= 0 || m->failed) return st;
-    const char *text = m->c ? m->c->last_error(m->c->ctx) : "";
-    return rlhf__tf_fail(m, st, "%s: %s", what, text[0] ? text : "failed without a message");
 }

@@ -7,15 +7,14 @@
 #include "session.h"
 
 // ---- internal.c ----
-// Record a failure once; returns code.
+// Record a failure; returns code. A failure of the compute table needs no message: the backend
+// has passed one to its host.
 __attribute__((format(printf, 3, 4))) rlhf_status
 rlhf__tf_fail(struct rlhf__tf *m, rlhf_status code, const char *fmt, ...);
 
 // rlhf_copy_in that reports a failure with the struct's name.
 rlhf_status rlhf__tf_copy_in(struct rlhf__tf *m, const char *what, void *dst, uint32_t own,
                              const void *src, uint32_t first);
-// Ends an ops function: reports the device's message if the failure does not have one yet.
-rlhf_status rlhf__tf_done(struct rlhf__tf *m, rlhf_status st, const char *what);
 // The distribution to score with: d, or temperature 1 over the whole vocabulary.
 const rlhf_dist *rlhf__tf_dist(const rlhf_dist *d);
 

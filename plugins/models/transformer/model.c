@@ -37,7 +37,6 @@ void rlhf_tf_destroy(void *self) {
 static rlhf_status tf_open(void *self, const rlhf_model_open *from) {
     struct rlhf__tf *m = self;
     rlhf_model_open o;
-    m->failed = 0;
     RLHF_TRY(rlhf__tf_copy_in(m, "rlhf_model_open", &o, sizeof o, from,
                               RLHF_SIZE_TO(rlhf_model_open, compute)));
     RLHF_TRY(rlhf__tf_open_check(m, &o));
@@ -47,28 +46,30 @@ static rlhf_status tf_open(void *self, const rlhf_model_open *from) {
     m->dtype = o.dtype;
     RLHF_TRY(rlhf__tf_adapter_create(m, o.adapter));
     m->open.adapter = NULL; // it was borrowed
-    RLHF_TRY(rlhf__tf_done(m, rlhf__tf_storage_create(m), "open"));
-    RLHF_TRY(rlhf__tf_done(m, rlhf__tf_params_create(m), "open"));
-    RLHF_TRY(rlhf__tf_done(m, rlhf__tf_weights_create(m), "open"));
+    RLHF_TRY(rlhf__tf_storage_create(m));
+    RLHF_TRY(rlhf__tf_params_create(m));
+    RLHF_TRY(rlhf__tf_weights_create(m));
     m->opened = 1;
     return RLHF_OK;
 }
 
-// Bits that describe the model's abilities; they are not heads of a forward pass.
-#define ABILITIES                                                                                  \
-    ((uint32_t)(RLHF_HEAD_GENERATE | RLHF_HEAD_PREFIX | RLHF_HEAD_SUPPORT | RLHF_HEAD_DEV_HIDDEN | \
-                RLHF_HEAD_ADAPTER))
-
-static uint32_t capabilities(const struct rlhf__tf *m) {
-    uint32_t h = RLHF_HEAD_HIDDEN | RLHF_HEAD_ADAPTER;
-    if (m->arch.causal) h |= RLHF_HEAD_PREFIX | RLHF_HEAD_DEV_HIDDEN;
-    if (rlhf__tf_has_lm(m))
-        h |= RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL | RLHF_HEAD_GENERATE |
-             RLHF_HEAD_SUPPORT;
+static uint32_t heads_of(const struct rlhf__tf *m) {
+    uint32_t h = RLHF_HEAD_HIDDEN;
+    if (rlhf__tf_has_lm(m)) h |= RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL;
     if (rlhf__tf_has_value(m)) h |= RLHF_HEAD_VALUE;
     if (m->open.n_labels > 0) h |= RLHF_HEAD_SCORE;
     if (m->arch.causal && m->open.n_labels == 1) h |= RLHF_HEAD_TOKEN_SCORE;
     return h;
+}
+
+static uint32_t caps_of(const struct rlhf__tf *m) {
+    uint32_t c = RLHF_CAP_ADAPTER;
+    if (m->arch.causal) c |= RLHF_CAP_PREFIX | RLHF_CAP_DEV_HIDDEN | RLHF_CAP_TURNS;
+    if (rlhf__tf_has_lm(m)) {
+        c |= RLHF_CAP_GENERATE | RLHF_CAP_SUPPORT;
+        if (m->c->flags & RLHF_COMPUTE_DIVERGENCE) c |= RLHF_CAP_DIVERGENCE;
+    }
+    return c;
 }
 
 static int64_t elements(const rlhf_param *p) {
@@ -87,7 +88,8 @@ static rlhf_status tf_info(void *self, rlhf_model_info *out) {
     for (uint32_t i = 0; i < m->n_tensors; i++)
         n += elements(&m->params[i]);
     rlhf_model_info i = {.size = sizeof i};
-    i.heads = capabilities(m);
+    i.heads = heads_of(m);
+    i.caps = caps_of(m);
     i.n_params = n;
     i.flops_per_token =
         2 * (a->n_layer * d * (w.qkv + w.q + w.fc + w.inner) +
@@ -112,12 +114,11 @@ static rlhf_status tf_param(void *self, uint32_t i, rlhf_param *out) {
 
 static rlhf_status tf_refresh(void *self) {
     struct rlhf__tf *m = self;
-    m->failed = 0;
     m->train.valid = 0;
     if (m->settled && m->open.frozen)
         return rlhf__tf_fail(m, RLHF_E_INVALID,
                              "refresh: the model is frozen and its weights are packed already");
-    return rlhf__tf_done(m, rlhf__tf_weights_pack(m), "refresh");
+    return rlhf__tf_weights_pack(m);
 }
 
 static int32_t needs_prompt_len(uint32_t heads, const rlhf_heads *out) {
@@ -128,10 +129,10 @@ static int32_t needs_prompt_len(uint32_t heads, const rlhf_heads *out) {
 
 static rlhf_status check_forward(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_forward *f,
                                  const rlhf_heads *out) {
-    if (f->heads & ~(capabilities(m) & ~ABILITIES))
+    if (f->heads & ~heads_of(m))
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
                              "forward: heads 0x%x wanted, this model has 0x%x", f->heads,
-                             capabilities(m));
+                             heads_of(m));
     if (f->flags & ~(uint32_t)RLHF_FORWARD_BASE)
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED, "forward: flags 0x%x, this model knows 0x%x",
                              f->flags, RLHF_FORWARD_BASE);
@@ -159,6 +160,7 @@ static rlhf_status forward(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_f
                                       .prompt_len =
                                           needs_prompt_len(f->heads, out) ? b->prompt_len : NULL,
                                       .prefix = b->prefix,
+                                      .turn = b->turn,
                                       .pooling = rlhf__tf_pooling(m),
                                       .ref = rlhf__tf_reference_rows(f)};
     w->valid = 0;
@@ -182,7 +184,6 @@ struct passed {
 
 static rlhf_status take(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_forward *f,
                         const rlhf_heads *h, struct passed *p) {
-    m->failed = 0;
     RLHF_TRY(
         rlhf__tf_copy_in(m, "rlhf_batch", &p->b, sizeof p->b, b, RLHF_SIZE_TO(rlhf_batch, prefix)));
     RLHF_TRY(rlhf__tf_copy_in(m, "rlhf_forward", &p->f, sizeof p->f, f,
@@ -197,7 +198,7 @@ static rlhf_status tf_forward(void *self, const rlhf_batch *b, const rlhf_forwar
     struct rlhf__tf *m = self;
     struct passed p;
     RLHF_TRY(take(m, b, f, out, &p));
-    return rlhf__tf_done(m, forward(m, &p.b, &p.f, &p.h), "forward");
+    return forward(m, &p.b, &p.f, &p.h);
 }
 
 static rlhf_status tf_backward(void *self, const rlhf_batch *b, const rlhf_forward *f,
@@ -211,11 +212,13 @@ static rlhf_status tf_backward(void *self, const rlhf_batch *b, const rlhf_forwa
         (w->rows.ragged.prefix_base != NULL) != rlhf__tf_has_prefix(p.b.prefix, p.b.n))
         return rlhf__tf_fail(m, RLHF_E_INVALID,
                              "backward: no forward with train = 1 of this batch came before");
-    return rlhf__tf_done(m, rlhf__tf_heads_bwd(m, &m->train, &p.b, &p.f, &p.h), "backward");
+    return rlhf__tf_heads_bwd(m, &m->train, &p.b, &p.f, &p.h);
 }
 
 const rlhf_model_ops rlhf_tf_ops = {
     .size = sizeof(rlhf_model_ops),
+    .compute_major = RLHF_COMPUTE_MAJOR,
+    .compute_minor = RLHF_COMPUTE_MINOR,
     .open = tf_open,
     .info = tf_info,
     .param = tf_param,

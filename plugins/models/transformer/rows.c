@@ -40,7 +40,8 @@ static uint32_t count_resp(const struct rlhf__tf_layout *l) {
     for (uint32_t i = 0; l->gen && i < l->n; i++)
         r += draws(l, i) ? 1 : 0;
     for (uint32_t i = 0; l->prompt_len && i < l->n; i++)
-        r += (uint32_t)(l->offset[i + 1] - l->offset[i] - l->prompt_len[i]);
+        for (int32_t t = l->offset[i] + l->prompt_len[i]; t < l->offset[i + 1]; t++)
+            r += rlhf__tf_is_response(l->turn, t) ? 1 : 0;
     return r;
 }
 
@@ -93,6 +94,7 @@ static void fill_resp(const struct block *k, const struct rlhf__tf_layout *l) {
             if (draws(l, i)) *resp++ = z - 1;
         } else if (l->prompt_len) {
             for (int32_t t = a + l->prompt_len[i]; t < z; t++) {
+                if (!rlhf__tf_is_response(l->turn, t)) continue;
                 *resp++ = t - 1;
                 *target++ = l->ids[t];
                 *read++ = t;

@@ -16,10 +16,11 @@ struct rlhf__tf_rows {
 
 // Source of the device's rows: a batch or, with gen, a step of that session. For a step, start,
 // slot and silent are set, prefix contains slots, and each row that samples is read at its last
-// token. NULL prompt_len: no response positions; NULL prefix: none; NULL silent: every row samples.
+// token. NULL prompt_len: no response positions; NULL turn: all from prompt_len on; NULL prefix:
+// none; NULL silent: every row samples.
 struct rlhf__tf_layout {
     uint32_t n, total;
-    const int32_t *ids, *offset, *prompt_len, *prefix;
+    const int32_t *ids, *offset, *prompt_len, *prefix, *turn;
     const struct rlhf_gen *gen;
     const int32_t *slot, *start;
     const uint8_t *silent;
@@ -27,6 +28,11 @@ struct rlhf__tf_layout {
     const struct rlhf__tf_recorded *recorded; // NULL, or holds the block at fixed addresses
     const int32_t *ref; // [response tokens] rows of the reference's states on the device, or NULL
 };
+
+// 1 if token t, behind its row's prompt, is one that the policy wrote.
+static inline int32_t rlhf__tf_is_response(const int32_t *turn, int32_t t) {
+    return !turn || turn[t] >= 0;
+}
 
 // Activations of the score head over P states, f32.
 struct rlhf__tf_scored {

@@ -50,7 +50,7 @@ const rlhf_opt rlhf__answer_opts[RLHF__N_ANSWER_OPTIONS] = {
 
 const char *rlhf__answer_where_name(int32_t where) { return where_names[where]; }
 
-const char *rlhf__answer_idle(const struct rlhf__answer_options *o, const char *key) {
+const char *rlhf__answer_why_unused(const struct rlhf__answer_options *o, const char *key) {
     static const char *const numbers[] = {"tolerance", "relative", "percent", "units"};
     const int where = o->where;
     if (strcmp(key, "marker") == 0 && where != RLHF__WHERE_ANY && where != RLHF__WHERE_MARKED &&
@@ -191,11 +191,11 @@ static rlhf_status read_gold(struct rlhf__checker *c, const rlhf_row *row) {
     rlhf_str text;
     double value;
     char digits[40];
-    if (r->type(r->host, row, field) == RLHF_ROW_NUMBER) {
-        RLHF_TRY(r->number(r->host, row, field, &value));
+    if (r->type(c->host, row, field) == RLHF_ROW_NUMBER) {
+        RLHF_TRY(r->number(c->host, row, field, &value));
         return take_gold(c, number_text(value, digits));
     }
-    RLHF_TRY(r->string(r->host, row, field, &text));
+    RLHF_TRY(r->string(c->host, row, field, &text));
     return take_gold(c, text);
 }
 
@@ -208,9 +208,9 @@ rlhf_status rlhf__checker_gold(struct rlhf__checker *c, rlhf_str text) {
                           "there is no data row to take \"%s\" from, which field names; prompts "
                           "in a .jsonl file can have it",
                           c->options->field);
-    RLHF_TRY(c->rows->open(c->rows->host, text, &row));
+    RLHF_TRY(c->rows->open(c->host, text, &row));
     const rlhf_status st = read_gold(c, row);
-    c->rows->close(c->rows->host, row);
+    c->rows->close(c->host, row);
     if (st >= 0) c->row = text;
     return st;
 }

@@ -31,8 +31,8 @@ extern const rlhf_opt rlhf__answer_opts[RLHF__N_ANSWER_OPTIONS];
 // The name of a place, enum rlhf__answer_where. [any]
 const char *rlhf__answer_where_name(int32_t where);
 
-// As rlhf_plugin.idle, for these options; NULL for other keys. [any]
-const char *rlhf__answer_idle(const struct rlhf__answer_options *, const char *key);
+// As rlhf_plugin.why_unused, for these options; NULL for other keys. [any]
+const char *rlhf__answer_why_unused(const struct rlhf__answer_options *, const char *key);
 
 // The right answer, read from a row.
 struct rlhf__gold {

@@ -15,10 +15,7 @@ struct http {
     struct rlhf__http_client client;
     rlhf_rng jitter;
     int32_t started, reserved; // started: libcurl was initialised
-    // Metrics of a phase, which may have several calls.
-    uint64_t phase, requests, repeats;
-    double paused;
-    struct rlhf__tally tally;
+    struct rlhf__tally tally;  // of the current call
 };
 
 static void http_destroy(void *self) {
@@ -59,24 +56,12 @@ static rlhf_status http_create(const rlhf_host *host, const void *config, void *
 
 // ---- scoring ----
 
-// Metrics cover a phase, which may be scored in several calls.
-static void begin_phase(struct http *s, uint64_t phase) {
-    if (phase == s->phase) return;
-    memset(&s->tally, 0, sizeof s->tally);
-    s->phase = phase;
-    s->requests = s->repeats = 0;
-    s->paused = 0;
-}
-
-static void report(struct http *s, const struct rlhf__exchange *x) {
+static void report(const struct http *s, const struct rlhf__exchange *x) {
     const rlhf_host *h = s->host;
-    s->requests += x->requests;
-    s->repeats += x->repeats;
-    s->paused += x->paused;
     rlhf__tally_report(&s->tally, h);
-    h->metric(h, "requests", (double)s->requests);
-    h->metric(h, "repeats", (double)s->repeats);
-    h->metric(h, "paused", s->paused);
+    rlhf_metric_add(h, "requests", (double)x->requests);
+    rlhf_metric_add(h, "repeats", (double)x->repeats);
+    rlhf_metric_add(h, "paused", x->paused);
 }
 
 // Marks rows without a reward, with a message about the first of them. If all rows lack one, or the
@@ -100,7 +85,7 @@ static rlhf_status score(struct http *s, const rlhf_reward_in *in, const rlhf_re
                                .failed = failed,
                                .tally = &s->tally,
                                .jitter = &s->jitter};
-    begin_phase(s, in->phase);
+    memset(&s->tally, 0, sizeof s->tally);
     rlhf_status st = rlhf__exchange(&x);
     if (st == RLHF_OK) report(s, &x);
     if (st == RLHF_OK) st = say_failures(s, &x, failed == out->failed);
@@ -125,7 +110,7 @@ static rlhf_status http_check_row(void *self, rlhf_str row) {
 
 // ---- options ----
 
-static const char *http_idle(const void *config, const char *key) {
+static const char *http_why_unused(const void *config, const char *key) {
     const struct rlhf__http_options *o = config;
     const int openrlhf = o->form == RLHF__FORM_OPENRLHF;
     if (strcmp(key, "ids") == 0 && openrlhf) return "form=openrlhf has no token ids";
@@ -185,7 +170,7 @@ static const rlhf_opt options[] = {
 };
 static const rlhf_reward_ops ops = {
     .size = sizeof ops,
-    .flags = RLHF_REWARD_ROW_ALONE,
+    .flags = RLHF_REWARD_ROW_ALONE | RLHF_REWARD_EXTERNAL,
     .score = http_score,
     .check_row = http_check_row,
 };
@@ -195,6 +180,8 @@ static const rlhf_plugin plugin = {
     .id = "org.rlhf-host.http",
     .version = RLHF_SDK_VERSION,
     .summary = "rewards of a service, by HTTP",
+    .vendor = "rlhf-host",
+    .license = "Apache-2.0",
     .opts = options,
     .n_opts = sizeof options / sizeof *options,
     .opt_stride = sizeof *options,
@@ -202,6 +189,6 @@ static const rlhf_plugin plugin = {
     .create = http_create,
     .destroy = http_destroy,
     .ops = &ops,
-    .idle = http_idle,
+    .why_unused = http_why_unused,
 };
 RLHF_DEFINE_PLUGIN(plugin)

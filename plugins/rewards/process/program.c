@@ -56,6 +56,12 @@ static rlhf_status find_by_name(struct rlhf__program *p, const char *name) {
                       found ? found : "there is none of that name in PATH");
 }
 
+const void *rlhf__program_extension(void *self, const char *id) {
+    static const rlhf_program_use use = {.size = sizeof use};
+    (void)self;
+    return strcmp(id, RLHF_EXT_PROGRAM) == 0 ? &use : NULL;
+}
+
 rlhf_status rlhf__program_init(struct rlhf__program *p, const rlhf_host *host, char *const *argv,
                                const char *const *env) {
     memset(p, 0, sizeof *p);
@@ -116,7 +122,7 @@ rlhf_status rlhf__program_start(struct rlhf__program *p) {
     int32_t why = 0;
     rlhf__said_forget(&p->said);
     p->ended = 0;
-    const rlhf_status st = p->programs->start(p->programs->host, p->host, &what, &p->process, &why);
+    const rlhf_status st = p->programs->start(p->host, &what, &p->process, &why);
     if (st == RLHF_E_NOMEM) return (p->host->fail)(p->host, RLHF_E_NOMEM, "out of memory");
     if (st < 0) return refuse(p, why);
     say_walls(p);
@@ -124,8 +130,7 @@ rlhf_status rlhf__program_start(struct rlhf__program *p) {
 }
 
 int rlhf__program_has_ended(struct rlhf__program *p) {
-    if (p->process && !p->ended)
-        p->ended = p->programs->ended(p->programs->host, p->process, &p->how);
+    if (p->process && !p->ended) p->ended = p->programs->ended(p->host, p->process, &p->how);
     return !p->process || p->ended;
 }
 
@@ -141,13 +146,13 @@ const char *rlhf__program_end(const struct rlhf__program *p, char *out, size_t c
 void rlhf__program_kill(struct rlhf__program *p) {
     if (!p->process) return;
     rlhf__said_read(&p->said, p->host, p->process->err);
-    p->programs->end(p->programs->host, p->process);
+    p->programs->end(p->host, p->process);
     p->process = NULL;
 }
 
 void rlhf__program_finish(struct rlhf__program *p) {
     if (!p->process) return;
-    p->programs->works(p->programs->host, p->process, 1);
+    p->programs->works(p->host, p->process, 1);
     if (p->process->in >= 0) close(p->process->in);
     p->process->in = -1;
     for (int left = GRACE_MS; left > 0 && !rlhf__program_has_ended(p); left -= STEP_MS) {

@@ -24,6 +24,9 @@ struct rlhf__program {
     int32_t ended, how;              // 1: it has ended, with this wait status
 };
 
+// For rlhf_plugin.extension: the plugin's work is done by programs. [any]
+const void *rlhf__program_extension(void *self, const char *id);
+
 // Finds the file of argv[0], in PATH unless it contains a slash, without starting it.
 // RLHF_E_INVALID: missing, not a regular file, or not executable; RLHF_E_UNSUPPORTED: the host does
 // not start programs. [main]

@@ -134,10 +134,10 @@ enum rlhf__talk rlhf__talk(struct rlhf__program *p, struct rlhf__exchange *x) {
     sigaddset(&pipe, SIGPIPE);
     sigpending(&waiting);
     pthread_sigmask(SIG_BLOCK, &pipe, &before);
-    p->programs->works(p->programs->host, p->process, 1);
+    p->programs->works(p->host, p->process, 1);
     const enum rlhf__talk what = go_on(&t);
     const int why = errno;
-    p->programs->works(p->programs->host, p->process, 0);
+    p->programs->works(p->host, p->process, 0);
     if (!sigismember(&waiting, SIGPIPE)) {
         const struct timespec now = {0, 0};
         while (sigtimedwait(&pipe, NULL, &now) < 0 && errno == EINTR)

@@ -33,7 +33,8 @@ void rlhf__tally_merge(struct rlhf__tally *t, const struct rlhf__tally *other) {
 
 void rlhf__tally_report(const struct rlhf__tally *t, const rlhf_host *host) {
     for (uint32_t i = 0; i < t->n; i++)
-        host->metric(host, t->of[i].name, t->of[i].sum / (double)t->of[i].count);
+        rlhf_metric_mean(host, t->of[i].name, t->of[i].sum / (double)t->of[i].count,
+                         (double)t->of[i].count);
     if (t->left_out)
         rlhf_logf(host, RLHF_LOG_WARN, "%u values of metrics are left out: there are over %d names",
                   t->left_out, RLHF__TALLY_MOST);

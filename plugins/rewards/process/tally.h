@@ -21,8 +21,8 @@ void rlhf__tally_add(struct rlhf__tally *, const char *name, double value);
 // Adds all values of another tally, in its order. [any]
 void rlhf__tally_merge(struct rlhf__tally *, const struct rlhf__tally *);
 
-// Reports the mean of each name over its values as a metric; warns if there were too many names.
-// [step]
+// Reports the mean of each name over its values as a metric, weighted by their number; warns if
+// there were too many names. [step]
 void rlhf__tally_report(const struct rlhf__tally *, const rlhf_host *);
 
 #endif

@@ -13,9 +13,11 @@
 extern "C" {
 #endif
 
-// The backend's descriptor: create() a table, change its functions, and destroy() it at the end.
-// Each table is a separate heap allocation and independent of other tables. [any]
-const rlhf_kernels *rlhf_reference_kernels(void);
+// Open the backend's table, change its functions, and close it at the end. host gets its messages
+// and outlives it. Each table is a separate heap allocation and independent of other tables. [main]
+rlhf_status rlhf_reference_open(const rlhf_host *host, const rlhf_kernels_open *,
+                                rlhf_compute **out);
+void rlhf_reference_close(rlhf_compute *); // NULL allowed [main]
 
 // A device memory argument of a table function, and its address in host memory.
 typedef struct rlhf_reference_use {
@@ -32,7 +34,7 @@ rlhf_status rlhf_reference_enter(void *ctx, const char *op, rlhf_reference_use *
 // End the function begun with rlhf_reference_enter; returns st. [step]
 rlhf_status rlhf_reference_leave(void *ctx, rlhf_status st);
 
-// Record why a function fails, "<op>: <text>", for last_error; returns code. [step]
+// Record why a function fails, "<op>: <text>", with the table's host; returns code. [step]
 rlhf_status rlhf_reference_fail(void *ctx, const char *op, rlhf_status code, const char *text);
 
 // A borrowed pointer to the new backend's own data, kept in ctx; initially NULL. [any]

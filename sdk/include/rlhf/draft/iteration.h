@@ -6,13 +6,16 @@
 #ifndef RLHF_DRAFT_ITERATION_H
 #define RLHF_DRAFT_ITERATION_H
 
-#include "../base.h"
+#include "../host.h"
 
-// Bits of rlhf_plan.flags in addition to enum rlhf_plan_flag; drafts use bits 24 and up.
-enum rlhf_draft_plan_flag {
-    RLHF_PLAN_REWARD_MODEL = 1 << 24,   // phase_end trains the run's reward model
-    RLHF_PLAN_MOVES_REFERENCE = 1 << 25 // phase_end moves the reference
-};
+// The extension (rlhf_plugin.extension) of an algorithm that uses the service below.
+#define RLHF_EXT_ITERATION "rlhf.draft.iteration/0"
+typedef struct rlhf_iteration {
+    uint32_t size;
+    int32_t reward_model;    // 1: phase_end() trains the run's reward model
+    int32_t moves_reference; // 1: phase_end() moves the reference
+    int32_t reserved;
+} rlhf_iteration;
 
 #define RLHF_SVC_ITERATION "rlhf.draft.iteration/0"
 
@@ -38,15 +41,15 @@ typedef struct rlhf_reward_update_report {
 
 typedef struct rlhf_iteration_service {
     uint32_t size, reserved;
-    void *host; // pass as the first argument
-    // The reference's weights := the policy's. Needs RLHF_PLAN_MOVES_REFERENCE. [step]
-    rlhf_status (*reference_sync)(void *host);
+    // The reference's weights := the policy's. Needs rlhf_iteration.moves_reference. [step]
+    rlhf_status (*reference_sync)(const rlhf_host *);
     // Let the judge (config `judge`) score the phase's responses and keep, for each group, the best
     // and the worst as a fresh pair; groups with equal judge scores are skipped. *added = pairs
     // kept. [step]
-    rlhf_status (*collect_pairs)(void *host, uint32_t *added);
-    // Train the reward model; the fresh pairs become history. Needs RLHF_PLAN_REWARD_MODEL. [step]
-    rlhf_status (*reward_update)(void *host, const rlhf_reward_update *,
+    rlhf_status (*collect_pairs)(const rlhf_host *, uint32_t *added);
+    // Train the reward model; the fresh pairs become history. Needs rlhf_iteration.reward_model.
+    // [step]
+    rlhf_status (*reward_update)(const rlhf_host *, const rlhf_reward_update *,
                                  rlhf_reward_update_report *out);
 } rlhf_iteration_service;
 

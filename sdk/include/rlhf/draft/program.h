@@ -11,13 +11,13 @@
 
 #include "../host.h"
 
-// Bits of rlhf_reward_ops.flags in addition to enum rlhf_reward_flag; drafts use bits 24 and up.
-enum rlhf_draft_reward_flag {
-    // Its work is done by programs that it starts with this service: of such a reward that came
-    // with the host, `isolate` and `network` are about the programs, and the plugin stays in the
-    // host's process.
-    RLHF_REWARD_PROGRAM = 1 << 24
-};
+// The extension (rlhf_plugin.extension, with self NULL) of a plugin whose work is done by programs
+// that it starts with the service below: if it came with the host, `isolate` and `network` are
+// about the programs, and the plugin stays in the host's process.
+#define RLHF_EXT_PROGRAM "rlhf.draft.program/0"
+typedef struct rlhf_program_use {
+    uint32_t size, reserved;
+} rlhf_program_use;
 
 #define RLHF_SVC_PROGRAM "rlhf.draft.program/0"
 
@@ -39,19 +39,18 @@ typedef struct rlhf_process {
 
 typedef struct rlhf_program_service {
     uint32_t size, reserved;
-    void *host; // pass as the first argument
-    // Start a program for the plugin `self`. On RLHF_E_IO *error is the errno of what failed.
+    // Start a program. On RLHF_E_IO *error is the errno of what failed.
     // Release with end. [step]
-    rlhf_status (*start)(void *host, const rlhf_host *self, const rlhf_program *,
-                         rlhf_process **out, int32_t *error);
+    rlhf_status (*start)(const rlhf_host *, const rlhf_program *, rlhf_process **out,
+                         int32_t *error);
     // 1 when its first process has ended, and with it the others: *how = its wait status (POSIX).
     // [step]
-    int32_t (*ended)(void *host, rlhf_process *, int32_t *how);
+    int32_t (*ended)(const rlhf_host *, rlhf_process *, int32_t *how);
     // Between calls a program that is isolated does not run: 1 before it is asked, 0 after its
     // answer. [step]
-    void (*works)(void *host, rlhf_process *, int32_t on);
+    void (*works)(const rlhf_host *, rlhf_process *, int32_t on);
     // End it with everything that it has started. NULL allowed. [step]
-    void (*end)(void *host, rlhf_process *);
+    void (*end)(const rlhf_host *, rlhf_process *);
 } rlhf_program_service;
 
 #endif

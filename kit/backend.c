@@ -1,0 +1,134 @@
+// backend.c: opens a compute backend with a host that keeps its last failure. See rlhf/test.h.
+#include <rlhf/test.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// The backend whose host this is.
+static struct rlhf_test_backend *backend_of(const rlhf_host *h) {
+    union {
+        const rlhf_host *table;
+        struct rlhf_test_backend *backend; // host is its first member
+    } u;
+    u.table = h;
+    return u.backend;
+}
+
+static void do_log(const rlhf_host *h, int32_t level, const char *text) {
+    (void)h;
+    if (level >= RLHF_LOG_WARN) fprintf(stderr, "%s\n", text);
+}
+
+static rlhf_status do_fail(const rlhf_host *h, rlhf_status code, const char *text) {
+    snprintf(backend_of(h)->said, RLHF_TEST_TEXT, "%s", text);
+    return code;
+}
+
+static void *do_alloc(const rlhf_host *h, uint64_t bytes) {
+    (void)h;
+    if (bytes == 0 || bytes > SIZE_MAX - 64) return NULL;
+    const size_t rounded = ((size_t)bytes + 63) / 64 * 64;
+    void *p = aligned_alloc(64, rounded);
+    return p ? memset(p, 0, rounded) : NULL;
+}
+
+static void do_free(const rlhf_host *h, void *p) {
+    (void)h;
+    free(p);
+}
+
+static void do_metric(const rlhf_host *h, const char *name, double value, double weight,
+                      int32_t combine) {
+    (void)h;
+    (void)name;
+    (void)value;
+    (void)weight;
+    (void)combine;
+}
+
+static void do_rng(const rlhf_host *h, const char *stream, rlhf_rng *out) {
+    (void)h;
+    *out = (rlhf_rng){1, rlhf_rng_stream(stream), 0};
+}
+
+static int32_t do_cancelled(const rlhf_host *h) {
+    (void)h;
+    return 0;
+}
+
+static const void *do_service(const rlhf_host *h, const char *id) {
+    (void)h;
+    (void)id;
+    return NULL;
+}
+
+static rlhf_status do_reduce(const rlhf_host *h, double *sums, uint32_t n) {
+    (void)h;
+    (void)sums;
+    (void)n;
+    return RLHF_OK;
+}
+
+static const rlhf_host host = {.size = sizeof host,
+                               .abi_minor = RLHF_ABI_MINOR,
+                               .name = "rlhf-test",
+                               .version = RLHF_SDK_VERSION,
+                               .log = do_log,
+                               .fail = do_fail,
+                               .alloc = do_alloc,
+                               .free = do_free,
+                               .metric = do_metric,
+                               .rng = do_rng,
+                               .cancelled = do_cancelled,
+                               .service = do_service,
+                               .reduce = do_reduce};
+
+// Returns why p is no backend that can be opened, or NULL.
+static const char *fault_of(const rlhf_plugin *p) {
+    if (!p) return "it has no plugin";
+    const rlhf_kernels_ops *o = p->ops;
+    if (p->kind != RLHF_KIND_KERNELS) return "it is no compute backend";
+    if (!o || !o->open || !o->close) return "its open() or close() is missing";
+    if (p->config_size) return "it has options";
+    return o->compute_major == RLHF_COMPUTE_MAJOR && o->compute_minor == RLHF_COMPUTE_MINOR
+               ? NULL
+               : "it is built for another compute contract";
+}
+
+const rlhf_plugin *rlhf_test_backend_load(const char *path) {
+    // RTLD_NODELETE: a backend's threads and sanitizer reports may outlive the test.
+    void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    union {
+        void *data;
+        rlhf_entry_fn entry;
+    } u;
+    u.data = so ? dlsym(so, RLHF_ENTRY_SYMBOL) : NULL;
+    if (!u.data) {
+        fprintf(stderr, "%s\n", dlerror());
+        return NULL;
+    }
+    const rlhf_bundle *b = u.entry();
+    const int same =
+        b && b->abi_major == RLHF_ABI_MAJOR && b->abi_minor == RLHF_ABI_MINOR && b->n_plugins;
+    const char *fault = same ? fault_of(b->plugins[0]) : "it is built for another contract";
+    if (fault) fprintf(stderr, "%s: %s\n", path, fault);
+    return fault ? NULL : b->plugins[0];
+}
+
+rlhf_status rlhf_test_backend_open(struct rlhf_test_backend *b, const rlhf_plugin *p,
+                                   const rlhf_kernels_open *open) {
+    memset(b, 0, sizeof *b);
+    b->host = host;
+    b->plugin = p;
+    b->ops = p->ops;
+    if (p->create) RLHF_TRY(p->create(&b->host, NULL, &b->self));
+    return open ? b->ops->open(b->self, open, &b->c) : RLHF_OK;
+}
+
+void rlhf_test_backend_close(struct rlhf_test_backend *b) {
+    if (!b->plugin) return;
+    b->ops->close(b->self, b->c);
+    if (b->plugin->destroy) b->plugin->destroy(b->self);
+    memset(b, 0, sizeof *b);
+}
