@@ -202,8 +202,8 @@ static rlhf_status ask(struct list *l, size_t from, size_t to, struct rlhf__erro
     return st;
 }
 
-// One child opens the files that came with the program, and each other one has a child of its own,
-// so that it cannot answer for them.
+// One child opens the files that came with the program. Every other file has a separate child, so
+// that its code can answer for this file only.
 static void ask_all(struct list *l) {
     const size_t n = json_array_size(l->files);
     struct rlhf__error err;

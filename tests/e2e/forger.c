@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Where the answer goes: the end of a pipe that is no standard stream.
+// The file of the answer: a pipe's end, not a standard stream.
 static int answer_file(void) {
     for (int fd = 3; fd < 64; fd++) {
         struct stat s;

@@ -55,8 +55,8 @@ static void plugins_cannot_write_to_the_terminal(void **state) {
     assert_clean(t->out, "\n");
 }
 
-// Code that runs when a file is opened can answer in place of the program's own. What it says is
-// shown escaped, of its own file alone, and it cannot keep the command waiting or fill its memory.
+// A constructor can forge the answer of the child process. The answer counts for its file only and
+// is shown escaped. The command neither waits for it forever nor reads without a limit.
 static void a_constructor_answers_for_itself_alone(void **state) {
     struct e2e *t = *state;
     static const char file[] = "\"$RLHF_TEST_PLUGINS/forger.so\"";

@@ -16,7 +16,7 @@ struct printer {
     int depth;
 };
 
-// 1 when n more bytes are no more text than is allowed; else 0, with the state set.
+// 1 when n more bytes are allowed; else 0, with the state set.
 static int fits(struct printer *p, size_t n) {
     if (p->out->len + n > RLHF__JINJA_TEXT_MAX)
         rlhf__jinja_stop(p->w, RLHF__JINJA_UNKNOWN, "more text than is allowed (%d MiB)",
