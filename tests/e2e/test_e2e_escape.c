@@ -56,7 +56,7 @@ static void plugins_cannot_write_to_the_terminal(void **state) {
 }
 
 // A constructor can forge the answer of the child process. The answer counts for its file only and
-// is shown escaped. The command neither waits for it forever nor reads without a limit.
+// is shown escaped. The command does not wait forever, and reads up to a limit.
 static void a_constructor_answers_for_itself_alone(void **state) {
     struct e2e *t = *state;
     static const char file[] = "\"$RLHF_TEST_PLUGINS/forger.so\"";
