@@ -285,6 +285,9 @@ static void raised(void **state) {
     assert_int_equal(got.raised, 1);
     assert_int_equal(got.line, 3);
     assert_string_equal(got.why, "no 1");
+    static const char no_list[] = "{{ ', '.join(1) }}";
+    assert_int_equal(render(no_list, sizeof no_list - 1, vars, &got, &err), RLHF_OK);
+    assert_string_equal(got.why, "a loop over an integer");
     rlhf__turns_finish(&got.turns);
     json_decref(vars);
 }

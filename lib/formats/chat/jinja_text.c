@@ -207,7 +207,7 @@ static int has_edge(struct rlhf__jinja_work *w, rlhf_str s, rlhf__value edge, in
 
 static rlhf__value joined_list(struct rlhf__jinja_work *w, rlhf_str between, rlhf__value list) {
     rlhf__value all = rlhf__jinja_items(w, list), out = rlhf__jinja_str((rlhf_str){"", 0});
-    for (size_t i = 0; i < all.list->n && rlhf__jinja_pay(w, 1); i++) {
+    for (size_t i = 0; !w->state && i < all.list->n && rlhf__jinja_pay(w, 1); i++) {
         if (i) out = rlhf__jinja_joined(w, out.s, between);
         const rlhf__value text = rlhf__jinja_text(w, all.list->item[i]);
         if (!w->state && text.type == RLHF__JINJA_STRING)
