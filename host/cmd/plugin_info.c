@@ -250,6 +250,25 @@ static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     return st;
 }
 
+// Code of the file runs in the process that wrote the text.
+static rlhf_status print_checked(const struct info *in, const struct rlhf__buf *text,
+                                 struct rlhf__error *err) {
+    struct rlhf__buf shown = RLHF__BUF_INIT;
+    json_t *schema = NULL;
+    if (in->json) {
+        RLHF_TRY(rlhf__json_parse(in->path, rlhf__buf_text(text), text->len, &schema, err));
+        rlhf__json_write(&shown, schema, 2);
+        rlhf__buf_putc(&shown, '\n');
+    } else {
+        rlhf__put_printable(&shown, rlhf__buf_text(text), text->len, "\n");
+    }
+    const rlhf_status st = rlhf__buf_ok(&shown, err);
+    if (st == RLHF_OK) fputs(rlhf__buf_text(&shown), stdout);
+    rlhf__buf_free(&shown);
+    json_decref(schema);
+    return st;
+}
+
 int rlhf__plugin_info(const struct rlhf__env *env, int argc, char **argv) {
     static const struct rlhf__flag flags[] = {
         RLHF__FLAG_SW(struct info, "--json", json, "print a JSON Schema of the options"),
@@ -270,10 +289,8 @@ int rlhf__plugin_info(const struct rlhf__env *env, int argc, char **argv) {
     in.path = path;
     if (status == RLHF_OK) status = rlhf__sha256_file(path, in.sha256, &err);
     if (status == RLHF_OK) status = rlhf__plugin_file_ask(path, describe, &in, &text, &err);
-    if (status == RLHF_OK)
-        fputs(rlhf__buf_text(&text), stdout);
-    else
-        rlhf__log_error(env->log, err.text);
+    if (status == RLHF_OK) status = print_checked(&in, &text, &err);
+    if (status < 0) rlhf__log_error(env->log, err.text);
     rlhf__buf_free(&text);
     free(path);
     free(rest.item);

@@ -167,32 +167,52 @@ static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     return out->bad ? RLHF_E_NOMEM : RLHF_OK;
 }
 
+// The rows of a file. Its own code may have written them.
+static void take_rows(struct list *l, const char *path, json_t *rows) {
+    size_t i;
+    json_t *row;
+    json_array_foreach(rows, i, row) {
+        json_object_set_new(row, "path", rlhf__json_text(path));
+        json_object_set_new(row, "file", rlhf__json_text(rlhf__path_base(path)));
+        if (json_is_object(row)) json_array_append(l->rows, row);
+    }
+}
+
 static rlhf_status ask(struct list *l, size_t from, size_t to, struct rlhf__error *err) {
     struct part part = {l, from, to};
     struct rlhf__buf text = RLHF__BUF_INIT;
     json_t *answer = NULL, *one;
-    size_t i;
     const char *what = json_string_value(json_array_get(l->files, from));
     rlhf_status st = rlhf__plugin_file_ask(what, describe, &part, &text, err);
     if (st == RLHF_OK) st = rlhf__json_parse(what, rlhf__buf_text(&text), text.len, &answer, err);
-    json_array_foreach(answer, i, one) {
+    if (st == RLHF_OK && json_array_size(answer) != to - from)
+        st = rlhf__fail(err, RLHF_E_INTERNAL, "%s: its answer is not what was asked", what);
+    for (size_t i = 0; st == RLHF_OK && i < to - from; i++) {
+        one = json_array_get(answer, i);
         if (*text_of(one, "warning"))
             rlhf__logf(l->env->log, RLHF_LOG_WARN, "%s", text_of(one, "warning"));
-        json_array_extend(l->rows, json_object_get(one, "rows"));
+        take_rows(l, json_string_value(json_array_get(l->files, from + i)),
+                  json_object_get(one, "rows"));
     }
     json_decref(answer);
     rlhf__buf_free(&text);
     return st;
 }
 
-// One child opens all files; if one of them ends or stops it, each file gets a child.
+// One child opens the files that came with the program. Every other file has a separate child, so
+// that its code can answer for this file only.
 static void ask_all(struct list *l) {
     const size_t n = json_array_size(l->files);
     struct rlhf__error err;
-    if (n == 0 || ask(l, 0, n, &err) == RLHF_OK) return;
-    for (size_t i = 0; i < n; i++)
-        if (!*l->env->cancelled && ask(l, i, i + 1, &err) < 0)
-            rlhf__logf(l->env->log, RLHF_LOG_WARN, "%s", err.text);
+    for (size_t i = 0, next; i < n && !*l->env->cancelled; i = next) {
+        for (next = i; next < n; next++)
+            if (!rlhf__plugin_is_shipped(l->env->dirs,
+                                         json_string_value(json_array_get(l->files, next))))
+                break;
+        if (next > i && ask(l, i, next, &err) == RLHF_OK) continue;
+        next = i + 1;
+        if (ask(l, i, next, &err) < 0) rlhf__logf(l->env->log, RLHF_LOG_WARN, "%s", err.text);
+    }
 }
 
 static int is_listed(const json_t *files, const char *path) {

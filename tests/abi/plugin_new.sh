@@ -57,6 +57,7 @@ try() {
     exports=$(nm -D --defined-only build/$file.so | awk '{print $NF}' | grep -v '^GLIBC' || true)
     case $exports in rlhf_plugin_v0 | rlhf_kernels_v0) ;; *) fail "$file.so exports $exports" ;; esac
     grep -q 'CMAKE_BUILD_TYPE:STRING=RelWithDebInfo' build/CMakeCache.txt || fail "$name has no build type"
+    grep -rqs -- -ffp-contract=off build/CMakeFiles build/build.ninja || fail "multiply-adds of $name may be fused"
     quiet make
     case $kind in
     model) RLHF_PLUGIN_PATH=$PWD use_model "$name" "$tmp/run-$name" ;;

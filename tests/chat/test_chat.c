@@ -256,6 +256,43 @@ static void untold(void **state) {
     }
 }
 
+// A row of half a MiB whose 8,000 turns would take an hour: it is refused at once. One that holds
+// the first stand-ins itself has its turns found.
+static void many_turns(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__messages m = {0};
+    struct rlhf__turns t = {0};
+    struct rlhf__error err = {0, ""};
+    scratch_text(s, "chat_template.jinja",
+                 "{% for m in messages %}<{{ m.role }}>{{ m.content }}</s>{% endfor %}"
+                 "{% if add_generation_prompt %}<assistant>{% endif %}");
+    struct rlhf__chat *c = open_dir(s, &tokens);
+    for (int i = 0; i < 8000; i++) {
+        check_ok(
+            rlhf__messages_add(&m, RLHF__ROLE_USER, (rlhf_str){"Why do you say that?", 20}, &err),
+            &err);
+        check_ok(
+            rlhf__messages_add(&m, RLHF__ROLE_ASSISTANT, (rlhf_str){"Since it is so.", 15}, &err),
+            &err);
+    }
+    check_error(rlhf__chat_turns(c, &m, 0, 0, &t, &err), RLHF_E_INVALID, &err,
+                "8000 turns in a text of ");
+    rlhf__messages_finish(&m);
+    rlhf__turns_clear(&t);
+    m = (struct rlhf__messages){0};
+    err = (struct rlhf__error){0, ""};
+    check_ok(
+        rlhf__messages_add(&m, RLHF__ROLE_USER, (rlhf_str){"Zq7turn07qZ Zq7turn17qZ", 23}, &err),
+        &err);
+    check_ok(rlhf__messages_add(&m, RLHF__ROLE_ASSISTANT, (rlhf_str){"A", 1}, &err), &err);
+    check_ok(rlhf__chat_turns(c, &m, 0, 0, &t, &err), &err);
+    assert_int_equal(t.n, 1);
+    assert_int_equal(t.item[0].to, t.text.len);
+    rlhf__turns_finish(&t);
+    rlhf__messages_finish(&m);
+    rlhf__chat_close(c);
+}
+
 static void check_thoughts(const struct rlhf__chat *c, const char *json, const char *want) {
     struct rlhf__messages m = {0};
     struct rlhf__buf text = RLHF__BUF_INIT;
@@ -346,6 +383,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(marks, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(files, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(untold, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(many_turns, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(thoughts, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(refused, scratch_setup, scratch_teardown),
     };

@@ -170,6 +170,86 @@ static void limits(void **state) {
     check_refused(cases, CHECK_COUNT(cases));
 }
 
+// An operation on a long text or list costs what its bytes cost, however few parts the template
+// has: each of these would take minutes to hours, or gigabytes, at one step an operation.
+static void costs(void **state) {
+#define TEXT        "{% set s = (' ' * 30000) * 500 %}"
+#define ZEROS       "{% set s = ('0' * 30000) * 500 %}"
+#define TWICE       "{% set a = ('x' * 30000) * 500 %}{% set b = ('x' * 30000) * 500 %}"
+#define OFTEN(what) "{% for i in range(100000) %}{% set x = " what " %}{% endfor %}"
+#define LIST(item)  "{% set l = [" item "] * 90000 %}"
+    static const struct refused cases[] = {
+        {TWICE OFTEN("a == b"), "more steps"},
+        {TWICE OFTEN("a.startswith(b)"), "more steps"},
+        {TWICE OFTEN("{a: 1}[b]"), "more steps"},
+        {TWICE OFTEN("{a: 1}.get(b)"), "more steps"},
+        {TWICE OFTEN("b in {a: 1}"), "more steps"},
+        {TEXT OFTEN("s.strip()"), "more steps"},
+        {TEXT OFTEN("s | trim"), "more steps"},
+        {TEXT OFTEN("s.rstrip()"), "more steps"},
+        {TEXT OFTEN("s | int"), "more steps"},
+        {TEXT OFTEN("s.isspace()"), "more steps"},
+        {ZEROS OFTEN("s.split()"), "more steps"},
+        {ZEROS OFTEN("s.splitlines()"), "more steps"},
+        {"{% set l = range(90000) | list %}" OFTEN("l | max"), "more steps"},
+        {"{% set l = range(90000) | list %}" OFTEN("l | sum"), "more steps"},
+        {LIST("''") OFTEN("l | join"), "more steps"},
+        {LIST("''") OFTEN("''.join(l)"), "more steps"},
+        {"{% set l = (1,) * 90000 %}" OFTEN("''.startswith(l)"), "more steps"},
+        {"{% set ns = namespace(s=1) %}{% for i in range(50000) %}{% set ns.s = [ns.s] %}"
+         "{% endfor %}{% set p = (['0'] * 50000) | join('.') %}"
+         "{{ ([ns.s] * 50000) | map(attribute=p) | list | length }}",
+         "more steps"},
+        {"{{ [1] | tojson(indent=100000000000) }}", "more text than is allowed (32 MiB)"},
+        {"{{ [[[1]]] | tojson(indent=900000000000000000) }}", "more text than is allowed (32 MiB)"},
+        // What waits for a macro's text is text too.
+        {"{% set s = ('x' * 30000) * 400 %}{% macro m() %}{{ s }}{{ s }}{{ m() }}{% endmacro %}"
+         "{{ m() }}",
+         "more text than is allowed (32 MiB)"},
+        {"{% set s = ('x' * 30000) * 400 %}{{ s }}{{ s }}{% set x %}{{ s }}{% endset %}",
+         "more text than is allowed (32 MiB)"},
+    };
+    (void)state;
+    check_refused(cases, CHECK_COUNT(cases));
+}
+
+// Names of 40 open loops, which are looked through for one that none of them has.
+static void many_names(void **state) {
+    enum { LOOPS = 40, NAMES = 400, TIMES = 50 };
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    struct refused one = {NULL, "more steps"};
+    (void)state;
+    for (int i = 0; i < LOOPS; i++) {
+        rlhf__buf_printf(&text, "{%% for i%d in [1] %%}", i);
+        for (int k = 0; k < NAMES; k++)
+            rlhf__buf_printf(&text, "{%% set v%d = 1 %%}", k);
+    }
+    rlhf__buf_puts(&text, "{% for i in range(100000) %}");
+    for (int i = 0; i < TIMES; i++)
+        rlhf__buf_puts(&text, "{{ zz }}");
+    for (int i = 0; i < LOOPS + 1; i++)
+        rlhf__buf_puts(&text, "{% endfor %}");
+    one.text = rlhf__buf_text(&text);
+    check_refused(&one, 1);
+    rlhf__buf_free(&text);
+}
+
+// The last number that fits ends a range().
+static void last_numbers(void **state) {
+    static const char text[] = "{% set a = 900000000000000000 * 10 + 223372036854775800 %}"
+                               "{{ range(a, a + 7, 5) | list }}{{ range(-a, -a - 7, -5) | list }}";
+    struct rlhf__jinja_result got = {0};
+    struct rlhf__error err = {0, ""};
+    json_t *vars = json_object();
+    (void)state;
+    assert_int_equal(render(text, sizeof text - 1, vars, &got, &err), RLHF_OK);
+    assert_string_equal(rlhf__buf_text(&got.turns.text),
+                        "[9223372036854775800, 9223372036854775805]"
+                        "[-9223372036854775800, -9223372036854775805]");
+    rlhf__turns_finish(&got.turns);
+    json_decref(vars);
+}
+
 // Messages are variables of the template; their contents are not templates.
 static void messages(void **state) {
     static const char text[] = "{% for m in messages %}{{ m.role }}={{ m['content'] }}"
@@ -205,6 +285,9 @@ static void raised(void **state) {
     assert_int_equal(got.raised, 1);
     assert_int_equal(got.line, 3);
     assert_string_equal(got.why, "no 1");
+    static const char no_list[] = "{{ ', '.join(1) }}";
+    assert_int_equal(render(no_list, sizeof no_list - 1, vars, &got, &err), RLHF_OK);
+    assert_string_equal(got.why, "a loop over an integer");
     rlhf__turns_finish(&got.turns);
     json_decref(vars);
 }
@@ -256,7 +339,8 @@ int main(void) {
         cmocka_unit_test(as_transformers), cmocka_unit_test(generation_blocks),
         cmocka_unit_test(not_known),       cmocka_unit_test(limits),
         cmocka_unit_test(messages),        cmocka_unit_test(raised),
-        cmocka_unit_test(depth),
+        cmocka_unit_test(depth),           cmocka_unit_test(costs),
+        cmocka_unit_test(many_names),      cmocka_unit_test(last_numbers),
     };
     return cmocka_run_group_tests_name("jinja", tests, NULL, NULL);
 }

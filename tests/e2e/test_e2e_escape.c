@@ -55,6 +55,37 @@ static void plugins_cannot_write_to_the_terminal(void **state) {
     assert_clean(t->out, "\n");
 }
 
+// A constructor can forge the answer of the child process. The answer counts for its file only and
+// is shown escaped. The command does not wait forever, and reads up to a limit.
+static void a_constructor_answers_for_itself_alone(void **state) {
+    struct e2e *t = *state;
+    static const char file[] = "\"$RLHF_TEST_PLUGINS/forger.so\"";
+    assert_int_equal(e2e_shell(t, "FORGE=text \"$HOST\" plugin info %s", file), 0);
+    assert_string_equal(t->out, "forged \\x1b]0;title\\x07\\x1b[2Jtext\n");
+    assert_int_equal(e2e_shell(t, "FORGE=text \"$HOST\" plugin info --json %s", file), 2);
+    assert_clean(t->out, "\n");
+    e2e_says(t, "not valid JSON");
+    assert_int_equal(e2e_shell(t, "FORGE=failure \"$HOST\" plugin info %s", file), 2);
+    assert_clean(t->out, "\n");
+    assert_int_equal(e2e_shell(t, "FORGE=flood \"$HOST\" plugin info %s", file), 1);
+    e2e_says(t, "forger.so: sent more than 16 MiB while being loaded");
+    // It removes the alarm that ends what loads for too long.
+    assert_int_equal(e2e_shell(t, "FORGE=sleep timeout 60 \"$HOST\" plugin info %s", file), 1);
+    e2e_says(t, "forger.so: still loading after 10 seconds");
+    const char *list = "mkdir -p rewards && cp \"$RLHF_TEST_PLUGINS/forger.so\" rewards && "
+                       "RLHF_PLUGIN_PATH=$PWD \"$HOST\" plugin list";
+    assert_int_equal(e2e_shell(t, "export FORGE=rows; %s", list), 0);
+    e2e_says(t, "org.rlhf-host.answer"); // is still there
+    e2e_says(t, "forger.so");
+    assert_int_equal(
+        e2e_shell(t, "export FORGE=rows; %s --json | grep -A1 '\"id\": \"forged\"'", list), 0);
+    assert_int_equal(
+        e2e_shell(t, "export FORGE=rows; %s --json | grep '\"path\": \"/answer.so\"'", list), 1);
+    assert_int_equal(e2e_shell(t, "export FORGE=many; %s", list), 0);
+    e2e_says(t, "forger.so: its answer is not what was asked");
+    e2e_says(t, "org.rlhf-host.answer");
+}
+
 static void sentences_quote_what_they_found_escaped(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "rows.jsonl", "{\"text\": \"a\", \"label\": \"\\u001b[2J\\u202eb\\n\"}\n");
@@ -91,6 +122,8 @@ static void generated_texts_are_shown_not_obeyed(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(plugins_cannot_write_to_the_terminal, e2e_setup,
+                                        e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_constructor_answers_for_itself_alone, e2e_setup,
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(sentences_quote_what_they_found_escaped, e2e_setup,
                                         e2e_teardown),

@@ -232,10 +232,17 @@ static void white_space_of_tex(void **state) {
             "\\boxed{x\xe2\x89\xa4"
             "3}",
             1},
-           {"x_1", "\\boxed{x_{1}}", 1}, {"x^{12}", "\\boxed{x^12}", 0},
-           {"x^{12}", "\\boxed{x^{ 12 }}", 1}, {"New York", "\\boxed{New  York}", 1},
-           {"New York", "\\boxed{NewYork}", 0}, {"1 2 x", "\\boxed{12 x}", 0},
-           {"\xc3\xa9 \xc3\xa9", "\\boxed{\xc3\xa9\xc3\xa9}", 0}, {"x{", "\\boxed{x\\{}", 0});
+           {"\\begin{pmatrix}2\\\\3\\end{pmatrix}",
+            "\\boxed{\\begin{pmatrix} 2 \\\\ 3 \\end{pmatrix}}", 1},
+           {"\\begin{pmatrix}2\\\\3\\end{pmatrix}",
+            "\\boxed{\\begin{pmatrix} 2 \\\\ 4 \\end{pmatrix}}", 0},
+           {"a\\\\[b]", "\\boxed{a \\\\ [b]}", 1}, {"x\\geq 3", "\\boxed{x \\ge 3}", 1},
+           {"x\\neq 3", "\\boxed{x\\ne3}", 1}, {"x\\leq 3", "\\boxed{x \\le 3}", 1},
+           {"x\\leq 3", "\\boxed{x \\lt 3}", 0}, {"x_1", "\\boxed{x_{1}}", 1},
+           {"x^{12}", "\\boxed{x^12}", 0}, {"x^{12}", "\\boxed{x^{ 12 }}", 1},
+           {"New York", "\\boxed{New  York}", 1}, {"New York", "\\boxed{NewYork}", 0},
+           {"1 2 x", "\\boxed{12 x}", 0}, {"\xc3\xa9 \xc3\xa9", "\\boxed{\xc3\xa9\xc3\xa9}", 0},
+           {"x{", "\\boxed{x\\{}", 0});
 }
 
 static void gold_in_solutions(void **state) {

@@ -1,8 +1,10 @@
 // child.c: see child.h.
 #include "supervise/child.h"
 
+#include "base/clock.h"
 #include "base/last_words.h"
 #include "base/signals.h"
+#include "supervise/descendants.h"
 #include "supervise/warden.h"
 
 #include <errno.h>
@@ -15,7 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TICK_MS = 200 };
+enum { TICK_MS = 200, ANSWER_MAX = 16 << 20 };
+#define LATE_S 5.0 // seconds after its alarm, and for its end
 
 static void limit(int what, rlim_t most) {
     struct rlimit now;
@@ -71,27 +74,57 @@ _Noreturn static void child(long parent, struct job *job) {
     rlhf__warden(&rules, work_and_tell, job);
 }
 
+// End the child: its warden does it, and if the warden is kept from it, this process does.
+static void end_child(pid_t pid, int again) {
+    if (again) {
+        rlhf__session_kill(pid);
+        kill(pid, SIGKILL);
+    } else {
+        kill(pid, SIGTERM);
+    }
+}
+
+enum how { AS_IT_ENDED, TOO_LATE, TOO_MUCH };
+
 // Read to the end. Forwards signals that ask this program to end, because the child's session does
-// not receive the terminal's keys.
-static void read_all(int fd, pid_t pid, struct rlhf__buf *out) {
+// not receive the terminal's keys. The child's own alarm comes first, unless its code removed it.
+static enum how read_all(int fd, pid_t pid, double seconds, struct rlhf__buf *out) {
     const volatile sig_atomic_t *asked = rlhf__signals_flag();
+    double until = rlhf__seconds() + seconds + LATE_S;
+    enum how how = AS_IT_ENDED;
     char chunk[4096];
     for (;;) {
         struct pollfd p = {fd, POLLIN, 0};
         const int ready = poll(&p, 1, TICK_MS);
         if (*asked) kill(pid, *asked);
+        const int late = rlhf__seconds() > until, much = !how && out->len > ANSWER_MAX;
+        if (late && how) {
+            end_child(pid, 1);
+            return how;
+        }
+        if (late || much) {
+            how = late ? TOO_LATE : TOO_MUCH;
+            until = rlhf__seconds() + LATE_S;
+            end_child(pid, 0);
+        }
         if (ready <= 0) continue;
-        ssize_t n = read(fd, chunk, sizeof chunk);
+        const ssize_t n = read(fd, chunk, sizeof chunk);
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return;
-        rlhf__buf_put(out, chunk, (size_t)n);
+        if (n <= 0) return how;
+        if (!how) rlhf__buf_put(out, chunk, (size_t)n);
     }
 }
 
-static rlhf_status how_it_ended(const struct rlhf__child_limits *limits, int wait_status,
-                                struct rlhf__child_end *end, struct rlhf__error *err) {
+static rlhf_status how_it_ended(const struct rlhf__child_limits *limits, enum how how,
+                                int wait_status, struct rlhf__child_end *end,
+                                struct rlhf__error *err) {
     const char *what = limits->what;
-    if (WIFSIGNALED(wait_status))
+    if (how == TOO_MUCH)
+        return rlhf__fail(err, RLHF_E_INTERNAL, "%s: sent more than %d MiB while being loaded",
+                          what, ANSWER_MAX >> 20);
+    if (how == TOO_LATE)
+        end->signal = SIGALRM;
+    else if (WIFSIGNALED(wait_status))
         end->signal = WTERMSIG(wait_status);
     else
         end->status = WEXITSTATUS(wait_status);
@@ -132,13 +165,13 @@ rlhf_status rlhf__child_ask(const struct rlhf__child_limits *limits,
     struct rlhf__buf answer = RLHF__BUF_INIT;
     int wait_status = 0;
     int32_t status;
-    read_all(fd[0], pid, &answer);
+    const enum how how = read_all(fd[0], pid, limits->seconds, &answer);
     close(fd[0]);
     while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
         continue;
-    if (answer.len < sizeof status || !WIFEXITED(wait_status)) {
+    if (how || answer.len < sizeof status || !WIFEXITED(wait_status)) {
         rlhf__buf_free(&answer);
-        return how_it_ended(limits, wait_status, end, err);
+        return how_it_ended(limits, how, wait_status, end, err);
     }
     end->answered = 1;
     memcpy(&status, answer.data, sizeof status);

@@ -26,7 +26,8 @@ struct rlhf__child_end {
 // *out and its status is returned; when it fails, out holds its sentence. Processes that the child
 // started end with it, and all of them end with this process. If the child ends in another way
 // (after `seconds` by SIGALRM), returns RLHF_E_INTERNAL; err and *end (NULL allowed) say how.
-// [main]
+// A child that removes its alarm is ended 5 s later, one that sends more than 16 MiB at once.
+// Foreign code in the child can send any text: check it and escape it. [main]
 rlhf_status rlhf__child_ask(const struct rlhf__child_limits *limits,
                             rlhf_status (*work)(void *arg, struct rlhf__buf *out), void *arg,
                             struct rlhf__buf *out, struct rlhf__child_end *end,

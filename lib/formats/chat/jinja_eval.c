@@ -48,6 +48,7 @@ void rlhf__jinja_set(machine *m, int32_t symbol, rlhf__value v) {
         m->global[symbol] = v;
         return;
     }
+    m->w.steps -= (int64_t)((m->n_local - m->scope) / 64);
     for (size_t i = m->scope; i < m->n_local; i++)
         if (m->local[i].symbol == symbol) {
             m->local[i].value = v;
@@ -66,10 +67,12 @@ void rlhf__jinja_set(machine *m, int32_t symbol, rlhf__value v) {
     m->local[m->n_local++] = (struct rlhf__jinja_local){.value = v, .symbol = symbol};
 }
 
-rlhf__value rlhf__jinja_look_up(const machine *m, int32_t symbol) {
-    for (size_t i = m->n_local; i-- > m->frame;)
-        if (m->local[i].symbol == symbol) return m->local[i].value;
-    return m->global[symbol];
+rlhf__value rlhf__jinja_look_up(machine *m, int32_t symbol) {
+    size_t i = m->n_local;
+    while (i > m->frame && m->local[i - 1].symbol != symbol)
+        i--;
+    m->w.steps -= (int64_t)((m->n_local - i) / 64);
+    return i > m->frame ? m->local[i - 1].value : m->global[symbol];
 }
 
 // ---- calls ----
@@ -105,8 +108,12 @@ static rlhf__value range(machine *m, const struct rlhf__jinja_args *args) {
         return rlhf__jinja_stop(&m->w, RLHF__JINJA_UNKNOWN, "a range() of more than %d numbers",
                                 RLHF__JINJA_RANGE_MAX);
     rlhf__value list = rlhf__jinja_list(&m->w, RLHF__JINJA_LIST, n > 0 ? (size_t)n + 1 : 0);
-    for (int64_t i = v[0]; (v[2] > 0 ? i < v[1] : i > v[1]) && rlhf__jinja_pay(&m->w, 1); i += v[2])
+    int over = 0;
+    for (int64_t i = v[0];
+         !over && (v[2] > 0 ? i < v[1] : i > v[1]) && rlhf__jinja_pay(&m->w, 1);) {
         rlhf__jinja_add(&m->w, list, rlhf__jinja_int(i));
+        over = __builtin_add_overflow(i, v[2], &i);
+    }
     return list;
 }
 
@@ -219,7 +226,7 @@ static rlhf__value attribute(machine *m, const node *n) {
     if (of.type == RLHF__JINJA_DICT && rlhf__jinja_has_method(n->text))
         return (rlhf__value){.type = RLHF__JINJA_METHOD};
     if (!rlhf__jinja_is_dict(of)) return rlhf__jinja_undefined();
-    const rlhf__value *v = rlhf__jinja_get(of.dict, n->text);
+    const rlhf__value *v = rlhf__jinja_get(&m->w, of.dict, n->text);
     return v ? *v : rlhf__jinja_undefined();
 }
 

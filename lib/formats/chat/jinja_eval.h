@@ -27,6 +27,7 @@ struct rlhf__jinja_machine {
     int32_t leave;         // enum rlhf__jinja_leave
     int32_t captured;      // 1: the text becomes a value
     struct rlhf__buf *out; // where text goes
+    size_t held;           // bytes of the texts around it, which wait for it to become a value
     struct rlhf__turns *turns;
 };
 
@@ -39,7 +40,7 @@ struct rlhf__jinja_scope {
 void rlhf__jinja_open_scope(struct rlhf__jinja_machine *, struct rlhf__jinja_scope *);
 void rlhf__jinja_close_scope(struct rlhf__jinja_machine *, const struct rlhf__jinja_scope *);
 void rlhf__jinja_set(struct rlhf__jinja_machine *, int32_t symbol, rlhf__value v);
-rlhf__value rlhf__jinja_look_up(const struct rlhf__jinja_machine *, int32_t symbol);
+rlhf__value rlhf__jinja_look_up(struct rlhf__jinja_machine *, int32_t symbol);
 
 // The value of a node; undefined also after a failure. [any]
 rlhf__value rlhf__jinja_eval(struct rlhf__jinja_machine *, int32_t node);

@@ -91,6 +91,7 @@ static rlhf__value f_number(struct filtering *f) {
     if (v.type == RLHF__JINJA_STRING) {
         char text[40], *end = text;
         const rlhf_str s = rlhf__space_trim(v.s, 1, 1);
+        rlhf__jinja_pay(f->w, (size_t)(v.s.len - s.len));
         if (s.len && s.len < sizeof text) {
             memcpy(text, s.ptr, (size_t)s.len);
             text[s.len] = '\0';
@@ -158,6 +159,7 @@ static rlhf__value attribute(struct rlhf__jinja_work *w, rlhf__value v, rlhf__va
         const char *dot = memchr(path.s.ptr + at, '.', (size_t)path.s.len - at);
         n = dot ? (size_t)(dot - path.s.ptr) - at : (size_t)path.s.len - at;
         const rlhf_str part = {path.s.ptr + at, n};
+        if (!rlhf__jinja_pay(w, n)) break;
         const int digit = n && n < 9 && part.ptr[0] >= '0' && part.ptr[0] <= '9';
         v = rlhf__jinja_item(w, v, digit ? rlhf__jinja_int(atoi(part.ptr)) : rlhf__jinja_str(part));
     }
@@ -169,7 +171,7 @@ static rlhf__value f_join(struct filtering *f) {
     rlhf__value out = empty();
     rlhf__value between = arg(f, 0, "d");
     if (between.type) between = rlhf__jinja_text(f->w, between);
-    for (size_t i = 0; !f->w->state && i < all.list->n; i++) {
+    for (size_t i = 0; !f->w->state && i < all.list->n && rlhf__jinja_pay(f->w, 1); i++) {
         rlhf__value v = all.list->item[i];
         if (by.type) v = attribute(f->w, v, by);
         if (i && between.type) out = rlhf__jinja_joined(f->w, out.s, between.s);
@@ -269,7 +271,7 @@ static rlhf__value f_unique(struct filtering *f) {
 static rlhf__value f_sum(struct filtering *f) {
     const rlhf__value all = rlhf__jinja_items(f->w, f->v), by = arg(f, 0, "attribute");
     rlhf__value out = rlhf__jinja_int(0);
-    for (size_t i = 0; !f->w->state && i < all.list->n; i++) {
+    for (size_t i = 0; !f->w->state && i < all.list->n && rlhf__jinja_pay(f->w, 1); i++) {
         const rlhf__value v = all.list->item[i];
         out =
             rlhf__jinja_binary(f->w, RLHF__JINJA_OP_ADD, out, by.type ? attribute(f->w, v, by) : v);
@@ -281,7 +283,7 @@ static rlhf__value f_extreme(struct filtering *f) {
     const rlhf__value all = rlhf__jinja_items(f->w, f->v);
     const int most = rlhf__jinja_is(f->name, "max");
     rlhf__value best = rlhf__jinja_undefined();
-    for (size_t i = 0; !f->w->state && i < all.list->n; i++) {
+    for (size_t i = 0; !f->w->state && i < all.list->n && rlhf__jinja_pay(f->w, 1); i++) {
         const rlhf__value v = all.list->item[i];
         const int order = i ? rlhf__jinja_order(f->w, v, best) : 0;
         if (!i || (most ? order > 0 : order < 0)) best = v;
@@ -403,7 +405,7 @@ rlhf__value rlhf__jinja_method(struct rlhf__jinja_work *w, rlhf_str name, rlhf__
     if (v.type == RLHF__JINJA_STRING) out = rlhf__jinja_string_method(w, name, v.s, args, &known);
     if (v.type == RLHF__JINJA_DICT && rlhf__jinja_is(name, "get")) {
         const rlhf__value *found =
-            key.type == RLHF__JINJA_STRING ? rlhf__jinja_get(v.dict, key.s) : NULL;
+            key.type == RLHF__JINJA_STRING ? rlhf__jinja_get(w, v.dict, key.s) : NULL;
         if (found) return *found;
         return args->n > 1 ? args->value[1] : rlhf__jinja_none();
     }

@@ -149,7 +149,7 @@ int rlhf__jinja_order(struct rlhf__jinja_work *w, rlhf__value a, rlhf__value b) 
 
 static int contains(struct rlhf__jinja_work *w, rlhf__value x, rlhf__value in) {
     if (rlhf__jinja_is_dict(in) && x.type == RLHF__JINJA_STRING)
-        return rlhf__jinja_pay(w, 16 * in.dict->n) && rlhf__jinja_get(in.dict, x.s) != NULL;
+        return rlhf__jinja_get(w, in.dict, x.s) != NULL;
     if (in.type == RLHF__JINJA_STRING && x.type == RLHF__JINJA_STRING)
         return rlhf__jinja_pay(w, (size_t)in.s.len) &&
                (x.s.len == 0 ||
@@ -215,7 +215,7 @@ rlhf__value rlhf__jinja_item(struct rlhf__jinja_work *w, rlhf__value of, rlhf__v
     if (of.type == RLHF__JINJA_UNDEFINED)
         return rlhf__jinja_stop(w, RLHF__JINJA_RAISED, "an item of what is undefined");
     if (rlhf__jinja_is_dict(of) && key.type == RLHF__JINJA_STRING) {
-        const rlhf__value *v = rlhf__jinja_get(of.dict, key.s);
+        const rlhf__value *v = rlhf__jinja_get(w, of.dict, key.s);
         return v ? *v : rlhf__jinja_undefined();
     }
     if (!is_whole(key)) return rlhf__jinja_undefined();

@@ -16,6 +16,14 @@ struct printer {
     int depth;
 };
 
+// 1 when n more bytes are allowed; else 0, with the state set.
+static int fits(struct printer *p, size_t n) {
+    if (p->out->len + n > RLHF__JINJA_TEXT_MAX)
+        rlhf__jinja_stop(p->w, RLHF__JINJA_UNKNOWN, "more text than is allowed (%d MiB)",
+                         RLHF__JINJA_TEXT_MAX >> 20);
+    return !p->w->state;
+}
+
 static void put_str(struct printer *p, rlhf_str s) { rlhf__buf_put(p->out, s.ptr, (size_t)s.len); }
 
 // repr() of a float: the fewest digits that read back as the same number.
@@ -62,7 +70,7 @@ static void put_quoted(struct printer *p, rlhf_str s) {
     const int single = s.len && memchr(s.ptr, '\'', (size_t)s.len) != NULL;
     const char quote = json || (single && !memchr(s.ptr, '"', (size_t)s.len)) ? '"' : '\'';
     rlhf__buf_putc(p->out, quote);
-    for (size_t i = 0, n = 0; i < s.len; i += n) {
+    for (size_t i = 0, n = 0; i < s.len && fits(p, 0); i += n) {
         uint32_t c = 0;
         n = rlhf__char_at(s.ptr + i, (size_t)s.len - i, &c);
         if (!n) n = 1;
@@ -87,7 +95,11 @@ static void put(struct printer *p, rlhf__value v);
 static void new_line(struct printer *p, int depth) {
     if (!p->json || p->json->indent < 0) return;
     rlhf__buf_putc(p->out, '\n');
-    for (int64_t i = 0; i < p->json->indent * depth; i++)
+    const int64_t indent =
+        p->json->indent < RLHF__JINJA_TEXT_MAX ? p->json->indent : RLHF__JINJA_TEXT_MAX;
+    if (!fits(p, (size_t)(indent * depth)) || !rlhf__jinja_pay(p->w, (size_t)(indent * depth)))
+        return;
+    for (int64_t i = 0; i < indent * depth; i++)
         rlhf__buf_putc(p->out, ' ');
 }
 
@@ -154,9 +166,7 @@ static void put(struct printer *p, rlhf__value v) {
     const int json = p->json != NULL;
     if (p->depth > RLHF__JINJA_LEVELS_MAX)
         rlhf__jinja_stop(p->w, RLHF__JINJA_UNKNOWN, "too many levels (%d)", RLHF__JINJA_LEVELS_MAX);
-    if (p->out->len > RLHF__JINJA_TEXT_MAX)
-        rlhf__jinja_stop(p->w, RLHF__JINJA_UNKNOWN, "more text than is allowed (%d MiB)",
-                         RLHF__JINJA_TEXT_MAX >> 20);
+    if (!fits(p, 0)) return;
     if (!rlhf__jinja_pay(p->w, v.type == RLHF__JINJA_STRING ? (size_t)v.s.len : 1)) return;
     switch (v.type) {
     case RLHF__JINJA_NONE:

@@ -24,6 +24,7 @@ struct capture {
 
 static void begin_capture(machine *m, struct capture *c) {
     *c = (struct capture){.out = m->out, .captured = m->captured};
+    m->held += m->out->len;
     m->out = &c->own;
     m->captured = 1;
 }
@@ -31,6 +32,7 @@ static void begin_capture(machine *m, struct capture *c) {
 static rlhf__value end_capture(machine *m, struct capture *c) {
     rlhf__value v = rlhf__jinja_undefined();
     m->out = c->out;
+    m->held -= m->out->len;
     m->captured = c->captured;
     if (c->own.bad) rlhf__jinja_stop(&m->w, RLHF__JINJA_UNKNOWN, "out of memory");
     if (!m->w.state) v = rlhf__jinja_copied(&m->w, rlhf__buf_text(&c->own), c->own.len);
@@ -213,7 +215,7 @@ static void run(machine *m, int32_t first) {
     for (int32_t i = first; i && !m->w.state && !m->leave; i = at(m, i)->next) {
         if (rlhf__jinja_spend(m, at(m, i))) statement(m, at(m, i));
         if (m->out->bad) rlhf__jinja_stop(&m->w, RLHF__JINJA_UNKNOWN, "out of memory");
-        if (m->out->len > RLHF__JINJA_TEXT_MAX)
+        if (m->held + m->out->len > RLHF__JINJA_TEXT_MAX)
             rlhf__jinja_stop(&m->w, RLHF__JINJA_UNKNOWN, "more text than is allowed (%d MiB)",
                              RLHF__JINJA_TEXT_MAX >> 20);
     }

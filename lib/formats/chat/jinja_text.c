@@ -56,7 +56,11 @@ static int edge_in(rlhf_str s, rlhf_str set, int left, size_t *n) {
 static rlhf__value strip(struct rlhf__jinja_work *w, rlhf_str s, rlhf__value set, int left,
                          int right) {
     size_t n;
-    if (set.type <= RLHF__JINJA_NONE) return rlhf__jinja_str(rlhf__space_trim(s, left, right));
+    if (set.type <= RLHF__JINJA_NONE) {
+        const rlhf_str rest = rlhf__space_trim(s, left, right);
+        rlhf__jinja_pay(w, (size_t)(s.len - rest.len));
+        return rlhf__jinja_str(rest);
+    }
     if (set.type != RLHF__JINJA_STRING)
         return rlhf__jinja_stop(w, RLHF__JINJA_RAISED, "strip by %s", rlhf__jinja_kind(set));
     for (; left && s.len && edge_in(s, set.s, 1, &n) && rlhf__jinja_pay(w, (size_t)set.s.len);
@@ -104,6 +108,7 @@ static rlhf__value split(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str by, in
 // split() at white space.
 static rlhf__value words(struct rlhf__jinja_work *w, rlhf_str s, int64_t most) {
     rlhf__value list = rlhf__jinja_list(w, RLHF__JINJA_LIST, 4);
+    if (!rlhf__jinja_pay(w, (size_t)s.len)) return list;
     s = rlhf__space_trim(s, 1, 0);
     for (; s.len && most != 0 && rlhf__jinja_pay(w, 1); most--) {
         size_t n = 0;
@@ -118,6 +123,7 @@ static rlhf__value words(struct rlhf__jinja_work *w, rlhf_str s, int64_t most) {
 
 static rlhf__value lines(struct rlhf__jinja_work *w, rlhf_str s) {
     rlhf__value list = rlhf__jinja_list(w, RLHF__JINJA_LIST, 4);
+    if (!rlhf__jinja_pay(w, (size_t)s.len)) return list;
     while (s.len && rlhf__jinja_pay(w, 1)) {
         size_t n = 0, end;
         while (n < s.len && s.ptr[n] != '\n' && s.ptr[n] != '\r')
@@ -168,7 +174,8 @@ static rlhf__value letters(struct rlhf__jinja_work *w, rlhf_str s, enum letters 
 }
 
 // isdigit(), isalpha(), isalnum(), isspace(), of ASCII.
-static int all_of(rlhf_str s, int digits, int alphas, int spaces) {
+static int all_of(struct rlhf__jinja_work *w, rlhf_str s, int digits, int alphas, int spaces) {
+    if (!rlhf__jinja_pay(w, (size_t)s.len)) return 0;
     for (size_t i = 0; i < s.len; i++) {
         const char c = s.ptr[i];
         if (!((digits && c >= '0' && c <= '9') || (alphas && (is_lower(c) || is_upper(c))) ||
@@ -183,7 +190,8 @@ static int all_of(rlhf_str s, int digits, int alphas, int spaces) {
 // Whether s begins (or, without left, ends) with edge, or with one of a tuple of strings.
 static int has_edge(struct rlhf__jinja_work *w, rlhf_str s, rlhf__value edge, int left) {
     int yes = 0;
-    for (size_t i = 0; edge.type == RLHF__JINJA_TUPLE && i < edge.list->n; i++)
+    for (size_t i = 0; edge.type == RLHF__JINJA_TUPLE && i < edge.list->n && rlhf__jinja_pay(w, 1);
+         i++)
         yes |= edge.list->item[i].type == RLHF__JINJA_STRING &&
                has_edge(w, s, edge.list->item[i], left);
     if (edge.type == RLHF__JINJA_TUPLE) return yes;
@@ -193,13 +201,13 @@ static int has_edge(struct rlhf__jinja_work *w, rlhf_str s, rlhf__value edge, in
         return 0;
     }
     const rlhf_str e = edge.s;
-    return e.len <= s.len &&
+    return e.len <= s.len && rlhf__jinja_pay(w, (size_t)e.len) &&
            rlhf__jinja_same((rlhf_str){left ? s.ptr : s.ptr + (s.len - e.len), e.len}, e);
 }
 
 static rlhf__value joined_list(struct rlhf__jinja_work *w, rlhf_str between, rlhf__value list) {
     rlhf__value all = rlhf__jinja_items(w, list), out = rlhf__jinja_str((rlhf_str){"", 0});
-    for (size_t i = 0; !w->state && i < all.list->n; i++) {
+    for (size_t i = 0; !w->state && i < all.list->n && rlhf__jinja_pay(w, 1); i++) {
         if (i) out = rlhf__jinja_joined(w, out.s, between);
         const rlhf__value text = rlhf__jinja_text(w, all.list->item[i]);
         if (!w->state && text.type == RLHF__JINJA_STRING)
@@ -272,9 +280,9 @@ rlhf__value rlhf__jinja_string_method(struct rlhf__jinja_work *w, rlhf_str name,
     if (rlhf__jinja_is(name, "capitalize")) return letters(w, s, CAPITAL);
     if (rlhf__jinja_is(name, "join")) return joined_list(w, s, a);
     if (rlhf__jinja_is(name, "splitlines")) return lines(w, s);
-    if (rlhf__jinja_is(name, "isdigit")) return rlhf__jinja_bool(all_of(s, 1, 0, 0));
-    if (rlhf__jinja_is(name, "isalpha")) return rlhf__jinja_bool(all_of(s, 0, 1, 0));
-    if (rlhf__jinja_is(name, "isalnum")) return rlhf__jinja_bool(all_of(s, 1, 1, 0));
-    if (rlhf__jinja_is(name, "isspace")) return rlhf__jinja_bool(all_of(s, 0, 0, 1));
+    if (rlhf__jinja_is(name, "isdigit")) return rlhf__jinja_bool(all_of(w, s, 1, 0, 0));
+    if (rlhf__jinja_is(name, "isalpha")) return rlhf__jinja_bool(all_of(w, s, 0, 1, 0));
+    if (rlhf__jinja_is(name, "isalnum")) return rlhf__jinja_bool(all_of(w, s, 1, 1, 0));
+    if (rlhf__jinja_is(name, "isspace")) return rlhf__jinja_bool(all_of(w, s, 0, 0, 1));
     return with_part(w, name, s, args, known);
 }

@@ -149,15 +149,25 @@ rlhf__value rlhf__jinja_dict(struct rlhf__jinja_work *w, int32_t type, size_t ca
     return (rlhf__value){.type = type, .dict = dict};
 }
 
+// The place of a key; d->n = none.
+static size_t place_of(struct rlhf__jinja_work *w, const struct rlhf__jinja_dict *d, rlhf_str key) {
+    size_t i = 0, bytes = 0;
+    for (; i < d->n; i++) {
+        bytes += 16 + (d->pair[i].key.len == key.len ? (size_t)key.len : 0);
+        if (rlhf__jinja_same(d->pair[i].key, key)) break;
+    }
+    return rlhf__jinja_pay(w, bytes) ? i : d->n;
+}
+
 void rlhf__jinja_put(struct rlhf__jinja_work *w, rlhf__value v, rlhf_str key, rlhf__value item) {
     if (w->state || !rlhf__jinja_is_dict(v)) return;
     struct rlhf__jinja_dict *d = v.dict;
-    if (!rlhf__jinja_pay(w, 16 * d->n)) return;
-    for (size_t i = 0; i < d->n; i++)
-        if (rlhf__jinja_same(d->pair[i].key, key)) {
-            d->pair[i].value = item;
-            return;
-        }
+    const size_t i = place_of(w, d, key);
+    if (w->state) return;
+    if (i < d->n) {
+        d->pair[i].value = item;
+        return;
+    }
     if (d->n == d->cap) {
         const size_t cap = d->cap ? 2 * d->cap : 4;
         struct rlhf__jinja_pair *grown = rlhf__jinja_alloc(w, cap * sizeof *grown);
@@ -179,10 +189,10 @@ int rlhf__jinja_is(rlhf_str a, const char *text) {
     return rlhf__jinja_same(a, (rlhf_str){text, strlen(text)});
 }
 
-const rlhf__value *rlhf__jinja_get(const struct rlhf__jinja_dict *d, rlhf_str key) {
-    for (size_t i = 0; i < d->n; i++)
-        if (rlhf__jinja_same(d->pair[i].key, key)) return &d->pair[i].value;
-    return NULL;
+const rlhf__value *rlhf__jinja_get(struct rlhf__jinja_work *w, const struct rlhf__jinja_dict *d,
+                                   rlhf_str key) {
+    const size_t i = place_of(w, d, key);
+    return i < d->n ? &d->pair[i].value : NULL;
 }
 
 int rlhf__jinja_true(rlhf__value v) {
@@ -225,7 +235,8 @@ static int equal_in(struct rlhf__jinja_work *w, rlhf__value a, rlhf__value b, in
     int same = 1;
     switch (a.type) {
     case RLHF__JINJA_STRING:
-        return rlhf__jinja_same(a.s, b.s);
+        return a.s.len == b.s.len && rlhf__jinja_pay(w, (size_t)a.s.len) &&
+               rlhf__jinja_same(a.s, b.s);
     case RLHF__JINJA_LIST:
     case RLHF__JINJA_TUPLE:
         same = a.list->n == b.list->n;
@@ -233,9 +244,9 @@ static int equal_in(struct rlhf__jinja_work *w, rlhf__value a, rlhf__value b, in
             same = equal_in(w, a.list->item[i], b.list->item[i], depth + 1);
         return same;
     case RLHF__JINJA_DICT:
-        same = a.dict->n == b.dict->n && rlhf__jinja_pay(w, 16 * a.dict->n * a.dict->n);
+        same = a.dict->n == b.dict->n;
         for (size_t i = 0; same && i < a.dict->n; i++) {
-            const rlhf__value *v = rlhf__jinja_get(b.dict, a.dict->pair[i].key);
+            const rlhf__value *v = rlhf__jinja_get(w, b.dict, a.dict->pair[i].key);
             same = v && equal_in(w, a.dict->pair[i].value, *v, depth + 1);
         }
         return same;

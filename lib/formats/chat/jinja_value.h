@@ -144,8 +144,9 @@ static inline int rlhf__jinja_is_dict(rlhf__value v) {
     return v.type == RLHF__JINJA_DICT || v.type == RLHF__JINJA_NAMESPACE;
 }
 
-// The value of a key, or NULL.
-const rlhf__value *rlhf__jinja_get(const struct rlhf__jinja_dict *, rlhf_str key);
+// The value of a key, or NULL, also with the state set. [any]
+const rlhf__value *rlhf__jinja_get(struct rlhf__jinja_work *, const struct rlhf__jinja_dict *,
+                                   rlhf_str key);
 
 int rlhf__jinja_true(rlhf__value v);
 int rlhf__jinja_equal(struct rlhf__jinja_work *, rlhf__value a, rlhf__value b);

@@ -164,6 +164,10 @@ rlhf_status rlhf__template_learn(struct rlhf__template *t, struct rlhf__error *e
 
 // ---- where the assistant speaks ----
 
+// Bounds of one conversation: turns times bytes of its text, which is rendered twice for each turn;
+// and the stand-ins that are tried until one is not in the text.
+enum { WORK_MAX = 256 << 20, STAND_INS = 1000 };
+
 // A conversation whose turns are to be found.
 struct search {
     const struct rlhf__template *t;
@@ -238,6 +242,14 @@ static rlhf_status add_turn(struct search *s, struct rlhf__message *copy, size_t
     return rlhf__turns_add(s->out, s->base + from, s->base + to, s->err);
 }
 
+// The assistant's turns from message `first` on.
+static size_t turns_from(const struct search *s, size_t first) {
+    size_t n = 0;
+    for (size_t i = first; i < s->m->n; i++)
+        n += s->m->item[i].role == RLHF__ROLE_ASSISTANT;
+    return n;
+}
+
 static rlhf_status add_turns(struct search *s, size_t first) {
     struct rlhf__message *copy = malloc((s->m->n + 1) * sizeof *copy);
     rlhf_status st = copy ? RLHF_OK : RLHF__NOMEM(s->err, "out of memory for a conversation");
@@ -245,7 +257,12 @@ static rlhf_status add_turns(struct search *s, size_t first) {
     int number = 0;
     do
         snprintf(s->stand_in, sizeof s->stand_in, "Zq7turn%d7qZ", number++);
-    while (strstr(text_of(&s->whole).ptr, s->stand_in));
+    while (number < STAND_INS && strstr(text_of(&s->whole).ptr, s->stand_in));
+    if (st == RLHF_OK && turns_from(s, first) > WORK_MAX / (s->whole.turns.text.len + 1))
+        st = rlhf__fail(s->err, RLHF_E_INVALID,
+                        "%zu turns in a text of %zu bytes: too many to look for each of them; mark "
+                        "the turns in the template by {%% generation %%} blocks",
+                        turns_from(s, first), s->whole.turns.text.len);
     for (size_t i = first; st == RLHF_OK && i < s->m->n; i++)
         if (s->m->item[i].role == RLHF__ROLE_ASSISTANT) st = add_turn(s, copy, i);
     free(copy);

@@ -14,9 +14,10 @@ static const char *const wrappers[] = {"text",   "textbf",       "textit",     "
 
 // Commands, which end before a byte that is not a letter.
 static const struct rule commands[] = {
-    {"left", ""},        {"right", ""},       {"displaystyle", ""},  {"dfrac", "\\frac"},
-    {"tfrac", "\\frac"}, {"cfrac", "\\frac"}, {"times", "\xc3\x97"}, {"cdot", "\xc2\xb7"},
-    {"quad", " "},       {"qquad", " "},      {"degree", "\xc2\xb0"}};
+    {"left", ""},        {"right", ""},       {"displaystyle", ""},   {"dfrac", "\\frac"},
+    {"tfrac", "\\frac"}, {"cfrac", "\\frac"}, {"times", "\xc3\x97"},  {"cdot", "\xc2\xb7"},
+    {"quad", " "},       {"qquad", " "},      {"degree", "\xc2\xb0"}, {"geq", "\\ge"},
+    {"leq", "\\le"},     {"neq", "\\ne"}};
 
 static const struct rule symbols[] = {{"\\!", ""},
                                       {"\\,", RLHF__NBSP},
@@ -117,6 +118,11 @@ rlhf_str rlhf__clean(rlhf_str text, char *out) {
     while (c.at < c.end) {
         const char here = *c.at;
         if (here == '\\' && (take_wrapper(&c) || take_command(&c))) continue;
+        if (begins(&c, "\\\\")) { // a new row, whose second half begins no command
+            take_byte(&c);
+            take_byte(&c);
+            continue;
+        }
         if ((here == '\\' || here == '{' || here == '^' || here == '~' || here == '\xe2') &&
             take_symbol(&c))
             continue;

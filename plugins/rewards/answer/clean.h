@@ -2,9 +2,9 @@
 //
 // TeX: \text{..}, \mathrm{..} and the like become their contents. \left, \right, \! and
 // \displaystyle are removed. \( \) \[ \], \; \: \quad and ~ become spaces; \, becomes a joining
-// space. \$ and \% become $ and %, {,} a comma, \dfrac and \tfrac \frac, \times and \cdot their
-// signs, ^\circ the degree sign. Unicode: minus and en dash become -, thin and narrow spaces
-// joining ones.
+// space. \$ and \% become $ and %, {,} a comma, \dfrac and \tfrac \frac, \leq, \geq and \neq \le,
+// \ge and \ne, \times and \cdot their signs, ^\circ the degree sign. Unicode: minus and en dash
+// become -, thin and narrow spaces joining ones.
 #ifndef RLHF_PLUGINS_REWARDS_ANSWER_CLEAN_H
 #define RLHF_PLUGINS_REWARDS_ANSWER_CLEAN_H
 
