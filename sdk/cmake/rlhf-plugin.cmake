@@ -1,6 +1,6 @@
 # rlhf_add_plugin(NAME KIND algo|reward|model|kernels SOURCES a.c ... [LIBS ...] [ALIASES ...])
-# Target plugin_NAME: a module NAME.so that exports its entry (rlhf_plugin_v0; of kernels, which are
-# called kernels_<backend>, rlhf_kernels_v0) and nothing else and imports nothing from the host.
+# Target plugin_NAME: a module NAME.so (of kernels: kernels_<backend>.so) that exports its entry,
+# rlhf_plugin_v0, and nothing else and imports nothing from the host.
 # Installed to <libdir>/rlhf/<abi>/<kind>s under the prefix (kernels: no further s). An alias is a
 # symbolic link beside it: a model plugin is looked for as <model_type>.so.
 function(rlhf_add_plugin name)
