@@ -114,7 +114,7 @@ static rlhf_dev make_support(struct call *k, int32_t vocab, const int32_t *targe
     int32_t *bits = call_host(k, k->n_rows * words * sizeof *bits);
     for (uint32_t i = 0; i < k->n_rows; i++)
         for (int32_t v = 0; v < vocab; v++)
-            if (v == target[i] || ((uint32_t)v / 32 + k->rows[i]) % 3 == 0)
+            if (v == target[i] || ((uint32_t)v / 32 + k->rows[i]) % 3 != 0)
                 bits[i * words + (uint32_t)v / 32] |= (int32_t)(1u << v % 32);
     return call_ints(k, bits, k->n_rows * words);
 }
