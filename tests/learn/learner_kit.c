@@ -99,7 +99,7 @@ static struct rlhf__model *open_model(struct fixture *f, const char *role, uint6
                                     .value_init = RLHF_VALUE_INIT_NORMAL};
     f->session.models.seed = seed;
     MUST(rlhf__model_open(&f->session.models, &spec, &m, &err));
-    assert_true(m->info.heads & RLHF_HEAD_PREFIX);
+    assert_true(m->info.caps & RLHF_CAP_PREFIX);
     return m;
 }
 

@@ -99,11 +99,11 @@ static void passes_have_the_same_bits(void **state) {
 static void a_model_that_cannot_share_gets_full_rows(void **state) {
     struct fixture *f = *state;
     learner_open(f, "cpu", RLHF__DTYPE_F32, 1, 1);
-    f->critic->info.heads &= ~(uint32_t)RLHF_HEAD_PREFIX;
+    f->critic->info.caps &= ~(uint32_t)RLHF_CAP_PREFIX;
     learner_result_free(learner_run(f, 1, 60, 2));
     assert_int_equal(f->learner.tokens, TOTAL);
-    f->critic->info.heads |= RLHF_HEAD_PREFIX;
-    f->policy->info.heads &= ~(uint32_t)RLHF_HEAD_PREFIX;
+    f->critic->info.caps |= RLHF_CAP_PREFIX;
+    f->policy->info.caps &= ~(uint32_t)RLHF_CAP_PREFIX;
     learner_result_free(learner_run(f, 1, 60, 2));
     assert_int_equal(f->learner.tokens, TOTAL);
 }
