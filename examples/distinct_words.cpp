@@ -53,28 +53,34 @@ rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *o
 }
 
 // key, help, type, flags, offset, reserved, i_def, i_min, i_max, f_def, f_min, f_max, s_def,
-// choices, table, n_table: RLHF_OPT_F64 and RLHF_OPT_I64 written out.
+// choices, l_def, table, n_table: RLHF_OPT_F64 and RLHF_OPT_I64 written out.
 constexpr rlhf_opt options[] = {
     {"factor", "what a response without a repetition is paid", RLHF_T_F64, 0,
-     offsetof(Config, factor), 0, 0, 0, 0, 1.0, -1000.0, 1000.0, nullptr, nullptr, nullptr, 0},
+     offsetof(Config, factor), 0, 0, 0, 0, 1.0, -1000.0, 1000.0, nullptr, nullptr, nullptr, nullptr,
+     0},
     {"at_least", "words that a response has to have to be paid", RLHF_T_I64, 0,
-     offsetof(Config, at_least), 0, 1, 1, 1000000, 0.0, 0.0, 0.0, nullptr, nullptr, nullptr, 0},
+     offsetof(Config, at_least), 0, 1, 1, 1000000, 0.0, 0.0, 0.0, nullptr, nullptr, nullptr,
+     nullptr, 0},
 };
 const rlhf_reward_ops ops = {sizeof(rlhf_reward_ops), RLHF_REWARD_ROW_ALONE, score, nullptr};
-// size, kind, host_minor_min, state_version, id, version, summary, opts, n_opts, opt_stride,
-// config_size, flags, create, destroy, save, load, ops, idle.
+// size, kind, id, version, summary, vendor, url, license, host_minor_min, flags, opts, n_opts,
+// opt_stride, config_size, state_version, why_unused, create, destroy, save, load, ops, extension.
 const rlhf_plugin plugin = {sizeof(rlhf_plugin),
                             RLHF_KIND_REWARD,
-                            0,
-                            0,
                             "org.example.distinct-words",
                             "1.0.0",
                             "the share of words that are said for the first time",
+                            nullptr,
+                            nullptr,
+                            "Apache-2.0",
+                            0,
+                            0,
                             options,
                             sizeof options / sizeof *options,
                             sizeof *options,
                             sizeof(Config),
                             0,
+                            nullptr,
                             nullptr,
                             nullptr,
                             nullptr,

@@ -15,15 +15,21 @@ pub struct Str {
 pub struct RewardIn {
     size: u32,
     n: u32,
-    phase: u64,
+    phase: i64,
     prompt: *const Str,
     response: *const Str,
     meta: *const Str,
+    source: *const i64,
+    group: *const i32,
+    finished: *const u8,
+    prompt_len: *const i32,
     ids: *const i32,
     offset: *const i32,
-    prompt_len: *const i32,
-    finished: *const u8,
-    group: *const i32,
+    logp_sampled: *const f32,
+    logp_ref: *const f32,
+    turn: *const i32,
+    messages: *const Str,
+    end: *const u8,
 }
 
 #[repr(C)]
@@ -48,6 +54,7 @@ pub struct Opt {
     f: [f64; 3],
     s_def: *const c_char,
     choices: *const *const c_char,
+    l_def: *const *const c_char,
     table: *const Opt,
     n_table: u64,
 }
@@ -66,19 +73,23 @@ pub struct RewardOps {
 pub struct Plugin {
     size: u32,
     kind: u32,
-    host_minor_min: u32,
-    state_version: u32,
     id: *const c_char,
     version: *const c_char,
     summary: *const c_char,
+    vendor: *const c_char,
+    url: *const c_char,
+    license: *const c_char,
+    host_minor_min: u32,
+    flags: u32,
     opts: *const Opt,
     n_opts: u32,
     opt_stride: u32,
     config_size: u32,
-    flags: u32,
+    state_version: u32,
+    why_unused: *const c_void,
     create_destroy_save_load: [*const c_void; 4], // none: self is the config
     ops: *const RewardOps,
-    idle: *const c_void,
+    extension: *const c_void,
 }
 
 #[repr(C)]
@@ -162,6 +173,7 @@ static OPTS: Shared<[Opt; 1]> = Shared([Opt {
     f: [1.0, -1000.0, 1000.0],
     s_def: std::ptr::null(),
     choices: std::ptr::null(),
+    l_def: std::ptr::null(),
     table: std::ptr::null(),
     n_table: 0,
 }]);
@@ -170,19 +182,23 @@ static OPS: Shared<RewardOps> =
 static PLUGIN: Shared<Plugin> = Shared(Plugin {
     size: size_of::<Plugin>(),
     kind: KIND_REWARD,
-    host_minor_min: 0,
-    state_version: 0,
     id: text(b"org.example.exclamations\0"),
     version: text(b"1.0.0\0"),
     summary: text(b"counts exclamation marks\0"),
+    vendor: std::ptr::null(),
+    url: std::ptr::null(),
+    license: text(b"Apache-2.0\0"),
+    host_minor_min: 0,
+    flags: 0,
     opts: &OPTS.0 as *const [Opt; 1] as *const Opt,
     n_opts: 1,
     opt_stride: size_of::<Opt>(),
     config_size: size_of::<Config>(),
-    flags: 0,
+    state_version: 0,
+    why_unused: NONE,
     create_destroy_save_load: [NONE; 4],
     ops: &OPS.0,
-    idle: NONE,
+    extension: NONE,
 });
 static LIST: Shared<[*const Plugin; 1]> = Shared([&PLUGIN.0]);
 static BUNDLE: Shared<Bundle> = Shared(Bundle {

@@ -4,19 +4,24 @@
 
 #include <math.h>
 
+// A log-prob near another.
+static float near(rlhf_rng *r, float logp) {
+    return fminf(logp + (float)(0.6 * rlhf_rng_next(r) - 0.3), -0.001F);
+}
+
 static void fill_token(struct rlhf_test_batch *b, rlhf_rng *r, int32_t t, uint32_t named) {
     b->turn[t] = 0;
     b->token_reward[t] = (float)(0.1 * rlhf_rng_next(r));
     b->logp_old[t] = (float)(-3 * rlhf_rng_next(r) - 0.01);
     b->logp_sampled[t] = b->logp_old[t];
-    b->logp_ref[t] = b->logp_old[t] + (float)(0.6 * rlhf_rng_next(r) - 0.3);
-    b->logp[t] = b->logp_old[t] + (float)(0.6 * rlhf_rng_next(r) - 0.3);
+    b->logp_ref[t] = near(r, b->logp_old[t]);
+    b->logp[t] = near(r, b->logp_old[t]);
     b->entropy[t] = (float)(3 * rlhf_rng_next(r));
     b->kl[t] = (float)rlhf_rng_next(r);
     b->value_old[t] = (float)(2 * rlhf_rng_next(r) - 1);
     b->value[t] = b->value_old[t] + (float)(0.6 * rlhf_rng_next(r) - 0.3);
     for (uint32_t k = 0; k < named; k++)
-        b->named[k][t] = b->logp_old[t] + (float)(0.6 * rlhf_rng_next(r) - 0.3);
+        b->named[k][t] = near(r, b->logp_old[t]);
 }
 
 static void fill_rows(struct rlhf_test_batch *b, uint32_t n, uint32_t group_size, uint32_t named,
@@ -24,8 +29,7 @@ static void fill_rows(struct rlhf_test_batch *b, uint32_t n, uint32_t group_size
     for (uint32_t i = 0; i < n; i++) {
         const int32_t begin = b->offset[i];
         b->prompt_len[i] = 1 + (int32_t)rlhf_rng_below(r, 3);
-        b->offset[i + 1] =
-            begin + b->prompt_len[i] + 1 + (int32_t)rlhf_rng_below(r, RLHF_TEST_LEN);
+        b->offset[i + 1] = begin + b->prompt_len[i] + 1 + (int32_t)rlhf_rng_below(r, RLHF_TEST_LEN);
         b->group[i] = (int32_t)(i / group_size);
         b->source[i] = i / group_size;
         b->label[i] = i % group_size == 0;
@@ -156,10 +160,8 @@ double rlhf_test_loss(const rlhf_algo_ops *ops, void *self, struct rlhf_test_bat
 
 rlhf_status rlhf_test_score(const rlhf_reward_ops *ops, void *self, struct rlhf_test_batch *b) {
     rlhf_reward_in in = b->reward_in;
-    rlhf_reward_out out = {.size = (uint32_t)sizeof out,
-                           .seq = b->seq,
-                           .verdict = b->verdict,
-                           .failed = b->failed};
+    rlhf_reward_out out = {
+        .size = (uint32_t)sizeof out, .seq = b->seq, .verdict = b->verdict, .failed = b->failed};
     if (ops->flags & RLHF_REWARD_PER_TOKEN) out.token = b->token;
     if (ops->flags & RLHF_REWARD_LOGP_SAMPLED) in.logp_sampled = b->logp_sampled;
     if (ops->flags & RLHF_REWARD_LOGP_REF) in.logp_ref = b->logp_ref;

@@ -36,7 +36,7 @@ int rlhf_test_refused(const rlhf_plugin *p, char *out, size_t cap) {
     rlhf_plugin d;
     rlhf_opt o;
     out[0] = 0;
-    if (!p || rlhf_copy_in(&d, (uint32_t)sizeof d, p, RLHF_SIZE_TO(rlhf_plugin, flags)) < 0)
+    if (!p || rlhf_copy_in(&d, (uint32_t)sizeof d, p, RLHF_SIZE_TO(rlhf_plugin, ops)) < 0)
         return snprintf(out, cap, "its descriptor is missing, too short or newer than the SDK");
     if (!d.id || !*d.id ||
         strspn(d.id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -1,6 +1,6 @@
 // baseline.c: REINFORCE with a running mean of the scores as its baseline, which a resumed run
 // needs: an algorithm with state in checkpoints. Beside algo.c: save() and load(), state_version,
-// idle().
+// why_unused().
 //
 //   advantage of row i = score_i - b;  after the phase b = decay b + (1 - decay) mean score
 #include <rlhf/algo.h>
@@ -83,10 +83,10 @@ static rlhf_status minibatch_end(void *self, const rlhf_step_info *step, int32_t
 static rlhf_status phase_end(void *self, int64_t phase) {
     struct state *s = self;
     (void)phase;
-    s->host->metric(s->host, "baseline/used", s->baseline);
+    rlhf_metric_last(s->host, "baseline/used", s->baseline);
     s->baseline = s->config.decay * s->baseline + (1 - s->config.decay) * s->mean;
     s->phases++;
-    if (s->updates) s->host->metric(s->host, "objective/loss", s->loss / (double)s->updates);
+    if (s->updates) rlhf_metric_last(s->host, "objective/loss", s->loss / (double)s->updates);
     s->loss = 0;
     s->updates = 0;
     return RLHF_OK;
@@ -119,7 +119,7 @@ static rlhf_status load(void *self, const rlhf_istream *in, uint32_t state_versi
 }
 
 // A start that the first phase's mean takes the place of changes nothing.
-static const char *idle(const void *config, const char *key) {
+static const char *why_unused(const void *config, const char *key) {
     const struct config *c = config;
     return c->warm && strcmp(key, "start") == 0 ? "warm begins at the first mean" : NULL;
 }
@@ -153,6 +153,6 @@ static const rlhf_plugin plugin = {
     .save = save,
     .load = load,
     .ops = &ops,
-    .why_unused = idle,
+    .why_unused = why_unused,
 };
 RLHF_DEFINE_PLUGIN(plugin)

@@ -49,10 +49,10 @@ static rlhf_status check(const struct state *s, rlhf_str meta, rlhf_str response
     const rlhf_row_service *rows = s->rows;
     rlhf_row *row = NULL;
     rlhf_str answer;
-    RLHF_TRY(rows->open(rows->host, meta, &row));
-    rlhf_status st = rows->string(rows->host, row, s->config->key, &answer);
+    RLHF_TRY(rows->open(s->host, meta, &row));
+    rlhf_status st = rows->string(s->host, row, s->config->key, &answer);
     if (st >= 0) *right = holds(response, answer);
-    rows->close(rows->host, row);
+    rows->close(s->host, row);
     return st;
 }
 

@@ -34,27 +34,16 @@ static const char *text_of(const json_t *row, const char *key) {
     return s ? s : "";
 }
 
-// A backend's text in a field of cap bytes, which may lack a terminating NUL.
-static json_t *fixed_json(const char *text, size_t cap) {
-    char copy[64];
-    const size_t n = strnlen(text, cap - 1);
-    memcpy(copy, text, n);
-    copy[n] = 0;
-    return rlhf__json_text(copy);
-}
-
-json_t *rlhf__levels_json(const rlhf_device_info *d) {
+json_t *rlhf__levels_json(const struct rlhf__device_info *d) {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < d->n_levels && i < RLHF_LEVELS_MAX; i++) {
-        const rlhf_level *l = &d->levels[i];
-        json_array_append_new(list, json_pack("{so,sb,sb,so,so,so,so}", "level",
-                                              fixed_json(l->name, sizeof l->name), "has",
-                                              l->has != 0, "used", l->used != 0, "loops",
-                                              fixed_json(l->loops, sizeof l->loops), "f32",
-                                              fixed_json(l->f32, sizeof l->f32), "bf16",
-                                              fixed_json(l->bf16, sizeof l->bf16), "why_not",
-                                              fixed_json(l->why_not, sizeof l->why_not)));
-    }
+    const json_t *l;
+    size_t i;
+    json_array_foreach(d->levels, i, l) json_array_append_new(
+        list, json_pack("{ss,sb,sb,ss,ss,ss,ss}", "level", text_of(l, "name"), "has",
+                        json_is_true(json_object_get(l, "supported")), "used",
+                        json_is_true(json_object_get(l, "used")), "loops", text_of(l, "loops"),
+                        "f32", text_of(l, "f32"), "bf16", text_of(l, "bf16"), "why_not",
+                        text_of(l, "why_unused")));
     return list;
 }
 
@@ -98,7 +87,7 @@ static json_t *bytes_json(uint64_t bytes) {
 static json_t *text_json(const char *text) { return text[0] ? rlhf__json_text(text) : json_null(); }
 
 static json_t *row_of(const char *backend, uint32_t gpu, const char *path,
-                      const rlhf_device_info *d) {
+                      const struct rlhf__device_info *d) {
     char capability[24] = "";
     if (d->capability)
         snprintf(capability, sizeof capability, "%d.%d", d->capability / 10, d->capability % 10);
@@ -110,27 +99,42 @@ static json_t *row_of(const char *backend, uint32_t gpu, const char *path,
                      text_json(path), "levels", rlhf__levels_json(d));
 }
 
+// "cpu" for kernels_cpu.so.
+static const char *backend_of(const struct rlhf__plugin *p) {
+    static const char front[] = "kernels_";
+    const size_t n = sizeof front - 1;
+    return strncmp(p->stem, front, n) == 0 ? p->stem + n : p->stem;
+}
+
+static rlhf_status add_rows(const struct rlhf__kernels *k, json_t *rows, struct rlhf__error *err) {
+    rlhf_status st = RLHF_OK;
+    for (uint32_t gpu = 0, n = 1; st == RLHF_OK && gpu < n; gpu++) {
+        struct rlhf__device_info d;
+        st = rlhf__kernels_describe(k, gpu, &d, err);
+        if (st == RLHF_OK)
+            json_array_append_new(rows, row_of(backend_of(k->plugin), gpu, k->plugin->path, &d));
+        n = d.devices;
+        rlhf__device_info_finish(&d);
+    }
+    return st;
+}
+
 // In the child: list the backend's devices as JSON.
 static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     const struct look *l = arg;
     struct rlhf__error err;
     char path[RLHF__PATH_CAP];
-    void *object;
-    rlhf_kernels k;
+    struct rlhf__kernels k = {0};
     json_t *rows = json_array();
     rlhf_status st = rlhf__compute_find(l->dirs, l->name, path, &err);
-    if (st == RLHF_OK) st = rlhf__compute_load(path, &object, &k, &err);
-    for (uint32_t gpu = 0, n = 1; st == RLHF_OK && gpu < n; gpu++) {
-        rlhf_device_info d;
-        st = rlhf__compute_describe(&k, path, gpu, &d, &err);
-        if (st == RLHF_OK) json_array_append_new(rows, row_of(k.name, gpu, path, &d));
-        n = d.devices;
-    }
+    if (st == RLHF_OK) st = rlhf__kernels_load(l->dirs, path, NULL, &k, &err);
+    if (st == RLHF_OK) st = add_rows(&k, rows, &err);
     if (st == RLHF_OK)
         rlhf__json_write(out, rows, 0);
     else
         rlhf__buf_puts(out, err.text);
     json_decref(rows);
+    rlhf__kernels_finish(&k);
     return st;
 }
 
@@ -139,14 +143,17 @@ static void look_at(const struct rlhf__dirs *dirs, const char *name, json_t *all
     struct look l = {dirs, name};
     struct rlhf__buf text = RLHF__BUF_INIT;
     struct rlhf__error err;
-    rlhf_device_info none = {.size = sizeof none};
+    struct rlhf__device_info none = {0};
     json_t *rows = NULL;
     rlhf_status st = rlhf__child_run(name, describe, &l, &text, &err);
     if (st == RLHF_OK) st = rlhf__json_parse(name, rlhf__buf_text(&text), text.len, &rows, &err);
     if (st == RLHF_OK) {
         json_array_extend(all, rows);
     } else {
-        snprintf(none.missing, sizeof none.missing, "%.500s", err.text);
+        char why[512];
+        snprintf(why, sizeof why, "%.500s", err.text);
+        rlhf__device_info_read(NULL, &none, &err);
+        none.missing = why;
         json_array_append_new(all, row_of(name, 0, "", &none));
     }
     json_decref(rows);

@@ -141,21 +141,21 @@ static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     const struct rlhf__dirs *dirs = arg;
     struct rlhf__error err;
     char path[RLHF__PATH_CAP];
-    void *object;
-    rlhf_kernels k;
-    rlhf_device_info d;
+    struct rlhf__kernels k = {0};
+    struct rlhf__device_info d = {0};
     rlhf_status st = rlhf__compute_find(dirs, "cpu", path, &err);
-    if (st == RLHF_OK) st = rlhf__compute_load(path, &object, &k, &err);
-    if (st == RLHF_OK) st = rlhf__compute_describe(&k, path, 0, &d, &err);
-    if (st < 0) {
+    if (st == RLHF_OK) st = rlhf__kernels_load(dirs, path, NULL, &k, &err);
+    if (st == RLHF_OK) st = rlhf__kernels_describe(&k, 0, &d, &err);
+    if (st == RLHF_OK) {
+        json_t *all = json_pack("{ss,so}", "library", d.library, "levels", rlhf__levels_json(&d));
+        rlhf__json_write(out, all, 0);
+        json_decref(all);
+    } else {
         rlhf__buf_puts(out, err.text);
-        return st;
     }
-    json_t *all = json_pack("{so,so}", "library", rlhf__json_text(d.library), "levels",
-                            rlhf__levels_json(&d));
-    rlhf__json_write(out, all, 0);
-    json_decref(all);
-    return RLHF_OK;
+    rlhf__device_info_finish(&d);
+    rlhf__kernels_finish(&k);
+    return st;
 }
 
 // The output of describe(); NULL if the backend cannot be asked.

@@ -5,8 +5,6 @@
 #include "cmd/commands.h"
 #include "plugin/load.h"
 
-#include <rlhf/compute.h>
-
 int rlhf__plugin_list(const struct rlhf__env *env, int argc, char **argv);
 int rlhf__plugin_info(const struct rlhf__env *env, int argc, char **argv);
 int rlhf__plugin_new(const struct rlhf__env *env, int argc, char **argv);
@@ -16,13 +14,12 @@ struct rlhf__plugin_file {
     struct rlhf__plugins *plugins;      // what `plugin` is borrowed from
     const struct rlhf__plugin **plugin; // [n]
     size_t n;
-    rlhf_kernels kernels; // size 0: it does not hold a compute backend
-    int32_t other;        // 1: it holds neither, which is a failure too
+    int32_t other; // 1: it is no plugin of any version, which is a failure too
     int32_t reserved;
 };
 
 // Open the file of absolute `path`. *out needs finish also after a failure. Errors: those of
-// rlhf__plugin_open_file and rlhf__compute_load. [main, in the child]
+// rlhf__plugin_open_file. [main, in the child]
 rlhf_status rlhf__plugin_file_open(const struct rlhf__dirs *dirs, const char *path,
                                    struct rlhf__plugin_file *out, struct rlhf__error *err);
 void rlhf__plugin_file_finish(struct rlhf__plugin_file *); // accepts a zeroed one [main]

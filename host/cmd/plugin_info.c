@@ -2,7 +2,6 @@
 // text or as JSON Schema (draft 2020-12). The file is opened in a confined child process.
 #include "cmd/plugin.h"
 #include "config/schema.h"
-#include "model/compute_load.h"
 
 #include "base/hash.h"
 #include "base/printable.h"
@@ -51,11 +50,7 @@ rlhf_status rlhf__plugin_file_open(const struct rlhf__dirs *dirs, const char *pa
     *out = (struct rlhf__plugin_file){0};
     RLHF_TRY(rlhf__trust_code(path, dirs, err));
     RLHF_TRY(rlhf__shared_object_open(path, &object, err));
-    if (dlsym(object, RLHF_KERNELS_SYMBOL))
-        RLHF_TRY(rlhf__compute_load(path, &object, &out->kernels, err));
-    const int is_plugin = rlhf__plugin_abi(object) >= 0;
-    if (out->kernels.size && !is_plugin) return RLHF_OK;
-    out->other = !is_plugin;
+    out->other = rlhf__plugin_abi(object) < 0 && !dlsym(object, "rlhf_kernels_v0");
     RLHF_TRY(rlhf__plugins_create(dirs, &out->plugins, err));
     return rlhf__plugin_open_file(out->plugins, path, &out->plugin, &out->n, err);
 }
@@ -160,6 +155,9 @@ static void put_text(struct rlhf__buf *out, const struct rlhf__plugin *p,
     put_line(out, "id", p->desc.id);
     put_line(out, "version", p->desc.version);
     put_line(out, "kind", rlhf__kind_name((int32_t)p->desc.kind));
+    if (*p->desc.vendor) put_line(out, "vendor", p->desc.vendor);
+    if (*p->desc.url) put_line(out, "url", p->desc.url);
+    if (*p->desc.license) put_line(out, "license", p->desc.license);
     rlhf__buf_printf(out, "  ABI      %d.%d\n", RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
     if (p->desc.state_version)
         rlhf__buf_printf(out, "  state    version %u, kept in checkpoints\n",
@@ -183,6 +181,8 @@ static void add_algo_defaults(json_t *properties, const struct rlhf__plugin *p,
     }
 }
 
+static json_t *stated(const char *text) { return *text ? rlhf__json_text(text) : json_null(); }
+
 static json_t *schema(const struct rlhf__plugin *p, const struct rlhf__algo_defaults *defaults) {
     json_t *properties = rlhf__opts_schema(&p->table);
     add_algo_defaults(properties, p, defaults);
@@ -192,10 +192,11 @@ static json_t *schema(const struct rlhf__plugin *p, const struct rlhf__algo_defa
         rlhf__opt_at(&p->table, i, &o);
         if (o.flags & RLHF_OPT_REQUIRED) json_array_append_new(required, json_string(o.key));
     }
-    json_t *about =
-        json_pack("{ss,so,ss,ss,si,si}", "id", p->desc.id, "version",
-                  rlhf__json_text(p->desc.version), "kind", rlhf__kind_name((int32_t)p->desc.kind),
-                  "sha256", p->sha256, "abi_major", RLHF_ABI_MAJOR, "abi_minor", RLHF_ABI_MINOR);
+    json_t *about = json_pack(
+        "{ss,so,ss,so,so,so,ss,si,si}", "id", p->desc.id, "version",
+        rlhf__json_text(p->desc.version), "kind", rlhf__kind_name((int32_t)p->desc.kind), "vendor",
+        stated(p->desc.vendor), "url", stated(p->desc.url), "license", stated(p->desc.license),
+        "sha256", p->sha256, "abi_major", RLHF_ABI_MAJOR, "abi_minor", RLHF_ABI_MINOR);
     // A model's options are read from config.json, where unknown keys are allowed.
     return json_pack("{ss,ss,so,ss,so,so,sb,so}", "$schema",
                      "https://json-schema.org/draft/2020-12/schema", "title", p->desc.id,
@@ -212,37 +213,12 @@ algo_defaults_of(const struct rlhf__plugin *p, const struct rlhf__algo_defaults 
     return NULL;
 }
 
-static void put_kernels_text(struct rlhf__buf *out, const struct info *in, const rlhf_kernels *k) {
-    put_foreign(out, rlhf__path_base(in->path));
-    rlhf__buf_puts(out, ": ");
-    put_foreign(out, k->summary);
-    rlhf__buf_putc(out, '\n');
-    put_line(out, "id", k->name);
-    put_line(out, "kind", rlhf__kind_name(RLHF__KIND_KERNELS));
-    rlhf__buf_printf(out, "  ABI      %u.%u\n", k->abi_major, k->abi_minor);
-    put_line(out, "file", in->path);
-    put_line(out, "sha256", in->sha256);
-}
-
-// Its options are settings of the section compute.
-static json_t *kernels_schema(const struct info *in, const rlhf_kernels *k) {
-    json_t *about = json_pack("{so,ss,ss,si,si}", "id", rlhf__json_text(k->name), "kind",
-                              rlhf__kind_name(RLHF__KIND_KERNELS), "sha256", in->sha256,
-                              "abi_major", (int)k->abi_major, "abi_minor", (int)k->abi_minor);
-    return json_pack("{ss,so,so,ss,s{},so}", "$schema",
-                     "https://json-schema.org/draft/2020-12/schema", "title",
-                     rlhf__json_text(k->name), "description", rlhf__json_text(k->summary), "type",
-                     "object", "properties", "x-rlhf-plugin", about);
-}
-
-static void put_json(struct rlhf__buf *out, const struct info *in,
-                     const struct rlhf__plugin_file *f, const struct rlhf__algo_defaults *defaults,
-                     size_t n_defaults) {
+static void put_json(struct rlhf__buf *out, const struct rlhf__plugin_file *f,
+                     const struct rlhf__algo_defaults *defaults, size_t n_defaults) {
     json_t *all = json_array();
     for (size_t i = 0; i < f->n; i++)
         json_array_append_new(
             all, schema(f->plugin[i], algo_defaults_of(f->plugin[i], defaults, n_defaults)));
-    if (f->kernels.size) json_array_append_new(all, kernels_schema(in, &f->kernels));
     rlhf__json_write(out, json_array_size(all) == 1 ? json_array_get(all, 0) : all, 2);
     rlhf__buf_putc(out, '\n');
     json_decref(all);
@@ -252,14 +228,10 @@ static void put_found(struct rlhf__buf *out, const struct info *in,
                       const struct rlhf__plugin_file *f) {
     size_t n_defaults;
     struct rlhf__algo_defaults *defaults = rlhf__algo_defaults_all(in->env->dirs, &n_defaults);
-    if (in->json) put_json(out, in, f, defaults, n_defaults);
+    if (in->json) put_json(out, f, defaults, n_defaults);
     for (size_t i = 0; !in->json && i < f->n; i++) {
         if (i) rlhf__buf_putc(out, '\n');
         put_text(out, f->plugin[i], algo_defaults_of(f->plugin[i], defaults, n_defaults));
-    }
-    if (!in->json && f->kernels.size) {
-        if (f->n) rlhf__buf_putc(out, '\n');
-        put_kernels_text(out, in, &f->kernels);
     }
     rlhf__algo_defaults_finish(defaults, n_defaults);
 }

@@ -150,9 +150,6 @@ static void add_file(const struct rlhf__dirs *dirs, const char *path, json_t *an
         const rlhf_plugin *d = &f.plugin[i]->desc;
         add_row(rows, rlhf__kind_name((int32_t)d->kind), path, d->id, d->version, d->summary);
     }
-    if (st == RLHF_OK && f.kernels.size)
-        add_row(rows, rlhf__kind_name(RLHF__KIND_KERNELS), path, f.kernels.name, "",
-                f.kernels.summary);
     json_array_append_new(answer, json_pack("{so,so}", "rows", rows, "warning",
                                             rlhf__json_text(st < 0 && !f.other ? err.text : "")));
     rlhf__plugin_file_finish(&f);

@@ -10,6 +10,8 @@
 #include "worker/stand_in.h"
 #include "worker/walled.h"
 
+#include <rlhf/draft/program.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,7 +127,7 @@ static rlhf_status note_idle(const struct rlhf__plugin *plugin, const struct rlh
         rlhf_opt o;
         rlhf__opt_at(&plugin->table, (uint32_t)rlhf__opt_find(&plugin->table, key), &o);
         if (!source || rlhf__opt_is_default(&o, config)) continue;
-        const char *why = rlhf__plugin_idle(plugin, config, key);
+        const char *why = rlhf__plugin_why_unused(plugin, config, key);
         if (!why) continue;
         char path[512];
         snprintf(path, sizeof path, "%s.%s", section, key);
@@ -266,7 +268,7 @@ static rlhf_status open_apart(struct rlhf__plugins *plugins, const struct rlhf__
     if (shipped)
         RLHF_TRY(
             rlhf__plugin_open(plugins, p->plugin, RLHF_KIND_REWARD, p->from, flag, &open, err));
-    if (open && open->ops.reward.flags & RLHF_REWARD_PROGRAM)
+    if (open && rlhf__plugin_extension(open, NULL, RLHF_EXT_PROGRAM))
         return rlhf__walled_plugin(plugins, open, p->network, out, err);
     return rlhf__worker_plugin(plugins, rules, p->plugin, p->from, flag, out, err);
 }
@@ -293,7 +295,7 @@ static rlhf_status open_reward(const struct rlhf__config *c, struct rlhf__plugin
 }
 
 // A plugin whose programs are isolated has no workers.
-static int in_worker(const struct rlhf__plugin *p) { return p && p->outside && p->outside->asked; }
+static int in_worker(const struct rlhf__plugin *p) { return p && p->outside && p->outside->worker; }
 
 // Notes in c->idle what a user gave of workers where there are none.
 static rlhf_status note_workers(struct rlhf__config *c, const struct rlhf__plugin *const *rewards,

@@ -37,7 +37,7 @@ static rlhf_status pay(const struct rlhf__feed_env *env, const struct rlhf__prom
                                    .rewards = env->cast->rewards,
                                    .metric = rlhf__metrics_sink,
                                    .metric_ctx = h->metrics,
-                                   .phase = (uint64_t)(h->phase > 0 ? h->phase - 1 : 0),
+                                   .phase = h->phase > 0 ? h->phase - 1 : 0,
                                    .watch = rlhf__progress_watch(env->progress),
                                    .log = env->log,
                                    .tally = tally};

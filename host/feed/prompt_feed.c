@@ -216,7 +216,7 @@ static rlhf_status choose_support(struct prompt_feed *f, struct rlhf__error *err
     f->keep_support = cuts && !(cast->plan.flags & RLHF_PLAN_FULL_SUPPORT);
     const struct rlhf__model *models[] = {cast->policy, cast->reference};
     for (size_t i = 0; f->keep_support && i < 2; i++)
-        if (models[i] && !(models[i]->info.heads & RLHF_HEAD_SUPPORT))
+        if (models[i] && !(models[i]->info.caps & RLHF_CAP_SUPPORT))
             return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                               "log-probs over what top-k, top-p or min-p kept "
                               "(algo.logprob_support=sampled): %s cannot give them for '%s'; "

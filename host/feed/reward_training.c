@@ -80,7 +80,7 @@ static rlhf_status open_reference(const struct rlhf__feed_env *env,
     struct rlhf__model_spec spec = {
         .dir = path, .role = "reference", .frozen = 1, .tokens_only = 1};
     if (!path[0]) {
-        const int headless = policy->info.causal && !(policy->info.heads & RLHF_HEAD_GENERATE);
+        const int headless = policy->info.causal && !(policy->info.caps & RLHF_CAP_GENERATE);
         spec.dir = policy->dir;
         if (env->config->policy.init == RLHF__INIT_RANDOM) spec.start = RLHF__START_RANDOM;
         if (!was_classifier) return headless ? rlhf__model_open(models, &spec, own, err) : RLHF_OK;

@@ -32,5 +32,5 @@ rlhf_status rlhf__algo_phase_end(const struct rlhf__instance *algo, int64_t phas
     const rlhf_algo_ops *ops = &algo->plugin->ops.algo;
     if (!ops->phase_end) return RLHF_OK;
     struct rlhf__call call = rlhf__call_begin(algo, "phase_end()");
-    return rlhf__call_end(&call, ops->phase_end(algo->self, (uint64_t)phase), err);
+    return rlhf__call_end(&call, ops->phase_end(algo->self, phase), err);
 }

@@ -6,6 +6,7 @@
 #include "model/model.h"
 
 #include <rlhf/algo.h>
+#include <rlhf/draft/iteration.h>
 
 struct rlhf__response_rules;
 
@@ -20,7 +21,8 @@ struct rlhf__cast {
     struct rlhf__instance *judge;       // NULL = none
     struct rlhf__response_rules *rules; // of responses; NULL if none are sampled
     rlhf_plan plan;
-    rlhf_dist logp_dist; // of the log-probs in training
+    rlhf_iteration iteration; // the algorithm's extension; zeros: none
+    rlhf_dist logp_dist;      // of the log-probs in training
 };
 
 // 1: the rows of this run are responses, sampled for it and scored by its rewards; 0: rows of a

@@ -100,7 +100,7 @@ static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e
                              uint32_t minibatch, double *loss, struct rlhf__error *err) {
     struct rlhf__place p = {.epoch = epoch, .minibatch = minibatch, .train = 1};
     const uint32_t train = rlhf__row_use_count(e, RLHF_ROW_TRAINS);
-    const uint32_t masked = rlhf__row_use_count(e, RLHF_ROW_MASKED);
+    const uint32_t masked = rlhf__row_use_count(e, RLHF_ROW_EXCLUDED);
     rlhf_status st = RLHF_OK;
     l->batch_sequences = e->n;
     l->batch_tokens = rlhf__row_use_tokens(e);
@@ -116,7 +116,7 @@ static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e
     } else {
         l->rows += masked;
         st = rows_of(l, e, RLHF_ROW_TRAINS, &p, err);
-        if (st == RLHF_OK) st = rows_of(l, e, RLHF_ROW_STILL, &p, err);
+        if (st == RLHF_OK) st = rows_of(l, e, RLHF_ROW_NO_GRADIENT, &p, err);
     }
     *loss = p.loss;
     return st;
@@ -149,7 +149,8 @@ static rlhf_status tell(const struct rlhf__learner *l, uint32_t epoch, uint32_t 
     rlhf_step_info info = {.size = sizeof info,
                            .epoch = epoch,
                            .minibatch = minibatch,
-                           .skipped = l->last.skipped,
+                           .skipped = l->last.skipped != 0,
+                           .phase = l->phase,
                            .loss = l->last_loss,
                            .grad_norm = l->last.grad_norm,
                            .grad_norm_clipped = l->last.grad_norm_clipped,

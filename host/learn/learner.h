@@ -45,6 +45,7 @@ struct rlhf__learner {
                                        // [hidden_cap]
     size_t hidden_cap;
     int32_t written_out;       // 1: prompts are never shared (batch.share_prompts is off)
+    int64_t phase;             // of the rows that are learned from, set by the caller
     int64_t epoch_minibatches; // of the current phase, for the algorithm; 0: as many as planned
     // Sampled minus recomputed log-prob, over the forward passes before the first update of a
     // phase.

@@ -42,7 +42,9 @@ static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__ro
                        .total = b->total,
                        .batch_sequences = l->batch_sequences,
                        .batch_tokens = l->batch_tokens,
-                       .max_new_tokens = l->max_new_tokens,
+                       .max_new_tokens = (uint32_t)l->max_new_tokens,
+                       .phase = l->phase,
+                       .steps = l->optim ? l->optim->count.step : 0,
                        .offset = b->offset,
                        .prompt_len = b->prompt_len,
                        .group = e->group + from,
@@ -53,15 +55,15 @@ static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__ro
                        .advantage = e->token[RLHF__ADVANTAGE] + base,
                        .returns = e->token[RLHF__RETURNS] + base,
                        .label = e->label + from,
-                       .n_labels = l->model->n_labels,
-                       .minibatches = l->epoch_minibatches};
+                       .n_labels = (uint32_t)l->model->n_labels,
+                       .minibatches = (uint32_t)l->epoch_minibatches,
+                       .source = e->source + from};
     in.ids = b->ids;
     if (e->margin) in.margin = e->margin + from;
     if (e->left_out) in.left_out = e->left_out + base;
     if (e->flags & RLHF__DRAWN) {
         in.logp_sampled = e->token[RLHF__LOGP_SAMPLED] + base;
         in.version = e->version + from;
-        in.steps = l->optim->count.step;
     }
     if (!rlhf__plan_wants_reference(&l->plan)) in.logp_ref = NULL;
     if (!(l->plan.heads & RLHF_HEAD_VALUE)) in.value_old = NULL;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 int rlhf__can_share_prompts(const struct rlhf__model *m, const struct rlhf__rows *e) {
-    return (e->flags & RLHF__SHARE_PROMPTS) && (m->info.heads & RLHF_HEAD_PREFIX);
+    return (e->flags & RLHF__SHARE_PROMPTS) && (m->info.caps & RLHF_CAP_PREFIX);
 }
 
 uint64_t rlhf__state_bytes(const struct rlhf__model *m) {

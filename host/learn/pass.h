@@ -19,7 +19,7 @@ uint64_t rlhf__state_bytes(const struct rlhf__model *);
 struct rlhf__pass_out {
     float *logp, *value;             // [total]
     float *hidden;                   // [total, d_model]
-    rlhf_dev dev_hidden;             // as in rlhf_heads; models with RLHF_HEAD_DEV_HIDDEN only
+    rlhf_dev dev_hidden;             // as in rlhf_heads; models with RLHF_CAP_DEV_HIDDEN only
     float *score;                    // [n, n_labels]
     double *flops;                   // grows by the operations of the pass's matrix products
     const struct rlhf__watch *watch; // receives the number of rows done; NULL = none

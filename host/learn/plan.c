@@ -1,8 +1,6 @@
 // plan.c: see plan.h.
 #include "learn/plan.h"
 
-#include <rlhf/draft/iteration.h>
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,12 +15,7 @@ static const struct bit heads[] = {{RLHF_HEAD_LOGP, "logp"},
                                    {RLHF_HEAD_VALUE, "value"},
                                    {RLHF_HEAD_SCORE, "score"},
                                    {RLHF_HEAD_HIDDEN, "hidden"},
-                                   {RLHF_HEAD_GENERATE, "generate"},
                                    {RLHF_HEAD_TOKEN_SCORE, "token score"},
-                                   {RLHF_HEAD_PREFIX, "prefix"},
-                                   {RLHF_HEAD_SUPPORT, "support"},
-                                   {RLHF_HEAD_DEV_HIDDEN, "hidden on the device"},
-                                   {RLHF_HEAD_ADAPTER, "adapter"},
                                    {0, NULL}};
 
 static const struct bit flags[] = {{RLHF_PLAN_REFERENCE, "RLHF_PLAN_REFERENCE"},
@@ -34,11 +27,9 @@ static const struct bit flags[] = {{RLHF_PLAN_REFERENCE, "RLHF_PLAN_REFERENCE"},
                                    {RLHF_PLAN_LEAVES_OUT, "RLHF_PLAN_LEAVES_OUT"},
                                    {RLHF_PLAN_MISMATCHED, "RLHF_PLAN_MISMATCHED"},
                                    {RLHF_PLAN_MARGINS, "RLHF_PLAN_MARGINS"},
-                                   {RLHF_PLAN_REWARD_MODEL, "RLHF_PLAN_REWARD_MODEL"},
-                                   {RLHF_PLAN_MOVES_REFERENCE, "RLHF_PLAN_MOVES_REFERENCE"},
                                    {0, NULL}};
 
-// Heads that a plan may request; the others are capabilities, or used by the host itself.
+// Heads that a plan may request; the others are used by the host itself.
 #define TOKEN_HEADS ((uint32_t)RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL)
 #define ANY_HEAD    (TOKEN_HEADS | RLHF_HEAD_VALUE | RLHF_HEAD_SCORE)
 
@@ -96,14 +87,14 @@ static rlhf_status check_heads(const char *id, const struct source *s, uint32_t 
 static rlhf_status check_once(const char *id, const struct source *s, const rlhf_plan *p,
                               struct rlhf__error *err) {
     if (p->epochs != 1)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans %d epochs; with %s it must be 1", id,
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans %u epochs; with %s it must be 1", id,
                           p->epochs, s->rows);
     if (p->minibatches != 1)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans %d minibatches; with %s it must be 1",
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans %u minibatches; with %s it must be 1",
                           id, p->minibatches, s->rows);
     if (p->group_size != 1)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s plans groups of %d; with %s group_size must be 1", id, p->group_size,
+                          "%s plans groups of %u; with %s group_size must be 1", id, p->group_size,
                           s->rows);
     return RLHF_OK;
 }
@@ -123,16 +114,12 @@ rlhf_status rlhf__plan_check(const struct rlhf__plugin *algo, const rlhf_plan *p
     if (p->epochs < 1 || p->minibatches < 1 || p->group_size < 1)
         return rlhf__fail(
             err, RLHF_E_INVALID,
-            "%s plans %d epochs, %d minibatches and groups of %d; all must be 1 or more", id,
+            "%s plans %u epochs, %u minibatches and groups of %u; all must be 1 or more", id,
             p->epochs, p->minibatches, p->group_size);
-    if (p->fresh_rounds < 0)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "%s plans %d fresh rounds; it must be 0 (none) or more", id,
-                          p->fresh_rounds);
-    if (p->fresh_rounds > 0 && (p->source != RLHF_SOURCE_ROLLOUT || p->group_size < 2))
+    if (p->resample_rounds > 0 && (p->source != RLHF_SOURCE_ROLLOUT || p->group_size < 2))
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s plans fresh rounds, which replace groups of two or more responses; "
-                          "it has %s in groups of %d",
+                          "%s plans resample_rounds, which replace groups of two or more "
+                          "responses; it has %s in groups of %u",
                           id, s->rows, p->group_size);
     const int rollout = p->source == RLHF_SOURCE_ROLLOUT;
     const int looks = rollout || (p->flags & RLHF_PLAN_RECOMPUTE_LOGP);
@@ -150,6 +137,21 @@ rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_inf
     return st == RLHF_OK ? rlhf__plan_check(algo->plugin, out, err) : st;
 }
 
+rlhf_status rlhf__plan_iteration(const struct rlhf__instance *algo, const rlhf_plan *plan,
+                                 rlhf_iteration *out, struct rlhf__error *err) {
+    const void *table = rlhf__plugin_extension(algo->plugin, algo->self, RLHF_EXT_ITERATION);
+    *out = (rlhf_iteration){.size = sizeof *out};
+    if (!table) return RLHF_OK;
+    if (rlhf__copy_in(out, sizeof *out, table, RLHF_SIZE_TO(rlhf_iteration, moves_reference),
+                      "rlhf_iteration", err) < 0)
+        return rlhf__error_context(err, "%s", id_of(algo));
+    const int used = out->reward_model || out->moves_reference;
+    if (!used || plan->source == RLHF_SOURCE_ROLLOUT) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s has the extension %s, which %s cannot give",
+                      id_of(algo), RLHF_EXT_ITERATION,
+                      sources[plan->source - RLHF_SOURCE_ROLLOUT].rows);
+}
+
 rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *was,
                             const rlhf_plan *is, struct rlhf__error *err) {
     const struct {
@@ -161,7 +163,7 @@ rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *
                  {"epochs", was->epochs, is->epochs},
                  {"minibatches", was->minibatches, is->minibatches},
                  {"group_size", was->group_size, is->group_size},
-                 {"fresh_rounds", was->fresh_rounds, is->fresh_rounds}};
+                 {"resample_rounds", was->resample_rounds, is->resample_rounds}};
     for (size_t i = 0; i < sizeof field / sizeof *field; i++)
         if (field[i].was != field[i].is)
             return rlhf__fail(err, RLHF_E_UNSUPPORTED,
@@ -180,7 +182,7 @@ static int64_t nearest_batch(const rlhf_plan *p, int64_t size) {
 
 rlhf_status rlhf__plan_check_batch(const struct rlhf__plugin *algo, const rlhf_plan *p,
                                    const struct rlhf__config *c, struct rlhf__error *err) {
-    if (p->fresh_rounds > 0 && c->mixing.normalize != RLHF__NORMALIZE_NONE)
+    if (p->resample_rounds > 0 && c->mixing.normalize != RLHF__NORMALIZE_NONE)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "algo.dynamic_sampling draws the responses of a phase in rounds, and "
                           "rewards.normalize=%s needs all of them at once; rewards.normalize "
@@ -188,13 +190,13 @@ rlhf_status rlhf__plan_check_batch(const struct rlhf__plugin *algo, const rlhf_p
                           c->mixing.normalize == RLHF__NORMALIZE_BEFORE ? "before" : "after");
     if (c->batch.size % p->group_size != 0 || c->batch.size < p->minibatches)
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "batch.size is %lld; it must be a multiple of the group size %d and at "
-                          "least the number of minibatches %d; the nearest is %lld",
+                          "batch.size is %lld; it must be a multiple of the group size %u and at "
+                          "least the number of minibatches %u; the nearest is %lld",
                           (long long)c->batch.size, p->group_size, p->minibatches,
                           (long long)nearest_batch(p, c->batch.size));
     if ((p->flags & RLHF_PLAN_WHOLE_GROUPS) && c->batch.size / p->group_size < p->minibatches)
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "batch.size %lld is %lld groups of %d, fewer than the %d minibatches, "
+                          "batch.size %lld is %lld groups of %u, fewer than the %u minibatches, "
                           "and %s does not split a group: at least %lld is needed",
                           (long long)c->batch.size, (long long)(c->batch.size / p->group_size),
                           p->group_size, p->minibatches, algo->file,

@@ -7,12 +7,18 @@
 #include "plugin/services.h"
 
 #include <rlhf/algo.h>
+#include <rlhf/draft/iteration.h>
 
 // Ask the algorithm for its plan and check it: fields, bits, what its source of rows supports, and
 // the functions that the source needs. Errors: RLHF_E_UNSUPPORTED with the plugin and the field;
 // those of plan(). [main]
 rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_info *info,
                            rlhf_plan *out, struct rlhf__error *err);
+
+// What the algorithm's extension RLHF_EXT_ITERATION says, zeros without one. Errors:
+// RLHF_E_UNSUPPORTED if it cannot be read, or the plan's rows cannot be used so. [main]
+rlhf_status rlhf__plan_iteration(const struct rlhf__instance *algo, const rlhf_plan *plan,
+                                 rlhf_iteration *out, struct rlhf__error *err);
 
 // Refuse `is` if it differs from the plan that the run was set up with. [main]
 rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *was,

@@ -13,7 +13,7 @@ uint32_t rlhf__row_use_count(const struct rlhf__rows *e, int use) {
 int64_t rlhf__row_use_tokens(const struct rlhf__rows *e) {
     int64_t tokens = 0;
     for (uint32_t i = 0; i < e->n; i++)
-        if (e->use[i] != RLHF_ROW_MASKED) tokens += rlhf__rows_loss_tokens(e, i, i + 1);
+        if (e->use[i] != RLHF_ROW_EXCLUDED) tokens += rlhf__rows_loss_tokens(e, i, i + 1);
     return tokens;
 }
 
@@ -35,17 +35,17 @@ rlhf_status rlhf__row_use_check(const rlhf_heads *d, uint32_t total, struct rlhf
             if (!(heads[k][t] == 0))
                 return rlhf__fail(err, RLHF_E_INTERNAL,
                                   "loss() gives the derivative %g to a row that advantages() "
-                                  "called RLHF_ROW_STILL",
+                                  "called RLHF_ROW_NO_GRADIENT",
                                   (double)heads[k][t]);
     return RLHF_OK;
 }
 
 double rlhf__row_tally_saved(const struct rlhf__row_tally *b) {
-    const double still = (double)b->tokens[RLHF_ROW_STILL];
-    const double masked = (double)b->tokens[RLHF_ROW_MASKED];
+    const double still = (double)b->tokens[RLHF_ROW_NO_GRADIENT];
+    const double masked = (double)b->tokens[RLHF_ROW_EXCLUDED];
     double forward; // seconds per token
     if (still > 0)
-        forward = b->seconds[RLHF_ROW_STILL] / still;
+        forward = b->seconds[RLHF_ROW_NO_GRADIENT] / still;
     else if (b->timed > 0)
         forward = b->seconds[RLHF_ROW_TRAINS] / (3 * (double)b->timed);
     else

@@ -9,7 +9,7 @@
 
 #include <rlhf/algo.h>
 
-enum { RLHF__ROW_USES = RLHF_ROW_MASKED + 1 };
+enum { RLHF__ROW_USES = RLHF_ROW_EXCLUDED + 1 };
 
 // Rows, tokens and time of the updates of a phase, by enum rlhf_row_use.
 struct rlhf__row_tally {

@@ -231,7 +231,7 @@ rlhf_adapter rlhf__adapter_open(const struct rlhf__peft *peft) {
 }
 
 rlhf_status rlhf__adapter_check(const struct rlhf__model *m, struct rlhf__error *err) {
-    if ((m->peft.rank == 0 && !m->base) || (m->info.heads & RLHF_HEAD_ADAPTER)) return RLHF_OK;
+    if ((m->peft.rank == 0 && !m->base) || (m->info.caps & RLHF_CAP_ADAPTER)) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                       "the %s '%s' has an adapter, which its plugin %s does not know", m->role,
                       m->dir, m->instance->plugin->file);

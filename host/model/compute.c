@@ -4,8 +4,6 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/running.h"
-#include "model/compute_load.h"
-#include "plugin/load.h"
 
 #include <rlhf/log.h>
 #include <rlhf/rng.h>
@@ -21,9 +19,12 @@ static void shorten_spinning(void) {
     if (!getenv("OMP_WAIT_POLICY")) setenv("GOMP_SPINCOUNT", "1000", 0);
 }
 
+// In rlhf_compute.reserved of a table that is part of a struct rlhf__compute.
+#define OURS 0x52484f53u
+
 // clang-format off
 #define MUST_HAVE(X)                                                                              \
-    X(name) X(detail) X(last_error) X(alloc) X(release) X(bytes_in_use) X(upload) X(download) X(copy) X(zero)        \
+    X(name) X(detail) X(alloc) X(release) X(bytes_in_use) X(upload) X(download) X(copy) X(zero)        \
     X(convert) X(sync)
 // clang-format on
 #define RETURN_IF_LACKING(f)                                                                       \
@@ -35,16 +36,17 @@ static const char *lacking(const rlhf_compute *t) {
     return NULL;
 }
 
-// Copies the table that create() made.
+// Copies the table that open() made.
 static rlhf_status read_table(struct rlhf__compute *c, struct rlhf__error *err) {
     rlhf_compute *t = &c->read;
     if (!c->made)
-        return rlhf__fail(err, RLHF_E_INVALID, "compute backend '%s': create() made no table",
+        return rlhf__fail(err, RLHF_E_INVALID, "compute backend '%s': open() made no table",
                           c->path);
     rlhf_status st =
         rlhf__copy_in(t, sizeof *t, c->made, RLHF_SIZE_TO(rlhf_compute, sync), "rlhf_compute", err);
     if (st != RLHF_OK) return rlhf__error_context(err, "compute backend '%s'", c->path);
     t->size = sizeof *t; // members that a shorter table lacks are NULL
+    t->reserved = OURS;
     if (lacking(t))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "compute backend '%s' has no %s, which every backend must have", c->path,
@@ -63,37 +65,39 @@ static rlhf_status read_table(struct rlhf__compute *c, struct rlhf__error *err) 
 // Creates a table of the loaded backend.
 static rlhf_status make_table(struct rlhf__compute *c, const struct rlhf__compute_spec *spec,
                               struct rlhf__error *err) {
-    char text[512] = "";
-    const rlhf_kernels_options o = {.size = sizeof o,
-                                    .threads = spec->threads,
-                                    .workspace_bytes = spec->workspace_bytes,
-                                    .guard = spec->guard,
-                                    .gpu = spec->gpu};
-    struct rlhf__running before = rlhf__running_begin("compute backend", c->path, "create()");
-    const rlhf_status st = c->kernels.create(&o, &c->made, text, sizeof text);
-    rlhf__running_end(&before);
+    char text[512];
+    const rlhf_kernels_open o = {.size = sizeof o,
+                                 .threads = spec->threads,
+                                 .gpu = spec->gpu,
+                                 .guard = spec->guard,
+                                 .workspace_bytes = spec->workspace_bytes};
+    struct rlhf__call call = rlhf__call_begin(c->kernels.instance, "open()");
+    const rlhf_status st =
+        c->kernels.plugin->ops.kernels.open(c->kernels.instance->self, &o, &c->made);
+    rlhf__running_end(&call.before);
     if (st != RLHF_OK)
-        return rlhf__fail(err, st, CONTEXT "%s", spec->backend,
-                          text[0] ? text : rlhf__status_text(st));
+        return rlhf__fail(err, st < 0 ? st : (rlhf_status)RLHF_E_INTERNAL, CONTEXT "%s",
+                          spec->backend, rlhf__call_why(&call, st, text, sizeof text));
     return read_table(c, err);
 }
 
 // Asks a device with memory of its own how much of it is free.
 static rlhf_status look_at_memory(struct rlhf__compute *c, const struct rlhf__compute_spec *spec,
                                   struct rlhf__error *err) {
-    rlhf_device_info d;
+    struct rlhf__device_info d;
     if (c->table->device == RLHF_DEVICE_CPU) return RLHF_OK;
-    RLHF_TRY(rlhf__compute_describe(&c->kernels, c->path, spec->gpu, &d, err));
+    const rlhf_status st = rlhf__kernels_describe(&c->kernels, spec->gpu, &d, err);
     c->device_memory =
         (struct rlhf__free_memory){d.memory_free + c->table->bytes_in_use(c->table->ctx), d.memory};
-    return RLHF_OK;
+    rlhf__device_info_finish(&d);
+    return st;
 }
 
 static rlhf_status open_into(struct rlhf__compute *c, const struct rlhf__compute_spec *spec,
                              struct rlhf__error *err) {
     RLHF_TRY(rlhf__compute_find(spec->dirs, spec->backend, c->path, err));
     shorten_spinning();
-    RLHF_TRY(rlhf__compute_load(c->path, &c->object, &c->kernels, err));
+    RLHF_TRY(rlhf__kernels_load(spec->dirs, c->path, spec->log, &c->kernels, err));
     RLHF_TRY(make_table(c, spec, err));
     RLHF_TRY(look_at_memory(c, spec, err));
     return rlhf__sha256_file(c->path, c->sha256, err);
@@ -117,15 +121,22 @@ static rlhf_status open_named(const struct rlhf__compute_spec *spec, struct rlhf
 
 #define PCI_DEVICES "/sys/bus/pci/devices"
 
-// Describes a card that could not be used; all zeros if the backend cannot describe it.
-static void look_again(const char *path, uint32_t gpu, rlhf_device_info *d) {
-    void *object;
-    rlhf_kernels kernels;
+// A card that could not be used: the number of cards, and in *driver whether there is a driver. 0
+// if the backend cannot describe it.
+static uint32_t look_again(const struct rlhf__compute_spec *spec, const char *path, int *driver) {
+    struct rlhf__kernels kernels;
+    struct rlhf__device_info d = {0};
     struct rlhf__error unread;
-    memset(d, 0, sizeof *d);
-    if (rlhf__compute_load(path, &object, &kernels, &unread) != RLHF_OK ||
-        rlhf__compute_describe(&kernels, path, gpu, d, &unread) != RLHF_OK)
-        memset(d, 0, sizeof *d);
+    uint32_t devices = 0;
+    *driver = 0;
+    if (rlhf__kernels_load(spec->dirs, path, NULL, &kernels, &unread) == RLHF_OK &&
+        rlhf__kernels_describe(&kernels, spec->gpu, &d, &unread) == RLHF_OK) {
+        devices = d.devices;
+        *driver = d.driver[0] != 0;
+    }
+    rlhf__device_info_finish(&d);
+    rlhf__kernels_finish(&kernels);
+    return devices;
 }
 
 // Opens the CPU backend, because the GPU cannot be used for the reason in `why`. This is logged at
@@ -150,7 +161,7 @@ static rlhf_status open_auto(const struct rlhf__compute_spec *spec, struct rlhf_
     struct rlhf__compute_spec gpu = *spec;
     char path[RLHF__PATH_CAP];
     struct rlhf__error why;
-    rlhf_device_info d;
+    int driver;
     gpu.backend = "cuda";
     rlhf__path_put(path, "%s/kernels/kernels_cuda.so", spec->dirs->lib);
     if (!rlhf__is_file(path))
@@ -169,14 +180,14 @@ static rlhf_status open_auto(const struct rlhf__compute_spec *spec, struct rlhf_
         *err = why;
         return st;
     }
-    look_again(path, spec->gpu, &d);
-    if (d.devices && spec->gpu >= d.devices) { // an explicit card is never replaced
+    const uint32_t devices = look_again(spec, path, &driver);
+    if (devices && spec->gpu >= devices) { // an explicit card is never replaced
         *err = why;
         return st;
     }
     static const char context[] = "compute backend 'cuda': ";
     const size_t n = strncmp(why.text, context, sizeof context - 1) == 0 ? sizeof context - 1 : 0;
-    return open_cpu(spec, why.text + n, d.devices > 0 || d.driver[0], out, err);
+    return open_cpu(spec, why.text + n, devices > 0 || driver, out, err);
 }
 
 rlhf_status rlhf__compute_open(const struct rlhf__compute_spec *spec, struct rlhf__compute **out,
@@ -187,7 +198,8 @@ rlhf_status rlhf__compute_open(const struct rlhf__compute_spec *spec, struct rlh
 
 void rlhf__compute_close(struct rlhf__compute *c) {
     if (!c) return;
-    if (c->made) c->kernels.destroy(c->made);
+    if (c->made) c->kernels.plugin->ops.kernels.close(c->kernels.instance->self, c->made);
+    rlhf__kernels_finish(&c->kernels);
     free(c);
 }
 
@@ -216,10 +228,19 @@ int32_t rlhf__compute_dtype(const rlhf_compute *t, const char *configured) {
     return t->dtypes & (1u << RLHF_BF16) ? RLHF_BF16 : RLHF_F32;
 }
 
+const char *rlhf__compute_said(const struct rlhf__compute *c, rlhf_status st, char *out,
+                               size_t cap) {
+    if (rlhf__instance_said(c->kernels.instance, out, cap) != st) *out = 0;
+    return out;
+}
+
 rlhf_status rlhf__compute_fail(const rlhf_compute *t, rlhf_status st, const char *what,
                                struct rlhf__error *err) {
-    const char *text = t->last_error(t->ctx);
-    return rlhf__fail(err, st, "%s: %s", what, text && *text ? text : rlhf__status_text(st));
+    const char *at = (const char *)t - offsetof(struct rlhf__compute, read);
+    char text[512] = "";
+    if (t->reserved == OURS)
+        rlhf__compute_said((const struct rlhf__compute *)(const void *)at, st, text, sizeof text);
+    return rlhf__fail(err, st, "%s: %s", what, *text ? text : rlhf__status_text(st));
 }
 
 // ---- measured speed ----

@@ -4,10 +4,7 @@
 #ifndef RLHF_HOST_COMPUTE_H
 #define RLHF_HOST_COMPUTE_H
 
-#include "base/dirs.h"
-#include "base/file.h"
-
-#include <rlhf/compute.h>
+#include "model/compute_load.h"
 
 // Memory of a device or of the machine, in bytes; zeros: not known, or the device has none of its
 // own.
@@ -16,9 +13,8 @@ struct rlhf__free_memory {
 };
 
 struct rlhf__compute {
-    void *object;              // dlopen handle, never closed (worker threads may live in it)
-    rlhf_kernels kernels;      // the object's description of itself
-    rlhf_compute *made;        // result of its create(), argument of its destroy()
+    struct rlhf__kernels kernels;
+    rlhf_compute *made;        // result of its open(), argument of its close()
     rlhf_compute read;         // a copy of *made with the members that this host knows
     rlhf_compute *table;       // &read: the table to use
     char path[RLHF__PATH_CAP]; // resolved path of the shared object
@@ -38,6 +34,7 @@ struct rlhf__compute_spec {
     uint32_t gpu;                  // index of the card
     uint32_t reserved;
     uint64_t workspace_bytes; // 0 = the backend's own default
+    struct rlhf__log *log;    // of the backend's lines; NULL = silent
 };
 
 // Open kernels_<backend>.so and create its table. "auto": the GPU if the backend is built and finds
@@ -64,7 +61,13 @@ int64_t rlhf__compute_microbatch(const rlhf_compute *, int64_t configured);
 // it as a dtype with full speed. [any]
 int32_t rlhf__compute_dtype(const rlhf_compute *, const char *configured);
 
-// Turn a failed table call into a host error: "<what>: <the table's own text>". Returns st. [any]
+// The message of the backend's last failure, if it had this code, else "", into out[cap]; returns
+// out. [any]
+const char *rlhf__compute_said(const struct rlhf__compute *, rlhf_status st, char *out, size_t cap);
+
+// Turn a failed table call into a host error: "<what>: <the backend's own message>". Returns st.
+// The table is that of a struct rlhf__compute; for any other, the status' text is the message.
+// [any]
 rlhf_status rlhf__compute_fail(const rlhf_compute *, rlhf_status st, const char *what,
                                struct rlhf__error *err);
 

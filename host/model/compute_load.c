@@ -1,14 +1,11 @@
 // compute_load.c: see compute_load.h.
 #include "model/compute_load.h"
 
-#include "base/running.h"
-#include "base/shared_object.h"
 #include "plugin/load.h"
 #include "plugin/search.h"
 #include "plugin/trust.h"
 
 #include <dirent.h>
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +31,7 @@ static rlhf_status look_up(const struct rlhf__dirs *dirs, const char *name,
     char file[256], *found = NULL;
     rlhf__path_put(out, "%s/kernels/kernels_%s.so", dirs->lib, name);
     if (snprintf(file, sizeof file, "kernels_%s.so", name) >= (int)sizeof file) return RLHF_OK;
-    RLHF_TRY(rlhf__plugin_look(dirs, file, RLHF__KIND_KERNELS, &found, err));
+    RLHF_TRY(rlhf__plugin_look(dirs, file, RLHF_KIND_KERNELS, &found, err));
     if (found) rlhf__path_put(out, "%s", found);
     free(found);
     return RLHF_OK;
@@ -52,64 +49,45 @@ rlhf_status rlhf__compute_find(const struct rlhf__dirs *dirs, const char *name,
     return rlhf__trust_code(out, dirs, err);
 }
 
-// Copy and check what rlhf_kernels_v0() returned (NULL: nothing), by the growth rule.
-static rlhf_status check_kernels(const char *path, const rlhf_kernels *src, rlhf_kernels *out,
-                                 struct rlhf__error *err) {
-    uint32_t head[3]; // size, abi_major, abi_minor: never move
-    memset(out, 0, sizeof *out);
-    if (!src)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "compute backend '%s': " RLHF_KERNELS_SYMBOL "() returned nothing", path);
-    memcpy(head, src, sizeof head);
-    if (head[1] != RLHF_ABI_MAJOR || head[2] != RLHF_ABI_MINOR)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "compute backend '%s' is for contract %u.%u, this host needs %d.%d", path,
-                          head[1], head[2], RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
-    const rlhf_status st = rlhf__copy_in(out, sizeof *out, src, RLHF_SIZE_TO(rlhf_kernels, destroy),
-                                         "rlhf_kernels", err);
-    if (st != RLHF_OK) return rlhf__error_context(err, "compute backend '%s'", path);
-    if (out->create && out->destroy) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID, "compute backend '%s' lacks the function %s()", path,
-                      out->create ? "destroy" : "create");
-}
+#define CONTEXT "compute backend '%s'"
 
-rlhf_status rlhf__compute_load(const char *path, void **object, rlhf_kernels *out,
+rlhf_status rlhf__kernels_load(const struct rlhf__dirs *dirs, const char *path,
+                               struct rlhf__log *log, struct rlhf__kernels *out,
                                struct rlhf__error *err) {
-    rlhf_status st = rlhf__shared_object_open(path, object, err);
-    if (st < 0) return rlhf__error_context(err, "compute backend");
-    // POSIX: a function pointer may be stored through an object pointer of the same size.
-    rlhf_kernels_entry_fn entry = NULL;
-    void *symbol = dlsym(*object, RLHF_KERNELS_SYMBOL);
-    memcpy(&entry, &symbol, sizeof entry);
-    if (!entry)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "'%s' is no compute backend: it does not export " RLHF_KERNELS_SYMBOL,
-                          path);
-    struct rlhf__running before =
-        rlhf__running_begin("compute backend", path, RLHF_KERNELS_SYMBOL "()");
-    const rlhf_kernels *made = entry();
-    rlhf__running_end(&before);
-    return check_kernels(path, made, out, err);
+    const struct rlhf__origin from = {.source = "compute", .section = ""};
+    *out = (struct rlhf__kernels){.services = {.log = log, .phase = -1}};
+    rlhf_status st = rlhf__plugins_create(dirs, &out->plugins, err);
+    if (st == RLHF_OK)
+        st = rlhf__plugin_open(out->plugins, path, RLHF_KIND_KERNELS, RLHF__NAME_TYPED,
+                               "compute.backend", &out->plugin, err);
+    if (st == RLHF_OK)
+        st = rlhf__instance_create(out->plugin, &out->services, "kernels", NULL, &from,
+                                   &out->instance, err);
+    return st == RLHF_OK ? st : rlhf__error_context(err, CONTEXT, path);
 }
 
-rlhf_status rlhf__compute_describe(const rlhf_kernels *k, const char *path, uint32_t gpu,
-                                   rlhf_device_info *out, struct rlhf__error *err) {
-    memset(out, 0, sizeof *out);
-    out->size = sizeof *out;
-    out->devices = 1;
-    if (!k->describe) return RLHF_OK;
-    struct rlhf__running before = rlhf__running_begin("compute backend", path, "describe()");
-    const rlhf_status st = k->describe(gpu, out);
-    rlhf__running_end(&before);
-    if (st < 0)
-        return rlhf__fail(err, st, "compute backend '%s', describe(): %s", path,
-                          rlhf__status_text(st));
-    char *const texts[] = {out->name, out->driver, out->runtime, out->library, out->missing};
-    const size_t caps[] = {sizeof out->name, sizeof out->driver, sizeof out->runtime,
-                           sizeof out->library, sizeof out->missing};
-    for (size_t i = 0; i < sizeof caps / sizeof *caps; i++)
-        texts[i][caps[i] - 1] = 0;
-    return RLHF_OK;
+void rlhf__kernels_finish(struct rlhf__kernels *k) {
+    rlhf__instance_destroy(k->instance);
+    rlhf__plugins_destroy(k->plugins);
+    *k = (struct rlhf__kernels){0};
+}
+
+rlhf_status rlhf__kernels_describe(const struct rlhf__kernels *k, uint32_t gpu,
+                                   struct rlhf__device_info *out, struct rlhf__error *err) {
+    const rlhf_kernels_ops *ops = &k->plugin->ops.kernels;
+    const char *json = NULL;
+    *out = (struct rlhf__device_info){0};
+    if (!ops->describe) return rlhf__device_info_read(NULL, out, err);
+    struct rlhf__call call = rlhf__call_begin(k->instance, "describe()");
+    rlhf_status st = rlhf__call_end(&call, ops->describe(k->instance->self, gpu, &json), err);
+    if (st == RLHF_OK && !json)
+        return rlhf__fail(err, RLHF_E_INVALID, CONTEXT ": describe() gave nothing",
+                          k->plugin->path);
+    if (st == RLHF_OK) {
+        st = rlhf__device_info_read(json, out, err);
+        if (st != RLHF_OK) rlhf__error_context(err, "describe()");
+    }
+    return st == RLHF_OK ? st : rlhf__error_context(err, CONTEXT, k->plugin->path);
 }
 
 // The number in the file root/device/name, such as "0x10de"; 0 without the file.

@@ -3,10 +3,9 @@
 #ifndef RLHF_HOST_COMPUTE_LOAD_H
 #define RLHF_HOST_COMPUTE_LOAD_H
 
-#include "base/dirs.h"
 #include "base/file.h"
-
-#include <rlhf/compute.h>
+#include "model/device_info.h"
+#include "plugin/services.h"
 
 // The absolute path of backend `name`, which is a path to a .so, or stands for kernels_<name>.so in
 // the directories of RLHF_PLUGIN_PATH, then in <lib>/kernels. RLHF_E_INVALID if it does not exist
@@ -14,15 +13,26 @@
 rlhf_status rlhf__compute_find(const struct rlhf__dirs *dirs, const char *name,
                                char out[RLHF__PATH_CAP], struct rlhf__error *err);
 
-// Load the file and read its description. *object is never closed, because worker threads may run
-// its code. [main]
-rlhf_status rlhf__compute_load(const char *path, void **object, rlhf_kernels *out,
+// A backend that is loaded: its plugin and an instance of it. Must stay where it is.
+struct rlhf__kernels {
+    struct rlhf__plugins *plugins; // owned, of this file alone; files stay mapped
+    const struct rlhf__plugin *plugin;
+    struct rlhf__services services;
+    struct rlhf__instance *instance;
+};
+
+// Load the file and create the instance. log: of its lines, NULL = silent. *out needs finish also
+// after a failure. [main]
+rlhf_status rlhf__kernels_load(const struct rlhf__dirs *dirs, const char *path,
+                               struct rlhf__log *log, struct rlhf__kernels *out,
                                struct rlhf__error *err);
+void rlhf__kernels_finish(struct rlhf__kernels *); // accepts a zeroed one [main]
 
 // Describes device `gpu` of the backend. A backend without describe() has one device, of which
-// nothing is known. Errors: those of describe(). [main]
-rlhf_status rlhf__compute_describe(const rlhf_kernels *, const char *path, uint32_t gpu,
-                                   rlhf_device_info *out, struct rlhf__error *err);
+// nothing is known. *out needs finish. Errors: those of describe(), RLHF_E_INVALID if its answer is
+// not as rlhf_kernels_ops says. [main]
+rlhf_status rlhf__kernels_describe(const struct rlhf__kernels *, uint32_t gpu,
+                                   struct rlhf__device_info *out, struct rlhf__error *err);
 
 // Number of NVIDIA display controllers and accelerators below `root` ("/sys/bus/pci/devices"), with
 // or without a driver. [any]

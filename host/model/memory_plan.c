@@ -35,10 +35,6 @@ static void p_release(void *ctx, rlhf_dev dev) {
 static uint64_t p_bytes_in_use(void *ctx) {
     return ((struct rlhf__memory_plan *)ctx)->allocations.now;
 }
-static const char *p_last_error(void *ctx) {
-    return ((struct rlhf__memory_plan *)ctx)->allocations.error;
-}
-
 // Memory of the host is allocated in fact, because models write to it.
 static rlhf_status p_alloc_host(void *ctx, uint64_t bytes, void **out) {
     *out = bytes > RLHF__ALLOCATIONS_MOST ? NULL : aligned_alloc(64, (bytes + 127) / 64 * 64);
@@ -291,7 +287,7 @@ static rlhf_status p_lm_sample(void *ctx, const rlhf_lm_sample *a) {
 
 // clang-format off
 #define OPS(X)                                                                                     \
-    X(last_error) X(alloc) X(release) X(bytes_in_use) X(upload) X(download) X(copy) X(zero)        \
+    X(alloc) X(release) X(bytes_in_use) X(upload) X(download) X(copy) X(zero)        \
     X(convert) X(sync) X(embed) X(embed_bwd) X(norm) X(act) X(act_bwd) X(add) X(gather)            \
     X(scatter_add) X(pool) X(pool_bwd) X(kv_store) X(sumsq) X(adamw) X(alloc_host)                 \
     X(release_host) X(upload_async) X(download_async) X(mark) X(wait) X(sumsq_many) X(adamw_many)  \

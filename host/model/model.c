@@ -23,7 +23,7 @@ rlhf_status rlhf__model_has_language(const struct rlhf__model *m, struct rlhf__e
 
 rlhf_status rlhf__model_writes(const struct rlhf__model *m, struct rlhf__error *err) {
     RLHF_TRY(rlhf__model_has_language(m, err));
-    if (m->info.heads & RLHF_HEAD_GENERATE) return RLHF_OK;
+    if (m->info.caps & RLHF_CAP_GENERATE) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "the %s '%s' is an encoder (model_type %s): it reads whole texts and cannot "
                       "write them; give a language model that writes from left to right, such as "
@@ -127,7 +127,7 @@ rlhf_status rlhf__model_refresh(const struct rlhf__model *m, struct rlhf__error 
 
 rlhf_status rlhf__model_gen_open(const struct rlhf__model *m, uint32_t n_slots, uint32_t max_len,
                                  rlhf_gen **out, struct rlhf__error *err) {
-    if (!m->ops->gen_open || !(m->info.heads & RLHF_HEAD_GENERATE))
+    if (!m->ops->gen_open || !(m->info.caps & RLHF_CAP_GENERATE))
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "the %s '%s' cannot generate text", m->role,
                           m->dir);
     account(m, RLHF__USE_CACHE);

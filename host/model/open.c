@@ -108,7 +108,11 @@ static rlhf_status check_info(const struct rlhf__model *m, struct rlhf__error *e
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s, info(), sets bit %d of the heads, which this host does not know", id,
                           __builtin_ctz(i->heads & ~(uint32_t)RLHF_HEAD_KNOWN));
-    if ((i->heads & RLHF_HEAD_GENERATE) && !m->ops->gen_open)
+    if (i->caps & ~(uint32_t)RLHF_CAP_KNOWN)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s, info(), sets bit %d of the caps, which this host does not know", id,
+                          __builtin_ctz(i->caps & ~(uint32_t)RLHF_CAP_KNOWN));
+    if ((i->caps & RLHF_CAP_GENERATE) && !m->ops->gen_open)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s offers to generate text, but lacks the function gen_open()", id);
     if (i->n_vocab < 1 || i->n_ctx < 1 || i->d_model < 1 || i->n_tensors < 0)
@@ -204,7 +208,7 @@ static rlhf_status check_text(struct rlhf__model *m, struct rlhf__error *err) {
     RLHF_TRY(rlhf__tokenizer_check_model(m->tok, embedded(m), what, err));
     // A reward model that is trained from a policy writes too: its scores are set to 0 on these
     // texts.
-    const int writes = m->info.heads & RLHF_HEAD_GENERATE;
+    const int writes = m->info.caps & RLHF_CAP_GENERATE;
     return writes ? rlhf__ends_read(m->text_dir, m->config, m->tok, &m->ends, err) : RLHF_OK;
 }
 

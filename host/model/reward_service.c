@@ -24,12 +24,15 @@ struct rlhf__reward_service {
     rlhf_reward_model_service table;
 };
 
-static rlhf_status report(const struct rlhf__reward_service *s, const struct rlhf__error *err) {
-    return rlhf__services_failed(s->env->services, err);
+// The service behind a caller's table.
+static struct rlhf__reward_service *of(const rlhf_host *host) {
+    return (struct rlhf__reward_service *)((uintptr_t)host->service(host, RLHF_SVC_REWARD_MODEL) -
+                                           offsetof(struct rlhf__reward_service, table));
 }
 
-static rlhf_status open_fresh(struct rlhf__reward_service *s, const char *path,
+static rlhf_status open_fresh(const rlhf_host *host, const char *path,
                               struct rlhf_reward_model **out) {
+    struct rlhf__reward_service *s = of(host);
     struct rlhf__error err = {0, ""};
     struct rlhf__reward_model_spec spec = {
         .dir = path, .trainable = s->trainable, .longest = s->longest, .policy = s->policy};
@@ -37,7 +40,7 @@ static rlhf_status open_fresh(struct rlhf__reward_service *s, const char *path,
     char real[RLHF__PATH_CAP];
     if (!m) {
         rlhf__fail(&err, RLHF_E_NOMEM, "out of memory opening the reward model '%s'", path);
-        return report(s, &err);
+        return rlhf__service_failed(host, &err);
     }
     m->dir = strdup(rlhf__path_real(path, real) ? real : path);
     rlhf_status st = m->dir ? rlhf__reward_model_open(s->env, &spec, &m->model, &err)
@@ -46,7 +49,7 @@ static rlhf_status open_fresh(struct rlhf__reward_service *s, const char *path,
     if (st != RLHF_OK) {
         free(m->dir);
         free(m);
-        return report(s, &err);
+        return rlhf__service_failed(host, &err);
     }
     m->users = 1;
     while (*end)
@@ -56,24 +59,24 @@ static rlhf_status open_fresh(struct rlhf__reward_service *s, const char *path,
     return RLHF_OK;
 }
 
-static rlhf_status service_open(void *host, const char *path, rlhf_reward_model **out) {
-    struct rlhf__reward_service *s = host;
+static rlhf_status service_open(const rlhf_host *host, const char *path, rlhf_reward_model **out) {
+    struct rlhf__reward_service *s = of(host);
     *out = NULL;
     if (!path || strcmp(path, "default") == 0) path = s->default_dir;
     char real[RLHF__PATH_CAP], room[RLHF__PATH_CAP];
     struct rlhf__error err = {0, ""};
     if (rlhf__run_model("reward model", &path, room, s->env->services->log, &err) != RLHF_OK)
-        return report(s, &err);
+        return rlhf__service_failed(host, &err);
     struct rlhf_reward_model *m = rlhf__path_real(path, real) ? s->models : NULL;
     for (; m && !*out; m = m->next)
         if (strcmp(m->dir, real) == 0) *out = m;
-    if (!*out) return open_fresh(s, path, out);
+    if (!*out) return open_fresh(host, path, out);
     (*out)->users++;
     return RLHF_OK;
 }
 
-static void service_close(void *host, rlhf_reward_model *m) {
-    struct rlhf__reward_service *s = host;
+static void service_close(const rlhf_host *host, rlhf_reward_model *m) {
+    struct rlhf__reward_service *s = of(host);
     if (!m || --m->users > 0) return;
     struct rlhf_reward_model **at = &s->models;
     while (*at && *at != m)
@@ -84,20 +87,21 @@ static void service_close(void *host, rlhf_reward_model *m) {
     free(m);
 }
 
-static rlhf_status service_score(void *host, rlhf_reward_model *m, uint32_t n, const int32_t *ids,
-                                 const int32_t *offset, const int32_t *prompt_len, int32_t pooling,
-                                 float *seq, float *token) {
+static rlhf_status service_score(const rlhf_host *host, rlhf_reward_model *m, uint32_t n,
+                                 const int32_t *ids, const int32_t *offset,
+                                 const int32_t *prompt_len, int32_t pooling, float *seq,
+                                 float *token) {
     struct rlhf__error err = {0, ""};
     if (pooling != 0 && pooling != RLHF_POOL_MEAN && pooling != RLHF_POOL_LAST) {
         rlhf__fail(&err, RLHF_E_INVALID, "a reward model pools mean or last");
-        return report(host, &err);
+        return rlhf__service_failed(host, &err);
     }
     rlhf_status st = rlhf__model_load(m->model->model, &err); // asked while the run is set up
     if (st == RLHF_OK)
         st = rlhf__reward_model_score(m->model, n, ids, offset, prompt_len, pooling, seq, token,
                                       &err);
     rlhf__model_trim(m->model->model);
-    return st == RLHF_OK ? st : report(host, &err);
+    return st == RLHF_OK ? st : rlhf__service_failed(host, &err);
 }
 
 rlhf_status rlhf__reward_service_create(const struct rlhf__model_env *env, const char *default_dir,
@@ -111,8 +115,8 @@ rlhf_status rlhf__reward_service_create(const struct rlhf__model_env *env, const
         return RLHF__NOMEM(err, "out of memory for services");
     }
     s->env = env;
-    s->table = (rlhf_reward_model_service){sizeof s->table, 0, s, service_open, service_close,
-                                           service_score};
+    s->table =
+        (rlhf_reward_model_service){sizeof s->table, 0, service_open, service_close, service_score};
     rlhf_status st = rlhf__services_offer(env->services, RLHF_SVC_REWARD_MODEL, &s->table, err);
     if (st != RLHF_OK) {
         rlhf__reward_service_destroy(s);

@@ -43,8 +43,6 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
                                const struct rlhf__run_config *run, struct rlhf__error *err) {
     memset(s, 0, sizeof *s);
     say_threads(run->threads, log);
-    rlhf__note_init(&s->failure);
-    s->services.failure = &s->failure;
     s->plugins = plugins;
     // The caller warns about a card that is set but not used (run/effect_rules.h).
     const int host =
@@ -54,7 +52,8 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
                                       .threads = (uint32_t)run->threads,
                                       .guard = (uint32_t)compute->guard,
                                       .gpu = host ? 0 : (uint32_t)compute->gpu,
-                                      .workspace_bytes = (uint64_t)compute->workspace_mib << 20};
+                                      .workspace_bytes = (uint64_t)compute->workspace_mib << 20,
+                                      .log = log};
     rlhf_status st = rlhf__compute_open(&spec, &s->compute, err);
     if (st != RLHF_OK) return st;
     const rlhf_compute *table = s->compute->table;
@@ -63,7 +62,7 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
                                           .cancelled = cancelled,
                                           .seed = (uint64_t)run->seed,
                                           .phase = -1,
-                                          .failure = &s->failure};
+                                          .kernels = s->compute->kernels.instance};
     s->models = (struct rlhf__model_env){table,
                                          plugins,
                                          &s->services,
@@ -75,7 +74,7 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
                                          NULL,
                                          !compute->memory_check,
                                          0};
-    RLHF_TRY(rlhf__row_service_init(&s->rows, &s->services, err));
+    RLHF_TRY(rlhf__services_offer(&s->services, RLHF_SVC_ROW, rlhf__row_service(), err));
     rlhf__programs_init(&s->programs, dirs->program, rlhf__walls_of);
     RLHF_TRY(rlhf__services_offer(&s->services, RLHF_SVC_PROGRAM, &s->programs.table, err));
     char classifier[RLHF__PATH_CAP], reward[RLHF__PATH_CAP];
@@ -87,6 +86,5 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
 void rlhf__session_finish(struct rlhf__session *s) {
     rlhf__text_services_destroy(s->text);
     rlhf__compute_close(s->compute);
-    if (s->services.failure) rlhf__note_finish(&s->failure);
     memset(s, 0, sizeof *s);
 }

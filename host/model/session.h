@@ -18,10 +18,8 @@ struct rlhf__session {
     struct rlhf__plugins *plugins;
     struct rlhf__compute *compute;
     struct rlhf__services services;
-    struct rlhf__note failure; // of services
     struct rlhf__model_env models;
     struct rlhf__text_services *text;
-    struct rlhf__row_service rows;
     struct rlhf__programs programs; // of rewards
     rlhf_limits limits;             // made and offered when rewards are opened (sample/rewards.h)
 };

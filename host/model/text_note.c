@@ -73,7 +73,7 @@ static int is_stop(const char *stop, const char *text, int32_t id) {
 static int32_t ignored_end(const struct rlhf__model *m, const char *end, const char *stop) {
     const int32_t id = rlhf__tokenizer_find(m->tok, (rlhf_str){end, strlen(end)});
     if (id < 0 || !rlhf__tokenizer_is_special(m->tok, id)) return -1;
-    if (!(m->info.heads & RLHF_HEAD_GENERATE) || rlhf__ends_has(&m->ends, id)) return -1;
+    if (!(m->info.caps & RLHF_CAP_GENERATE) || rlhf__ends_has(&m->ends, id)) return -1;
     return stop && is_stop(stop, end, id) ? -1 : id;
 }
 

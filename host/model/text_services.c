@@ -33,20 +33,26 @@ struct rlhf__text_services {
     rlhf_tokenizer_service tokenizer;
 };
 
-static rlhf_status report(const struct rlhf__text_services *s, const struct rlhf__error *err) {
-    return rlhf__services_failed(s->env->services, err);
+// The services behind a caller's table of one of them.
+static struct rlhf__text_services *of(const rlhf_host *host, const char *id, size_t member) {
+    return (struct rlhf__text_services *)((uintptr_t)host->service(host, id) - member);
 }
+
+#define CLASSIFIERS(host)                                                                          \
+    of(host, RLHF_SVC_CLASSIFIER, offsetof(struct rlhf__text_services, classifier))
+#define TOKENIZERS(host)                                                                           \
+    of(host, RLHF_SVC_TOKENIZER, offsetof(struct rlhf__text_services, tokenizer))
 
 // ---- classifiers ----
 
-static rlhf_status classifier_open(void *host, const char *path, rlhf_classifier **out) {
-    struct rlhf__text_services *s = host;
+static rlhf_status classifier_open(const rlhf_host *host, const char *path, rlhf_classifier **out) {
+    struct rlhf__text_services *s = CLASSIFIERS(host);
     *out = NULL;
     if (!path || strcmp(path, "default") == 0) path = s->default_classifier;
     char real[RLHF__PATH_CAP], room[RLHF__PATH_CAP];
     struct rlhf__error err = {0, ""};
     if (rlhf__run_model("classifier", &path, room, s->env->services->log, &err) != RLHF_OK)
-        return report(s, &err);
+        return rlhf__service_failed(host, &err);
     struct rlhf_classifier *c = rlhf__path_real(path, real) ? s->classifiers : NULL;
     for (; c; c = c->next)
         if (strcmp(rlhf__classifier_dir(c->model), real) == 0) {
@@ -57,12 +63,12 @@ static rlhf_status classifier_open(void *host, const char *path, rlhf_classifier
     c = calloc(1, sizeof *c);
     if (!c) {
         rlhf__fail(&err, RLHF_E_NOMEM, "out of memory opening the classifier '%s'", path);
-        return report(s, &err);
+        return rlhf__service_failed(host, &err);
     }
     rlhf_status st = rlhf__classifier_open(s->env, path, NULL, &c->model, &err);
     if (st != RLHF_OK) {
         free(c);
-        return report(s, &err);
+        return rlhf__service_failed(host, &err);
     }
     c->users = 1;
     c->next = s->classifiers;
@@ -71,8 +77,8 @@ static rlhf_status classifier_open(void *host, const char *path, rlhf_classifier
     return RLHF_OK;
 }
 
-static void classifier_close(void *host, rlhf_classifier *c) {
-    struct rlhf__text_services *s = host;
+static void classifier_close(const rlhf_host *host, rlhf_classifier *c) {
+    struct rlhf__text_services *s = CLASSIFIERS(host);
     if (!c || --c->users > 0) return;
     struct rlhf_classifier **at = &s->classifiers;
     while (*at && *at != c)
@@ -82,36 +88,36 @@ static void classifier_close(void *host, rlhf_classifier *c) {
     free(c);
 }
 
-static int32_t classifier_n_labels(void *host, const rlhf_classifier *c) {
+static int32_t classifier_n_labels(const rlhf_host *host, const rlhf_classifier *c) {
     (void)host;
     return rlhf__classifier_labels(c->model)->n;
 }
 
-static const char *classifier_label(void *host, const rlhf_classifier *c, int32_t i) {
+static const char *classifier_label(const rlhf_host *host, const rlhf_classifier *c, int32_t i) {
     (void)host;
     const struct rlhf__labels *l = rlhf__classifier_labels(c->model);
     return i >= 0 && i < l->n ? l->name[i] : NULL;
 }
 
-static rlhf_status classifier_logits(void *host, rlhf_classifier *c, uint32_t n,
+static rlhf_status classifier_logits(const rlhf_host *host, rlhf_classifier *c, uint32_t n,
                                      const rlhf_str *texts, float *logits) {
     struct rlhf__error err = {0, ""};
     rlhf_status st = rlhf__classifier_load(c->model, &err); // asked while the run is set up
     if (st == RLHF_OK) st = rlhf__classifier_logits(c->model, n, texts, NULL, logits, &err);
-    return st == RLHF_OK ? st : report(host, &err);
+    return st == RLHF_OK ? st : rlhf__service_failed(host, &err);
 }
 
 // ---- tokenizers ----
 
-static rlhf_status tokenizer_open(void *host, const char *path, rlhf_tokenizer **out) {
-    struct rlhf__text_services *s = host;
+static rlhf_status tokenizer_open(const rlhf_host *host, const char *path, rlhf_tokenizer **out) {
+    struct rlhf__text_services *s = TOKENIZERS(host);
     *out = NULL;
     struct rlhf__error err = {0, ""};
     char room[RLHF__PATH_CAP];
     struct rlhf_tokenizer *t = calloc(1, sizeof *t);
     if (!t) {
         rlhf__fail(&err, RLHF_E_NOMEM, "out of memory opening a tokenizer");
-        return report(s, &err);
+        return rlhf__service_failed(host, &err);
     }
     rlhf_status st = RLHF_OK;
     if (path) st = rlhf__run_model("tokenizer", &path, room, s->env->services->log, &err);
@@ -122,7 +128,7 @@ static rlhf_status tokenizer_open(void *host, const char *path, rlhf_tokenizer *
     t->tok = path ? t->owned : s->policy;
     if (st != RLHF_OK) {
         free(t);
-        return report(s, &err);
+        return rlhf__service_failed(host, &err);
     }
     t->next = s->tokenizers;
     s->tokenizers = t;
@@ -130,8 +136,8 @@ static rlhf_status tokenizer_open(void *host, const char *path, rlhf_tokenizer *
     return RLHF_OK;
 }
 
-static void tokenizer_close(void *host, rlhf_tokenizer *t) {
-    struct rlhf__text_services *s = host;
+static void tokenizer_close(const rlhf_host *host, rlhf_tokenizer *t) {
+    struct rlhf__text_services *s = TOKENIZERS(host);
     if (!t) return;
     struct rlhf_tokenizer **at = &s->tokenizers;
     while (*at && *at != t)
@@ -141,12 +147,12 @@ static void tokenizer_close(void *host, rlhf_tokenizer *t) {
     free(t);
 }
 
-static int32_t tokenizer_n_vocab(void *host, const rlhf_tokenizer *t) {
+static int32_t tokenizer_n_vocab(const rlhf_host *host, const rlhf_tokenizer *t) {
     (void)host;
     return rlhf__tokenizer_info(t->tok)->n_vocab;
 }
 
-static rlhf_status tokenizer_encode(void *host, const rlhf_tokenizer *t, rlhf_str text,
+static rlhf_status tokenizer_encode(const rlhf_host *host, const rlhf_tokenizer *t, rlhf_str text,
                                     int32_t *ids, uint32_t cap, uint32_t *n) {
     struct rlhf__ids found = {0};
     struct rlhf__error err = {0, ""};
@@ -158,17 +164,18 @@ static rlhf_status tokenizer_encode(void *host, const rlhf_tokenizer *t, rlhf_st
         if (fit) memcpy(ids, found.data, fit * sizeof *ids);
     }
     rlhf__ids_finish(&found);
-    return st == RLHF_OK ? st : report(host, &err);
+    return st == RLHF_OK ? st : rlhf__service_failed(host, &err);
 }
 
-static rlhf_status tokenizer_decode(void *host, const rlhf_tokenizer *t, const int32_t *ids,
-                                    uint32_t n, char *utf8, uint64_t cap, uint64_t *len) {
+static rlhf_status tokenizer_decode(const rlhf_host *host, const rlhf_tokenizer *t,
+                                    const int32_t *ids, uint32_t n, char *utf8, uint64_t cap,
+                                    uint64_t *len) {
     size_t found = 0;
     char *text = rlhf__tokenizer_text(t->tok, ids, n, 0, &found);
     if (!text) {
         struct rlhf__error err = {0, ""};
         rlhf__fail(&err, RLHF_E_NOMEM, "out of memory for the text of %u tokens", n);
-        return report(host, &err);
+        return rlhf__service_failed(host, &err);
     }
     size_t fit = found < cap ? found : (size_t)cap;
     if (fit) memcpy(utf8, text, fit);
@@ -190,21 +197,13 @@ rlhf_status rlhf__text_services_create(const struct rlhf__model_env *env,
         return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for services");
     }
     s->env = env;
-    s->classifier = (rlhf_classifier_service){sizeof s->classifier,
-                                              0,
-                                              s,
-                                              classifier_open,
-                                              classifier_close,
-                                              classifier_n_labels,
-                                              classifier_label,
+    s->classifier = (rlhf_classifier_service){sizeof s->classifier, 0,
+                                              classifier_open,      classifier_close,
+                                              classifier_n_labels,  classifier_label,
                                               classifier_logits};
-    s->tokenizer = (rlhf_tokenizer_service){sizeof s->tokenizer,
-                                            0,
-                                            s,
-                                            tokenizer_open,
-                                            tokenizer_close,
-                                            tokenizer_n_vocab,
-                                            tokenizer_encode,
+    s->tokenizer = (rlhf_tokenizer_service){sizeof s->tokenizer, 0,
+                                            tokenizer_open,      tokenizer_close,
+                                            tokenizer_n_vocab,   tokenizer_encode,
                                             tokenizer_decode};
     rlhf_status st = rlhf__reward_service_create(env, default_reward, &s->reward, err);
     if (st == RLHF_OK)

@@ -17,9 +17,13 @@
 
 // ---- the service ----
 
-static rlhf_status tell(const struct rlhf__iteration *it, rlhf_status st,
-                        const struct rlhf__error *err) {
-    return st == RLHF_OK ? st : rlhf__services_failed(it->services, err);
+// The table is the first member.
+static struct rlhf__iteration *of(const rlhf_host *host) {
+    return (struct rlhf__iteration *)(uintptr_t)host->service(host, RLHF_SVC_ITERATION);
+}
+
+static rlhf_status tell(const rlhf_host *host, rlhf_status st, const struct rlhf__error *err) {
+    return st == RLHF_OK ? st : rlhf__service_failed(host, err);
 }
 
 static rlhf_status may_call(const struct rlhf__iteration *it, const char *what,
@@ -29,18 +33,18 @@ static rlhf_status may_call(const struct rlhf__iteration *it, const char *what,
                       what);
 }
 
-static rlhf_status reference_sync(void *host) {
-    struct rlhf__iteration *it = host;
+static rlhf_status reference_sync(const rlhf_host *host) {
+    struct rlhf__iteration *it = of(host);
     struct rlhf__error err = {0, ""};
     rlhf_status st = may_call(it, "reference_sync()", &err);
-    if (st == RLHF_OK && !(it->cast->plan.flags & RLHF_PLAN_MOVES_REFERENCE))
+    if (st == RLHF_OK && !it->cast->iteration.moves_reference)
         st = rlhf__fail(&err, RLHF_E_INVALID,
-                        "reference_sync() needs RLHF_PLAN_MOVES_REFERENCE in the plan");
-    if (st != RLHF_OK) return tell(it, st, &err);
+                        "reference_sync() needs rlhf_iteration.moves_reference");
+    if (st != RLHF_OK) return tell(host, st, &err);
     it->syncs++; // before the copy, because a failed copy may have changed the reference too
     // Without a reference there is nothing to update.
     if (it->cast->reference) st = rlhf__params_copy(it->cast->reference, it->cast->policy, &err);
-    return tell(it, st, &err);
+    return tell(host, st, &err);
 }
 
 static int same_response(const struct rlhf__iteration *it, uint32_t a, uint32_t b) {
@@ -89,17 +93,16 @@ static rlhf_status collect_group(struct rlhf__iteration *it, uint32_t from, uint
     return add_pair(it, prompt, n, len[best], other, len[worst], err);
 }
 
-static rlhf_status collect_pairs(void *host, uint32_t *added) {
-    struct rlhf__iteration *it = host;
+static rlhf_status collect_pairs(const rlhf_host *host, uint32_t *added) {
+    struct rlhf__iteration *it = of(host);
     struct rlhf__error err = {0, ""};
     rlhf_status st = may_call(it, "collect_pairs()", &err);
     *added = 0;
-    if (st != RLHF_OK) return tell(it, st, &err);
+    if (st != RLHF_OK) return tell(host, st, &err);
     if (!it->x->judged || !it->round)
-        return tell(it,
+        return tell(host,
                     rlhf__fail(&err, RLHF_E_INVALID,
-                               "collect_pairs() needs a judge and RLHF_PLAN_REWARD_MODEL in the "
-                               "plan"),
+                               "collect_pairs() needs a judge and rlhf_iteration.reward_model"),
                     &err);
     const struct rlhf__rows *e = &it->x->rows;
     for (uint32_t from = 0, to; st == RLHF_OK && from < e->n; from = to) {
@@ -107,7 +110,7 @@ static rlhf_status collect_pairs(void *host, uint32_t *added) {
             to++;
         st = collect_group(it, from, to, added, &err);
     }
-    return tell(it, st, &err);
+    return tell(host, st, &err);
 }
 
 // Report the metrics that the algorithm cannot compute; it reports the others itself.
@@ -125,16 +128,15 @@ static void report_round(const struct rlhf__iteration *it, const rlhf_reward_upd
                    r->fresh_after);
 }
 
-static rlhf_status reward_update(void *host, const rlhf_reward_update *in,
+static rlhf_status reward_update(const rlhf_host *host, const rlhf_reward_update *in,
                                  rlhf_reward_update_report *out) {
-    struct rlhf__iteration *it = host;
+    struct rlhf__iteration *it = of(host);
     struct rlhf__error err = {0, ""};
     rlhf_reward_update u = {0};
     rlhf_reward_update_report report = {.size = sizeof report};
     rlhf_status st = may_call(it, "reward_update()", &err);
     if (st == RLHF_OK && !it->round)
-        st = rlhf__fail(&err, RLHF_E_INVALID,
-                        "reward_update() needs RLHF_PLAN_REWARD_MODEL in the plan");
+        st = rlhf__fail(&err, RLHF_E_INVALID, "reward_update() needs rlhf_iteration.reward_model");
     if (st == RLHF_OK)
         st = rlhf__copy_in(&u, sizeof u, in, RLHF_SIZE_TO(rlhf_reward_update, history_max),
                            "rlhf_reward_update", &err);
@@ -149,7 +151,7 @@ static rlhf_status reward_update(void *host, const rlhf_reward_update *in,
                        "its rlhf_reward_update_report says it has %u bytes, at least %u are needed",
                        out->size, RLHF_SIZE_TO(rlhf_reward_update_report, fresh_after));
     if (st == RLHF_OK) report_round(it, &report, rlhf__seconds() - from);
-    return tell(it, st, &err);
+    return tell(host, st, &err);
 }
 
 // ---- life ----
@@ -160,7 +162,6 @@ rlhf_status rlhf__iteration_init(struct rlhf__iteration *it, const struct rlhf__
     *it = (struct rlhf__iteration){
         .config = config, .cast = cast, .report = report, .services = services};
     it->table = (rlhf_iteration_service){.size = sizeof it->table,
-                                         .host = it,
                                          .reference_sync = reference_sync,
                                          .collect_pairs = collect_pairs,
                                          .reward_update = reward_update};
@@ -216,7 +217,7 @@ rlhf_status rlhf__iteration_open(struct rlhf__iteration *it, struct rlhf__reward
                                  struct rlhf__instance **out_judge, struct rlhf__error *err) {
     struct rlhf__reward_model *rm = NULL;
     int64_t before = 0, after = 0;
-    int trains = (it->cast->plan.flags & RLHF_PLAN_REWARD_MODEL) != 0;
+    int trains = it->cast->iteration.reward_model;
     if (trains) RLHF_TRY(check_plan(it->cast, judge, err));
     if (trains) RLHF_TRY(find_model(it->cast, models, &rm, &before, err));
     rlhf__reward_service_trainable(models, 0); // a judge's reward model is not trained
@@ -346,7 +347,7 @@ rlhf_status rlhf__iteration_load(struct rlhf__iteration *it, const char *dir,
     if (!it->round && !rlhf__is_file(path)) return RLHF_OK;
     rlhf_status st = read_numbers(it, path, err);
     if (st == RLHF_OK && it->syncs > 0 && it->cast->reference) {
-        if (!(it->cast->plan.flags & RLHF_PLAN_MOVES_REFERENCE))
+        if (!it->cast->iteration.moves_reference)
             return rlhf__fail(err, RLHF_E_INVALID,
                               "%s: the reference of this run was moved, but %s with these options "
                               "does not update it",

@@ -16,14 +16,14 @@ struct rlhf__reward_round;
 struct rlhf__reward_service;
 
 struct rlhf__iteration {
-    rlhf_iteration_service table;
+    rlhf_iteration_service table; // first member
     const struct rlhf__config *config;
     const struct rlhf__cast *cast;
     struct rlhf__report *report;
     struct rlhf__services *services;
     const struct rlhf__experience *x;   // of the phase that ends; NULL: the service refuses calls
     uint64_t syncs;                     // number of times the policy was copied to the reference
-    struct rlhf__replay replay;         // with RLHF_PLAN_REWARD_MODEL
+    struct rlhf__replay replay;         // with rlhf_iteration.reward_model
     struct rlhf__reward_model *trained; // the reward model that is trained, or NULL; borrowed
     struct rlhf__reward_round *round;   // trains it, once it is loaded; owned
 };

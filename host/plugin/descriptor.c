@@ -4,7 +4,6 @@
 #include "base/file.h"
 #include "option/options.h"
 
-#include <rlhf/draft/program.h>
 #include <rlhf/plugin_check.h>
 
 #include <stdlib.h>
@@ -39,6 +38,14 @@ rlhf_status rlhf__bundle_check(const char *path, const rlhf_bundle *src, rlhf_bu
     // All of v0 has built_with at this offset.
     const char *sdk =
         head[0] >= RLHF_SIZE_TO(rlhf_bundle, built_with) && head[1] == 0 ? src->built_with : NULL;
+    if (head[1] == 0 && head[2] == 9)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s: built %s%.32s%sfor plugin ABI 0.9, this rlhf-host speaks %d.%d: "
+                          "host->metric takes a weight and how values combine, and services take "
+                          "the host that create() got; change its calls as docs/migrating-0.9.md "
+                          "says and rebuild it with SDK " RLHF_SDK_VERSION,
+                          path, sdk ? "with SDK " : "", sdk ? sdk : "", sdk ? " " : "",
+                          RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
     if (head[1] != RLHF_ABI_MAJOR || head[2] != RLHF_ABI_MINOR)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s: built %s%.32s%sfor plugin ABI %u.%u, this rlhf-host speaks %d.%d "
@@ -63,6 +70,24 @@ static int good_id(const char *id) {
     return n > 0 && n < 128 && strspn(id, allowed) == n;
 }
 
+// The compute contract has a version of its own, which ops tables of models and kernels state.
+static rlhf_status check_compute(const void *src, const char *what, struct rlhf__error *err) {
+    uint32_t head[4]; // size, flags, compute_major, compute_minor: never move
+    memcpy(head, src, sizeof head[0]);
+    if (head[0] < sizeof head)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "its %s has %u bytes and states no version of "
+                          "the compute contract (compute_major, compute_minor)",
+                          what, head[0]);
+    memcpy(head, src, sizeof head);
+    if (head[2] == RLHF_COMPUTE_MAJOR && head[3] == RLHF_COMPUTE_MINOR) return RLHF_OK;
+    return rlhf__fail(
+        err, RLHF_E_UNSUPPORTED,
+        "it is for the compute contract %u.%u (compute_major and compute_minor of "
+        "its %s), this rlhf-host speaks %d.%d exactly; rebuild it with SDK " RLHF_SDK_VERSION,
+        head[2], head[3], what, RLHF_COMPUTE_MAJOR, RLHF_COMPUTE_MINOR);
+}
+
 // Copy the ops table to out->ops; *fault = what is wrong with its functions, or NULL.
 static rlhf_status copy_ops(struct rlhf__plugin *out, const char **fault, struct rlhf__error *err) {
     const void *src = out->desc.ops;
@@ -75,22 +100,42 @@ static rlhf_status copy_ops(struct rlhf__plugin *out, const char **fault, struct
         rlhf_reward_ops *o = &out->ops.reward;
         RLHF_TRY(rlhf__copy_in(o, sizeof *o, src, head, "rlhf_reward_ops", err));
         *fault = rlhf_reward_ops_fault(o);
+    } else if (out->desc.kind == RLHF_KIND_SINK) {
+        rlhf_sink_ops *o = &out->ops.sink;
+        RLHF_TRY(rlhf__copy_in(o, sizeof *o, src, head, "rlhf_sink_ops", err));
+        *fault = rlhf_sink_ops_fault(o);
+    } else if (out->desc.kind == RLHF_KIND_KERNELS) {
+        rlhf_kernels_ops *o = &out->ops.kernels;
+        RLHF_TRY(check_compute(src, "rlhf_kernels_ops", err));
+        RLHF_TRY(rlhf__copy_in(o, sizeof *o, src, head, "rlhf_kernels_ops", err));
+        *fault = rlhf_kernels_ops_fault(o);
     } else {
         rlhf_model_ops *o = &out->ops.model;
+        RLHF_TRY(check_compute(src, "rlhf_model_ops", err));
         RLHF_TRY(rlhf__copy_in(o, sizeof *o, src, head, "rlhf_model_ops", err));
         *fault = rlhf_model_ops_fault(o);
     }
     return RLHF_OK;
 }
 
+static uint32_t ops_flags(const struct rlhf__plugin *p) {
+    switch (p->desc.kind) {
+    case RLHF_KIND_ALGO:
+        return p->ops.algo.flags;
+    case RLHF_KIND_REWARD:
+        return p->ops.reward.flags & ~(uint32_t)RLHF_REWARD_KNOWN;
+    case RLHF_KIND_KERNELS:
+        return p->ops.kernels.flags;
+    case RLHF_KIND_SINK:
+        return p->ops.sink.flags;
+    default:
+        return p->ops.model.flags;
+    }
+}
+
 // An unknown flag may change the meaning of the plugin.
 static rlhf_status check_flags(const struct rlhf__plugin *p, struct rlhf__error *err) {
-    int32_t kind = (int32_t)p->desc.kind;
-    uint32_t set = kind == RLHF_KIND_ALGO     ? p->ops.algo.flags
-                   : kind == RLHF_KIND_REWARD ? p->ops.reward.flags
-                                              : p->ops.model.flags;
-    if (kind == RLHF_KIND_REWARD)
-        set &= ~(uint32_t)(RLHF_REWARD_PER_TOKEN | RLHF_REWARD_ROW_ALONE | RLHF_REWARD_PROGRAM);
+    uint32_t set = ops_flags(p);
     int ops = set != 0;
     if (!ops) set = p->desc.flags;
     if (!set) return RLHF_OK;
@@ -121,7 +166,8 @@ static rlhf_status check_options(struct rlhf__plugin *out, struct rlhf__error *e
     RLHF_TRY(rlhf__opt_table_init(&out->table, d->opts, d->n_opts, d->opt_stride, err));
     RLHF_TRY(check_option_flags(&out->table, err));
     RLHF_TRY(rlhf__opts_check(&out->table, d->config_size, err));
-    if (d->kind == RLHF_KIND_MODEL) return RLHF_OK; // config.json belongs to the model alone
+    // config.json belongs to the model alone.
+    if (d->kind == RLHF_KIND_MODEL || d->kind == RLHF_KIND_KERNELS) return RLHF_OK;
     const char *const *key =
         rlhf__host_keys(d->kind == RLHF_KIND_REWARD ? RLHF__ENTRY_REWARD : RLHF__ENTRY_ALGO);
     for (; *key; key++)
@@ -135,14 +181,19 @@ static rlhf_status check_options(struct rlhf__plugin *out, struct rlhf__error *e
 static rlhf_status check(const rlhf_plugin *src, struct rlhf__plugin *out,
                          struct rlhf__error *err) {
     rlhf_plugin *d = &out->desc;
-    const uint32_t min = RLHF_SIZE_TO(rlhf_plugin, flags);
+    const uint32_t min = RLHF_SIZE_TO(rlhf_plugin, ops);
     if (!src) return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its bundle lists a NULL plugin");
     RLHF_TRY(rlhf__copy_in(d, sizeof *d, src, min, "descriptor", err));
     if (!good_id(d->id))
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "its id is missing or has characters other than "
                           "letters, digits, '.', '_' and '-'");
-    if (d->kind < RLHF_KIND_ALGO || d->kind > RLHF_KIND_MODEL)
+    if (d->kind == RLHF_KIND_ENVIRONMENT)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s is an environment, a kind that is reserved and not loaded yet; a "
+                          "reward (RLHF_KIND_REWARD) can score what an environment would",
+                          d->id);
+    if (d->kind < RLHF_KIND_ALGO || d->kind > RLHF_KIND_SINK)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s is of kind %u, which this host does not know", d->id, d->kind);
     if (d->host_minor_min > RLHF_ABI_MINOR)
@@ -152,6 +203,9 @@ static rlhf_status check(const rlhf_plugin *src, struct rlhf__plugin *out,
                           d->id, RLHF_ABI_MAJOR, d->host_minor_min, RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
     if (!d->version) d->version = "";
     if (!d->summary) d->summary = "";
+    if (!d->vendor) d->vendor = "";
+    if (!d->url) d->url = "";
+    if (!d->license) d->license = "";
     if (check_options(out, err) < 0) return rlhf__error_context(err, "%s", d->id);
     const char *fault = rlhf_plugin_fault(d);
     if (fault) return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s %s", d->id, fault);

@@ -15,11 +15,11 @@ struct rlhf__host {
     struct rlhf__note said;       // last host->fail
     // Receives its metrics in place of the services (rlhf__instance_metrics_to); NULL: the services
     // do.
-    void (*metric)(void *ctx, const char *name, double value);
+    rlhf__metric_fn *metric;
     void *metric_ctx;
-    char owner[192];   // from rlhf__instance_create
-    atomic_uint asked; // bit i: offered[i] was asked for
-    atomic_int warned; // 1: about an ignored metric
+    char owner[192];          // from rlhf__instance_create
+    atomic_int warned;        // 1: about an ignored metric
+    atomic_int warned_report; // 1: about a report with a wrong weight or combine
 };
 
 #endif

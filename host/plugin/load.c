@@ -70,6 +70,13 @@ static rlhf_status find_entry(void *dl, const char *path, rlhf_entry_fn *out,
                           "%s: built for plugin ABI %d, this rlhf-host speaks %d.%d; rebuild it "
                           "with SDK " RLHF_SDK_VERSION,
                           path, major, RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
+    if (dlsym(dl, "rlhf_kernels_v0"))
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s: a compute backend of ABI 0.9, this rlhf-host speaks %d.%d: kernels "
+                          "are a plugin of RLHF_KIND_KERNELS with open() and close(), defined with "
+                          "RLHF_DEFINE_PLUGIN in place of RLHF_DEFINE_KERNELS; "
+                          "docs/migrating-0.9.md says how",
+                          path, RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
     return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                       "%s: not a plugin, or built for another ABI (it does "
                       "not export %s)",
@@ -152,10 +159,11 @@ static rlhf_status open_path(struct rlhf__plugins *p, const char *path, int trus
 // ---- choosing ---------------------------------------------------------------------------------
 
 static const char *with_article(int32_t kind) {
-    return kind == RLHF_KIND_ALGO       ? "an algorithm"
-           : kind == RLHF_KIND_REWARD   ? "a reward"
-           : kind == RLHF__KIND_KERNELS ? "a compute backend"
-                                        : "a model";
+    return kind == RLHF_KIND_ALGO      ? "an algorithm"
+           : kind == RLHF_KIND_REWARD  ? "a reward"
+           : kind == RLHF_KIND_KERNELS ? "a compute backend"
+           : kind == RLHF_KIND_SINK    ? "a sink"
+                                       : "a model";
 }
 
 static rlhf_status choose(const struct rlhf__plugins *p, const char *path, const char *id,
@@ -247,9 +255,20 @@ rlhf_status rlhf__plugins_add_outside(struct rlhf__plugins *p, const char *path,
     return RLHF_OK;
 }
 
-const char *rlhf__plugin_idle(const struct rlhf__plugin *p, const void *config, const char *key) {
-    if (p->outside && p->outside->idle) return p->outside->idle(p, config, key);
-    return p->desc.idle ? p->desc.idle(config, key) : NULL;
+const char *rlhf__plugin_why_unused(const struct rlhf__plugin *p, const void *config,
+                                    const char *key) {
+    if (p->outside && p->outside->why_unused) return p->outside->why_unused(p, config, key);
+    return p->desc.why_unused ? p->desc.why_unused(config, key) : NULL;
+}
+
+const void *rlhf__plugin_extension(const struct rlhf__plugin *p, void *self, const char *id) {
+    if (p->outside && p->outside->extension) return p->outside->extension(p, self, id);
+    if (!p->desc.extension) return NULL;
+    struct rlhf__running before =
+        rlhf__running_begin(rlhf__kind_name((int32_t)p->desc.kind), p->desc.id, "extension()");
+    const void *table = p->desc.extension(self, id);
+    rlhf__running_end(&before);
+    return table;
 }
 
 rlhf_status rlhf__plugin_open_file(struct rlhf__plugins *p, const char *path,

@@ -12,22 +12,23 @@
 #include <rlhf/algo.h>
 #include <rlhf/model.h>
 #include <rlhf/reward.h>
+#include <rlhf/sink.h>
 
 struct rlhf__plugin;
 
 // What stands for a plugin that does its work in another process (worker/): in a worker that has
-// the file open, or, where idle, ended_at and asked are NULL, in programs that it starts from this
-// one.
+// the file open, or, where worker is 0, in programs that it starts from this one.
 struct rlhf__outside {
-    // As rlhf_plugin.idle, for that plugin. [any]
-    const char *(*idle)(const struct rlhf__plugin *, const void *config, const char *key);
+    // As rlhf_plugin.why_unused, for that plugin. [any]
+    const char *(*why_unused)(const struct rlhf__plugin *, const void *config, const char *key);
+    // As rlhf_plugin.extension; the table is the host's. NULL: as the descriptor has it. [any]
+    const void *(*extension)(const struct rlhf__plugin *, void *self, const char *id);
     void (*destroy)(struct rlhf__outside *); // [main]
     const char *confined;                    // what that process must not do, in words
     // The row of the instance's last score() at which its process ended, the batch's n if that was
     // after the last row; -1: it did not end. NULL: not known. [as score()]
     int64_t (*ended_at)(void *self);
-    // As rlhf__instance_asked, for the plugin in that process, after create(). [main]
-    int (*asked)(void *self, const char *service);
+    int32_t worker, reserved; // 1: the plugin itself is in another process
 };
 
 // One plugin of a file. Tables are copied by the growth rule: missing fields are zero.
@@ -37,6 +38,8 @@ struct rlhf__plugin {
         rlhf_algo_ops algo;
         rlhf_reward_ops reward;
         rlhf_model_ops model;
+        rlhf_kernels_ops kernels;
+        rlhf_sink_ops sink;
     } ops; // after desc.kind
     struct rlhf__opt_table table;
     char *path;                    // absolute
@@ -99,7 +102,11 @@ rlhf_status rlhf__plugins_add_outside(struct rlhf__plugins *p, const char *path,
                                       const struct rlhf__plugin **out, struct rlhf__error *err);
 
 // Why option `key` has no effect given the other options of config; NULL: it has one. [any]
-const char *rlhf__plugin_idle(const struct rlhf__plugin *, const void *config, const char *key);
+const char *rlhf__plugin_why_unused(const struct rlhf__plugin *, const void *config,
+                                    const char *key);
+
+// The plugin's table for an optional interface, or NULL; self NULL: without an instance. [any]
+const void *rlhf__plugin_extension(const struct rlhf__plugin *, void *self, const char *id);
 
 // The names without ".so" of the plugins in the directories of a kind, in search order, as "a, b";
 // *there = 1 if a plugin file in any directory has this name. Errors: RLHF_E_NOMEM. [main]
@@ -115,7 +122,7 @@ rlhf_status rlhf__plugin_open_file(struct rlhf__plugins *p, const char *path,
 // [main]
 int rlhf__plugin_abi(void *object);
 
-// "algorithm", "reward", "model", "kernels" (RLHF_KIND_*, RLHF__KIND_KERNELS), else "unknown kind".
+// "algorithm", "reward", "model", "kernels", "sink" (RLHF_KIND_*), else "unknown kind".
 // [any]
 const char *rlhf__kind_name(int32_t kind);
 

@@ -25,7 +25,7 @@ static void put_start(struct rlhf__buf *out, const rlhf_row *row) {
     rlhf__buf_free(&text);
 }
 
-static rlhf_status fail(const struct rlhf__row_service *r, const rlhf_row *row, const char *path,
+static rlhf_status fail(const rlhf_host *host, const rlhf_row *row, const char *path,
                         const char *wanted, const json_t *found) {
     struct rlhf__error err = {0, ""};
     struct rlhf__buf start = RLHF__BUF_INIT;
@@ -37,12 +37,11 @@ static rlhf_status fail(const struct rlhf__row_service *r, const rlhf_row *row, 
         rlhf__fail(&err, RLHF_E_INVALID, "the data row has no \"%.200s\"; %s is wanted: %s", path,
                    wanted, rlhf__buf_text(&start));
     rlhf__buf_free(&start);
-    return rlhf__services_failed(r->services, &err);
+    return rlhf__service_failed(host, &err);
 }
 
-static rlhf_status row_open(void *host, rlhf_str json, rlhf_row **out) {
+static rlhf_status row_open(const rlhf_host *host, rlhf_str json, rlhf_row **out) {
     struct rlhf__error err = {0, ""};
-    const struct rlhf__row_service *r = host;
     json_t *v = NULL;
     *out = NULL;
     if (json.len == 0)
@@ -54,13 +53,13 @@ static rlhf_status row_open(void *host, rlhf_str json, rlhf_row **out) {
                    rlhf__json_kind(v));
     if (err.code != 0) {
         json_decref(v);
-        return rlhf__services_failed(r->services, &err);
+        return rlhf__service_failed(host, &err);
     }
     *out = (rlhf_row *)(void *)v;
     return RLHF_OK;
 }
 
-static void row_close(void *host, rlhf_row *row) {
+static void row_close(const rlhf_host *host, rlhf_row *row) {
     (void)host;
     json_decref(row_of(row));
 }
@@ -113,7 +112,7 @@ static json_t *find(const rlhf_row *row, const char *path) {
 
 // ---- values ----
 
-static int32_t row_type(void *host, const rlhf_row *row, const char *path) {
+static int32_t row_type(const rlhf_host *host, const rlhf_row *row, const char *path) {
     const json_t *v = find(row, path);
     (void)host;
     if (!v) return RLHF_ROW_ABSENT;
@@ -135,45 +134,46 @@ static int32_t row_type(void *host, const rlhf_row *row, const char *path) {
     }
 }
 
-static rlhf_status row_string(void *host, const rlhf_row *row, const char *path, rlhf_str *out) {
+static rlhf_status row_string(const rlhf_host *host, const rlhf_row *row, const char *path,
+                              rlhf_str *out) {
     const json_t *v = find(row, path);
     if (!json_is_string(v)) return fail(host, row, path, "a string", v);
     *out = (rlhf_str){json_string_value(v), json_string_length(v)};
     return RLHF_OK;
 }
 
-static rlhf_status row_number(void *host, const rlhf_row *row, const char *path, double *out) {
+static rlhf_status row_number(const rlhf_host *host, const rlhf_row *row, const char *path,
+                              double *out) {
     const json_t *v = find(row, path);
     if (!json_is_number(v)) return fail(host, row, path, "a number", v);
     *out = json_number_value(v);
     return RLHF_OK;
 }
 
-static rlhf_status row_boolean(void *host, const rlhf_row *row, const char *path, int32_t *out) {
+static rlhf_status row_boolean(const rlhf_host *host, const rlhf_row *row, const char *path,
+                               int32_t *out) {
     const json_t *v = find(row, path);
     if (!json_is_boolean(v)) return fail(host, row, path, "true or false", v);
     *out = json_is_true(v);
     return RLHF_OK;
 }
 
-static rlhf_status row_length(void *host, const rlhf_row *row, const char *path, uint64_t *out) {
+static rlhf_status row_length(const rlhf_host *host, const rlhf_row *row, const char *path,
+                              uint64_t *out) {
     const json_t *v = find(row, path);
     if (!json_is_array(v)) return fail(host, row, path, "a list", v);
     *out = json_array_size(v);
     return RLHF_OK;
 }
 
-rlhf_status rlhf__row_service_init(struct rlhf__row_service *r, struct rlhf__services *services,
-                                   struct rlhf__error *err) {
-    r->services = services;
-    r->table = (rlhf_row_service){.size = sizeof r->table,
-                                  .host = r,
-                                  .open = row_open,
-                                  .close = row_close,
-                                  .type = row_type,
-                                  .string = row_string,
-                                  .number = row_number,
-                                  .boolean = row_boolean,
-                                  .length = row_length};
-    return rlhf__services_offer(services, RLHF_SVC_ROW, &r->table, err);
+const rlhf_row_service *rlhf__row_service(void) {
+    static const rlhf_row_service table = {.size = sizeof table,
+                                           .open = row_open,
+                                           .close = row_close,
+                                           .type = row_type,
+                                           .string = row_string,
+                                           .number = row_number,
+                                           .boolean = row_boolean,
+                                           .length = row_length};
+    return &table;
 }

@@ -1,5 +1,5 @@
 // row_service.h: the table of "rlhf.row/0": reads values of a data row, so that plugins need no
-// JSON parser.
+// JSON parser. It works with any host: a failure is told with the caller's host->fail.
 #ifndef RLHF_HOST_ROW_SERVICE_H
 #define RLHF_HOST_ROW_SERVICE_H
 
@@ -7,14 +7,7 @@
 
 #include <rlhf/service.h>
 
-struct rlhf__row_service {
-    rlhf_row_service table;
-    const struct rlhf__services *services; // receive failures
-};
-
-// Offer it. *r must not move; there is nothing to release. Errors: those of rlhf__services_offer.
-// [main]
-rlhf_status rlhf__row_service_init(struct rlhf__row_service *r, struct rlhf__services *,
-                                   struct rlhf__error *err);
+// To be offered as RLHF_SVC_ROW. [any]
+const rlhf_row_service *rlhf__row_service(void);
 
 #endif

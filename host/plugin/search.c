@@ -12,7 +12,7 @@
 #include <string.h>
 
 static const int32_t kinds[] = {RLHF_KIND_ALGO, RLHF_KIND_REWARD, RLHF_KIND_MODEL,
-                                RLHF__KIND_KERNELS};
+                                RLHF_KIND_KERNELS, RLHF_KIND_SINK};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 const char *rlhf__kind_dir(int32_t kind) {
@@ -23,6 +23,8 @@ const char *rlhf__kind_dir(int32_t kind) {
         return "rewards";
     case RLHF_KIND_MODEL:
         return "models";
+    case RLHF_KIND_SINK:
+        return "sinks";
     default:
         return "kernels";
     }
@@ -36,8 +38,10 @@ const char *rlhf__kind_name(int32_t kind) {
         return "reward";
     case RLHF_KIND_MODEL:
         return "model";
-    case RLHF__KIND_KERNELS:
+    case RLHF_KIND_KERNELS:
         return "kernels";
+    case RLHF_KIND_SINK:
+        return "sink";
     default:
         return "unknown kind";
     }

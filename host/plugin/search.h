@@ -8,9 +8,6 @@
 
 #include <rlhf/plugin.h>
 
-// Compute backends are found and listed like plugins, but are not an rlhf_plugin.
-enum { RLHF__KIND_KERNELS = RLHF_KIND_MODEL + 1 };
-
 // Directory of a kind below <lib>, the user's directory and each directory of RLHF_PLUGIN_PATH:
 // "algos", ... In the last two a plugin may also be in the directory itself. [any]
 const char *rlhf__kind_dir(int32_t kind);

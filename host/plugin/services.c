@@ -2,6 +2,7 @@
 #include "plugin/services.h"
 
 #include "base/printable.h"
+#include "plugin/combine.h"
 #include "plugin/instance.h"
 #include "plugin/metric_names.h"
 
@@ -40,22 +41,27 @@ static void host_free(const rlhf_host *api, void *p) {
     free(p);
 }
 
-static void report(const struct rlhf__host *h, const char *name, double value) {
-    const struct rlhf__services *s = h->services;
-    if (h->metric)
-        h->metric(h->metric_ctx, name, value);
-    else if (s->metric)
-        s->metric(s->metric_ctx, name, value);
+// A report that says nothing sensible is left out, which is logged once.
+static int refused(struct rlhf__host *h, const char *name, double weight, int32_t combine) {
+    const char *fault = rlhf__combine_fault(weight, combine);
+    char shown[72];
+    if (fault && !atomic_exchange(&h->warned_report, 1))
+        rlhf__logf(h->services->log, RLHF_LOG_WARN, "%s: the metric \"%s\" is left out: %s",
+                   h->instance.plugin->stem, rlhf__printable(name, shown, sizeof shown), fault);
+    return fault != NULL;
 }
 
-static void host_metric(const rlhf_host *api, const char *name, double value) {
+static void host_metric(const rlhf_host *api, const char *name, double value, double weight,
+                        int32_t combine) {
     struct rlhf__host *h = behind(api);
     const struct rlhf__services *s = h->services;
     char full[RLHF__METRIC_NAME], shown[72];
-    if ((!s->metric && !h->metric) || !name) return;
+    if ((!s->metric && !h->metric) || !name || refused(h, name, weight, combine)) return;
     const int known = rlhf__metric_name(h->owner, name, full);
-    if (known > 0)
-        report(h, full, value);
+    if (known > 0 && h->metric)
+        h->metric(h->metric_ctx, full, value, weight, combine);
+    else if (known > 0)
+        s->metric(s->metric_ctx, full, value, weight, combine);
     else if (atomic_exchange(&h->warned, 1))
         return;
     else if (known < 0)
@@ -107,11 +113,7 @@ static int place_of(const struct rlhf__services *s, const char *id) {
 }
 
 static const void *host_service(const rlhf_host *api, const char *id) {
-    struct rlhf__host *h = behind(api);
-    const int at = id ? place_of(h->services, id) : -1;
-    if (at < 0) return NULL;
-    atomic_fetch_or(&h->asked, 1u << at);
-    return h->services->offered[at].table;
+    return id ? rlhf__services_find(behind(api)->services, id) : NULL;
 }
 
 // With one process the sum over all processes is its own.
@@ -140,9 +142,8 @@ const void *rlhf__services_find(const struct rlhf__services *s, const char *id) 
     return at < 0 ? NULL : s->offered[at].table;
 }
 
-rlhf_status rlhf__services_failed(const struct rlhf__services *s, const struct rlhf__error *err) {
-    if (s->failure) rlhf__note_put(s->failure, err->code, err->text);
-    return err->code;
+rlhf_status rlhf__service_failed(const rlhf_host *caller, const struct rlhf__error *err) {
+    return caller->fail(caller, err->code, err->text);
 }
 
 // ---- instances --------------------------------------------------------------------------------
@@ -214,25 +215,21 @@ void rlhf__instance_destroy(struct rlhf__instance *i) {
     host_destroy(behind(i->host));
 }
 
-int rlhf__instance_asked(const struct rlhf__instance *i, const char *id) {
-    if (!i->host) return 0;
-    struct rlhf__host *h = behind(i->host);
-    const int at = place_of(h->services, id);
-    return at >= 0 && (atomic_load(&h->asked) >> at & 1);
-}
-
-void rlhf__instance_metrics_to(const struct rlhf__instance *i,
-                               void (*metric)(void *ctx, const char *name, double value),
-                               void *ctx) {
+void rlhf__instance_metrics_to(const struct rlhf__instance *i, rlhf__metric_fn *metric, void *ctx) {
     if (!i->host) return;
     struct rlhf__host *h = behind(i->host);
     h->metric = metric;
     h->metric_ctx = ctx;
 }
 
-void rlhf__instance_report(const struct rlhf__instance *i, const char *name, double value) {
+void rlhf__instance_report(const struct rlhf__instance *i, const char *name, double value,
+                           double weight, int32_t combine) {
     const struct rlhf__services *s = i->host ? behind(i->host)->services : NULL;
-    if (s && s->metric) s->metric(s->metric_ctx, name, value);
+    if (s && s->metric) s->metric(s->metric_ctx, name, value, weight, combine);
+}
+
+rlhf_status rlhf__instance_said(const struct rlhf__instance *i, char *out, size_t cap) {
+    return rlhf__note_since(&behind(i->host)->said, 0, out, cap);
 }
 
 // ---- calls ------------------------------------------------------------------------------------
@@ -244,7 +241,8 @@ struct rlhf__call rlhf__call_begin(const struct rlhf__instance *i, const char *f
     if (!i->host) return c;
     struct rlhf__host *h = behind(i->host);
     c.said = rlhf__note_mark(&h->said);
-    if (h->services->failure) c.service_said = rlhf__note_mark(h->services->failure);
+    const struct rlhf__instance *kernels = h->services->kernels;
+    if (kernels) c.kernels_said = rlhf__note_mark(&behind(kernels->host)->said);
     return c;
 }
 
@@ -253,18 +251,23 @@ const char *rlhf__no_status(rlhf_status status, char *out, size_t cap) {
     return out;
 }
 
-// Why a call failed with this status: in the plugin's words, or else in a service's.
-static void say_why(const struct rlhf__call *call, rlhf_status status, char *out, size_t cap) {
+int rlhf__words_fit(rlhf_status said, rlhf_status status) {
+    return said == status || (status != RLHF_E_NOMEM && status != RLHF_E_CANCELLED);
+}
+
+// In the words of the plugin or a service, or else of the kernels.
+const char *rlhf__call_why(const struct rlhf__call *call, rlhf_status status, char *out,
+                           size_t cap) {
     struct rlhf__host *h = behind(call->instance->host);
-    struct rlhf__note *failure = h->services->failure;
-    rlhf__note_since(&h->said, call->said, out, cap);
-    if (!*out && failure && rlhf__note_since(failure, call->service_said, out, cap) != status)
+    const struct rlhf__instance *kernels = h->services->kernels;
+    if (!rlhf__words_fit(rlhf__note_since(&h->said, call->said, out, cap), status)) *out = '\0';
+    if (!*out && kernels &&
+        rlhf__note_since(&behind(kernels->host)->said, call->kernels_said, out, cap) != status)
         *out = '\0'; // the plugin handled that failure
-    if (*out) return;
-    if (status > RLHF_OK)
-        rlhf__no_status(status, out, cap);
-    else
-        snprintf(out, cap, "%s", rlhf__status_text(status));
+    if (*out) return out;
+    if (status > RLHF_OK) return rlhf__no_status(status, out, cap);
+    snprintf(out, cap, "%s", rlhf__status_text(status));
+    return out;
 }
 
 static rlhf_status call_failed(const struct rlhf__call *call, rlhf_status status,
@@ -272,7 +275,7 @@ static rlhf_status call_failed(const struct rlhf__call *call, rlhf_status status
     const struct rlhf__instance *i = call->instance;
     const struct rlhf__services *services = behind(i->host)->services;
     char why[sizeof err->text], phase[48] = "";
-    say_why(call, status, why, sizeof why);
+    rlhf__call_why(call, status, why, sizeof why);
     if (services->phase >= 0)
         snprintf(phase, sizeof phase, ", phase %lld", (long long)services->phase);
     if (status > RLHF_OK || status < RLHF_E_INTERNAL) status = RLHF_E_INTERNAL;

@@ -9,7 +9,9 @@
 
 #include <signal.h>
 
-// A table that host->service(id) returns; both borrowed.
+// A table that host->service(id) returns; both borrowed. Its functions get the caller's rlhf_host
+// and ask it for their own table, which is part of what they work with: so they work with any host
+// that offers them (a run's, a worker's, that of plugin check).
 struct rlhf__service {
     const char *id;
     const void *table;
@@ -17,18 +19,22 @@ struct rlhf__service {
 
 enum { RLHF__MAX_SERVICES = 16 };
 
+// Receives what a plugin reports with host->metric, under the run's name for it.
+typedef void rlhf__metric_fn(void *ctx, const char *name, double value, double weight,
+                             int32_t combine);
+
 // Shared by all instances of a run. The run fills it; it outlives the instances. It may be copied
 // for instances whose metrics go elsewhere.
 struct rlhf__services {
-    struct rlhf__log *log;                                     // NULL = silent
-    void (*metric)(void *ctx, const char *name, double value); // NULL = ignored
+    struct rlhf__log *log;   // NULL = silent
+    rlhf__metric_fn *metric; // NULL = ignored
     void *metric_ctx;
     const volatile sig_atomic_t *cancelled; // NULL = never
     uint64_t seed;
     int64_t phase; // set by the loop, shown in messages; < 0 = outside phases
-    // A service's last failure, shared by copies. It is the message for a plugin that passes a
-    // service's status on without a message. NULL = not recorded.
-    struct rlhf__note *failure;
+    // The backend that models compute with: a model that passes its status on without a message
+    // fails with its message. NULL: none.
+    const struct rlhf__instance *kernels;
     struct rlhf__service offered[RLHF__MAX_SERVICES]; // use rlhf__services_offer
     size_t n_offered;
 };
@@ -41,9 +47,8 @@ rlhf_status rlhf__services_offer(struct rlhf__services *, const char *id, const 
 // The table of that id, or NULL. [any]
 const void *rlhf__services_find(const struct rlhf__services *, const char *id);
 
-// For a service whose call fails: record the message for the plugin that called. Returns err->code.
-// [any]
-rlhf_status rlhf__services_failed(const struct rlhf__services *, const struct rlhf__error *err);
+// For a service whose call fails: the message is the caller's. Returns err->code. [any]
+rlhf_status rlhf__service_failed(const rlhf_host *caller, const struct rlhf__error *err);
 
 struct rlhf__instance {
     const struct rlhf__plugin *plugin;
@@ -61,18 +66,18 @@ rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
                                   struct rlhf__instance **out, struct rlhf__error *err);
 void rlhf__instance_destroy(struct rlhf__instance *i); // NULL allowed [main]
 
-// 1 if the plugin has asked the host for this service and the host offers it. [any]
-int rlhf__instance_asked(const struct rlhf__instance *i, const char *id);
-
 // From now on send metrics that the plugin reports with host->metric to `metric`, under the run's
 // name for them; NULL: to the run again. [step]
-void rlhf__instance_metrics_to(const struct rlhf__instance *i,
-                               void (*metric)(void *ctx, const char *name, double value),
-                               void *ctx);
+void rlhf__instance_metrics_to(const struct rlhf__instance *i, rlhf__metric_fn *metric, void *ctx);
 
 // Report to the run a metric that `metric` held back. It is not sent to `metric`, which may call
 // this. [step]
-void rlhf__instance_report(const struct rlhf__instance *i, const char *name, double value);
+void rlhf__instance_report(const struct rlhf__instance *i, const char *name, double value,
+                           double weight, int32_t combine);
+
+// The message of the plugin's last host->fail, "" if there was none, into out[cap]; returns its
+// code. [any]
+rlhf_status rlhf__instance_said(const struct rlhf__instance *i, char *out, size_t cap);
 
 // The instance that owns a table, for plugins of the host itself (worker/). [any]
 const struct rlhf__instance *rlhf__instance_behind(const rlhf_host *);
@@ -89,17 +94,27 @@ struct rlhf__call {
     const struct rlhf__instance *instance;
     const char *function; // "score()"
     struct rlhf__running before;
-    uint64_t said, service_said; // marks of failures of the plugin and the services
+    uint64_t said, kernels_said; // marks of failures of the plugin and of the kernels
 };
 struct rlhf__call rlhf__call_begin(const struct rlhf__instance *i, const char *function); // [any]
 
 // `status` is the plugin's return value. A failure becomes err: "reward org.x.period, score(),
-// phase 12: <why>". The reason is the message of the plugin's host->fail during the call, otherwise
-// that of a service which failed with this status during the call, otherwise the status' text.
+// phase 12: <why>". The reason is the last message of host->fail, by the plugin or by a service
+// that it called, during the call; for RLHF_E_NOMEM and RLHF_E_CANCELLED, which need no message,
+// only one with that code. Otherwise it is that of the kernels, if they failed with this status
+// during the call, otherwise the status' text.
 // Returns the status, unknown ones as RLHF_E_INTERNAL. Ends the process if it is a child that the
 // plugin forked. [any]
 rlhf_status rlhf__call_end(const struct rlhf__call *call, rlhf_status status,
                            struct rlhf__error *err);
+
+// The reason of such a failure alone, into out[cap]; returns out. [any]
+const char *rlhf__call_why(const struct rlhf__call *call, rlhf_status status, char *out,
+                           size_t cap);
+
+// Whether words said with one code are about a call that returned `status`: after a failure that
+// the plugin handled, it may run out of memory, or stop, without words. [any]
+int rlhf__words_fit(rlhf_status said, rlhf_status status);
 
 // "it returned 7, which is not a valid status", for a positive one, into out[cap]; returns out.
 // [any]

@@ -63,6 +63,11 @@ static rlhf_status saved_read(const rlhf_istream *api, void *bytes, uint64_t n) 
     return RLHF_OK;
 }
 
+static uint64_t saved_left(const rlhf_istream *api) {
+    const struct saved *s = (const struct saved *)(const void *)api;
+    return (uint64_t)(s->end - *s->at);
+}
+
 static uint64_t get_le(const uint8_t *p, int bytes) {
     uint64_t v = 0;
     for (int i = 0; i < bytes; i++)
@@ -100,7 +105,7 @@ rlhf_status rlhf__instance_load(const struct rlhf__instance *i, const void *byte
     const char *why = open_block(bytes, n, d->id, &body, &body_len, &version);
     if (why) return rlhf__fail(err, RLHF_E_INVALID, "the stored state for %s %s", d->id, why);
     const uint8_t *at = body;
-    struct saved saved = {{sizeof(rlhf_istream), 0, saved_read}, &at, body + body_len};
+    struct saved saved = {{sizeof(rlhf_istream), 0, saved_read, saved_left}, &at, body + body_len};
     struct rlhf__call call = rlhf__call_begin(i, "load()");
     rlhf_status status = rlhf__call_end(&call, d->load(i->self, &saved.api, version), err);
     if (status != RLHF_OK) return status;

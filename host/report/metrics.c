@@ -20,6 +20,9 @@ struct rlhf__metrics {
     struct rlhf__metric *value; // sorted by name
     size_t n, cap;
     const char *prefix; // NULL = none
+    struct rlhf__log *log;
+    int warned; // 1: about a name that is combined in two ways
+    int reserved;
 };
 
 static void forget(struct rlhf__metrics *m) {
@@ -58,6 +61,7 @@ rlhf_status rlhf__metrics_open(const struct rlhf__folder *run, const struct rlhf
     *out = NULL;
     if (!m) return RLHF__NOMEM(err, "%s: out of memory", run->path);
     pthread_mutex_init(&m->lock, NULL);
+    m->log = log;
     rlhf_status status = RLHF_OK;
     for (size_t i = 0; status == RLHF_OK && i < N_SINKS; i++)
         status = open_sink(m, i, run, want, keep_phase, log, err);
@@ -82,7 +86,7 @@ static size_t place(const struct rlhf__metrics *m, const char *name, int *there)
     return lo;
 }
 
-static rlhf_status insert(struct rlhf__metrics *m, size_t at, const char *name, double v) {
+static rlhf_status insert(struct rlhf__metrics *m, size_t at, const char *name) {
     if (m->n == m->cap) {
         size_t cap = m->cap ? 2 * m->cap : 64;
         struct rlhf__metric *all = realloc(m->value, cap * sizeof *all);
@@ -93,7 +97,7 @@ static rlhf_status insert(struct rlhf__metrics *m, size_t at, const char *name, 
     char *copy = strdup(name);
     if (!copy) return RLHF_E_NOMEM;
     memmove(m->value + at + 1, m->value + at, (m->n - at) * sizeof *m->value);
-    m->value[at] = (struct rlhf__metric){copy, v};
+    m->value[at] = (struct rlhf__metric){.name = copy};
     m->n++;
     return RLHF_OK;
 }
@@ -110,24 +114,58 @@ void rlhf__metrics_mute(struct rlhf__metrics *m, int on) {
     pthread_mutex_unlock(&m->lock);
 }
 
-rlhf_status rlhf__metrics_set(struct rlhf__metrics *m, const char *name, double value) {
-    int there;
-    rlhf_status status = RLHF_OK;
+static void warn_mixed(struct rlhf__metrics *m, const struct rlhf__metric *one, int32_t combine) {
+    if (m->warned) return;
+    m->warned = 1;
+    rlhf__logf(m->log, RLHF_LOG_WARN,
+               "the metric \"%.300s\" is reported as \"%s\" and as \"%s\" in one phase; the first "
+               "counts",
+               one->name, rlhf__combine_name(one->reported.combine), rlhf__combine_name(combine));
+}
+
+// Holds the lock. report NULL: the value is the host's own.
+static rlhf_status put(struct rlhf__metrics *m, const char *name, double value,
+                       const struct rlhf__combined *report) {
     char full[512];
-    if (strcmp(name, "phase") == 0) return RLHF_OK;
-    pthread_mutex_lock(&m->lock);
+    int there;
     if (m->prefix && snprintf(full, sizeof full, "%s%s", m->prefix, name) < (int)sizeof full)
         name = full;
-    size_t at = place(m, name, &there);
-    if (m->mute)
-        status = RLHF_OK;
-    else if (there)
-        m->value[at].value = value;
-    else
-        status = insert(m, at, name, value);
+    if (m->mute || (report && report->n == 0)) return RLHF_OK;
+    const size_t at = place(m, name, &there);
+    if (!there) RLHF_TRY(insert(m, at, name));
+    struct rlhf__metric *one = &m->value[at];
+    if (!report)
+        one->reported = (struct rlhf__combined){0};
+    else if (!rlhf__combine_merge(&one->reported, report))
+        warn_mixed(m, one, report->combine);
+    one->value = report ? one->reported.value : value;
+    return RLHF_OK;
+}
+
+static rlhf_status put_locked(struct rlhf__metrics *m, const char *name, double value,
+                              const struct rlhf__combined *report) {
+    if (strcmp(name, "phase") == 0) return RLHF_OK;
+    pthread_mutex_lock(&m->lock);
+    const rlhf_status status = put(m, name, value, report);
     if (status < 0) m->bad = 1; // flush reports it, because callers rarely check
     pthread_mutex_unlock(&m->lock);
     return status;
+}
+
+rlhf_status rlhf__metrics_set(struct rlhf__metrics *m, const char *name, double value) {
+    return put_locked(m, name, value, NULL);
+}
+
+rlhf_status rlhf__metrics_report(struct rlhf__metrics *m, const char *name, double value,
+                                 double weight, int32_t combine) {
+    struct rlhf__combined one = {0};
+    rlhf__combine_add(&one, value, weight, combine);
+    return put_locked(m, name, 0, &one);
+}
+
+void rlhf__metrics_reported(void *ctx, const char *name, double value, double weight,
+                            int32_t combine) {
+    (void)rlhf__metrics_report(ctx, name, value, weight, combine);
 }
 
 void rlhf__metrics_sink(void *ctx, const char *name, double value) {

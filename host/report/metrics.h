@@ -1,8 +1,8 @@
 // metrics.h: the metrics of a run: RUN/metrics.jsonl (one object per phase) and, if configured,
 // TensorBoard events in RUN/tensorboard/ and RUN/metrics.csv. Each is a sink (sink.h).
 //
-// Names are a contract (docs/metrics.md). This file neither measures times nor aggregates: it
-// stores the last value of each name in the current phase.
+// Names are a contract (docs/metrics.md). This file does not measure: it stores the last value that
+// the host set for each name in the current phase, and combines what plugins report under a name.
 #ifndef RLHF_HOST_METRICS_H
 #define RLHF_HOST_METRICS_H
 
@@ -26,6 +26,12 @@ void rlhf__metrics_close(struct rlhf__metrics *m); // NULL allowed; unflushed va
 // ignored. [any]
 rlhf_status rlhf__metrics_set(struct rlhf__metrics *m, const char *name, double value);
 
+// Add what a plugin reports with host->metric (enum rlhf_combine). A report that is to be combined
+// in another way than the name's first one in this phase is left out, which is logged once a run.
+// [any]
+rlhf_status rlhf__metrics_report(struct rlhf__metrics *m, const char *name, double value,
+                                 double weight, int32_t combine);
+
 // Put `prefix` in front of every name that is set until the next call, so that plugins' metrics of
 // held-out rows do not replace those of the phase. Borrowed; NULL = no prefix. [main]
 void rlhf__metrics_under(struct rlhf__metrics *m, const char *prefix);
@@ -34,8 +40,12 @@ void rlhf__metrics_under(struct rlhf__metrics *m, const char *prefix);
 // belong to the phase. [main]
 void rlhf__metrics_mute(struct rlhf__metrics *m, int on);
 
-// For struct rlhf__services.metric: ctx is the struct rlhf__metrics. [any]
+// rlhf__metrics_set as a callback: ctx is the struct rlhf__metrics. [any]
 void rlhf__metrics_sink(void *ctx, const char *name, double value);
+
+// For struct rlhf__services.metric: rlhf__metrics_report; ctx as above. [any]
+void rlhf__metrics_reported(void *ctx, const char *name, double value, double weight,
+                            int32_t combine);
 
 // *out = the current phase's value. Returns 0 if it was not set; *out is then unchanged. [any]
 int rlhf__metrics_get(const struct rlhf__metrics *m, const char *name, double *out);

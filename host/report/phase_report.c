@@ -36,7 +36,7 @@ static void report_optim(const struct rlhf__phase *p) {
 // no row was timed.
 static void report_spared(const struct rlhf__phase *p) {
     const struct rlhf__row_tally *b = &p->learner->tally;
-    const int64_t rows = b->rows[RLHF_ROW_STILL] + b->rows[RLHF_ROW_MASKED];
+    const int64_t rows = b->rows[RLHF_ROW_NO_GRADIENT] + b->rows[RLHF_ROW_EXCLUDED];
     const double saved = rlhf__row_tally_saved(b);
     if (rows == 0) return;
     set(p, "optim/spared_rows", (double)rows);

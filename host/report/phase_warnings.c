@@ -257,7 +257,7 @@ static void say_constant(const struct rlhf__phase *p, const struct rlhf__rows *e
 
 // Responses that are compared have the same reward; responses to different prompts may differ.
 static void say_flat(const struct rlhf__phase *p) {
-    const int32_t size = p->cast->plan.group_size;
+    const uint32_t size = p->cast->plan.group_size;
     if (size < 2)
         rlhf__logf(p->report->log, RLHF_LOG_WARN,
                    "phase %lld: all responses have the same reward, so that rewards teach nothing; "

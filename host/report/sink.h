@@ -8,12 +8,14 @@
 #include "base/folder.h"
 #include "base/log.h"
 #include "config/schema.h"
+#include "plugin/combine.h"
 
 #include <rlhf/base.h>
 
 struct rlhf__metric {
     char *name;
     double value;
+    struct rlhf__combined reported; // by plugins; n 0: the value is the host's own
 };
 
 // A phase's numbers, borrowed for the call. No metric is named "phase".

@@ -143,10 +143,10 @@ static rlhf_status no_best(const struct rlhf__phase *p, struct rlhf__error *err)
 // After the first phase of a process every metric is known, except those that only some phases
 // measure: on held-out rows, or from an outer loop.
 static int wants_best(const struct rlhf__phase *p, const struct rlhf__best *b) {
-    const uint32_t outer = RLHF_PLAN_MOVES_REFERENCE | RLHF_PLAN_REWARD_MODEL;
+    const rlhf_iteration *outer = &p->cast->iteration;
     const char *best = p->config->checkpoint.best;
     return *best && b->phase == 0 && p->count->phase == p->count->first_phase + 1 &&
-           !(p->cast->plan.flags & outer) && strncmp(best, "eval/", 5) != 0;
+           !outer->moves_reference && !outer->reward_model && strncmp(best, "eval/", 5) != 0;
 }
 
 static rlhf_status no_early_stop(const struct rlhf__phase *p, const char *setting,

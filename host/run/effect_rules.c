@@ -60,13 +60,13 @@ static int is_backend(const struct rlhf__config *c, const char *name) {
 
 static uint64_t if_true(int is, uint64_t fact) { return is ? fact : 0; }
 
-static uint64_t facts_of_plan(const rlhf_plan *p) {
+static uint64_t facts_of_plan(const rlhf_plan *p, const rlhf_iteration *outer) {
     const int rollout = p->source == RLHF_SOURCE_ROLLOUT;
     const int preferences = // compared, or labelled one by one
         p->source == RLHF_SOURCE_PREFERENCES || p->source == RLHF_SOURCE_COMPLETIONS;
     const int labelled = p->source == RLHF_SOURCE_LABELLED;
     const int reward_model = preferences && (p->heads & RLHF_HEAD_SCORE);
-    const int calibrates = reward_model || (p->flags & RLHF_PLAN_REWARD_MODEL);
+    const int calibrates = reward_model || outer->reward_model;
     const int draws = rollout || reward_model;
     const int compared = calibrates || rlhf__plan_wants_reference(p);
     return if_true(preferences, PREFERENCES) | if_true(!rollout && !preferences, NO_PROMPTS) |
@@ -180,9 +180,9 @@ static const struct rule {
 static int hold(uint64_t facts, uint64_t all) { return (facts & all) == all; }
 
 rlhf_status rlhf__effect_rules(const struct rlhf__config *c, const char *algo,
-                               const rlhf_plan *plan, struct rlhf__log *log,
-                               struct rlhf__error *err) {
-    const uint64_t facts = facts_of_plan(plan) | facts_of_config(c, log);
+                               const rlhf_plan *plan, const rlhf_iteration *outer,
+                               struct rlhf__log *log, struct rlhf__error *err) {
+    const uint64_t facts = facts_of_plan(plan, outer) | facts_of_config(c, log);
     struct rlhf__effect_rule rules[N_RULES];
     for (size_t i = 0; i < N_RULES; i++) {
         const struct rule *r = &table[i];

@@ -6,11 +6,12 @@
 #include "config/config.h"
 
 #include <rlhf/algo.h>
+#include <rlhf/draft/iteration.h>
 
-// Refuse typed settings that have no effect in a run with this plan by the algorithm in the file
-// `algo`. [main]
+// Refuse typed settings that have no effect in a run with this plan, and this extension, by the
+// algorithm in the file `algo`. [main]
 rlhf_status rlhf__effect_rules(const struct rlhf__config *c, const char *algo,
-                               const rlhf_plan *plan, struct rlhf__log *log,
-                               struct rlhf__error *err);
+                               const rlhf_plan *plan, const rlhf_iteration *outer,
+                               struct rlhf__log *log, struct rlhf__error *err);
 
 #endif

@@ -36,7 +36,7 @@ static rlhf_status open_reports(struct rlhf__run *r, struct rlhf__error *err) {
     if (st == RLHF_OK)
         st = rlhf__samples_open(dir->root, keep, r->report.log, &r->report.samples, err);
     if (st == RLHF_OK) st = open_rollouts(r, keep, err);
-    r->session.services.metric = rlhf__metrics_sink;
+    r->session.services.metric = rlhf__metrics_reported;
     r->session.services.metric_ctx = r->report.metrics;
     if (st != RLHF_OK) return st;
     const struct rlhf__progress_state start = {
@@ -90,6 +90,7 @@ static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
                             .learner = &r->learner,
                             .report = &r->report};
     rlhf__learner_begin(&r->learner);
+    r->learner.phase = r->count.phase;
     r->report.times = (struct rlhf__phase_times){.start = rlhf__seconds()};
     r->session.services.phase = r->count.phase + 1;
     rlhf_status st = rlhf__phase_run(&p, err);

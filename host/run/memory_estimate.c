@@ -202,7 +202,7 @@ static uint64_t rows_bytes(const struct rlhf__rows *e, int fresh) {
 static void count_host(const struct rlhf__run *r, const struct rlhf__rows *e, uint64_t own,
                        struct rlhf__uses *u) {
     const uint32_t host = rlhf__uses_owner(u, "host");
-    u->bytes[host][RLHF__USE_ROWS] = rows_bytes(e, r->cast.plan.fresh_rounds > 0);
+    u->bytes[host][RLHF__USE_ROWS] = rows_bytes(e, r->cast.plan.resample_rounds > 0);
     u->bytes[host][RLHF__USE_UNDO] = rollback_bytes(r);
     u->bytes[host][RLHF__USE_WORKSPACE] =
         rlhf__compute_peak_bytes(r->session.compute->table, r->session.models.dtype);

@@ -18,7 +18,7 @@ static rlhf_status hidden_room(struct rlhf__phase *p, struct rlhf__pass_out *out
     const struct rlhf__model *ref = p->cast->reference;
     struct rlhf__rows *e = &p->x.rows;
     e->d_hidden = ref->info.d_model;
-    if (ref->info.heads & p->learner->model->info.heads & RLHF_HEAD_DEV_HIDDEN) {
+    if (ref->info.caps & p->learner->model->info.caps & RLHF_CAP_DEV_HIDDEN) {
         uint64_t tokens = (uint64_t)rlhf__rows_response_tokens(e, 0, e->n);
         p->x.compute = ref->compute;
         rlhf_status st = ref->compute->alloc(ref->compute->ctx, tokens * rlhf__state_bytes(ref),
@@ -99,7 +99,7 @@ static void tell_signals(const struct rlhf__phase *p) {
 static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
     struct rlhf__phase_times *times = &p->report->times;
     double from = rlhf__seconds();
-    p->x.phase = (uint64_t)p->count->phase;
+    p->x.phase = p->count->phase;
     rlhf_status st = p->feed->ops->next(p->feed, (uint64_t)p->count->sequences,
                                         p->learner->optim->count.step, &p->x, err);
     double drawn = rlhf__seconds();

@@ -16,7 +16,7 @@ rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experien
                              .rewards = p->cast->rewards,
                              .metric = rlhf__metrics_sink,
                              .metric_ctx = p->report->metrics,
-                             .phase = (uint64_t)p->count->phase,
+                             .phase = p->count->phase,
                              .may_drop_all = more,
                              .watch = rlhf__progress_watch(p->report->progress),
                              .log = p->report->log,
@@ -140,7 +140,7 @@ static void report_rounds(const struct rlhf__phase *p, const struct rounds *b, u
 
 rlhf_status rlhf__fresh_groups(struct rlhf__phase *p, struct rlhf__error *err) {
     const rlhf_plan *plan = &p->cast->plan;
-    if (plan->fresh_rounds <= 0) return RLHF_OK;
+    if (plan->resample_rounds == 0) return RLHF_OK;
     const uint32_t want = p->x.drawn / (uint32_t)plan->group_size;
     uint32_t groups, live;
     struct rounds b = {.prompts = want};
@@ -150,7 +150,7 @@ rlhf_status rlhf__fresh_groups(struct rlhf__phase *p, struct rlhf__error *err) {
     free(keep);
     b.flat = want - live;
     rlhf_status st = RLHF_OK;
-    while (st == RLHF_OK && live < want && b.rounds < plan->fresh_rounds) {
+    while (st == RLHF_OK && live < want && b.rounds < plan->resample_rounds) {
         const uint32_t missing = want - live;
         st = round_of(p, want, missing, &b, err);
         b.flat += missing - b.live; // a group that was dropped entirely counts as one without
@@ -196,7 +196,7 @@ rlhf_status rlhf__judge(struct rlhf__phase *p, struct rlhf__error *err) {
     if (!p->cast->judge) return RLHF_OK;
     const struct rlhf__reward_call q = {.rules = &p->config->mixing,
                                         .plugin = p->cast->judge,
-                                        .phase = (uint64_t)p->count->phase,
+                                        .phase = p->count->phase,
                                         .log = p->report->log,
                                         .tally = &p->report->rewards.phase[p->cast->n_rewards]};
     x->judged = calloc(n ? n : 1, sizeof *x->judged);

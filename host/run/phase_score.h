@@ -15,9 +15,9 @@ rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experien
 
 // Replace groups without spread by responses to further prompts (Yu et al. 2025, dynamic sampling).
 // p->x is the first round, sampled and scored. While some of its groups have no spread and the
-// plan's fresh_rounds allow it: sample as many further groups as are missing, score them, and put
-// those with spread in place of groups without. After the last round the remaining groups without
-// spread are kept, so that the batch keeps its size. Sets sampling/fresh_rounds, prompts,
+// plan's resample_rounds allow it: sample as many further groups as are missing, score them, and
+// put those with spread in place of groups without. After the last round the remaining groups
+// without spread are kept, so that the batch keeps its size. Sets sampling/fresh_rounds, prompts,
 // flat_ratio and flat_left; other metrics are those of the first round. Adds to the times of
 // rollout and reward. [step]
 rlhf_status rlhf__fresh_groups(struct rlhf__phase *p, struct rlhf__error *err);

@@ -125,7 +125,7 @@ void rlhf__saving_begin(struct rlhf__run *r) {
 static struct rlhf__changing changing(struct rlhf__run *r) {
     const struct rlhf__cast *c = &r->cast;
     const struct rlhf__reward_round *round = r->iteration.round;
-    int moves = (c->plan.flags & RLHF_PLAN_MOVES_REFERENCE) != 0;
+    int moves = c->iteration.moves_reference;
     return (struct rlhf__changing){
         .compute = r->session.compute->table,
         .model = {c->policy, c->critic, moves ? c->reference : NULL,

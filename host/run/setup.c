@@ -133,6 +133,7 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
     if (st == RLHF_OK)
         st = rlhf__setup_ask_plan(r, c->run.phases ? c->run.phases : RLHF__DEFAULT_PHASES, 0, plan,
                                   err);
+    if (st == RLHF_OK) st = rlhf__plan_iteration(cast->algo, plan, &cast->iteration, err);
     if (st != RLHF_OK) return st;
     cast->logp_dist = logp_dist(&c->sampling, plan);
     if ((plan->heads & RLHF_HEAD_VALUE) && c->value.kind == RLHF_VALUE_NONE)
@@ -145,7 +146,9 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__early_stop fresh = {.config = &c->early_stop};
     if (st == RLHF_OK && !r->req->resume)
         st = check_early_stop(r, &fresh, c->run.phases ? c->run.phases : RLHF__DEFAULT_PHASES, err);
-    return st == RLHF_OK ? rlhf__effect_rules(c, r->req->algo->file, plan, r->report.log, err) : st;
+    return st == RLHF_OK ? rlhf__effect_rules(c, r->req->algo->file, plan, &cast->iteration,
+                                              r->report.log, err)
+                         : st;
 }
 
 // ---- rows and models ----
@@ -272,8 +275,9 @@ rlhf_status rlhf__run_advise(const struct rlhf__run *r, rlhf_status st, struct r
     const struct rlhf__config *c = r->config;
     const rlhf_compute *t = r->session.compute ? r->session.compute->table : NULL;
     if (st != RLHF_E_NOMEM || !t || t->device == RLHF_DEVICE_CPU) return st;
-    const char *said = t->last_error(t->ctx);
-    if (!said || !*said || !strstr(err->text, said)) return st; // host memory ran out
+    char said[512];
+    rlhf__compute_said(r->session.compute, st, said, sizeof said);
+    if (!*said || !strstr(err->text, said)) return st; // host memory ran out
     const size_t n = strlen(err->text);
     snprintf(err->text + n, sizeof err->text - n,
              "; less is taken with a lower batch.microbatch_tokens (now %lld), sampling.slots, "

@@ -20,10 +20,12 @@ rlhf_status rlhf__setup_ask_plan(const struct rlhf__run *r, int64_t phases, int3
                                  rlhf_plan *out, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     rlhf_run_info info = {.size = sizeof info,
-                          .phases = (int32_t)(phases < INT32_MAX ? phases : INT32_MAX),
-                          .batch_size = (int32_t)c->batch.size,
-                          .max_new_tokens = (int32_t)c->sampling.max_new_tokens,
-                          .n_labels = n_labels,
+                          .phases = phases,
+                          .batch_size = (uint32_t)c->batch.size,
+                          .max_new_tokens = (uint32_t)c->sampling.max_new_tokens,
+                          .max_turns = 1,
+                          .shards = 1,
+                          .n_labels = (uint32_t)n_labels,
                           .temperature = c->sampling.temperature};
     return rlhf__plan_ask(r->cast.algo, &info, out, err);
 }
@@ -250,15 +252,14 @@ rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err) 
     const struct rlhf__config *c = r->config;
     struct rlhf__cast *cast = &r->cast;
     // A reward model in training needs the reference for the samples that it is fitted on.
-    if (!rlhf__plan_wants_reference(&cast->plan) && !(cast->plan.flags & RLHF_PLAN_REWARD_MODEL))
-        return RLHF_OK;
+    if (!rlhf__plan_wants_reference(&cast->plan) && !cast->iteration.reward_model) return RLHF_OK;
     char dir[RLHF__PATH_CAP];
     struct rlhf__model_spec spec = {
         .role = "reference",
         .start = c->policy.init == RLHF__INIT_RANDOM ? RLHF__START_RANDOM : RLHF__START_WEIGHTS,
         .tokens_only = cast->policy->spec.tokens_only,
         .language = cast->policy->spec.language,
-        .frozen = !(cast->plan.flags & RLHF_PLAN_MOVES_REFERENCE)};
+        .frozen = !cast->iteration.moves_reference};
     if (has_adapter(r)) {
         RLHF_TRY(adapter_reference(r, &spec, dir, err));
     } else if (c->reference.path[0]) {

@@ -23,7 +23,7 @@ static rlhf_status open_rewards(struct rlhf__run *r, struct rlhf__error *err) {
                           "%s needs at least one reward: --reward FILE.so (e.g. imdb.so)",
                           r->req->algo->file);
     struct rlhf__reward_service *models = rlhf__text_services_reward(r->session.text);
-    rlhf__reward_service_trainable(models, (r->cast.plan.flags & RLHF_PLAN_REWARD_MODEL) != 0);
+    rlhf__reward_service_trainable(models, r->cast.iteration.reward_model);
     rlhf__reward_service_longest(models, rlhf__prompt_feed_longest(r->feed));
     const struct rlhf__rewards_request q = {.config = c,
                                             .plugin = r->req->rewards,

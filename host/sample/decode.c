@@ -62,7 +62,7 @@ static rlhf_status result_init(struct rlhf__gen_result *r, uint32_t n, int32_t m
 }
 
 uint32_t rlhf__prefix_slots(const struct rlhf__model *m, uint32_t slots, uint32_t group) {
-    if (group < 2 || !(m->info.heads & RLHF_HEAD_PREFIX)) return 0;
+    if (group < 2 || !(m->info.caps & RLHF_CAP_PREFIX)) return 0;
     return (slots + group - 1) / group + 1;
 }
 

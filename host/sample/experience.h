@@ -12,7 +12,7 @@ struct rlhf__experience {
     struct rlhf__scored scored;    // n = 0: rows of a file, which are not scored
     float *judged;                 // [rows.n] the judge's scores, NaN or Inf included; NULL: none
     uint32_t drawn, reserved;      // number of rows sampled, including those removed since
-    uint64_t phase;                // the rows' phase, from 0; set before they are sampled
+    int64_t phase;                 // the rows' phase, from 0; set before they are sampled
     struct rlhf__overlap *overlap; // early answers of the rewards; NULL: none
     int64_t sampled;               // response tokens sampled for the rows
     int64_t tokens;              // tokens that the model computed for them; a shared prompt counts

@@ -32,20 +32,11 @@ struct rlhf__overlap {
     int32_t closing, reserved;
 };
 
-static int asked(const struct rlhf__instance *reward, const char *id) {
-    const struct rlhf__outside *o = reward->plugin->outside;
-    return o && o->asked ? o->asked(reward->self, id) : rlhf__instance_asked(reward, id);
-}
-
-// A reward in a worker process always works outside this process. But a call with part of a batch
-// is allowed only if it declares ROW_ALONE.
+// A reward without RLHF_REWARD_EXTERNAL may use models, also if it is in a worker. A call with part
+// of a batch repeats state, which only rewards without any can stand.
 int rlhf__overlap_allowed(const struct rlhf__instance *reward) {
-    const struct rlhf__outside *o = reward->plugin->outside;
-    const int outside = o && o->asked
-                            ? (reward->plugin->ops.reward.flags & RLHF_REWARD_ROW_ALONE) != 0
-                            : asked(reward, RLHF_SVC_LIMITS);
-    return outside && !asked(reward, RLHF_SVC_CLASSIFIER) &&
-           !asked(reward, RLHF_SVC_REWARD_MODEL) && reward->plugin->desc.state_version == 0;
+    return (reward->plugin->ops.reward.flags & RLHF_REWARD_EXTERNAL) != 0 &&
+           reward->plugin->desc.state_version == 0;
 }
 
 // ---- scoring, on the thread ----

@@ -2,10 +2,8 @@
 // sampled (rewards.overlap). The answers are kept until the batch is scored: reward_ask.h then
 // scores the remaining rows and handles failures. Scores do not depend on when a row was scored.
 //
-// Only rewards that work outside the process are called this way: those that asked for
-// "rlhf.limits/0", and those that run in a worker and score each row alone (RLHF_REWARD_ROW_ALONE).
-// They must not have asked for a service that computes, and must not keep state that the order of
-// calls could change.
+// Only rewards with RLHF_REWARD_EXTERNAL are called this way; they must not keep state, which the
+// order of calls could change.
 #ifndef RLHF_HOST_OVERLAP_H
 #define RLHF_HOST_OVERLAP_H
 
@@ -17,7 +15,7 @@ struct rlhf__overlap_request {
     const struct rlhf__config *config;
     struct rlhf__instance *const *rewards; // [config->n_reward]
     struct rlhf__scored_by by;
-    uint64_t phase;
+    int64_t phase;
     struct rlhf__log *log; // failures but the first, which is reported when the batch is scored
     uint32_t n, group;     // rows of the batch; rows per call
 };

@@ -80,15 +80,25 @@ static struct rlhf__reward_metric *find(struct rlhf__reward_metrics *m, const ch
     return one;
 }
 
-static void keep(void *arg, const char *name, double value) {
+static void mixed(struct rlhf__reward_metrics *m, const char *name) {
+    const rlhf_host *host = m->reward->host;
+    char text[320];
+    if (m->warned_mixed || !host) return;
+    m->warned_mixed = 1;
+    snprintf(text, sizeof text,
+             "the metric \"%.200s\" is combined in two ways (enum rlhf_combine) in one phase; the "
+             "first counts",
+             name);
+    host->log(host, RLHF_LOG_WARN, text);
+}
+
+static void keep(void *arg, const char *name, double value, double weight, int32_t combine) {
     struct rlhf__reward_metrics *m = arg;
     struct rlhf__reward_metric *one = find(m, name);
-    if (one) {
-        one->value = value;
-        one->now = 1;
-    } else if (m->n < RLHF__MOST_METRICS) { // out of memory: report it now
-        rlhf__instance_report(m->reward, name, value);
-    }
+    if (one && !rlhf__combine_add(&one->now, value, weight, combine))
+        mixed(m, name);
+    else if (!one && m->n < RLHF__MOST_METRICS) // out of memory: report it now
+        rlhf__instance_report(m->reward, name, value, weight, combine);
 }
 
 // Start a call of the reward: *m stores what it reports.
@@ -102,22 +112,17 @@ static void metrics_end(struct rlhf__reward_metrics *m, uint32_t rows) {
     rlhf__instance_metrics_to(m->reward, NULL, NULL);
     for (size_t i = 0; i < m->n; i++) {
         struct rlhf__reward_metric *one = &m->item[i];
-        if (one->now && rows > 0) {
-            one->sum += rows * one->value;
-            one->weight += rows;
-            one->last = one->value;
-            one->calls++;
-        }
-        one->now = 0;
+        if (rows > 0 && !rlhf__combine_merge(&one->all, &one->now)) mixed(m, one->name);
+        one->now = (struct rlhf__combined){0};
     }
 }
 
 void rlhf__reward_metrics_flush(struct rlhf__reward_metrics *m) {
     for (size_t i = 0; i < m->n; i++) {
-        const struct rlhf__reward_metric *one = &m->item[i];
-        if (one->calls == 0) continue;
-        rlhf__instance_report(m->reward, one->name,
-                              one->calls == 1 ? one->last : one->sum / one->weight);
+        const struct rlhf__combined *all = &m->item[i].all;
+        const double weight = all->combine == RLHF_COMBINE_MEAN ? all->weight : 1;
+        if (all->n == 0) continue;
+        rlhf__instance_report(m->reward, m->item[i].name, all->value, weight, all->combine);
     }
     m->n = 0;
 }
@@ -164,7 +169,10 @@ static rlhf_status score(const struct rlhf__reward_call *q, const struct rlhf__r
                                .offset = r->offset,
                                .prompt_len = r->prompt_len,
                                .finished = r->finished,
-                               .group = r->group};
+                               .group = r->group,
+                               .source = r->source,
+                               .logp_sampled = r->logp_sampled,
+                               .logp_ref = r->logp_ref};
     rlhf_reward_out out = {
         .size = sizeof out, .seq = a->seq, .verdict = a->verdict, .failed = a->failed};
     if (ops->flags & RLHF_REWARD_PER_TOKEN) out.token = a->token;

@@ -6,6 +6,7 @@
 #define RLHF_HOST_REWARD_CALL_H
 
 #include "base/log.h"
+#include "plugin/combine.h"
 #include "plugin/metric_names.h"
 #include "plugin/services.h"
 #include "sample/reward_rows.h"
@@ -43,10 +44,8 @@ enum { RLHF__MOST_METRICS = 1024 };
 // A metric that the reward reported (host->metric).
 struct rlhf__reward_metric {
     char name[RLHF__METRIC_NAME]; // name in the run's metrics
-    double value, last;           // of the current call; of the last finished one
-    double sum, weight;           // of finished calls
-    int32_t calls;                // finished calls that reported it
-    int32_t now;                  // 1: the current call reported it
+    struct rlhf__combined now;    // of the current call
+    struct rlhf__combined all;    // of finished calls
 };
 
 // The metrics of a reward in a phase, over one call or several. Zero-initialise; release with
@@ -55,12 +54,11 @@ struct rlhf__reward_metrics {
     const struct rlhf__instance *reward;
     struct rlhf__reward_metric *item; // [n]
     size_t n, cap;
-    int32_t warned; // 1: a warning about more than RLHF__MOST_METRICS was logged
-    int32_t reserved;
+    int32_t warned;       // 1: a warning about more than RLHF__MOST_METRICS was logged
+    int32_t warned_mixed; // 1: a warning about a name that is combined in two ways was logged
 };
 
-// Report the metrics to the run: the value itself if one call reported it, otherwise the mean over
-// the calls, weighted by their rows. [step]
+// Report the metrics to the run, combined as the reward says (enum rlhf_combine). [step]
 void rlhf__reward_metrics_flush(struct rlhf__reward_metrics *m);
 void rlhf__reward_metrics_finish(struct rlhf__reward_metrics *m); // accepts a zeroed one [step]
 
@@ -70,7 +68,7 @@ void rlhf__reward_metrics_finish(struct rlhf__reward_metrics *m); // accepts a z
 struct rlhf__reward_call {
     const struct rlhf__mixing_config *rules; // on_failure, retries, nan_policy
     const struct rlhf__instance *plugin;
-    uint64_t phase;
+    int64_t phase;
     int32_t trains;                   // for messages; 0: it scores but does not train
     int32_t bisects;                  // 1: isolate the rows that end its process
     struct rlhf__log *log;            // receives a line for each tolerated failure; NULL = none

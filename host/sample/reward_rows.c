@@ -18,9 +18,10 @@ static rlhf_status make_room(struct rlhf__reward_rows *r, uint32_t n, size_t tot
     r->offset = calloc((size_t)n + 1, sizeof *r->offset);
     r->prompt_len = calloc((size_t)n + 1, sizeof *r->prompt_len);
     r->group = calloc((size_t)n + 1, sizeof *r->group);
+    r->source = calloc((size_t)n + 1, sizeof *r->source);
     r->finished = calloc((size_t)n + 1, 1);
-    if (r->prompt && r->response && r->meta && r->ids && r->offset && r->prompt_len && r->group &&
-        r->finished)
+    if (r->source && r->prompt && r->response && r->meta && r->ids && r->offset && r->prompt_len &&
+        r->group && r->finished)
         return RLHF_OK;
     return RLHF__NOMEM(err, "out of memory scoring %u rows", n);
 }
@@ -33,6 +34,9 @@ void rlhf__reward_rows_finish(struct rlhf__reward_rows *r) {
     free(r->offset);
     free(r->prompt_len);
     free(r->group);
+    free(r->source);
+    free(r->logp_sampled);
+    free(r->logp_ref);
     free(r->finished);
     *r = (struct rlhf__reward_rows){0};
 }
@@ -49,6 +53,7 @@ rlhf_status rlhf__reward_rows_init(struct rlhf__reward_rows *r, const struct rlh
         r->meta[i] = x->meta[i];
         r->prompt_len[i] = e->prompt_len[i];
         r->group[i] = e->group[i];
+        r->source[i] = e->source[i];
         r->finished[i] = e->finished[i];
     }
     return RLHF_OK;
@@ -60,6 +65,10 @@ rlhf_status rlhf__reward_rows_pick(struct rlhf__reward_rows *r, const struct rlh
     for (uint32_t k = 0; k < n; k++)
         total += (size_t)(all->offset[pick[k] + 1] - all->offset[pick[k]]);
     RLHF_TRY(make_room(r, n, total, err));
+    if (all->logp_sampled) r->logp_sampled = calloc(total + 1, sizeof *r->logp_sampled);
+    if (all->logp_ref) r->logp_ref = calloc(total + 1, sizeof *r->logp_ref);
+    if ((all->logp_sampled && !r->logp_sampled) || (all->logp_ref && !r->logp_ref))
+        return RLHF__NOMEM(err, "out of memory scoring %u rows", n);
     for (uint32_t k = 0; k < n; k++) {
         const uint32_t i = pick[k];
         const int32_t len = all->offset[i + 1] - all->offset[i];
@@ -70,6 +79,13 @@ rlhf_status rlhf__reward_rows_pick(struct rlhf__reward_rows *r, const struct rlh
         r->meta[k] = all->meta[i];
         r->prompt_len[k] = all->prompt_len[i];
         r->group[k] = all->group[i];
+        r->source[k] = all->source[i];
+        if (r->logp_sampled)
+            memcpy(r->logp_sampled + r->offset[k], all->logp_sampled + all->offset[i],
+                   (size_t)len * sizeof *r->logp_sampled);
+        if (r->logp_ref)
+            memcpy(r->logp_ref + r->offset[k], all->logp_ref + all->offset[i],
+                   (size_t)len * sizeof *r->logp_ref);
         r->finished[k] = all->finished[i];
     }
     return RLHF_OK;

@@ -15,6 +15,8 @@ struct rlhf__reward_rows {
     int32_t *ids;                       // [offset[n]]
     int32_t *offset;                    // [n + 1]
     int32_t *prompt_len, *group;        // [n]
+    int64_t *source;                    // [n]
+    float *logp_sampled, *logp_ref;     // [offset[n]] NULL: not given
     uint8_t *finished;                  // [n]
 };
 

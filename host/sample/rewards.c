@@ -47,17 +47,22 @@ rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *q, struct rlh
     return st;
 }
 
+// Whether the settings of work outside the process concern it.
+static int is_outside(const struct rlhf__instance *reward) {
+    const struct rlhf__outside *o = reward->plugin->outside;
+    return (o && o->worker) || (reward->plugin->ops.reward.flags & RLHF_REWARD_EXTERNAL) != 0;
+}
+
 rlhf_status rlhf__rewards_check_limits(const struct rlhf__config *c,
                                        struct rlhf__instance *const *rewards,
                                        const struct rlhf__instance *judge,
                                        struct rlhf__error *err) {
     static const char inside[] = "all rewards do their work inside the process";
-    static const char late[] = "no reward does its work outside the process (in a worker: with "
-                               "RLHF_REWARD_ROW_ALONE), without services that compute and without "
-                               "state";
-    int outside = judge && rlhf__instance_asked(judge, RLHF_SVC_LIMITS), early = 0;
+    static const char late[] = "no reward does its work outside the process (RLHF_REWARD_EXTERNAL) "
+                               "without state";
+    int outside = judge && is_outside(judge), early = 0;
     for (size_t i = 0; i < c->n_reward; i++) {
-        outside |= rlhf__instance_asked(rewards[i], RLHF_SVC_LIMITS);
+        outside |= is_outside(rewards[i]);
         early |= rlhf__overlap_allowed(rewards[i]);
     }
     if (c->mixing.overlap && !early)

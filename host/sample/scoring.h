@@ -20,7 +20,7 @@ struct rlhf__scorer {
     // objective/verifiable_correct_rate if there are verdicts. NULL = none.
     void (*metric)(void *ctx, const char *name, double value);
     void *metric_ctx;
-    uint64_t phase;
+    int64_t phase;
     int32_t may_drop_all; // 1: nan_policy drop and on_failure drop may drop every row
     int32_t reserved;
     const struct rlhf__watch *watch;  // receives the name of the running reward; NULL = none

@@ -118,7 +118,7 @@ static int take_calls(struct rlhf__asked *a, double *worked) {
         rlhf__buf_put(&c->out, reply.data, reply.len);
         rlhf__channel_flush(c);
         now = rlhf__seconds();
-        if (in.kind > RLHF__CALL_NOTED) *worked += now - began;
+        if (in.kind > RLHF__CALL_METRIC) *worked += now - began;
         if (bad) got = -1;
         flood = rlhf__ear_flooded(a->ear);
     }

@@ -23,6 +23,9 @@ void rlhf__out_places(uint32_t n, uint64_t total, int has_token, struct rlhf__ou
 
 // ---- writing ----
 
+// Bytes of an array that may not be given.
+static uint64_t if_given(const void *array, uint64_t bytes) { return array ? bytes : 0; }
+
 // Where things of rows [from, to) lie.
 static void place(const rlhf_reward_in *in, uint32_t from, uint32_t to,
                   struct rlhf__batch_head *h) {
@@ -37,12 +40,17 @@ static void place(const rlhf_reward_in *in, uint32_t from, uint32_t to,
                {&h->offset, (n + 1) * sizeof(int32_t)},
                {&h->prompt_len, n * sizeof(int32_t)},
                {&h->finished, n},
-               {&h->group, n * sizeof(int32_t)}};
+               {&h->group, n * sizeof(int32_t)},
+               {&h->source, n * sizeof(int64_t)},
+               {&h->logp_sampled, if_given(in->logp_sampled, total * sizeof(float))},
+               {&h->logp_ref, if_given(in->logp_ref, total * sizeof(float))}};
     *h = (struct rlhf__batch_head){.n = (uint32_t)n, .phase = in->phase};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         *all[i].place = at;
         at += rounded(all[i].bytes, ALIGN);
     }
+    if (!in->logp_sampled) h->logp_sampled = 0;
+    if (!in->logp_ref) h->logp_ref = 0;
     h->bytes = at; // where the texts begin
 }
 
@@ -75,6 +83,12 @@ static void put_texts(const rlhf_str *list, uint32_t from, uint32_t to, char *ba
     }
 }
 
+// Where the rows come from; -1 for all if that is not known.
+static void put_sources(const rlhf_reward_in *in, uint32_t from, uint32_t n, int64_t *to) {
+    for (uint32_t i = 0; i < n; i++)
+        to[i] = in->source ? in->source[from + i] : -1;
+}
+
 void rlhf__batch_put(const rlhf_reward_in *in, uint32_t from, uint32_t to, int has_token,
                      void *to_bytes) {
     struct rlhf__batch_head h;
@@ -83,12 +97,16 @@ void rlhf__batch_put(const rlhf_reward_in *in, uint32_t from, uint32_t to, int h
     h.has_token = has_token != 0;
     const int32_t first = in->offset[from];
     int32_t *offset = (int32_t *)(void *)(base + h.offset);
-    memcpy(base + h.ids, in->ids + first, (size_t)(in->offset[to] - first) * sizeof(int32_t));
+    const size_t token_bytes = (size_t)(in->offset[to] - first) * sizeof(int32_t);
+    memcpy(base + h.ids, in->ids + first, token_bytes);
     for (uint32_t i = from; i <= to; i++)
         offset[i - from] = in->offset[i] - first;
     memcpy(base + h.prompt_len, in->prompt_len + from, h.n * sizeof(int32_t));
     memcpy(base + h.finished, in->finished + from, h.n);
     memcpy(base + h.group, in->group + from, h.n * sizeof(int32_t));
+    put_sources(in, from, h.n, (int64_t *)(void *)(base + h.source));
+    if (in->logp_sampled) memcpy(base + h.logp_sampled, in->logp_sampled + first, token_bytes);
+    if (in->logp_ref) memcpy(base + h.logp_ref, in->logp_ref + first, token_bytes);
     put_texts(in->prompt, from, to, base, h.prompt, &h.bytes);
     put_texts(in->response, from, to, base, h.response, &h.bytes);
     put_texts(in->meta, from, to, base, h.meta, &h.bytes);
@@ -132,7 +150,7 @@ int rlhf__batch_get(const void *input, uint64_t bytes, rlhf_reward_in *in, int *
         !is_inside(h.prompt, n, text, bytes) || !is_inside(h.response, n, text, bytes) ||
         !is_inside(h.meta, n, text, bytes) || !is_inside(h.offset, n + 1, 4, bytes) ||
         !is_inside(h.prompt_len, n, 4, bytes) || !is_inside(h.finished, n, 1, bytes) ||
-        !is_inside(h.group, n, 4, bytes))
+        !is_inside(h.group, n, 4, bytes) || h.source % 8 || !is_inside(h.source, n, 8, bytes))
         return -1;
     rlhf_str *all = calloc(3 * (size_t)n + 1, sizeof *all);
     if (!all) return -1;
@@ -146,11 +164,15 @@ int rlhf__batch_get(const void *input, uint64_t bytes, rlhf_reward_in *in, int *
                            .offset = (const void *)(base + h.offset),
                            .prompt_len = (const void *)(base + h.prompt_len),
                            .finished = (const void *)(base + h.finished),
-                           .group = (const void *)(base + h.group)};
+                           .group = (const void *)(base + h.group),
+                           .source = (const void *)(base + h.source)};
     *has_token = h.has_token != 0;
     *texts = all;
-    if (are_rows(in) && is_inside(h.ids, (uint64_t)in->offset[n], 4, bytes) &&
-        get_texts(base, bytes, h.prompt, h.n, all) &&
+    const uint64_t total = are_rows(in) ? (uint64_t)in->offset[n] : UINT64_MAX;
+    if (h.logp_sampled) in->logp_sampled = (const void *)(base + h.logp_sampled);
+    if (h.logp_ref) in->logp_ref = (const void *)(base + h.logp_ref);
+    if (is_inside(h.ids, total, 4, bytes) && is_inside(h.logp_sampled, total, 4, bytes) &&
+        is_inside(h.logp_ref, total, 4, bytes) && get_texts(base, bytes, h.prompt, h.n, all) &&
         get_texts(base, bytes, h.response, h.n, all + n) &&
         get_texts(base, bytes, h.meta, h.n, all + 2 * n))
         return 0;

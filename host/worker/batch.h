@@ -21,9 +21,11 @@ enum rlhf__out { RLHF__OUT_SEQ, RLHF__OUT_TOKEN, RLHF__OUT_VERDICT, RLHF__OUT_FA
 
 struct rlhf__batch_head {
     uint32_t n, has_token;
-    uint64_t phase, bytes;           // of the input
+    int64_t phase;
+    uint64_t bytes;                  // of the input
     uint64_t prompt, response, meta; // places of struct rlhf__batch_text [n]
-    uint64_t ids, offset, prompt_len, finished, group;
+    uint64_t ids, offset, prompt_len, finished, group, source;
+    uint64_t logp_sampled, logp_ref; // 0: not given
 };
 
 struct rlhf__batch_text {

@@ -1,6 +1,8 @@
 // describe.c: see describe.h.
 #include "worker/describe.h"
 
+#include <rlhf/draft/program.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,10 +16,19 @@ static void put_text(struct rlhf__buf *out, const char *text) {
     rlhf__wire_puts(out, text);
 }
 
-static void put_option(const rlhf_opt *o, struct rlhf__buf *out) {
+// u32 1 and a list of texts, or u32 0: none.
+static void put_list(struct rlhf__buf *out, const char *const *list) {
     uint32_t n = 0;
-    while (o->type == RLHF_T_ENUM && o->choices && o->choices[n])
+    while (list && list[n])
         n++;
+    rlhf__wire_u32(out, list != NULL);
+    rlhf__wire_u32(out, n);
+    for (uint32_t i = 0; i < n; i++)
+        put_text(out, list[i]);
+}
+
+static void put_option(const rlhf_opt *o, struct rlhf__buf *out) {
+    const int listed = o->type == RLHF_T_ENUM || o->type == RLHF_T_LIST;
     put_text(out, o->key);
     put_text(out, o->help);
     rlhf__wire_u32(out, (uint32_t)o->type);
@@ -29,9 +40,8 @@ static void put_option(const rlhf_opt *o, struct rlhf__buf *out) {
     rlhf__wire_f64(out, o->f_min);
     rlhf__wire_f64(out, o->f_max);
     put_text(out, o->s_def);
-    rlhf__wire_u32(out, n);
-    for (uint32_t i = 0; i < n; i++)
-        put_text(out, o->choices[i]);
+    put_list(out, listed ? o->choices : NULL);
+    put_list(out, o->type == RLHF_T_LIST ? o->l_def : NULL);
 }
 
 void rlhf__description_put(const struct rlhf__plugin *p, struct rlhf__buf *out) {
@@ -40,12 +50,17 @@ void rlhf__description_put(const struct rlhf__plugin *p, struct rlhf__buf *out) 
     put_text(out, d->id);
     put_text(out, d->version);
     put_text(out, d->summary);
+    put_text(out, d->vendor);
+    put_text(out, d->url);
+    put_text(out, d->license);
     rlhf__wire_u32(out, d->host_minor_min);
     rlhf__wire_u32(out, d->state_version);
     rlhf__wire_u32(out, d->flags);
     rlhf__wire_u32(out, ops->flags);
-    rlhf__wire_u32(out, (d->idle ? RLHF__DESCRIBED_IDLE : 0u) |
-                            (ops->check_row ? RLHF__DESCRIBED_CHECK_ROW : 0u));
+    const int programs = rlhf__plugin_extension(p, NULL, RLHF_EXT_PROGRAM) != NULL;
+    rlhf__wire_u32(out, (d->why_unused ? RLHF__DESCRIBED_WHY_UNUSED : 0u) |
+                            (ops->check_row ? RLHF__DESCRIBED_CHECK_ROW : 0u) |
+                            (programs ? RLHF__DESCRIBED_PROGRAM : 0u));
     rlhf__wire_u32(out, p->table.n);
     for (uint32_t i = 0; i < p->table.n; i++) {
         rlhf_opt o;
@@ -69,19 +84,21 @@ static const char *get_text(struct rlhf__wire *in, struct rlhf__description *d, 
     return kept;
 }
 
-static int get_choices(struct rlhf__wire *in, struct rlhf__description *d, uint32_t at,
-                       int *no_memory) {
-    const uint32_t n = rlhf__wire_get_u32(in);
-    if (n > MOST_CHOICES) in->bad = 1;
-    if (in->bad || d->opts[at].type != RLHF_T_ENUM) return n == 0 && !in->bad;
+// A list of texts in *out, NULL if there is none; kept in d->lists[at].
+static int get_list(struct rlhf__wire *in, struct rlhf__description *d, uint32_t at,
+                    const char *const **out, int *no_memory) {
+    const uint32_t given = rlhf__wire_get_u32(in), n = rlhf__wire_get_u32(in);
+    *out = NULL;
+    if (given > 1 || n > MOST_CHOICES || (!given && n)) in->bad = 1;
+    if (in->bad || !given) return !in->bad;
     const char **list = calloc((size_t)n + 1, sizeof *list);
-    d->choices[at] = list;
+    d->lists[at] = list;
     if (!list) *no_memory = 1;
     for (uint32_t i = 0; list && i < n; i++) {
         list[i] = get_text(in, d, no_memory);
         if (!list[i]) return 0;
     }
-    d->opts[at].choices = list;
+    *out = list;
     return list != NULL;
 }
 
@@ -100,8 +117,10 @@ static int get_option(struct rlhf__wire *in, struct rlhf__description *d, uint32
     o->f_max = rlhf__wire_get_f64(in);
     o->s_def = get_text(in, d, no_memory);
     o->offset = SLOT * at;
-    const int is_option = o->type >= RLHF_T_BOOL && o->type <= RLHF_T_ENUM;
-    return get_choices(in, d, at, no_memory) && is_option && !in->bad;
+    const int is_option =
+        (o->type >= RLHF_T_BOOL && o->type <= RLHF_T_ENUM) || o->type == RLHF_T_LIST;
+    return get_list(in, d, 2 * at, &o->choices, no_memory) &&
+           get_list(in, d, 2 * at + 1, &o->l_def, no_memory) && is_option && !in->bad;
 }
 
 rlhf_status rlhf__description_get(struct rlhf__wire *in, struct rlhf__description *d,
@@ -112,6 +131,9 @@ rlhf_status rlhf__description_get(struct rlhf__wire *in, struct rlhf__descriptio
     d->desc.id = get_text(in, d, &no_memory);
     d->desc.version = get_text(in, d, &no_memory);
     d->desc.summary = get_text(in, d, &no_memory);
+    d->desc.vendor = get_text(in, d, &no_memory);
+    d->desc.url = get_text(in, d, &no_memory);
+    d->desc.license = get_text(in, d, &no_memory);
     d->desc.host_minor_min = rlhf__wire_get_u32(in);
     d->desc.state_version = rlhf__wire_get_u32(in);
     d->desc.flags = rlhf__wire_get_u32(in);
@@ -121,8 +143,8 @@ rlhf_status rlhf__description_get(struct rlhf__wire *in, struct rlhf__descriptio
     if (in->bad || n > MOST_OPTIONS)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "what its worker says of it cannot be read");
     d->opts = calloc((size_t)n + 1, sizeof *d->opts);
-    d->choices = calloc((size_t)n + 1, sizeof *d->choices);
-    if (!d->opts || !d->choices) return RLHF__NOMEM(err, "out of memory");
+    d->lists = calloc(2 * (size_t)n + 1, sizeof *d->lists);
+    if (!d->opts || !d->lists) return RLHF__NOMEM(err, "out of memory");
     d->desc.n_opts = n;
     for (uint32_t i = 0; ok && i < n; i++)
         ok = get_option(in, d, i, &no_memory);
@@ -136,9 +158,9 @@ rlhf_status rlhf__description_get(struct rlhf__wire *in, struct rlhf__descriptio
 }
 
 void rlhf__description_finish(struct rlhf__description *d) {
-    for (uint32_t i = 0; d->choices && i < d->desc.n_opts; i++)
-        free(d->choices[i]);
-    free(d->choices);
+    for (uint32_t i = 0; d->lists && i < 2 * d->desc.n_opts; i++)
+        free(d->lists[i]);
+    free(d->lists);
     free(d->opts);
     rlhf__strings_finish(&d->strings);
     memset(d, 0, sizeof *d);

@@ -10,8 +10,9 @@
 void rlhf__description_put(const struct rlhf__plugin *p, struct rlhf__buf *out);
 
 enum {
-    RLHF__DESCRIBED_IDLE = 1,     // it has idle()
-    RLHF__DESCRIBED_CHECK_ROW = 2 // it has check_row()
+    RLHF__DESCRIBED_WHY_UNUSED = 1, // it has why_unused()
+    RLHF__DESCRIBED_CHECK_ROW = 2,  // it has check_row()
+    RLHF__DESCRIBED_PROGRAM = 4     // it has the extension RLHF_EXT_PROGRAM
 };
 
 // What a worker said of a reward, in memory of its own. The config struct is the host's: one slot
@@ -20,7 +21,7 @@ struct rlhf__description {
     rlhf_plugin desc;
     rlhf_opt *opts; // [desc.n_opts]
     struct rlhf__strings strings;
-    const char ***choices;   // [desc.n_opts]
+    const char ***lists;     // [2 * desc.n_opts]: choices, default of a LIST
     uint32_t ops_flags, has; // has: RLHF__DESCRIBED_*
 };
 

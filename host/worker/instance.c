@@ -106,12 +106,14 @@ rlhf_status rlhf__pool_fail_part(const struct rlhf__pool *t, rlhf_status code, c
 // own.
 rlhf_status rlhf__pool_said(const struct rlhf__pool *t, const struct rlhf__asked *a, int first) {
     char text[RLHF__POOL_WHY];
-    const char *own = a->ear->said[0] ? a->ear->said : rlhf__status_text(a->status);
+    const struct rlhf__ear *e = a->ear;
+    const int spoke = e->said[0] && rlhf__words_fit(e->said_code, a->status);
+    const char *own = spoke ? e->said : rlhf__status_text(a->status);
     if (a->status == RLHF_OK) return RLHF_OK;
     if (a->status > RLHF_OK) { // a failure here too, which RLHF_TRY() would not take for one
         if (*a->why)
             own = rlhf__printable(a->why, text, sizeof text);
-        else if (!a->ear->said[0])
+        else if (!spoke)
             own = rlhf__no_status(a->status, text, sizeof text);
         return rlhf__pool_fail_part(t, RLHF_E_INTERNAL, own, first);
     }
@@ -123,7 +125,7 @@ rlhf_status rlhf__pool_said(const struct rlhf__pool *t, const struct rlhf__asked
     }
     if (*a->why) own = rlhf__printable(a->why, text, sizeof text);
     // Without words it passes on what a service of the host's said.
-    if (first && !*a->why && !a->ear->said[0]) return a->status;
+    if (first && !*a->why && !e->said[0]) return a->status;
     return rlhf__pool_fail_part(t, a->status, own, first);
 }
 
@@ -144,7 +146,7 @@ static void put_create(const struct rlhf__pool *t, struct rlhf__buf *frame) {
     rlhf__wire_text(frame, t->options.data, t->options.len);
 }
 
-// One request to one worker that is there.
+// One request to one worker that is there. What is reported then is reported once: by the first.
 static rlhf_status ask(const struct rlhf__pool *t, struct rlhf__pool_worker *h,
                        struct rlhf__asked *a) {
     a->worker = h->worker;
@@ -152,8 +154,10 @@ static rlhf_status ask(const struct rlhf__pool *t, struct rlhf__pool_worker *h,
     rlhf__ear_begin(&h->ear);
     const rlhf_status st = rlhf__ask(a, 1, t->s->rules.timeout_s, RLHF__POOL_LIMIT);
     rlhf__ear_end(&h->ear);
-    return st == RLHF_OK ? rlhf__pool_said(t, a, 1)
-                         : rlhf__pool_fail(t, st, h->worker->failed.text);
+    if (st != RLHF_OK) return rlhf__pool_fail(t, st, h->worker->failed.text);
+    RLHF_TRY(rlhf__pool_said(t, a, 1));
+    if (h == t->hand) rlhf__ear_report(&h->ear);
+    return RLHF_OK;
 }
 
 static rlhf_status create_in(struct rlhf__pool *t, struct rlhf__pool_worker *h) {
@@ -161,7 +165,6 @@ static rlhf_status create_in(struct rlhf__pool *t, struct rlhf__pool_worker *h) 
     put_create(t, &a.frame);
     a.may_be_left = 1;
     const rlhf_status st = ask(t, h, &a);
-    if (st == RLHF_OK) t->asked |= rlhf__wire_get_u32(&a.result);
     rlhf__asked_finish(&a);
     return st;
 }
@@ -249,6 +252,7 @@ static void destroy(struct rlhf__pool *t) {
     for (uint32_t i = 0; t->hand && i < t->n; i++) {
         put_down(&t->hand[i]);
         rlhf__handles_close(t->api, t->hand[i].ear.handle);
+        rlhf__ear_finish(&t->hand[i].ear);
     }
     free(t->hand);
     rlhf__buf_free(&t->options);
@@ -301,7 +305,6 @@ rlhf_status rlhf__stand_in_create(const rlhf_host *api, const void *config, void
                              "part of; it needs rewards.workers=1");
     for (uint32_t i = 0; st == RLHF_OK && i < t->n; i++) {
         t->hand[i].ear.api = api;
-        t->hand[i].ear.parts = t->n > 1;
         st = start(t, &t->hand[i]);
     }
     if (st != RLHF_OK) {
@@ -327,16 +330,12 @@ rlhf_status rlhf__stand_in_save(void *self, const rlhf_ostream *out) {
     return st;
 }
 
-// All that is left of it: an istream does not say how much that is.
 static rlhf_status read_all(const rlhf_istream *in, struct rlhf__buf *out) {
-    for (size_t step = 65536; step > 0;) {
-        void *to = rlhf__buf_grow(out, step);
-        if (!to) return RLHF_E_NOMEM;
-        if (in->read(in, to, step) == RLHF_OK) continue;
-        out->len -= step;
-        step /= 2;
-    }
-    return RLHF_OK;
+    const uint64_t left = in->left(in);
+    if (left > RLHF__WIRE_MAX) return RLHF_E_NOMEM;
+    void *to = rlhf__buf_grow(out, (size_t)left);
+    if (!to) return left ? RLHF_E_NOMEM : RLHF_OK;
+    return in->read(in, to, left);
 }
 
 rlhf_status rlhf__stand_in_load(void *self, const rlhf_istream *in, uint32_t state_version) {
@@ -379,7 +378,3 @@ rlhf_status rlhf__stand_in_check_row(void *self, rlhf_str row) {
 }
 
 int64_t rlhf__stand_in_ended_at(void *self) { return ((const struct rlhf__pool *)self)->ended_at; }
-
-int rlhf__stand_in_asked(void *self, const char *service) {
-    return (((const struct rlhf__pool *)self)->asked & rlhf__ear_service(service)) != 0;
-}

@@ -20,7 +20,7 @@ struct rlhf__stand_in {
     char reserved[7];
     char *confined;             // what is in force, in words
     struct rlhf__worker *spare; // has it open and has no instance yet; NULL = none
-    struct rlhf__strings said;  // by idle()
+    struct rlhf__strings said;  // by why_unused()
 };
 
 // A worker with the file open, and what it says of it (NULL: not wanted). Errors: what the worker
@@ -38,7 +38,6 @@ rlhf_status rlhf__stand_in_check_row(void *self, rlhf_str row);
 
 // As struct rlhf__outside says. [as there]
 int64_t rlhf__stand_in_ended_at(void *self);
-int rlhf__stand_in_asked(void *self, const char *service);
 
 // ---- for scoring.c ----
 
@@ -60,10 +59,8 @@ struct rlhf__pool {
     uint32_t n, state_version;      // of state
     struct rlhf__buf state;         // after the last good batch, or as it was loaded
     int32_t has_state, lost_state;  // lost: it could not be saved after that
-    uint32_t asked;                 // services, in create(): RLHF__HAS_*
-    uint32_t reserved;
-    int64_t ended_at; // as rlhf__outside says
-    pthread_t home;   // that created it
+    int64_t ended_at;               // as rlhf__outside says
+    pthread_t home;                 // that created it
 };
 
 // The call fails for the reason `why`; returns code. [main]

@@ -166,16 +166,17 @@ static int launch(const struct rlhf__programs *p, struct rlhf__program_walls *wa
 
 // ---- the service ----
 
-static rlhf_status do_start(void *host, const rlhf_host *plugin, const rlhf_program *what,
-                            rlhf_process **out, int32_t *error) {
-    const struct rlhf__programs *p = host;
+static rlhf_status do_start(const rlhf_host *host, const rlhf_program *what, rlhf_process **out,
+                            int32_t *error) {
+    // The table is the first member.
+    const struct rlhf__programs *p = host->service(host, RLHF_SVC_PROGRAM);
     struct process *k = calloc(1, sizeof *k);
     *out = NULL;
     *error = ENOMEM;
     if (!k) return RLHF_E_NOMEM;
     k->api = (rlhf_process){.size = sizeof k->api, .in = -1, .out = -1, .err = -1};
     k->ward.orders = -1;
-    *error = launch(p, p->walls ? p->walls(plugin) : NULL, what, k);
+    *error = launch(p, p->walls ? p->walls(host) : NULL, what, k);
     if (*error) {
         end_process(k);
         return RLHF_E_IO;
@@ -184,7 +185,7 @@ static rlhf_status do_start(void *host, const rlhf_host *plugin, const rlhf_prog
     return RLHF_OK;
 }
 
-static int32_t do_ended(void *host, rlhf_process *api, int32_t *how) {
+static int32_t do_ended(const rlhf_host *host, rlhf_process *api, int32_t *how) {
     struct process *k = (struct process *)(void *)api;
     (void)host;
     if (k->ward.pid && rlhf__ward_over(&k->ward)) rlhf__ward_end(&k->ward, 0, &k->how);
@@ -192,13 +193,13 @@ static int32_t do_ended(void *host, rlhf_process *api, int32_t *how) {
     return !k->ward.pid;
 }
 
-static void do_works(void *host, rlhf_process *api, int32_t on) {
+static void do_works(const rlhf_host *host, rlhf_process *api, int32_t on) {
     const struct process *k = (const struct process *)(const void *)api;
     (void)host;
     if (k->rests) rlhf__ward_order(&k->ward, on ? RLHF__WARDEN_WAKE : RLHF__WARDEN_REST);
 }
 
-static void do_end(void *host, rlhf_process *api) {
+static void do_end(const rlhf_host *host, rlhf_process *api) {
     (void)host;
     if (api) end_process((struct process *)(void *)api);
 }
@@ -206,7 +207,6 @@ static void do_end(void *host, rlhf_process *api) {
 void rlhf__programs_init(struct rlhf__programs *p, const char *program,
                          struct rlhf__program_walls *(*walls)(const rlhf_host *plugin)) {
     *p = (struct rlhf__programs){.table = {.size = sizeof p->table,
-                                           .host = p,
                                            .start = do_start,
                                            .ended = do_ended,
                                            .works = do_works,

@@ -17,7 +17,7 @@ struct rlhf__program_walls {
 };
 
 struct rlhf__programs {
-    rlhf_program_service table; // to be offered as RLHF_SVC_PROGRAM
+    rlhf_program_service table; // first; to be offered as RLHF_SVC_PROGRAM
     const char *program;        // the file that is the warden (rlhf__dirs.program), borrowed
     // The walls around the programs of a plugin; NULL, or returns NULL: none.
     struct rlhf__program_walls *(*walls)(const rlhf_host *plugin);

@@ -101,17 +101,6 @@ static rlhf_status part_failed(struct rlhf__pool *t, const struct rlhf__worker *
     return rlhf__pool_fail_part(t, RLHF_E_INTERNAL, why, first);
 }
 
-static rlhf_status refuse_metric(const struct rlhf__pool *t, const struct rlhf__ear *e, int first) {
-    char why[256];
-    if (!e->metric[0]) return RLHF_OK;
-    snprintf(
-        why, sizeof why,
-        "it reports the metric \"%s\", which of a part of a batch is not that of the batch; it "
-        "needs rewards.workers=1",
-        e->metric);
-    return rlhf__pool_fail_part(t, RLHF_E_INVALID, why, first);
-}
-
 // What became of one part; `before`: of those before it.
 static rlhf_status end_part(struct rlhf__pool *t, struct rlhf__asked *a, const rlhf_reward_in *in,
                             const struct part *p, const rlhf_reward_out *out, rlhf_status before) {
@@ -119,7 +108,6 @@ static rlhf_status end_part(struct rlhf__pool *t, struct rlhf__asked *a, const r
     const int first = before == RLHF_OK;
     if (a->worker->failed.code) return part_failed(t, a->worker, p, first);
     RLHF_TRY(rlhf__pool_said(t, a, first));
-    RLHF_TRY(refuse_metric(t, a->ear, first));
     take_part(a->worker, in, p, out);
     return rlhf__pool_keep_state(t, &a->result);
 }
@@ -152,6 +140,8 @@ rlhf_status rlhf__stand_in_score(void *self, const rlhf_reward_in *in, const rlh
             one = end_part(t, &asked[i], in, &part[i], out, st);
             if (st == RLHF_OK) st = one;
         }
+        for (uint32_t i = 0; st == RLHF_OK && i < n; i++) // in the order of the rows
+            rlhf__ear_report(asked[i].ear);
     }
     for (uint32_t i = 0; i < n; i++)
         rlhf__asked_finish(&asked[i]);

@@ -95,15 +95,16 @@ static rlhf_status make_config(struct serving *s, rlhf_str options, struct rlhf_
     return st;
 }
 
-static void ask_idle(struct serving *s, struct rlhf__wire *in) {
+static void ask_why_unused(struct serving *s, struct rlhf__wire *in) {
     struct rlhf__error err = {0, ""};
     struct rlhf__strings strings = {0};
     void *config = NULL;
     char *key = text_of(in);
     const rlhf_status st = key ? make_config(s, rlhf__wire_get_text(in), &strings, &config, &err)
                                : rlhf__fail(&err, RLHF_E_NOMEM, "out of memory");
-    const char *why =
-        st == RLHF_OK && s->plugin->desc.idle ? s->plugin->desc.idle(config, key) : NULL;
+    const char *why = st == RLHF_OK && s->plugin->desc.why_unused
+                          ? s->plugin->desc.why_unused(config, key)
+                          : NULL;
     answer(s, st, err.text);
     rlhf__wire_u32(&s->out, why != NULL);
     rlhf__wire_puts(&s->out, why);
@@ -129,21 +130,16 @@ static void ask_create(struct serving *s, struct rlhf__wire *in) {
                          : make_config(s, options, &s->strings, &s->config, &err);
     s->self = s->config;
     if (st == RLHF_OK && s->plugin->desc.create) {
-        const uint64_t mark = rlhf__note_mark(&t->row_failure);
         s->self = NULL;
         st = s->plugin->desc.create(&t->api, s->config, &s->self);
-        rlhf__table_noted(t, mark, st);
     }
     answer(s, st, err.text);
-    rlhf__wire_u32(&s->out, atomic_load(&t->asked));
 }
 
 static void ask_check_row(struct serving *s, struct rlhf__wire *in) {
     const rlhf_reward_ops *ops = &s->plugin->ops.reward;
     const rlhf_str row = rlhf__wire_get_text(in);
-    const uint64_t mark = rlhf__note_mark(&s->table.row_failure);
     const rlhf_status st = ops->check_row && !in->bad ? ops->check_row(s->self, row) : RLHF_OK;
-    rlhf__table_noted(&s->table, mark, st);
     answer(s, st, "");
 }
 
@@ -187,11 +183,17 @@ static rlhf_status source_read(const rlhf_istream *api, void *bytes, uint64_t n)
     return RLHF_OK;
 }
 
+static uint64_t source_left(const rlhf_istream *api) {
+    const struct source *k = (const struct source *)(const void *)api;
+    return (uint64_t)(k->end - *k->at);
+}
+
 static void ask_load(struct serving *s, struct rlhf__wire *in) {
     const uint32_t version = rlhf__wire_get_u32(in);
     const rlhf_str bytes = rlhf__wire_get_text(in);
     const char *at = bytes.ptr;
-    const struct source source = {{sizeof(rlhf_istream), 0, source_read}, &at, at + bytes.len};
+    const struct source source = {
+        {sizeof(rlhf_istream), 0, source_read, source_left}, &at, at + bytes.len};
     const rlhf_status st = s->plugin->desc.load(s->self, &source.api, version);
     answer(s, st, "");
     rlhf__wire_u64(&s->out, (uint64_t)(at - bytes.ptr));
@@ -212,9 +214,7 @@ static rlhf_status score(struct serving *s, uint64_t bytes, struct rlhf__error *
     if (rlhf__fence_output(&s->fence, in.n, total, has_token, &out) != 0)
         st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the results of %u rows", in.n);
     if (st == RLHF_OK) {
-        const uint64_t mark = rlhf__note_mark(&s->table.row_failure);
         st = s->plugin->ops.reward.score(s->self, &in, &out);
-        rlhf__table_noted(&s->table, mark, st);
         const unsigned before = rlhf__fence_before(&s->fence);
         if (before)
             st = rlhf__fail(err, RLHF_E_INTERNAL, "it wrote in front of %s",
@@ -243,8 +243,8 @@ static void serve_one(struct serving *s, struct rlhf__wire *in) {
         ask_confine(s, in);
     else if (in->kind == RLHF__ASK_OPEN)
         ask_open(s, in);
-    else if (in->kind == RLHF__ASK_IDLE && open)
-        ask_idle(s, in);
+    else if (in->kind == RLHF__ASK_WHY_UNUSED && open)
+        ask_why_unused(s, in);
     else if (in->kind == RLHF__ASK_CREATE && open && !s->config)
         ask_create(s, in);
     else if (in->kind == RLHF__ASK_CHECK_ROW && alive)

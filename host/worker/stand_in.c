@@ -7,6 +7,8 @@
 #include "worker/instance.h"
 #include "worker/scoring.h"
 
+#include <rlhf/draft/program.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +29,7 @@ static void destroy(struct rlhf__outside *o) {
 
 // ---- options without effect ----
 
-static const char *idle(const struct rlhf__plugin *p, const void *config, const char *key) {
+static const char *why_unused(const struct rlhf__plugin *p, const void *config, const char *key) {
     struct rlhf__stand_in *s = of(p->outside);
     struct rlhf__ear ear = {.api = NULL};
     struct rlhf__asked a = {.ear = &ear};
@@ -35,12 +37,12 @@ static const char *idle(const struct rlhf__plugin *p, const void *config, const 
     struct rlhf__error err;
     const char *why = NULL;
     json_t *options = json_object();
-    if (!(s->what.has & RLHF__DESCRIBED_IDLE) || !options) goto out;
+    if (!(s->what.has & RLHF__DESCRIBED_WHY_UNUSED) || !options) goto out;
     if (!s->spare && rlhf__stand_in_worker(s, &s->spare, NULL, &err) < 0) goto out;
     if (rlhf__opts_to_json(&p->table, config, options, &err) < 0) goto out;
     rlhf__json_write(&text, options, 0);
     a.worker = s->spare;
-    rlhf__wire_begin(&a.frame, RLHF__ASK_IDLE);
+    rlhf__wire_begin(&a.frame, RLHF__ASK_WHY_UNUSED);
     rlhf__wire_puts(&a.frame, key);
     rlhf__wire_text(&a.frame, text.data, text.len);
     const rlhf_status st = rlhf__ask(&a, 1, s->rules.timeout_s, "rewards.timeout_s");
@@ -60,6 +62,18 @@ out:
     rlhf__asked_finish(&a);
     rlhf__buf_free(&text);
     return why;
+}
+
+// ---- extensions ----
+
+// The tables of a plugin in another process cannot be called. Of those that the host knows, this
+// one only says that it is there.
+static const void *extension(const struct rlhf__plugin *p, void *self, const char *id) {
+    static const rlhf_program_use programs = {sizeof programs, 0};
+    const struct rlhf__stand_in *s = of(p->outside);
+    (void)self;
+    const int is = strcmp(id, RLHF_EXT_PROGRAM) == 0 && (s->what.has & RLHF__DESCRIBED_PROGRAM);
+    return is ? &programs : NULL;
 }
 
 // ---- opening ----
@@ -86,10 +100,11 @@ static struct rlhf__stand_in *fresh(const struct rlhf__worker_rules *rules, cons
                                     const char *id, const char *asker) {
     struct rlhf__stand_in *s = calloc(1, sizeof *s);
     if (!s) return NULL;
-    s->base = (struct rlhf__outside){.idle = idle,
+    s->base = (struct rlhf__outside){.why_unused = why_unused,
+                                     .extension = extension,
                                      .destroy = destroy,
                                      .ended_at = rlhf__stand_in_ended_at,
-                                     .asked = rlhf__stand_in_asked};
+                                     .worker = 1};
     s->rules = *rules;
     s->path = strdup(path);
     s->id = id ? strdup(id) : NULL;

@@ -59,13 +59,16 @@ static void table_free(const rlhf_host *api, void *p) {
     free(p);
 }
 
-static void table_metric(const rlhf_host *api, const char *name, double value) {
+static void table_metric(const rlhf_host *api, const char *name, double value, double weight,
+                         int32_t combine) {
     struct rlhf__table *t = behind(api);
     if (!name) return;
     pthread_mutex_lock(&t->lock);
     rlhf__wire_begin(&t->frame, RLHF__CALL_METRIC);
     put_words(t, name);
     rlhf__wire_f64(&t->frame, value);
+    rlhf__wire_f64(&t->frame, weight);
+    rlhf__wire_u32(&t->frame, (uint32_t)combine);
     send_frame(t);
     pthread_mutex_unlock(&t->lock);
 }
@@ -80,7 +83,7 @@ static int32_t table_cancelled(const rlhf_host *api) {
 }
 
 static const void *table_service(const rlhf_host *api, const char *id) {
-    struct rlhf__table *t = behind(api);
+    const struct rlhf__table *t = behind(api);
     const struct {
         const char *id;
         uint32_t bit;
@@ -88,14 +91,10 @@ static const void *table_service(const rlhf_host *api, const char *id) {
     } all[] = {{RLHF_SVC_CLASSIFIER, RLHF__HAS_CLASSIFIER, &t->classifier},
                {RLHF_SVC_TOKENIZER, RLHF__HAS_TOKENIZER, &t->tokenizer},
                {RLHF_SVC_REWARD_MODEL, RLHF__HAS_MODEL, &t->model},
-               {RLHF_SVC_ROW, RLHF__HAS_ROW, &t->row.table},
+               {RLHF_SVC_ROW, RLHF__HAS_ROW, rlhf__row_service()},
                {RLHF_SVC_LIMITS, RLHF__HAS_LIMITS, &t->limits}};
     for (size_t i = 0; id && i < sizeof all / sizeof *all; i++)
-        if (strcmp(all[i].id, id) == 0) {
-            if (!(t->services & all[i].bit)) return NULL;
-            atomic_fetch_or(&t->asked, all[i].bit);
-            return all[i].table;
-        }
+        if (strcmp(all[i].id, id) == 0) return t->services & all[i].bit ? all[i].table : NULL;
     return NULL;
 }
 
@@ -107,7 +106,6 @@ static rlhf_status table_reduce(const rlhf_host *api, double *sums, uint32_t n) 
 }
 
 void rlhf__table_init(struct rlhf__table *t, int calls, const struct rlhf__batch_note *note) {
-    struct rlhf__error err;
     memset(t, 0, sizeof *t);
     t->api = (rlhf_host){.size = sizeof t->api,
                          .abi_minor = RLHF_ABI_MINOR,
@@ -125,14 +123,5 @@ void rlhf__table_init(struct rlhf__table *t, int calls, const struct rlhf__batch
     t->calls = calls;
     t->note = note;
     pthread_mutex_init(&t->lock, NULL);
-    rlhf__note_init(&t->row_failure);
-    t->row_services.failure = &t->row_failure;
-    rlhf__row_service_init(&t->row, &t->row_services, &err); // there is room: it is the first
     rlhf__table_services(t);
-}
-
-void rlhf__table_noted(struct rlhf__table *t, uint64_t mark, rlhf_status status) {
-    char text[2044];
-    const rlhf_status noted = rlhf__note_since(&t->row_failure, mark, text, sizeof text);
-    if (status != RLHF_OK && noted == status && *text) say(t, RLHF__CALL_NOTED, noted, text);
 }

@@ -15,7 +15,6 @@ struct rlhf__table {
     uint64_t seed;
     char *id, *owner;     // of the plugin and its instance; owned
     uint32_t services;    // RLHF__HAS_* of upcall_services.h
-    atomic_uint asked;    // of them, those that the plugin has asked for
     int32_t calls;        // the socket
     pthread_mutex_t lock; // of the socket and of frame: a call and its reply
     struct rlhf__buf frame;
@@ -23,17 +22,10 @@ struct rlhf__table {
     rlhf_classifier_service classifier;
     rlhf_tokenizer_service tokenizer;
     rlhf_reward_model_service model;
-    struct rlhf__services row_services; // what the row service is offered by and fails with
-    struct rlhf__note row_failure;
-    struct rlhf__row_service row;
 };
 
 // *t must stay where it is. [main]
 void rlhf__table_init(struct rlhf__table *t, int calls, const struct rlhf__batch_note *note);
-
-// Tell the host what the row service failed with since `mark` (rlhf__note_mark of row_failure), if
-// it did, with this status. [main]
-void rlhf__table_noted(struct rlhf__table *t, uint64_t mark, rlhf_status status);
 
 // table_services.c: fill in the tables of the services. [main]
 void rlhf__table_services(struct rlhf__table *t);

@@ -19,6 +19,11 @@ struct rlhf_reward_model {
     uint32_t handle, reserved;
 };
 
+// The table is a worker's only host.
+static struct rlhf__table *behind(const rlhf_host *api) {
+    return (struct rlhf__table *)(uintptr_t)api;
+}
+
 // Begin a call that opens something; held until end().
 static void begin_open(struct rlhf__table *t, uint32_t kind, const char *path) {
     pthread_mutex_lock(&t->lock);
@@ -60,8 +65,8 @@ static void classifier_free(struct rlhf_classifier *c) {
     free(c);
 }
 
-static rlhf_status classifier_open(void *host, const char *path, rlhf_classifier **out) {
-    struct rlhf__table *t = host;
+static rlhf_status classifier_open(const rlhf_host *host, const char *path, rlhf_classifier **out) {
+    struct rlhf__table *t = behind(host);
     struct rlhf__wire in;
     *out = NULL;
     struct rlhf_classifier *c = calloc(1, sizeof *c);
@@ -87,25 +92,25 @@ static rlhf_status classifier_open(void *host, const char *path, rlhf_classifier
     return st;
 }
 
-static void classifier_close(void *host, rlhf_classifier *c) {
+static void classifier_close(const rlhf_host *host, rlhf_classifier *c) {
     if (!c) return;
-    close_handle(host, c->handle);
+    close_handle(behind(host), c->handle);
     classifier_free(c);
 }
 
-static int32_t classifier_n_labels(void *host, const rlhf_classifier *c) {
+static int32_t classifier_n_labels(const rlhf_host *host, const rlhf_classifier *c) {
     (void)host;
     return (int32_t)c->n_labels;
 }
 
-static const char *classifier_label(void *host, const rlhf_classifier *c, int32_t i) {
+static const char *classifier_label(const rlhf_host *host, const rlhf_classifier *c, int32_t i) {
     (void)host;
     return i >= 0 && (uint32_t)i < c->n_labels ? c->label[i] : NULL;
 }
 
-static rlhf_status classifier_logits(void *host, rlhf_classifier *c, uint32_t n,
+static rlhf_status classifier_logits(const rlhf_host *host, rlhf_classifier *c, uint32_t n,
                                      const rlhf_str *texts, float *logits) {
-    struct rlhf__table *t = host;
+    struct rlhf__table *t = behind(host);
     struct rlhf__wire in;
     begin(t, RLHF__CALL_CLASSIFIER_LOGITS, c->handle);
     rlhf__wire_u32(&t->frame, n);
@@ -119,8 +124,8 @@ static rlhf_status classifier_logits(void *host, rlhf_classifier *c, uint32_t n,
 
 // ---- tokenizers ----
 
-static rlhf_status tokenizer_open(void *host, const char *path, rlhf_tokenizer **out) {
-    struct rlhf__table *t = host;
+static rlhf_status tokenizer_open(const rlhf_host *host, const char *path, rlhf_tokenizer **out) {
+    struct rlhf__table *t = behind(host);
     struct rlhf__wire in;
     *out = NULL;
     struct rlhf_tokenizer *k = calloc(1, sizeof *k);
@@ -137,20 +142,20 @@ static rlhf_status tokenizer_open(void *host, const char *path, rlhf_tokenizer *
     return st;
 }
 
-static void tokenizer_close(void *host, rlhf_tokenizer *k) {
+static void tokenizer_close(const rlhf_host *host, rlhf_tokenizer *k) {
     if (!k) return;
-    close_handle(host, k->handle);
+    close_handle(behind(host), k->handle);
     free(k);
 }
 
-static int32_t tokenizer_n_vocab(void *host, const rlhf_tokenizer *k) {
+static int32_t tokenizer_n_vocab(const rlhf_host *host, const rlhf_tokenizer *k) {
     (void)host;
     return k->n_vocab;
 }
 
-static rlhf_status tokenizer_encode(void *host, const rlhf_tokenizer *k, rlhf_str text,
+static rlhf_status tokenizer_encode(const rlhf_host *host, const rlhf_tokenizer *k, rlhf_str text,
                                     int32_t *ids, uint32_t cap, uint32_t *n) {
-    struct rlhf__table *t = host;
+    struct rlhf__table *t = behind(host);
     struct rlhf__wire in;
     *n = 0;
     begin(t, RLHF__CALL_TOKENIZER_ENCODE, k->handle);
@@ -165,9 +170,10 @@ static rlhf_status tokenizer_encode(void *host, const rlhf_tokenizer *k, rlhf_st
     return st;
 }
 
-static rlhf_status tokenizer_decode(void *host, const rlhf_tokenizer *k, const int32_t *ids,
-                                    uint32_t n, char *utf8, uint64_t cap, uint64_t *len) {
-    struct rlhf__table *t = host;
+static rlhf_status tokenizer_decode(const rlhf_host *host, const rlhf_tokenizer *k,
+                                    const int32_t *ids, uint32_t n, char *utf8, uint64_t cap,
+                                    uint64_t *len) {
+    struct rlhf__table *t = behind(host);
     struct rlhf__wire in;
     *len = 0;
     begin(t, RLHF__CALL_TOKENIZER_DECODE, k->handle);
@@ -184,8 +190,8 @@ static rlhf_status tokenizer_decode(void *host, const rlhf_tokenizer *k, const i
 
 // ---- reward models ----
 
-static rlhf_status model_open(void *host, const char *path, rlhf_reward_model **out) {
-    struct rlhf__table *t = host;
+static rlhf_status model_open(const rlhf_host *host, const char *path, rlhf_reward_model **out) {
+    struct rlhf__table *t = behind(host);
     struct rlhf__wire in;
     *out = NULL;
     struct rlhf_reward_model *m = calloc(1, sizeof *m);
@@ -201,16 +207,16 @@ static rlhf_status model_open(void *host, const char *path, rlhf_reward_model **
     return st;
 }
 
-static void model_close(void *host, rlhf_reward_model *m) {
+static void model_close(const rlhf_host *host, rlhf_reward_model *m) {
     if (!m) return;
-    close_handle(host, m->handle);
+    close_handle(behind(host), m->handle);
     free(m);
 }
 
-static rlhf_status model_score(void *host, rlhf_reward_model *m, uint32_t n, const int32_t *ids,
-                               const int32_t *offset, const int32_t *prompt_len, int32_t pooling,
-                               float *seq, float *token) {
-    struct rlhf__table *t = host;
+static rlhf_status model_score(const rlhf_host *host, rlhf_reward_model *m, uint32_t n,
+                               const int32_t *ids, const int32_t *offset, const int32_t *prompt_len,
+                               int32_t pooling, float *seq, float *token) {
+    struct rlhf__table *t = behind(host);
     struct rlhf__wire in;
     const size_t total = (size_t)offset[n];
     begin(t, RLHF__CALL_MODEL_SCORE, m->handle);
@@ -229,22 +235,14 @@ static rlhf_status model_score(void *host, rlhf_reward_model *m, uint32_t n, con
 // ---- the tables ----
 
 void rlhf__table_services(struct rlhf__table *t) {
-    t->classifier = (rlhf_classifier_service){sizeof t->classifier,
-                                              0,
-                                              t,
-                                              classifier_open,
-                                              classifier_close,
-                                              classifier_n_labels,
-                                              classifier_label,
+    t->classifier = (rlhf_classifier_service){sizeof t->classifier, 0,
+                                              classifier_open,      classifier_close,
+                                              classifier_n_labels,  classifier_label,
                                               classifier_logits};
-    t->tokenizer = (rlhf_tokenizer_service){sizeof t->tokenizer,
-                                            0,
-                                            t,
-                                            tokenizer_open,
-                                            tokenizer_close,
-                                            tokenizer_n_vocab,
-                                            tokenizer_encode,
+    t->tokenizer = (rlhf_tokenizer_service){sizeof t->tokenizer, 0,
+                                            tokenizer_open,      tokenizer_close,
+                                            tokenizer_n_vocab,   tokenizer_encode,
                                             tokenizer_decode};
     t->model =
-        (rlhf_reward_model_service){sizeof t->model, 0, t, model_open, model_close, model_score};
+        (rlhf_reward_model_service){sizeof t->model, 0, model_open, model_close, model_score};
 }

@@ -15,7 +15,8 @@ enum { MOST_LINES = 50, LONGEST_LINE = 1000 };
 void rlhf__ear_begin(struct rlhf__ear *e) {
     e->lines = e->left_out = e->messages = 0;
     e->bytes = 0;
-    e->metric[0] = e->said[0] = '\0';
+    e->said[0] = '\0';
+    rlhf__buf_clear(&e->reports);
 }
 
 void rlhf__ear_end(struct rlhf__ear *e) {
@@ -65,33 +66,43 @@ static void call_log(struct rlhf__ear *e, struct rlhf__wire *in) {
     if (!in->bad) line(e, known ? level : RLHF_LOG_WARN, "", s.ptr, (size_t)s.len);
 }
 
-static void call_fail(struct rlhf__ear *e, struct rlhf__wire *in, int of_service) {
+static void call_fail(struct rlhf__ear *e, struct rlhf__wire *in) {
     const rlhf_status code = (rlhf_status)rlhf__wire_get_u32(in);
     char *text = shown(rlhf__wire_get_text(in));
     if (!in->bad && e->api && text) {
-        struct rlhf__error err = {0, ""};
-        rlhf__fail(&err, code, "%s", text);
-        if (of_service)
-            rlhf__services_failed(rlhf__services_behind(e->api), &err);
-        else
-            e->api->fail(e->api, code, text);
+        e->api->fail(e->api, code, text);
         snprintf(e->said, sizeof e->said, "%s", text);
+        e->said_code = code;
     }
     free(text);
 }
 
+// Kept until the call has succeeded, so that one that fails, or is repeated, leaves none.
 static void call_metric(struct rlhf__ear *e, struct rlhf__wire *in) {
     const rlhf_str name = rlhf__wire_get_text(in);
-    const double value = rlhf__wire_get_f64(in);
-    char *text = shown(name);
-    if (!in->bad && e->api && text) {
-        if (e->parts)
-            snprintf(e->metric, sizeof e->metric, "%.100s", text);
-        else
-            e->api->metric(e->api, text, value);
-    }
-    free(text);
+    const double value = rlhf__wire_get_f64(in), weight = rlhf__wire_get_f64(in);
+    const uint32_t combine = rlhf__wire_get_u32(in);
+    if (in->bad || !e->api) return;
+    rlhf__wire_text(&e->reports, name.ptr, name.len);
+    rlhf__wire_f64(&e->reports, value);
+    rlhf__wire_f64(&e->reports, weight);
+    rlhf__wire_u32(&e->reports, combine);
 }
+
+void rlhf__ear_report(struct rlhf__ear *e) {
+    const uint8_t *at = (const uint8_t *)e->reports.data;
+    struct rlhf__wire in = {.at = at, .end = at + e->reports.len};
+    while (at && in.at < in.end && !in.bad) {
+        char *text = shown(rlhf__wire_get_text(&in));
+        const double value = rlhf__wire_get_f64(&in), weight = rlhf__wire_get_f64(&in);
+        const int32_t combine = (int32_t)rlhf__wire_get_u32(&in);
+        if (text && !in.bad) e->api->metric(e->api, text, value, weight, combine);
+        free(text);
+    }
+    rlhf__buf_clear(&e->reports);
+}
+
+void rlhf__ear_finish(struct rlhf__ear *e) { rlhf__buf_free(&e->reports); }
 
 // ---- calls ----
 
@@ -105,8 +116,7 @@ static int words(struct rlhf__ear *e, struct rlhf__wire *in) {
         call_log(e, in);
         break;
     case RLHF__CALL_FAIL:
-    case RLHF__CALL_NOTED:
-        call_fail(e, in, in->kind == RLHF__CALL_NOTED);
+        call_fail(e, in);
         break;
     case RLHF__CALL_METRIC:
         call_metric(e, in);
@@ -120,5 +130,5 @@ static int words(struct rlhf__ear *e, struct rlhf__wire *in) {
 int rlhf__ear_call(struct rlhf__ear *e, struct rlhf__wire in, struct rlhf__buf *reply) {
     rlhf__buf_clear(reply);
     e->messages++;
-    return in.kind <= RLHF__CALL_NOTED ? words(e, &in) : rlhf__ear_serve(e, &in, reply);
+    return in.kind <= RLHF__CALL_METRIC ? words(e, &in) : rlhf__ear_serve(e, &in, reply);
 }

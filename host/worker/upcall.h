@@ -23,13 +23,18 @@ struct rlhf__ear {
     struct rlhf__handle handle[RLHF__HANDLES];
     uint32_t lines, left_out; // logged or printed in this call, and not shown
     uint32_t messages;        // of this call
-    int32_t parts;            // 1: it works on part of a batch, of which no metric is the batch's
+    rlhf_status said_code;    // of said
     uint64_t bytes;           // of this call: logged, printed, reported, failed with
     int32_t vocabulary;       // of the policy, 0 = not asked yet
     int32_t beside;           // 1: not on the thread that computes, whose models it leaves alone
-    char metric[128];         // that was reported of a part, "" = none
+    struct rlhf__buf reports; // metrics of this call, as frames: the call may still fail
     char said[2044];          // that it failed with in this call, "" = nothing
 };
+
+// Report the metrics of this call, which has succeeded. [main]
+void rlhf__ear_report(struct rlhf__ear *e);
+
+void rlhf__ear_finish(struct rlhf__ear *e); // accepts a zeroed one [main]
 
 // Begin a call: counts of lines are of it. [main]
 void rlhf__ear_begin(struct rlhf__ear *e);

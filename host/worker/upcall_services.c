@@ -28,12 +28,6 @@ uint32_t rlhf__ear_services(const rlhf_host *api) {
     return has;
 }
 
-uint32_t rlhf__ear_service(const char *id) {
-    for (size_t i = 0; i < N_SERVICES; i++)
-        if (strcmp(services[i], id) == 0) return 1u << i;
-    return 0;
-}
-
 // ---- handles ----
 
 // The number of a new handle, from 1; 0 when there are too many.
@@ -55,13 +49,13 @@ static void *object_of(const struct rlhf__ear *e, uint32_t handle, int32_t kind)
 static void close_handle(const rlhf_host *api, struct rlhf__handle *h) {
     if (h->kind == CLASSIFIER) {
         const rlhf_classifier_service *s = api->service(api, RLHF_SVC_CLASSIFIER);
-        if (s) s->close(s->host, h->object);
+        if (s) s->close(api, h->object);
     } else if (h->kind == TOKENIZER) {
         const rlhf_tokenizer_service *s = api->service(api, RLHF_SVC_TOKENIZER);
-        if (s) s->close(s->host, h->object);
+        if (s) s->close(api, h->object);
     } else if (h->kind == MODEL) {
         const rlhf_reward_model_service *s = api->service(api, RLHF_SVC_REWARD_MODEL);
-        if (s) s->close(s->host, h->object);
+        if (s) s->close(api, h->object);
     }
     *h = (struct rlhf__handle){0, 0, NULL};
 }
@@ -90,7 +84,7 @@ static rlhf_status too_many(const struct rlhf__ear *e) {
     struct rlhf__error err = {0, ""};
     rlhf__fail(&err, RLHF_E_UNSUPPORTED, "it has more than %d models and tokenizers open",
                RLHF__HANDLES);
-    return rlhf__services_failed(rlhf__services_behind(e->api), &err);
+    return rlhf__service_failed(e->api, &err);
 }
 
 // A reply's status, then what a success brings.
@@ -108,19 +102,19 @@ static void classifier_open(struct rlhf__ear *e, struct rlhf__wire *in, struct r
         answer(out, RLHF_E_INVALID);
         return;
     }
-    rlhf_status st = s->open(s->host, path, &c);
+    rlhf_status st = s->open(e->api, path, &c);
     const uint32_t handle = st == RLHF_OK ? keep(e, CLASSIFIER, c) : 0;
     free(room);
     if (st == RLHF_OK && !handle) {
-        s->close(s->host, c);
+        s->close(e->api, c);
         st = too_many(e);
     }
     if (answer(out, st) != RLHF_OK) return;
-    const int32_t n = s->n_labels(s->host, c);
+    const int32_t n = s->n_labels(e->api, c);
     rlhf__wire_u32(out, handle);
     rlhf__wire_u32(out, (uint32_t)n);
     for (int32_t i = 0; i < n; i++)
-        rlhf__wire_puts(out, s->label(s->host, c, i));
+        rlhf__wire_puts(out, s->label(e->api, c, i));
 }
 
 static void classifier_logits(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__buf *out) {
@@ -129,13 +123,13 @@ static void classifier_logits(struct rlhf__ear *e, struct rlhf__wire *in, struct
     const uint32_t n = rlhf__wire_get_u32(in);
     const int sound = s && c && !in->bad && n <= MOST_TEXTS && n <= (in->end - in->at) / 8;
     rlhf_str *texts = sound ? calloc((size_t)n + 1, sizeof *texts) : NULL;
-    const size_t labels = sound ? (size_t)s->n_labels(s->host, c) : 0;
+    const size_t labels = sound ? (size_t)s->n_labels(e->api, c) : 0;
     const int fits = n * (uint64_t)labels <= MOST_REPLY / sizeof(float);
     float *logits = texts && fits ? calloc(n * labels + 1, sizeof *logits) : NULL;
     for (uint32_t i = 0; logits && i < n; i++)
         texts[i] = rlhf__wire_get_text(in);
     rlhf_status st = !sound || in->bad ? RLHF_E_INVALID : !logits ? RLHF_E_NOMEM : RLHF_OK;
-    if (st == RLHF_OK) st = s->logits(s->host, c, n, texts, logits);
+    if (st == RLHF_OK) st = s->logits(e->api, c, n, texts, logits);
     if (answer(out, st) == RLHF_OK) rlhf__wire_text(out, logits, n * labels * sizeof *logits);
     free(texts);
     free(logits);
@@ -150,16 +144,16 @@ static void tokenizer_open(struct rlhf__ear *e, struct rlhf__wire *in, struct rl
         answer(out, RLHF_E_INVALID);
         return;
     }
-    rlhf_status st = s->open(s->host, path, &t);
+    rlhf_status st = s->open(e->api, path, &t);
     const uint32_t handle = st == RLHF_OK ? keep(e, TOKENIZER, t) : 0;
     free(room);
     if (st == RLHF_OK && !handle) {
-        s->close(s->host, t);
+        s->close(e->api, t);
         st = too_many(e);
     }
     if (answer(out, st) != RLHF_OK) return;
     rlhf__wire_u32(out, handle);
-    rlhf__wire_u32(out, (uint32_t)s->n_vocab(s->host, t));
+    rlhf__wire_u32(out, (uint32_t)s->n_vocab(e->api, t));
 }
 
 static void tokenizer_encode(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__buf *out) {
@@ -173,7 +167,7 @@ static void tokenizer_encode(struct rlhf__ear *e, struct rlhf__wire *in, struct 
     const int fits = most <= MOST_REPLY / sizeof(int32_t);
     int32_t *ids = s && t && !in->bad && fits ? calloc((size_t)most + 1, sizeof *ids) : NULL;
     rlhf_status st = !s || !t || in->bad ? RLHF_E_INVALID : !ids ? RLHF_E_NOMEM : RLHF_OK;
-    if (st == RLHF_OK) st = s->encode(s->host, t, text, ids, (uint32_t)most, &n);
+    if (st == RLHF_OK) st = s->encode(e->api, t, text, ids, (uint32_t)most, &n);
     if (answer(out, st) == RLHF_OK) {
         rlhf__wire_u32(out, n);
         rlhf__wire_text(out, ids, (n < most ? n : most) * sizeof *ids);
@@ -194,12 +188,12 @@ static void tokenizer_decode(struct rlhf__ear *e, struct rlhf__wire *in, struct 
     char *text = NULL;
     if (st == RLHF_OK) {
         memcpy(ids, items, n * sizeof *ids);
-        st = s->decode(s->host, t, ids, (uint32_t)n, NULL, 0, &len);
+        st = s->decode(e->api, t, ids, (uint32_t)n, NULL, 0, &len);
     }
     const uint64_t fit = len < cap ? len : cap;
     if (fit > MOST_REPLY) st = RLHF_E_NOMEM;
     if (st == RLHF_OK && (text = malloc((size_t)fit + 1)) == NULL) st = RLHF_E_NOMEM;
-    if (st == RLHF_OK && fit) st = s->decode(s->host, t, ids, (uint32_t)n, text, fit, &len);
+    if (st == RLHF_OK && fit) st = s->decode(e->api, t, ids, (uint32_t)n, text, fit, &len);
     if (answer(out, st) == RLHF_OK) {
         rlhf__wire_u64(out, len);
         rlhf__wire_text(out, text, fit);
@@ -219,11 +213,11 @@ static void model_open(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__
         answer(out, RLHF_E_INVALID);
         return;
     }
-    rlhf_status st = s->open(s->host, path, &m);
+    rlhf_status st = s->open(e->api, path, &m);
     const uint32_t handle = st == RLHF_OK ? keep(e, MODEL, m) : 0;
     free(room);
     if (st == RLHF_OK && !handle) {
-        s->close(s->host, m);
+        s->close(e->api, m);
         st = too_many(e);
     }
     if (answer(out, st) == RLHF_OK) rlhf__wire_u32(out, handle);
@@ -233,9 +227,9 @@ static void model_open(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__
 static int32_t vocabulary(struct rlhf__ear *e) {
     const rlhf_tokenizer_service *s = table_of(e, RLHF_SVC_TOKENIZER);
     rlhf_tokenizer *t = NULL;
-    if (e->vocabulary == 0 && s && s->open(s->host, NULL, &t) == RLHF_OK) {
-        e->vocabulary = s->n_vocab(s->host, t);
-        s->close(s->host, t);
+    if (e->vocabulary == 0 && s && s->open(e->api, NULL, &t) == RLHF_OK) {
+        e->vocabulary = s->n_vocab(e->api, t);
+        s->close(e->api, t);
     }
     return e->vocabulary;
 }
@@ -287,7 +281,7 @@ static void model_score(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf_
     float *token = sound ? calloc(r.total + 1, sizeof *token) : NULL;
     rlhf_status st = !sound ? RLHF_E_INVALID : !seq || !token ? RLHF_E_NOMEM : RLHF_OK;
     if (st == RLHF_OK && r.n)
-        st = s->score(s->host, m, (uint32_t)r.n, r.ids, r.offset, r.prompt_len, pooling, seq,
+        st = s->score(e->api, m, (uint32_t)r.n, r.ids, r.offset, r.prompt_len, pooling, seq,
                       wanted ? token : NULL);
     if (answer(out, st) == RLHF_OK) {
         rlhf__wire_text(out, seq, r.n * sizeof *seq);
@@ -315,7 +309,7 @@ static void not_beside(const struct rlhf__ear *e, struct rlhf__buf *out) {
     rlhf__fail(&err, RLHF_E_UNSUPPORTED,
                "models are not there, and nothing is opened, while responses are drawn "
                "(rewards.overlap)");
-    answer(out, rlhf__services_failed(rlhf__services_behind(e->api), &err));
+    answer(out, rlhf__service_failed(e->api, &err));
 }
 
 int rlhf__ear_serve(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__buf *reply) {

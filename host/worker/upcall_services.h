@@ -22,6 +22,5 @@ enum {
     RLHF__HAS_LIMITS = 16
 };
 uint32_t rlhf__ear_services(const rlhf_host *api);
-uint32_t rlhf__ear_service(const char *id); // the bit of one, 0: there is none [any]
 
 #endif

@@ -6,9 +6,9 @@
 #include "plugin/load.h"
 #include "worker/programs.h"
 
-// The plugin `open`, which has RLHF_REWARD_PROGRAM, with walls around its programs; network: 1 =
-// the network is open to them. The same plugin and network give the same *out, which lives as long
-// as p. Errors: RLHF_E_NOMEM. [main]
+// The plugin `open`, which has the extension RLHF_EXT_PROGRAM, with walls around its programs;
+// network: 1 = the network is open to them. The same plugin and network give the same *out, which
+// lives as long as p. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__walled_plugin(struct rlhf__plugins *p, const struct rlhf__plugin *open,
                                 int32_t network, const struct rlhf__plugin **out,
                                 struct rlhf__error *err);

@@ -20,35 +20,33 @@ enum {
 // brings.
 enum rlhf__ask {
     RLHF__ASK_ANSWER = 0,
-    RLHF__ASK_OPEN = 1,   // text path, text id, text asker -> plugin
-    RLHF__ASK_IDLE = 2,   // text key, text options -> u32 1 and text, or u32 0
-    RLHF__ASK_CREATE = 3, // u64 seed, text owner, u32 services, limits, text options
-    // -> u32 services that it asked for
-    RLHF__ASK_CHECK_ROW = 4, // text row
-    RLHF__ASK_SCORE = 5,     // u64 bytes of input, u64 of output; -> u32 1 and text state, or u32 0
-    RLHF__ASK_SAVE = 6,      // -> text state
-    RLHF__ASK_LOAD = 7,      // u32 version, text state -> u64 bytes read
+    RLHF__ASK_OPEN = 1,       // text path, text id, text asker -> plugin
+    RLHF__ASK_WHY_UNUSED = 2, // text key, text options -> u32 1 and text, or u32 0
+    RLHF__ASK_CREATE = 3,     // u64 seed, text owner, u32 services, limits, text options
+    RLHF__ASK_CHECK_ROW = 4,  // text row
+    RLHF__ASK_SCORE = 5, // u64 bytes of input, u64 of output; -> u32 1 and text state, or u32 0
+    RLHF__ASK_SAVE = 6,  // -> text state
+    RLHF__ASK_LOAD = 7,  // u32 version, text state -> u64 bytes read
     RLHF__ASK_DESTROY = 8,
     // The first: u64 memory_mib, f64 timeout_s -> text confinement. No code of the plugin has run.
     RLHF__ASK_CONFINE = 9
 };
 
-// What the plugin calls. Up to RLHF__CALL_NOTED nothing comes back, else i32 status and what a
+// What the plugin calls. Up to RLHF__CALL_METRIC nothing comes back, else i32 status and what a
 // success brings.
 enum rlhf__wire_call {
     RLHF__CALL_LOG = 1,               // i32 level, text
     RLHF__CALL_FAIL = 2,              // i32 code, text
-    RLHF__CALL_METRIC = 3,            // text name, f64
-    RLHF__CALL_NOTED = 4,             // i32 code, text: what a service failed with in the worker
-    RLHF__CALL_CLASSIFIER_OPEN = 5,   // u32 given, text path -> u32 handle, u32 labels, texts
-    RLHF__CALL_CLASSIFIER_LOGITS = 6, // u32 handle, u32 n, texts -> text of floats
-    RLHF__CALL_TOKENIZER_OPEN = 7,    // u32 given, text path -> u32 handle, u32 vocabulary
-    RLHF__CALL_TOKENIZER_ENCODE = 8,  // u32 handle, u32 cap, text -> u32 n, text of ids
-    RLHF__CALL_TOKENIZER_DECODE = 9,  // u32 handle, u64 cap, text of ids -> u64 len, text
-    RLHF__CALL_MODEL_OPEN = 10,       // u32 given, text path -> u32 handle
-    RLHF__CALL_MODEL_SCORE =
-        11,               // u32 handle, i32 pooling, u32 token, texts ids, offset, prompt_len
-    RLHF__CALL_CLOSE = 12 // u32 handle ->
+    RLHF__CALL_METRIC = 3,            // text name, f64 value, f64 weight, i32 combine
+    RLHF__CALL_CLASSIFIER_OPEN = 4,   // u32 given, text path -> u32 handle, u32 labels, texts
+    RLHF__CALL_CLASSIFIER_LOGITS = 5, // u32 handle, u32 n, texts -> text of floats
+    RLHF__CALL_TOKENIZER_OPEN = 6,    // u32 given, text path -> u32 handle, u32 vocabulary
+    RLHF__CALL_TOKENIZER_ENCODE = 7,  // u32 handle, u32 cap, text -> u32 n, text of ids
+    RLHF__CALL_TOKENIZER_DECODE = 8,  // u32 handle, u64 cap, text of ids -> u64 len, text
+    RLHF__CALL_MODEL_OPEN = 9,        // u32 given, text path -> u32 handle
+    // u32 handle, i32 pooling, u32 token, texts ids, offset, prompt_len -> texts of floats
+    RLHF__CALL_MODEL_SCORE = 10,
+    RLHF__CALL_CLOSE = 11 // u32 handle ->
 };
 
 // A frame is at most this long: what is more is not a worker's.

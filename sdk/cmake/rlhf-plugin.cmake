@@ -1,12 +1,12 @@
-# rlhf_add_plugin(NAME KIND algo|reward|model|kernels SOURCES a.c ... [LIBS ...] [ALIASES ...])
-# Target plugin_NAME: a module NAME.so (of kernels: kernels_<backend>.so) that exports its entry,
-# rlhf_plugin_v0, and nothing else and imports nothing from the host.
+# rlhf_add_plugin(NAME KIND algo|reward|model|kernels|sink SOURCES a.c ... [LIBS ...] [ALIASES ...])
+# Target plugin_NAME: a module NAME.so (kernels: kernels_<backend>.so) that exports its entry
+# (rlhf_plugin_v0) and nothing else and imports nothing from the host.
 # Installed to <libdir>/rlhf/<abi>/<kind>s under the prefix (kernels: no further s). An alias is a
 # symbolic link beside it: a model plugin is looked for as <model_type>.so.
 function(rlhf_add_plugin name)
   cmake_parse_arguments(P "" "KIND" "SOURCES;LIBS;ALIASES" ${ARGN})
-  if(NOT P_KIND MATCHES "^(algo|reward|model|kernels)$")
-    message(FATAL_ERROR "rlhf_add_plugin(${name}): KIND must be algo, reward, model or kernels")
+  if(NOT P_KIND MATCHES "^(algo|reward|model|kernels|sink)$")
+    message(FATAL_ERROR "rlhf_add_plugin(${name}): KIND must be algo, reward, model, kernels or sink")
   endif()
   if(NOT P_SOURCES)
     message(FATAL_ERROR "rlhf_add_plugin(${name}): SOURCES is empty")

@@ -76,7 +76,7 @@ static rlhf_status minibatch_end(void *self, const rlhf_step_info *step, int32_t
 static rlhf_status phase_end(void *self, int64_t phase) {
     struct state *s = self;
     (void)phase;
-    if (s->updates) s->host->metric(s->host, "objective/loss", s->loss / (double)s->updates);
+    if (s->updates) rlhf_metric_last(s->host, "objective/loss", s->loss / (double)s->updates);
     s->loss = 0;
     s->updates = 0;
     return RLHF_OK;

@@ -81,10 +81,10 @@ rlhf_status minibatch_end(void *self, const rlhf_step_info *step, int32_t *stop)
     return RLHF_OK;
 }
 
-rlhf_status phase_end(void *self, uint64_t) noexcept {
+rlhf_status phase_end(void *self, int64_t) noexcept {
     state &s = of(self);
     if (s.updates)
-        s.host->metric(s.host, "objective/loss", s.loss / static_cast<double>(s.updates));
+        rlhf_metric_last(s.host, "objective/loss", s.loss / static_cast<double>(s.updates));
     s.loss = 0;
     s.updates = 0;
     return RLHF_OK;

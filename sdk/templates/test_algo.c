@@ -10,6 +10,7 @@ static struct rlhf_test_host host;
 static const int32_t offset[] = {0, 3, 6}, prompt_len[] = {1, 1};
 static const float score[] = {1, 0}, token_reward[6];
 static const float logp_old[] = {0, -1, -2, 0, -1, -1};
+static const float logp_ref[] = {0, -1.5F, -1.5F, 0, -0.5F, -1.25F}; // of the reference
 static float logp[] = {0, -1, -2, 0, -1, -1};
 static float advantage[6], returns[6];
 
@@ -24,6 +25,7 @@ static const rlhf_rollout rollout = {.size = sizeof rollout,
                                      .score = score,
                                      .token_reward = token_reward,
                                      .logp_old = logp_old,
+                                     .logp_ref = logp_ref,
                                      .advantage = advantage,
                                      .returns = returns};
 static const rlhf_loss_in batch = {.size = sizeof batch,
@@ -36,8 +38,17 @@ static const rlhf_loss_in batch = {.size = sizeof batch,
                                    .prompt_len = prompt_len,
                                    .heads = &heads,
                                    .logp_old = logp_old,
+                                   .logp_ref = logp_ref,
                                    .advantage = advantage,
                                    .returns = returns};
+
+static void plans_what_can_be_run(const rlhf_algo_ops *ops, void *self) {
+    const rlhf_run_info run = {
+        .size = sizeof run, .batch_size = 2, .max_new_tokens = 2, .phases = 1, .temperature = 1};
+    rlhf_plan plan = {.size = sizeof plan};
+    RLHF_TEST_CHECK(&host, ops->plan(self, &run, &plan) == RLHF_OK);
+    RLHF_TEST_CHECK(&host, plan.source == RLHF_SOURCE_ROLLOUT);
+}
 
 static void raises_what_scored_well(const rlhf_algo_ops *ops, void *self) {
     float d_logp[6] = {0};
@@ -66,6 +77,7 @@ static void adds_up_over_microbatches(const rlhf_algo_ops *ops, void *self) {
         rlhf_loss_in in = batch;
         in.heads = &part;
         in.logp_old += from;
+        in.logp_ref += from;
         in.advantage += from;
         in.returns += from;
         if (k > 0) {
@@ -99,6 +111,7 @@ int main(int argc, char **argv) {
     void *self = NULL;
     if (RLHF_TEST_CHECK(&host, plugin->create(&host.table, config, &self) == RLHF_OK)) {
         const rlhf_algo_ops *ops = plugin->ops;
+        plans_what_can_be_run(ops, self);
         raises_what_scored_well(ops, self);
         adds_up_over_microbatches(ops, self);
         if (ops->phase_end) RLHF_TEST_CHECK(&host, ops->phase_end(self, 0) == RLHF_OK);

@@ -85,9 +85,9 @@ static void fails_cleanly(rlhf_compute *c) {
 
 int main(int argc, char **argv) {
     plugin = argc == 2 ? rlhf_test_open(argv[1], 0) : NULL;
-    rlhf_compute *c = plugin ? rlhf_test_compute(1) : NULL;
-    if (!c) return 2;
     rlhf_test_init(&host, 1);
+    rlhf_compute *c = plugin ? rlhf_test_compute(&host, 1) : NULL;
+    if (!c) return 2;
     if (RLHF_TEST_CHECK(&host, plugin->config_size <= sizeof config)) {
         rlhf_test_config(plugin, config);
         void *self = open_model(c);

@@ -27,7 +27,7 @@ static rlhf_status info(void *self, rlhf_model_info *out) {
     rlhf_model_info i = {.size = sizeof i};
     RLHF_TRY(real->info(self, &i));
 #ifndef LONGER // functions that need fields it did not have
-    i.heads &= 2u * RLHF_HEAD_GENERATE - 1;
+    i.caps &= 2u * RLHF_CAP_GENERATE - 1;
 #endif
     return rlhf_copy_out(out, &i, sizeof i, RLHF_SIZE_TO(rlhf_model_info, base_prefix));
 }
@@ -94,8 +94,8 @@ static int load(rlhf_plugin *plugin, rlhf_model_ops *ops) {
     void *so = dlopen(GPT2_SO, RTLD_NOW | RTLD_LOCAL), *symbol;
     if (!so || !(symbol = dlsym(so, RLHF_ENTRY_SYMBOL))) return 0;
     memcpy(&entry, &symbol, sizeof entry); // ISO C has no cast to a function pointer
-    if (rlhf_copy_in(plugin, sizeof *plugin, entry()->plugins[0],
-                     RLHF_SIZE_TO(rlhf_plugin, flags)) < 0)
+    if (rlhf_copy_in(plugin, sizeof *plugin, entry()->plugins[0], RLHF_SIZE_TO(rlhf_plugin, ops)) <
+        0)
         return 0;
     real = plugin->ops;
     // Functions of the table that this version does not know are left out.

@@ -36,7 +36,7 @@ void algo_open(struct algo *a, const char *file, const char *options, int32_t ba
     assert_int_equal(algo_try(a, file, options), RLHF_OK);
     rlhf_run_info info = {.size = sizeof info,
                           .phases = 10,
-                          .batch_size = batch_size,
+                          .batch_size = (uint32_t)batch_size,
                           .max_new_tokens = 8,
                           .n_labels = 3,
                           .temperature = 1};
@@ -70,7 +70,7 @@ rlhf_status batch_advantages(struct algo *a, struct batch *b) {
     rlhf_rollout in = {.size = sizeof in,
                        .n = (uint32_t)b->n,
                        .total = (uint32_t)b->total,
-                       .max_new_tokens = b->max_len,
+                       .max_new_tokens = (uint32_t)b->max_len,
                        .offset = b->offset,
                        .prompt_len = b->prompt_len,
                        .group = b->group,
@@ -118,7 +118,7 @@ static double rows_loss(struct algo *a, struct batch *b, int32_t from, int32_t t
                        .epoch = epoch,
                        .batch_sequences = b->n,
                        .batch_tokens = tokens,
-                       .max_new_tokens = b->max_len,
+                       .max_new_tokens = (uint32_t)b->max_len,
                        .offset = offset,
                        .prompt_len = b->prompt_len + from,
                        .group = b->group + from,
@@ -129,8 +129,8 @@ static double rows_loss(struct algo *a, struct batch *b, int32_t from, int32_t t
                        .advantage = b->advantage + base,
                        .returns = b->returns + base,
                        .label = b->label + from,
-                       .n_labels = b->n_labels,
-                       .minibatches = b->minibatches,
+                       .n_labels = (uint32_t)b->n_labels,
+                       .minibatches = (uint32_t)b->minibatches,
                        .margin = b->margin ? b->margin + from : NULL};
     rlhf_loss_out out = {.size = sizeof out, .d_heads = &d};
     assert_int_equal(a->ops->loss(a->self, &in, &out), RLHF_OK);
@@ -138,10 +138,10 @@ static double rows_loss(struct algo *a, struct batch *b, int32_t from, int32_t t
 }
 
 // Rows without gradient must be all zeros, as the host requires of loss().
-static void nothing_still(const struct batch *b, int32_t i) {
+static void no_gradient(const struct batch *b, int32_t i) {
     for (int32_t t = b->offset[i]; b->use[i] == RLHF_ROW_NO_GRADIENT && t < b->offset[i + 1]; t++)
         if (b->d_logp[t] != 0 || b->d_entropy[t] != 0 || b->d_kl[t] != 0 || b->d_value[t] != 0)
-            fail_msg("row %d is still and has a derivative", (int)i);
+            fail_msg("row %d has a derivative though its use is RLHF_ROW_NO_GRADIENT", (int)i);
 }
 
 double batch_loss(struct algo *a, struct batch *b, int32_t from, int32_t to, uint32_t epoch) {
@@ -156,7 +156,7 @@ double batch_loss(struct algo *a, struct batch *b, int32_t from, int32_t to, uin
         if (end > i) loss += rows_loss(a, b, i, end, epoch);
     }
     for (int32_t i = from; i < to; i++)
-        nothing_still(b, i);
+        no_gradient(b, i);
     return loss;
 }
 
@@ -164,7 +164,7 @@ int32_t algo_step_end(struct algo *a, uint32_t epoch, int32_t skipped) {
     int32_t stop = 0;
     rlhf_step_info step = algo_step;
     step.epoch = epoch;
-    step.skipped = skipped;
+    step.skipped = (uint32_t)skipped;
     assert_int_equal(a->ops->minibatch_end(a->self, &step, &stop), RLHF_OK);
     return stop;
 }

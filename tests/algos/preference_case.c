@@ -74,7 +74,7 @@ rlhf_status preference_try(struct algo *a, const struct batch *b, int32_t n, con
                        .heads = x,
                        .logp_ref = ref,
                        .label = b->label,
-                       .n_labels = b->n_labels};
+                       .n_labels = (uint32_t)b->n_labels};
     rlhf_loss_out out = {.size = sizeof out, .d_heads = d};
     return a->ops->loss(a->self, &in, &out);
 }

@@ -72,11 +72,11 @@ static double train_with(const char *so, const char *options, int phases) {
         int32_t stop = 0;
         sample(&p);
         assert_int_equal(batch_advantages(&a, &b), RLHF_OK);
-        for (uint32_t e = 0; e < (uint32_t)a.plan.epochs && !stop; e++) {
+        for (uint32_t e = 0; e < a.plan.epochs && !stop; e++) {
             update(&a, &p, e, 0.5);
             assert_int_equal(a.ops->minibatch_end(a.self, &algo_step, &stop), RLHF_OK);
         }
-        assert_int_equal(a.ops->phase_end(a.self, (uint64_t)phase), RLHF_OK);
+        assert_int_equal(a.ops->phase_end(a.self, phase), RLHF_OK);
     }
     algo_close(&a);
     return 1 / (1 + exp(-p.logit));

@@ -23,22 +23,28 @@ static void note(struct fake *f, char what) {
     f->log[f->n] = 0;
 }
 
-static rlhf_status fake_sync(void *host) {
-    struct fake *f = host;
+// Its calls name the algorithm's host.
+static struct fake *fake_of(const rlhf_host *host) {
+    assert_ptr_equal(host->service(host, RLHF_SVC_ITERATION), &fake.table);
+    return &fake;
+}
+
+static rlhf_status fake_sync(const rlhf_host *host) {
+    struct fake *f = fake_of(host);
     note(f, 'S');
     return f->sync_status;
 }
 
-static rlhf_status fake_collect(void *host, uint32_t *added) {
-    struct fake *f = host;
+static rlhf_status fake_collect(const rlhf_host *host, uint32_t *added) {
+    struct fake *f = fake_of(host);
     note(f, 'C');
     *added = f->pairs;
     return f->collect_status;
 }
 
-static rlhf_status fake_update(void *host, const rlhf_reward_update *how,
+static rlhf_status fake_update(const rlhf_host *host, const rlhf_reward_update *how,
                                rlhf_reward_update_report *out) {
-    struct fake *f = host;
+    struct fake *f = fake_of(host);
     note(f, 'U');
     f->how = *how;
     *out = (rlhf_reward_update_report){.size = out->size,
@@ -57,7 +63,6 @@ static rlhf_status fake_update(void *host, const rlhf_reward_update *how,
 static void open_with_fake(struct algo *a, const char *options) {
     memset(&fake, 0, sizeof fake);
     fake.table = (rlhf_iteration_service){.size = sizeof fake.table,
-                                          .host = &fake,
                                           .reference_sync = fake_sync,
                                           .collect_pairs = fake_collect,
                                           .reward_update = fake_update};
@@ -66,7 +71,7 @@ static void open_with_fake(struct algo *a, const char *options) {
     algo_open(a, "grpo_iterative.so", options, b.n);
 }
 
-static rlhf_status phase(struct algo *a, uint64_t number) {
+static rlhf_status phase(struct algo *a, int64_t number) {
     int32_t stop;
     assert_int_equal(batch_advantages(a, &b), RLHF_OK);
     batch_loss(a, &b, 0, b.n, 0);
@@ -76,7 +81,16 @@ static rlhf_status phase(struct algo *a, uint64_t number) {
 
 static void run(struct algo *a, int phases) {
     for (int i = 0; i < phases; i++)
-        assert_int_equal(phase(a, (uint64_t)i), RLHF_OK);
+        assert_int_equal(phase(a, i), RLHF_OK);
+}
+
+// What it tells the host that phase_end() does.
+static const rlhf_iteration *use_of(const struct algo *a) {
+    assert_null(a->plugin->extension(NULL, RLHF_EXT_ITERATION)); // it depends on the options
+    assert_null(a->plugin->extension(a->self, "rlhf.draft.other/0"));
+    const rlhf_iteration *use = a->plugin->extension(a->self, RLHF_EXT_ITERATION);
+    assert_non_null(use);
+    return use;
 }
 
 // Two models: the reference follows every phase, and there are no other calls.
@@ -85,8 +99,8 @@ static void two_model_variant(void **state) {
     struct algo a;
     batch_random(&b, 8, 400);
     open_with_fake(&a, "group_size=2");
-    assert_int_equal(a.plan.flags & RLHF_PLAN_REWARD_MODEL, 0);
-    assert_int_equal(a.plan.flags & RLHF_PLAN_MOVES_REFERENCE, RLHF_PLAN_MOVES_REFERENCE);
+    assert_int_equal(use_of(&a)->reward_model, 0);
+    assert_int_equal(use_of(&a)->moves_reference, 1);
     run(&a, 3);
     assert_string_equal(fake.log, "SSS");
     assert_true(metric(&a, "iteration/completed") == 3);
@@ -103,7 +117,7 @@ static void outer_loop_with_replay(void **state) {
     batch_random(&b, 8, 401);
     open_with_fake(&a, "group_size=2,iteration_phases=3,replay=true,replay_share=0.25,rm_epochs=2,"
                        "rm_batch=16,rm_lr=0.001,rm_refit=false,replay_history=7");
-    assert_int_equal(a.plan.flags & RLHF_PLAN_REWARD_MODEL, RLHF_PLAN_REWARD_MODEL);
+    assert_int_equal(use_of(&a)->reward_model, 1);
     assert_int_equal(a.plan.flags & RLHF_PLAN_REFERENCE, RLHF_PLAN_REFERENCE);
     run(&a, 2);
     assert_string_equal(fake.log, "CC");
@@ -224,11 +238,10 @@ static void inner_loop_is_grpo(void **state) {
     memcpy(d_logp, b.d_logp, sizeof d_logp);
     static struct rlhf_test_reading want[RLHF_TEST_METRICS];
     uint32_t n = a.host->n_metrics;
-    rlhf_plan plan = a.plan;
+    const rlhf_plan plan = a.plan;
     memcpy(want, a.host->metric, sizeof want);
     algo_close(&a);
     open_with_fake(&a, options);
-    plan.flags |= RLHF_PLAN_MOVES_REFERENCE;
     assert_memory_equal(&a.plan, &plan, sizeof plan);
     assert_int_equal(phase(&a, 0), RLHF_OK);
     assert_memory_equal(b.advantage, advantage, sizeof advantage);

@@ -7,7 +7,7 @@
 static struct batch b;
 
 static rlhf_status plan_with(struct algo *a, const char *options, int32_t batch_size) {
-    rlhf_run_info info = {.size = sizeof info, .phases = 1, .batch_size = batch_size};
+    rlhf_run_info info = {.size = sizeof info, .phases = 1, .batch_size = (uint32_t)batch_size};
     rlhf_status st = algo_try(a, "ppo.so", options);
     a->plan = (rlhf_plan){.size = sizeof a->plan};
     return st < 0 ? st : a->ops->plan(a->self, &info, &a->plan);

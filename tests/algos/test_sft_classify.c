@@ -185,6 +185,8 @@ static void bad_input(void **state) {
     assert_int_equal(algo_try(&a, "classify.so", ""), RLHF_OK);
     assert_int_equal(a.ops->plan(a.self, &info, &plan), RLHF_E_INVALID);
     assert_non_null(strstr(a.host->fail_text, "1 label;"));
+    info.n_labels = 3;
+    assert_int_equal(a.ops->plan(a.self, &info, &plan), RLHF_OK);
     float score[3] = {0}, d[3];
     int32_t label = 3;
     rlhf_heads x = {.size = sizeof x, .score = score}, dx = {.size = sizeof dx, .score = d};

@@ -1,14 +1,18 @@
-// test_workers.c: two workers that each see half of a minibatch decide and report alike, and like
-// one worker that sees all of it. Two synchronised threads play the host's reduce().
+// test_workers.c: workers that each see a part of a minibatch decide and report alike, and like one
+// worker that sees all of it; to the bit if the minibatch is divided into shards. Synchronised
+// threads play the host's reduce().
 #include "algos/fixture.h"
 
 #include <pthread.h>
 
 #include <math.h>
 
+enum { MOST = 4, SUMS = 128 };
+
 struct meeting {
     pthread_barrier_t barrier;
-    double sums[2][64];
+    uint32_t n; // workers
+    double sums[MOST][SUMS];
 };
 
 static struct meeting meeting;
@@ -19,20 +23,67 @@ struct worker {
     const rlhf_plugin *plugin;
     void *self;
     const struct batch *rows;
-    int32_t from, to;
-    int64_t size; // rows of the minibatch
+    int32_t n_parts;
+    struct part {
+        int32_t from, to; // rows of a microbatch
+        uint32_t shard;
+    } part[2 * MOST];
 };
 
-static struct worker worker[2], alone;
+static struct worker worker[MOST], alone;
 
-static rlhf_status sum_over_both(const rlhf_host *h, double *sums, uint32_t n) {
+static rlhf_status sum_over_all(const rlhf_host *h, double *sums, uint32_t n) {
     const struct worker *w = (const struct worker *)(const void *)h;
+    if (n > SUMS) return RLHF_E_INTERNAL;
     memcpy(meeting.sums[w->rank], sums, n * sizeof *sums);
     pthread_barrier_wait(&meeting.barrier);
-    for (uint32_t i = 0; i < n; i++)
-        sums[i] = meeting.sums[0][i] + meeting.sums[1][i];
+    for (uint32_t i = 0; i < n; i++) {
+        sums[i] = meeting.sums[0][i];
+        for (uint32_t r = 1; r < meeting.n; r++)
+            sums[i] += meeting.sums[r][i];
+    }
     pthread_barrier_wait(&meeting.barrier);
     return RLHF_OK;
+}
+
+// One microbatch of worker w in that epoch; own has its outputs.
+static rlhf_status learn(const struct worker *w, const struct part *p, struct batch *own,
+                         uint32_t epoch) {
+    const struct batch *b = w->rows;
+    const rlhf_algo_ops *ops = w->plugin->ops;
+    int32_t base = b->offset[p->from], offset[MAX_ROWS + 1], n_labels = b->n_labels;
+    for (int32_t i = p->from; i <= p->to; i++)
+        offset[i - p->from] = b->offset[i] - base;
+    rlhf_heads heads = {.size = sizeof heads,
+                        .logp = own->logp + base,
+                        .entropy = own->entropy + base,
+                        .kl = own->kl + base,
+                        .score = own->class_score + p->from * n_labels};
+    rlhf_heads d = {.size = sizeof d,
+                    .logp = own->d_logp + base,
+                    .entropy = own->d_entropy + base,
+                    .kl = own->d_kl + base,
+                    .score = own->d_class_score + p->from * n_labels};
+    rlhf_loss_in in = {.size = sizeof in,
+                       .n = (uint32_t)(p->to - p->from),
+                       .total = (uint32_t)offset[p->to - p->from],
+                       .epoch = epoch,
+                       .shard = p->shard,
+                       .batch_sequences = b->n,
+                       .batch_tokens = b->total,
+                       .max_new_tokens = (uint32_t)b->max_len,
+                       .offset = offset,
+                       .prompt_len = b->prompt_len + p->from,
+                       .group = b->group + p->from,
+                       .heads = &heads,
+                       .logp_old = b->old + base,
+                       .logp_ref = b->ref + base,
+                       .advantage = own->advantage + base,
+                       .returns = own->returns + base,
+                       .label = b->label + p->from,
+                       .n_labels = (uint32_t)n_labels};
+    rlhf_loss_out out = {.size = sizeof out, .d_heads = &d};
+    return in.n ? ops->loss(w->self, &in, &out) : RLHF_OK;
 }
 
 static void *run(void *arg) {
@@ -42,57 +93,30 @@ static void *run(void *arg) {
     struct batch *own = malloc(sizeof *own); // the outputs of this worker
     if (!own) return NULL;
     *own = *b;
-    int32_t base = b->offset[w->from], offset[MAX_ROWS + 1], stop = 0, n_labels = b->n_labels;
     rlhf_rollout all = {.size = sizeof all,
                         .n = (uint32_t)b->n,
                         .total = (uint32_t)b->total,
-                        .max_new_tokens = b->max_len,
+                        .max_new_tokens = (uint32_t)b->max_len,
                         .offset = b->offset,
                         .prompt_len = b->prompt_len,
                         .group = b->group,
+                        .label = b->label,
                         .finished = b->finished,
                         .score = b->score,
                         .token_reward = b->token_reward,
                         .logp_old = b->old,
                         .logp_ref = b->ref,
                         .advantage = own->advantage,
-                        .returns = own->returns};
+                        .returns = own->returns,
+                        .use = own->use};
     if (ops->advantages && ops->advantages(w->self, &all) < 0) w->stops = -1;
-    for (int32_t i = w->from; i <= w->to; i++)
-        offset[i - w->from] = b->offset[i] - base;
-    rlhf_heads heads = {.size = sizeof heads,
-                        .logp = own->logp + base,
-                        .entropy = own->entropy + base,
-                        .kl = own->kl + base,
-                        .score = own->class_score + w->from * n_labels};
-    rlhf_heads d = {.size = sizeof d,
-                    .logp = own->d_logp + base,
-                    .entropy = own->d_entropy + base,
-                    .kl = own->d_kl + base,
-                    .score = own->d_class_score + w->from * n_labels};
-    rlhf_loss_in in = {.size = sizeof in,
-                       .n = (uint32_t)(w->to - w->from),
-                       .total = (uint32_t)offset[w->to - w->from],
-                       .batch_sequences = w->size,
-                       .batch_tokens = b->total,
-                       .max_new_tokens = b->max_len,
-                       .offset = offset,
-                       .prompt_len = b->prompt_len + w->from,
-                       .group = b->group + w->from,
-                       .heads = &heads,
-                       .logp_old = b->old + base,
-                       .logp_ref = b->ref + base,
-                       .advantage = own->advantage + base,
-                       .returns = own->returns + base,
-                       .label = b->label + w->from,
-                       .n_labels = n_labels};
     for (uint32_t k = 0; k < 2; k++) {
-        rlhf_loss_out out = {.size = sizeof out, .d_heads = &d};
+        int32_t stop = 0;
         rlhf_step_info step = {.size = sizeof step, .epoch = k, .lr_factor = 1};
-        in.epoch = k;
-        for (int32_t t = base; k && t < b->offset[w->to]; t++)
+        for (int32_t t = 0; k && t < b->total; t++)
             own->logp[t] -= own->logp[t] < 0 ? 0.01f : 0; // the changes of the previous step
-        if (in.n && ops->loss(w->self, &in, &out) < 0) w->stops = -100;
+        for (int32_t i = 0; i < w->n_parts; i++)
+            if (learn(w, &w->part[i], own, k) < 0) w->stops = -100;
         if (ops->minibatch_end && ops->minibatch_end(w->self, &step, &stop) < 0) w->stops = -100;
         w->stops += stop;
     }
@@ -102,18 +126,44 @@ static void *run(void *arg) {
 }
 
 static void open_worker(struct worker *w, const char *file, const char *options,
-                        const struct batch *b, int32_t from, int32_t to) {
+                        const struct batch *b, uint32_t shards) {
     struct algo a; // loads the plugin and parses the options
+    const rlhf_run_info info = {.size = sizeof info,
+                                .phases = 1,
+                                .batch_size = (uint32_t)b->n,
+                                .max_new_tokens = (uint32_t)b->max_len,
+                                .n_labels = (uint32_t)b->n_labels == 1 ? 0 : (uint32_t)b->n_labels,
+                                .shards = shards,
+                                .temperature = 1};
+    rlhf_plan plan = {.size = sizeof plan};
     memset(w, 0, sizeof *w);
     assert_int_equal(algo_try(&a, file, options), RLHF_OK);
     rlhf_test_init(&w->host, 1);
     w->plugin = a.plugin;
     w->rows = b;
-    w->from = from;
-    w->to = to;
-    w->size = b->n;
     assert_int_equal(a.plugin->create(&w->host.table, a.config.bytes, &w->self), RLHF_OK);
+    assert_int_equal(((const rlhf_algo_ops *)a.plugin->ops)->plan(w->self, &info, &plan), RLHF_OK);
     algo_close(&a);
+}
+
+static void give(struct worker *w, int32_t from, int32_t to, uint32_t shard) {
+    w->part[w->n_parts++] = (struct part){from, to, shard};
+}
+
+// Opened workers 0 to n - 1 play the phase together.
+static void run_together(uint32_t n) {
+    pthread_t thread[MOST];
+    meeting.n = n;
+    pthread_barrier_init(&meeting.barrier, NULL, n);
+    for (uint32_t r = 0; r < n; r++) {
+        worker[r].rank = (int32_t)r;
+        worker[r].host.table.reduce = sum_over_all;
+    }
+    for (uint32_t r = 0; r < n; r++)
+        assert_int_equal(pthread_create(&thread[r], NULL, run, &worker[r]), 0);
+    for (uint32_t r = 0; r < n; r++)
+        pthread_join(thread[r], NULL);
+    pthread_barrier_destroy(&meeting.barrier);
 }
 
 static void close_worker(struct worker *w) {
@@ -121,35 +171,33 @@ static void close_worker(struct worker *w) {
     assert_int_equal(w->host.live, 0);
 }
 
-// Rows [0, first) and the others, which differ from the first half; the second worker may have
-// none.
+// Rows whose second half differs from the first.
+static void fill(struct batch *b, const char *file, int32_t n) {
+    batch_random(b, n, 11);
+    b->n_labels = strcmp(file, "classify.so") == 0 ? 2 : 1;
+    for (int32_t i = 0; i < b->n; i++) {
+        b->label[i] = i % 2;
+        b->group[i] = i / 2;
+        for (int32_t k = 0; k < b->n_labels; k++)
+            b->class_score[i * b->n_labels + k] = (float)((i + 3 * k) * i % 7) / 5;
+    }
+    for (int32_t t = b->offset[n / 2]; t < b->total; t++)
+        if (b->logp[t] < 0) b->logp[t] = b->old[t] + 0.4f; // the second half moved
+    for (int32_t t = 0; t < b->offset[n / 2]; t++)
+        b->logp[t] = b->old[t];
+}
+
+// Rows [0, first) and the others; the second worker may have none.
 static void compare_split(const char *file, const char *options, int32_t first, int32_t stops) {
     static struct batch b;
-    pthread_t thread[2];
-    batch_random(&b, 8, 11);
-    b.n_labels = strcmp(file, "classify.so") == 0 ? 2 : 1;
-    for (int32_t i = 0; i < b.n; i++) {
-        b.label[i] = i % 2;
-        b.group[i] = i / 2;
-        for (int32_t k = 0; k < b.n_labels; k++)
-            b.class_score[i * b.n_labels + k] = (float)((i + 3 * k) * i % 7) / 5;
-    }
-    for (int32_t t = b.offset[4]; t < b.total; t++)
-        if (b.logp[t] < 0) b.logp[t] = b.old[t] + 0.4f; // the second half moved
-    for (int32_t t = 0; t < b.offset[4]; t++)
-        b.logp[t] = b.old[t];
-    pthread_barrier_init(&meeting.barrier, NULL, 2);
+    fill(&b, file, 8);
     for (int32_t r = 0; r < 2; r++) {
-        open_worker(&worker[r], file, options, &b, r ? first : 0, r ? b.n : first);
-        worker[r].rank = r;
-        worker[r].host.table.reduce = sum_over_both;
+        open_worker(&worker[r], file, options, &b, 0);
+        give(&worker[r], r ? first : 0, r ? b.n : first, 0);
     }
-    for (int r = 0; r < 2; r++)
-        assert_int_equal(pthread_create(&thread[r], NULL, run, &worker[r]), 0);
-    for (int r = 0; r < 2; r++)
-        pthread_join(thread[r], NULL);
-    pthread_barrier_destroy(&meeting.barrier);
-    open_worker(&alone, file, options, &b, 0, b.n);
+    run_together(2);
+    open_worker(&alone, file, options, &b, 0);
+    give(&alone, 0, b.n, 0);
     run(&alone);
     assert_int_equal(alone.stops, stops);
     assert_int_equal(worker[0].stops, stops);
@@ -166,6 +214,38 @@ static void compare_split(const char *file, const char *options, int32_t first, 
     }
     for (int r = 0; r < 2; r++)
         close_worker(&worker[r]);
+    close_worker(&alone);
+}
+
+// Four shards of four rows, two microbatches each: all metrics have the same bits however the
+// shards are dealt to workers. owner: the worker of each shard.
+static void compare_deal(const char *file, const char *options, const uint32_t owner[MOST],
+                         uint32_t n) {
+    static struct batch b;
+    fill(&b, file, 16);
+    for (int32_t t = 0; t < b.total; t++)
+        if (b.logp[t] < 0) b.logp[t] += (float)(t % 13) / 17; // sums that round
+    for (int32_t i = 0; i < b.n * b.n_labels; i++)
+        b.class_score[i] += (float)(i * i % 13) / 17;
+    for (uint32_t r = 0; r <= n; r++)
+        open_worker(r < n ? &worker[r] : &alone, file, options, &b, MOST);
+    for (int32_t i = 0; i < 2 * MOST; i++) {
+        give(&worker[owner[i / 2]], 2 * i, 2 * i + 2, (uint32_t)i / 2);
+        give(&alone, 2 * i, 2 * i + 2, (uint32_t)i / 2);
+    }
+    run_together(n);
+    run(&alone);
+    assert_true(alone.stops >= 0 && alone.host.n_metrics > 1);
+    for (uint32_t r = 0; r < n; r++) {
+        assert_int_equal(worker[r].stops, alone.stops);
+        assert_int_equal(worker[r].host.n_metrics, alone.host.n_metrics);
+        for (uint32_t k = 0; k < alone.host.n_metrics; k++) {
+            const struct rlhf_test_reading *m = &alone.host.metric[k];
+            if (memcmp(&worker[r].host.metric[k].value, &m->value, sizeof m->value) != 0)
+                fail_msg("%s, worker %u of %u: %s differs", file, r, n, m->name);
+        }
+        close_worker(&worker[r]);
+    }
     close_worker(&alone);
 }
 
@@ -212,10 +292,52 @@ static void texts_and_labels(void **state) {
     compare("classify.so", "label_smoothing=0.1", 0);
 }
 
+static void shards_have_the_same_bits(void **state) {
+    static const char *const of[][2] = {
+        {"ppo.so", "advantage=group,group_size=2,target_kl=0.02"},
+        {"grpo.so", "group_size=2,target_kl=0.2"},
+        {"grpo.so", "group_size=2,kl_placement=loss,kl_estimator=full,kl_controller=adaptive,"
+                    "kl_coef=0.1,kl_horizon=100"},
+        {"rloo.so", "group_size=2"},
+        {"bradley_terry.so", ""},
+        {"dpo.so", ""},
+        {"kto.so", "loss=apo_zero_unpaired"},
+        {"sft.so", "aggregation=sequence"},
+        {"classify.so", "label_smoothing=0.1"},
+    };
+    static const uint32_t halves[MOST] = {0, 0, 1, 1}, mixed[MOST] = {1, 0, 0, 1};
+    static const uint32_t uneven[MOST] = {2, 0, 2, 2}, each[MOST] = {0, 1, 2, 3};
+    (void)state;
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        compare_deal(of[i][0], of[i][1], halves, 2);
+        compare_deal(of[i][0], of[i][1], mixed, 2);
+        compare_deal(of[i][0], of[i][1], uneven, 3); // worker 1 has none
+        compare_deal(of[i][0], of[i][1], each, 4);
+    }
+}
+
+// A shard that the plan did not announce is an error of the host's.
+static void unknown_shard(void **state) {
+    static const char *const of[] = {"grpo.so", "dpo.so", "sft.so", "kto.so"};
+    static struct batch b;
+    (void)state;
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        fill(&b, of[i], 8);
+        open_worker(&alone, of[i], strcmp(of[i], "grpo.so") ? "" : "group_size=2", &b, MOST);
+        const struct part part = {0, 8, MOST};
+        assert_int_equal(learn(&alone, &part, &b, 0), RLHF_E_INTERNAL);
+        assert_non_null(strstr(alone.host.fail_text, "shard"));
+        close_worker(&alone);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(policy_gradients), cmocka_unit_test(the_measured_kl),
-        cmocka_unit_test(preferences), cmocka_unit_test(texts_and_labels),
-        cmocka_unit_test(no_microbatch)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(shards_have_the_same_bits),
+                                       cmocka_unit_test(unknown_shard),
+                                       cmocka_unit_test(policy_gradients),
+                                       cmocka_unit_test(the_measured_kl),
+                                       cmocka_unit_test(preferences),
+                                       cmocka_unit_test(texts_and_labels),
+                                       cmocka_unit_test(no_microbatch)};
     return cmocka_run_group_tests_name("algos/workers", tests, NULL, NULL);
 }

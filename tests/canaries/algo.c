@@ -69,7 +69,7 @@ static rlhf_status advantages(void *self, const rlhf_rollout *r) {
 #endif
         for (int32_t t = r->offset[i] + r->prompt_len[i]; t < r->offset[i + 1]; t++)
             r->advantage[t] = (float)a;
-#ifdef BREAK_STILL
+#ifdef BREAK_NO_GRADIENT
         r->use[i] = RLHF_ROW_NO_GRADIENT;
 #endif
     }
@@ -125,9 +125,9 @@ static rlhf_status phase_end(void *self, int64_t phase) {
     struct algo *a = self;
     (void)phase;
 #ifdef BREAK_METRIC
-    a->host->metric(a->host, "episode", 1);
+    rlhf_metric_last(a->host, "episode", 1);
 #endif
-    a->host->metric(a->host, "reinforce/loss", a->losses);
+    rlhf_metric_last(a->host, "reinforce/loss", a->losses);
     a->losses = 0;
     return RLHF_OK;
 }

@@ -106,7 +106,7 @@ __attribute__((unused)) static rlhf_status load(void *self, const rlhf_istream *
 
 __attribute__((unused)) static void *report(void *arg) {
     const struct reward *r = arg;
-    r->host->metric(r->host, "words", 1);
+    rlhf_metric_last(r->host, "words", 1);
     return NULL;
 }
 
@@ -116,9 +116,9 @@ static void misbehave(struct reward *r, const rlhf_reward_in *in, const rlhf_rew
     (void)in;
     (void)out;
 #if defined BREAK_METRIC
-    r->host->metric(r->host, "mean", 1);
+    rlhf_metric_last(r->host, "mean", 1);
 #elif defined BREAK_METRIC_TEXT
-    r->host->metric(r->host, "my words", 1);
+    rlhf_metric_last(r->host, "my words", 1);
 #elif defined BREAK_THREAD
     pthread_t thread;
     if (pthread_create(&thread, NULL, report, r) == 0) pthread_join(thread, NULL);

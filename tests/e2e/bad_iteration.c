@@ -46,8 +46,13 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     out->heads = RLHF_HEAD_LOGP;
     out->epochs = out->minibatches = 1;
     out->group_size = s->config->how == GROUP ? 1 : 2;
-    if (s->config->how >= EPOCHS) out->flags = RLHF_PLAN_REWARD_MODEL;
     return RLHF_OK;
+}
+
+static const void *extension(void *self, const char *id) {
+    static const rlhf_iteration use = {.size = sizeof use, .reward_model = 1};
+    const struct self *s = self;
+    return s && s->config->how >= EPOCHS && strcmp(id, RLHF_EXT_ITERATION) == 0 ? &use : NULL;
 }
 
 static rlhf_status advantages(void *self, const rlhf_rollout *in) {
@@ -55,8 +60,8 @@ static rlhf_status advantages(void *self, const rlhf_rollout *in) {
     (void)in;
     uint32_t added;
     const rlhf_iteration_service *it = s->host->service(s->host, RLHF_SVC_ITERATION);
-    if (s->config->how == EARLY) return it->reference_sync(it->host);
-    if (s->config->how == EARLY_PAIRS) return it->collect_pairs(it->host, &added);
+    if (s->config->how == EARLY) return it->reference_sync(s->host);
+    if (s->config->how == EARLY_PAIRS) return it->collect_pairs(s->host, &added);
     return RLHF_OK;
 }
 
@@ -75,15 +80,15 @@ static rlhf_status phase_end(void *self, int64_t phase) {
     rlhf_reward_update_report report = {.size = sizeof report};
     uint32_t added;
     (void)phase;
-    if (s->config->how == SYNC) return it->reference_sync(it->host);
-    if (s->config->how == UNPLANNED_PAIRS) return it->collect_pairs(it->host, &added);
+    if (s->config->how == SYNC) return it->reference_sync(s->host);
+    if (s->config->how == UNPLANNED_PAIRS) return it->collect_pairs(s->host, &added);
     if (s->config->how == EPOCHS) u.epochs = 0;
     if (s->config->how == BATCH) u.batch_pairs = -1;
     if (s->config->how == LR) u.lr = 0;
     if (s->config->how == SHARE) u.replay_share = 1.5;
     if (s->config->how == HISTORY) u.history_max = -1;
     if (s->config->how == SHORT) u.size = 8;
-    return it->reward_update(it->host, &u, &report);
+    return it->reward_update(s->host, &u, &report);
 }
 
 static const rlhf_algo_ops ops = {
@@ -95,4 +100,4 @@ static const rlhf_algo_ops ops = {
 };
 
 TEST_PLUGIN(RLHF_KIND_ALGO, "bad_iteration", .summary = "misuses the iteration service on purpose",
-            TEST_OPTIONS(opts), TEST_INSTANCES)
+            TEST_OPTIONS(opts), TEST_INSTANCES, .extension = extension)

@@ -73,10 +73,10 @@ static void destroy(void *self) {
 }
 
 static void tell(const struct self *s) {
-    s->host->metric(s->host, "beside", !pthread_equal(s->home, pthread_self()));
-    s->host->metric(s->host, "timeout", s->limits->timeout_s);
-    s->host->metric(s->host, "memory", (double)s->limits->memory_bytes);
-    s->host->metric(s->host, "tries", s->limits->retries);
+    rlhf_metric_last(s->host, "beside", !pthread_equal(s->home, pthread_self()));
+    rlhf_metric_last(s->host, "timeout", s->limits->timeout_s);
+    rlhf_metric_last(s->host, "memory", (double)s->limits->memory_bytes);
+    rlhf_metric_last(s->host, "tries", s->limits->retries);
 }
 #else
 TEST_INSTANCE(struct self)
@@ -142,7 +142,7 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
         if (fault && s->config->how == ROWS) out->seq[i] = 1e6f; // is ignored
         if (fault && s->config->how == NOT_A_NUMBER) out->seq[i] = NAN;
     }
-    s->host->metric(s->host, "worth", sum / in->n);
+    rlhf_metric_mean(s->host, "worth", sum / in->n, in->n);
     tell(s);
     if (!bad) return RLHF_OK;
     switch (s->config->how) {
@@ -176,10 +176,10 @@ static rlhf_status load(void *self, const rlhf_istream *in, uint32_t state_versi
 
 #ifdef OUTSIDE
 #ifdef ALONE
-enum { FLAGS = RLHF_REWARD_PER_TOKEN | RLHF_REWARD_ROW_ALONE };
+enum { FLAGS = RLHF_REWARD_PER_TOKEN | RLHF_REWARD_ROW_ALONE | RLHF_REWARD_EXTERNAL };
 #define ID "alone_reward"
 #else
-enum { FLAGS = RLHF_REWARD_PER_TOKEN };
+enum { FLAGS = RLHF_REWARD_PER_TOKEN | RLHF_REWARD_EXTERNAL };
 #define ID "outside_reward"
 #endif
 static const rlhf_reward_ops ops = {.size = sizeof ops, .flags = FLAGS, .score = score};

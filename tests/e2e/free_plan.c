@@ -44,10 +44,10 @@ static rlhf_status plan(void *self, const rlhf_run_info *run, rlhf_plan *out) {
     out->source = (int32_t)(s == 1 ? RLHF_SOURCE_TEXT : c->source);
     out->heads = (uint32_t)(c->heads ^ (s == 2 ? RLHF_HEAD_ENTROPY : 0));
     out->flags = (uint32_t)(c->flags ^ (s == 3 ? RLHF_PLAN_REFERENCE : 0));
-    out->epochs = (int32_t)(c->epochs + (s == 4));
-    out->minibatches = (int32_t)(c->minibatches + (s == 5));
-    out->group_size = (int32_t)(c->group + (s == 6));
-    out->resample_rounds = (int32_t)c->fresh;
+    out->epochs = (uint32_t)(c->epochs + (s == 4));
+    out->minibatches = (uint32_t)(c->minibatches + (s == 5));
+    out->group_size = (uint32_t)(c->group + (s == 6));
+    out->resample_rounds = (uint32_t)c->fresh;
     return c->positive == PLAN ? 3 : RLHF_OK;
 }
 
@@ -98,10 +98,10 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
 static rlhf_status phase_end(void *self, int64_t phase) {
     struct algo *a = self;
     (void)phase;
-    a->host->metric(a->host, "test/apart", a->apart);
-    a->host->metric(a->host, "test/loss", a->loss);
-    a->host->metric(a->host, "test/kl", a->kl);
-    a->host->metric(a->host, "test/ref", a->ref);
+    rlhf_metric_last(a->host, "test/apart", a->apart);
+    rlhf_metric_last(a->host, "test/loss", a->loss);
+    rlhf_metric_last(a->host, "test/kl", a->kl);
+    rlhf_metric_last(a->host, "test/ref", a->ref);
     a->apart = a->loss = a->kl = a->ref = 0;
     return a->config->positive == END ? 3 : RLHF_OK;
 }

@@ -32,8 +32,8 @@ static rlhf_status look_up(const struct self *s, const rlhf_row_service *r, cons
                            float *pays) {
     rlhf_str answer;
     double points;
-    RLHF_TRY(r->string(r->host, row, "answer", &answer));
-    RLHF_TRY(r->number(r->host, row, "/extra/points", &points));
+    RLHF_TRY(r->string(s->host, row, "answer", &answer));
+    RLHF_TRY(r->number(s->host, row, "/extra/points", &points));
     size_t n = strlen(s->config->answer);
     *pays = answer.len == n && memcmp(answer.ptr, s->config->answer, n) == 0 ? (float)points : 0;
     return RLHF_OK;
@@ -59,17 +59,17 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
         rlhf_row *row;
         if (out->verdict[i] != RLHF_VERDICT_NONE)
             return s->host->fail(s->host, RLHF_E_INVALID, "a verdict was there before");
-        RLHF_TRY(r->open(r->host, in->meta[i], &row));
+        RLHF_TRY(r->open(s->host, in->meta[i], &row));
         rlhf_status st = look_up(s, r, row, &out->seq[i]);
-        r->close(r->host, row);
+        r->close(s->host, row);
         if (st < 0) return st;
         right += out->seq[i] > 0;
         out->verdict[i] = out->seq[i] > 0 ? RLHF_VERDICT_RIGHT : RLHF_VERDICT_WRONG;
     }
     if (s->calls++ == 0 && s->config->fails > 0 && s->config->fails <= in->n)
         out->failed[s->config->fails - 1] = 1;
-    s->host->metric(s->host, "right", right);
-    s->host->metric(s->host, "objective/kl", 1e6);
+    rlhf_metric_last(s->host, "right", right);
+    rlhf_metric_last(s->host, "objective/kl", 1e6);
     return RLHF_OK;
 }
 

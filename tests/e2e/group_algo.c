@@ -55,8 +55,8 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     if (s->config->whole) out->flags |= RLHF_PLAN_WHOLE_GROUPS;
     if (s->config->kl != KL_ABSENT) out->flags |= RLHF_PLAN_REFERENCE;
     out->epochs = 2;
-    out->minibatches = (int32_t)s->config->minibatches;
-    out->group_size = (int32_t)s->config->group_size;
+    out->minibatches = (uint32_t)s->config->minibatches;
+    out->group_size = (uint32_t)s->config->group_size;
     return RLHF_OK;
 }
 
@@ -110,22 +110,26 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
 
 static rlhf_status phase_end(void *self, int64_t phase) {
     struct self *s = self;
-    if (s->config->kl == KL_INFINITE) s->host->metric(s->host, "objective/kl", INFINITY);
-    if (s->config->kl == KL_FIRST && phase == 0) s->host->metric(s->host, "objective/kl", 1);
+    if (s->config->kl == KL_INFINITE) rlhf_metric_last(s->host, "objective/kl", INFINITY);
+    if (s->config->kl == KL_FIRST && phase == 0) rlhf_metric_last(s->host, "objective/kl", 1);
     if (s->config->kl == KL_STEPS)
-        s->host->metric(s->host, "objective/kl", s->config->kl_step * (double)phase);
-    s->host->metric(s->host, "test/split_groups", s->split);
-    s->host->metric(s->host, "test/minibatches", s->minibatches);
-    s->host->metric(s->host, "test/apart", s->apart);
-    s->host->metric(s->host, "test/minibatches_said", s->said);
-    s->host->metric(s->host, "test/stale", s->stale);
-    s->host->metric(s->host, "test/drawn", s->drawn);
-    s->host->metric(s->host, "test/foreign", s->foreign);
+        rlhf_metric_last(s->host, "objective/kl", s->config->kl_step * (double)phase);
+    rlhf_metric_last(s->host, "test/split_groups", s->split);
+    rlhf_metric_last(s->host, "test/minibatches", s->minibatches);
+    rlhf_metric_last(s->host, "test/apart", s->apart);
+    rlhf_metric_last(s->host, "test/minibatches_said", s->said);
+    rlhf_metric_last(s->host, "test/stale", s->stale);
+    rlhf_metric_last(s->host, "test/drawn", s->drawn);
+    rlhf_metric_last(s->host, "test/foreign", s->foreign);
     s->split = s->apart = s->minibatches = s->stale = s->drawn = s->foreign = 0;
     return RLHF_OK;
 }
 
-static const rlhf_algo_ops ops = {sizeof ops, 0, plan, advantages, loss, NULL, phase_end};
+static const rlhf_algo_ops ops = {.size = sizeof ops,
+                                  .plan = plan,
+                                  .advantages = advantages,
+                                  .loss = loss,
+                                  .phase_end = phase_end};
 
 TEST_PLUGIN(RLHF_KIND_ALGO, "group_algo", .summary = "counts groups that are split",
             TEST_OPTIONS(opts), TEST_INSTANCES)

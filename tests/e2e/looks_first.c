@@ -52,9 +52,9 @@ static rlhf_status read_row(struct algo *a, rlhf_str json) {
     rlhf_row *row = NULL;
     double answer = 0;
     EXPECT(a, s && json.len > 0);
-    rlhf_status st = s->open(s->host, json, &row);
-    if (st == RLHF_OK) st = s->number(s->host, row, "answer", &answer);
-    s->close(s->host, row);
+    rlhf_status st = s->open(a->host, json, &row);
+    if (st == RLHF_OK) st = s->number(a->host, row, "answer", &answer);
+    s->close(a->host, row);
     a->answers += answer;
     return st;
 }
@@ -123,11 +123,11 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
 static rlhf_status phase_end(void *self, int64_t phase) {
     struct algo *a = self;
     (void)phase;
-    a->host->metric(a->host, "test/looked", a->looked);
-    a->host->metric(a->host, "test/wanted", a->wanted);
-    a->host->metric(a->host, "test/other", a->other);
-    a->host->metric(a->host, "test/answers", a->answers);
-    a->host->metric(a->host, "test/checked", a->checked);
+    rlhf_metric_last(a->host, "test/looked", a->looked);
+    rlhf_metric_last(a->host, "test/wanted", a->wanted);
+    rlhf_metric_last(a->host, "test/other", a->other);
+    rlhf_metric_last(a->host, "test/answers", a->answers);
+    rlhf_metric_last(a->host, "test/checked", a->checked);
     a->looked = a->wanted = a->other = a->answers = a->checked = 0;
     return RLHF_OK;
 }

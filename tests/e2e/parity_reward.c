@@ -27,7 +27,7 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     for (uint32_t i = 0; i < in->n; i++)
         out->seq[i] = (float)(in->ids[in->offset[i] + (s->config->prompt ? 0 : in->prompt_len[i])] %
                               s->config->levels);
-    s->host->metric(s->host, "rows", (double)in->n);
+    rlhf_metric_last(s->host, "rows", (double)in->n);
     return RLHF_OK;
 }
 

@@ -1,5 +1,7 @@
 // faulty.c: reward plugins with one fault each, chosen by a FAULT_ macro. See test_load.c.
+#include <rlhf/model.h>
 #include <rlhf/reward.h>
+#include <rlhf/sink.h>
 
 #include <stdlib.h>
 
@@ -17,7 +19,7 @@ __attribute__((unused)) static rlhf_status score(void *self, const rlhf_reward_i
 }
 
 #ifdef FAULT_OPS_FLAG
-#define OPS_FLAGS (1u << 5 | RLHF_REWARD_PER_TOKEN)
+#define OPS_FLAGS ((RLHF_REWARD_KNOWN + 1u) | RLHF_REWARD_PER_TOKEN)
 #else
 #define OPS_FLAGS 0
 #endif
@@ -92,6 +94,38 @@ __attribute__((unused)) static rlhf_status load(void *self, const rlhf_istream *
     return RLHF_OK;
 }
 
+// Ops of other kinds.
+#if defined FAULT_MODEL_COMPUTE
+static const rlhf_model_ops model = {
+    .size = sizeof model, .compute_major = RLHF_COMPUTE_MAJOR, .compute_minor = 99};
+#define OPS &model
+#elif defined FAULT_KERNELS_COMPUTE
+static const rlhf_kernels_ops kernels = {.size = sizeof kernels, .compute_minor = 9};
+#define OPS &kernels
+#elif defined FAULT_NO_CLOSE
+static rlhf_status open_table(void *self, const rlhf_kernels_open *how, rlhf_compute **out) {
+    (void)self;
+    (void)how;
+    (void)out;
+    return RLHF_E_UNSUPPORTED;
+}
+static const rlhf_kernels_ops kernels = {.size = sizeof kernels,
+                                         .compute_major = RLHF_COMPUTE_MAJOR,
+                                         .compute_minor = RLHF_COMPUTE_MINOR,
+                                         .open = open_table};
+#define OPS &kernels
+#elif defined FAULT_NO_PHASE
+static rlhf_status begin(void *self, const rlhf_sink_run *run) {
+    (void)self;
+    (void)run;
+    return RLHF_OK;
+}
+static const rlhf_sink_ops sink = {.size = sizeof sink, .begin = begin};
+#define OPS &sink
+#else
+#define OPS &ops
+#endif
+
 // A descriptor of a future SDK: one pointer longer.
 struct longer {
     rlhf_plugin now;
@@ -111,6 +145,14 @@ static const struct longer plugin = {
 #endif
 #ifdef FAULT_BAD_KIND
         .kind = 77,
+#elif defined FAULT_ENVIRONMENT
+        .kind = RLHF_KIND_ENVIRONMENT,
+#elif defined FAULT_MODEL_COMPUTE
+        .kind = RLHF_KIND_MODEL,
+#elif defined FAULT_KERNELS_COMPUTE || defined FAULT_NO_CLOSE
+        .kind = RLHF_KIND_KERNELS,
+#elif defined FAULT_NO_PHASE
+        .kind = RLHF_KIND_SINK,
 #else
         .kind = RLHF_KIND_REWARD,
 #endif
@@ -152,7 +194,7 @@ static const struct longer plugin = {
         .config_size = sizeof(struct config),
 #endif
 #ifndef FAULT_NO_OPS
-        .ops = &ops,
+        .ops = OPS,
 #endif
     },
 #ifdef FAULT_LONG_SET
@@ -184,6 +226,8 @@ static const rlhf_bundle bundle = {sizeof bundle,
                                    RLHF_ABI_MAJOR,
 #ifdef FAULT_OTHER_MINOR
                                    RLHF_ABI_MINOR + 1,
+#elif defined FAULT_MINOR_9
+                                   9,
 #else
                                    RLHF_ABI_MINOR,
 #endif
@@ -199,9 +243,11 @@ static const rlhf_bundle bundle = {sizeof bundle,
                                    RLHF_SDK_VERSION};
 #endif
 
-#if defined FAULT_NOT_PLUGIN || defined FAULT_OTHER_ABI
+#if defined FAULT_NOT_PLUGIN || defined FAULT_OTHER_ABI || defined FAULT_OLD_KERNELS
 #ifdef FAULT_OTHER_ABI
 #define ENTRY rlhf_plugin_v3
+#elif defined FAULT_OLD_KERNELS
+#define ENTRY rlhf_kernels_v0
 #else
 #define ENTRY something_else
 #endif

@@ -51,7 +51,10 @@ static rlhf_status save(void *self, const rlhf_ostream *out) {
 static rlhf_status load(void *self, const rlhf_istream *in, uint32_t version) {
     struct self *s = self;
     if (version != 2) return s->host->fail(s->host, RLHF_E_UNSUPPORTED, "state of another version");
-    return in->read(in, &s->calls, sizeof s->calls);
+    if (in->left(in) != sizeof s->calls)
+        return rlhf_failf(s->host, RLHF_E_INVALID, "a state of %d bytes", (int)in->left(in));
+    RLHF_TRY(in->read(in, &s->calls, sizeof s->calls));
+    return in->left(in) == 0 ? RLHF_OK : s->host->fail(s->host, RLHF_E_INVALID, "bytes are left");
 }
 
 static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
@@ -64,8 +67,15 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
             return rlhf_failf(s->host, RLHF_E_NUMERIC, "row %u is bad", i);
         out->seq[i] = (float)(s->config->gain * (double)r.len);
     }
-    s->host->metric(s->host, "sample/calls", (double)s->calls);
+    rlhf_metric_last(s->host, "sample/calls", (double)s->calls);
     return RLHF_OK;
+}
+
+// "org.example.sample/1" needs no instance, "org.example.calls/1" one.
+static const void *extension(void *self, const char *id) {
+    static const int32_t one = 1;
+    if (strcmp(id, "org.example.sample/1") == 0) return &one;
+    return self && strcmp(id, "org.example.calls/1") == 0 ? &((struct self *)self)->calls : NULL;
 }
 
 static const rlhf_reward_ops ops = {.size = sizeof ops, .score = score};
@@ -76,6 +86,7 @@ static const rlhf_plugin plugin = {
     .id = "org.example.sample",
     .version = "1.2.3",
     .summary = "a sample for tests",
+    .vendor = "the tests",
     .opts = opts,
     .n_opts = sizeof opts / sizeof *opts,
     .opt_stride = sizeof *opts,
@@ -85,6 +96,7 @@ static const rlhf_plugin plugin = {
     .save = save,
     .load = load,
     .ops = &ops,
+    .extension = extension,
 };
 
 RLHF_DEFINE_PLUGIN(plugin)

@@ -43,10 +43,10 @@ static void each_fault_has_its_sentence(void **state) {
     } want[] = {
         {"not_plugin.so",
          "not a plugin, or built for another ABI (it does not export rlhf_plugin_v0)"},
-        {"other_abi.so", "built for plugin ABI 3, this rlhf-host speaks 0.9"},
-        {"other_minor.so", "built with SDK 0.99.1 for plugin ABI 0.10, this rlhf-host speaks 0.9 "
-                           "exactly; rebuild it with SDK 0.9.0"},
-        {"ops_flag.so", "org.example.faulty sets bit 5 of the flags of its ops"},
+        {"other_abi.so", "built for plugin ABI 3, this rlhf-host speaks 0.10"},
+        {"other_minor.so", "built with SDK 0.99.1 for plugin ABI 0.11, this rlhf-host speaks 0.10 "
+                           "exactly; rebuild it with SDK 0.10.0"},
+        {"ops_flag.so", "org.example.faulty sets bit 6 of the flags of its ops"},
         {"desc_flag.so", "org.example.faulty sets bit 2 of the flags of its descriptor"},
         {"host_key.so", "its option \"weight\" has a name that the host uses itself"},
         {"null_bundle.so", "rlhf_plugin_v0() returned nothing"},
@@ -63,8 +63,23 @@ static void each_fault_has_its_sentence(void **state) {
         {"no_create.so", "org.example.faulty has destroy() but no create()"},
         {"bad_id.so", "its id is missing or has characters"},
         {"bad_kind.so", "org.example.faulty is of kind 77"},
+        {"environment.so", "org.example.faulty is an environment, a kind that is reserved"},
+        {"model_compute.so", "org.example.faulty: it is for the compute contract 0.99 "
+                             "(compute_major and compute_minor of its rlhf_model_ops), this "
+                             "rlhf-host speaks 0.10 exactly"},
+        {"kernels_compute.so", "it is for the compute contract 0.9 (compute_major and "
+                               "compute_minor of its rlhf_kernels_ops)"},
+        {"no_close.so", "org.example.faulty lacks the required function close()"},
+        {"no_phase.so", "org.example.faulty lacks the required function phase()"},
+        {"minor_9.so", "for plugin ABI 0.9, this rlhf-host speaks 0.10: host->metric takes a "
+                       "weight and how values combine, and services take the host that create() "
+                       "got; change its calls as docs/migrating-0.9.md says"},
+        {"old_kernels.so", "a compute backend of ABI 0.9, this rlhf-host speaks 0.10: kernels are "
+                           "a plugin of RLHF_KIND_KERNELS with open() and close(), defined with "
+                           "RLHF_DEFINE_PLUGIN in place of RLHF_DEFINE_KERNELS; "
+                           "docs/migrating-0.9.md says how"},
         {"newer_host.so", "org.example.faulty needs plugin ABI 0.1000 or newer"},
-        {"long_set.so", "its descriptor uses fields newer than this host (120 > 112 bytes)"},
+        {"long_set.so", "its descriptor uses fields newer than this host (152 > 144 bytes)"},
         {"huge_size.so", "its descriptor says it has 2147483647 bytes"},
         {"short_descriptor.so", "its descriptor says it has 16 bytes"},
         {"default_range.so",
@@ -109,6 +124,38 @@ static void a_sound_one_is_described(void **state) {
                                &again, &err),
              &err);
     assert_ptr_equal(p, again);
+}
+
+// The backends are ordinary plugins.
+static void kernels_and_extensions(void **state) {
+    struct fixture *f = *state;
+    char path[1024];
+    const struct rlhf__plugin *p;
+    struct rlhf__error err = {0};
+    snprintf(path, sizeof path, "%s/lib/rlhf/0/kernels/kernels_reference.so",
+             getenv("RLHF_BUILD_DIR"));
+    check_ok(
+        rlhf__plugin_open(f->plugins, path, RLHF_KIND_KERNELS, RLHF__NAME_TYPED, "test", &p, &err),
+        &err);
+    assert_non_null(p->ops.kernels.open);
+    assert_string_equal(rlhf__kind_name((int32_t)p->desc.kind), "kernels");
+    check_error(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, RLHF__NAME_TYPED, "--reward",
+                                  &p, &err),
+                RLHF_E_INVALID, &err, "is a compute backend, --reward wants a reward");
+    module_path("sample.so", path);
+    check_ok(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, RLHF__NAME_TYPED, "--reward", &p,
+                               &err),
+             &err);
+    assert_string_equal(p->desc.vendor, "the tests");
+    assert_string_equal(p->desc.license, "");
+    assert_non_null(rlhf__plugin_extension(p, NULL, "org.example.sample/1"));
+    assert_null(rlhf__plugin_extension(p, NULL, "org.example.calls/1"));
+    assert_null(rlhf__plugin_extension(p, NULL, "org.example.unknown/1"));
+    module_path("long_zero.so", path);
+    check_ok(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, RLHF__NAME_TYPED, "--reward", &p,
+                               &err),
+             &err);
+    assert_null(rlhf__plugin_extension(p, NULL, "org.example.sample/1")); // it has no function
 }
 
 static void a_longer_descriptor_with_a_zero_tail_is_fine(void **state) {
@@ -382,11 +429,12 @@ static void a_backend_is_found_like_a_plugin(void **state) {
 // A plugin's unit test refuses the same plugins as the loader.
 static void the_fake_host_refuses_them_too(void **state) {
     static const char *const faults[] = {
-        "not_plugin", "other_abi",  "other_minor",      "null_bundle",   "no_plugins",
-        "no_ops",     "no_score",   "no_save",          "bad_id",        "bad_kind",
-        "newer_host", "long_set",   "short_descriptor", "default_range", "outside_config",
-        "no_choices", "desc_flag",  "huge_size",        "no_load",       "no_version",
-        "save_alone", "load_alone", "state_alone",      "no_create"};
+        "not_plugin", "other_abi",   "other_minor",      "null_bundle",   "no_plugins",
+        "no_ops",     "no_score",    "no_save",          "bad_id",        "bad_kind",
+        "newer_host", "long_set",    "short_descriptor", "default_range", "outside_config",
+        "no_choices", "desc_flag",   "huge_size",        "no_load",       "no_version",
+        "save_alone", "load_alone",  "state_alone",      "no_create",     "environment",
+        "minor_9",    "old_kernels", "model_compute",    "no_close",      "no_phase"};
     char path[1024], file[64];
     (void)state;
     for (size_t i = 0; i < CHECK_COUNT(faults); i++) {
@@ -401,6 +449,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         T(each_fault_has_its_sentence),
         T(a_sound_one_is_described),
+        T(kernels_and_extensions),
         T(a_longer_descriptor_with_a_zero_tail_is_fine),
         T(two_files_with_one_id),
         T(a_wrong_kind_is_called_by_name),

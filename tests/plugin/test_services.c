@@ -1,9 +1,11 @@
 // test_services.c: instances, their options, and the host's services.
 #include "plugin/modules.h"
 
+#include "plugin/combine.h"
 #include "plugin/metric_names.h"
 #include "plugin/services.h"
 
+#include <math.h>
 #include <pthread.h>
 
 struct fixture {
@@ -11,17 +13,19 @@ struct fixture {
     struct rlhf__plugins *plugins;
     const struct rlhf__plugin *sample;
     struct rlhf__services services;
-    struct rlhf__note failure;
     struct rlhf__instance *instance;
     const char *owner;
     char metric[512];
-    double value;
+    double value, weight;
+    int64_t combine;
 };
 
 static const struct rlhf__origin from = {"test", "reward.0", NULL, 0, 0, 0};
 
-static void take_metric(void *ctx, const char *name, double value) {
+static void take_metric(void *ctx, const char *name, double value, double weight, int32_t combine) {
     struct fixture *f = ctx;
+    f->weight = weight;
+    f->combine = combine;
     snprintf(f->metric, sizeof f->metric, "%s", name);
     f->value = value;
 }
@@ -37,8 +41,6 @@ static int setup(void **state) {
     f->services.seed = 7;
     f->services.phase = -1;
     f->owner = "rewards/one";
-    rlhf__note_init(&f->failure);
-    f->services.failure = &f->failure;
     *state = f;
     return rlhf__plugin_open(f->plugins, module_path("sample.so", path), RLHF_KIND_REWARD,
                              RLHF__NAME_TYPED, "test", &f->sample, &err);
@@ -48,7 +50,6 @@ static int teardown(void **state) {
     struct fixture *f = *state;
     rlhf__instance_destroy(f->instance);
     rlhf__plugins_destroy(f->plugins);
-    rlhf__note_finish(&f->failure);
     free(f);
     return 0;
 }
@@ -88,8 +89,9 @@ static void options_reach_the_plugin(void **state) {
 }
 
 // Stores nothing: it passes its arguments on to the run.
-static void pass_on_metric(void *ctx, const char *name, double value) {
-    rlhf__instance_report(ctx, name, value);
+static void pass_on_metric(void *ctx, const char *name, double value, double weight,
+                           int32_t combine) {
+    rlhf__instance_report(ctx, name, value, weight, combine);
 }
 
 static void a_kept_metric_reaches_the_run(void **state) {
@@ -111,12 +113,12 @@ static void a_metric_with_a_long_name_is_left_out(void **state) {
     memset(name, 'x', sizeof name);
     name[sizeof name - 1 - front] = '\0';
     check_ok(make(f, NULL, &err), &err);
-    f->instance->host->metric(f->instance->host, name, 1);
+    rlhf_metric_last(f->instance->host, name, 1);
     assert_int_equal(strlen(f->metric), RLHF__METRIC_NAME - 1);
     f->metric[0] = '\0';
     name[sizeof name - 1 - front] = 'x';
     name[sizeof name - front] = '\0';
-    f->instance->host->metric(f->instance->host, name, 1);
+    rlhf_metric_last(f->instance->host, name, 1);
     assert_string_equal(f->metric, "");
 }
 
@@ -154,7 +156,7 @@ static void failures_name_plugin_function_and_phase(void **state) {
 
 static void *fail_elsewhere(void *arg) {
     struct fixture *f = arg;
-    (f->instance->host->fail)(f->instance->host, RLHF_E_IO, "from a thread of its own");
+    (f->instance->host->fail)(f->instance->host, RLHF_E_NOMEM, "from a thread of its own");
     return NULL;
 }
 
@@ -179,10 +181,11 @@ static void what_a_plugin_says_goes_with_the_call(void **state) {
 static rlhf_status service_fails(struct fixture *f, rlhf_status status, const char *text) {
     struct rlhf__error err = {0};
     rlhf__fail(&err, status, "%s", text);
-    return rlhf__services_failed(&f->services, &err);
+    return rlhf__service_failed(f->instance->host, &err);
 }
 
-// A service's message is reported if the plugin returns its status in the same call.
+// A service's message is the caller's. After a failure that it handled, it may still run out of
+// memory without words.
 static void what_a_service_says_goes_with_the_call(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -205,6 +208,111 @@ static void what_a_service_says_goes_with_the_call(void **state) {
     (f->instance->host->fail)(f->instance->host, st, "the judge has no model");
     assert_int_equal(rlhf__call_end(&call, st, &err), RLHF_E_IO);
     assert_string_equal(err.text, "reward org.example.sample, score(): the judge has no model");
+}
+
+// A model's failure is told in the words of the kernels, if it has none of its own.
+static void what_kernels_say_goes_with_the_call(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    struct rlhf__instance *kernels;
+    char said[64];
+    check_ok(rlhf__instance_create(f->sample, &f->services, "kernels", NULL, &from, &kernels, &err),
+             &err);
+    struct rlhf__services with = f->services;
+    with.kernels = kernels;
+    check_ok(rlhf__instance_create(f->sample, &with, "models/x", NULL, &from, &f->instance, &err),
+             &err);
+    (kernels->host->fail)(kernels->host, RLHF_E_DEVICE, "an earlier one");
+    struct rlhf__call call = rlhf__call_begin(f->instance, "score()");
+    assert_int_equal(rlhf__call_end(&call, RLHF_E_DEVICE, &err), RLHF_E_DEVICE);
+    assert_non_null(strstr(err.text, "score(): device error"));
+    call = rlhf__call_begin(f->instance, "score()");
+    (kernels->host->fail)(kernels->host, RLHF_E_DEVICE, "linear: the card is gone");
+    assert_int_equal(rlhf__call_end(&call, RLHF_E_DEVICE, &err), RLHF_E_DEVICE);
+    assert_non_null(strstr(err.text, "score(): linear: the card is gone"));
+    assert_int_equal(rlhf__instance_said(kernels, said, sizeof said), RLHF_E_DEVICE);
+    assert_string_equal(said, "linear: the card is gone");
+    call = rlhf__call_begin(f->instance, "score()");
+    (kernels->host->fail)(kernels->host, RLHF_E_DEVICE, "linear: the card is gone");
+    assert_int_equal(rlhf__call_end(&call, RLHF_E_NOMEM, &err), RLHF_E_NOMEM);
+    assert_non_null(strstr(err.text, "score(): out of memory"));
+    rlhf__instance_destroy(f->instance);
+    f->instance = NULL;
+    rlhf__instance_destroy(kernels);
+}
+
+// Reports without sense are left out, which is logged once.
+static void reports_are_checked(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    struct rlhf__log log;
+    char line[256];
+    int lines = 0;
+    static const struct {
+        double weight;
+        int32_t combine, kept;
+    } cases[] = {{2, RLHF_COMBINE_MEAN, 1},       {0, RLHF_COMBINE_MEAN, 1},
+                 {-1, RLHF_COMBINE_MEAN, 0},      {NAN, RLHF_COMBINE_SUM, 0},
+                 {INFINITY, RLHF_COMBINE_MAX, 0}, {1, 0, 0},
+                 {1, RLHF_COMBINE_MIN + 1, 0},    {1, RLHF_COMBINE_MIN, 1}};
+    rlhf__log_init(&log);
+    log.out = tmpfile();
+    assert_non_null(log.out);
+    f->services.log = &log;
+    check_ok(make(f, NULL, &err), &err);
+    const rlhf_host *h = f->instance->host;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        f->metric[0] = 0;
+        h->metric(h, "x", 7, cases[i].weight, cases[i].combine);
+        assert_int_equal(f->metric[0] != 0, cases[i].kept);
+        if (!cases[i].kept) continue;
+        assert_int_equal(f->combine, cases[i].combine);
+        assert_true(f->weight == cases[i].weight);
+    }
+    rewind(log.out);
+    while (fgets(line, sizeof line, log.out))
+        if (strstr(line, "sample: the metric \"x\" is left out: its weight must be a finite "
+                         "number of 0 or more"))
+            lines++;
+    assert_int_equal(lines, 1);
+    f->services.log = NULL;
+    fclose(log.out);
+    rlhf__log_finish(&log);
+}
+
+// The rules of enum rlhf_combine, in any order of the parts.
+static void reports_combine(void **state) {
+    (void)state;
+    static const struct {
+        int32_t combine, reserved;
+        double value;
+    } cases[] = {{RLHF_COMBINE_MEAN, 0, 2.5},
+                 {RLHF_COMBINE_SUM, 0, 15},
+                 {RLHF_COMBINE_LAST, 0, 4},
+                 {RLHF_COMBINE_MAX, 0, 4},
+                 {RLHF_COMBINE_MIN, 0, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct rlhf__combined flat = {0}, front = {0}, back = {0};
+        assert_int_equal(rlhf__combine_add(&flat, 1, 3, cases[i].combine), 1);
+        assert_int_equal(rlhf__combine_add(&flat, 4, 1, cases[i].combine), 1);
+        assert_int_equal(rlhf__combine_add(&flat, 4, 2, cases[i].combine), 1);
+        assert_int_equal(rlhf__combine_add(&flat, 9, 1, cases[i].combine % 5 + 1), 0);
+        rlhf__combine_add(&front, 1, 3, cases[i].combine);
+        rlhf__combine_add(&back, 4, 1, cases[i].combine);
+        rlhf__combine_add(&back, 4, 2, cases[i].combine);
+        assert_int_equal(rlhf__combine_merge(&front, &back), 1);
+        assert_true(front.value == flat.value);
+        assert_true(flat.value == cases[i].value);
+    }
+    struct rlhf__combined none = {0};
+    rlhf__combine_add(&none, 3, 0, RLHF_COMBINE_MEAN);
+    assert_int_equal(none.n, 0); // a mean without weight
+    rlhf__combine_add(&none, 1.0 / 3, 49, RLHF_COMBINE_MEAN);
+    assert_true(none.value == 1.0 / 3); // a single report keeps its bits
+    struct rlhf__combined odd = {0};
+    rlhf__combine_add(&odd, NAN, 1, RLHF_COMBINE_MAX);
+    rlhf__combine_add(&odd, 1, 1, RLHF_COMBINE_MAX);
+    assert_true(isnan(odd.value));
 }
 
 static void the_table_does_what_it_says(void **state) {
@@ -301,9 +409,9 @@ static void metrics_have_owners(void **state) {
         f->owner = cases[i].owner;
         check_ok(make(f, NULL, &err), &err);
         f->metric[0] = '\0';
-        f->instance->host->metric(f->instance->host, cases[i].name, 3);
+        rlhf_metric_last(f->instance->host, cases[i].name, 3);
         assert_string_equal(f->metric, cases[i].kept);
-        f->instance->host->metric(f->instance->host, cases[i].name, 3);
+        rlhf_metric_last(f->instance->host, cases[i].name, 3);
     }
     rewind(log.out);
     char line[256];
@@ -346,6 +454,9 @@ int main(void) {
         T(failures_name_plugin_function_and_phase),
         T(what_a_plugin_says_goes_with_the_call),
         T(what_a_service_says_goes_with_the_call),
+        T(what_kernels_say_goes_with_the_call),
+        T(reports_are_checked),
+        T(reports_combine),
         T(the_table_does_what_it_says),
         T(services_are_offered_once),
         T(metrics_have_owners),

@@ -54,6 +54,53 @@ static void rows_are_sorted_and_start_afresh(void **state) {
                "{\"phase\": 1, \"a/b\": 0.1, \"m\": null, \"z\": 2}\n{\"phase\": 2, \"z\": -3}\n");
 }
 
+// What plugins report is combined within a phase; the host's own value replaces.
+static void reports_are_combined(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0};
+    struct rlhf__metrics *m;
+    struct rlhf__log log;
+    char *said = NULL;
+    size_t n = 0;
+    double v = 5;
+    rlhf__log_init(&log);
+    log.out = open_memstream(&said, &n);
+    assert_non_null(log.out);
+    struct rlhf__folder *dir = scratch_folder(s->dir);
+    check_ok(rlhf__metrics_open(dir, &jsonl_only, -1, &log, &m, &err), &err);
+    rlhf__folder_close(dir);
+    rlhf__metrics_report(m, "mean", 0.1, 7, RLHF_COMBINE_MEAN);
+    assert_true(rlhf__metrics_get(m, "mean", &v) && v == 0.1);
+    rlhf__metrics_report(m, "mean", 0.5, 7, RLHF_COMBINE_MEAN);
+    rlhf__metrics_report(m, "none", 3, 0, RLHF_COMBINE_MEAN); // without weight
+    rlhf__metrics_reported(m, "sum", 2, 3, RLHF_COMBINE_SUM);
+    rlhf__metrics_reported(m, "sum", 1, 1, RLHF_COMBINE_SUM);
+    rlhf__metrics_report(m, "most", 2, 1, RLHF_COMBINE_MAX);
+    rlhf__metrics_report(m, "most", -2, 1, RLHF_COMBINE_MAX);
+    assert_int_equal(fflush(log.out), 0);
+    assert_null(strstr(said, "in one phase"));
+    rlhf__metrics_report(m, "most", 9, 1, RLHF_COMBINE_SUM); // left out
+    rlhf__metrics_report(m, "most", 9, 1, RLHF_COMBINE_MIN);
+    rlhf__metrics_report(m, "own", 2, 1, RLHF_COMBINE_SUM);
+    rlhf__metrics_set(m, "own", 5);
+    rlhf__metrics_mute(m, 1);
+    rlhf__metrics_report(m, "sum", 100, 1, RLHF_COMBINE_SUM);
+    rlhf__metrics_mute(m, 0);
+    flush(m, 1);
+    rlhf__metrics_report(m, "most", 1, 1, RLHF_COMBINE_SUM); // another phase
+    flush(m, 2);
+    rlhf__metrics_close(m);
+    check_rows(s, "{\"phase\": 1, \"mean\": 0.3, \"most\": 2, \"own\": 5, \"sum\": 7}\n"
+                  "{\"phase\": 2, \"most\": 1}\n");
+    fclose(log.out);
+    const char *first = strstr(said, "the metric \"most\" is reported as \"max\" and as \"sum\" "
+                                     "in one phase; the first counts");
+    assert_non_null(first);
+    assert_null(strstr(strstr(first, "counts"), "in one phase"));
+    free(said);
+    rlhf__log_finish(&log);
+}
+
 static void a_resumed_run_cuts_later_rows(void **state) {
     struct scratch *s = *state;
     scratch_text(
@@ -245,6 +292,7 @@ static void csv_that_is_not_whole(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         T(rows_are_sorted_and_start_afresh),
+        T(reports_are_combined),
         T(a_resumed_run_cuts_later_rows),
         T(an_unfinished_line_goes),
         T(many_names),

@@ -2,28 +2,6 @@
 #include "rewards/rows.h"
 
 #include "base/json.h"
-#include "plugin/row_service.h"
-
-static struct rlhf__services services;
-static struct rlhf__note failure;
-static struct rlhf__row_service service;
-static uint64_t mark;
-
-const rlhf_row_service *rows_open(void) {
-    services = (struct rlhf__services){.phase = -1, .failure = &failure};
-    rlhf__note_init(&failure);
-    if (rlhf__row_service_init(&service, &services, NULL) != RLHF_OK) return NULL;
-    return rlhf__services_find(&services, RLHF_SVC_ROW);
-}
-
-void rows_close(void) { rlhf__note_finish(&failure); }
-
-const char *rows_said(const struct reward *r) {
-    static char text[2048];
-    rlhf__note_since(&failure, mark, text, sizeof text);
-    mark = rlhf__note_mark(&failure);
-    return *text ? text : r->host.fail_text;
-}
 
 rlhf_status try_row(struct reward *r, const char *row, const char *response, double *score) {
     static struct texts t;
@@ -32,7 +10,6 @@ rlhf_status try_row(struct reward *r, const char *row, const char *response, dou
     t.meta[0] = (rlhf_str){row, row ? strlen(row) : 0};
     t.seq[0] = -99;
     r->host.fail_text[0] = 0;
-    mark = rlhf__note_mark(&failure);
     rlhf_status st = texts_score(r, &t, 0, 1);
     *score = (double)t.seq[0];
     return st;
@@ -41,7 +18,7 @@ rlhf_status try_row(struct reward *r, const char *row, const char *response, dou
 double score_row(struct reward *r, const char *row, const char *response) {
     double score;
     if (try_row(r, row, response, &score) != RLHF_OK)
-        fail_msg("%s and \"%s\": %s", row, response, rows_said(r));
+        fail_msg("%s and \"%s\": %s", row, response, rlhf_test_failure(&r->host));
     return score;
 }
 

@@ -1,15 +1,10 @@
-// rows.h: the host's "rlhf.row/0" for rewards that read the data row, and rows for it.
+// rows.h: rewards that read the data row with the host's "rlhf.row/0", and rows for them.
 #ifndef RLHF_TESTS_REWARDS_ROWS_H
 #define RLHF_TESTS_REWARDS_ROWS_H
 
 #include "rewards/fixture.h"
 
-// Group fixtures of CMocka: offer the service in *state, a struct reward.
-const rlhf_row_service *rows_open(void);
-void rows_close(void);
-
-// The failure message of r or of the service since the last call; "" if none.
-const char *rows_said(const struct reward *r);
+#include "plugin/row_service.h"
 
 // One response to the prompt "It was " with a data row; asserts success.
 double score_row(struct reward *r, const char *row, const char *response);

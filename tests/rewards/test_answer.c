@@ -5,13 +5,12 @@ static struct reward r;
 
 static int open_rows(void **state) {
     (void)state;
-    r.rows = rows_open();
+    r.rows = rlhf__row_service();
     return r.rows ? 0 : -1;
 }
 
 static int close_rows(void **state) {
     (void)state;
-    rows_close();
     return 0;
 }
 
@@ -278,6 +277,12 @@ static void pay_and_metrics(void **state) {
     assert_true(rlhf_test_metric(&r.host, "correct", &value) && value == 0.4);
     assert_true(rlhf_test_metric(&r.host, "found", &value) && value == 0.6);
     assert_true(rlhf_test_metric(&r.host, "marked", &value) && value == 0.4);
+    rlhf_test_phase(&r.host);
+    assert_int_equal(texts_score(&r, &t, 0, 2), RLHF_OK); // the same in two calls
+    assert_int_equal(texts_score(&r, &t, 2, 5), RLHF_OK);
+    assert_true(rlhf_test_metric(&r.host, "correct", &value) && value == 0.4);
+    assert_true(rlhf_test_metric(&r.host, "found", &value) && value == 0.6);
+    assert_true(rlhf_test_metric(&r.host, "marked", &value) && value == 0.4);
     reward_close(&r);
 }
 
@@ -322,11 +327,11 @@ static void refuses(const char *options, const char *row, const char *sentence) 
     double score;
     reward_open(&r, "answer.so", options);
     assert_int_equal(try_row(&r, row, "18", &score), RLHF_E_INVALID);
-    assert_string_equal(rows_said(&r), sentence);
+    assert_string_equal(rlhf_test_failure(&r.host), sentence);
     r.host.fail_text[0] = 0;
     assert_int_equal(r.ops->check_row(r.self, (rlhf_str){row, row ? strlen(row) : 0}),
                      RLHF_E_INVALID);
-    assert_string_equal(rows_said(&r), sentence);
+    assert_string_equal(rlhf_test_failure(&r.host), sentence);
     assert_int_equal(r.ops->check_row(r.self, (rlhf_str){"{\"answer\": \"18\", \"gold\": 1}", 27}),
                      RLHF_OK);
     reward_close(&r);

@@ -14,23 +14,33 @@ struct model {
     int32_t open_count, open_status, score_status, pooling, wanted_tokens;
 };
 
-static rlhf_status model_open(void *host, const char *path, rlhf_reward_model **out) {
-    struct model *m = host;
+// The plugin's calls name its host.
+static struct model *model_of(const rlhf_host *host) {
+    union {
+        const void *table;
+        struct model *model; // table is its first member
+    } u;
+    u.table = host->service(host, RLHF_SVC_REWARD_MODEL);
+    return u.model;
+}
+
+static rlhf_status model_open(const rlhf_host *host, const char *path, rlhf_reward_model **out) {
+    struct model *m = model_of(host);
     if (m->open_status < 0) return m->open_status;
     snprintf(m->path, sizeof m->path, "%s", path);
     m->open_count++;
-    *out = (rlhf_reward_model *)host;
+    *out = (rlhf_reward_model *)(void *)m;
     return RLHF_OK;
 }
 
-static void model_close(void *host, rlhf_reward_model *model) {
-    if (model) ((struct model *)host)->open_count--;
+static void model_close(const rlhf_host *host, rlhf_reward_model *model) {
+    if (model) model_of(host)->open_count--;
 }
 
-static rlhf_status model_score(void *host, rlhf_reward_model *model, uint32_t n, const int32_t *ids,
-                               const int32_t *offset, const int32_t *prompt_len, int32_t pooling,
-                               float *seq, float *token) {
-    struct model *m = host;
+static rlhf_status model_score(const rlhf_host *host, rlhf_reward_model *model, uint32_t n,
+                               const int32_t *ids, const int32_t *offset, const int32_t *prompt_len,
+                               int32_t pooling, float *seq, float *token) {
+    struct model *m = model_of(host);
     (void)model;
     m->pooling = pooling;
     m->wanted_tokens = token != NULL;
@@ -56,8 +66,7 @@ static int setup(void **state) {
     (void)state;
     memset(&r, 0, sizeof r);
     memset(&t, 0, sizeof t);
-    model = (struct model){
-        .table = {sizeof model.table, 0, &model, model_open, model_close, model_score}};
+    model = (struct model){.table = {sizeof model.table, 0, model_open, model_close, model_score}};
     r.reward_model = &model.table;
     const char *responses[] = {"abcd", "Z", "", "a longer response than that"};
     for (int i = 0; i < 4; i++)

@@ -96,9 +96,10 @@ static void limits(void **state) {
     for (int i = 0; i < 2; i++) {
         assert_true(score_text(&r, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab") ==
                     0);
-        assert_true(rlhf_test_metric(&r.host, "gave_up", &gave_up) && gave_up == 1);
+        assert_true(rlhf_test_metric(&r.host, "gave_up", &gave_up) && gave_up == i + 1);
     }
     assert_int_equal(r.host.n_logs, 1); // said once
+    rlhf_test_phase(&r.host);
     assert_true(score_text(&r, "aaaa") == 1);
     assert_true(rlhf_test_metric(&r.host, "gave_up", &gave_up) && gave_up == 0);
     reward_close(&r);
@@ -126,6 +127,8 @@ static void metrics(void **state) {
     reward_open(&r, "format.so", "");
     assert_int_equal(texts_score(&r, &t, 0, 2), RLHF_OK);
     assert_true(rlhf_test_metric(&r.host, "matched", &value) && value == 0.5);
+    assert_int_equal(texts_score(&r, &t, 1, 2), RLHF_OK); // one more row of the phase
+    assert_true(rlhf_test_metric(&r.host, "matched", &value) && value == 1.0 / 3);
     assert_false(rlhf_test_metric(&r.host, "gave_up", &value));
     assert_int_equal(t.verdict[0], RLHF_VERDICT_NONE);
     reward_close(&r);

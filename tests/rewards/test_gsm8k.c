@@ -126,13 +126,12 @@ static void all_of_them(void **state) {
 
 static int open_rows(void **state) {
     (void)state;
-    r.rows = rows_open();
+    r.rows = rlhf__row_service();
     return r.rows ? 0 : -1;
 }
 
 static int close_rows(void **state) {
     (void)state;
-    rows_close();
     return 0;
 }
 

@@ -7,13 +7,12 @@ static struct reward r;
 
 static int open_rows(void **state) {
     (void)state;
-    r.rows = rows_open();
+    r.rows = rlhf__row_service();
     return r.rows ? 0 : -1;
 }
 
 static int close_rows(void **state) {
     (void)state;
-    rows_close();
     return 0;
 }
 
@@ -102,6 +101,9 @@ static void verdicts_and_metrics(void **state) {
     assert_int_equal(t.verdict[2], RLHF_VERDICT_RIGHT);
     assert_true(rlhf_test_metric(&r.host, "outside", &outside));
     assert_float_equal(outside, 1.0 / 3, 1e-9);
+    assert_int_equal(texts_score(&r, &t, 0, 1), RLHF_OK); // one more row of the phase
+    assert_true(rlhf_test_metric(&r.host, "outside", &outside));
+    assert_float_equal(outside, 1.0 / 4, 1e-9);
     reward_close(&r);
     reward_open(&r, "length.so", "max_len=10"); // it does not judge the answer
     assert_int_equal(texts_score(&r, &t, 0, 3), RLHF_OK);
@@ -118,7 +120,7 @@ static void rows_matter_to_the_cosine_alone(void **state) {
     reward_close(&r);
     reward_open(&r, "length.so", "shape=cosine,max_len=10");
     assert_int_equal(r.ops->check_row(r.self, row), RLHF_E_INVALID);
-    assert_string_equal(rows_said(&r),
+    assert_string_equal(rlhf_test_failure(&r.host),
                         "the data row has no \"answer\"; a string is wanted: {\"x\": 1}");
     reward_close(&r);
 }
@@ -152,11 +154,11 @@ static void what_acts(void **state) {
             int acts = s == 1 && k > 9; // an answer's
             for (int i = 0; i < 9 && of[s][i]; i++)
                 acts |= strcmp(o.key, of[s][i]) == 0;
-            const char *idle = r.plugin->why_unused(r.config.bytes, o.key);
+            const char *unused = r.plugin->why_unused(r.config.bytes, o.key);
             if (acts)
-                assert_null(idle);
+                assert_null(unused);
             else
-                assert_string_equal(idle, why[s]);
+                assert_string_equal(unused, why[s]);
         }
         reward_close(&r);
     }

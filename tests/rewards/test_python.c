@@ -385,7 +385,7 @@ static void functions_that_hang(void **state) {
 static int setup(void **state) {
     (void)state;
     snprintf(folder, sizeof folder, "/tmp/rlhf-python-XXXXXX");
-    r.rows = rows_open();
+    r.rows = rlhf__row_service();
     r.programs = many_programs();
     return r.rows && mkdtemp(folder) ? 0 : -1;
 }
@@ -394,7 +394,6 @@ static int teardown(void **state) {
     (void)state;
     char command[128];
     snprintf(command, sizeof command, "rm -r %s", folder);
-    rows_close();
     return system(command);
 }
 

@@ -35,7 +35,11 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
         if (out->token) out->token[in->offset[i]] = 0.5f;
     }
     note(s, "|");
-    if (c->metric != 0) s->host->metric(s->host, "x", c->metric);
+    uint32_t scored = in->n;
+    for (uint32_t i = 0; i < in->n; i++)
+        scored -= out->failed[i] != 0;
+    if (c->metric != 0) rlhf_metric_mean(s->host, "x", c->metric, scored);
+    if (c->metric != 0) rlhf_metric_add(s->host, "n", scored);
     if (s->stop) *s->stopped = 1;
     if (s->ended_at >= 0 && s->once) s->kills = NULL;
     if (s->ended_at >= 0) return (s->host->fail)(s->host, RLHF_E_INTERNAL, "it ended");
@@ -62,10 +66,17 @@ static int64_t ended_at(void *self) { return ((struct script *)self)->ended_at; 
 
 // ---- rows and messages ----
 
-static void take_metric(void *ctx, const char *name, double value) {
+static void take_metric(void *ctx, const char *name, double value, double weight, int32_t combine) {
     struct fixture *f = ctx;
-    if (strcmp(name, "rewards/s/x") == 0) f->metrics++;
-    f->metric = value;
+    if (strcmp(name, "rewards/s/x") == 0) {
+        f->metrics++;
+        f->metric = value;
+        f->weight = weight;
+        assert_int_equal(combine, RLHF_COMBINE_MEAN);
+    } else if (strcmp(name, "rewards/s/n") == 0) {
+        f->counted += weight * value;
+        assert_int_equal(combine, RLHF_COMBINE_SUM);
+    }
 }
 
 static void make_rows(struct fixture *f) {
@@ -83,6 +94,7 @@ static void make_rows(struct fixture *f) {
                                          .offset = f->offset,
                                          .prompt_len = f->zero,
                                          .group = f->group,
+                                         .source = f->source,
                                          .finished = f->finished};
 }
 

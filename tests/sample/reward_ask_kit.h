@@ -51,7 +51,8 @@ struct fixture {
     uint8_t finished[ROWS];
     sig_atomic_t stopped;
     int metrics;
-    double metric;
+    double metric, weight, counted;
+    int64_t source[ROWS];
     char *said; // the log
     size_t said_bytes;
 };

@@ -182,7 +182,7 @@ static void the_state_goes_back_where_a_call_failed(void **state) {
 
 // ---- metrics ----
 
-// The mean is over the calls that report, weighted by their scored rows.
+// The mean is over the calls that report, with the weights that they give.
 static void metrics_are_of_the_calls_that_report(void **state) {
     struct fixture *f = *state;
     alone(f);
@@ -193,6 +193,22 @@ static void metrics_are_of_the_calls_that_report(void **state) {
     assert_string_equal(f->s->asked, "abcdefgh|bc|c|");
     assert_int_equal(f->metrics, 1);
     assert_true(fabs(f->metric - (6 * 1 + 1 * 8) / 7.0) < 1e-12);
+    assert_true(f->weight == 7 && f->counted == 7);
+}
+
+// A batch that is scored again after a failed call has the metrics of one that was scored at once.
+static void a_retry_leaves_no_metrics(void **state) {
+    struct fixture *f = *state;
+    f->s->call[0] = (struct call){.metric = ODD_MEAN};
+    ask(f);
+    assert_true(f->metric == ODD_MEAN && f->weight == ROWS && f->counted == ROWS);
+    f->metric = f->weight = f->counted = 0;
+    f->s->n = 0;
+    f->s->call[0] = (struct call){.status = RLHF_E_IO, .metric = 3};
+    f->s->call[1] = (struct call){.metric = ODD_MEAN};
+    ask(f);
+    assert_int_equal(f->tally.retries, ROWS);
+    assert_true(f->metric == ODD_MEAN && f->weight == ROWS && f->counted == ROWS);
 }
 
 // Metrics of a call that scores nothing are ignored, also if a later one reports nothing.
@@ -289,6 +305,7 @@ int main(void) {
         TEST(what_is_no_failure_of_rows_ends_it),
         TEST(the_state_goes_back_where_a_call_failed),
         TEST(metrics_are_of_the_calls_that_report),
+        TEST(a_retry_leaves_no_metrics),
         TEST(what_a_failed_call_reports_is_forgotten),
         TEST(early_calls_count),
         TEST(a_failure_after_early_calls_is_told),

@@ -260,14 +260,15 @@ static void losses_are_differentiated(void **state) {
 
 static void calls_of_the_table_fail(void **state) {
     (void)state;
-    rlhf_compute *c = rlhf_test_compute(1);
+    rlhf_test_init(&host, 1);
+    rlhf_compute *c = rlhf_test_compute(&host, 1);
     rlhf_dev x = NULL, y = NULL;
     assert_non_null(c);
     assert_int_equal(c->alloc(c->ctx, 64, &x), RLHF_OK);
     rlhf_test_fail_op(c, 2, 0);
     assert_int_equal(c->zero(c->ctx, x, 64), RLHF_OK);
     assert_int_equal(c->alloc(c->ctx, 64, &y), RLHF_E_DEVICE);
-    assert_non_null(strstr(c->last_error(c->ctx), "alloc: "));
+    assert_non_null(strstr(rlhf_test_failure(&host), "alloc: "));
     assert_int_equal(c->zero(c->ctx, x, 64), RLHF_OK);
     assert_int_equal(rlhf_test_ops(c), 3);
     rlhf_test_fail_op(c, 1, 1);

@@ -67,7 +67,7 @@ static rlhf_status long_name(struct self *s) {
     char name[300];
     memset(name, '\033', sizeof name - 1);
     name[sizeof name - 1] = '\0';
-    s->host->metric(s->host, name, 1);
+    rlhf_metric_last(s->host, name, 1);
     return RLHF_OK;
 }
 
@@ -75,7 +75,7 @@ static rlhf_status many_metrics(struct self *s) {
     char name[32];
     for (int i = 0; i < 3000; i++) {
         snprintf(name, sizeof name, "metric%d", i);
-        s->host->metric(s->host, name, i);
+        rlhf_metric_last(s->host, name, i);
     }
     return RLHF_OK;
 }
@@ -154,7 +154,7 @@ static rlhf_status unread_replies(struct self *s) {
     rlhf_tokenizer *t = NULL;
     unsigned char *request = calloc(1, 16 + TEXT);
     if (!service || !request) return RLHF_E_NOMEM;
-    RLHF_TRY(service->open(service->host, NULL, &t));
+    RLHF_TRY(service->open(s->host, NULL, &t));
     put_le(request, 1, 4);            // the handle
     put_le(request + 4, 1u << 30, 4); // room for tokens
     put_le(request + 8, TEXT, 8);
@@ -170,9 +170,9 @@ static rlhf_status calls_for_ever(struct self *s) {
     int32_t ids[8];
     uint32_t n;
     if (!service) return RLHF_E_INTERNAL;
-    RLHF_TRY(service->open(service->host, NULL, &t));
+    RLHF_TRY(service->open(s->host, NULL, &t));
     for (;;)
-        service->encode(service->host, t, (rlhf_str){"It was", 6}, ids, 8, &n);
+        service->encode(s->host, t, (rlhf_str){"It was", 6}, ids, 8, &n);
 }
 
 // Files in memory, which do not count as address space.

@@ -32,9 +32,9 @@ static int32_t never(const rlhf_host *api) {
     return 0;
 }
 
-static rlhf_status encode(void *host, const rlhf_tokenizer *t, rlhf_str text, int32_t *ids,
-                          uint32_t cap, uint32_t *n) {
-    struct fixture *f = host;
+static rlhf_status encode(const rlhf_host *host, const rlhf_tokenizer *t, rlhf_str text,
+                          int32_t *ids, uint32_t cap, uint32_t *n) {
+    struct fixture *f = (struct fixture *)(uintptr_t)host;
     const double until = rlhf__seconds() + f->seconds;
     (void)t;
     *n = text.len < cap ? (uint32_t)text.len : cap;
@@ -51,8 +51,7 @@ static int setup(void **state) {
     if (!f || socketpair(AF_UNIX, SOCK_STREAM, 0, ask) || socketpair(AF_UNIX, SOCK_STREAM, 0, call))
         return -1;
     f->api = (rlhf_host){.size = sizeof f->api, .service = service, .cancelled = never};
-    f->tokenizers =
-        (rlhf_tokenizer_service){.size = sizeof f->tokenizers, .host = f, .encode = encode};
+    f->tokenizers = (rlhf_tokenizer_service){.size = sizeof f->tokenizers, .encode = encode};
     f->worker = (struct rlhf__worker){
         .noise = -1, .ask.fd = ask[0], .call.fd = call[0], .output = (char *)&f->note};
     f->ear.api = &f->api;

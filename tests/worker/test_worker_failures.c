@@ -286,10 +286,6 @@ static void what_cannot_be_is_refused(void **state) {
     e2e_says(t, "rewards.workers has no effect here: no reward runs in a worker");
     assert_int_equal(e2e_run(t, RUN "--reward period_count.so:isolate=perhaps"), 2);
     e2e_says(t, "reward.0.isolate must be true or false, found perhaps");
-    assert_int_equal(e2e_run(t, RUN WILD "how=metric\" --set rewards.workers=2"), 1);
-    e2e_says(t, "it reports the metric \"paid\", which of a part of a batch is not that of the "
-                "batch; it needs rewards.workers=1");
-    e2e_shell(t, "rm -rf r");
     assert_int_equal(e2e_run(t, RUN "--reward \"$RLHF_TEST_PLUGINS/wild_stateful.so\" "
                                     "--set rewards.workers=2"),
                      2);

@@ -82,7 +82,36 @@ static void asked_early(void **state) {
                              RUN GRPO " --policy model --set run.dir=c --set rewards.overlap=true "
                                       "--reward \"$RLHF_TEST_PLUGINS/wild_reward.so\""),
                      2);
-    e2e_says(t, "(in a worker: with RLHF_REWARD_ROW_ALONE)");
+    e2e_says(t, "no reward does its work outside the process (RLHF_REWARD_EXTERNAL)");
+}
+
+// What a reward reports does not depend on the number of its workers, nor on a call that failed and
+// was repeated.
+static void metrics_of_any_number_of_workers(void **state) {
+    struct e2e *t = *state;
+    static const char *const how[] = {
+        "--set rewards.isolate=never", "--set rewards.workers=1", "--set rewards.workers=2",
+        "--set rewards.workers=3",
+        "--set rewards.isolate=never --set rewards.on_failure=retry --set rewards.retries=1"};
+    if (e2e_shell(t, "command -v jq") != 0) return;
+    for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
+        e2e_shell(t, "rm -rf a; rm -f once");
+        assert_int_equal(
+            e2e_run(t,
+                    RUN GRPO " --policy model --set run.dir=a --reward "
+                             "\"$RLHF_TEST_PLUGINS/wild_reward.so:by_group=true,measures=true%s\" "
+                             "%s",
+                    i == 4 ? ",how=fail,row=5,file=$PWD/once" : "", how[i]),
+            0);
+        assert_int_equal(e2e_shell(t,
+                                   "jq -S -c 'with_entries(select(.key | test(\"measured\")))' "
+                                   "a/metrics.jsonl >%s",
+                                   i ? "b.txt" : "a.txt"),
+                         0);
+        if (i == 4) assert_int_equal(e2e_shell(t, "test -e once"), 0);
+        if (i) assert_int_equal(e2e_shell(t, "cmp a.txt b.txt"), 0);
+    }
+    assert_int_equal(e2e_shell(t, "grep -q measured/rows.:8 a.txt"), 0);
 }
 
 // A reward that starts processes can do so in a worker too.
@@ -124,6 +153,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(as_in_the_process, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(with_any_number_of_workers, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(metrics_of_any_number_of_workers, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(through_the_services, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(asked_early, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(programs_and_functions, e2e_setup, e2e_teardown),

@@ -5,6 +5,8 @@
 #include "worker/batch.h"
 #include "worker/describe.h"
 
+#include <rlhf/draft/program.h>
+
 #include <stdlib.h>
 
 static void a_frame_has_all_its_bytes(void **state) {
@@ -62,6 +64,8 @@ struct rows {
     rlhf_str prompt[3], response[3], meta[3];
     int32_t ids[6], offset[4], prompt_len[3], group[3];
     uint8_t finished[3];
+    int64_t source[3];
+    float logp[6];
     rlhf_reward_in in;
 };
 
@@ -73,10 +77,22 @@ static void rows_init(struct rows *r) {
                        .offset = {0, 2, 5, 6},
                        .prompt_len = {1, 2, 1},
                        .group = {4, 4, 9},
-                       .finished = {1, 0, 1}};
-    r->in = (rlhf_reward_in){sizeof r->in,  3,           6,       r->prompt,
-                             r->response,   r->meta,     r->ids,  r->offset,
-                             r->prompt_len, r->finished, r->group};
+                       .finished = {1, 0, 1},
+                       .source = {7, 7, 1ll << 40},
+                       .logp = {0, -1, 0, 0, -2, -3}};
+    r->in = (rlhf_reward_in){.size = sizeof r->in,
+                             .n = 3,
+                             .phase = 6,
+                             .prompt = r->prompt,
+                             .response = r->response,
+                             .meta = r->meta,
+                             .source = r->source,
+                             .group = r->group,
+                             .finished = r->finished,
+                             .prompt_len = r->prompt_len,
+                             .ids = r->ids,
+                             .offset = r->offset,
+                             .logp_sampled = r->logp};
 }
 
 static void a_batch_is_read_as_it_was_put(void **state) {
@@ -100,6 +116,10 @@ static void a_batch_is_read_as_it_was_put(void **state) {
     assert_int_equal(got.ids[0], 3);
     assert_int_equal(got.group[1], 9);
     assert_int_equal(got.finished[1], 1);
+    assert_true(got.source[0] == 7 && got.source[1] == 1ll << 40);
+    assert_true(got.logp_sampled[2] == -2 && got.logp_sampled[3] == -3);
+    assert_null(got.logp_ref);
+    assert_true(!got.turn && !got.messages && !got.end);
     assert_int_equal(got.prompt[0].len, 2);
     assert_memory_equal(got.response[1].ptr, "long text", 9);
     assert_memory_equal(got.meta[0].ptr, "{}", 2);
@@ -125,15 +145,27 @@ static void arrays_end_where_their_blocks_do(void **state) {
 // ---- descriptions ----
 
 static const char *const names[] = {"one", "two", NULL};
+static const char *const defaults[] = {"two", NULL};
 static const rlhf_opt opts[] = {
     {.key = "gain", .help = "a number", .type = RLHF_T_F64, .f_def = 0.5, .f_max = 1},
     {.key = "way", .help = "a way", .type = RLHF_T_ENUM, .offset = 8, .choices = names},
-    {.key = "text", .type = RLHF_T_STR, .offset = 16, .s_def = "x"}};
+    {.key = "text", .type = RLHF_T_STR, .offset = 16, .s_def = "x"},
+    {.key = "any", .type = RLHF_T_LIST, .offset = 24},
+    {.key = "some", .type = RLHF_T_LIST, .offset = 32, .choices = names, .l_def = defaults}};
+
+static const void *extension(void *self, const char *id) {
+    static const rlhf_program_use programs = {sizeof programs, 0};
+    return !self && strcmp(id, RLHF_EXT_PROGRAM) == 0 ? &programs : NULL;
+}
 
 static void put(struct rlhf__buf *b) {
-    struct rlhf__plugin p = {
-        .desc = {.id = "org.example.x", .version = "1", .summary = "sums", .state_version = 3},
-        .table = {opts, 3, sizeof *opts}};
+    struct rlhf__plugin p = {.desc = {.id = "org.example.x",
+                                      .version = "1",
+                                      .summary = "sums",
+                                      .license = "MIT",
+                                      .state_version = 3,
+                                      .extension = extension},
+                             .table = {opts, 5, sizeof *opts}};
     p.ops.reward.flags = RLHF_REWARD_PER_TOKEN;
     rlhf__buf_clear(b);
     rlhf__description_put(&p, b);
@@ -149,12 +181,19 @@ static void a_description_is_read_as_it_was_put(void **state) {
     assert_int_equal(rlhf__description_get(&in, &d, &err), RLHF_OK);
     assert_string_equal(d.desc.id, "org.example.x");
     assert_int_equal(d.desc.state_version, 3);
-    assert_int_equal(d.desc.n_opts, 3);
+    assert_string_equal(d.desc.license, "MIT");
+    assert_null(d.desc.url);
+    assert_int_equal(d.has, RLHF__DESCRIBED_PROGRAM);
+    assert_int_equal(d.desc.n_opts, 5);
     assert_int_equal(d.ops_flags, RLHF_REWARD_PER_TOKEN);
     assert_string_equal(d.opts[1].choices[1], "two");
     assert_null(d.opts[1].choices[2]);
     assert_null(d.opts[2].help);
     assert_true(d.opts[0].f_def == 0.5);
+    assert_true(!d.opts[3].choices && !d.opts[3].l_def);
+    assert_string_equal(d.opts[4].choices[0], "one");
+    assert_string_equal(d.opts[4].l_def[0], "two");
+    assert_null(d.opts[4].l_def[1]);
     rlhf__description_finish(&d);
     rlhf__buf_free(&b);
 }

@@ -51,7 +51,7 @@ static const char *const ways[] = {
 
 struct config {
     int64_t row, phase; // where it does
-    int32_t how, at_create, by_group, late;
+    int32_t how, at_create, by_group, late, measures, reserved;
     int64_t every;    // n > 0: also at every row whose texts hash to 1 of n, in each phase
     const char *file; // that WRITE writes, or that FORKS' children keep locked
 };
@@ -63,6 +63,7 @@ static const rlhf_opt opts[] = {
     RLHF_OPT_BOOL(struct config, at_create, 0, "does it in create()"),
     RLHF_OPT_BOOL(struct config, by_group, 0, "pays for the group, not for what came before"),
     RLHF_OPT_BOOL(struct config, late, 0, "pays when it has seen all rows"),
+    RLHF_OPT_BOOL(struct config, measures, 0, "reports what it has scored"),
     RLHF_OPT_I64(struct config, every, 0, 0, 1000,
                  "1 of so many rows by their texts, in each phase"),
     RLHF_OPT_STR(struct config, file, "", "a file"),
@@ -139,8 +140,8 @@ static rlhf_status open_tokenizer(const struct self *s) {
     const rlhf_tokenizer_service *service = s->host->service(s->host, RLHF_SVC_TOKENIZER);
     rlhf_tokenizer *t = NULL;
     if (!service) return s->host->fail(s->host, RLHF_E_INTERNAL, "no tokenizers");
-    RLHF_TRY(service->open(service->host, NULL, &t));
-    service->close(service->host, t);
+    RLHF_TRY(service->open(s->host, NULL, &t));
+    service->close(s->host, t);
     return RLHF_OK;
 }
 
@@ -194,10 +195,11 @@ static rlhf_status misbehave(struct self *s, const rlhf_reward_in *in, const rlh
         s->host->log(s->host, RLHF_LOG_INFO, text);
         break;
     case METRIC:
-        s->host->metric(s->host, "rows", in->n);
-        s->host->metric(s->host, "paid", s->paid);
+        rlhf_metric_last(s->host, "rows", in->n);
+        rlhf_metric_last(s->host, "paid", s->paid);
         break;
-    case FAIL:
+    case FAIL: // with a file: once
+        if (*s->config->file && open(s->config->file, O_CREAT | O_EXCL | O_WRONLY, 0600) < 0) break;
         return s->host->fail(s->host, RLHF_E_INVALID, "no opinion\033[31m today");
     case LOUD:
         for (int i = 0; i < 1000; i++)
@@ -246,6 +248,23 @@ static int is_now(const struct self *s, const rlhf_reward_in *in, uint32_t i) {
     return (int64_t)in->phase == c->phase && i == c->row;
 }
 
+// Whole numbers, so that the order of sums does not matter.
+static void measure(const struct self *s, const rlhf_reward_in *in) {
+    double sum = 0, sources = 0;
+    for (uint32_t i = 0; i < in->n; i++) {
+        const double length = (double)in->response[i].len;
+        sum += length;
+        sources += (double)in->source[i];
+        s->host->metric(s->host, "measured/max", length, 1, RLHF_COMBINE_MAX);
+        s->host->metric(s->host, "measured/min", length, 1, RLHF_COMBINE_MIN);
+        s->host->metric(s->host, "measured/each", length, 1, RLHF_COMBINE_MEAN);
+    }
+    rlhf_metric_mean(s->host, "measured/mean", sum / in->n, in->n);
+    rlhf_metric_add(s->host, "measured/rows", in->n);
+    rlhf_metric_add(s->host, "measured/sources", sources);
+    rlhf_metric_last(s->host, "measured/last", (double)in->response[in->n - 1].len);
+}
+
 static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
     struct self *s = self;
     rlhf_status st = RLHF_OK;
@@ -261,6 +280,7 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     }
     for (uint32_t i = 0; s->config->late && i < in->n; i++)
         out->seq[i] = (float)in->response[i].len;
+    if (s->config->measures) measure(s, in);
     return st;
 }
 
@@ -277,7 +297,7 @@ static rlhf_status load(void *self, const rlhf_istream *in, uint32_t version) {
 
 #ifdef ALONE
 static const rlhf_reward_ops ops = {
-    .size = sizeof ops, .flags = RLHF_REWARD_ROW_ALONE, .score = score};
+    .size = sizeof ops, .flags = RLHF_REWARD_ROW_ALONE | RLHF_REWARD_EXTERNAL, .score = score};
 #else
 static const rlhf_reward_ops ops = {.size = sizeof ops, .score = score};
 #endif

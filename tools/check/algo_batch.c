@@ -66,7 +66,7 @@ void rlhf__algo_batch_make(struct rlhf__algo_batch *b, const rlhf_plan *plan, in
     const int pairs = plan->source == RLHF_SOURCE_PREFERENCES;
     const int answers = plan->source == RLHF_SOURCE_COMPLETIONS;
     const int mismatched = (plan->flags & RLHF_PLAN_MISMATCHED) != 0;
-    const int32_t group = pairs || mismatched ? 2 : plan->group_size;
+    const int32_t group = pairs || mismatched ? 2 : (int32_t)plan->group_size;
     uint32_t state = 7;
     memset(b, 0, sizeof *b);
     b->plan = *plan;
@@ -77,6 +77,7 @@ void rlhf__algo_batch_make(struct rlhf__algo_batch *b, const rlhf_plan *plan, in
         b->prompt_len[i] = plan->source == RLHF_SOURCE_ROLLOUT || pairs || answers ? 2 : 1;
         b->offset[i + 1] = b->offset[i] + b->prompt_len[i] + length;
         b->group[i] = i / group;
+        b->source[i] = i / group;
         b->finished[i] = i % 3 != 1;
         if (i % 2) b->meta[i] = (rlhf_str){.ptr = data_row, .len = sizeof data_row - 1};
         for (int32_t t = b->offset[i]; t < b->offset[i + 1]; t++)
@@ -117,7 +118,7 @@ static int64_t count_tokens(const struct rlhf__algo_batch *b, int finished) {
     for (int32_t i = 0; i < b->n; i++)
         for (int32_t t = b->offset[i] + b->prompt_len[i]; t < b->offset[i + 1]; t++)
             n += finished ? b->finished[i] != 0
-                          : b->use[i] != RLHF_ROW_MASKED && !(b->leaves_out && b->left_out[t]);
+                          : b->use[i] != RLHF_ROW_EXCLUDED && !(b->leaves_out && b->left_out[t]);
     return n;
 }
 
@@ -150,6 +151,7 @@ rlhf_status rlhf__algo_batch_advantages(struct rlhf__probe *t, struct rlhf__algo
     in.version = IN(&m, b->version, b->n, "rollout->version");
     in.ids = IN(&m, b->ids, b->total, "rollout->ids");
     in.label = IN(&m, b->label, b->n, "rollout->label");
+    in.source = IN(&m, b->source, b->n, "rollout->source");
     if (rollout) in.meta = IN(&m, b->meta, b->n, "rollout->meta");
     if (wants_reference(&b->plan)) in.logp_ref = IN(&m, b->ref, b->total, "rollout->logp_ref");
     if (b->plan.heads & RLHF_HEAD_VALUE)
@@ -180,7 +182,7 @@ struct part {
 static void part_of(const struct rlhf__algo_batch *b, int32_t from, int32_t to, struct part *p) {
     p->n = p->total = p->offset[0] = 0;
     for (int32_t i = from; i < to; i++) {
-        if (b->use[i] == RLHF_ROW_MASKED) continue;
+        if (b->use[i] == RLHF_ROW_EXCLUDED) continue;
         p->rows[p->n++] = i;
         p->total += b->offset[i + 1] - b->offset[i];
         p->offset[p->n] = p->total;
@@ -250,6 +252,7 @@ static void lay_loss(struct maker *m, const struct rlhf__algo_batch *b, const st
     in->prompt_len = ROWS(m, b, p, prompt_len);
     in->group = ROWS(m, b, p, group);
     in->label = ROWS(m, b, p, label);
+    in->source = ROWS(m, b, p, source);
     in->ids = TOKENS(m, b, p, ids);
     in->logp_old = TOKENS(m, b, p, old);
     in->advantage = TOKENS(m, b, p, advantage);
@@ -269,7 +272,7 @@ rlhf_status rlhf__algo_batch_loss(struct rlhf__probe *t, struct rlhf__algo_batch
                        .batch_sequences = b->n,
                        .max_new_tokens = MAX_NEW,
                        .heads = &x,
-                       .n_labels = b->n_labels,
+                       .n_labels = (uint32_t)b->n_labels,
                        .minibatches = b->plan.minibatches,
                        .steps = 1};
     rlhf_loss_out out = {.size = sizeof out, .d_heads = &d};

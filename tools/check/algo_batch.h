@@ -17,6 +17,7 @@ struct rlhf__algo_batch {
     rlhf_plan plan;
     int32_t n, total, n_labels, reserved;
     int32_t offset[RLHF__ALGO_ROWS + 1], prompt_len[RLHF__ALGO_ROWS], group[RLHF__ALGO_ROWS];
+    int64_t source[RLHF__ALGO_ROWS];
     int32_t label[RLHF__ALGO_ROWS], ids[RLHF__ALGO_TOKENS];
     rlhf_str meta[RLHF__ALGO_ROWS]; // every other row has none
     uint8_t finished[RLHF__ALGO_ROWS], use[RLHF__ALGO_ROWS], left_out[RLHF__ALGO_TOKENS];

@@ -16,6 +16,8 @@ int rlhf__algo_open(struct rlhf__check *c, struct rlhf__probe *t, rlhf_plan *pla
                                 .batch_size = 64,
                                 .max_new_tokens = 6,
                                 .n_labels = RLHF__ALGO_LABELS,
+                                .max_turns = 1,
+                                .shards = 1,
                                 .temperature = 1};
     struct rlhf__error err;
     *plan = (rlhf_plan){.size = sizeof *plan};
@@ -47,7 +49,7 @@ int rlhf__algo_pay(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t si
         return 0;
     }
     for (int32_t i = 0; i < b->n; i++)
-        if (b->use[i] > RLHF_ROW_MASKED) {
+        if (b->use[i] > RLHF_ROW_EXCLUDED) {
             rlhf__child_log_found(log, RLHF__CHECK_STILL, "rollout->use[%d] is %d", i, b->use[i]);
             return 0;
         }
@@ -89,7 +91,7 @@ void rlhf__algo_end(struct rlhf__probe *t, double loss) {
                            .steps = 1};
     struct rlhf__error err;
     int32_t stop = 0;
-    for (int32_t skipped = 0; ops->minibatch_end && skipped < 2; skipped++) {
+    for (uint32_t skipped = 0; ops->minibatch_end && skipped < 2; skipped++) {
         rlhf__child_log_doing(t->check->log, "minibatch_end()");
         info.skipped = skipped;
         if (skipped) info.grad_norm = NAN;
@@ -109,7 +111,7 @@ int rlhf__algo_make(struct rlhf__check *c, const rlhf_plan *plan, int32_t spread
     *out = NULL;
     if (plan->group_size > RLHF__ALGO_ROWS / 3) {
         rlhf__child_log_fact(c->log,
-                             "groups of %d are more than are made up: give a smaller size "
+                             "groups of %u are more than are made up: give a smaller size "
                              "with --set",
                              plan->group_size);
         return 0;

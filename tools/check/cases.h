@@ -21,5 +21,7 @@ extern const struct rlhf__check_case rlhf__life_cases[];
 extern const struct rlhf__check_case rlhf__reward_cases[];
 extern const struct rlhf__check_case rlhf__algo_cases[];
 extern const struct rlhf__check_case rlhf__model_cases[];
+extern const struct rlhf__check_case rlhf__kernels_cases[];
+extern const struct rlhf__check_case rlhf__sink_cases[];
 
 #endif

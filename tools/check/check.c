@@ -8,7 +8,6 @@
 #include "check/symbols.h"
 #include "supervise/child.h"
 
-#include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -235,11 +234,6 @@ static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     json_t *rows = json_array(), *exports = json_array(), *needs = json_array();
     rlhf_status st = rlhf__trust_code(w->request->path, w->request->dirs, &err);
     if (st == RLHF_OK) st = rlhf__shared_object_open(w->request->path, &object, &err);
-    if (st == RLHF_OK && rlhf__plugin_abi(object) < 0 && dlsym(object, RLHF_KERNELS_SYMBOL))
-        st = rlhf__fail(&err, RLHF_E_UNSUPPORTED,
-                        "%s: is a compute backend; plugin check tries algorithms, rewards and "
-                        "models",
-                        w->request->path);
     if (st == RLHF_OK) {
         rlhf__exports(object, add_export, exports);
         rlhf__needs(object, add_need, needs);
@@ -283,6 +277,8 @@ static rlhf_status check_plugin(struct work *w, const json_t *row, struct rlhf__
     RLHF_TRY(run_cases(w, id, rlhf__life_cases, r, err));
     if (kind == RLHF_KIND_REWARD) return run_cases(w, id, rlhf__reward_cases, r, err);
     if (kind == RLHF_KIND_ALGO) return run_cases(w, id, rlhf__algo_cases, r, err);
+    if (kind == RLHF_KIND_KERNELS) return run_cases(w, id, rlhf__kernels_cases, r, err);
+    if (kind == RLHF_KIND_SINK) return run_cases(w, id, rlhf__sink_cases, r, err);
     return run_cases(w, id, rlhf__model_cases, r, err);
 }
 

@@ -49,9 +49,11 @@ int rlhf__checked_open(struct rlhf__check *c, struct rlhf__checked_model *m, int
         return 0;
     }
     m->table = m->compute->table;
+    const struct rlhf__instance *kernels = m->compute->kernels.instance;
     if (on_plan && rlhf__memory_plan_create(m->table, &m->memory_plan, &err) < 0) return 0;
     if (on_plan) m->table = rlhf__memory_plan_table(m->memory_plan);
     if (rlhf__probe_create(c, NULL, 0, &m->t, &err) < 0) return 0;
+    m->t.kernels = kernels;
     if (!open_it(m, how)) return 0;
     m->info.size = sizeof m->info;
     rlhf__probe_begin(&m->t, "info()");

@@ -48,18 +48,18 @@ static float token(const void *context, int32_t id) {
     return (float)((uint32_t)id * 2654435761u >> 16) / 16384.0f - 2.0f;
 }
 
-static rlhf_status reference_sync(void *host) {
+static rlhf_status reference_sync(const rlhf_host *host) {
     (void)host;
     return RLHF_OK;
 }
 
-static rlhf_status collect_pairs(void *host, uint32_t *added) {
+static rlhf_status collect_pairs(const rlhf_host *host, uint32_t *added) {
     (void)host;
     *added = 3;
     return RLHF_OK;
 }
 
-static rlhf_status reward_update(void *host, const rlhf_reward_update *how,
+static rlhf_status reward_update(const rlhf_host *host, const rlhf_reward_update *how,
                                  rlhf_reward_update_report *out) {
     const rlhf_reward_update_report report = {
         .size = sizeof report, .steps = 2, .fresh = 3, .loss = 0.5, .accuracy = 0.5};
@@ -81,8 +81,8 @@ rlhf_status rlhf__check_fakes_new(struct rlhf__services *s, const struct rlhf__d
     rlhf_test_reward_model_init(&f->reward_model);
     f->reward_model.token = token;
     rlhf_test_limits_init(&f->limits);
-    f->iteration = (rlhf_iteration_service){
-        sizeof f->iteration, 0, f, reference_sync, collect_pairs, reward_update};
+    f->iteration = (rlhf_iteration_service){sizeof f->iteration, 0, reference_sync, collect_pairs,
+                                            reward_update};
     rlhf__path_put(f->host, "%s/rlhf-host", dirs->exe);
     rlhf__programs_init(&f->programs, f->host, NULL);
     RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_PROGRAM, &f->programs.table, err));

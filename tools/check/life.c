@@ -108,6 +108,11 @@ static json_t *at_limit(const rlhf_opt *o, int32_t turn) {
         for (int32_t i = 0; i <= turn; i++)
             if (!o->choices[i]) return NULL;
         return json_string(o->choices[turn]);
+    case RLHF_T_LIST:
+        if (turn == 0) return json_array();
+        if (turn > 1) return NULL;
+        return json_pack("[s,s]", o->choices && o->choices[0] ? o->choices[0] : texts[0],
+                         o->choices && o->choices[0] ? o->choices[0] : texts[2]);
     default:
         return turn < 3 ? json_string(texts[turn]) : NULL;
     }
@@ -133,9 +138,9 @@ static int try_limit(struct rlhf__check *c, int32_t step) {
     json_object_set_new(options, o.key, value);
     rlhf__probe_create(c, options, 0, &t, &err); // it may refuse, with a message
     const rlhf_plugin *d = &c->plugin->desc;
-    for (uint32_t i = 0; t.config && d->idle && i < c->plugin->table.n; i++) {
+    for (uint32_t i = 0; t.config && d->why_unused && i < c->plugin->table.n; i++) {
         rlhf__opt_at(&c->plugin->table, i, &o);
-        d->idle(t.config, o.key);
+        d->why_unused(t.config, o.key);
     }
     rlhf__probe_finish(&t);
     rlhf__buf_free(&shown);
@@ -152,6 +157,25 @@ static int try_memory(struct rlhf__check *c, int32_t step) {
     const int more = t.host && rlhf__probe_allocs(&t) > step;
     rlhf__probe_finish(&t);
     return more;
+}
+
+// ---- extensions ----
+
+// Step 0 without an instance, step 1 with one.
+static int try_extension(struct rlhf__check *c, int32_t step) {
+    static const char unknown[] = "org.example.unknown/1";
+    const rlhf_plugin *d = &c->plugin->desc;
+    struct rlhf__probe t = {.check = c};
+    struct rlhf__error err;
+    if (!d->extension || step > 1) return 0;
+    rlhf__child_log_doing(c->log, "extension(%s, \"%s\")", step ? "self" : "NULL", unknown);
+    if (step == 0 || rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK)
+        if (d->extension(t.self, unknown))
+            rlhf__child_log_found(c->log, RLHF__CHECK_EXTENSION,
+                                  "%s gives a table for an interface that there is not",
+                                  c->log->doing);
+    rlhf__probe_finish(&t);
+    return 1;
 }
 
 // ---- state ----
@@ -231,6 +255,7 @@ const struct rlhf__check_case rlhf__life_cases[] = {
     {"destroy", RLHF__CHECK_DESTROY, 0, 0, 0, try_destroy},
     {"limits", RLHF__CHECK_CRASH, 0, 1, 0, try_limit},
     {"memory", RLHF__CHECK_MEMORY, 0, 0, 0, try_memory},
+    {"extension", RLHF__CHECK_EXTENSION, 0, 0, 0, try_extension},
     {"state", RLHF__CHECK_CRASH, 0, 0, 0, try_state},
     {NULL, 0, 0, 0, 0, NULL},
 };

@@ -71,6 +71,9 @@ static void check_params(struct rlhf__checked_model *m) {
     if (m->info.heads & ~(uint32_t)RLHF_HEAD_KNOWN)
         rlhf__child_log_found(b, RLHF__CHECK_OPEN,
                               "info()->heads is 0x%x, with bits that are not known", m->info.heads);
+    if (m->info.caps & ~(uint32_t)RLHF_CAP_KNOWN)
+        rlhf__child_log_found(b, RLHF__CHECK_OPEN,
+                              "info()->caps is 0x%x, with bits that are not known", m->info.caps);
 }
 
 static int try_on_plan(struct rlhf__check *c, int32_t step) {

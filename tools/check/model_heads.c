@@ -295,7 +295,7 @@ int rlhf__try_heads(struct rlhf__check *c, int32_t step) {
     rlhf__child_log_doing(c->log, "%s", step < FORMS ? forms[step].what : "bf16");
     if (!rlhf__checked_is_small(c, 0, &info)) return 1;
     if (step == FORMS && (info.heads & RLHF_HEAD_LOGP)) try_bf16(c);
-    if (step == FORMS || (forms[step].adapter && !(info.heads & RLHF_HEAD_ADAPTER))) return 1;
+    if (step == FORMS || (forms[step].adapter && !(info.caps & RLHF_CAP_ADAPTER))) return 1;
     try_form(c, &forms[step]);
     return 1;
 }

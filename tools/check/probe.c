@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "check/fakes.h"
+#include "plugin/combine.h"
 #include "plugin/metric_names.h"
 
 #include <rlhf/service.h>
@@ -13,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FENCE = 64 }; // guard bytes after an allocation
+enum { FENCE = 64 };        // guard bytes after an allocation
+enum { MOST_METRICS = 64 }; // whose combine is compared
 #define MOST                                                                                       \
     ((uint64_t)1 << 30) // limit of one allocation: an option at its limit may ask for a
                         // huge one
@@ -33,13 +35,17 @@ struct rlhf__probe_host {
     struct block *block;
     int64_t allocs, fail_at;
     pthread_t caller;
-    const char *inside; // the running function, NULL: none
-    int32_t said;       // fail() was called in this call
-    int32_t starved;    // 1: one of its allocations was refused
-    uint64_t service_said;
+    const char *inside;   // the running function, NULL: none
+    int32_t said;         // fail() was called in this call
+    int32_t starved;      // 1: one of its allocations was refused
     double warned;        // when this call warned, 0: it did not
     int32_t stopped, pad; // 1: its waiting was ended
     char words[512], missing[64], warning[200];
+    struct {
+        char name[124];
+        int32_t combine;
+    } metric[MOST_METRICS]; // [n_metrics] that it reported
+    size_t n_metrics;
 };
 
 static struct rlhf__probe_host *behind(const rlhf_host *api) {
@@ -135,9 +141,44 @@ static int in_call(const struct rlhf__probe_host *h, const char *what) {
     return 0;
 }
 
-static void do_metric(const rlhf_host *api, const char *name, double value) {
+// A name's reports must be combined in one way.
+static void look_at_combine(struct rlhf__probe_host *h, const char *name, double weight,
+                            int32_t combine) {
+    const char *fault = rlhf__combine_fault(weight, combine);
+    size_t i = 0;
+    if (fault) {
+        rlhf__child_log_found(board_of(h), RLHF__CHECK_METRIC_WEIGHT, "%s reports \"%s\": %s",
+                              h->inside, name, fault);
+        return;
+    }
+    while (i < h->n_metrics && strcmp(h->metric[i].name, name) != 0)
+        i++;
+    if (i == h->n_metrics && i < MOST_METRICS) {
+        snprintf(h->metric[i].name, sizeof h->metric[i].name, "%s", name);
+        h->metric[h->n_metrics++].combine = combine;
+    } else if (i < h->n_metrics && h->metric[i].combine != combine) {
+        rlhf__child_log_found(board_of(h), RLHF__CHECK_METRIC_COMBINE,
+                              "\"%s\" is reported as \"%s\", and by %s as \"%s\"", name,
+                              rlhf__combine_name(h->metric[i].combine), h->inside,
+                              rlhf__combine_name(combine));
+    }
+}
+
+static const char *owner_of(const struct rlhf__probe_host *h) {
+    switch (h->probe->check->plugin->desc.kind) {
+    case RLHF_KIND_ALGO:
+        return "";
+    case RLHF_KIND_REWARD:
+        return "rewards/x";
+    default:
+        return "models/x";
+    }
+}
+
+static void do_metric(const rlhf_host *api, const char *name, double value, double weight,
+                      int32_t combine) {
     struct rlhf__probe_host *h = behind(api);
-    const char *owner = h->probe->check->plugin->desc.kind == RLHF_KIND_ALGO ? "" : "rewards/x";
+    const char *owner = owner_of(h);
     static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./";
     char full[RLHF__METRIC_NAME], shown[200];
     int known = 0;
@@ -158,6 +199,8 @@ static void do_metric(const rlhf_host *api, const char *name, double value) {
     else if (!known)
         rlhf__child_log_found(board_of(h), RLHF__CHECK_METRIC,
                               "%s reports \"%s\", which is the host's own", h->inside, name);
+    else
+        look_at_combine(h, name, weight, combine);
 }
 
 static void do_rng(const rlhf_host *api, const char *stream, rlhf_rng *out) {
@@ -207,7 +250,6 @@ void rlhf__probe_begin(struct rlhf__probe *t, const char *function) {
     h->words[0] = 0;
     h->warned = 0;
     h->stopped = 0;
-    h->service_said = rlhf__note_mark(&t->check->failure);
     h->caller = pthread_self();
     h->inside = function;
     rlhf__child_log_inside(t->check->log, function);
@@ -216,7 +258,6 @@ void rlhf__probe_begin(struct rlhf__probe *t, const char *function) {
 rlhf_status rlhf__probe_end(struct rlhf__probe *t, rlhf_status st, struct rlhf__error *err) {
     struct rlhf__probe_host *h = t->host;
     const char *function = h->inside;
-    char service[sizeof h->words];
     h->inside = NULL;
     if (h->stopped) {
         rlhf__child_log_fact(t->check->log, "%s waits: %s", function, h->warning);
@@ -224,8 +265,8 @@ rlhf_status rlhf__probe_end(struct rlhf__probe *t, rlhf_status st, struct rlhf__
     }
     rlhf__child_log_inside(t->check->log, NULL);
     if (st == RLHF_OK) return st;
-    rlhf__note_since(&t->check->failure, h->service_said, service, sizeof service);
-    if (!h->said && *service) snprintf(h->words, sizeof h->words, "%s", service);
+    if (!h->said && t->kernels && rlhf__instance_said(t->kernels, h->words, sizeof h->words) != st)
+        h->words[0] = 0; // the kernels' last failure was another one
     if (st > RLHF_OK || st < RLHF_E_INTERNAL) {
         rlhf__child_log_found(t->check->log, RLHF__CHECK_STATUS,
                               "%s returned %d, which is not a valid status", function, st);
@@ -239,17 +280,12 @@ rlhf_status rlhf__probe_end(struct rlhf__probe *t, rlhf_status st, struct rlhf__
 }
 
 rlhf_status rlhf__check_services(struct rlhf__check *c, struct rlhf__error *err) {
-    rlhf__note_init(&c->failure);
     c->services.phase = -1;
-    c->services.failure = &c->failure;
-    RLHF_TRY(rlhf__row_service_init(&c->row, &c->services, err));
+    RLHF_TRY(rlhf__services_offer(&c->services, RLHF_SVC_ROW, rlhf__row_service(), err));
     return rlhf__check_fakes_new(&c->services, c->dirs, &c->fakes, err);
 }
 
-void rlhf__check_services_finish(struct rlhf__check *c) {
-    rlhf__check_fakes_free(c->fakes);
-    rlhf__note_finish(&c->failure);
-}
+void rlhf__check_services_finish(struct rlhf__check *c) { rlhf__check_fakes_free(c->fakes); }
 
 static void fill_api(rlhf_host *api) {
     api->size = sizeof *api;

@@ -19,8 +19,6 @@ struct rlhf__check {
     int32_t seconds;       // limit for a step
     int32_t reserved;
     struct rlhf__services services;
-    struct rlhf__note failure;
-    struct rlhf__row_service row;
     struct rlhf__check_fakes *fakes;
 };
 
@@ -36,6 +34,7 @@ struct rlhf__probe {
     struct rlhf__probe_host *host;
     void *config, *self;
     struct rlhf__strings strings;
+    const struct rlhf__instance *kernels; // what a model computes with; NULL: nothing
 };
 
 // Create an instance with these options (NULL: the author's). fail_at: the allocation that fails, 1
@@ -60,7 +59,7 @@ void rlhf__probe_fail_alloc(struct rlhf__probe *t, int64_t n);
 // 1 if an allocation failed this way. [main]
 int rlhf__probe_starved(const struct rlhf__probe *t);
 
-// The message of host->fail in the last call, or "". [main]
+// The message of host->fail, by the plugin or by a service, in the last call, or "". [main]
 const char *rlhf__probe_words(const struct rlhf__probe *t);
 
 // The id of a service that the plugin asked for and the check does not have, or "". [main]

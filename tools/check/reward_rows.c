@@ -135,9 +135,15 @@ static void lay_row(struct maker *m, const struct rlhf__check_row *r, uint32_t i
     ((int32_t *)(uintptr_t)in->prompt_len)[i] = r->prompt_len;
     ((uint8_t *)(uintptr_t)in->finished)[i] = (uint8_t)r->finished;
     ((int32_t *)(uintptr_t)in->group)[i] = r->group;
+    ((int64_t *)(uintptr_t)in->source)[i] = r->group;
+    for (int32_t t = 0; t < r->n_ids; t++) {
+        const float logp = t < r->prompt_len ? 0 : -0.25f - (float)(r->ids[t] % 16) / 8;
+        if (in->logp_sampled) ((float *)(uintptr_t)in->logp_sampled)[in->offset[i] + t] = logp;
+        if (in->logp_ref) ((float *)(uintptr_t)in->logp_ref)[in->offset[i] + t] = 1.5f * logp;
+    }
 }
 
-static void take_in(struct maker *m, uint32_t n, size_t total) {
+static void take_in(struct maker *m, uint32_t n, size_t total, uint32_t flags) {
     rlhf_reward_in *in = &m->call->in;
     in->size = sizeof *in;
     in->n = n;
@@ -149,6 +155,11 @@ static void take_in(struct maker *m, uint32_t n, size_t total) {
     in->prompt_len = take(m, n * sizeof(int32_t), RLHF__CHECK_BORROWED, "in->prompt_len");
     in->finished = take(m, n, RLHF__CHECK_BORROWED, "in->finished");
     in->group = take(m, n * sizeof(int32_t), RLHF__CHECK_BORROWED, "in->group");
+    in->source = take(m, n * sizeof(int64_t), RLHF__CHECK_BORROWED, "in->source");
+    if (flags & RLHF_REWARD_LOGP_SAMPLED)
+        in->logp_sampled = take(m, total * sizeof(float), RLHF__CHECK_BORROWED, "in->logp_sampled");
+    if (flags & RLHF_REWARD_LOGP_REF)
+        in->logp_ref = take(m, total * sizeof(float), RLHF__CHECK_BORROWED, "in->logp_ref");
 }
 
 static void take_out(struct maker *m, uint32_t n, size_t total, int32_t per_token,
@@ -165,7 +176,8 @@ static void take_out(struct maker *m, uint32_t n, size_t total, int32_t per_toke
 
 int rlhf__row_call_make(struct rlhf__row_call *c, struct rlhf__child_log *log,
                         const struct rlhf__row_set *s, const uint32_t *rows, uint32_t n,
-                        int32_t side, int32_t per_token, uint32_t unwritten) {
+                        int32_t side, uint32_t flags, uint32_t unwritten) {
+    const int per_token = (flags & RLHF_REWARD_PER_TOKEN) != 0;
     struct maker m = {c, side, 1};
     size_t total = 0, bytes = 0;
     char *pool = NULL;
@@ -176,7 +188,7 @@ int rlhf__row_call_make(struct rlhf__row_call *c, struct rlhf__child_log *log,
         total += (size_t)r->n_ids;
         bytes += r->n_prompt + r->n_response + r->n_meta;
     }
-    take_in(&m, n, total);
+    take_in(&m, n, total, flags);
     if (n > 16) pool = take(&m, bytes, RLHF__CHECK_TEXT, "the texts of the rows");
     for (uint32_t i = 0; m.ok && i < n; i++)
         lay_row(&m, &s->row[rows[i]], i, &pool);

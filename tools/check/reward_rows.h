@@ -39,11 +39,12 @@ struct rlhf__row_call {
     rlhf_reward_out out;
 };
 
-// The rows with these numbers ([n]), in that order. side: enum rlhf__guard_side. unwritten: initial
-// value of seq. Returns 0 if out of memory. Needs finish in any case. [main]
+// The rows with these numbers ([n]), in that order. side: enum rlhf__guard_side. flags: the
+// reward's. unwritten: initial value of seq. Returns 0 if out of memory. Needs finish in any case.
+// [main]
 int rlhf__row_call_make(struct rlhf__row_call *c, struct rlhf__child_log *log,
                         const struct rlhf__row_set *s, const uint32_t *rows, uint32_t n,
-                        int32_t side, int32_t per_token, uint32_t unwritten);
+                        int32_t side, uint32_t flags, uint32_t unwritten);
 void rlhf__row_call_finish(struct rlhf__row_call *c);
 
 #endif

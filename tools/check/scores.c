@@ -56,13 +56,13 @@ static void say_refused(struct rlhf__probe *t, const struct call *call, const ui
 rlhf_status rlhf__check_score(struct rlhf__probe *t, const struct rlhf__row_set *set,
                               const uint32_t *rows, uint32_t n, int32_t side, int elsewhere,
                               struct rlhf__scores *to) {
-    const int per_token = (t->check->plugin->ops.reward.flags & RLHF_REWARD_PER_TOKEN) != 0;
+    const uint32_t flags = t->check->plugin->ops.reward.flags;
     const uint32_t unwritten =
         side == RLHF__GUARD_END ? RLHF__UNWRITTEN_END : RLHF__UNWRITTEN_BEGIN;
     struct rlhf__row_call rows_call;
     struct call call = {.probe = t, .rows = &rows_call, .status = RLHF_E_NOMEM};
     pthread_t thread;
-    if (rlhf__row_call_make(&rows_call, t->check->log, set, rows, n, side, per_token, unwritten)) {
+    if (rlhf__row_call_make(&rows_call, t->check->log, set, rows, n, side, flags, unwritten)) {
         const double from = rlhf__seconds();
         if (!elsewhere || pthread_create(&thread, NULL, run_score, &call) != 0)
             run_score(&call);

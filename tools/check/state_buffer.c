@@ -17,10 +17,18 @@ static rlhf_status stream_write(const rlhf_ostream *out, const void *bytes, uint
     return RLHF_OK;
 }
 
+static struct rlhf__state_buffer *behind(const rlhf_istream *in) {
+    return (struct rlhf__state_buffer *)(void *)((char *)(uintptr_t)in -
+                                                 offsetof(struct rlhf__state_buffer, in));
+}
+
+static uint64_t stream_left(const rlhf_istream *in) {
+    const struct rlhf__state_buffer *s = behind(in);
+    return s->len - s->at;
+}
+
 static rlhf_status stream_read(const rlhf_istream *in, void *bytes, uint64_t n) {
-    struct rlhf__state_buffer *s =
-        (struct rlhf__state_buffer *)(void *)((char *)(uintptr_t)in -
-                                              offsetof(struct rlhf__state_buffer, in));
+    struct rlhf__state_buffer *s = behind(in);
     if (n > s->len - s->at) return RLHF_E_IO;
     if (n) memcpy(bytes, s->bytes + s->at, n);
     s->at += n;
@@ -29,7 +37,7 @@ static rlhf_status stream_read(const rlhf_istream *in, void *bytes, uint64_t n) 
 
 int rlhf__state_buffer_init(struct rlhf__state_buffer *s) {
     *s = (struct rlhf__state_buffer){.out = {sizeof s->out, 0, stream_write},
-                                     .in = {sizeof s->in, 0, stream_read},
+                                     .in = {sizeof s->in, 0, stream_read, stream_left},
                                      .limit = MAX_STATE,
                                      .full = RLHF_E_IO};
     s->bytes = malloc(MAX_STATE);

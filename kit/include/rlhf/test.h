@@ -185,27 +185,27 @@ struct rlhf_test_batch {
     rlhf_loss_in loss_in;     // for loss(): all rows as one minibatch and microbatch
     rlhf_reward_in reward_in; // for score(); set prompt, response and meta as needed
     rlhf_heads heads, d_heads;
+    // log-probs of the models that a plan names; NULL past the last
+    const float *logp_named[RLHF_NAMED_MAX];
     // ---- rows ----
-    int32_t offset[RLHF_TEST_ROWS + 1], prompt_len[RLHF_TEST_ROWS];
-    int32_t group[RLHF_TEST_ROWS], label[RLHF_TEST_ROWS];
     int64_t source[RLHF_TEST_ROWS], version[RLHF_TEST_ROWS];
-    uint8_t finished[RLHF_TEST_ROWS], use[RLHF_TEST_ROWS], end[RLHF_TEST_ROWS];
-    uint8_t verdict[RLHF_TEST_ROWS], failed[RLHF_TEST_ROWS];
     rlhf_str prompt[RLHF_TEST_ROWS], response[RLHF_TEST_ROWS], meta[RLHF_TEST_ROWS];
     rlhf_str messages[RLHF_TEST_ROWS];
+    int32_t offset[RLHF_TEST_ROWS + 1], reserved;
+    int32_t prompt_len[RLHF_TEST_ROWS], group[RLHF_TEST_ROWS], label[RLHF_TEST_ROWS];
     float score[RLHF_TEST_ROWS], seq[RLHF_TEST_ROWS]; // seq: of the last rlhf_test_score
+    uint8_t finished[RLHF_TEST_ROWS], use[RLHF_TEST_ROWS], end[RLHF_TEST_ROWS];
+    uint8_t verdict[RLHF_TEST_ROWS], failed[RLHF_TEST_ROWS];
     // ---- tokens ----
     int32_t ids[RLHF_TEST_TOKENS], turn[RLHF_TEST_TOKENS];
     float token_reward[RLHF_TEST_TOKENS], token[RLHF_TEST_TOKENS];
     float logp_old[RLHF_TEST_TOKENS], logp_sampled[RLHF_TEST_TOKENS], logp_ref[RLHF_TEST_TOKENS];
     float value_old[RLHF_TEST_TOKENS], advantage[RLHF_TEST_TOKENS], returns[RLHF_TEST_TOKENS];
+    float named[RLHF_NAMED_MAX][RLHF_TEST_TOKENS];
     // heads, and what the last rlhf_test_loss gave as their gradients
     float logp[RLHF_TEST_TOKENS], entropy[RLHF_TEST_TOKENS], kl[RLHF_TEST_TOKENS];
     float value[RLHF_TEST_TOKENS], d_logp[RLHF_TEST_TOKENS], d_entropy[RLHF_TEST_TOKENS];
     float d_kl[RLHF_TEST_TOKENS], d_value[RLHF_TEST_TOKENS];
-    // log-probs of the models that a plan names; NULL past the last
-    const float *logp_named[RLHF_NAMED_MAX];
-    float named[RLHF_NAMED_MAX][RLHF_TEST_TOKENS];
 };
 
 // n rows (at most RLHF_TEST_ROWS) in groups of group_size, with `named` further models. Row i comes

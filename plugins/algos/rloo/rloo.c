@@ -57,7 +57,7 @@ static const rlhf_opt options[] = {
                   "groups whose responses all have advantage 0 count in no divisor"),
 };
 
-static const char *idle(const void *config, const char *key) {
+static const char *why_unused(const void *config, const char *key) {
     const struct rlhf__pg_options *o = config;
     const struct rlhf__unused rules[] = {
         {"dynamic_rounds", !o->dynamic_sampling, "dynamic_sampling is false"}};
@@ -87,6 +87,6 @@ static const rlhf_plugin plugin = {
     .create = create,
     .destroy = rlhf__pg_destroy,
     .ops = &ops,
-    .why_unused = idle,
+    .why_unused = why_unused,
 };
 RLHF_DEFINE_PLUGIN(plugin)

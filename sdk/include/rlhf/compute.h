@@ -569,7 +569,7 @@ typedef struct rlhf_kernels_ops {
     // The device of the tables, enum rlhf_device.
     int32_t device, reserved;
     // Open a table. The plugin's host, from create(), gets the messages of open() and of the
-    // table's functions; it outlives the table. [main]
+    // table's functions; it outlives the table. [main] [R:kernels-open]
     rlhf_status (*open)(void *self, const rlhf_kernels_open *, rlhf_compute **out);
     void (*close)(void *self, rlhf_compute *); // NULL allowed [main]
     // Describes device `gpu` without opening a table, even if it cannot be used: *json is a JSON
@@ -579,7 +579,7 @@ typedef struct rlhf_kernels_ops {
     // "missing" (one sentence: why open() would fail), "levels": a list, lowest first, of the
     // instruction sets that the backend chooses from, each with "name", "supported" and "used"
     // (booleans), "loops", "f32", "bf16" (the code for row operations and GEMMs) and "why_unused".
-    // NULL: the backend has one device, and open() reports all problems. [main]
+    // NULL: the backend has one device, and open() reports all problems. [main] [R:describe]
     rlhf_status (*describe)(void *self, uint32_t gpu, const char **json);
 } rlhf_kernels_ops;
 

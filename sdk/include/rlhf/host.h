@@ -47,7 +47,8 @@ struct rlhf_host {
     // name>/<name> for a reward, judge/<name> for a judge, models/<role>/<name> for a model; an
     // algorithm's name is used unchanged. Names that the host reports itself (docs/metrics.md) are
     // dropped with a warning. A name may contain only letters, digits, '_', '-', '.' and '/'.
-    // [step] [R:metric-name] [R:metric-text] [R:thread]
+    // [step] [R:metric-name] [R:metric-text] [R:metric-weight]
+    // [R:metric-combine] [R:thread]
     void (*metric)(const rlhf_host *, const char *name, double value, double weight,
                    int32_t combine);
     // Sets *out to the generator of the named stream: the run's seed, counter 0. Streams are per

@@ -75,6 +75,7 @@ typedef struct rlhf_plugin {
     // if it does not have it. Ids are formed as those of services. self is NULL if the host asks
     // before there is an instance: return NULL then for an interface that depends on one. The
     // table is valid until destroy(self), or for ever with a NULL self. NULL: no extensions. [any]
+    // [R:extension]
     const void *(*extension)(void *self, const char *id);
 } rlhf_plugin;
 

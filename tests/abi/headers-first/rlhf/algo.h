@@ -11,6 +11,10 @@
 //
 // Log-probs, entropies and KLs are natural logarithms (nats).
 //
+// Rows of several turns (rlhf_run_info.max_turns above 1): algorithms see the policy's tokens only.
+// Tokens that an environment wrote are not in ids, offset, total or any other array here; `turn`
+// says in which turn the policy sampled a token.
+//
 // The loss must not depend on the split into microbatches: divide by the minibatch totals in
 // rlhf_loss_in, so that the microbatch losses (and derivatives) add up to the minibatch's.
 //
@@ -69,7 +73,6 @@ enum rlhf_plan_flag {
     RLHF_PLAN_MISMATCHED = 128,
     // PREFERENCES: loss() uses rlhf_loss_in.margin. Otherwise a row with a margin is rejected.
     RLHF_PLAN_MARGINS = 256
-    // Bits 24 and up belong to rlhf/draft/, which is not part of the stable contract.
 };
 
 // The algorithm metrics that the host reads, besides the one named by checkpoint.best. All are
@@ -86,51 +89,81 @@ enum rlhf_row_use {
     RLHF_ROW_TRAINS = 0,
     // Passed to loss(), but its gradient is always exactly zero, so the row is forwarded and
     // skipped in the backward pass. Any other gradient ends the run with RLHF_E_INTERNAL.
-    RLHF_ROW_STILL = 1, // [R:row-use]
+    RLHF_ROW_NO_GRADIENT = 1, // [R:row-use]
     // Excluded from the loss: the row is not forwarded or passed to loss(), and batch_tokens does
     // not count it (batch_sequences does).
-    RLHF_ROW_MASKED = 2
+    RLHF_ROW_EXCLUDED = 2
 };
 
 // Properties of the run, for plan(). Read only.
 typedef struct rlhf_run_info {
     uint32_t size;
-    int32_t phases;     // planned number of phases
-    int32_t batch_size; // sequences a phase
-    int32_t max_new_tokens;
-    int32_t n_labels; // for labelled rows; 0 = not known yet, or no labels
-    int32_t reserved;
-    double temperature;
+    uint32_t batch_size;     // sequences a phase
+    uint32_t max_new_tokens; // the most response tokens of a row, all turns together
+    uint32_t max_turns;      // turns of the policy in a row; 0 or 1: rows are single responses
+    uint32_t n_labels;       // for labelled rows; 0 = not known yet, or no labels
+    uint32_t shards;         // parts that a minibatch is divided into (shards.h); 0 = 1
+    int64_t phases;          // planned number of phases
+    double temperature;      // of sampling
 } rlhf_run_info;
 
 typedef struct rlhf_plan {
     uint32_t size;
-    int32_t source;              // enum rlhf_source
-    uint32_t heads;              // heads of the training forward, bits of enum rlhf_head
-    uint32_t flags;              // bits of enum rlhf_plan_flag
-    int32_t epochs, minibatches; // per phase; 1 and 1 for supervised
-    int32_t group_size;          // samples a prompt, 1 = no groups
+    int32_t source;               // enum rlhf_source
+    uint32_t heads;               // heads of the training forward, bits of enum rlhf_head
+    uint32_t flags;               // bits of enum rlhf_plan_flag
+    uint32_t epochs, minibatches; // per phase; 1 and 1 for supervised
+    uint32_t group_size;          // samples a prompt, 1 = no groups
     // Maximum number of rounds in a phase in which the host replaces groups whose rows all have the
     // same reward by sampling responses to further prompts. Only for groups of 2 or more. 0: never.
-    int32_t fresh_rounds;
+    uint32_t resample_rounds;
 } rlhf_plan;
+
+#define RLHF_NAMED_MAX 8
 
 // A batch (or one minibatch) of finished rollouts, or a batch of rows of a file. Rows of a file are
 // not sampled or rewarded: their score, token_reward and logp_sampled are zeros. Arrays [total] are
 // 0 on prompt tokens.
 typedef struct rlhf_rollout {
-    uint32_t size, n, total;
-    int32_t max_new_tokens;
-    uint64_t phase;                     // the first is 0
+    uint32_t size, n, total, max_new_tokens;
+    int64_t phase; // the first is 0
+    int64_t steps; // optimizer steps taken so far
+
+    // ---- rows ----
     const int32_t *offset, *prompt_len; // [n + 1], [n]
     const int32_t *group;               // [n] rows of the same prompt sample share a number
-    const uint8_t *finished;            // [n]
-    const float *score;                 // [n] mixed reward, after the response rules
-    const float *token_reward;          // [total] mixed per-token rewards
+    const int32_t *label;               // [n] as in rlhf_loss_in
+    const int64_t *source;              // [n] index of the data row, from 0; -1: unknown
+    // [n] number of optimizer steps taken before the row was sampled; `steps` minus this is the
+    // row's staleness. Today all rows of a phase are sampled with the weights at its start.
+    const int64_t *version;
+    const uint8_t *finished; // [n] 1 = ended by a stop token
+    // [n] the prompt's data row as JSON, len 0 if it has no data row: read it with "rlhf.row/0"
+    // (service.h). NULL for rows of a file: only their tokens are kept.
+    const rlhf_str *meta;
+
+    // ---- tokens ----
+    const int32_t *ids;  // [total] the tokens, prompts included
+    const int32_t *turn; // [total] -1 on the prompt, then the turn from 0; NULL: one turn
+
+    // ---- numbers ----
+    const float *score;        // [n] mixed reward, after the response rules
+    const float *token_reward; // [total] mixed per-token rewards
     // [total] logp_old: old log-probs for the policy ratio, from the sampler or, with
-    // RLHF_PLAN_RECOMPUTE_LOGP, from a second forward pass. logp_ref is NULL unless
-    // RLHF_PLAN_REFERENCE or RLHF_HEAD_KL is planned, value_old unless RLHF_HEAD_VALUE is.
-    const float *logp_old, *logp_ref, *value_old;
+    // RLHF_PLAN_RECOMPUTE_LOGP, from a second forward pass. logp_sampled: the sampler's, even if
+    // logp_old differs. logp_ref is NULL unless RLHF_PLAN_REFERENCE is planned, or RLHF_HEAD_KL
+    // from the reference; value_old unless RLHF_HEAD_VALUE is.
+    const float *logp_old, *logp_sampled, *logp_ref, *value_old;
+    const float *const *logp_named; // [n_named] each [total]: rlhf_plan.named; NULL without any
+
+    // ---- the phase's whole batch, of which this rollout may be one minibatch ----
+    const float *batch_score;      // [batch_n] total rewards of its rows (score plus token_reward);
+                                   // NULL: this rollout is the whole batch
+    int64_t batch_tokens;          // its response tokens; 0: as in this rollout
+    int64_t batch_finished_tokens; // of batch_tokens, those of finished rows
+    uint32_t batch_n, reserved;
+
+    // ---- results ----
     // out [total], zeroed: passed on to loss() under the same names. returns is the value head's
     // regression target. The host only passes both on and writes them to a rollout log.
     // [R:advantages]
@@ -139,23 +172,46 @@ typedef struct rlhf_rollout {
 
 typedef struct rlhf_loss_in {
     uint32_t size, n, total;
-    uint32_t epoch, minibatch, reserved;
+    uint32_t epoch, minibatch;
+    // Minibatches per epoch in this phase: fewer than planned if too few rows are left after rows
+    // were dropped.
+    uint32_t minibatches;
+    // The part of the minibatch that this microbatch belongs to, below rlhf_run_info.shards. Sums
+    // kept for each shard (shards.h) have the same bits for any number of processes.
+    uint32_t shard;
+    // Number of outputs of the score head (heads->score is [n, n_labels]): the number of labels, 1
+    // for a reward model, 0 without a score head.
+    uint32_t n_labels;
+    uint32_t max_new_tokens, reserved;
+    int64_t phase, steps;    // as in rlhf_rollout
     int64_t batch_sequences; // of the whole minibatch that contains this microbatch
-    int64_t batch_tokens;    // its response tokens, without those of RLHF_ROW_MASKED rows and those
-                             // marked in left_out
-    int64_t max_new_tokens;
+    int64_t batch_tokens;    // its response tokens, without those of RLHF_ROW_EXCLUDED rows and
+                             // those marked in left_out
+
+    // ---- rows ----
     const int32_t *offset, *prompt_len, *group;
-    const rlhf_heads *heads; // outputs of the training forward pass
-    // [total] as in rlhf_rollout; NULL in the same cases. For rows of a file, which are not sampled
-    // or rewarded, logp_old, advantage and returns are zeros.
-    const float *logp_old, *logp_ref, *value_old, *advantage, *returns;
     // [n] LABELLED: the row's label, from 0 up. PREFERENCES: 1 = the preferred one of its group, 0
     // = any other. COMPLETIONS: 1 = desirable, 0 = undesirable, -1 = mismatched
     // (RLHF_PLAN_MISMATCHED). Otherwise zeros.
     const int32_t *label;
-    // Number of outputs of the score head (heads->score is [n, n_labels]): the number of labels, 1
-    // for a reward model, 0 without a score head.
-    int32_t n_labels, reserved2;
+    // [n] PREFERENCES: the margin of the data row, 0 if the data row lacks one; the same for all
+    // rows of a group. NULL: all data rows lack one, as always without RLHF_PLAN_MARGINS.
+    const float *margin;
+    const int64_t *source;  // [n] as in rlhf_rollout
+    const int64_t *version; // [n] as in rlhf_rollout; NULL for rows of a file
+
+    // ---- tokens ----
+    const int32_t *ids;  // [total] the tokens, prompts included
+    const int32_t *turn; // [total] as in rlhf_rollout
+    // [total] 1: a response token excluded from the loss; its gradient must be 0. NULL: no token is
+    // excluded, as always without RLHF_PLAN_LEAVES_OUT. [R:left-out]
+    const uint8_t *left_out;
+
+    // ---- numbers ----
+    const rlhf_heads *heads; // outputs of the training forward pass
+    // [total] as in rlhf_rollout; NULL in the same cases. For rows of a file, which are not sampled
+    // or rewarded, logp_old, advantage and returns are zeros, and logp_sampled is NULL.
+    const float *logp_old, *logp_sampled, *logp_ref, *value_old, *advantage, *returns;
 } rlhf_loss_in;
 
 typedef struct rlhf_loss_out {
@@ -165,13 +221,15 @@ typedef struct rlhf_loss_out {
     rlhf_heads *d_heads; // zeroed arrays to fill: gradient of loss for each planned head
 } rlhf_loss_out;
 
-// Outcome of a minibatch's optimiser step.
+// Outcome of a minibatch's optimizer step.
 typedef struct rlhf_step_info {
     uint32_t size;
     uint32_t epoch, minibatch; // as in rlhf_loss_in
     // 1: the loss or a gradient was not finite, so the weights were not updated. Values that loss()
     // reported for this minibatch then do not describe an update.
-    int32_t skipped;
+    uint32_t skipped;
+    int64_t phase; // as in rlhf_rollout
+    int64_t steps; // optimizer steps taken so far, including this one
     // The minibatch loss: the sum over its microbatches on all workers. Every field of this struct
     // is already the same on all workers; do not pass it through host->reduce.
     double loss;
@@ -180,20 +238,33 @@ typedef struct rlhf_step_info {
     // AdamW's learning rate for the policy: optim.lr times lr_factor, the schedule's factor.
     // Matrices trained with Muon use optim.muon_lr, value heads value.lr, times the same factor.
     double lr, lr_factor;
-    int64_t steps; // optimiser steps taken so far, including this one
 } rlhf_step_info;
+
+// The prompts of a run, for choose_prompts().
+typedef struct rlhf_prompts {
+    uint32_t size;
+    uint32_t n_choose; // prompts that the next phase needs
+    int64_t n;         // prompts of the run
+    int64_t phase;     // the phase that they are for
+    // [n] the mean reward (score plus token rewards) of the prompt's responses when it was last
+    // used; NaN if it was not used yet. The host keeps both arrays in its checkpoints.
+    const float *last_score;
+    const int64_t *seen; // [n] number of phases that used the prompt
+    // [n] the data rows as JSON, as in rlhf_rollout
+    const rlhf_str *meta;
+} rlhf_prompts;
 
 typedef struct rlhf_algo_ops {
     uint32_t size, flags;
     rlhf_status (*plan)(void *self, const rlhf_run_info *, rlhf_plan *out); // [main]
     rlhf_status (*advantages)(void *self, const rlhf_rollout *);            // [step]
     rlhf_status (*loss)(void *self, const rlhf_loss_in *, rlhf_loss_out *); // [step]
-    // Called after a minibatch's optimiser step. Set *stop (0 on entry) to 1 to end the phase's
+    // Called after a minibatch's optimizer step. Set *stop (0 on entry) to 1 to end the phase's
     // inner epochs; all workers must make the same decision. Optional. [step]
     rlhf_status (*minibatch_end)(void *self, const rlhf_step_info *, int32_t *stop);
     // Report the phase's metrics with host->metric; update controllers. The first phase is 0.
     // Optional. [step]
-    rlhf_status (*phase_end)(void *self, uint64_t phase);
+    rlhf_status (*phase_end)(void *self, int64_t phase);
 } rlhf_algo_ops;
 
 #endif

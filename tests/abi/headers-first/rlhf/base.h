@@ -2,12 +2,20 @@
 //
 // It declares neither host functions (host.h) nor plugins (plugin.h).
 //
+// Two contracts with versions of their own share these rules: the plugin contract (base.h, host.h,
+// log.h, rng.h, option.h, plugin.h, reward.h, algo.h, sink.h, service.h) and the compute contract
+// (compute.h, model.h). A new operation of the compute table does not affect a reward.
+//
 // Growth rule (contract v0): a struct whose first member is `uint32_t size` only ever grows at its
 // end. The side that creates it sets size to the length it knows. The other side reads it with
 // rlhf_copy_in, writes results into it with rlhf_copy_out, and never compares sizes for equality.
 // An absent field reads as 0, and 0 always means "old behaviour". A longer struct must have a zero
 // tail; otherwise it is rejected. Such a struct is never embedded by value or put in an array.
 // Structs without `size` are frozen for this major version; none has padding (-Wpadded).
+//
+// Number types: uint32_t for counts and indices within one call (rows, tokens, labels, epochs,
+// minibatches); int64_t for numbers that grow with a run (phases, optimizer steps, data rows,
+// tokens of a batch); int32_t for token ids, enums and arrays per row.
 //
 // Reading in place: in v0, host and plugin have the same minor, so every field of that minor is
 // present. The first version of v1 is the layout at the freeze. From then on, test for a field of a
@@ -29,9 +37,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#define RLHF_ABI_MAJOR   0       // v0: major and minor must match exactly; not stable yet
-#define RLHF_ABI_MINOR   9       // changes by minor: sdk/ChangeLog.md
-#define RLHF_SDK_VERSION "0.9.0" // <major>.<minor>.<patch>; also the host's version
+#define RLHF_ABI_MAJOR   0        // v0: major and minor must match exactly; not stable yet
+#define RLHF_ABI_MINOR   10       // changes by minor: sdk/ChangeLog.md
+#define RLHF_SDK_VERSION "0.10.0" // <major>.<minor>.<patch>; also the host's version
 
 #define RLHF_EXPORT __attribute__((visibility("default")))
 

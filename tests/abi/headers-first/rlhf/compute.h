@@ -19,14 +19,17 @@
 // activations (RLHF_F32 or RLHF_BF16); matrix products accumulate in f32. A bf16 store rounds to
 // nearest even. All functions are [step] per table: one call at a time. They may be asynchronous
 // until sync, download, or a host_ output, and take effect in call order. Unless stated otherwise,
-// outputs must not overlap inputs. Errors: negative status; last_error() has the text. A backend
-// may delay reporting invalid contents of device arrays (an id outside the vocabulary, inconsistent
-// offsets) until the next sync, download or host_ output; the outputs are then undefined. [R:rows]
-// [R:step]
+// outputs must not overlap inputs. Errors: negative status, with the text passed to host->fail. A
+// backend may delay reporting invalid contents of device arrays (an id outside the vocabulary,
+// inconsistent offsets) until the next sync, download or host_ output; the outputs are then
+// undefined. [R:rows] [R:step]
 #ifndef RLHF_COMPUTE_H
 #define RLHF_COMPUTE_H
 
-#include "base.h"
+#include "plugin.h"
+
+#define RLHF_COMPUTE_MAJOR 0  // model.h and compute.h: exact match until this contract is frozen
+#define RLHF_COMPUTE_MINOR 10 // changes by minor: sdk/ChangeLog.md
 
 enum rlhf_dtype { RLHF_F32 = 1, RLHF_BF16 = 2, RLHF_I32 = 3 };
 
@@ -84,7 +87,11 @@ typedef struct rlhf_ragged {
 // Geometry of an attention call. Strides in elements between consecutive tokens.
 typedef struct rlhf_attn {
     uint32_t size;
-    int32_t heads, head_dim, causal, dtype, reserved;
+    int32_t heads;
+    // Heads of k and v; 0 = heads. Must divide heads: query head h reads key and value head h /
+    // (heads / kv_heads), and a row of k, v, dk or dv has kv_heads * head_dim columns.
+    int32_t kv_heads;
+    int32_t head_dim, causal, dtype;
     int64_t q_stride, kv_stride, out_stride;
     double scale; // usually 1/sqrt(head_dim)
 } rlhf_attn;
@@ -137,17 +144,32 @@ typedef struct rlhf_dist {
 // bits past the vocabulary are 0. Number of words per row:
 static inline uint32_t rlhf_support_words(int32_t vocab) { return ((uint32_t)vocab + 31) / 32; }
 
+// Which divergence kl is, between the model's distribution p and the reference's q, over the whole
+// vocabulary or the row's support.
+enum rlhf_divergence {
+    RLHF_DIVERGENCE_REVERSE = 0, // KL(p || q)
+    RLHF_DIVERGENCE_FORWARD = 1, // KL(q || p)
+    // Generalised Jensen-Shannon (Agarwal et al. 2024, "On-Policy Distillation of Language
+    // Models"): beta KL(q || m) + (1 - beta) KL(p || m) with m = beta q + (1 - beta) p, 0 < beta
+    // < 1.
+    RLHF_DIVERGENCE_JS = 2
+};
+
 // Arguments of lm_head and lm_head_bwd. rows is the number of scored positions.
 typedef struct rlhf_lm_head {
     uint32_t size, rows;
-    int32_t d, vocab, dtype, reserved;
+    int32_t d, vocab, dtype;
+    int32_t ref_d;      // width of ref_hidden; 0 = d
+    int32_t divergence; // enum rlhf_divergence; other than REVERSE: RLHF_COMPUTE_DIVERGENCE
+    int32_t reserved;
+    double divergence_beta;     // of RLHF_DIVERGENCE_JS
     const rlhf_dist *dist;      // if top_k, top_p or min_p is active, log-probs are renormalised
                                 // over the kept set; a target outside it gets -inf
     rlhf_dev hidden;            // act dtype [rows, d], after the final norm
     const rlhf_weight *weight;  // k = d, n = vocab
     rlhf_dev target;            // i32 [rows]
     rlhf_dev logp, entropy, kl; // f32 [rows] each; entropy and kl may be NULL
-    rlhf_dev ref_hidden;        // act dtype [rows, d]; needed for kl
+    rlhf_dev ref_hidden;        // act dtype [rows, ref_d]; needed for kl
     const rlhf_weight *ref_weight;
     // backward only: loss gradients, f32 [rows], NULL = zero; then the results
     rlhf_dev d_logp, d_entropy, d_kl;
@@ -215,7 +237,7 @@ typedef struct rlhf_muon {
     double lr, momentum, weight_decay, grad_scale;
 } rlhf_muon;
 
-// The tensors of one optimiser step and their individual settings: every array has one element per
+// The tensors of one optimizer step and their individual settings: every array has one element per
 // tensor. The arrays are in host memory, borrowed until the call returns.
 typedef struct rlhf_tensors {
     uint32_t size, n;
@@ -284,10 +306,11 @@ enum rlhf_device { RLHF_DEVICE_CPU = 1, RLHF_DEVICE_CUDA = 2 };
 
 enum rlhf_compute_flag {
     RLHF_COMPUTE_ROW_EXACT = 1, // see the top of this file; without it rows may differ by rounding
-    RLHF_COMPUTE_MIN_P = 2      // supports rlhf_dist.min_p
+    RLHF_COMPUTE_MIN_P = 2,     // supports rlhf_dist.min_p
+    RLHF_COMPUTE_DIVERGENCE = 4 // supports rlhf_lm_head.divergence and ref_d
 };
 // All bits defined in this header; others are rejected.
-#define RLHF_COMPUTE_KNOWN (RLHF_COMPUTE_ROW_EXACT | RLHF_COMPUTE_MIN_P)
+#define RLHF_COMPUTE_KNOWN (2 * RLHF_COMPUTE_DIVERGENCE - 1)
 
 // What the caller of record does next.
 enum rlhf_record { RLHF_RECORD_RUN = 0, RLHF_RECORD_CAPTURE = 1, RLHF_RECORD_REPLAY = 2 };
@@ -295,7 +318,7 @@ enum rlhf_record { RLHF_RECORD_RUN = 0, RLHF_RECORD_CAPTURE = 1, RLHF_RECORD_REP
 // True if the backend's table has member f. A member that is NULL or lies past the table's size is
 // an op that the backend does not support; name, detail and the functions up to sync are always
 // set. A caller of any later function must check for it at open and report a missing one by name: a
-// model for its ops, the host for the optimiser's.
+// model for its ops, the host for the optimizer's.
 #define RLHF_COMPUTE_HAS(table, f) RLHF_HAS(rlhf_compute, table, f)
 
 typedef struct rlhf_compute {
@@ -304,11 +327,12 @@ typedef struct rlhf_compute {
     uint32_t dtypes;  // bit 1 << dtype for each activation dtype with full speed
     uint32_t threads; // CPU threads in use
     uint32_t flags;   // bits of enum rlhf_compute_flag
-    uint32_t reserved;
-    const char *name;                     // "cpu", "reference", "cuda"
-    const char *detail;                   // e.g. "avx512_bf16, bf16 products, 2 threads"
-    void *ctx;                            // first argument of every function
-    const char *(*last_error)(void *ctx); // "" if none; borrowed until the next failing call
+    // Recommended values for the device: concurrent rows while sampling, tokens per microbatch. 0 =
+    // no recommendation. A row's results do not depend on either, to the bit.
+    uint32_t slots_hint, microbatch_hint, reserved;
+    const char *name;   // "cpu", "reference", "cuda"
+    const char *detail; // e.g. "avx512_bf16, bf16 products, 2 threads"
+    void *ctx;          // first argument of every function
 
     // ---- memory ----
     // 64-byte aligned, zeroed. RLHF_E_NOMEM names the size. bytes 0 gives a valid empty buffer.
@@ -325,10 +349,35 @@ typedef struct rlhf_compute {
     // Waits for all calls issued so far, and reports any failure among them.
     rlhf_status (*sync)(void *ctx);
 
+    // Host memory that the device accesses directly (pinned), 64-byte aligned, zeroed. It may also
+    // be passed to upload and download. bytes 0 gives a valid empty buffer.
+    rlhf_status (*alloc_host)(void *ctx, uint64_t bytes, void **out);
+    // Waits for pending operations on the buffer. NULL allowed.
+    void (*release_host)(void *ctx, void *);
+    // upload and download that do not wait. The host range must be inside one alloc_host buffer.
+    // Until the copy is done (sync, or wait for a later mark), the caller must not write it
+    // (upload), or read or write it (download).
+    rlhf_status (*upload_async)(void *ctx, rlhf_dev dst, const void *host_src, uint64_t bytes);
+    rlhf_status (*download_async)(void *ctx, void *host_dst, rlhf_dev src, uint64_t bytes);
+    // A ticket for all calls issued so far; does not wait. Tickets increase and are never 0.
+    rlhf_status (*mark)(void *ctx, uint64_t *ticket);
+    // Waits until all calls issued before that mark are done, and reports any failure among them.
+    // Later calls may still be running. Ticket 0 returns at once.
+    rlhf_status (*wait)(void *ctx, uint64_t ticket);
+
     // ---- weights and matrix products ----
     rlhf_status (*weight_create)(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
                                  rlhf_weight **out);
     void (*weight_destroy)(void *ctx, rlhf_weight *); // NULL allowed
+    // Creates a block weight, usable in every op that takes a weight of weight_create. The source
+    // of weight_pack, and dw of linear_dw, hold only the rows of the blocks, one after the other:
+    // f32 [sum of count, rank]. A packed element is scale times the source element, in f32, rounded
+    // to dtype. linear_dw adds scale times the sum over rows, which is d(loss)/d(source). Its size
+    // in bytes is that of a weight with k inputs and n outputs.
+    rlhf_status (*weight_create_blocks)(void *ctx, const rlhf_blocks *, rlhf_weight **out);
+    // Bytes of a packed weight with these arguments: the increase of bytes_in_use. Does not
+    // allocate; returns 0 if weight_create would reject the arguments.
+    uint64_t (*weight_bytes)(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags);
     rlhf_status (*weight_pack)(void *ctx, rlhf_weight *, rlhf_dev src_f32);
     // out[rows, n] (+)= x[rows, k] W + bias[n]. x has the weight's dtype; out_dtype f32 or bf16;
     // accumulate adds to out (f32 only); bias f32 or NULL.
@@ -341,6 +390,16 @@ typedef struct rlhf_compute {
     // without a bias). x and dy have the weight's dtype; dw and db are f32.
     rlhf_status (*linear_dw)(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
                              const rlhf_weight *, uint32_t rows);
+
+    // out[rows, n] = add[rows, n] + x[rows, k] W + bias[n]; out and add f32, add may be out; x has
+    // the weight's dtype; bias f32 or NULL. The bits are those of a copy of add to out followed by
+    // an accumulating linear; row exactness is as in linear.
+    rlhf_status (*linear_add)(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
+                              const rlhf_weight *, rlhf_dev bias, uint32_t rows);
+
+    // out[rows, n] (+)= x W + bias + x2 W2, rounded once. The bits are those of a linear to f32
+    // with W, an accumulating linear with W2, and a convert; row exactness is as in linear.
+    rlhf_status (*linear_sum)(void *ctx, const rlhf_linear_sum *);
 
     // ---- embedding, norm, activation, residual, rows ----
     // out[t, :] = wte[ids[t], :] + wpe[pos[t], :]; tables and out f32. If wpe and pos are both
@@ -360,11 +419,36 @@ typedef struct rlhf_compute {
     rlhf_status (*norm_bwd)(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,
                             rlhf_dev dbeta, rlhf_dev dy, int32_t dy_dtype, rlhf_dev x,
                             rlhf_dev stats, rlhf_dev gamma, uint32_t rows, int32_t d);
+    // RMS norm over d (Zhang and Sennrich 2019): out = gamma * x / sqrt(mean(x^2) + eps). x, gamma
+    // f32; stats f32 [rows] = 1 / sqrt(mean(x^2) + eps), or NULL; out in out_dtype.
+    rlhf_status (*rms_norm)(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
+                            rlhf_dev gamma, double eps, uint32_t rows, int32_t d);
+    // dx f32 (overwritten, or added to if accumulate is set); dgamma f32 [d] accumulated, may be
+    // NULL; dy in dy_dtype.
+    rlhf_status (*rms_norm_bwd)(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,
+                                rlhf_dev dy, int32_t dy_dtype, rlhf_dev x, rlhf_dev stats,
+                                rlhf_dev gamma, uint32_t rows, int32_t d);
     // out = f(x), dx = dy f'(x); out may be x, dx may be dy.
     rlhf_status (*act)(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype,
                        uint64_t n);
     rlhf_status (*act_bwd)(void *ctx, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, int32_t kind,
                            int32_t dtype, uint64_t n);
+    // Gated linear unit (Shazeer 2020): out[t, j] = f(x[t, j]) * x[t, inner + j], in f32, rounded
+    // once; x [rows, 2 * inner] and out [rows, inner] in dtype; kind: enum rlhf_act.
+    rlhf_status (*gate)(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype,
+                        uint32_t rows, int32_t inner);
+    // dx [rows, 2 * inner] overwritten, may be x; dy [rows, inner]. With a = x[t, j], b = x[t,
+    // inner
+    // + j]: dx[t, j] = dy[t, j] b f'(a), dx[t, inner + j] = dy[t, j] f(a).
+    rlhf_status (*gate_bwd)(void *ctx, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, int32_t kind,
+                            int32_t dtype, uint32_t rows, int32_t inner);
+    // Rotates the queries and keys of x in place, after normalising them if rlhf_rope has gammas.
+    rlhf_status (*rope)(void *ctx, const rlhf_rope *, rlhf_dev x, uint32_t rows);
+    // Updates dx in place, laid out as x: the gradient with respect to rope's output becomes the
+    // gradient with respect to its input. dgamma_q and dgamma_k f32 [head_dim] are accumulated in a
+    // fixed order over rows and heads; they may be NULL, and are NULL without norms.
+    rlhf_status (*rope_bwd)(void *ctx, const rlhf_rope *, rlhf_dev dx, rlhf_dev dgamma_q,
+                            rlhf_dev dgamma_k, uint32_t rows);
     // dst f32 += src in src_dtype.
     rlhf_status (*add)(void *ctx, rlhf_dev dst, rlhf_dev src, int32_t src_dtype, uint64_t n);
     // out[i, :] = x[idx[i], :], same dtype.
@@ -405,7 +489,7 @@ typedef struct rlhf_compute {
     rlhf_status (*lm_head_bwd)(void *ctx, const rlhf_lm_head *);
     rlhf_status (*lm_sample)(void *ctx, const rlhf_lm_sample *);
 
-    // ---- optimiser ----
+    // ---- optimizer ----
     // Sum of squares, accumulated in f64; NaN or Inf in x shows in the result.
     rlhf_status (*sumsq)(void *ctx, rlhf_dev x, uint64_t n, double *host_out);
     // w, m, v f32 [n]; g f32 [n].
@@ -414,35 +498,7 @@ typedef struct rlhf_compute {
     // w, g, mom f32 [rows, cols].
     rlhf_status (*muon)(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32_t rows, int32_t cols,
                         const rlhf_muon *);
-
-    // ---- since 0.5 ----
-    // Recommended values for the device: concurrent rows while sampling, tokens per microbatch. 0 =
-    // no recommendation. A row's results do not depend on either, to the bit.
-    uint32_t slots_hint, microbatch_hint;
-
-    // Host memory that the device accesses directly (pinned), 64-byte aligned, zeroed. It may also
-    // be passed to upload and download. bytes 0 gives a valid empty buffer.
-    rlhf_status (*alloc_host)(void *ctx, uint64_t bytes, void **out);
-    // Waits for pending operations on the buffer. NULL allowed.
-    void (*release_host)(void *ctx, void *);
-    // upload and download that do not wait. The host range must be inside one alloc_host buffer.
-    // Until the copy is done (sync, or wait for a later mark), the caller must not write it
-    // (upload), or read or write it (download).
-    rlhf_status (*upload_async)(void *ctx, rlhf_dev dst, const void *host_src, uint64_t bytes);
-    rlhf_status (*download_async)(void *ctx, void *host_dst, rlhf_dev src, uint64_t bytes);
-    // A ticket for all calls issued so far; does not wait. Tickets increase and are never 0.
-    rlhf_status (*mark)(void *ctx, uint64_t *ticket);
-    // Waits until all calls issued before that mark are done, and reports any failure among them.
-    // Later calls may still be running. Ticket 0 returns at once.
-    rlhf_status (*wait)(void *ctx, uint64_t ticket);
-
-    // out[rows, n] = add[rows, n] + x[rows, k] W + bias[n]; out and add f32, add may be out; x has
-    // the weight's dtype; bias f32 or NULL. The bits are those of a copy of add to out followed by
-    // an accumulating linear; row exactness is as in linear.
-    rlhf_status (*linear_add)(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
-                              const rlhf_weight *, rlhf_dev bias, uint32_t rows);
-
-    // The optimiser over many tensors, without a round trip to the host. sumsq_many fills *clip,
+    // The optimizer over many tensors, without a round trip to the host. sumsq_many fills *clip,
     // device memory of sizeof(rlhf_clip) bytes, from all gradients g; it does not read w, m or v
     // (they may be NULL). max_norm <= 0 does not clip; skip is 1 if the step must not be taken.
     rlhf_status (*sumsq_many)(void *ctx, const rlhf_tensors *, double max_norm, int32_t skip,
@@ -453,6 +509,7 @@ typedef struct rlhf_compute {
     // clip (NULL): scale 1, no skip. The bits are those of adamw with these values, then zero.
     rlhf_status (*adamw_many)(void *ctx, const rlhf_tensors *, const rlhf_adamw *, rlhf_dev clip);
 
+    // ---- recording ----
     // Recording of repeated calls: the calls between record and record_end are stored under key; a
     // later record with that key can replay them with less host work. record sets *what.
     // RLHF_RECORD_RUN: issue the calls; they run as usual. RLHF_RECORD_CAPTURE: issue the calls;
@@ -468,48 +525,7 @@ typedef struct rlhf_compute {
     rlhf_status (*record)(void *ctx, uint64_t key, int32_t *what);
     rlhf_status (*record_end)(void *ctx);
 
-    // ---- since 0.6 ----
-    // RMS norm over d (Zhang and Sennrich 2019): out = gamma * x / sqrt(mean(x^2) + eps). x, gamma
-    // f32; stats f32 [rows] = 1 / sqrt(mean(x^2) + eps), or NULL; out in out_dtype.
-    rlhf_status (*rms_norm)(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
-                            rlhf_dev gamma, double eps, uint32_t rows, int32_t d);
-    // dx f32 (overwritten, or added to if accumulate is set); dgamma f32 [d] accumulated, may be
-    // NULL; dy in dy_dtype.
-    rlhf_status (*rms_norm_bwd)(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,
-                                rlhf_dev dy, int32_t dy_dtype, rlhf_dev x, rlhf_dev stats,
-                                rlhf_dev gamma, uint32_t rows, int32_t d);
-    // Gated linear unit (Shazeer 2020): out[t, j] = f(x[t, j]) * x[t, inner + j], in f32, rounded
-    // once; x [rows, 2 * inner] and out [rows, inner] in dtype; kind: enum rlhf_act.
-    rlhf_status (*gate)(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype,
-                        uint32_t rows, int32_t inner);
-    // dx [rows, 2 * inner] overwritten, may be x; dy [rows, inner]. With a = x[t, j], b = x[t,
-    // inner
-    // + j]: dx[t, j] = dy[t, j] b f'(a), dx[t, inner + j] = dy[t, j] f(a).
-    rlhf_status (*gate_bwd)(void *ctx, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, int32_t kind,
-                            int32_t dtype, uint32_t rows, int32_t inner);
-    // Rotates the queries and keys of x in place, after normalising them if rlhf_rope has gammas.
-    rlhf_status (*rope)(void *ctx, const rlhf_rope *, rlhf_dev x, uint32_t rows);
-    // Updates dx in place, laid out as x: the gradient with respect to rope's output becomes the
-    // gradient with respect to its input. dgamma_q and dgamma_k f32 [head_dim] are accumulated in a
-    // fixed order over rows and heads; they may be NULL, and are NULL without norms.
-    rlhf_status (*rope_bwd)(void *ctx, const rlhf_rope *, rlhf_dev dx, rlhf_dev dgamma_q,
-                            rlhf_dev dgamma_k, uint32_t rows);
-    // Bytes of a packed weight with these arguments: the increase of bytes_in_use. Does not
-    // allocate; returns 0 if weight_create would reject the arguments.
-    uint64_t (*weight_bytes)(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags);
-
-    // ---- since 0.7 ----
-    // Creates a block weight, usable in every op that takes a weight of weight_create. The source
-    // of weight_pack, and dw of linear_dw, hold only the rows of the blocks, one after the other:
-    // f32 [sum of count, rank]. A packed element is scale times the source element, in f32, rounded
-    // to dtype. linear_dw adds scale times the sum over rows, which is d(loss)/d(source). Its size
-    // in bytes is that of a weight with k inputs and n outputs.
-    rlhf_status (*weight_create_blocks)(void *ctx, const rlhf_blocks *, rlhf_weight **out);
-    // out[rows, n] (+)= x W + bias + x2 W2, rounded once. The bits are those of a linear to f32
-    // with W, an accumulating linear with W2, and a convert; row exactness is as in linear.
-    rlhf_status (*linear_sum)(void *ctx, const rlhf_linear_sum *);
-
-    // ---- since 0.9 ----
+    // ---- memory estimate ----
     // What a call takes of each workspace. A workspace is memory that functions allocate for
     // themselves; it grows to the largest size that a call needs, and stays. Writes bytes[i] for
     // each of RLHF_WORKSPACES workspaces, 0 for those that the call or the backend does not use.
@@ -519,62 +535,29 @@ typedef struct rlhf_compute {
     void (*workspace_bytes)(void *ctx, const rlhf_call *, uint64_t *bytes);
 } rlhf_compute;
 
-typedef struct rlhf_kernels_options {
-    uint32_t size, threads; // threads 0 = all cores
+// What the host asks of a table.
+typedef struct rlhf_kernels_open {
+    uint32_t size;
+    uint32_t threads; // 0 = all cores
+    uint32_t gpu;     // index of the card; CPU backends accept only 0
+    // 1: find wrong uses, if the backend can. reference: buffers are unreadable outside table
+    // functions; cuda: every call reports invalid device arrays at once
+    uint32_t guard;
     // lm_head's memory budget; results do not depend on it. 0 = cuda 4 GiB, 8 if the card has 40;
     // cpu 384 MiB, more if logits and gradients of 1024 rows need it (6 KiB a token)
     uint64_t workspace_bytes;
-    // reference: buffers are unreadable outside table functions; cuda: every call reports invalid
-    // device arrays at once
-    uint32_t guard, reserved;
-} rlhf_kernels_options;
+} rlhf_kernels_open;
 
-// One of the instruction sets that a backend chooses from at creation. Frozen.
-typedef struct rlhf_level {
-    char name[16];
-    uint32_t has, used;                // the processor supports it; a table created now uses it
-    char loops[40], f32[56], bf16[40]; // code for row operations, and GEMMs of each dtype
-    char why_not[64];                  // for a level above the one in use: why not; else ""
-} rlhf_level;
-
-#define RLHF_LEVELS_MAX 8
-
-// Result of a backend's describe() for one device, obtained without creating a table. Texts are
-// NUL-terminated; "" = none or unknown.
-typedef struct rlhf_device_info {
-    uint32_t size;
-    uint32_t devices;   // number of devices, usable or not; 0: see `missing`
-    int32_t capability; // CUDA's, 10 * major + minor; 0: none
-    int32_t reserved;
-    uint64_t memory, memory_free; // bytes; host memory if the device shares it
-    char name[128];               // "NVIDIA H100 80GB HBM3"
-    char driver[64], runtime[64]; // versions
-    char library[128];            // matrix-product library
-    char missing[512];            // one sentence: why create() would fail; "" = it would not
-} rlhf_device_info;
-
-// The symbol rlhf_kernels_v0 exported by a kernels_*.so returns this.
-typedef struct rlhf_kernels {
-    uint32_t size, abi_major, abi_minor, reserved;
-    const char *name, *summary;
-    // On failure writes one sentence to err (NUL-terminated, at most err_cap bytes). [main]
-    rlhf_status (*create)(const rlhf_kernels_options *, rlhf_compute **out, char *err,
-                          uint64_t err_cap);
-    void (*destroy)(rlhf_compute *); // NULL allowed [main]
-} rlhf_kernels;
-
-typedef const rlhf_kernels *(*rlhf_kernels_entry_fn)(void);
-#define RLHF_KERNELS_SYMBOL "rlhf_kernels_v0"
-#ifdef __cplusplus
-extern "C" {
-#endif
-RLHF_EXPORT const rlhf_kernels *rlhf_kernels_v0(void);
-#ifdef __cplusplus
-}
-#endif
-
-// Defines a backend's entry point: `table` is a static const rlhf_kernels.
-#define RLHF_DEFINE_KERNELS(table)                                                                 \
-    const rlhf_kernels *rlhf_kernels_v0(void) { return &(table); }
+// The ops of a plugin of RLHF_KIND_KERNELS. Each open table is independent of the others.
+typedef struct rlhf_kernels_ops {
+    uint32_t size, flags;
+    uint32_t compute_major, compute_minor; // RLHF_COMPUTE_MAJOR, RLHF_COMPUTE_MINOR
+    // The device of the tables, enum rlhf_device.
+    int32_t device, reserved;
+    // Open a table. The plugin's host, from create(), gets the messages of open() and of the
+    // table's functions; it outlives the table. [main] [R:kernels-open]
+    rlhf_status (*open)(void *self, const rlhf_kernels_open *, rlhf_compute **out);
+    void (*close)(void *self, rlhf_compute *); // NULL allowed [main]
+} rlhf_kernels_ops;
 
 #endif

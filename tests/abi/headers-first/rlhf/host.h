@@ -16,6 +16,17 @@ enum rlhf_log_level {
     RLHF_LOG_ERROR = 3
 };
 
+// How the values that a phase reports under one metric name become one number. Reports may come
+// from several workers, from calls that are retried, and from several processes; the result does
+// not depend on how the rows were divided among them.
+enum rlhf_combine {
+    RLHF_COMBINE_MEAN = 1, // sum of weight * value / sum of weight
+    RLHF_COMBINE_SUM = 2,  // sum of weight * value
+    RLHF_COMBINE_LAST = 3, // the last value; the weight is ignored
+    RLHF_COMBINE_MAX = 4,  // the weight is ignored
+    RLHF_COMBINE_MIN = 5
+};
+
 typedef struct rlhf_host rlhf_host;
 struct rlhf_host {
     uint32_t size, abi_minor;
@@ -29,23 +40,44 @@ struct rlhf_host {
     // [R:alloc-overrun] [R:out-of-memory]
     void *(*alloc)(const rlhf_host *, uint64_t bytes);
     void (*free)(const rlhf_host *, void *); // NULL allowed [any] [R:free]
-    // Report a scalar metric for the current phase; a later value of the same name in the same
-    // phase replaces it. The host prefixes the name: rewards/<its name>/<name> for a reward,
-    // judge/<name> for a judge, models/<role>/<name> for a model; an algorithm's name is used
-    // unchanged. Names that the host reports itself (docs/metrics.md) are dropped with a warning. A
-    // name may contain only letters, digits, '_', '-', '.' and '/'. [step] [R:metric-name]
-    // [R:metric-text]
-    void (*metric)(const rlhf_host *, const char *name, double value); // [R:thread]
+    // Report a scalar metric for the current phase. combine (enum rlhf_combine) says how values of
+    // the same name in the same phase become one, and must not differ between them; weight, >= 0,
+    // is usually the number of rows or tokens that the value describes. A mean without weight is
+    // not reported. The helpers below are shorter. The host prefixes the name: rewards/<its
+    // name>/<name> for a reward, judge/<name> for a judge, models/<role>/<name> for a model; an
+    // algorithm's name is used unchanged. Names that the host reports itself (docs/metrics.md) are
+    // dropped with a warning. A name may contain only letters, digits, '_', '-', '.' and '/'.
+    // [step] [R:metric-name] [R:metric-text] [R:metric-weight]
+    // [R:metric-combine] [R:thread]
+    void (*metric)(const rlhf_host *, const char *name, double value, double weight,
+                   int32_t combine);
     // Sets *out to the generator of the named stream: the run's seed, counter 0. Streams are per
     // instance: the same name gives different numbers to other plugins, to other rewards of the
     // same plugin, and to the host. [any]
     void (*rng)(const rlhf_host *, const char *stream, rlhf_rng *out);
     // Non-zero once the user has asked to stop; poll in long loops. [any] [R:hang]
     int32_t (*cancelled)(const rlhf_host *);
-    // Returns the service table with that id, or NULL if it is not available. Services are
+    // Returns the service table with that id, or NULL if it is not available. Looking a service up
+    // has no other effect. Pass this host as the first argument of its functions. Services are
     // available from create() until destroy() returns. Look them up in create(), fail there if a
     // required one is missing, and keep the pointer. [any]
     const void *(*service)(const rlhf_host *, const char *id);
 };
+
+// Report a metric's last value in this phase, e.g. of a controller. [step]
+static inline void rlhf_metric_last(const rlhf_host *host, const char *name, double value) {
+    host->metric(host, name, value, 1.0, RLHF_COMBINE_LAST);
+}
+
+// Report the mean over `weight` rows or tokens. [step]
+static inline void rlhf_metric_mean(const rlhf_host *host, const char *name, double mean,
+                                    double weight) {
+    host->metric(host, name, mean, weight, RLHF_COMBINE_MEAN);
+}
+
+// Add to a metric that counts. [step]
+static inline void rlhf_metric_add(const rlhf_host *host, const char *name, double amount) {
+    host->metric(host, name, amount, 1.0, RLHF_COMBINE_SUM);
+}
 
 #endif

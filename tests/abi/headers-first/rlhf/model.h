@@ -3,34 +3,43 @@
 //
 // The descriptor's options are read from the checkpoint's config.json (with Hugging Face's key
 // names; unknown keys are allowed there). The host reads and writes weights through param(), so the
-// host implements checkpoints, optimisers, "reference := policy" and export for all models.
+// host implements checkpoints, optimizers, "reference := policy" and export for all models.
 //
 // Alignment of per-token arrays [total]: entry t of logp, entropy, kl belongs to predicting ids[t]
 // from the tokens before it in its row; value[t] is the value of the state before ids[t] is chosen.
-// Only response tokens (index in row >= prompt_len >= 1) are computed; the rest read 0. logp,
-// entropy and kl are natural logarithms (nats). [R:log-probs]
+// Only response tokens are computed; the rest read 0. A response token is one that the policy
+// wrote: turn[t] >= 0 or, without turns, index in row >= prompt_len (>= 1). logp, entropy and kl
+// are natural logarithms (nats). [R:log-probs]
 #ifndef RLHF_MODEL_H
 #define RLHF_MODEL_H
 
 #include "compute.h"
 #include "plugin.h"
 
+// Outputs of a forward pass.
 enum rlhf_head {
     RLHF_HEAD_LOGP = 1,
     RLHF_HEAD_ENTROPY = 2,
-    RLHF_HEAD_KL = 4, // full-distribution KL(policy || reference) [R:kl]
+    RLHF_HEAD_KL = 4, // divergence between policy and another model over the distribution [R:kl]
     RLHF_HEAD_VALUE = 8,
-    RLHF_HEAD_SCORE = 16,        // pooled, [n, n_labels]
-    RLHF_HEAD_HIDDEN = 32,       // hidden states after the final norm, to feed another model's kl
-    RLHF_HEAD_GENERATE = 64,     // capability only
-    RLHF_HEAD_TOKEN_SCORE = 128, // score head (n_labels 1) at each response token
-    RLHF_HEAD_PREFIX = 256,      // capability only: rlhf_batch.prefix, rlhf_gen_step.prefix
-    RLHF_HEAD_SUPPORT = 512,     // capability only: rlhf_forward.support, rlhf_gen_step.support
-    RLHF_HEAD_DEV_HIDDEN = 1024, // capability only: dev_hidden and kl_dev_hidden, on the device
-    RLHF_HEAD_ADAPTER = 2048     // capability only: rlhf_model_open.adapter and base
+    RLHF_HEAD_SCORE = 16,      // pooled, [n, n_labels]
+    RLHF_HEAD_HIDDEN = 32,     // hidden states after the final norm, to feed another model's kl
+    RLHF_HEAD_TOKEN_SCORE = 64 // score head (n_labels 1) at each response token
 };
 // All bits of this header; others are refused.
-#define RLHF_HEAD_KNOWN (2 * RLHF_HEAD_ADAPTER - 1)
+#define RLHF_HEAD_KNOWN (2 * RLHF_HEAD_TOKEN_SCORE - 1)
+
+// What a model can do in addition (rlhf_model_info.caps).
+enum rlhf_cap {
+    RLHF_CAP_GENERATE = 1,   // gen_open, gen_step, gen_close
+    RLHF_CAP_PREFIX = 2,     // rlhf_batch.prefix, rlhf_gen_step.prefix
+    RLHF_CAP_SUPPORT = 4,    // rlhf_forward.support, rlhf_gen_step.support
+    RLHF_CAP_DEV_HIDDEN = 8, // rlhf_heads.dev_hidden, rlhf_forward.kl_dev_hidden
+    RLHF_CAP_ADAPTER = 16,   // rlhf_model_open.adapter and base
+    RLHF_CAP_TURNS = 32,     // rlhf_batch.turn
+    RLHF_CAP_DIVERGENCE = 64 // rlhf_forward.divergence, and a kl_self of another width
+};
+#define RLHF_CAP_KNOWN (2 * RLHF_CAP_DIVERGENCE - 1)
 
 enum rlhf_value_kind { RLHF_VALUE_NONE = 0, RLHF_VALUE_LINEAR = 1, RLHF_VALUE_MLP = 2 };
 enum rlhf_value_init {
@@ -85,7 +94,7 @@ typedef struct rlhf_model_open {
     // ignores them: info().n_vocab is this number, and logp, entropy, kl, sampling and supports
     // cover this many ids. 0, or a number not below the embedding's rows: all its rows.
     int32_t n_tokens;
-    // adapter and base need a model with RLHF_HEAD_ADAPTER; both may be NULL.
+    // adapter and base need a model with RLHF_CAP_ADAPTER; both may be NULL.
     //
     // With an adapter, the trunk's own parameters, the embeddings and the LM head are frozen:
     // param() lists them with RLHF_PARAM_FROZEN and grad NULL. The first refresh() releases every
@@ -108,10 +117,13 @@ typedef struct rlhf_model_open {
 } rlhf_model_open;
 
 typedef struct rlhf_model_info {
-    uint32_t size, heads; // heads: bits of enum rlhf_head that forward can give [R:heads]
-    int64_t n_params;     // all elements of param()
-    int64_t
-        flops_per_token; // forward multiply-adds * 2 a token, LM head included, no attention scores
+    uint32_t size;
+    uint32_t heads;    // bits of enum rlhf_head that forward can give [R:heads]
+    uint32_t caps;     // bits of enum rlhf_cap
+    uint32_t reserved; // 0
+    int64_t n_params;  // all elements of param()
+    // forward multiply-adds * 2 a token, LM head included, no attention scores
+    int64_t flops_per_token;
     int32_t n_vocab, n_ctx, d_model, n_layer, n_tensors, causal;
     // e.g. "transformer.": loaders try names with and without it; valid until destroy()
     const char *base_prefix;
@@ -127,7 +139,7 @@ enum rlhf_param_flag {
     RLHF_PARAM_DECAY = 1,  // weight decay applies (matrices; not norms, biases)
     RLHF_PARAM_EMBED = 2,  // an embedding table: a matrix, but not one for Muon
     RLHF_PARAM_IN_OUT = 4, // a matrix stored [inputs, outputs]; without it [outputs, inputs]
-    // Not trained: without optimiser state and excluded from the gradient norm; grad may be NULL
+    // Not trained: without optimizer state and excluded from the gradient norm; grad may be NULL
     // even in a trainable model. Checkpoints contain it like any other.
     RLHF_PARAM_FROZEN = 8
 };
@@ -177,7 +189,7 @@ enum rlhf_forward_flag {
 // follow it directly; a prefix row must not have a prefix. The prefix row is computed once and its
 // gradients are summed; every head has the same bits as if the row were written out in full.
 // prompt_len counts only the row's own tokens, so its first own token is never scored; a prefix row
-// has prompt_len = its length. Causal models with RLHF_HEAD_PREFIX only; not for RLHF_HEAD_SCORE.
+// has prompt_len = its length. Causal models with RLHF_CAP_PREFIX only; not for RLHF_HEAD_SCORE.
 typedef struct rlhf_batch {
     uint32_t size, n, total, reserved;
     const int32_t *ids;        // [total]
@@ -191,8 +203,8 @@ typedef struct rlhf_forward {
     int32_t train;          // 1: keep activations for the backward pass
     uint32_t flags;         // enum rlhf_forward_flag; the model must reject unknown bits
     const rlhf_dist *dist;  // temperature and support of log-probs
-    const void *kl_self;    // RLHF_HEAD_KL: the reference instance (same plugin, same vocabulary)
-    const float *kl_hidden; // its hidden output for this batch, [total, d_model]
+    const void *kl_self;    // RLHF_HEAD_KL: the other instance (same plugin, same vocabulary)
+    const float *kl_hidden; // its hidden output for this batch, [total, its d_model]
 } rlhf_forward;
 
 // Host arrays, filled by forward or read by backward (then: gradients of the loss). NULL = not
@@ -226,6 +238,7 @@ typedef struct rlhf_gen_step {
 
 typedef struct rlhf_model_ops {
     uint32_t size, flags;
+    uint32_t compute_major, compute_minor; // RLHF_COMPUTE_MAJOR, RLHF_COMPUTE_MINOR
     // Allocate parameters (zero). Called once after create(). [main] [R:open]
     rlhf_status (*open)(void *self, const rlhf_model_open *);
     rlhf_status (*info)(void *self, rlhf_model_info *out); // after open [any]

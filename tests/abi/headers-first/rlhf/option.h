@@ -7,8 +7,9 @@
 // is member b of object a, "a[]" each item of list a).
 //
 // The plugin defines the config struct: int32_t for BOOL and ENUM, int64_t for I64, double for F64,
-// const char * for STR and PATH (owned by the host, NULL when the default is NULL). The macros
-// below do not compile for a field of another type.
+// const char * for STR and PATH (owned by the host, NULL when the default is NULL), const char
+// *const * for LIST (owned by the host, ended by NULL; never NULL itself). The macros below do not
+// compile for a field of another type.
 #ifndef RLHF_OPTION_H
 #define RLHF_OPTION_H
 
@@ -19,9 +20,10 @@ enum rlhf_opt_type {
     RLHF_T_I64 = 2,
     RLHF_T_F64 = 3,
     RLHF_T_STR = 4,
-    RLHF_T_PATH = 5, // a STR that names a file or directory
-    RLHF_T_ENUM = 6, // int32_t index into choices
-    RLHF_T_TABLE = 7 // not an option: includes the rows of another table, see RLHF_OPT_TABLE
+    RLHF_T_PATH = 5,  // a STR that names a file or directory
+    RLHF_T_ENUM = 6,  // int32_t index into choices
+    RLHF_T_TABLE = 7, // not an option: includes the rows of another table, see RLHF_OPT_TABLE
+    RLHF_T_LIST = 8   // const char *const *, a NULL-ended list of strings
 };
 
 enum rlhf_opt_flag {
@@ -40,14 +42,17 @@ enum rlhf_opt_flag {
 // One row. Tables are read with the descriptor's opt_stride, so that rows can grow.
 typedef struct rlhf_opt rlhf_opt;
 struct rlhf_opt {
-    const char *key, *help; // [R:help] [R:option-name]
-    int32_t type;
-    uint32_t flags, offset, reserved; // offset into the config struct, bytes
-    int64_t i_def, i_min, i_max;      // BOOL, I64, ENUM
-    double f_def, f_min, f_max;       // F64
-    const char *s_def;                // STR, PATH
-    const char *const *choices;       // ENUM: NULL-ended list
-    const rlhf_opt *table;            // TABLE: its rows, which must not be TABLEs; same stride
+    const char *key, *help;      // [R:help] [R:option-name]
+    int32_t type;                // enum rlhf_opt_type
+    uint32_t flags;              // bits of enum rlhf_opt_flag
+    uint32_t offset, reserved;   // offset into the config struct, bytes
+    int64_t i_def, i_min, i_max; // BOOL, I64, ENUM
+    double f_def, f_min, f_max;  // F64
+    const char *s_def;           // STR, PATH
+    // ENUM: the choices; LIST: the allowed items, NULL for any. Ended by NULL.
+    const char *const *choices;
+    const char *const *l_def; // LIST: its default, ended by NULL; NULL = empty
+    const rlhf_opt *table;    // TABLE: its rows, which must not be TABLEs; same stride
     uint64_t n_table;
 };
 
@@ -73,6 +78,9 @@ template <> struct rlhf_opt_field<double> {
 template <> struct rlhf_opt_field<const char *> {
     enum { holds = RLHF_T_STR };
 };
+template <> struct rlhf_opt_field<const char *const *> {
+    enum { holds = RLHF_T_LIST };
+};
 template <class Field> struct rlhf_opt_i32 {
     static_assert(+rlhf_opt_field<Field>::holds == RLHF_T_ENUM,
                   "the field of an option that is BOOL or ENUM must be an int32_t");
@@ -88,6 +96,11 @@ template <class Field> struct rlhf_opt_f64 {
                   "the field of an option that is F64 must be a double");
     enum { right = 0 };
 };
+template <class Field> struct rlhf_opt_list {
+    static_assert(+rlhf_opt_field<Field>::holds == RLHF_T_LIST,
+                  "the field of an option that is LIST must be a const char *const *");
+    enum { right = 0 };
+};
 template <class Field> struct rlhf_opt_text {
     static_assert(+rlhf_opt_field<Field>::holds == RLHF_T_STR,
                   "the field of an option that is STR or PATH must be a const char *");
@@ -99,6 +112,7 @@ template <class Field> struct rlhf_opt_text {
 #define RLHF_OPT_I64_AT(T, f)      (offsetof(T, f) + RLHF_OPT_RIGHT(T, f, i64))
 #define RLHF_OPT_F64_AT(T, f)      (offsetof(T, f) + RLHF_OPT_RIGHT(T, f, f64))
 #define RLHF_OPT_TEXT_AT(T, f)     (offsetof(T, f) + RLHF_OPT_RIGHT(T, f, text))
+#define RLHF_OPT_LIST_AT(T, f)     (offsetof(T, f) + RLHF_OPT_RIGHT(T, f, list))
 #else
 // clang-format off
 #define RLHF_OPT_AT(T, f, right, text)                                                             \
@@ -117,6 +131,9 @@ template <class Field> struct rlhf_opt_text {
 #define RLHF_OPT_TEXT_AT(T, f)                                                                     \
     RLHF_OPT_AT(T, f, _Generic(((T *)0)->f, const char *: 1, default: 0),                          \
                 "a const char * (STR, PATH)")
+#define RLHF_OPT_LIST_AT(T, f)                                                                     \
+    RLHF_OPT_AT(T, f, _Generic(((T *)0)->f, const char *const *: 1, default: 0),                   \
+                "a const char *const * (LIST)")
 // clang-format on
 #endif
 
@@ -162,6 +179,13 @@ template <class Field> struct rlhf_opt_text {
     {                                                                                              \
         .key = #f, .help = (text), .type = RLHF_T_ENUM, .offset = RLHF_OPT_I32_AT(T, f),           \
         .i_def = (def), .choices = (names)                                                         \
+    }
+// A list of strings. items: the allowed ones, NULL for any; def: the default, NULL = empty; both
+// ended by NULL.
+#define RLHF_OPT_LIST(T, f, def, items, text)                                                      \
+    {                                                                                              \
+        .key = #f, .help = (text), .type = RLHF_T_LIST, .offset = RLHF_OPT_LIST_AT(T, f),          \
+        .choices = (items), .l_def = (def)                                                         \
     }
 // Includes the n rows of another table whose config struct is the member f of T, so that plugins
 // can share options and add more. Included keys are at the including table's level.

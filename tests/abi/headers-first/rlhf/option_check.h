@@ -18,6 +18,7 @@ static inline uint32_t rlhf_opt_value_size(int32_t type) {
         return sizeof(double);
     case RLHF_T_STR:
     case RLHF_T_PATH:
+    case RLHF_T_LIST:
         return sizeof(const char *);
     default:
         return 0;

@@ -2,7 +2,7 @@
 //
 // One symbol, `rlhf_plugin_v0`, returning static const data: a bundle of plugin descriptors. It
 // must not allocate, and nothing else may be exported (-fvisibility=hidden). The ops tables of the
-// three kinds are in reward.h, algo.h and model.h.
+// kinds are in reward.h, algo.h, sink.h, model.h and compute.h.
 //
 // Smallest plugin: see sdk/templates/reward.c. [R:exports]
 #ifndef RLHF_PLUGIN_H
@@ -13,7 +13,14 @@
 #include "log.h"
 #include "option.h"
 
-enum rlhf_kind { RLHF_KIND_ALGO = 1, RLHF_KIND_REWARD = 2, RLHF_KIND_MODEL = 3 };
+enum rlhf_kind {
+    RLHF_KIND_ALGO = 1,
+    RLHF_KIND_REWARD = 2,
+    RLHF_KIND_MODEL = 3,
+    RLHF_KIND_ENVIRONMENT = 4, // reserved; not loaded yet
+    RLHF_KIND_KERNELS = 5,
+    RLHF_KIND_SINK = 6
+};
 
 // A byte sink, valid during the save() call that received it. write returns 0, or a negative status
 // that save() must return unchanged. [R:save]
@@ -24,7 +31,7 @@ struct rlhf_ostream {
 };
 
 // A byte source, valid during the load() call that received it. read fills n bytes, or returns
-// RLHF_E_IO if fewer are left. [R:load]
+// RLHF_E_IO if fewer are left; left is the number of bytes that are left. [R:load]
 typedef struct rlhf_istream rlhf_istream;
 struct rlhf_istream {
     uint32_t size, reserved;
@@ -32,13 +39,25 @@ struct rlhf_istream {
 };
 
 typedef struct rlhf_plugin {
-    uint32_t size, kind;
-    uint32_t host_minor_min;       // oldest host minor this plugin runs on
-    uint32_t state_version;        // format of save()'s bytes; 0 = without save and load
+    uint32_t size, kind;           // enum rlhf_kind
     const char *id;                // reverse DNS, e.g. "org.example.period" [R:id]
     const char *version, *summary; // [R:summary]
-    const rlhf_opt *opts;          // NULL when n_opts is 0
-    uint32_t n_opts, opt_stride, config_size, flags;
+    // Shown by `plugin info`; NULL: not stated. license is an SPDX expression ("Apache-2.0").
+    const char *vendor, *url, *license;
+    uint32_t host_minor_min; // oldest host minor this plugin runs on
+    uint32_t flags;          // 0
+
+    // ---- options ----
+    const rlhf_opt *opts; // NULL when n_opts is 0
+    uint32_t n_opts, opt_stride, config_size;
+    uint32_t state_version; // format of save()'s bytes; 0 = without save and load
+    // Returns why `key` has no effect given the other options in config ("kl_controller is fixed",
+    // static text), or NULL if it has one. The host rejects such an option with that reason, or
+    // warns if it comes from a file. It is not called for options at their default. If why_unused
+    // is NULL, all options take effect. [any]
+    const char *(*why_unused)(const void *config, const char *key);
+
+    // ---- instance ----
     // config and host outlive the instance. If create is NULL, self is the config, and the plugin
     // must not have destroy or state. [main] [R:create]
     rlhf_status (*create)(const rlhf_host *, const void *config, void **self);
@@ -48,12 +67,9 @@ typedef struct rlhf_plugin {
     // reject a state_version it does not know. [main] [R:state] [R:unsaved-state]
     rlhf_status (*save)(void *self, const rlhf_ostream *);
     rlhf_status (*load)(void *self, const rlhf_istream *, uint32_t state_version);
-    const void *ops; // rlhf_algo_ops, rlhf_reward_ops or rlhf_model_ops, by kind
-    // Returns why `key` has no effect given the other options in config ("kl_controller is fixed",
-    // static text), or NULL if it has one. The host rejects such an option with that reason, or
-    // warns if it comes from a file. It is not called for options at their default. If idle is
-    // NULL, all options take effect. [any]
-    const char *(*idle)(const void *config, const char *key);
+
+    // rlhf_algo_ops, rlhf_reward_ops, rlhf_model_ops, rlhf_kernels_ops or rlhf_sink_ops, by kind
+    const void *ops;
 } rlhf_plugin;
 
 typedef struct rlhf_bundle {
@@ -64,10 +80,15 @@ typedef struct rlhf_bundle {
 
 typedef const rlhf_bundle *(*rlhf_entry_fn)(void);
 #define RLHF_ENTRY_SYMBOL "rlhf_plugin_v0"
+// The entry function. To link several plugins into one program, define it before this header, to
+// another name for each (-DRLHF_ENTRY=my_plugin), and call those functions.
+#ifndef RLHF_ENTRY
+#define RLHF_ENTRY rlhf_plugin_v0
+#endif
 #ifdef __cplusplus
 extern "C" {
 #endif
-RLHF_EXPORT const rlhf_bundle *rlhf_plugin_v0(void);
+RLHF_EXPORT const rlhf_bundle *RLHF_ENTRY(void);
 #ifdef __cplusplus
 }
 #endif
@@ -81,6 +102,6 @@ RLHF_EXPORT const rlhf_bundle *rlhf_plugin_v0(void);
         sizeof(rlhf_bundle), RLHF_ABI_MAJOR,                                                       \
         RLHF_ABI_MINOR,      sizeof rlhf_own_list / sizeof *rlhf_own_list,                         \
         rlhf_own_list,       RLHF_SDK_VERSION};                                                    \
-    const rlhf_bundle *rlhf_plugin_v0(void) { return &rlhf_own_bundle; }
+    const rlhf_bundle *RLHF_ENTRY(void) { return &rlhf_own_bundle; }
 
 #endif

@@ -9,6 +9,7 @@
 #include "model.h"
 #include "plugin.h"
 #include "reward.h"
+#include "sink.h"
 
 // Returns what is wrong with a descriptor's functions (a copy, see rlhf_copy_in), as text to follow
 // the plugin's name, or NULL if they are valid. [any]
@@ -50,6 +51,17 @@ static inline const char *rlhf_model_ops_fault(const rlhf_model_ops *o) {
            : !o->gen_step  ? "has gen_open() but lacks the required function gen_step()"
            : !o->gen_close ? "has gen_open() but lacks the required function gen_close()"
                            : NULL;
+}
+
+static inline const char *rlhf_kernels_ops_fault(const rlhf_kernels_ops *o) {
+    return !o->open    ? "lacks the required function open()"
+           : !o->close ? "lacks the required function close()"
+                       : NULL;
+}
+static inline const char *rlhf_sink_ops_fault(const rlhf_sink_ops *o) {
+    return !o->begin   ? "lacks the required function begin()"
+           : !o->phase ? "lacks the required function phase()"
+                       : NULL;
 }
 
 #endif

@@ -14,22 +14,52 @@ enum rlhf_reward_flag {
     RLHF_REWARD_PER_TOKEN = 1, // fills out->token
     // A row's reward depends on that row alone, not even on its group: the host may request it as
     // soon as the row is finished, together with any other rows. [R:row-alone]
-    RLHF_REWARD_ROW_ALONE = 2
+    RLHF_REWARD_ROW_ALONE = 2,
+    // score() waits for something outside the process and uses no service with models: the host
+    // may call it from a thread of its own while the model computes (rewards.overlap).
+    RLHF_REWARD_EXTERNAL = 4,
+    RLHF_REWARD_LOGP_SAMPLED = 8, // needs in->logp_sampled
+    // Needs in->logp_ref: the run loads the reference model even if the algorithm does not need it.
+    RLHF_REWARD_LOGP_REF = 16,
+    // Knows rows of several turns (in->turn, messages, end). Other rewards get the last turn as the
+    // response and everything before it as the prompt.
+    RLHF_REWARD_TURNS = 32
 };
+#define RLHF_REWARD_KNOWN (2 * RLHF_REWARD_TURNS - 1) // all bits of this header
 
 // Whether a response is correct, for rewards that can tell.
 enum rlhf_verdict { RLHF_VERDICT_NONE = 0, RLHF_VERDICT_RIGHT = 1, RLHF_VERDICT_WRONG = 2 };
 
+// How a row of several turns ended. rlhf_reward_in.finished is 1 for DONE.
+enum rlhf_episode_end {
+    RLHF_EPISODE_OPEN = 0,
+    RLHF_EPISODE_DONE = 1,        // the environment reached its end
+    RLHF_EPISODE_TRUNCATED = 2,   // the environment stopped it before that
+    RLHF_EPISODE_TURN_LENGTH = 3, // a turn reached sampling.max_new_tokens
+    RLHF_EPISODE_TURNS = 4,       // the maximum number of turns
+    RLHF_EPISODE_LENGTH = 5       // the environment's text no longer fitted
+};
+
 typedef struct rlhf_reward_in {
-    uint32_t size, n;                  // n sequences, rows 0 to n - 1, also in messages
-    uint64_t phase;                    // the first is 0, as in rlhf_rollout
+    uint32_t size, n; // n sequences, rows 0 to n - 1, also in messages
+    int64_t phase;    // the first is 0
+
+    // ---- rows ----
     const rlhf_str *prompt, *response; // [n] decoded text; the response after the response rules
     // [n] the data row as JSON, len 0 without one: read it with "rlhf.row/0" (service.h)
     const rlhf_str *meta;
-    const int32_t *ids;        // [total] prompt + response, policy vocabulary, ragged
-    const int32_t *offset;     // [n + 1]
-    const int32_t *prompt_len; // [n] tokens
+    // [n] index of the data row in the prompts, from 0; -1: unknown. The same prompt has the same
+    // index in every phase.
+    const int64_t *source;
+    // [n] responses sampled together for one prompt share a number and are adjacent; without
+    // groups, each row has a different number. Unusable rows may be missing.
+    const int32_t *group;
     const uint8_t *finished;   // [n] 1 = ended by a stop token
+    const int32_t *prompt_len; // [n] tokens
+
+    // ---- tokens ----
+    const int32_t *ids;    // [total] prompt + response, policy vocabulary, ragged
+    const int32_t *offset; // [n + 1]
 } rlhf_reward_in;
 
 typedef struct rlhf_reward_out {

@@ -4,15 +4,17 @@
 // across plugins and threads, because plugins share models, which compute with all threads. [any] =
 // concurrent calls are allowed, also with [step] ones, but not with open or close of the same
 // object. The host does not run two plugins at once, so this matters only to plugins that start
-// threads, with one exception: if a reward has requested "rlhf.limits/0" and no service with
-// models, a thread of the host may call its score() while the model is running (rewards.overlap).
+// threads, with one exception: a thread of the host may call the score() of a reward with
+// RLHF_REWARD_EXTERNAL while the model computes (rewards.overlap).
+//
+// The first argument of every function is the rlhf_host that create() received.
 //
 // A failing call records a message with the host. Return its status without calling host->fail, and
 // the user sees that message.
 #ifndef RLHF_SERVICE_H
 #define RLHF_SERVICE_H
 
-#include "base.h"
+#include "host.h"
 
 // "rlhf.classifier/0": run any sequence classifier directory (DistilBERT, GPT-2 with score head)
 // with its tokenizer. Texts longer than its context are truncated; padding is never used.
@@ -20,17 +22,16 @@
 typedef struct rlhf_classifier rlhf_classifier;
 typedef struct rlhf_classifier_service {
     uint32_t size, reserved;
-    void *host; // pass as the first argument
     // Load the model directory. path NULL or "default": the embedded default classifier.
     // Classifiers from the same directory are shared. Free with close. [main]
-    rlhf_status (*open)(void *host, const char *path, rlhf_classifier **out);
-    void (*close)(void *host, rlhf_classifier *);             // NULL allowed [main]
-    int32_t (*n_labels)(void *host, const rlhf_classifier *); // [any]
+    rlhf_status (*open)(const rlhf_host *, const char *path, rlhf_classifier **out);
+    void (*close)(const rlhf_host *, rlhf_classifier *);             // NULL allowed [main]
+    int32_t (*n_labels)(const rlhf_host *, const rlhf_classifier *); // [any]
     // Name of label i from config.json's id2label, e.g. "POSITIVE"; NULL past the end. Borrowed
     // until close. [any]
-    const char *(*label)(void *host, const rlhf_classifier *, int32_t i);
+    const char *(*label)(const rlhf_host *, const rlhf_classifier *, int32_t i);
     // logits[n * n_labels] of n texts. [step]
-    rlhf_status (*logits)(void *host, rlhf_classifier *, uint32_t n, const rlhf_str *texts,
+    rlhf_status (*logits)(const rlhf_host *, rlhf_classifier *, uint32_t n, const rlhf_str *texts,
                           float *logits);
 } rlhf_classifier_service;
 
@@ -39,16 +40,15 @@ typedef struct rlhf_classifier_service {
 typedef struct rlhf_tokenizer rlhf_tokenizer;
 typedef struct rlhf_tokenizer_service {
     uint32_t size, reserved;
-    void *host;
     // NULL path: the policy's tokenizer. [main]
-    rlhf_status (*open)(void *host, const char *path, rlhf_tokenizer **out);
-    void (*close)(void *host, rlhf_tokenizer *);            // NULL allowed [main]
-    int32_t (*n_vocab)(void *host, const rlhf_tokenizer *); // [any]
+    rlhf_status (*open)(const rlhf_host *, const char *path, rlhf_tokenizer **out);
+    void (*close)(const rlhf_host *, rlhf_tokenizer *);            // NULL allowed [main]
+    int32_t (*n_vocab)(const rlhf_host *, const rlhf_tokenizer *); // [any]
     // Writes at most cap ids; *n = number of ids in the text (may exceed cap). [any]
-    rlhf_status (*encode)(void *host, const rlhf_tokenizer *, rlhf_str text, int32_t *ids,
+    rlhf_status (*encode)(const rlhf_host *, const rlhf_tokenizer *, rlhf_str text, int32_t *ids,
                           uint32_t cap, uint32_t *n);
     // Writes at most cap bytes; *len = full length (may exceed cap). [any]
-    rlhf_status (*decode)(void *host, const rlhf_tokenizer *, const int32_t *ids, uint32_t n,
+    rlhf_status (*decode)(const rlhf_host *, const rlhf_tokenizer *, const int32_t *ids, uint32_t n,
                           char *utf8, uint64_t cap, uint64_t *len);
 } rlhf_tokenizer_service;
 
@@ -58,18 +58,17 @@ typedef struct rlhf_tokenizer_service {
 typedef struct rlhf_reward_model rlhf_reward_model;
 typedef struct rlhf_reward_model_service {
     uint32_t size, reserved;
-    void *host;
     // Load the model directory. path NULL or "default": the embedded default reward model. Fails if
     // its vocabulary differs from the policy's, or its context is shorter than the longest prompt +
     // response of the run. Models from the same directory are shared, also with the host, which may
     // train them between phases. Free with close. [main]
-    rlhf_status (*open)(void *host, const char *path, rlhf_reward_model **out);
-    void (*close)(void *host, rlhf_reward_model *); // NULL allowed [main]
+    rlhf_status (*open)(const rlhf_host *, const char *path, rlhf_reward_model **out);
+    void (*close)(const rlhf_host *, rlhf_reward_model *); // NULL allowed [main]
     // Rewards of n ragged rows (arrays as in rlhf_reward_in): token[total] after reading each
     // response token, 0 on the prompt (may be NULL), and seq[n], their mean or last according to
     // `pooling`: enum rlhf_pool, 0 = as the model was trained. A row without response tokens gets
     // the reward of its last prompt token. [step]
-    rlhf_status (*score)(void *host, rlhf_reward_model *, uint32_t n, const int32_t *ids,
+    rlhf_status (*score)(const rlhf_host *, rlhf_reward_model *, uint32_t n, const int32_t *ids,
                          const int32_t *offset, const int32_t *prompt_len, int32_t pooling,
                          float *seq, float *token);
 } rlhf_reward_model_service;
@@ -92,19 +91,20 @@ enum rlhf_row_type {
 typedef struct rlhf_row rlhf_row;
 typedef struct rlhf_row_service {
     uint32_t size, reserved;
-    void *host;
     // Parse one row; RLHF_E_INVALID if the text is not a JSON object or is empty (without a data
     // row). Free with close. [any]
-    rlhf_status (*open)(void *host, rlhf_str json, rlhf_row **out);
-    void (*close)(void *host, rlhf_row *); // NULL allowed [any]
+    rlhf_status (*open)(const rlhf_host *, rlhf_str json, rlhf_row **out);
+    void (*close)(const rlhf_host *, rlhf_row *); // NULL allowed [any]
     // Type of the value at path, enum rlhf_row_type; for values that may be absent. [any]
-    int32_t (*type)(void *host, const rlhf_row *, const char *path);
+    int32_t (*type)(const rlhf_host *, const rlhf_row *, const char *path);
     // Escapes decoded; borrowed until close. [any]
-    rlhf_status (*string)(void *host, const rlhf_row *, const char *path, rlhf_str *out);
-    rlhf_status (*number)(void *host, const rlhf_row *, const char *path, double *out);   // [any]
-    rlhf_status (*boolean)(void *host, const rlhf_row *, const char *path, int32_t *out); // [any]
+    rlhf_status (*string)(const rlhf_host *, const rlhf_row *, const char *path, rlhf_str *out);
+    rlhf_status (*number)(const rlhf_host *, const rlhf_row *, const char *path,
+                          double *out); // [any]
+    rlhf_status (*boolean)(const rlhf_host *, const rlhf_row *, const char *path,
+                           int32_t *out); // [any]
     // Number of entries of a list. [any]
-    rlhf_status (*length)(void *host, const rlhf_row *, const char *path, uint64_t *out);
+    rlhf_status (*length)(const rlhf_host *, const rlhf_row *, const char *path, uint64_t *out);
 } rlhf_row_service;
 
 // "rlhf.limits/0": the limits that the settings rewards.* place on one call of a reward, for

@@ -73,10 +73,10 @@ static rlhf_status minibatch_end(void *self, const rlhf_step_info *step, int32_t
     return RLHF_OK;
 }
 
-static rlhf_status phase_end(void *self, uint64_t phase) {
+static rlhf_status phase_end(void *self, int64_t phase) {
     struct state *s = self;
     (void)phase;
-    if (s->updates) s->host->metric(s->host, "objective/loss", s->loss / (double)s->updates);
+    if (s->updates) rlhf_metric_last(s->host, "objective/loss", s->loss / (double)s->updates);
     s->loss = 0;
     s->updates = 0;
     return RLHF_OK;

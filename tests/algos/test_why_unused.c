@@ -1,11 +1,11 @@
-// test_idle.c: which options of the shipped algorithms report that they have no effect, and that
-// the others do not.
+// test_why_unused.c: which options of the shipped algorithms report that they have no effect, and
+// that the others do not.
 #include "algos/fixture.h"
 
 #include <rlhf/draft/iteration.h>
 
 static const struct {
-    const char *so, *options, *idle; // idle: keys in table order, each with a space before it
+    const char *so, *options, *unused; // unused: keys in table order, each with a space before it
 } cases[] = {
     {"ppo.so", "",
      " advantage_eps advantage_std kl_target kl_horizon kl_unit kl_measure whiten_scope"},
@@ -59,7 +59,7 @@ static void table(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct algo a;
-        char idle[1024] = "";
+        char found[1024] = "";
         static const rlhf_iteration_service unused = {.size = sizeof unused};
         algo_offer = (struct rlhf_test_service){RLHF_SVC_ITERATION, &unused};
         assert_int_equal(algo_try(&a, cases[i].so, cases[i].options), RLHF_OK);
@@ -67,16 +67,16 @@ static void table(void **state) {
         for (uint32_t k = 0;
              rlhf_opt_at(a.plugin->opts, a.plugin->n_opts, a.plugin->opt_stride, k, &o); k++) {
             const char *why = a.plugin->why_unused(a.config.bytes, o.key);
-            if (why) snprintf(idle + strlen(idle), sizeof idle - strlen(idle), " %s", o.key);
+            if (why) snprintf(found + strlen(found), sizeof found - strlen(found), " %s", o.key);
         }
-        if (strcmp(idle, cases[i].idle) != 0)
-            fail_msg("%s:%s: idle are%s, not%s", cases[i].so, cases[i].options, idle,
-                     cases[i].idle);
+        if (strcmp(found, cases[i].unused) != 0)
+            fail_msg("%s:%s: unused are%s, not%s", cases[i].so, cases[i].options, found,
+                     cases[i].unused);
         algo_close(&a);
     }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(table)};
-    return cmocka_run_group_tests_name("algos/idle", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("algos/why_unused", tests, NULL, NULL);
 }

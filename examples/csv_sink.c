@@ -1,0 +1,82 @@
+// csv_sink.c: a sink: the metrics of a run as a table, for a spreadsheet: metrics.csv in the run's
+// directory, a line for each phase. The first phase's metrics are the columns; one that a later
+// phase lacks is empty there, and one that it adds is left out.
+//
+// The names that the columns have are copied: what a call passes is borrowed until it returns.
+#include <rlhf/log.h>
+#include <rlhf/sink.h>
+
+#include <errno.h>
+
+enum { COLUMNS = 512, NAME = 128 };
+
+struct state {
+    const rlhf_host *host;
+    FILE *to;
+    uint32_t n;
+    char name[COLUMNS][NAME];
+};
+
+static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
+    struct state *s = host->alloc(host, sizeof *s); // zeroed
+    (void)config;
+    if (!s) return host->fail(host, RLHF_E_NOMEM, "out of memory");
+    s->host = host;
+    *self = s;
+    return RLHF_OK;
+}
+
+static void destroy(void *self) {
+    struct state *s = self;
+    if (!s) return;
+    if (s->to) fclose(s->to);
+    s->host->free(s->host, s);
+}
+
+static rlhf_status begin(void *self, const rlhf_sink_run *run) {
+    struct state *s = self;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/metrics.csv", run->dir);
+    s->to = fopen(path, run->resumed ? "a" : "w"); // a resumed run has a second header
+    if (s->to) return RLHF_OK;
+    return rlhf_failf(s->host, RLHF_E_IO, "%s cannot be opened: %s", path, strerror(errno));
+}
+
+static void head(struct state *s, const rlhf_sink_phase *in) {
+    fputs("phase,steps,elapsed", s->to);
+    for (uint32_t i = 0; i < in->n_metrics && s->n < COLUMNS; i++) {
+        snprintf(s->name[s->n], NAME, "%s", in->name[i]);
+        fprintf(s->to, ",%s", s->name[s->n++]);
+    }
+    fputc('\n', s->to);
+}
+
+static rlhf_status phase(void *self, const rlhf_sink_phase *in) {
+    struct state *s = self;
+    if (s->n == 0) head(s, in);
+    fprintf(s->to, "%lld,%lld,%.3f", (long long)in->phase, (long long)in->steps, in->elapsed);
+    for (uint32_t k = 0; k < s->n; k++) {
+        uint32_t i = 0;
+        while (i < in->n_metrics && strcmp(in->name[i], s->name[k]) != 0)
+            i++;
+        fputc(',', s->to);
+        if (i < in->n_metrics) fprintf(s->to, "%.9g", in->value[i]);
+    }
+    fputc('\n', s->to);
+    if (fflush(s->to) == 0) return RLHF_OK;
+    return rlhf_failf(s->host, RLHF_E_IO, "metrics.csv cannot be written: %s", strerror(errno));
+}
+
+static const rlhf_sink_ops ops = {.size = sizeof ops, .begin = begin, .phase = phase};
+static const rlhf_plugin plugin = {
+    .size = sizeof plugin,
+    .kind = RLHF_KIND_SINK,
+    .id = "org.example.csv-sink",
+    .version = "1.0.0",
+    .summary = "metrics as a table, metrics.csv",
+    .license = "Apache-2.0",
+    .create = create,
+    .destroy = destroy,
+    .ops = &ops,
+};
+RLHF_DEFINE_PLUGIN(plugin)

@@ -1,0 +1,38 @@
+// rlhf/shards.h: sums that loss() accumulates, with the same bits for any number of processes.
+//
+// A minibatch is divided into rlhf_run_info.shards parts by a rule that does not depend on the
+// number of processes; rlhf_loss_in.shard says which part a microbatch belongs to. Keep n sums for
+// each shard and add them up in shard order:
+//
+//   double sums[SHARDS * N];                              // zeroed at the start of a minibatch
+//   double *own = rlhf_shard_sums(sums, in->shard, N);    // in loss()
+//   own[0] += ...;
+//   rlhf_shards_total(host, sums, shards, N, total);      // in minibatch_end()
+//
+// Each sum is non-zero on one process only, so host->reduce gives it exact. With one shard this is
+// the same as one set of sums.
+#ifndef RLHF_SHARDS_H
+#define RLHF_SHARDS_H
+
+#include "host.h"
+
+// The n sums of a shard in sums [shards, n]. [any]
+static inline double *rlhf_shard_sums(double *sums, uint32_t shard, uint32_t n) {
+    return sums + (uint64_t)shard * n;
+}
+
+// total[i] = sum over shards, in order, of sums[shard][i] over all processes; total may not overlap
+// sums, which are reduced in place. shards 0 counts as 1. Errors: those of host->reduce. [step]
+static inline rlhf_status rlhf_shards_total(const rlhf_host *host, double *sums, uint32_t shards,
+                                            uint32_t n, double *total) {
+    const uint32_t parts = shards ? shards : 1;
+    RLHF_TRY(host->reduce(host, sums, parts * n));
+    for (uint32_t i = 0; i < n; i++) {
+        total[i] = sums[i];
+        for (uint32_t s = 1; s < parts; s++)
+            total[i] += rlhf_shard_sums(sums, s, n)[i];
+    }
+    return RLHF_OK;
+}
+
+#endif
