@@ -45,7 +45,7 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
 static rlhf_status minibatch_end(void *self, const rlhf_step_info *step, int32_t *stop) {
     struct seen *s = self;
     s->step = *step;
-    *stop = step->skipped;
+    *stop = (int32_t)step->skipped;
     return RLHF_OK;
 }
 
