@@ -2,8 +2,8 @@
 // table starts complete and correct, and functions are replaced one by one. This file replaces
 // `act` for f32 and ReLU; all other cases go to the original function.
 //
-// Things to change: which functions are replaced (open_table()), the names, and in the end where the
-// memory is. The file is kernels_my_kernel.so and is chosen by --set compute.backend=my_kernel.
+// Things to change: which functions are replaced (open_table()), the names, and in the end where
+// the memory is. The file is kernels_my_kernel.so and is chosen by --set compute.backend=my_kernel.
 #include <rlhf/reference.h>
 
 #include <algorithm>
