@@ -140,7 +140,7 @@ static void who_drew_the_rows(void **state) {
     f->e.flags = 0;
     memset(&f->seen, 0, sizeof f->seen);
     MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
-    assert_int_equal(f->seen.steps, 0);
+    assert_int_equal(f->seen.steps, 8);
     assert_true(f->seen.sampled[TOTAL - 1] == 0);
 }
 
