@@ -1,7 +1,7 @@
 // injected_reward.c: a reward that scores a row by its texts alone and, in a worker, fails at rows
 // that a seed chooses. A worker cannot write files, so its memory is the run's log so far: the file
 // `said`. Each failure in it makes a row draw again. Built with ALONE it declares that it looks at
-// single rows.
+// single rows and may be asked early.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>
@@ -124,7 +124,7 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
 
 #ifdef ALONE
 static const rlhf_reward_ops ops = {
-    .size = sizeof ops, .flags = RLHF_REWARD_ROW_ALONE, .score = score};
+    .size = sizeof ops, .flags = RLHF_REWARD_ROW_ALONE | RLHF_REWARD_EXTERNAL, .score = score};
 #else
 static const rlhf_reward_ops ops = {.size = sizeof ops, .score = score};
 #endif
