@@ -19,8 +19,11 @@ static void shorten_spinning(void) {
     if (!getenv("OMP_WAIT_POLICY")) setenv("GOMP_SPINCOUNT", "1000", 0);
 }
 
-// In rlhf_compute.reserved of a table that is part of a struct rlhf__compute.
-#define OURS 0x52484f53u
+// In rlhf_compute.reserved of a table that is part of a struct rlhf__compute: made of its address,
+// so that a copy does not have it.
+static uint32_t mark_of(const rlhf_compute *t) {
+    return (uint32_t)((uintptr_t)t >> 3) ^ 0x52484f53u;
+}
 
 // clang-format off
 #define MUST_HAVE(X)                                                                              \
@@ -46,7 +49,7 @@ static rlhf_status read_table(struct rlhf__compute *c, struct rlhf__error *err) 
         rlhf__copy_in(t, sizeof *t, c->made, RLHF_SIZE_TO(rlhf_compute, sync), "rlhf_compute", err);
     if (st != RLHF_OK) return rlhf__error_context(err, "compute backend '%s'", c->path);
     t->size = sizeof *t; // members that a shorter table lacks are NULL
-    t->reserved = OURS;
+    t->reserved = mark_of(t);
     if (lacking(t))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "compute backend '%s' has no %s, which every backend must have", c->path,
@@ -238,7 +241,7 @@ rlhf_status rlhf__compute_fail(const rlhf_compute *t, rlhf_status st, const char
                                struct rlhf__error *err) {
     const char *at = (const char *)t - offsetof(struct rlhf__compute, read);
     char text[512] = "";
-    if (t->reserved == OURS)
+    if (t->reserved == mark_of(t))
         rlhf__compute_said((const struct rlhf__compute *)(const void *)at, st, text, sizeof text);
     return rlhf__fail(err, st, "%s: %s", what, *text ? text : rlhf__status_text(st));
 }

@@ -119,6 +119,11 @@ static void misbehave(struct reward *r, const rlhf_reward_in *in, const rlhf_rew
     rlhf_metric_last(r->host, "mean", 1);
 #elif defined BREAK_METRIC_TEXT
     rlhf_metric_last(r->host, "my words", 1);
+#elif defined BREAK_METRIC_WEIGHT
+    r->host->metric(r->host, "words", 1, -1, RLHF_COMBINE_MEAN);
+#elif defined BREAK_METRIC_COMBINE
+    rlhf_metric_last(r->host, "words", 1);
+    if (in->n > 1) rlhf_metric_add(r->host, "words", 1);
 #elif defined BREAK_THREAD
     pthread_t thread;
     if (pthread_create(&thread, NULL, report, r) == 0) pthread_join(thread, NULL);
@@ -227,12 +232,24 @@ static const rlhf_reward_ops ops = {
 #define SUMMARY "breaks a rule"
 #endif
 
+// It knows no interface.
+static const void *extension(void *self, const char *id) {
+    (void)id;
+#ifdef BREAK_EXTENSION
+    return self ? self : (const void *)options;
+#else
+    (void)self;
+    return NULL;
+#endif
+}
+
 #define DESCRIPTOR(text)                                                                           \
     {                                                                                              \
         .size = sizeof(rlhf_plugin), .kind = RLHF_KIND_REWARD, .host_minor_min = RLHF_ABI_MINOR,   \
         .state_version = STATE, .id = ID, .version = "1", .summary = (text), .opts = options,      \
         .n_opts = 2, .opt_stride = sizeof *options, .config_size = sizeof(struct config),          \
-        .create = create, .destroy = destroy, .save = SAVE, .load = LOAD, .ops = &ops              \
+        .create = create, .destroy = destroy, .save = SAVE, .load = LOAD, .ops = &ops,             \
+        .extension = extension                                                                     \
     }
 
 static const rlhf_plugin plugin = DESCRIPTOR(SUMMARY);

@@ -81,6 +81,9 @@ static void each_reward_is_caught(void **state) {
                {"memory", "out-of-memory"},
                {"metric", "metric-name"},
                {"metric_text", "metric-text"},
+               {"metric_weight", "metric-weight"},
+               {"metric_combine", "metric-combine"},
+               {"extension", "extension"},
                {"thread", "thread"},
                {"state", "state"},
                {"running", "unsaved-state"},
@@ -132,6 +135,21 @@ static void each_algorithm_is_caught(void **state) {
         snprintf(name, sizeof name, "algo_%s", all[i].name);
         missed += !caught(name, all[i].rule, "");
     }
+    assert_int_equal(missed, 0);
+}
+
+static void each_sink_and_backend_is_caught(void **state) {
+    static const struct {
+        const char *name, *rule;
+    } all[] = {{"sink_borrowed", "borrowed"},      {"sink_words", "no-words"},
+               {"sink_memory", "out-of-memory"},   {"sink_crash", "sink"},
+               {"kernels_open", "kernels-open"},   {"kernels_json", "describe"},
+               {"kernels_missing", "describe"},    {"kernels_silent", "no-words"},
+               {"kernels_no_card", "kernels-open"}};
+    int missed = 0;
+    (void)state;
+    for (size_t i = 0; i < CHECK_COUNT(all); i++)
+        missed += !caught(all[i].name, all[i].rule, "");
     assert_int_equal(missed, 0);
 }
 
@@ -260,6 +278,8 @@ static void nothing_is_found_in_what_is_sound(void **state) {
                {"algos/ppo", ""},
                {"algos/rloo", ""},
                {"algos/sft", ""},
+               {"kernels/kernels_reference", ""},
+               {"kernels/kernels_cpu", ""},
                {"models/distilbert", ""},
                {"models/distilbert", DISTILBERT},
                {"models/gpt2", ""},
@@ -273,6 +293,10 @@ static void nothing_is_found_in_what_is_sound(void **state) {
     snprintf(path, sizeof path, "%s/tests/canaries/algo_nothing.so", getenv("RLHF_BUILD_DIR"));
     check_sound(path, "");
     snprintf(path, sizeof path, "%s/tests/canaries/algo_kept.so", getenv("RLHF_BUILD_DIR"));
+    check_sound(path, "");
+    snprintf(path, sizeof path, "%s/tests/canaries/sink_nothing.so", getenv("RLHF_BUILD_DIR"));
+    check_sound(path, "");
+    snprintf(path, sizeof path, "%s/tests/canaries/kernels_nothing.so", getenv("RLHF_BUILD_DIR"));
     check_sound(path, "");
     snprintf(path, sizeof path, "%s/tests/canaries/model_nothing.so", getenv("RLHF_BUILD_DIR"));
     check_sound(path, GPT2);
@@ -293,6 +317,7 @@ int main(void) {
         cmocka_unit_test(each_reward_is_caught),
         cmocka_unit_test(each_algorithm_is_caught),
         cmocka_unit_test(each_model_is_caught),
+        cmocka_unit_test(each_sink_and_backend_is_caught),
         cmocka_unit_test(one_that_waits_for_ever_is_caught),
         cmocka_unit_test(one_that_waits_for_a_service_is_stopped),
         cmocka_unit_test(what_is_no_number_is_told),

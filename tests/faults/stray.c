@@ -19,7 +19,8 @@
 
 struct self {
     const rlhf_host *host;
-    uint64_t calls, phase; // calls is the state
+    uint64_t calls;
+    int64_t phase; // calls is the state
 };
 
 static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
@@ -65,7 +66,7 @@ static void *crash(void *arg) {
 static rlhf_status stray(const struct self *s, const char *function) {
     const char *plan = getenv("STRAY");
     char here[64];
-    snprintf(here, sizeof here, "%s:%llu:", function, (unsigned long long)s->phase + 1);
+    snprintf(here, sizeof here, "%s:%lld:", function, (long long)s->phase + 1);
     if (!plan || strncmp(plan, here, strlen(here)) != 0) return RLHF_OK;
     const char *how = plan + strlen(here);
     if (strcmp(how, "fail") == 0) return s->host->fail(s->host, RLHF_E_INVALID, "no way on");
@@ -113,8 +114,7 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     if (getenv("STRAY_VALUE")) out->heads |= RLHF_HEAD_VALUE;
     out->epochs = out->minibatches = 2;
     out->group_size = getenv("STRAY_OUTER") ? 2 : 1;
-    if (getenv("STRAY_OUTER"))
-        out->flags = RLHF_PLAN_REFERENCE | RLHF_PLAN_MOVES_REFERENCE | RLHF_PLAN_REWARD_MODEL;
+    if (getenv("STRAY_OUTER")) out->flags = RLHF_PLAN_REFERENCE;
     return RLHF_OK;
 }
 
@@ -160,12 +160,19 @@ static rlhf_status outer_loop(const struct self *s) {
                             .refit = 1};
     rlhf_reward_update_report report = {.size = sizeof report};
     uint32_t added;
-    RLHF_TRY(it->reference_sync(it->host));
-    RLHF_TRY(it->collect_pairs(it->host, &added));
-    return it->reward_update(it->host, &u, &report);
+    RLHF_TRY(it->reference_sync(s->host));
+    RLHF_TRY(it->collect_pairs(s->host, &added));
+    return it->reward_update(s->host, &u, &report);
 }
 
-static rlhf_status phase_end(void *self, uint64_t phase) {
+static const void *extension(void *self, const char *id) {
+    static const rlhf_iteration outer = {
+        .size = sizeof outer, .reward_model = 1, .moves_reference = 1};
+    (void)self;
+    return getenv("STRAY_OUTER") && strcmp(id, RLHF_EXT_ITERATION) == 0 ? &outer : NULL;
+}
+
+static rlhf_status phase_end(void *self, int64_t phase) {
     (void)phase;
     if (getenv("STRAY_OUTER")) RLHF_TRY(outer_loop(self));
     return stray(self, "phase_end");
@@ -208,6 +215,7 @@ static const rlhf_plugin algo = {
     .save = save,
     .load = load,
     .ops = &algo_ops,
+    .extension = extension,
 };
 
 RLHF_EXPORT const rlhf_bundle *rlhf_plugin_v0(void) {

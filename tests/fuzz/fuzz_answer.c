@@ -9,26 +9,27 @@
 
 static rlhf_str gold; // the row's answer
 
-static rlhf_status row_open(void *host, rlhf_str json, rlhf_row **out) {
+static rlhf_status row_open(const rlhf_host *host, rlhf_str json, rlhf_row **out) {
     (void)host;
     (void)json;
     *out = NULL;
     return RLHF_OK;
 }
 
-static void row_close(void *host, rlhf_row *row) {
+static void row_close(const rlhf_host *host, rlhf_row *row) {
     (void)host;
     (void)row;
 }
 
-static int32_t row_type(void *host, const rlhf_row *row, const char *path) {
+static int32_t row_type(const rlhf_host *host, const rlhf_row *row, const char *path) {
     (void)host;
     (void)row;
     (void)path;
     return RLHF_ROW_STRING;
 }
 
-static rlhf_status row_string(void *host, const rlhf_row *row, const char *path, rlhf_str *out) {
+static rlhf_status row_string(const rlhf_host *host, const rlhf_row *row, const char *path,
+                              rlhf_str *out) {
     (void)host;
     (void)row;
     (void)path;

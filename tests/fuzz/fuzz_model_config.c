@@ -14,7 +14,6 @@
 
 static struct rlhf__plugins *plugins;
 static struct rlhf__services services;
-static struct rlhf__note failure;
 
 static void start(void) {
     static struct rlhf__dirs dirs;
@@ -25,8 +24,7 @@ static void start(void) {
     FUZZ_CHECK(rlhf__plugins_create(&dirs, &plugins, &err) == RLHF_OK);
     FUZZ_CHECK(rlhf__plugin_open(plugins, "llama.so", RLHF_KIND_MODEL, RLHF__NAME_LOOKED_UP,
                                  "config.json", &llama, &err) == RLHF_OK);
-    rlhf__note_init(&failure);
-    services = (struct rlhf__services){.phase = -1, .failure = &failure};
+    services = (struct rlhf__services){.phase = -1};
 }
 
 static rlhf_status make(const char *type, json_t *config, struct rlhf__error *err) {

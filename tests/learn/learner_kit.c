@@ -45,7 +45,7 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
 static rlhf_status minibatch_end(void *self, const rlhf_step_info *step, int32_t *stop) {
     struct seen *s = self;
     s->step = *step;
-    *stop = step->skipped;
+    *stop = (int32_t)step->skipped;
     return RLHF_OK;
 }
 
@@ -99,7 +99,7 @@ static struct rlhf__model *open_model(struct fixture *f, const char *role, uint6
                                     .value_init = RLHF_VALUE_INIT_NORMAL};
     f->session.models.seed = seed;
     MUST(rlhf__model_open(&f->session.models, &spec, &m, &err));
-    assert_true(m->info.heads & RLHF_HEAD_PREFIX);
+    assert_true(m->info.caps & RLHF_CAP_PREFIX);
     return m;
 }
 

@@ -99,11 +99,11 @@ static void passes_have_the_same_bits(void **state) {
 static void a_model_that_cannot_share_gets_full_rows(void **state) {
     struct fixture *f = *state;
     learner_open(f, "cpu", RLHF__DTYPE_F32, 1, 1);
-    f->critic->info.heads &= ~(uint32_t)RLHF_HEAD_PREFIX;
+    f->critic->info.caps &= ~(uint32_t)RLHF_CAP_PREFIX;
     learner_result_free(learner_run(f, 1, 60, 2));
     assert_int_equal(f->learner.tokens, TOTAL);
-    f->critic->info.heads |= RLHF_HEAD_PREFIX;
-    f->policy->info.heads &= ~(uint32_t)RLHF_HEAD_PREFIX;
+    f->critic->info.caps |= RLHF_CAP_PREFIX;
+    f->policy->info.caps &= ~(uint32_t)RLHF_CAP_PREFIX;
     learner_result_free(learner_run(f, 1, 60, 2));
     assert_int_equal(f->learner.tokens, TOTAL);
 }
@@ -140,7 +140,7 @@ static void who_drew_the_rows(void **state) {
     f->e.flags = 0;
     memset(&f->seen, 0, sizeof f->seen);
     MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
-    assert_int_equal(f->seen.steps, 0);
+    assert_int_equal(f->seen.steps, 8);
     assert_true(f->seen.sampled[TOTAL - 1] == 0);
 }
 
@@ -226,15 +226,15 @@ static void saved_seconds(void **state) {
     (void)state;
     struct rlhf__row_tally b = {.timed = 0};
     assert_true(rlhf__row_tally_saved(&b) < 0); // no measurement exists
-    b.tokens[RLHF_ROW_MASKED] = 5;
+    b.tokens[RLHF_ROW_EXCLUDED] = 5;
     assert_true(rlhf__row_tally_saved(&b) < 0);
     // Rows with both passes: a forward is a third of their time.
     b.timed = 30;
     b.seconds[RLHF_ROW_TRAINS] = 9;
     assert_true(fabs(rlhf__row_tally_saved(&b) - (0.1 * 3 * 5)) < 1e-12);
     // Rows with only a forward are more precise.
-    b.tokens[RLHF_ROW_STILL] = 10;
-    b.seconds[RLHF_ROW_STILL] = 2;
+    b.tokens[RLHF_ROW_NO_GRADIENT] = 10;
+    b.seconds[RLHF_ROW_NO_GRADIENT] = 2;
     assert_true(fabs(rlhf__row_tally_saved(&b) - (0.2 * (2 * 10 + 3 * 5))) < 1e-12);
 }
 

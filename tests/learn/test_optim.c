@@ -375,7 +375,7 @@ static void a_device_may_wish(void **state) {
     assert_int_equal(rlhf__compute_microbatch(&t, 0), 32768);
     assert_int_equal(rlhf__compute_slots(&t, 7), 7);
     assert_int_equal(rlhf__compute_microbatch(&t, 9), 9);
-    t.size = RLHF_SIZE_TO(rlhf_compute, muon); // an older table
+    t.size = RLHF_SIZE_TO(rlhf_compute, flags); // an older table
     assert_int_equal(rlhf__compute_slots(&t, 0), 64);
 }
 

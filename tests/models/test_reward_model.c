@@ -320,6 +320,25 @@ static void written_and_read(void **state) {
     assert_memory_equal(after, before, sizeof before);
 }
 
+// A caller of the services: it gets their messages.
+static struct rlhf__error said;
+
+static rlhf_status take(const rlhf_host *host, rlhf_status code, const char *msg) {
+    (void)host;
+    rlhf__fail(&said, code, "%s", msg);
+    return code;
+}
+
+static const void *find(const rlhf_host *host, const char *id) {
+    (void)host;
+    return rlhf__services_find(&t.session.services, id);
+}
+
+static const rlhf_host *caller(void) {
+    static const rlhf_host host = {.size = sizeof host, .fail = take, .service = find};
+    return &host;
+}
+
 // Plugins that open one directory share one model.
 static void shared_by_directory(void **state) {
     (void)state;
@@ -333,22 +352,21 @@ static void shared_by_directory(void **state) {
     path_of("rm/checkpoints/000005", b);
     rlhf__reward_service_trainable(s, 1);
     assert_null(rlhf__reward_service_at(s, 0, &users));
-    assert_int_equal(svc->open(svc->host, a, &first), RLHF_OK);
-    assert_int_equal(svc->open(svc->host, b, &second), RLHF_OK);
+    assert_int_equal(svc->open(caller(), a, &first), RLHF_OK);
+    assert_int_equal(svc->open(caller(), b, &second), RLHF_OK);
     assert_ptr_equal(first, second);
     struct rlhf__reward_model *rm = rlhf__reward_service_at(s, 0, &users);
     assert_non_null(rm);
     assert_int_equal(users, 2);
     assert_int_equal(rm->model->trainable, 1);
     assert_null(rlhf__reward_service_at(s, 1, NULL));
-    assert_true(svc->open(svc->host, "nowhere", &third) < 0);
-    char why[512];
-    assert_true(rlhf__note_since(&t.session.failure, 0, why, sizeof why) < 0);
-    assert_non_null(strstr(why, "nowhere"));
-    svc->close(svc->host, first);
+    assert_true(svc->open(caller(), "nowhere", &third) < 0);
+    assert_true(said.code < 0);
+    assert_non_null(strstr(said.text, "nowhere"));
+    svc->close(caller(), first);
     assert_ptr_equal(rlhf__reward_service_at(s, 0, &users), rm);
     assert_int_equal(users, 1);
-    svc->close(svc->host, second);
+    svc->close(caller(), second);
     assert_null(rlhf__reward_service_at(s, 0, NULL));
 }
 
@@ -364,14 +382,13 @@ static int32_t no_memory; // allocations of this program and the host's objects 
 void *__wrap_malloc(size_t n) { return no_memory ? NULL : __real_malloc(n); }
 void *__wrap_calloc(size_t n, size_t size) { return no_memory ? NULL : __real_calloc(n, size); }
 
-// The service's message since `mark`, for a call that ran out of memory.
-static void said_of_memory(rlhf_status st, uint64_t *mark, const char *text) {
-    char why[512];
+// The caller's message, of a call that ran out of memory.
+static void said_of_memory(rlhf_status st, const char *text) {
     no_memory = 0;
     assert_int_equal(st, RLHF_E_NOMEM);
-    assert_int_equal(rlhf__note_since(&t.session.failure, *mark, why, sizeof why), RLHF_E_NOMEM);
-    if (!strstr(why, text)) fail_msg("\"%s\" is not in \"%s\"", text, why);
-    *mark = rlhf__note_mark(&t.session.failure);
+    assert_int_equal(said.code, RLHF_E_NOMEM);
+    if (!strstr(said.text, text)) fail_msg("\"%s\" is not in \"%s\"", text, said.text);
+    said = (struct rlhf__error){0, ""};
 }
 
 // If a service runs out of memory, it names the purpose.
@@ -386,21 +403,21 @@ static void services_say_what_memory_was_for(void **state) {
     rlhf_reward_model *m;
     rlhf_classifier *c;
     rlhf_tokenizer *tok, *other;
-    uint64_t mark = rlhf__note_mark(&t.session.failure), len;
+    uint64_t len;
     const int32_t id = 1;
-    assert_int_equal(toks->open(toks->host, path, &tok), RLHF_OK);
+    assert_int_equal(toks->open(caller(), path, &tok), RLHF_OK);
     no_memory = 1;
-    rlhf_status st = models->open(models->host, path, &m);
-    said_of_memory(st, &mark, "out of memory opening the reward model '");
+    rlhf_status st = models->open(caller(), path, &m);
+    said_of_memory(st, "out of memory opening the reward model '");
     no_memory = 1;
-    st = classifiers->open(classifiers->host, path, &c);
-    said_of_memory(st, &mark, "out of memory opening the classifier '");
+    st = classifiers->open(caller(), path, &c);
+    said_of_memory(st, "out of memory opening the classifier '");
     no_memory = 1;
-    st = toks->open(toks->host, path, &other);
-    said_of_memory(st, &mark, "out of memory opening a tokenizer");
+    st = toks->open(caller(), path, &other);
+    said_of_memory(st, "out of memory opening a tokenizer");
     no_memory = 1;
-    st = toks->decode(toks->host, tok, &id, 1, text, sizeof text, &len);
-    said_of_memory(st, &mark, "out of memory for the text of 1 tokens");
+    st = toks->decode(caller(), tok, &id, 1, text, sizeof text, &len);
+    said_of_memory(st, "out of memory for the text of 1 tokens");
 }
 
 int main(void) {

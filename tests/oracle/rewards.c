@@ -14,9 +14,6 @@
 #include <rlhf/test.h>
 
 static struct rlhf_test_host host;
-static struct rlhf__services services;
-static struct rlhf__note failure;
-static struct rlhf__row_service row_reader;
 
 // Programs, started by rlhf-host of the build tree.
 static void offer_programs(void) {
@@ -162,11 +159,9 @@ int main(int argc, char **argv) {
     const rlhf_plugin *p = argc > 1 ? rlhf_test_open(argv[1], 0) : NULL;
     if (!p) return refuse("usage", "oracle_rewards PLUGIN.so [KEY=VALUE ...]");
     void *config = settings(p, argv + 2, argc - 2);
-    services = (struct rlhf__services){.phase = -1, .failure = &failure};
-    rlhf__note_init(&failure);
     rlhf_test_init(&host, 1);
-    int status = !config || rlhf__row_service_init(&row_reader, &services, NULL) != RLHF_OK;
-    if (status == 0) rlhf_test_offer(&host, RLHF_SVC_ROW, &row_reader.table);
+    int status = !config;
+    if (status == 0) rlhf_test_offer(&host, RLHF_SVC_ROW, rlhf__row_service());
     if (status == 0) offer_programs();
     if (!p->create) self = config;
     if (status == 0 && p->create) {
@@ -175,7 +170,6 @@ int main(int argc, char **argv) {
     }
     if (status == 0) status = pay_all(p, self);
     if (p->destroy) p->destroy(self);
-    rlhf__note_finish(&failure);
     free(config);
     return status;
 }

@@ -95,10 +95,10 @@ static rlhf_status gen_step(void *self, rlhf_gen *g, const rlhf_gen_step *s) {
 
 static const rlhf_model_ops ops = {.size = sizeof ops, .gen_step = gen_step};
 
-static struct rlhf__model model(uint32_t heads) {
+static struct rlhf__model model(uint32_t caps) {
     static const struct rlhf__plugin plugin = {.desc = {.kind = RLHF_KIND_MODEL, .id = "fake"}};
     static struct rlhf__instance instance = {.plugin = &plugin};
-    return (struct rlhf__model){.ops = &ops, .info = {.heads = heads}, .instance = &instance};
+    return (struct rlhf__model){.ops = &ops, .info = {.caps = caps}, .instance = &instance};
 }
 
 // ---- requests ----
@@ -128,7 +128,7 @@ static struct rlhf__gen_result draw_on(const rlhf_compute *compute, const struct
                                        uint32_t slots, uint32_t prefix_slots, int32_t stop,
                                        struct rlhf_gen *g) {
     static const rlhf_dist dist = RLHF_DIST_WHOLE;
-    struct rlhf__model m = model(RLHF_HEAD_GENERATE | RLHF_HEAD_PREFIX);
+    struct rlhf__model m = model(RLHF_CAP_GENERATE | RLHF_CAP_PREFIX);
     memset(g, 0, sizeof *g);
     m.compute = compute;
     g->apart = compute != NULL;
@@ -257,12 +257,12 @@ static void what_cannot_be_shared_is_written_out(void **state) {
 
 static void caches_for_a_slots_worth_of_groups(void **state) {
     (void)state;
-    struct rlhf__model m = model(RLHF_HEAD_GENERATE | RLHF_HEAD_PREFIX);
+    struct rlhf__model m = model(RLHF_CAP_GENERATE | RLHF_CAP_PREFIX);
     assert_int_equal(rlhf__prefix_slots(&m, 64, 8), 9);
     assert_int_equal(rlhf__prefix_slots(&m, 3, 8), 2);
     assert_int_equal(rlhf__prefix_slots(&m, 9, 4), 4);
     assert_int_equal(rlhf__prefix_slots(&m, 64, 1), 0);
-    m = model(RLHF_HEAD_GENERATE);
+    m = model(RLHF_CAP_GENERATE);
     assert_int_equal(rlhf__prefix_slots(&m, 64, 8), 0);
 }
 

@@ -22,7 +22,7 @@ static void look_at_json(struct rlhf__check *c, uint32_t gpu, const char *json) 
     else if (rlhf__device_info_read(json, &d, &err) < 0)
         rlhf__child_log_found(c->log, RLHF__CHECK_DESCRIBE, "describe() of device %u: %s", gpu,
                               err.text);
-    else if (*d.missing)
+    else if (*d.missing && gpu == 0)
         rlhf__child_log_fact(c->log, "device %u cannot be used here: %s", gpu, d.missing);
     if (json) rlhf__device_info_finish(&d);
 }

@@ -1,9 +1,12 @@
 // sink.c: tests a sink: runs of a few phases, in guarded memory, and their ends.
 #include "check/cases.h"
 
+#include "base/file.h"
+#include "base/folder.h"
 #include "check/guard.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { METRICS = 3, SAMPLES = 2 };
@@ -29,15 +32,16 @@ static const char *lay_text(struct maker *m, const char *text, const char *what)
     return lay(m, text, strlen(text) + 1, what);
 }
 
-static rlhf_status begin(struct rlhf__probe *t, int resumed, struct rlhf__error *err) {
+static rlhf_status begin(struct rlhf__probe *t, const char *dir, int resumed,
+                         struct rlhf__error *err) {
     struct maker m = {rlhf__guards_new(t->check->log), 1, 0};
     if (!m.guards) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     const rlhf_sink_run run = {.size = sizeof run,
                                .resumed = resumed != 0,
                                .phase = resumed ? 2 : 0,
                                .phases = 10,
-                               .dir = lay_text(&m, "/nonexistent/runs/a", "run->dir"),
-                               .name = lay_text(&m, "a", "run->name"),
+                               .dir = lay_text(&m, dir, "run->dir"),
+                               .name = lay_text(&m, rlhf__path_base(dir), "run->name"),
                                .config = lay_text(&m, "{\"run\": {\"seed\": 1}}", "run->config")};
     rlhf__guards_close(m.guards);
     rlhf__probe_begin(t, "begin()");
@@ -92,15 +96,29 @@ static rlhf_status end(struct rlhf__probe *t, int32_t how, const char *why,
 }
 
 // A run as the host has it: after a failure nothing but end() is called.
-static rlhf_status run(struct rlhf__probe *t, int resumed, int32_t how, struct rlhf__error *err) {
+static rlhf_status run_in(struct rlhf__probe *t, const char *dir, int resumed, int32_t how,
+                          struct rlhf__error *err) {
     struct rlhf__error late;
-    rlhf_status st = begin(t, resumed, err);
+    rlhf_status st = begin(t, dir, resumed, err);
     for (int64_t i = 1; st == RLHF_OK && i <= 3; i++)
         st = phase(t, (resumed ? 2 : 0) + i, i == 2, err);
     const rlhf_status ended = end(t, how, how == RLHF_RUN_DONE ? "" : "the user stopped it", &late);
     if (st != RLHF_OK || ended == RLHF_OK) return st;
     *err = late;
     return ended;
+}
+
+// The same in a directory of its own, which is removed afterwards.
+static rlhf_status run(struct rlhf__probe *t, int resumed, int32_t how, struct rlhf__error *err) {
+    const char *temporary = getenv("TMPDIR");
+    char dir[RLHF__PATH_CAP];
+    struct rlhf__error none;
+    rlhf__path_put(dir, "%s/rlhf-check-XXXXXX",
+                   temporary && *temporary == '/' ? temporary : "/tmp");
+    if (!mkdtemp(dir)) return rlhf__fail(err, RLHF_E_IO, "there is no room for %s", dir);
+    const rlhf_status st = run_in(t, dir, resumed, how, err);
+    rlhf__folder_remove(NULL, dir, &none);
+    return st;
 }
 
 static int try_run(struct rlhf__check *c, int32_t step) {
@@ -140,7 +158,7 @@ static int try_run_memory(struct rlhf__check *c, int32_t step) {
 }
 
 const struct rlhf__check_case rlhf__sink_cases[] = {
-    {"run", RLHF__CHECK_SINK, 0, 0, 0, try_run},
+    {"run", RLHF__CHECK_SINK, 1, 0, 0, try_run},
     {"run-memory", RLHF__CHECK_MEMORY, 0, 0, 0, try_run_memory},
     {NULL, 0, 0, 0, 0, NULL},
 };

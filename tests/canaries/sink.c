@@ -1,0 +1,78 @@
+// sink.c: sinks that each break one rule, chosen by a BREAK_ macro; see reward.c.
+#include <rlhf/log.h>
+#include <rlhf/sink.h>
+
+#include <stdlib.h>
+
+struct sink {
+    const rlhf_host *host;
+    double sum;
+    int64_t phases;
+};
+
+static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
+    struct sink *s = host->alloc(host, sizeof *s);
+    (void)config;
+    if (!s) return host->fail(host, RLHF_E_NOMEM, "out of memory");
+    s->host = host;
+    *self = s;
+    return RLHF_OK;
+}
+
+static void destroy(void *self) {
+    struct sink *s = self;
+    if (s) s->host->free(s->host, s);
+}
+
+static rlhf_status begin(void *self, const rlhf_sink_run *run) {
+    struct sink *s = self;
+    s->phases = run->phase;
+#ifdef BREAK_WORDS
+    return RLHF_E_IO;
+#else
+    return run->dir[0] == '/' && strlen(run->name) > 0 && run->config[0] == '{'
+               ? RLHF_OK
+               : s->host->fail(s->host, RLHF_E_INVALID, "no run");
+#endif
+}
+
+static rlhf_status phase(void *self, const rlhf_sink_phase *in) {
+    struct sink *s = self;
+    double *copy = s->host->alloc(s->host, 8 * (uint64_t)(in->n_metrics + 1));
+#ifndef BREAK_MEMORY
+    if (!copy) return s->host->fail(s->host, RLHF_E_NOMEM, "out of memory");
+#endif
+    copy[in->n_metrics] = 0;
+    for (uint32_t i = 0; i < in->n_metrics; i++)
+        s->sum += in->value[i] + (double)strlen(in->name[i]);
+    for (uint32_t i = 0; i < in->n_samples; i++)
+        s->sum += (double)in->prompt[i].len + (double)in->response[i].len + (double)in->score[i];
+    s->host->free(s->host, copy);
+#ifdef BREAK_BORROWED
+    if (in->n_metrics) ((double *)(uintptr_t)in->value)[0] = 0;
+#elif defined BREAK_CRASH
+    if (in->n_metrics == 0) abort();
+#endif
+    s->phases++;
+    return RLHF_OK;
+}
+
+static rlhf_status end(void *self, int32_t how, const char *why) {
+    struct sink *s = self;
+    if (how != RLHF_RUN_DONE) rlhf_logf(s->host, RLHF_LOG_INFO, "it ends: %s", why);
+    return RLHF_OK;
+}
+
+static const rlhf_sink_ops ops = {.size = sizeof ops, .begin = begin, .phase = phase, .end = end};
+static const rlhf_plugin plugin = {
+    .size = sizeof plugin,
+    .kind = RLHF_KIND_SINK,
+    .id = "org.example.canary",
+    .version = "1",
+    .summary = "breaks a rule",
+    .create = create,
+    .destroy = destroy,
+    .ops = &ops,
+};
+
+RLHF_DEFINE_PLUGIN(plugin)
