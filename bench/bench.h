@@ -12,18 +12,18 @@
 struct bench {
     const rlhf_compute *c;
     const struct rlhf_test_backend *kernels; // whose table c is
-    char lib_dir[4096];                  // .../lib/rlhf/0
-    const char *backend;                 // its name, or a path
-    const char *model;                   // name of the plugin
-    int tiny;                            // shapes suitable for an emulated device
-    uint32_t threads;                    // 0: all cores
-    int cpu_time;                        // measure CPU time of the process instead of wall time
-    int32_t dtype;                       // act dtype of the model parts
-    int only_dtype;                      // --dtype was given: measure only this one
-    double peak_bf16, peak_f32;          // GFLOP/s, best shape; 0 until measured
-    int rows, len, slots, prompt, fresh; // shapes of the training step and of decoding
-    int rank;                            // of a low-rank adapter on all linear layers; 0: none
-    int rounds;                          // rounds of alternating measurements
+    char lib_dir[4096];                      // .../lib/rlhf/0
+    const char *backend;                     // its name, or a path
+    const char *model;                       // name of the plugin
+    int tiny;                                // shapes suitable for an emulated device
+    uint32_t threads;                        // 0: all cores
+    int cpu_time;                            // measure CPU time of the process instead of wall time
+    int32_t dtype;                           // act dtype of the model parts
+    int only_dtype;                          // --dtype was given: measure only this one
+    double peak_bf16, peak_f32;              // GFLOP/s, best shape; 0 until measured
+    int rows, len, slots, prompt, fresh;     // shapes of the training step and of decoding
+    int rank;                                // of a low-rank adapter on all linear layers; 0: none
+    int rounds;                              // rounds of alternating measurements
     int count; // > 0: run this many steps without measuring, for counting instructions externally
     const char *part; // the part of the --only benchmark to run; "": all
     char *const *set; // key=value for the model's integer options, NULL-ended

@@ -32,7 +32,10 @@ static void host_free(const rlhf_host *h, void *p) {
     free(p);
 }
 
-static void host_metric(const rlhf_host *h, const char *name, double value) {
+static void host_metric(const rlhf_host *h, const char *name, double value, double weight,
+                        int32_t combine) {
+    (void)weight;
+    (void)combine;
     (void)h;
     (void)name;
     (void)value;

@@ -64,7 +64,8 @@ static inline void rlhf__cpu_need(struct rlhf__cpu_needs *n, enum rlhf__cpu_ws w
 // inputs are compared by content, so a caller never gets stale logits.
 struct rlhf__lm_kept {
     uint32_t valid, rows;
-    int32_t with_ref, with_entropy, with_support, reserved;
+    int32_t with_ref, with_entropy, with_support, divergence;
+    double beta; // divergence_beta
     const rlhf_weight *weight, *ref_weight;
     rlhf_dist dist;
     uint64_t generation, hidden_hash, ref_hash, support_hash;

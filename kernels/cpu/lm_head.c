@@ -33,15 +33,31 @@ static rlhf_status support_check(struct rlhf__cpu *cpu, const char *op, const rl
     return RLHF_OK;
 }
 
-// Copies and checks the caller's struct and its dist.
+static rlhf_status divergence_check(struct rlhf__cpu *cpu, const char *op, const rlhf_lm_head *a) {
+    const double beta = a->divergence_beta;
+    if (a->divergence < RLHF_DIVERGENCE_REVERSE || a->divergence > RLHF_DIVERGENCE_JS)
+        return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED, "%s: divergence %d, known are 0 to %d", op,
+                              a->divergence, RLHF_DIVERGENCE_JS);
+    if (a->divergence == RLHF_DIVERGENCE_JS && !(beta > 0 && beta < 1))
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: divergence_beta is %g, must be in (0, 1)",
+                              op, beta);
+    if (a->ref_d < 0)
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: ref_d is %d, must not be negative", op,
+                              a->ref_d);
+    return RLHF_OK;
+}
+
+// Copies and checks the caller's struct and its dist. ref_d is d if it was 0.
 static rlhf_status head_read(struct rlhf__cpu *cpu, const char *op, rlhf_lm_head *a,
                              rlhf_dist *dist, const rlhf_lm_head *from, int with_ref_of_backward) {
     RLHF_TRY(rlhf__cpu_copy_in(cpu, op, a, sizeof *a, from, RLHF_SIZE_TO(rlhf_lm_head, d_weight)));
     RLHF_TRY(rlhf__lm_dist_read(cpu, op, dist, a->dist));
     a->dist = dist;
     RLHF_TRY(rlhf__lm_weight_check(cpu, op, a->weight, a->d, a->vocab, a->dtype));
+    RLHF_TRY(divergence_check(cpu, op, a));
+    if (!a->ref_d) a->ref_d = a->d;
     if (with_ref_of_backward ? a->d_kl != NULL : a->kl != NULL)
-        RLHF_TRY(rlhf__lm_weight_check(cpu, op, a->ref_weight, a->d, a->vocab, a->dtype));
+        RLHF_TRY(rlhf__lm_weight_check(cpu, op, a->ref_weight, a->ref_d, a->vocab, a->dtype));
     for (uint32_t i = 0; i < a->rows; i++)
         if (targets(a)[i] < 0 || targets(a)[i] >= a->vocab)
             return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
@@ -55,6 +71,14 @@ static uint64_t row_bytes(const rlhf_lm_head *a) {
     return (uint64_t)a->d * rlhf_dtype_size(a->dtype);
 }
 
+static uint64_t ref_bytes(const rlhf_lm_head *a) {
+    return (uint64_t)a->ref_d * rlhf_dtype_size(a->dtype);
+}
+
+static float beta_of(const rlhf_lm_head *a) {
+    return a->divergence == RLHF_DIVERGENCE_JS ? (float)a->divergence_beta : 0.0f;
+}
+
 static struct rlhf__lm_block block_of(const rlhf_lm_head *a, int with_ref, int with_entropy,
                                       uint32_t first, uint32_t rows) {
     return (struct rlhf__lm_block){
@@ -64,7 +88,9 @@ static struct rlhf__lm_block block_of(const rlhf_lm_head *a, int with_ref, int w
         .support = a->support ? supports(a) + first * (size_t)rlhf_support_words(a->vocab) : NULL,
         .hidden = rlhf__cpu_mem(rlhf_dev_at(a->hidden, first * row_bytes(a))),
         .ref_hidden =
-            with_ref ? rlhf__cpu_mem(rlhf_dev_at(a->ref_hidden, first * row_bytes(a))) : NULL,
+            with_ref ? rlhf__cpu_mem(rlhf_dev_at(a->ref_hidden, first * ref_bytes(a))) : NULL,
+        .divergence = a->divergence,
+        .beta = beta_of(a),
         .rows = rows,
         .vocab = a->vocab,
         .with_entropy = with_entropy,
@@ -112,7 +138,9 @@ static struct rlhf__lm_kept kept_of(const struct rlhf__cpu *cpu, const rlhf_lm_h
     k.dist = *a->dist;
     k.generation = cpu->weight_generation;
     k.hidden_hash = content_hash(rlhf__cpu_mem(a->hidden), a->rows * row_bytes(a));
-    k.ref_hash = with_ref ? content_hash(rlhf__cpu_mem(a->ref_hidden), a->rows * row_bytes(a)) : 0;
+    k.ref_hash = with_ref ? content_hash(rlhf__cpu_mem(a->ref_hidden), a->rows * ref_bytes(a)) : 0;
+    k.divergence = with_ref ? a->divergence : 0;
+    k.beta = with_ref ? a->divergence_beta : 0;
     k.with_support = a->support != NULL;
     k.support_hash = content_hash(rlhf__cpu_mem(a->support), support_bytes(a));
     return k;
@@ -128,7 +156,8 @@ static int kept_serves(const struct rlhf__lm_kept *have, const struct rlhf__lm_k
     return have->valid && have->rows == want->rows && have->with_ref >= want->with_ref &&
            have->with_entropy >= want->with_entropy && have->weight == want->weight &&
            (!want->with_ref ||
-            (have->ref_weight == want->ref_weight && have->ref_hash == want->ref_hash)) &&
+            (have->ref_weight == want->ref_weight && have->ref_hash == want->ref_hash &&
+             have->divergence == want->divergence && have->beta == want->beta)) &&
            same_dist(&have->dist, &want->dist) && have->generation == want->generation &&
            have->hidden_hash == want->hidden_hash && have->with_support == want->with_support &&
            have->support_hash == want->support_hash;
@@ -167,10 +196,14 @@ static void row_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
                                       .d_entropy = element(a->d_entropy, first + i),
                                       .d_kl = element(a->d_kl, first + i),
                                       .target = targets(a)[first + i]};
-    cpu->hot.head_grad((char *)to + i * n * rlhf_dtype_size(a->dtype), a->dtype == RLHF_BF16,
-                       b->logits + i * b->stride,
-                       b->ref_logits ? b->ref_logits + i * b->stride : NULL, n, b->scale,
-                       &b->stat[i], &g);
+    const int bf16 = a->dtype == RLHF_BF16;
+    const float *z = b->logits + i * b->stride;
+    const float *r = b->ref_logits ? b->ref_logits + i * b->stride : NULL;
+    void *dz = (char *)to + i * n * rlhf_dtype_size(a->dtype);
+    if (r && b->divergence != RLHF_DIVERGENCE_REVERSE)
+        cpu->hot.head_divergence_grad(dz, bf16, z, r, n, b->scale, b->beta, &b->stat[i], &g);
+    else
+        cpu->hot.head_grad(dz, bf16, z, r, n, b->scale, &b->stat[i], &g);
 }
 
 // Derivatives of a block's logits in the act dtype, in place of the logits. In bf16, row i is
@@ -233,7 +266,7 @@ static void block_needs(struct rlhf__cpu *cpu, const rlhf_lm_head *a, const rlhf
                         uint32_t rows, int backward, struct rlhf__cpu_needs *n) {
     const int with_ref = backward ? a->d_kl != NULL : a->kl != NULL;
     const int cuts = a->dist && rlhf__lm_dist_cuts(a->dist, a->vocab);
-    rlhf__lm_block_needs(cpu, w, rows, with_ref, cuts, n);
+    rlhf__lm_block_needs(cpu, w, rows, with_ref ? (a->ref_d ? a->ref_d : a->d) : 0, cuts, n);
     if (backward && a->d_hidden) rlhf__linear_dx_needs(cpu, w, a->dtype, 0, rows, n);
     if (backward && a->d_weight) rlhf__linear_dw_needs(cpu, w, rows, 1, n);
 }

@@ -129,13 +129,16 @@ static rlhf_status logits(struct rlhf__cpu *cpu, float *out, const char *hidden,
     return rlhf__product(cpu, &s, hidden, &w->fwd, NULL, NULL, out);
 }
 
-void rlhf__lm_block_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int with_ref,
+void rlhf__lm_block_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int32_t ref_d,
                           int cuts, struct rlhf__cpu_needs *n) {
-    const struct rlhf__matmul s = logits_matmul(w, rows, stride_of(cpu, w->n, w->dtype));
+    struct rlhf__matmul s = logits_matmul(w, rows, stride_of(cpu, w->n, w->dtype));
     rlhf__cpu_need(n, RLHF__WS_LOGITS, logits_bytes(cpu, w, rows));
     rlhf__cpu_need(n, RLHF__WS_ROWS, stat_bytes(rows));
-    if (with_ref) rlhf__cpu_need(n, RLHF__WS_REF, logits_bytes(cpu, w, rows));
+    if (ref_d) rlhf__cpu_need(n, RLHF__WS_REF, logits_bytes(cpu, w, rows));
     if (cuts) rlhf__cpu_need(n, RLHF__WS_KEEP, keep_bytes(cpu, w->n));
+    rlhf__product_needs(cpu, &s, n);
+    if (!ref_d) return;
+    s.k = ref_d;
     rlhf__product_needs(cpu, &s, n);
 }
 
@@ -175,8 +178,11 @@ void rlhf__lm_row_stat(const struct rlhf__cpu *cpu, const struct rlhf__lm_block 
     else if (work)
         rlhf__lm_keep(cpu, z, n, b->scale, b->dist, work);
     cpu->hot.head_stat(&b->stat[row], z, n, b->scale, b->with_entropy, NULL);
-    if (b->ref_weight)
-        cpu->hot.head_kl(&b->stat[row], z, b->ref_logits + row * b->stride, n, b->scale);
+    if (!b->ref_weight) return;
+    const float *r = b->ref_logits + row * b->stride;
+    cpu->hot.head_kl(&b->stat[row], z, r, n, b->scale);
+    if (b->divergence != RLHF_DIVERGENCE_REVERSE)
+        cpu->hot.head_divergence(&b->stat[row], z, r, n, b->scale, b->beta);
 }
 
 rlhf_status rlhf__lm_keep_work(struct rlhf__cpu *cpu, int cuts, int32_t vocab, float **out) {

@@ -10,6 +10,8 @@
 // Rows of one call of the head. hidden and ref_hidden start at the block's first row.
 struct rlhf__lm_block {
     const rlhf_weight *weight, *ref_weight; // ref_weight NULL: no KL
+    int32_t divergence;                     // enum rlhf_divergence
+    float beta;                             // of Jensen-Shannon, else 0
     const rlhf_dist *dist;
     const uint32_t *support; // [rows, words], see compute.h; NULL: the kept set of dist
     const char *hidden, *ref_hidden;
@@ -44,8 +46,8 @@ uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, 
                              int with_ref);
 
 // Adds the workspaces of a block of `rows` rows of w: place, keep_work where cuts is set, and the
-// GEMMs of the logits. [step]
-void rlhf__lm_block_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int with_ref,
+// GEMMs of the logits. ref_d: width of the reference's states, 0: no reference. [step]
+void rlhf__lm_block_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int32_t ref_d,
                           int cuts, struct rlhf__cpu_needs *n);
 
 // Points b->logits, ref_logits and stat to workspaces for b->rows rows. [step]

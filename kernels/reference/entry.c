@@ -21,8 +21,7 @@ static rlhf_status describe(void *self, uint32_t gpu, const char **json) {
     rlhf__json_start(&b->json);
     rlhf__json_number(&b->json, "devices", 1);
     rlhf__json_text(&b->json, "name", "naive C, for checking other backends");
-    if (page > 0 && all > 0)
-        rlhf__json_number(&b->json, "memory", (uint64_t)page * (uint64_t)all);
+    if (page > 0 && all > 0) rlhf__json_number(&b->json, "memory", (uint64_t)page * (uint64_t)all);
     if (gpu) rlhf__json_text(&b->json, "missing", "there is one device, 0");
     return rlhf__backend_described(b, json);
 }

@@ -11,7 +11,7 @@ struct rlhf__ref_head_row {
 };
 
 // Copies the caller's struct into *a, its dist into *dist, and checks them; with backward, also the
-// fields of lm_head_bwd.
+// fields of lm_head_bwd. ref_d is d if it was 0.
 rlhf_status rlhf__ref_head_read(struct rlhf__ref *r, const char *op, rlhf_lm_head *a,
                                 rlhf_dist *dist, const rlhf_lm_head *from, int backward);
 
@@ -26,6 +26,13 @@ void rlhf__ref_head_row_fill(struct rlhf__ref_head_row *s, const rlhf_lm_head *a
 // -sum p log p, and sum p (log p - log q), over the support.
 double rlhf__ref_entropy(const struct rlhf__ref_head_row *s, int32_t vocab);
 double rlhf__ref_kl(const struct rlhf__ref_head_row *s, int32_t vocab);
+
+// With m = beta q + (1 - beta) p: log(p/m) of an id in the support, and sum p log(p/m).
+double rlhf__ref_log_p_over_m(const struct rlhf__ref_head_row *s, int32_t v, double beta);
+double rlhf__ref_kl_to_m(const struct rlhf__ref_head_row *s, int32_t vocab, double beta);
+
+// The divergence that a asks for.
+double rlhf__ref_divergence(const struct rlhf__ref_head_row *s, const rlhf_lm_head *a);
 
 // RLHF_E_INVALID if a target is outside the vocabulary or its support; the arrays must be
 // accessible.

@@ -5,6 +5,8 @@
 //   d logp / dz_v = [v = y] - p_v          (zero when y is not in the kept set)
 //   d H / dz_v    = -p_v (log p_v + H)
 //   d K / dz_v    = p_v (log p_v - log q_v - K)      (the reference model is constant)
+// For the forward divergence d K / dz_v = p_v - q_v; for Jensen-Shannon, with m = beta q + (1 -
+// beta) p, it is (1 - beta) p_v (log(p_v / m_v) - sum p log(p / m)).
 #include "lm_head.h"
 #include "number.h"
 #include "ops.h"
@@ -14,6 +16,16 @@
 
 static double element(rlhf_dev p, uint64_t t) { return p ? (double)rlhf__ref_f32(p)[t] : 0.0; }
 
+// d K / dz_v of the divergence that a asks for; whole: kl, or sum p log(p/m).
+static double kl_slope(const struct rlhf__ref_head_row *s, const rlhf_lm_head *a, int32_t v,
+                       double whole) {
+    const double p = exp(s->logp[v]), beta = a->divergence_beta;
+    if (a->divergence == RLHF_DIVERGENCE_FORWARD) return p - exp(s->ref[v]);
+    if (a->divergence == RLHF_DIVERGENCE_JS)
+        return (1.0 - beta) * p * (rlhf__ref_log_p_over_m(s, v, beta) - whole);
+    return p * (s->logp[v] - s->ref[v] - whole);
+}
+
 // g[vocab] = derivative of the loss with respect to the logits of row t.
 static void logit_grad(double *g, const struct rlhf__ref_head_row *s, const rlhf_lm_head *a,
                        uint64_t t) {
@@ -21,14 +33,17 @@ static void logit_grad(double *g, const struct rlhf__ref_head_row *s, const rlhf
     const double d_logp = s->logp[y] == -INFINITY ? 0.0 : element(a->d_logp, t);
     const double d_entropy = element(a->d_entropy, t), d_kl = element(a->d_kl, t);
     const double entropy = a->d_entropy ? rlhf__ref_entropy(s, a->vocab) : 0.0;
-    const double kl = a->d_kl ? rlhf__ref_kl(s, a->vocab) : 0.0;
+    const double whole = !a->d_kl ? 0.0
+                         : a->divergence == RLHF_DIVERGENCE_JS
+                             ? rlhf__ref_kl_to_m(s, a->vocab, a->divergence_beta)
+                             : rlhf__ref_kl(s, a->vocab);
     for (int32_t v = 0; v < a->vocab; v++) {
         g[v] = 0.0;
         if (s->logp[v] == -INFINITY) continue;
         const double p = exp(s->logp[v]);
         g[v] += d_logp * ((v == y ? 1.0 : 0.0) - p);
         if (a->d_entropy) g[v] -= d_entropy * p * (s->logp[v] + entropy);
-        if (a->d_kl) g[v] += d_kl * p * (s->logp[v] - s->ref[v] - kl);
+        if (a->d_kl) g[v] += d_kl * kl_slope(s, a, v, whole);
         g[v] *= rlhf__ref_dist_scale(a->dist);
     }
 }
@@ -81,10 +96,11 @@ static rlhf_status lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
     RLHF_TRY(rlhf__ref_head_read(ctx, "lm_head_bwd", &a, &dist, from, 1));
     const uint64_t d = (uint64_t)a.d, vocab = (uint64_t)a.vocab;
     const uint64_t hidden = a.rows * d * rlhf_dtype_size(a.dtype);
+    const uint64_t ref = a.rows * (uint64_t)a.ref_d * rlhf_dtype_size(a.dtype);
     const uint64_t weights = a.d_weight ? d * vocab : 0;
     const struct rlhf__ref_use uses[] = {{a.hidden, hidden},
                                          rlhf__ref_range(a.target, a.rows, sizeof(int32_t)),
-                                         {a.d_kl ? a.ref_hidden : NULL, a.d_kl ? hidden : 0},
+                                         {a.d_kl ? a.ref_hidden : NULL, a.d_kl ? ref : 0},
                                          rlhf__ref_optional(a.d_logp, a.rows, sizeof(float)),
                                          rlhf__ref_optional(a.d_entropy, a.rows, sizeof(float)),
                                          rlhf__ref_optional(a.d_kl, a.rows, sizeof(float)),

@@ -10,7 +10,7 @@ static const rlhf_compute description = {
     .device = RLHF_DEVICE_CPU,
     .dtypes = 1u << RLHF_F32 | 1u << RLHF_BF16,
     .threads = 1,
-    .flags = RLHF_COMPUTE_ROW_EXACT | RLHF_COMPUTE_MIN_P,
+    .flags = RLHF_COMPUTE_ROW_EXACT | RLHF_COMPUTE_MIN_P | RLHF_COMPUTE_DIVERGENCE,
     .name = "reference",
     .detail = "naive C, double accumulation, 1 thread",
 };

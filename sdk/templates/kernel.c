@@ -2,14 +2,18 @@
 // complete and correct, and functions are replaced one by one. This file replaces `act` for f32 and
 // ReLU; all other cases go to the original function.
 //
-// Things to change: which functions are replaced (create()), the names, and in the end where the
-// memory is. The file is kernels_my_kernel.so and is chosen by --set compute.backend=my_kernel.
+// Things to change: which functions are replaced (open_table()), the names, and in the end where
+// the memory is. The file is kernels_my_kernel.so and is chosen by --set compute.backend=my_kernel.
 #include <rlhf/reference.h>
 
-#include <stdio.h>
 #include <stdlib.h>
 
-// This backend's data, in addition to the reference's ctx.
+// The plugin's instance: the host gets the messages of its tables.
+struct plugin_instance {
+    const rlhf_host *host;
+};
+
+// A table's data, in addition to the reference's ctx.
 struct backend {
     rlhf_compute first; // the table as the reference made it
 };
@@ -30,20 +34,11 @@ static rlhf_status act(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int32_
     return rlhf_reference_leave(ctx, RLHF_OK);
 }
 
-static void destroy(rlhf_compute *c) {
-    struct backend *b = c ? rlhf_reference_own(c->ctx) : NULL;
-    rlhf_reference_kernels()->destroy(c);
-    free(b);
-}
-
-static rlhf_status create(const rlhf_kernels_options *options, rlhf_compute **out, char *err,
-                          uint64_t err_cap) {
+static rlhf_status open_table(void *self, const rlhf_kernels_open *options, rlhf_compute **out) {
+    const rlhf_host *host = ((const struct plugin_instance *)self)->host;
     struct backend *b = calloc(1, sizeof *b);
-    if (!b) {
-        snprintf(err, err_cap, "my_kernel: out of memory");
-        return RLHF_E_NOMEM;
-    }
-    rlhf_status st = rlhf_reference_kernels()->create(options, out, err, err_cap);
+    if (!b) return host->fail(host, RLHF_E_NOMEM, "out of memory");
+    rlhf_status st = rlhf_reference_open(host, options, out);
     if (st < 0) {
         free(b);
         return st;
@@ -57,14 +52,44 @@ static rlhf_status create(const rlhf_kernels_options *options, rlhf_compute **ou
     return RLHF_OK;
 }
 
-static const rlhf_kernels kernels = {
-    .size = sizeof kernels,
-    .abi_major = RLHF_ABI_MAJOR,
-    .abi_minor = RLHF_ABI_MINOR,
-    .name = "my_kernel",
+static void close_table(void *self, rlhf_compute *c) {
+    struct backend *b = c ? rlhf_reference_own(c->ctx) : NULL;
+    (void)self;
+    rlhf_reference_close(c);
+    free(b);
+}
+
+static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
+    struct plugin_instance *p = host->alloc(host, sizeof *p);
+    (void)config;
+    if (!p) return host->fail(host, RLHF_E_NOMEM, "out of memory");
+    p->host = host;
+    *self = p;
+    return RLHF_OK;
+}
+
+static void destroy(void *self) {
+    struct plugin_instance *p = self;
+    if (p) p->host->free(p->host, p);
+}
+
+static const rlhf_kernels_ops ops = {
+    .size = sizeof ops,
+    .compute_major = RLHF_COMPUTE_MAJOR,
+    .compute_minor = RLHF_COMPUTE_MINOR,
+    .device = RLHF_DEVICE_CPU,
+    .open = open_table,
+    .close = close_table,
+};
+static const rlhf_plugin plugin = {
+    .size = sizeof plugin,
+    .kind = RLHF_KIND_KERNELS,
+    .id = "org.example.kernels.my_kernel",
+    .version = "0.1.0",
     .summary = "the reference backend with an activation of its own",
     .create = create,
     .destroy = destroy,
+    .ops = &ops,
 };
 
-RLHF_DEFINE_KERNELS(kernels)
+RLHF_DEFINE_PLUGIN(plugin)

@@ -5,9 +5,6 @@
 #include <rlhf/compute.h>
 #include <rlhf/test.h>
 
-#include <dlfcn.h>
-#include <stdio.h>
-
 static struct rlhf_test_host host;
 
 enum { N = 7 };
@@ -37,39 +34,28 @@ static void does_what_the_reference_does(rlhf_compute *own, rlhf_compute *refere
     }
 }
 
-static void refuses_what_is_too_short(rlhf_compute *c) {
+static void refuses_what_is_too_short(struct rlhf_test_backend *b) {
+    rlhf_compute *c = b->c;
     rlhf_dev x = NULL;
     RLHF_TEST_CHECK(&host, c->alloc(c->ctx, sizeof given, &x) == RLHF_OK);
     RLHF_TEST_CHECK(&host, c->act(c->ctx, x, x, RLHF_ACT_RELU, RLHF_F32, N + 1) < 0);
-    RLHF_TEST_CHECK(&host, c->last_error(c->ctx)[0] != '\0');
+    RLHF_TEST_CHECK(&host, b->said[0] != '\0');
     c->release(c->ctx, x);
     RLHF_TEST_CHECK(&host, c->bytes_in_use(c->ctx) == 0);
 }
 
-static const rlhf_kernels *open_backend(const char *path) {
-    void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    union {
-        void *data;
-        rlhf_kernels_entry_fn entry;
-    } u = {so ? dlsym(so, RLHF_KERNELS_SYMBOL) : NULL};
-    if (!u.data) fprintf(stderr, "%s\n", so ? "no " RLHF_KERNELS_SYMBOL : dlerror());
-    return u.data ? u.entry() : NULL;
-}
-
 int main(int argc, char **argv) {
-    const rlhf_kernels *k = argc == 2 ? open_backend(argv[1]) : NULL;
-    const rlhf_kernels_options guarded = {.size = sizeof guarded, .guard = 1};
-    rlhf_compute *own = NULL, *reference = rlhf_test_compute(0);
-    char why[256] = "";
-    if (!k || !reference) return 2;
+    static struct rlhf_test_backend own;
+    const rlhf_kernels_open guarded = {.size = sizeof guarded, .guard = 1};
+    const rlhf_plugin *p = argc == 2 ? rlhf_test_backend_load(argv[1]) : NULL;
     rlhf_test_init(&host, 1);
-    RLHF_TEST_CHECK(&host, k->abi_major == RLHF_ABI_MAJOR && k->abi_minor == RLHF_ABI_MINOR);
-    if (RLHF_TEST_CHECK(&host, k->create(&guarded, &own, why, sizeof why) == RLHF_OK)) {
-        does_what_the_reference_does(own, reference);
-        refuses_what_is_too_short(own);
+    rlhf_compute *reference = rlhf_test_compute(&host, 0);
+    if (!p || !reference) return 2;
+    if (RLHF_TEST_CHECK(&host, rlhf_test_backend_open(&own, p, &guarded) == RLHF_OK)) {
+        does_what_the_reference_does(own.c, reference);
+        refuses_what_is_too_short(&own);
     }
-    k->destroy(own);
-    k->destroy(NULL);
+    rlhf_test_backend_close(&own);
     rlhf_test_compute_end(reference);
     return rlhf_test_end(&host); // 1 when something did not hold
 }

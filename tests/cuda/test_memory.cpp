@@ -91,11 +91,10 @@ int teardown(void **state) {
 #define OK(call)                                                                                   \
     do {                                                                                           \
         const rlhf_status st_ = (call);                                                            \
-        if (st_ != RLHF_OK) fail_msg("%s: %d, %s", #call, st_, b->of.said);          \
+        if (st_ != RLHF_OK) fail_msg("%s: %d, %s", #call, st_, b->of.said);                        \
     } while (0)
 #define SAYS(text)                                                                                 \
-    if (!strstr(b->of.said, (text)))                                                 \
-    fail_msg("\"%s\" is not in \"%s\"", (text), b->of.said)
+    if (!strstr(b->of.said, (text))) fail_msg("\"%s\" is not in \"%s\"", (text), b->of.said)
 
 rlhf_dev take(backend *b, uint64_t bytes) {
     rlhf_dev p = NULL;

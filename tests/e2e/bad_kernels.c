@@ -45,8 +45,8 @@ static void close_table(void *self, rlhf_compute *t) {
 
 const rlhf_bundle *RLHF_ENTRY(void) {
     static const rlhf_plugin *const list[] = {&plugin};
-    static const rlhf_bundle bundle = {
-        sizeof bundle, RLHF_ABI_MAJOR, RLHF_ABI_MINOR, 1, list, RLHF_SDK_VERSION};
+    static const rlhf_bundle bundle = {sizeof bundle, RLHF_ABI_MAJOR,  RLHF_ABI_MINOR, 1,
+                                       list,          RLHF_SDK_VERSION};
     void *so = dlopen(REFERENCE_SO, RTLD_NOW | RTLD_LOCAL);
     void *symbol = so ? dlsym(so, RLHF_ENTRY_SYMBOL) : NULL;
     rlhf_entry_fn entry = NULL;
@@ -64,7 +64,7 @@ const rlhf_bundle *RLHF_ENTRY(void) {
                                    .open = is("no_open") ? NULL : open_table,
                                    .close = close_table};
     if (is("minor")) ops.known.compute_minor++;
-    if (is("short_kernels")) ops.known.size = 24;
+    if (is("short_kernels")) ops.known.size = 12;
     if (is("longer") || is("newer_kernels")) ops.known.size = sizeof ops;
     ops.later = is("newer_kernels") ? 1 : 0;
     return &bundle;

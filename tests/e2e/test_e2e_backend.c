@@ -9,11 +9,11 @@
 static void a_wrong_description_is_refused(void **state) {
     struct e2e *t = *state;
     static const char *const cases[][2] = {
-        {"minor", "is for contract 0."},
-        {"short_kernels", "its rlhf_kernels says it has 24 bytes"},
-        {"newer_kernels", "its rlhf_kernels uses fields newer than this host"},
-        {"no_create", "lacks the function create()"},
-        {"no_table", "create() made no table"},
+        {"minor", "it is for the compute contract 0."},
+        {"short_kernels", "its rlhf_kernels_ops has 12 bytes"},
+        {"newer_kernels", "its rlhf_kernels_ops uses fields newer than this host"},
+        {"no_open", "lacks the required function open()"},
+        {"no_table", "open() made no table"},
         {"short_table", "its rlhf_compute says it has 64 bytes"},
         {"newer_table", "its rlhf_compute uses fields newer than this host"},
         {"nameless", "has no name, which every backend must have"},

@@ -132,8 +132,7 @@ struct backend backend_of(const char *path, uint32_t threads, uint32_t guard) {
     if (!b.plugin) return b;
     const rlhf_kernels_ops *ops = b.plugin->ops;
     const rlhf_kernels_open o = {.size = sizeof o, .threads = threads, .guard = guard};
-    if (b.plugin->create(fake_host(), NULL, &b.self) < 0 ||
-        ops->open(b.self, &o, &b.compute) < 0)
+    if (b.plugin->create(fake_host(), NULL, &b.self) < 0 || ops->open(b.self, &o, &b.compute) < 0)
         fail_msg("backend %s: %s", path, failure);
     return b;
 }

@@ -108,8 +108,8 @@ const rlhf_bundle *RLHF_ENTRY(void) {
     static rlhf_kernels_ops ops;
     static rlhf_plugin plugin;
     static const rlhf_plugin *const list[] = {&plugin};
-    static const rlhf_bundle bundle = {
-        sizeof bundle, RLHF_ABI_MAJOR, RLHF_ABI_MINOR, 1, list, RLHF_SDK_VERSION};
+    static const rlhf_bundle bundle = {sizeof bundle, RLHF_ABI_MAJOR,  RLHF_ABI_MINOR, 1,
+                                       list,          RLHF_SDK_VERSION};
     void *so = dlopen(REFERENCE_SO, RTLD_NOW | RTLD_LOCAL);
     void *symbol = so ? dlsym(so, RLHF_ENTRY_SYMBOL) : NULL;
     rlhf_entry_fn entry = NULL;

@@ -2,19 +2,10 @@
 //
 // Sums run over blocks of BLOCK elements in f32 lanes and over blocks in f64, always from id 0 up,
 // so a row's result depends on the row alone.
-#include "hot.h"
-#include "vec.h"
+#include "head_row.h"
 
-#include <math.h>
-
-#define BLOCK   ((size_t)RLHF__HEAD_BLOCK)
-#define ABREAST 4        // vectors of maxima
-#define AHEAD   1024     // derivatives
-#define FLOOR   (-1e30f) // replaces log 0 when multiplied by a probability of 0
-
-static inline size_t lanes_left(size_t i, size_t end) {
-    return end - i < VF_LANES ? end - i : VF_LANES;
-}
+#define ABREAST 4    // vectors of maxima
+#define AHEAD   1024 // derivatives
 
 static float row_max(const float *z, size_t n) {
     vf best[ABREAST];
@@ -32,11 +23,6 @@ static float row_max(const float *z, size_t n) {
     for (; i < n; i++)
         m = z[i] > m ? z[i] : m;
     return m;
-}
-
-// The scaled, shifted logit: log of the unnormalised probability.
-static inline vf log_weight(vf z, vf max, vf it) {
-    return vf_max(vf_set1(FLOOR), vf_mul(vf_sub(z, max), it));
 }
 
 // Adds sum e^a to *sum and sum e^a a to *dot, a = log_weight of the full vectors and tail in [from,
@@ -77,30 +63,7 @@ void RLHF__HOT(head_stat)(struct rlhf__head_stat *s, const float *z, size_t n, f
     }
     s->log_sum = (float)log(sum);
     s->entropy = entropy ? (float)(log(sum) - dot / sum) : 0.0f;
-    s->kl = s->ref_max = s->ref_log_sum = 0.0f;
-}
-
-// The reference's logits on the policy's kept set: -inf where z is -inf.
-static inline vf on_kept(vf z, vf r) { return vf_gt(z, vf_set1(-INFINITY), r, vf_set1(-INFINITY)); }
-
-struct tails {
-    float z[VF_LANES], r[VF_LANES];
-};
-
-// Vectors i of z and r; lanes past n act as outside the kept set.
-static inline void load_pair(vf *zv, vf *rv, const float *z, const float *r, size_t i, size_t n) {
-    if (i + VF_LANES <= n) {
-        *zv = vf_load(z + i);
-        *rv = on_kept(*zv, vf_load(r + i));
-        return;
-    }
-    struct tails t;
-    for (size_t j = 0; j < VF_LANES; j++) {
-        t.z[j] = i + j < n ? z[i + j] : -INFINITY;
-        t.r[j] = i + j < n ? r[i + j] : -INFINITY;
-    }
-    *zv = vf_load(t.z);
-    *rv = on_kept(*zv, vf_load(t.r));
+    s->kl = s->kl_p = s->ref_max = s->ref_log_sum = 0.0f;
 }
 
 void RLHF__HOT(head_kl)(struct rlhf__head_stat *s, const float *z, const float *r, size_t n,

@@ -13,6 +13,7 @@ struct rlhf__head_stat {
     float log_sum;              // log sum exp((z - max) it)
     float entropy;              // if requested
     float kl;                   // if requested
+    float kl_p;                 // sum p log(p/m), of Jensen-Shannon
     float ref_max, ref_log_sum; // of the reference's row over the same kept set
 };
 
@@ -67,6 +68,8 @@ struct rlhf__adam_step {
 // head_kl      needs head_stat; sets kl, ref_max, ref_log_sum from the reference's row r
 // head_grad    dz[n] (f32 or bf16) = derivative w.r.t. the unscaled logits; r NULL if d_kl is 0;
 //              dz may alias z in f32
+// head_divergence  needs head_kl; replaces kl by the forward divergence (beta 0) or Jensen-Shannon
+// head_divergence_grad  as head_grad, of that kl
 // head_sums    sums[i] = the sum of exp((z - max) it) over block i of RLHF__HEAD_BLOCK elements
 // head_draw    first id whose running sum of exp((z - max) it) exceeds u times the total; sums come
 //              from head_sums
@@ -94,6 +97,11 @@ struct rlhf__adam_step {
     X(head_stat,                                                                                   \
       (struct rlhf__head_stat * s, const float *z, size_t n, float it, int entropy, double *sums)) \
     X(head_kl, (struct rlhf__head_stat * s, const float *z, const float *r, size_t n, float it))   \
+    X(head_divergence, (struct rlhf__head_stat * s, const float *z, const float *r, size_t n,      \
+                        float it, float beta))                                                     \
+    X(head_divergence_grad,                                                                        \
+      (void *dz, int bf16, const float *z, const float *r, size_t n, float it, float beta,         \
+       const struct rlhf__head_stat *s, const struct rlhf__head_grad *g))                          \
     X(head_grad, (void *dz, int bf16, const float *z, const float *r, size_t n, float it,          \
                   const struct rlhf__head_stat *s, const struct rlhf__head_grad *g))               \
     X(head_sums, (double *sums, const float *z, size_t n, float it, float max))                    \

@@ -1,0 +1,46 @@
+// hot/head_row.h: one row of logits as logs of unnormalised probabilities, and the reference's row
+// on the same kept set; for head.c and divergence.c.
+#ifndef RLHF_CPU_HOT_HEAD_ROW_H
+#define RLHF_CPU_HOT_HEAD_ROW_H
+
+#include "hot.h"
+#include "vec.h"
+
+#include <math.h>
+
+#define BLOCK ((size_t)RLHF__HEAD_BLOCK)
+#define FLOOR (-1e30f) // replaces log 0 when multiplied by a probability of 0
+
+static inline size_t lanes_left(size_t i, size_t end) {
+    return end - i < VF_LANES ? end - i : VF_LANES;
+}
+
+// The scaled, shifted logit: log of the unnormalised probability.
+static inline vf log_weight(vf z, vf max, vf it) {
+    return vf_max(vf_set1(FLOOR), vf_mul(vf_sub(z, max), it));
+}
+
+// The reference's logits on the policy's kept set: -inf where z is -inf.
+static inline vf on_kept(vf z, vf r) { return vf_gt(z, vf_set1(-INFINITY), r, vf_set1(-INFINITY)); }
+
+struct tails {
+    float z[VF_LANES], r[VF_LANES];
+};
+
+// Vectors i of z and r; lanes past n act as outside the kept set.
+static inline void load_pair(vf *zv, vf *rv, const float *z, const float *r, size_t i, size_t n) {
+    if (i + VF_LANES <= n) {
+        *zv = vf_load(z + i);
+        *rv = on_kept(*zv, vf_load(r + i));
+        return;
+    }
+    struct tails t;
+    for (size_t j = 0; j < VF_LANES; j++) {
+        t.z[j] = i + j < n ? z[i + j] : -INFINITY;
+        t.r[j] = i + j < n ? r[i + j] : -INFINITY;
+    }
+    *zv = vf_load(t.z);
+    *rv = on_kept(*zv, vf_load(t.r));
+}
+
+#endif
