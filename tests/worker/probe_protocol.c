@@ -74,6 +74,10 @@ __attribute__((constructor)) static void forge(void) {
     put_given(&f, "org.rlhf-host.test.probe_reward");
     put_given(&f, "1");
     put_given(&f, "forged");
+    for (int i = 0; i < 3; i++) { // vendor, url and license: none
+        put_u32(&f, 0);
+        put_text(&f, "");
+    }
     for (int i = 0; i < 6; i++) // minor, state, flags, flags of ops, features, options
         put_u32(&f, 0);
     send_frame(ASK_FD, 0, &f);

@@ -19,10 +19,10 @@
 // activations (RLHF_F32 or RLHF_BF16); matrix products accumulate in f32. A bf16 store rounds to
 // nearest even. All functions are [step] per table: one call at a time. They may be asynchronous
 // until sync, download, or a host_ output, and take effect in call order. Unless stated otherwise,
-// outputs must not overlap inputs. Errors: negative status, with the text passed to host->fail. A
-// backend may delay reporting invalid contents of device arrays (an id outside the vocabulary,
-// inconsistent offsets) until the next sync, download or host_ output; the outputs are then
-// undefined. [R:rows] [R:step]
+// outputs must not overlap inputs. Errors: negative status, with the text passed to host->fail; a
+// model returns that status and adds no text. A backend may delay reporting invalid contents of
+// device arrays (an id outside the vocabulary, inconsistent offsets) until the next sync, download
+// or host_ output; the outputs are then undefined. [R:rows] [R:step]
 #ifndef RLHF_COMPUTE_H
 #define RLHF_COMPUTE_H
 
