@@ -391,18 +391,18 @@ static rlhf_status stream_write(const rlhf_ostream *out, const void *bytes, uint
     return RLHF_OK;
 }
 
-static struct rlhf__state_buffer *behind(const rlhf_istream *in) {
+static struct rlhf__state_buffer *buffer_of(const rlhf_istream *in) {
     return (struct rlhf__state_buffer *)(void *)((char *)(uintptr_t)in -
                                                  offsetof(struct rlhf__state_buffer, in));
 }
 
 static uint64_t stream_left(const rlhf_istream *in) {
-    const struct rlhf__state_buffer *s = behind(in);
+    const struct rlhf__state_buffer *s = buffer_of(in);
     return s->len - s->at;
 }
 
 static rlhf_status stream_read(const rlhf_istream *in, void *bytes, uint64_t n) {
-    struct rlhf__state_buffer *s = behind(in);
+    struct rlhf__state_buffer *s = buffer_of(in);
     if (n > s->len - s->at) return RLHF_E_IO;
     if (n) memcpy(bytes, s->bytes + s->at, n);
     s->at += n;

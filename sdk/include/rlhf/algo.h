@@ -169,8 +169,8 @@ typedef struct rlhf_rollout {
     const float *const *logp_named; // [n_named] each [total]: rlhf_plan.named; NULL without any
 
     // ---- the phase's whole batch, of which this rollout may be one minibatch ----
-    const float *batch_score; // [batch_n] total rewards of its rows (score plus token_reward);
-                              // NULL: this rollout is the whole batch
+    const float *batch_score;      // [batch_n] total rewards of its rows (score plus token_reward);
+                                   // NULL: this rollout is the whole batch
     int64_t batch_tokens;          // its response tokens; 0: as in this rollout
     int64_t batch_finished_tokens; // of batch_tokens, those of finished rows
     uint32_t batch_n, reserved;
