@@ -181,7 +181,7 @@ static rlhf_status check_options(struct rlhf__plugin *out, struct rlhf__error *e
 static rlhf_status check(const rlhf_plugin *src, struct rlhf__plugin *out,
                          struct rlhf__error *err) {
     rlhf_plugin *d = &out->desc;
-    const uint32_t min = RLHF_SIZE_TO(rlhf_plugin, flags);
+    const uint32_t min = RLHF_SIZE_TO(rlhf_plugin, ops);
     if (!src) return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its bundle lists a NULL plugin");
     RLHF_TRY(rlhf__copy_in(d, sizeof *d, src, min, "descriptor", err));
     if (!good_id(d->id))

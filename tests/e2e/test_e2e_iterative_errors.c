@@ -70,9 +70,9 @@ static void the_service_is_not_misused(void **state) {
     static const char *const cases[][2] = {
         {"early", "reference_sync() is allowed in phase_end() of a rollout run only"},
         {"early_pairs", "collect_pairs() is allowed in phase_end() of a rollout run only"},
-        {"sync", "reference_sync() needs RLHF_PLAN_MOVES_REFERENCE in the plan"},
-        {"unplanned_pairs", "collect_pairs() needs a judge and RLHF_PLAN_REWARD_MODEL"},
-        {"unplanned_update", "reward_update() needs RLHF_PLAN_REWARD_MODEL in the plan"},
+        {"sync", "reference_sync() needs rlhf_iteration.moves_reference"},
+        {"unplanned_pairs", "collect_pairs() needs a judge and rlhf_iteration.reward_model"},
+        {"unplanned_update", "reward_update() needs rlhf_iteration.reward_model"},
         {"epochs", "the reward model's epochs are 0; at least 1"},
         {"batch", "the reward model's batch is -1 pairs; at least 1"},
         {"lr", "the reward model's learning rate is 0; it must be above 0"},

@@ -3,7 +3,8 @@
 //
 // Calls: begin .. phase, after each phase .. end. A sink observes; it cannot change a run. If one
 // of its functions fails, the host warns and does not call it again in this run, except for end().
-// After a resume, phases from the last checkpoint on arrive a second time, with the same numbers. [R:sink]
+// After a resume, phases from the last checkpoint on arrive a second time, with the same numbers.
+// [R:sink]
 #ifndef RLHF_SINK_H
 #define RLHF_SINK_H
 
