@@ -99,11 +99,10 @@ static json_t *row_of(const char *backend, uint32_t gpu, const char *path,
                      text_json(path), "levels", rlhf__levels_json(d));
 }
 
-// "cpu" for kernels_cpu.so.
+// "cpu" for "org.rlhf-host.kernels.cpu".
 static const char *backend_of(const struct rlhf__plugin *p) {
-    static const char front[] = "kernels_";
-    const size_t n = sizeof front - 1;
-    return strncmp(p->stem, front, n) == 0 ? p->stem + n : p->stem;
+    const char *dot = strrchr(p->desc.id, '.');
+    return dot ? dot + 1 : p->desc.id;
 }
 
 static rlhf_status add_rows(const struct rlhf__kernels *k, json_t *rows, struct rlhf__error *err) {

@@ -62,7 +62,6 @@ static void what_cannot_be_given_is_refused(void **state) {
         {"second=6", "pairs.jsonl", "plans groups of 2"},
         {"fresh=2", "pairs.jsonl", "plans resample_rounds, which replace groups of two or more"},
         {"source=1,fresh=2", "pairs.jsonl", "it has rollouts in groups of 1"},
-        {"fresh=-1", "pairs.jsonl", "plans resample_rounds, which replace"},
         {"positive=plan", "pairs.jsonl", "plan(): it returned 3, which is not a valid status"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

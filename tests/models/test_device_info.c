@@ -26,6 +26,9 @@ static void members_are_read(void **state) {
     check_ok(rlhf__device_info_read("{}", &d, &err), &err);
     assert_true(d.devices == 1 && !*d.library && json_array_size(d.levels) == 0);
     rlhf__device_info_finish(&d);
+    check_ok(rlhf__device_info_read("{\"missing\": \"there is no driver\"}", &d, &err), &err);
+    assert_int_equal(d.devices, 0);
+    rlhf__device_info_finish(&d);
     check_ok(rlhf__device_info_read(NULL, &d, &err), &err); // no describe()
     assert_int_equal(d.devices, 1);
     rlhf__device_info_finish(&d);
