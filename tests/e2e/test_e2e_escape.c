@@ -69,6 +69,8 @@ static void a_constructor_answers_for_itself_alone(void **state) {
     assert_clean(t->out, "\n");
     assert_int_equal(e2e_shell(t, "FORGE=flood \"$HOST\" plugin info %s", file), 1);
     e2e_says(t, "forger.so: sent more than 16 MiB while being loaded");
+    assert_int_equal(e2e_shell(t, "FORGE=many \"$HOST\" plugin check %s", file), 2);
+    e2e_says(t, "forger.so: its answer is not what was asked");
     // It removes the alarm that ends what loads for too long.
     assert_int_equal(e2e_shell(t, "FORGE=sleep timeout 60 \"$HOST\" plugin info %s", file), 1);
     e2e_says(t, "forger.so: still loading after 10 seconds");

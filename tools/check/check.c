@@ -361,6 +361,8 @@ static rlhf_status check_all(struct work *w, struct rlhf__check_report *r,
     if (st == RLHF_OK)
         st = rlhf__json_parse(q->path, rlhf__buf_text(&text), text.len, &opened, err);
     const json_t *plugins = json_object_get(opened, "plugins");
+    if (st == RLHF_OK && json_array_size(plugins) == 0) // its code answered instead of describe()
+        st = rlhf__fail(err, RLHF_E_INTERNAL, "%s: its answer is not what was asked", q->path);
     if (st == RLHF_OK)
         check_symbols(r, json_object_get(opened, "exports"), json_object_get(opened, "needs"));
     for (w->plugin = 0; st == RLHF_OK && w->plugin < json_array_size(plugins); w->plugin++)
