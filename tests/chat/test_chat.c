@@ -5,6 +5,9 @@
 
 #include "chat/chat.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #define CHATML                                                                                     \
     "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}"   \
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
@@ -121,11 +124,27 @@ static void bad_files(void **state) {
     char *large = malloc(400001);
     memset(large, 'a', 400000);
     large[400000] = '\0';
-    scratch_text(s, "chat_template.jinja", large);
+    write_config(s, json_string(large));
+    c = open_dir(s, &tokens);
+    err = (struct rlhf__error){0, ""};
+    check_error(render(c, HI, &err), RLHF_E_INVALID, &err, "it has 400000 bytes; at most 262144");
+    const char *path = scratch_text(s, "chat_template.jinja", large);
     free(large);
+    err = (struct rlhf__error){0, ""};
+    check_error(rlhf__chat_name(c, path, &err), RLHF_E_INVALID, &err,
+                "more than the 262144 bytes allowed here");
+    rlhf__chat_close(c);
     c = open_dir(s, &tokens);
     err = (struct rlhf__error){0, ""};
     check_error(render(c, HI, &err), RLHF_E_INVALID, &err, "the chat template cannot be read");
+    rlhf__chat_close(c);
+    // A pipe that nobody writes to is not waited for.
+    write_config(s, json_null());
+    path = scratch_path(s, "chat_template.jinja");
+    assert_true(unlink(path) == 0 && mkfifo(path, 0600) == 0);
+    c = open_dir(s, &tokens);
+    err = (struct rlhf__error){0, ""};
+    check_error(render(c, HI, &err), RLHF_E_INVALID, &err, "has no chat template");
     rlhf__chat_close(c);
 }
 
