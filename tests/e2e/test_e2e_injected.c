@@ -143,7 +143,7 @@ static void nothing_is_left_behind(struct e2e *t) {
                      "[ -z \"$s\" ] || [ \"$s\" = Z ] || { echo \"$p lives\"; exit 1; }; done"),
         0);
     assert_int_equal(e2e_shell(t, "for e in /proc/[0-9]*/environ; do "
-                                  "  tr '\\0' '\\n' <$e 2>/dev/null | grep -qx "
+                                  "  tr '\\0' '\\n' 2>/dev/null <$e | grep -qx "
                                   "\"INJECTED=$PWD\" && { echo \"$e is still there\"; exit 1; }; "
                                   "done; exit 0"),
                      0);

@@ -106,7 +106,7 @@ static void what_it_started_is_ended(void **state) {
     e2e_says(t, "its worker was ended by signal 11 (Segmentation fault) at row 3");
     assert_int_equal(e2e_shell(t,
                                "for e in /proc/[0-9]*/environ; do "
-                               "  tr '\\0' '\\n' <$e 2>/dev/null | grep -qx \"WILD_MARK=$PWD\" && "
+                               "  tr '\\0' '\\n' 2>/dev/null <$e | grep -qx \"WILD_MARK=$PWD\" && "
                                "  { echo \"$e is still there\"; exit 1; }; done; exit 0"),
                      0);
 }
@@ -298,8 +298,8 @@ static void what_cannot_be_is_refused(void **state) {
 // environment.
 #define MARKED                                                                                     \
     "export WILD_MARK=$PWD; workers() { for e in /proc/[0-9]*/environ; do "                        \
-    "  tr '\\0' '\\n' <$e 2>/dev/null | grep -qx \"WILD_MARK=$PWD\" && "                           \
-    "  tr '\\0' ' ' <${e%%environ}cmdline 2>/dev/null | grep -q ' worker ' && "                    \
+    "  tr '\\0' '\\n' 2>/dev/null <$e | grep -qx \"WILD_MARK=$PWD\" && "                           \
+    "  tr '\\0' ' ' 2>/dev/null <${e%%environ}cmdline | grep -q ' worker ' && "                    \
     "  p=${e#/proc/} && echo ${p%%/environ}; done; }; marked() { test -n \"$(workers)\"; }; "
 
 // The host is killed, or gets two signals to stop: its workers end.

@@ -77,7 +77,7 @@ static void memory_that_is_written_is_limited(void **state) {
 
 // Processes' environments name the test's directory; prints the living ones.
 #define SHOW_LEFT                                                                                  \
-    "for e in /proc/[0-9]*/environ; do tr '\\0' '\\n' <$e 2>/dev/null | "                          \
+    "for e in /proc/[0-9]*/environ; do tr '\\0' '\\n' 2>/dev/null <$e | "                          \
     "grep -qx \"BOMB=$PWD\" && ! [ ${e%%/environ} = /proc/$$ ] && echo still there: $e; done; "
 
 // The end of the run removes all of it, without waiting or searching.
