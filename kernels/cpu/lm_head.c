@@ -101,7 +101,7 @@ static struct rlhf__lm_block block_of(const rlhf_lm_head *a, int with_ref, int w
 static rlhf_status block_fill(struct rlhf__cpu *cpu, struct rlhf__lm_block *b) {
     float *work = NULL;
     RLHF_TRY(rlhf__lm_block_place(cpu, b));
-    RLHF_TRY(rlhf__lm_keep_work(cpu, rlhf__lm_dist_cuts(b->dist, b->vocab), b->vocab, &work));
+    RLHF_TRY(rlhf__lm_truncate_work(cpu, rlhf__lm_dist_cuts(b->dist, b->vocab), b->vocab, &work));
     RLHF_TRY(rlhf__lm_block_logits(cpu, b));
 #pragma omp parallel for schedule(static) num_threads(cpu->threads)
     for (uint32_t i = 0; i < b->rows; i++)

@@ -45,9 +45,10 @@ int rlhf__lm_dist_cuts(const rlhf_dist *d, int32_t vocab) {
     return d->top_p < 1.0 || d->min_p > 0.0 || (d->top_k > 0 && d->top_k < vocab);
 }
 
-void rlhf__lm_keep(const struct rlhf__cpu *cpu, float *z, size_t n, float scale, const rlhf_dist *d,
-                   float *work) {
-    if (d->top_p < 1.0 || d->top_k > 0) cpu->hot.head_keep(z, n, scale, d->top_k, d->top_p, work);
+void rlhf__lm_truncate(const struct rlhf__cpu *cpu, float *z, size_t n, float scale,
+                       const rlhf_dist *d, float *work) {
+    if (d->top_p < 1.0 || d->top_k > 0)
+        cpu->hot.head_truncate(z, n, scale, d->top_k, d->top_p, work);
     if (d->min_p <= 0.0) return;
     const double least = log(d->min_p);
     float max = -INFINITY;
@@ -176,7 +177,7 @@ void rlhf__lm_row_stat(const struct rlhf__cpu *cpu, const struct rlhf__lm_block 
     if (b->support)
         support_apply(z, b->support + row * rlhf_support_words(b->vocab), n);
     else if (work)
-        rlhf__lm_keep(cpu, z, n, b->scale, b->dist, work);
+        rlhf__lm_truncate(cpu, z, n, b->scale, b->dist, work);
     cpu->hot.head_stat(&b->stat[row], z, n, b->scale, b->with_entropy, NULL);
     if (!b->ref_weight) return;
     const float *r = b->ref_logits + row * b->stride;
@@ -185,7 +186,7 @@ void rlhf__lm_row_stat(const struct rlhf__cpu *cpu, const struct rlhf__lm_block 
         cpu->hot.head_divergence(&b->stat[row], z, r, n, b->scale, b->beta);
 }
 
-rlhf_status rlhf__lm_keep_work(struct rlhf__cpu *cpu, int cuts, int32_t vocab, float **out) {
+rlhf_status rlhf__lm_truncate_work(struct rlhf__cpu *cpu, int cuts, int32_t vocab, float **out) {
     *out = NULL;
     if (!cuts) return RLHF_OK;
     void *p = NULL;

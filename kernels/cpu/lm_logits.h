@@ -36,8 +36,8 @@ int rlhf__lm_dist_cuts(const rlhf_dist *d, int32_t vocab);
 
 // Sets logits z[n] outside the kept set of d to -inf; scale is the inverse temperature, work[n]
 // scratch.
-void rlhf__lm_keep(const struct rlhf__cpu *cpu, float *z, size_t n, float scale, const rlhf_dist *d,
-                   float *work);
+void rlhf__lm_truncate(const struct rlhf__cpu *cpu, float *z, size_t n, float scale,
+                       const rlhf_dist *d, float *work);
 
 // Rows of a head whose logits and reference logits fit the workspace budget (derivatives overwrite
 // the logits): all rows, or a multiple of 32 (in f32, of RLHF__GEMM_ROWS_STEP), so that the sums of
@@ -45,7 +45,7 @@ void rlhf__lm_keep(const struct rlhf__cpu *cpu, float *z, size_t n, float scale,
 uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows,
                              int with_ref);
 
-// Adds the workspaces for a block of `rows` rows of w: those of block_place, of keep_work if cuts
+// Adds the workspaces for a block of `rows` rows of w: those of block_place, of truncate_work if cuts
 // is set, and of the GEMMs of the logits. ref_d: width of the reference's states, 0: no reference.
 // [step]
 void rlhf__lm_block_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int32_t ref_d,
@@ -60,13 +60,13 @@ rlhf_status rlhf__lm_block_logits(struct rlhf__cpu *cpu, struct rlhf__lm_block *
 // Sets bits[words] to the ids whose logit is not -inf. [any]
 void rlhf__lm_support_store(uint32_t *bits, const float *z, size_t n);
 
-// Applies the block's support, or its dist, to a row in place and fills stat. work: see head_keep;
-// NULL if dist excludes nothing. [any]
+// Applies the block's support, or its dist, to a row in place and fills stat. work: see
+// head_truncate; NULL if dist excludes nothing. [any]
 void rlhf__lm_row_stat(const struct rlhf__cpu *cpu, const struct rlhf__lm_block *b, uint32_t row,
                        float *work);
 
-// One row of head_keep work per thread, or NULL in *out if all tokens are kept. [step]
-rlhf_status rlhf__lm_keep_work(struct rlhf__cpu *cpu, int cuts, int32_t vocab, float **out);
+// One row of head_truncate work per thread, or NULL in *out if all tokens are kept. [step]
+rlhf_status rlhf__lm_truncate_work(struct rlhf__cpu *cpu, int cuts, int32_t vocab, float **out);
 
 // Log-prob of id from its logit and the row's statistics; -inf outside the kept set. [any]
 static inline float rlhf__lm_logp(const struct rlhf__head_stat *s, float logit, float scale) {

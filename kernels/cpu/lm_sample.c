@@ -35,7 +35,7 @@ static rlhf_status sample_read(struct rlhf__cpu *cpu, rlhf_lm_sample *a, rlhf_di
 }
 
 // Per-thread scratch: the sums of a row (head_sums), a truncated copy of its logits, and
-// head_keep's work.
+// head_truncate's work.
 struct scratch {
     double *sums;
     float *copy, *work;
@@ -74,7 +74,7 @@ static int32_t draw(const struct rlhf__cpu *cpu, const float *z, size_t n, const
     const int cuts = rlhf__lm_dist_cuts(d, (int32_t)n);
     if (cuts) {
         memcpy(s->copy, z, n * sizeof *z);
-        rlhf__lm_keep(cpu, s->copy, n, scale, d, s->work);
+        rlhf__lm_truncate(cpu, s->copy, n, scale, d, s->work);
         z = s->copy;
     }
     if (bits) rlhf__lm_support_store(bits, z, n);

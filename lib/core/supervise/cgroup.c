@@ -139,7 +139,7 @@ static int find_dir(const char *root, const char *group, char out[RLHF__PATH_CAP
 // and groups.
 static int open_parent(const char *root, char out[RLHF__PATH_CAP]) {
     char group[RLHF__PATH_CAP], text[1024];
-    int is_top;
+    int is_top = 0;
     if (own_group(root, group) != 0 || find_dir(root, group, out, &is_top) != 0) return -1;
     if (!is_top) *strrchr(out, '/') = '\0';
     const int fd = open(out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

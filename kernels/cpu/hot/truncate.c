@@ -1,4 +1,4 @@
-// hot/keep.c: the kept set of top-k and top-p of one row of logits.
+// hot/truncate.c: top-k and top-p: which logits of a row stay, and which become -inf.
 //
 // Tokens are ranked by logit, equal logits by id, lowest first. Instead of sorting, three passes of
 // a radix histogram over the order-preserving bits of the logit find the last kept value and how
@@ -69,7 +69,8 @@ static void apply_cut(float *z, size_t n, struct cut c) {
     }
 }
 
-void RLHF__HOT(head_keep)(float *z, size_t n, float it, int32_t top_k, double top_p, float *work) {
+void RLHF__HOT(head_truncate)(float *z, size_t n, float it, int32_t top_k, double top_p,
+                              float *work) {
     float max = -INFINITY;
     for (size_t i = 0; i < n; i++) {
         if (!(z[i] <= INFINITY)) return; // NaN: no ranking, and the log-probs are NaN
