@@ -1,6 +1,8 @@
 // rows.c: see rows.h.
 #include "batch/rows.h"
 
+#include <rlhf/reward.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +55,18 @@ void rlhf__rows_finish(struct rlhf__rows *e) {
     free(e->support);
     free(e->left_out);
     free(e->margin);
+    free(e->turn);
+    free(e->end);
     memset(e, 0, sizeof *e);
+}
+
+// src may have no turns: its response is turn 0.
+static void copy_turns(struct rlhf__rows *dst, uint32_t to, const struct rlhf__rows *src,
+                       uint32_t from) {
+    const int32_t a = dst->offset[to], b = src->offset[from], len = src->offset[from + 1] - b;
+    for (int32_t k = 0; k < len; k++)
+        dst->turn[a + k] = src->turn ? src->turn[b + k] : k < src->prompt_len[from] ? -1 : 0;
+    dst->end[to] = src->turn ? src->end[from] : RLHF_EPISODE_OPEN;
 }
 
 static void copy_row(struct rlhf__rows *dst, uint32_t to, const struct rlhf__rows *src,
@@ -69,6 +82,7 @@ static void copy_row(struct rlhf__rows *dst, uint32_t to, const struct rlhf__row
     }
     if (src->margin) dst->margin[to] = src->margin[from];
     if (src->left_out) memcpy(dst->left_out + a, src->left_out + b, len);
+    if (dst->turn) copy_turns(dst, to, src, from);
     dst->prompt_len[to] = src->prompt_len[from];
     dst->group[to] = src->group[from];
     dst->label[to] = src->label[from];
@@ -100,11 +114,32 @@ rlhf_status rlhf__rows_add_margins(struct rlhf__rows *e, struct rlhf__error *err
     return RLHF__NOMEM(err, "out of memory for a batch of %u rows", e->n);
 }
 
+rlhf_status rlhf__rows_add_turns(struct rlhf__rows *e, struct rlhf__error *err) {
+    e->turn = zeroed(e->total, sizeof *e->turn);
+    e->end = zeroed(e->n, 1);
+    if (!e->turn || !e->end) return RLHF__NOMEM(err, "out of memory for a batch of %u tokens", e->total);
+    for (uint32_t t = 0; t < e->total; t++)
+        e->turn[t] = -1;
+    return RLHF_OK;
+}
+
+int32_t rlhf__rows_last_turn(const struct rlhf__rows *e, uint32_t i, int32_t *end) {
+    const int32_t from = e->offset[i], len = e->offset[i + 1] - from, first = e->prompt_len[i];
+    int32_t to = len, at;
+    while (to > first && !rlhf__rows_is_response(e, from + to - 1))
+        to--;
+    *end = to > first ? to : len;
+    if (!e->turn || to == first) return e->turn ? len : first;
+    for (at = to - 1; at > first && e->turn[from + at - 1] == e->turn[from + to - 1];)
+        at--;
+    return at;
+}
+
 int64_t rlhf__rows_loss_tokens(const struct rlhf__rows *e, uint32_t from, uint32_t to) {
     int64_t sum = rlhf__rows_response_tokens(e, from, to);
     for (uint32_t i = from; e->left_out && i < to; i++)
         for (int32_t k = e->offset[i] + e->prompt_len[i]; k < e->offset[i + 1]; k++)
-            sum -= e->left_out[k];
+            if (rlhf__rows_is_response(e, k)) sum -= e->left_out[k];
     return sum;
 }
 
@@ -174,7 +209,8 @@ rlhf_status rlhf__rows_pick(struct rlhf__rows *dst, const struct rlhf__rows *src
         }
     }
     if ((src->left_out && rlhf__rows_add_left_out(dst, err) != RLHF_OK) ||
-        (src->margin && rlhf__rows_add_margins(dst, err) != RLHF_OK)) {
+        (src->margin && rlhf__rows_add_margins(dst, err) != RLHF_OK) ||
+        (src->turn && rlhf__rows_add_turns(dst, err) != RLHF_OK)) {
         rlhf__rows_finish(dst);
         return RLHF_E_NOMEM;
     }
@@ -195,6 +231,10 @@ rlhf_status rlhf__rows_join(struct rlhf__rows *dst, const struct rlhf__rows *a,
     int32_t group = 0, next = 0;
     RLHF_TRY(rlhf__rows_init(dst, a->n + b->n, a->total + b->total, err));
     dst->flags = a->flags | b->flags;
+    if ((a->turn || b->turn) && rlhf__rows_add_turns(dst, err) != RLHF_OK) {
+        rlhf__rows_finish(dst);
+        return RLHF_E_NOMEM;
+    }
     for (int k = 0; k < 2; k++, group = next)
         for (uint32_t i = 0; i < part[k]->n; i++, at++) {
             dst->offset[at + 1] = dst->offset[at] + part[k]->offset[i + 1] - part[k]->offset[i];
@@ -221,8 +261,12 @@ rlhf_status rlhf__rows_join(struct rlhf__rows *dst, const struct rlhf__rows *a,
 
 int64_t rlhf__rows_response_tokens(const struct rlhf__rows *e, uint32_t from, uint32_t to) {
     int64_t sum = 0;
-    for (uint32_t i = from; i < to; i++)
-        sum += e->offset[i + 1] - e->offset[i] - e->prompt_len[i];
+    for (uint32_t i = from; i < to; i++) {
+        const int32_t first = e->offset[i] + e->prompt_len[i], end = e->offset[i + 1];
+        if (!e->turn) sum += end - first;
+        for (int32_t t = first; e->turn && t < end; t++)
+            sum += e->turn[t] >= 0;
+    }
     return sum;
 }
 
@@ -300,7 +344,8 @@ rlhf_batch rlhf__rows_batch(const struct rlhf__rows *e, uint32_t from, uint32_t 
                         .total = (uint32_t)offset[to - from],
                         .ids = e->ids + e->offset[from],
                         .offset = offset,
-                        .prompt_len = e->prompt_len + from};
+                        .prompt_len = e->prompt_len + from,
+                        .turn = e->turn ? e->turn + e->offset[from] : NULL};
 }
 
 // ---- distinct n-grams ----
@@ -338,12 +383,32 @@ rlhf_status rlhf__distinct_n(const int32_t *ids, const int32_t *begin, const int
     return RLHF_OK;
 }
 
+// The turns of row i; returns their number. begin and end may be NULL.
+static uint32_t turns_of(const struct rlhf__rows *e, uint32_t i, int32_t *begin, int32_t *end) {
+    uint32_t n = 0;
+    int32_t t = e->offset[i] + e->prompt_len[i];
+    while (t < e->offset[i + 1]) {
+        const int32_t from = t++;
+        while (e->turn && t < e->offset[i + 1] && e->turn[t] == e->turn[from])
+            t++;
+        if (!e->turn) t = e->offset[i + 1];
+        if (!rlhf__rows_is_response(e, from)) continue;
+        if (begin) begin[n] = from;
+        if (end) end[n] = t;
+        n++;
+    }
+    return n;
+}
+
 rlhf_status rlhf__rows_distinct3(const struct rlhf__rows *e, double *out, struct rlhf__error *err) {
-    int32_t *begin = calloc(e->n ? e->n : 1, sizeof *begin);
+    uint32_t all = 0, n = 0;
+    for (uint32_t i = 0; i < e->n; i++)
+        all += turns_of(e, i, NULL, NULL);
+    int32_t *begin = calloc(2 * (size_t)all + 1, sizeof *begin), *end = begin + all;
     if (!begin) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for n-grams");
     for (uint32_t i = 0; i < e->n; i++)
-        begin[i] = e->offset[i] + e->prompt_len[i];
-    rlhf_status st = rlhf__distinct_n(e->ids, begin, e->offset + 1, e->n, 3, out, err);
+        n += turns_of(e, i, begin + n, end + n);
+    rlhf_status st = rlhf__distinct_n(e->ids, begin, end, n, 3, out, err);
     free(begin);
     return st;
 }

@@ -10,7 +10,8 @@
 
 #include <rlhf/model.h>
 
-// The per-token float arrays, in the order of rlhf__rows.token. They are 0 for prompt tokens.
+// The per-token float arrays, in the order of rlhf__rows.token. They are 0 for tokens that the policy
+// did not write.
 enum rlhf__token_array {
     RLHF__TOKEN_REWARD = 0,
     RLHF__LOGP_OLD = 1,
@@ -57,6 +58,10 @@ struct rlhf__rows {
     // [total] 1 = a response token outside the loss (rlhf_loss_in.left_out); NULL: none.
     uint8_t *left_out;
     float *margin; // [n] of preferences (rlhf_loss_in.margin); NULL: no margins
+    // [total] who wrote a token, as in rlhf_batch.turn: -1 = given, k >= 0 = the policy in its k-th
+    // turn. NULL: every token from prompt_len on is of turn 0, here and in models.
+    int32_t *turn;
+    uint8_t *end; // [n] enum rlhf_episode_end; NULL without turns
 };
 
 // Allocate zeroed arrays for n rows of total tokens (both may be 0) in a zeroed or finished *e. The
@@ -82,6 +87,20 @@ rlhf_status rlhf__rows_add_left_out(struct rlhf__rows *e, struct rlhf__error *er
 // The same for margins, initialised to 0. [any]
 rlhf_status rlhf__rows_add_margins(struct rlhf__rows *e, struct rlhf__error *err);
 
+// Make the rows ones of several turns: every token is given (-1), every end OPEN; prompt_len must
+// be set before the rows are used. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__rows_add_turns(struct rlhf__rows *e, struct rlhf__error *err);
+
+// 1 if the policy wrote token t, which lies at or after its row's prompt_len: a response token. t
+// counts from the first token of e. [any]
+static inline int rlhf__rows_is_response(const struct rlhf__rows *e, int32_t t) {
+    return !e->turn || e->turn[t] >= 0;
+}
+
+// First token of row i's last turn, counted from the row's first; *end = the token behind it. With
+// one turn: prompt_len and the row's length. A row without a response: both its length. [any]
+int32_t rlhf__rows_last_turn(const struct rlhf__rows *e, uint32_t i, int32_t *end);
+
 // Response tokens of rows [from, to) that are not left out. [any]
 int64_t rlhf__rows_loss_tokens(const struct rlhf__rows *e, uint32_t from, uint32_t to);
 
@@ -92,7 +111,7 @@ uint32_t *rlhf__rows_support(const struct rlhf__rows *e, uint32_t from);
 // be set. Borrowed. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_refer(struct rlhf__rows *e, rlhf_dev hidden, struct rlhf__error *err);
 
-// Response tokens (index in row >= prompt_len) of rows [from, to). [any]
+// Response tokens (rlhf__rows_is_response) of rows [from, to). [any]
 int64_t rlhf__rows_response_tokens(const struct rlhf__rows *e, uint32_t from, uint32_t to);
 
 // End of the adjacent rows of row i's group, starting at i. [any]
@@ -102,7 +121,8 @@ uint32_t rlhf__rows_group_end(const struct rlhf__rows *e, uint32_t i);
 // algorithms add them. [any]
 int rlhf__rows_flat(const struct rlhf__rows *e, uint32_t from, uint32_t to);
 
-// 1 if row i > 0 has the same group and the same prompt, of 2 tokens or more, as row i - 1. [any]
+// 1 if row i > 0 has the same group and the same prompt, of 2 tokens or more, as row i - 1. Prompts
+// are given tokens alone, so turns do not matter. [any]
 int rlhf__rows_same_prompt(const struct rlhf__rows *e, uint32_t i);
 
 // End of the microbatch that starts at row `from`: as many whole rows (whole groups with
@@ -126,7 +146,8 @@ rlhf_batch rlhf__rows_batch(const struct rlhf__rows *e, uint32_t from, uint32_t 
 rlhf_status rlhf__distinct_n(const int32_t *ids, const int32_t *begin, const int32_t *end,
                              uint32_t rows, int32_t n, double *out, struct rlhf__error *err);
 
-// distinct-3 of a batch's responses: a measure of how much they repeat themselves. [any]
+// distinct-3 of a batch's responses, each turn by itself: a measure of how much they repeat
+// themselves. [any]
 rlhf_status rlhf__rows_distinct3(const struct rlhf__rows *e, double *out, struct rlhf__error *err);
 
 #endif

@@ -13,7 +13,7 @@ void rlhf__shared_batch_finish(struct rlhf__shared_batch *b) {
 // at most as many tokens as with every prompt written out.
 static rlhf_status reserve(struct rlhf__shared_batch *b, size_t n, size_t total,
                            struct rlhf__error *err) {
-    size_t rows = n + n / 2, need = (n + 1) + 2 * n + (rows + 1) + 2 * rows + total;
+    size_t rows = n + n / 2, need = (n + 1) + 2 * n + (rows + 1) + 2 * rows + 2 * total;
     if (b->ints && need <= b->ints_cap) return RLHF_OK;
     rlhf__shared_batch_finish(b);
     b->ints = malloc(need * sizeof *b->ints);
@@ -24,14 +24,16 @@ static rlhf_status reserve(struct rlhf__shared_batch *b, size_t n, size_t total,
 
 // State of writing the compact layout.
 struct writer {
-    int32_t *ids, *offset, *prompt_len, *prefix;
+    int32_t *ids, *offset, *prompt_len, *prefix, *turn; // turn NULL: one turn
     uint32_t rows;
 };
 
-static int32_t add_row(struct writer *w, const int32_t *ids, int32_t n, int32_t prompt_len,
-                       int32_t prefix) {
+// The row is tokens [from, from + n) of e.
+static int32_t add_row(struct writer *w, const struct rlhf__rows *e, int32_t from, int32_t n,
+                       int32_t prompt_len, int32_t prefix) {
     int32_t at = w->offset[w->rows];
-    memcpy(w->ids + at, ids, (size_t)n * sizeof *ids);
+    memcpy(w->ids + at, e->ids + from, (size_t)n * sizeof *w->ids);
+    if (w->turn) memcpy(w->turn + at, e->turn + from, (size_t)n * sizeof *w->turn);
     w->prompt_len[w->rows] = prompt_len;
     w->prefix[w->rows] = prefix;
     w->offset[w->rows + 1] = at + n;
@@ -52,11 +54,11 @@ static void write_compact(struct rlhf__shared_batch *b, struct writer *w,
     for (uint32_t i = from, end; i < to; i = end) {
         end = run_end(e, i, to, share);
         int32_t cut = end - i > 1 ? e->prompt_len[i] - 1 : 0, prefix = -1;
-        if (cut) prefix = add_row(w, e->ids + e->offset[i], cut, cut, -1);
+        if (cut) prefix = add_row(w, e, e->offset[i], cut, cut, -1);
         for (uint32_t k = i; k < end; k++) {
             b->shared[k - from] = cut;
             b->row[k - from] =
-                add_row(w, e->ids + e->offset[k] + cut, e->offset[k + 1] - e->offset[k] - cut,
+                add_row(w, e, e->offset[k] + cut, e->offset[k + 1] - e->offset[k] - cut,
                         e->prompt_len[k] - cut, prefix);
         }
         if (cut) b->is_shared = 1;
@@ -76,6 +78,7 @@ rlhf_status rlhf__shared_batch_fill(struct rlhf__shared_batch *b, const struct r
     w.prompt_len = w.offset + rows + 1;
     w.prefix = w.prompt_len + rows;
     w.ids = w.prefix + rows;
+    w.turn = e->turn ? w.ids + (e->offset[to] - e->offset[from]) : NULL;
     b->is_shared = 0;
     b->full = b->compact = rlhf__rows_batch(e, from, to, b->offset);
     if (!share) return RLHF_OK;
@@ -87,7 +90,8 @@ rlhf_status rlhf__shared_batch_fill(struct rlhf__shared_batch *b, const struct r
                                   .ids = w.ids,
                                   .offset = w.offset,
                                   .prompt_len = w.prompt_len,
-                                  .prefix = w.prefix};
+                                  .prefix = w.prefix,
+                                  .turn = w.turn};
     return RLHF_OK;
 }
 

@@ -138,6 +138,7 @@ static double largest_difference(const struct rlhf__rows *e, const float *a, con
     double max = 0;
     for (uint32_t i = 0; i < e->n; i++)
         for (int32_t k = e->offset[i] + e->prompt_len[i]; k < e->offset[i + 1]; k++) {
+            if (!rlhf__rows_is_response(e, k)) continue;
             double d = fabs((double)a[k] - (double)b[k]);
             if (!(d <= max)) max = d;
         }

@@ -145,6 +145,7 @@ void rlhf__learner_compare(struct rlhf__learner *l, const struct rlhf__rows *e, 
     int32_t base = e->offset[from];
     for (uint32_t i = from; i < to; i++)
         for (int32_t k = e->offset[i] + e->prompt_len[i]; k < e->offset[i + 1]; k++) {
+            if (!rlhf__rows_is_response(e, k)) continue;
             double d = fabs((double)sampled[k - base] - (double)again[k - base]);
             l->difference_sum += d;
             if (d > l->difference_max || isnan(d)) l->difference_max = d;

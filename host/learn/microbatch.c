@@ -2,6 +2,7 @@
 #include "learn/microbatch.h"
 
 #include "learn/pass.h"
+#include "learn/policy_view.h"
 
 #include <stdlib.h>
 
@@ -176,14 +177,15 @@ static int any_derivative(const struct rlhf__learner *l) {
 }
 
 // What has become of the texts that a row of a file wants (label 1), before the update.
-static void measure_fall(struct rlhf__learner *l, const struct rlhf__rows *e,
+// Both log-probs of given tokens are 0.
+static void measure_fall(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t from,
                          const rlhf_loss_in *in) {
     if (!in->logp_ref || !in->heads->logp || (e->flags & RLHF__DRAWN)) return;
     for (uint32_t i = 0; i < in->n; i++) {
         if (in->label[i] != 1) continue;
         for (int32_t t = in->offset[i] + in->prompt_len[i]; t < in->offset[i + 1]; t++)
             l->fall_sum += (double)in->logp_ref[t] - (double)in->heads->logp[t];
-        l->fall_tokens += in->offset[i + 1] - in->offset[i] - in->prompt_len[i];
+        l->fall_tokens += rlhf__rows_response_tokens(e, from + i, from + i + 1);
     }
 }
 
@@ -200,11 +202,11 @@ rlhf_status rlhf__microbatch(struct rlhf__learner *l, const struct rlhf__rows *e
                               l->out.heads.logp);
     if (p->only_compares) return RLHF_OK;
     rlhf_loss_in in = loss_in(l, e, from);
-    measure_fall(l, e, &in);
+    measure_fall(l, e, from, &in);
     in.epoch = p->epoch;
     in.minibatch = p->minibatch;
     rlhf_loss_out out = {.size = sizeof out, .d_heads = &l->grad.heads};
-    st = l->objective.loss(l->objective.self, &in, &out, err);
+    st = rlhf__view_loss(&l->objective, e, from, to, &in, &out, err);
     if (st != RLHF_OK) return st;
     p->loss += out.loss;
     if (p->train) l->asked |= any_derivative(l);

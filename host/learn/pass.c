@@ -13,8 +13,12 @@ static double lm_head(const struct rlhf__model *m) {
 
 double rlhf__lm_head_flops(const struct rlhf__model *model, const rlhf_batch *full) {
     int64_t responses = 0;
-    for (uint32_t i = 0; i < full->n; i++)
-        responses += full->offset[i + 1] - full->offset[i] - full->prompt_len[i];
+    for (uint32_t i = 0; i < full->n; i++) {
+        const int32_t first = full->offset[i] + full->prompt_len[i], end = full->offset[i + 1];
+        responses += end - first;
+        for (int32_t t = first; full->turn && t < end; t++)
+            responses -= full->turn[t] < 0;
+    }
     return lm_head(model) * (double)responses;
 }
 

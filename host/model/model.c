@@ -34,6 +34,13 @@ rlhf_status rlhf__model_writes(const struct rlhf__model *m, struct rlhf__error *
                       m->role, m->dir, json_string_value(json_object_get(m->config, "model_type")));
 }
 
+rlhf_status rlhf__model_knows_turns(const struct rlhf__model *m, struct rlhf__error *err) {
+    if (m->info.caps & RLHF_CAP_TURNS) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                      "the %s '%s' cannot learn from rows of several turns: %s lacks RLHF_CAP_TURNS",
+                      m->role, m->dir, m->instance->plugin->desc.id);
+}
+
 // On a memory plan, what a call allocates belongs to the model, except a weight of its base that is
 // packed when it is first needed, as LM heads are.
 static void account(const struct rlhf__model *m, int32_t use) {
@@ -45,6 +52,7 @@ static void account(const struct rlhf__model *m, int32_t use) {
 rlhf_status rlhf__model_forward(const struct rlhf__model *m, const rlhf_batch *b,
                                 const rlhf_forward *f, const rlhf_heads *out,
                                 struct rlhf__error *err) {
+    if (b->turn) RLHF_TRY(rlhf__model_knows_turns(m, err));
     account(m, RLHF__USE_ACTIVATIONS);
     struct rlhf__call call = rlhf__call_begin(m->instance, "forward()");
     return rlhf__call_end(&call, m->ops->forward(m->self, b, f, out), err);

@@ -164,6 +164,10 @@ rlhf_status rlhf__model_has_language(const struct rlhf__model *, struct rlhf__er
 // Refuse these, and encoders, which cannot write text. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__model_writes(const struct rlhf__model *, struct rlhf__error *err);
 
+// Refuse a model that does not know who wrote a token (rlhf_batch.turn), by role and name; forward
+// calls it for rows with turns. Errors: RLHF_E_UNSUPPORTED. [any]
+rlhf_status rlhf__model_knows_turns(const struct rlhf__model *, struct rlhf__error *err);
+
 // The plugin's calls; shapes as in rlhf/model.h. [step]
 rlhf_status rlhf__model_forward(const struct rlhf__model *, const rlhf_batch *,
                                 const rlhf_forward *, const rlhf_heads *out,

@@ -16,8 +16,11 @@ static double entropy_of(const struct rlhf__rows *e) {
     double sum = 0;
     int64_t n = 0;
     for (uint32_t i = 0; i < e->n; i++)
-        for (int32_t t = e->offset[i] + e->prompt_len[i]; t < e->offset[i + 1]; t++, n++)
+        for (int32_t t = e->offset[i] + e->prompt_len[i]; t < e->offset[i + 1]; t++) {
+            if (!rlhf__rows_is_response(e, t)) continue;
             sum -= (double)logp[t];
+            n++;
+        }
     return n > 0 ? sum / (double)n : NAN;
 }
 
@@ -141,7 +144,7 @@ static uint32_t containing(const struct rlhf__rows *e, int32_t id) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < e->n; i++) {
         int32_t t = e->offset[i] + e->prompt_len[i];
-        while (t < e->offset[i + 1] && e->ids[t] != id)
+        while (t < e->offset[i + 1] && !(rlhf__rows_is_response(e, t) && e->ids[t] == id))
             t++;
         n += t < e->offset[i + 1];
     }

@@ -34,21 +34,41 @@ void rlhf__rollout_log_close(struct rlhf__rollout_log *l) {
 
 // ---- parts of a line ----
 
-static void put_floats(struct rlhf__buf *b, const float *x, int32_t n) {
+// The numbers of row i's response tokens.
+static void put_floats(struct rlhf__buf *b, const struct rlhf__rows *e, uint32_t i,
+                       enum rlhf__token_array which) {
+    const char *between = "";
     char text[40];
     rlhf__buf_putc(b, '[');
-    for (int32_t k = 0; k < n; k++)
-        rlhf__buf_printf(b, "%s%s", k ? ", " : "", rlhf__format_float(x[k], text));
+    for (int32_t t = e->offset[i] + e->prompt_len[i]; t < e->offset[i + 1]; t++) {
+        if (!rlhf__rows_is_response(e, t)) continue;
+        rlhf__buf_printf(b, "%s%s", between, rlhf__format_float(e->token[which][t], text));
+        between = ", ";
+    }
+    rlhf__buf_putc(b, ']');
+}
+
+// Who wrote the tokens behind the prompt, in pieces: a turn of the policy, or what was given.
+static void put_segments(struct rlhf__buf *b, const struct rlhf__rows *e, uint32_t i) {
+    const char *between = "";
+    if (!e->turn) return;
+    rlhf__buf_puts(b, ", \"segments\": [");
+    for (int32_t t = e->offset[i] + e->prompt_len[i], from; t < e->offset[i + 1];) {
+        for (from = t++; t < e->offset[i + 1] && e->turn[t] == e->turn[from];)
+            t++;
+        rlhf__buf_printf(b, "%s[\"%s\", %d]", between,
+                         e->turn[from] < 0 ? "environment" : "policy", t - from);
+        between = ", ";
+    }
     rlhf__buf_putc(b, ']');
 }
 
 // The numbers of row i's response tokens, or null.
 static void put_tokens(struct rlhf__buf *b, const char *key, const struct rlhf__rows *e, uint32_t i,
                        enum rlhf__token_array which, int there) {
-    int32_t from = e->offset[i] + e->prompt_len[i];
     rlhf__buf_printf(b, ", \"%s\": ", key);
     if (there)
-        put_floats(b, e->token[which] + from, e->offset[i + 1] - from);
+        put_floats(b, e, i, which);
     else
         rlhf__buf_puts(b, "null");
 }
@@ -64,7 +84,9 @@ static void put_row(struct rlhf__rollout_log *l, const struct rlhf__rows *e, uin
                      e->finished[i] ? "true" : "false", e->prompt_len[i]);
     for (int32_t k = e->offset[i]; k < e->offset[i + 1]; k++)
         rlhf__buf_printf(b, "%s%d", k > e->offset[i] ? ", " : "", e->ids[k]);
-    rlhf__buf_printf(b, "], \"score\": %s", rlhf__format_float(e->score[i], text));
+    rlhf__buf_putc(b, ']');
+    put_segments(b, e, i);
+    rlhf__buf_printf(b, ", \"score\": %s", rlhf__format_float(e->score[i], text));
     int advantages = (flags & RLHF__LOG_ADVANTAGES) != 0;
     put_tokens(b, "logp_sampled", e, i, RLHF__LOGP_SAMPLED, 1);
     put_tokens(b, "logp_old", e, i, RLHF__LOGP_OLD, 1);
@@ -89,9 +111,8 @@ static void put_rows(struct rlhf__buf *b, const char *key, const struct rlhf__ro
                      enum rlhf__token_array which) {
     rlhf__buf_printf(b, ", \"%s\": [", key);
     for (uint32_t i = 0; i < e->n; i++) {
-        int32_t from = e->offset[i] + e->prompt_len[i];
         if (i) rlhf__buf_puts(b, ", ");
-        put_floats(b, e->token[which] + from, e->offset[i + 1] - from);
+        put_floats(b, e, i, which);
     }
     rlhf__buf_putc(b, ']');
 }

@@ -8,6 +8,7 @@
 #include "learn/optim.h"
 #include "learn/pass.h"
 #include "learn/plan.h"
+#include "learn/policy_view.h"
 #include "model/adapter.h"
 #include "report/phase_report.h"
 
@@ -168,7 +169,7 @@ static rlhf_status advantages(const struct rlhf__phase *p, struct rlhf__rows *e,
     memset(r.advantage, 0, (size_t)e->total * sizeof *r.advantage);
     memset(r.returns, 0, (size_t)e->total * sizeof *r.returns);
     memset(r.use, 0, e->n * sizeof *r.use);
-    const rlhf_status st = rlhf__algo_advantages(cast->algo, &r, err);
+    const rlhf_status st = rlhf__view_advantages(cast->algo, e, &r, err);
     free(meta);
     return st == RLHF_OK ? check_use(cast->algo, e, err) : st;
 }

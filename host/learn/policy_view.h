@@ -1,0 +1,18 @@
+// policy_view.h: calls of an algorithm with rows of several turns: it sees the policy's tokens
+// only, and its results get back to their places. Rows of one turn are passed on as they are.
+#ifndef RLHF_HOST_POLICY_VIEW_H
+#define RLHF_HOST_POLICY_VIEW_H
+
+#include "learn/learner.h"
+
+// advantages() for the rows of e; r is laid out as e. Errors: those of the algorithm, RLHF_E_NOMEM.
+// [step]
+rlhf_status rlhf__view_advantages(const struct rlhf__instance *algo, const struct rlhf__rows *e,
+                                  const rlhf_rollout *r, struct rlhf__error *err);
+
+// The objective's loss of rows [from, to) of e; in and out are laid out as that slice. [step]
+rlhf_status rlhf__view_loss(const struct rlhf__objective *, const struct rlhf__rows *e,
+                            uint32_t from, uint32_t to, const rlhf_loss_in *in, rlhf_loss_out *out,
+                            struct rlhf__error *err);
+
+#endif
