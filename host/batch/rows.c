@@ -117,7 +117,8 @@ rlhf_status rlhf__rows_add_margins(struct rlhf__rows *e, struct rlhf__error *err
 rlhf_status rlhf__rows_add_turns(struct rlhf__rows *e, struct rlhf__error *err) {
     e->turn = zeroed(e->total, sizeof *e->turn);
     e->end = zeroed(e->n, 1);
-    if (!e->turn || !e->end) return RLHF__NOMEM(err, "out of memory for a batch of %u tokens", e->total);
+    if (!e->turn || !e->end)
+        return RLHF__NOMEM(err, "out of memory for a batch of %u tokens", e->total);
     for (uint32_t t = 0; t < e->total; t++)
         e->turn[t] = -1;
     return RLHF_OK;

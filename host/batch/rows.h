@@ -10,8 +10,8 @@
 
 #include <rlhf/model.h>
 
-// The per-token float arrays, in the order of rlhf__rows.token. They are 0 for tokens that the policy
-// did not write.
+// The per-token float arrays, in the order of rlhf__rows.token. They are 0 for tokens that the
+// policy did not write.
 enum rlhf__token_array {
     RLHF__TOKEN_REWARD = 0,
     RLHF__LOGP_OLD = 1,

@@ -36,9 +36,10 @@ rlhf_status rlhf__model_writes(const struct rlhf__model *m, struct rlhf__error *
 
 rlhf_status rlhf__model_knows_turns(const struct rlhf__model *m, struct rlhf__error *err) {
     if (m->info.caps & RLHF_CAP_TURNS) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                      "the %s '%s' cannot learn from rows of several turns: %s lacks RLHF_CAP_TURNS",
-                      m->role, m->dir, m->instance->plugin->desc.id);
+    return rlhf__fail(
+        err, RLHF_E_UNSUPPORTED,
+        "the %s '%s' cannot learn from rows of several turns: %s lacks RLHF_CAP_TURNS", m->role,
+        m->dir, m->instance->plugin->desc.id);
 }
 
 // On a memory plan, what a call allocates belongs to the model, except a weight of its base that is

@@ -105,6 +105,11 @@ static rlhf_status collect_pairs(const rlhf_host *host, uint32_t *added) {
                                "collect_pairs() needs a judge and rlhf_iteration.reward_model"),
                     &err);
     const struct rlhf__rows *e = &it->x->rows;
+    if (e->turn)
+        st =
+            rlhf__fail(&err, RLHF_E_UNSUPPORTED,
+                       "collect_pairs() cannot pair rows of several turns: a pair is two responses "
+                       "to one prompt");
     for (uint32_t from = 0, to; st == RLHF_OK && from < e->n; from = to) {
         for (to = from + 1; to < e->n && e->group[to] == e->group[from];)
             to++;

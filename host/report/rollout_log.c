@@ -56,8 +56,8 @@ static void put_segments(struct rlhf__buf *b, const struct rlhf__rows *e, uint32
     for (int32_t t = e->offset[i] + e->prompt_len[i], from; t < e->offset[i + 1];) {
         for (from = t++; t < e->offset[i + 1] && e->turn[t] == e->turn[from];)
             t++;
-        rlhf__buf_printf(b, "%s[\"%s\", %d]", between,
-                         e->turn[from] < 0 ? "environment" : "policy", t - from);
+        rlhf__buf_printf(b, "%s[\"%s\", %d]", between, e->turn[from] < 0 ? "environment" : "policy",
+                         t - from);
         between = ", ";
     }
     rlhf__buf_putc(b, ']');

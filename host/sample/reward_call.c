@@ -2,6 +2,7 @@
 #include "sample/reward_call.h"
 
 #include "base/clock.h"
+#include "sample/reward_view.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,27 +160,22 @@ static rlhf_status score(const struct rlhf__reward_call *q, const struct rlhf__r
                          struct rlhf__reward_answer *a, struct rlhf__error *why, int *some) {
     const struct rlhf__instance *plugin = q->plugin;
     const rlhf_reward_ops *ops = &plugin->plugin->ops.reward;
-    const rlhf_reward_in in = {.size = sizeof in,
-                               .n = r->n,
-                               .phase = q->phase,
-                               .prompt = r->prompt,
-                               .response = r->response,
-                               .meta = r->meta,
-                               .ids = r->ids,
-                               .offset = r->offset,
-                               .prompt_len = r->prompt_len,
-                               .finished = r->finished,
-                               .group = r->group,
-                               .source = r->source,
-                               .logp_sampled = r->logp_sampled,
-                               .logp_ref = r->logp_ref};
+    struct rlhf__reward_view view = {0};
+    *some = 0;
+    rlhf_status st = rlhf__reward_view_init(&view, r, ops->flags, q->phase, why);
+    if (st != RLHF_OK) {
+        rlhf__reward_view_finish(&view);
+        return st;
+    }
     rlhf_reward_out out = {
         .size = sizeof out, .seq = a->seq, .verdict = a->verdict, .failed = a->failed};
     if (ops->flags & RLHF_REWARD_PER_TOKEN) out.token = a->token;
     rlhf__reward_answer_clear(a, r);
     const double from = rlhf__seconds();
     struct rlhf__call running = rlhf__call_begin(plugin, "score()");
-    rlhf_status st = ops->score(plugin->self, &in, &out);
+    st = ops->score(plugin->self, &view.in, &out);
+    rlhf__reward_view_keep(&view, r, a->token);
+    rlhf__reward_view_finish(&view);
     *some = st == RLHF_OK && rlhf__marks_count(a->failed, r->n) > 0;
     st = rlhf__call_end(&running, *some ? RLHF_E_IO : st, why);
     if (*some) say_rows(why, a->failed, r->n);

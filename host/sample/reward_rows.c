@@ -18,6 +18,9 @@ void rlhf__scored_finish(struct rlhf__scored *s) {
     free(s->no_period);
     free(s->verdict);
     free(s->paid);
+    for (uint32_t i = 0; s->turns && i < s->n; i++)
+        rlhf__turn_texts_finish(&s->turns[i]);
+    free(s->turns);
     memset(s, 0, sizeof *s);
 }
 
@@ -35,23 +38,29 @@ rlhf_status rlhf__scored_init(struct rlhf__scored *x, const struct rlhf__scored_
     x->verdict = calloc(n, 1);
     int ok = x->prompt && x->response && x->meta && x->text && x->scored_len && x->no_period &&
              x->verdict;
+    if (e->turn) ok = ok && (x->turns = calloc(n, sizeof *x->turns)) != NULL;
     for (uint32_t i = 0; ok && i < e->n; i++) {
-        const int32_t *ids = e->ids + e->offset[i] + e->prompt_len[i];
-        int32_t len = e->offset[i + 1] - e->offset[i] - e->prompt_len[i], cut = len;
+        int32_t end;
+        const int32_t last = rlhf__rows_last_turn(e, i, &end);
+        const int32_t *ids = e->ids + e->offset[i] + last;
+        int32_t len = end - last, cut = len;
         if (by->response->truncate == RLHF__TRUNCATE_PERIOD)
             cut = rlhf__response_period(by->rules, ids, len);
         x->no_period[i] = cut < 0;
-        x->scored_len[i] = cut < 0 ? len : cut;
+        if (cut < 0) cut = len;
+        x->scored_len[i] = last - e->prompt_len[i] + cut;
         size_t bytes = 0;
-        x->text[i] =
-            rlhf__tokenizer_text(rlhf__response_rules_tok(by->rules), ids, (size_t)x->scored_len[i],
-                                 RLHF__DECODE_SKIP_SPECIAL, &bytes);
+        x->text[i] = rlhf__tokenizer_text(rlhf__response_rules_tok(by->rules), ids, (size_t)cut,
+                                          RLHF__DECODE_SKIP_SPECIAL, &bytes);
         ok = x->text[i] != NULL;
         if (ok) bytes = rlhf__response_text_end(by->rules, x->text[i], bytes);
         x->response[i] = (rlhf_str){x->text[i], bytes};
         const struct rlhf__prompt prompt = rlhf__prompts_get(by->prompts, e->source[i]);
         x->prompt[i] = prompt.text;
         x->meta[i] = prompt.meta;
+        if (ok && x->turns)
+            ok = rlhf__turn_texts_init(&x->turns[i], rlhf__response_rules_tok(by->rules), e, i,
+                                       last + cut, prompt.text, x->response[i], err) == RLHF_OK;
     }
     if (ok) return RLHF_OK;
     rlhf__scored_finish(x);
@@ -71,7 +80,8 @@ rlhf_status rlhf__scored_join(struct rlhf__scored *a, struct rlhf__scored *b,
                               struct rlhf__error *err) {
     const size_t n = a->n, more = b->n;
     const size_t each = a->paid && b->paid ? a->n_rewards : 0;
-    void *p[8] = {0};
+    const size_t turns = a->turns && b->turns ? 1 : 0; // all rows of a run, or none
+    void *p[9] = {0};
     int ok = joined(&p[0], a->prompt, n, b->prompt, more, sizeof *a->prompt) &&
              joined(&p[1], a->response, n, b->response, more, sizeof *a->response) &&
              joined(&p[2], a->meta, n, b->meta, more, sizeof *a->meta) &&
@@ -79,12 +89,15 @@ rlhf_status rlhf__scored_join(struct rlhf__scored *a, struct rlhf__scored *b,
              joined(&p[4], a->scored_len, n, b->scored_len, more, sizeof *a->scored_len) &&
              joined(&p[5], a->no_period, n, b->no_period, more, 1) &&
              joined(&p[6], a->verdict, n, b->verdict, more, 1) &&
-             joined(&p[7], a->paid, n * each, b->paid, more * each, sizeof *a->paid);
-    for (int k = 0; !ok && k < 8; k++)
+             joined(&p[7], a->paid, n * each, b->paid, more * each, sizeof *a->paid) &&
+             joined(&p[8], a->turns, n * turns, b->turns, more * turns, sizeof *a->turns);
+    for (int k = 0; !ok && k < 9; k++)
         free(p[k]);
     if (!ok) return RLHF__NOMEM(err, "out of memory for the texts of %zu responses", n + more);
     for (size_t i = 0; i < more; i++)
         b->text[i] = NULL; // moved to a
+    for (size_t i = 0; turns && i < more; i++)
+        b->turns[i] = (struct rlhf__turn_texts){0};
     a->n = 0;
     rlhf__scored_finish(a);
     rlhf__scored_finish(b);
@@ -96,9 +109,11 @@ rlhf_status rlhf__scored_join(struct rlhf__scored *a, struct rlhf__scored *b,
                                .no_period = p[5],
                                .verdict = p[6],
                                .paid = each ? p[7] : NULL,
+                               .turns = turns ? p[8] : NULL,
                                .n = (uint32_t)(n + more),
                                .n_rewards = (uint32_t)each};
     if (!each) free(p[7]);
+    if (!turns) free(p[8]);
     return RLHF_OK;
 }
 
@@ -119,6 +134,7 @@ void rlhf__scored_pick(struct rlhf__scored *x, const uint32_t *pick, uint32_t n)
     for (uint32_t i = 0; i < x->n; i++) {
         if (to == n || pick[to] != i) {
             free(x->text[i]);
+            if (x->turns) rlhf__turn_texts_finish(&x->turns[i]);
             continue;
         }
         x->text[to] = x->text[i];
@@ -127,6 +143,7 @@ void rlhf__scored_pick(struct rlhf__scored *x, const uint32_t *pick, uint32_t n)
         x->meta[to] = x->meta[i];
         x->scored_len[to] = x->scored_len[i];
         x->no_period[to] = x->no_period[i];
+        if (x->turns) x->turns[to] = x->turns[i];
         x->verdict[to] = x->verdict[i];
         for (uint32_t k = 0; x->paid && k < x->n_rewards; k++)
             x->paid[to * x->n_rewards + k] = x->paid[i * x->n_rewards + k];
@@ -179,12 +196,25 @@ void rlhf__reward_rows_finish(struct rlhf__reward_rows *r) {
     free(r->logp_sampled);
     free(r->logp_ref);
     free(r->finished);
+    free(r->turn);
+    free(r->end);
+    free(r->texts);
     *r = (struct rlhf__reward_rows){0};
+}
+
+static rlhf_status make_turns(struct rlhf__reward_rows *r, uint32_t n, size_t total,
+                              struct rlhf__error *err) {
+    r->turn = calloc(total + 1, sizeof *r->turn);
+    r->end = calloc((size_t)n + 1, 1);
+    r->texts = calloc((size_t)n + 1, sizeof *r->texts);
+    if (r->turn && r->end && r->texts) return RLHF_OK;
+    return RLHF__NOMEM(err, "out of memory scoring %u rows", n);
 }
 
 rlhf_status rlhf__reward_rows_init(struct rlhf__reward_rows *r, const struct rlhf__scored *x,
                                    const struct rlhf__rows *e, struct rlhf__error *err) {
     RLHF_TRY(make_room(r, e->n, e->total, err));
+    if (e->turn) RLHF_TRY(make_turns(r, e->n, e->total, err));
     for (uint32_t i = 0; i < e->n; i++) {
         const int32_t len = e->prompt_len[i] + x->scored_len[i];
         memcpy(r->ids + r->offset[i], e->ids + e->offset[i], (size_t)len * sizeof *r->ids);
@@ -196,6 +226,10 @@ rlhf_status rlhf__reward_rows_init(struct rlhf__reward_rows *r, const struct rlh
         r->group[i] = e->group[i];
         r->source[i] = e->source[i];
         r->finished[i] = e->finished[i];
+        if (!e->turn) continue;
+        memcpy(r->turn + r->offset[i], e->turn + e->offset[i], (size_t)len * sizeof *r->turn);
+        r->end[i] = e->end[i];
+        r->texts[i] = &x->turns[i];
     }
     return RLHF_OK;
 }
@@ -210,6 +244,7 @@ rlhf_status rlhf__reward_rows_pick(struct rlhf__reward_rows *r, const struct rlh
     if (all->logp_ref) r->logp_ref = calloc(total + 1, sizeof *r->logp_ref);
     if ((all->logp_sampled && !r->logp_sampled) || (all->logp_ref && !r->logp_ref))
         return RLHF__NOMEM(err, "out of memory scoring %u rows", n);
+    if (all->turn) RLHF_TRY(make_turns(r, n, total, err));
     for (uint32_t k = 0; k < n; k++) {
         const uint32_t i = pick[k];
         const int32_t len = all->offset[i + 1] - all->offset[i];
@@ -228,6 +263,10 @@ rlhf_status rlhf__reward_rows_pick(struct rlhf__reward_rows *r, const struct rlh
             memcpy(r->logp_ref + r->offset[k], all->logp_ref + all->offset[i],
                    (size_t)len * sizeof *r->logp_ref);
         r->finished[k] = all->finished[i];
+        if (!all->turn) continue;
+        memcpy(r->turn + r->offset[k], all->turn + all->offset[i], (size_t)len * sizeof *r->turn);
+        r->end[k] = all->end[i];
+        r->texts[k] = all->texts[i];
     }
     return RLHF_OK;
 }

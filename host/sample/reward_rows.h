@@ -7,18 +7,20 @@
 #include "config/schema.h"
 #include "data/prompts.h"
 #include "sample/response_rules.h"
+#include "sample/turn_texts.h"
 
 #include <rlhf/reward.h>
 
-// The scored texts of a batch.
+// The scored texts of a batch. With several turns, response is the last one.
 struct rlhf__scored {
     rlhf_str *prompt, *response, *meta; // [n]; response owned, the others borrowed
     char **text;                        // [n] owned bytes of response
-    int32_t *scored_len;                // [n] response tokens that are scored
+    int32_t *scored_len;                // [n] tokens behind the prompt up to where scoring ends
     uint8_t *no_period;                 // [n] 1 = the response lacks a period
     uint8_t *verdict; // [n] enum rlhf_verdict of all rewards; none before rlhf__score
     float *paid;      // [n * n_rewards] each reward's score of each row; NULL: there is only one
                       // reward
+    struct rlhf__turn_texts *turns; // [n] further texts; NULL: rows of one turn
     uint32_t n, n_rewards;
 };
 
@@ -52,7 +54,8 @@ void rlhf__scored_pick(struct rlhf__scored *, const uint32_t *pick, uint32_t n);
 double rlhf__scored_correct(const struct rlhf__scored *, const uint8_t *keep);
 
 // All arrays are owned; the texts are those of a struct rlhf__scored. Zero-initialise; release with
-// rlhf__reward_rows_finish, also after a failure.
+// rlhf__reward_rows_finish, also after a failure. With several turns these are whole rows;
+// reward_view.h makes what a reward gets.
 struct rlhf__reward_rows {
     uint32_t n, reserved;
     rlhf_str *prompt, *response, *meta; // [n]
@@ -62,6 +65,10 @@ struct rlhf__reward_rows {
     int64_t *source;                    // [n]
     float *logp_sampled, *logp_ref;     // [offset[n]] NULL: not given
     uint8_t *finished;                  // [n]
+    // NULL: rows of one turn.
+    int32_t *turn;                         // [offset[n]]
+    uint8_t *end;                          // [n]
+    const struct rlhf__turn_texts **texts; // [n] borrowed
 };
 
 // All rows of a batch. Errors: RLHF_E_NOMEM. [any]

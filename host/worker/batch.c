@@ -43,7 +43,10 @@ static void place(const rlhf_reward_in *in, uint32_t from, uint32_t to,
                {&h->group, n * sizeof(int32_t)},
                {&h->source, n * sizeof(int64_t)},
                {&h->logp_sampled, if_given(in->logp_sampled, total * sizeof(float))},
-               {&h->logp_ref, if_given(in->logp_ref, total * sizeof(float))}};
+               {&h->logp_ref, if_given(in->logp_ref, total * sizeof(float))},
+               {&h->turn, if_given(in->turn, total * sizeof(int32_t))},
+               {&h->messages, if_given(in->messages, n * sizeof(struct rlhf__batch_text))},
+               {&h->end, if_given(in->end, n)}};
     *h = (struct rlhf__batch_head){.n = (uint32_t)n, .phase = in->phase};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         *all[i].place = at;
@@ -51,6 +54,9 @@ static void place(const rlhf_reward_in *in, uint32_t from, uint32_t to,
     }
     if (!in->logp_sampled) h->logp_sampled = 0;
     if (!in->logp_ref) h->logp_ref = 0;
+    if (!in->turn) h->turn = 0;
+    if (!in->messages) h->messages = 0;
+    if (!in->end) h->end = 0;
     h->bytes = at; // where the texts begin
 }
 
@@ -62,9 +68,9 @@ static int is_before(const rlhf_str *list, uint32_t i, uint32_t from) {
 uint64_t rlhf__batch_bytes(const rlhf_reward_in *in, uint32_t from, uint32_t to) {
     struct rlhf__batch_head h;
     place(in, from, to, &h);
-    const rlhf_str *const list[] = {in->prompt, in->response, in->meta};
-    for (size_t k = 0; k < 3; k++)
-        for (uint32_t i = from; i < to; i++)
+    const rlhf_str *const list[] = {in->prompt, in->response, in->meta, in->messages};
+    for (size_t k = 0; k < 4; k++)
+        for (uint32_t i = from; list[k] && i < to; i++)
             if (!is_before(list[k], i, from)) h.bytes += list[k][i].len;
     return h.bytes;
 }
@@ -110,6 +116,9 @@ void rlhf__batch_put(const rlhf_reward_in *in, uint32_t from, uint32_t to, int h
     put_texts(in->prompt, from, to, base, h.prompt, &h.bytes);
     put_texts(in->response, from, to, base, h.response, &h.bytes);
     put_texts(in->meta, from, to, base, h.meta, &h.bytes);
+    if (in->messages) put_texts(in->messages, from, to, base, h.messages, &h.bytes);
+    if (in->turn) memcpy(base + h.turn, in->turn + first, token_bytes);
+    if (in->end) memcpy(base + h.end, in->end + from, h.n);
     memcpy(base, &h, sizeof h);
 }
 
@@ -150,9 +159,12 @@ int rlhf__batch_get(const void *input, uint64_t bytes, rlhf_reward_in *in, int *
         !is_inside(h.prompt, n, text, bytes) || !is_inside(h.response, n, text, bytes) ||
         !is_inside(h.meta, n, text, bytes) || !is_inside(h.offset, n + 1, 4, bytes) ||
         !is_inside(h.prompt_len, n, 4, bytes) || !is_inside(h.finished, n, 1, bytes) ||
-        !is_inside(h.group, n, 4, bytes) || h.source % 8 || !is_inside(h.source, n, 8, bytes))
+        !is_inside(h.group, n, 4, bytes) || h.messages % 8 ||
+        !is_inside(h.messages, h.messages ? n : 0, text, bytes) ||
+        !is_inside(h.end, h.end ? n : 0, 1, bytes) || h.source % 8 ||
+        !is_inside(h.source, n, 8, bytes))
         return -1;
-    rlhf_str *all = calloc(3 * (size_t)n + 1, sizeof *all);
+    rlhf_str *all = calloc(4 * (size_t)n + 1, sizeof *all);
     if (!all) return -1;
     *in = (rlhf_reward_in){.size = sizeof *in,
                            .n = h.n,
@@ -171,8 +183,15 @@ int rlhf__batch_get(const void *input, uint64_t bytes, rlhf_reward_in *in, int *
     const uint64_t total = are_rows(in) ? (uint64_t)in->offset[n] : UINT64_MAX;
     if (h.logp_sampled) in->logp_sampled = (const void *)(base + h.logp_sampled);
     if (h.logp_ref) in->logp_ref = (const void *)(base + h.logp_ref);
-    if (is_inside(h.ids, total, 4, bytes) && is_inside(h.logp_sampled, total, 4, bytes) &&
-        is_inside(h.logp_ref, total, 4, bytes) && get_texts(base, bytes, h.prompt, h.n, all) &&
+    if (h.turn) in->turn = (const void *)(base + h.turn);
+    if (h.end) in->end = (const void *)(base + h.end);
+    if (h.messages) in->messages = all + 3 * n;
+    if (is_inside(h.ids, total, 4, bytes) &&
+        is_inside(h.logp_sampled, h.logp_sampled ? total : 0, 4, bytes) &&
+        is_inside(h.logp_ref, h.logp_ref ? total : 0, 4, bytes) &&
+        is_inside(h.turn, h.turn ? total : 0, 4, bytes) &&
+        (!h.messages || get_texts(base, bytes, h.messages, h.n, all + 3 * n)) &&
+        get_texts(base, bytes, h.prompt, h.n, all) &&
         get_texts(base, bytes, h.response, h.n, all + n) &&
         get_texts(base, bytes, h.meta, h.n, all + 2 * n))
         return 0;

@@ -25,7 +25,7 @@ struct rlhf__batch_head {
     uint64_t bytes;                  // of the input
     uint64_t prompt, response, meta; // places of struct rlhf__batch_text [n]
     uint64_t ids, offset, prompt_len, finished, group, source;
-    uint64_t logp_sampled, logp_ref; // 0: not given
+    uint64_t logp_sampled, logp_ref, turn, messages, end; // 0: not given
 };
 
 struct rlhf__batch_text {

@@ -1,0 +1,28 @@
+// reward_view.h: what one reward sees of rows. Rows of several turns: with RLHF_REWARD_TURNS the
+// whole row, the conversation and how it ended; without, the last turn as the response and
+// everything before it as the prompt.
+#ifndef RLHF_HOST_REWARD_VIEW_H
+#define RLHF_HOST_REWARD_VIEW_H
+
+#include "sample/reward_rows.h"
+
+// Zero-initialise; release with rlhf__reward_view_finish, also after a failure.
+struct rlhf__reward_view {
+    rlhf_reward_in in;
+    rlhf_str *texts; // [2 n] owned
+    int32_t *prompt_len;
+    float *logp; // [2 offset[n]]
+};
+
+// The view of a reward with these flags (enum rlhf_reward_flag); borrows r. Errors: RLHF_E_NOMEM.
+// [any]
+rlhf_status rlhf__reward_view_init(struct rlhf__reward_view *, const struct rlhf__reward_rows *r,
+                                   uint32_t flags, int64_t phase, struct rlhf__error *err);
+void rlhf__reward_view_finish(struct rlhf__reward_view *); // accepts a zeroed one [any]
+
+// Set per-token rewards of tokens that are not part of a response to 0: given ones, and for a
+// reward that sees the last turn, all before it. Rows of one turn are left alone. [any]
+void rlhf__reward_view_keep(const struct rlhf__reward_view *, const struct rlhf__reward_rows *r,
+                            float *token);
+
+#endif

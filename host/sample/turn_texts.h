@@ -1,0 +1,27 @@
+// turn_texts.h: the texts of a row of several turns. A reward that knows turns
+// (RLHF_REWARD_TURNS) gets everything behind the prompt as the response, and the conversation;
+// another one gets the last turn as the response and everything before it as the prompt.
+#ifndef RLHF_HOST_TURN_TEXTS_H
+#define RLHF_HOST_TURN_TEXTS_H
+
+#include "batch/rows.h"
+#include "text/tokenizer.h"
+
+// All owned. Zero-initialise; release with rlhf__turn_texts_finish, also after a failure.
+struct rlhf__turn_texts {
+    char *before;   // the prompt and everything up to the last turn
+    char *behind;   // everything behind the prompt, up to where scoring ends
+    char *messages; // the conversation as a JSON list of {"role", "content"}
+    size_t before_len, behind_len, messages_len;
+    int32_t last, reserved; // first token of the last turn, counted from the row's first
+};
+
+// Make the texts of row i, whose scored part has `len` tokens, prompt included. Its last turn is
+// `response`, as rewards get it. Roles: the prompt and what was given are "user", turns of the
+// policy "assistant". Errors: RLHF_E_NOMEM. [main]
+rlhf_status rlhf__turn_texts_init(struct rlhf__turn_texts *, const struct rlhf__tokenizer *,
+                                  const struct rlhf__rows *e, uint32_t i, int32_t len,
+                                  rlhf_str prompt, rlhf_str response, struct rlhf__error *err);
+void rlhf__turn_texts_finish(struct rlhf__turn_texts *); // accepts a zeroed one [any]
+
+#endif
