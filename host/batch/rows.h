@@ -141,13 +141,4 @@ void rlhf__rows_largest_slice(const struct rlhf__rows *e, int64_t max_tokens, in
 rlhf_batch rlhf__rows_batch(const struct rlhf__rows *e, uint32_t from, uint32_t to,
                             int32_t *offset);
 
-// Distinct n-grams of token ids divided by all n-grams of that size, within rows; 1 if there are
-// none. Row i is ids[begin[i] .. end[i]). Errors: RLHF_E_NOMEM. [any]
-rlhf_status rlhf__distinct_n(const int32_t *ids, const int32_t *begin, const int32_t *end,
-                             uint32_t rows, int32_t n, double *out, struct rlhf__error *err);
-
-// distinct-3 of a batch's responses, each turn by itself: a measure of how much they repeat
-// themselves. [any]
-rlhf_status rlhf__rows_distinct3(const struct rlhf__rows *e, double *out, struct rlhf__error *err);
-
 #endif

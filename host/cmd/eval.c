@@ -2,7 +2,7 @@
 // for a classifier, or on preference rows; with --reward, the rewards of its responses to
 // {"prompt"} rows.
 #include "base/json.h"
-#include "batch/rows.h"
+#include "batch/diversity.h"
 #include "cmd/eval_impl.h"
 #include "cmd/eval_setup.h"
 #include "learn/evaluate.h"

@@ -2,7 +2,7 @@
 #include "report/phase_report.h"
 
 #include "base/clock.h"
-#include "batch/rows.h"
+#include "batch/diversity.h"
 #include "learn/plan.h"
 #include "model/compute.h"
 #include "sample/mixing.h"

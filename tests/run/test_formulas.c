@@ -8,7 +8,7 @@
 #include <cmocka.h>
 // clang-format on
 
-#include "batch/rows.h"
+#include "batch/diversity.h"
 #include "learn/optim.h"
 #include "run/early_stop.h"
 #include "sample/mixing.h"
