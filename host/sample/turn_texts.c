@@ -40,7 +40,7 @@ static void put_pieces(struct rlhf__buf *b, const struct rlhf__tokenizer *tok,
         for (from = t++; t < end && e->turn[t] == e->turn[from];)
             t++;
         put_tokens(&piece, tok, e->ids + from, t - from, RLHF__DECODE_SKIP_SPECIAL);
-        if (!rlhf__buf_ok(&piece, NULL)) b->bad = 1;
+        if (piece.bad) b->bad = 1;
         put_message(b, e->turn[from] < 0 ? "user" : "assistant", rlhf__buf_text(&piece), piece.len);
         rlhf__buf_free(&piece);
     }
@@ -51,7 +51,7 @@ static int move(struct rlhf__buf *b, char **text, size_t *len) {
     rlhf__buf_putc(b, 0);
     *text = b->data;
     *len = b->len - (b->len > 0);
-    const int ok = rlhf__buf_ok(b, NULL) == RLHF_OK;
+    const int ok = !b->bad;
     *b = (struct rlhf__buf)RLHF__BUF_INIT;
     return ok;
 }

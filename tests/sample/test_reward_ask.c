@@ -294,9 +294,46 @@ static void no_failure_of_rows_leaves_them_unknown(void **state) {
     assert_int_equal(f->tally.failures, 0);
 }
 
+// ---- turns ----
+
+// A reward without RLHF_REWARD_TURNS is asked about the last turns, one with it about whole rows;
+// the per-token reward of a token that is not part of what it was shown is dropped.
+static void rows_of_several_turns(void **state) {
+    struct fixture *f = *state;
+    static char letters[] = "hgfedcba", before[] = "before";
+    struct rlhf__turn_texts texts[ROWS];
+    const struct rlhf__turn_texts *all[ROWS];
+    int32_t turn[ROWS] = {0};
+    uint8_t end[ROWS] = {0};
+    turn[2] = -1;
+    for (int i = 0; i < ROWS; i++) {
+        texts[i] = (struct rlhf__turn_texts){.before = before,
+                                             .behind = letters + i,
+                                             .messages = before,
+                                             .before_len = 6,
+                                             .behind_len = 1,
+                                             .messages_len = 6,
+                                             .last = i == 5};
+        all[i] = &texts[i];
+    }
+    f->rows.turn = turn;
+    f->rows.end = end;
+    f->rows.texts = all;
+    f->plugin.ops.reward.flags = RLHF_REWARD_PER_TOKEN;
+    ask(f);
+    for (int i = 0; i < ROWS; i++)
+        assert_true(f->answer.token[i] == (i == 2 || i == 5 ? 0 : 0.5f));
+    f->plugin.ops.reward.flags |= RLHF_REWARD_TURNS;
+    ask(f);
+    for (int i = 0; i < ROWS; i++)
+        assert_true(f->answer.token[i] == (i == 2 ? 0 : 0.5f));
+    assert_string_equal(f->s->asked, "abcdefgh|hgfedcba|");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(only_what_failed_is_asked_again),
+        TEST(rows_of_several_turns),
         TEST(a_group_is_asked_again_whole),
         TEST(numbers_are_asked_for_again),
         TEST(a_reason_is_of_its_try),

@@ -66,6 +66,9 @@ struct rows {
     uint8_t finished[3];
     int64_t source[3];
     float logp[6];
+    int32_t turn[6];
+    rlhf_str messages[3];
+    uint8_t end[3];
     rlhf_reward_in in;
 };
 
@@ -79,7 +82,10 @@ static void rows_init(struct rows *r) {
                        .group = {4, 4, 9},
                        .finished = {1, 0, 1},
                        .source = {7, 7, 1ll << 40},
-                       .logp = {0, -1, 0, 0, -2, -3}};
+                       .logp = {0, -1, 0, 0, -2, -3},
+                       .turn = {-1, 0, -1, -1, 0, 1},
+                       .messages = {{"[]", 2}, {"[1]", 3}, {"[12]", 4}},
+                       .end = {1, 2, 5}};
     r->in = (rlhf_reward_in){.size = sizeof r->in,
                              .n = 3,
                              .phase = 6,
@@ -125,6 +131,33 @@ static void a_batch_is_read_as_it_was_put(void **state) {
     assert_memory_equal(got.meta[0].ptr, "{}", 2);
     free(texts);
     // Truncated anywhere, it is refused or stays within its bounds.
+    for (uint64_t n = 0; n < bytes; n++)
+        assert_int_equal(rlhf__batch_get(room, n, &got, &has_token, &texts), -1);
+    free(room);
+}
+
+// A reward that knows turns has them in a worker too.
+static void a_batch_of_several_turns(void **state) {
+    struct rows r;
+    rlhf_reward_in got;
+    rlhf_str *texts;
+    int has_token;
+    (void)state;
+    rows_init(&r);
+    r.in.turn = r.turn;
+    r.in.messages = r.messages;
+    r.in.end = r.end;
+    const uint64_t bytes = rlhf__batch_bytes(&r.in, 1, 3);
+    void *room = calloc(1, (size_t)bytes);
+    assert_non_null(room);
+    rlhf__batch_put(&r.in, 1, 3, 0, room);
+    assert_int_equal(rlhf__batch_get(room, bytes, &got, &has_token, &texts), 0);
+    assert_memory_equal(got.turn, r.turn + 2, 4 * sizeof *r.turn);
+    assert_true(got.end[0] == 2 && got.end[1] == 5);
+    assert_int_equal(got.messages[0].len, 3);
+    assert_memory_equal(got.messages[1].ptr, "[12]", 4);
+    assert_memory_equal(got.meta[0].ptr, "{}", 2);
+    free(texts);
     for (uint64_t n = 0; n < bytes; n++)
         assert_int_equal(rlhf__batch_get(room, n, &got, &has_token, &texts), -1);
     free(room);
@@ -226,6 +259,7 @@ int main(void) {
         cmocka_unit_test(a_frame_has_all_its_bytes),
         cmocka_unit_test(a_text_is_in_its_frame),
         cmocka_unit_test(a_batch_is_read_as_it_was_put),
+        cmocka_unit_test(a_batch_of_several_turns),
         cmocka_unit_test(arrays_end_where_their_blocks_do),
         cmocka_unit_test(a_description_is_read_as_it_was_put),
         cmocka_unit_test(a_bad_description_is_refused),
