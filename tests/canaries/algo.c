@@ -2,12 +2,17 @@
 // reward.c. Without a macro it is correct: REINFORCE with the group's mean as the baseline, and a
 // nonlinear loss (exp), so that its derivative is not constant.
 #include <rlhf/algo.h>
+#include <rlhf/shards.h>
 
 #include <math.h>
+#include <string.h>
+
+enum { MOST_SHARDS = 2 };
 
 struct algo {
     const rlhf_host *host;
     double losses, seen; // of the phase; rows ever scored
+    double shard[MOST_SHARDS];
 };
 
 static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
@@ -117,6 +122,9 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
 #endif
         }
     a->losses += out->loss;
+#ifdef BREAK_SHARDS
+    *rlhf_shard_sums(a->shard, in->shard, 1) += out->loss;
+#endif
     misbehave(a, in, out);
     return RLHF_OK;
 }
@@ -126,6 +134,16 @@ static rlhf_status phase_end(void *self, int64_t phase) {
     (void)phase;
 #ifdef BREAK_METRIC
     rlhf_metric_last(a->host, "episode", 1);
+#endif
+#if defined BREAK_SUMS // reduced, but not a shard at a time
+    RLHF_TRY(a->host->reduce(a->host, &a->losses, 1));
+#elif defined BREAK_SHARDS // not an error: sums as they should be
+    double total;
+    RLHF_TRY(rlhf_shards_total(a->host, a->shard, MOST_SHARDS, 1, &total));
+    a->losses = total;
+    memset(a->shard, 0, sizeof a->shard);
+#elif defined BREAK_ODD    // a call that only some processes make
+    if (a->losses < -0.05) RLHF_TRY(a->host->reduce(a->host, &a->losses, 1));
 #endif
     rlhf_metric_last(a->host, "reinforce/loss", a->losses);
     a->losses = 0;

@@ -5,7 +5,6 @@
 #include "check/algo_batch.h"
 #include "check/guard.h"
 #include "check/probe.h"
-#include "learn/plan.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,27 +14,6 @@
 #define STEP 1e-3f // of a finite difference
 
 // ---- the steps of a phase, from plan() to phase_end() ----
-
-// Create an instance and get its plan; 0 if that fails, which has been reported. *t needs
-// rlhf__probe_finish in any case.
-static int open_algo(struct rlhf__check *c, struct rlhf__probe *t, rlhf_plan *plan) {
-    const rlhf_run_info info = {.size = sizeof info,
-                                .phases = 10,
-                                .batch_size = 64,
-                                .max_new_tokens = 6,
-                                .n_labels = RLHF__ALGO_LABELS,
-                                .max_turns = 1,
-                                .shards = 1,
-                                .temperature = 1};
-    struct rlhf__error err;
-    *plan = (rlhf_plan){.size = sizeof *plan};
-    if (rlhf__probe_create(c, NULL, 0, t, &err) < 0) return 0;
-    rlhf__probe_begin(t, "plan()");
-    rlhf_status st = rlhf__probe_end(t, c->plugin->ops.algo.plan(t->self, &info, plan), &err);
-    if (st == RLHF_OK) st = rlhf__plan_check(c->plugin, plan, &err);
-    if (st < 0) rlhf__child_log_found(c->log, RLHF__CHECK_PLAN, "%s", err.text);
-    return st == RLHF_OK;
-}
 
 static int all_finite(const float *x, int32_t n) {
     for (int32_t i = 0; i < n; i++)
@@ -113,23 +91,6 @@ static void end_phase(struct rlhf__probe *t, double loss) {
     rlhf__probe_begin(t, "phase_end()");
     if (rlhf__probe_end(t, ops->phase_end(t->self, 0), &err) < 0)
         rlhf__child_log_fact(t->check->log, "after a phase, %s", err.text);
-}
-
-// A batch for the plan (spread: rlhf__algo_batch_make), to be freed by the caller; 0 and *out NULL
-// if its groups are larger than a batch, which is reported, or if out of memory.
-static int make_batch(struct rlhf__check *c, const rlhf_plan *plan, int32_t spread,
-                      struct rlhf__algo_batch **out) {
-    *out = NULL;
-    if (plan->group_size > RLHF__ALGO_ROWS / 3) {
-        rlhf__child_log_fact(c->log,
-                             "groups of %u are more than are made up: give a smaller size "
-                             "with --set",
-                             plan->group_size);
-        return 0;
-    }
-    *out = malloc(sizeof **out);
-    if (*out) rlhf__algo_batch_make(*out, plan, spread);
-    return *out != NULL;
 }
 
 // ---- the loss: its derivatives, and its microbatches ----
@@ -276,8 +237,8 @@ struct course {
 };
 
 static int course_make(struct rlhf__check *c, const rlhf_plan *plan, struct course *x) {
-    if (!make_batch(c, plan, 1, &x->first) || !make_batch(c, plan, 1, &x->other) ||
-        !make_batch(c, plan, 1, &x->then))
+    if (!rlhf__algo_batch_new(c, plan, 1, &x->first) ||
+        !rlhf__algo_batch_new(c, plan, 1, &x->other) || !rlhf__algo_batch_new(c, plan, 1, &x->then))
         return 0;
     for (int32_t i = 0; i < x->other->n; i++) // with other rewards, sampled from a closer policy
         x->other->score[i] = 3 - 2 * x->other->score[i];
@@ -299,7 +260,7 @@ static void check_kept(struct rlhf__check *c, struct course *x) {
     struct rlhf__error err;
     rlhf_plan plan;
     char saw[160];
-    if (open_algo(c, &t, &plan) &&
+    if (rlhf__algo_open(c, 1, &t, &plan) &&
         rlhf__state_buffer_load(&t, &x->kept, c->plugin->desc.state_version, &err) == RLHF_OK &&
         phase_of(&t, x->first, &x->first_loss)) {
         compare(x->then, x->then_loss, x->first, x->first_loss, saw);
@@ -321,7 +282,7 @@ static int try_running(struct rlhf__check *c, int32_t step) {
     char saw[160] = "";
     if (step > 0) return 0;
     rlhf__child_log_doing(c->log, "a phase, another, and the first again");
-    if (open_algo(c, &t, &plan) && course_make(c, &plan, &x) &&
+    if (rlhf__algo_open(c, 1, &t, &plan) && course_make(c, &plan, &x) &&
         phase_of(&t, x.first, &x.first_loss) && phase_of(&t, x.other, &x.other_loss) &&
         (!saves || rlhf__state_buffer_save(&t, &x.kept, &err) == RLHF_OK) &&
         phase_of(&t, x.then, &x.then_loss))
@@ -350,8 +311,8 @@ static int try_phase(struct rlhf__check *c, int32_t step) {
     double loss = 0;
     if (step > 2) return 0;
     rlhf__child_log_doing(c->log, "plan()");
-    if (open_algo(c, &t, &plan) && (step < 2 || plan.flags & RLHF_PLAN_LEAVES_OUT) &&
-        make_batch(c, &plan, step != 1, &b)) {
+    if (rlhf__algo_open(c, 1, &t, &plan) && (step < 2 || plan.flags & RLHF_PLAN_LEAVES_OUT) &&
+        rlhf__algo_batch_new(c, &plan, step != 1, &b)) {
         b->leaves_out = step == 2;
         for (int32_t i = 0; i < b->n; i++) // leave out the last token of longer responses
             if (b->offset[i + 1] - b->offset[i] - b->prompt_len[i] > 1)
@@ -382,7 +343,7 @@ static int try_phase_memory(struct rlhf__check *c, int32_t step) {
     if (step >= 200) return 0;
     rlhf__child_log_doing(c->log, "advantages() and loss() with no memory for allocation %d",
                           step + 1);
-    if (open_algo(c, &t, &plan) && make_batch(c, &plan, 1, &b)) {
+    if (rlhf__algo_open(c, 1, &t, &plan) && rlhf__algo_batch_new(c, &plan, 1, &b)) {
         const int64_t before = rlhf__probe_allocs(&t);
         rlhf__probe_fail_alloc(&t, step + 1);
         if (rlhf__algo_batch_advantages(&t, b, RLHF__GUARD_END, &err) == RLHF_OK)
@@ -398,5 +359,6 @@ const struct rlhf__check_case rlhf__algo_cases[] = {
     {"phase", RLHF__CHECK_CRASH, 0, 0, 0, try_phase},
     {"running", RLHF__CHECK_CRASH, 0, 0, 0, try_running},
     {"phase-memory", RLHF__CHECK_MEMORY, 0, 0, 0, try_phase_memory},
+    {"shards", RLHF__CHECK_CRASH, 0, 0, 0, rlhf__try_shards},
     {NULL, 0, 0, 0, 0, NULL},
 };

@@ -2,7 +2,9 @@
 #include "check/algo_batch.h"
 
 #include "check/guard.h"
+#include "learn/plan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_NEW = 6 };
@@ -94,7 +96,42 @@ void rlhf__algo_batch_make(struct rlhf__algo_batch *b, const rlhf_plan *plan, in
     b->total = b->offset[b->n];
 }
 
+int rlhf__algo_batch_new(struct rlhf__check *c, const rlhf_plan *plan, int32_t spread,
+                         struct rlhf__algo_batch **out) {
+    *out = NULL;
+    if (plan->group_size > RLHF__ALGO_ROWS / 3) {
+        rlhf__child_log_fact(c->log,
+                             "groups of %u are more than are made up: give a smaller size "
+                             "with --set",
+                             plan->group_size);
+        return 0;
+    }
+    *out = malloc(sizeof **out);
+    if (*out) rlhf__algo_batch_make(*out, plan, spread);
+    return *out != NULL;
+}
+
 // ---- calls ----
+
+int rlhf__algo_open(struct rlhf__check *c, uint32_t shards, struct rlhf__probe *t,
+                    rlhf_plan *plan) {
+    const rlhf_run_info info = {.size = sizeof info,
+                                .phases = 10,
+                                .batch_size = 64,
+                                .max_new_tokens = 6,
+                                .n_labels = RLHF__ALGO_LABELS,
+                                .max_turns = 1,
+                                .shards = shards,
+                                .temperature = 1};
+    struct rlhf__error err;
+    *plan = (rlhf_plan){.size = sizeof *plan};
+    if (rlhf__probe_create(c, NULL, 0, t, &err) < 0) return 0;
+    rlhf__probe_begin(t, "plan()");
+    rlhf_status st = rlhf__probe_end(t, c->plugin->ops.algo.plan(t->self, &info, plan), &err);
+    if (st == RLHF_OK) st = rlhf__plan_check(c->plugin, plan, &err);
+    if (st < 0) rlhf__child_log_found(c->log, RLHF__CHECK_PLAN, "%s", err.text);
+    return st == RLHF_OK;
+}
 
 struct maker {
     struct rlhf__guards *guards;
@@ -274,6 +311,7 @@ rlhf_status rlhf__algo_batch_loss(struct rlhf__probe *t, struct rlhf__algo_batch
                        .heads = &x,
                        .n_labels = (uint32_t)b->n_labels,
                        .minibatches = b->plan.minibatches,
+                       .shard = (uint32_t)b->shard,
                        .steps = 1};
     rlhf_loss_out out = {.size = sizeof out, .d_heads = &d};
     part_of(b, from, to, &p);

@@ -29,7 +29,7 @@ struct rlhf__algo_batch {
     float head[RLHF__ALGO_HEADS][RLHF__ALGO_TOKENS];
     float d[RLHF__ALGO_HEADS][RLHF__ALGO_TOKENS]; // derivatives of the last loss()
     int32_t leaves_out;                           // 1: left_out is set
-    int32_t reserved2;
+    int32_t shard;                                // of the next loss()
 };
 
 // The bit of head h (0 .. 4), its name, and how many numbers rows 0 .. n-1 have; 0 if it is not
@@ -40,6 +40,15 @@ int32_t rlhf__algo_head_len(const struct rlhf__algo_batch *b, int32_t h);
 
 // Make rows that match the plan; spread 0: all compared rows have equal rewards. [main]
 void rlhf__algo_batch_make(struct rlhf__algo_batch *b, const rlhf_plan *plan, int32_t spread);
+
+// A batch for the plan (spread as above), to be freed by the caller; 0 and *out NULL if its groups
+// are larger than a batch, which is reported, or if out of memory. [main]
+int rlhf__algo_batch_new(struct rlhf__check *c, const rlhf_plan *plan, int32_t spread,
+                         struct rlhf__algo_batch **out);
+
+// Create an instance and get its plan for so many shards; 0 if that fails, which has been reported.
+// *t needs rlhf__probe_finish in any case. [main]
+int rlhf__algo_open(struct rlhf__check *c, uint32_t shards, struct rlhf__probe *t, rlhf_plan *plan);
 
 // Call advantages(), and store them in the batch. Does nothing for rows of a file if the plan does
 // not recompute log-probs. [main]

@@ -24,6 +24,10 @@ extern const struct rlhf__check_case rlhf__model_cases[];
 extern const struct rlhf__check_case rlhf__kernels_cases[];
 extern const struct rlhf__check_case rlhf__sink_cases[];
 
+// A step of an algorithm's cases: a minibatch's shards on two processes and on one
+// (algo_shards.c). [main]
+int rlhf__try_shards(struct rlhf__check *c, int32_t step);
+
 // A step of a model's cases that tests the heads other than log-probs, adapters and bf16
 // (model_heads.c). [main]
 int rlhf__try_heads(struct rlhf__check *c, int32_t step);

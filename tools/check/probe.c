@@ -42,10 +42,12 @@ struct rlhf__probe_host {
     int32_t stopped, pad; // 1: its waiting was ended
     char words[512], missing[64], warning[200];
     struct {
-        char name[124];
-        int32_t combine;
+        char name[120];
+        struct rlhf__combined all;
     } metric[MOST_METRICS]; // [n_metrics] that it reported
     size_t n_metrics;
+    rlhf__probe_reduce_fn *reduce; // NULL: one process
+    void *reduce_ctx;
 };
 
 static struct rlhf__probe_host *behind(const rlhf_host *api) {
@@ -142,8 +144,8 @@ static int in_call(const struct rlhf__probe_host *h, const char *what) {
 }
 
 // A name's reports must be combined in one way.
-static void look_at_combine(struct rlhf__probe_host *h, const char *name, double weight,
-                            int32_t combine) {
+static void look_at_combine(struct rlhf__probe_host *h, const char *name, double value,
+                            double weight, int32_t combine) {
     const char *fault = rlhf__combine_fault(weight, combine);
     size_t i = 0;
     if (fault) {
@@ -155,11 +157,12 @@ static void look_at_combine(struct rlhf__probe_host *h, const char *name, double
         i++;
     if (i == h->n_metrics && i < MOST_METRICS) {
         snprintf(h->metric[i].name, sizeof h->metric[i].name, "%s", name);
-        h->metric[h->n_metrics++].combine = combine;
-    } else if (i < h->n_metrics && h->metric[i].combine != combine) {
+        h->metric[h->n_metrics++].all = (struct rlhf__combined){0};
+    }
+    if (i < h->n_metrics && !rlhf__combine_add(&h->metric[i].all, value, weight, combine)) {
         rlhf__child_log_found(board_of(h), RLHF__CHECK_METRIC_COMBINE,
                               "\"%s\" is reported as \"%s\", and by %s as \"%s\"", name,
-                              rlhf__combine_name(h->metric[i].combine), h->inside,
+                              rlhf__combine_name(h->metric[i].all.combine), h->inside,
                               rlhf__combine_name(combine));
     }
 }
@@ -182,7 +185,6 @@ static void do_metric(const rlhf_host *api, const char *name, double value, doub
     static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./";
     char full[RLHF__METRIC_NAME], shown[200];
     int known = 0;
-    (void)value;
     if (!in_call(h, "metric")) return;
     if (!name || !*name)
         rlhf__child_log_found(board_of(h), RLHF__CHECK_METRIC, "a metric without a name in %s",
@@ -200,7 +202,7 @@ static void do_metric(const rlhf_host *api, const char *name, double value, doub
         rlhf__child_log_found(board_of(h), RLHF__CHECK_METRIC,
                               "%s reports \"%s\", which is the host's own", h->inside, name);
     else
-        look_at_combine(h, name, weight, combine);
+        look_at_combine(h, name, value, weight, combine);
 }
 
 static void do_rng(const rlhf_host *api, const char *stream, rlhf_rng *out) {
@@ -235,10 +237,10 @@ static const void *do_service(const rlhf_host *api, const char *id) {
 
 static rlhf_status do_reduce(const rlhf_host *api, double *sums, uint32_t n) {
     struct rlhf__probe_host *h = behind(api);
-    (void)sums;
-    (void)n;
     if (in_call(h, "reduce") && strcmp(h->inside, "loss()") == 0)
         rlhf__child_log_found(board_of(h), RLHF__CHECK_REDUCE, "loss() called host->reduce");
+    else if (h->reduce)
+        h->reduce(h->reduce_ctx, sums, n);
     return RLHF_OK;
 }
 
@@ -371,6 +373,17 @@ void rlhf__probe_fail_alloc(struct rlhf__probe *t, int64_t n) {
 }
 
 int rlhf__probe_starved(const struct rlhf__probe *t) { return t->host->starved; }
+
+void rlhf__probe_reduce_to(struct rlhf__probe *t, rlhf__probe_reduce_fn *reduce, void *ctx) {
+    t->host->reduce = reduce;
+    t->host->reduce_ctx = ctx;
+}
+
+const char *rlhf__probe_metric(const struct rlhf__probe *t, size_t i, double *value) {
+    if (i >= t->host->n_metrics) return NULL;
+    *value = t->host->metric[i].all.value;
+    return t->host->metric[i].name;
+}
 
 const char *rlhf__probe_words(const struct rlhf__probe *t) { return t->host->words; }
 

@@ -59,6 +59,13 @@ void rlhf__probe_fail_alloc(struct rlhf__probe *t, int64_t n);
 // 1 if an allocation failed this way. [main]
 int rlhf__probe_starved(const struct rlhf__probe *t);
 
+// Metric number i that the instance reported, combined, and its name; NULL: there are fewer. [main]
+const char *rlhf__probe_metric(const struct rlhf__probe *t, size_t i, double *value);
+
+// What host->reduce does from now on, outside of loss(). [main]
+typedef void rlhf__probe_reduce_fn(void *ctx, double *sums, uint32_t n);
+void rlhf__probe_reduce_to(struct rlhf__probe *t, rlhf__probe_reduce_fn *reduce, void *ctx);
+
 // The message of host->fail, by the plugin or by a service, in the last call, or "". [main]
 const char *rlhf__probe_words(const struct rlhf__probe *t);
 

@@ -177,7 +177,7 @@ typedef struct rlhf_loss_in {
     // were dropped.
     uint32_t minibatches;
     // The part of the minibatch that this microbatch belongs to, below rlhf_run_info.shards. Sums
-    // kept for each shard (shards.h) have the same bits for any number of processes.
+    // kept for each shard (shards.h) have the same bits for any number of processes. [R:shards]
     uint32_t shard;
     // Number of outputs of the score head (heads->score is [n, n_labels]): the number of labels, 1
     // for a reward model, 0 without a score head.
