@@ -216,6 +216,52 @@ static void the_gradient_is_that_of_differences(void **state) {
     learner_result_free(turns);
 }
 
+// ---- what the algorithm sees ----
+
+// Ids, turns and marks of the policy's tokens, and the rows' own numbers.
+static rlhf_status look(void *self, const rlhf_loss_in *in, rlhf_loss_out *out,
+                        struct rlhf__error *err) {
+    struct fixture *f = self;
+    const struct rlhf__rows *e = &f->e;
+    uint32_t k = 0;
+    (void)err;
+    (void)out;
+    assert_non_null(in->turn);
+    assert_non_null(in->left_out);
+    for (uint32_t i = 0; i < in->n; i++, f->seen.rows++) {
+        assert_int_equal(in->offset[i], k);
+        assert_int_equal(in->prompt_len[i], PROMPT);
+        assert_int_equal(in->group[i], e->group[f->seen.rows]);
+        for (int32_t t = e->offset[f->seen.rows]; t < e->offset[f->seen.rows + 1]; t++) {
+            const int prompt = t - e->offset[f->seen.rows] < PROMPT;
+            if (!prompt && e->turn[t] < 0) continue;
+            assert_int_equal(in->ids[k], e->ids[t]);
+            assert_int_equal(in->turn[k], prompt ? -1 : e->turn[t]);
+            assert_int_equal(in->left_out[k], e->left_out[t]);
+            k++;
+        }
+    }
+    assert_int_equal(in->total, k);
+    f->seen.at += k;
+    return RLHF_OK;
+}
+
+static void what_the_algorithm_sees(void **state) {
+    struct fixture *f = *state;
+    learner_open(f, "reference", RLHF__DTYPE_F32, 1, 0);
+    add_turns(f, 0, 0);
+    MUST(rlhf__rows_add_left_out(&f->e, &err));
+    for (int32_t t = 0; t < TOTAL; t += 5)
+        f->e.left_out[t] = 1;
+    memset(&f->seen, 0, sizeof f->seen);
+    f->e.flags = RLHF__SHARE_PROMPTS;
+    f->learner.objective = (struct rlhf__objective){.loss = look, .self = f};
+    f->learner.microbatch_tokens = 30;
+    MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
+    assert_int_equal(f->seen.rows, ROWS);
+    assert_int_equal(f->seen.at, ROWS * PROMPT + (int)policy_tokens());
+}
+
 // Differences of sampled and recomputed log-probs are over the policy's tokens.
 static void compared_tokens(void **state) {
     struct fixture *f = *state;
@@ -247,6 +293,7 @@ int main(void) {
                                        cmocka_unit_test(mistakes_are_seen),
                                        cmocka_unit_test(the_reference_on_the_device),
                                        cmocka_unit_test(the_gradient_is_that_of_differences),
+                                       cmocka_unit_test(what_the_algorithm_sees),
                                        cmocka_unit_test(compared_tokens),
                                        cmocka_unit_test(a_model_without_turns_is_refused)};
     return cmocka_run_group_tests_name("turns", tests, learner_setup, learner_teardown);
