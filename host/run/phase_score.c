@@ -37,6 +37,8 @@ rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experien
     if (st == RLHF_OK) st = rlhf__score(&s, &x->scored, &x->rows, keep, raw, err);
     if (st == RLHF_OK && raw) st = rlhf__scored_take_paid(&x->scored, raw, several, err);
     if (st == RLHF_OK) st = rlhf__experience_keep(x, keep, err);
+    if (st == RLHF_OK && p->feed->choice)
+        rlhf__prompt_choice_scored(p->feed->choice, p->count->phase, &x->rows);
     free(keep);
     free(raw);
     rlhf__overlap_destroy(x->overlap);

@@ -145,9 +145,7 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__early_stop fresh = {.config = &c->early_stop};
     if (st == RLHF_OK && !r->req->resume)
         st = check_early_stop(r, &fresh, c->run.phases ? c->run.phases : RLHF__DEFAULT_PHASES, err);
-    return st == RLHF_OK ? rlhf__effect_rules(c, r->req->algo->file, plan, &cast->iteration,
-                                              r->report.log, err)
-                         : st;
+    return st == RLHF_OK ? rlhf__effect_rules(r, err) : st;
 }
 
 // ---- rows and models ----
