@@ -27,6 +27,11 @@ struct result {
     double correct; // share of right answers; NaN unless a reward verifies them
 };
 
+// Where its metrics go.
+static struct rlhf__metrics_under under_eval(const struct rlhf__held_out *h) {
+    return (struct rlhf__metrics_under){h->metrics, "eval/"};
+}
+
 static rlhf_status score_rows(const struct rlhf__feed_env *env, const struct rlhf__prompts *prompts,
                               const struct rlhf__held_out *h, struct rlhf__rows *e,
                               struct result *result, struct rlhf__reward_tally *tally,
@@ -34,10 +39,12 @@ static rlhf_status score_rows(const struct rlhf__feed_env *env, const struct rlh
     struct rlhf__config config = *env->config; // pointers still point into the run's config
     config.mixing.normalize = RLHF__NORMALIZE_NONE;
     config.mixing.clip = 0;
+    struct rlhf__metrics_under to = under_eval(h);
     const struct rlhf__scorer s = {.config = &config,
                                    .rewards = env->cast->rewards,
-                                   .metric = rlhf__metrics_sink,
-                                   .metric_ctx = h->metrics,
+                                   .metric = rlhf__metrics_under_sink,
+                                   .reported = rlhf__metrics_under_reported,
+                                   .metric_ctx = &to,
                                    .phase = h->phase > 0 ? h->phase - 1 : 0,
                                    .watch = rlhf__progress_watch(env->progress),
                                    .log = env->log,
@@ -63,13 +70,14 @@ static rlhf_status score_and_tally(const struct rlhf__feed_env *env,
                                    struct result *result, struct rlhf__error *err) {
     const size_t n = env->config->n_reward;
     char owner[192];
+    struct rlhf__metrics_under to = under_eval(h);
     struct rlhf__reward_tally *tally = calloc(n + 1, sizeof *tally);
     if (!tally) return RLHF__NOMEM(err, "out of memory for %u held-out responses", e->n);
     rlhf_status st = score_rows(env, prompts, h, e, result, tally, err);
     for (size_t k = 0; k < n; k++) {
         snprintf(owner, sizeof owner, "rewards/%s", env->config->reward[k].name);
         if (st == RLHF_OK)
-            rlhf__reward_tally_report(&tally[k], owner, rlhf__metrics_sink, h->metrics);
+            rlhf__reward_tally_report(&tally[k], owner, rlhf__metrics_under_sink, &to);
         rlhf__reward_tally_add(&h->tallies->run[k], &tally[k]);
     }
     free(tally);
@@ -100,10 +108,8 @@ rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *env,
     q.stream = "eval";
     q.first = 0;
     rlhf_status st = rlhf__rollout_in_turn(&q, &e, err);
-    rlhf__metrics_under(h->metrics, "eval/");
     if (st == RLHF_OK) st = score_and_tally(env, q.prompts, h, &e, &result, err);
-    if (st == RLHF_OK) st = rlhf__metrics_set(h->metrics, "reward", result.mean);
-    rlhf__metrics_under(h->metrics, NULL);
+    if (st == RLHF_OK) st = rlhf__metrics_set(h->metrics, "eval/reward", result.mean);
     if (st == RLHF_OK) say(env, h, &result, e.n);
     rlhf__rows_finish(&e);
     return st;

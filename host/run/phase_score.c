@@ -14,7 +14,8 @@ rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experien
                               struct rlhf__error *err) {
     struct rlhf__scorer s = {.config = p->config,
                              .rewards = p->cast->rewards,
-                             .metric = rlhf__metrics_sink,
+                             .metric = more ? NULL : rlhf__metrics_sink,
+                             .reported = more ? NULL : rlhf__metrics_reported,
                              .metric_ctx = p->report->metrics,
                              .phase = p->count->phase,
                              .may_drop_all = more,
@@ -115,9 +116,7 @@ static rlhf_status draw_and_score(struct rlhf__phase *p, uint32_t groups,
 static rlhf_status round_of(struct rlhf__phase *p, uint32_t want, uint32_t missing,
                             struct rounds *b, struct rlhf__error *err) {
     struct rlhf__experience y = {.phase = p->x.phase};
-    rlhf__metrics_mute(p->report->metrics, 1);
     rlhf_status st = draw_and_score(p, missing, &y, err);
-    rlhf__metrics_mute(p->report->metrics, 0);
     b->rounds++;
     b->prompts += missing;
     if (st == RLHF_OK) st = take(&p->x, &y, want, b, err);
@@ -199,6 +198,8 @@ rlhf_status rlhf__judge(struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__reward_call q = {.rules = &p->config->mixing,
                                         .plugin = p->cast->judge,
                                         .phase = p->count->phase,
+                                        .metric = rlhf__metrics_reported,
+                                        .metric_ctx = p->report->metrics,
                                         .log = p->report->log,
                                         .tally = &p->report->rewards.phase[p->cast->n_rewards]};
     x->judged = calloc(n ? n : 1, sizeof *x->judged);

@@ -138,6 +138,8 @@ static rlhf_status score_one(const struct rlhf__scorer *s, struct rlhf__scored *
                                         .plugin = s->rewards[k],
                                         .phase = s->phase,
                                         .trains = 1,
+                                        .metric = s->reported,
+                                        .metric_ctx = s->metric_ctx,
                                         .log = s->log,
                                         .tally = s->tally ? &s->tally[k] : NULL};
     struct rlhf__overlap_answers *early = s->overlap ? rlhf__overlap_take(s->overlap, k) : NULL;

@@ -19,7 +19,8 @@ struct rlhf__scorer {
     // Sets a metric: rewards/<name>/{mean,std}, rewards/not_finite, and
     // objective/verifiable_correct_rate if there are verdicts. NULL = none.
     void (*metric)(void *ctx, const char *name, double value);
-    void *metric_ctx;
+    rlhf__metric_fn *reported; // receives what the rewards report; NULL = none
+    void *metric_ctx;          // of both
     int64_t phase;
     int32_t may_drop_all; // 1: nan_policy drop and on_failure drop may drop every row
     int32_t reserved;
