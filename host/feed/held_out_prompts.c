@@ -1,6 +1,7 @@
 // held_out_prompts.c: see feed.h.
 #include "feed/feed.h"
 
+#include "learn/pass.h"
 #include "sample/mixing.h"
 #include "sample/scoring.h"
 
@@ -84,6 +85,19 @@ static rlhf_status score_and_tally(const struct rlhf__feed_env *env,
     return st;
 }
 
+// The reference's log-probs, if a reward needs them.
+static rlhf_status refer(const struct rlhf__feed_env *env, struct rlhf__rows *e,
+                         struct rlhf__error *err) {
+    const struct rlhf__cast *cast = env->cast;
+    const struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF]};
+    if (!cast->rewards_refer) return RLHF_OK;
+    const int64_t tokens =
+        rlhf__compute_microbatch(cast->reference->compute, env->config->batch.microbatch_tokens);
+    RLHF_TRY(rlhf__pass(cast->reference, e, &cast->logp_dist, tokens, &out, err));
+    rlhf__model_trim(cast->reference);
+    return RLHF_OK;
+}
+
 static void say(const struct rlhf__feed_env *env, const struct rlhf__held_out *h,
                 const struct result *result, uint32_t n) {
     char right[40] = "", when[60] = "before the first phase";
@@ -104,10 +118,12 @@ rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *env,
     rlhf__progress_note(env->progress, "evaluation");
     q.n = (uint32_t)rlhf__prompts_count(q.prompts);
     q.group = 1;
-    q.keep_support = 0; // only the texts are used
+    // Otherwise only the texts are used.
+    q.keep_support &= env->cast->rewards_refer || env->cast->rewards_sampled;
     q.stream = "eval";
     q.first = 0;
     rlhf_status st = rlhf__rollout_in_turn(&q, &e, err);
+    if (st == RLHF_OK) st = refer(env, &e, err);
     if (st == RLHF_OK) st = score_and_tally(env, q.prompts, h, &e, &result, err);
     if (st == RLHF_OK) st = rlhf__metrics_set(h->metrics, "eval/reward", result.mean);
     if (st == RLHF_OK) say(env, h, &result, e.n);

@@ -176,7 +176,7 @@ static rlhf_status calibrate(struct rlhf__reward_round *r, const struct rlhf__ro
     struct rlhf__reward_rows c = {0};
     int fitted = 0;
     rlhf_status st = rlhf__scored_init(&x, &by, e, err);
-    if (st == RLHF_OK) st = rlhf__reward_rows_init(&c, &x, e, err);
+    if (st == RLHF_OK) st = rlhf__reward_rows_init(&c, &x, e, 0, err);
     if (st == RLHF_OK)
         st =
             rlhf__reward_model_calibrate(r->rm, e->n, c.ids, c.offset, e->prompt_len, &fitted, err);

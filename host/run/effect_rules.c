@@ -45,7 +45,7 @@ static void add_algo_rules(struct rules *rules, const struct rlhf__run *r) {
     const int reward_model = preferences && (p->heads & RLHF_HEAD_SCORE);
     const int calibrates = reward_model || outer->reward_model;
     const int draws = rollout || reward_model; // responses are sampled
-    const int compared = calibrates || rlhf__plan_wants_reference(p);
+    const int compared = calibrates || rlhf__cast_wants_reference(&r->cast);
     const int critic = (p->heads & RLHF_HEAD_VALUE) != 0, scores = labelled || reward_model;
     const struct rlhf__effect_rule added[] = {
         BY_ALGO("data.path", rollout, RESPONDS),

@@ -106,10 +106,11 @@ static rlhf_status draw_and_score(struct rlhf__phase *p, uint32_t groups,
     rlhf_status st = p->feed->ops->more(p->feed, groups, (uint64_t)p->count->sequences + p->x.drawn,
                                         p->learner->optim->count.step, y, err);
     p->x.drawn += y->drawn;
-    const double drawn = rlhf__seconds();
+    times->rollout += rlhf__seconds() - from;
+    if (st == RLHF_OK) st = rlhf__phase_refer(p, y, err);
+    const double referred = rlhf__seconds();
     if (st == RLHF_OK) st = rlhf__phase_score(p, y, 1, err);
-    times->rollout += drawn - from;
-    times->reward += rlhf__seconds() - drawn;
+    times->reward += rlhf__seconds() - referred;
     return st;
 }
 

@@ -252,7 +252,7 @@ rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err) 
     const struct rlhf__config *c = r->config;
     struct rlhf__cast *cast = &r->cast;
     // A reward model in training needs the reference for the samples that it is fitted on.
-    if (!rlhf__plan_wants_reference(&cast->plan) && !cast->iteration.reward_model) return RLHF_OK;
+    if (!rlhf__cast_wants_reference(cast) && !cast->iteration.reward_model) return RLHF_OK;
     char dir[RLHF__PATH_CAP];
     struct rlhf__model_spec spec = {
         .role = "reference",

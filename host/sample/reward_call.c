@@ -185,8 +185,9 @@ static rlhf_status score(const struct rlhf__reward_call *q, const struct rlhf__r
                                .finished = r->finished,
                                .group = r->group,
                                .source = r->source,
-                               .logp_sampled = r->logp_sampled,
-                               .logp_ref = r->logp_ref};
+                               .logp_sampled =
+                                   ops->flags & RLHF_REWARD_LOGP_SAMPLED ? r->logp_sampled : NULL,
+                               .logp_ref = ops->flags & RLHF_REWARD_LOGP_REF ? r->logp_ref : NULL};
     rlhf_reward_out out = {
         .size = sizeof out, .seq = a->seq, .verdict = a->verdict, .failed = a->failed};
     if (ops->flags & RLHF_REWARD_PER_TOKEN) out.token = a->token;

@@ -64,9 +64,11 @@ struct rlhf__reward_rows {
     uint8_t *finished;                  // [n]
 };
 
-// All rows of a batch. Errors: RLHF_E_NOMEM. [any]
+// All rows of a batch, with the log-probs that the rewards' flags ask for (RLHF_REWARD_LOGP_*),
+// which the batch must have. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__reward_rows_init(struct rlhf__reward_rows *r, const struct rlhf__scored *x,
-                                   const struct rlhf__rows *e, struct rlhf__error *err);
+                                   const struct rlhf__rows *e, uint32_t flags,
+                                   struct rlhf__error *err);
 
 // The rows pick[0..n) of `all`, in that order. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__reward_rows_pick(struct rlhf__reward_rows *r, const struct rlhf__reward_rows *all,
