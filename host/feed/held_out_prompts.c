@@ -47,6 +47,7 @@ static rlhf_status score_rows(const struct rlhf__feed_env *env, const struct rlh
                                    .reported = rlhf__metrics_under_reported,
                                    .metric_ctx = &to,
                                    .phase = h->phase > 0 ? h->phase - 1 : 0,
+                                   .held_out = 1,
                                    .watch = rlhf__progress_watch(env->progress),
                                    .log = env->log,
                                    .tally = tally};

@@ -61,6 +61,8 @@ static rlhf_status totals_init(struct totals *l, const struct rlhf__scorer *s,
     for (size_t k = 0; k < n_reward; k++)
         flags |= s->rewards[k]->plugin->ops.reward.flags;
     RLHF_TRY(rlhf__reward_rows_init(&l->rows, x, e, flags, err));
+    for (uint32_t i = 0; s->held_out && i < e->n; i++)
+        l->rows.source[i] = -1;
     return rlhf__reward_answer_init(&l->answer, &l->rows, err);
 }
 

@@ -23,7 +23,8 @@ struct rlhf__scorer {
     void *metric_ctx;          // of both
     int64_t phase;
     int32_t may_drop_all; // 1: nan_policy drop and on_failure drop may drop every row
-    int32_t reserved;
+    int32_t held_out;     // 1: the rows respond to other prompts than the run's, so the rewards see
+                          // them without an index (rlhf_reward_in.source)
     const struct rlhf__watch *watch;  // receives the name of the running reward; NULL = none
     struct rlhf__log *log;            // receives tolerated failures; NULL = none
     struct rlhf__reward_tally *tally; // [config->n_reward], added to; NULL = none
