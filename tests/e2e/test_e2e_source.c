@@ -10,6 +10,7 @@
     "--policy model --set policy.init=random --set optim.lr=0.01 --set run.phases=4 "              \
     "--set log.progress=off --set run.dir=r "
 #define FILES ANY "--set batch.size=2 --data rows.jsonl "
+#define SKIP  "--set prompts.long_rows=skip --set prompts.max_tokens=30 "
 #define ROLLS ANY "--set batch.size=8 --set sampling.max_new_tokens=4 "
 
 // Every phase of the run has checked so many rows at least, and found nothing wrong.
@@ -68,12 +69,12 @@ static void preferences_and_completions(void **state) {
 static void responses_to_prompts(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "rows.txt",
-              "not so\nbut skipped and much longer than the others, far too long, and longer\n"
-              "Aa is it\nBb is it\nCc is it\nDd is it\nEe is it\n");
+              "skipped and much longer than the others, far too long, and longer\n"
+              "Aa is it\nBb is it\nso skipped and much longer than the others, and longer\n"
+              "Cc is it\nDd is it\nEe is it\n");
     e2e_write(t, "held.txt", "so it is\nis it so\n");
 #define PROMPTS                                                                                    \
-    ROLLS "--prompts rows.txt --set prompts.long_rows=skip --set prompts.max_tokens=30 "           \
-          "--set prompts.skip=1 --set data.eval_path=held.txt --set data.eval_every=2 "
+    ROLLS "--prompts rows.txt " SKIP "--set data.eval_path=held.txt --set data.eval_every=2 "
     assert_int_equal(e2e_run(t, ALGO "\" " REWARD "\" " PROMPTS), 0);
     all_right(t, 16);
     assert_int_equal(e2e_run(t, ALGO ":group_size=2,rounds=5\" " REWARD "\" " PROMPTS), 0);
@@ -85,12 +86,11 @@ static void responses_to_prompts(void **state) {
     all_right(t, 10);
     // Other commands count the prompts in use too.
     assert_int_equal(e2e_run(t, ALGO "\" " REWARD "\" " PROMPTS), 0);
-    assert_int_equal(e2e_run(t,
-                             "eval --model r/checkpoints/latest --data rows.txt --n 7 "
-                             "--set sampling.max_new_tokens=4 --set prompts.skip=2 " REWARD "\""),
+    assert_int_equal(e2e_run(t, "eval --model r/checkpoints/latest --data rows.txt --n 7 "
+                                "--set sampling.max_new_tokens=4 " SKIP REWARD "\""),
                      0);
     e2e_run(t, "pairs --model r/checkpoints/latest --prompts rows.txt --out p.jsonl "
-               "--set sampling.max_new_tokens=4 --set prompts.skip=2 --judge "
+               "--set sampling.max_new_tokens=4 " SKIP "--judge "
                "\"$RLHF_TEST_PLUGINS/source_reward.so\"");
     assert_null(strstr(t->out, "another prompt"));
 }
