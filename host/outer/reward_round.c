@@ -44,8 +44,8 @@ static rlhf_status open_learner(struct rlhf__reward_round *r, struct rlhf__error
     const struct rlhf__model *m = r->rm->model;
     struct rlhf__optim_config own = c->optim;
     own.kind = RLHF__OPTIM_ADAMW;
-    rlhf_status st =
-        rlhf__optim_create(m->compute, m->params, m->n_tensors, &own, 0, &r->optim, err);
+    rlhf_status st = rlhf__optim_create(m->compute, rlhf__model_kernels(m), m->params, m->n_tensors,
+                                        &own, 0, &r->optim, err);
     if (st == RLHF_OK) rlhf__optim_range(r->optim, m->info.grad_base, m->info.grad_bytes);
     r->learner.model = m;
     r->learner.reward_head = &r->rm->head;

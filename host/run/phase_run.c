@@ -27,7 +27,8 @@ static rlhf_status allocate_hidden(const struct rlhf__phase *p, struct rlhf__exp
         rlhf_status st =
             ref->compute->alloc(ref->compute->ctx, tokens * rlhf__state_bytes(ref), &x->ref_hidden);
         if (st != RLHF_OK)
-            return rlhf__compute_fail(ref->compute, st, "the reference's hidden states", err);
+            return rlhf__compute_fail(rlhf__model_kernels(ref), st, "the reference's hidden states",
+                                      err);
         out->dev_hidden = x->ref_hidden;
         return rlhf__rows_refer(e, x->ref_hidden, err);
     }

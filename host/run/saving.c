@@ -245,6 +245,7 @@ static struct rlhf__changing changing(struct rlhf__run *r) {
     int moves = c->iteration.moves_reference;
     return (struct rlhf__changing){
         .compute = r->session.compute->table,
+        .kernels = r->session.compute->kernels.instance,
         .model = {c->policy, c->critic, moves ? c->reference : NULL,
                   round ? round->rm->model : NULL},
         .optim = {r->optim, r->critic_optim, round ? round->optim : NULL},
