@@ -293,7 +293,7 @@ static int longer_first(const void *a, const void *b) {
     return (x->prompt > y->prompt) - (x->prompt < y->prompt);
 }
 
-// If the algorithm chooses, nobody knows which prompts come: the longest of all, repeated if there
+// An algorithm may choose any prompts: take the longest of all, repeated if there
 // are too few.
 static rlhf_status longest_of_all(const struct prompt_feed *f, uint32_t n, int64_t *row,
                                   struct rlhf__error *err) {

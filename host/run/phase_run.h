@@ -28,7 +28,7 @@ void rlhf__phase_trim(const struct rlhf__phase *p);
 
 // Score the responses in x, which are those of p or further ones of its phase. Rows that
 // rewards.nan_policy or rewards.on_failure drops are removed. more = 1: x holds further ones, all
-// of which may be dropped; they have no metrics, which are those of the first rows. [step]
+// of which may be dropped; the phase's metrics are those of the first rows. [step]
 rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experience *x, int more,
                               struct rlhf__error *err);
 

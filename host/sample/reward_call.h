@@ -64,7 +64,7 @@ struct rlhf__reward_metrics {
 void rlhf__reward_metrics_accept(struct rlhf__reward_metrics *m);
 int rlhf__reward_metrics_drop(struct rlhf__reward_metrics *m);
 
-// Report what counts, combined as the reward says (enum rlhf_combine). metric NULL: to nobody.
+// Report the accepted values, combined as the reward asks (enum rlhf_combine). metric NULL: do not.
 // [step]
 void rlhf__reward_metrics_flush(struct rlhf__reward_metrics *m, rlhf__metric_fn *metric, void *ctx);
 void rlhf__reward_metrics_finish(struct rlhf__reward_metrics *m); // accepts a zeroed one [step]

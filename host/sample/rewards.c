@@ -53,7 +53,7 @@ static int is_outside(const struct rlhf__instance *reward) {
     return (o && o->worker) || (reward->plugin->ops.reward.flags & RLHF_REWARD_EXTERNAL) != 0;
 }
 
-// Whether it could be asked early but for the log-probs that it needs.
+// Whether only the log-probs that it needs prevent an early call.
 static int needs_logps(const struct rlhf__instance *reward) {
     const uint32_t flags = reward->plugin->ops.reward.flags;
     return (flags & RLHF_REWARD_EXTERNAL) != 0 &&

@@ -1,5 +1,5 @@
-// choosing_algo.c: an algorithm that chooses prompts by a fixed rule, in groups, and reports what
-// it was told of them. It raises the log-probs by the rewards.
+// choosing_algo.c: an algorithm that chooses prompts by a fixed rule, in groups, and reports the
+// scores and uses that it got. It raises the log-probs by the rewards.
 #include "support/plugin.h"
 
 #include <rlhf/algo.h>

@@ -1,5 +1,6 @@
 // source_reward.c: a reward that checks where each row comes from: prompt i has the letter 'A' + i
-// as its first capital letter, held-out ones have none and index -1. Every `every`-th row gets NaN.
+// as its first capital letter, held-out ones lack one and have index -1. Every `every`-th row gets
+// NaN.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>

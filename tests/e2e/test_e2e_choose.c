@@ -1,4 +1,4 @@
-// test_e2e_choose.c: algorithms that choose their prompts: what they are told, which rows they get,
+// test_e2e_choose.c: algorithms that choose their prompts: their inputs, their rows,
 // what is refused, and that a run that was killed goes on with the same bytes.
 #include "e2e.h"
 
@@ -105,7 +105,7 @@ static void chosen_prompts_follow_the_rule(void **state) {
         // Prompts drawn divided by prompts, as without the choice.
         assert_true(fabs(e2e_metric(m, (int)phase, "epoch") - 0.4 * ((double)phase + 1)) < 1e-12);
     }
-    assert_true((scores & (scores - 1)) != 0); // several different ones, else no rule is seen
+    assert_true((scores & (scores - 1)) != 0); // they differ, so the rule matters
     json_decref(rows);
     json_decref(m);
 }
@@ -236,7 +236,7 @@ static void other_prompts_are_refused(void **state) {
                      0);
     assert_int_not_equal(e2e_run(t, "--resume a --set run.stop_after=0"), 0);
     e2e_says(t, "prompts.safetensors");
-    // Without the op there is no such file.
+    // A run without the op lacks this file.
     assert_int_equal(e2e_run(t, "--algo grpo.so:group_size=2,kl_placement=none,epochs=1 " PAID "\" "
                                 "--set batch.size=8 " ANY "--set run.phases=1 --set run.dir=g"),
                      0);

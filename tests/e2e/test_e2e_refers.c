@@ -52,20 +52,20 @@ static double parity(const json_t *row) {
     return (double)(json_integer_value(json_array_get(ids, first)) % 2);
 }
 
-// Scores are the differences, to the bit (with `paid`, added to another reward's). Returns how many
+// Scores are the differences, to the bit (with `added`, plus another reward's). Returns how many
 // are not 0.
-static int check_rows(struct e2e *t, const char *run, int paid) {
+static int check_rows(struct e2e *t, const char *run, int added) {
     json_t *rows = rows_of(t, run);
     int moved = 0;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
         const float own = (float)difference(row);
-        if (paid)
+        if (added)
             assert_true(fabs(number(row, "score") - parity(row) - (double)own) < 1e-5);
         else
             assert_true((float)number(row, "score") == own);
         moved += own != 0;
-        if (paid && number(row, "phase") == 1) assert_true(own == 0); // policy = reference
+        if (added && number(row, "phase") == 1) assert_true(own == 0); // policy = reference
     }
     json_decref(rows);
     return moved;
