@@ -40,13 +40,13 @@ static void put_row(const struct rlhf__preference *p, const int32_t *ids, int32_
 }
 
 // Write the responses of one preference to the rows from *at on.
-static void put_group(const struct rlhf__preference *p, int64_t source, int32_t group,
-                      struct rlhf__rows *e, uint32_t *at) {
+static void put_group(const struct rlhf__preference *p, int32_t group, struct rlhf__rows *e,
+                      uint32_t *at) {
     const int32_t *ids = p->ids;
     for (int32_t j = 0; j < p->n; j++, ++*at) {
         put_row(p, ids, p->len[j], e, *at);
         ids += p->len[j];
-        e->source[*at] = source;
+        e->source[*at] = p->row;
         e->group[*at] = group;
         e->label[*at] = j == p->best;
         if (e->margin) e->margin[*at] = p->margin;
@@ -76,7 +76,7 @@ rlhf_status rlhf__preference_rows(const struct rlhf__preferences *set, const int
     uint32_t at = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct rlhf__preference p = rlhf__preferences_get(set, pick[i]);
-        put_group(&p, pick[i], (int32_t)i, e, &at);
+        put_group(&p, (int32_t)i, e, &at);
     }
     return RLHF_OK;
 }
@@ -109,9 +109,9 @@ rlhf_status rlhf__mismatched_rows(const struct rlhf__preferences *set, const int
     for (uint32_t i = 0; i < n; i++) {
         const struct rlhf__preference p = rlhf__preferences_get(set, pick[i]);
         const struct rlhf__preference o = other(set, pick, n, i);
-        put_group(&p, pick[i], (int32_t)i, e, &at);
+        put_group(&p, (int32_t)i, e, &at);
         put_row(&p, o.ids, other_len(&p, &o, max_tokens), e, at);
-        e->source[at] = pick[i];
+        e->source[at] = p.row;
         e->group[at] = (int32_t)i;
         e->label[at++] = -1;
     }

@@ -32,12 +32,14 @@ enum rlhf__rows_flag {
 
 struct rlhf__rows {
     uint32_t n, total;
-    int32_t *ids;                       // [total]
-    int32_t *offset;                    // [n + 1]
-    int32_t *prompt_len;                // [n]
-    int32_t *group;                     // [n]
-    int32_t *label;                     // [n]
-    int64_t *source;                    // [n] prompt or data row it came from
+    int32_t *ids;        // [total]
+    int32_t *offset;     // [n + 1]
+    int32_t *prompt_len; // [n]
+    int32_t *group;      // [n]
+    int32_t *label;      // [n]
+    // [n] the prompt that it responds to, as rlhf__prompts_get counts; else the row of the file,
+    // rows that were left out counted
+    int64_t *source;
     int64_t *version;                   // [n] optimiser steps of the weights that sampled it
     uint8_t *finished;                  // [n] 1 = ended by a stop token
     uint8_t *use;                       // [n] enum rlhf_row_use, set by the algorithm

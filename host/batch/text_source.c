@@ -39,6 +39,7 @@ rlhf_status rlhf__text_source_open(struct rlhf__text_source *s, const struct rlh
     if (!o->labelled) d.want |= RLHF__FIELD_BIT(RLHF__FIELD_COMPLETION);
     rlhf_status st = rlhf__dataset_open(&d, &s->data, err);
     if (st != RLHF_OK) return st;
+    s->skip = o->skip;
     s->n_data = rlhf__dataset_rows(s->data);
     return o->labelled ? take_labels(s, o->n_labels, err) : RLHF_OK;
 }
@@ -109,9 +110,10 @@ rlhf_status rlhf__text_source_next(struct rlhf__text_source *s, struct rlhf__row
         e->offset[i + 1] = e->offset[i] + len;
         e->prompt_len[i] = 1;
         if (s->rows.says) put_says(&s->rows, pick[i], e, i);
-        e->source[i] = s->rows.source[pick[i]];
+        const int64_t row = s->rows.source[pick[i]];
+        e->source[i] = s->skip + row;
         e->group[i] = (int32_t)i;
-        if (s->label) e->label[i] = s->label[e->source[i]];
+        if (s->label) e->label[i] = s->label[row];
     }
     free(pick);
     return st;

@@ -35,6 +35,7 @@ struct rlhf__text_source {
     struct rlhf__token_rows rows;
     int32_t *label; // [dataset rows], NULL if not labelled
     int64_t n_data; // dataset rows
+    int64_t skip;   // rows of the file before them
     int32_t n_labels;
     uint32_t encode_flags; // of texts: enum rlhf__encode_flag
     struct rlhf__batches batches;

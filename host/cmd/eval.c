@@ -75,15 +75,16 @@ static rlhf_status score_responses(struct measured *m, struct rlhf__error *err) 
     uint8_t *keep = calloc(n, 1);
     m->raw = calloc(m->with.config.n_reward * n, sizeof *m->raw);
     rlhf_status st = RLHF_OK;
+    struct rlhf__pass_out out = {.logp = m->e.token[RLHF__LOGP_REF]};
     if (!keep || !m->raw) st = RLHF__NOMEM(err, "out of memory scoring");
+    if (st == RLHF_OK && m->with.reference) // before the rewards, which may need it
+        st = rlhf__pass(m->with.reference, &m->e, &m->with.logp_dist, RLHF__MICROBATCH_TOKENS, &out,
+                        err);
     if (st == RLHF_OK) st = rlhf__eval_setup_score(&m->with, &m->e, &x, keep, m->raw, err);
     m->correct = st == RLHF_OK ? rlhf__scored_correct(&x, keep) : NAN;
     rlhf__scored_finish(&x);
     free(keep);
-    if (st != RLHF_OK || !m->with.reference) return st;
-    struct rlhf__pass_out out = {.logp = m->e.token[RLHF__LOGP_REF]};
-    return rlhf__pass(m->with.reference, &m->e, &m->with.logp_dist, RLHF__MICROBATCH_TOKENS, &out,
-                      err);
+    return st;
 }
 
 // Mean over sequences of sum (log p - log p_ref) over the response: an estimate of the sequence KL.

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 // Only the settings of sampling and judging are used. A run's --config naturally has more, but
 // typed settings without effect are reported.
@@ -41,6 +42,21 @@ static rlhf_status check_effect(const struct rlhf__eval_setup *t,
     return rlhf__effect_check(&t->config, rules, sizeof rules / sizeof *rules, NULL, err);
 }
 
+// A reward that needs what the command does not have.
+static rlhf_status check_rewards(const struct rlhf__eval_setup *t,
+                                 const struct rlhf__eval_setup_options *o,
+                                 struct rlhf__error *err) {
+    const int takes = strcmp(o->command, "eval") == 0;
+    for (size_t i = 0; i < t->config.n_reward && !o->reference; i++)
+        if (t->reward[i]->ops.reward.flags & RLHF_REWARD_LOGP_REF)
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "%s: %s needs the reference's log-probs (RLHF_REWARD_LOGP_REF)%s",
+                              o->command, t->reward[i]->file,
+                              takes ? ": give the reference with --reference DIR"
+                                    : ", and this command has no reference");
+    return RLHF_OK;
+}
+
 static rlhf_status load_config(struct rlhf__eval_setup *t, const struct rlhf__env *env,
                                const struct rlhf__eval_setup_options *o, struct rlhf__error *err) {
     struct rlhf__config_request req = {.dirs = env->dirs,
@@ -58,6 +74,7 @@ static rlhf_status load_config(struct rlhf__eval_setup *t, const struct rlhf__en
         st = rlhf__command_setup_init(&t->at, env, o->at, t->config.log.progress, err);
     if (st == RLHF_OK)
         st = rlhf__config_resolve(&t->config, t->at.plugins, &t->algo, &t->reward, &judge, err);
+    if (st == RLHF_OK) st = check_rewards(t, o, err);
     if (st == RLHF_OK) st = check_effect(t, o, err);
     t->config.mixing.normalize = RLHF__NORMALIZE_NONE;
     t->config.mixing.clip = 0;

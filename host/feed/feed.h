@@ -7,6 +7,7 @@
 #include "config/config.h"
 #include "data/lines.h"
 #include "data/order.h"
+#include "feed/prompt_choice.h"
 #include "learn/phase.h"
 #include "report/metrics.h"
 #include "report/progress.h"
@@ -56,7 +57,7 @@ struct rlhf__feed_ops {
     // does. [step]
     rlhf_status (*estimate)(struct rlhf__feed *, const struct rlhf__experience *x,
                             struct rlhf__error *err);
-    // The cursor, for epochs and the checkpoint. [any]
+    // The cursor, for epochs and the checkpoint. With `choice` it only counts prompts. [any]
     struct rlhf__order *(*order)(struct rlhf__feed *);
     // Create the parts that need loaded models. NULL = nothing to create. [main]
     rlhf_status (*ready)(struct rlhf__feed *, struct rlhf__error *err);
@@ -76,6 +77,7 @@ struct rlhf__feed {
     const struct rlhf__prompts *prompts;  // that the rows respond to; NULL: the rows come from a
                                           // file
     const struct rlhf__prompts *held_out; // that evaluate samples for; NULL: none
+    struct rlhf__prompt_choice *choice;   // NULL: the order of `prompts` decides
     int64_t phases;                       // used unless run.phases is set
     int32_t texts_alone, reserved;        // 1: all rows are texts, none messages
 };

@@ -1,6 +1,7 @@
 // held_out_prompts.c: see feed.h.
 #include "feed/feed.h"
 
+#include "learn/pass.h"
 #include "sample/mixing.h"
 #include "sample/scoring.h"
 
@@ -27,6 +28,11 @@ struct result {
     double correct; // share of right answers; NaN unless a reward verifies them
 };
 
+// Where its metrics go.
+static struct rlhf__metrics_under under_eval(const struct rlhf__held_out *h) {
+    return (struct rlhf__metrics_under){h->metrics, "eval/"};
+}
+
 static rlhf_status score_rows(const struct rlhf__feed_env *env, const struct rlhf__prompts *prompts,
                               const struct rlhf__held_out *h, struct rlhf__rows *e,
                               struct result *result, struct rlhf__reward_tally *tally,
@@ -34,11 +40,14 @@ static rlhf_status score_rows(const struct rlhf__feed_env *env, const struct rlh
     struct rlhf__config config = *env->config; // pointers still point into the run's config
     config.mixing.normalize = RLHF__NORMALIZE_NONE;
     config.mixing.clip = 0;
+    struct rlhf__metrics_under to = under_eval(h);
     const struct rlhf__scorer s = {.config = &config,
                                    .rewards = env->cast->rewards,
-                                   .metric = rlhf__metrics_sink,
-                                   .metric_ctx = h->metrics,
+                                   .metric = rlhf__metrics_under_sink,
+                                   .reported = rlhf__metrics_under_reported,
+                                   .metric_ctx = &to,
                                    .phase = h->phase > 0 ? h->phase - 1 : 0,
+                                   .held_out = 1,
                                    .watch = rlhf__progress_watch(env->progress),
                                    .log = env->log,
                                    .tally = tally};
@@ -63,17 +72,31 @@ static rlhf_status score_and_tally(const struct rlhf__feed_env *env,
                                    struct result *result, struct rlhf__error *err) {
     const size_t n = env->config->n_reward;
     char owner[192];
+    struct rlhf__metrics_under to = under_eval(h);
     struct rlhf__reward_tally *tally = calloc(n + 1, sizeof *tally);
     if (!tally) return RLHF__NOMEM(err, "out of memory for %u held-out responses", e->n);
     rlhf_status st = score_rows(env, prompts, h, e, result, tally, err);
     for (size_t k = 0; k < n; k++) {
         snprintf(owner, sizeof owner, "rewards/%s", env->config->reward[k].name);
         if (st == RLHF_OK)
-            rlhf__reward_tally_report(&tally[k], owner, rlhf__metrics_sink, h->metrics);
+            rlhf__reward_tally_report(&tally[k], owner, rlhf__metrics_under_sink, &to);
         rlhf__reward_tally_add(&h->tallies->run[k], &tally[k]);
     }
     free(tally);
     return st;
+}
+
+// The reference's log-probs, if a reward needs them.
+static rlhf_status refer(const struct rlhf__feed_env *env, struct rlhf__rows *e,
+                         struct rlhf__error *err) {
+    const struct rlhf__cast *cast = env->cast;
+    const struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF]};
+    if (!cast->rewards_refer) return RLHF_OK;
+    const int64_t tokens =
+        rlhf__compute_microbatch(cast->reference->compute, env->config->batch.microbatch_tokens);
+    RLHF_TRY(rlhf__pass(cast->reference, e, &cast->logp_dist, tokens, &out, err));
+    rlhf__model_trim(cast->reference);
+    return RLHF_OK;
 }
 
 static void say(const struct rlhf__feed_env *env, const struct rlhf__held_out *h,
@@ -96,14 +119,14 @@ rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *env,
     rlhf__progress_note(env->progress, "evaluation");
     q.n = (uint32_t)rlhf__prompts_count(q.prompts);
     q.group = 1;
-    q.keep_support = 0; // only the texts are used
+    // Otherwise only the texts are used.
+    q.keep_support &= env->cast->rewards_refer || env->cast->rewards_sampled;
     q.stream = "eval";
     q.first = 0;
     rlhf_status st = rlhf__rollout_in_turn(&q, &e, err);
-    rlhf__metrics_under(h->metrics, "eval/");
+    if (st == RLHF_OK) st = refer(env, &e, err);
     if (st == RLHF_OK) st = score_and_tally(env, q.prompts, h, &e, &result, err);
-    if (st == RLHF_OK) st = rlhf__metrics_set(h->metrics, "reward", result.mean);
-    rlhf__metrics_under(h->metrics, NULL);
+    if (st == RLHF_OK) st = rlhf__metrics_set(h->metrics, "eval/reward", result.mean);
     if (st == RLHF_OK) say(env, h, &result, e.n);
     rlhf__rows_finish(&e);
     return st;

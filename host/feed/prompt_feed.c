@@ -73,21 +73,35 @@ static rlhf_status open_overlap(const struct prompt_feed *f, uint32_t n, struct 
     return env->config->mixing.overlap ? rlhf__overlap_create(&q, &x->overlap, err) : RLHF_OK;
 }
 
+// The prompts of n rows: by the order, or as the algorithm chooses; then the order only counts.
+static rlhf_status pick_prompts(struct prompt_feed *f, uint32_t n, int64_t phase, int64_t *row,
+                                struct rlhf__error *err) {
+    const uint32_t groups = n / f->group;
+    struct rlhf__prompt_choice *choice = f->feed.choice;
+    if (choice) RLHF_TRY(rlhf__prompt_choice_ask(choice, phase, groups, row, err));
+    for (uint32_t k = 0; k < groups; k++) {
+        const int64_t next = rlhf__order_next(&f->order);
+        if (!choice) row[k] = next;
+    }
+    for (uint32_t i = n; i-- > 0;) // from behind: row[k] becomes those of group k
+        row[i] = row[i / f->group];
+    return RLHF_OK;
+}
+
 static rlhf_status draw(struct rlhf__feed *feed, uint32_t n, uint64_t first, int64_t version,
                         struct rlhf__experience *x, struct rlhf__error *err) {
     struct prompt_feed *f = of(feed);
     int64_t *row = calloc(n, sizeof *row);
     rlhf__progress_note(feed->env->progress, "rollout");
     if (!row) return RLHF__NOMEM(err, "out of memory for %u prompts", n);
-    for (uint32_t i = 0; i < n; i++)
-        row[i] = i % f->group ? row[i - 1] : rlhf__order_next(&f->order);
     struct rlhf__rollout_request q = batch_request(f);
     q.n = n;
     q.watch = rlhf__progress_watch(feed->env->progress);
     q.doing = "rollout";
     q.first = first;
     q.version = version;
-    rlhf_status st = open_overlap(f, n, x, err);
+    rlhf_status st = pick_prompts(f, n, x->phase, row, err);
+    if (st == RLHF_OK) st = open_overlap(f, n, x, err);
     q.overlap = x->overlap;
     if (st == RLHF_OK) st = rlhf__rollout(&q, row, &x->rows, &x->tokens, err);
     free(row);
@@ -238,6 +252,7 @@ static void choose_slots(struct prompt_feed *f) {
 static void prompt_destroy(struct rlhf__feed *feed) {
     struct prompt_feed *f = of(feed);
     rlhf__model_gen_close(feed->env->cast->policy, f->cache);
+    rlhf__prompt_choice_destroy(feed->choice);
     rlhf__prompts_close(f->prompts);
     rlhf__prompts_close(f->held_out);
     rlhf__order_finish(&f->order);
@@ -266,6 +281,32 @@ static void longest_prompts(struct prompt_feed *f, uint32_t n, int64_t *row, int
         if (tokens > most) memcpy(best, row, n * sizeof *row);
         if (tokens > most) most = tokens;
     }
+}
+
+struct length {
+    int64_t prompt;
+    int32_t tokens, reserved;
+};
+
+static int longer_first(const void *a, const void *b) {
+    const struct length *x = a, *y = b;
+    if (x->tokens != y->tokens) return x->tokens > y->tokens ? -1 : 1;
+    return (x->prompt > y->prompt) - (x->prompt < y->prompt);
+}
+
+// An algorithm may choose any prompts: take the longest of all, repeated if there
+// are too few.
+static rlhf_status longest_of_all(const struct prompt_feed *f, uint32_t n, int64_t *row,
+                                  struct rlhf__error *err) {
+    struct length *all = calloc((size_t)f->n + 1, sizeof *all);
+    if (!all) return RLHF__NOMEM(err, "out of memory for %lld prompts", (long long)f->n);
+    for (int64_t i = 0; i < f->n; i++)
+        all[i] = (struct length){.prompt = i, .tokens = rlhf__prompts_get(f->prompts, i).n};
+    qsort(all, (size_t)f->n, sizeof *all, longer_first);
+    for (uint32_t i = 0; i < n; i++)
+        row[i] = all[i / f->group % f->n].prompt;
+    free(all);
+    return RLHF_OK;
 }
 
 // Rows of those prompts, with responses of max_new tokens.
@@ -299,8 +340,12 @@ static rlhf_status prompt_largest(struct rlhf__feed *feed, struct rlhf__experien
     const int64_t pos = f->order.pos;
     int64_t *row = calloc(2 * n, sizeof *row);
     if (!row) return RLHF__NOMEM(err, "out of memory for %zu prompts", n);
-    longest_prompts(f, (uint32_t)n, row + n, row);
-    rlhf_status st = rlhf__order_seek(&f->order, pass, pos, err);
+    rlhf_status st = RLHF_OK;
+    if (feed->choice)
+        st = longest_of_all(f, (uint32_t)n, row, err);
+    else
+        longest_prompts(f, (uint32_t)n, row + n, row);
+    if (st == RLHF_OK) st = rlhf__order_seek(&f->order, pass, pos, err);
     if (st == RLHF_OK)
         st = lay_out(f, row, (uint32_t)n, (int32_t)feed->env->config->sampling.max_new_tokens,
                      &x->rows, err);
@@ -365,6 +410,7 @@ static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {
     f->feed.prompts = f->prompts;
     f->feed.texts_alone = rlhf__prompts_chats(f->prompts) == 0;
     f->feed.held_out = f->held_out;
+    RLHF_TRY(rlhf__prompt_choice_create(env->cast->algo, f->prompts, &f->feed.choice, err));
     RLHF_TRY(rlhf__order_init(&f->order, f->n, (uint64_t)c->run.seed, "prompts", c->prompts.shuffle,
                               err));
     return choose_support(f, err);

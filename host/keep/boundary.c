@@ -109,7 +109,8 @@ static rlhf_status rollback_take(struct rlhf__rollback *u, const struct rlhf__ch
     char *to = u->copy;
     for (size_t i = 0; i < u->n; to += u->item[i++].bytes) {
         st = c->download(c->ctx, to, u->item[i].dev, u->item[i].bytes);
-        if (st != RLHF_OK) return rlhf__compute_fail(c, st, "a copy of the weights", err);
+        if (st != RLHF_OK)
+            return rlhf__compute_fail(what->kernels, st, "a copy of the weights", err);
     }
     const struct rlhf__reward_round *round = what->iteration->round;
     if (round) {
@@ -135,7 +136,8 @@ static rlhf_status rollback_restore(struct rlhf__rollback *u, const struct rlhf_
     const char *from = u->copy;
     for (size_t i = 0; i < u->n; from += u->item[i++].bytes) {
         st = c->upload(c->ctx, u->item[i].dev, from, u->item[i].bytes);
-        if (st != RLHF_OK) return rlhf__compute_fail(c, st, "the copy of the weights", err);
+        if (st != RLHF_OK)
+            return rlhf__compute_fail(what->kernels, st, "the copy of the weights", err);
     }
     for (size_t k = 0; st == RLHF_OK && k < RLHF__ROLLBACK_MODELS; k++)
         if (what->model[k]) st = rlhf__model_refresh(what->model[k], err);

@@ -46,6 +46,7 @@ rlhf_status rlhf__best_load(struct rlhf__best *, const struct rlhf__checkpoint_c
 // Everything that an update changes; NULL if a run lacks that part.
 struct rlhf__changing {
     const rlhf_compute *compute;
+    const struct rlhf__instance *kernels; // that made it
     struct rlhf__model *model[RLHF__ROLLBACK_MODELS];
     const struct rlhf__optim *optim[RLHF__ROLLBACK_OPTIMS];
     struct rlhf__iteration *iteration;

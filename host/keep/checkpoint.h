@@ -6,8 +6,9 @@
 // master.safetensors (exact weights, if model.safetensors is bf16), critic.safetensors and
 // critic_optimizer.safetensors (value.critic separate), reward_head.json and samples.safetensors (a
 // reward model in training: gain and bias, and the samples that they are fitted on), algo.bin,
-// reward_<i>.bin and judge.bin (states of plugins), and the state of an outer loop (iteration.h;
-// its reward_model/ is next to state/). Nothing in a checkpoint depends on time, threads or paths.
+// reward_<i>.bin and judge.bin (states of plugins), prompts.safetensors (feed/prompt_choice.h), and
+// the state of an outer loop (iteration.h; its reward_model/ is next to state/). Nothing in a
+// checkpoint depends on time, threads or paths.
 #ifndef RLHF_HOST_CHECKPOINT_H
 #define RLHF_HOST_CHECKPOINT_H
 
@@ -48,6 +49,7 @@ struct rlhf__kept {
     struct rlhf__optim *optim, *critic_optim;      // critic_optim NULL without a separate critic
     struct rlhf__reward_training *reward_training; // NULL: the run does not train a reward model
     struct rlhf__iteration *iteration;
+    struct rlhf__prompt_choice *choice; // NULL: the algorithm does not choose prompts
     int32_t resumed; // 1: the policy was opened from a checkpoint of the same run
     int32_t reserved;
 };

@@ -178,7 +178,8 @@ static rlhf_status rows_of(struct rlhf__learner *l, const struct rlhf__rows *e, 
     if (st == RLHF_OK) st = all_rows(l, &part, p, err);
     if (st == RLHF_OK) {
         st = t->sync(t->ctx);
-        if (st != RLHF_OK) st = rlhf__compute_fail(t, st, "gradients", err);
+        if (st != RLHF_OK)
+            st = rlhf__compute_fail(rlhf__model_kernels(l->model), st, "gradients", err);
     }
     l->tally.seconds[use] += rlhf__seconds() - from;
     if (p->train) l->tally.timed += rlhf__rows_response_tokens(&part, 0, part.n);

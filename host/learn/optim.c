@@ -48,7 +48,7 @@ static rlhf_status item_init(struct rlhf__optim *o, struct rlhf__optim_item *it,
     }
     rlhf_status st = t->alloc(t->ctx, (uint64_t)it->n * 4, &it->m);
     if (st == RLHF_OK && !it->muon) st = t->alloc(t->ctx, (uint64_t)it->n * 4, &it->v);
-    return st == RLHF_OK ? st : rlhf__compute_fail(t, st, "optimiser state", err);
+    return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, "optimiser state", err);
 }
 
 // The list of all tensors for sumsq_many and adamw_many, if the backend has both: the items, then
@@ -73,7 +73,7 @@ static rlhf_status list_init(struct rlhf__optim *o, struct rlhf__error *err) {
     }
     o->list = (rlhf_tensors){sizeof o->list, o->n, o->len, g, w, m, v, o->rates, o->rates + n};
     const rlhf_status st = t->alloc(t->ctx, sizeof(rlhf_clip), &o->clip);
-    return st == RLHF_OK ? st : rlhf__compute_fail(t, st, "optimiser state", err);
+    return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, "optimiser state", err);
 }
 
 // The name of an op that a step needs and the table lacks, or NULL.
@@ -83,7 +83,8 @@ static const char *lacking(const rlhf_compute *t, const struct rlhf__optim_confi
     return c->kind == RLHF__OPTIM_MUON && !RLHF_COMPUTE_HAS(t, muon) ? "muon" : NULL;
 }
 
-rlhf_status rlhf__optim_create(const rlhf_compute *compute, const rlhf_param *params, uint32_t n,
+rlhf_status rlhf__optim_create(const rlhf_compute *compute, const struct rlhf__instance *kernels,
+                               const rlhf_param *params, uint32_t n,
                                const struct rlhf__optim_config *config, double head_lr,
                                struct rlhf__optim **out, struct rlhf__error *err) {
     *out = NULL;
@@ -99,6 +100,7 @@ rlhf_status rlhf__optim_create(const rlhf_compute *compute, const rlhf_param *pa
         return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the optimiser");
     }
     o->compute = compute;
+    o->kernels = kernels;
     o->config = *config;
     o->head_lr = head_lr > 0 ? head_lr : config->lr;
     rlhf_status st = RLHF_OK;
@@ -196,7 +198,7 @@ static rlhf_status muon(const struct rlhf__optim *o, const struct rlhf__optim_it
         decay_of(o, it),   grad_scale};
     const rlhf_status st =
         t->muon(t->ctx, it->param.value, it->param.grad, it->m, it->rows, it->cols, &a);
-    return st == RLHF_OK ? st : rlhf__compute_fail(t, st, it->param.name, err);
+    return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, it->param.name, err);
 }
 
 static rlhf_status muon_all(const struct rlhf__optim *o, double factor, double grad_scale,
@@ -211,7 +213,7 @@ static rlhf_status zero_grads(const struct rlhf__optim *o, struct rlhf__error *e
     rlhf_status st = o->grads ? t->zero(t->ctx, o->grads, o->grads_bytes) : RLHF_OK;
     for (uint32_t i = 0; st == RLHF_OK && !o->grads && i < o->n; i++)
         st = t->zero(t->ctx, o->items[i].param.grad, (uint64_t)o->items[i].n * 4);
-    return st == RLHF_OK ? st : rlhf__compute_fail(t, st, "zeroing the gradients", err);
+    return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, "zeroing the gradients", err);
 }
 
 // The AdamW settings that all tensors share; `step` is the current one.
@@ -231,7 +233,7 @@ static rlhf_status grad_norm(const struct rlhf__optim *o, double *norm, struct r
         double part = 0;
         rlhf_status st = o->compute->sumsq(o->compute->ctx, o->items[i].param.grad,
                                            (uint64_t)o->items[i].n, &part);
-        if (st != RLHF_OK) return rlhf__compute_fail(o->compute, st, "gradient norm", err);
+        if (st != RLHF_OK) return rlhf__compute_fail(o->kernels, st, "gradient norm", err);
         sum += part;
     }
     *norm = sqrt(sum);
@@ -244,7 +246,7 @@ static rlhf_status adamw(const struct rlhf__optim *o, const struct rlhf__optim_i
     const rlhf_adamw a = adamw_of(o, lr_of(o, it) * factor, decay_of(o, it), grad_scale);
     const rlhf_status st =
         t->adamw(t->ctx, it->param.value, it->param.grad, it->m, it->v, (uint64_t)it->n, &a);
-    return st == RLHF_OK ? st : rlhf__compute_fail(t, st, it->param.name, err);
+    return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, it->param.name, err);
 }
 
 static rlhf_status step_singly(const struct rlhf__optim *o, double factor, int32_t loss_ok,
@@ -267,7 +269,7 @@ static rlhf_status read_clip(const struct rlhf__optim *o, rlhf_clip *clip,
                              struct rlhf__error *err) {
     const rlhf_compute *t = o->compute;
     const rlhf_status st = t->download(t->ctx, clip, o->clip, sizeof *clip);
-    return st == RLHF_OK ? st : rlhf__compute_fail(t, st, "gradient norm", err);
+    return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, "gradient norm", err);
 }
 
 // The device computes the clip factor and decides whether to skip. The host reads both once: at the
@@ -284,13 +286,13 @@ static rlhf_status step_as_list(const struct rlhf__optim *o, double factor, int3
         o->rates[2 * o->n + 1 + i] = decay_of(o, &o->items[i]);
     }
     rlhf_status st = t->sumsq_many(t->ctx, &o->list, o->config.max_grad_norm, !loss_ok, o->clip);
-    if (st != RLHF_OK) return rlhf__compute_fail(t, st, "gradient norm", err);
+    if (st != RLHF_OK) return rlhf__compute_fail(o->kernels, st, "gradient norm", err);
     if (o->muon) {
         RLHF_TRY(read_clip(o, clip, err));
         if (!clip->skip) RLHF_TRY(muon_all(o, factor, clip->scale, err));
     }
     st = t->adamw_many(t->ctx, &all, &a, o->clip);
-    if (st != RLHF_OK) return rlhf__compute_fail(t, st, "the optimiser's step", err);
+    if (st != RLHF_OK) return rlhf__compute_fail(o->kernels, st, "the optimiser's step", err);
     return o->muon ? RLHF_OK : read_clip(o, clip, err);
 }
 

@@ -7,6 +7,7 @@
 #define RLHF_HOST_OPTIM_H
 
 #include "config/schema.h"
+#include "model/compute.h"
 
 #include <rlhf/model.h>
 
@@ -25,6 +26,7 @@ struct rlhf__optim_count {
 
 struct rlhf__optim {
     const rlhf_compute *compute;
+    const struct rlhf__instance *kernels; // whose words a failure has; NULL: unknown
     struct rlhf__optim_config config;
     double head_lr; // of the value head
     struct rlhf__optim_item *items;
@@ -53,8 +55,10 @@ struct rlhf__optim_report {
 
 // Create the state for n parameters, of which at least one is trained. Those with RLHF_PARAM_FROZEN
 // are left out; all others must have a gradient. params is copied. head_lr is the learning rate of
-// the value head, 0 = the same as the rest. [main]
-rlhf_status rlhf__optim_create(const rlhf_compute *, const rlhf_param *params, uint32_t n,
+// the value head, 0 = the same as the rest. kernels, the instance of the backend that made the
+// table, is for messages (NULL: unknown). [main]
+rlhf_status rlhf__optim_create(const rlhf_compute *, const struct rlhf__instance *kernels,
+                               const rlhf_param *params, uint32_t n,
                                const struct rlhf__optim_config *, double head_lr,
                                struct rlhf__optim **out, struct rlhf__error *err);
 void rlhf__optim_destroy(struct rlhf__optim *); // NULL allowed [main]

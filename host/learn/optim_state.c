@@ -51,6 +51,7 @@ static rlhf_status list_specs(const struct rlhf__optim *o, struct rlhf__tensor_s
 // One tensor of the state; `host` is a buffer of RLHF__PARAM_CHUNK numbers.
 struct tensor {
     const rlhf_compute *compute;
+    const struct rlhf__instance *kernels;
     char name[NAME_BYTES];
     rlhf_dev dev;
     size_t count; // elements
@@ -61,6 +62,7 @@ static rlhf_status tensor_init(struct tensor *t, const struct rlhf__optim *o, ui
                                struct rlhf__error *err) {
     const rlhf_param *p;
     t->compute = o->compute;
+    t->kernels = o->kernels;
     rlhf__optim_tensor(o, i, t->name, sizeof t->name, &t->dev, &p);
     t->count = (size_t)rlhf__param_count(p);
     t->host = malloc(RLHF__PARAM_CHUNK * sizeof *t->host);
@@ -75,7 +77,7 @@ static rlhf_status tensor_write(const struct tensor *t, struct rlhf__weights_wri
         n = t->count - at < RLHF__PARAM_CHUNK ? t->count - at : RLHF__PARAM_CHUNK;
         const rlhf_dev from = rlhf_dev_at(t->dev, at * sizeof *t->host);
         const rlhf_status st = c->download(c->ctx, t->host, from, n * sizeof *t->host);
-        if (st != RLHF_OK) return rlhf__compute_fail(c, st, t->name, err);
+        if (st != RLHF_OK) return rlhf__compute_fail(t->kernels, st, t->name, err);
         RLHF_TRY(rlhf__weights_put_f32(w, t->host, n, err));
     }
     return RLHF_OK;
@@ -92,7 +94,7 @@ static rlhf_status tensor_read(const struct tensor *t, const struct rlhf__tensor
         const rlhf_dev to = rlhf_dev_at(t->dev, at * sizeof *t->host);
         RLHF_TRY(rlhf__tensor_read_f32(from, (int64_t)at, (int64_t)n, t->host, err));
         const rlhf_status st = c->upload(c->ctx, to, t->host, n * sizeof *t->host);
-        if (st != RLHF_OK) return rlhf__compute_fail(c, st, t->name, err);
+        if (st != RLHF_OK) return rlhf__compute_fail(t->kernels, st, t->name, err);
     }
     return RLHF_OK;
 }

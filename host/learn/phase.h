@@ -26,11 +26,19 @@ struct rlhf__cast {
     rlhf_plan plan;
     rlhf_iteration iteration; // the algorithm's extension; zeros: none
     rlhf_dist logp_dist;      // of the log-probs in training
+    // 1: a reward or the judge needs the reference's log-probs (RLHF_REWARD_LOGP_REF)
+    int32_t rewards_refer;
+    int32_t rewards_sampled; // 1: ... or those of sampling, of held-out responses too
 };
 
 // 1: the rows of this run are responses, sampled for it and scored by its rewards; 0: rows of a
 // file, used as they are. [any]
 static inline int rlhf__cast_has_rewards(const struct rlhf__cast *c) { return c->n_rewards > 0; }
+
+// 1 if the run needs the reference's values of its rows. [any]
+static inline int rlhf__cast_wants_reference(const struct rlhf__cast *c) {
+    return rlhf__plan_wants_reference(&c->plan) || c->rewards_refer;
+}
 
 struct rlhf__feed;
 struct rlhf__report;

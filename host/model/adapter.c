@@ -347,7 +347,7 @@ static rlhf_status download(const struct rlhf__model *m, const rlhf_param *p, fl
     RLHF_TRY(rlhf__param_check(m, p, err));
     const rlhf_status st =
         c->download(c->ctx, to, p->value, (uint64_t)rlhf__param_count(p) * sizeof *to);
-    return st == RLHF_OK ? st : rlhf__compute_fail(c, st, p->name, err);
+    return st == RLHF_OK ? st : rlhf__compute_fail(rlhf__model_kernels(m), st, p->name, err);
 }
 
 rlhf_status rlhf__moved_begin(struct rlhf__moved *w, const struct rlhf__model *m,

@@ -19,12 +19,6 @@ static void shorten_spinning(void) {
     if (!getenv("OMP_WAIT_POLICY")) setenv("GOMP_SPINCOUNT", "1000", 0);
 }
 
-// In rlhf_compute.reserved of a table that is part of a struct rlhf__compute: made of its address,
-// so that a copy does not have it.
-static uint32_t mark_of(const rlhf_compute *t) {
-    return (uint32_t)((uintptr_t)t >> 3) ^ 0x52484f53u;
-}
-
 // clang-format off
 #define MUST_HAVE(X)                                                                              \
     X(name) X(detail) X(alloc) X(release) X(bytes_in_use) X(upload) X(download) X(copy) X(zero)        \
@@ -49,7 +43,7 @@ static rlhf_status read_table(struct rlhf__compute *c, struct rlhf__error *err) 
         rlhf__copy_in(t, sizeof *t, c->made, RLHF_SIZE_TO(rlhf_compute, sync), "rlhf_compute", err);
     if (st != RLHF_OK) return rlhf__error_context(err, "compute backend '%s'", c->path);
     t->size = sizeof *t; // members that a shorter table lacks are NULL
-    t->reserved = mark_of(t);
+    t->reserved = 0;
     if (lacking(t))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "compute backend '%s' has no %s, which every backend must have", c->path,
@@ -237,12 +231,10 @@ const char *rlhf__compute_said(const struct rlhf__compute *c, rlhf_status st, ch
     return out;
 }
 
-rlhf_status rlhf__compute_fail(const rlhf_compute *t, rlhf_status st, const char *what,
-                               struct rlhf__error *err) {
-    const char *at = (const char *)t - offsetof(struct rlhf__compute, read);
+rlhf_status rlhf__compute_fail(const struct rlhf__instance *kernels, rlhf_status st,
+                               const char *what, struct rlhf__error *err) {
     char text[512] = "";
-    if (t->reserved == mark_of(t))
-        rlhf__compute_said((const struct rlhf__compute *)(const void *)at, st, text, sizeof text);
+    if (kernels && rlhf__instance_said(kernels, text, sizeof text) != st) *text = 0;
     return rlhf__fail(err, st, "%s: %s", what, *text ? text : rlhf__status_text(st));
 }
 

@@ -66,10 +66,10 @@ int32_t rlhf__compute_dtype(const rlhf_compute *, const char *configured);
 const char *rlhf__compute_said(const struct rlhf__compute *, rlhf_status st, char *out, size_t cap);
 
 // Turn a failed table call into a host error: "<what>: <the backend's own message>". Returns st.
-// The table is that of a struct rlhf__compute; for any other, the status' text is the message.
-// [any]
-rlhf_status rlhf__compute_fail(const rlhf_compute *, rlhf_status st, const char *what,
-                               struct rlhf__error *err);
+// kernels: the backend's instance, whose table it is; NULL, or if it said nothing: the status'
+// text. [any]
+rlhf_status rlhf__compute_fail(const struct rlhf__instance *kernels, rlhf_status st,
+                               const char *what, struct rlhf__error *err);
 
 // Measures the speed of a large matrix product (GEMM) in `dtype`, in floating-point operations per
 // second; takes about 50 ms on a fast backend. 0 if it cannot be measured. Used only for perf/mfu.

@@ -50,6 +50,10 @@ static void account(const struct rlhf__model *m, int32_t use) {
     if (m->base) rlhf__memory_plan_packs(m->env->memory_plan, m->base->role);
 }
 
+const struct rlhf__instance *rlhf__model_kernels(const struct rlhf__model *m) {
+    return m->planned || !m->env->services ? NULL : m->env->services->kernels;
+}
+
 rlhf_status rlhf__model_forward(const struct rlhf__model *m, const rlhf_batch *b,
                                 const rlhf_forward *f, const rlhf_heads *out,
                                 struct rlhf__error *err) {

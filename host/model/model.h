@@ -177,6 +177,10 @@ rlhf_status rlhf__model_backward(const struct rlhf__model *, const rlhf_batch *,
                                  struct rlhf__error *err);
 rlhf_status rlhf__model_refresh(const struct rlhf__model *, struct rlhf__error *err);
 
+// The instance of the backend that it computes with, for messages; NULL: unknown, as on the memory
+// plan. [any]
+const struct rlhf__instance *rlhf__model_kernels(const struct rlhf__model *);
+
 // Fill params from the plugin; to be repeated after values were allocated or released. [main]
 rlhf_status rlhf__model_list_params(const struct rlhf__model *, struct rlhf__error *err);
 

@@ -44,7 +44,7 @@ rlhf_status rlhf__params_copy(struct rlhf__model *dst, const struct rlhf__model 
         if (st == RLHF_OK) st = rlhf__param_check(src, q, err);
         if (st != RLHF_OK) return st;
         st = c->copy(c->ctx, p->value, q->value, (uint64_t)rlhf__param_count(p) * 4);
-        if (st != RLHF_OK) return rlhf__compute_fail(c, st, p->name, err);
+        if (st != RLHF_OK) return rlhf__compute_fail(rlhf__model_kernels(dst), st, p->name, err);
     }
     return rlhf__model_refresh(dst, err);
 }
@@ -61,14 +61,15 @@ int rlhf__params_has(const struct rlhf__model *m, int32_t part) {
     return 0;
 }
 
-static rlhf_status write_chunks(const rlhf_compute *c, const rlhf_param *p, float *chunk,
+static rlhf_status write_chunks(const struct rlhf__model *m, const rlhf_param *p, float *chunk,
                                 struct rlhf__weights_writer *w, struct rlhf__error *err) {
+    const rlhf_compute *c = m->compute;
     const int64_t count = rlhf__param_count(p);
     for (int64_t at = 0; at < count; at += RLHF__PARAM_CHUNK) {
         const size_t n = (size_t)(count - at < RLHF__PARAM_CHUNK ? count - at : RLHF__PARAM_CHUNK);
         const rlhf_dev part = rlhf_dev_at(p->value, (uint64_t)at * sizeof *chunk);
         const rlhf_status st = c->download(c->ctx, chunk, part, n * sizeof *chunk);
-        if (st != RLHF_OK) return rlhf__compute_fail(c, st, p->name, err);
+        if (st != RLHF_OK) return rlhf__compute_fail(rlhf__model_kernels(m), st, p->name, err);
         RLHF_TRY(rlhf__weights_put_f32(w, chunk, n, err));
     }
     return RLHF_OK;
@@ -83,7 +84,7 @@ static rlhf_status write_data(const struct rlhf__model *m, int32_t part,
         const rlhf_param *p = &m->params[i];
         if (!in_part(m, p, part)) continue;
         st = rlhf__param_check(m, p, err);
-        if (st == RLHF_OK) st = write_chunks(m->compute, p, chunk, w, err);
+        if (st == RLHF_OK) st = write_chunks(m, p, chunk, w, err);
     }
     free(chunk);
     return st;
@@ -219,7 +220,7 @@ static rlhf_status draw_one(const struct rlhf__model *m, const rlhf_param *p,
     }
     st = c->upload(c->ctx, p->value, x, n * sizeof *x);
     free(x);
-    return st == RLHF_OK ? st : rlhf__compute_fail(c, st, p->name, err);
+    return st == RLHF_OK ? st : rlhf__compute_fail(rlhf__model_kernels(m), st, p->name, err);
 }
 
 rlhf_status rlhf__params_draw(struct rlhf__model *m, int32_t group, struct rlhf__error *err) {

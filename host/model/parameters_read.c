@@ -109,14 +109,15 @@ static rlhf_status check_shape(const struct rlhf__tensor *t, const rlhf_param *p
 }
 
 // Reads through a chunk of floats, so that not more of the file is in memory at a time.
-static rlhf_status upload_chunks(const rlhf_compute *c, const struct rlhf__tensor *t, rlhf_dev to,
-                                 float *chunk, struct rlhf__error *err) {
+static rlhf_status upload_chunks(const struct rlhf__model *m, const struct rlhf__tensor *t,
+                                 rlhf_dev to, float *chunk, struct rlhf__error *err) {
+    const rlhf_compute *c = m->compute;
     for (int64_t at = 0; at < t->count; at += RLHF__PARAM_CHUNK) {
         const int64_t n = t->count - at < RLHF__PARAM_CHUNK ? t->count - at : RLHF__PARAM_CHUNK;
         RLHF_TRY(rlhf__tensor_read_f32(t, at, n, chunk, err));
         const rlhf_dev part = rlhf_dev_at(to, (uint64_t)at * sizeof *chunk);
         const rlhf_status st = c->upload(c->ctx, part, chunk, (uint64_t)n * sizeof *chunk);
-        if (st != RLHF_OK) return rlhf__compute_fail(c, st, t->name, err);
+        if (st != RLHF_OK) return rlhf__compute_fail(rlhf__model_kernels(m), st, t->name, err);
     }
     return RLHF_OK;
 }
@@ -129,7 +130,7 @@ static rlhf_status upload_tensor(const struct rlhf__model *m, const struct rlhf_
     float *chunk = malloc(
         (size_t)(t->count < RLHF__PARAM_CHUNK ? t->count : RLHF__PARAM_CHUNK) * sizeof *chunk + 1);
     if (!chunk) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory reading %s", t->name);
-    st = upload_chunks(m->compute, t, p->value, chunk, err);
+    st = upload_chunks(m, t, p->value, chunk, err);
     free(chunk);
     return st;
 }

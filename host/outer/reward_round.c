@@ -44,8 +44,8 @@ static rlhf_status open_learner(struct rlhf__reward_round *r, struct rlhf__error
     const struct rlhf__model *m = r->rm->model;
     struct rlhf__optim_config own = c->optim;
     own.kind = RLHF__OPTIM_ADAMW;
-    rlhf_status st =
-        rlhf__optim_create(m->compute, m->params, m->n_tensors, &own, 0, &r->optim, err);
+    rlhf_status st = rlhf__optim_create(m->compute, rlhf__model_kernels(m), m->params, m->n_tensors,
+                                        &own, 0, &r->optim, err);
     if (st == RLHF_OK) rlhf__optim_range(r->optim, m->info.grad_base, m->info.grad_bytes);
     r->learner.model = m;
     r->learner.reward_head = &r->rm->head;
@@ -176,7 +176,7 @@ static rlhf_status calibrate(struct rlhf__reward_round *r, const struct rlhf__ro
     struct rlhf__reward_rows c = {0};
     int fitted = 0;
     rlhf_status st = rlhf__scored_init(&x, &by, e, err);
-    if (st == RLHF_OK) st = rlhf__reward_rows_init(&c, &x, e, err);
+    if (st == RLHF_OK) st = rlhf__reward_rows_init(&c, &x, e, 0, err);
     if (st == RLHF_OK)
         st =
             rlhf__reward_model_calibrate(r->rm, e->n, c.ids, c.offset, e->prompt_len, &fitted, err);

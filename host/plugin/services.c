@@ -222,12 +222,6 @@ void rlhf__instance_metrics_to(const struct rlhf__instance *i, rlhf__metric_fn *
     h->metric_ctx = ctx;
 }
 
-void rlhf__instance_report(const struct rlhf__instance *i, const char *name, double value,
-                           double weight, int32_t combine) {
-    const struct rlhf__services *s = i->host ? behind(i->host)->services : NULL;
-    if (s && s->metric) s->metric(s->metric_ctx, name, value, weight, combine);
-}
-
 rlhf_status rlhf__instance_said(const struct rlhf__instance *i, char *out, size_t cap) {
     return rlhf__note_since(&behind(i->host)->said, 0, out, cap);
 }

@@ -70,11 +70,6 @@ void rlhf__instance_destroy(struct rlhf__instance *i); // NULL allowed [main]
 // name for them; NULL: to the run again. [step]
 void rlhf__instance_metrics_to(const struct rlhf__instance *i, rlhf__metric_fn *metric, void *ctx);
 
-// Report to the run a metric that `metric` held back. It is not sent to `metric`, which may call
-// this. [step]
-void rlhf__instance_report(const struct rlhf__instance *i, const char *name, double value,
-                           double weight, int32_t combine);
-
 // The message of the plugin's last host->fail, "" if there was none, into out[cap]; returns its
 // code. [any]
 rlhf_status rlhf__instance_said(const struct rlhf__instance *i, char *out, size_t cap);

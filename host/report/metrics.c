@@ -15,14 +15,11 @@ enum { N_SINKS = sizeof sinks / sizeof *sinks };
 struct rlhf__metrics {
     void *sink[N_SINKS];        // NULL: not enabled
     int bad;                    // a value was lost: out of memory
-    int mute;                   // 1: ignore new values
+    int warned;                 // 1: about a name that is combined in two ways
     pthread_mutex_t lock;       // protects the members below
     struct rlhf__metric *value; // sorted by name
     size_t n, cap;
-    const char *prefix; // NULL = none
     struct rlhf__log *log;
-    int warned; // 1: about a name that is combined in two ways
-    int reserved;
 };
 
 static void forget(struct rlhf__metrics *m) {
@@ -102,18 +99,6 @@ static rlhf_status insert(struct rlhf__metrics *m, size_t at, const char *name) 
     return RLHF_OK;
 }
 
-void rlhf__metrics_under(struct rlhf__metrics *m, const char *prefix) {
-    pthread_mutex_lock(&m->lock);
-    m->prefix = prefix;
-    pthread_mutex_unlock(&m->lock);
-}
-
-void rlhf__metrics_mute(struct rlhf__metrics *m, int on) {
-    pthread_mutex_lock(&m->lock);
-    m->mute = on;
-    pthread_mutex_unlock(&m->lock);
-}
-
 static void warn_mixed(struct rlhf__metrics *m, const struct rlhf__metric *one, int32_t combine) {
     if (m->warned) return;
     m->warned = 1;
@@ -126,11 +111,8 @@ static void warn_mixed(struct rlhf__metrics *m, const struct rlhf__metric *one, 
 // Holds the lock. report NULL: the value is the host's own.
 static rlhf_status put(struct rlhf__metrics *m, const char *name, double value,
                        const struct rlhf__combined *report) {
-    char full[512];
     int there;
-    if (m->prefix && snprintf(full, sizeof full, "%s%s", m->prefix, name) < (int)sizeof full)
-        name = full;
-    if (m->mute || (report && report->n == 0)) return RLHF_OK;
+    if (report && report->n == 0) return RLHF_OK;
     const size_t at = place(m, name, &there);
     if (!there) RLHF_TRY(insert(m, at, name));
     struct rlhf__metric *one = &m->value[at];
@@ -170,6 +152,24 @@ void rlhf__metrics_reported(void *ctx, const char *name, double value, double we
 
 void rlhf__metrics_sink(void *ctx, const char *name, double value) {
     (void)rlhf__metrics_set(ctx, name, value);
+}
+
+static const char *full_name(const struct rlhf__metrics_under *to, const char *name,
+                             char out[512]) {
+    return snprintf(out, 512, "%s%s", to->prefix, name) < 512 ? out : name;
+}
+
+void rlhf__metrics_under_sink(void *ctx, const char *name, double value) {
+    const struct rlhf__metrics_under *to = ctx;
+    char full[512];
+    (void)rlhf__metrics_set(to->metrics, full_name(to, name, full), value);
+}
+
+void rlhf__metrics_under_reported(void *ctx, const char *name, double value, double weight,
+                                  int32_t combine) {
+    const struct rlhf__metrics_under *to = ctx;
+    char full[512];
+    (void)rlhf__metrics_report(to->metrics, full_name(to, name, full), value, weight, combine);
 }
 
 int rlhf__metrics_get(const struct rlhf__metrics *m, const char *name, double *out) {

@@ -32,20 +32,22 @@ rlhf_status rlhf__metrics_set(struct rlhf__metrics *m, const char *name, double 
 rlhf_status rlhf__metrics_report(struct rlhf__metrics *m, const char *name, double value,
                                  double weight, int32_t combine);
 
-// Put `prefix` in front of every name that is set until the next call, so that plugins' metrics of
-// held-out rows do not replace those of the phase. Borrowed; NULL = no prefix. [main]
-void rlhf__metrics_under(struct rlhf__metrics *m, const char *prefix);
-
-// With on = 1, ignore values until the next call, e.g. those of additional rows, which do not
-// belong to the phase. [main]
-void rlhf__metrics_mute(struct rlhf__metrics *m, int on);
-
 // rlhf__metrics_set as a callback: ctx is the struct rlhf__metrics. [any]
 void rlhf__metrics_sink(void *ctx, const char *name, double value);
 
 // For struct rlhf__services.metric: rlhf__metrics_report; ctx as above. [any]
 void rlhf__metrics_reported(void *ctx, const char *name, double value, double weight,
                             int32_t combine);
+
+// The same two callbacks with a prefix in front of every name, e.g. for held-out rows, whose
+// metrics do not replace those of the phase; ctx is a struct rlhf__metrics_under. [any]
+struct rlhf__metrics_under {
+    struct rlhf__metrics *metrics;
+    const char *prefix; // "eval/"
+};
+void rlhf__metrics_under_sink(void *ctx, const char *name, double value);
+void rlhf__metrics_under_reported(void *ctx, const char *name, double value, double weight,
+                                  int32_t combine);
 
 // *out = the current phase's value. Returns 0 if it was not set; *out is then unchanged. [any]
 int rlhf__metrics_get(const struct rlhf__metrics *m, const char *name, double *out);

@@ -122,7 +122,7 @@ rlhf_status rlhf__completions_take(const struct rlhf__phase *p, struct rlhf__err
     const struct rlhf__rows *e = &p->x.rows;
     struct rlhf__shown *s = &p->report->shown;
     const uint32_t n = c->samples < e->n ? (uint32_t)c->samples : e->n;
-    int compares = rlhf__plan_wants_reference(&p->cast->plan);
+    int compares = rlhf__cast_wants_reference(p->cast);
     rlhf__shown_finish(s);
     if (c->samples_every == 0 || n == 0) return RLHF_OK;
     uint32_t *pick = calloc(n, sizeof *pick);
@@ -217,7 +217,7 @@ static void report_times(const struct rlhf__phase *p) {
     set(p, "time/reward", x->reward);
     rlhf__reward_tallies_report(&p->report->rewards, p->config, p->cast->judge != NULL,
                                 p->report->metrics);
-    if (rlhf__plan_wants_reference(&p->cast->plan)) set(p, "time/reference", x->reference);
+    if (rlhf__cast_wants_reference(p->cast)) set(p, "time/reference", x->reference);
     if (x->rollout > 0) {
         set(p, "perf/rollout_tokens_per_s", (double)p->x.sampled / x->rollout);
         set(p, "perf/rollout_model_tokens_per_s", (double)p->x.tokens / x->rollout);

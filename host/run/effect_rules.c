@@ -32,8 +32,12 @@ static void add(struct rules *rules, const struct rlhf__effect_rule *added, size
 #define RESPONDS "responds to prompts (--prompts FILE) and trains on no rows of a file"
 
 // The algorithm decides.
-static void add_algo_rules(struct rules *rules, const struct rlhf__config *c, const char *algo,
-                           const rlhf_plan *p, const rlhf_iteration *outer) {
+static void add_algo_rules(struct rules *rules, const struct rlhf__run *r) {
+    const struct rlhf__config *c = r->config;
+    const rlhf_plan *p = &r->cast.plan;
+    const rlhf_iteration *outer = &r->cast.iteration;
+    const char *algo = r->req->algo->file;
+    const int chooses = r->req->algo->ops.algo.choose_prompts != NULL;
     const int rollout = p->source == RLHF_SOURCE_ROLLOUT;
     const int preferences = // compared, or labelled one by one
         p->source == RLHF_SOURCE_PREFERENCES || p->source == RLHF_SOURCE_COMPLETIONS;
@@ -41,7 +45,7 @@ static void add_algo_rules(struct rules *rules, const struct rlhf__config *c, co
     const int reward_model = preferences && (p->heads & RLHF_HEAD_SCORE);
     const int calibrates = reward_model || outer->reward_model;
     const int draws = rollout || reward_model; // responses are sampled
-    const int compared = calibrates || rlhf__plan_wants_reference(p);
+    const int compared = calibrates || rlhf__cast_wants_reference(&r->cast);
     const int critic = (p->heads & RLHF_HEAD_VALUE) != 0, scores = labelled || reward_model;
     const struct rlhf__effect_rule added[] = {
         BY_ALGO("data.path", rollout, RESPONDS),
@@ -61,6 +65,7 @@ static void add_algo_rules(struct rules *rules, const struct rlhf__config *c, co
          "prompts.template"},
         {"prompts.", !rollout && preferences, 0, algo, "learns from rows of a file (--data FILE)",
          "prompts.prepend_bos prompts.template"},
+        BY_ALGO("prompts.shuffle", rollout && chooses, "chooses the prompts of each phase"),
         BY_ALGO("sampling.", !draws, "draws no responses"),
         {"response.", !rollout, 0, algo, "has no responses to score",
          draws ? "response.truncate" : NULL},
@@ -133,11 +138,10 @@ static void add_setting_rules(struct rules *rules, const struct rlhf__config *c,
     add(rules, added, sizeof added / sizeof *added);
 }
 
-rlhf_status rlhf__effect_rules(const struct rlhf__config *c, const char *algo,
-                               const rlhf_plan *plan, const rlhf_iteration *outer,
-                               struct rlhf__log *log, struct rlhf__error *err) {
+rlhf_status rlhf__effect_rules(const struct rlhf__run *r, struct rlhf__error *err) {
+    struct rlhf__log *log = r->report.log;
     struct rules rules = {.n = 0};
-    add_algo_rules(&rules, c, algo, plan, outer);
-    add_setting_rules(&rules, c, plan->source == RLHF_SOURCE_ROLLOUT, log);
-    return rlhf__effect_check(c, rules.rule, rules.n, log, err);
+    add_algo_rules(&rules, r);
+    add_setting_rules(&rules, r->config, r->cast.plan.source == RLHF_SOURCE_ROLLOUT, log);
+    return rlhf__effect_check(r->config, rules.rule, rules.n, log, err);
 }

@@ -17,20 +17,21 @@
 
 // Allocate the reference's hidden states: on the device if both its model and the policy's support
 // that, otherwise in host memory.
-static rlhf_status allocate_hidden(struct rlhf__phase *p, struct rlhf__pass_out *out,
-                                   struct rlhf__error *err) {
+static rlhf_status allocate_hidden(const struct rlhf__phase *p, struct rlhf__experience *x,
+                                   struct rlhf__pass_out *out, struct rlhf__error *err) {
     const struct rlhf__model *ref = p->cast->reference;
-    struct rlhf__rows *e = &p->x.rows;
+    struct rlhf__rows *e = &x->rows;
     e->d_hidden = ref->info.d_model;
     if (ref->info.caps & p->learner->model->info.caps & RLHF_CAP_DEV_HIDDEN) {
         uint64_t tokens = (uint64_t)rlhf__rows_response_tokens(e, 0, e->n);
-        p->x.compute = ref->compute;
-        rlhf_status st = ref->compute->alloc(ref->compute->ctx, tokens * rlhf__state_bytes(ref),
-                                             &p->x.ref_hidden);
+        x->compute = ref->compute;
+        rlhf_status st =
+            ref->compute->alloc(ref->compute->ctx, tokens * rlhf__state_bytes(ref), &x->ref_hidden);
         if (st != RLHF_OK)
-            return rlhf__compute_fail(ref->compute, st, "the reference's hidden states", err);
-        out->dev_hidden = p->x.ref_hidden;
-        return rlhf__rows_refer(e, p->x.ref_hidden, err);
+            return rlhf__compute_fail(rlhf__model_kernels(ref), st, "the reference's hidden states",
+                                      err);
+        out->dev_hidden = x->ref_hidden;
+        return rlhf__rows_refer(e, x->ref_hidden, err);
     }
     size_t cells = (size_t)e->total * (size_t)e->d_hidden;
     out->hidden = e->ref_hidden = calloc(cells ? cells : 1, sizeof(float));
@@ -38,20 +39,41 @@ static rlhf_status allocate_hidden(struct rlhf__phase *p, struct rlhf__pass_out 
     return RLHF_OK;
 }
 
-// The reference's values of the rows, if the plan needs them: log-probs and, for the full KL,
-// hidden states.
-static rlhf_status pass_reference(struct rlhf__phase *p, struct rlhf__error *err) {
+// The reference's log-probs of the rows, and its hidden states.
+static rlhf_status refer(const struct rlhf__phase *p, struct rlhf__experience *x, int hidden,
+                         struct rlhf__error *err) {
     const struct rlhf__cast *cast = p->cast;
-    struct rlhf__rows *e = &p->x.rows;
-    if (!rlhf__plan_wants_reference(&cast->plan)) return RLHF_OK;
+    struct rlhf__rows *e = &x->rows;
     rlhf__progress_note(p->report->progress, "reference");
     struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF],
                                  .watch = rlhf__progress_watch(p->report->progress),
                                  .doing = "reference"};
-    if (cast->plan.heads & RLHF_HEAD_KL) RLHF_TRY(allocate_hidden(p, &out, err));
+    if (hidden) RLHF_TRY(allocate_hidden(p, x, &out, err));
     RLHF_TRY(
         rlhf__pass(cast->reference, e, &cast->logp_dist, p->learner->microbatch_tokens, &out, err));
     if (rlhf__cast_has_rewards(cast)) rlhf__model_trim(cast->reference);
+    x->referred = 1;
+    return RLHF_OK;
+}
+
+// The reference's values of the rows, if the run needs them and they are not there yet: log-probs
+// and, for the full KL, hidden states.
+static rlhf_status pass_reference(struct rlhf__phase *p, struct rlhf__error *err) {
+    const struct rlhf__rows *e = &p->x.rows;
+    const int hidden = (p->cast->plan.heads & RLHF_HEAD_KL) != 0;
+    const int there = p->x.referred && (!hidden || e->ref_hidden || e->ref_row);
+    if (!rlhf__cast_wants_reference(p->cast) || there) return RLHF_OK;
+    return refer(p, &p->x, hidden, err);
+}
+
+// Rows with hidden states cannot be joined, so rounds of further prompts get theirs at the end.
+rlhf_status rlhf__phase_refer(const struct rlhf__phase *p, struct rlhf__experience *x,
+                              struct rlhf__error *err) {
+    const rlhf_plan *plan = &p->cast->plan;
+    const double from = rlhf__seconds();
+    if (!p->cast->rewards_refer) return RLHF_OK;
+    RLHF_TRY(refer(p, x, (plan->heads & RLHF_HEAD_KL) && plan->resample_rounds == 0, err));
+    p->report->times.reference += rlhf__seconds() - from;
     return RLHF_OK;
 }
 
@@ -182,7 +204,7 @@ static rlhf_status log_rows(const struct rlhf__phase *p, struct rlhf__error *err
     if (!prompt) return RLHF__NOMEM(err, "out of memory for %u rows", e->n);
     for (uint32_t i = 0; i < e->n; i++)
         prompt[i] = rlhf__prompts_get(p->feed->prompts, e->source[i]).row;
-    uint32_t flags = rlhf__plan_wants_reference(&p->cast->plan) ? RLHF__LOG_REFERENCE : 0;
+    uint32_t flags = rlhf__cast_wants_reference(p->cast) ? RLHF__LOG_REFERENCE : 0;
     if (p->cast->plan.heads & RLHF_HEAD_VALUE) flags |= RLHF__LOG_VALUE;
     if (!minibatch_scope(p)) flags |= RLHF__LOG_ADVANTAGES;
     rlhf__rollout_log_rows(p->report->rollout_log, p->count->phase + 1, e, prompt, flags);
@@ -292,15 +314,16 @@ static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
     p->x.phase = p->count->phase;
     rlhf_status st = p->feed->ops->next(p->feed, (uint64_t)p->count->sequences,
                                         p->learner->optim->count.step, &p->x, err);
-    double drawn = rlhf__seconds();
+    times->rollout = rlhf__seconds() - from;
+    if (st == RLHF_OK) st = rlhf__phase_refer(p, &p->x, err);
+    double referred = rlhf__seconds();
     if (st == RLHF_OK) st = rlhf__phase_score(p, &p->x, 0, err);
     if (st == RLHF_OK && rlhf__cast_has_rewards(p->cast)) st = rlhf__completions_measure(p, err);
-    times->rollout = drawn - from;
-    times->reward = rlhf__seconds() - drawn;
+    times->reward = rlhf__seconds() - referred;
     if (st == RLHF_OK) st = rlhf__fresh_groups(p, err);
     double complete = rlhf__seconds();
     if (st == RLHF_OK) st = pass_reference(p, err);
-    times->reference = rlhf__seconds() - complete;
+    times->reference += rlhf__seconds() - complete;
     return st;
 }
 

@@ -15,6 +15,11 @@ rlhf_status rlhf__phase_run(struct rlhf__phase *p, struct rlhf__error *err);
 // Part of it: passes over the rows in p->x without gradients: reference, values, log-probs. [step]
 rlhf_status rlhf__phase_passes(struct rlhf__phase *p, struct rlhf__error *err);
 
+// If a reward needs them: the reference's values of the rows in x, which are not scored yet. Adds
+// to the time of the reference. [step]
+rlhf_status rlhf__phase_refer(const struct rlhf__phase *p, struct rlhf__experience *x,
+                              struct rlhf__error *err);
+
 // A part of the phase is done with policy and critic: free their buffers for it, so that the parts
 // of a phase do not add up. With rows of a file a phase is one step, and nothing is freed. [step]
 void rlhf__phase_trim(const struct rlhf__phase *p);
@@ -23,7 +28,7 @@ void rlhf__phase_trim(const struct rlhf__phase *p);
 
 // Score the responses in x, which are those of p or further ones of its phase. Rows that
 // rewards.nan_policy or rewards.on_failure drops are removed. more = 1: x holds further ones, all
-// of which may be dropped. [step]
+// of which may be dropped; the phase's metrics are those of the first rows. [step]
 rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experience *x, int more,
                               struct rlhf__error *err);
 

@@ -14,7 +14,8 @@ rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experien
                               struct rlhf__error *err) {
     struct rlhf__scorer s = {.config = p->config,
                              .rewards = p->cast->rewards,
-                             .metric = rlhf__metrics_sink,
+                             .metric = more ? NULL : rlhf__metrics_sink,
+                             .reported = more ? NULL : rlhf__metrics_reported,
                              .metric_ctx = p->report->metrics,
                              .phase = p->count->phase,
                              .may_drop_all = more,
@@ -37,6 +38,8 @@ rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experien
     if (st == RLHF_OK) st = rlhf__score(&s, &x->scored, &x->rows, keep, raw, err);
     if (st == RLHF_OK && raw) st = rlhf__scored_take_paid(&x->scored, raw, several, err);
     if (st == RLHF_OK) st = rlhf__experience_keep(x, keep, err);
+    if (st == RLHF_OK && p->feed->choice)
+        rlhf__prompt_choice_scored(p->feed->choice, p->count->phase, &x->rows);
     free(keep);
     free(raw);
     rlhf__overlap_destroy(x->overlap);
@@ -103,19 +106,18 @@ static rlhf_status draw_and_score(struct rlhf__phase *p, uint32_t groups,
     rlhf_status st = p->feed->ops->more(p->feed, groups, (uint64_t)p->count->sequences + p->x.drawn,
                                         p->learner->optim->count.step, y, err);
     p->x.drawn += y->drawn;
-    const double drawn = rlhf__seconds();
+    times->rollout += rlhf__seconds() - from;
+    if (st == RLHF_OK) st = rlhf__phase_refer(p, y, err);
+    const double referred = rlhf__seconds();
     if (st == RLHF_OK) st = rlhf__phase_score(p, y, 1, err);
-    times->rollout += drawn - from;
-    times->reward += rlhf__seconds() - drawn;
+    times->reward += rlhf__seconds() - referred;
     return st;
 }
 
 static rlhf_status round_of(struct rlhf__phase *p, uint32_t want, uint32_t missing,
                             struct rounds *b, struct rlhf__error *err) {
     struct rlhf__experience y = {.phase = p->x.phase};
-    rlhf__metrics_mute(p->report->metrics, 1);
     rlhf_status st = draw_and_score(p, missing, &y, err);
-    rlhf__metrics_mute(p->report->metrics, 0);
     b->rounds++;
     b->prompts += missing;
     if (st == RLHF_OK) st = take(&p->x, &y, want, b, err);
@@ -197,6 +199,8 @@ rlhf_status rlhf__judge(struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__reward_call q = {.rules = &p->config->mixing,
                                         .plugin = p->cast->judge,
                                         .phase = p->count->phase,
+                                        .metric = rlhf__metrics_reported,
+                                        .metric_ctx = p->report->metrics,
                                         .log = p->report->log,
                                         .tally = &p->report->rewards.phase[p->cast->n_rewards]};
     x->judged = calloc(n ? n : 1, sizeof *x->judged);

@@ -137,6 +137,7 @@ static struct rlhf__kept kept(struct rlhf__run *r) {
                                .critic_optim = r->critic_optim,
                                .reward_training = r->reward_training,
                                .iteration = &r->iteration,
+                               .choice = r->feed->choice,
                                .resumed = r->req->resume != NULL};
 }
 
@@ -244,6 +245,7 @@ static struct rlhf__changing changing(struct rlhf__run *r) {
     int moves = c->iteration.moves_reference;
     return (struct rlhf__changing){
         .compute = r->session.compute->table,
+        .kernels = r->session.compute->kernels.instance,
         .model = {c->policy, c->critic, moves ? c->reference : NULL,
                   round ? round->rm->model : NULL},
         .optim = {r->optim, r->critic_optim, round ? round->optim : NULL},
@@ -257,7 +259,9 @@ rlhf_status rlhf__saving_note(struct rlhf__run *r, struct rlhf__error *err) {
                                            .cast = &r->cast,
                                            .what = changing(r),
                                            .undo_mib = r->config->checkpoint.undo_mib};
-    return rlhf__boundary_note(&r->boundary, &now, err);
+    RLHF_TRY(rlhf__boundary_note(&r->boundary, &now, err));
+    if (r->feed->choice) rlhf__prompt_choice_note(r->feed->choice);
+    return RLHF_OK;
 }
 
 // Restore the run to the last boundary, as far as a checkpoint stores it.

@@ -121,6 +121,17 @@ static rlhf_status check_early_stop(const struct rlhf__run *r, const struct rlhf
     return RLHF_OK;
 }
 
+// What the rewards and the judge of responses need.
+static void ask_rewards(struct rlhf__run *r) {
+    struct rlhf__cast *cast = &r->cast;
+    uint32_t flags = r->req->judge ? r->req->judge->ops.reward.flags : 0;
+    for (size_t i = 0; i < r->config->n_reward; i++)
+        flags |= r->req->rewards[i]->ops.reward.flags;
+    if (cast->plan.source != RLHF_SOURCE_ROLLOUT) return;
+    cast->rewards_refer = (flags & RLHF_REWARD_LOGP_REF) != 0;
+    cast->rewards_sampled = (flags & RLHF_REWARD_LOGP_SAMPLED) != 0;
+}
+
 // The plan determines the heads and the kind of rows that the run needs.
 static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
@@ -134,6 +145,7 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
                                   err);
     if (st == RLHF_OK) st = rlhf__plan_iteration(cast->algo, plan, &cast->iteration, err);
     if (st != RLHF_OK) return st;
+    ask_rewards(r);
     cast->logp_dist = logp_dist(&c->sampling, plan);
     if ((plan->heads & RLHF_HEAD_VALUE) && c->value.kind == RLHF_VALUE_NONE)
         return rlhf__fail(err, RLHF_E_INVALID,
@@ -145,9 +157,7 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__early_stop fresh = {.config = &c->early_stop};
     if (st == RLHF_OK && !r->req->resume)
         st = check_early_stop(r, &fresh, c->run.phases ? c->run.phases : RLHF__DEFAULT_PHASES, err);
-    return st == RLHF_OK ? rlhf__effect_rules(c, r->req->algo->file, plan, &cast->iteration,
-                                              r->report.log, err)
-                         : st;
+    return st == RLHF_OK ? rlhf__effect_rules(r, err) : st;
 }
 
 // ---- rows and models ----

@@ -103,10 +103,7 @@ rlhf_status rlhf__setup_reward_checkpoints(struct rlhf__run *r, struct rlhf__err
 // them are open. [main]
 rlhf_status rlhf__setup_inputs(struct rlhf__run *r, struct rlhf__error *err);
 
-// Refuse typed settings that do nothing in a run with this plan by the algorithm in the file
-// `algo`. [main]
-rlhf_status rlhf__effect_rules(const struct rlhf__config *c, const char *algo,
-                               const rlhf_plan *plan, const rlhf_iteration *outer,
-                               struct rlhf__log *log, struct rlhf__error *err);
+// Refuse typed settings that do nothing in this run, whose plan is made. [main]
+rlhf_status rlhf__effect_rules(const struct rlhf__run *r, struct rlhf__error *err);
 
 #endif

@@ -252,7 +252,7 @@ rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err) 
     const struct rlhf__config *c = r->config;
     struct rlhf__cast *cast = &r->cast;
     // A reward model in training needs the reference for the samples that it is fitted on.
-    if (!rlhf__plan_wants_reference(&cast->plan) && !cast->iteration.reward_model) return RLHF_OK;
+    if (!rlhf__cast_wants_reference(cast) && !cast->iteration.reward_model) return RLHF_OK;
     char dir[RLHF__PATH_CAP];
     struct rlhf__model_spec spec = {
         .role = "reference",
@@ -321,8 +321,8 @@ rlhf_status rlhf__setup_optim(const struct rlhf__run *r, const struct rlhf__mode
     const int critic = m == r->cast.critic;
     struct rlhf__optim_config own = c->optim;
     if (critic && c->value.lr > 0) own.lr = c->value.lr;
-    RLHF_TRY(rlhf__optim_create(m->compute, m->params, m->n_tensors, &own, critic ? 0 : c->value.lr,
-                                out, err));
+    RLHF_TRY(rlhf__optim_create(m->compute, rlhf__model_kernels(m), m->params, m->n_tensors, &own,
+                                critic ? 0 : c->value.lr, out, err));
     rlhf__optim_range(*out, m->info.grad_base, m->info.grad_bytes);
     return RLHF_OK;
 }

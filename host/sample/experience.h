@@ -11,7 +11,8 @@ struct rlhf__experience {
     struct rlhf__rows rows;
     struct rlhf__scored scored;    // n = 0: rows of a file, which are not scored
     float *judged;                 // [rows.n] the judge's scores, NaN or Inf included; NULL: none
-    uint32_t drawn, reserved;      // number of rows sampled, including those removed since
+    uint32_t drawn;                // number of rows sampled, including those removed since
+    int32_t referred;              // 1: the rows have the reference's log-probs
     int64_t phase;                 // the rows' phase, from 0; set before they are sampled
     struct rlhf__overlap *overlap; // early answers of the rewards; NULL: none
     int64_t sampled;               // response tokens sampled for the rows

@@ -33,10 +33,12 @@ struct rlhf__overlap {
 };
 
 // A reward without RLHF_REWARD_EXTERNAL may use models, also if it is in a worker. A call with part
-// of a batch repeats state, which only rewards without any can stand.
+// of a batch repeats state, which only rewards without any can stand. Log-probs are there only once
+// all rows are.
 int rlhf__overlap_allowed(const struct rlhf__instance *reward) {
-    return (reward->plugin->ops.reward.flags & RLHF_REWARD_EXTERNAL) != 0 &&
-           reward->plugin->desc.state_version == 0;
+    const uint32_t flags = reward->plugin->ops.reward.flags;
+    return (flags & RLHF_REWARD_EXTERNAL) != 0 && reward->plugin->desc.state_version == 0 &&
+           (flags & (RLHF_REWARD_LOGP_SAMPLED | RLHF_REWARD_LOGP_REF)) == 0;
 }
 
 // ---- scoring, on the thread ----
@@ -82,7 +84,7 @@ static void ask(struct rlhf__overlap *a, const uint32_t *number, uint32_t n) {
     struct rlhf__reward_rows r = {0};
     rlhf_status st = gather(a, number, n, &e, &err);
     if (st == RLHF_OK) st = rlhf__scored_init(&x, &a->q.by, &e, &err);
-    if (st == RLHF_OK) st = rlhf__reward_rows_init(&r, &x, &e, &err);
+    if (st == RLHF_OK) st = rlhf__reward_rows_init(&r, &x, &e, 0, &err);
     if (st == RLHF_OK) ask_all(a, number, &r);
     rlhf__reward_rows_finish(&r);
     rlhf__scored_finish(&x);

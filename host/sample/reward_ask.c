@@ -14,9 +14,10 @@ rlhf_status rlhf__overlap_answers_init(struct rlhf__overlap_answers *e, uint32_t
     e->known = calloc((size_t)n + 1, 1);
     e->verdict = calloc((size_t)n + 1, 1);
     e->failed = calloc((size_t)n + 1, 1);
+    e->again = calloc((size_t)n + 1, 1);
     e->seq = calloc((size_t)n + 1, sizeof *e->seq);
     e->token = calloc((size_t)n + 1, sizeof *e->token);
-    if (e->known && e->verdict && e->failed && e->seq && e->token) return RLHF_OK;
+    if (e->known && e->verdict && e->failed && e->again && e->seq && e->token) return RLHF_OK;
     return RLHF__NOMEM(err, "out of memory for rewards.overlap");
 }
 
@@ -27,6 +28,7 @@ void rlhf__overlap_answers_finish(struct rlhf__overlap_answers *e) {
     free(e->known);
     free(e->verdict);
     free(e->failed);
+    free(e->again);
     free(e->seq);
     free(e->token);
     *e = (struct rlhf__overlap_answers){0};
@@ -47,6 +49,39 @@ static void keep(struct rlhf__overlap_answers *e, const struct rlhf__reward_rows
     e->known[i] = 1;
 }
 
+// ---- which reports count ----
+
+// 1 if row i has a number that ends the run unless it is scored again.
+static int is_odd(const struct rlhf__mixing_config *rules, const struct rlhf__reward_answer *a,
+                  const struct rlhf__reward_rows *r, uint32_t i) {
+    const int numbers =
+        rules->on_failure == RLHF__FAILURE_RETRY && rules->nan_policy == RLHF__NAN_STOP;
+    return numbers && !isfinite(rlhf__reward_answer_paid(a, r, i));
+}
+
+// What becomes of a call's reports.
+enum reports { COUNTED, NONE, AGAIN }; // AGAIN: all of its rows are scored again for them
+
+// Of a call of whose rows so many failed and so many are odd.
+static enum reports count_reports(const struct rlhf__reward_call *q, struct rlhf__reward_metrics *m,
+                                  uint32_t failed, uint32_t odd) {
+    const int alone = (q->plugin->plugin->ops.reward.flags & RLHF_REWARD_ROW_ALONE) != 0;
+    const int repeats = q->rules->on_failure == RLHF__FAILURE_RETRY && failed + odd > 0;
+    if (repeats && !(alone && odd == 0)) return rlhf__reward_metrics_drop(m) ? AGAIN : NONE;
+    rlhf__reward_metrics_accept(m);
+    return COUNTED;
+}
+
+static enum reports count_early(const struct rlhf__reward_call *q,
+                                const struct rlhf__reward_rows *r,
+                                const struct rlhf__reward_answer *a,
+                                struct rlhf__overlap_answers *e) {
+    uint32_t odd = 0;
+    for (uint32_t k = 0; k < r->n; k++)
+        odd += !a->failed[k] && is_odd(q->rules, a, r, k);
+    return count_reports(q, &e->metrics, rlhf__marks_count(a->failed, r->n), odd);
+}
+
 void rlhf__reward_ask_overlapped(const struct rlhf__reward_call *q,
                                  const struct rlhf__reward_rows *r, const uint32_t *number,
                                  struct rlhf__overlap_answers *e) {
@@ -60,8 +95,11 @@ void rlhf__reward_ask_overlapped(const struct rlhf__reward_call *q,
         e->why.code != 0) // the first one is reported with the rows
         rlhf__logf(q->log, RLHF_LOG_WARN, "%s", why.text);
     if (st == RLHF_OK && why.code != 0 && e->why.code == 0) e->why = why;
-    for (uint32_t k = 0; st == RLHF_OK && k < r->n; k++)
+    const int again = st == RLHF_OK && count_early(q, r, &a, e) == AGAIN;
+    for (uint32_t k = 0; st == RLHF_OK && k < r->n; k++) {
         keep(e, r, &a, k, number[k], tokens);
+        e->again[number[k]] = again != 0;
+    }
     rlhf__reward_answer_finish(&a);
 }
 
@@ -87,6 +125,7 @@ struct asking {
     const struct rlhf__reward_rows *r; // all rows
     struct rlhf__reward_answer *a;     // answers for all rows
     uint8_t *open;                     // [n] 1 = no valid answer yet
+    uint8_t *again;                    // [n] 1 = scored, but what its call reported does not count
     uint32_t *pick;                    // [n] rows of the next try
     uint32_t n_open, n_pick;
     uint32_t odd;            // open rows whose score is not finite
@@ -113,12 +152,10 @@ static void say_no_number(struct asking *s, uint32_t i) {
 
 // Close the open rows that have an answer.
 static void close_rows(struct asking *s) {
-    const int numbers =
-        policy_is(s, RLHF__FAILURE_RETRY) && s->q->rules->nan_policy == RLHF__NAN_STOP;
     s->odd = 0;
     for (uint32_t i = 0; i < s->r->n; i++) {
         if (!s->open[i]) continue;
-        const int odd = numbers && !isfinite(rlhf__reward_answer_paid(s->a, s->r, i));
+        const int odd = is_odd(s->q->rules, s->a, s->r, i);
         if (odd && s->why.code == 0) say_no_number(s, i);
         s->odd += odd != 0;
         s->open[i] = s->a->failed[i] || odd;
@@ -135,7 +172,9 @@ static void pick_rows(struct asking *s) {
         to = from + 1;
         while (!alone && to < r->n && r->group[to] == r->group[from])
             to++;
-        if (rlhf__marks_count(s->open + from, to - from) == 0) continue;
+        if (rlhf__marks_count(s->open + from, to - from) == 0 &&
+            rlhf__marks_count(s->again + from, to - from) == 0)
+            continue;
         for (uint32_t i = from; i < to; i++)
             s->pick[s->n_pick++] = i;
     }
@@ -162,6 +201,15 @@ static rlhf_status ask_picked(struct asking *s, struct rlhf__error *err) {
     return rlhf__reward_bisect(s->q, &s->metrics, s->r, s->a, &s->why, &s->whole, err);
 }
 
+// After a call for the picked rows.
+static void note_reports(struct asking *s) {
+    if (s->whole) return; // it reported nothing
+    const enum reports what = count_reports(s->q, &s->metrics, s->n_open - s->odd, s->odd);
+    for (uint32_t k = 0; k < s->n_pick; k++)
+        if (what == AGAIN || (what == COUNTED && !s->open[s->pick[k]]))
+            s->again[s->pick[k]] = what == AGAIN;
+}
+
 // Call the reward for the picked rows.
 static rlhf_status ask(struct asking *s, struct rlhf__error *err) {
     rlhf__buf_clear(&s->before);
@@ -169,6 +217,7 @@ static rlhf_status ask(struct asking *s, struct rlhf__error *err) {
         RLHF_TRY(rlhf__instance_save(s->q->plugin, &s->before, err));
     RLHF_TRY(ask_picked(s, err));
     close_rows(s);
+    note_reports(s);
     pick_rows(s);
     if (s->q->tally) s->q->tally->failures += s->n_open;
     return RLHF_OK;
@@ -193,6 +242,8 @@ static void check_early(struct asking *s) {
     if (s->why.code == 0) s->why = s->early->why;
     for (uint32_t i = 0; i < s->r->n; i++)
         if (s->early->known[i]) s->open[i] = 1;
+    for (uint32_t i = 0; i < s->r->n; i++)
+        s->again[i] |= s->early->again[i];
     close_rows(s);
     pick_rows(s);
     if (s->q->tally) s->q->tally->failures += s->n_open - counted;
@@ -283,7 +334,9 @@ static rlhf_status prepare(struct asking *s, struct rlhf__error *err) {
     const size_t n = (size_t)s->r->n + 1;
     s->pick = calloc(n, sizeof *s->pick);
     s->open = calloc(n, 1);
-    if (!s->pick || !s->open) return RLHF__NOMEM(err, "out of memory scoring %u rows", s->r->n);
+    s->again = calloc(n, 1);
+    if (!s->pick || !s->open || !s->again)
+        return RLHF__NOMEM(err, "out of memory scoring %u rows", s->r->n);
     memset(s->open, 1, s->r->n);
     return RLHF_OK;
 }
@@ -301,10 +354,11 @@ rlhf_status rlhf__reward_ask(const struct rlhf__reward_call *q, struct rlhf__ove
         const int settled = st == RLHF_OK || st == RLHF_E_IO;
         if (q->tally && settled) q->tally->unscored += s.n_open;
     }
-    rlhf__reward_metrics_flush(&s.metrics);
+    rlhf__reward_metrics_flush(&s.metrics, q->metric, q->metric_ctx);
     rlhf__reward_metrics_finish(&s.metrics);
     rlhf__buf_free(&s.before);
     free(s.open);
+    free(s.again);
     free(s.pick);
     return st;
 }

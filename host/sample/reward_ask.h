@@ -3,8 +3,11 @@
 // with one exception: `retry` repeats the call for scores that are not finite if rewards.nan_policy
 // would stop the run.
 //
-// A metric that the reward reports (host->metric) in several calls becomes the mean over the calls,
-// weighted by the rows that each call scored.
+// What the reward reports (host->metric) counts once, as if no row had to be scored again. If rows
+// of a call are to be scored again together with others of the call, and it reported something,
+// then that does not count, and the whole call is repeated, whose rows keep their answers. A reward
+// that marks rows as failed and looks at each row alone (RLHF_REWARD_ROW_ALONE) reports what the
+// others have; then only the marked rows are repeated.
 #ifndef RLHF_HOST_REWARD_ASK_H
 #define RLHF_HOST_REWARD_ASK_H
 
@@ -18,6 +21,7 @@ struct rlhf__overlap_answers {
     uint8_t *known;   // [n] 1 = the row has an answer; NULL: the reward is not called early
     uint8_t *verdict; // [n]
     uint8_t *failed;  // [n]
+    uint8_t *again;   // [n] 1 = what its call reported does not count: see rlhf__reward_ask
     float *seq;       // [n]
     float **token;    // [n] scores of the row's tokens, owned; NULL: none
     uint32_t n, reserved;
@@ -42,11 +46,11 @@ void rlhf__reward_ask_overlapped(const struct rlhf__reward_call *q,
 
 // Fill *a, which must be allocated for r. early: the answers so far, NULL = none. With on_failure
 // zero or drop, a->failed marks the rows that could not be scored; with stop and retry it marks
-// none. A retry repeats the call for a row together with its group (unless RLHF_REWARD_ROW_ALONE);
-// the other rows of the group keep their answers. If a whole call failed, the reward's saved state
-// is restored before the retry. Errors: RLHF_E_IO with plugin, phase, rows, the reason and
-// rewards.on_failure; RLHF_E_NOMEM and RLHF_E_CANCELLED, which do not count as failures of rows.
-// [step]
+// none. A retry repeats the call for a row together with its group (unless RLHF_REWARD_ROW_ALONE;
+// with metrics, see above, for all rows of the call); the other rows keep their answers. If a whole
+// call failed, the reward's saved state is restored before the retry. Errors: RLHF_E_IO with
+// plugin, phase, rows, the reason and rewards.on_failure; RLHF_E_NOMEM and RLHF_E_CANCELLED, which
+// do not count as failures of rows. [step]
 rlhf_status rlhf__reward_ask(const struct rlhf__reward_call *q, struct rlhf__overlap_answers *early,
                              const struct rlhf__reward_rows *r, struct rlhf__reward_answer *a,
                              struct rlhf__error *err);

@@ -60,7 +60,7 @@ static void left_out(struct rlhf__reward_metrics *m) {
     host->log(host, RLHF_LOG_WARN, text);
 }
 
-// Find or add a metric. NULL: the table is full, or out of memory.
+// Find or add a metric. NULL: the table is full, or out of memory; the metric is left out.
 static struct rlhf__reward_metric *find(struct rlhf__reward_metrics *m, const char *name) {
     for (size_t i = 0; i < m->n; i++)
         if (strcmp(m->item[i].name, name) == 0) return &m->item[i];
@@ -96,10 +96,7 @@ static void mixed(struct rlhf__reward_metrics *m, const char *name) {
 static void keep(void *arg, const char *name, double value, double weight, int32_t combine) {
     struct rlhf__reward_metrics *m = arg;
     struct rlhf__reward_metric *one = find(m, name);
-    if (one && !rlhf__combine_add(&one->now, value, weight, combine))
-        mixed(m, name);
-    else if (!one && m->n < RLHF__MOST_METRICS) // out of memory: report it now
-        rlhf__instance_report(m->reward, name, value, weight, combine);
+    if (one && !rlhf__combine_add(&one->now, value, weight, combine)) mixed(m, name);
 }
 
 // Start a call of the reward: *m stores what it reports.
@@ -113,17 +110,34 @@ static void metrics_end(struct rlhf__reward_metrics *m, uint32_t rows) {
     rlhf__instance_metrics_to(m->reward, NULL, NULL);
     for (size_t i = 0; i < m->n; i++) {
         struct rlhf__reward_metric *one = &m->item[i];
-        if (rows > 0 && !rlhf__combine_merge(&one->all, &one->now)) mixed(m, one->name);
+        if (rows > 0 && !rlhf__combine_merge(&one->pending, &one->now)) mixed(m, one->name);
         one->now = (struct rlhf__combined){0};
     }
 }
 
-void rlhf__reward_metrics_flush(struct rlhf__reward_metrics *m) {
+void rlhf__reward_metrics_accept(struct rlhf__reward_metrics *m) {
+    for (size_t i = 0; i < m->n; i++) {
+        struct rlhf__reward_metric *one = &m->item[i];
+        if (!rlhf__combine_merge(&one->all, &one->pending)) mixed(m, one->name);
+        one->pending = (struct rlhf__combined){0};
+    }
+}
+
+int rlhf__reward_metrics_drop(struct rlhf__reward_metrics *m) {
+    int any = 0;
+    for (size_t i = 0; i < m->n; i++) {
+        any |= m->item[i].pending.n > 0;
+        m->item[i].pending = (struct rlhf__combined){0};
+    }
+    return any;
+}
+
+void rlhf__reward_metrics_flush(struct rlhf__reward_metrics *m, rlhf__metric_fn *metric,
+                                void *ctx) {
     for (size_t i = 0; i < m->n; i++) {
         const struct rlhf__combined *all = &m->item[i].all;
         const double weight = all->combine == RLHF_COMBINE_MEAN ? all->weight : 1;
-        if (all->n == 0) continue;
-        rlhf__instance_report(m->reward, m->item[i].name, all->value, weight, all->combine);
+        if (all->n > 0 && metric) metric(ctx, m->item[i].name, all->value, weight, all->combine);
     }
     m->n = 0;
 }

@@ -43,23 +43,30 @@ enum { RLHF__MOST_METRICS = 1024 };
 
 // A metric that the reward reported (host->metric).
 struct rlhf__reward_metric {
-    char name[RLHF__METRIC_NAME]; // name in the run's metrics
-    struct rlhf__combined now;    // of the current call
-    struct rlhf__combined all;    // of finished calls
+    char name[RLHF__METRIC_NAME];  // name in the run's metrics
+    struct rlhf__combined now;     // of the current call
+    struct rlhf__combined pending; // of finished calls that may not count
+    struct rlhf__combined all;     // of calls that count
 };
 
 // The metrics of a reward in a phase, over one call or several. Zero-initialise; release with
 // rlhf__reward_metrics_finish.
 struct rlhf__reward_metrics {
-    const struct rlhf__instance *reward;
-    struct rlhf__reward_metric *item; // [n]
+    const struct rlhf__instance *reward; // of the last call
+    struct rlhf__reward_metric *item;    // [n]
     size_t n, cap;
     int32_t warned;       // 1: a warning about more than RLHF__MOST_METRICS was logged
     int32_t warned_mixed; // 1: a warning about a name that is combined in two ways was logged
 };
 
-// Report the metrics to the run, combined as the reward says (enum rlhf_combine). [step]
-void rlhf__reward_metrics_flush(struct rlhf__reward_metrics *m);
+// The reports of finished calls count, or do not because their rows are scored again. drop returns
+// 1 if there were any. [step]
+void rlhf__reward_metrics_accept(struct rlhf__reward_metrics *m);
+int rlhf__reward_metrics_drop(struct rlhf__reward_metrics *m);
+
+// Report the accepted values, combined as the reward asks (enum rlhf_combine). metric NULL: do not.
+// [step]
+void rlhf__reward_metrics_flush(struct rlhf__reward_metrics *m, rlhf__metric_fn *metric, void *ctx);
 void rlhf__reward_metrics_finish(struct rlhf__reward_metrics *m); // accepts a zeroed one [step]
 
 // ---- calls ----
@@ -69,8 +76,10 @@ struct rlhf__reward_call {
     const struct rlhf__mixing_config *rules; // on_failure, retries, nan_policy
     const struct rlhf__instance *plugin;
     int64_t phase;
-    int32_t trains;                   // for messages; 0: it scores but does not train
-    int32_t bisects;                  // 1: isolate the rows that end its process
+    int32_t trains;          // for messages; 0: it scores but does not train
+    int32_t bisects;         // 1: isolate the rows that end its process
+    rlhf__metric_fn *metric; // receives what the reward reports; NULL = left out
+    void *metric_ctx;
     struct rlhf__log *log;            // receives a line for each tolerated failure; NULL = none
     struct rlhf__reward_tally *tally; // added to; NULL = none
 };
@@ -83,7 +92,8 @@ int rlhf__reward_bisects(const struct rlhf__mixing_config *rules);
 
 // Call the reward for r; *a must be allocated. Rows that could not be scored are marked in
 // a->failed and get no scores; then *why is the reason, and *whole is 1 if the call failed instead
-// of marking rows. Only the time is added to the tally.
+// of marking rows. Only the time is added to the tally. *metrics keeps what the reward reports
+// until the caller accepts or drops it.
 //
 // With q->bisects, if the call ended the reward's process and the reward keeps no state, the call
 // is repeated in parts: the row at which the process ended alone (with its group, unless

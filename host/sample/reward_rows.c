@@ -184,6 +184,14 @@ static rlhf_status make_room(struct rlhf__reward_rows *r, uint32_t n, size_t tot
     return RLHF__NOMEM(err, "out of memory scoring %u rows", n);
 }
 
+static rlhf_status make_logps(struct rlhf__reward_rows *r, size_t total, int sampled, int ref,
+                              struct rlhf__error *err) {
+    if (sampled) r->logp_sampled = calloc(total + 1, sizeof *r->logp_sampled);
+    if (ref) r->logp_ref = calloc(total + 1, sizeof *r->logp_ref);
+    if ((!sampled || r->logp_sampled) && (!ref || r->logp_ref)) return RLHF_OK;
+    return RLHF__NOMEM(err, "out of memory for the log-probs of %u rows", r->n);
+}
+
 void rlhf__reward_rows_finish(struct rlhf__reward_rows *r) {
     free(r->prompt);
     free(r->response);
@@ -212,13 +220,22 @@ static rlhf_status make_turns(struct rlhf__reward_rows *r, uint32_t n, size_t to
 }
 
 rlhf_status rlhf__reward_rows_init(struct rlhf__reward_rows *r, const struct rlhf__scored *x,
-                                   const struct rlhf__rows *e, struct rlhf__error *err) {
+                                   const struct rlhf__rows *e, uint32_t flags,
+                                   struct rlhf__error *err) {
     RLHF_TRY(make_room(r, e->n, e->total, err));
+    RLHF_TRY(make_logps(r, e->total, flags & RLHF_REWARD_LOGP_SAMPLED, flags & RLHF_REWARD_LOGP_REF,
+                        err));
     if (e->turn) RLHF_TRY(make_turns(r, e->n, e->total, err));
     for (uint32_t i = 0; i < e->n; i++) {
         const int32_t len = e->prompt_len[i] + x->scored_len[i];
         memcpy(r->ids + r->offset[i], e->ids + e->offset[i], (size_t)len * sizeof *r->ids);
         r->offset[i + 1] = r->offset[i] + len;
+        if (r->logp_sampled)
+            memcpy(r->logp_sampled + r->offset[i], e->token[RLHF__LOGP_SAMPLED] + e->offset[i],
+                   (size_t)len * sizeof *r->logp_sampled);
+        if (r->logp_ref)
+            memcpy(r->logp_ref + r->offset[i], e->token[RLHF__LOGP_REF] + e->offset[i],
+                   (size_t)len * sizeof *r->logp_ref);
         r->prompt[i] = x->prompt[i];
         r->response[i] = x->response[i];
         r->meta[i] = x->meta[i];
@@ -240,10 +257,7 @@ rlhf_status rlhf__reward_rows_pick(struct rlhf__reward_rows *r, const struct rlh
     for (uint32_t k = 0; k < n; k++)
         total += (size_t)(all->offset[pick[k] + 1] - all->offset[pick[k]]);
     RLHF_TRY(make_room(r, n, total, err));
-    if (all->logp_sampled) r->logp_sampled = calloc(total + 1, sizeof *r->logp_sampled);
-    if (all->logp_ref) r->logp_ref = calloc(total + 1, sizeof *r->logp_ref);
-    if ((all->logp_sampled && !r->logp_sampled) || (all->logp_ref && !r->logp_ref))
-        return RLHF__NOMEM(err, "out of memory scoring %u rows", n);
+    RLHF_TRY(make_logps(r, total, all->logp_sampled != NULL, all->logp_ref != NULL, err));
     if (all->turn) RLHF_TRY(make_turns(r, n, total, err));
     for (uint32_t k = 0; k < n; k++) {
         const uint32_t i = pick[k];

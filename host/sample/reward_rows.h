@@ -71,9 +71,11 @@ struct rlhf__reward_rows {
     const struct rlhf__turn_texts **texts; // [n] borrowed
 };
 
-// All rows of a batch. Errors: RLHF_E_NOMEM. [any]
+// All rows of a batch, with the log-probs that the rewards' flags ask for (RLHF_REWARD_LOGP_*),
+// which the batch must have. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__reward_rows_init(struct rlhf__reward_rows *r, const struct rlhf__scored *x,
-                                   const struct rlhf__rows *e, struct rlhf__error *err);
+                                   const struct rlhf__rows *e, uint32_t flags,
+                                   struct rlhf__error *err);
 
 // The rows pick[0..n) of `all`, in that order. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__reward_rows_pick(struct rlhf__reward_rows *r, const struct rlhf__reward_rows *all,

@@ -31,8 +31,8 @@ static rlhf_status see_last_turns(struct rlhf__reward_view *v, const struct rlhf
     }
     v->in.prompt = v->texts;
     v->in.prompt_len = v->prompt_len;
-    v->in.logp_sampled = last_turns(v, r, r->logp_sampled, v->logp);
-    v->in.logp_ref = last_turns(v, r, r->logp_ref, v->logp + total);
+    v->in.logp_sampled = last_turns(v, r, v->in.logp_sampled, v->logp);
+    v->in.logp_ref = last_turns(v, r, v->in.logp_ref, v->logp + total);
     return RLHF_OK;
 }
 
@@ -62,8 +62,9 @@ rlhf_status rlhf__reward_view_init(struct rlhf__reward_view *v, const struct rlh
                              .finished = r->finished,
                              .group = r->group,
                              .source = r->source,
-                             .logp_sampled = r->logp_sampled,
-                             .logp_ref = r->logp_ref};
+                             .logp_sampled =
+                                 flags & RLHF_REWARD_LOGP_SAMPLED ? r->logp_sampled : NULL,
+                             .logp_ref = flags & RLHF_REWARD_LOGP_REF ? r->logp_ref : NULL};
     if (!r->turn) return RLHF_OK;
     v->texts = calloc(2 * (size_t)r->n + 1, sizeof *v->texts);
     if (!v->texts) return RLHF__NOMEM(err, "out of memory scoring %u rows", r->n);

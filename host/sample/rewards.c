@@ -53,6 +53,13 @@ static int is_outside(const struct rlhf__instance *reward) {
     return (o && o->worker) || (reward->plugin->ops.reward.flags & RLHF_REWARD_EXTERNAL) != 0;
 }
 
+// Whether only the log-probs that it needs prevent an early call.
+static int needs_logps(const struct rlhf__instance *reward) {
+    const uint32_t flags = reward->plugin->ops.reward.flags;
+    return (flags & RLHF_REWARD_EXTERNAL) != 0 &&
+           (flags & (RLHF_REWARD_LOGP_SAMPLED | RLHF_REWARD_LOGP_REF)) != 0;
+}
+
 rlhf_status rlhf__rewards_check_limits(const struct rlhf__config *c,
                                        struct rlhf__instance *const *rewards,
                                        const struct rlhf__instance *judge,
@@ -60,13 +67,17 @@ rlhf_status rlhf__rewards_check_limits(const struct rlhf__config *c,
     static const char inside[] = "all rewards do their work inside the process";
     static const char late[] = "no reward does its work outside the process (RLHF_REWARD_EXTERNAL) "
                                "without state";
-    int outside = judge && is_outside(judge), early = 0;
+    static const char logps[] =
+        "the rewards that do their work outside the process need log-probs, "
+        "which are there only when all rows are";
+    int outside = judge && is_outside(judge), early = 0, wait = 0;
     for (size_t i = 0; i < c->n_reward; i++) {
         outside |= is_outside(rewards[i]);
         early |= rlhf__overlap_allowed(rewards[i]);
+        wait |= needs_logps(rewards[i]);
     }
     if (c->mixing.overlap && !early)
-        RLHF_TRY(rlhf__effect_refuse_typed(c, "rewards.overlap", late, err));
+        RLHF_TRY(rlhf__effect_refuse_typed(c, "rewards.overlap", wait ? logps : late, err));
     if (outside) return RLHF_OK;
     RLHF_TRY(rlhf__effect_refuse_typed(c, "rewards.timeout_s", inside, err));
     return rlhf__effect_refuse_typed(c, "rewards.memory_mib", inside, err);

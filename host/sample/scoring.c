@@ -13,7 +13,7 @@ rlhf_status rlhf__score_alone(const struct rlhf__reward_call *q, const struct rl
                               struct rlhf__error *err) {
     struct rlhf__reward_rows r = {0};
     struct rlhf__reward_answer a = {0};
-    rlhf_status st = rlhf__reward_rows_init(&r, x, e, err);
+    rlhf_status st = rlhf__reward_rows_init(&r, x, e, q->plugin->plugin->ops.reward.flags, err);
     if (st == RLHF_OK) st = rlhf__reward_answer_init(&a, &r, err);
     if (st == RLHF_OK) st = rlhf__reward_ask(q, NULL, &r, &a, err);
     for (uint32_t i = 0; st == RLHF_OK && i < e->n; i++) {
@@ -57,7 +57,12 @@ static rlhf_status totals_init(struct totals *l, const struct rlhf__scorer *s,
         l->parts[k].token = token;
         token += e->total;
     }
-    RLHF_TRY(rlhf__reward_rows_init(&l->rows, x, e, err));
+    uint32_t flags = 0;
+    for (size_t k = 0; k < n_reward; k++)
+        flags |= s->rewards[k]->plugin->ops.reward.flags;
+    RLHF_TRY(rlhf__reward_rows_init(&l->rows, x, e, flags, err));
+    for (uint32_t i = 0; s->held_out && i < e->n; i++)
+        l->rows.source[i] = -1;
     return rlhf__reward_answer_init(&l->answer, &l->rows, err);
 }
 
@@ -138,6 +143,8 @@ static rlhf_status score_one(const struct rlhf__scorer *s, struct rlhf__scored *
                                         .plugin = s->rewards[k],
                                         .phase = s->phase,
                                         .trains = 1,
+                                        .metric = s->reported,
+                                        .metric_ctx = s->metric_ctx,
                                         .log = s->log,
                                         .tally = s->tally ? &s->tally[k] : NULL};
     struct rlhf__overlap_answers *early = s->overlap ? rlhf__overlap_take(s->overlap, k) : NULL;

@@ -19,10 +19,12 @@ struct rlhf__scorer {
     // Sets a metric: rewards/<name>/{mean,std}, rewards/not_finite, and
     // objective/verifiable_correct_rate if there are verdicts. NULL = none.
     void (*metric)(void *ctx, const char *name, double value);
-    void *metric_ctx;
+    rlhf__metric_fn *reported; // receives what the rewards report; NULL = none
+    void *metric_ctx;          // of both
     int64_t phase;
     int32_t may_drop_all; // 1: nan_policy drop and on_failure drop may drop every row
-    int32_t reserved;
+    int32_t held_out;     // 1: the rows respond to other prompts than the run's, so the rewards see
+                          // them without an index (rlhf_reward_in.source)
     const struct rlhf__watch *watch;  // receives the name of the running reward; NULL = none
     struct rlhf__log *log;            // receives tolerated failures; NULL = none
     struct rlhf__reward_tally *tally; // [config->n_reward], added to; NULL = none

@@ -24,6 +24,21 @@ static int is(const char *what) {
     return bad && strcmp(bad, what) == 0;
 }
 
+static const rlhf_host *own_host;
+
+static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
+    own_host = host;
+    return reference->create(host, config, self);
+}
+
+static rlhf_status burn(void *ctx, rlhf_dev x, uint64_t n, double *out) {
+    (void)ctx;
+    (void)out;
+    (void)x;
+    (void)n;
+    return own_host->fail(own_host, RLHF_E_DEVICE, "the device is on fire");
+}
+
 static rlhf_status open_table(void *self, const rlhf_kernels_open *o, rlhf_compute **out) {
     RLHF_TRY(((const rlhf_kernels_ops *)reference->ops)->open(self, o, &inner));
     rlhf_compute *t = &table.known;
@@ -32,6 +47,8 @@ static rlhf_status open_table(void *self, const rlhf_kernels_open *o, rlhf_compu
     if (is("nameless")) t->name = NULL;
     if (is("no_detail")) t->detail = NULL;
     if (is("no_zero")) t->zero = NULL;
+    if (is("on_fire")) t->sumsq = burn;
+    if (is("on_fire")) t->sumsq_many = NULL;
     if (is("flag")) t->flags |= 1u << 30;
     if (is("short_table")) t->size = 64;
     if (is("longer") || is("newer_table")) t->size = sizeof table;
@@ -57,6 +74,7 @@ const rlhf_bundle *RLHF_ENTRY(void) {
     plugin.id = "org.rlhf-host.test.bad-kernels";
     plugin.summary = "describes itself wrongly; for tests";
     plugin.ops = &ops;
+    plugin.create = create;
     ops.known = (rlhf_kernels_ops){.size = sizeof(rlhf_kernels_ops),
                                    .compute_major = RLHF_COMPUTE_MAJOR,
                                    .compute_minor = RLHF_COMPUTE_MINOR,

@@ -35,9 +35,17 @@ static void longer_structs_are_taken(void **state) {
     assert_int_equal(e2e_shell(t, "BAD=longer \"$HOST\" " RUN), 0);
 }
 
+// A failed call of the table has the backend's words.
+static void a_failure_has_its_words(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_shell(t, "BAD=on_fire \"$HOST\" " RUN), 1);
+    e2e_says(t, "gradient norm: the device is on fire");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_wrong_description_is_refused, e2e_setup, e2e_teardown),
-        cmocka_unit_test_setup_teardown(longer_structs_are_taken, e2e_setup, e2e_teardown)};
+        cmocka_unit_test_setup_teardown(longer_structs_are_taken, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_failure_has_its_words, e2e_setup, e2e_teardown)};
     return cmocka_run_group_tests_name("e2e_backend", tests, NULL, NULL);
 }

@@ -107,7 +107,8 @@ static struct rlhf__model *open_model(struct fixture *f, const char *role, uint6
 static struct rlhf__optim *open_optim(struct fixture *f, const struct rlhf__model *m) {
     static const struct rlhf__optim_config c = {.beta2 = 0.999, .eps = 1e-8, .max_skipped = 1};
     struct rlhf__optim *o = NULL;
-    MUST(rlhf__optim_create(f->session.compute->table, m->params, m->n_tensors, &c, 0, &o, &err));
+    MUST(rlhf__optim_create(f->session.compute->table, NULL, m->params, m->n_tensors, &c, 0, &o,
+                            &err));
     rlhf__optim_range(o, m->info.grad_base, m->info.grad_bytes);
     return o;
 }

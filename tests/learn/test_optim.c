@@ -80,7 +80,7 @@ static float weight(struct fixture *f, int i) {
 static struct rlhf__optim *made(struct fixture *f, const struct rlhf__optim_config *c,
                                 double head_lr) {
     struct rlhf__optim *o = NULL;
-    assert_int_equal(rlhf__optim_create(f->t, f->p, 3, c, head_lr, &o, NULL), RLHF_OK);
+    assert_int_equal(rlhf__optim_create(f->t, NULL, f->p, 3, c, head_lr, &o, NULL), RLHF_OK);
     return o;
 }
 
@@ -115,7 +115,7 @@ static void frozen_parameters_stay(void **state) {
     without[1].grad = NULL;
     struct rlhf__optim *o = NULL;
     struct rlhf__optim_report r;
-    assert_int_equal(rlhf__optim_create(f->t, without, 3, &config, 0.5, &o, NULL), RLHF_OK);
+    assert_int_equal(rlhf__optim_create(f->t, NULL, without, 3, &config, 0.5, &o, NULL), RLHF_OK);
     set_grads(f, 3);
     assert_int_equal(rlhf__optim_step(o, 0.5, 1, &r, NULL), RLHF_OK);
     assert_float_equal(weight(f, 0), -0.05f, 1e-6f);
@@ -131,11 +131,13 @@ static void frozen_parameters_stay(void **state) {
     rlhf__optim_destroy(o);
     without[0].flags |= RLHF_PARAM_FROZEN;
     without[2].flags |= RLHF_PARAM_FROZEN;
-    assert_int_equal(rlhf__optim_create(f->t, without, 3, &config, 0, &o, &err), RLHF_E_INVALID);
+    assert_int_equal(rlhf__optim_create(f->t, NULL, without, 3, &config, 0, &o, &err),
+                     RLHF_E_INVALID);
     assert_non_null(strstr(err.text, "nothing to train"));
     without[0].flags = 0;
     without[0].grad = NULL;
-    assert_int_equal(rlhf__optim_create(f->t, without, 3, &config, 0, &o, &err), RLHF_E_INTERNAL);
+    assert_int_equal(rlhf__optim_create(f->t, NULL, without, 3, &config, 0, &o, &err),
+                     RLHF_E_INTERNAL);
 }
 
 // Gradients in one range are zeroed together with the gaps, whether the step is skipped or not.
@@ -151,7 +153,7 @@ static void a_range_of_gradients(void **state) {
         in[i].grad = rlhf_dev_at(all, 20 * (uint64_t)i); // one float between
     }
     struct rlhf__optim *o = NULL;
-    assert_int_equal(rlhf__optim_create(f->t, in, 3, &config, 0, &o, NULL), RLHF_OK);
+    assert_int_equal(rlhf__optim_create(f->t, NULL, in, 3, &config, 0, &o, NULL), RLHF_OK);
     rlhf__optim_range(o, all, sizeof g);
     for (int skip = 0; skip < 2; skip++) {
         for (int i = 0; i < 16; i++)
@@ -320,7 +322,7 @@ static void four_steps(struct fixture *f, struct counting *c, const struct rlhf_
     struct rlhf__optim *o = NULL;
     for (int i = 0; i < 3; i++)
         assert_int_equal(f->t->upload(f->t->ctx, f->p[i].value, start, 16), 0);
-    assert_int_equal(rlhf__optim_create(&c->table, f->p, 3, how, 0.5, &o, NULL), RLHF_OK);
+    assert_int_equal(rlhf__optim_create(&c->table, NULL, f->p, 3, how, 0.5, &o, NULL), RLHF_OK);
     for (int s = 0; s < 4; s++) {
         set_grads(f, grad[s]);
         if (s == 3) o->config.lr = o->head_lr = 0.03;
@@ -387,10 +389,11 @@ static void an_op_that_the_backend_lacks_is_named(void **state) {
     struct rlhf__optim *o = NULL;
     struct rlhf__error err = {0, ""};
     table.size = RLHF_SIZE_TO(rlhf_compute, adamw);
-    assert_int_equal(rlhf__optim_create(&table, f->p, 3, &c, 0, &o, &err), RLHF_OK);
+    assert_int_equal(rlhf__optim_create(&table, NULL, f->p, 3, &c, 0, &o, &err), RLHF_OK);
     rlhf__optim_destroy(o);
     c.kind = RLHF__OPTIM_MUON;
-    assert_int_equal(rlhf__optim_create(&table, f->p, 3, &c, 0, &o, &err), RLHF_E_UNSUPPORTED);
+    assert_int_equal(rlhf__optim_create(&table, NULL, f->p, 3, &c, 0, &o, &err),
+                     RLHF_E_UNSUPPORTED);
     assert_string_equal(err.text,
                         "the compute backend 'reference' does not support muon, which training "
                         "needs");

@@ -88,18 +88,24 @@ static void options_reach_the_plugin(void **state) {
     assert_null(f->instance);
 }
 
-// Stores nothing: it passes its arguments on to the run.
-static void pass_on_metric(void *ctx, const char *name, double value, double weight,
-                           int32_t combine) {
-    rlhf__instance_report(ctx, name, value, weight, combine);
+static void keep_metric(void *ctx, const char *name, double value, double weight, int32_t combine) {
+    (void)weight;
+    (void)combine;
+    snprintf(ctx, 100, "%s %g", name, value);
 }
 
-static void a_kept_metric_reaches_the_run(void **state) {
+// It has the name that the run uses.
+static void a_metric_can_be_sent_elsewhere(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
     float r = 0;
     check_ok(make(f, NULL, &err), &err);
-    rlhf__instance_metrics_to(f->instance, pass_on_metric, f->instance);
+    char kept[100] = "";
+    rlhf__instance_metrics_to(f->instance, keep_metric, kept);
+    assert_int_equal(score(f, "four", &r), RLHF_OK);
+    assert_string_equal(kept, "rewards/one/sample/calls 1");
+    assert_string_equal(f->metric, "");
+    rlhf__instance_metrics_to(f->instance, NULL, NULL);
     assert_int_equal(score(f, "four", &r), RLHF_OK);
     assert_string_equal(f->metric, "rewards/one/sample/calls");
 }
@@ -460,7 +466,7 @@ int main(void) {
         T(the_table_does_what_it_says),
         T(services_are_offered_once),
         T(metrics_have_owners),
-        T(a_kept_metric_reaches_the_run),
+        T(a_metric_can_be_sent_elsewhere),
         T(a_metric_with_a_long_name_is_left_out),
         T(log_lines_carry_the_plugin),
     };

@@ -83,14 +83,16 @@ static void reports_are_combined(void **state) {
     rlhf__metrics_report(m, "most", 9, 1, RLHF_COMBINE_MIN);
     rlhf__metrics_report(m, "own", 2, 1, RLHF_COMBINE_SUM);
     rlhf__metrics_set(m, "own", 5);
-    rlhf__metrics_mute(m, 1);
-    rlhf__metrics_report(m, "sum", 100, 1, RLHF_COMBINE_SUM);
-    rlhf__metrics_mute(m, 0);
+    struct rlhf__metrics_under held_out = {m, "eval/"};
+    rlhf__metrics_under_reported(&held_out, "sum", 100, 1, RLHF_COMBINE_SUM);
+    rlhf__metrics_under_reported(&held_out, "sum", 11, 1, RLHF_COMBINE_SUM);
+    rlhf__metrics_under_sink(&held_out, "own", 6);
     flush(m, 1);
     rlhf__metrics_report(m, "most", 1, 1, RLHF_COMBINE_SUM); // another phase
     flush(m, 2);
     rlhf__metrics_close(m);
-    check_rows(s, "{\"phase\": 1, \"mean\": 0.3, \"most\": 2, \"own\": 5, \"sum\": 7}\n"
+    check_rows(s, "{\"phase\": 1, \"eval/own\": 6, \"eval/sum\": 111, \"mean\": 0.3, "
+                  "\"most\": 2, \"own\": 5, \"sum\": 7}\n"
                   "{\"phase\": 2, \"most\": 1}\n");
     fclose(log.out);
     const char *first = strstr(said, "the metric \"most\" is reported as \"max\" and as \"sum\" "

@@ -130,6 +130,8 @@ int setup(void **state) {
                                       .plugin = f->instance,
                                       .phase = 2,
                                       .trains = 1,
+                                      .metric = take_metric,
+                                      .metric_ctx = f,
                                       .log = &f->log,
                                       .tally = &f->tally};
     make_rows(f);

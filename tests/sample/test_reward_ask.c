@@ -196,6 +196,58 @@ static void metrics_are_of_the_calls_that_report(void **state) {
     assert_true(f->weight == 7 && f->counted == 7);
 }
 
+// A group's call cannot take back what it reported about the rows that are scored again: the whole
+// call is repeated, and the metrics are those of a batch that was scored at once. Answers stay.
+static void metrics_of_repeated_groups_count_once(void **state) {
+    struct fixture *f = *state;
+    f->s->call[0] = (struct call){.fails = "d", .metric = 3};
+    f->s->call[1] = (struct call){.fails = "g", .odd = "a", .metric = 5}; // both have answers
+    ask(f);
+    only_failed(f, "");
+    assert_string_equal(f->s->asked, "abcdefgh|abcdefgh|");
+    f->metric = f->weight = f->counted = 0;
+    f->s->n = 0;
+    f->s->asked[0] = 0;
+    f->s->call[1] = (struct call){.status = RLHF_E_IO, .metric = 8};
+    f->s->call[2] = (struct call){.fails = "c", .metric = ODD_MEAN};
+    ask(f);
+    only_failed(f, "");
+    assert_string_equal(f->s->asked, "abcdefgh|abcdefgh|abcdefgh|");
+    f->metrics = 0;
+    f->metric = f->weight = f->counted = 0;
+    f->s->n = 0;
+    f->s->call[0] = (struct call){.fails = "d", .metric = 3};
+    f->s->call[1] = (struct call){.metric = ODD_MEAN};
+    ask(f);
+    assert_int_equal(f->metrics, 1);
+    assert_true(f->metric == ODD_MEAN && f->weight == ROWS && f->counted == ROWS);
+    assert_int_equal(f->tally.retries, 4); // rows that had failed
+}
+
+// A number that is not finite has been reported, if the reward did not mark it.
+static void metrics_of_odd_numbers_count_once(void **state) {
+    struct fixture *f = *state;
+    alone(f);
+    f->s->call[0] = (struct call){.fails = "c", .odd = "b", .metric = 3};
+    f->s->call[1] = (struct call){.fails = "c", .metric = 4};
+    f->s->call[2] = (struct call){.metric = 11};
+    ask(f);
+    only_failed(f, "");
+    assert_string_equal(f->s->asked, "abcdefgh|abcdefgh|c|");
+    assert_true(f->weight == ROWS && f->counted == ROWS);
+    assert_true(fabs(f->metric - (7 * 4 + 11) / 8.0) < 1e-12);
+}
+
+// With zero and drop nothing is repeated.
+static void metrics_count_where_nothing_is_repeated(void **state) {
+    struct fixture *f = *state;
+    f->rules.on_failure = RLHF__FAILURE_DROP;
+    f->s->call[0] = (struct call){.fails = "d", .metric = ODD_MEAN};
+    ask(f);
+    assert_string_equal(f->s->asked, "abcdefgh|");
+    assert_true(f->metric == ODD_MEAN && f->weight == ROWS - 1);
+}
+
 // A batch that is scored again after a failed call has the metrics of one that was scored at once.
 static void a_retry_leaves_no_metrics(void **state) {
     struct fixture *f = *state;
@@ -250,6 +302,22 @@ static void early_calls_count(void **state) {
     logged(f, "it could not score row 0");
     assert_int_equal(lines_of(f->said), 2);
     logged(f, "it could not score row 1 (rows 1, 2 of 8); rewards.on_failure says retry");
+}
+
+// An early call with a failure is repeated whole if it reported something; the others are not.
+static void early_metrics_count_once(void **state) {
+    struct fixture *f = *state;
+    f->s->call[0] = (struct call){.fails = "b", .metric = 2};
+    f->s->call[1] = (struct call){.metric = 7};
+    f->s->call[2] = (struct call){.metric = 4};
+    f->s->call[3] = (struct call){.metric = 6};
+    ask_early(f, 0, 4);
+    ask_early(f, 4, 6);
+    ask_with(f, &f->early);
+    assert_string_equal(f->s->asked, "abcd|ef|gh|abcd|");
+    only_failed(f, "");
+    assert_true(f->weight == ROWS && f->counted == ROWS);
+    assert_true(fabs(f->metric - (2 * 7 + 2 * 4 + 4 * 6) / 8.0) < 1e-12);
 }
 
 // Early calls succeeded and the others failed: only those are reported.
@@ -342,6 +410,10 @@ int main(void) {
         TEST(what_is_no_failure_of_rows_ends_it),
         TEST(the_state_goes_back_where_a_call_failed),
         TEST(metrics_are_of_the_calls_that_report),
+        TEST(metrics_of_repeated_groups_count_once),
+        TEST(metrics_of_odd_numbers_count_once),
+        TEST(metrics_count_where_nothing_is_repeated),
+        TEST(early_metrics_count_once),
         TEST(a_retry_leaves_no_metrics),
         TEST(what_a_failed_call_reports_is_forgotten),
         TEST(early_calls_count),

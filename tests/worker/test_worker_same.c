@@ -8,8 +8,9 @@
 #define RUN                                                                                        \
     "--prompts prompts.txt --set policy.init=random --set batch.size=8 "                           \
     "--set sampling.max_new_tokens=6 --set run.phases=2 --set rewards.nan_policy=zero "
-#define PPO  "--algo ppo.so"
-#define GRPO "--algo grpo.so --set algo.group_size=2"
+#define PPO   "--algo ppo.so"
+#define GRPO  "--algo grpo.so --set algo.group_size=2"
+#define RETRY "--set rewards.on_failure=retry --set rewards.retries=1 "
 #define METRICS                                                                                    \
     "m() { jq -S -c 'with_entries(select(.key | test(\"^(time|perf)/|/time$|elapsed|date\") | "    \
     "not))' $1/metrics.jsonl; }; "
@@ -91,8 +92,10 @@ static void metrics_of_any_number_of_workers(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {
         "--set rewards.isolate=never", "--set rewards.workers=1", "--set rewards.workers=2",
-        "--set rewards.workers=3",
-        "--set rewards.isolate=never --set rewards.on_failure=retry --set rewards.retries=1"};
+        "--set rewards.workers=3", RETRY "--set rewards.isolate=never",
+        // Marked rows: their calls are repeated.
+        RETRY "--set rewards.isolate=never", RETRY "--set rewards.workers=1",
+        RETRY "--set rewards.workers=2", RETRY "--set rewards.workers=3"};
     if (e2e_shell(t, "command -v jq") != 0) return;
     for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
         e2e_shell(t, "rm -rf a; rm -f once");
@@ -101,8 +104,12 @@ static void metrics_of_any_number_of_workers(void **state) {
                     RUN GRPO " --policy model --set run.dir=a --reward "
                              "\"$RLHF_TEST_PLUGINS/wild_reward.so:by_group=true,measures=true%s\" "
                              "%s",
-                    i == 4 ? ",how=fail,row=5,file=$PWD/once" : "", how[i]),
+                    i == 4  ? ",how=fail,row=5,file=$PWD/once"
+                    : i > 4 ? ",how=mark,row=1,times=1"
+                            : "",
+                    how[i]),
             0);
+        if (i > 4) e2e_says(t, "rewards.on_failure says retry: scoring again, 1 of ");
         assert_int_equal(e2e_shell(t,
                                    "jq -S -c 'with_entries(select(.key | test(\"measured\")))' "
                                    "a/metrics.jsonl >%s",

@@ -53,6 +53,7 @@ struct config {
     int64_t row, phase; // when it misbehaves
     int32_t how, at_create, by_group, late, measures, reserved;
     int64_t every;    // n > 0: also at every row whose texts hash to 1 of n, in each phase
+    int64_t times;    // n > 0: MARK marks so many rows, in each process
     const char *file; // that WRITE writes, or that FORKS' children keep locked
 };
 
@@ -66,6 +67,7 @@ static const rlhf_opt opts[] = {
     RLHF_OPT_BOOL(struct config, measures, 0, "reports what it has scored"),
     RLHF_OPT_I64(struct config, every, 0, 0, 1000,
                  "1 of so many rows by their texts, in each phase"),
+    RLHF_OPT_I64(struct config, times, 0, 0, 1000, "rows that it marks at most; 0: any number"),
     RLHF_OPT_STR(struct config, file, "", "a file"),
 };
 
@@ -73,6 +75,7 @@ struct self {
     const rlhf_host *host;
     const struct config *config;
     double paid;      // the state
+    int64_t marked;   // rows
     char *held[4096]; // allocated by MEMORY
 };
 
@@ -271,7 +274,11 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     for (uint32_t i = 0; i < in->n; i++) {
         const int now = is_now(s, in, i);
         if (now) RLHF_TRY(st = misbehave(s, in, out)); // STATUS scores all rows
-        if (now && s->config->how == MARK) out->failed[i] = 1;
+        const int marks = !s->config->times || s->marked < s->config->times;
+        if (now && s->config->how == MARK && marks) {
+            out->failed[i] = 1;
+            s->marked++;
+        }
         if (s->config->late || (now && s->config->how == UNWRITTEN)) continue;
         s->paid += 1;
         out->seq[i] = (float)in->response[i].len;

@@ -48,8 +48,8 @@ typedef struct rlhf_reward_in {
     const rlhf_str *prompt, *response; // [n] decoded text; the response after the response rules
     // [n] the data row as JSON, len 0 without one: read it with "rlhf.row/0" (service.h)
     const rlhf_str *meta;
-    // [n] index of the data row in the prompts, from 0; -1: unknown. The same prompt has the same
-    // index in every phase.
+    // [n] index of the prompt among those that the run uses (rlhf_prompts), from 0, the same in
+    // every phase; -1: unknown, as of held-out rows (data.eval_path).
     const int64_t *source;
     // [n] responses sampled together for one prompt share a number and are adjacent; without
     // groups, each row has a different number. Unusable rows may be missing.

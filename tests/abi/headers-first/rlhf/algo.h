@@ -133,7 +133,10 @@ typedef struct rlhf_rollout {
     const int32_t *offset, *prompt_len; // [n + 1], [n]
     const int32_t *group;               // [n] rows of the same prompt sample share a number
     const int32_t *label;               // [n] as in rlhf_loss_in
-    const int64_t *source;              // [n] index of the data row, from 0; -1: unknown
+    // [n] where the row comes from; -1: unknown. Of prompts the index in rlhf_prompts, which has
+    // the prompts that the run uses. Of a file the row in the file, from 0; rows that are left out
+    // count.
+    const int64_t *source;
     // [n] number of optimizer steps taken before the row was sampled; `steps` minus this is the
     // row's staleness. Today all rows of a phase are sampled with the weights at its start.
     const int64_t *version;
