@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 
+#include <rlhf/algo.h>
 #include <rlhf/model.h>
 
 // The per-token float arrays, in the order of rlhf__rows.token. They are 0 for prompt tokens.
@@ -57,6 +58,9 @@ struct rlhf__rows {
     // [total] 1 = a response token outside the loss (rlhf_loss_in.left_out); NULL: none.
     uint8_t *left_out;
     float *margin; // [n] of preferences (rlhf_loss_in.margin); NULL: no margins
+    // [n_named] each [total]: log-probs of the plan's named models; n_named 0: none
+    float *named[RLHF_NAMED_MAX];
+    uint32_t n_named, reserved2;
 };
 
 // Allocate zeroed arrays for n rows of total tokens (both may be 0) in a zeroed or finished *e. The
@@ -70,7 +74,7 @@ rlhf_status rlhf__rows_pick(struct rlhf__rows *dst, const struct rlhf__rows *src
                             const uint32_t *pick, uint32_t n, struct rlhf__error *err);
 
 // dst = the rows of a, then those of b; b's group numbers continue after a's. Neither may have
-// reference states. Errors: RLHF_E_NOMEM. [any]
+// reference states or named models' log-probs. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_join(struct rlhf__rows *dst, const struct rlhf__rows *a,
                             const struct rlhf__rows *b, struct rlhf__error *err);
 
@@ -81,6 +85,8 @@ rlhf_status rlhf__rows_add_support(struct rlhf__rows *e, int32_t n_vocab, struct
 rlhf_status rlhf__rows_add_left_out(struct rlhf__rows *e, struct rlhf__error *err);
 // The same for margins, initialised to 0. [any]
 rlhf_status rlhf__rows_add_margins(struct rlhf__rows *e, struct rlhf__error *err);
+// Arrays for the log-probs of n named models, 0 everywhere. [any]
+rlhf_status rlhf__rows_add_named(struct rlhf__rows *e, uint32_t n, struct rlhf__error *err);
 
 // Response tokens of rows [from, to) that are not left out. [any]
 int64_t rlhf__rows_loss_tokens(const struct rlhf__rows *e, uint32_t from, uint32_t to);

@@ -108,7 +108,8 @@ static void head_store_finish(struct rlhf__head_store *s) {
 }
 
 int rlhf__plan_wants_reference(const rlhf_plan *plan) {
-    return (plan->flags & RLHF_PLAN_REFERENCE) || (plan->heads & RLHF_HEAD_KL);
+    return (plan->flags & RLHF_PLAN_REFERENCE) ||
+           ((plan->heads & RLHF_HEAD_KL) && !plan->divergence_from);
 }
 
 void rlhf__learner_finish(struct rlhf__learner *l) {

@@ -68,8 +68,8 @@ struct rlhf__objective {
 
 struct rlhf__learner {
     const struct rlhf__model *model;
-    const struct rlhf__model *reference; // NULL, or the model of the KL head
-    const struct rlhf__model *critic;    // NULL: the model has the value head
+    const struct rlhf__model *kl_model; // NULL, or the model on the KL head's other side
+    const struct rlhf__model *critic;   // NULL: the model has the value head
     // Not NULL: the model is a reward model. The algorithm's score head is then the pooled reward
     // of each row, gain and bias applied, computed from the model's score per token. Borrowed.
     const struct rlhf__reward_head *reward_head;
@@ -80,7 +80,8 @@ struct rlhf__learner {
     int64_t microbatch_tokens, max_new_tokens;
     struct rlhf__head_store out, grad; // rows written out: the algorithm's view
     struct rlhf__shared_batch batch;   // the current microbatch
-    struct rlhf__head_store compact;   // with shared prompts: the model's outputs and gradients
+    const float *named[RLHF_NAMED_MAX]; // the current microbatch's log-probs of named models
+    struct rlhf__head_store compact;    // with shared prompts: the model's outputs and gradients
     float *hidden;                     // with shared prompts: the reference's hidden states,
                                        // [hidden_cap]
     size_t hidden_cap;
