@@ -109,7 +109,11 @@ size_t rlhf__help_settings(const struct rlhf__dirs *dirs, const char *word, FILE
             found++;
         }
     rlhf__algo_defaults_finish(defaults, n_defaults);
-    if (!word) fputs("\nalgo.*, reward.N.* and judge.*: see rlhf-host plugin info FILE\n", out);
+    if (!word)
+        fputs("\nmodels.<name>: directory of a further frozen model that the algorithm asks for by "
+              "this name (models.teacher of opd.so)\n"
+              "algo.*, reward.N.* and judge.*: see rlhf-host plugin info FILE\n",
+              out);
     return found;
 }
 

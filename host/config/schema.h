@@ -7,6 +7,8 @@
 
 #include "option/options.h"
 
+#include <rlhf/algo.h>
+
 enum rlhf__stop_on { RLHF__STOP_ON_NONE = 0, RLHF__STOP_ON_COLLAPSE = 1 };
 
 struct rlhf__run_config {

@@ -112,6 +112,12 @@ int rlhf__plan_wants_reference(const rlhf_plan *plan) {
            ((plan->heads & RLHF_HEAD_KL) && !plan->divergence_from);
 }
 
+int32_t rlhf__plan_named(const rlhf_plan *plan, const char *name) {
+    for (uint32_t i = 0; name && i < plan->n_named; i++)
+        if (strcmp(plan->named[i], name) == 0) return (int32_t)i;
+    return -1;
+}
+
 void rlhf__learner_finish(struct rlhf__learner *l) {
     head_store_finish(&l->out);
     head_store_finish(&l->grad);

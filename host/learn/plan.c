@@ -102,12 +102,6 @@ static rlhf_status check_once(const char *id, const struct source *s, const rlhf
 
 // ---- named models ----
 
-int32_t rlhf__plan_named(const rlhf_plan *p, const char *name) {
-    for (uint32_t i = 0; name && i < p->n_named; i++)
-        if (strcmp(p->named[i], name) == 0) return (int32_t)i;
-    return -1;
-}
-
 // The name is also a key of the settings, and the model's role in messages and estimates.
 static rlhf_status check_name(const char *id, const char *name, struct rlhf__error *err) {
     static const char *const roles[] = {"policy", "reference", "critic", "judge", "host"};

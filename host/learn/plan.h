@@ -21,9 +21,6 @@ rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_inf
 rlhf_status rlhf__plan_iteration(const struct rlhf__instance *algo, const rlhf_plan *plan,
                                  rlhf_iteration *out, struct rlhf__error *err);
 
-// The place of a named model in the plan, -1: it has none of that name (or name is NULL). [any]
-int32_t rlhf__plan_named(const rlhf_plan *, const char *name);
-
 // Refuse `is` if it differs from the plan that the run was set up with. [main]
 rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *was,
                             const rlhf_plan *is, struct rlhf__error *err);

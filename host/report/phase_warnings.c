@@ -33,8 +33,8 @@ static int may_end(const struct rlhf__phase *p) {
 static struct rlhf__phase_numbers numbers_of(const struct rlhf__phase *p) {
     const struct rlhf__metrics *m = p->report->metrics;
     const struct rlhf__learner *l = p->learner;
-    const int has_rewards = rlhf__cast_has_rewards(p->cast);
-    struct rlhf__phase_numbers out = {.entropy = has_rewards ? entropy_of(&p->x.rows) : NAN,
+    const int samples = rlhf__cast_samples(p->cast);
+    struct rlhf__phase_numbers out = {.entropy = samples ? entropy_of(&p->x.rows) : NAN,
                                       .kl = NAN,
                                       .correct = NAN,
                                       .norm = NAN,
@@ -52,9 +52,9 @@ static struct rlhf__phase_numbers numbers_of(const struct rlhf__phase *p) {
     // typical.
     rlhf__metrics_get(m, RLHF_METRIC_FLAT_GROUPS, &flat);
     if (l->steps > 0 && flat < 1) out.norm = l->norm_sum / (double)l->steps;
-    if (!has_rewards) rlhf__metrics_get(m, "objective/loss", &out.loss);
+    if (!samples) rlhf__metrics_get(m, "objective/loss", &out.loss);
     if (l->fall_tokens > 0) out.fall = l->fall_sum / (double)l->fall_tokens;
-    if (has_rewards && may_end(p)) rlhf__metrics_get(m, "completions/clipped_ratio", &out.cut_off);
+    if (samples && may_end(p)) rlhf__metrics_get(m, "completions/clipped_ratio", &out.cut_off);
     return out;
 }
 

@@ -14,11 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Allocate the reference's hidden states: on the device if both its model and the policy's support
-// that, otherwise in host memory.
-static rlhf_status allocate_hidden(struct rlhf__phase *p, struct rlhf__pass_out *out,
-                                   struct rlhf__error *err) {
-    const struct rlhf__model *ref = p->cast->reference;
+// Allocate the hidden states of the KL head's model: on the device if both it and the policy's
+// support that, otherwise in host memory.
+static rlhf_status allocate_hidden(struct rlhf__phase *p, const struct rlhf__model *ref,
+                                   struct rlhf__pass_out *out, struct rlhf__error *err) {
     struct rlhf__rows *e = &p->x.rows;
     e->d_hidden = ref->info.d_model;
     if (ref->info.caps & p->learner->model->info.caps & RLHF_CAP_DEV_HIDDEN) {
@@ -37,25 +36,46 @@ static rlhf_status allocate_hidden(struct rlhf__phase *p, struct rlhf__pass_out 
     return RLHF_OK;
 }
 
-// The reference's values of the rows, if the plan needs them: log-probs and, for the full KL,
-// hidden states.
+// Log-probs of a frozen model and, for the KL head, its hidden states.
+static rlhf_status pass_frozen(struct rlhf__phase *p, const struct rlhf__model *m, const char *name,
+                               float *logp, struct rlhf__error *err) {
+    const struct rlhf__cast *cast = p->cast;
+    rlhf__progress_note(p->report->progress, name);
+    struct rlhf__pass_out out = {
+        .logp = logp, .watch = rlhf__progress_watch(p->report->progress), .doing = name};
+    if (m == rlhf__cast_kl_model(cast) && !p->x.rows.d_hidden)
+        RLHF_TRY(allocate_hidden(p, m, &out, err));
+    RLHF_TRY(
+        rlhf__pass(m, &p->x.rows, &cast->logp_dist, p->learner->microbatch_tokens, &out, err));
+    if (rlhf__cast_samples(cast)) rlhf__model_trim(m);
+    return RLHF_OK;
+}
+
+// The reference's values of the rows, if the plan needs them, then those of the named models. A
+// model that has several names is run once.
 static rlhf_status pass_reference(struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__cast *cast = p->cast;
     struct rlhf__rows *e = &p->x.rows;
-    if (!rlhf__plan_wants_reference(&cast->plan)) return RLHF_OK;
-    rlhf__progress_note(p->report->progress, "reference");
-    struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF],
-                                 .watch = rlhf__progress_watch(p->report->progress),
-                                 .doing = "reference"};
-    if (cast->plan.heads & RLHF_HEAD_KL) RLHF_TRY(allocate_hidden(p, &out, err));
-    RLHF_TRY(
-        rlhf__pass(cast->reference, e, &cast->logp_dist, p->learner->microbatch_tokens, &out, err));
-    if (rlhf__cast_has_rewards(cast)) rlhf__model_trim(cast->reference);
+    const int compares = rlhf__plan_wants_reference(&cast->plan);
+    if (compares)
+        RLHF_TRY(pass_frozen(p, cast->reference, "reference", e->token[RLHF__LOGP_REF], err));
+    RLHF_TRY(rlhf__rows_add_named(e, cast->plan.n_named, err));
+    for (uint32_t i = 0; i < cast->plan.n_named; i++) {
+        const float *same = compares && cast->named[i] == cast->reference
+                                ? e->token[RLHF__LOGP_REF]
+                                : NULL;
+        for (uint32_t k = 0; k < i && !same; k++)
+            if (cast->named[k] == cast->named[i]) same = e->named[k];
+        if (same)
+            memcpy(e->named[i], same, (size_t)e->total * sizeof *same);
+        else
+            RLHF_TRY(pass_frozen(p, cast->named[i], cast->plan.named[i], e->named[i], err));
+    }
     return RLHF_OK;
 }
 
 void rlhf__phase_trim(const struct rlhf__phase *p) {
-    if (!rlhf__cast_has_rewards(p->cast)) return;
+    if (!rlhf__cast_samples(p->cast)) return;
     rlhf__model_trim(p->cast->policy);
     rlhf__model_trim(p->cast->critic);
 }
@@ -79,7 +99,7 @@ static rlhf_status pass_policy(struct rlhf__phase *p, struct rlhf__error *err) {
     rlhf_status st = RLHF_OK;
     if (out.value || out.logp)
         st = rlhf__pass(cast->policy, e, &cast->logp_dist, tokens, &out, err);
-    if (st == RLHF_OK && recompute && rlhf__cast_has_rewards(cast))
+    if (st == RLHF_OK && recompute && rlhf__cast_samples(cast))
         rlhf__learner_compare(p->learner, e, 0, e->n, e->token[RLHF__LOGP_SAMPLED],
                               e->token[RLHF__LOGP_OLD]);
     return st;
@@ -163,6 +183,10 @@ static rlhf_status advantages(const struct rlhf__phase *p, struct rlhf__rows *e,
                       .ids = e->ids,
                       .label = e->label};
     rlhf_str *meta;
+    const float *named[RLHF_NAMED_MAX];
+    for (uint32_t k = 0; k < e->n_named; k++)
+        named[k] = e->named[k];
+    if (e->n_named) r.logp_named = named;
     RLHF_TRY(data_rows(p, e, &meta, err));
     r.meta = meta;
     memset(r.advantage, 0, (size_t)e->total * sizeof *r.advantage);
@@ -240,14 +264,14 @@ static rlhf_status minibatch(struct rlhf__phase *p, const uint32_t *pick, uint32
 static rlhf_status epochs(struct rlhf__phase *p, struct rlhf__minibatches *m,
                           struct rlhf__error *err) {
     const rlhf_plan *plan = &p->cast->plan;
-    int has_rewards = rlhf__cast_has_rewards(p->cast);
+    int samples = rlhf__cast_samples(p->cast);
     int compare =
-        has_rewards && (plan->heads & RLHF_HEAD_LOGP) && !(plan->flags & RLHF_PLAN_RECOMPUTE_LOGP);
+        samples && (plan->heads & RLHF_HEAD_LOGP) && !(plan->flags & RLHF_PLAN_RECOMPUTE_LOGP);
     int32_t stop = 0;
     rlhf_status st = RLHF_OK;
     rlhf__learner_expect(p->learner, m->parts, (int64_t)p->x.rows.n * plan->epochs, compare);
     for (uint32_t epoch = 0; st == RLHF_OK && !stop && epoch < (uint32_t)plan->epochs; epoch++) {
-        if (has_rewards)
+        if (samples)
             rlhf__minibatches_shuffle(m, (uint64_t)p->config->run.seed, p->count->phase, epoch);
         for (uint32_t k = 0; st == RLHF_OK && !stop && k < m->parts; k++) {
             uint32_t n = rlhf__minibatches_pick(m, k);
@@ -264,7 +288,7 @@ static rlhf_status learn_all(struct rlhf__phase *p, struct rlhf__error *err) {
     struct rlhf__minibatches m;
     // Rows of a file are one minibatch; an algorithm that recomputes log-probs needs a pass over
     // them first.
-    const int looks = rlhf__cast_has_rewards(p->cast) || (plan->flags & RLHF_PLAN_RECOMPUTE_LOGP);
+    const int looks = rlhf__cast_samples(p->cast) || (plan->flags & RLHF_PLAN_RECOMPUTE_LOGP);
     if (looks && !minibatch_scope(p)) RLHF_TRY(advantages(p, &p->x.rows, err));
     if (p->report->rollout_log) RLHF_TRY(log_rows(p, err));
     RLHF_TRY(rlhf__minibatches_init(&m, &p->x.rows, (uint32_t)plan->minibatches,
@@ -293,7 +317,7 @@ static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
                                         p->learner->optim->count.step, &p->x, err);
     double drawn = rlhf__seconds();
     if (st == RLHF_OK) st = rlhf__phase_score(p, &p->x, 0, err);
-    if (st == RLHF_OK && rlhf__cast_has_rewards(p->cast)) st = rlhf__completions_measure(p, err);
+    if (st == RLHF_OK && rlhf__cast_samples(p->cast)) st = rlhf__completions_measure(p, err);
     times->rollout = drawn - from;
     times->reward = rlhf__seconds() - drawn;
     if (st == RLHF_OK) st = rlhf__fresh_groups(p, err);
@@ -308,7 +332,7 @@ static rlhf_status describe(struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__rows *e = &p->x.rows;
     struct rlhf__metrics *m = p->report->metrics;
     rlhf__metrics_set(m, "epoch", rlhf__order_epoch(p->feed->ops->order(p->feed)));
-    if (!rlhf__cast_has_rewards(p->cast)) {
+    if (!rlhf__cast_samples(p->cast)) {
         rlhf__metrics_set(m, "val/sequence_lengths", (double)e->total / (double)e->n);
         return RLHF_OK;
     }

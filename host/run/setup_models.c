@@ -2,6 +2,7 @@
 #include "run/setup.h"
 
 #include "base/file.h"
+#include "config/named.h"
 #include "keep/run_dir.h"
 #include "learn/plan.h"
 #include "model/parameters.h"
@@ -184,30 +185,52 @@ rlhf_status rlhf__setup_critic(struct rlhf__run *r, struct rlhf__error *err) {
     return st == RLHF_OK ? check_vocabulary(cast, cast->critic, "critic", err) : st;
 }
 
-// The full KL passes the reference's instance to the policy's plugin, which supports only its own
-// kind.
-static rlhf_status check_family(const struct rlhf__cast *c, struct rlhf__error *err) {
-    const struct rlhf__model *p = c->policy, *ref = c->reference;
-    const struct rlhf__plugin *own = p->instance->plugin, *other = ref->instance->plugin;
-    if (own != other)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "the full KL needs a reference of the policy's family: '%s' is of %s, "
-                          "'%s' of %s",
-                          ref->dir, other->file, p->dir, own->file);
-    if (p->info.d_model != ref->info.d_model)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "the full KL needs a reference of the policy's width: '%s' has %d, '%s' "
-                          "has %d",
-                          ref->dir, ref->info.d_model, p->dir, p->info.d_model);
-    return RLHF_OK;
+static const char *divergence_name(int32_t divergence) {
+    static const char *const names[] = {"reverse", "forward", "Jensen-Shannon"};
+    return names[divergence];
 }
 
-static rlhf_status check_reference(const struct rlhf__cast *c, struct rlhf__error *err) {
-    RLHF_TRY(check_vocabulary(c, c->reference, "reference", err));
-    if (!(c->reference->info.heads & RLHF_HEAD_LOGP))
-        return rlhf__fail(err, RLHF_E_INVALID, "the reference '%s' (%s) gives no log-probs",
-                          c->reference->dir, c->reference->instance->plugin->file);
-    return c->plan.heads & RLHF_HEAD_KL ? check_family(c, err) : RLHF_OK;
+// The head 'kl' passes this instance to the policy's plugin, which supports only its own kind, and
+// only some models and backends have other divergences and widths. what: "reference", "teacher".
+static rlhf_status check_family(const struct rlhf__cast *c, const struct rlhf__model *other,
+                                const char *what, struct rlhf__error *err) {
+    const struct rlhf__model *p = c->policy;
+    const struct rlhf__plugin *own = p->instance->plugin, *theirs = other->instance->plugin;
+    const int wide = p->info.d_model != other->info.d_model;
+    if (own != theirs)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the full KL needs a %s of the policy's family: '%s' is of %s, "
+                          "'%s' of %s; a KL from log-probs of the sampled tokens needs none",
+                          what, other->dir, theirs->file, p->dir, own->file);
+    if (p->info.n_vocab != other->info.n_vocab)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the full KL needs a %s of the policy's vocabulary: '%s' has %d tokens, "
+                          "'%s' has %d",
+                          what, other->dir, other->info.n_vocab, p->dir, p->info.n_vocab);
+    if (p->info.caps & RLHF_CAP_DIVERGENCE) return RLHF_OK;
+    if (wide)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the full KL needs a %s of the policy's width with %s on the compute "
+                          "backend %s: '%s' has %d, '%s' has %d; a KL from log-probs of the "
+                          "sampled tokens needs none",
+                          what, own->file, p->compute->name, other->dir, other->info.d_model,
+                          p->dir, p->info.d_model);
+    if (c->plan.divergence == RLHF_DIVERGENCE_REVERSE) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                      "%s plans the %s divergence over the whole vocabulary, which %s on the "
+                      "compute backend %s cannot give; it has the reverse one",
+                      c->algo->plugin->desc.id, divergence_name(c->plan.divergence), own->file,
+                      p->compute->name);
+}
+
+// A frozen model that gives log-probs of the policy's tokens.
+static rlhf_status check_frozen(const struct rlhf__cast *c, const struct rlhf__model *m,
+                                const char *what, struct rlhf__error *err) {
+    RLHF_TRY(check_vocabulary(c, m, what, err));
+    if (!(m->info.heads & RLHF_HEAD_LOGP))
+        return rlhf__fail(err, RLHF_E_INVALID, "the %s '%s' (%s) gives no log-probs", what, m->dir,
+                          m->instance->plugin->file);
+    return m == rlhf__cast_kl_model(c) ? check_family(c, m, what, err) : RLHF_OK;
 }
 
 // The reference of a policy with an adapter is the policy's base. It has a separate adapter if the
@@ -277,13 +300,105 @@ rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err) 
                             c->reference.path[0] ? "reference.path"
                                                  : "policy.path, as reference.path is empty");
     if (st == RLHF_OK) say_reference(r);
-    return st == RLHF_OK ? check_reference(cast, err) : st;
+    return st == RLHF_OK ? check_frozen(cast, cast->reference, "reference", err) : st;
+}
+
+// ---- named models ----
+
+// Each planned name has a setting, and each setting a planned name.
+static rlhf_status check_names(const struct rlhf__run *r, struct rlhf__error *err) {
+    const struct rlhf__config *c = r->config;
+    const rlhf_plan *p = &r->cast.plan;
+    struct rlhf__buf names = RLHF__BUF_INIT;
+    for (uint32_t i = 0; i < p->n_named; i++) {
+        if (!rlhf__named_path(c, p->named[i]))
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "%s needs a model named %s: give its directory (--set models.%s=DIR)",
+                              r->req->algo->file, p->named[i], p->named[i]);
+        rlhf__buf_printf(&names, "%smodels.%s", i ? ", " : "", p->named[i]);
+    }
+    rlhf_status st = RLHF_OK;
+    for (uint32_t i = 0; st == RLHF_OK && i < c->models.n; i++) {
+        const struct rlhf__named_model *m = &c->models.of[i];
+        if (m->path[0] && rlhf__plan_named(p, m->name) < 0)
+            st = rlhf__fail(err, RLHF_E_INVALID, "models.%s: %s asks for no model of that name%s%s",
+                            m->name, r->req->algo->file, names.len ? "; it has " : "",
+                            rlhf__buf_text(&names));
+    }
+    rlhf__buf_free(&names);
+    return st;
+}
+
+// An open frozen model with the weights of this directory, or NULL.
+static struct rlhf__model *same_weights(const struct rlhf__cast *c, uint32_t n, const char *dir) {
+    char real[RLHF__PATH_CAP];
+    if (!rlhf__path_real(dir, real)) return NULL;
+    for (uint32_t i = 0; i <= n; i++) {
+        struct rlhf__model *m = i < n ? c->named[i] : c->reference;
+        if (!m || !m->frozen || m->spec.start == RLHF__START_RANDOM) continue;
+        if (strcmp(m->peft.dir ? m->peft.dir : m->dir, real) == 0) return m;
+    }
+    return NULL;
+}
+
+static rlhf_status open_named(struct rlhf__run *r, uint32_t i, struct rlhf__error *err) {
+    struct rlhf__cast *cast = &r->cast;
+    const char *name = cast->plan.named[i];
+    char room[RLHF__PATH_CAP], doing[64];
+    const struct rlhf__model_spec spec = {
+        .role = name,
+        .dir = rlhf__dirs_shared(r->req->env->dirs, rlhf__named_path(r->config, name), room),
+        .start = RLHF__START_WEIGHTS,
+        .tokens_only = cast->policy->spec.tokens_only,
+        .language = cast->policy->spec.language,
+        .frozen = 1};
+    cast->named[i] = same_weights(cast, i, spec.dir);
+    if (cast->named[i]) {
+        rlhf__logf(r->report.log, RLHF_LOG_INFO, "the %s has the weights of the %s; no second copy "
+                   "is held", name, cast->named[i]->role);
+        return check_frozen(cast, cast->named[i], name, err);
+    }
+    snprintf(doing, sizeof doing, "loading the %s", name);
+    rlhf__progress_note(r->report.progress, doing);
+    rlhf_status st = rlhf__model_open(&r->session.models, &spec, &cast->named[i], err);
+    if (st != RLHF_OK)
+        return rlhf__is_dir(spec.dir) ? st : rlhf__error_context(err, "models.%s", name);
+    if (cast->named[i]->base)
+        rlhf__logf(r->report.log, RLHF_LOG_INFO,
+                   "the %s is the policy's base%s; no second copy is held", name,
+                   cast->named[i]->peft.rank ? " with a separate adapter" : " without an adapter");
+    return check_frozen(cast, cast->named[i], name, err);
+}
+
+rlhf_status rlhf__setup_named(struct rlhf__run *r, struct rlhf__error *err) {
+    for (uint32_t i = 0; i < r->cast.plan.n_named; i++)
+        RLHF_TRY(open_named(r, i, err));
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__setup_names(const struct rlhf__run *r, struct rlhf__error *err) {
+    return check_names(r, err);
+}
+
+// ---- all of them ----
+
+// The run's own models, each once. [MODELS]
+enum { MODELS = 3 + RLHF_NAMED_MAX };
+static size_t own_models(const struct rlhf__cast *c, struct rlhf__model *out[MODELS]) {
+    struct rlhf__model *const roles[] = {c->policy, c->critic, c->reference};
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+        if (roles[i]) out[n++] = roles[i];
+    for (uint32_t i = 0; i < c->plan.n_named; i++)
+        if (c->named[i] && !rlhf__cast_is_shared(c, i)) out[n++] = c->named[i];
+    return n;
 }
 
 rlhf_status rlhf__setup_check(struct rlhf__run *r, struct rlhf__error *err) {
-    struct rlhf__model *const own[] = {r->cast.policy, r->cast.critic, r->cast.reference};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-        const int32_t start = own[i] ? own[i]->spec.start : RLHF__START_EMPTY;
+    struct rlhf__model *own[MODELS];
+    const size_t n = own_models(&r->cast, own);
+    for (size_t i = 0; i < n; i++) {
+        const int32_t start = own[i]->spec.start;
         if (start == RLHF__START_WEIGHTS || start == RLHF__START_HEADS)
             RLHF_TRY(rlhf__params_check(own[i], start == RLHF__START_HEADS, err));
     }
@@ -292,16 +407,13 @@ rlhf_status rlhf__setup_check(struct rlhf__run *r, struct rlhf__error *err) {
 
 rlhf_status rlhf__setup_load(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__cast *cast = &r->cast;
-    const struct {
-        struct rlhf__model *model;
-        const char *note;
-    } own[] = {{cast->policy, "loading the policy"},
-               {cast->critic, "loading the critic"},
-               {cast->reference, "loading the reference"}};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-        if (!own[i].model) continue;
-        rlhf__progress_note(r->report.progress, own[i].note);
-        RLHF_TRY(rlhf__model_load(own[i].model, err));
+    struct rlhf__model *own[MODELS];
+    const size_t n = own_models(cast, own);
+    for (size_t i = 0; i < n; i++) {
+        char note[64];
+        snprintf(note, sizeof note, "loading the %s", own[i]->role);
+        rlhf__progress_note(r->report.progress, note);
+        RLHF_TRY(rlhf__model_load(own[i], err));
     }
     if (cast->reference && cast->reference->spec.start == RLHF__START_EMPTY)
         RLHF_TRY(rlhf__params_copy(cast->reference, cast->policy, err));
@@ -332,7 +444,7 @@ struct rlhf__learner rlhf__setup_learner(const struct rlhf__run *r, struct rlhf_
     const struct rlhf__config *c = r->config;
     const struct rlhf__cast *cast = &r->cast;
     return (struct rlhf__learner){.model = cast->policy,
-                                  .reference = cast->reference,
+                                  .kl_model = rlhf__cast_kl_model(cast),
                                   .critic = cast->critic,
                                   .reward_head = rlhf__reward_training_head(r->reward_training),
                                   .critic_optim = critic_optim,
