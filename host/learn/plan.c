@@ -191,7 +191,9 @@ rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_inf
     *out = (rlhf_plan){.size = sizeof *out};
     struct rlhf__call call = rlhf__call_begin(algo, "plan()");
     rlhf_status st = rlhf__call_end(&call, algo->plugin->ops.algo.plan(algo->self, info, out), err);
-    return st == RLHF_OK ? rlhf__plan_check(algo->plugin, out, err) : st;
+    if (st == RLHF_OK) st = rlhf__plan_check(algo->plugin, out, err);
+    if (st != RLHF_OK) *out = (rlhf_plan){.size = sizeof *out}; // nothing of it is used
+    return st;
 }
 
 rlhf_status rlhf__plan_iteration(const struct rlhf__instance *algo, const rlhf_plan *plan,

@@ -157,8 +157,10 @@ static void say_cut_off(const struct rlhf__phase *p, double share) {
     const uint32_t ended = id >= 0 ? containing(&p->x.rows, id) : 0;
     rlhf__buf_printf(&text,
                      "%.3g %% of the responses were cut off after sampling.max_new_tokens=%lld "
-                     "tokens, before an end token, so that rewards see unfinished texts; ",
-                     100 * share, (long long)p->config->sampling.max_new_tokens);
+                     "tokens, before an end token%s; ",
+                     100 * share, (long long)p->config->sampling.max_new_tokens,
+                     rlhf__cast_has_rewards(p->cast) ? ", so that rewards see unfinished texts"
+                                                     : "");
     if (2 * ended > p->x.rows.n)
         rlhf__buf_printf(&text,
                          "%u of %u contain '%s', which ends turns of the chat template but no "

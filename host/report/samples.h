@@ -44,7 +44,8 @@ struct rlhf__sample_table {
     size_t n_rewards; // at most RLHF__SAMPLE_REWARDS
     int32_t width;    // columns in total; 0 = the terminal's, or 100 without one
     int32_t boxed;    // 1: box lines, and several lines per text; 0: one line per sample
-    int32_t no_reward, reserved; // 1: the responses are not rewarded: no such column
+    // 1: the responses are not rewarded: no such column, and none of log-probs without a reference
+    int32_t no_reward, reserved;
 };
 
 // Print the table of a phase: reward, the scores of several rewards, reference log-prob, text. The
