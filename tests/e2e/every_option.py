@@ -153,7 +153,7 @@ def other_values(key, spec):
     default = spec["default"]
     if spec["type"] == "boolean":
         return [str(not default).lower()]
-    low, high = spec.get("minimum", 0), spec.get("maximum", 1e9)
+    low, high = spec.get("minimum", 0), spec.get("maximum", spec.get("exclusiveMaximum", 1e9))
     if spec["type"] == "integer":
         return [str(default + 1 if default + 1 <= high else default - 1)]
     new = default * 3 if default > 0 else 0.3

@@ -184,7 +184,7 @@ static void names_keep_their_place(void **state) {
                          "cp -rL p0/checkpoints/latest p"));
     done(t, e2e_shell(t, "\"$HOST\" --threads 1 " TWO " --policy p --prompts prompts.txt --set "
                          "batch.size=4 --set sampling.max_new_tokens=4 --set models.first=p --set "
-                         "models.second=teacher --phases 2 --out r"));
+                         "models.second=teacher --set batch.microbatch_tokens=9 --phases 2 --out r"));
     e2e_says(t, "the first has the weights of the reference; no second copy is held");
     json_t *m = e2e_metrics(t, "r");
     for (int i = 0; i < 2; i++) {

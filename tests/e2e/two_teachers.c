@@ -38,7 +38,8 @@ static rlhf_status plan(void *self, const rlhf_run_info *run, rlhf_plan *out) {
     out->heads = RLHF_HEAD_LOGP;
     out->flags = RLHF_PLAN_REFERENCE;
     if (a->config->rollout || bad == OPTIONAL) out->flags |= RLHF_PLAN_REWARDS_OPTIONAL;
-    out->epochs = out->minibatches = out->group_size = 1;
+    out->epochs = out->group_size = 1;
+    out->minibatches = a->config->rollout ? 2 : 1;
     out->named = a->names;
     out->n_named = bad == MANY ? 9 : bad == LATER && a->plans++ ? 1 : 2;
     if (bad == FROM || bad == KIND || bad == BETA) out->heads |= RLHF_HEAD_KL;
