@@ -78,12 +78,12 @@ struct rlhf__learner {
     rlhf_plan plan;
     rlhf_dist dist; // of the log-probs
     int64_t microbatch_tokens, max_new_tokens;
-    struct rlhf__head_store out, grad; // rows written out: the algorithm's view
-    struct rlhf__shared_batch batch;   // the current microbatch
+    struct rlhf__head_store out, grad;  // rows written out: the algorithm's view
+    struct rlhf__shared_batch batch;    // the current microbatch
     const float *named[RLHF_NAMED_MAX]; // the current microbatch's log-probs of named models
     struct rlhf__head_store compact;    // with shared prompts: the model's outputs and gradients
-    float *hidden;                     // with shared prompts: the reference's hidden states,
-                                       // [hidden_cap]
+    float *hidden;                      // with shared prompts: the reference's hidden states,
+                                        // [hidden_cap]
     size_t hidden_cap;
     int32_t written_out;       // 1: prompts are never shared (batch.share_prompts is off)
     int64_t phase;             // of the rows that are learned from, set by the caller

@@ -106,8 +106,7 @@ static rlhf_status check_once(const char *id, const struct source *s, const rlhf
 static rlhf_status check_name(const char *id, const char *name, struct rlhf__error *err) {
     static const char *const roles[] = {"policy", "reference", "critic", "judge", "host"};
     const size_t n = name ? strlen(name) : 0;
-    if (n < 1 || n > RLHF__NAME_MAX ||
-        strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != n)
+    if (n < 1 || n > RLHF__NAME_MAX || strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != n)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s plans a model named \"%.40s\"; a name has 1 to %d of the letters a "
                           "to z, digits and '_'",

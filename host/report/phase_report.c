@@ -160,12 +160,11 @@ static rlhf_status show_samples(const struct rlhf__phase *p, int is_last, struct
     if (several > RLHF__SAMPLE_REWARDS) several = RLHF__SAMPLE_REWARDS;
     for (size_t k = 0; k < several; k++)
         names[k] = p->config->reward[k].name;
-    const struct rlhf__sample_table table = {
-        .phase = phase,
-        .rewards = names,
-        .n_rewards = several,
-        .boxed = isatty(STDOUT_FILENO),
-        .no_reward = !rlhf__cast_has_rewards(p->cast)};
+    const struct rlhf__sample_table table = {.phase = phase,
+                                             .rewards = names,
+                                             .n_rewards = several,
+                                             .boxed = isatty(STDOUT_FILENO),
+                                             .no_reward = !rlhf__cast_has_rewards(p->cast)};
     rlhf__progress_hide(r->progress);
     rlhf__samples_table(stdout, &table, s->rows, s->n);
     rlhf__progress_show(r->progress);

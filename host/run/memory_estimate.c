@@ -192,8 +192,7 @@ static uint64_t rollback_bytes(const struct rlhf__run *r) {
 // The rows, a copy of a minibatch's rows, and the supports. fresh: with dynamic sampling as many
 // further rows may be sampled, and both are joined into new ones.
 static uint64_t rows_bytes(const struct rlhf__rows *e, int fresh) {
-    const uint64_t token =
-        sizeof *e->ids + (RLHF__N_TOKEN_ARRAYS + e->n_named) * sizeof(float);
+    const uint64_t token = sizeof *e->ids + (RLHF__N_TOKEN_ARRAYS + e->n_named) * sizeof(float);
     const uint64_t support =
         (uint64_t)rlhf__rows_response_tokens(e, 0, e->n) * e->support_words * sizeof *e->support;
     const uint64_t hidden = e->ref_hidden ? (uint64_t)e->total * (uint64_t)e->d_hidden * 4 : 0;

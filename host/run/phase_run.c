@@ -45,8 +45,7 @@ static rlhf_status pass_frozen(struct rlhf__phase *p, const struct rlhf__model *
         .logp = logp, .watch = rlhf__progress_watch(p->report->progress), .doing = name};
     if (m == rlhf__cast_kl_model(cast) && !p->x.rows.d_hidden)
         RLHF_TRY(allocate_hidden(p, m, &out, err));
-    RLHF_TRY(
-        rlhf__pass(m, &p->x.rows, &cast->logp_dist, p->learner->microbatch_tokens, &out, err));
+    RLHF_TRY(rlhf__pass(m, &p->x.rows, &cast->logp_dist, p->learner->microbatch_tokens, &out, err));
     if (rlhf__cast_samples(cast)) rlhf__model_trim(m);
     return RLHF_OK;
 }
@@ -61,9 +60,8 @@ static rlhf_status pass_reference(struct rlhf__phase *p, struct rlhf__error *err
         RLHF_TRY(pass_frozen(p, cast->reference, "reference", e->token[RLHF__LOGP_REF], err));
     RLHF_TRY(rlhf__rows_add_named(e, cast->plan.n_named, err));
     for (uint32_t i = 0; i < cast->plan.n_named; i++) {
-        const float *same = compares && cast->named[i] == cast->reference
-                                ? e->token[RLHF__LOGP_REF]
-                                : NULL;
+        const float *same =
+            compares && cast->named[i] == cast->reference ? e->token[RLHF__LOGP_REF] : NULL;
         for (uint32_t k = 0; k < i && !same; k++)
             if (cast->named[k] == cast->named[i]) same = e->named[k];
         if (same)

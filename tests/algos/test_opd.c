@@ -143,10 +143,12 @@ static void failures(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_case_and_split), cmocka_unit_test(every_choice_has_a_case),
-        cmocka_unit_test(every_metric_is_documented), cmocka_unit_test(plan),
-        cmocka_unit_test(finite_differences), cmocka_unit_test(later_epochs),
-        cmocka_unit_test(failures)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_case_and_split),
+                                       cmocka_unit_test(every_choice_has_a_case),
+                                       cmocka_unit_test(every_metric_is_documented),
+                                       cmocka_unit_test(plan),
+                                       cmocka_unit_test(finite_differences),
+                                       cmocka_unit_test(later_epochs),
+                                       cmocka_unit_test(failures)};
     return cmocka_run_group_tests_name("algos/opd", tests, NULL, NULL);
 }

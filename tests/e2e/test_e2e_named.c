@@ -109,7 +109,8 @@ static void names_and_settings_belong_together(void **state) {
         {"--set models.teacher=", "opd.so needs a model named teacher"},
         {TEACHER "--set models.student=model",
          "models.student: opd.so asks for no model of that name; it has models.teacher"},
-        {"--set models.Teacher=teacher", "models.Teacher: a name has 1 to 24 of the letters a to z"},
+        {"--set models.Teacher=teacher",
+         "models.Teacher: a name has 1 to 24 of the letters a to z"},
         {"--set models.teacher=nowhere", "models.teacher: "},
         {"--set modles.teacher=teacher", "did you mean \"models.teacher\"?"},
         {"--config number.json", "models.teacher must be a model directory"},
@@ -160,7 +161,8 @@ static void every_divergence_is_another_one(void **state) {
     static const char *const of[] = {"reverse", "forward", "js", "js,beta=0.9", "sampled"};
     double loss[5];
     for (int i = 0; i < 5; i++) {
-        done(t, e2e_run(t, OPD TEACHER "--algo opd.so:divergence=%s --phases 1 --out d%d", of[i], i));
+        done(t,
+             e2e_run(t, OPD TEACHER "--algo opd.so:divergence=%s --phases 1 --out d%d", of[i], i));
         char run[8];
         snprintf(run, sizeof run, "d%d", i);
         loss[i] = last(t, run, "objective/loss");
@@ -179,12 +181,14 @@ static void names_keep_their_place(void **state) {
     struct e2e *t = *state;
     done(t, e2e_shell(t, "cp -r teacher second && " FLIP("second")));
     // The policy is the reference; `first` has its weights, and `second` another model's.
-    done(t, e2e_shell(t, "\"$HOST\" --threads 1 --algo sft.so --policy model --data texts.jsonl --set "
-                         "policy.init=random --set batch.size=4 --phases 1 --out p0 && "
-                         "cp -rL p0/checkpoints/latest p"));
-    done(t, e2e_shell(t, "\"$HOST\" --threads 1 " TWO " --policy p --prompts prompts.txt --set "
-                         "batch.size=4 --set sampling.max_new_tokens=4 --set models.first=p --set "
-                         "models.second=teacher --set batch.microbatch_tokens=9 --phases 2 --out r"));
+    done(t,
+         e2e_shell(t, "\"$HOST\" --threads 1 --algo sft.so --policy model --data texts.jsonl --set "
+                      "policy.init=random --set batch.size=4 --phases 1 --out p0 && "
+                      "cp -rL p0/checkpoints/latest p"));
+    done(t,
+         e2e_shell(t, "\"$HOST\" --threads 1 " TWO " --policy p --prompts prompts.txt --set "
+                      "batch.size=4 --set sampling.max_new_tokens=4 --set models.first=p --set "
+                      "models.second=teacher --set batch.microbatch_tokens=9 --phases 2 --out r"));
     e2e_says(t, "the first has the weights of the reference; no second copy is held");
     json_t *m = e2e_metrics(t, "r");
     for (int i = 0; i < 2; i++) {
@@ -228,9 +232,10 @@ static void plans_that_cannot_be_met(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int status =
-            e2e_shell(t, "\"$HOST\" --threads 1 " TWO ":rollout=false,bad=%s --policy model --set "
-                         "policy.init=random --data texts.jsonl --set batch.size=4 --set "
-                         "models.first=teacher --set models.second=teacher --phases 1 --out x",
+            e2e_shell(t,
+                      "\"$HOST\" --threads 1 " TWO ":rollout=false,bad=%s --policy model --set "
+                      "policy.init=random --data texts.jsonl --set batch.size=4 --set "
+                      "models.first=teacher --set models.second=teacher --phases 1 --out x",
                       cases[i].bad);
         refused(t, status, cases[i].says);
     }
@@ -249,9 +254,11 @@ static void the_base_of_an_adapter_is_shared(void **state) {
     struct e2e *t = *state;
     done(t, e2e_run(t, "--algo sft.so --policy teacher --data texts.jsonl --set batch.size=4 "
                        "--set policy.adapter.rank=2 --set optim.lr=0.03 --phases 9 --out a"));
-    done(t, e2e_run(t, "--algo opd.so --prompts prompts.txt --set batch.size=4 --set "
-                       "policy.adapter.path=a/checkpoints/latest --set sampling.max_new_tokens=4 "
-                       TEACHER "--set optim.lr=0.01 --phases 20 --out r"));
+    done(t,
+         e2e_run(t,
+                 "--algo opd.so --prompts prompts.txt --set batch.size=4 --set "
+                 "policy.adapter.path=a/checkpoints/latest --set sampling.max_new_tokens=4 " TEACHER
+                 "--set optim.lr=0.01 --phases 20 --out r"));
     e2e_says(t, "the teacher is the policy's base without an adapter; no second copy is held");
     json_t *m = e2e_metrics(t, "r");
     assert_true(e2e_metric(m, 0, "opd/divergence") > 1e-3);

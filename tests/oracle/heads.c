@@ -147,8 +147,7 @@ int main(int argc, char **argv) {
     if (st == RLHF_OK)
         st = rlhf__session_init(&session, &dirs, NULL, NULL, plugins, &compute, &run_config, &err);
     if (st == RLHF_OK) st = rlhf__model_open(&session.models, &spec, &m, &err);
-    if (st == RLHF_OK && argc == 8)
-        st = rlhf__model_open(&session.models, &frozen, &t.model, &err);
+    if (st == RLHF_OK && argc == 8) st = rlhf__model_open(&session.models, &frozen, &t.model, &err);
     if (st == RLHF_OK) st = run(m, &t, &r, argv[4], &err);
     if (st != RLHF_OK) fprintf(stderr, "%s\n", err.text);
     rlhf__model_close(t.model);

@@ -17,7 +17,12 @@
 
 #include <math.h>
 
-enum { OPD_REVERSE = 0, OPD_FORWARD = 1, OPD_JS = 2, OPD_SAMPLED = 3 }; // the first 3: rlhf_divergence
+enum {
+    OPD_REVERSE = 0,
+    OPD_FORWARD = 1,
+    OPD_JS = 2,
+    OPD_SAMPLED = 3
+}; // the first 3: rlhf_divergence
 enum { OPD_TOKEN = 0, OPD_SEQUENCE = 1 };
 // Sums of loss(); GAP, TEACHER and ENTROPY are taken in the first epoch.
 enum { LOSS, TOKENS, DIVERGENCE, FIRST_TOKENS, GAP, TEACHER, ENTROPY, CLIPPED, N_SUMS };
@@ -193,9 +198,10 @@ static rlhf_status opd_phase_end(void *self, int64_t phase) {
 static const char *const divergences[] = {"reverse", "forward", "js", "sampled", NULL};
 static const char *const aggregations[] = {"token", "sequence", NULL};
 static const rlhf_opt options[] = {
-    RLHF_OPT_ENUM(struct opd_config, divergence, OPD_REVERSE, divergences,
-                  "what is minimised, over the whole vocabulary: KL(student || teacher), KL(teacher "
-                  "|| student), Jensen-Shannon; sampled: the first, from the sampled tokens alone"),
+    RLHF_OPT_ENUM(
+        struct opd_config, divergence, OPD_REVERSE, divergences,
+        "what is minimised, over the whole vocabulary: KL(student || teacher), KL(teacher "
+        "|| student), Jensen-Shannon; sampled: the first, from the sampled tokens alone"),
     RLHF_OPT_F64_FLAGS(struct opd_config, beta, RLHF_OPT_MIN_OPEN | RLHF_OPT_MAX_OPEN, 0.5, 0, 1,
                        "weight of the teacher in the mixture of js"),
     RLHF_OPT_F64(struct opd_config, clip_range, 0.2, 0, 1,
