@@ -110,10 +110,8 @@ size_t rlhf__help_settings(const struct rlhf__dirs *dirs, const char *word, FILE
         }
     rlhf__algo_defaults_finish(defaults, n_defaults);
     if (!word)
-        fputs("\nmodels.<name>: directory of a further frozen model that the algorithm asks for by "
-              "this name (models.teacher of opd.so)\n"
-              "algo.*, reward.N.* and judge.*: see rlhf-host plugin info FILE\n",
-              out);
+        fputs("\nmodels.<name>: a further frozen model, by the algorithm's name for it\n", out);
+    if (!word) fputs("algo.*, reward.N.* and judge.*: see rlhf-host plugin info FILE\n", out);
     return found;
 }
 
