@@ -57,6 +57,8 @@ void rlhf__rows_finish(struct rlhf__rows *e) {
     free(e->margin);
     free(e->turn);
     free(e->end);
+    for (uint32_t k = 0; k < e->n_named; k++)
+        free(e->named[k]);
     memset(e, 0, sizeof *e);
 }
 
@@ -80,6 +82,8 @@ static void copy_row(struct rlhf__rows *dst, uint32_t to, const struct rlhf__row
         size_t d = (size_t)src->d_hidden;
         memcpy(dst->ref_hidden + a * d, src->ref_hidden + b * d, len * d * sizeof(float));
     }
+    for (uint32_t k = 0; k < dst->n_named; k++)
+        memcpy(dst->named[k] + a, src->named[k] + b, len * sizeof(float));
     if (src->margin) dst->margin[to] = src->margin[from];
     if (src->left_out) memcpy(dst->left_out + a, src->left_out + b, len);
     if (dst->turn) copy_turns(dst, to, src, from);
@@ -134,6 +138,15 @@ int32_t rlhf__rows_last_turn(const struct rlhf__rows *e, uint32_t i, int32_t *en
     for (at = to - 1; at > first && e->turn[from + at - 1] == e->turn[from + to - 1];)
         at--;
     return at;
+}
+
+rlhf_status rlhf__rows_add_named(struct rlhf__rows *e, uint32_t n, struct rlhf__error *err) {
+    for (; e->n_named < n; e->n_named++) {
+        e->named[e->n_named] = zeroed(e->total, sizeof(float));
+        if (!e->named[e->n_named])
+            return RLHF__NOMEM(err, "out of memory for a batch of %u tokens", e->total);
+    }
+    return RLHF_OK;
 }
 
 int64_t rlhf__rows_loss_tokens(const struct rlhf__rows *e, uint32_t from, uint32_t to) {
@@ -211,7 +224,8 @@ rlhf_status rlhf__rows_pick(struct rlhf__rows *dst, const struct rlhf__rows *src
     }
     if ((src->left_out && rlhf__rows_add_left_out(dst, err) != RLHF_OK) ||
         (src->margin && rlhf__rows_add_margins(dst, err) != RLHF_OK) ||
-        (src->turn && rlhf__rows_add_turns(dst, err) != RLHF_OK)) {
+        (src->turn && rlhf__rows_add_turns(dst, err) != RLHF_OK) ||
+        rlhf__rows_add_named(dst, src->n_named, err) != RLHF_OK) {
         rlhf__rows_finish(dst);
         return RLHF_E_NOMEM;
     }

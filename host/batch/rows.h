@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 
+#include <rlhf/algo.h>
 #include <rlhf/model.h>
 
 // The per-token float arrays, in the order of rlhf__rows.token. They are 0 for tokens that the
@@ -64,6 +65,9 @@ struct rlhf__rows {
     // turn. NULL: every token from prompt_len on is of turn 0, here and in models.
     int32_t *turn;
     uint8_t *end; // [n] enum rlhf_episode_end; NULL without turns
+    // [n_named] each [total]: log-probs of the plan's named models; n_named 0: none
+    float *named[RLHF_NAMED_MAX];
+    uint32_t n_named, unused;
 };
 
 // Allocate zeroed arrays for n rows of total tokens (both may be 0) in a zeroed or finished *e. The
@@ -77,7 +81,7 @@ rlhf_status rlhf__rows_pick(struct rlhf__rows *dst, const struct rlhf__rows *src
                             const uint32_t *pick, uint32_t n, struct rlhf__error *err);
 
 // dst = the rows of a, then those of b; b's group numbers continue after a's. Neither may have
-// reference states. Errors: RLHF_E_NOMEM. [any]
+// reference states or named models' log-probs. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_join(struct rlhf__rows *dst, const struct rlhf__rows *a,
                             const struct rlhf__rows *b, struct rlhf__error *err);
 
@@ -88,6 +92,8 @@ rlhf_status rlhf__rows_add_support(struct rlhf__rows *e, int32_t n_vocab, struct
 rlhf_status rlhf__rows_add_left_out(struct rlhf__rows *e, struct rlhf__error *err);
 // The same for margins, initialised to 0. [any]
 rlhf_status rlhf__rows_add_margins(struct rlhf__rows *e, struct rlhf__error *err);
+// Arrays for the log-probs of n named models, 0 everywhere. [any]
+rlhf_status rlhf__rows_add_named(struct rlhf__rows *e, uint32_t n, struct rlhf__error *err);
 
 // Make the rows ones of several turns: every token is given (-1), every end OPEN; prompt_len must
 // be set before the rows are used. Errors: RLHF_E_NOMEM. [any]

@@ -109,7 +109,9 @@ size_t rlhf__help_settings(const struct rlhf__dirs *dirs, const char *word, FILE
             found++;
         }
     rlhf__algo_defaults_finish(defaults, n_defaults);
-    if (!word) fputs("\nalgo.*, reward.N.* and judge.*: see rlhf-host plugin info FILE\n", out);
+    if (!word)
+        fputs("\nmodels.<name>: a further frozen model, by the algorithm's name for it\n", out);
+    if (!word) fputs("algo.*, reward.N.* and judge.*: see rlhf-host plugin info FILE\n", out);
     return found;
 }
 

@@ -1,6 +1,8 @@
 // layer.c: applies JSON layers to a config; see layer.h. layer_flag.c handles flags.
 #include "config/layer.h"
 
+#include "config/named.h"
+
 #include "base/file.h"
 #include "base/nearest.h"
 #include "option/aliases.h"
@@ -100,6 +102,7 @@ static rlhf_status unknown_section(const struct rlhf__layer *l, const char *key,
     rlhf__nearest_offer(&near, "algo");
     rlhf__nearest_offer(&near, "reward");
     rlhf__nearest_offer(&near, "judge");
+    rlhf__nearest_offer(&near, RLHF__NAMED_SECTION);
     place(l, key, where, sizeof where);
     struct rlhf__buf theirs = RLHF__BUF_INIT;
     const int alias = rlhf__alias_hint(key, 0, &theirs);
@@ -213,6 +216,24 @@ static rlhf_status apply_rewards(const struct rlhf__layer *l, json_t *v, struct 
     return RLHF_OK;
 }
 
+static rlhf_status all_given(const struct rlhf__layer *l, const char *section, json_t *v,
+                             struct rlhf__config *c, struct rlhf__error *err);
+
+static rlhf_status apply_named(const struct rlhf__layer *l, json_t *v, struct rlhf__config *c,
+                               struct rlhf__error *err) {
+    const char *name;
+    json_t *path;
+    if (!json_is_object(v))
+        return wrong_kind(l, RLHF__NAMED_SECTION, "an object of model directories", v, err);
+    json_object_foreach(v, name, path) {
+        char at[512], where[1200];
+        snprintf(at, sizeof at, RLHF__NAMED_SECTION ".%s", name);
+        place(l, at, where, sizeof where);
+        RLHF_TRY(rlhf__named_set(c, name, path, where, err));
+    }
+    return l->users ? all_given(l, RLHF__NAMED_SECTION, v, c, err) : RLHF_OK;
+}
+
 rlhf_status rlhf__layer_given(struct rlhf__config *c, const char *section, const char *key,
                               const char *source, int typed, struct rlhf__error *err) {
     char path[512];
@@ -257,6 +278,8 @@ rlhf_status rlhf__layer_apply(const struct rlhf__layer *l, const char *algo_stem
             RLHF_TRY(apply_rewards(l, v, c, err));
         } else if (strcmp(key, "judge") == 0) {
             RLHF_TRY(apply_judge(l, v, c, err));
+        } else if (strcmp(key, RLHF__NAMED_SECTION) == 0) {
+            RLHF_TRY(apply_named(l, v, c, err));
         } else if (i == n) {
             return unknown_section(l, key, err);
         } else if (!json_is_object(v)) {

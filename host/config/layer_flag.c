@@ -1,6 +1,8 @@
 // layer_flag.c: applies --set assignments and "X.so:k=v,..." from the command line to a config.
 #include "config/layer.h"
 
+#include "config/named.h"
+
 #include "base/file.h"
 #include "base/nearest.h"
 #include "option/aliases.h"
@@ -191,6 +193,19 @@ static rlhf_status set_section(const char *flag, const struct rlhf__section *s, 
     return status == RLHF_OK ? rlhf__layer_given(c, s->name, key, flag, 1, err) : status;
 }
 
+static rlhf_status set_named(const char *flag, const char *name, const char *raw,
+                             struct rlhf__config *c, struct rlhf__error *err) {
+    const char *before = rlhf__layer_typed_by(c, RLHF__NAMED_SECTION, name);
+    if (before && strcmp(before, flag) != 0)
+        return given_twice(flag, RLHF__NAMED_SECTION, name, before, err);
+    json_t *v = json_string(raw); // a directory may be named "1"
+    if (!v) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    rlhf_status status = rlhf__named_set(c, name, v, flag, err);
+    json_decref(v);
+    return status == RLHF_OK ? rlhf__layer_given(c, RLHF__NAMED_SECTION, name, flag, 1, err)
+                             : status;
+}
+
 static rlhf_status set_path(const char *flag, const char *section, const char *key, const char *raw,
                             struct rlhf__config *c, struct rlhf__error *err) {
     size_t n;
@@ -199,6 +214,7 @@ static rlhf_status set_path(const char *flag, const char *section, const char *k
     if (strcmp(section, "algo") == 0)
         return set_member("--set", "algo", key, raw, RLHF__ENTRY_ALGO, &c->algo, err);
     if (strcmp(section, "reward") == 0) return set_reward(key, raw, c, err);
+    if (strcmp(section, RLHF__NAMED_SECTION) == 0) return set_named(flag, key, raw, c, err);
     if (strcmp(section, "judge") == 0) {
         if (strcmp(key, "plugin") == 0) rlhf__judge_name(c, raw);
         return set_member("--set", "judge", key, raw, RLHF__ENTRY_JUDGE, &c->judge, err);
@@ -210,6 +226,7 @@ static rlhf_status set_path(const char *flag, const char *section, const char *k
     rlhf__nearest_offer(&near, "algo");
     rlhf__nearest_offer(&near, "reward");
     rlhf__nearest_offer(&near, "judge");
+    rlhf__nearest_offer(&near, RLHF__NAMED_SECTION);
     struct rlhf__buf theirs = RLHF__BUF_INIT;
     rlhf__alias_hint(key, 0, &theirs);
     rlhf__fail(err, RLHF_E_INVALID, "--set: unknown key \"%s.%s\"%s", section, key,

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "chat/chat.h"
 #include "config/layer.h"
+#include "config/named.h"
 #include "plugin/load.h"
 #include "plugin/search.h"
 #include "worker/stand_in.h"
@@ -360,6 +361,7 @@ rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *p
                           "(rlhf-host plugin list shows them)");
     for (size_t i = 0; i < n; i++)
         RLHF_TRY(absolute_fields(&s[i].table, (char *)c + s[i].offset, &c->strings, err));
+    RLHF_TRY(rlhf__named_absolute(c, err));
     RLHF_TRY(absolute_backend(c, err));
     RLHF_TRY(absolute_template(c, err));
     RLHF_TRY(rlhf__plugin_open(plugins, c->algo.plugin, RLHF_KIND_ALGO, c->algo.from, "--algo",
@@ -395,7 +397,8 @@ rlhf_status rlhf__config_to_json(const struct rlhf__config *c, json_t **out,
                                  struct rlhf__error *err) {
     size_t n;
     const struct rlhf__section *s = rlhf__sections(&n);
-    json_t *all = json_object(), *rewards = json_array();
+    json_t *all = json_object(), *rewards = json_array(), *named = rlhf__named_json(c);
+    const size_t plugins = 2 + (c->judge.plugin != NULL), models = named != NULL;
     rlhf_status status = RLHF_OK;
     for (size_t i = 0; i < c->n_reward; i++)
         json_array_append_new(rewards, plugin_json(&c->reward[i], 1));
@@ -407,9 +410,10 @@ rlhf_status rlhf__config_to_json(const struct rlhf__config *c, json_t **out,
         json_object_set_new(all, "algo", plugin_json(&c->algo, 0));
         json_object_set(all, "reward", rewards);
         if (c->judge.plugin) json_object_set_new(all, "judge", plugin_json(&c->judge, 0));
+        if (named) json_object_set_new(all, RLHF__NAMED_SECTION, named);
     }
     json_decref(rewards);
-    if (status == RLHF_OK && json_object_size(all) != n + 2 + (c->judge.plugin != NULL))
+    if (status == RLHF_OK && json_object_size(all) != n + plugins + models)
         status = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     if (status < 0) {
         json_decref(all);

@@ -150,7 +150,7 @@ static rlhf_status changed(const char *run, const char *path, const json_t *was,
         "early_stop.*, log.*, rewards.on_failure, rewards.retries, rewards.isolate, "
         "rewards.timeout_s, rewards.memory_mib, rewards.workers, rewards.overlap, and, "
         "with the same contents, where plugins, the files of code that rewards name, rows, "
-        "prompts and the models of policy.path and reference.path lie); start a new run "
+        "prompts and the models of policy.path, reference.path and models.* lie); start a new run "
         "with --policy "
         "'%s/checkpoints/latest' instead",
         path, a.len ? rlhf__buf_text(&a) : "nothing", b.len ? rlhf__buf_text(&b) : "nothing", run);
@@ -172,9 +172,11 @@ static int same_plugin(const char *path, const json_t *was, const json_t *is) {
 static int same_place(const char *path, const json_t *was, const json_t *is) {
     char real[RLHF__PATH_CAP];
     const int of_plugin = is_of_reward(path);
-    if (!of_plugin && !ends_in(path, "path") && !ends_in(path, ".model")) return 0;
+    const int named = strncmp(path, "models.", 7) == 0;
+    if (!of_plugin && !named && !ends_in(path, "path") && !ends_in(path, ".model")) return 0;
     if (!json_is_string(was) || !json_is_string(is)) return 0;
     if (!rlhf__path_real(json_string_value(is), real)) return 0;
+    if (named) return 1; // its weights are compared
     for (size_t i = 0; may_move[i] && json_string_length(was) > 0; i++)
         if (strcmp(path, may_move[i]) == 0) return 1;
     // Later run/setup_inputs.c, which knows the options that name code, refuses all others.
@@ -246,6 +248,11 @@ static rlhf_status mark_moved(const json_t *was, const json_t *is, struct rlhf__
     for (size_t i = 0; may_move[i]; i++)
         RLHF_TRY(mark(json_object_get(c->given, may_move[i]), text_at(was, may_move[i]),
                       text_at(is, may_move[i]), err));
+    for (uint32_t i = 0; i < c->models.n; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "models.%s", c->models.of[i].name);
+        RLHF_TRY(mark(json_object_get(c->given, path), text_at(was, path), text_at(is, path), err));
+    }
     for (size_t i = 0; i < c->n_reward; i++)
         RLHF_TRY(mark_options(json_array_get(json_object_get(was, "reward"), i),
                               json_array_get(json_object_get(is, "reward"), i), &c->reward[i],

@@ -7,6 +7,8 @@
 
 #include "option/options.h"
 
+#include <rlhf/algo.h>
+
 enum rlhf__stop_on { RLHF__STOP_ON_NONE = 0, RLHF__STOP_ON_COLLAPSE = 1 };
 
 struct rlhf__run_config {
@@ -260,6 +262,17 @@ struct rlhf__plugin_config {
     json_t *origin;
 };
 
+// Section "models" (named.h): further frozen models, by the names that the algorithm gives them.
+#define RLHF__NAME_MAX 24 // bytes of a name
+struct rlhf__named_model {
+    const char *name, *path; // path "": not given
+};
+
+struct rlhf__models_config {
+    uint32_t n, reserved;
+    struct rlhf__named_model of[RLHF_NAMED_MAX];
+};
+
 struct rlhf__config {
     struct rlhf__run_config run;
     struct rlhf__compute_config compute;
@@ -277,6 +290,7 @@ struct rlhf__config {
     struct rlhf__early_stop_config early_stop;
     struct rlhf__checkpoint_config checkpoint;
     struct rlhf__log_config log;
+    struct rlhf__models_config models;
     struct rlhf__plugin_config algo;    // algo.plugin NULL = not given
     struct rlhf__plugin_config judge;   // judge.plugin NULL = none: a reward that does not train
     struct rlhf__plugin_config *reward; // [n_reward]

@@ -228,8 +228,10 @@ static rlhf_status choose_support(struct prompt_feed *f, struct rlhf__error *err
     RLHF_TRY(rlhf__compute_draws(cast->policy->compute, &d, err));
     int cuts = d.top_p < 1 || d.min_p > 0 || (d.top_k > 0 && d.top_k < cast->policy->info.n_vocab);
     f->keep_support = cuts && !(cast->plan.flags & RLHF_PLAN_FULL_SUPPORT);
-    const struct rlhf__model *models[] = {cast->policy, cast->reference};
-    for (size_t i = 0; f->keep_support && i < 2; i++)
+    const struct rlhf__model *models[2 + RLHF_NAMED_MAX] = {cast->policy, cast->reference};
+    for (uint32_t i = 0; i < cast->plan.n_named; i++)
+        models[2 + i] = cast->named[i];
+    for (size_t i = 0; f->keep_support && i < 2 + cast->plan.n_named; i++)
         if (models[i] && !(models[i]->info.caps & RLHF_CAP_SUPPORT))
             return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                               "log-probs over what top-k, top-p or min-p kept "

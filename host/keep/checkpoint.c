@@ -107,7 +107,7 @@ static rlhf_status open_tokenizer(const struct rlhf__kept *k, const struct rlhf_
 // responses stopped at end tokens.
 static void note_ends(const struct rlhf__kept *k) {
     const struct rlhf__cast *c = k->cast;
-    if (!rlhf__cast_has_rewards(c) || rlhf__rollout_stops(&k->config->sampling, c->policy))
+    if (!rlhf__cast_samples(c) || rlhf__rollout_stops(&k->config->sampling, c->policy))
         json_object_del(c->policy->config, RLHF__STOP_AT_EOS_KEY);
 }
 

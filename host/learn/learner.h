@@ -68,8 +68,8 @@ struct rlhf__objective {
 
 struct rlhf__learner {
     const struct rlhf__model *model;
-    const struct rlhf__model *reference; // NULL, or the model of the KL head
-    const struct rlhf__model *critic;    // NULL: the model has the value head
+    const struct rlhf__model *kl_model; // NULL, or the model on the KL head's other side
+    const struct rlhf__model *critic;   // NULL: the model has the value head
     // Not NULL: the model is a reward model. The algorithm's score head is then the pooled reward
     // of each row, gain and bias applied, computed from the model's score per token. Borrowed.
     const struct rlhf__reward_head *reward_head;
@@ -78,11 +78,12 @@ struct rlhf__learner {
     rlhf_plan plan;
     rlhf_dist dist; // of the log-probs
     int64_t microbatch_tokens, max_new_tokens;
-    struct rlhf__head_store out, grad; // rows written out: the algorithm's view
-    struct rlhf__shared_batch batch;   // the current microbatch
-    struct rlhf__head_store compact;   // with shared prompts: the model's outputs and gradients
-    float *hidden;                     // with shared prompts: the reference's hidden states,
-                                       // [hidden_cap]
+    struct rlhf__head_store out, grad;  // rows written out: the algorithm's view
+    struct rlhf__shared_batch batch;    // the current microbatch
+    const float *named[RLHF_NAMED_MAX]; // the current microbatch's log-probs of named models
+    struct rlhf__head_store compact;    // with shared prompts: the model's outputs and gradients
+    float *hidden;                      // with shared prompts: the reference's hidden states,
+                                        // [hidden_cap]
     size_t hidden_cap;
     int32_t written_out;       // 1: prompts are never shared (batch.share_prompts is off)
     int64_t phase;             // of the rows that are learned from, set by the caller
@@ -117,6 +118,9 @@ struct rlhf__learner {
 
 // 1 if the plan needs the reference's values of the rows. [any]
 int rlhf__plan_wants_reference(const rlhf_plan *plan);
+
+// The place of a named model in the plan, -1: it has none of that name (or name is NULL). [any]
+int32_t rlhf__plan_named(const rlhf_plan *plan, const char *name);
 
 void rlhf__learner_finish(struct rlhf__learner *); // frees the arrays, not what it points to [main]
 

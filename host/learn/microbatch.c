@@ -59,6 +59,7 @@ static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__ro
                        .minibatches = (uint32_t)l->epoch_minibatches,
                        .source = e->source + from};
     in.ids = b->ids;
+    if (e->n_named) in.logp_named = l->named;
     if (e->margin) in.margin = e->margin + from;
     if (e->left_out) in.left_out = e->left_out + base;
     if (e->flags & RLHF__DRAWN) {
@@ -112,7 +113,9 @@ static rlhf_status forward(struct rlhf__learner *l, const struct rlhf__rows *e, 
     if (l->critic) f->model.heads &= ~(uint32_t)RLHF_HEAD_VALUE;
     rlhf_status st = RLHF_OK;
     if (l->plan.heads & RLHF_HEAD_KL) {
-        f->model.kl_self = l->reference->self;
+        f->model.kl_self = l->kl_model->self;
+        f->model.divergence = l->plan.divergence;
+        f->model.divergence_beta = l->plan.divergence_beta;
         st = reference_hidden(l, e, from, &f->model, err);
     }
     rlhf__head_store_clear(&l->out, full->n, full->total, l->model->n_labels);
@@ -158,7 +161,7 @@ static void count_flops(struct rlhf__learner *l, const struct forwards *f) {
     if (l->critic)
         l->flops += rlhf__train_ways(l->critic, train) *
                     rlhf__forward_flops(l->critic, f->critic.heads, tokens, full);
-    if (f->model.heads & RLHF_HEAD_KL) l->flops += rlhf__lm_head_flops(l->reference, full);
+    if (f->model.heads & RLHF_HEAD_KL) l->flops += rlhf__lm_head_flops(l->kl_model, full);
 }
 
 static int any(const float *x, size_t n) {
@@ -201,6 +204,8 @@ rlhf_status rlhf__microbatch(struct rlhf__learner *l, const struct rlhf__rows *e
         rlhf__learner_compare(l, e, from, to, e->token[RLHF__LOGP_OLD] + e->offset[from],
                               l->out.heads.logp);
     if (p->only_compares) return RLHF_OK;
+    for (uint32_t k = 0; k < e->n_named; k++)
+        l->named[k] = e->named[k] + e->offset[from];
     rlhf_loss_in in = loss_in(l, e, from);
     measure_fall(l, e, from, &in);
     in.epoch = p->epoch;

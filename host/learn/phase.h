@@ -18,9 +18,11 @@ struct rlhf__cast {
     struct rlhf__model *policy;
     struct rlhf__model *reference; // NULL: the plan needs none
     struct rlhf__model *critic;    // NULL: the policy has the value head
+    // [plan.n_named] the plan's named models; several, or the reference too, may be one model
+    struct rlhf__model *named[RLHF_NAMED_MAX];
     struct rlhf__instance *algo;
     struct rlhf__instance **rewards;    // [n_rewards]
-    size_t n_rewards;                   // 0: the rows come from a file and are not rewarded
+    size_t n_rewards;                   // 0: rows of a file, or responses without rewards
     struct rlhf__instance *judge;       // NULL = none
     struct rlhf__response_rules *rules; // of responses; NULL if none are sampled
     rlhf_plan plan;
@@ -31,13 +33,31 @@ struct rlhf__cast {
     int32_t rewards_sampled; // 1: ... or those of sampling, of held-out responses too
 };
 
-// 1: the rows of this run are responses, sampled for it and scored by its rewards; 0: rows of a
-// file, used as they are. [any]
+// 1: the rows of this run are responses, sampled for it; 0: rows of a file, used as they are. [any]
+static inline int rlhf__cast_samples(const struct rlhf__cast *c) {
+    return c->plan.source == RLHF_SOURCE_ROLLOUT;
+}
+
+// 1: its responses are scored by rewards. [any]
 static inline int rlhf__cast_has_rewards(const struct rlhf__cast *c) { return c->n_rewards > 0; }
 
 // 1 if the run needs the reference's values of its rows. [any]
 static inline int rlhf__cast_wants_reference(const struct rlhf__cast *c) {
     return rlhf__plan_wants_reference(&c->plan) || c->rewards_refer;
+}
+
+// The model on the other side of the KL head, NULL: the plan has no such head. [any]
+static inline struct rlhf__model *rlhf__cast_kl_model(const struct rlhf__cast *c) {
+    if (!(c->plan.heads & RLHF_HEAD_KL)) return NULL;
+    return c->plan.divergence_from ? c->named[rlhf__plan_named(&c->plan, c->plan.divergence_from)]
+                                   : c->reference;
+}
+
+// 1 if this named model is also the reference or an earlier named model. [any]
+static inline int rlhf__cast_is_shared(const struct rlhf__cast *c, uint32_t i) {
+    for (uint32_t k = 0; k < i; k++)
+        if (c->named[k] == c->named[i]) return 1;
+    return c->named[i] == c->reference;
 }
 
 struct rlhf__feed;

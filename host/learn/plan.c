@@ -27,6 +27,7 @@ static const struct bit flags[] = {{RLHF_PLAN_REFERENCE, "RLHF_PLAN_REFERENCE"},
                                    {RLHF_PLAN_LEAVES_OUT, "RLHF_PLAN_LEAVES_OUT"},
                                    {RLHF_PLAN_MISMATCHED, "RLHF_PLAN_MISMATCHED"},
                                    {RLHF_PLAN_MARGINS, "RLHF_PLAN_MARGINS"},
+                                   {RLHF_PLAN_REWARDS_OPTIONAL, "RLHF_PLAN_REWARDS_OPTIONAL"},
                                    {0, NULL}};
 
 // Heads that a plan may request; the others are used by the host itself.
@@ -99,6 +100,59 @@ static rlhf_status check_once(const char *id, const struct source *s, const rlhf
     return RLHF_OK;
 }
 
+// ---- named models ----
+
+// The name is also a key of the settings, and the model's role in messages and estimates.
+static rlhf_status check_name(const char *id, const char *name, struct rlhf__error *err) {
+    static const char *const roles[] = {"policy", "reference", "critic", "judge", "host"};
+    const size_t n = name ? strlen(name) : 0;
+    if (n < 1 || n > RLHF__NAME_MAX || strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != n)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s plans a model named \"%.40s\"; a name has 1 to %d of the letters a "
+                          "to z, digits and '_'",
+                          id, name ? name : "", RLHF__NAME_MAX);
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+        if (strcmp(name, roles[i]) == 0)
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                              "%s plans a model named \"%s\", which is the name of another part "
+                              "of a run",
+                              id, name);
+    return RLHF_OK;
+}
+
+static rlhf_status check_named(const char *id, const rlhf_plan *p, struct rlhf__error *err) {
+    if (p->n_named > RLHF_NAMED_MAX || (p->n_named && !p->named))
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans %u named models%s; at most %d", id,
+                          p->n_named, p->named ? "" : " without their names", RLHF_NAMED_MAX);
+    for (uint32_t i = 0; i < p->n_named; i++) {
+        RLHF_TRY(check_name(id, p->named[i], err));
+        if (rlhf__plan_named(p, p->named[i]) != (int32_t)i)
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans two models named \"%s\"", id,
+                              p->named[i]);
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status check_divergence(const char *id, const rlhf_plan *p, struct rlhf__error *err) {
+    if (!(p->heads & RLHF_HEAD_KL) && (p->divergence || p->divergence_from))
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s plans a divergence of the head 'kl', but not that head", id);
+    if (p->divergence < RLHF_DIVERGENCE_REVERSE || p->divergence > RLHF_DIVERGENCE_JS)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s plans the divergence %d, which this host does not know", id,
+                          p->divergence);
+    if (p->divergence == RLHF_DIVERGENCE_JS && !(p->divergence_beta > 0 && p->divergence_beta < 1))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s plans divergence_beta %g; it must be above 0 and below 1", id,
+                          p->divergence_beta);
+    if (p->divergence_from && rlhf__plan_named(p, p->divergence_from) < 0)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s plans the divergence from \"%.40s\", which is not one of its named "
+                          "models",
+                          id, p->divergence_from);
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__plan_check(const struct rlhf__plugin *algo, const rlhf_plan *p,
                              struct rlhf__error *err) {
     const char *id = algo->desc.id;
@@ -124,6 +178,8 @@ rlhf_status rlhf__plan_check(const struct rlhf__plugin *algo, const rlhf_plan *p
     const int rollout = p->source == RLHF_SOURCE_ROLLOUT;
     const int looks = rollout || (p->flags & RLHF_PLAN_RECOMPUTE_LOGP);
     if (!rollout) RLHF_TRY(check_once(id, s, p, err));
+    RLHF_TRY(check_named(id, p, err));
+    RLHF_TRY(check_divergence(id, p, err));
     if (!looks || algo->ops.algo.advantages) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans %s, but lacks the function advantages()",
                       id, rollout ? "rollouts" : "RLHF_PLAN_RECOMPUTE_LOGP");
@@ -134,7 +190,9 @@ rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_inf
     *out = (rlhf_plan){.size = sizeof *out};
     struct rlhf__call call = rlhf__call_begin(algo, "plan()");
     rlhf_status st = rlhf__call_end(&call, algo->plugin->ops.algo.plan(algo->self, info, out), err);
-    return st == RLHF_OK ? rlhf__plan_check(algo->plugin, out, err) : st;
+    if (st == RLHF_OK) st = rlhf__plan_check(algo->plugin, out, err);
+    if (st != RLHF_OK) *out = (rlhf_plan){.size = sizeof *out}; // nothing of it is used
+    return st;
 }
 
 rlhf_status rlhf__plan_iteration(const struct rlhf__instance *algo, const rlhf_plan *plan,
@@ -163,13 +221,23 @@ rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *
                  {"epochs", was->epochs, is->epochs},
                  {"minibatches", was->minibatches, is->minibatches},
                  {"group_size", was->group_size, is->group_size},
-                 {"resample_rounds", was->resample_rounds, is->resample_rounds}};
+                 {"resample_rounds", was->resample_rounds, is->resample_rounds},
+                 {"n_named", was->n_named, is->n_named},
+                 {"divergence", was->divergence, is->divergence},
+                 {"divergence_from", rlhf__plan_named(was, was->divergence_from),
+                  rlhf__plan_named(is, is->divergence_from)}};
     for (size_t i = 0; i < sizeof field / sizeof *field; i++)
         if (field[i].was != field[i].is)
             return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                               "%s changes its plan when the rows are known: %s was %lld, is %lld",
                               id_of(algo), field[i].name, (long long)field[i].was,
                               (long long)field[i].is);
+    for (uint32_t i = 0; i < is->n_named; i++)
+        if (rlhf__plan_named(was, is->named[i]) != (int32_t)i)
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                              "%s changes its plan when the rows are known: the named model %u is "
+                              "\"%s\"",
+                              id_of(algo), i, is->named[i]);
     return RLHF_OK;
 }
 

@@ -11,8 +11,8 @@
 #include <rlhf/draft/iteration.h>
 
 // Ask the algorithm for its plan and check it: fields, bits, what its source of rows supports, and
-// the functions that the source needs. Errors: RLHF_E_UNSUPPORTED with the plugin and the field;
-// those of plan(). [main]
+// the functions that the source needs. After a failure the plan is empty. Errors:
+// RLHF_E_UNSUPPORTED with the plugin and the field; those of plan(). [main]
 rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_info *info,
                            rlhf_plan *out, struct rlhf__error *err);
 

@@ -13,14 +13,24 @@ static const size_t head[HEADS] = {offsetof(rlhf_heads, logp), offsetof(rlhf_hea
                                    offsetof(rlhf_heads, kl), offsetof(rlhf_heads, value),
                                    offsetof(rlhf_heads, token_score)};
 
+// to[k] = the k-th named model's log-probs of the policy's tokens; returns `to`, or NULL without
+// any.
+static const float *const *take_named(struct rlhf__policy_rows *p, const struct rlhf__rows *e,
+                                      const float *const *named, const float **to) {
+    for (uint32_t k = 0; named && k < e->n_named; k++)
+        to[k] = rlhf__policy_rows_take(p, named[k]);
+    return named ? to : NULL;
+}
+
 static float **head_of(rlhf_heads *h, int k) { return (float **)(void *)((char *)h + head[k]); }
 
 rlhf_status rlhf__view_advantages(const struct rlhf__instance *algo, const struct rlhf__rows *e,
                                   const rlhf_rollout *r, struct rlhf__error *err) {
     struct rlhf__policy_rows p = {0};
+    const float *named[RLHF_NAMED_MAX];
     rlhf_rollout own = *r;
     if (!e->turn) return rlhf__algo_advantages(algo, r, err);
-    RLHF_TRY(rlhf__policy_rows_fill(&p, e, 0, e->n, ROLLOUT_ARRAYS, err));
+    RLHF_TRY(rlhf__policy_rows_fill(&p, e, 0, e->n, ROLLOUT_ARRAYS + e->n_named, err));
     own.total = p.total;
     own.offset = p.offset;
     own.ids = p.ids;
@@ -32,6 +42,7 @@ rlhf_status rlhf__view_advantages(const struct rlhf__instance *algo, const struc
     own.value_old = rlhf__policy_rows_take(&p, r->value_old);
     own.advantage = rlhf__policy_rows_take(&p, r->advantage);
     own.returns = rlhf__policy_rows_take(&p, r->returns);
+    own.logp_named = take_named(&p, e, r->logp_named, named);
     const rlhf_status st = rlhf__algo_advantages(algo, &own, err);
     rlhf__policy_rows_put(&p, r->advantage, own.advantage);
     rlhf__policy_rows_put(&p, r->returns, own.returns);
@@ -43,11 +54,12 @@ rlhf_status rlhf__view_loss(const struct rlhf__objective *o, const struct rlhf__
                             uint32_t from, uint32_t to, const rlhf_loss_in *in, rlhf_loss_out *out,
                             struct rlhf__error *err) {
     struct rlhf__policy_rows p = {0};
+    const float *named[RLHF_NAMED_MAX];
     rlhf_loss_in own = *in;
     rlhf_heads heads = *in->heads, d = *out->d_heads, from_model = heads;
     rlhf_loss_out result = {.size = sizeof result, .d_heads = &d};
     if (!e->turn) return o->loss(o->self, in, out, err);
-    RLHF_TRY(rlhf__policy_rows_fill(&p, e, from, to, LOSS_ARRAYS + 2 * HEADS, err));
+    RLHF_TRY(rlhf__policy_rows_fill(&p, e, from, to, LOSS_ARRAYS + e->n_named + 2 * HEADS, err));
     own.total = p.total;
     own.offset = p.offset;
     own.ids = p.ids;
@@ -60,6 +72,7 @@ rlhf_status rlhf__view_loss(const struct rlhf__objective *o, const struct rlhf__
     own.value_old = rlhf__policy_rows_take(&p, in->value_old);
     own.advantage = rlhf__policy_rows_take(&p, in->advantage);
     own.returns = rlhf__policy_rows_take(&p, in->returns);
+    own.logp_named = take_named(&p, e, in->logp_named, named);
     for (int k = 0; k < HEADS; k++) {
         *head_of(&heads, k) = rlhf__policy_rows_take(&p, *head_of(&from_model, k));
         *head_of(&d, k) = rlhf__policy_rows_take(&p, *head_of(out->d_heads, k));

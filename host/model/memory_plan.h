@@ -32,7 +32,7 @@ enum rlhf__use {
 };
 const char *rlhf__use_name(int32_t use); // "packed weights" [any]
 
-#define RLHF__OWNERS 12
+#define RLHF__OWNERS 20
 
 // Bytes by owner and use. Owners are roles, such as "policy", in the order of their first use.
 struct rlhf__uses {

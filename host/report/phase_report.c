@@ -26,7 +26,7 @@ rlhf_status rlhf__completions_measure(const struct rlhf__phase *p, struct rlhf__
     double length = (double)rlhf__rows_response_tokens(e, 0, e->n) / n;
     rlhf_status st = rlhf__rows_distinct3(e, &distinct, err);
     if (st != RLHF_OK) return st;
-    rlhf__metrics_set(m, "objective/scores", mean);
+    if (rlhf__cast_has_rewards(p->cast)) rlhf__metrics_set(m, "objective/scores", mean);
     rlhf__metrics_set(m, "completions/mean_length", length);
     rlhf__metrics_set(m, "completions/clipped_ratio", 1 - stopped / n);
     rlhf__metrics_set(m, "completions/distinct_3", distinct);
@@ -130,7 +130,7 @@ rlhf_status rlhf__completions_take(const struct rlhf__phase *p, struct rlhf__err
     choose(p, pick, n);
     rlhf_status st = keep_texts(s, &p->x.scored, pick, n, err);
     for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
-        s->rows[i].reward = (double)e->reward[pick[i]];
+        s->rows[i].reward = rlhf__cast_has_rewards(p->cast) ? (double)e->reward[pick[i]] : NAN;
         s->rows[i].logp = response_sum(e, pick[i], e->token[RLHF__LOGP_OLD]);
         s->rows[i].ref_logp = compares ? response_sum(e, pick[i], e->token[RLHF__LOGP_REF]) : NAN;
     }
@@ -160,8 +160,11 @@ static rlhf_status show_samples(const struct rlhf__phase *p, int is_last, struct
     if (several > RLHF__SAMPLE_REWARDS) several = RLHF__SAMPLE_REWARDS;
     for (size_t k = 0; k < several; k++)
         names[k] = p->config->reward[k].name;
-    const struct rlhf__sample_table table = {
-        .phase = phase, .rewards = names, .n_rewards = several, .boxed = isatty(STDOUT_FILENO)};
+    const struct rlhf__sample_table table = {.phase = phase,
+                                             .rewards = names,
+                                             .n_rewards = several,
+                                             .boxed = isatty(STDOUT_FILENO),
+                                             .no_reward = !rlhf__cast_has_rewards(p->cast)};
     rlhf__progress_hide(r->progress);
     rlhf__samples_table(stdout, &table, s->rows, s->n);
     rlhf__progress_show(r->progress);
@@ -212,12 +215,13 @@ static void report_times(const struct rlhf__phase *p) {
     set(p, "time/from_scratch", now - p->report->started);
     set(p, "time/training", now - x->start);
     set(p, "time/update", x->update);
-    if (!rlhf__cast_has_rewards(p->cast)) return;
+    if (!rlhf__cast_samples(p->cast)) return;
     set(p, "time/rollout", x->rollout);
-    set(p, "time/reward", x->reward);
+    if (rlhf__cast_has_rewards(p->cast)) set(p, "time/reward", x->reward);
     rlhf__reward_tallies_report(&p->report->rewards, p->config, p->cast->judge != NULL,
                                 p->report->metrics);
-    if (rlhf__cast_wants_reference(p->cast)) set(p, "time/reference", x->reference);
+    if (rlhf__cast_wants_reference(p->cast) || p->cast->plan.n_named)
+        set(p, "time/reference", x->reference);
     if (x->rollout > 0) {
         set(p, "perf/rollout_tokens_per_s", (double)p->x.sampled / x->rollout);
         set(p, "perf/rollout_model_tokens_per_s", (double)p->x.tokens / x->rollout);
@@ -243,14 +247,14 @@ static int is_history(const struct rlhf__phase *p) {
     enum { LINES = 20 };
     const struct rlhf__log_config *c = &p->config->log;
     const int64_t phase = p->count->phase + 1, every = (p->count->phases + LINES - 1) / LINES;
-    const int tables = rlhf__cast_has_rewards(p->cast) && c->samples > 0 && c->samples_every > 0;
+    const int tables = rlhf__cast_samples(p->cast) && c->samples > 0 && c->samples_every > 0;
     return !tables && every > 0 && (phase == 1 || phase % every == 0);
 }
 
 static struct rlhf__progress_state progress_state(const struct rlhf__phase *p) {
     const struct rlhf__metrics *m = p->report->metrics;
     const struct rlhf__learner *l = p->learner;
-    int has_rewards = rlhf__cast_has_rewards(p->cast);
+    int has_rewards = rlhf__cast_has_rewards(p->cast), samples = rlhf__cast_samples(p->cast);
     double reward = 0, kl = NAN, judge = NAN, accuracy = NAN;
     rlhf__metrics_get(m, RLHF_METRIC_KL, &kl);
     rlhf__metrics_get(m, "judge/mean", &judge);
@@ -259,8 +263,8 @@ static struct rlhf__progress_state progress_state(const struct rlhf__phase *p) {
     if (!has_rewards && !rlhf__metrics_get(m, RLHF_METRIC_PAIR_ACCURACY, &accuracy))
         rlhf__metrics_get(m, RLHF_METRIC_LABEL_ACCURACY, &accuracy);
     double loss = l->minibatches ? l->loss_sum / (double)l->minibatches : 0;
-    double spent = has_rewards ? p->report->times.rollout : p->report->times.update;
-    int64_t tokens = has_rewards ? p->x.sampled : l->tokens;
+    double spent = samples ? p->report->times.rollout : p->report->times.update;
+    int64_t tokens = samples ? p->x.sampled : l->tokens;
     const struct rlhf__reward_tally asked = rlhf__reward_tallies_sum(&p->report->rewards);
     return (struct rlhf__progress_state){.phase = p->count->phase + 1,
                                          .phases = p->count->phases,

@@ -36,8 +36,8 @@ static int may_end(const struct rlhf__phase *p) {
 static struct rlhf__phase_numbers numbers_of(const struct rlhf__phase *p) {
     const struct rlhf__metrics *m = p->report->metrics;
     const struct rlhf__learner *l = p->learner;
-    const int has_rewards = rlhf__cast_has_rewards(p->cast);
-    struct rlhf__phase_numbers out = {.entropy = has_rewards ? entropy_of(&p->x.rows) : NAN,
+    const int samples = rlhf__cast_samples(p->cast);
+    struct rlhf__phase_numbers out = {.entropy = samples ? entropy_of(&p->x.rows) : NAN,
                                       .kl = NAN,
                                       .correct = NAN,
                                       .norm = NAN,
@@ -55,9 +55,9 @@ static struct rlhf__phase_numbers numbers_of(const struct rlhf__phase *p) {
     // typical.
     rlhf__metrics_get(m, RLHF_METRIC_FLAT_GROUPS, &flat);
     if (l->steps > 0 && flat < 1) out.norm = l->norm_sum / (double)l->steps;
-    if (!has_rewards) rlhf__metrics_get(m, "objective/loss", &out.loss);
+    if (!samples) rlhf__metrics_get(m, "objective/loss", &out.loss);
     if (l->fall_tokens > 0) out.fall = l->fall_sum / (double)l->fall_tokens;
-    if (has_rewards && may_end(p)) rlhf__metrics_get(m, "completions/clipped_ratio", &out.cut_off);
+    if (samples && may_end(p)) rlhf__metrics_get(m, "completions/clipped_ratio", &out.cut_off);
     return out;
 }
 
@@ -160,8 +160,10 @@ static void say_cut_off(const struct rlhf__phase *p, double share) {
     const uint32_t ended = id >= 0 ? containing(&p->x.rows, id) : 0;
     rlhf__buf_printf(&text,
                      "%.3g %% of the responses were cut off after sampling.max_new_tokens=%lld "
-                     "tokens, before an end token, so that rewards see unfinished texts; ",
-                     100 * share, (long long)p->config->sampling.max_new_tokens);
+                     "tokens, before an end token%s; ",
+                     100 * share, (long long)p->config->sampling.max_new_tokens,
+                     rlhf__cast_has_rewards(p->cast) ? ", so that rewards see unfinished texts"
+                                                     : "");
     if (2 * ended > p->x.rows.n)
         rlhf__buf_printf(&text,
                          "%u of %u contain '%s', which ends turns of the chat template but no "

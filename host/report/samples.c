@@ -115,7 +115,8 @@ struct layout {
     int numbers, has_ref, text; // columns of numbers, the last of which is the reference's; of text
 };
 
-static struct layout layout_of(const struct rlhf__sample_table *t, int width) {
+static struct layout layout_of(const struct rlhf__sample_table *t, const struct rlhf__sample *first,
+                               int width) {
     struct layout l = {.t = t, .bar = "", .sep = "  ", .end = "\n", .has_ref = 1};
     if (t->boxed) {
         l.bar = "\xe2\x94\x82 ";
@@ -124,6 +125,10 @@ static struct layout layout_of(const struct rlhf__sample_table *t, int width) {
     }
     const int each = NUMBER_COLUMNS + (t->boxed ? 3 : 2), around = t->boxed ? 4 : 0;
     l.numbers = 2 + (int)t->n_rewards;
+    if (t->no_reward) {
+        l.has_ref = first && isfinite(first->ref_logp);
+        l.numbers = l.has_ref;
+    }
     l.text = width - l.numbers * each - around;
     if (t->n_rewards && l.text < TEXT_COLUMNS) {
         l.has_ref = 0;
@@ -164,7 +169,7 @@ static void put_title(struct rlhf__buf *b, const struct layout *l) {
     snprintf(title, sizeof title, "text of phase %lld", (long long)l->t->phase);
     put_rule(b, l, "\xe2\x94\x8c", "\xe2\x94\xac", "\xe2\x94\x90");
     rlhf__buf_puts(b, l->bar);
-    put_name_cell(b, l, "reward");
+    if (!l->t->no_reward) put_name_cell(b, l, "reward");
     for (size_t k = 0; k < l->t->n_rewards; k++)
         put_name_cell(b, l, l->t->rewards[k]);
     if (l->has_ref) put_name_cell(b, l, "ref logp");
@@ -201,7 +206,7 @@ static void put_sample(struct rlhf__buf *b, const struct layout *l, const struct
         const size_t fits = rlhf__wrap_at(left, l->text);
         const rlhf_str now = {left.ptr, line == lines - 1 ? left.len : fits};
         rlhf__buf_puts(b, l->bar);
-        put_number_cell(b, l, line ? NAN : s->reward);
+        if (!l->t->no_reward) put_number_cell(b, l, line ? NAN : s->reward);
         for (size_t k = 0; k < l->t->n_rewards; k++)
             put_number_cell(b, l, line || !s->paid ? NAN : (double)s->paid[k]);
         if (l->has_ref) put_number_cell(b, l, line ? NAN : s->ref_logp);
@@ -217,7 +222,7 @@ static void put_sample(struct rlhf__buf *b, const struct layout *l, const struct
 void rlhf__samples_table(FILE *out, const struct rlhf__sample_table *t,
                          const struct rlhf__sample *samples, size_t n) {
     const int width = t->width > 0 ? t->width : rlhf__terminal_width(fileno(out), 100);
-    const struct layout l = layout_of(t, width);
+    const struct layout l = layout_of(t, n ? samples : NULL, width);
     struct rlhf__buf b = RLHF__BUF_INIT;
     put_title(&b, &l);
     for (size_t i = 0; i < n; i++)

@@ -9,7 +9,7 @@
 
 struct rlhf__sample {
     rlhf_str prompt, response; // bytes; invalid UTF-8 is replaced
-    double reward;             // mixed score
+    double reward;             // mixed score; NaN = the run has no rewards
     double ref_logp;           // sum over the response under the reference, nats; NaN = not known
     double logp;               // the same under the policy that sampled it; NaN = not known
     const float *paid;         // [n_rewards of the table] the rewards' scores; NULL: one reward
@@ -44,6 +44,8 @@ struct rlhf__sample_table {
     size_t n_rewards; // at most RLHF__SAMPLE_REWARDS
     int32_t width;    // columns in total; 0 = the terminal's, or 100 without one
     int32_t boxed;    // 1: box lines, and several lines per text; 0: one line per sample
+    // 1: the responses are not rewarded: no such column, and none of log-probs without a reference
+    int32_t no_reward, reserved;
 };
 
 // Print the table of a phase: reward, the scores of several rewards, reference log-prob, text. The

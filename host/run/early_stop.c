@@ -39,13 +39,18 @@ int rlhf__early_stop_looks_at(const struct rlhf__early_stop_config *c, int32_t w
 }
 
 rlhf_status rlhf__early_stop_check(const struct rlhf__early_stop_config *c, const char *algo,
-                                   int rewards, int reference, struct rlhf__error *err) {
-    if (!rewards && rlhf__early_stop_looks_at(c, RLHF__EARLY_STOP_REWARD))
+                                   int samples, int rewards, int reference,
+                                   struct rlhf__error *err) {
+    if (samples && !rewards && rlhf__early_stop_looks_at(c, RLHF__EARLY_STOP_REWARD))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "early_stop.reward is %g, but the run has no rewards; 0 switches it off",
+                          c->reward);
+    if (!samples && rlhf__early_stop_looks_at(c, RLHF__EARLY_STOP_REWARD))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "early_stop.reward is %g, but %s trains on rows of a file and has no "
                           "rewards; 0 switches it off",
                           c->reward, algo);
-    if (!(rewards && reference) && rlhf__early_stop_looks_at(c, RLHF__EARLY_STOP_KL))
+    if (!(samples && reference) && rlhf__early_stop_looks_at(c, RLHF__EARLY_STOP_KL))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "early_stop.kl is %g, but %s measures no KL from a reference with these "
                           "settings; 0 switches it off",
@@ -120,7 +125,7 @@ static int stops(const struct rlhf__phase *p, struct rlhf__early_stop *s, int32_
 }
 
 int rlhf__early_stop_phase(struct rlhf__early_stop *s, const struct rlhf__phase *p) {
-    if (!rlhf__cast_has_rewards(p->cast)) return 0;
+    if (!rlhf__cast_samples(p->cast)) return 0;
     const int kl = stops(p, s, RLHF__EARLY_STOP_KL, RLHF_METRIC_KL);
     const int reward = stops(p, s, RLHF__EARLY_STOP_REWARD, RLHF__REWARD_METRIC);
     return kl || reward;

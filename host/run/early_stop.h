@@ -30,10 +30,11 @@ void rlhf__early_stop_finish(struct rlhf__early_stop *); // accepts a zeroed one
 // Whether the config sets a limit for `what` (enum rlhf__early_stop_what). [any]
 int rlhf__early_stop_looks_at(const struct rlhf__early_stop_config *, int32_t what);
 
-// Refuse limits for quantities that a run of `algo` cannot measure; rewards and reference say
-// whether it has them. RLHF_E_INVALID. [any]
+// Refuse limits for quantities that a run of `algo` cannot measure; samples, rewards and reference
+// say whether it samples responses and has the others. RLHF_E_INVALID. [any]
 rlhf_status rlhf__early_stop_check(const struct rlhf__early_stop_config *, const char *algo,
-                                   int rewards, int reference, struct rlhf__error *err);
+                                   int samples, int rewards, int reference,
+                                   struct rlhf__error *err);
 
 // Refuse a patience or a window that is longer than the phases that are left. RLHF_E_INVALID. [any]
 rlhf_status rlhf__early_stop_check_left(const struct rlhf__early_stop *, int64_t left,

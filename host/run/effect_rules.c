@@ -15,7 +15,7 @@
 
 // The rules of a run, in the order in which they apply.
 struct rules {
-    struct rlhf__effect_rule rule[64];
+    struct rlhf__effect_rule rule[80];
     size_t n;
 };
 
@@ -46,6 +46,7 @@ static void add_algo_rules(struct rules *rules, const struct rlhf__run *r) {
     const int calibrates = reward_model || outer->reward_model;
     const int draws = rollout || reward_model; // responses are sampled
     const int compared = calibrates || rlhf__cast_wants_reference(&r->cast);
+    const int unscored = c->n_reward == 0 && !c->judge.plugin;
     const int critic = (p->heads & RLHF_HEAD_VALUE) != 0, scores = labelled || reward_model;
     const struct rlhf__effect_rule added[] = {
         BY_ALGO("data.path", rollout, RESPONDS),
@@ -69,6 +70,8 @@ static void add_algo_rules(struct rules *rules, const struct rlhf__run *r) {
         BY_ALGO("sampling.", !draws, "draws no responses"),
         {"response.", !rollout, 0, algo, "has no responses to score",
          draws ? "response.truncate" : NULL},
+        BY_SETTING("response.", rollout && unscored, "the run has no rewards"),
+        BY_SETTING("rewards.", rollout && unscored, "the run has no rewards"),
         BY_ALGO("rewards.", !rollout, "has no rewards"),
         {"value.", !critic, 0, algo, "has no critic",
          c->value.kind == RLHF_VALUE_NONE ? "value.kind" : NULL},

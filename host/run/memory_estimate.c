@@ -133,7 +133,7 @@ static rlhf_status open_planned_models(const struct rlhf__run *r, struct planned
     const struct rlhf__reward_service *models = rlhf__text_services_reward(text);
     const struct rlhf__model *c;
     const struct rlhf__reward_model *rm;
-    if (!rlhf__cast_has_rewards(&r->cast)) return RLHF_OK;
+    if (!rlhf__cast_samples(&r->cast)) return RLHF_OK;
     for (size_t i = 0; (c = rlhf__text_services_classifier(text, i)); i++)
         RLHF_TRY(open_planned_model(r, c, t, err));
     for (size_t i = 0; (rm = rlhf__reward_service_at(models, i, NULL)); i++)
@@ -192,7 +192,7 @@ static uint64_t rollback_bytes(const struct rlhf__run *r) {
 // The rows, a copy of a minibatch's rows, and the supports. fresh: with dynamic sampling as many
 // further rows may be sampled, and both are joined into new ones.
 static uint64_t rows_bytes(const struct rlhf__rows *e, int fresh) {
-    const uint64_t token = sizeof *e->ids + RLHF__N_TOKEN_ARRAYS * sizeof(float);
+    const uint64_t token = sizeof *e->ids + (RLHF__N_TOKEN_ARRAYS + e->n_named) * sizeof(float);
     const uint64_t support =
         (uint64_t)rlhf__rows_response_tokens(e, 0, e->n) * e->support_words * sizeof *e->support;
     const uint64_t hidden = e->ref_hidden ? (uint64_t)e->total * (uint64_t)e->d_hidden * 4 : 0;
@@ -216,7 +216,7 @@ static rlhf_status run_phase(const struct rlhf__run *r, struct rlhf__phase *p,
     rlhf__memory_plan_account(r->memory_plan, r->cast.policy->role, RLHF__USE_ACTIVATIONS);
     RLHF_TRY(rlhf__phase_passes(p, err));
     RLHF_TRY(update(p, err));
-    if (rlhf__cast_has_rewards(p->cast)) RLHF_TRY(ask_rewards(r, &p->x.rows, t, err));
+    if (rlhf__cast_samples(p->cast)) RLHF_TRY(ask_rewards(r, &p->x.rows, t, err));
     return r->feed->ops->estimate ? r->feed->ops->estimate(r->feed, &p->x, err) : RLHF_OK;
 }
 

@@ -15,11 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Allocate the reference's hidden states: on the device if both its model and the policy's support
-// that, otherwise in host memory.
+// Allocate the hidden states of the KL head's model: on the device if both it and the policy's
+// support that, otherwise in host memory.
 static rlhf_status allocate_hidden(const struct rlhf__phase *p, struct rlhf__experience *x,
-                                   struct rlhf__pass_out *out, struct rlhf__error *err) {
-    const struct rlhf__model *ref = p->cast->reference;
+                                   const struct rlhf__model *ref, struct rlhf__pass_out *out,
+                                   struct rlhf__error *err) {
     struct rlhf__rows *e = &x->rows;
     e->d_hidden = ref->info.d_model;
     if (ref->info.caps & p->learner->model->info.caps & RLHF_CAP_DEV_HIDDEN) {
@@ -39,46 +39,79 @@ static rlhf_status allocate_hidden(const struct rlhf__phase *p, struct rlhf__exp
     return RLHF_OK;
 }
 
-// The reference's log-probs of the rows, and its hidden states.
+// Log-probs of a frozen model for the rows of x and, for the KL head, its hidden states.
+static rlhf_status pass_frozen(const struct rlhf__phase *p, struct rlhf__experience *x,
+                               const struct rlhf__model *m, const char *name, float *logp,
+                               int hidden, struct rlhf__error *err) {
+    const struct rlhf__cast *cast = p->cast;
+    rlhf__progress_note(p->report->progress, name);
+    struct rlhf__pass_out out = {
+        .logp = logp, .watch = rlhf__progress_watch(p->report->progress), .doing = name};
+    if (hidden) RLHF_TRY(allocate_hidden(p, x, m, &out, err));
+    RLHF_TRY(rlhf__pass(m, &x->rows, &cast->logp_dist, p->learner->microbatch_tokens, &out, err));
+    if (rlhf__cast_samples(cast)) rlhf__model_trim(m);
+    return RLHF_OK;
+}
+
+// 1 if the KL head needs hidden states of m and the rows do not have them yet.
+static int lacks_hidden(const struct rlhf__phase *p, const struct rlhf__model *m) {
+    const struct rlhf__rows *e = &p->x.rows;
+    return m == rlhf__cast_kl_model(p->cast) && !e->ref_hidden && !e->ref_row;
+}
+
 static rlhf_status refer(const struct rlhf__phase *p, struct rlhf__experience *x, int hidden,
                          struct rlhf__error *err) {
-    const struct rlhf__cast *cast = p->cast;
-    struct rlhf__rows *e = &x->rows;
-    rlhf__progress_note(p->report->progress, "reference");
-    struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF],
-                                 .watch = rlhf__progress_watch(p->report->progress),
-                                 .doing = "reference"};
-    if (hidden) RLHF_TRY(allocate_hidden(p, x, &out, err));
-    RLHF_TRY(
-        rlhf__pass(cast->reference, e, &cast->logp_dist, p->learner->microbatch_tokens, &out, err));
-    if (rlhf__cast_has_rewards(cast)) rlhf__model_trim(cast->reference);
+    RLHF_TRY(pass_frozen(p, x, p->cast->reference, "reference", x->rows.token[RLHF__LOGP_REF],
+                         hidden, err));
     x->referred = 1;
     return RLHF_OK;
 }
 
-// The reference's values of the rows, if the run needs them and they are not there yet: log-probs
-// and, for the full KL, hidden states.
+// The log-probs of the named models. A model that has several names is run once.
+static rlhf_status pass_named(struct rlhf__phase *p, struct rlhf__error *err) {
+    const struct rlhf__cast *cast = p->cast;
+    struct rlhf__rows *e = &p->x.rows;
+    RLHF_TRY(rlhf__rows_add_named(e, cast->plan.n_named, err));
+    for (uint32_t i = 0; i < cast->plan.n_named; i++) {
+        const struct rlhf__model *m = cast->named[i];
+        const float *same = p->x.referred && m == cast->reference ? e->token[RLHF__LOGP_REF] : NULL;
+        for (uint32_t k = 0; k < i && !same; k++)
+            if (cast->named[k] == m) same = e->named[k];
+        if (same)
+            memcpy(e->named[i], same, (size_t)e->total * sizeof *same);
+        else
+            RLHF_TRY(pass_frozen(p, &p->x, m, cast->plan.named[i], e->named[i], lacks_hidden(p, m),
+                                 err));
+    }
+    return RLHF_OK;
+}
+
+// The values of the rows by the reference, if the run needs them and they are not there yet, then
+// by the named models.
 static rlhf_status pass_reference(struct rlhf__phase *p, struct rlhf__error *err) {
-    const struct rlhf__rows *e = &p->x.rows;
-    const int hidden = (p->cast->plan.heads & RLHF_HEAD_KL) != 0;
-    const int there = p->x.referred && (!hidden || e->ref_hidden || e->ref_row);
-    if (!rlhf__cast_wants_reference(p->cast) || there) return RLHF_OK;
-    return refer(p, &p->x, hidden, err);
+    const struct rlhf__cast *cast = p->cast;
+    if (rlhf__cast_wants_reference(cast)) {
+        const int hidden = lacks_hidden(p, cast->reference);
+        if (!p->x.referred || hidden) RLHF_TRY(refer(p, &p->x, hidden, err));
+    }
+    return pass_named(p, err);
 }
 
 // Rows with hidden states cannot be joined, so rounds of further prompts get theirs at the end.
 rlhf_status rlhf__phase_refer(const struct rlhf__phase *p, struct rlhf__experience *x,
                               struct rlhf__error *err) {
-    const rlhf_plan *plan = &p->cast->plan;
+    const struct rlhf__cast *cast = p->cast;
     const double from = rlhf__seconds();
-    if (!p->cast->rewards_refer) return RLHF_OK;
-    RLHF_TRY(refer(p, x, (plan->heads & RLHF_HEAD_KL) && plan->resample_rounds == 0, err));
+    if (!cast->rewards_refer) return RLHF_OK;
+    RLHF_TRY(refer(p, x,
+                   rlhf__cast_kl_model(cast) == cast->reference && cast->plan.resample_rounds == 0,
+                   err));
     p->report->times.reference += rlhf__seconds() - from;
     return RLHF_OK;
 }
 
 void rlhf__phase_trim(const struct rlhf__phase *p) {
-    if (!rlhf__cast_has_rewards(p->cast)) return;
+    if (!rlhf__cast_samples(p->cast)) return;
     rlhf__model_trim(p->cast->policy);
     rlhf__model_trim(p->cast->critic);
 }
@@ -102,7 +135,7 @@ static rlhf_status pass_policy(struct rlhf__phase *p, struct rlhf__error *err) {
     rlhf_status st = RLHF_OK;
     if (out.value || out.logp)
         st = rlhf__pass(cast->policy, e, &cast->logp_dist, tokens, &out, err);
-    if (st == RLHF_OK && recompute && rlhf__cast_has_rewards(cast))
+    if (st == RLHF_OK && recompute && rlhf__cast_samples(cast))
         rlhf__learner_compare(p->learner, e, 0, e->n, e->token[RLHF__LOGP_SAMPLED],
                               e->token[RLHF__LOGP_OLD]);
     return st;
@@ -186,6 +219,10 @@ static rlhf_status advantages(const struct rlhf__phase *p, struct rlhf__rows *e,
                       .ids = e->ids,
                       .label = e->label};
     rlhf_str *meta;
+    const float *named[RLHF_NAMED_MAX];
+    for (uint32_t k = 0; k < e->n_named; k++)
+        named[k] = e->named[k];
+    if (e->n_named) r.logp_named = named;
     RLHF_TRY(data_rows(p, e, &meta, err));
     r.meta = meta;
     memset(r.advantage, 0, (size_t)e->total * sizeof *r.advantage);
@@ -263,14 +300,14 @@ static rlhf_status minibatch(struct rlhf__phase *p, const uint32_t *pick, uint32
 static rlhf_status epochs(struct rlhf__phase *p, struct rlhf__minibatches *m,
                           struct rlhf__error *err) {
     const rlhf_plan *plan = &p->cast->plan;
-    int has_rewards = rlhf__cast_has_rewards(p->cast);
+    int samples = rlhf__cast_samples(p->cast);
     int compare =
-        has_rewards && (plan->heads & RLHF_HEAD_LOGP) && !(plan->flags & RLHF_PLAN_RECOMPUTE_LOGP);
+        samples && (plan->heads & RLHF_HEAD_LOGP) && !(plan->flags & RLHF_PLAN_RECOMPUTE_LOGP);
     int32_t stop = 0;
     rlhf_status st = RLHF_OK;
     rlhf__learner_expect(p->learner, m->parts, (int64_t)p->x.rows.n * plan->epochs, compare);
     for (uint32_t epoch = 0; st == RLHF_OK && !stop && epoch < (uint32_t)plan->epochs; epoch++) {
-        if (has_rewards)
+        if (samples)
             rlhf__minibatches_shuffle(m, (uint64_t)p->config->run.seed, p->count->phase, epoch);
         for (uint32_t k = 0; st == RLHF_OK && !stop && k < m->parts; k++) {
             uint32_t n = rlhf__minibatches_pick(m, k);
@@ -287,7 +324,7 @@ static rlhf_status learn_all(struct rlhf__phase *p, struct rlhf__error *err) {
     struct rlhf__minibatches m;
     // Rows of a file are one minibatch; an algorithm that recomputes log-probs needs a pass over
     // them first.
-    const int looks = rlhf__cast_has_rewards(p->cast) || (plan->flags & RLHF_PLAN_RECOMPUTE_LOGP);
+    const int looks = rlhf__cast_samples(p->cast) || (plan->flags & RLHF_PLAN_RECOMPUTE_LOGP);
     if (looks && !minibatch_scope(p)) RLHF_TRY(advantages(p, &p->x.rows, err));
     if (p->report->rollout_log) RLHF_TRY(log_rows(p, err));
     RLHF_TRY(rlhf__minibatches_init(&m, &p->x.rows, (uint32_t)plan->minibatches,
@@ -318,7 +355,7 @@ static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
     if (st == RLHF_OK) st = rlhf__phase_refer(p, &p->x, err);
     double referred = rlhf__seconds();
     if (st == RLHF_OK) st = rlhf__phase_score(p, &p->x, 0, err);
-    if (st == RLHF_OK && rlhf__cast_has_rewards(p->cast)) st = rlhf__completions_measure(p, err);
+    if (st == RLHF_OK && rlhf__cast_samples(p->cast)) st = rlhf__completions_measure(p, err);
     times->reward = rlhf__seconds() - referred;
     if (st == RLHF_OK) st = rlhf__fresh_groups(p, err);
     double complete = rlhf__seconds();
@@ -332,7 +369,7 @@ static rlhf_status describe(struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__rows *e = &p->x.rows;
     struct rlhf__metrics *m = p->report->metrics;
     rlhf__metrics_set(m, "epoch", rlhf__order_epoch(p->feed->ops->order(p->feed)));
-    if (!rlhf__cast_has_rewards(p->cast)) {
+    if (!rlhf__cast_samples(p->cast)) {
         rlhf__metrics_set(m, "val/sequence_lengths", (double)e->total / (double)e->n);
         return RLHF_OK;
     }

@@ -24,7 +24,9 @@ rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experien
                              .tally = p->report->rewards.phase,
                              .overlap = x->overlap};
     const struct rlhf__scored_by by = {&p->config->response, p->cast->rules, p->feed->prompts};
-    if (!rlhf__cast_has_rewards(p->cast)) return RLHF_OK;
+    if (!rlhf__cast_samples(p->cast)) return RLHF_OK;
+    if (!rlhf__cast_has_rewards(p->cast)) // the texts alone: all scores are 0
+        return rlhf__scored_init(&x->scored, &by, &x->rows, err);
     rlhf__progress_note(p->report->progress, "reward");
     const uint32_t several = p->config->n_reward > 1 ? (uint32_t)p->config->n_reward : 0;
     uint8_t *keep = calloc(x->rows.n ? x->rows.n : 1, 1);

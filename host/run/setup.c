@@ -144,6 +144,7 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
         st = rlhf__setup_ask_plan(r, c->run.phases ? c->run.phases : RLHF__DEFAULT_PHASES, 0, plan,
                                   err);
     if (st == RLHF_OK) st = rlhf__plan_iteration(cast->algo, plan, &cast->iteration, err);
+    if (st == RLHF_OK) st = rlhf__setup_names(r, err);
     if (st != RLHF_OK) return st;
     ask_rewards(r);
     cast->logp_dist = logp_dist(&c->sampling, plan);
@@ -152,7 +153,7 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
                           "%s wants a value head, but value.kind is none; linear or mlp is allowed",
                           cast->algo->plugin->desc.id);
     st = rlhf__early_stop_check(&c->early_stop, r->req->algo->file,
-                                plan->source == RLHF_SOURCE_ROLLOUT,
+                                plan->source == RLHF_SOURCE_ROLLOUT, c->n_reward > 0,
                                 rlhf__plan_wants_reference(plan), err);
     const struct rlhf__early_stop fresh = {.config = &c->early_stop};
     if (st == RLHF_OK && !r->req->resume)
@@ -326,14 +327,16 @@ static void finish_report(struct rlhf__report *p) {
     rlhf__metrics_close(p->metrics);
 }
 
+// The algorithm has the plan's names, so it goes last.
 static void finish_plugins(struct rlhf__cast *c) {
     rlhf__instance_destroy(c->judge);
     rlhf__rewards_close(c->rewards, c->n_rewards);
-    rlhf__instance_destroy(c->algo);
 }
 
 static void finish_models(struct rlhf__cast *c) {
     rlhf__response_rules_destroy(c->rules);
+    for (uint32_t i = 0; i < c->plan.n_named; i++)
+        if (!rlhf__cast_is_shared(c, i)) rlhf__model_close(c->named[i]);
     rlhf__model_close(c->reference);
     rlhf__model_close(c->critic);
     rlhf__model_close(c->policy);
@@ -352,6 +355,7 @@ void rlhf__run_destroy(struct rlhf__run *r) {
     rlhf__feed_destroy(r->feed);
     rlhf__reward_training_destroy(r->reward_training);
     finish_models(&r->cast);
+    rlhf__instance_destroy(r->cast.algo);
     json_decref(r->inputs);
     rlhf__session_finish(&r->session);
     rlhf__memory_plan_destroy(r->memory_plan);

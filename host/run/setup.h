@@ -56,6 +56,23 @@ rlhf_status rlhf__setup_critic(struct rlhf__run *r, struct rlhf__error *err);
 // RLHF_HEAD_KL, for a model of another plugin or width. [main]
 rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err);
 
+// Check that m gives log-probs of the policy's tokens and, if it is the model on the KL head's
+// other side, that policy and backend can compute it. what: "reference", "teacher". RLHF_E_INVALID,
+// RLHF_E_UNSUPPORTED. [main]
+rlhf_status rlhf__setup_check_frozen(const struct rlhf__cast *c, const struct rlhf__model *m,
+                                     const char *what, struct rlhf__error *err);
+
+// ---- named models: setup_named.c ----
+
+// Check that each named model of the plan has a setting, and each setting a planned name. [main]
+rlhf_status rlhf__setup_names(const struct rlhf__run *r, struct rlhf__error *err);
+
+// Open the plan's named models, frozen. One with the weights of the reference or of another one is
+// that model. Policy and reference must be open. Errors: as rlhf__setup_reference. [main]
+rlhf_status rlhf__setup_named(struct rlhf__run *r, struct rlhf__error *err);
+
+// ---- all models: setup_models.c ----
+
 // Check the names and shapes of the tensors that models of the memory plan would read from files.
 // Errors: those of rlhf__params_check. [main]
 rlhf_status rlhf__setup_check(struct rlhf__run *r, struct rlhf__error *err);
@@ -88,11 +105,11 @@ rlhf_status rlhf__estimate_memory(struct rlhf__run *r, struct rlhf__memory_need 
 
 // ---- files and models that settings name: setup_inputs.c ----
 
-// If policy.path, policy.adapter.path, reference.path or value.path names a run directory, replace
-// it, in the settings too, by the checkpoint that represents the run (weights/run_checkpoint.h).
-// Then config.json names the checkpoint, and a resumed run reads the same weights, however far the
-// other run has progressed. Call it before any model is opened. Errors: RLHF_E_INVALID (a run
-// without a checkpoint). [main]
+// If policy.path, policy.adapter.path, reference.path, value.path or models.* names a run
+// directory, replace it, in the settings too, by the checkpoint that represents the run
+// (weights/run_checkpoint.h). Then config.json names the checkpoint, and a resumed run reads the
+// same weights, however far the other run has progressed. Call it before any model is opened.
+// Errors: RLHF_E_INVALID (a run without a checkpoint). [main]
 rlhf_status rlhf__setup_checkpoints(struct rlhf__run *r, struct rlhf__error *err);
 
 // The same for options by which the open rewards and judge use a run's model. [main]

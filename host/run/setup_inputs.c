@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "chat/chat.h"
+#include "config/named.h"
 #include "keep/manifest.h"
 #include "keep/run_dir.h"
 #include "model/reward_model.h"
@@ -53,6 +54,19 @@ static rlhf_status add_reference(const struct rlhf__run *r, struct rlhf__error *
     RLHF_TRY(rlhf__inputs_add_model(
         r->inputs, own ? "reference.path" : "policy.path (the reference)", ref->dir, !drawn, err));
     return add_adapter(r, "the reference's adapter", ref, err);
+}
+
+static rlhf_status add_named(const struct rlhf__run *r, struct rlhf__error *err) {
+    const struct rlhf__cast *c = &r->cast;
+    for (uint32_t i = 0; i < c->plan.n_named; i++) {
+        char setting[64], adapter[64];
+        snprintf(setting, sizeof setting, RLHF__NAMED_SECTION ".%s", c->plan.named[i]);
+        snprintf(adapter, sizeof adapter, "the adapter of " RLHF__NAMED_SECTION ".%s",
+                 c->plan.named[i]);
+        RLHF_TRY(rlhf__inputs_add_model(r->inputs, setting, c->named[i]->dir, 1, err));
+        RLHF_TRY(add_adapter(r, adapter, c->named[i], err));
+    }
+    return RLHF_OK;
 }
 
 static rlhf_status add_opened(const struct rlhf__run *r, struct rlhf__error *err) {
@@ -153,12 +167,24 @@ rlhf_status rlhf__setup_inputs(struct rlhf__run *r, struct rlhf__error *err) {
     if (!r->inputs) return RLHF__NOMEM(err, "out of memory for the list of inputs");
     RLHF_TRY(add_rows(r, err));
     RLHF_TRY(add_reference(r, err));
+    RLHF_TRY(add_named(r, err));
     RLHF_TRY(add_opened(r, err));
     RLHF_TRY(add_files(r, err));
     return check_moved(r, err);
 }
 
 // ---- run directories in place of models ----
+
+static rlhf_status take_checkpoint(const struct rlhf__run *r, const char *setting,
+                                   const char **path, struct rlhf__error *err) {
+    const char *found = *path;
+    char room[RLHF__PATH_CAP];
+    if (!found || !*found) return RLHF_OK;
+    RLHF_TRY(rlhf__run_model(setting, &found, room, r->report.log, err));
+    if (found != room) return RLHF_OK;
+    *path = rlhf__strings_add(&r->req->config->strings, room);
+    return *path ? RLHF_OK : RLHF__NOMEM(err, "out of memory for settings");
+}
 
 rlhf_status rlhf__setup_checkpoints(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__config *c = r->req->config;
@@ -169,14 +195,12 @@ rlhf_status rlhf__setup_checkpoints(struct rlhf__run *r, struct rlhf__error *err
                     {"policy.adapter.path", &c->policy.adapter_path},
                     {"reference.path", &c->reference.path},
                     {"value.path", &c->value.path}};
-    char room[RLHF__PATH_CAP];
-    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
-        const char *path = *settings[i].path;
-        if (!path || !*path) continue;
-        RLHF_TRY(rlhf__run_model(settings[i].name, &path, room, r->report.log, err));
-        if (path != room) continue;
-        *settings[i].path = rlhf__strings_add(&c->strings, room);
-        if (!*settings[i].path) return RLHF__NOMEM(err, "out of memory for settings");
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        RLHF_TRY(take_checkpoint(r, settings[i].name, settings[i].path, err));
+    for (uint32_t i = 0; i < c->models.n; i++) {
+        char setting[64];
+        snprintf(setting, sizeof setting, RLHF__NAMED_SECTION ".%s", c->models.of[i].name);
+        RLHF_TRY(take_checkpoint(r, setting, &c->models.of[i].path, err));
     }
     return RLHF_OK;
 }

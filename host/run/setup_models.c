@@ -184,30 +184,51 @@ rlhf_status rlhf__setup_critic(struct rlhf__run *r, struct rlhf__error *err) {
     return st == RLHF_OK ? check_vocabulary(cast, cast->critic, "critic", err) : st;
 }
 
-// The full KL passes the reference's instance to the policy's plugin, which supports only its own
-// kind.
-static rlhf_status check_family(const struct rlhf__cast *c, struct rlhf__error *err) {
-    const struct rlhf__model *p = c->policy, *ref = c->reference;
-    const struct rlhf__plugin *own = p->instance->plugin, *other = ref->instance->plugin;
-    if (own != other)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "the full KL needs a reference of the policy's family: '%s' is of %s, "
-                          "'%s' of %s",
-                          ref->dir, other->file, p->dir, own->file);
-    if (p->info.d_model != ref->info.d_model)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "the full KL needs a reference of the policy's width: '%s' has %d, '%s' "
-                          "has %d",
-                          ref->dir, ref->info.d_model, p->dir, p->info.d_model);
-    return RLHF_OK;
+static const char *divergence_name(int32_t divergence) {
+    static const char *const names[] = {"reverse", "forward", "Jensen-Shannon"};
+    return names[divergence];
 }
 
-static rlhf_status check_reference(const struct rlhf__cast *c, struct rlhf__error *err) {
-    RLHF_TRY(check_vocabulary(c, c->reference, "reference", err));
-    if (!(c->reference->info.heads & RLHF_HEAD_LOGP))
-        return rlhf__fail(err, RLHF_E_INVALID, "the reference '%s' (%s) gives no log-probs",
-                          c->reference->dir, c->reference->instance->plugin->file);
-    return c->plan.heads & RLHF_HEAD_KL ? check_family(c, err) : RLHF_OK;
+// The head 'kl' passes this instance to the policy's plugin, which supports only its own kind, and
+// only some models and backends have other divergences and widths. what: "reference", "teacher".
+static rlhf_status check_family(const struct rlhf__cast *c, const struct rlhf__model *other,
+                                const char *what, struct rlhf__error *err) {
+    const struct rlhf__model *p = c->policy;
+    const struct rlhf__plugin *own = p->instance->plugin, *theirs = other->instance->plugin;
+    const int wide = p->info.d_model != other->info.d_model;
+    if (own != theirs)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the full KL needs a %s of the policy's family: '%s' is of %s, "
+                          "'%s' of %s; a KL from log-probs of the sampled tokens needs none",
+                          what, other->dir, theirs->file, p->dir, own->file);
+    if (p->info.n_vocab != other->info.n_vocab)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the full KL needs a %s of the policy's vocabulary: '%s' has %d tokens, "
+                          "'%s' has %d",
+                          what, other->dir, other->info.n_vocab, p->dir, p->info.n_vocab);
+    if (p->info.caps & RLHF_CAP_DIVERGENCE) return RLHF_OK;
+    if (wide)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the full KL needs a %s of the policy's width with %s on the compute "
+                          "backend %s: '%s' has %d, '%s' has %d; a KL from log-probs of the "
+                          "sampled tokens needs none",
+                          what, own->file, p->compute->name, other->dir, other->info.d_model,
+                          p->dir, p->info.d_model);
+    if (c->plan.divergence == RLHF_DIVERGENCE_REVERSE) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                      "%s plans the %s divergence over the whole vocabulary, which %s on the "
+                      "compute backend %s cannot give; it has the reverse one",
+                      c->algo->plugin->desc.id, divergence_name(c->plan.divergence), own->file,
+                      p->compute->name);
+}
+
+rlhf_status rlhf__setup_check_frozen(const struct rlhf__cast *c, const struct rlhf__model *m,
+                                     const char *what, struct rlhf__error *err) {
+    RLHF_TRY(check_vocabulary(c, m, what, err));
+    if (!(m->info.heads & RLHF_HEAD_LOGP))
+        return rlhf__fail(err, RLHF_E_INVALID, "the %s '%s' (%s) gives no log-probs", what, m->dir,
+                          m->instance->plugin->file);
+    return m == rlhf__cast_kl_model(c) ? check_family(c, m, what, err) : RLHF_OK;
 }
 
 // The reference of a policy with an adapter is the policy's base. It has a separate adapter if the
@@ -277,13 +298,28 @@ rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err) 
                             c->reference.path[0] ? "reference.path"
                                                  : "policy.path, as reference.path is empty");
     if (st == RLHF_OK) say_reference(r);
-    return st == RLHF_OK ? check_reference(cast, err) : st;
+    return st == RLHF_OK ? rlhf__setup_check_frozen(cast, cast->reference, "reference", err) : st;
+}
+
+// ---- all of them ----
+
+// The run's own models, each once. [MODELS]
+enum { MODELS = 3 + RLHF_NAMED_MAX };
+static size_t own_models(const struct rlhf__cast *c, struct rlhf__model *out[MODELS]) {
+    struct rlhf__model *const roles[] = {c->policy, c->critic, c->reference};
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+        if (roles[i]) out[n++] = roles[i];
+    for (uint32_t i = 0; i < c->plan.n_named; i++)
+        if (c->named[i] && !rlhf__cast_is_shared(c, i)) out[n++] = c->named[i];
+    return n;
 }
 
 rlhf_status rlhf__setup_check(struct rlhf__run *r, struct rlhf__error *err) {
-    struct rlhf__model *const own[] = {r->cast.policy, r->cast.critic, r->cast.reference};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-        const int32_t start = own[i] ? own[i]->spec.start : RLHF__START_EMPTY;
+    struct rlhf__model *own[MODELS];
+    const size_t n = own_models(&r->cast, own);
+    for (size_t i = 0; i < n; i++) {
+        const int32_t start = own[i]->spec.start;
         if (start == RLHF__START_WEIGHTS || start == RLHF__START_HEADS)
             RLHF_TRY(rlhf__params_check(own[i], start == RLHF__START_HEADS, err));
     }
@@ -292,16 +328,13 @@ rlhf_status rlhf__setup_check(struct rlhf__run *r, struct rlhf__error *err) {
 
 rlhf_status rlhf__setup_load(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__cast *cast = &r->cast;
-    const struct {
-        struct rlhf__model *model;
-        const char *note;
-    } own[] = {{cast->policy, "loading the policy"},
-               {cast->critic, "loading the critic"},
-               {cast->reference, "loading the reference"}};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-        if (!own[i].model) continue;
-        rlhf__progress_note(r->report.progress, own[i].note);
-        RLHF_TRY(rlhf__model_load(own[i].model, err));
+    struct rlhf__model *own[MODELS];
+    const size_t n = own_models(cast, own);
+    for (size_t i = 0; i < n; i++) {
+        char note[64];
+        snprintf(note, sizeof note, "loading the %s", own[i]->role);
+        rlhf__progress_note(r->report.progress, note);
+        RLHF_TRY(rlhf__model_load(own[i], err));
     }
     if (cast->reference && cast->reference->spec.start == RLHF__START_EMPTY)
         RLHF_TRY(rlhf__params_copy(cast->reference, cast->policy, err));
@@ -332,7 +365,7 @@ struct rlhf__learner rlhf__setup_learner(const struct rlhf__run *r, struct rlhf_
     const struct rlhf__config *c = r->config;
     const struct rlhf__cast *cast = &r->cast;
     return (struct rlhf__learner){.model = cast->policy,
-                                  .reference = cast->reference,
+                                  .kl_model = rlhf__cast_kl_model(cast),
                                   .critic = cast->critic,
                                   .reward_head = rlhf__reward_training_head(r->reward_training),
                                   .critic_optim = critic_optim,

@@ -14,12 +14,22 @@
 
 // ---- prompts ----
 
-static rlhf_status open_rewards(struct rlhf__run *r, struct rlhf__error *err) {
+static rlhf_status check_rewards(const struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
-    if (c->n_reward == 0)
+    if (c->n_reward > 0) return RLHF_OK;
+    if (!(r->cast.plan.flags & RLHF_PLAN_REWARDS_OPTIONAL))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s needs at least one reward: --reward FILE.so (e.g. imdb.so)",
                           r->req->algo->file);
+    if (!c->data.eval_path[0]) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "data.eval_path: responses to held-out prompts are measured by rewards, and "
+                      "none is given (--reward FILE.so)");
+}
+
+static rlhf_status open_rewards(struct rlhf__run *r, struct rlhf__error *err) {
+    const struct rlhf__config *c = r->config;
+    RLHF_TRY(check_rewards(r, err));
     struct rlhf__reward_service *models = rlhf__text_services_reward(r->session.text);
     rlhf__reward_service_trainable(models, r->cast.iteration.reward_model);
     rlhf__reward_service_longest(models, rlhf__prompt_feed_longest(r->feed));
@@ -67,6 +77,7 @@ static rlhf_status open_prompts(struct rlhf__run *r, struct rlhf__error *err) {
                                          cast->policy->tok, &cast->rules, err));
     RLHF_TRY(rlhf__setup_critic(r, err));
     RLHF_TRY(rlhf__setup_reference(r, err));
+    RLHF_TRY(rlhf__setup_named(r, err));
     RLHF_TRY(rlhf__prompt_feed_open(&r->feed_env, is_start, &r->feed, err));
     say_uneven(r);
     rlhf__rollout_say_ends(&r->config->sampling, cast->policy, r->report.log);
@@ -144,7 +155,8 @@ static rlhf_status name_labels(const struct rlhf__run *r, struct rlhf__labels *l
 static rlhf_status finish_text(struct rlhf__run *r, int32_t n_labels, struct rlhf__error *err) {
     RLHF_TRY(rlhf__text_feed_tokenise(r->feed, err));
     RLHF_TRY(check_plan(r, n_labels, err));
-    return rlhf__setup_reference(r, err);
+    RLHF_TRY(rlhf__setup_reference(r, err));
+    return rlhf__setup_named(r, err);
 }
 
 static rlhf_status open_text(struct rlhf__run *r, struct rlhf__error *err) {
@@ -210,7 +222,8 @@ static rlhf_status open_preferences(struct rlhf__run *r, struct rlhf__error *err
                     : rlhf__setup_policy(r, &(struct rlhf__setup_head){0}, err));
     RLHF_TRY(rlhf__preference_feed_open(&r->feed_env, &r->feed, err));
     RLHF_TRY(check_plan(r, 1, err));
-    return rlhf__setup_reference(r, err);
+    RLHF_TRY(rlhf__setup_reference(r, err));
+    return rlhf__setup_named(r, err);
 }
 
 // A policy learns from one response per prompt.
@@ -219,7 +232,8 @@ static rlhf_status open_completions(struct rlhf__run *r, struct rlhf__error *err
     RLHF_TRY(rlhf__setup_policy(r, &(struct rlhf__setup_head){0}, err));
     RLHF_TRY(rlhf__preference_feed_open(&r->feed_env, &r->feed, err));
     RLHF_TRY(check_plan(r, 0, err));
-    return rlhf__setup_reference(r, err);
+    RLHF_TRY(rlhf__setup_reference(r, err));
+    return rlhf__setup_named(r, err);
 }
 
 rlhf_status rlhf__setup_rows(struct rlhf__run *r, struct rlhf__error *err) {

@@ -50,21 +50,21 @@ static void see_rows(struct rlhf__reward_view *v, const struct rlhf__reward_rows
 
 rlhf_status rlhf__reward_view_init(struct rlhf__reward_view *v, const struct rlhf__reward_rows *r,
                                    uint32_t flags, int64_t phase, struct rlhf__error *err) {
-    v->in = (rlhf_reward_in){.size = sizeof v->in,
-                             .n = r->n,
-                             .phase = phase,
-                             .prompt = r->prompt,
-                             .response = r->response,
-                             .meta = r->meta,
-                             .ids = r->ids,
-                             .offset = r->offset,
-                             .prompt_len = r->prompt_len,
-                             .finished = r->finished,
-                             .group = r->group,
-                             .source = r->source,
-                             .logp_sampled =
-                                 flags & RLHF_REWARD_LOGP_SAMPLED ? r->logp_sampled : NULL,
-                             .logp_ref = flags & RLHF_REWARD_LOGP_REF ? r->logp_ref : NULL};
+    v->in =
+        (rlhf_reward_in){.size = sizeof v->in,
+                         .n = r->n,
+                         .phase = phase,
+                         .prompt = r->prompt,
+                         .response = r->response,
+                         .meta = r->meta,
+                         .ids = r->ids,
+                         .offset = r->offset,
+                         .prompt_len = r->prompt_len,
+                         .finished = r->finished,
+                         .group = r->group,
+                         .source = r->source,
+                         .logp_sampled = flags & RLHF_REWARD_LOGP_SAMPLED ? r->logp_sampled : NULL,
+                         .logp_ref = flags & RLHF_REWARD_LOGP_REF ? r->logp_ref : NULL};
     if (!r->turn) return RLHF_OK;
     v->texts = calloc(2 * (size_t)r->n + 1, sizeof *v->texts);
     if (!v->texts) return RLHF__NOMEM(err, "out of memory scoring %u rows", r->n);

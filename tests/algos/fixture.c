@@ -67,7 +67,9 @@ rlhf_status batch_advantages(struct algo *a, struct batch *b) {
     for (int32_t i = 0; i < b->n; i++)
         if (b->finished[i]) finished += b->offset[i + 1] - b->offset[i] - b->prompt_len[i];
     int reference = (a->plan.flags & RLHF_PLAN_REFERENCE) && !(a->plan.heads & RLHF_HEAD_KL);
+    const float *named[] = {b->ref}; // the one further model that an algorithm may plan
     rlhf_rollout in = {.size = sizeof in,
+                       .logp_named = a->plan.n_named ? named : NULL,
                        .n = (uint32_t)b->n,
                        .total = (uint32_t)b->total,
                        .max_new_tokens = (uint32_t)b->max_len,
@@ -112,7 +114,9 @@ static double rows_loss(struct algo *a, struct batch *b, int32_t from, int32_t t
                     .value = x.value ? b->d_value + base : NULL,
                     .score = x.score ? b->d_class_score + row : NULL};
     int reference = (a->plan.flags & RLHF_PLAN_REFERENCE) && !x.kl;
+    const float *named[] = {b->ref + base};
     rlhf_loss_in in = {.size = sizeof in,
+                       .logp_named = a->plan.n_named ? named : NULL,
                        .n = (uint32_t)(to - from),
                        .total = (uint32_t)len,
                        .epoch = epoch,

@@ -301,6 +301,7 @@ static void nothing_is_found_in_what_is_sound(void **state) {
                {"algos/grpo", ""},
                {"algos/grpo_iterative", ""},
                {"algos/kto", ""},
+               {"algos/opd", ""},
                {"algos/ppo", ""},
                {"algos/rloo", ""},
                {"algos/sft", ""},

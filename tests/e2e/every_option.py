@@ -42,6 +42,7 @@ SOURCE = {
     "bradley_terry": (["--data", "pairs.jsonl", "--set", "batch.size=4", "--phases", "2", "--set",
                        "score.calibrate=0"], ""),
     "dpo": (["--data", "pairs.jsonl", "--set", "batch.size=4", "--phases", "2"], ""),
+    "opd": (ROLLOUT + ["--set", "models.teacher=teacher"], "epochs=2,minibatches=2"),
     "kto": (["--data", "rows.jsonl", "--set", "batch.size=8", "--phases", "2"], ""),
 }
 ADAPTIVE = "kl_controller=adaptive,kl_horizon=100"
@@ -69,6 +70,8 @@ CONTEXT = {
     "mask_zero_advantage_groups": ("group_size=2,kl_coef=0", []),
     "sapo_temperature_pos": ("loss=sapo", []),
     "sapo_temperature_neg": ("loss=sapo", []),
+    "opd.beta": ("divergence=js", []),
+    "opd.clip_range": ("divergence=sampled", []),
     "label_smoothing": ("loss=robust,label_smoothing=0.1", []),
     "replay": ("", ["--reward", BM, "--judge", JUDGE]),
     **{k: REPLAY for k in ("replay_share", "replay_history", "rm_epochs", "rm_batch", "rm_lr",
@@ -150,7 +153,7 @@ def other_values(key, spec):
     default = spec["default"]
     if spec["type"] == "boolean":
         return [str(not default).lower()]
-    low, high = spec.get("minimum", 0), spec.get("maximum", 1e9)
+    low, high = spec.get("minimum", 0), spec.get("maximum", spec.get("exclusiveMaximum", 1e9))
     if spec["type"] == "integer":
         return [str(default + 1 if default + 1 <= high else default - 1)]
     new = default * 3 if default > 0 else 0.3
@@ -211,12 +214,19 @@ def in_scratch(test):
 
 def try_all():
     write_inputs()
+    os.mkdir("wide")
+    for name in os.listdir("model"):
+        text = open(f"model/{name}").read().replace('"n_embd": 16', '"n_embd": 32')
+        open(f"wide/{name}", "w").write(text)
     for cmd in ([HOST, "--algo", "bradley_terry.so", "--data", "pairs.jsonl", *COMMON, "--set",
-                 "batch.size=2", "--set", "score.calibrate=0", "--phases", "1", "--out", "r"],):
+                 "batch.size=2", "--set", "score.calibrate=0", "--phases", "1", "--out", "r"],
+                [HOST, "--algo", "sft.so", "--data", "texts.jsonl", *COMMON, "--policy", "wide", "--set",
+                 "batch.size=2", "--phases", "3", "--out", "taught"]):
         p = subprocess.run(cmd, capture_output=True, text=True)
         if p.returncode:
             raise SystemExit(p.stderr)
     shutil.move(os.path.realpath("r/checkpoints/latest"), "rm")
+    shutil.move(os.path.realpath("taught/checkpoints/latest"), "teacher")
     open("rm/tokenizer_config.json", "w").write('{"add_bos_token": true}')
     found = sorted(f[:-3] for f in os.listdir(ALGOS) if f.endswith(".so"))
     missing = [f"{a}.so is shipped and has no entry in SOURCE" for a in found if a not in SOURCE]

@@ -155,7 +155,7 @@ void learner_open(struct fixture *f, const char *backend, int32_t dtype, int64_t
     f->algo = (struct rlhf__instance){.plugin = &f->plugin, .self = &f->seen};
     f->learner = (struct rlhf__learner){
         .model = f->policy,
-        .reference = f->reference,
+        .kl_model = f->reference,
         .critic = f->critic,
         .objective = rlhf__algo_objective(&f->algo),
         .optim = f->optim,

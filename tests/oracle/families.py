@@ -91,12 +91,12 @@ def make(root):
 # ---- our side ----
 
 
-def heads(program, directory, dtype, rows, weight):
+def heads(program, directory, dtype, rows, weight, *teacher):
     """Log-probs of each row's tokens (0 for the first), and gradients of sum(weight * log-prob)."""
     with tempfile.TemporaryDirectory() as tmp:
         with open(f"{tmp}/rows.json", "w") as f:
             json.dump({"rows": rows, "weight": weight}, f)
-        subprocess.run([program, directory, dtype, f"{tmp}/rows.json", f"{tmp}/out"], check=True)
+        subprocess.run([program, directory, dtype, f"{tmp}/rows.json", f"{tmp}/out", *teacher], check=True)
         data, at, out = open(f"{tmp}/out", "rb").read(), 0, {}
     while at < len(data):
         (n,) = struct.unpack_from("<I", data, at)

@@ -1,10 +1,12 @@
 // heads.c: log-probs and gradients of a model directory, for families.py: `heads DIR DTYPE ROWS
-// OUT`.
+// OUT [TEACHER DIVERGENCE BETA]`.
 //
 // ROWS is {"rows": [[id, ...], ...], "weight": [one number per token]}. OUT is a list of records
 // (name length u32, name, count u32, count f32): "logp" of every token given the tokens before it
 // in its row (0 for the first), and "grad:NAME" of every trained parameter, the gradient of the sum
-// of weight * logp.
+// of weight * logp. With a TEACHER, another model directory, also "kl", the divergence (a number of
+// enum rlhf_divergence) of every token's distribution from the teacher's, and the gradient is that
+// of weight * kl; for jsd.py.
 #include "base/json.h"
 #include "model/parameters.h"
 #include "model/session.h"
@@ -16,7 +18,13 @@
 struct rows {
     uint32_t n, total;
     int32_t *ids, *offset, *prompt_len;
-    float *weight, *logp;
+    float *weight, *logp, *kl, *hidden; // hidden: of the teacher
+};
+
+struct teacher {
+    struct rlhf__model *model; // NULL: none
+    int32_t divergence;
+    double beta;
 };
 
 static void *need(size_t n, size_t size) {
@@ -61,22 +69,44 @@ static void put(FILE *f, const char *prefix, const char *name, const float *x, u
     fwrite(x, sizeof *x, n, f);
 }
 
-static rlhf_status run(const struct rlhf__model *m, struct rows *r, const char *out,
-                       struct rlhf__error *err) {
+static rlhf_status ask_teacher(const struct rlhf__model *t, const rlhf_batch *b, struct rows *r,
+                               struct rlhf__error *err) {
+    static const rlhf_dist dist = RLHF_DIST_WHOLE;
+    const rlhf_forward how = {
+        .size = sizeof how, .heads = RLHF_HEAD_LOGP | RLHF_HEAD_HIDDEN, .dist = &dist};
+    r->kl = need(r->total, sizeof *r->kl);
+    r->hidden = need((size_t)r->total * (size_t)t->info.d_model, sizeof *r->hidden);
+    const rlhf_heads heads = {.size = sizeof heads, .logp = r->logp, .hidden = r->hidden};
+    return rlhf__model_forward(t, b, &how, &heads, err);
+}
+
+static rlhf_status run(const struct rlhf__model *m, const struct teacher *t, struct rows *r,
+                       const char *out, struct rlhf__error *err) {
     const rlhf_batch b = {.size = sizeof b,
                           .n = r->n,
                           .total = r->total,
                           .ids = r->ids,
                           .offset = r->offset,
                           .prompt_len = r->prompt_len};
-    const rlhf_forward how = {.size = sizeof how, .heads = RLHF_HEAD_LOGP, .train = 1};
-    const rlhf_heads heads = {.size = sizeof heads, .logp = r->logp},
-                     grad = {.size = sizeof grad, .logp = r->weight};
+    rlhf_forward how = {.size = sizeof how, .heads = RLHF_HEAD_LOGP, .train = 1};
+    rlhf_heads heads = {.size = sizeof heads, .logp = r->logp},
+               grad = {.size = sizeof grad, .logp = r->weight};
+    if (t->model) {
+        RLHF_TRY(ask_teacher(t->model, &b, r, err));
+        how.heads |= RLHF_HEAD_KL;
+        how.kl_self = t->model->self;
+        how.kl_hidden = r->hidden;
+        how.divergence = t->divergence;
+        how.divergence_beta = t->beta;
+        heads.kl = r->kl;
+        grad = (rlhf_heads){.size = sizeof grad, .kl = r->weight};
+    }
     RLHF_TRY(rlhf__model_forward(m, &b, &how, &heads, err));
     RLHF_TRY(rlhf__model_backward(m, &b, &how, &grad, err));
     FILE *f = fopen(out, "wb");
     if (!f) return rlhf__fail(err, RLHF_E_IO, "%s cannot be written", out);
     put(f, "", "logp", r->logp, r->total);
+    if (t->model) put(f, "", "kl", r->kl, r->total);
     for (uint32_t i = 0; i < m->n_tensors; i++) {
         if (!m->params[i].grad) continue; // not trained
         const uint64_t n = (uint64_t)rlhf__param_count(&m->params[i]);
@@ -92,8 +122,9 @@ static rlhf_status run(const struct rlhf__model *m, struct rows *r, const char *
 
 int main(int argc, char **argv) {
     const char *build = getenv("RLHF_BUILD_DIR");
-    if (argc != 5 || !build) {
-        fprintf(stderr, "usage: RLHF_BUILD_DIR=... heads DIR f32|bf16 ROWS OUT\n");
+    if ((argc != 5 && argc != 8) || !build) {
+        fprintf(stderr, "usage: RLHF_BUILD_DIR=... heads DIR f32|bf16 ROWS OUT "
+                        "[TEACHER DIVERGENCE BETA]\n");
         return 2;
     }
     struct rlhf__dirs dirs;
@@ -105,6 +136,9 @@ int main(int argc, char **argv) {
     struct rlhf__compute_config compute = {.backend = "cpu"};
     struct rlhf__run_config run_config = {.seed = 1, .threads = 1};
     struct rlhf__model_spec spec = {.dir = argv[1], .role = "policy", .trainable = 1};
+    const struct rlhf__model_spec frozen = {.dir = argv[argc - 3], .role = "teacher", .frozen = 1};
+    struct teacher t = {.model = NULL};
+    if (argc == 8) t.divergence = atoi(argv[6]), t.beta = atof(argv[7]);
     snprintf(dirs.lib, sizeof dirs.lib, "%s/lib/rlhf/0", build);
     snprintf(dirs.share, sizeof dirs.share, "%s/share/rlhf", build);
     rows_read(argv[3], &r);
@@ -113,8 +147,10 @@ int main(int argc, char **argv) {
     if (st == RLHF_OK)
         st = rlhf__session_init(&session, &dirs, NULL, NULL, plugins, &compute, &run_config, &err);
     if (st == RLHF_OK) st = rlhf__model_open(&session.models, &spec, &m, &err);
-    if (st == RLHF_OK) st = run(m, &r, argv[4], &err);
+    if (st == RLHF_OK && argc == 8) st = rlhf__model_open(&session.models, &frozen, &t.model, &err);
+    if (st == RLHF_OK) st = run(m, &t, &r, argv[4], &err);
     if (st != RLHF_OK) fprintf(stderr, "%s\n", err.text);
+    rlhf__model_close(t.model);
     rlhf__model_close(m);
     rlhf__session_finish(&session);
     rlhf__plugins_destroy(plugins);
@@ -123,5 +159,7 @@ int main(int argc, char **argv) {
     free(r.prompt_len);
     free(r.weight);
     free(r.logp);
+    free(r.kl);
+    free(r.hidden);
     return st != RLHF_OK;
 }

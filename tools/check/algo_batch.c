@@ -42,6 +42,8 @@ static void make_token(struct rlhf__algo_batch *b, int32_t t, uint32_t *state) {
     b->head[2][t] = 0.05f + 0.2f * number(state);
     b->head[3][t] = number(state) - 0.5f;
     b->ref[t] = b->head[0][t] + 0.3f * (number(state) - 0.5f);
+    for (uint32_t k = 0; k < b->plan.n_named; k++)
+        b->named[k][t] = b->head[0][t] + 0.3f * (number(state) - 0.5f);
     b->token_reward[t] = rollout ? 0.1f * number(state) : 0;
     if (!rollout && (b->plan.flags & RLHF_PLAN_RECOMPUTE_LOGP)) b->old[t] = b->head[0][t];
     if (!rollout) return;
@@ -160,7 +162,15 @@ static int64_t count_tokens(const struct rlhf__algo_batch *b, int finished) {
 }
 
 static int wants_reference(const rlhf_plan *p) {
-    return (p->flags & RLHF_PLAN_REFERENCE) != 0 || (p->heads & RLHF_HEAD_KL) != 0;
+    return (p->flags & RLHF_PLAN_REFERENCE) != 0 ||
+           ((p->heads & RLHF_HEAD_KL) != 0 && !p->divergence_from);
+}
+
+// Room for a pointer to each named model's log-probs; NULL without any.
+static const float **lay_named(struct maker *m, const struct rlhf__algo_batch *b,
+                               const char *what) {
+    if (!b->plan.n_named) return NULL;
+    return lay(m, NULL, b->plan.n_named * sizeof(float *), RLHF__CHECK_BORROWED, what);
 }
 
 rlhf_status rlhf__algo_batch_advantages(struct rlhf__probe *t, struct rlhf__algo_batch *b,
@@ -191,6 +201,10 @@ rlhf_status rlhf__algo_batch_advantages(struct rlhf__probe *t, struct rlhf__algo
     in.source = IN(&m, b->source, b->n, "rollout->source");
     if (rollout) in.meta = IN(&m, b->meta, b->n, "rollout->meta");
     if (wants_reference(&b->plan)) in.logp_ref = IN(&m, b->ref, b->total, "rollout->logp_ref");
+    const float **named = lay_named(&m, b, "rollout->logp_named");
+    for (uint32_t k = 0; named && k < b->plan.n_named; k++)
+        named[k] = IN(&m, b->named[k], b->total, "rollout->logp_named");
+    in.logp_named = named;
     if (b->plan.heads & RLHF_HEAD_VALUE)
         in.value_old = IN(&m, b->value_old, b->total, "rollout->value_old");
     rlhf__guards_close(m.guards);
@@ -295,6 +309,10 @@ static void lay_loss(struct maker *m, const struct rlhf__algo_batch *b, const st
     in->advantage = TOKENS(m, b, p, advantage);
     in->returns = TOKENS(m, b, p, returns);
     if (wants_reference(&b->plan)) in->logp_ref = TOKENS(m, b, p, ref);
+    const float **named = lay_named(m, b, "loss->logp_named");
+    for (uint32_t k = 0; named && k < b->plan.n_named; k++)
+        named[k] = gather(m, b, p, b->named[k], sizeof(float), 0, "loss->logp_named");
+    in->logp_named = named;
     if (b->plan.heads & RLHF_HEAD_VALUE) in->value_old = TOKENS(m, b, p, value_old);
     if (rollout) in->logp_sampled = TOKENS(m, b, p, sampled);
     if (rollout) in->version = ROWS(m, b, p, version);

@@ -25,6 +25,7 @@ struct rlhf__algo_batch {
     float score[RLHF__ALGO_ROWS], token_reward[RLHF__ALGO_TOKENS];
     float old[RLHF__ALGO_TOKENS], sampled[RLHF__ALGO_TOKENS], ref[RLHF__ALGO_TOKENS];
     float value_old[RLHF__ALGO_TOKENS];
+    float named[RLHF_NAMED_MAX][RLHF__ALGO_TOKENS]; // of the plan's named models
     float advantage[RLHF__ALGO_TOKENS], returns[RLHF__ALGO_TOKENS];
     float head[RLHF__ALGO_HEADS][RLHF__ALGO_TOKENS];
     float d[RLHF__ALGO_HEADS][RLHF__ALGO_TOKENS]; // derivatives of the last loss()

@@ -72,7 +72,10 @@ enum rlhf_plan_flag {
     // label is -1. Set `use` to skip passes it does not need.
     RLHF_PLAN_MISMATCHED = 128,
     // PREFERENCES: loss() uses rlhf_loss_in.margin. Otherwise a row with a margin is rejected.
-    RLHF_PLAN_MARGINS = 256
+    RLHF_PLAN_MARGINS = 256,
+    // ROLLOUT: a run may have no rewards; score and token_reward are then zeros. Otherwise a run
+    // without rewards is rejected.
+    RLHF_PLAN_REWARDS_OPTIONAL = 512
 };
 
 // The algorithm metrics that the host reads, besides the one named by checkpoint.best. All are
