@@ -36,7 +36,7 @@ static rlhf_status score_rows(const struct rlhf__feed_env *env, const struct rlh
     config.mixing.clip = 0;
     const struct rlhf__scorer s = {.config = &config,
                                    .rewards = env->cast->rewards,
-                                   .metric = rlhf__metrics_sink,
+                                   .metric = rlhf__metrics_put,
                                    .metric_ctx = h->metrics,
                                    .phase = h->phase > 0 ? h->phase - 1 : 0,
                                    .watch = rlhf__progress_watch(env->progress),
@@ -69,7 +69,7 @@ static rlhf_status score_and_tally(const struct rlhf__feed_env *env,
     for (size_t k = 0; k < n; k++) {
         snprintf(owner, sizeof owner, "rewards/%s", env->config->reward[k].name);
         if (st == RLHF_OK)
-            rlhf__reward_tally_report(&tally[k], owner, rlhf__metrics_sink, h->metrics);
+            rlhf__reward_tally_report(&tally[k], owner, rlhf__metrics_put, h->metrics);
         rlhf__reward_tally_add(&h->tallies->run[k], &tally[k]);
     }
     free(tally);

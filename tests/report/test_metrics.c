@@ -40,7 +40,7 @@ static void rows_are_sorted_and_start_afresh(void **state) {
     double v = 5;
     rlhf__metrics_set(m, "z", 1);
     rlhf__metrics_set(m, "a/b", 0.1);
-    rlhf__metrics_sink(m, "m", NAN);
+    rlhf__metrics_put(m, "m", NAN);
     rlhf__metrics_set(m, "z", 2);      // replaces
     rlhf__metrics_set(m, "phase", 99); // the row has it already
     assert_true(rlhf__metrics_get(m, "z", &v) && v == 2);

@@ -1,0 +1,120 @@
+# The program behind wandb.so and trackio.so: reads calls as JSON lines from standard input, makes
+# them with the Python package named by the first argument, and answers each with a line: "ok" or
+# "failed", a space, and a text for the user.
+import importlib
+import json
+import os
+import sys
+
+package = sys.argv[1]
+answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+os.dup2(2, 1)  # what the package prints is no answer
+calls = sys.stdin.buffer
+
+
+def answer(word, text=""):
+    answers.write((word + " " + " ".join(str(text).split()))[:900] + "\n")
+    answers.flush()
+
+
+class Notes:
+    """What a resumed run needs to know, in the run's directory: the tracker's id of the run, and
+    the last phase that it has."""
+
+    def __init__(self, call):
+        self.path = os.path.join(call["dir"], "sink-%s.json" % package)
+        self.key = "%s/%s" % (call["project"], call["name"])
+        self.all = {}
+        if call["resumed"] and os.path.exists(self.path):
+            with open(self.path, encoding="utf-8") as f:
+                self.all = json.load(f)
+        self.mine = self.all.setdefault(self.key, {"id": None, "last": -1})
+
+    def write(self):
+        if os.path.exists(self.path):  # another sink of this kind may have written since
+            with open(self.path, encoding="utf-8") as f:
+                self.all = dict(json.load(f), **{self.key: self.mine})
+        with open(self.path + ".new", "w", encoding="utf-8") as f:
+            json.dump(self.all, f)
+        os.replace(self.path + ".new", self.path)
+
+
+def begin_wandb(lib, call, notes):
+    more = {"resume": "allow", "id": notes.mine["id"]} if notes.mine["id"] else {}
+    folder = os.environ.get("WANDB_DIR") or call["dir"]
+    run = lib.init(project=call["project"], name=call["name"], config=call["config"], dir=folder,
+                   **call["more"], **more)
+    notes.mine["id"] = run.id
+    if getattr(run, "offline", False):
+        return "offline; send it later with: wandb sync " + os.path.dirname(run.dir)
+    return run.url or ""
+
+
+def begin_trackio(lib, call, notes):
+    more = {"resume": "allow"} if notes.mine["id"] else {}
+    lib.init(project=call["project"], name=call["name"], config=call["config"], **call["more"],
+             **more)
+    notes.mine["id"] = call["name"]
+    return "look at it with: trackio show --project " + call["project"]
+
+
+def table(lib, samples):
+    columns = ["prompt", "response", "reward"]
+    if package == "trackio":
+        import pandas
+
+        return lib.Table(dataframe=pandas.DataFrame(samples, columns=columns))
+    return lib.Table(columns=columns, data=samples)
+
+
+def phase(lib, call, notes):
+    if call["phase"] <= notes.mine["last"]:
+        return  # repeated after a resume, with the same numbers
+    values = dict(call["metrics"])
+    if call["samples"]:
+        values["samples"] = table(lib, call["samples"])
+    lib.log(values, step=call["phase"])
+    notes.mine["last"] = call["phase"]
+    notes.write()
+
+
+def end(lib, call):
+    if package == "wandb":
+        lib.finish(exit_code=1 if call["how"] == "failed" else 0)
+    else:
+        lib.finish()
+
+
+def load():
+    try:
+        return importlib.import_module(package)
+    except ModuleNotFoundError as e:
+        if e.name != package:
+            raise
+        raise SystemExit("the Python package %s is not there: %s -m pip install %s"
+                         % (package, sys.executable or "python3", package))
+
+
+def main():
+    lib = notes = None
+    for line in calls:
+        call = json.loads(line)
+        said = ""
+        try:
+            if call["call"] == "begin":
+                lib = load()
+                notes = Notes(call)
+                said = (begin_wandb if package == "wandb" else begin_trackio)(lib, call, notes)
+                notes.write()
+            elif call["call"] == "phase":
+                phase(lib, call, notes)
+            else:
+                end(lib, call)
+        except SystemExit as e:
+            return answer("failed", e)
+        except Exception as e:
+            return answer("failed", "%s: %s" % (type(e).__name__, e))
+        answer("ok", said)
+
+
+main()
