@@ -10,9 +10,11 @@
 void rlhf__run_sinks_begin(const struct rlhf__run *r) {
     struct rlhf__buf config = RLHF__BUF_INIT;
     struct rlhf__error unprinted;
-    char dir[RLHF__PATH_CAP];
+    char held[64], dir[RLHF__PATH_CAP];
     if (r->config->n_sink == 0) return;
-    if (!rlhf__path_real(r->req->dir->path, dir)) rlhf__path_put(dir, "%s", r->req->dir->path);
+    // A plugin may have changed the working directory.
+    snprintf(held, sizeof held, "/proc/self/fd/%d", r->req->dir->root->fd);
+    if (!rlhf__path_real(held, dir)) rlhf__path_put(dir, "%s", r->req->dir->name);
     if (rlhf__config_print(r->config, &config, &unprinted) != RLHF_OK) rlhf__buf_clear(&config);
     const int resumed = r->req->resume != NULL;
     // Checkpoints keep no times; the rows of the phases that are kept do.

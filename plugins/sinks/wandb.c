@@ -30,7 +30,7 @@ static const rlhf_opt options[] = {
      .offset = offsetof(struct config, entity),
      .s_def = ""},
     RLHF_OPT_ENUM(struct config, mode, 0, modes,
-                  "offline: keep everything in the run's directory, for wandb sync"),
+                  "offline: keep everything in ./wandb, for wandb sync"),
 };
 static const rlhf_plugin plugin = {
     .size = sizeof plugin,

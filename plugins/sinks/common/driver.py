@@ -41,8 +41,8 @@ class Notes:
 
 def begin_wandb(lib, call, notes):
     more = {"resume": "allow", "id": notes.mine["id"]} if notes.mine["id"] else {}
-    folder = os.environ.get("WANDB_DIR") or call["dir"]
-    run = lib.init(project=call["project"], name=call["name"], config=call["config"], dir=folder,
+    # Its files go to ./wandb, as always: in the run's directory its links would be refused.
+    run = lib.init(project=call["project"], name=call["name"], config=call["config"],
                    **call["more"], **more)
     notes.mine["id"] = run.id
     if getattr(run, "offline", False):
@@ -58,21 +58,13 @@ def begin_trackio(lib, call, notes):
     return "look at it with: trackio show --project " + call["project"]
 
 
-def table(lib, samples):
-    columns = ["prompt", "response", "reward"]
-    if package == "trackio":
-        import pandas
-
-        return lib.Table(dataframe=pandas.DataFrame(samples, columns=columns))
-    return lib.Table(columns=columns, data=samples)
-
-
 def phase(lib, call, notes):
     if call["phase"] <= notes.mine["last"]:
         return  # repeated after a resume, with the same numbers
     values = dict(call["metrics"])
     if call["samples"]:
-        values["samples"] = table(lib, call["samples"])
+        columns = ["prompt", "response", "reward"]
+        values["samples"] = lib.Table(columns=columns, data=call["samples"])
     lib.log(values, step=call["phase"])
     notes.mine["last"] = call["phase"]
     notes.write()
