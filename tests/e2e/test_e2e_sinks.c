@@ -289,7 +289,10 @@ static void a_dry_run_only_makes_it(void **state) {
 static void a_resumed_run_asks_for_its_sinks(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "cp \"$RLHF_TEST_PLUGINS/recording_sink.so\" own.so"), 0);
-    assert_int_equal(e2e_run(t, PPO "--sink ./own.so:file=mine.jsonl --phases 1 --out r"), 0);
+    assert_int_equal(e2e_run(t, PPO "--sink ./own.so:file=mine.jsonl --phases 2 --set "
+                                    "run.stop_after=1 --out r"),
+                     0);
+    e2e_says(t, "rlhf-host --resume r --sink /");
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=2"), 2);
     e2e_says(t, "sink.0.plugin (");
     e2e_says(t, "own.so)");
@@ -332,6 +335,7 @@ static const char package[] =
     "    if how[1] == 'crash': os.kill(os.getpid(), 11)\n"
     "    if how[1] == 'hang': time.sleep(1000)\n"
     "    if how[1] == 'exit': os._exit(3)\n"
+    "    if how[1] == 'slow': time.sleep(2)\n"
     "class Run:\n"
     "    id, url, offline = 'id1', 'https://x.test/1', False\n"
     "class Table:\n"
@@ -412,6 +416,23 @@ static void a_tracker_gets_the_numbers(void **state) {
     json_decref(calls);
 }
 
+// After Ctrl-C a tracker still gets the phase and the end.
+static void a_tracker_hears_of_ctrl_c(void **state) {
+    struct e2e *t = *state;
+    if (!has_python()) skip();
+    assert_int_equal(
+        e2e_shell(t, "FAKE=finish:slow " TRACKER "\"$HOST\" " PPO SINK_WITH(
+                         "file=own.jsonl,at=2,interrupt=true") "--sink wandb.so "
+                                                               "--phases 5 --out r --threads 1"),
+        130);
+    assert_null(strstr(t->out, "failed: sink"));
+    json_t *calls = rows_of(t, "calls.jsonl");
+    assert_int_equal(json_array_size(calls), 4);
+    assert_true(json_integer_value(at(calls, 2, 1)) == 2);
+    assert_string_equal(json_string_value(at(calls, 3, 0)), "finish");
+    json_decref(calls);
+}
+
 static void a_tracker_that_fails_is_left_out(void **state) {
     struct e2e *t = *state;
     if (!has_python()) skip();
@@ -457,6 +478,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_dry_run_only_makes_it, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_resumed_run_asks_for_its_sinks, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_tracker_gets_the_numbers, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_tracker_hears_of_ctrl_c, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_tracker_that_fails_is_left_out, setup, e2e_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,19 +1,23 @@
 # The program behind wandb.so and trackio.so: reads calls as JSON lines from standard input, makes
 # them with the Python package named by the first argument, and answers each with a line: "ok" or
 # "failed", a space, and a text for the user.
+import sys
+
+sys.path[:] = [place for place in sys.path if place]  # no module of the working directory
+
 import importlib
 import json
 import os
-import sys
 
 package = sys.argv[1]
-answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+answers = os.fdopen(os.dup(1), "wb")
 os.dup2(2, 1)  # what the package prints is no answer
 calls = sys.stdin.buffer
 
 
 def answer(word, text=""):
-    answers.write((word + " " + " ".join(str(text).split()))[:900] + "\n")
+    line = word + " " + " ".join(str(text).split())
+    answers.write(line.encode("utf-8", "replace")[:900] + b"\n")
     answers.flush()
 
 
@@ -97,7 +101,6 @@ def main():
                 lib = load()
                 notes = Notes(call)
                 said = (begin_wandb if package == "wandb" else begin_trackio)(lib, call, notes)
-                notes.write()
             elif call["call"] == "phase":
                 phase(lib, call, notes)
             else:

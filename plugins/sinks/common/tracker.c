@@ -103,6 +103,7 @@ static rlhf_status give_up(struct tracker *t, enum rlhf__talk what, const struct
 // Sends a call, a line of JSON, and waits for the answer for at most so many seconds.
 static rlhf_status call(struct tracker *t, struct rlhf__bytes *line, double seconds, int patient) {
     struct answer a = {.n = 0};
+    if (!t->program.process) return rlhf_failf(t->host, RLHF_E_IO, "%s does not run", t->name);
     rlhf__bytes_text(line, "}\n");
     if (line->full) {
         rlhf__program_kill(&t->program);
