@@ -344,7 +344,7 @@ static const char package[] =
     "        self.told = [columns, data]\n"
     "def init(config=None, **words):\n"
     "    print('noise on standard output')\n"
-    "    note('init', words, config['algo']['plugin'])\n"
+    "    note('init', words, config.get('algo', {}).get('plugin'))\n"
     "    fake('init')\n"
     "    return Run()\n"
     "def log(values, step=None):\n"
@@ -417,6 +417,22 @@ static void a_tracker_gets_the_numbers(void **state) {
     json_decref(calls);
 }
 
+// `plugin check` plays runs for them; it lets them write no files.
+static void the_trackers_are_sound(void **state) {
+    struct e2e *t = *state;
+    if (!has_python()) skip();
+    static const char *const names[] = {"wandb", "trackio"};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(e2e_shell(t,
+                                   "PYTHONPATH=\"$PWD/fake\" CALLS=/dev/null \"$HOST\" plugin "
+                                   "check %s.so",
+                                   names[i]),
+                         0);
+        e2e_says(t, "nothing found");
+        e2e_says(t, "phase()"); // which writes down what the tracker has
+    }
+}
+
 // After Ctrl-C a tracker still gets the phase and the end.
 static void a_tracker_hears_of_ctrl_c(void **state) {
     struct e2e *t = *state;
@@ -479,6 +495,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_dry_run_only_makes_it, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_resumed_run_asks_for_its_sinks, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_tracker_gets_the_numbers, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(the_trackers_are_sound, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_tracker_hears_of_ctrl_c, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_tracker_that_fails_is_left_out, setup, e2e_teardown),
     };
