@@ -37,7 +37,7 @@ static json_t *plugins_json(const struct rlhf__manifest *m) {
     return NULL;
 }
 
-// NULL if there are none, or out of memory.
+// New reference; NULL without sinks, or out of memory.
 static json_t *sinks_json(const struct rlhf__manifest *m) {
     json_t *sinks = m->n_sinks ? json_array() : NULL;
     int bad = 0;

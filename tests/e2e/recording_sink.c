@@ -1,5 +1,4 @@
-// recording_sink.c: a sink that writes every call as a JSON line to a file, and fails where it is
-// told to.
+// recording_sink.c: a sink that writes every call as a JSON line to a file, and fails on request.
 #include "support/plugin.h"
 
 #include <rlhf/log.h>

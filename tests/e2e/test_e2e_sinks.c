@@ -1,5 +1,5 @@
-// test_e2e_sinks.c: what sinks are told of a run, and that they cannot harm it; wandb.so and
-// trackio.so against packages of the same names that write down how they are called.
+// test_e2e_sinks.c: sinks get the numbers of the files and cannot harm a run. wandb.so and
+// trackio.so run against packages of the same names that record their calls.
 #include "e2e.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// test_sinks.c: what a sink gets of a phase, numbers that are not finite included, and when it gets
-// no more.
+// test_sinks.c: a sink gets all metrics of a phase, including values that are not finite, and no
+// further phases after a failure.
 #include "support/scratch.h"
 
 #include "report/sinks.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-// What the sink saw last.
+// The latest call.
 static struct {
     int calls, ends, fails;
     int64_t phase;
@@ -38,7 +38,7 @@ static rlhf_status phase(void *self, const rlhf_sink_phase *in) {
                  in->response[0].ptr);
         seen.score = in->score[0];
     }
-    return seen.fails ? 7 : RLHF_OK; // 7 is no valid status
+    return seen.fails ? 7 : RLHF_OK; // 7: not a valid status
 }
 
 static rlhf_status end(void *self, int32_t how, const char *why) {
@@ -87,7 +87,7 @@ static void a_phase_arrives_whole(void **state) {
     assert_true(isnan(seen.value[0]) && seen.value[1] == -INFINITY && seen.value[2] == 0.1);
     assert_int_equal(seen.samples, 1);
     assert_true(seen.score == 0.25f);
-    // A phase without anything; then no more after a failure, but the end.
+    // A phase without metrics. After a failure only end() is called.
     rlhf__sinks_take(sinks, m);
     seen.fails = 1;
     rlhf__sinks_phase(sinks, 5, 9, NULL, 0);

@@ -54,7 +54,7 @@ rlhf_status rlhf__tracker_create(const rlhf_host *host, const struct rlhf__track
     const rlhf_status st = rlhf__program_init(&t->program, host, t->argv, NULL);
     t->program.name = t->name;
     t->program.limits = NULL; // rewards.timeout_s and rewards.memory_mib are not about sinks
-    // A sink's program never has walls: docs/sinks.md says so, and nothing could be closed.
+    // Skips the log line about walls: the program of a sink has none (docs/sinks.md).
     snprintf(t->program.walls, sizeof t->program.walls, "none");
     if (st < 0) {
         rlhf__tracker_destroy(t);
