@@ -18,7 +18,7 @@
 struct options {
     const char *algo, *judge, *config, *preset, *resume;
     const char *policy, *adapter, *data, *prompts, *out, *phases, *seed, *threads;
-    struct rlhf__flag_list reward, set;
+    struct rlhf__flag_list reward, sink, set;
     int32_t print_config, dry_run, trust_run, allow_changed_plugins, allow_changed_inputs;
 };
 
@@ -29,6 +29,8 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_L(O, "--reward", reward, "X.so[:k=v,..]", "reward, repeatable: imdb.so:weight=1"),
     RLHF__FLAG_S(O, "--judge", judge, "X.so[:k=v,..]",
                  "reward that scores and labels pairs but does not train"),
+    RLHF__FLAG_L(O, "--sink", sink, "X.so[:k=v,..]",
+                 "gets the run's metrics and samples, repeatable: wandb.so"),
     RLHF__FLAG_S(O, "--policy", policy, "DIR", "model to train (policy.path)"),
     RLHF__FLAG_S(O, "--adapter", adapter, "DIR", "adapter to train on (policy.adapter.path)"),
     RLHF__FLAG_S(O, "--data", data, "FILE", "rows of supervised algorithms (data.path)"),
@@ -162,6 +164,8 @@ static rlhf_status train(const struct rlhf__env *env, const struct options *o,
     if (status == RLHF_OK)
         status =
             rlhf__config_resolve(&config, run.plugins, &run.algo, &run.rewards, &run.judge, err);
+    if (status == RLHF_OK)
+        status = rlhf__config_resolve_sinks(&config, run.plugins, &run.sinks, err);
     status = say_trust(o, &dir, status, err);
     if (status == RLHF_OK) {
         *exit_status = 0;
@@ -171,6 +175,7 @@ static rlhf_status train(const struct rlhf__env *env, const struct options *o,
             *exit_status = rlhf__cmd_run(&run);
     }
     free(run.rewards);
+    free(run.sinks);
     rlhf__plugins_destroy(run.plugins);
     rlhf__config_finish(&config);
     rlhf__run_dir_finish(&dir);
@@ -200,6 +205,8 @@ int rlhf__cli_train(const struct rlhf__env *env, int argc, char **argv) {
                                            .judge = o.judge,
                                            .reward = o.reward.item,
                                            .n_reward = o.reward.n,
+                                           .sink = o.sink.item,
+                                           .n_sink = o.sink.n,
                                            .set = a.all,
                                            .set_flag = a.flag,
                                            .n_set = a.n,
@@ -213,6 +220,7 @@ int rlhf__cli_train(const struct rlhf__env *env, int argc, char **argv) {
     }
     assignments_free(&a);
     free(o.reward.item);
+    free(o.sink.item);
     free(o.set.item);
     return exit_status;
 }

@@ -20,7 +20,7 @@ int rlhf__cmd_plugin(const struct rlhf__env *env, int argc, char **argv) {
              "options\n"
              "       rlhf-host plugin new KIND NAME [--lang c|c++]   a plugin to begin with: KIND "
              "is\n"
-             "                                               reward, algo, model or kernel\n"
+             "                                               reward, algo, model, sink or kernel\n"
              "       rlhf-host plugin check FILE [--json] [--set KEY=VALUE]... [--rows FILE] "
              "[--seconds N]\n"
              "                                               what is wrong with them: tries what "

@@ -17,9 +17,10 @@
 void rlhf__config_finish(struct rlhf__config *c) {
     rlhf__plugin_config_clear(&c->algo);
     rlhf__plugin_config_clear(&c->judge);
-    for (size_t i = 0; i < c->n_reward; i++)
-        rlhf__plugin_config_clear(&c->reward[i]);
+    rlhf__rewards_clear(c);
+    rlhf__sinks_clear(c);
     free(c->reward);
+    free(c->sink);
     json_decref(c->given);
     json_decref(c->unused);
     rlhf__strings_finish(&c->strings);
@@ -130,11 +131,7 @@ static rlhf_status apply_rewards(const struct rlhf__config_request *req, struct 
                                  struct rlhf__error *err) {
     const char *flag = req->reward_flag ? req->reward_flag : "--reward";
     int keep = req->resume && req->n_reward == c->n_reward;
-    if (!keep) {
-        for (size_t i = 0; i < c->n_reward; i++)
-            rlhf__plugin_config_clear(&c->reward[i]);
-        c->n_reward = 0;
-    }
+    if (!keep) rlhf__rewards_clear(c);
     for (size_t i = 0; i < req->n_reward; i++) {
         struct rlhf__plugin_config *p = keep ? &c->reward[i] : rlhf__reward_add(c);
         if (!p) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
@@ -144,10 +141,34 @@ static rlhf_status apply_rewards(const struct rlhf__config_request *req, struct 
     return RLHF_OK;
 }
 
+static int same_stem(const char *a, const char *b) {
+    char x[256], y[256];
+    rlhf__plugin_stem(a, x, sizeof x);
+    rlhf__plugin_stem(b, y, sizeof y);
+    return strcmp(x, y) == 0;
+}
+
+// --sink flags replace the list; the options of a resumed run's sink stay if the flag in its place
+// names the same plugin.
+static rlhf_status apply_sinks(const struct rlhf__config_request *req, struct rlhf__config *c,
+                               struct rlhf__error *err) {
+    int keep = req->resume && req->n_sink == c->n_sink;
+    for (size_t i = 0; keep && i < c->n_sink; i++)
+        keep = c->sink[i].plugin && same_stem(c->sink[i].plugin, req->sink[i]);
+    if (!keep) rlhf__sinks_clear(c);
+    if (req->n_sink == 1 && strcmp(req->sink[0], "none") == 0) return RLHF_OK;
+    for (size_t i = 0; i < req->n_sink; i++) {
+        if (!keep && !rlhf__sink_add(c)) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+        RLHF_TRY(rlhf__spec_apply(req->sink[i], "--sink", &c->sink[i], c, err));
+    }
+    return RLHF_OK;
+}
+
 static rlhf_status apply_flags(const struct rlhf__config_request *req, struct rlhf__config *c,
                                struct rlhf__error *err) {
     if (req->algo) RLHF_TRY(rlhf__spec_apply(req->algo, "--algo", &c->algo, c, err));
     if (req->n_reward) RLHF_TRY(apply_rewards(req, c, err));
+    if (req->n_sink) RLHF_TRY(apply_sinks(req, c, err));
     if (req->judge) RLHF_TRY(rlhf__spec_apply(req->judge, "--judge", &c->judge, c, err));
     for (size_t i = 0; i < req->n_set; i++) {
         const char *flag = req->set_flag ? req->set_flag[i] : "--set";
@@ -199,7 +220,8 @@ static rlhf_status check_best(const struct rlhf__config *c, struct rlhf__error *
 static rlhf_status go_on(const struct rlhf__config_request *req, struct rlhf__config *out,
                          struct rlhf__error *err) {
     struct rlhf__config stored = {0};
-    int plain = req->n_set == 0 && req->n_reward == 0 && !req->algo && !req->judge;
+    int plain =
+        req->n_set == 0 && req->n_reward == 0 && req->n_sink == 0 && !req->algo && !req->judge;
     rlhf_status status = rlhf__resume_load(req, out, err);
     if (status == RLHF_OK) status = apply_flags(req, out, err);
     if (status == RLHF_OK && !plain) status = built_in(&stored, err);
@@ -209,6 +231,8 @@ static rlhf_status go_on(const struct rlhf__config_request *req, struct rlhf__co
     out->algo.stored = out->judge.stored = !req->trust_run;
     for (size_t i = 0; i < out->n_reward; i++)
         out->reward[i].stored = !req->trust_run;
+    for (size_t i = 0; i < out->n_sink; i++)
+        out->sink[i].stored = !req->trust_run;
     if (status == RLHF_OK) status = check_rewards(out, err);
     if (status == RLHF_OK) status = check_best(out, err);
     rlhf__config_finish(&stored);

@@ -2,8 +2,8 @@
 //
 // Layers, each overriding the one before: built-in defaults; share/rlhf/configs/<algo>.json; the
 // preset; the --config file; flags (--algo, --reward, --policy, ...); --set. A file that names
-// another algorithm than the chosen one is read without its algorithm options. A "reward" list
-// replaces the whole list.
+// another algorithm than the chosen one is read without its algorithm options. A "reward" or "sink"
+// list replaces the whole list.
 #ifndef RLHF_HOST_CONFIG_H
 #define RLHF_HOST_CONFIG_H
 
@@ -20,6 +20,8 @@ struct rlhf__config_request {
     const char *judge;         // "X.so[:k=v,...]", NULL = none
     const char *const *reward; // [n_reward] "X.so[:weight=..,k=v]"
     size_t n_reward;
+    const char *const *sink; // [n_sink] "X.so[:k=v,...]"; the one word "none": no sinks
+    size_t n_sink;
     const char *reward_flag;     // the flag they came from, for messages; NULL = "--reward"
     const char *const *set;      // [n_set] "path.to.key=value", in order
     const char *const *set_flag; // [n_set] the flag each came from, for messages; NULL = "--set"
@@ -50,6 +52,10 @@ rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *p
                                  const struct rlhf__plugin **algo,
                                  const struct rlhf__plugin ***rewards,
                                  const struct rlhf__plugin **judge, struct rlhf__error *err);
+
+// The same for the sinks: *out [c->n_sink]; free(*out). Only runs have them. [main]
+rlhf_status rlhf__config_resolve_sinks(struct rlhf__config *c, struct rlhf__plugins *plugins,
+                                       const struct rlhf__plugin ***out, struct rlhf__error *err);
 
 // The whole config as JSON (new reference), as --print-config prints it and config.json stores it.
 // Reading it with --config gives the same config. [any]

@@ -64,15 +64,33 @@ void rlhf__reward_section(const struct rlhf__plugin_config *p, size_t i, char ou
     snprintf(out, 32, "%s.%zu", judges ? "judge" : "reward", i);
 }
 
-struct rlhf__plugin_config *rlhf__reward_add(struct rlhf__config *c) {
-    struct rlhf__plugin_config *all = realloc(c->reward, (c->n_reward + 1) * sizeof *all);
+static struct rlhf__plugin_config *add_entry(struct rlhf__plugin_config **list, size_t *n) {
+    struct rlhf__plugin_config *all = realloc(*list, (*n + 1) * sizeof *all);
     if (!all) return NULL;
-    c->reward = all;
-    struct rlhf__plugin_config *p = &all[c->n_reward++];
+    *list = all;
+    struct rlhf__plugin_config *p = &all[(*n)++];
     memset(p, 0, sizeof *p);
     p->weight = 1;
     return p;
 }
+
+struct rlhf__plugin_config *rlhf__reward_add(struct rlhf__config *c) {
+    return add_entry(&c->reward, &c->n_reward);
+}
+
+struct rlhf__plugin_config *rlhf__sink_add(struct rlhf__config *c) {
+    return add_entry(&c->sink, &c->n_sink);
+}
+
+static void clear_entries(struct rlhf__plugin_config *list, size_t *n) {
+    for (size_t i = 0; i < *n; i++)
+        rlhf__plugin_config_clear(&list[i]);
+    *n = 0;
+}
+
+void rlhf__rewards_clear(struct rlhf__config *c) { clear_entries(c->reward, &c->n_reward); }
+
+void rlhf__sinks_clear(struct rlhf__config *c) { clear_entries(c->sink, &c->n_sink); }
 
 // "source:line" of a path in the layer.
 static void place(const struct rlhf__layer *l, const char *path, char *out, size_t cap) {
@@ -103,6 +121,7 @@ static rlhf_status unknown_section(const struct rlhf__layer *l, const char *key,
     rlhf__nearest_offer(&near, "reward");
     rlhf__nearest_offer(&near, "judge");
     rlhf__nearest_offer(&near, RLHF__NAMED_SECTION);
+    rlhf__nearest_offer(&near, "sink");
     place(l, key, where, sizeof where);
     struct rlhf__buf theirs = RLHF__BUF_INIT;
     const int alias = rlhf__alias_hint(key, 0, &theirs);
@@ -146,7 +165,8 @@ static rlhf_status need_objects(struct rlhf__plugin_config *p, struct rlhf__erro
     return p->options && p->origin ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
 }
 
-// Merge an object {"plugin", ..., options} into p. section: "algo", "judge" or "reward.0".
+// Merge an object {"plugin", ..., options} into p. section: "algo", "judge", "reward.0"
+// or "sink.0".
 static rlhf_status apply_plugin(const struct rlhf__layer *l, const char *section, int entry,
                                 json_t *object, int skip_options, struct rlhf__plugin_config *p,
                                 struct rlhf__error *err) {
@@ -197,21 +217,24 @@ static rlhf_status apply_judge(const struct rlhf__layer *l, json_t *v, struct rl
     return apply_plugin(l, "judge", RLHF__ENTRY_JUDGE, v, 0, &c->judge, err);
 }
 
-static rlhf_status apply_rewards(const struct rlhf__layer *l, json_t *v, struct rlhf__config *c,
-                                 struct rlhf__error *err) {
-    if (!json_is_array(v)) return wrong_kind(l, "reward", "a list of objects", v, err);
-    for (size_t i = 0; i < c->n_reward; i++)
-        rlhf__plugin_config_clear(&c->reward[i]);
-    c->n_reward = 0;
+// The list "reward" or "sink": it replaces what came before.
+static rlhf_status apply_list(const struct rlhf__layer *l, const char *key, int entry, json_t *v,
+                              struct rlhf__config *c, struct rlhf__error *err) {
+    const int rewards = entry == RLHF__ENTRY_REWARD;
+    if (!json_is_array(v)) return wrong_kind(l, key, "a list of objects", v, err);
+    if (rewards)
+        rlhf__rewards_clear(c);
+    else
+        rlhf__sinks_clear(c);
     for (size_t i = 0; i < json_array_size(v); i++) {
         json_t *item = json_array_get(v, i);
         char section[32];
-        snprintf(section, sizeof section, "reward.%zu", i);
+        snprintf(section, sizeof section, "%s.%zu", key, i);
         if (!json_is_object(item) || !json_is_string(json_object_get(item, "plugin")))
             return wrong_kind(l, section, "an object with a \"plugin\"", item, err);
-        struct rlhf__plugin_config *p = rlhf__reward_add(c);
+        struct rlhf__plugin_config *p = rewards ? rlhf__reward_add(c) : rlhf__sink_add(c);
         if (!p) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
-        RLHF_TRY(apply_plugin(l, section, RLHF__ENTRY_REWARD, item, 0, p, err));
+        RLHF_TRY(apply_plugin(l, section, entry, item, 0, p, err));
     }
     return RLHF_OK;
 }
@@ -275,7 +298,9 @@ rlhf_status rlhf__layer_apply(const struct rlhf__layer *l, const char *algo_stem
         if (strcmp(key, "algo") == 0) {
             RLHF_TRY(apply_algo(l, v, algo_stem, c, err));
         } else if (strcmp(key, "reward") == 0) {
-            RLHF_TRY(apply_rewards(l, v, c, err));
+            RLHF_TRY(apply_list(l, key, RLHF__ENTRY_REWARD, v, c, err));
+        } else if (strcmp(key, "sink") == 0) {
+            RLHF_TRY(apply_list(l, key, RLHF__ENTRY_SINK, v, c, err));
         } else if (strcmp(key, "judge") == 0) {
             RLHF_TRY(apply_judge(l, v, c, err));
         } else if (strcmp(key, RLHF__NAMED_SECTION) == 0) {

@@ -45,6 +45,13 @@ void rlhf__plugin_stem(const char *name, char *out, size_t cap);
 // A zeroed entry at the end of c->reward. NULL when out of memory. [main]
 struct rlhf__plugin_config *rlhf__reward_add(struct rlhf__config *c);
 
+// The same for c->sink. [main]
+struct rlhf__plugin_config *rlhf__sink_add(struct rlhf__config *c);
+
+// Free all entries of c->reward or c->sink. [main]
+void rlhf__rewards_clear(struct rlhf__config *c);
+void rlhf__sinks_clear(struct rlhf__config *c);
+
 // The section of reward i in messages: "reward.0", or "judge.0" if --judge named it, as in `pairs`.
 // [any]
 void rlhf__reward_section(const struct rlhf__plugin_config *p, size_t i, char out[32]);

@@ -131,17 +131,25 @@ static rlhf_status apply_pairs(char *pairs, const char *flag, const char *sectio
     return RLHF_OK;
 }
 
+// Which entry of c this is (enum rlhf__entry).
+static int entry_of(const struct rlhf__config *c, const struct rlhf__plugin_config *p) {
+    if (p == &c->algo) return RLHF__ENTRY_ALGO;
+    if (p == &c->judge) return RLHF__ENTRY_JUDGE;
+    for (size_t i = 0; i < c->n_sink; i++)
+        if (p == &c->sink[i]) return RLHF__ENTRY_SINK;
+    return RLHF__ENTRY_REWARD;
+}
+
 rlhf_status rlhf__spec_apply(const char *spec, const char *flag, struct rlhf__plugin_config *p,
                              struct rlhf__config *c, struct rlhf__error *err) {
     RLHF_TRY(check_utf8(flag, spec, err));
     char *copy = strdup(spec), section[32];
     if (!copy) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
-    int is_judge = p == &c->judge, is_reward = p != &c->algo && !is_judge;
-    const int entry = is_reward  ? RLHF__ENTRY_REWARD
-                      : is_judge ? RLHF__ENTRY_JUDGE
-                                 : RLHF__ENTRY_ALGO;
+    const int entry = entry_of(c, p), is_judge = entry == RLHF__ENTRY_JUDGE;
     snprintf(section, sizeof section, "%s", is_judge ? "judge" : "algo");
-    if (is_reward) rlhf__reward_section(p, (size_t)(p - c->reward), section);
+    if (entry == RLHF__ENTRY_SINK)
+        snprintf(section, sizeof section, "sink.%zu", (size_t)(p - c->sink));
+    if (entry == RLHF__ENTRY_REWARD) rlhf__reward_section(p, (size_t)(p - c->reward), section);
     char *colon = rlhf__is_file(copy) ? NULL : strstr(copy, ".so:");
     colon = colon ? colon + 3 : rlhf__is_file(copy) ? NULL : strchr(copy, ':');
     char *pairs = colon ? colon + 1 : copy + strlen(copy);
@@ -163,21 +171,24 @@ rlhf_status rlhf__spec_apply(const char *spec, const char *flag, struct rlhf__pl
 
 // ---- --set ------------------------------------------------------------------------------------
 
-static rlhf_status set_reward(const char *path, const char *raw, struct rlhf__config *c,
-                              struct rlhf__error *err) {
+// A member of the list `of`, "reward" or "sink".
+static rlhf_status set_entry(const char *of, const char *path, const char *raw,
+                             struct rlhf__config *c, struct rlhf__error *err) {
+    const int entry = strcmp(of, "reward") == 0 ? RLHF__ENTRY_REWARD : RLHF__ENTRY_SINK;
+    struct rlhf__plugin_config *list = entry == RLHF__ENTRY_REWARD ? c->reward : c->sink;
+    const size_t n = entry == RLHF__ENTRY_REWARD ? c->n_reward : c->n_sink;
     char *end, section[32];
     unsigned long i = strtoul(path, &end, 10);
     if (end == path || *end != '.' || !end[1])
-        return rlhf__fail(err, RLHF_E_INVALID, "--set: reward.%s: write reward.<number>.<key>",
-                          path);
-    if (i >= c->n_reward)
+        return rlhf__fail(err, RLHF_E_INVALID, "--set: %s.%s: write %s.<number>.<key>", of, path,
+                          of);
+    if (i >= n)
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "--set: reward.%s: there %s %zu reward%s, numbered "
+                          "--set: %s.%s: there %s %zu %s%s, numbered "
                           "from 0",
-                          path, c->n_reward == 1 ? "is" : "are", c->n_reward,
-                          c->n_reward == 1 ? "" : "s");
-    snprintf(section, sizeof section, "reward.%lu", i);
-    return set_member("--set", section, end + 1, raw, RLHF__ENTRY_REWARD, &c->reward[i], err);
+                          of, path, n == 1 ? "is" : "are", n, of, n == 1 ? "" : "s");
+    snprintf(section, sizeof section, "%s.%lu", of, i);
+    return set_member("--set", section, end + 1, raw, entry, &list[i], err);
 }
 
 static rlhf_status set_section(const char *flag, const struct rlhf__section *s, const char *key,
@@ -213,7 +224,8 @@ static rlhf_status set_path(const char *flag, const char *section, const char *k
     struct rlhf__nearest near = {section, NULL, 0};
     if (strcmp(section, "algo") == 0)
         return set_member("--set", "algo", key, raw, RLHF__ENTRY_ALGO, &c->algo, err);
-    if (strcmp(section, "reward") == 0) return set_reward(key, raw, c, err);
+    if (strcmp(section, "reward") == 0 || strcmp(section, "sink") == 0)
+        return set_entry(section, key, raw, c, err);
     if (strcmp(section, RLHF__NAMED_SECTION) == 0) return set_named(flag, key, raw, c, err);
     if (strcmp(section, "judge") == 0) {
         if (strcmp(key, "plugin") == 0) rlhf__judge_name(c, raw);
@@ -227,6 +239,7 @@ static rlhf_status set_path(const char *flag, const char *section, const char *k
     rlhf__nearest_offer(&near, "reward");
     rlhf__nearest_offer(&near, "judge");
     rlhf__nearest_offer(&near, RLHF__NAMED_SECTION);
+    rlhf__nearest_offer(&near, "sink");
     struct rlhf__buf theirs = RLHF__BUF_INIT;
     rlhf__alias_hint(key, 0, &theirs);
     rlhf__fail(err, RLHF_E_INVALID, "--set: unknown key \"%s.%s\"%s", section, key,

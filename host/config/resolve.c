@@ -347,6 +347,32 @@ static rlhf_status resolve_judge(struct rlhf__config *c, struct rlhf__plugins *p
     return keep_path(*judge, p, err);
 }
 
+static rlhf_status resolve_sinks(struct rlhf__config *c, struct rlhf__plugins *plugins,
+                                 const struct rlhf__plugin **sinks, struct rlhf__error *err) {
+    for (size_t i = 0; i < c->n_sink; i++) {
+        struct rlhf__plugin_config *p = &c->sink[i];
+        char section[32];
+        snprintf(section, sizeof section, "sink.%zu", i);
+        if (!p->options) p->options = json_object();
+        RLHF_TRY(rlhf__plugin_open(plugins, p->plugin, RLHF_KIND_SINK, p->from, "--sink", &sinks[i],
+                                   err));
+        RLHF_TRY(complete(sinks[i], p, section, c, err));
+        RLHF_TRY(keep_path(sinks[i], p, err));
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__config_resolve_sinks(struct rlhf__config *c, struct rlhf__plugins *plugins,
+                                       const struct rlhf__plugin ***out, struct rlhf__error *err) {
+    *out = calloc(c->n_sink + 1, sizeof(const struct rlhf__plugin *));
+    if (!*out) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    const rlhf_status st = resolve_sinks(c, plugins, *out, err);
+    if (st == RLHF_OK) return RLHF_OK;
+    free(*out);
+    *out = NULL;
+    return st;
+}
+
 rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *plugins,
                                  const struct rlhf__plugin **algo,
                                  const struct rlhf__plugin ***rewards,
@@ -397,11 +423,15 @@ rlhf_status rlhf__config_to_json(const struct rlhf__config *c, json_t **out,
                                  struct rlhf__error *err) {
     size_t n;
     const struct rlhf__section *s = rlhf__sections(&n);
-    json_t *all = json_object(), *rewards = json_array(), *named = rlhf__named_json(c);
-    const size_t plugins = 2 + (c->judge.plugin != NULL), models = named != NULL;
+    json_t *all = json_object(), *rewards = json_array(), *sinks = json_array();
+    json_t *named = rlhf__named_json(c);
     rlhf_status status = RLHF_OK;
+    const size_t more =
+        (size_t)(c->judge.plugin != NULL) + (size_t)(c->n_sink > 0) + (named != NULL);
     for (size_t i = 0; i < c->n_reward; i++)
         json_array_append_new(rewards, plugin_json(&c->reward[i], 1));
+    for (size_t i = 0; i < c->n_sink; i++)
+        json_array_append_new(sinks, plugin_json(&c->sink[i], 0));
     for (size_t i = 0; i < n && status == RLHF_OK; i++) {
         json_t *section = json_object();
         status = rlhf__opts_to_json(&s[i].table, (const char *)c + s[i].offset, section, err);
@@ -410,10 +440,12 @@ rlhf_status rlhf__config_to_json(const struct rlhf__config *c, json_t **out,
         json_object_set_new(all, "algo", plugin_json(&c->algo, 0));
         json_object_set(all, "reward", rewards);
         if (c->judge.plugin) json_object_set_new(all, "judge", plugin_json(&c->judge, 0));
+        if (c->n_sink) json_object_set(all, "sink", sinks);
         if (named) json_object_set_new(all, RLHF__NAMED_SECTION, named);
     }
     json_decref(rewards);
-    if (status == RLHF_OK && json_object_size(all) != n + plugins + models)
+    json_decref(sinks);
+    if (status == RLHF_OK && json_object_size(all) != n + 2 + more)
         status = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     if (status < 0) {
         json_decref(all);

@@ -74,12 +74,28 @@ static rlhf_status links_stay(const char *dir, const char *what, int depth,
 
 // ---- what may change ----
 
-static const char *const may_change[] = {
-    "run.phases",         "run.stop_after",  "run.stop_on",           "run.threads",
-    "compute.backend",    "compute.gpu",     "compute.workspace_mib", "compute.recompute",
-    "data.max_mib",       "checkpoint.",     "early_stop.",           "log.",
-    "rewards.on_failure", "rewards.retries", "rewards.isolate",       "rewards.timeout_s",
-    "rewards.memory_mib", "rewards.workers", "rewards.overlap",       NULL};
+static const char *const may_change[] = {"run.phases",
+                                         "run.stop_after",
+                                         "run.stop_on",
+                                         "run.threads",
+                                         "compute.backend",
+                                         "compute.gpu",
+                                         "compute.workspace_mib",
+                                         "compute.recompute",
+                                         "data.max_mib",
+                                         "checkpoint.",
+                                         "early_stop.",
+                                         "log.",
+                                         "rewards.on_failure",
+                                         "rewards.retries",
+                                         "rewards.isolate",
+                                         "rewards.timeout_s",
+                                         "rewards.memory_mib",
+                                         "rewards.workers",
+                                         "rewards.overlap",
+                                         "sink.",
+                                         "sink",
+                                         NULL};
 
 // Files that a run reads and stores a checksum of: they may have moved when the run is resumed.
 static const char *const may_move[] = {"data.path",   "data.eval_path", "prompts.path",
@@ -148,7 +164,7 @@ static rlhf_status changed(const char *run, const char *path, const json_t *was,
         "goes on (what can: run.phases, run.stop_after, run.stop_on, run.threads, compute.backend, "
         "compute.gpu, compute.workspace_mib, compute.recompute, data.max_mib, checkpoint.*, "
         "early_stop.*, log.*, rewards.on_failure, rewards.retries, rewards.isolate, "
-        "rewards.timeout_s, rewards.memory_mib, rewards.workers, rewards.overlap, and, "
+        "rewards.timeout_s, rewards.memory_mib, rewards.workers, rewards.overlap, sink.*, and, "
         "with the same contents, where plugins, the files of code that rewards name, rows, "
         "prompts and the models of policy.path, reference.path and models.* lie); start a new run "
         "with --policy "

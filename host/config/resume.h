@@ -31,9 +31,10 @@ rlhf_status rlhf__resume_trust(const struct rlhf__config_request *req, const str
 // Append " --reward PATH", " --set SETTING=VALUE" and so on, as typed in a shell, for everything
 // that must be given again to resume a run of this resolved config without --trust-run: code that
 // rlhf__resume_trust refuses, options with RLHF_OPT_CODE, and settings that weaken a worker's
-// confinement. plugin: of the rewards [c->n_reward]; judge: NULL without one. [main]
+// confinement. plugin: of the rewards [c->n_reward]; judge: NULL without one; sink: of the sinks
+// [c->n_sink]. [main]
 void rlhf__resume_words(const struct rlhf__dirs *dirs, const struct rlhf__config *c,
                         const struct rlhf__plugin *const *plugin, const struct rlhf__plugin *judge,
-                        struct rlhf__buf *words);
+                        const struct rlhf__plugin *const *sink, struct rlhf__buf *words);
 
 #endif

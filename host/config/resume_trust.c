@@ -56,6 +56,11 @@ rlhf_status rlhf__resume_trust(const struct rlhf__config_request *req, const str
         look_at_stored(req, &c->reward[i], section, &list);
     }
     look_at_stored(req, &c->judge, "judge", &list);
+    for (size_t i = 0; i < c->n_sink; i++) {
+        char section[32];
+        snprintf(section, sizeof section, "sink.%zu", i);
+        look_at_stored(req, &c->sink[i], section, &list);
+    }
     if (strchr(c->compute.backend, '/') && !is_set(req, "compute.backend=") &&
         !kernels_installed(req->dirs, c->compute.backend))
         add(&list, "compute.backend", c->compute.backend);
@@ -64,7 +69,7 @@ rlhf_status rlhf__resume_trust(const struct rlhf__config_request *req, const str
         st = rlhf__fail(err, RLHF_E_INVALID,
                         "--resume: %s/config.json names code that lies elsewhere than the "
                         "installed plugins and RLHF_PLUGIN_PATH: %s; it is opened when you name it "
-                        "again (--algo, --reward, --judge, --set compute.backend=) or give "
+                        "again (--algo, --reward, --judge, --sink, --set compute.backend=) or give "
                         "--trust-run",
                         req->resume, rlhf__buf_text(&list));
     rlhf__buf_free(&list);
@@ -111,13 +116,14 @@ static void add_code(const struct rlhf__dirs *dirs, const struct rlhf__plugin_co
         add_set(words, section, o.key, value);
     }
     if (p->network) add_set(words, section, "network", "true");
+    if (plugin && plugin->desc.kind == RLHF_KIND_SINK) return; // never in a worker
     if (!plugin || plugin->outside || rlhf__plugin_is_shipped(dirs, plugin->path)) return;
     add_set(words, p->isolate ? section : "rewards", "isolate", p->isolate ? "false" : "never");
 }
 
 void rlhf__resume_words(const struct rlhf__dirs *dirs, const struct rlhf__config *c,
                         const struct rlhf__plugin *const *plugin, const struct rlhf__plugin *judge,
-                        struct rlhf__buf *words) {
+                        const struct rlhf__plugin *const *sink, struct rlhf__buf *words) {
     add_plugin(dirs, &c->algo, "algo", "--algo", words);
     for (size_t i = 0; i < c->n_reward; i++) {
         char section[32];
@@ -126,6 +132,11 @@ void rlhf__resume_words(const struct rlhf__dirs *dirs, const struct rlhf__config
                  words);
     }
     add_code(dirs, &c->judge, judge, "judge", "--judge", words);
+    for (size_t i = 0; i < c->n_sink; i++) {
+        char section[32];
+        snprintf(section, sizeof section, "sink.%zu", i);
+        add_code(dirs, &c->sink[i], sink[i], section, c->n_sink == 1 ? "--sink" : NULL, words);
+    }
     if (strchr(c->compute.backend, '/') && !kernels_installed(dirs, c->compute.backend))
         add_set(words, "compute", "backend", c->compute.backend);
 }

@@ -295,6 +295,8 @@ struct rlhf__config {
     struct rlhf__plugin_config judge;   // judge.plugin NULL = none: a reward that does not train
     struct rlhf__plugin_config *reward; // [n_reward]
     size_t n_reward;
+    struct rlhf__plugin_config *sink; // [n_sink]; they get what the run reports
+    size_t n_sink;
     struct rlhf__strings strings;
     // Settings of the sections above that a user gave: path -> {source, typed}; typed: on the
     // command line, otherwise in a --config file. Owned; not part of the config as JSON.

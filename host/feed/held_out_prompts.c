@@ -43,7 +43,7 @@ static rlhf_status score_rows(const struct rlhf__feed_env *env, const struct rlh
     struct rlhf__metrics_under to = under_eval(h);
     const struct rlhf__scorer s = {.config = &config,
                                    .rewards = env->cast->rewards,
-                                   .metric = rlhf__metrics_under_sink,
+                                   .metric = rlhf__metrics_under_put,
                                    .reported = rlhf__metrics_under_reported,
                                    .metric_ctx = &to,
                                    .phase = h->phase > 0 ? h->phase - 1 : 0,
@@ -79,7 +79,7 @@ static rlhf_status score_and_tally(const struct rlhf__feed_env *env,
     for (size_t k = 0; k < n; k++) {
         snprintf(owner, sizeof owner, "rewards/%s", env->config->reward[k].name);
         if (st == RLHF_OK)
-            rlhf__reward_tally_report(&tally[k], owner, rlhf__metrics_under_sink, &to);
+            rlhf__reward_tally_report(&tally[k], owner, rlhf__metrics_under_put, &to);
         rlhf__reward_tally_add(&h->tallies->run[k], &tally[k]);
     }
     free(tally);

@@ -37,6 +37,17 @@ static json_t *plugins_json(const struct rlhf__manifest *m) {
     return NULL;
 }
 
+// New reference; NULL without sinks, or out of memory.
+static json_t *sinks_json(const struct rlhf__manifest *m) {
+    json_t *sinks = m->n_sinks ? json_array() : NULL;
+    int bad = 0;
+    for (size_t i = 0; i < m->n_sinks; i++)
+        bad |= add(sinks, m->sinks[i], "sink");
+    if (!bad) return sinks;
+    json_decref(sinks);
+    return NULL;
+}
+
 static int is_exact(const struct rlhf__compute *c) {
     return (c->table->flags & RLHF_COMPUTE_ROW_EXACT) != 0;
 }
@@ -45,12 +56,12 @@ static int is_exact(const struct rlhf__compute *c) {
 static json_t *manifest_json(const struct rlhf__manifest *m) {
     const struct rlhf__compute *c = m->compute;
     const char *dtype = m->policy->env->dtype == RLHF_BF16 ? "bf16" : "f32";
-    return json_pack("{s:s, s:{s:s, s:s, s:s, s:s, s:s, s:b}, s:{s:s, s:I}, s:o, s:O}", "version",
-                     RLHF_SDK_VERSION, "compute", "backend", c->table->name, "detail",
+    return json_pack("{s:s, s:{s:s, s:s, s:s, s:s, s:s, s:b}, s:{s:s, s:I}, s:o, s:o*, s:O}",
+                     "version", RLHF_SDK_VERSION, "compute", "backend", c->table->name, "detail",
                      c->table->detail, "dtype", dtype, "path", c->path, "sha256", c->sha256,
                      "row_exact", is_exact(c), "policy", "path", m->policy->dir, "parameters",
-                     (json_int_t)m->policy->info.n_params, "plugins", plugins_json(m), "inputs",
-                     m->inputs);
+                     (json_int_t)m->policy->info.n_params, "plugins", plugins_json(m), "sinks",
+                     sinks_json(m), "inputs", m->inputs);
 }
 
 // ---- what changed -----------------------------------------------------------------------------
@@ -263,6 +274,11 @@ void rlhf__manifest_moved(const struct rlhf__manifest *m, const struct rlhf__fol
 
 // ---- the file ---------------------------------------------------------------------------------
 
+static int other_sinks(const json_t *stored, const json_t *now) {
+    const json_t *was = json_object_get(stored, "sinks"), *is = json_object_get(now, "sinks");
+    return was != is && !json_equal(was, is);
+}
+
 // now += {"earlier": [the stored list of earlier ones ..., the stored one if code or inputs
 // changed]}
 static rlhf_status keep_earlier(json_t *now, const json_t *stored, int changed,
@@ -271,9 +287,10 @@ static rlhf_status keep_earlier(json_t *now, const json_t *stored, int changed,
     json_t *all = json_is_array(before) ? json_copy(before) : json_array();
     int bad = 0;
     if (changed)
-        bad = json_array_append_new(all, json_pack("{s:O, s:O, s:O*}", "compute",
+        bad = json_array_append_new(all, json_pack("{s:O, s:O, s:O*, s:O*}", "compute",
                                                    json_object_get(stored, "compute"), "plugins",
-                                                   json_object_get(stored, "plugins"), "inputs",
+                                                   json_object_get(stored, "plugins"), "sinks",
+                                                   json_object_get(stored, "sinks"), "inputs",
                                                    json_object_get(stored, "inputs"))) != 0;
     if (json_array_size(all) > 0) bad |= json_object_set(now, "earlier", all) != 0;
     json_decref(all);
@@ -292,8 +309,8 @@ rlhf_status rlhf__manifest_write(const struct rlhf__manifest *m, const struct rl
         rlhf_status seen = look(m, run, &stored, &now, &list, &unread);
         const json_t *inputs = json_object_get(stored, "inputs"); // NULL: an older host wrote it
         if (seen == RLHF_OK) rlhf__inputs_compare(inputs, m->inputs, &list);
-        const int changed =
-            list.len > 0 || moved(stored, now) || equipped_otherwise(m, stored, now);
+        const int changed = list.len > 0 || moved(stored, now) ||
+                            equipped_otherwise(m, stored, now) || other_sinks(stored, now);
         if (seen == RLHF_OK) st = keep_earlier(now, stored, changed, err);
         if (st == RLHF_OK && (seen != RLHF_OK || changed || !inputs))
             st = rlhf__json_save_new(run, "manifest.json", json_incref(now), 2, err);

@@ -16,6 +16,8 @@ struct rlhf__manifest {
     const struct rlhf__plugin *algo, *judge;   // judge NULL = none
     const struct rlhf__plugin *const *rewards; // [n_rewards]
     size_t n_rewards;
+    const struct rlhf__plugin *const *sinks; // [n_sinks]; they may change when a run is resumed
+    size_t n_sinks;
     const struct rlhf__plugins *plugins; // all open plugins
     json_t *inputs;                      // a list; see below
 };

@@ -10,13 +10,13 @@
 
 static const char magic[8] = {'R', 'L', 'H', 'F', 'S', 'T', 'A', '0'};
 
-struct sink {
+struct stream {
     rlhf_ostream api; // first member: write() casts back
     struct rlhf__buf *out;
 };
 
-static rlhf_status sink_write(const rlhf_ostream *api, const void *bytes, uint64_t n) {
-    const struct sink *s = (const struct sink *)(const void *)api;
+static rlhf_status stream_write(const rlhf_ostream *api, const void *bytes, uint64_t n) {
+    const struct stream *s = (const struct stream *)(const void *)api;
     if (n > SIZE_MAX / 2) return RLHF_E_NOMEM;
     rlhf__buf_put(s->out, bytes, (size_t)n);
     return s->out->bad ? RLHF_E_NOMEM : RLHF_OK;
@@ -27,9 +27,9 @@ rlhf_status rlhf__instance_save(const struct rlhf__instance *i, struct rlhf__buf
     const rlhf_plugin *d = &i->plugin->desc;
     if (d->state_version == 0) return RLHF_OK;
     struct rlhf__buf body = RLHF__BUF_INIT;
-    struct sink sink = {{sizeof(rlhf_ostream), 0, sink_write}, &body};
+    struct stream stream = {{sizeof(rlhf_ostream), 0, stream_write}, &body};
     struct rlhf__call call = rlhf__call_begin(i, "save()");
-    rlhf_status status = rlhf__call_end(&call, d->save(i->self, &sink.api), err);
+    rlhf_status status = rlhf__call_end(&call, d->save(i->self, &stream.api), err);
     if (status != RLHF_OK) {
         rlhf__buf_free(&body);
         return status;

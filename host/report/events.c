@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "report/jsonl.h"
-#include "report/sink.h"
+#include "report/metrics_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -227,7 +227,7 @@ void rlhf__events_close(struct rlhf__events *e) {
     e->fd = -1;
 }
 
-// ---- the sink of metrics: one event per phase, without values that are not finite ----
+// ---- the metrics file: one event per phase, without values that are not finite ----
 
 static int32_t events_wanted(const struct rlhf__log_config *log) { return log->tensorboard; }
 
@@ -236,10 +236,11 @@ static rlhf_status events_open(const struct rlhf__folder *run, int64_t keep_phas
     struct rlhf__events *e = *self = calloc(1, sizeof *e);
     (void)log;
     if (!e) return RLHF__NOMEM(err, "%s: out of memory", run->path);
-    return rlhf__events_open(run, rlhf__sink_events.name, keep_phase, e, err);
+    return rlhf__events_open(run, rlhf__metrics_file_events.name, keep_phase, e, err);
 }
 
-static rlhf_status events_row(void *self, const struct rlhf__sink_row *r, struct rlhf__error *err) {
+static rlhf_status events_row(void *self, const struct rlhf__metrics_row *r,
+                              struct rlhf__error *err) {
     struct rlhf__buf summary = RLHF__BUF_INIT;
     for (size_t i = 0; i < r->n; i++)
         if (isfinite(r->metric[i].value))
@@ -267,10 +268,10 @@ static void events_close(void *self) {
     free(self);
 }
 
-const struct rlhf__sink rlhf__sink_events = {.name = "tensorboard",
-                                             .wanted = events_wanted,
-                                             .open = events_open,
-                                             .row = events_row,
-                                             .text = events_text,
-                                             .sync = events_sync,
-                                             .close = events_close};
+const struct rlhf__metrics_file rlhf__metrics_file_events = {.name = "tensorboard",
+                                                             .wanted = events_wanted,
+                                                             .open = events_open,
+                                                             .row = events_row,
+                                                             .text = events_text,
+                                                             .sync = events_sync,
+                                                             .close = events_close};

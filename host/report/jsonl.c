@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "report/sink.h"
+#include "report/metrics_file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -121,16 +121,33 @@ rlhf_status rlhf__jsonl_sync(struct rlhf__jsonl *j, struct rlhf__error *err) {
     return rlhf__append_sync(j->fd, j->path, err);
 }
 
+double rlhf__jsonl_sum(const struct rlhf__folder *run, const char *name, const char *member) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    struct rlhf__error unread;
+    double sum = 0;
+    if (rlhf__folder_read(run, name, MAX_BYTES, &text, &unread) == RLHF_OK) {
+        const char *at = rlhf__buf_text(&text);
+        for (const char *end; (end = strchr(at, '\n')); at = end + 1) {
+            json_t *row = rlhf__json_decode(at, (size_t)(end - at), JSON_ALLOW_NUL, NULL);
+            sum += json_number_value(json_object_get(row, member));
+            json_decref(row);
+        }
+    }
+    rlhf__buf_free(&text);
+    return sum;
+}
+
 // ---- metrics.jsonl: {"phase": n, <names sorted>}; values that are not finite are null ----
 
 static rlhf_status jsonl_open(const struct rlhf__folder *run, int64_t keep_phase,
                               struct rlhf__log *log, void **self, struct rlhf__error *err) {
     struct rlhf__jsonl *j = *self = calloc(1, sizeof *j);
     if (!j) return RLHF__NOMEM(err, "%s: out of memory", run->path);
-    return rlhf__jsonl_open(run, rlhf__sink_jsonl.name, keep_phase, log, j, err);
+    return rlhf__jsonl_open(run, rlhf__metrics_file_jsonl.name, keep_phase, log, j, err);
 }
 
-static rlhf_status jsonl_row(void *self, const struct rlhf__sink_row *r, struct rlhf__error *err) {
+static rlhf_status jsonl_row(void *self, const struct rlhf__metrics_row *r,
+                             struct rlhf__error *err) {
     struct rlhf__buf line = RLHF__BUF_INIT;
     char number[40];
     rlhf__buf_printf(&line, "{\"phase\": %lld", (long long)r->phase);
@@ -154,8 +171,8 @@ static void jsonl_close(void *self) {
     free(self);
 }
 
-const struct rlhf__sink rlhf__sink_jsonl = {.name = "metrics.jsonl",
-                                            .open = jsonl_open,
-                                            .row = jsonl_row,
-                                            .sync = jsonl_sync,
-                                            .close = jsonl_close};
+const struct rlhf__metrics_file rlhf__metrics_file_jsonl = {.name = "metrics.jsonl",
+                                                            .open = jsonl_open,
+                                                            .row = jsonl_row,
+                                                            .sync = jsonl_sync,
+                                                            .close = jsonl_close};

@@ -35,6 +35,9 @@ void rlhf__jsonl_close(struct rlhf__jsonl *j); // zeroed structs allowed
 rlhf_status rlhf__jsonl_append(struct rlhf__jsonl *j, const struct rlhf__buf *lines,
                                struct rlhf__error *err);
 
+// The sum of a member over the rows of such a file; 0 if the file cannot be read. [main]
+double rlhf__jsonl_sum(const struct rlhf__folder *run, const char *name, const char *member);
+
 // fsync. [main]
 rlhf_status rlhf__jsonl_sync(struct rlhf__jsonl *j, struct rlhf__error *err);
 

@@ -1,19 +1,19 @@
 // metrics.c: see metrics.h.
 #include "report/metrics.h"
 
-#include "report/sink.h"
+#include "report/metrics_file.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct rlhf__sink *const sinks[] = {&rlhf__sink_jsonl, &rlhf__sink_events,
-                                                 &rlhf__sink_csv};
-enum { N_SINKS = sizeof sinks / sizeof *sinks };
+static const struct rlhf__metrics_file *const files[] = {
+    &rlhf__metrics_file_jsonl, &rlhf__metrics_file_events, &rlhf__metrics_file_csv};
+enum { N_FILES = sizeof files / sizeof *files };
 
 struct rlhf__metrics {
-    void *sink[N_SINKS];        // NULL: not enabled
+    void *file[N_FILES];        // NULL: not enabled
     int bad;                    // a value was lost: out of memory
     int warned;                 // 1: about a name that is combined in two ways
     pthread_mutex_t lock;       // protects the members below
@@ -30,24 +30,24 @@ static void forget(struct rlhf__metrics *m) {
 
 void rlhf__metrics_close(struct rlhf__metrics *m) {
     if (!m) return;
-    for (size_t i = 0; i < N_SINKS; i++)
-        sinks[i]->close(m->sink[i]);
+    for (size_t i = 0; i < N_FILES; i++)
+        files[i]->close(m->file[i]);
     forget(m);
     free(m->value);
     pthread_mutex_destroy(&m->lock);
     free(m);
 }
 
-static rlhf_status open_sink(struct rlhf__metrics *m, size_t i, const struct rlhf__folder *run,
+static rlhf_status open_file(struct rlhf__metrics *m, size_t i, const struct rlhf__folder *run,
                              const struct rlhf__log_config *want, int64_t keep_phase,
                              struct rlhf__log *log, struct rlhf__error *err) {
-    const struct rlhf__sink *s = sinks[i];
+    const struct rlhf__metrics_file *s = files[i];
     int wanted = !s->wanted || s->wanted(want);
     if (!wanted && (keep_phase < 0 || !rlhf__folder_has(run, s->name))) return RLHF_OK;
-    rlhf_status st = s->open(run, keep_phase, log, &m->sink[i], err);
+    rlhf_status st = s->open(run, keep_phase, log, &m->file[i], err);
     if (st != RLHF_OK || wanted) return st;
-    s->close(m->sink[i]); // it has been cut back and gets no new rows
-    m->sink[i] = NULL;
+    s->close(m->file[i]); // it has been cut back and gets no new rows
+    m->file[i] = NULL;
     return RLHF_OK;
 }
 
@@ -60,8 +60,8 @@ rlhf_status rlhf__metrics_open(const struct rlhf__folder *run, const struct rlhf
     pthread_mutex_init(&m->lock, NULL);
     m->log = log;
     rlhf_status status = RLHF_OK;
-    for (size_t i = 0; status == RLHF_OK && i < N_SINKS; i++)
-        status = open_sink(m, i, run, want, keep_phase, log, err);
+    for (size_t i = 0; status == RLHF_OK && i < N_FILES; i++)
+        status = open_file(m, i, run, want, keep_phase, log, err);
     if (status == RLHF_OK)
         *out = m;
     else
@@ -150,7 +150,7 @@ void rlhf__metrics_reported(void *ctx, const char *name, double value, double we
     (void)rlhf__metrics_report(ctx, name, value, weight, combine);
 }
 
-void rlhf__metrics_sink(void *ctx, const char *name, double value) {
+void rlhf__metrics_put(void *ctx, const char *name, double value) {
     (void)rlhf__metrics_set(ctx, name, value);
 }
 
@@ -159,7 +159,7 @@ static const char *full_name(const struct rlhf__metrics_under *to, const char *n
     return snprintf(out, 512, "%s%s", to->prefix, name) < 512 ? out : name;
 }
 
-void rlhf__metrics_under_sink(void *ctx, const char *name, double value) {
+void rlhf__metrics_under_put(void *ctx, const char *name, double value) {
     const struct rlhf__metrics_under *to = ctx;
     char full[512];
     (void)rlhf__metrics_set(to->metrics, full_name(to, name, full), value);
@@ -191,11 +191,11 @@ void rlhf__metrics_names(const struct rlhf__metrics *m, void (*visit)(void *arg,
 
 rlhf_status rlhf__metrics_flush(struct rlhf__metrics *m, int64_t phase, struct rlhf__error *err) {
     pthread_mutex_lock(&m->lock);
-    const struct rlhf__sink_row row = {phase, m->value, m->n};
+    const struct rlhf__metrics_row row = {phase, m->value, m->n};
     rlhf_status status =
         m->bad ? RLHF__NOMEM(err, "out of memory for the numbers of a phase") : RLHF_OK;
-    for (size_t i = 0; status == RLHF_OK && i < N_SINKS; i++)
-        if (m->sink[i]) status = sinks[i]->row(m->sink[i], &row, err);
+    for (size_t i = 0; status == RLHF_OK && i < N_FILES; i++)
+        if (m->file[i]) status = files[i]->row(m->file[i], &row, err);
     forget(m);
     pthread_mutex_unlock(&m->lock);
     return status;
@@ -203,14 +203,14 @@ rlhf_status rlhf__metrics_flush(struct rlhf__metrics *m, int64_t phase, struct r
 
 rlhf_status rlhf__metrics_text(struct rlhf__metrics *m, int64_t phase, const char *tag,
                                rlhf_str text, struct rlhf__error *err) {
-    for (size_t i = 0; i < N_SINKS; i++)
-        if (m->sink[i] && sinks[i]->text)
-            RLHF_TRY(sinks[i]->text(m->sink[i], phase, tag, text, err));
+    for (size_t i = 0; i < N_FILES; i++)
+        if (m->file[i] && files[i]->text)
+            RLHF_TRY(files[i]->text(m->file[i], phase, tag, text, err));
     return RLHF_OK;
 }
 
 rlhf_status rlhf__metrics_sync(struct rlhf__metrics *m, struct rlhf__error *err) {
-    for (size_t i = 0; i < N_SINKS; i++)
-        if (m->sink[i]) RLHF_TRY(sinks[i]->sync(m->sink[i], err));
+    for (size_t i = 0; i < N_FILES; i++)
+        if (m->file[i]) RLHF_TRY(files[i]->sync(m->file[i], err));
     return RLHF_OK;
 }

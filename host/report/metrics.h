@@ -1,5 +1,6 @@
 // metrics.h: the metrics of a run: RUN/metrics.jsonl (one object per phase) and, if configured,
-// TensorBoard events in RUN/tensorboard/ and RUN/metrics.csv. Each is a sink (sink.h).
+// TensorBoard events in RUN/tensorboard/ and RUN/metrics.csv. Each is a metrics file
+// (metrics_file.h).
 //
 // Names are a contract (docs/metrics.md). This file does not measure: it stores the last value that
 // the host set for each name in the current phase, and combines what plugins report under a name.
@@ -33,7 +34,7 @@ rlhf_status rlhf__metrics_report(struct rlhf__metrics *m, const char *name, doub
                                  double weight, int32_t combine);
 
 // rlhf__metrics_set as a callback: ctx is the struct rlhf__metrics. [any]
-void rlhf__metrics_sink(void *ctx, const char *name, double value);
+void rlhf__metrics_put(void *ctx, const char *name, double value);
 
 // For struct rlhf__services.metric: rlhf__metrics_report; ctx as above. [any]
 void rlhf__metrics_reported(void *ctx, const char *name, double value, double weight,
@@ -45,7 +46,7 @@ struct rlhf__metrics_under {
     struct rlhf__metrics *metrics;
     const char *prefix; // "eval/"
 };
-void rlhf__metrics_under_sink(void *ctx, const char *name, double value);
+void rlhf__metrics_under_put(void *ctx, const char *name, double value);
 void rlhf__metrics_under_reported(void *ctx, const char *name, double value, double weight,
                                   int32_t combine);
 
@@ -56,11 +57,11 @@ int rlhf__metrics_get(const struct rlhf__metrics *m, const char *name, double *o
 void rlhf__metrics_names(const struct rlhf__metrics *m, void (*visit)(void *arg, const char *name),
                          void *arg);
 
-// Write the phase's row to every sink, in the order of the names, and flush it to the operating
+// Write the phase's row to every file, in the order of the names, and flush it to the operating
 // system. Then clear the phase's values. [main]
 rlhf_status rlhf__metrics_flush(struct rlhf__metrics *m, int64_t phase, struct rlhf__error *err);
 
-// Write a Markdown text under a tag, for sinks that take texts (TensorBoard). [main]
+// Write a Markdown text under a tag, for files that take texts (TensorBoard). [main]
 rlhf_status rlhf__metrics_text(struct rlhf__metrics *m, int64_t phase, const char *tag,
                                rlhf_str text, struct rlhf__error *err);
 

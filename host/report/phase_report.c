@@ -142,13 +142,15 @@ rlhf_status rlhf__completions_take(const struct rlhf__phase *p, struct rlhf__err
 // last phase.
 static rlhf_status show_samples(const struct rlhf__phase *p, int is_last, struct rlhf__error *err) {
     const struct rlhf__log_config *c = &p->config->log;
-    const struct rlhf__report *r = p->report;
-    const struct rlhf__shown *s = &r->shown;
+    struct rlhf__report *r = p->report;
+    struct rlhf__shown *s = &r->shown;
     int64_t phase = p->count->phase + 1;
+    s->written = 0;
     if (s->n == 0) return RLHF_OK;
     int due = phase % c->samples_every == 0 || phase == 1 || phase == p->count->phases || is_last;
     if (!due) return RLHF_OK;
     rlhf_status st = rlhf__samples_write(r->samples, phase, s->rows, s->n, r->metrics, err);
+    s->written = st == RLHF_OK;
     if (st != RLHF_OK || c->progress == RLHF__PROGRESS_OFF) return st;
     if (r->log->json) {
         for (size_t i = 0; i < s->n; i++)

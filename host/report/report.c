@@ -31,9 +31,9 @@ void rlhf__reward_tallies_report(const struct rlhf__reward_tallies *a, const str
     char owner[192];
     for (size_t i = 0; i < a->n; i++) {
         snprintf(owner, sizeof owner, "rewards/%s", c->reward[i].name);
-        rlhf__reward_tally_report(&a->phase[i], owner, rlhf__metrics_sink, m);
+        rlhf__reward_tally_report(&a->phase[i], owner, rlhf__metrics_put, m);
     }
-    if (judges) rlhf__reward_tally_report(&a->phase[a->n], "judge", rlhf__metrics_sink, m);
+    if (judges) rlhf__reward_tally_report(&a->phase[a->n], "judge", rlhf__metrics_put, m);
 }
 
 struct rlhf__reward_tally rlhf__reward_tallies_sum(const struct rlhf__reward_tallies *a) {

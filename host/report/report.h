@@ -7,6 +7,7 @@
 #include "report/progress.h"
 #include "report/rollout_log.h"
 #include "report/samples.h"
+#include "report/sinks.h"
 #include "sample/reward_call.h"
 
 #include <stddef.h>
@@ -53,6 +54,7 @@ struct rlhf__shown {
     char *bytes;
     float *paid;
     size_t n;
+    int32_t written, reserved; // 1: samples.jsonl has them
 };
 
 // Backward passes saved in this process.
@@ -67,6 +69,7 @@ struct rlhf__report {
     struct rlhf__metrics *metrics; // NULL until the phases begin, as are the next two
     struct rlhf__samples *samples;
     struct rlhf__rollout_log *rollout_log; // NULL unless log.rollouts
+    struct rlhf__sinks *sinks;             // NULL until they are opened
     struct rlhf__shown shown;
     struct rlhf__phase_times times;
     struct rlhf__spared spared;

@@ -6,6 +6,7 @@
 #include "report/phase_report.h"
 #include "run/phase_run.h"
 #include "run/run.h"
+#include "run/run_sinks.h"
 #include "run/saving.h"
 
 // Rows of phases after the resumed checkpoint are cut from an earlier file, even if this process
@@ -41,6 +42,7 @@ static rlhf_status open_reports(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__progress_state start = {
         .phase = r->count.phase, .phases = r->count.phases, .first_phase = r->count.phase};
     rlhf__progress_phase(r->report.progress, &start);
+    rlhf__run_sinks_begin(r);
     return RLHF_OK;
 }
 
@@ -54,8 +56,7 @@ static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
     rlhf__best_see(&r->best, &r->config->checkpoint, r->report.metrics);
     rlhf_status known = rlhf__early_stop_measured(&r->early_stop, &r->best, p, err);
     r->bad_input = known != RLHF_OK;
-    rlhf_status st =
-        rlhf__metrics_flush(r->report.metrics, r->count.phase, known == RLHF_OK ? err : NULL);
+    rlhf_status st = rlhf__run_sinks_phase(r, known == RLHF_OK ? err : NULL);
     r->session.services.phase = -1;
     if (known == RLHF_OK && st == RLHF_OK) return rlhf__saving_note(r, err);
     return known == RLHF_OK ? st : known;
@@ -113,7 +114,7 @@ static rlhf_status look_first(struct rlhf__run *r, struct rlhf__error *err) {
     const int responds = rlhf__cast_has_rewards(&r->cast) && r->config->data.eval_path[0];
     if (r->count.phase > 0 || !responds) return RLHF_OK;
     RLHF_TRY(r->feed->ops->evaluate(r->feed, &h, err));
-    return rlhf__metrics_flush(r->report.metrics, 0, err);
+    return rlhf__run_sinks_phase(r, err);
 }
 
 static void say_spared(const struct rlhf__run *r) {
@@ -185,6 +186,7 @@ rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
                    (long long)r->count.phase + 1, err->text);
     if (st != RLHF_OK) rlhf__saving_rescue(r);
     rlhf__reward_tallies_say(&r->report.rewards, r->config, r->report.log);
+    rlhf__run_sinks_end(r, st, err);
     // After a signal, a plugin that left its phase did not fail; without a signal it did.
     if (st != RLHF_OK && !(st == RLHF_E_CANCELLED && is_cancelled(r))) return st;
     say_end(r);

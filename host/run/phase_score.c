@@ -14,7 +14,7 @@ rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experien
                               struct rlhf__error *err) {
     struct rlhf__scorer s = {.config = p->config,
                              .rewards = p->cast->rewards,
-                             .metric = more ? NULL : rlhf__metrics_sink,
+                             .metric = more ? NULL : rlhf__metrics_put,
                              .reported = more ? NULL : rlhf__metrics_reported,
                              .metric_ctx = p->report->metrics,
                              .phase = p->count->phase,

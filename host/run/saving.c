@@ -314,7 +314,8 @@ static void say_command(const struct rlhf__run *r, const char *text) {
     struct rlhf__buf say = RLHF__BUF_INIT;
     rlhf__buf_puts(&say, "rlhf-host --resume ");
     rlhf__put_shell(&say, r->req->dir->name);
-    rlhf__resume_words(r->req->env->dirs, r->config, r->req->rewards, r->req->judge, &say);
+    rlhf__resume_words(r->req->env->dirs, r->config, r->req->rewards, r->req->judge, r->req->sinks,
+                       &say);
     rlhf__log_command(r->report.log, text, rlhf__buf_text(&say));
     rlhf__buf_free(&say);
 }

@@ -216,6 +216,8 @@ struct rlhf__manifest rlhf__run_manifest(const struct rlhf__run *r) {
                                    .judge = r->req->judge,
                                    .rewards = r->req->rewards,
                                    .n_rewards = r->cast.n_rewards,
+                                   .sinks = r->req->sinks,
+                                   .n_sinks = r->config->n_sink,
                                    .plugins = r->req->plugins,
                                    .inputs = r->inputs};
 }
@@ -263,6 +265,8 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
                                           .loading = &r->loading};
     RLHF_TRY(rlhf__setup_checkpoints(r, err));
     RLHF_TRY(open_compute(r, err));
+    RLHF_TRY(rlhf__sinks_open(r->config, r->req->sinks, &r->session.services, r->report.log,
+                              &r->report.sinks, err));
     RLHF_TRY(rlhf__iteration_init(&r->iteration, r->config, &r->cast, &r->report,
                                   &r->session.services, err));
     RLHF_TRY(make_plan(r, err));
@@ -319,6 +323,7 @@ rlhf_status rlhf__run_create(const struct rlhf__run_request *req, struct rlhf__r
 // ---- the end ----
 
 static void finish_report(struct rlhf__report *p) {
+    rlhf__sinks_close(p->sinks);
     rlhf__progress_destroy(p->progress);
     rlhf__samples_close(p->samples);
     rlhf__shown_finish(&p->shown);

@@ -144,22 +144,22 @@ static void ask_check_row(struct serving *s, struct rlhf__wire *in) {
 
 // ---- state ----
 
-struct sink {
+struct stream {
     rlhf_ostream api; // first: write() casts back
     struct rlhf__buf *out;
 };
 
-static rlhf_status sink_write(const rlhf_ostream *api, const void *bytes, uint64_t n) {
-    const struct sink *k = (const struct sink *)(const void *)api;
+static rlhf_status stream_write(const rlhf_ostream *api, const void *bytes, uint64_t n) {
+    const struct stream *k = (const struct stream *)(const void *)api;
     if (n > RLHF__WIRE_MAX) return RLHF_E_NOMEM;
     rlhf__buf_put(k->out, bytes, (size_t)n);
     return k->out->bad ? RLHF_E_NOMEM : RLHF_OK;
 }
 
 static rlhf_status save(struct serving *s) {
-    const struct sink sink = {{sizeof(rlhf_ostream), 0, sink_write}, &s->state};
+    const struct stream stream = {{sizeof(rlhf_ostream), 0, stream_write}, &s->state};
     rlhf__buf_clear(&s->state);
-    return s->plugin->desc.save(s->self, &sink.api);
+    return s->plugin->desc.save(s->self, &stream.api);
 }
 
 static void ask_save(struct serving *s) {

@@ -25,6 +25,10 @@ tiny_run="--phases 1 --set batch.size=4 --set sampling.max_new_tokens=4"
 
 use_reward() { quiet rlhf-host --algo ppo.so --reward "$1:word=the" $tiny_run --set algo.minibatches=1 --out "$2"; }
 use_algo() { quiet rlhf-host --algo "$1:scale=0.5" --reward period_count.so $tiny_run --out "$2"; }
+use_sink() {
+    quiet rlhf-host --algo ppo.so --reward period_count.so --sink "$1:metric=objective/kl" $tiny_run --set algo.minibatches=1 --out "$2"
+    grep -q '^1 ' "$2/progress.txt" || fail "$1 wrote nothing"
+}
 use_model() {
     mkdir tiny
     cp "$models/vocab.json" "$models/merges.txt" tiny/
@@ -65,7 +69,7 @@ try() {
     esac
 }
 all_in() { # a language
-    for kind in reward algo model kernel; do (try $kind "$1"); done
+    for kind in reward algo model sink kernel; do (try $kind "$1"); done
 }
 all_in c &
 in_c=$!

@@ -305,6 +305,8 @@ static void nothing_is_found_in_what_is_sound(void **state) {
                {"algos/ppo", ""},
                {"algos/rloo", ""},
                {"algos/sft", ""},
+               {"sinks/trackio", "{\"python\": \"/bin/false\"}"},
+               {"sinks/wandb", "{\"python\": \"/bin/false\", \"mode\": \"offline\"}"},
                {"kernels/kernels_reference", ""},
                {"kernels/kernels_cpu", ""},
                {"models/distilbert", ""},

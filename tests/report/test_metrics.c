@@ -40,7 +40,7 @@ static void rows_are_sorted_and_start_afresh(void **state) {
     double v = 5;
     rlhf__metrics_set(m, "z", 1);
     rlhf__metrics_set(m, "a/b", 0.1);
-    rlhf__metrics_sink(m, "m", NAN);
+    rlhf__metrics_put(m, "m", NAN);
     rlhf__metrics_set(m, "z", 2);      // replaces
     rlhf__metrics_set(m, "phase", 99); // the row has it already
     assert_true(rlhf__metrics_get(m, "z", &v) && v == 2);
@@ -86,7 +86,7 @@ static void reports_are_combined(void **state) {
     struct rlhf__metrics_under held_out = {m, "eval/"};
     rlhf__metrics_under_reported(&held_out, "sum", 100, 1, RLHF_COMBINE_SUM);
     rlhf__metrics_under_reported(&held_out, "sum", 11, 1, RLHF_COMBINE_SUM);
-    rlhf__metrics_under_sink(&held_out, "own", 6);
+    rlhf__metrics_under_put(&held_out, "own", 6);
     flush(m, 1);
     rlhf__metrics_report(m, "most", 1, 1, RLHF_COMBINE_SUM); // another phase
     flush(m, 2);

@@ -118,7 +118,12 @@ json_t *rlhf__opt_default(const rlhf_opt *o);
 json_t *rlhf__opt_schema(const rlhf_opt *o);
 json_t *rlhf__opts_schema(const struct rlhf__opt_table *t);
 
-enum rlhf__entry { RLHF__ENTRY_ALGO = 0, RLHF__ENTRY_REWARD = 1, RLHF__ENTRY_JUDGE = 2 };
+enum rlhf__entry {
+    RLHF__ENTRY_ALGO = 0,
+    RLHF__ENTRY_REWARD = 1,
+    RLHF__ENTRY_JUDGE = 2,
+    RLHF__ENTRY_SINK = 3
+};
 
 // Members of a plugin entry (enum rlhf__entry) that belong to the host, NULL-ended: "plugin" in
 // all, "isolate" and "network" in those of judges and rewards, "name" and "weight" in those of

@@ -25,7 +25,9 @@ typedef struct rlhf_sink_run {
 typedef struct rlhf_sink_phase {
     uint32_t size;
     uint32_t n_metrics, n_samples, reserved;
-    int64_t phase;  // phases done, 1 after the first: "phase" of metrics.jsonl
+    // Phases done, 1 after the first: "phase" of metrics.jsonl. 0: held-out responses, measured
+    // before the first phase.
+    int64_t phase;
     int64_t steps;  // optimizer steps taken so far
     double elapsed; // seconds since the run began, including those before a resume
     // [n_metrics] names and values, as in metrics.jsonl; a value may be NaN

@@ -1,10 +1,10 @@
-// sink_csv.c: metrics.csv: a header "phase,<names sorted>", then one line per phase. A cell is
+// metrics_csv.c: metrics.csv: a header "phase,<names sorted>", then one line per phase. A cell is
 // empty if a phase lacks the number, and nan if it is not finite.
 //
 // If a phase has a name that no earlier phase had, the file is rewritten atomically with one more
 // column. A resumed run drops the columns that only dropped phases had, so that the file is byte
 // for byte that of an uninterrupted run.
-#include "report/sink.h"
+#include "report/metrics_file.h"
 
 #include "base/file.h"
 #include "base/json.h"
@@ -219,7 +219,7 @@ static rlhf_status rewrite(struct csv *c, struct reading *r, struct columns *to,
                            struct rlhf__error *err) {
     struct copy copy = {.to = to};
     int fd = -1;
-    RLHF_TRY(rlhf__file_writer_open(c->run, rlhf__sink_csv.name, &copy.out, err));
+    RLHF_TRY(rlhf__file_writer_open(c->run, rlhf__metrics_file_csv.name, &copy.out, err));
     rlhf_status st = copy_all(&copy, r, keep_phase, err);
     rlhf__buf_free(&copy.line);
     free(copy.cell);
@@ -228,7 +228,7 @@ static rlhf_status rewrite(struct csv *c, struct reading *r, struct columns *to,
         return st;
     }
     RLHF_TRY(rlhf__file_writer_commit(copy.out, err));
-    RLHF_TRY(rlhf__folder_append(c->run, rlhf__sink_csv.name, 0, &fd, err));
+    RLHF_TRY(rlhf__folder_append(c->run, rlhf__metrics_file_csv.name, 0, &fd, err));
     close(c->fd);
     c->fd = fd;
     c->has_header = 1;
@@ -261,7 +261,7 @@ static rlhf_status cut(struct csv *c, int64_t keep_phase, struct rlhf__log *log,
     return st;
 }
 
-// ---- the sink ----
+// ---- the file ----
 
 static int32_t csv_wanted(const struct rlhf__log_config *log) { return log->csv; }
 
@@ -271,16 +271,17 @@ static rlhf_status csv_open(const struct rlhf__folder *run, int64_t keep_phase,
     if (!c) return RLHF__NOMEM(err, "%s: out of memory", run->path);
     c->fd = -1;
     c->run = run;
-    c->path = rlhf__path_join(run->path, rlhf__sink_csv.name);
+    c->path = rlhf__path_join(run->path, rlhf__metrics_file_csv.name);
     if (!c->path) return RLHF__NOMEM(err, "%s: out of memory", run->path);
-    RLHF_TRY(rlhf__folder_append(run, rlhf__sink_csv.name, keep_phase < 0, &c->fd, err));
+    RLHF_TRY(rlhf__folder_append(run, rlhf__metrics_file_csv.name, keep_phase < 0, &c->fd, err));
     return keep_phase < 0 ? RLHF_OK : cut(c, keep_phase, log, err);
 }
 
 static rlhf_str text_of(const char *s) { return (rlhf_str){s, strlen(s)}; }
 
 // Add columns for new names in the row.
-static rlhf_status widen(struct csv *c, const struct rlhf__sink_row *row, struct rlhf__error *err) {
+static rlhf_status widen(struct csv *c, const struct rlhf__metrics_row *row,
+                         struct rlhf__error *err) {
     struct reading r = {0};
     struct columns all = {0};
     rlhf_status st = RLHF_OK;
@@ -297,7 +298,8 @@ static rlhf_status widen(struct csv *c, const struct rlhf__sink_row *row, struct
     return st;
 }
 
-static rlhf_status csv_row(void *self, const struct rlhf__sink_row *row, struct rlhf__error *err) {
+static rlhf_status csv_row(void *self, const struct rlhf__metrics_row *row,
+                           struct rlhf__error *err) {
     struct csv *c = self;
     struct rlhf__buf line = RLHF__BUF_INIT;
     char number[40];
@@ -334,9 +336,9 @@ static void csv_close(void *self) {
     free(c);
 }
 
-const struct rlhf__sink rlhf__sink_csv = {.name = "metrics.csv",
-                                          .wanted = csv_wanted,
-                                          .open = csv_open,
-                                          .row = csv_row,
-                                          .sync = csv_sync,
-                                          .close = csv_close};
+const struct rlhf__metrics_file rlhf__metrics_file_csv = {.name = "metrics.csv",
+                                                          .wanted = csv_wanted,
+                                                          .open = csv_open,
+                                                          .row = csv_row,
+                                                          .sync = csv_sync,
+                                                          .close = csv_close};

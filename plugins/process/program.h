@@ -1,5 +1,5 @@
-// program.h: finds, starts, monitors and ends a program that computes rewards. The host starts and
-// supervises the process (rlhf/draft/program.h); talk.h exchanges data with it.
+// program.h: finds, starts, monitors and ends a program that works for a plugin. The host starts
+// and supervises the process (rlhf/draft/program.h); talk.h exchanges data with it.
 #ifndef RLHF_PLUGINS_PROCESS_PROGRAM_H
 #define RLHF_PLUGINS_PROCESS_PROGRAM_H
 
@@ -16,6 +16,7 @@ struct rlhf__program {
     const char *name;          // for messages, borrowed; argv[0] unless the caller sets it
     const char *const *env;    // NULL-ended assignments added to the user's; NULL: none
     const rlhf_limits *limits; // "rlhf.limits/0"; NULL if the host lacks it
+    double timeout_s;          // seconds for an exchange; 0: by the limits
     const rlhf_program_service *programs;
     rlhf_process *process;           // NULL: not running
     struct rlhf__said said;          // its output on standard error since it was started

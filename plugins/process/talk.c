@@ -100,6 +100,7 @@ static enum rlhf__talk look(struct talk *t) {
 
 // After Ctrl-C an answer that arrives soon is still accepted, so that the phase can be finished.
 static int must_stop(struct talk *t) {
+    if (t->x->patient) return 0;
     if (!t->p->host->cancelled(t->p->host)) return 0;
     if (t->stop_at <= 0) t->stop_at = seconds() + STOP_S;
     return seconds() >= t->stop_at;
@@ -165,13 +166,13 @@ const char *rlhf__talk_why(const struct rlhf__program *p, enum rlhf__talk what, 
         why = "closed its standard output";
         break;
     case RLHF__TALK_LATE:
-        snprintf(how, sizeof how, "did not answer within %g s (rewards.timeout_s)",
-                 rlhf__program_timeout(p));
+        snprintf(how, sizeof how, "did not answer within %g s%s", rlhf__program_timeout(p),
+                 p->timeout_s > 0 ? "" : " (rewards.timeout_s)");
         break;
     default:
         snprintf(how, sizeof how, "could not be talked to (%s)", strerror(errno));
     }
-    snprintf(out, cap, "%s %s %s%s", p->name, why, where,
+    snprintf(out, cap, "%s %s%s%s%s", p->name, why, *where ? " " : "", where,
              rlhf__said_last(&p->said, said, sizeof said));
     return out;
 }

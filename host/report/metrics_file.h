@@ -1,9 +1,9 @@
-// sink.h: an output for the metrics of a phase: a file of the run, which a resumed run first cuts
-// back.
+// metrics_file.h: an output for the metrics of a phase: a file of the run, which a resumed run
+// first cuts back.
 //
-// To add one, write sink_<name>.c and add a line to the list in metrics.c.
-#ifndef RLHF_HOST_SINK_H
-#define RLHF_HOST_SINK_H
+// To add one, write metrics_<name>.c and add a line to the list in metrics.c.
+#ifndef RLHF_HOST_METRICS_FILE_H
+#define RLHF_HOST_METRICS_FILE_H
 
 #include "base/folder.h"
 #include "base/log.h"
@@ -19,13 +19,13 @@ struct rlhf__metric {
 };
 
 // A phase's numbers, borrowed for the call. No metric is named "phase".
-struct rlhf__sink_row {
+struct rlhf__metrics_row {
     int64_t phase;
     const struct rlhf__metric *metric; // [n], sorted by name
     size_t n;
 };
 
-struct rlhf__sink {
+struct rlhf__metrics_file {
     const char *name; // of its file or folder in the run directory
     // Whether the settings enable it; NULL = always.
     int32_t (*wanted)(const struct rlhf__log_config *);
@@ -35,14 +35,15 @@ struct rlhf__sink {
     rlhf_status (*open)(const struct rlhf__folder *run, int64_t keep_phase, struct rlhf__log *log,
                         void **self, struct rlhf__error *err);
     // Write a row and flush it to the operating system. A failure leaves the file unchanged. [main]
-    rlhf_status (*row)(void *self, const struct rlhf__sink_row *, struct rlhf__error *err);
-    // Write a Markdown text under a tag; NULL = the sink takes no texts. [main]
+    rlhf_status (*row)(void *self, const struct rlhf__metrics_row *, struct rlhf__error *err);
+    // Write a Markdown text under a tag; NULL = the file takes no texts. [main]
     rlhf_status (*text)(void *self, int64_t phase, const char *tag, rlhf_str text,
                         struct rlhf__error *err);
     rlhf_status (*sync)(void *self, struct rlhf__error *err); // fsync [main]
     void (*close)(void *self);                                // NULL allowed [main]
 };
 
-extern const struct rlhf__sink rlhf__sink_jsonl, rlhf__sink_events, rlhf__sink_csv;
+extern const struct rlhf__metrics_file rlhf__metrics_file_jsonl, rlhf__metrics_file_events,
+    rlhf__metrics_file_csv;
 
 #endif

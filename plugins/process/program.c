@@ -82,6 +82,7 @@ rlhf_status rlhf__program_init(struct rlhf__program *p, const rlhf_host *host, c
 // ---- running ----
 
 double rlhf__program_timeout(const struct rlhf__program *p) {
+    if (p->timeout_s > 0) return p->timeout_s;
     return p->limits ? p->limits->timeout_s : TIMEOUT_S;
 }
 

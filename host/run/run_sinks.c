@@ -1,0 +1,62 @@
+// run_sinks.c: see run_sinks.h.
+#include "run/run_sinks.h"
+
+#include "base/file.h"
+#include "keep/run_dir.h"
+#include "report/jsonl.h"
+
+#include <stdio.h>
+
+void rlhf__run_sinks_begin(const struct rlhf__run *r) {
+    struct rlhf__buf config = RLHF__BUF_INIT;
+    struct rlhf__error unprinted;
+    char held[64], dir[RLHF__PATH_CAP];
+    if (r->config->n_sink == 0) return;
+    // A plugin may have changed the working directory.
+    snprintf(held, sizeof held, "/proc/self/fd/%d", r->req->dir->root->fd);
+    if (!rlhf__path_real(held, dir)) rlhf__path_put(dir, "%s", r->req->dir->name);
+    if (rlhf__config_print(r->config, &config, &unprinted) != RLHF_OK) rlhf__buf_clear(&config);
+    const int resumed = r->req->resume != NULL;
+    // Checkpoints keep no times; the rows of the phases that are kept do.
+    const double elapsed =
+        resumed ? rlhf__jsonl_sum(r->req->dir->root, "metrics.jsonl", "time/training") : 0;
+    const rlhf_sink_run run = {.size = sizeof run,
+                               .resumed = (uint32_t)resumed,
+                               .phase = r->count.phase,
+                               .phases = r->count.phases,
+                               .dir = dir,
+                               .name = rlhf__path_base(dir),
+                               .config = config.len ? rlhf__buf_text(&config) : "{}"};
+    rlhf__sinks_begin(r->report.sinks, &run, elapsed);
+    rlhf__buf_free(&config);
+}
+
+rlhf_status rlhf__run_sinks_phase(const struct rlhf__run *r, struct rlhf__error *err) {
+    const struct rlhf__shown *s = &r->report.shown;
+    rlhf__sinks_take(r->report.sinks, r->report.metrics);
+    RLHF_TRY(rlhf__metrics_flush(r->report.metrics, r->count.phase, err));
+    rlhf__sinks_phase(r->report.sinks, r->count.phase, r->optim->count.step, s->rows,
+                      s->written ? s->n : 0);
+    return RLHF_OK;
+}
+
+void rlhf__run_sinks_end(const struct rlhf__run *r, rlhf_status st, const struct rlhf__error *err) {
+    const int cancelled = r->req->env->cancelled && *r->req->env->cancelled;
+    char why[64] = "";
+    enum rlhf_run_end how = RLHF_RUN_STOPPED;
+    if (st != RLHF_OK && !(st == RLHF_E_CANCELLED && cancelled)) {
+        rlhf__sinks_end(r->report.sinks, RLHF_RUN_FAILED, err->text);
+        return;
+    }
+    if (r->count.phase >= r->count.phases)
+        how = RLHF_RUN_DONE;
+    else if (cancelled)
+        snprintf(why, sizeof why, "the user stopped it");
+    else if (r->collapsed)
+        snprintf(why, sizeof why, "the policy has collapsed (run.stop_on)");
+    else if (r->count.stop)
+        snprintf(why, sizeof why, "a limit of early_stop is reached");
+    else
+        snprintf(why, sizeof why, "run.stop_after is %lld", (long long)r->config->run.stop_after);
+    rlhf__sinks_end(r->report.sinks, how, why);
+}

@@ -1,0 +1,115 @@
+# The program behind wandb.so and trackio.so: reads calls as JSON lines from standard input, makes
+# them with the Python package named by the first argument, and answers each with a line: "ok" or
+# "failed", a space, and a text for the user.
+import sys
+
+sys.path[:] = [place for place in sys.path if place]  # no module of the working directory
+
+import importlib
+import json
+import os
+
+package = sys.argv[1]
+answers = os.fdopen(os.dup(1), "wb")
+os.dup2(2, 1)  # what the package prints is no answer
+calls = sys.stdin.buffer
+
+
+def answer(word, text=""):
+    line = word + " " + " ".join(str(text).split())
+    answers.write(line.encode("utf-8", "replace")[:900] + b"\n")
+    answers.flush()
+
+
+class Notes:
+    """What a resumed run needs to know, in the run's directory: the tracker's id of the run, and
+    the last phase that it has."""
+
+    def __init__(self, call):
+        self.path = os.path.join(call["dir"], "sink-%s.json" % package)
+        self.key = "%s/%s" % (call["project"], call["name"])
+        self.all = {}
+        if call["resumed"] and os.path.exists(self.path):
+            with open(self.path, encoding="utf-8") as f:
+                self.all = json.load(f)
+        self.mine = self.all.setdefault(self.key, {"id": None, "last": -1})
+
+    def write(self):
+        if os.path.exists(self.path):  # another sink of this kind may have written since
+            with open(self.path, encoding="utf-8") as f:
+                self.all = dict(json.load(f), **{self.key: self.mine})
+        with open(self.path + ".new", "w", encoding="utf-8") as f:
+            json.dump(self.all, f)
+        os.replace(self.path + ".new", self.path)
+
+
+def begin_wandb(lib, call, notes):
+    more = {"resume": "allow", "id": notes.mine["id"]} if notes.mine["id"] else {}
+    # Its files go to ./wandb, as always: in the run's directory its links would be refused.
+    run = lib.init(project=call["project"], name=call["name"], config=call["config"],
+                   **call["more"], **more)
+    notes.mine["id"] = run.id
+    if getattr(run, "offline", False):
+        return "offline; send it later with: wandb sync " + os.path.dirname(run.dir)
+    return run.url or ""
+
+
+def begin_trackio(lib, call, notes):
+    more = {"resume": "allow"} if notes.mine["id"] else {}
+    lib.init(project=call["project"], name=call["name"], config=call["config"], **call["more"],
+             **more)
+    notes.mine["id"] = call["name"]
+    return "look at it with: trackio show --project " + call["project"]
+
+
+def phase(lib, call, notes):
+    if call["phase"] <= notes.mine["last"]:
+        return  # repeated after a resume, with the same numbers
+    values = dict(call["metrics"])
+    if call["samples"]:
+        columns = ["prompt", "response", "reward"]
+        values["samples"] = lib.Table(columns=columns, data=call["samples"])
+    lib.log(values, step=call["phase"])
+    notes.mine["last"] = call["phase"]
+    notes.write()
+
+
+def end(lib, call):
+    if package == "wandb":
+        lib.finish(exit_code=1 if call["how"] == "failed" else 0)
+    else:
+        lib.finish()
+
+
+def load():
+    try:
+        return importlib.import_module(package)
+    except ModuleNotFoundError as e:
+        if e.name != package:
+            raise
+        raise SystemExit("the Python package %s is not there: %s -m pip install %s"
+                         % (package, sys.executable or "python3", package))
+
+
+def main():
+    lib = notes = None
+    for line in calls:
+        call = json.loads(line)
+        said = ""
+        try:
+            if call["call"] == "begin":
+                lib = load()
+                notes = Notes(call)
+                said = (begin_wandb if package == "wandb" else begin_trackio)(lib, call, notes)
+            elif call["call"] == "phase":
+                phase(lib, call, notes)
+            else:
+                end(lib, call)
+        except SystemExit as e:
+            return answer("failed", e)
+        except Exception as e:
+            return answer("failed", "%s: %s" % (type(e).__name__, e))
+        answer("ok", said)
+
+
+main()

@@ -1,0 +1,136 @@
+// recording_sink.c: a sink that writes every call as a JSON line to a file, and fails on request.
+#include "support/plugin.h"
+
+#include <rlhf/log.h>
+#include <rlhf/sink.h>
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct config {
+    const char *file, *fail;
+    int64_t at;
+    int32_t interrupt, reserved;
+};
+
+static const rlhf_opt opts[] = {
+    RLHF_OPT_STR(struct config, file, "calls.jsonl", "where the lines go"),
+    RLHF_OPT_STR(struct config, fail, "", "the function that fails: create, begin, phase or end"),
+    RLHF_OPT_I64(struct config, at, 2, 0, 1000, "the phase in which phase() fails"),
+    RLHF_OPT_BOOL(struct config, interrupt, 0, "press Ctrl-C in that phase"),
+};
+
+struct self {
+    const rlhf_host *host;
+    const struct config *config;
+};
+
+static FILE *open_file(const struct self *s) {
+    FILE *f = fopen(s->config->file, "ae");
+    if (!f) abort();
+    return f;
+}
+
+static void put_text(FILE *f, const char *text, size_t n) {
+    putc('"', f);
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        if (c == '"' || c == '\\' || c < 32)
+            fprintf(f, "\\u%04x", c);
+        else
+            putc(c, f);
+    }
+    putc('"', f);
+}
+
+static void put_number(FILE *f, double v) {
+    if (isfinite(v))
+        fprintf(f, "%.17g", v);
+    else
+        fputs("null", f);
+}
+
+static rlhf_status end_call(const struct self *s, FILE *f, const char *name) {
+    fputs("}\n", f);
+    fclose(f);
+    rlhf_metric_last(s->host, "observed", 1); // must not reach the run
+    if (strcmp(s->config->fail, name) != 0) return RLHF_OK;
+    return rlhf_failf(s->host, RLHF_E_IO, "no %s today", name);
+}
+
+static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
+    struct self *s = host->alloc(host, sizeof *s);
+    if (!s) return (host->fail)(host, RLHF_E_NOMEM, "out of memory");
+    s->host = host;
+    s->config = config;
+    *self = s;
+    FILE *f = open_file(s);
+    fputs("{\"call\": \"create\"", f);
+    const rlhf_status st = end_call(s, f, "create");
+    if (st < 0) host->free(host, s);
+    return st;
+}
+
+static void destroy(void *self) {
+    struct self *s = self;
+    if (s) s->host->free(s->host, s);
+}
+
+static rlhf_status begin(void *self, const rlhf_sink_run *run) {
+    const struct self *s = self;
+    FILE *f = open_file(s);
+    fprintf(f,
+            "{\"call\": \"begin\", \"resumed\": %u, \"phase\": %lld, \"phases\": %lld, \"dir\": ",
+            run->resumed, (long long)run->phase, (long long)run->phases);
+    put_text(f, run->dir, strlen(run->dir));
+    fputs(", \"name\": ", f);
+    put_text(f, run->name, strlen(run->name));
+    fprintf(f, ", \"config\": ");
+    for (const char *c = run->config; *c; c++)
+        putc(*c == '\n' ? ' ' : *c, f);
+    return end_call(s, f, "begin");
+}
+
+static rlhf_status phase(void *self, const rlhf_sink_phase *in) {
+    const struct self *s = self;
+    FILE *f = open_file(s);
+    fprintf(
+        f,
+        "{\"call\": \"phase\", \"phase\": %lld, \"steps\": %lld, \"elapsed\": %.9g, \"metrics\": {",
+        (long long)in->phase, (long long)in->steps, in->elapsed);
+    for (uint32_t i = 0; i < in->n_metrics; i++) {
+        fputs(i ? ", " : "", f);
+        put_text(f, in->name[i], strlen(in->name[i]));
+        fputs(": ", f);
+        put_number(f, in->value[i]);
+    }
+    fputs("}, \"samples\": [", f);
+    for (uint32_t i = 0; i < in->n_samples; i++) {
+        fputs(i ? ", [" : "[", f);
+        put_text(f, in->prompt[i].ptr, (size_t)in->prompt[i].len);
+        fputs(", ", f);
+        put_text(f, in->response[i].ptr, (size_t)in->response[i].len);
+        fputs(", ", f);
+        put_number(f, (double)in->score[i]);
+        fputs("]", f);
+    }
+    fputs("]", f);
+    if (in->phase == s->config->at && s->config->interrupt) raise(SIGINT);
+    return end_call(s, f, in->phase == s->config->at ? "phase" : "another phase");
+}
+
+static rlhf_status end(void *self, int32_t how, const char *why) {
+    const struct self *s = self;
+    FILE *f = open_file(s);
+    fprintf(f, "{\"call\": \"end\", \"how\": %d, \"why\": ", how);
+    put_text(f, why, strlen(why));
+    return end_call(s, f, "end");
+}
+
+static const rlhf_sink_ops ops = {.size = sizeof ops, .begin = begin, .phase = phase, .end = end};
+
+TEST_PLUGIN(RLHF_KIND_SINK, "recording_sink", .summary = "writes down what it gets",
+            TEST_OPTIONS(opts), .create = create, .destroy = destroy)

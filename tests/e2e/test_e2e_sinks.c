@@ -1,0 +1,503 @@
+// test_e2e_sinks.c: sinks get the numbers of the files and cannot harm a run. wandb.so and
+// trackio.so run against packages of the same names that record their calls.
+#include "e2e.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PPO                                                                                        \
+    "--algo ppo.so --policy model --set policy.init=random --prompts prompts.txt --set "           \
+    "batch.size=4 --set sampling.max_new_tokens=4 --set algo.minibatches=1 --reward "              \
+    "period_count.so --set log.samples_every=2 --set log.samples=2 --set checkpoint.every_s=0 "
+#define SINK "--sink \"$RLHF_TEST_PLUGINS/recording_sink.so\""
+// With options, each ended by a comma or the last one.
+#define SINK_WITH(options) "--sink \"$RLHF_TEST_PLUGINS/recording_sink.so:" options "\" "
+
+// The rows of a file of JSON lines; new reference.
+static json_t *rows_of(const struct e2e *t, const char *name) {
+    char path[512], *line = NULL;
+    size_t cap = 0;
+    json_t *rows = json_array();
+    snprintf(path, sizeof path, "%s/%s", t->dir, name);
+    FILE *f = fopen(path, "re");
+    if (!f) fail_msg("%s is missing", path);
+    while (getline(&line, &cap, f) > 0) {
+        json_error_t why;
+        json_t *row = json_loads(line, JSON_ALLOW_NUL, &why);
+        if (!row) fail_msg("%s: %s: %s", name, why.text, line);
+        json_array_append_new(rows, row);
+    }
+    free(line);
+    fclose(f);
+    return rows;
+}
+
+static const char *text_of(const json_t *row, const char *key) {
+    const char *text = json_string_value(json_object_get(row, key));
+    return text ? text : "(none)";
+}
+
+static double number_of(const json_t *row, const char *key) {
+    return json_number_value(json_object_get(row, key));
+}
+
+// The names of the calls, e.g. "create begin phase phase end".
+static void assert_calls(const json_t *calls, const char *expected) {
+    char all[512] = "";
+    size_t i;
+    json_t *c;
+    json_array_foreach(calls, i, c) {
+        const size_t n = strlen(all);
+        snprintf(all + n, sizeof all - n, "%s%s", n ? " " : "", text_of(c, "call"));
+    }
+    assert_string_equal(all, expected);
+}
+
+static int is_time(const char *name) {
+    return strncmp(name, "time/", 5) == 0 || strncmp(name, "perf/", 5) == 0 ||
+           strstr(name, "/time") != NULL;
+}
+
+// Same names in the same order, same values. times 0: values of clocks may differ.
+static void assert_metrics(json_t *told, json_t *row, int times) {
+    void *a = json_object_iter(told), *b = json_object_iter(row);
+    for (; b; b = json_object_iter_next(row, b)) {
+        const char *name = json_object_iter_key(b);
+        const json_t *value = json_object_iter_value(b);
+        if (strcmp(name, "phase") == 0) continue;
+        assert_non_null(a);
+        assert_string_equal(json_object_iter_key(a), name);
+        const json_t *got = json_object_iter_value(a);
+        assert_int_equal(json_is_null(got), json_is_null(value));
+        if (times || !is_time(name))
+            if (json_number_value(got) != json_number_value(value))
+                fail_msg("%s is %.17g and %.17g", name, json_number_value(got),
+                         json_number_value(value));
+        a = json_object_iter_next(told, a);
+    }
+    assert_null(a);
+}
+
+// The calls of phase() are the rows of metrics.jsonl, and their samples those of samples.jsonl.
+static void assert_files(const struct e2e *t, const json_t *calls, const char *run) {
+    char path[64];
+    size_t i, k, phases = 0, samples = 0;
+    json_t *c, *one, *metrics = e2e_metrics(t, run);
+    snprintf(path, sizeof path, "%s/samples.jsonl", run);
+    json_t *lines = rows_of(t, path);
+    json_array_foreach(calls, i, c) {
+        if (strcmp(text_of(c, "call"), "phase") != 0) continue;
+        json_t *row = json_array_get(metrics, phases++);
+        assert_true(number_of(c, "phase") == number_of(row, "phase"));
+        assert_metrics(json_object_get(c, "metrics"), row, 1);
+        json_array_foreach(json_object_get(c, "samples"), k, one) {
+            const json_t *line = json_array_get(lines, samples++);
+            assert_true(number_of(line, "phase") == number_of(c, "phase"));
+            assert_string_equal(json_string_value(json_array_get(one, 0)), text_of(line, "prompt"));
+            assert_string_equal(json_string_value(json_array_get(one, 1)),
+                                text_of(line, "response"));
+            assert_true(json_number_value(json_array_get(one, 2)) == number_of(line, "reward"));
+        }
+    }
+    assert_int_equal(phases, json_array_size(metrics));
+    assert_int_equal(samples, json_array_size(lines));
+    assert_true(samples > 0);
+    json_decref(metrics);
+    json_decref(lines);
+}
+
+// With held-out prompts there is a row before the first phase; a reward that is NaN is a metric
+// that is NaN.
+static void a_sink_is_told_what_the_files_have(void **state) {
+    struct e2e *t = *state;
+    char path[300];
+    assert_int_equal(e2e_run(t,
+                             PPO SINK " --set data.eval_path=prompts.txt --set data.eval_limit=2 "
+                                      "--set data.eval_every=2 --phases 3 --out r"),
+                     0);
+    json_t *calls = rows_of(t, "calls.jsonl");
+    assert_calls(calls, "create begin phase phase phase phase end");
+    assert_files(t, calls, "r");
+    const json_t *begin = json_array_get(calls, 1), *end = json_array_get(calls, 6);
+    assert_true(number_of(begin, "resumed") == 0 && number_of(begin, "phase") == 0);
+    assert_true(number_of(begin, "phases") == 3);
+    snprintf(path, sizeof path, "%s/r", t->dir);
+    assert_string_equal(text_of(begin, "dir"), path);
+    assert_string_equal(text_of(begin, "name"), "r");
+    json_t *stored = rows_of(t, "calls.jsonl"), *config = json_object_get(begin, "config");
+    assert_string_equal(text_of(json_object_get(config, "algo"), "plugin"), "ppo.so");
+    json_decref(stored);
+    assert_true(number_of(end, "how") == 0);
+    assert_string_equal(text_of(end, "why"), "");
+    double steps = 0, elapsed = 0;
+    for (size_t i = 2; i < 6; i++) {
+        const json_t *c = json_array_get(calls, i);
+        assert_true(number_of(c, "phase") == (double)(i - 2));
+        assert_true(number_of(c, "elapsed") > elapsed);
+        assert_true(i == 2 ? number_of(c, "steps") == 0 : number_of(c, "steps") > steps);
+        elapsed = number_of(c, "elapsed");
+        steps = number_of(c, "steps");
+    }
+    json_decref(calls);
+    // It changes nothing, and its own metric does not reach the run.
+    assert_int_equal(e2e_run(t, PPO "--set data.eval_path=prompts.txt --set data.eval_limit=2 "
+                                    "--set data.eval_every=2 --phases 3 --out without"),
+                     0);
+    e2e_same_tree(t, "r/checkpoints/latest/", "without/checkpoints/latest/");
+    json_t *a = e2e_metrics(t, "r"), *b = e2e_metrics(t, "without");
+    for (size_t i = 0; i < 4; i++) {
+        json_t *row = json_array_get(a, i);
+        json_object_del(row, "phase");
+        assert_metrics(row, json_array_get(b, i), 0);
+    }
+    json_decref(a);
+    json_decref(b);
+    assert_int_equal(e2e_shell(t, "grep -q '\"sinks\"' r/manifest.json && grep -q "
+                                  "test.recording_sink r/manifest.json && ! grep -q '\"sink' "
+                                  "without/manifest.json without/config.json"),
+                     0);
+}
+
+// Phases after the last checkpoint arrive a second time with the same numbers.
+static void a_resumed_run_repeats_phases(void **state) {
+    struct e2e *t = *state;
+    static const char run[] =
+        PPO SINK " --set checkpoint.every=2 --set checkpoint.keep=0 --phases 4 --out r ";
+    assert_int_equal(e2e_run(t, "%s --set run.stop_after=3", run), 0);
+    // As after a crash: the newest checkpoint is that of phase 2.
+    assert_int_equal(e2e_shell(t, "rm -r r/checkpoints/000003 && ln -sfn 000002 "
+                                  "r/checkpoints/latest && sed -i 's|\"time/training\": "
+                                  "[^,]*|\"time/training\": 1000|' r/metrics.jsonl"),
+                     0);
+    assert_int_equal(e2e_run(t, "--resume r --trust-run"), 0);
+    json_t *calls = rows_of(t, "calls.jsonl");
+    assert_calls(calls, "create begin phase phase phase end create begin phase phase end");
+    const json_t *stop = json_array_get(calls, 5), *begin = json_array_get(calls, 7);
+    assert_true(number_of(stop, "how") == 1);
+    assert_string_equal(text_of(stop, "why"), "run.stop_after is 3");
+    assert_true(number_of(begin, "resumed") == 1 && number_of(begin, "phase") == 2);
+    assert_true(number_of(begin, "phases") == 4);
+    json_t *first = json_array_get(calls, 4), *again = json_array_get(calls, 8);
+    assert_true(number_of(again, "phase") == 3);
+    assert_true(number_of(again, "steps") == number_of(first, "steps"));
+    assert_metrics(json_object_get(again, "metrics"), json_object_get(first, "metrics"), 0);
+    // The seconds of the two phases that are kept count.
+    const double elapsed = number_of(again, "elapsed");
+    assert_true(elapsed > 2000 && elapsed < 2900);
+    // What was reported before, from the checkpoint on, is cut from both.
+    json_t *last = json_array();
+    for (size_t i = 2; i < 4; i++) {
+        json_t *kept = json_array_get(calls, i);
+        json_object_set_new(json_object_get(kept, "metrics"), "time/training", json_integer(1000));
+        json_array_append(last, kept);
+    }
+    for (size_t i = 8; i < 10; i++)
+        json_array_append(last, json_array_get(calls, i));
+    assert_files(t, last, "r");
+    json_decref(last);
+    json_decref(calls);
+}
+
+static size_t count(const char *text, const char *what) {
+    size_t n = 0;
+    for (; (text = strstr(text, what)); text++)
+        n++;
+    return n;
+}
+
+static void a_failing_sink_loses_nothing(void **state) {
+    struct e2e *t = *state;
+    static const struct {
+        const char *fail, *calls;
+    } cases[] = {{"begin", "create begin end"},
+                 {"phase", "create begin phase phase end"},
+                 {"end", "create begin phase phase phase end"}};
+    assert_int_equal(e2e_run(t, PPO "--phases 3 --out without"), 0);
+    for (size_t i = 0; i < 3; i++) {
+        char says[128];
+        assert_int_equal(e2e_shell(t, "rm -rf r calls.jsonl"), 0);
+        assert_int_equal(
+            e2e_run(t, PPO SINK_WITH("fail=%s,at=2") "--phases 3 --out r", cases[i].fail), 0);
+        snprintf(says, sizeof says,
+                 "warning: sink.0 (recording_sink.so) failed: sink "
+                 "org.rlhf-host.test.recording_sink, %s()",
+                 cases[i].fail);
+        e2e_says(t, says);
+        snprintf(says, sizeof says, "no %s today", cases[i].fail);
+        e2e_says(t, says);
+        assert_int_equal(count(t->out, "recording_sink"), 2);
+        json_t *calls = rows_of(t, "calls.jsonl");
+        assert_calls(calls, cases[i].calls);
+        json_decref(calls);
+        e2e_same_tree(t, "r/checkpoints/latest/", "without/checkpoints/latest/");
+    }
+    // Options that a sink refuses are found before the run.
+    assert_int_equal(e2e_run(t, PPO SINK_WITH("fail=create") "--out s"), 1);
+    e2e_says(t, "create(): no create today");
+    assert_int_equal(e2e_exists(t, "s"), 0);
+}
+
+static void two_sinks_are_told_the_same(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, PPO SINK_WITH("file=a.jsonl,fail=phase,at=1")
+                                    SINK_WITH("file=b.jsonl") "--phases 2 --out r"),
+                     0);
+    e2e_says(t, "sink.0 (recording_sink.so) failed");
+    json_t *a = rows_of(t, "a.jsonl"), *b = rows_of(t, "b.jsonl");
+    assert_calls(a, "create begin phase end");
+    assert_calls(b, "create begin phase phase end");
+    assert_files(t, b, "r");
+    json_decref(a);
+    json_decref(b);
+}
+
+static void a_sink_hears_how_it_ends(void **state) {
+    struct e2e *t = *state;
+    static const struct {
+        const char *args, *why;
+        int status, how;
+    } cases[] = {
+        {"--phases 5 " SINK_WITH("at=2,interrupt=true"), "the user stopped it", 130, 1},
+        {"--phases 5 --set early_stop.reward=-1 --set early_stop.patience=1 " SINK,
+         "a limit of early_stop is reached", 0, 1},
+        {"--phases 5 --reward \"$RLHF_TEST_PLUGINS/bad_reward.so:how=fail,isolate=false\" " SINK,
+         "no opinion today", 1, 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(e2e_shell(t, "rm -rf r calls.jsonl"), 0);
+        assert_int_equal(e2e_run(t, PPO "%s --out r", cases[i].args), cases[i].status);
+        json_t *calls = rows_of(t, "calls.jsonl");
+        const json_t *end = json_array_get(calls, json_array_size(calls) - 1);
+        assert_string_equal(text_of(end, "call"), "end");
+        assert_true(number_of(end, "how") == cases[i].how);
+        if (!strstr(text_of(end, "why"), cases[i].why)) fail_msg("%s", text_of(end, "why"));
+        json_decref(calls);
+    }
+}
+
+static void a_dry_run_only_makes_it(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, PPO SINK " --dry-run --out r"), 0);
+    json_t *calls = rows_of(t, "calls.jsonl");
+    assert_calls(calls, "create");
+    json_decref(calls);
+    assert_int_equal(e2e_run(t, PPO "--sink trackio.so:python=./none --dry-run --out r"), 2);
+    e2e_says(t, "the program ./none cannot be run: there is no such file");
+}
+
+static void a_resumed_run_asks_for_its_sinks(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_shell(t, "cp \"$RLHF_TEST_PLUGINS/recording_sink.so\" own.so"), 0);
+    assert_int_equal(e2e_run(t, PPO "--sink ./own.so:file=mine.jsonl --phases 2 --set "
+                                    "run.stop_after=1 --out r"),
+                     0);
+    e2e_says(t, "rlhf-host --resume r --sink /");
+    assert_int_equal(e2e_run(t, "--resume r --set run.phases=2"), 2);
+    e2e_says(t, "sink.0.plugin (");
+    e2e_says(t, "own.so)");
+    e2e_says(t, "--sink");
+    // Named again, it keeps its options; --trust-run; another one; none.
+    assert_int_equal(e2e_run(t, "--resume r --set run.phases=2 --sink ./own.so"), 0);
+    assert_int_equal(e2e_run(t, "--resume r --set run.phases=3 --trust-run"), 0);
+    json_t *calls = rows_of(t, "mine.jsonl");
+    assert_calls(calls, "create begin phase end create begin phase end create begin phase end");
+    json_decref(calls);
+    assert_int_equal(e2e_run(t, "--resume r --set run.phases=4 " SINK_WITH("file=other.jsonl")), 0);
+    assert_int_equal(e2e_run(t, "--resume r --set run.phases=5 --sink none"), 0);
+    assert_int_equal(e2e_run(t, "--resume r --set run.phases=6"), 0);
+    calls = rows_of(t, "other.jsonl");
+    assert_calls(calls, "create begin phase end");
+    json_decref(calls);
+    assert_int_equal(e2e_shell(t, "grep -c own.so r/manifest.json"), 0); // an earlier one
+    // Where data goes, and what runs, is said again too.
+    assert_int_equal(e2e_shell(t, "sed -i 's/^  \"algo\"/  \"sink\": [{\"plugin\": \"trackio.so\", "
+                                  "\"python\": \"\\/bin\\/echo\"}],\\n  \"algo\"/' r/config.json"),
+                     0);
+    assert_int_equal(e2e_run(t, "--resume r --set run.phases=7"), 2);
+    e2e_says(t, "sink.0.python is /bin/echo");
+    e2e_says(t, "--set sink.0.python=");
+}
+
+// ---- trackers ----
+
+// A package that writes down its calls, and misbehaves in the phase that FAKE names.
+static const char package[] =
+    "import json, os, sys, time\n"
+    "def note(*what):\n"
+    "    with open(os.environ['CALLS'], 'a') as f:\n"
+    "        print(json.dumps(what), file=f)\n"
+    "def fake(at):\n"
+    "    how = os.environ.get('FAKE', '').split(':')\n"
+    "    if how[0] != at: return\n"
+    "    print('about to ' + how[1], file=sys.stderr, flush=True)\n"
+    "    if how[1] == 'raise': raise ValueError('a bad\\nday')\n"
+    "    if how[1] == 'crash': os.kill(os.getpid(), 11)\n"
+    "    if how[1] == 'hang': time.sleep(1000)\n"
+    "    if how[1] == 'exit': os._exit(3)\n"
+    "    if how[1] == 'slow': time.sleep(2)\n"
+    "class Run:\n"
+    "    id, url, offline = 'id1', 'https://x.test/1', False\n"
+    "class Table:\n"
+    "    def __init__(self, columns, data):\n"
+    "        self.told = [columns, data]\n"
+    "def init(config=None, **words):\n"
+    "    print('noise on standard output')\n"
+    "    note('init', words, config.get('algo', {}).get('plugin'))\n"
+    "    fake('init')\n"
+    "    return Run()\n"
+    "def log(values, step=None):\n"
+    "    values = {k: v.told if isinstance(v, Table) else v for k, v in values.items()}\n"
+    "    note('log', step, values)\n"
+    "    fake(str(step))\n"
+    "def finish(**words):\n"
+    "    note('finish', words)\n"
+    "    fake('finish')\n";
+
+#define TRACKER "PYTHONPATH=fake CALLS=calls.jsonl "
+
+static int setup(void **state) {
+    if (e2e_setup(state) != 0) return -1;
+    struct e2e *t = *state;
+    e2e_write(t, "package.py", package);
+    return e2e_shell(t, "mkdir fake && cp package.py fake/trackio.py && mv package.py "
+                        "fake/wandb.py");
+}
+
+static int has_python(void) { return system("python3 -c 'import json' >/dev/null 2>&1") == 0; }
+
+static const json_t *at(const json_t *calls, size_t i, size_t k) {
+    return json_array_get(json_array_get(calls, i), k);
+}
+
+// The tracker's log() calls are the rows of metrics.jsonl.
+static void a_tracker_gets_the_numbers(void **state) {
+    struct e2e *t = *state;
+    if (!has_python()) skip();
+    assert_int_equal(e2e_shell(t, TRACKER "\"$HOST\" " PPO
+                                          "--sink wandb.so:project=p,entity=e,mode=offline "
+                                          "--set checkpoint.every=2 --set checkpoint.keep=0 "
+                                          "--phases 3 --out r --threads 1"),
+                     0);
+    e2e_says(t, "wandb: https://x.test/1");
+    json_t *calls = rows_of(t, "calls.jsonl"), *rows = e2e_metrics(t, "r");
+    assert_int_equal(json_array_size(calls), 5);
+    const json_t *words = at(calls, 0, 1);
+    assert_string_equal(json_string_value(at(calls, 0, 2)), "ppo.so");
+    assert_string_equal(text_of(words, "project"), "p");
+    assert_string_equal(text_of(words, "name"), "r");
+    assert_string_equal(text_of(words, "entity"), "e");
+    assert_string_equal(text_of(words, "mode"), "offline");
+    assert_null(json_object_get(words, "id"));
+    for (size_t i = 0; i < 3; i++) {
+        json_t *values = json_array_get(json_array_get(calls, i + 1), 2);
+        assert_true(json_integer_value(at(calls, i + 1, 1)) == (json_int_t)i + 1);
+        const json_t *table = json_object_get(values, "samples");
+        assert_int_equal(json_array_size(json_array_get(table, 1)), 2);
+        json_object_del(values, "samples");
+        assert_metrics(values, json_array_get(rows, i), 1);
+    }
+    assert_true(json_integer_value(json_object_get(at(calls, 4, 1), "exit_code")) == 0);
+    json_decref(calls);
+    json_decref(rows);
+    // Resumed from an earlier checkpoint, it goes on with its run, and leaves out what it has.
+    assert_int_equal(
+        e2e_shell(
+            t,
+            "rm -r calls.jsonl r/checkpoints/000003; ln -sfn 000002 r/checkpoints/latest; " TRACKER
+            "\"$HOST\" --resume r --trust-run --set "
+            "run.phases=5 --threads 1"),
+        0);
+    calls = rows_of(t, "calls.jsonl");
+    assert_int_equal(json_array_size(calls), 4);
+    assert_string_equal(text_of(at(calls, 0, 1), "id"), "id1");
+    assert_string_equal(text_of(at(calls, 0, 1), "resume"), "allow");
+    assert_true(json_integer_value(at(calls, 1, 1)) == 4);
+    json_decref(calls);
+}
+
+// `plugin check` plays runs for them; it lets them write no files.
+static void the_trackers_are_sound(void **state) {
+    struct e2e *t = *state;
+    if (!has_python()) skip();
+    static const char *const names[] = {"wandb", "trackio"};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(e2e_shell(t,
+                                   "PYTHONPATH=\"$PWD/fake\" CALLS=/dev/null \"$HOST\" plugin "
+                                   "check %s.so",
+                                   names[i]),
+                         0);
+        e2e_says(t, "nothing found");
+        e2e_says(t, "phase()"); // which writes down what the tracker has
+    }
+}
+
+// After Ctrl-C a tracker still gets the phase and the end.
+static void a_tracker_hears_of_ctrl_c(void **state) {
+    struct e2e *t = *state;
+    if (!has_python()) skip();
+    assert_int_equal(
+        e2e_shell(t, "FAKE=finish:slow " TRACKER "\"$HOST\" " PPO SINK_WITH(
+                         "file=own.jsonl,at=2,interrupt=true") "--sink wandb.so "
+                                                               "--phases 5 --out r --threads 1"),
+        130);
+    assert_null(strstr(t->out, "failed: sink"));
+    json_t *calls = rows_of(t, "calls.jsonl");
+    assert_int_equal(json_array_size(calls), 4);
+    assert_true(json_integer_value(at(calls, 2, 1)) == 2);
+    assert_string_equal(json_string_value(at(calls, 3, 0)), "finish");
+    json_decref(calls);
+}
+
+static void a_tracker_that_fails_is_left_out(void **state) {
+    struct e2e *t = *state;
+    if (!has_python()) skip();
+    static const struct {
+        const char *fake, *says;
+    } cases[] = {
+        {"init:raise", "begin(): trackio (python3): ValueError: a bad day; the run goes on"},
+        {"2:raise", "phase(), phase 2: trackio (python3): ValueError: a bad day"},
+        {"2:crash", "phase(), phase 2: trackio (python3) "}, // the interpreter may be a script
+        {"2:crash", "about to crash"},
+        {"2:exit", "trackio (python3) ended with status 3"},
+        {"2:hang", "phase(), phase 2: trackio (python3) did not answer within 1 s"},
+        {"finish:raise", "end(): trackio (python3): ValueError: a bad day"},
+    };
+    assert_int_equal(e2e_run(t, PPO "--phases 3 --out without"), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(e2e_shell(t, "rm -rf r"), 0);
+        assert_int_equal(e2e_shell(t,
+                                   "FAKE=%s " TRACKER "\"$HOST\" " PPO
+                                   "--sink trackio.so:timeout_s=1 --phases 3 --out r --threads 1",
+                                   cases[i].fake),
+                         0);
+        e2e_says(t, cases[i].says);
+        assert_int_equal(count(t->out, "sink.0 (trackio.so) failed"), 1);
+        e2e_same_tree(t, "r/checkpoints/latest/", "without/checkpoints/latest/");
+    }
+    // Without the package: what to do.
+    assert_int_equal(e2e_shell(t, "rm -rf r fake/trackio.py; PYTHONPATH=fake \"$HOST\" " PPO
+                                  "--sink trackio.so:python=\"$(command -v python3)\" --phases 1 "
+                                  "--out r --threads 1"),
+                     0);
+    if (system("python3 -c 'import trackio' >/dev/null 2>&1") != 0)
+        e2e_says(t, "-m pip install trackio; the run goes on without it");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_sink_is_told_what_the_files_have, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_resumed_run_repeats_phases, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_failing_sink_loses_nothing, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(two_sinks_are_told_the_same, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_sink_hears_how_it_ends, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_dry_run_only_makes_it, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_resumed_run_asks_for_its_sinks, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_tracker_gets_the_numbers, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(the_trackers_are_sound, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_tracker_hears_of_ctrl_c, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_tracker_that_fails_is_left_out, setup, e2e_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
