@@ -54,7 +54,7 @@ static void with_a_list(void **state) {
     const char *reward = "$RLHF_TEST_PLUGINS/wild_reward.so:by_group=true,words=";
     same(t, GRPO, reward, "x,yy,[z]\" --set rewards.isolate=never",
          "[\\\"x\\\",\\\"yy\\\",\\\"[z]\\\"]\" ");
-    assert_int_equal(e2e_shell(t, "grep -A4 '\"words\"' b/config.json | tr -d ' \\n' >got; "
+    assert_int_equal(e2e_shell(t, "grep -A3 '\"words\"' b/config.json | tr -d ' \\n' >got; "
                                   "test \"$(cat got)\" = '\"words\":[\"x\",\"yy\",\"[z]\"'"),
                      0);
     assert_int_equal(

@@ -70,8 +70,7 @@ static const rlhf_opt opts[] = {
     RLHF_OPT_I64(struct config, every, 0, 0, 1000,
                  "1 of so many rows by their texts, in each phase"),
     RLHF_OPT_STR(struct config, file, "", "a file"),
-    RLHF_OPT_LIST(struct config, words, first_words, NULL,
-                  "each one after the first raises rewards"),
+    RLHF_OPT_LIST(struct config, words, first_words, NULL, "they change rewards"),
 };
 
 struct self {
@@ -287,7 +286,8 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
         if (now && s->config->how == MARK) out->failed[i] = 1;
         if (s->config->late || (now && s->config->how == UNWRITTEN)) continue;
         s->paid += 1;
-        out->seq[i] = (float)in->response[i].len + of_words(s);
+        out->seq[i] = (float)in->response[i].len;
+        out->seq[i] += of_words(s) * (float)(in->response[i].len % 5);
         if (s->config->every) continue;
         out->seq[i] += s->config->by_group ? of_group(in, i) : (float)s->paid / 64;
     }
