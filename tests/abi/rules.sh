@@ -82,4 +82,12 @@ for header in $headers; do
             refuse "a struct that can grow is not in tests/abi/grows.txt" "$header: $struct"
     done
 done
+# `plugin check` quotes the headers.
+while IFS= read -r rule; do
+    header=$(printf '%s\n' "$rule" | sed -nE 's/^RULE\([A-Z_]+, "[^"]+", "([^"]+)", ".*/\1/p')
+    text=$(printf '%s\n' "$rule" | sed -nE 's/^RULE\([A-Z_]+, "[^"]+", "[^"]+", "(.*)"\)$/\1/p')
+    [ -n "$header" ] || continue
+    sed 's|^ *// \{0,1\}| |' "sdk/include/rlhf/$header" | tr '\n' ' ' | tr -s ' ' | grep -qF -e "$text" ||
+        refuse "tools/check/rules.def quotes what $header does not say" "$text"
+done <tools/check/rules.def
 exit $status
