@@ -1,6 +1,7 @@
 // layer_flag.c: applies --set assignments and "X.so:k=v,..." from the command line to a config.
 #include "config/layer.h"
 
+#include "base/file.h"
 #include "base/nearest.h"
 #include "config/spec.h"
 #include "option/aliases.h"

@@ -41,7 +41,7 @@ static int is_exact(const struct rlhf__compute *c) {
     return (c->table->flags & RLHF_COMPUTE_ROW_EXACT) != 0;
 }
 
-// All options of the backend; NULL if it has none. New reference.
+// All options of the backend, NULL without any. New reference.
 static json_t *kernels_options(const struct rlhf__compute *c) {
     const struct rlhf__kernels *k = &c->kernels;
     struct rlhf__error unread;

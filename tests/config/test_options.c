@@ -250,7 +250,7 @@ static void lists_are_read_from_json_and_from_text(void **state) {
     }
 }
 
-// A typed value that is JSON but no list is the text as typed.
+// A typed number or boolean is a list of one text.
 static void typed_text_is_a_list(void **state) {
     struct fixture *f = *state;
     static const char *const typed[][2] = {

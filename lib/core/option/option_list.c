@@ -8,8 +8,7 @@
 
 // ---- the items of a value ----
 
-// The list that a text stands for: its parts between commas; "" is the empty list. New reference,
-// NULL: out of memory.
+// Splits a text at commas; "" gives the empty list. New reference, NULL: out of memory.
 static json_t *split(const char *text) {
     json_t *list = json_array();
     for (const char *at = text; list && *text; at++) {
@@ -24,7 +23,7 @@ static json_t *split(const char *text) {
     return list;
 }
 
-// 1 and *list, a new reference or NULL when out of memory; 0: v is no list.
+// Returns 1 and sets *list (a new reference, NULL: out of memory), or 0 if v is not a list.
 static int items_of(const json_t *v, const char *raw, json_t **list) {
     *list = NULL;
     if (json_is_array(v)) {
@@ -44,7 +43,7 @@ static int is_choice(const rlhf_opt *o, const char *item) {
     return !o->choices || o->choices[i] != NULL;
 }
 
-// The first item that is not allowed, or NULL. A text has no empty items: "a,,b" is a mistake.
+// The first item that is not allowed, or NULL. Empty items of a split text are mistakes: "a,,b".
 static const json_t *wrong_item(const rlhf_opt *o, const json_t *list, int split_text) {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *item = json_array_get(list, i);

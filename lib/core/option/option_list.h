@@ -6,9 +6,9 @@
 
 #include "option/options.h"
 
-// Read v, or the typed text raw (may be NULL) if v is neither a list nor a string. *out is never
-// NULL after success; its items live as long as strings. 1; 0: no list, or an item is not allowed;
-// -1: out of memory. [any]
+// Read v, or the typed text raw (may be NULL) if v is a number or a boolean. *out and its items
+// live as long as strings. Returns 1; 0 if v is not a list or an item is not allowed; -1 without
+// memory. [any]
 int rlhf__list_read(const rlhf_opt *o, const json_t *v, const char *raw,
                     struct rlhf__strings *strings, const char *const **out);
 
@@ -16,7 +16,7 @@ int rlhf__list_read(const rlhf_opt *o, const json_t *v, const char *raw,
 void rlhf__list_allowed(const rlhf_opt *o, struct rlhf__buf *out);
 
 // For a v that rlhf__list_read refuses because of one of its items: append that item and the
-// nearest allowed one, and return 1. 0: v is no list. [any]
+// nearest allowed one, and return 1. Returns 0 if v is not a list. [any]
 int rlhf__list_put_wrong(const rlhf_opt *o, const json_t *v, const char *raw,
                          struct rlhf__buf *out);
 

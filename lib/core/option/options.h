@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "option/strings.h"
 
 #include <rlhf/option.h>
 
@@ -39,20 +40,6 @@ int32_t rlhf__opt_find(const struct rlhf__opt_table *t, const char *key);
 // duplicate keys, no choices, default outside the range: RLHF_E_UNSUPPORTED. [any]
 rlhf_status rlhf__opts_check(const struct rlhf__opt_table *t, uint32_t config_size,
                              struct rlhf__error *err);
-
-// ---- strings ----
-
-// The strings that a config struct's fields point to. They live until rlhf__strings_finish.
-struct rlhf__strings {
-    char **item;
-    size_t n, cap;
-};
-
-void rlhf__strings_finish(struct rlhf__strings *s); // [any]
-// A copy owned by s; NULL when text is NULL or memory runs out. [any]
-const char *rlhf__strings_add(struct rlhf__strings *s, const char *text);
-// A NULL-ended copy of a JSON list of strings, owned by s; NULL when memory runs out. [any]
-const char *const *rlhf__strings_add_list(struct rlhf__strings *s, const json_t *list);
 
 // ---- values ----
 
