@@ -29,7 +29,7 @@ struct rlhf__command_setup_flags {
                  "adapter on the model, as PEFT or a run wrote it"),                               \
         RLHF__FLAG_I(T, "--threads", at.threads, "N", 0, 1024, "CPU threads; 0: one a core [0]"),  \
         RLHF__FLAG_S(T, "--backend", at.backend, "NAME",                                           \
-                     "kernels: auto, cpu, cuda, reference or a file [auto]"),                      \
+                     "kernels: auto, cpu, cuda, reference or a file [:key=value,...] [auto]"),     \
         RLHF__FLAG_I(T, "--gpu", at.gpu, "N", 0, 1023, "which GPU [0]"),                           \
         RLHF__FLAG_S(T, "--dtype", at.dtype, "T", "auto, f32 or bf16 [auto]")
 

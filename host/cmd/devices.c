@@ -21,7 +21,8 @@ struct options {
 
 #define O struct options
 static const struct rlhf__flag flags[] = {
-    RLHF__FLAG_S(O, "--backend", backend, "NAME", "only this one: cpu, cuda, reference or a file"),
+    RLHF__FLAG_S(O, "--backend", backend, "NAME",
+                 "only this one: cpu, cuda, reference or a file, with options as FILE:KEY=VALUE"),
     RLHF__FLAG_SW(O, "--json", json, "print a JSON list"),
 };
 #undef O
@@ -122,11 +123,9 @@ static rlhf_status add_rows(const struct rlhf__kernels *k, json_t *rows, struct 
 static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     const struct look *l = arg;
     struct rlhf__error err;
-    char path[RLHF__PATH_CAP];
     struct rlhf__kernels k = {0};
     json_t *rows = json_array();
-    rlhf_status st = rlhf__compute_find(l->dirs, l->name, path, &err);
-    if (st == RLHF_OK) st = rlhf__kernels_load(l->dirs, path, NULL, &k, &err);
+    rlhf_status st = rlhf__kernels_load(l->dirs, l->name, NULL, &k, &err);
     if (st == RLHF_OK) st = add_rows(&k, rows, &err);
     if (st == RLHF_OK)
         rlhf__json_write(out, rows, 0);

@@ -141,11 +141,9 @@ void rlhf__help_trl(FILE *out) {
 static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     const struct rlhf__dirs *dirs = arg;
     struct rlhf__error err;
-    char path[RLHF__PATH_CAP];
     struct rlhf__kernels k = {0};
     struct rlhf__device_info d = {0};
-    rlhf_status st = rlhf__compute_find(dirs, "cpu", path, &err);
-    if (st == RLHF_OK) st = rlhf__kernels_load(dirs, path, NULL, &k, &err);
+    rlhf_status st = rlhf__kernels_load(dirs, "cpu", NULL, &k, &err);
     if (st == RLHF_OK) st = rlhf__kernels_describe(&k, 0, &d, &err);
     if (st == RLHF_OK) {
         json_t *all = json_pack("{ss,so}", "library", d.library, "levels", rlhf__levels_json(&d));

@@ -95,7 +95,9 @@ static void put_options(struct rlhf__buf *out, const struct rlhf__plugin *p,
         rlhf__buf_puts(out, "no options\n");
         return;
     }
-    if (p->desc.kind == RLHF_KIND_MODEL)
+    if (p->desc.kind == RLHF_KIND_KERNELS)
+        rlhf__buf_printf(out, "options, set with --set compute.backend=%s:KEY=VALUE:\n", p->file);
+    else if (p->desc.kind == RLHF_KIND_MODEL)
         rlhf__buf_printf(out, "%s:\n", how);
     else
         rlhf__buf_printf(out, "%s or %s:KEY=VALUE:\n", how, p->file);

@@ -5,38 +5,13 @@
 
 #include "base/file.h"
 #include "base/nearest.h"
+#include "config/spec.h"
 #include "option/aliases.h"
 #include "plugin/trust.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-// The config is stored as JSON, so typed text must be UTF-8.
-static rlhf_status check_utf8(const char *flag, const char *text, struct rlhf__error *err) {
-    json_t *probe = json_string(text);
-    if (probe) {
-        json_decref(probe);
-        return RLHF_OK;
-    }
-    struct rlhf__buf shown = RLHF__BUF_INIT;
-    rlhf__json_write_string(&shown, text, strlen(text));
-    rlhf__fail(err, RLHF_E_INVALID, "%s: %s is not UTF-8", flag, rlhf__buf_text(&shown));
-    rlhf__buf_free(&shown);
-    return RLHF_E_INVALID;
-}
-
-// A typed value: JSON if it parses as JSON, otherwise a string. JSON allows blanks around a number,
-// but typed ones are a mistake. New reference, NULL: out of memory.
-static json_t *typed_value(const char *raw) {
-    const size_t n = strlen(raw);
-    const int blanks = n && (isspace((unsigned char)raw[0]) || isspace((unsigned char)raw[n - 1]));
-    json_t *v = rlhf__json_decode(raw, n, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
-    if (v && !(blanks && json_is_number(v))) return v;
-    json_decref(v);
-    return json_string(raw);
-}
 
 // Refuse a setting that two different flags give, because one would be ignored. A repeated flag
 // is allowed: it may be a script's command line with something appended.
@@ -76,7 +51,7 @@ static rlhf_status set_switch(const char *flag, const char *section, const char 
 static rlhf_status set_member(const char *flag, const char *section, const char *key,
                               const char *raw, int entry, struct rlhf__plugin_config *p,
                               struct rlhf__error *err) {
-    json_t *v = typed_value(raw);
+    json_t *v = rlhf__typed_value(raw);
     if (!v) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     if (!p->options) p->options = json_object();
     if (!p->origin) p->origin = json_object();
@@ -105,30 +80,17 @@ static rlhf_status set_member(const char *flag, const char *section, const char 
 
 // ---- X.so:k=v,... -----------------------------------------------------------------------------
 
-// Cut "k=v,k=v" in place and set each pair. A part without '=' continues the previous value, so
-// values may contain commas.
-static rlhf_status apply_pairs(char *pairs, const char *flag, const char *section, int entry,
-                               struct rlhf__plugin_config *p, struct rlhf__error *err) {
-    while (*pairs) {
-        char *end = pairs + strcspn(pairs, ",");
-        for (char *more = end; *more; end = more) {
-            more += 1 + strcspn(more + 1, ",");
-            if (memchr(end + 1, '=', (size_t)(more - end - 1))) break;
-        }
-        char *next = *end ? end + 1 : end;
-        *end = '\0';
-        char *value = strchr(pairs, '=');
-        const size_t n = strlen(pairs);
-        const int is_python = n > 3 && strcmp(pairs + n - 3, ".py") == 0;
-        if (!value || value == pairs)
-            return rlhf__fail(err, RLHF_E_INVALID, "%s: \"%s\" is not of the form key=value%s",
-                              flag, pairs,
-                              is_python ? ": python.so:file=FILE.py,function=NAME" : "");
-        *value++ = '\0';
-        RLHF_TRY(set_member(flag, section, pairs, value, entry, p, err));
-        pairs = next;
-    }
-    return RLHF_OK;
+// What rlhf__spec_pairs sets.
+struct member {
+    const char *flag, *section;
+    struct rlhf__plugin_config *p;
+    int32_t entry, reserved;
+};
+
+static rlhf_status set_pair(void *arg, const char *key, const char *value,
+                            struct rlhf__error *err) {
+    const struct member *m = arg;
+    return set_member(m->flag, m->section, key, value, m->entry, m->p, err);
 }
 
 // Which entry of c this is (enum rlhf__entry).
@@ -142,31 +104,24 @@ static int entry_of(const struct rlhf__config *c, const struct rlhf__plugin_conf
 
 rlhf_status rlhf__spec_apply(const char *spec, const char *flag, struct rlhf__plugin_config *p,
                              struct rlhf__config *c, struct rlhf__error *err) {
-    RLHF_TRY(check_utf8(flag, spec, err));
-    char *copy = strdup(spec), section[32];
-    if (!copy) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    RLHF_TRY(rlhf__typed_utf8(flag, spec, err));
+    char section[32];
     const int entry = entry_of(c, p), is_judge = entry == RLHF__ENTRY_JUDGE;
     snprintf(section, sizeof section, "%s", is_judge ? "judge" : "algo");
     if (entry == RLHF__ENTRY_SINK)
         snprintf(section, sizeof section, "sink.%zu", (size_t)(p - c->sink));
     if (entry == RLHF__ENTRY_REWARD) rlhf__reward_section(p, (size_t)(p - c->reward), section);
-    char *colon = rlhf__is_file(copy) ? NULL : strstr(copy, ".so:");
-    colon = colon ? colon + 3 : rlhf__is_file(copy) ? NULL : strchr(copy, ':');
-    char *pairs = colon ? colon + 1 : copy + strlen(copy);
-    if (colon) *colon = '\0';
-    rlhf_status status = RLHF_OK;
-    if (!*copy) {
-        status = rlhf__fail(err, RLHF_E_INVALID, "%s: the plugin's name is empty", flag);
-    } else {
-        if (is_judge) rlhf__judge_name(c, copy);
-        free(p->plugin);
-        p->plugin = strdup(copy);
-        p->from = RLHF__NAME_TYPED;
-        if (!p->plugin) status = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
-    }
-    if (status == RLHF_OK) status = apply_pairs(pairs, flag, section, entry, p, err);
-    free(copy);
-    return status;
+    const struct member m = {flag, section, p, entry, 0};
+    const size_t n = rlhf__spec_name_len(spec);
+    if (n == 0) return rlhf__fail(err, RLHF_E_INVALID, "%s: the plugin's name is empty", flag);
+    char *name = strndup(spec, n);
+    if (!name) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    if (is_judge) rlhf__judge_name(c, name);
+    free(p->plugin);
+    p->plugin = name;
+    p->from = RLHF__NAME_TYPED;
+    return spec[n] ? rlhf__spec_pairs(spec + n + 1, flag, set_pair, (void *)(uintptr_t)&m, err)
+                   : RLHF_OK;
 }
 
 // ---- --set ------------------------------------------------------------------------------------
@@ -195,7 +150,7 @@ static rlhf_status set_section(const char *flag, const struct rlhf__section *s, 
                                const char *raw, struct rlhf__config *c, struct rlhf__error *err) {
     const char *before = rlhf__layer_typed_by(c, s->name, key);
     if (before && strcmp(before, flag) != 0) return given_twice(flag, s->name, key, before, err);
-    json_t *v = typed_value(raw);
+    json_t *v = rlhf__typed_value(raw);
     if (!v) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     struct rlhf__origin from = {flag, s->name, NULL, 0, 0, 0};
     rlhf_status status =
@@ -253,7 +208,7 @@ static rlhf_status set_path(const char *flag, const char *section, const char *k
 
 rlhf_status rlhf__layer_set(const char *flag, const char *assignment, struct rlhf__config *c,
                             struct rlhf__error *err) {
-    RLHF_TRY(check_utf8(flag, assignment, err));
+    RLHF_TRY(rlhf__typed_utf8(flag, assignment, err));
     char *copy = strdup(assignment);
     if (!copy) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     char *value = strchr(copy, '=');

@@ -6,6 +6,7 @@
 #include "chat/chat.h"
 #include "config/layer.h"
 #include "config/named.h"
+#include "config/spec.h"
 #include "plugin/load.h"
 #include "plugin/search.h"
 #include "worker/stand_in.h"
@@ -43,11 +44,21 @@ static rlhf_status absolute_fields(const struct rlhf__opt_table *t, void *config
     return RLHF_OK;
 }
 
-// compute.backend is a path only if it contains a '/'.
+// compute.backend is a path, with options after it, only if its name contains a '/'.
 static rlhf_status absolute_backend(struct rlhf__config *c, struct rlhf__error *err) {
-    char full[RLHF__PATH_CAP];
-    if (!strchr(c->compute.backend, '/') || !absolute(c->compute.backend, full)) return RLHF_OK;
-    c->compute.backend = rlhf__strings_add(&c->strings, full);
+    char full[RLHF__PATH_CAP], *spec = NULL;
+    const char *was = c->compute.backend;
+    const size_t n = rlhf__spec_name_len(was);
+    char *name = memchr(was, '/', n) ? strndup(was, n) : NULL;
+    if (!name || !absolute(name, full)) {
+        free(name);
+        return RLHF_OK;
+    }
+    free(name);
+    if (asprintf(&spec, "%s%s", full, was + n) < 0)
+        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    c->compute.backend = rlhf__strings_add(&c->strings, spec);
+    free(spec);
     return c->compute.backend ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
 }
 
@@ -100,17 +111,24 @@ static rlhf_status check_code(const struct rlhf__plugin *plugin,
                               const void *config, struct rlhf__error *err) {
     for (uint32_t i = 0; p->stored && i < plugin->table.n; i++) {
         rlhf_opt o;
-        const char *value;
         rlhf__opt_at(&plugin->table, i, &o);
         if (!(o.flags & RLHF_OPT_CODE) || rlhf__opt_is_default(&o, config)) continue;
         const json_t *from = json_object_get(p->origin, o.key);
         if (json_object_get(from, "raw") || json_object_get(from, "file")) continue;
-        memcpy(&value, (const char *)config + o.offset, sizeof value);
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "--resume: the run's config.json says what %s runs, or what it sends and "
-                          "where to: %s.%s is %s; that is done when you give it again (--set "
-                          "%s.%s=) or give --trust-run",
-                          plugin->file, section, o.key, value, section, o.key);
+        json_t *v = rlhf__opt_json(&o, config);
+        struct rlhf__buf value = RLHF__BUF_INIT;
+        if (json_is_string(v))
+            rlhf__buf_puts(&value, json_string_value(v));
+        else
+            rlhf__json_write(&value, v, 0);
+        rlhf__fail(err, RLHF_E_INVALID,
+                   "--resume: the run's config.json says what %s runs, or what it sends and where "
+                   "to: %s.%s is %s; that is done when you give it again (--set %s.%s=) or give "
+                   "--trust-run",
+                   plugin->file, section, o.key, rlhf__buf_text(&value), section, o.key);
+        rlhf__buf_free(&value);
+        json_decref(v);
+        return RLHF_E_INVALID;
     }
     return RLHF_OK;
 }
@@ -135,10 +153,11 @@ static rlhf_status note_unused(const struct rlhf__plugin *plugin,
         snprintf(path, sizeof path, "%s.%s", section, key);
         json_t *entry = json_pack("{ss,sb,ss}", "source", source, "typed", typed, "why", why);
         if (json_object_set_new(c->unused, path, entry) != 0)
-            return rlhf__fail(err, RLHF_E_INVALID,
-                              "%s: its idle() reason for \"%s\" is not valid UTF-8, or memory ran "
-                              "out",
-                              plugin->path, key);
+            return rlhf__fail(
+                err, RLHF_E_INVALID,
+                "%s: its why_unused() reason for \"%s\" is not valid UTF-8, or memory ran "
+                "out",
+                plugin->path, key);
     }
     return RLHF_OK;
 }

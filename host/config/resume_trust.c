@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/printable.h"
+#include "config/spec.h"
 #include "plugin/load.h"
 #include "plugin/search.h"
 
@@ -11,14 +12,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Kernels that come with the program are in one directory.
-static int kernels_installed(const struct rlhf__dirs *dirs, const char *path) {
-    char real[RLHF__PATH_CAP], home[RLHF__PATH_CAP], own[RLHF__PATH_CAP];
+// Whether compute.backend names a file that did not come with the program: those are in one
+// directory.
+static int kernels_foreign(const struct rlhf__dirs *dirs, const char *backend) {
+    char real[RLHF__PATH_CAP], home[RLHF__PATH_CAP], own[RLHF__PATH_CAP], path[RLHF__PATH_CAP];
+    const size_t len = rlhf__spec_name_len(backend);
+    if (!memchr(backend, '/', len)) return 0;
     const int n = snprintf(own, sizeof own, "%s/kernels", dirs->lib);
-    if (n < 0 || (size_t)n >= sizeof own || !rlhf__path_real(own, home)) return 0;
+    if (n < 0 || (size_t)n >= sizeof own || !rlhf__path_real(own, home)) return 1;
+    snprintf(path, sizeof path, "%.*s", (int)(len < sizeof path ? len : 0), backend);
     char *slash = rlhf__path_real(path, real) ? strrchr(real, '/') : NULL;
     if (slash) *slash = '\0';
-    return slash && strcmp(real, home) == 0;
+    return !slash || strcmp(real, home) != 0;
 }
 
 static void add(struct rlhf__buf *list, const char *setting, const char *path) {
@@ -61,8 +66,7 @@ rlhf_status rlhf__resume_trust(const struct rlhf__config_request *req, const str
         snprintf(section, sizeof section, "sink.%zu", i);
         look_at_stored(req, &c->sink[i], section, &list);
     }
-    if (strchr(c->compute.backend, '/') && !is_set(req, "compute.backend=") &&
-        !kernels_installed(req->dirs, c->compute.backend))
+    if (!is_set(req, "compute.backend=") && kernels_foreign(req->dirs, c->compute.backend))
         add(&list, "compute.backend", c->compute.backend);
     rlhf_status st = rlhf__buf_ok(&list, err);
     if (st == RLHF_OK && list.len)
@@ -111,9 +115,13 @@ static void add_code(const struct rlhf__dirs *dirs, const struct rlhf__plugin_co
     for (uint32_t i = 0; plugin && i < plugin->table.n; i++) {
         rlhf_opt o;
         rlhf__opt_at(&plugin->table, i, &o);
-        const char *value = json_string_value(json_object_get(p->options, o.key));
-        if (!(o.flags & RLHF_OPT_CODE) || !value || !json_object_get(p->origin, o.key)) continue;
-        add_set(words, section, o.key, value);
+        const json_t *v = json_object_get(p->options, o.key);
+        if (!(o.flags & RLHF_OPT_CODE) || !v || !json_object_get(p->origin, o.key)) continue;
+        struct rlhf__buf text = RLHF__BUF_INIT;
+        if (!json_is_string(v)) rlhf__json_write(&text, v, 0);
+        add_set(words, section, o.key,
+                json_is_string(v) ? json_string_value(v) : rlhf__buf_text(&text));
+        rlhf__buf_free(&text);
     }
     if (p->network) add_set(words, section, "network", "true");
     if (plugin && plugin->desc.kind == RLHF_KIND_SINK) return; // never in a worker
@@ -137,6 +145,6 @@ void rlhf__resume_words(const struct rlhf__dirs *dirs, const struct rlhf__config
         snprintf(section, sizeof section, "sink.%zu", i);
         add_code(dirs, &c->sink[i], sink[i], section, c->n_sink == 1 ? "--sink" : NULL, words);
     }
-    if (strchr(c->compute.backend, '/') && !kernels_installed(dirs, c->compute.backend))
+    if (kernels_foreign(dirs, c->compute.backend))
         add_set(words, "compute", "backend", c->compute.backend);
 }

@@ -14,7 +14,7 @@
 // A list of texts and token ids.
 #define L(f, text)                                                                                 \
     {                                                                                              \
-        .key = #f, .help = (text), .type = RLHF_T_STR, .flags = RLHF__OPT_LIST,                    \
+        .key = #f, .help = (text), .type = RLHF_T_STR, .flags = RLHF__OPT_ENDS,                    \
         .offset = offsetof(T, f), .s_def = "[]"                                                    \
     }
 #define BIG ((int64_t)1 << 40)
@@ -69,7 +69,7 @@ static const rlhf_opt run_opts[] = {
 static const rlhf_opt compute_opts[] = {
     RLHF_OPT_STR(T, backend, "auto",
                  "kernels to use: auto (the GPU where one can be used, else the CPU), cpu, cuda, "
-                 "reference (slow, plain C), or a file"),
+                 "reference (slow, plain C), or a file; with options: file.so:key=value,..."),
     I(gpu, 0, 0, 1023, "which GPU, counted from 0; rlhf-host devices lists them"),
     E(dtype, RLHF__DTYPE_AUTO, dtype_names,
       "precision of matrix products; auto: bf16 where it is fast"),

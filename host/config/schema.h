@@ -26,7 +26,7 @@ struct rlhf__run_config {
 enum rlhf__dtype_choice { RLHF__DTYPE_AUTO = 0, RLHF__DTYPE_F32 = 1, RLHF__DTYPE_BF16 = 2 };
 
 struct rlhf__compute_config {
-    const char *backend; // kernels_<backend>.so, a path, or "auto"
+    const char *backend; // kernels_<backend>.so or a path, with [:key=value,...]; or "auto"
     int64_t gpu;         // index of the GPU
     int32_t dtype;       // enum rlhf__dtype_choice
     int32_t guard;       // reference: the host cannot read device buffers; cuda: check after every
@@ -115,7 +115,7 @@ struct rlhf__sampling_config {
     int64_t top_k; // 0 = off
     int64_t max_new_tokens;
     int64_t slots;       // rows decoded at once, 0 = chosen for the device
-    const char *stop;    // RLHF__OPT_LIST: texts and token ids that end a response
+    const char *stop;    // RLHF__OPT_ENDS: texts and token ids that end a response
     int32_t stop_at_eos; // enum rlhf__stop_at_eos
     int32_t reserved;
 };

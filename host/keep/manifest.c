@@ -52,16 +52,25 @@ static int is_exact(const struct rlhf__compute *c) {
     return (c->table->flags & RLHF_COMPUTE_ROW_EXACT) != 0;
 }
 
+// All options of the backend, NULL without any. New reference.
+static json_t *kernels_options(const struct rlhf__compute *c) {
+    const struct rlhf__kernels *k = &c->kernels;
+    struct rlhf__error unread;
+    json_t *all = k->plugin->table.n > 0 ? json_object() : NULL;
+    if (all) rlhf__opts_to_json(&k->plugin->table, k->instance->config, all, &unread);
+    return all;
+}
+
 // New reference, NULL = out of memory.
 static json_t *manifest_json(const struct rlhf__manifest *m) {
     const struct rlhf__compute *c = m->compute;
     const char *dtype = m->policy->env->dtype == RLHF_BF16 ? "bf16" : "f32";
-    return json_pack("{s:s, s:{s:s, s:s, s:s, s:s, s:s, s:b}, s:{s:s, s:I}, s:o, s:o*, s:O}",
+    return json_pack("{s:s, s:{s:s, s:s, s:s, s:s, s:s, s:o*, s:b}, s:{s:s, s:I}, s:o, s:o*, s:O}",
                      "version", RLHF_SDK_VERSION, "compute", "backend", c->table->name, "detail",
                      c->table->detail, "dtype", dtype, "path", c->path, "sha256", c->sha256,
-                     "row_exact", is_exact(c), "policy", "path", m->policy->dir, "parameters",
-                     (json_int_t)m->policy->info.n_params, "plugins", plugins_json(m), "sinks",
-                     sinks_json(m), "inputs", m->inputs);
+                     "options", kernels_options(c), "row_exact", is_exact(c), "policy", "path",
+                     m->policy->dir, "parameters", (json_int_t)m->policy->info.n_params, "plugins",
+                     plugins_json(m), "sinks", sinks_json(m), "inputs", m->inputs);
 }
 
 // ---- what changed -----------------------------------------------------------------------------
@@ -110,6 +119,13 @@ static void compare(struct rlhf__buf *list, const char *role, const json_t *was,
 static int moved(const json_t *stored, const json_t *now) {
     const char *was = field(json_object_get(stored, "compute"), "backend");
     return was[0] && strcmp(was, field(json_object_get(now, "compute"), "backend")) != 0;
+}
+
+// 1 if the same backend now has other options.
+static int set_otherwise(const json_t *stored, const json_t *now) {
+    const json_t *was = json_object_get(json_object_get(stored, "compute"), "options");
+    const json_t *is = json_object_get(json_object_get(now, "compute"), "options");
+    return was && is && !moved(stored, now) && !json_equal(was, is);
 }
 
 // Length of a backend's description without what it learned while computing, after a ';'.
@@ -249,6 +265,18 @@ void rlhf__manifest_changed_code(const char *dir, struct rlhf__buf *out) {
     json_decref(now);
 }
 
+static void warn_of_options(const json_t *was, const json_t *is, struct rlhf__log *log) {
+    struct rlhf__buf a = RLHF__BUF_INIT, b = RLHF__BUF_INIT;
+    rlhf__json_write(&a, json_object_get(was, "options"), 0);
+    rlhf__json_write(&b, json_object_get(is, "options"), 0);
+    rlhf__logf(log, RLHF_LOG_WARN,
+               "the run was computed by the backend %s with the options %s and goes on with %s: "
+               "the bits may differ",
+               field(is, "backend"), rlhf__buf_text(&a), rlhf__buf_text(&b));
+    rlhf__buf_free(&a);
+    rlhf__buf_free(&b);
+}
+
 void rlhf__manifest_moved(const struct rlhf__manifest *m, const struct rlhf__folder *run,
                           struct rlhf__log *log) {
     struct rlhf__error unread;
@@ -268,6 +296,7 @@ void rlhf__manifest_moved(const struct rlhf__manifest *m, const struct rlhf__fol
             "bits every time, but perhaps not those of the other",
             field(is, "backend"), fixed_part(field(was, "detail")), field(was, "detail"),
             fixed_part(field(is, "detail")), field(is, "detail"));
+    if (st == RLHF_OK && set_otherwise(stored, now)) warn_of_options(was, is, log);
     json_decref(stored);
     json_decref(now);
 }
@@ -309,7 +338,7 @@ rlhf_status rlhf__manifest_write(const struct rlhf__manifest *m, const struct rl
         rlhf_status seen = look(m, run, &stored, &now, &list, &unread);
         const json_t *inputs = json_object_get(stored, "inputs"); // NULL: an older host wrote it
         if (seen == RLHF_OK) rlhf__inputs_compare(inputs, m->inputs, &list);
-        const int changed = list.len > 0 || moved(stored, now) ||
+        const int changed = list.len > 0 || moved(stored, now) || set_otherwise(stored, now) ||
                             equipped_otherwise(m, stored, now) || other_sinks(stored, now);
         if (seen == RLHF_OK) st = keep_earlier(now, stored, changed, err);
         if (st == RLHF_OK && (seen != RLHF_OK || changed || !inputs))

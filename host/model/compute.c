@@ -94,7 +94,7 @@ static rlhf_status open_into(struct rlhf__compute *c, const struct rlhf__compute
                              struct rlhf__error *err) {
     RLHF_TRY(rlhf__compute_find(spec->dirs, spec->backend, c->path, err));
     shorten_spinning();
-    RLHF_TRY(rlhf__kernels_load(spec->dirs, c->path, spec->log, &c->kernels, err));
+    RLHF_TRY(rlhf__kernels_load(spec->dirs, spec->backend, spec->log, &c->kernels, err));
     RLHF_TRY(make_table(c, spec, err));
     RLHF_TRY(look_at_memory(c, spec, err));
     return rlhf__sha256_file(c->path, c->sha256, err);

@@ -28,7 +28,7 @@ struct rlhf__compute {
 // What to open. Zero in every field but `backend` and `dirs` is a valid default.
 struct rlhf__compute_spec {
     const struct rlhf__dirs *dirs; // kernels are in <lib>/kernels
-    const char *backend;           // "auto", "cpu", "cuda", "reference", or a path to a .so
+    const char *backend;           // "auto", or a backend as in compute_load.h
     uint32_t threads;              // 0 = all cores
     uint32_t guard;                // reference, cuda
     uint32_t gpu;                  // index of the card

@@ -1,6 +1,7 @@
 // compute_load.c: see compute_load.h.
 #include "model/compute_load.h"
 
+#include "config/spec.h"
 #include "plugin/load.h"
 #include "plugin/search.h"
 #include "plugin/trust.h"
@@ -37,8 +38,16 @@ static rlhf_status look_up(const struct rlhf__dirs *dirs, const char *name,
     return RLHF_OK;
 }
 
-rlhf_status rlhf__compute_find(const struct rlhf__dirs *dirs, const char *name,
+rlhf_status rlhf__compute_find(const struct rlhf__dirs *dirs, const char *backend,
                                char out[RLHF__PATH_CAP], struct rlhf__error *err) {
+    char name[RLHF__PATH_CAP];
+    const size_t n = rlhf__spec_name_len(backend);
+    snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), backend);
+    if (backend[n] && strcmp(name, "auto") == 0)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "compute backend '%s': auto takes no options; name the backend that they "
+                          "are for",
+                          backend);
     if (strchr(name, '/'))
         rlhf__path_put(out, "%s", name);
     else
@@ -51,17 +60,77 @@ rlhf_status rlhf__compute_find(const struct rlhf__dirs *dirs, const char *name,
 
 #define CONTEXT "compute backend '%s'"
 
-rlhf_status rlhf__kernels_load(const struct rlhf__dirs *dirs, const char *path,
+struct typed {
+    const struct rlhf__plugin *plugin;
+    json_t *options;
+};
+
+// Texts, choices and lists are taken as typed: name=5 is the text "5".
+static rlhf_status set_option(void *arg, const char *key, const char *value,
+                              struct rlhf__error *err) {
+    const struct typed *t = arg;
+    const struct rlhf__origin from = {.source = "compute.backend", .section = ""};
+    const int32_t i = rlhf__opt_find(&t->plugin->table, key);
+    rlhf_opt o;
+    if (i < 0) {
+        rlhf__opts_unknown(&t->plugin->table, key, NULL, &from, err);
+        const size_t n = strlen(err->text);
+        snprintf(err->text + n, sizeof err->text - n, "; see rlhf-host plugin info %s",
+                 t->plugin->path);
+        return RLHF_E_INVALID;
+    }
+    rlhf__opt_at(&t->plugin->table, (uint32_t)i, &o);
+    json_t *v = rlhf__typed_value(value);
+    const int as_is = o.type == RLHF_T_BOOL || o.type == RLHF_T_I64 || o.type == RLHF_T_F64 ||
+                      (o.type == RLHF_T_LIST && json_is_object(v));
+    if (v && !as_is && !json_is_string(v) && !json_is_array(v)) {
+        json_decref(v);
+        v = json_string(value);
+    }
+    if (json_object_get(t->options, key)) {
+        json_decref(v);
+        return rlhf__fail(err, RLHF_E_INVALID, "compute.backend: %s is given twice", key);
+    }
+    return json_object_set_new(t->options, key, v) == 0 ? RLHF_OK
+                                                        : RLHF__NOMEM(err, "out of memory");
+}
+
+// The options after the name. Kernels may be named by a run directory, so they must not have
+// options that name code.
+static rlhf_status read_options(const struct rlhf__plugin *plugin, const char *backend,
+                                json_t **out, struct rlhf__error *err) {
+    const size_t n = rlhf__spec_name_len(backend);
+    struct typed t = {plugin, json_object()};
+    *out = t.options;
+    if (!t.options) return RLHF__NOMEM(err, "out of memory");
+    for (uint32_t i = 0; i < plugin->table.n; i++) {
+        rlhf_opt o;
+        rlhf__opt_at(&plugin->table, i, &o);
+        if (o.flags & RLHF_OPT_CODE)
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                              "its option \"%s\" names code (RLHF_OPT_CODE), which options of "
+                              "kernels must not",
+                              o.key);
+    }
+    if (!backend[n]) return RLHF_OK;
+    RLHF_TRY(rlhf__typed_utf8("compute.backend", backend, err));
+    return rlhf__spec_pairs(backend + n + 1, "compute.backend", set_option, &t, err);
+}
+
+rlhf_status rlhf__kernels_load(const struct rlhf__dirs *dirs, const char *backend,
                                struct rlhf__log *log, struct rlhf__kernels *out,
                                struct rlhf__error *err) {
-    const struct rlhf__origin from = {.source = "compute", .section = ""};
+    const struct rlhf__origin from = {.source = "compute.backend", .section = ""};
+    char path[RLHF__PATH_CAP];
     *out = (struct rlhf__kernels){.services = {.log = log, .phase = -1}};
+    RLHF_TRY(rlhf__compute_find(dirs, backend, path, err));
     rlhf_status st = rlhf__plugins_create(dirs, &out->plugins, err);
     if (st == RLHF_OK)
         st = rlhf__plugin_open(out->plugins, path, RLHF_KIND_KERNELS, RLHF__NAME_TYPED,
                                "compute.backend", &out->plugin, err);
+    if (st == RLHF_OK) st = read_options(out->plugin, backend, &out->options, err);
     if (st == RLHF_OK)
-        st = rlhf__instance_create(out->plugin, &out->services, "kernels", NULL, &from,
+        st = rlhf__instance_create(out->plugin, &out->services, "kernels", out->options, &from,
                                    &out->instance, err);
     return st == RLHF_OK ? st : rlhf__error_context(err, CONTEXT, path);
 }
@@ -69,6 +138,7 @@ rlhf_status rlhf__kernels_load(const struct rlhf__dirs *dirs, const char *path,
 void rlhf__kernels_finish(struct rlhf__kernels *k) {
     rlhf__instance_destroy(k->instance);
     rlhf__plugins_destroy(k->plugins);
+    json_decref(k->options);
     *k = (struct rlhf__kernels){0};
 }
 

@@ -7,10 +7,12 @@
 #include "model/device_info.h"
 #include "plugin/services.h"
 
-// The absolute path of backend `name`, which is a path to a .so, or short for kernels_<name>.so in
-// the directories of RLHF_PLUGIN_PATH, then in <lib>/kernels. RLHF_E_INVALID if it does not exist
-// or other users may change it. [any]
-rlhf_status rlhf__compute_find(const struct rlhf__dirs *dirs, const char *name,
+// A backend is given as NAME[:key=value,...]. NAME is a path to a .so, or short for
+// kernels_<NAME>.so in the directories of RLHF_PLUGIN_PATH, then in <lib>/kernels.
+
+// The absolute path of the backend's file. RLHF_E_INVALID if it does not exist or other users may
+// change it. [any]
+rlhf_status rlhf__compute_find(const struct rlhf__dirs *dirs, const char *backend,
                                char out[RLHF__PATH_CAP], struct rlhf__error *err);
 
 // A backend that is loaded: its plugin and an instance of it. Must stay where it is.
@@ -18,12 +20,14 @@ struct rlhf__kernels {
     struct rlhf__plugins *plugins; // owned, of this file alone; files stay mapped
     const struct rlhf__plugin *plugin;
     struct rlhf__services services;
+    json_t *options; // given with the name; an object
     struct rlhf__instance *instance;
 };
 
-// Load the file and create the instance. log: of its lines, NULL = silent. *out needs finish also
-// after a failure. [main]
-rlhf_status rlhf__kernels_load(const struct rlhf__dirs *dirs, const char *path,
+// Find the file, load it and create the instance with the options of `backend`. log: of its lines,
+// NULL = silent. *out needs finish also after a failure. Errors: those of rlhf__compute_find, of
+// loading a plugin, of its options and of create(). [main]
+rlhf_status rlhf__kernels_load(const struct rlhf__dirs *dirs, const char *backend,
                                struct rlhf__log *log, struct rlhf__kernels *out,
                                struct rlhf__error *err);
 void rlhf__kernels_finish(struct rlhf__kernels *); // accepts a zeroed one [main]

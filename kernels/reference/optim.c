@@ -93,6 +93,7 @@ static rlhf_status adamw_many(void *ctx, const rlhf_tensors *from, const rlhf_ad
     RLHF_TRY(rlhf__ref_leave(ctx, RLHF_OK));
     for (uint32_t i = 0; i < t.n; i++) {
         rlhf_adamw a = all;
+        a.size = sizeof a; // the caller's struct may be longer
         if (!clip.skip && t.w[i]) {
             a.lr *= t.lr[i];
             a.weight_decay *= t.weight_decay[i];

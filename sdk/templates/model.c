@@ -78,10 +78,10 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
 static const rlhf_plugin plugin = {
     .size = sizeof plugin,
     .kind = RLHF_KIND_MODEL,
-    .host_minor_min = RLHF_ABI_MINOR,
     .id = "org.example.my_model", // reverse DNS; must be unique
     .version = "1.0.0",
     .summary = "a small decoder with gated MLPs",
+    .host_minor_min = RLHF_ABI_MINOR,
     .opts = options,
     .n_opts = sizeof options / sizeof *options,
     .opt_stride = sizeof *options,

@@ -5,7 +5,8 @@ set -eu
 [ -z "$RLHF_SANITIZE" ] || exit 77 # sanitizers add symbols of their own
 forbidden='rand|random|srand|srandom|drand48|time|gettimeofday|fork|vfork|system|popen|exit|_exit|abort|setlocale|signal'
 bad=0 seen=0
-for so in "$RLHF_LIB_DIR"/algos/*.so "$RLHF_LIB_DIR"/rewards/*.so "$RLHF_LIB_DIR"/models/*.so; do
+for so in "$RLHF_LIB_DIR"/algos/*.so "$RLHF_LIB_DIR"/rewards/*.so "$RLHF_LIB_DIR"/models/*.so \
+    "$RLHF_LIB_DIR"/sinks/*.so "$RLHF_LIB_DIR"/kernels/*.so; do
     [ -e "$so" ] || continue
     seen=$((seen + 1))
     exports=$(nm -D --defined-only "$so" | awk '{print $NF}' | sort | tr '\n' ' ')
@@ -13,6 +14,8 @@ for so in "$RLHF_LIB_DIR"/algos/*.so "$RLHF_LIB_DIR"/rewards/*.so "$RLHF_LIB_DIR
         echo "$so exports: $exports" >&2
         bad=1
     fi
+    # the reference backend's guard ends the process of a plugin that reads device memory
+    case $so in */kernels/*) continue ;; esac
     imports=$(nm -D --undefined-only "$so" | awk '{print $NF}' | sed 's/@.*//' |
         grep -Ex "$forbidden" || true)
     if [ -n "$imports" ]; then

@@ -18,8 +18,14 @@ static const rlhf_model_ops *real; // current; this file may know fewer or more 
 
 static rlhf_status model_open(void *self, const rlhf_model_open *from) {
     rlhf_model_open o;
+    rlhf_adapter adapter;
     TAKE(&o, from, RLHF_SIZE_TO(rlhf_model_open, compute));
     GROWN_TAIL(&o, "open");
+    if (o.adapter) {
+        TAKE(&adapter, o.adapter, RLHF_SIZE_TO(rlhf_adapter, n_targets));
+        GROWN_TAIL(&adapter, "adapter");
+        o.adapter = &adapter;
+    }
     return real->open(self, &o);
 }
 

@@ -39,4 +39,55 @@ refuse "a double underscore in a public header" "$(
     grep -rnE '[A-Za-z0-9]__[A-Za-z0-9]' sdk/include sdk/templates plugins/models/transformer/core.h \
         plugins/models/transformer/decoder.h | grep -v __cplusplus || true
 )"
+# A contract that has grown in the middle, or holds text by value, would be kept for years.
+headers=$(ls sdk/include/rlhf/*.h sdk/include/rlhf/draft/*.h | grep -v _check.h)
+refuse "a public struct has a second reserved field; join them, or regroup the struct" "$(
+    grep -nE '\breserved[0-9]' $headers || true
+)"
+refuse "a comment says since when a field exists; sdk/since.txt does" "$(
+    grep -niE '//.*\b(since|new in|added in|from) (version |contract )?0\.[0-9]' $headers || true
+)"
+refuse "an array of characters in a public struct; use a pointer, or JSON" "$(
+    grep -nE '^    char [a-z_]+(\[|, *[a-z_]+\[)' $headers | grep -v /log.h: || true
+)"
+# One type for each: numbers that grow with a run, and counts and indices within a call (base.h).
+plugin_headers=$(printf '%s\n' $headers | grep -vE '/(model|compute|reference|draft/.*)\.h')
+members() { # type, names: members of that name and another type
+    grep -nE "^    (const )?[a-z_0-9]+ \\*?([a-z_0-9*]+, )*\\*?($2)(\[[^]]*\])?[,;]" $plugin_headers |
+        grep -vE ":    (const )?$1 " || true
+}
+refuse "a phase, step, version or source that is no int64_t" "$(
+    members int64_t 'phase|phases|steps|version|source|seen|batch_sequences|batch_tokens|batch_finished_tokens' |
+        grep -vE 'int32_t source; +// enum rlhf_source|const char .*version'
+)"
+refuse "a count or an index within a call that is no uint32_t" "$(
+    members uint32_t 'n|total|epoch|epochs|minibatch|minibatches|group_size|resample_rounds|n_labels|max_new_tokens|batch_size|batch_n|shard|shards|max_turns|n_named|n_choose|n_metrics|n_samples|n_plugins|n_opts' |
+        grep -vE 'int64_t n; '
+)"
+refuse "a phase that is passed as another type than int64_t" "$(
+    grep -nE '\b(u?int32_t|uint64_t) phase\b' $headers || true
+)"
+# Every struct that can grow is read, or written, in another size by a test.
+while read -r struct file; do
+    case $struct in '#'*) continue ;; esac
+    [ "$file" != - ] || continue
+    [ -e "$file" ] && grep -q "$struct\b" "$file" ||
+        refuse "tests/abi/grows.txt says that $file covers $struct" "it does not name it"
+done <tests/abi/grows.txt
+for header in $headers; do
+    for struct in $(awk '/^(typedef )?struct rlhf_[a-z_]+ \{$/ { name = $0; sub(/.*struct /, "", name); sub(/ \{$/, "", name); inside = 1 }
+        inside && /^    uint32_t size[,;]/ { print name; inside = 0 }
+        /^}/ { inside = 0 }' "$header"); do
+        grep -q "^$struct " tests/abi/grows.txt ||
+            refuse "a struct that can grow is not in tests/abi/grows.txt" "$header: $struct"
+    done
+done
+# `plugin check` quotes the headers.
+while IFS= read -r rule; do
+    header=$(printf '%s\n' "$rule" | sed -nE 's/^RULE\([A-Z_]+, "[^"]+", "([^"]+)", ".*/\1/p')
+    text=$(printf '%s\n' "$rule" | sed -nE 's/^RULE\([A-Z_]+, "[^"]+", "[^"]+", "(.*)"\)$/\1/p')
+    [ -n "$header" ] || continue
+    sed 's|^ *// \{0,1\}| |' "sdk/include/rlhf/$header" | tr '\n' ' ' | tr -s ' ' | grep -qF -e "$text" ||
+        refuse "tools/check/rules.def quotes what $header does not say" "$text"
+done <tools/check/rules.def
 exit $status

@@ -8,9 +8,12 @@ struct config {
     int64_t count, free_count;
     int32_t on, mode;
     const char *name, *path;
+    const char *const *words, *const *any;
 };
 
 static const char *const modes[] = {"fast", "slow", NULL};
+static const char *const some[] = {"one", "two", "three", NULL};
+static const char *const first[] = {"two", NULL};
 static const rlhf_opt opts[] = {
     RLHF_OPT_F64(struct config, rate, 0.5, 0, 1, "a rate"),
     RLHF_OPT_F64_FLAGS(struct config, open, RLHF_OPT_MIN_OPEN | RLHF_OPT_MAX_OPEN, 1, 0, 2,
@@ -21,6 +24,8 @@ static const rlhf_opt opts[] = {
     RLHF_OPT_ENUM(struct config, mode, 1, modes, "a mode"),
     RLHF_OPT_STR(struct config, name, "n", "a name"),
     RLHF_OPT_PATH(struct config, path, NULL, "a path"),
+    RLHF_OPT_LIST(struct config, words, first, some, "some words"),
+    RLHF_OPT_LIST(struct config, any, NULL, NULL, "any words"),
 };
 static const struct rlhf__opt_table table = {opts, CHECK_COUNT(opts), sizeof *opts};
 
@@ -104,6 +109,22 @@ static void every_wrong_value_has_its_sentence(void **state) {
         {"{\"name\": 5}", "c.json:1: name must be a string, found 5"},
         {"{\"name\": null}", "c.json:1: name must be a string, found null"},
         {"{\"path\": {}}", "c.json:1: path must be a path (a string), found an object"},
+        {"{\"words\": [\"one\", \"tow\"]}",
+         "c.json:1: words must be a list of any of one, two, three, found a list with \"tow\" (did "
+         "you mean \"two\"?)"},
+        {"{\"words\": \"one,three,\"}", "c.json:1: words must be a list of any of one, two, three, "
+                                        "found a list with \"\""},
+        {"{\"words\": 5}", "c.json:1: words must be a list of any of one, two, three, found 5"},
+        {"{\"any\": [\"a\", 5]}",
+         "c.json:1: any must be a list of strings, as a,b or [\"a\", \"b\"], found a list with 5"},
+        {"{\"any\": [[]]}", "c.json:1: any must be a list of strings, as a,b or [\"a\", \"b\"], "
+                            "found a list with a list"},
+        {"{\"any\": null}",
+         "c.json:1: any must be a list of strings, as a,b or [\"a\", \"b\"], found null"},
+        {"{\"any\": {}}",
+         "c.json:1: any must be a list of strings, as a,b or [\"a\", \"b\"], found an object"},
+        {"{\"any\": \"a,,b\"}", "c.json:1: any must be a list of strings, as a,b or [\"a\", "
+                                "\"b\"], found a list with \"\""},
         {"{\"rate\": 1,\n \"cuont\": 2}",
          "c.json:2: unknown key \"cuont\" (did you mean \"count\"?)"},
         {"{\"zzzzzzzz\": 2}", "c.json:1: unknown key \"zzzzzzzz\""},
@@ -198,6 +219,68 @@ static void typed_text_is_a_string_where_one_is_wanted(void **state) {
     check_error(st, RLHF_E_INVALID, &err, "--set: s.mode must be one of fast, slow, found 5");
 }
 
+static void expect_list(const char *const *got, const char *want) {
+    char text[256] = "";
+    for (; *got; got++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s|", *got);
+    assert_string_equal(text, want);
+}
+
+// Lists are never NULL, and belong to the strings of the config.
+static void lists_are_read_from_json_and_from_text(void **state) {
+    struct fixture *f = *state;
+    static const struct {
+        const char *text, *words, *any;
+        int32_t defaults[2];
+    } cases[] = {
+        {"{}", "two|", "", {1, 1}},
+        {"{\"words\": [], \"any\": [\"a,b\", \"\", \"c\"]}", "", "a,b||c|", {0, 0}},
+        {"{\"words\": \"three,one\", \"any\": \"a\"}", "three|one|", "a|", {0, 0}},
+        {"{\"words\": [\"two\"], \"any\": \"\"}", "two|", "", {1, 1}},
+        {"{\"words\": [\"two\", \"two\"]}", "two|two|", "", {0, 1}},
+    };
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        struct rlhf__error err = {0};
+        check_ok(read_text(f, cases[i].text, 0, &err), &err);
+        expect_list(f->config->words, cases[i].words);
+        expect_list(f->config->any, cases[i].any);
+        for (size_t k = 0; k < 2; k++)
+            assert_int_equal(rlhf__opt_is_default(&opts[CHECK_COUNT(opts) - 2 + k], f->config),
+                             cases[i].defaults[k]);
+    }
+}
+
+// A typed number or boolean is a list of one text.
+static void typed_text_is_a_list(void **state) {
+    struct fixture *f = *state;
+    static const char *const typed[][2] = {
+        {"5", "5|"}, {"5,6", "5|6|"}, {"true", "true|"}, {"[\"x\", \"y\"]", "x|y|"}, {"", ""}};
+    for (size_t i = 0; i < CHECK_COUNT(typed); i++) {
+        struct rlhf__error err = {0};
+        struct rlhf__origin from = {"--set", "s", NULL, 0, 0, 0};
+        json_t *v = json_loads(typed[i][0], JSON_DECODE_ANY, NULL);
+        if (!v) v = json_string(typed[i][0]);
+        check_ok(read_text(f, "{}", 0, &err), &err);
+        check_ok(rlhf__opts_set(&table, "any", v, typed[i][0], &from, f->config, &f->strings, &err),
+                 &err);
+        json_decref(v);
+        expect_list(f->config->any, typed[i][1]);
+    }
+}
+
+static void a_list_with_a_wrong_default_is_refused(void **state) {
+    (void)state;
+    static const char *const other[] = {"one", "four", NULL}, *const none[] = {NULL};
+    const rlhf_opt wrong = RLHF_OPT_LIST(struct config, words, other, some, ""),
+                   empty = RLHF_OPT_LIST(struct config, words, NULL, none, "");
+    const struct rlhf__opt_table a = {&wrong, 1, sizeof wrong}, b = {&empty, 1, sizeof empty};
+    struct rlhf__error err = {0};
+    check_error(rlhf__opts_check(&a, sizeof(struct config), &err), RLHF_E_UNSUPPORTED, &err,
+                "its option \"words\" has a default with an item that is no choice");
+    check_error(rlhf__opts_check(&b, sizeof(struct config), &err), RLHF_E_UNSUPPORTED, &err,
+                "its option \"words\" has no choices");
+}
+
 static void required_keys(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -215,8 +298,10 @@ static void json_and_back(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
     json_t *a = json_object(), *b = json_object();
-    check_ok(read_text(f, "{\"rate\": 0.1, \"mode\": \"fast\", \"path\": \"p\", \"on\": false}", 0,
-                       &err),
+    check_ok(read_text(f,
+                       "{\"rate\": 0.1, \"mode\": \"fast\", \"path\": \"p\", \"on\": false, "
+                       "\"words\": \"one,two\", \"any\": [\"\"]}",
+                       0, &err),
              &err);
     check_ok(rlhf__opts_to_json(&table, f->config, a, &err), &err);
     assert_int_equal(json_object_size(a), CHECK_COUNT(opts));
@@ -318,7 +403,11 @@ static void schema_of_a_table(void **state) {
         "            \"default\": \"slow\"},"
         " \"name\": {\"description\": \"a name\", \"type\": \"string\", \"default\": \"n\"},"
         " \"path\": {\"description\": \"a path\", \"type\": [\"string\", \"null\"],"
-        "            \"default\": null}}",
+        "            \"default\": null},"
+        " \"words\": {\"description\": \"some words\", \"type\": \"array\", \"items\": {\"enum\":"
+        "            [\"one\", \"two\", \"three\"]}, \"default\": [\"two\"]},"
+        " \"any\": {\"description\": \"any words\", \"type\": \"array\", \"items\":"
+        "            {\"type\": \"string\"}, \"default\": []}}",
         0, NULL);
     assert_non_null(want);
     assert_true(json_equal(got, want));
@@ -336,6 +425,9 @@ int main(void) {
         T(lenient_origins_skip_and_default),
         T(lenient_origins_look_inside),
         T(typed_text_is_a_string_where_one_is_wanted),
+        T(lists_are_read_from_json_and_from_text),
+        T(typed_text_is_a_list),
+        T(a_list_with_a_wrong_default_is_refused),
         T(required_keys),
         T(json_and_back),
         T(a_table_of_a_future_sdk_has_a_longer_stride),

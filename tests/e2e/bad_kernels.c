@@ -1,7 +1,9 @@
-// bad_kernels.c: the reference backend with a wrong description of itself, chosen by $BAD.
+// bad_kernels.c: the reference backend with options, and with a wrong description of itself, chosen
+// by $BAD.
 #include <rlhf/compute.h>
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +20,34 @@ static struct {
     uint64_t later;
 } table;
 static rlhf_plugin plugin;
+
+// They are shown in the table's detail.
+struct config {
+    const char *label;
+    const char *const *parts;
+    int32_t fast, reserved;
+};
+
+static const rlhf_opt opts[] = {
+    RLHF_OPT_BOOL(struct config, fast, 0, "shown"),
+    RLHF_OPT_STR(struct config, label, "none", "shown"),
+    RLHF_OPT_LIST(struct config, parts, NULL, NULL, "counted"),
+};
+static const rlhf_opt code[] = {{.key = "label",
+                                 .help = "shown",
+                                 .type = RLHF_T_STR,
+                                 .flags = RLHF_OPT_CODE,
+                                 .offset = offsetof(struct config, label)}};
+static char detail[128];
+
+static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
+    const struct config *c = config;
+    unsigned n = 0;
+    while (c->parts && c->parts[n])
+        n++;
+    snprintf(detail, sizeof detail, "fast %d, label %s, %u parts", c->fast, c->label, n);
+    return reference->create(host, config, self);
+}
 
 static int is(const char *what) {
     const char *bad = getenv("BAD");
@@ -44,6 +74,7 @@ static rlhf_status open_table(void *self, const rlhf_kernels_open *o, rlhf_compu
     rlhf_compute *t = &table.known;
     *t = *inner;
     *out = is("no_table") ? NULL : t;
+    t->detail = detail;
     if (is("nameless")) t->name = NULL;
     if (is("no_detail")) t->detail = NULL;
     if (is("no_zero")) t->zero = NULL;
@@ -74,6 +105,10 @@ const rlhf_bundle *RLHF_ENTRY(void) {
     plugin.id = "org.rlhf-host.test.bad-kernels";
     plugin.summary = "describes itself wrongly; for tests";
     plugin.ops = &ops;
+    plugin.opts = is("code") ? code : opts;
+    plugin.n_opts = is("code") ? 1 : sizeof opts / sizeof *opts;
+    plugin.opt_stride = sizeof *opts;
+    plugin.config_size = sizeof(struct config);
     plugin.create = create;
     ops.known = (rlhf_kernels_ops){.size = sizeof(rlhf_kernels_ops),
                                    .compute_major = RLHF_COMPUTE_MAJOR,

@@ -1,5 +1,6 @@
-// fuzz_config.c: a config file of any bytes, and lines of it as --set assignments. An accepted
-// config prints to JSON that reads back to the same JSON; a refusal names the place.
+// fuzz_config.c: a config file of any bytes, lines of it as --set assignments, and texts as the
+// value of an option that is a list. An accepted config or list prints to JSON that reads back to
+// the same JSON; a refusal names the place.
 #include "fuzz.h"
 
 #include "config/config.h"
@@ -67,10 +68,52 @@ static void as_assignments(const char *path, const uint8_t *data, size_t n) {
     free(text);
 }
 
+struct lists {
+    const char *const *any, *const *some;
+};
+
+static void as_list(const uint8_t *data, size_t n) {
+    static const char *const words[] = {"a", "b,c", "", NULL};
+    static const rlhf_opt opts[] = {RLHF_OPT_LIST(struct lists, any, NULL, NULL, ""),
+                                    RLHF_OPT_LIST(struct lists, some, NULL, words, "")};
+    const struct rlhf__opt_table table = {opts, 2, sizeof *opts};
+    const struct rlhf__origin from = {"--set", "x", NULL, 0, 0, 0};
+    struct rlhf__strings strings = {0};
+    struct rlhf__error err = {0};
+    struct lists own, again;
+    char *text = calloc(1, n + 1);
+    FUZZ_CHECK(text);
+    if (n) memcpy(text, data, n);
+    json_t *v = json_loadb(text, n, JSON_DECODE_ANY, NULL);
+    if (!v) v = json_string(text);
+    for (uint32_t i = 0; v && i < 2; i++) {
+        FUZZ_CHECK(rlhf__opts_defaults(&table, &own, &strings, &err) == RLHF_OK);
+        FUZZ_CHECK(rlhf__opts_defaults(&table, &again, &strings, &err) == RLHF_OK);
+        if (rlhf__opts_set(&table, opts[i].key, v, text, &from, &own, &strings, &err) < 0) {
+            FUZZ_CHECK(err.code == RLHF_E_INVALID && strstr(err.text, opts[i].key));
+            continue;
+        }
+        json_t *a = rlhf__opt_json(&opts[i], &own);
+        FUZZ_CHECK(rlhf__opts_set(&table, opts[i].key, a, NULL, &from, &again, &strings, &err) ==
+                   RLHF_OK);
+        json_t *b = rlhf__opt_json(&opts[i], &again);
+        FUZZ_CHECK(a && json_is_array(a) && json_equal(a, b));
+        json_decref(a);
+        json_decref(b);
+    }
+    json_decref(v);
+    free(text);
+    rlhf__strings_finish(&strings);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     char path[128];
     const char *tmp = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
     snprintf(path, sizeof path, "%s/rlhf-fuzz-%ld.json", tmp, (long)getpid());
+    if (n > 0 && data[0] == '@') {
+        as_list(data + 1, n - 1);
+        return 0;
+    }
     if (n > 0 && data[0] == '#')
         as_assignments(path, data + 1, n - 1);
     else

@@ -403,6 +403,19 @@ static rlhf_status call_muon(rlhf_compute *c, const struct sized_args *a, const 
     return c->muon(c->ctx, a->x, a->y, a->x, 4, 4, s);
 }
 
+static rlhf_status call_blocks(rlhf_compute *c, const struct sized_args *a, const void *s) {
+    rlhf_weight *w = NULL;
+    (void)a;
+    const rlhf_status st = c->weight_create_blocks(c->ctx, s, &w);
+    c->weight_destroy(c->ctx, w);
+    return st;
+}
+
+static rlhf_status call_linear_sum(rlhf_compute *c, const struct sized_args *a, const void *s) {
+    (void)a;
+    return c->linear_sum(c->ctx, s);
+}
+
 typedef rlhf_status sized_call(rlhf_compute *c, const struct sized_args *a, const void *s);
 
 // The struct as a newer caller passes it (longer, its last field 0 or set), and too short for any
@@ -449,6 +462,19 @@ static void structs_of_other_sizes(void **state) {
         other_size(c, &a, call_dist, &dist, sizeof dist, "a dist");
         other_size(c, &a, call_adamw, &adamw, sizeof adamw, "adamw");
         other_size(c, &a, call_muon, &muon, sizeof muon, "muon");
+        const int32_t from[] = {0, 8}, count[] = {8, 8};
+        const rlhf_blocks blocks = {sizeof blocks, 16, 4, RLHF_F32, 0, 2, from, count, 1.0};
+        const rlhf_weight *square = call_weight(&k, w, 16, 16, RLHF_F32, 0);
+        const rlhf_linear_sum sum = {.size = sizeof sum,
+                                     .rows = 4,
+                                     .out_dtype = RLHF_F32,
+                                     .out = a.y,
+                                     .x = a.x,
+                                     .x2 = a.x,
+                                     .w = square,
+                                     .w2 = square};
+        other_size(c, &a, call_blocks, &blocks, sizeof blocks, "blocks");
+        other_size(c, &a, call_linear_sum, &sum, sizeof sum, "linear_sum");
         call_finish(&k);
     }
 }

@@ -86,7 +86,13 @@ static const rlhf_plugin plugin = {
     .id = "org.example.sample",
     .version = "1.2.3",
     .summary = "a sample for tests",
+#ifdef STATED // texts that a terminal or a reader of JSON must be protected from
+    .vendor = "a \"vendor\"\033[31m\nid       other",
+    .url = "https://example.org/\xff?a=1&b=<2>",
+    .license = "Apache-2.0",
+#else
     .vendor = "the tests",
+#endif
     .opts = opts,
     .n_opts = sizeof opts / sizeof *opts,
     .opt_stride = sizeof *opts,

@@ -1,15 +1,21 @@
-// sample_algo.c: an algorithm plugin that does nothing, with one required option and no create().
+// sample_algo.c: an algorithm plugin that does nothing, with one required option, a list and no
+// create().
 #include <rlhf/algo.h>
 
 struct config {
     double rate;
     int64_t steps;
+    const char *const *parts;
 };
+
+static const char *const parts[] = {"trunk", "head", "adapter", NULL}, *const first[] = {"trunk",
+                                                                                         NULL};
 
 static const rlhf_opt opts[] = {
     RLHF_OPT_F64_FLAGS(struct config, rate, RLHF_OPT_REQUIRED | RLHF_OPT_MIN_OPEN, 0, 0, 1,
                        "how fast"),
     RLHF_OPT_I64(struct config, steps, 4, 0, 1000, "how often"),
+    RLHF_OPT_LIST(struct config, parts, first, parts, "what it learns"),
 };
 
 static rlhf_status plan(void *self, const rlhf_run_info *run, rlhf_plan *out) {

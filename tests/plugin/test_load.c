@@ -78,6 +78,9 @@ static void each_fault_has_its_sentence(void **state) {
                            "a plugin of RLHF_KIND_KERNELS with open() and close(), defined with "
                            "RLHF_DEFINE_PLUGIN in place of RLHF_DEFINE_KERNELS; "
                            "docs/migrating-0.9.md says how"},
+        {"v09_reward.so", "built with SDK 0.9.0 for plugin ABI 0.9, this rlhf-host speaks 0.10: "},
+        {"v09_reward.so", "change its calls as docs/migrating-0.9.md says and rebuild it with SDK"},
+        {"v09_kernels.so", "a compute backend of ABI 0.9, this rlhf-host speaks 0.10: kernels are"},
         {"newer_host.so", "org.example.faulty needs plugin ABI 0.1000 or newer"},
         {"long_set.so", "its descriptor uses fields newer than this host (152 > 144 bytes)"},
         {"huge_size.so", "its descriptor says it has 2147483647 bytes"},
@@ -102,6 +105,20 @@ static void each_fault_has_its_sentence(void **state) {
         assert_non_null(strstr(err.text, want[i].name)); // every message names the file
         assert_null(p);
     }
+}
+
+// The compute contract is the business of models and kernels alone.
+static void rewards_and_algorithms_of_another_compute_contract_load(void **state) {
+    struct fixture *f = *state;
+    char path[1024];
+    const struct rlhf__plugin *p;
+    struct rlhf__error err = {0};
+    check_ok(rlhf__plugin_open(f->plugins, module_path("reward_compute.so", path), RLHF_KIND_REWARD,
+                               RLHF__NAME_TYPED, "--reward", &p, &err),
+             &err);
+    check_ok(rlhf__plugin_open(f->plugins, module_path("algo_compute.so", path), RLHF_KIND_ALGO,
+                               RLHF__NAME_TYPED, "--algo", &p, &err),
+             &err);
 }
 
 static void a_sound_one_is_described(void **state) {
@@ -448,6 +465,7 @@ static void the_fake_host_refuses_them_too(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         T(each_fault_has_its_sentence),
+        T(rewards_and_algorithms_of_another_compute_contract_load),
         T(a_sound_one_is_described),
         T(kernels_and_extensions),
         T(a_longer_descriptor_with_a_zero_tail_is_fine),

@@ -49,6 +49,30 @@ static void with_any_number_of_workers(void **state) {
     same(t, GRPO, reward, "--set rewards.workers=1", "--set rewards.workers=64");
 }
 
+// A list of strings reaches a worker as it was given, also in a run that goes on.
+static void with_a_list(void **state) {
+    struct e2e *t = *state;
+    const char *reward = "$RLHF_TEST_PLUGINS/wild_reward.so:by_group=true,words=";
+    same(t, GRPO, reward, "x,yy,[z]\" --set rewards.isolate=never",
+         "[\\\"x\\\",\\\"yy\\\",\\\"[z]\\\"]\" ");
+    assert_int_equal(e2e_shell(t, "grep -A3 '\"words\"' b/config.json | tr -d ' \\n' >got; "
+                                  "test \"$(cat got)\" = '\"words\":[\"x\",\"yy\",\"[z]\"'"),
+                     0);
+    assert_int_equal(
+        e2e_run(t,
+                RUN GRPO
+                " --policy model --set run.dir=c --set run.stop_after=1 --reward \"%sx,yy,[z]\"",
+                reward),
+        0);
+    assert_int_equal(e2e_run(t, "--resume c --trust-run"), 0);
+    e2e_same_tree(t, "a/checkpoints/000002", "c/checkpoints/000002");
+    assert_int_equal(
+        e2e_run(t, RUN GRPO " --policy model --set run.dir=d --reward \"%sa\"", reward), 0);
+    assert_int_not_equal(e2e_shell(t, "cmp a/checkpoints/000002/model.safetensors "
+                                      "d/checkpoints/000002/model.safetensors"),
+                         0);
+}
+
 // Classifier, tokenizer and reward model are in the host and called from the worker: the default
 // models.
 static void through_the_services(void **state) {
@@ -160,6 +184,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(as_in_the_process, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(with_any_number_of_workers, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(with_a_list, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(metrics_of_any_number_of_workers, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(through_the_services, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(asked_early, e2e_setup, e2e_teardown),

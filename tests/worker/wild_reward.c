@@ -55,7 +55,10 @@ struct config {
     int64_t every;    // n > 0: also at every row whose texts hash to 1 of n, in each phase
     int64_t times;    // n > 0: MARK marks so many rows, in each process
     const char *file; // that WRITE writes, or that FORKS' children keep locked
+    const char *const *words;
 };
+
+static const char *const first_words[] = {"a", NULL};
 
 static const rlhf_opt opts[] = {
     RLHF_OPT_I64(struct config, row, 0, 0, 1000, "row at which it misbehaves"),
@@ -69,6 +72,7 @@ static const rlhf_opt opts[] = {
                  "1 of so many rows by their texts, in each phase"),
     RLHF_OPT_I64(struct config, times, 0, 0, 1000, "rows that it marks at most; 0: any number"),
     RLHF_OPT_STR(struct config, file, "", "a file"),
+    RLHF_OPT_LIST(struct config, words, first_words, NULL, "they change rewards"),
 };
 
 struct self {
@@ -251,6 +255,14 @@ static int is_now(const struct self *s, const rlhf_reward_in *in, uint32_t i) {
     return (int64_t)in->phase == c->phase && i == c->row;
 }
 
+// 0 with the default list.
+static float of_words(const struct self *s) {
+    float sum = -1;
+    for (const char *const *word = s->config->words; *word; word++)
+        sum = 2 * sum + (float)strlen(*word);
+    return s->config->words[0] ? sum + 1 : 0;
+}
+
 // Whole numbers, so that the order of sums does not matter.
 static void measure(const struct self *s, const rlhf_reward_in *in) {
     double sum = 0, sources = 0;
@@ -282,6 +294,7 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
         if (s->config->late || (now && s->config->how == UNWRITTEN)) continue;
         s->paid += 1;
         out->seq[i] = (float)in->response[i].len;
+        out->seq[i] += of_words(s) * (float)(in->response[i].len % 5);
         if (s->config->every) continue;
         out->seq[i] += s->config->by_group ? of_group(in, i) : (float)s->paid / 64;
     }

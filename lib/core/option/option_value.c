@@ -1,6 +1,6 @@
 // option_value.c: one JSON value into one field of a config struct, or a sentence that says why
 // not.
-#include "option/options.h"
+#include "option/option_list.h"
 
 #include "base/nearest.h"
 #include "base/printable.h"
@@ -73,8 +73,11 @@ void rlhf__opt_allowed(const rlhf_opt *o, struct rlhf__buf *out) {
     case RLHF_T_PATH:
         rlhf__buf_puts(out, "a path (a string)");
         break;
+    case RLHF_T_LIST:
+        rlhf__list_allowed(o, out);
+        break;
     default:
-        rlhf__buf_puts(out, o->flags & RLHF__OPT_LIST
+        rlhf__buf_puts(out, o->flags & RLHF__OPT_ENDS
                                 ? "a list of texts that are not empty and of token ids, such as "
                                   "[\"\\n\\n\", 13]"
                                 : "a string");
@@ -100,15 +103,15 @@ static void put_found(const json_t *v, const char *raw, struct rlhf__buf *out) {
 }
 
 // 1: a text that is not empty, or a token id.
-static int is_list_item(const json_t *v) {
+static int is_end(const json_t *v) {
     if (json_is_string(v)) return json_string_length(v) > 0;
     return json_is_integer(v) && json_integer_value(v) >= 0 && json_integer_value(v) <= INT32_MAX;
 }
 
 // The first invalid item of an array, or NULL.
-static const json_t *wrong_item(const json_t *array) {
+static const json_t *wrong_end(const json_t *array) {
     for (size_t i = 0; i < json_array_size(array); i++)
-        if (!is_list_item(json_array_get(array, i))) return json_array_get(array, i);
+        if (!is_end(json_array_get(array, i))) return json_array_get(array, i);
     return NULL;
 }
 
@@ -119,10 +122,10 @@ static rlhf_status refuse(const rlhf_opt *o, const json_t *v, const char *raw,
     rlhf__buf_printf(&b, "%s%s%s must be ", from->section, *from->section ? "." : "", o->key);
     rlhf__opt_allowed(o, &b);
     rlhf__buf_puts(&b, ", found ");
-    if (o->flags & RLHF__OPT_LIST && json_is_array(v)) {
+    if (o->flags & RLHF__OPT_ENDS && json_is_array(v)) {
         rlhf__buf_puts(&b, "a list with ");
-        put_found(wrong_item(v), NULL, &b);
-    } else {
+        put_found(wrong_end(v), NULL, &b);
+    } else if (o->type != RLHF_T_LIST || !rlhf__list_put_wrong(o, v, raw, &b)) {
         put_found(v, raw, &b);
     }
     if (o->type == RLHF_T_ENUM && json_is_string(v)) {
@@ -180,10 +183,10 @@ static int in_range(const rlhf_opt *o, double v) {
     return low && high && isfinite(v);
 }
 
-// store() of an RLHF__OPT_LIST.
-static int store_list(const json_t *v, char *at, struct rlhf__strings *strings) {
-    int single = is_list_item(v);
-    if (!single && (!json_is_array(v) || wrong_item(v))) return 0;
+// store() of an RLHF__OPT_ENDS.
+static int store_ends(const json_t *v, char *at, struct rlhf__strings *strings) {
+    int single = is_end(v);
+    if (!single && (!json_is_array(v) || wrong_end(v))) return 0;
     struct rlhf__buf text = RLHF__BUF_INIT;
     if (single) rlhf__buf_putc(&text, '[');
     rlhf__json_write(&text, v, 0);
@@ -202,6 +205,7 @@ static int store(const rlhf_opt *o, const json_t *v, const char *raw, char *at,
     int64_t big = 0;
     double real = json_number_value(v);
     const char *text = json_is_string(v) ? json_string_value(v) : json_is_null(v) ? NULL : raw;
+    const char *const *list;
     switch (o->type) {
     case RLHF_T_BOOL:
         if (!json_is_boolean(v)) return 0;
@@ -223,8 +227,12 @@ static int store(const rlhf_opt *o, const json_t *v, const char *raw, char *at,
             return 1;
         }
         return 0;
+    case RLHF_T_LIST:
+        small = rlhf__list_read(o, v, raw, strings, &list);
+        if (small > 0) memcpy(at, &list, sizeof list);
+        return small;
     default:
-        if (o->flags & RLHF__OPT_LIST) return store_list(v, at, strings);
+        if (o->flags & RLHF__OPT_ENDS) return store_ends(v, at, strings);
         if (!text && !(json_is_null(v) && !o->s_def)) return 0;
         if (text && !(text = rlhf__strings_add(strings, text))) return -1;
         memcpy(at, &text, sizeof text);
@@ -289,6 +297,7 @@ rlhf_status rlhf__opts_apply(const struct rlhf__opt_table *t, const json_t *obje
 
 int rlhf__opt_is_default(const rlhf_opt *o, const void *config) {
     const char *at = (const char *)config + o->offset, *text;
+    const char *const *list;
     int32_t small;
     int64_t integer;
     double number;
@@ -303,6 +312,9 @@ int rlhf__opt_is_default(const rlhf_opt *o, const void *config) {
     case RLHF_T_F64:
         memcpy(&number, at, sizeof number);
         return number == o->f_def;
+    case RLHF_T_LIST:
+        memcpy(&list, at, sizeof list);
+        return rlhf__list_equal(list, rlhf__list_default(o));
     default:
         memcpy(&text, at, sizeof text);
         return strcmp(text ? text : "", o->s_def ? o->s_def : "") == 0;

@@ -1,6 +1,6 @@
 // options.c: reads and checks option tables, fills config structs with defaults, and writes them as
 // JSON; see options.h. option_value.c reads the values.
-#include "option/options.h"
+#include "option/option_list.h"
 
 #include <rlhf/option_check.h>
 
@@ -95,29 +95,6 @@ rlhf_status rlhf__opts_check(const struct rlhf__opt_table *t, uint32_t config_si
     return RLHF_OK;
 }
 
-// ---- strings ----
-
-void rlhf__strings_finish(struct rlhf__strings *s) {
-    for (size_t i = 0; i < s->n; i++)
-        free(s->item[i]);
-    free(s->item);
-    *s = (struct rlhf__strings){0};
-}
-
-const char *rlhf__strings_add(struct rlhf__strings *s, const char *text) {
-    if (!text) return NULL;
-    if (s->n == s->cap) {
-        size_t cap = s->cap ? 2 * s->cap : 16;
-        char **item = realloc(s->item, cap * sizeof *item);
-        if (!item) return NULL;
-        s->item = item;
-        s->cap = cap;
-    }
-    char *copy = strdup(text);
-    if (copy) s->item[s->n++] = copy;
-    return copy;
-}
-
 // ---- a whole struct ----
 
 rlhf_status rlhf__opts_defaults(const struct rlhf__opt_table *t, void *config,
@@ -128,6 +105,7 @@ rlhf_status rlhf__opts_defaults(const struct rlhf__opt_table *t, void *config,
         char *at = (char *)config + o.offset;
         int32_t small = (int32_t)o.i_def;
         const char *text = NULL;
+        const char *const *list = rlhf__list_default(&o);
         switch (o.type) {
         case RLHF_T_BOOL:
         case RLHF_T_ENUM:
@@ -138,6 +116,9 @@ rlhf_status rlhf__opts_defaults(const struct rlhf__opt_table *t, void *config,
             break;
         case RLHF_T_F64:
             memcpy(at, &o.f_def, sizeof o.f_def);
+            break;
+        case RLHF_T_LIST:
+            memcpy(at, &list, sizeof list);
             break;
         default:
             text = rlhf__strings_add(strings, o.s_def);
@@ -185,9 +166,9 @@ rlhf_status rlhf__opts_new(const struct rlhf__opt_table *t, uint32_t config_size
 
 static json_t *text_or_null(const char *s) { return s ? json_string(s) : json_null(); }
 
-// A text field or default; the list that it holds for an RLHF__OPT_LIST.
+// A text field or default; the list that it holds for an RLHF__OPT_ENDS.
 static json_t *text_json(const rlhf_opt *o, const char *s) {
-    return o->flags & RLHF__OPT_LIST ? json_loads(s, 0, NULL) : text_or_null(s);
+    return o->flags & RLHF__OPT_ENDS ? json_loads(s, 0, NULL) : text_or_null(s);
 }
 
 // A choice by its name; "true" and "false" become JSON booleans, so that a switch that becomes a
@@ -197,12 +178,12 @@ static json_t *choice_json(const char *name) {
     return strcmp(name, "false") == 0 ? json_false() : json_string(name);
 }
 
-// The field at `at` as a new JSON value, NULL when out of memory.
-static json_t *field_json(const rlhf_opt *o, const char *at) {
+json_t *rlhf__opt_json(const rlhf_opt *o, const void *config) {
+    const char *at = (const char *)config + o->offset, *text;
+    const char *const *list;
     int32_t small;
     int64_t big;
     double real;
-    const char *text;
     switch (o->type) {
     case RLHF_T_BOOL:
         memcpy(&small, at, sizeof small);
@@ -216,6 +197,9 @@ static json_t *field_json(const rlhf_opt *o, const char *at) {
     case RLHF_T_F64:
         memcpy(&real, at, sizeof real);
         return json_real(real);
+    case RLHF_T_LIST:
+        memcpy(&list, at, sizeof list);
+        return rlhf__list_json(list);
     default:
         memcpy(&text, at, sizeof text);
         return text_json(o, text);
@@ -227,7 +211,7 @@ rlhf_status rlhf__opts_to_json(const struct rlhf__opt_table *t, const void *conf
     for (uint32_t i = 0; i < t->n; i++) {
         rlhf_opt o;
         rlhf__opt_at(t, i, &o);
-        json_t *v = field_json(&o, (const char *)config + o.offset);
+        json_t *v = rlhf__opt_json(&o, config);
         if (!v || json_object_set_new(object, o.key, v) != 0)
             return rlhf__fail(err, RLHF_E_NOMEM,
                               "cannot store \"%s\": out of memory, or its text "
@@ -247,6 +231,8 @@ json_t *rlhf__opt_default(const rlhf_opt *o) {
         return json_integer(o->i_def);
     case RLHF_T_F64:
         return json_real(o->f_def);
+    case RLHF_T_LIST:
+        return rlhf__list_json(rlhf__list_default(o));
     default:
         return text_json(o, o->s_def);
     }
@@ -264,17 +250,27 @@ static void add_range(json_t *s, const rlhf_opt *o) {
     if (o->f_max < 1e30) json_object_set_new(s, high, json_real(o->f_max));
 }
 
+static json_t *choices_json(const rlhf_opt *o) {
+    json_t *list = json_array();
+    for (size_t i = 0; o->choices[i]; i++)
+        json_array_append_new(list, o->type == RLHF_T_LIST ? json_string(o->choices[i])
+                                                           : choice_json(o->choices[i]));
+    return list;
+}
+
 json_t *rlhf__opt_schema(const rlhf_opt *o) {
     static const char *const types[] = {"", "boolean", "integer", "number", "string", "string", ""};
     json_t *s = json_object();
     if (!s) return NULL;
     if (o->help) json_object_set_new(s, "description", rlhf__json_text(o->help));
     if (o->type == RLHF_T_ENUM) {
-        json_t *list = json_array();
-        for (size_t i = 0; o->choices[i]; i++)
-            json_array_append_new(list, choice_json(o->choices[i]));
-        json_object_set_new(s, "enum", list);
-    } else if (o->flags & RLHF__OPT_LIST) {
+        json_object_set_new(s, "enum", choices_json(o));
+    } else if (o->type == RLHF_T_LIST) {
+        json_object_set_new(s, "type", json_string("array"));
+        json_object_set_new(s, "items",
+                            o->choices ? json_pack("{so}", "enum", choices_json(o))
+                                       : json_pack("{ss}", "type", "string"));
+    } else if (o->flags & RLHF__OPT_ENDS) {
         json_object_set_new(s, "type", json_pack("[sss]", "array", "string", "integer"));
     } else if (o->type >= RLHF_T_STR && !o->s_def && !(o->flags & RLHF_OPT_REQUIRED)) {
         json_object_set_new(s, "type", json_pack("[ss]", "string", "null"));

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "option/strings.h"
 
 #include <rlhf/option.h>
 
@@ -14,8 +15,8 @@
 
 // A flag of the host's own tables, for RLHF_T_STR: a list of non-empty texts and token ids. In JSON
 // it is an array of strings and integers, or a single one; in the struct it is the array as JSON
-// text, "[]" when empty.
-#define RLHF__OPT_LIST 0x10000u
+// text, "[]" when empty. (A list of strings alone is an RLHF_T_LIST.)
+#define RLHF__OPT_ENDS 0x10000u
 
 // A table of options; n counts them, including those of included tables.
 struct rlhf__opt_table {
@@ -40,18 +41,6 @@ int32_t rlhf__opt_find(const struct rlhf__opt_table *t, const char *key);
 rlhf_status rlhf__opts_check(const struct rlhf__opt_table *t, uint32_t config_size,
                              struct rlhf__error *err);
 
-// ---- strings ----
-
-// The strings that a config struct's fields point to. They live until rlhf__strings_finish.
-struct rlhf__strings {
-    char **item;
-    size_t n, cap;
-};
-
-void rlhf__strings_finish(struct rlhf__strings *s); // [any]
-// A copy owned by s; NULL when text is NULL or memory runs out. [any]
-const char *rlhf__strings_add(struct rlhf__strings *s, const char *text);
-
 // ---- values ----
 
 // Fill every field with its default (RLHF_OPT_REQUIRED ones with zero). [any]
@@ -70,9 +59,9 @@ struct rlhf__origin {
     int32_t reserved;
 };
 
-// Write one value. A string option takes `raw` (the text as typed on the command line, or NULL)
-// if v is not a string. On a wrong type or range: one sentence with the value found and the values
-// allowed. [any]
+// Write one value. A string or list option takes `raw` (the text as typed on the command line, or
+// NULL) if v is not a string or list. On a wrong type or range: one sentence with the value found
+// and the values allowed. [any]
 rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, const json_t *v,
                            const char *raw, const struct rlhf__origin *from, void *config,
                            struct rlhf__strings *strings, struct rlhf__error *err);
@@ -103,6 +92,9 @@ rlhf_status rlhf__opts_required(const struct rlhf__opt_table *t, const json_t *o
 // Add every field of config to object, in table order. NULL strings become null. [any]
 rlhf_status rlhf__opts_to_json(const struct rlhf__opt_table *t, const void *config, json_t *object,
                                struct rlhf__error *err);
+
+// The option's field of config as JSON; new reference, NULL when out of memory. [any]
+json_t *rlhf__opt_json(const rlhf_opt *o, const void *config);
 
 // "a number from 0 to 1", "one of adamw, muon", ... [any]
 void rlhf__opt_allowed(const rlhf_opt *o, struct rlhf__buf *out);

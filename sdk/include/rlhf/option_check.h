@@ -25,6 +25,17 @@ static inline uint32_t rlhf_opt_value_size(int32_t type) {
     }
 }
 
+// Whether every item of a LIST's default is among its choices.
+static inline int rlhf_opt_list_in_choices(const rlhf_opt *o) {
+    for (uint32_t i = 0; o->choices && o->l_def && o->l_def[i]; i++) {
+        uint32_t k = 0;
+        while (o->choices[k] && strcmp(o->choices[k], o->l_def[i]) != 0)
+            k++;
+        if (!o->choices[k]) return 0;
+    }
+    return 1;
+}
+
 static inline int rlhf_opt_def_in_range(const rlhf_opt *o) {
     int low = o->flags & RLHF_OPT_MIN_OPEN ? o->f_def > o->f_min : o->f_def >= o->f_min;
     int high = o->flags & RLHF_OPT_MAX_OPEN ? o->f_def < o->f_max : o->f_def <= o->f_max;
@@ -47,6 +58,10 @@ static inline const char *rlhf_opt_fault(const rlhf_opt *o, uint32_t config_size
             n++;
         if (n == 0) return "has no choices";
         if (o->i_def < 0 || o->i_def >= n) return "has a default that is no choice";
+    }
+    if (o->type == RLHF_T_LIST) {
+        if (o->choices && !o->choices[0]) return "has no choices";
+        if (!rlhf_opt_list_in_choices(o)) return "has a default with an item that is no choice";
     }
     if (o->type == RLHF_T_I64) {
         if (o->i_min > o->i_max) return "has a minimum above its maximum";

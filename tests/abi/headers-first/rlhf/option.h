@@ -23,7 +23,7 @@ enum rlhf_opt_type {
     RLHF_T_PATH = 5,  // a STR that names a file or directory
     RLHF_T_ENUM = 6,  // int32_t index into choices
     RLHF_T_TABLE = 7, // not an option: includes the rows of another table, see RLHF_OPT_TABLE
-    RLHF_T_LIST = 8   // const char *const *, a NULL-ended list of strings
+    RLHF_T_LIST = 8   // const char *const *, a NULL-ended list of strings; users write a,b
 };
 
 enum rlhf_opt_flag {
@@ -33,9 +33,9 @@ enum rlhf_opt_flag {
     // I64 in a model's config.json: null means 0, while a missing key means the default. Without
     // this flag, null is treated as missing.
     RLHF_OPT_NULL_IS_0 = 8,
-    // STR or PATH: names code that the plugin runs, a destination for the data that it sends, or a
-    // secret that it sends. A resumed run takes the value from its run directory only if the user
-    // allows it (--trust-run).
+    // STR, PATH or LIST: names code that the plugin runs, a destination for the data that it sends,
+    // or a secret that it sends. A resumed run takes the value from its run directory only if the
+    // user allows it (--trust-run). Kernels must not have such an option.
     RLHF_OPT_CODE = 16
 };
 

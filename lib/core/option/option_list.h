@@ -1,0 +1,29 @@
+// option_list.h: values of options that are lists of strings (RLHF_T_LIST).
+//
+// A list is read from a JSON list of strings, or from a text that is split at commas: a,b,c.
+#ifndef RLHF_HOST_OPTION_LIST_H
+#define RLHF_HOST_OPTION_LIST_H
+
+#include "option/options.h"
+
+// Read v, or the typed text raw (may be NULL) if v is a number or a boolean. *out and its items
+// live as long as strings. Returns 1; 0 if v is not a list or an item is not allowed; -1 without
+// memory. [any]
+int rlhf__list_read(const rlhf_opt *o, const json_t *v, const char *raw,
+                    struct rlhf__strings *strings, const char *const **out);
+
+// Append "a list of strings, a,b or [\"a\", \"b\"]", or which items are allowed. [any]
+void rlhf__list_allowed(const rlhf_opt *o, struct rlhf__buf *out);
+
+// For a v that rlhf__list_read refuses because of one of its items: append that item and the
+// nearest allowed one, and return 1. Returns 0 if v is not a list. [any]
+int rlhf__list_put_wrong(const rlhf_opt *o, const json_t *v, const char *raw,
+                         struct rlhf__buf *out);
+
+// The list, or the empty one for NULL; its default, never NULL. New reference of the JSON list,
+// NULL: out of memory. [any]
+const char *const *rlhf__list_default(const rlhf_opt *o);
+json_t *rlhf__list_json(const char *const *list);
+int rlhf__list_equal(const char *const *a, const char *const *b); // [any]
+
+#endif

@@ -1,0 +1,21 @@
+// strings.h: the strings and lists of strings that a config struct's fields point to.
+#ifndef RLHF_HOST_OPTION_STRINGS_H
+#define RLHF_HOST_OPTION_STRINGS_H
+
+#include <jansson.h>
+
+#include <stddef.h>
+
+// They live until rlhf__strings_finish.
+struct rlhf__strings {
+    char **item;
+    size_t n, cap;
+};
+
+void rlhf__strings_finish(struct rlhf__strings *s); // [any]
+// A copy owned by s; NULL when text is NULL or memory runs out. [any]
+const char *rlhf__strings_add(struct rlhf__strings *s, const char *text);
+// A NULL-ended copy of a JSON list of strings, owned by s; NULL when memory runs out. [any]
+const char *const *rlhf__strings_add_list(struct rlhf__strings *s, const json_t *list);
+
+#endif

@@ -1,0 +1,6 @@
+// other_compute.h: included before a plugin's source, it makes the plugin one that was built
+// against another minor of the compute contract.
+#include <rlhf/compute.h>
+
+#undef RLHF_COMPUTE_MINOR
+#define RLHF_COMPUTE_MINOR 99
