@@ -93,13 +93,8 @@ static void look(struct seen *s, uint32_t flags) {
     memset(s, 0, sizeof *s);
     s->e = make_rows();
     check_ok(rlhf__scored_init(&s->x, &by, &s->e, &err), &err);
-    check_ok(rlhf__reward_rows_init(&s->r, &s->x, &s->e, &err), &err);
-    s->r.logp_sampled = calloc(s->e.total, sizeof(float));
-    assert_non_null(s->r.logp_sampled);
-    for (uint32_t i = 0; i < ROWS; i++) // rows end where scoring ends
-        memcpy(s->r.logp_sampled + s->r.offset[i], s->e.token[RLHF__LOGP_SAMPLED] + s->e.offset[i],
-               (size_t)(s->r.offset[i + 1] - s->r.offset[i]) * sizeof(float));
-    check_ok(rlhf__reward_view_init(&s->v, &s->r, flags, 4, &err), &err);
+    check_ok(rlhf__reward_rows_init(&s->r, &s->x, &s->e, RLHF_REWARD_LOGP_SAMPLED, &err), &err);
+    check_ok(rlhf__reward_view_init(&s->v, &s->r, flags | RLHF_REWARD_LOGP_SAMPLED, 4, &err), &err);
 }
 
 static void seen_finish(struct seen *s) {
@@ -226,7 +221,7 @@ static void rows_of_one_turn(void **state) {
     free(s.e.turn);
     s.e.turn = NULL;
     check_ok(rlhf__scored_init(&s.x, &by, &s.e, &err), &err);
-    check_ok(rlhf__reward_rows_init(&s.r, &s.x, &s.e, &err), &err);
+    check_ok(rlhf__reward_rows_init(&s.r, &s.x, &s.e, 0, &err), &err);
     check_ok(rlhf__reward_view_init(&s.v, &s.r, RLHF_REWARD_TURNS, 0, &err), &err);
     assert_true(!s.x.turns && !s.v.in.turn && !s.v.in.messages && !s.v.in.end);
     assert_ptr_equal(s.v.in.prompt, s.r.prompt);
