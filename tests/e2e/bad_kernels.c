@@ -76,6 +76,7 @@ static rlhf_status open_table(void *self, const rlhf_kernels_open *o, rlhf_compu
     if (is("on_fire")) t->sumsq = burn;
     if (is("on_fire")) t->sumsq_many = NULL;
     if (is("flag")) t->flags |= 1u << 30;
+    if (is("reverse_only")) t->flags &= ~(uint32_t)RLHF_COMPUTE_DIVERGENCE;
     if (is("short_table")) t->size = 64;
     if (is("longer") || is("newer_table")) t->size = sizeof table;
     table.later = is("newer_table") ? 1 : 0;

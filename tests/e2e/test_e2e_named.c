@@ -177,6 +177,30 @@ static void every_divergence_is_another_one(void **state) {
     assert_true(fabs(last(t, "naive", "objective/loss") - loss[3]) < 1e-4 * fabs(loss[3]));
 }
 
+#define WITHOUT(args)                                                                              \
+    "BAD=reverse_only \"$HOST\" --threads 1 " OPD                                                  \
+    "--phases 1 --set compute.backend=" BAD_KERNELS_SO " " args " --out x"
+
+// A backend with the reverse divergence alone, from a model of the same width.
+static void what_the_backend_lacks_is_refused(void **state) {
+    struct e2e *t = *state;
+    refused(
+        t, e2e_shell(t, "%s", WITHOUT(TEACHER)),
+        "the full KL needs a teacher of the policy's width with gpt2.so on the compute backend ");
+    e2e_says(t, "has 48, '");
+    e2e_says(t, "a KL from log-probs of the sampled tokens needs none");
+    done(t,
+         e2e_shell(t, "sed 's/\"n_layer\": 2/\"n_layer\": 1/' -i model/config.json && "
+                      "\"$HOST\" --threads 1 --algo sft.so --policy model --data texts.jsonl --set "
+                      "policy.init=random --set batch.size=4 --phases 1 --out s"));
+    refused(t, e2e_shell(t, "%s", WITHOUT("--set models.teacher=s --algo opd.so:divergence=js")),
+            "plans the Jensen-Shannon divergence over the whole vocabulary, which gpt2.so on the "
+            "compute backend ");
+    assert_false(e2e_exists(t, "x"));
+    done(t, e2e_shell(t, "%s && rm -r x", WITHOUT("--set models.teacher=s")));
+    done(t, e2e_shell(t, "%s", WITHOUT(TEACHER "--algo opd.so:divergence=sampled")));
+}
+
 static void names_keep_their_place(void **state) {
     struct e2e *t = *state;
     done(t, e2e_shell(t, "cp -r teacher second && " FLIP("second")));
@@ -247,7 +271,7 @@ static void plans_that_cannot_be_met(void **state) {
 static void the_estimate_lists_it(void **state) {
     struct e2e *t = *state;
     done(t, e2e_run(t, OPD TEACHER "--dry-run"));
-    e2e_says(t, "teacher ");
+    e2e_says(t, "teacher          weights ");
 }
 
 static void the_base_of_an_adapter_is_shared(void **state) {
@@ -287,18 +311,13 @@ static void a_resumed_run_has_its_teacher(void **state) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, e2e_teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(a_teacher_in_place_of_rewards),
-                                       TEST(rewards_are_only_measured),
-                                       TEST(what_needs_rewards_is_refused),
-                                       TEST(names_and_settings_belong_together),
-                                       TEST(unsuitable_models_are_refused),
-                                       TEST(a_run_is_a_teacher),
-                                       TEST(every_divergence_is_another_one),
-                                       TEST(names_keep_their_place),
-                                       TEST(rows_of_a_file),
-                                       TEST(plans_that_cannot_be_met),
-                                       TEST(the_estimate_lists_it),
-                                       TEST(the_base_of_an_adapter_is_shared),
-                                       TEST(a_resumed_run_has_its_teacher)};
+    const struct CMUnitTest tests[] = {
+        TEST(a_teacher_in_place_of_rewards),    TEST(rewards_are_only_measured),
+        TEST(what_needs_rewards_is_refused),    TEST(names_and_settings_belong_together),
+        TEST(unsuitable_models_are_refused),    TEST(a_run_is_a_teacher),
+        TEST(every_divergence_is_another_one),  TEST(what_the_backend_lacks_is_refused),
+        TEST(names_keep_their_place),           TEST(rows_of_a_file),
+        TEST(plans_that_cannot_be_met),         TEST(the_estimate_lists_it),
+        TEST(the_base_of_an_adapter_is_shared), TEST(a_resumed_run_has_its_teacher)};
     return cmocka_run_group_tests_name("e2e/named", tests, NULL, NULL);
 }
