@@ -45,9 +45,9 @@ void rlhf__lm_truncate(const struct rlhf__cpu *cpu, float *z, size_t n, float sc
 uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows,
                              int with_ref);
 
-// Adds the workspaces for a block of `rows` rows of w: those of block_place, of truncate_work if cuts
-// is set, and of the GEMMs of the logits. ref_d: width of the reference's states, 0: no reference.
-// [step]
+// Adds the workspaces for a block of `rows` rows of w: those of block_place, of truncate_work if
+// cuts is set, and of the GEMMs of the logits. ref_d: width of the reference's states, 0: no
+// reference. [step]
 void rlhf__lm_block_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int32_t ref_d,
                           int cuts, struct rlhf__cpu_needs *n);
 

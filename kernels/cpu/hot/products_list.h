@@ -108,7 +108,7 @@ struct rlhf__adam_step {
     X(head_draw,                                                                                   \
       (int32_t * id, const float *z, size_t n, float it, float max, double u, const double *sums)) \
     X(head_argmax, (int32_t * id, const float *z, size_t n))                                       \
-    X(head_truncate, (float *z, size_t n, float it, int32_t top_k, double top_p, float *work))         \
+    X(head_truncate, (float *z, size_t n, float it, int32_t top_k, double top_p, float *work))     \
     X(adamw, (float *w, float *g, float *m, float *v, size_t n, const struct rlhf__adam_step *a))  \
     X(sumsq, (double *out, const float *x, size_t n))                                              \
     X(muon_momentum, (float *u, float *mom, const float *g, size_t n, float momentum,              \
