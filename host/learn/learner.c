@@ -107,17 +107,6 @@ static void head_store_finish(struct rlhf__head_store *s) {
     memset(s, 0, sizeof *s);
 }
 
-int rlhf__plan_wants_reference(const rlhf_plan *plan) {
-    return (plan->flags & RLHF_PLAN_REFERENCE) ||
-           ((plan->heads & RLHF_HEAD_KL) && !plan->divergence_from);
-}
-
-int32_t rlhf__plan_named(const rlhf_plan *plan, const char *name) {
-    for (uint32_t i = 0; name && i < plan->n_named; i++)
-        if (strcmp(plan->named[i], name) == 0) return (int32_t)i;
-    return -1;
-}
-
 void rlhf__learner_finish(struct rlhf__learner *l) {
     head_store_finish(&l->out);
     head_store_finish(&l->grad);

@@ -116,12 +116,6 @@ struct rlhf__learner {
     struct rlhf__row_tally tally;
 };
 
-// 1 if the plan needs the reference's values of the rows. [any]
-int rlhf__plan_wants_reference(const rlhf_plan *plan);
-
-// The place of a named model in the plan, -1: it has none of that name (or name is NULL). [any]
-int32_t rlhf__plan_named(const rlhf_plan *plan, const char *name);
-
 void rlhf__learner_finish(struct rlhf__learner *); // frees the arrays, not what it points to [main]
 
 // Begin a phase: clear the totals. [step]

@@ -2,6 +2,7 @@
 #include "learn/microbatch.h"
 
 #include "learn/pass.h"
+#include "learn/plan.h"
 #include "learn/policy_view.h"
 
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #define RLHF_HOST_PHASE_H
 
 #include "learn/learner.h"
+#include "learn/plan.h"
 #include "model/model.h"
 #include "sample/experience.h"
 

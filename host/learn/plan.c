@@ -51,6 +51,17 @@ static const struct source {
     {"rows of preferences", TOKEN_HEADS | RLHF_HEAD_SCORE, FILE_FLAGS | RLHF_PLAN_MARGINS},
     {"rows of completions", TOKEN_HEADS, FILE_FLAGS | RLHF_PLAN_MISMATCHED}};
 
+int rlhf__plan_wants_reference(const rlhf_plan *plan) {
+    return (plan->flags & RLHF_PLAN_REFERENCE) ||
+           ((plan->heads & RLHF_HEAD_KL) && !plan->divergence_from);
+}
+
+int32_t rlhf__plan_named(const rlhf_plan *plan, const char *name) {
+    for (uint32_t i = 0; name && i < plan->n_named; i++)
+        if (strcmp(plan->named[i], name) == 0) return (int32_t)i;
+    return -1;
+}
+
 static const char *id_of(const struct rlhf__instance *algo) { return algo->plugin->desc.id; }
 
 static rlhf_status check_known(const char *id, const char *what, const struct bit *known,

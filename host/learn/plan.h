@@ -35,6 +35,12 @@ rlhf_status rlhf__plan_check(const struct rlhf__plugin *algo, const rlhf_plan *p
 rlhf_status rlhf__plan_check_batch(const struct rlhf__plugin *algo, const rlhf_plan *p,
                                    const struct rlhf__config *c, struct rlhf__error *err);
 
+// 1 if the plan needs the reference's values of the rows. [any]
+int rlhf__plan_wants_reference(const rlhf_plan *plan);
+
+// The place of a named model in the plan, -1: it has none of that name (or name is NULL). [any]
+int32_t rlhf__plan_named(const rlhf_plan *plan, const char *name);
+
 // ---- the other calls ----
 
 // The algorithm's loss() and minibatch_end(), for a learner. Borrowed. [any]
