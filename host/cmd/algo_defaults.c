@@ -64,3 +64,26 @@ void rlhf__put_default(struct rlhf__buf *out, const rlhf_opt *o) {
     rlhf__put_value(out, o, def);
     json_decref(def);
 }
+
+void rlhf__put_values(struct rlhf__buf *out, const struct rlhf__algo_defaults *defaults,
+                      const rlhf_opt *o) {
+    const json_t *v = defaults ? rlhf__algo_defaults_value(defaults, "algo", o) : NULL;
+    if (o->flags & RLHF_OPT_REQUIRED) {
+        rlhf__buf_puts(out, "required");
+    } else if ((o->type == RLHF_T_STR || o->type == RLHF_T_PATH) && !o->s_def) {
+        rlhf__buf_puts(out, "default none");
+    } else {
+        rlhf__buf_puts(out, "default ");
+        rlhf__put_default(out, o);
+    }
+    if (!v) return;
+    rlhf__buf_printf(out, "; configs/%s.json: ", defaults->algo);
+    rlhf__put_value(out, o, v);
+}
+
+const struct rlhf__algo_defaults *
+rlhf__algo_defaults_of(const char *algo, const struct rlhf__algo_defaults *all, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(all[i].algo, algo) == 0) return &all[i];
+    return NULL;
+}

@@ -21,6 +21,15 @@ void rlhf__algo_defaults_finish(struct rlhf__algo_defaults *all, size_t n);
 const json_t *rlhf__algo_defaults_value(const struct rlhf__algo_defaults *t, const char *section,
                                         const rlhf_opt *o);
 
+// The file of the algorithm "grpo" among all, or NULL. [any]
+const struct rlhf__algo_defaults *
+rlhf__algo_defaults_of(const char *algo, const struct rlhf__algo_defaults *all, size_t n);
+
+// Append a plugin's default and what the algorithm's file (NULL: none) sets instead: "default 0.04;
+// configs/grpo.json: 0.2". [any]
+void rlhf__put_values(struct rlhf__buf *out, const struct rlhf__algo_defaults *defaults,
+                      const rlhf_opt *o);
+
 // Append the default of an option or of a file: 0.1, true, adamw, "text". [any]
 void rlhf__put_default(struct rlhf__buf *out, const rlhf_opt *o);
 void rlhf__put_value(struct rlhf__buf *out, const rlhf_opt *o, const json_t *v);

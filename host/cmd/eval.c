@@ -34,8 +34,9 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_SW(O, "--bos", bos, "policy on preferences: put the BOS token in front of prompts"),
     RLHF__FLAG_I(O, "--n", n, "N", 1, 1 << 20,
                  "with --reward: responses in all, prompts used in turn [512]"),
-    RLHF__FLAG_S(O, "--config", config, "FILE",
-                 "with --reward: sampling, prompts and response settings; else ppo.so's"),
+    RLHF__FLAG_S(
+        O, "--config", config, "FILE",
+        "with --reward: sampling, prompts and response settings; else the run's, or ppo.so's"),
     RLHF__FLAG_L(O, "--set", set, "PATH=VALUE",
                  "with --reward: one setting, e.g. sampling.top_k=20"),
     RLHF__TEMPLATE_FLAG(O),
@@ -150,7 +151,8 @@ static rlhf_status eval_rollout(const struct rlhf__env *env, const struct rlhf__
                                             .set = &o->set,
                                             .limit = o->limit,
                                             .max_mib = o->max_mib,
-                                            .seed = o->seed};
+                                            .seed = o->seed,
+                                            .as_the_run = 1};
     rlhf_status st = rlhf__eval_setup_open(&m.with, env, &with, err);
     rlhf__progress_note(m.with.at.progress, "sampling the responses");
     if (st == RLHF_OK) st = respond(&m, err);

@@ -1,9 +1,11 @@
 // eval_setup.c: see eval_setup.h.
 #include "cmd/eval_setup.h"
 
+#include "base/json.h"
 #include "config/effect.h"
 #include "model/text_note.h"
 #include "sample/rewards.h"
+#include "weights/run_checkpoint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +59,52 @@ static rlhf_status check_rewards(const struct rlhf__eval_setup *t,
     return RLHF_OK;
 }
 
+// *run = the configuration of the run that --adapter or --model names, or is a checkpoint of; NULL
+// if there is none. New reference; its path is put into `path`.
+static rlhf_status run_config(const struct rlhf__eval_setup_options *o, char path[RLHF__PATH_CAP],
+                              json_t **run, struct rlhf__error *err) {
+    const char *given = o->at->adapter ? o->at->adapter : o->model;
+    char dir[RLHF__PATH_CAP];
+    int is_run = 0;
+    *run = NULL;
+    if (!given || !o->as_the_run || o->config) return RLHF_OK;
+    if (rlhf__run_is(given, &is_run, err) != RLHF_OK) return RLHF_OK; // opening it reports that
+    if (is_run)
+        rlhf__path_put(dir, "%s", given);
+    else
+        RLHF_TRY(rlhf__run_above(given, dir, err));
+    rlhf__path_put(path, "%s/config.json", dir);
+    return dir[0] ? rlhf__json_load_any(dir, "config.json", run, err) : RLHF_OK;
+}
+
+// Take sampling, prompts and response from a run that drew responses; which prompts are used is up
+// to the command. Other runs carry these sections without using them.
+static rlhf_status take_settings(const struct rlhf__env *env,
+                                 const struct rlhf__eval_setup_options *o,
+                                 char path[RLHF__PATH_CAP], json_t **out, struct rlhf__error *err) {
+    static const char *const sections[] = {"sampling", "prompts", "response"};
+    static const char *const which[] = {"path", "text", "limit"};
+    json_t *run;
+    *out = NULL;
+    RLHF_TRY(run_config(o, path, &run, err));
+    json_t *prompts = json_object_get(run, "prompts");
+    const char *file = json_string_value(json_object_get(prompts, "path"));
+    if (json_array_size(json_object_get(run, "reward")) > 0 || (file && *file)) {
+        for (size_t i = 0; o->prompts && i < sizeof which / sizeof *which; i++)
+            json_object_del(prompts, which[i]);
+        *out = json_object();
+        for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+            if (json_object_get(run, sections[i]))
+                json_object_set(*out, sections[i], json_object_get(run, sections[i]));
+        rlhf__logf(env->log, RLHF_LOG_INFO,
+                   "%s: sampling, prompts and response settings as in the run (%s); --set changes "
+                   "one, and --config with this file gives another model the same",
+                   o->command, path);
+    }
+    json_decref(run);
+    return RLHF_OK;
+}
+
 static rlhf_status load_config(struct rlhf__eval_setup *t, const struct rlhf__env *env,
                                const struct rlhf__eval_setup_options *o, struct rlhf__error *err) {
     struct rlhf__config_request req = {.dirs = env->dirs,
@@ -68,7 +116,11 @@ static rlhf_status load_config(struct rlhf__eval_setup *t, const struct rlhf__en
                                        .set = o->set->item,
                                        .n_set = o->set->n};
     const struct rlhf__plugin *judge; // of a run's config: it only scores in training
+    char run[RLHF__PATH_CAP];
+    RLHF_TRY(take_settings(env, o, run, &req.settings, err));
+    req.settings_from = run;
     rlhf_status st = rlhf__config_load(&req, &t->config, err);
+    json_decref(req.settings);
     if (st < 0) rlhf__config_hint(&req, &t->config, err);
     if (st == RLHF_OK)
         st = rlhf__command_setup_init(&t->at, env, o->at, t->config.log.progress, err);

@@ -13,7 +13,7 @@
 struct rlhf__eval_setup_options {
     const char *model;       // NULL = the default policy
     const char *reference;   // NULL = none
-    const char *config;      // --config, NULL = ppo.so's settings
+    const char *config;      // --config, NULL = the run's or ppo.so's settings
     const char *prompts;     // file that replaces the config's prompts, NULL = the config's
     const char *reward_flag; // flag that `reward` came from, for messages
     const struct rlhf__command_setup_flags *at;
@@ -21,6 +21,8 @@ struct rlhf__eval_setup_options {
     const char *command;   // "eval", "pairs", for messages
     int64_t limit;         // prompts used, 0 = as in the config
     int64_t seed, max_mib; // max_mib 0: data.max_mib
+    int32_t as_the_run;    // 1: without a config, settings are those of the model's run
+    int32_t reserved;
 };
 
 // Zero-initialise; release with rlhf__eval_setup_finish. Everything is owned.

@@ -76,6 +76,8 @@ static rlhf_status unknown(const struct rlhf__flag *flags, size_t n, const char 
             snprintf(hint, sizeof hint, "%s", rlhf__buf_text(&theirs));
         rlhf__buf_free(&theirs);
     }
+    if (!hint[0])
+        snprintf(hint, sizeof hint, "; see rlhf-host %s%s--help", command, *command ? " " : "");
     return rlhf__fail(err, RLHF_E_INVALID, "%s%sunknown option \"%s\"%s", command,
                       *command ? ": " : "", typed, hint);
 }

@@ -68,22 +68,6 @@ static void put_foreign(struct rlhf__buf *out, const char *text) {
     rlhf__put_printable(out, text ? text : "", text ? strlen(text) : 0, "");
 }
 
-static void put_values(struct rlhf__buf *out, const struct rlhf__algo_defaults *defaults,
-                       const rlhf_opt *o) {
-    const json_t *v = defaults ? rlhf__algo_defaults_value(defaults, "algo", o) : NULL;
-    if (o->flags & RLHF_OPT_REQUIRED) {
-        rlhf__buf_puts(out, "required");
-    } else if ((o->type == RLHF_T_STR || o->type == RLHF_T_PATH) && !o->s_def) {
-        rlhf__buf_puts(out, "default none");
-    } else {
-        rlhf__buf_puts(out, "default ");
-        rlhf__put_default(out, o);
-    }
-    if (!v) return;
-    rlhf__buf_printf(out, "; configs/%s.json: ", defaults->algo);
-    rlhf__put_value(out, o, v);
-}
-
 static void put_options(struct rlhf__buf *out, const struct rlhf__plugin *p,
                         const struct rlhf__algo_defaults *defaults) {
     size_t wide = 0;
@@ -116,7 +100,7 @@ static void put_options(struct rlhf__buf *out, const struct rlhf__plugin *p,
             rlhf__buf_putc(out, ' ');
         rlhf__opt_allowed(&o, out);
         rlhf__buf_puts(out, "; ");
-        put_values(out, defaults, &o);
+        rlhf__put_values(out, defaults, &o);
         rlhf__buf_printf(out, "\n  %-*s  ", (int)wide, "");
         put_foreign(out, o.help);
         rlhf__buf_putc(out, '\n');
@@ -209,19 +193,16 @@ static json_t *schema(const struct rlhf__plugin *p, const struct rlhf__algo_defa
 }
 
 // The settings file that comes with an algorithm, or NULL.
-static const struct rlhf__algo_defaults *
-algo_defaults_of(const struct rlhf__plugin *p, const struct rlhf__algo_defaults *all, size_t n) {
-    for (size_t i = 0; p->desc.kind == RLHF_KIND_ALGO && i < n; i++)
-        if (strcmp(all[i].algo, p->stem) == 0) return &all[i];
-    return NULL;
+static const struct rlhf__algo_defaults *of(const struct rlhf__plugin *p,
+                                            const struct rlhf__algo_defaults *all, size_t n) {
+    return p->desc.kind == RLHF_KIND_ALGO ? rlhf__algo_defaults_of(p->stem, all, n) : NULL;
 }
 
 static void put_json(struct rlhf__buf *out, const struct rlhf__plugin_file *f,
                      const struct rlhf__algo_defaults *defaults, size_t n_defaults) {
     json_t *all = json_array();
     for (size_t i = 0; i < f->n; i++)
-        json_array_append_new(
-            all, schema(f->plugin[i], algo_defaults_of(f->plugin[i], defaults, n_defaults)));
+        json_array_append_new(all, schema(f->plugin[i], of(f->plugin[i], defaults, n_defaults)));
     rlhf__json_write(out, json_array_size(all) == 1 ? json_array_get(all, 0) : all, 2);
     rlhf__buf_putc(out, '\n');
     json_decref(all);
@@ -234,7 +215,7 @@ static void put_found(struct rlhf__buf *out, const struct info *in,
     if (in->json) put_json(out, f, defaults, n_defaults);
     for (size_t i = 0; !in->json && i < f->n; i++) {
         if (i) rlhf__buf_putc(out, '\n');
-        put_text(out, f->plugin[i], algo_defaults_of(f->plugin[i], defaults, n_defaults));
+        put_text(out, f->plugin[i], of(f->plugin[i], defaults, n_defaults));
     }
     rlhf__algo_defaults_finish(defaults, n_defaults);
 }

@@ -47,17 +47,21 @@ static void begin(struct search *s, size_t *before, const char *title) {
 
 // ---- plugins ----
 
-static void print_option(const char *file, const rlhf_opt *o) {
-    struct rlhf__buf text = RLHF__BUF_INIT;
-    rlhf__put_default(&text, o);
-    printf("  %s:%s=%s\n      %s\n", file, o->key, rlhf__buf_text(&text), o->help);
-    rlhf__buf_free(&text);
-}
-
 struct options {
     struct search *s;
-    size_t n;
+    const char *key; // that TRL's word stands for; NULL: none
+    struct rlhf__algo_defaults *defaults;
+    size_t n, n_defaults;
 };
+
+static void print_option(const struct options *v, const struct rlhf__plugin *p, const rlhf_opt *o) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    const int algo = p->desc.kind == RLHF_KIND_ALGO;
+    rlhf__put_values(&text,
+                     algo ? rlhf__algo_defaults_of(p->stem, v->defaults, v->n_defaults) : NULL, o);
+    printf("  %s:%s: %s\n      %s\n", p->file, o->key, rlhf__buf_text(&text), o->help);
+    rlhf__buf_free(&text);
+}
 
 static rlhf_status visit_options(void *arg, int32_t kind, const char *path) {
     struct options *v = arg;
@@ -69,19 +73,25 @@ static rlhf_status visit_options(void *arg, int32_t kind, const char *path) {
     for (uint32_t i = 0; i < p->table.n; i++) {
         rlhf_opt o;
         rlhf__opt_at(&p->table, i, &o);
-        if (!rlhf__search_name(v->s->word, o.key) && !rlhf__search_text(v->s->word, o.help))
+        const int meant = v->key && p->desc.kind == RLHF_KIND_ALGO && strcmp(v->key, o.key) == 0;
+        if (!meant && !rlhf__search_name(v->s->word, o.key) &&
+            !rlhf__search_text(v->s->word, o.help))
             continue;
         begin(v->s, &v->n, "options of plugins:");
-        print_option(p->file, &o);
+        print_option(v, p, &o);
     }
     return RLHF_OK;
 }
 
 static void search_options(struct search *s) {
-    struct options v = {s, 0};
+    const struct rlhf__alias *a = rlhf__alias_find(s->word);
+    const int is_algo = a && a->ours && strncmp(a->ours, "algo.", strlen("algo.")) == 0;
+    struct options v = {.s = s, .key = is_algo ? a->ours + strlen("algo.") : NULL};
     struct rlhf__error err;
     if (rlhf__plugins_create(s->env->dirs, &s->plugins, &err) < 0) return;
+    v.defaults = rlhf__algo_defaults_all(s->env->dirs, &v.n_defaults);
     rlhf__plugin_each_file(s->env->dirs, visit_options, &v);
+    rlhf__algo_defaults_finish(v.defaults, v.n_defaults);
     rlhf__plugins_destroy(s->plugins);
 }
 
@@ -165,11 +175,17 @@ static void say_alias(struct search *s) {
 
 static void search_settings(struct search *s) {
     const struct rlhf__alias *a = rlhf__alias_find(s->word);
+    char *text = NULL;
+    size_t len = 0;
     say_alias(s);
-    if (s->found && a && a->ours) putchar('\n');
-    size_t n = rlhf__help_settings(s->env->dirs, s->word, stdout);
-    if (!n && a && a->ours) n = rlhf__help_settings(s->env->dirs, a->ours, stdout);
+    FILE *to = open_memstream(&text, &len);
+    if (!to) return;
+    size_t n = rlhf__help_settings(s->env->dirs, s->word, to);
+    if (!n && a && a->ours) n = rlhf__help_settings(s->env->dirs, a->ours, to);
+    fclose(to);
+    printf("%s%s", n && s->found ? "\n" : "", n ? text : "");
     s->found += n;
+    free(text);
 }
 
 static int nothing(const struct search *s, struct rlhf__nearest *near, const char *see) {

@@ -93,7 +93,7 @@ static const char *member(const struct rlhf__layer *l, const char *section, cons
     return json_string_value(json_object_get(json_object_get(l->json, section), key));
 }
 
-enum { ALGO_FILE, PRESET, USER_FILE, N_FILES };
+enum { ALGO_FILE, PRESET, SETTINGS, USER_FILE, N_FILES };
 
 // The files of a new run; *stem = the algorithm's name without ".so", "" if none is named.
 static rlhf_status load_files(const struct rlhf__config_request *req, struct rlhf__config *c,
@@ -101,6 +101,8 @@ static rlhf_status load_files(const struct rlhf__config_request *req, struct rlh
                               struct rlhf__error *err) {
     if (req->config_file) RLHF_TRY(rlhf__layer_load(req->config_file, &file[USER_FILE], err));
     file[USER_FILE].users = 1;
+    file[SETTINGS].source = req->settings_from;
+    file[SETTINGS].json = json_incref(req->settings);
     const char *preset = assigned(req, "run.preset");
     if (!preset) preset = req->preset;
     if (!preset) preset = member(&file[USER_FILE], "run", "preset");

@@ -1,9 +1,9 @@
 // config.h: from built-in defaults, files and flags to one resolved struct rlhf__config, and back.
 //
 // Layers, each overriding the one before: built-in defaults; share/rlhf/configs/<algo>.json; the
-// preset; the --config file; flags (--algo, --reward, --policy, ...); --set. A file that names
-// another algorithm than the chosen one is read without its algorithm options. A "reward" or "sink"
-// list replaces the whole list.
+// preset; settings of a run; the --config file; flags (--algo, --reward, --policy, ...); --set. A
+// file that names another algorithm than the chosen one is read without its algorithm options. A
+// "reward" or "sink" list replaces the whole list.
 #ifndef RLHF_HOST_CONFIG_H
 #define RLHF_HOST_CONFIG_H
 
@@ -14,6 +14,8 @@
 struct rlhf__config_request {
     const struct rlhf__dirs *dirs;
     const char *config_file;   // --config, NULL = none
+    json_t *settings;          // sections under --config and flags, over a preset; NULL = none
+    const char *settings_from; // their file, for messages
     const char *preset;        // --preset, NULL = none
     const char *algo;          // "X.so[:k=v,...]", NULL = none
     const char *default_algo;  // algorithm to use if none is named; NULL = none

@@ -2,6 +2,8 @@
 // any effect on training.
 #include "e2e.h"
 
+#include <string.h>
+
 #define GOLD "\"$RLHF_TEST_PLUGINS/gold_reward.so\""
 #define RUN                                                                                        \
     "--algo ppo.so --policy model --set policy.init=random "                                       \
@@ -58,6 +60,41 @@ static void as_eval_measures(void **state) {
     assert_non_null(v);
     assert_true(json_number_value(json_object_get(v, "reward")) == in_the_run);
     json_decref(v);
+}
+
+static double measured(struct e2e *t, const char *args) {
+    assert_int_equal(e2e_run(t, args), 0);
+    const char *json = strchr(t->out, '{'); // after what it said on stderr
+    assert_non_null(json);
+    json_t *v = json_loads(json, JSON_DISABLE_EOF_CHECK, NULL);
+    assert_non_null(v);
+    const double reward = json_number_value(json_object_get(v, "reward"));
+    json_decref(v);
+    return reward;
+}
+
+// A run and its checkpoints are measured with the run's settings, unless others are given; the
+// run's own choice of prompts is not used.
+static void with_the_settings_of_the_run(void **state) {
+#define EVAL "--data held.jsonl --n 3 --seed 5 --json --reward period_count.so:weight=2"
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN PERIODS HELD_OUT
+                             "--seed 5 --set run.dir=a --set sampling.temperature=0.7 "
+                             "--set response.non_stop=subtract --set response.non_stop_penalty=0.5 --set prompts.limit=1"),
+                     0);
+    json_t *rows = e2e_metrics(t, "a");
+    const double in_the_run = e2e_metric(rows, -1, "eval/reward");
+    json_decref(rows);
+    assert_true(measured(t, "eval --model a/checkpoints/latest " EVAL) == in_the_run);
+    e2e_says(t, "eval: sampling, prompts and response settings as in the run (");
+    assert_true(measured(t, "eval --model a " EVAL) == in_the_run);
+    assert_true(measured(t, "eval --model a --set response.non_stop=none " EVAL) != in_the_run);
+    e2e_write(t, "c.json", "{\"algo\": {\"plugin\": \"ppo.so\"}}");
+    assert_true(measured(t, "eval --model a --config c.json " EVAL) != in_the_run);
+    assert_null(strstr(t->out, "as in the run"));
+    assert_int_equal(e2e_shell(t, "cp -rL a/checkpoints/latest m"), 0);
+    assert_true(measured(t, "eval --model m " EVAL) != in_the_run); // not of a run
+    assert_true(measured(t, "eval --model m --config a/config.json " EVAL) == in_the_run);
 }
 
 // The measured reward is raw; a run normalises and clips only for learning.
@@ -144,6 +181,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         T(when_it_is_measured),
         T(as_eval_measures),
+        T(with_the_settings_of_the_run),
         T(neither_normalised_nor_clipped),
         T(nothing_is_learned_of_it),
         T(resuming_does_not_begin_anew),
