@@ -289,6 +289,10 @@ static rlhf_status eval_kind(struct rlhf__command_setup *w, const char *dir, con
                              struct rlhf__error *err) {
     const int reward_model = rlhf__reward_model_is(config);
     if (preferences < 0) preferences = o->reference != NULL;
+    if (preferences == 2 && !reward_model && o->reference)
+        return rlhf__eval_completions(w, dir, o, err);
+    const int labelled = preferences == 2;
+    if (labelled) preferences = 0;
     const struct rlhf__flag_idle policy[] = {{"--reference", o->reference != NULL, 0},
                                              {"--bos", o->bos, 0}};
     const struct rlhf__flag_idle tokens = {"--tokens", o->tokens != NULL, 0};
@@ -301,7 +305,12 @@ static rlhf_status eval_kind(struct rlhf__command_setup *w, const char *dir, con
                                   : "here: the rows are not preferences (\"prompt\", \"chosen\", "
                                     "\"rejected\"), and no --reward is given",
                               err));
-    return reward_model ? rlhf__eval_preferences(w, dir, o, err) : eval_texts(w, dir, o, err);
+    if (reward_model) return rlhf__eval_preferences(w, dir, o, err);
+    if (labelled)
+        rlhf__logf(w->env->log, RLHF_LOG_INFO,
+                   "eval: wanted and unwanted completions are measured together; --reference MODEL "
+                   "measures them apart");
+    return eval_texts(w, dir, o, err);
 }
 
 static rlhf_status eval_rows(const struct rlhf__env *env, const struct rlhf__eval_options *o,

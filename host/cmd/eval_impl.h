@@ -27,4 +27,9 @@ rlhf_status rlhf__eval_policy_preferences(struct rlhf__command_setup *, const ch
                                           const struct rlhf__eval_options *o,
                                           struct rlhf__error *err);
 
+// Log-probs of a policy minus those of --reference, of wanted and of unwanted completions: rows of
+// a prompt, a completion and a label. Prints the result. [main]
+rlhf_status rlhf__eval_completions(struct rlhf__command_setup *, const char *dir,
+                                   const struct rlhf__eval_options *o, struct rlhf__error *err);
+
 #endif

@@ -11,7 +11,7 @@
 // The rows of --data in the tokens of m, cut to --max-tokens, or else to the context of `shortest`.
 static rlhf_status open_rows(const struct rlhf__command_setup *w,
                              const struct rlhf__eval_options *o, const struct rlhf__model *m,
-                             const struct rlhf__model *shortest, int32_t bos,
+                             const struct rlhf__model *shortest, int32_t bos, int32_t completions,
                              struct rlhf__preferences **out, struct rlhf__error *err) {
     const int32_t context = shortest->info.n_ctx;
     struct rlhf__loading loading = rlhf__command_setup_loading(w, o->max_mib);
@@ -23,6 +23,7 @@ static rlhf_status open_rows(const struct rlhf__command_setup *w,
                                          .max_tokens =
                                              o->max_tokens ? (int32_t)o->max_tokens : context,
                                          .long_rows = RLHF__PREFERENCE_CUT,
+                                         .completions = completions,
                                          .loading = &loading};
     if (o->max_tokens > context)
         return rlhf__fail(err, RLHF_E_INVALID, "--max-tokens is %lld; the context of '%s' is %d",
@@ -58,7 +59,7 @@ rlhf_status rlhf__eval_preferences(struct rlhf__command_setup *w, const char *di
     rlhf_status st = rlhf__reward_model_open(&w->session.models, &spec, &rm, err);
     if (st != RLHF_OK) return rlhf__command_setup_opened(o->model, st, err);
     const struct rlhf__model *m = rm->model;
-    st = open_rows(w, o, m, m, rlhf__tokenizer_has_bos(m->tok), &set, err);
+    st = open_rows(w, o, m, m, rlhf__tokenizer_has_bos(m->tok), 0, &set, err);
     rlhf__progress_note(w->progress, "scoring the rows");
     if (st == RLHF_OK) st = rlhf__evaluate_preferences(rm, set, w->env->cancelled, &q, err);
     rlhf__progress_hide(w->progress);
@@ -73,6 +74,7 @@ rlhf_status rlhf__eval_preferences(struct rlhf__command_setup *w, const char *di
 struct policy_measured {
     const struct rlhf__eval_options *o;
     double beta;
+    int32_t completions, reserved;          // 1: rows of one completion and its label
     struct rlhf__model *policy, *reference; // reference NULL: log-probs only
     struct rlhf__preferences *set;
     struct rlhf__preference_quality q;
@@ -150,11 +152,11 @@ static rlhf_status open_policy(struct rlhf__command_setup *w, const char *dir,
     RLHF_TRY(rlhf__command_setup_writer(w, o->model ? dir : NULL, &m->policy, err));
     if (o->reference)
         RLHF_TRY(rlhf__command_setup_reference(w, o->reference, m->policy, &m->reference, err));
-    RLHF_TRY(choose_beta(w, dir, m, err));
+    if (!m->completions) RLHF_TRY(choose_beta(w, dir, m, err));
     const int other = m->reference && m->reference->info.n_ctx < m->policy->info.n_ctx;
     const struct rlhf__model *shortest = other ? m->reference : m->policy;
     RLHF_TRY(check_bos(m, err));
-    RLHF_TRY(open_rows(w, o, m->policy, shortest, o->bos, &m->set, err));
+    RLHF_TRY(open_rows(w, o, m->policy, shortest, o->bos, m->completions, &m->set, err));
     if (rlhf__preferences_chats(m->set) < rlhf__preferences_count(m->set)) return RLHF_OK;
     return rlhf__flags_idle(&(struct rlhf__flag_idle){"--bos", o->bos, 0}, 1, "eval",
                             "here: all rows have messages, and the chat template says how they "
@@ -173,6 +175,54 @@ rlhf_status rlhf__eval_policy_preferences(struct rlhf__command_setup *w, const c
                                                &m.q, err);
     rlhf__progress_hide(w->progress);
     if (st == RLHF_OK) st = print_policy(&m, err);
+    rlhf__preferences_close(m.set);
+    rlhf__model_close(m.reference);
+    rlhf__model_close(m.policy);
+    return st;
+}
+
+// ---- a policy on labelled completions ----
+
+static rlhf_status print_completions(const struct policy_measured *m,
+                                     const struct rlhf__completion_quality *q,
+                                     struct rlhf__error *err) {
+    static const char *const name[2] = {"unwanted", "wanted"};
+    const int both = q->rows[0] && q->rows[1];
+    double mean[2] = {0};
+    json_t *v =
+        json_pack("{s:s, s:s, s:s, s:I}", "model", dir_of(m->policy), "measure", "log_ratio",
+                  "reference", dir_of(m->reference), "rows", (json_int_t)(q->rows[0] + q->rows[1]));
+    for (int k = 1; v && k >= 0; k--) {
+        if (!q->rows[k]) continue;
+        mean[k] = q->reward[k] / (double)q->rows[k];
+        json_object_set_new(v, name[k], json_real(mean[k]));
+        if (!m->o->json)
+            printf("%-8s    %.4f nats (%lld row%s)\n", name[k], mean[k], (long long)q->rows[k],
+                   q->rows[k] == 1 ? "" : "s");
+    }
+    if (v && both) json_object_set_new(v, "margin", json_real(mean[1] - mean[0]));
+    if (m->o->json) return rlhf__print_json_new(v, err);
+    json_decref(v);
+    if (both)
+        printf("margin      %.4f nats (log-probs minus those of the reference %s)\n",
+               mean[1] - mean[0], dir_of(m->reference));
+    return rlhf__print_flush(err);
+}
+
+rlhf_status rlhf__eval_completions(struct rlhf__command_setup *w, const char *dir,
+                                   const struct rlhf__eval_options *o, struct rlhf__error *err) {
+    struct policy_measured m = {.o = o, .completions = 1};
+    struct rlhf__completion_quality q;
+    const struct rlhf__flag_idle idle[] = {{"--beta", o->beta > 0, 0},
+                                           {"--tokens", o->tokens != NULL, 0}};
+    RLHF_TRY(rlhf__flags_idle(idle, 2, "eval", "on labelled completions", err));
+    rlhf_status st = open_policy(w, dir, &m, err);
+    rlhf__progress_note(w->progress, "measuring the rows");
+    if (st == RLHF_OK)
+        st = rlhf__evaluate_policy_completions(m.policy, m.reference, m.set, w->env->cancelled, &q,
+                                               err);
+    rlhf__progress_hide(w->progress);
+    if (st == RLHF_OK) st = print_completions(&m, &q, err);
     rlhf__preferences_close(m.set);
     rlhf__model_close(m.reference);
     rlhf__model_close(m.policy);

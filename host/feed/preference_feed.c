@@ -62,8 +62,8 @@ static rlhf_status evaluate_completions(const struct preference_feed *f,
     const struct rlhf__cast *cast = f->feed.env->cast;
     struct rlhf__completion_quality q;
     double mean[2];
-    RLHF_TRY(
-        rlhf__evaluate_policy_completions(cast->policy, cast->reference, f->held_out, &q, err));
+    RLHF_TRY(rlhf__evaluate_policy_completions(cast->policy, cast->reference, f->held_out, NULL, &q,
+                                               err));
     for (int wanted = 0; wanted < 2; wanted++)
         mean[wanted] = q.reward[wanted] / (double)q.rows[wanted];
     if (q.rows[1]) rlhf__metrics_set(h->metrics, "eval/wanted", mean[1]);

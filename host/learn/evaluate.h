@@ -77,6 +77,7 @@ struct rlhf__completion_quality {
 rlhf_status rlhf__evaluate_policy_completions(const struct rlhf__model *policy,
                                               const struct rlhf__model *reference,
                                               const struct rlhf__preferences *set,
+                                              const volatile sig_atomic_t *cancelled,
                                               struct rlhf__completion_quality *out,
                                               struct rlhf__error *err);
 

@@ -171,9 +171,11 @@ rlhf_status rlhf__evaluate_policy_preferences(const struct rlhf__model *policy,
 rlhf_status rlhf__evaluate_policy_completions(const struct rlhf__model *policy,
                                               const struct rlhf__model *reference,
                                               const struct rlhf__preferences *set,
+                                              const volatile sig_atomic_t *cancelled,
                                               struct rlhf__completion_quality *out,
                                               struct rlhf__error *err) {
     *out = (struct rlhf__completion_quality){0};
-    return measure(&(struct measured){.policy = policy, .reference = reference}, set,
-                   &(struct counted){.completions = out}, err);
+    return measure(
+        &(struct measured){.policy = policy, .reference = reference, .cancelled = cancelled}, set,
+        &(struct counted){.completions = out}, err);
 }

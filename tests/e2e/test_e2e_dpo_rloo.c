@@ -119,6 +119,44 @@ static void kto_learns_and_is_measured(void **state) {
     }
 }
 
+static double number(const struct e2e *t, const char *name) {
+    const char *json = strchr(t->out, '{'); // after what it said on stderr
+    json_t *v = json ? json_loads(json, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+    assert_true(json_is_number(json_object_get(v, name)));
+    const double x = json_number_value(json_object_get(v, name));
+    json_decref(v);
+    return x;
+}
+
+// `eval --reference` of labelled completions measures what data.eval_path does in the run.
+static void kto_rows_by_eval(void **state) {
+#define EVAL "eval --model k --reference m --data rows.jsonl "
+    struct e2e *t = *state;
+    must(t,
+         e2e_run(t, "--algo sft.so --data texts.jsonl --set run.phases=1 --set run.dir=s" COMMON),
+         "sft");
+    must(t, e2e_shell(t, "cp -rL s/checkpoints/latest m"), "cp");
+    must(t,
+         e2e_run(t, "--algo kto.so --policy m --data rows.jsonl --set batch.size=8 "
+                    "--set optim.lr=0.003 --set run.phases=3 --set data.eval_path=rows.jsonl "
+                    "--set run.dir=k"),
+         "kto");
+    must(t, e2e_run(t, EVAL "--json"), "eval");
+    json_t *m = e2e_metrics(t, "k");
+    assert_true(number(t, "wanted") == e2e_metric(m, -1, "eval/wanted"));
+    assert_true(number(t, "unwanted") == e2e_metric(m, -1, "eval/unwanted"));
+    assert_true(number(t, "margin") == e2e_metric(m, -1, "eval/margin"));
+    json_decref(m);
+    must(t, e2e_run(t, EVAL), "eval");
+    e2e_says(t, "wanted      ");
+    e2e_says(t, "nats (log-probs minus those of the reference ");
+    assert_int_equal(e2e_run(t, EVAL "--beta 1"), 2);
+    e2e_says(t, "--beta has no effect on labelled completions");
+    must(t, e2e_run(t, "eval --model k --data rows.jsonl"), "eval");
+    e2e_says(t, "wanted and unwanted completions are measured together; --reference MODEL");
+    e2e_says(t, " bits per byte (");
+}
+
 // With a reward for periods it writes more of them; the first ratio is exactly 1.
 static void rloo_learns(void **state) {
     struct e2e *t = *state;
@@ -221,8 +259,12 @@ static void bad_input(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
-    const struct CMUnitTest tests[] = {
-        T(dpo_learns_and_is_measured), T(kto_learns_and_is_measured), T(rloo_learns),
-        T(same_seed_same_bytes),       T(the_cut_changes_nothing),    T(bad_input)};
+    const struct CMUnitTest tests[] = {T(dpo_learns_and_is_measured),
+                                       T(kto_learns_and_is_measured),
+                                       T(kto_rows_by_eval),
+                                       T(rloo_learns),
+                                       T(same_seed_same_bytes),
+                                       T(the_cut_changes_nothing),
+                                       T(bad_input)};
     return cmocka_run_group_tests_name("e2e_dpo_rloo", tests, NULL, NULL);
 }

@@ -80,7 +80,8 @@ static void with_the_settings_of_the_run(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN PERIODS HELD_OUT
                              "--seed 5 --set run.dir=a --set sampling.temperature=0.7 "
-                             "--set response.non_stop=subtract --set response.non_stop_penalty=0.5 --set prompts.limit=1"),
+                             "--set response.non_stop=subtract "
+                             "--set response.non_stop_penalty=0.5 --set prompts.limit=1"),
                      0);
     json_t *rows = e2e_metrics(t, "a");
     const double in_the_run = e2e_metric(rows, -1, "eval/reward");

@@ -324,6 +324,11 @@ static int has_preferences(const json_t *row) {
            json_object_get(row, "responses");
 }
 
+static int has_label(const json_t *row) {
+    return !json_object_get(row, "text") && json_object_get(row, "completion") &&
+           json_is_boolean(json_object_get(row, "label"));
+}
+
 rlhf_status rlhf__preferences_are(const char *path, const char *setting, int *are,
                                   struct rlhf__error *err) {
     struct rlhf__lines *lines = NULL;
@@ -340,7 +345,7 @@ rlhf_status rlhf__preferences_are(const char *path, const char *setting, int *ar
         st = rlhf__lines_next(lines, &line, &number, &more, err);
     if (st == RLHF_OK && more) st = rlhf__row_line_check(line, path, number, err);
     if (st == RLHF_OK && more) st = rlhf__row_line_json(line, path, number, &row, err);
-    if (st == RLHF_OK) *are = has_preferences(row);
+    if (st == RLHF_OK) *are = has_preferences(row) ? 1 : has_label(row) ? 2 : 0;
     json_decref(row);
     rlhf__lines_close(lines);
     return st;

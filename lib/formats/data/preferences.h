@@ -74,8 +74,8 @@ rlhf_status rlhf__preferences_open(const struct rlhf__preference_opts *opts,
                                    struct rlhf__preferences **out, struct rlhf__error *err);
 
 // *are = 1 when the first row of a file of JSON rows has a field "chosen", "rejected" or
-// "responses" and no "text"; -1 for a pipe, which can be read only once. Errors: those of
-// reading that row. [main]
+// "responses" and no "text"; 2 when it has a "completion" and a "label", true or false; -1 for a
+// pipe, which can be read only once. Errors: those of reading that row. [main]
 rlhf_status rlhf__preferences_are(const char *path, const char *setting, int *are,
                                   struct rlhf__error *err);
 
