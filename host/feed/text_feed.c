@@ -171,6 +171,14 @@ static int32_t threads(const struct rlhf__feed_env *env) {
     return t->device == RLHF_DEVICE_CPU ? (int32_t)t->threads : 0;
 }
 
+// Rows without a token of their answer.
+static void say_unreached(const struct text_feed *f, char *out, size_t cap) {
+    const struct rlhf__token_rows *rows = &f->source.rows;
+    snprintf(out, cap, "; %lld %s left out, first %s: the prompt is longer than %d tokens",
+             (long long)rows->unreached, rows->unreached == 1 ? "was" : "were",
+             rows->first_unreached, (int)f->max_tokens);
+}
+
 rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *feed, struct rlhf__error *err) {
     struct text_feed *f = of(feed);
     const struct rlhf__feed_env *env = feed->env;
@@ -186,7 +194,7 @@ rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *feed, struct rlhf__error
     if (st != RLHF_OK) return st;
     const struct rlhf__token_rows *rows = &f->source.rows;
     feed->texts_alone = rows->chats == 0;
-    char cut[200] = "";
+    char cut[600] = "";
     rlhf__model_chat_note(env->cast->policy, rows->chats, env->config->prompts.template, NULL,
                           env->log);
     rlhf__model_text_note(env->cast->policy, "texts", f->source.n_data - rows->chats,
@@ -198,6 +206,7 @@ rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *feed, struct rlhf__error
         snprintf(cut + strlen(cut), sizeof cut - strlen(cut),
                  "; %lld %s left out: the assistant says nothing there", (long long)rows->silent,
                  rows->silent == 1 ? "was" : "were");
+    if (rows->unreached > 0) say_unreached(f, cut + strlen(cut), sizeof cut - strlen(cut));
     rlhf__logf(env->log, RLHF_LOG_INFO, "data: %lld row%s, %lld sequence%s of %lld tokens in all%s",
                (long long)f->source.n_data, f->source.n_data == 1 ? "" : "s", (long long)rows->n,
                rows->n == 1 ? "" : "s", (long long)rows->total, cut);

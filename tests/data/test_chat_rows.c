@@ -278,7 +278,21 @@ static void assistant_tokens(void **state) {
     rlhf__token_rows_finish(&rows);
     cut.max_len = 5;
     check_error(tokenise(f, TALK, cut, &rows, &err), RLHF_E_INVALID, &err,
-                "the assistant says nothing in the 1 rows of the data");
+                "t.jsonl:1: the prompt is longer than the 5 tokens of a row (data.max_tokens, or "
+                "else the model's context), so no token of the answer is left; of 1 row none can "
+                "be used");
+    // Among others it is left out, and counted once.
+    err = (struct rlhf__error){0};
+    struct rlhf__ids said = encode(f, "<|assistant|>\nx<|endoftext|>\n");
+    cut.max_len = (int32_t)said.n;
+    rlhf__ids_finish(&said);
+    check_ok(tokenise(f, "{\"messages\":[" SAYS("x") "]}\n" TALK, cut, &rows, &err), &err);
+    assert_int_equal(rows.n, 1);
+    assert_int_equal(rows.unreached, 1);
+    assert_non_null(strstr(rows.first_unreached, "t.jsonl:2"));
+    assert_int_equal(rows.silent, 0);
+    assert_int_equal(rows.truncated, 0);
+    rlhf__token_rows_finish(&rows);
     // Windows: tokens keep their marks, and windows without marks are left out.
     struct rlhf__token_opts split = {.says = 1, .max_len = 6, .long_rows = RLHF__LONG_SPLIT};
     err = (struct rlhf__error){0};

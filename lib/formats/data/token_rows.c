@@ -28,6 +28,7 @@ struct chunk {
     void *ids;     // [total] of 2 or 4 bytes; set by chunk_store
     uint8_t *says; // [total] if opts->says; set there too
     int64_t total, truncated, dropped, silent, chats;
+    int64_t unreached, first_unreached; // see struct rlhf__token_rows
 };
 
 static rlhf_status no_memory(struct rlhf__error *err) {
@@ -212,6 +213,11 @@ static rlhf_status chunk_add(struct chunk *c, const struct cut *how, int64_t sou
     if (how->opts->says == RLHF__SAYS_COMPLETION && !row->asked && !rlhf__data_row_is_pair(row))
         mark(ids, at);
     c->chats += chat;
+    if (cut && !has_says(how, ids->data + at, ids->n - at)) {
+        if (c->unreached++ == 0) c->first_unreached = source;
+        ids->n = at;
+        return RLHF_OK;
+    }
     c->truncated += cut;
     return cut_row(how, c, source, ids, at, err);
 }
@@ -344,6 +350,16 @@ static rlhf_status allocate(struct rlhf__token_rows *out, int narrow, int says,
                : no_memory(err);
 }
 
+static rlhf_status all_too_long(const struct rlhf__token_rows *out, const struct job *j,
+                                struct rlhf__error *err) {
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s: the prompt is longer than the %d tokens of a row (data.max_tokens, or "
+                      "else the model's context), so no token of the answer is left; of %lld row%s "
+                      "none can be used",
+                      out->first_unreached, (int)j->how.opts->max_len, (long long)j->n_rows,
+                      j->n_rows == 1 ? "" : "s");
+}
+
 static rlhf_status join(struct rlhf__token_rows *out, struct job *j, struct rlhf__error *err) {
     for (int64_t k = 0; k < j->n_chunks; k++) {
         out->n += (int64_t)j->chunk[k].n;
@@ -352,7 +368,12 @@ static rlhf_status join(struct rlhf__token_rows *out, struct job *j, struct rlhf
         out->dropped += j->chunk[k].dropped;
         out->silent += j->chunk[k].silent;
         out->chats += j->chunk[k].chats;
+        if (!out->unreached && j->chunk[k].unreached)
+            rlhf__dataset_where(j->ds, j->chunk[k].first_unreached, out->first_unreached,
+                                sizeof out->first_unreached);
+        out->unreached += j->chunk[k].unreached;
     }
+    if (!out->n && out->unreached) return all_too_long(out, j, err);
     if (!out->n && out->silent)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "the assistant says nothing in the %lld rows of the data",

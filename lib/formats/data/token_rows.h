@@ -35,16 +35,18 @@ struct rlhf__token_opts {
 };
 
 struct rlhf__token_rows {
-    int64_t n, total;  // rows, tokens
-    int64_t *offset;   // [n + 1]
-    int64_t *source;   // [n] dataset row of each
-    uint16_t *ids16;   // [total], or NULL when the vocabulary has more than 65,536 tokens
-    int32_t *ids32;    // [total], or NULL
-    uint8_t *says;     // [total] 1 = the assistant's token; NULL unless requested
-    int64_t chats;     // dataset rows of messages
-    int64_t truncated; // dataset rows that lost tokens
-    int64_t dropped;   // dataset rows and windows left out by min_len
-    int64_t silent;    // dataset rows and windows left out for lack of an assistant's token
+    int64_t n, total;          // rows, tokens
+    int64_t *offset;           // [n + 1]
+    int64_t *source;           // [n] dataset row of each
+    uint16_t *ids16;           // [total], or NULL when the vocabulary has more than 65,536 tokens
+    int32_t *ids32;            // [total], or NULL
+    uint8_t *says;             // [total] 1 = the assistant's token; NULL unless requested
+    int64_t chats;             // dataset rows of messages
+    int64_t truncated;         // dataset rows that lost tokens
+    int64_t dropped;           // dataset rows and windows left out by min_len
+    int64_t silent;            // dataset rows and windows left out for lack of an assistant's token
+    int64_t unreached;         // dataset rows left out because cutting left none; not counted above
+    char first_unreached[256]; // file and line of the first such row
 };
 
 // Set in ids of the assistant or of a completion.
