@@ -38,3 +38,13 @@ rlhf_status rlhf__feed_max_tokens(const struct rlhf__feed_env *env, int32_t *out
     *out = max > 0 ? (int32_t)max : policy->info.n_ctx;
     return RLHF_OK;
 }
+
+void rlhf__feed_few_rows(const struct rlhf__feed_env *env, int64_t rows, int64_t phases) {
+    const struct rlhf__config *c = env->config;
+    if (c->data.batch_tokens > 0 || rows >= c->batch.size) return;
+    rlhf__logf(env->log, RLHF_LOG_WARN,
+               "data: %lld row%s %s fewer than batch.size=%lld, so the run takes %lld optimizer "
+               "step%s; a smaller batch.size or more data.epochs gives more",
+               (long long)rows, rows == 1 ? "" : "s", rows == 1 ? "is" : "are",
+               (long long)c->batch.size, (long long)phases, phases == 1 ? "" : "s");
+}

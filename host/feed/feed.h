@@ -93,6 +93,9 @@ rlhf_status rlhf__feed_largest(struct rlhf__feed *, struct rlhf__experience *x,
 rlhf_status rlhf__feed_max_tokens(const struct rlhf__feed_env *, int32_t *out,
                                   struct rlhf__error *err);
 
+// Warn if `rows` are fewer than batch.size, so that the run is `phases` optimiser steps. [main]
+void rlhf__feed_few_rows(const struct rlhf__feed_env *, int64_t rows, int64_t phases);
+
 // ---- text_feed.c: {"text"} rows, whose held-out rows measure bits per byte, and {"text", "label"}
 // rows, whose held-out rows measure accuracy ----
 

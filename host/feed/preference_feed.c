@@ -137,9 +137,16 @@ static rlhf_status say_completions(struct preference_feed *f, struct rlhf__error
     int64_t wanted = 0;
     for (int64_t i = 0; i < n; i++)
         wanted += rlhf__preferences_get(set, i).best == 0;
-    rlhf__logf(env->log, RLHF_LOG_INFO, "data: %lld rows, %lld true and %lld false; %lld were cut",
-               (long long)n, (long long)wanted, (long long)(n - wanted),
-               (long long)rlhf__preferences_truncated(set));
+    const long long cut = (long long)rlhf__preferences_truncated(set);
+    rlhf__logf(env->log, RLHF_LOG_INFO, "data: %lld row%s, %lld true and %lld false; %lld %s cut",
+               (long long)n, n == 1 ? "" : "s", (long long)wanted, (long long)(n - wanted), cut,
+               cut == 1 ? "was" : "were");
+    if (wanted == 0 || wanted == n)
+        rlhf__logf(env->log, RLHF_LOG_WARN,
+                   "data: every label is %s: without %s completions beside them the policy is only "
+                   "%s them",
+                   wanted ? "true" : "false", wanted ? "unwanted" : "wanted",
+                   wanted ? "drawn to" : "driven from");
     f->source.mismatched = (env->cast->plan.flags & RLHF_PLAN_MISMATCHED) != 0;
     if (!f->source.mismatched || n > 1) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
@@ -167,11 +174,14 @@ static rlhf_status open_rows(struct preference_feed *f, struct rlhf__error *err)
     if (rows.completions)
         RLHF_TRY(say_completions(f, err));
     else
-        rlhf__logf(
-            env->log, RLHF_LOG_INFO,
-            "data: %lld rows of %lld responses; %lld were cut, %lld left out (equal tokens)",
-            (long long)rlhf__preferences_count(set), (long long)rlhf__preferences_responses(set),
-            (long long)rlhf__preferences_truncated(set), (long long)rlhf__preferences_dropped(set));
+        rlhf__logf(env->log, RLHF_LOG_INFO,
+                   "data: %lld row%s of %lld responses; %lld %s cut, %lld left out (equal tokens)",
+                   (long long)rlhf__preferences_count(set),
+                   rlhf__preferences_count(set) == 1 ? "" : "s",
+                   (long long)rlhf__preferences_responses(set),
+                   (long long)rlhf__preferences_truncated(set),
+                   rlhf__preferences_truncated(set) == 1 ? "was" : "were",
+                   (long long)rlhf__preferences_dropped(set));
     if (rlhf__preferences_too_long(set) > 0)
         rlhf__logf(env->log, RLHF_LOG_WARN,
                    "data: %lld rows were left out: their messages leave no room for a response in "
@@ -187,7 +197,9 @@ static rlhf_status open_rows(struct preference_feed *f, struct rlhf__error *err)
             c, "prompts.prepend_bos",
             "all rows have messages, and their chat template says how they begin", err));
     if (c->run.phases > 0) return RLHF_OK;
-    return rlhf__batches_count(&f->source.batches, &f->feed.phases, err);
+    RLHF_TRY(rlhf__batches_count(&f->source.batches, &f->feed.phases, err));
+    rlhf__feed_few_rows(env, rlhf__preferences_count(set), f->feed.phases);
+    return RLHF_OK;
 }
 
 static rlhf_status open_held_out(struct preference_feed *f, struct rlhf__error *err) {

@@ -2,6 +2,7 @@
 #include "feed/feed.h"
 
 #include "batch/text_source.h"
+#include "config/effect.h"
 #include "learn/evaluate.h"
 #include "model/model_config.h"
 #include "model/text_note.h"
@@ -193,6 +194,10 @@ rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *feed, struct rlhf__error
         st = rlhf__text_source_batches(&f->source, &feed->phases, err);
     if (st != RLHF_OK) return st;
     const struct rlhf__token_rows *rows = &f->source.rows;
+    if (rows->chats == 0 && env->config->data.assistant_only)
+        RLHF_TRY(rlhf__effect_refuse_typed(
+            env->config, "data.assistant_only",
+            "no row has messages, and of a completion all tokens are learned from", err));
     feed->texts_alone = rows->chats == 0;
     char cut[600] = "";
     rlhf__model_chat_note(env->cast->policy, rows->chats, env->config->prompts.template, NULL,
@@ -207,6 +212,7 @@ rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *feed, struct rlhf__error
                  "; %lld %s left out: the assistant says nothing there", (long long)rows->silent,
                  rows->silent == 1 ? "was" : "were");
     if (rows->unreached > 0) say_unreached(f, cut + strlen(cut), sizeof cut - strlen(cut));
+    if (env->config->run.phases == 0) rlhf__feed_few_rows(env, rows->n, feed->phases);
     rlhf__logf(env->log, RLHF_LOG_INFO, "data: %lld row%s, %lld sequence%s of %lld tokens in all%s",
                (long long)f->source.n_data, f->source.n_data == 1 ? "" : "s", (long long)rows->n,
                rows->n == 1 ? "" : "s", (long long)rows->total, cut);

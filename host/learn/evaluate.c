@@ -120,6 +120,11 @@ static rlhf_status read_text(const struct rlhf__model *m, rlhf_str text, struct 
     return RLHF_OK;
 }
 
+// Special tokens are no text.
+static int64_t text_bytes(const struct rlhf__model *m, int32_t id) {
+    return (int64_t)rlhf__tokenizer_decode(m->tok, &id, 1, RLHF__DECODE_SKIP_SPECIAL, NULL, 0);
+}
+
 static rlhf_status read_messages(const struct rlhf__model *m, const struct rlhf__data_row *row,
                                  int assistant_only, struct scored_row *out,
                                  struct rlhf__error *err) {
@@ -132,8 +137,7 @@ static rlhf_status read_messages(const struct rlhf__model *m, const struct rlhf_
     for (size_t i = 0; i < out->skip.len; i++)
         out->skip.data[i] = !out->skip.data[i];
     for (size_t i = 1; st == RLHF_OK && i < out->ids.n; i++)
-        if (!out->skip.len || !out->skip.data[i])
-            out->bytes += (int64_t)rlhf__tokenizer_decode(m->tok, out->ids.data + i, 1, 0, NULL, 0);
+        if (!out->skip.len || !out->skip.data[i]) out->bytes += text_bytes(m, out->ids.data[i]);
     rlhf__messages_finish(&list);
     json_decref(held);
     return st;
@@ -157,8 +161,7 @@ static rlhf_status read_completion(const struct rlhf__model *m, const struct rlh
     for (size_t i = 0; skip && i < out->ids.n; i++) {
         skip[i] = !(out->ids.data[i] & RLHF__TOKEN_SAYS);
         out->ids.data[i] &= ~RLHF__TOKEN_SAYS;
-        if (i > 0 && !skip[i])
-            out->bytes += (int64_t)rlhf__tokenizer_decode(m->tok, out->ids.data + i, 1, 0, NULL, 0);
+        if (i > 0 && !skip[i]) out->bytes += text_bytes(m, out->ids.data[i]);
     }
     rlhf__messages_finish(&list);
     json_decref(held);
@@ -211,7 +214,7 @@ rlhf_status rlhf__evaluate_text(const struct rlhf__model *m, const struct rlhf__
     rlhf__ids_finish(&row.ids);
     rlhf__buf_free(&row.skip);
     chunk_finish(&c);
-    if (st == RLHF_OK && out->tokens == 0)
+    if (st == RLHF_OK && (out->tokens == 0 || out->bytes == 0))
         return rlhf__fail(err, RLHF_E_INVALID, "the texts have no token that can be scored");
     return st;
 }

@@ -11,7 +11,7 @@
 
 struct rlhf__text_quality {
     double nats;                 // of all scored tokens
-    int64_t rows, tokens, bytes; // scored tokens; UTF-8 bytes of the texts
+    int64_t rows, tokens, bytes; // scored tokens; their UTF-8 bytes
 };
 
 // Score every text of ds (field TEXT) under the model. A text is BOS + its tokens (no EOS); every
@@ -19,8 +19,8 @@ struct rlhf__text_quality {
 // half a context, so a token has at least half a context before it, or everything before it.
 // Without a BOS the first token of a text cannot be scored; it and its bytes do not count. Messages
 // are rendered by the chat template, with nothing added around them; assistant_only: score and
-// count only the assistant's tokens. `cancelled` is checked between microbatches
-// (RLHF_E_CANCELLED); NULL = never. [main]
+// count only the assistant's tokens. Special tokens are scored like others, but have no bytes.
+// `cancelled` is checked between microbatches (RLHF_E_CANCELLED); NULL = never. [main]
 rlhf_status rlhf__evaluate_text(const struct rlhf__model *, const struct rlhf__dataset *ds,
                                 int assistant_only, const volatile sig_atomic_t *cancelled,
                                 struct rlhf__text_quality *out, struct rlhf__error *err);
