@@ -307,12 +307,14 @@ static rlhf_status open_reward(const struct rlhf__config *c, struct rlhf__plugin
     RLHF_TRY(isolates(c, plugins, p, flag, &apart, err));
     RLHF_TRY(check_walls(c, plugins, p, section, flag, apart, err));
     if (apart) return open_apart(plugins, p, &rules, flag, out, err);
-    if (p->network)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "%s.network has no effect here: %s runs in this process, which has the "
-                          "network (isolate=true runs it in a worker)",
-                          section, p->plugin);
-    return rlhf__plugin_open(plugins, p->plugin, RLHF_KIND_REWARD, p->from, flag, out, err);
+    RLHF_TRY(rlhf__plugin_open(plugins, p->plugin, RLHF_KIND_REWARD, p->from, flag, out, err));
+    if (!p->network) return RLHF_OK;
+    const int program = rlhf__plugin_extension(*out, NULL, RLHF_EXT_PROGRAM) != NULL;
+    return rlhf__fail(
+        err, RLHF_E_INVALID, "%s.network has no effect here: %s %s has the network anyway%s",
+        section, program ? "the program of" : p->plugin,
+        program ? p->plugin : "runs in this process, which",
+        program ? "; isolate=true takes it away" : " (isolate=true runs it in a worker)");
 }
 
 // If only a plugin's programs are isolated, it runs in this process.

@@ -27,8 +27,9 @@ struct exec {
     const struct exec_config *config;
     char **words;
     struct rlhf__program program;
-    int fresh; // 1: started for the current call
-    int heard; // 1: has answered since it was started
+    int fresh;     // 1: started for the current call
+    int heard;     // 1: has answered since it was started
+    int64_t phase; // the phase whose lines on standard error are shown
 };
 
 // ---- answers ----
@@ -202,6 +203,8 @@ static rlhf_status exec_score(void *self, const rlhf_reward_in *in, const rlhf_r
     a->out = out;
     a->n = in->n;
     e->fresh = 0;
+    if (e->phase != in->phase) rlhf__said_show(&e->program.said, e->host, e->program.name);
+    e->phase = in->phase;
     rlhf_status st = write_rows(e, in, &rows);
     if (st == RLHF_OK) st = start(e);
     if (st == RLHF_OK) st = ask(e, a, &rows);
@@ -233,6 +236,7 @@ static rlhf_status exec_create(const rlhf_host *host, const void *config, void *
     if (!e) return (host->fail)(host, RLHF_E_NOMEM, "out of memory");
     e->host = host;
     e->config = config;
+    e->phase = -1;
     const rlhf_status st = open_program(e);
     if (st < 0) {
         exec_destroy(e);

@@ -275,7 +275,7 @@ static void with_a_network(void **state) {
     static const char *const as[] = {"", "no-namespaces"};
     for (int k = 0; k < 2; k++) {
         nothing_gets_through(t, as[k], ",network=true");
-        assert_int_equal(e2e_shell(t, "grep 'not in force.*no network (network=true)' out && "
+        assert_int_equal(e2e_shell(t, "grep 'the network is open to it (network=true)' out && "
                                       "grep ' N.tcp=0 ' out"),
                          0);
     }
@@ -420,7 +420,7 @@ static void a_program_in_isolation(void **state) {
     assert_int_equal(e2e_shell(t, "grep '\"worker\": \"no new privileges' r/manifest.json"), 0);
     nothing_of(t, "", PROGRAM, "\" --set \"rewards.memory_mib=4096");
     nothing_of(t, "", PROGRAM, ",network=true");
-    assert_int_equal(e2e_shell(t, "grep 'not in force.*no network (network=true)' out && "
+    assert_int_equal(e2e_shell(t, "grep 'the network is open to it (network=true)' out && "
                                   "grep ' N.tcp=0 ' out"),
                      0);
 }

@@ -235,8 +235,8 @@ void rlhf__confined_text(unsigned in, uint64_t memory_mib, struct rlhf__buf *out
         {RLHF__CONFINED_SIGHT, 0, 1, "no sight of other processes in /proc", NULL, NULL},
         {RLHF__CONFINED_IPC, calls, 1, "no shared memory or queues of others", "IPC namespace",
          "seccomp"},
-        {closed ? RLHF__CONFINED_NETWORK : 0, closed ? calls : 0, 1,
-         closed ? "no network" : "no network (network=true)", "network namespace", "seccomp"},
+        {closed ? RLHF__CONFINED_NETWORK : 0, closed ? calls : 0, closed, "no network",
+         "network namespace", "seccomp"},
         {RLHF__CONFINED_COUNT, RLHF__CONFINED_GROUP_COUNT, 1, count, NULL, NULL},
         {RLHF__CONFINED_TIME, 0, 0, "processor time (rewards.timeout_s a core)", NULL, NULL},
         {RLHF__CONFINED_MEMORY, 0, memory_mib > 0, "rewards.memory_mib for each process", NULL,
@@ -247,6 +247,7 @@ void rlhf__confined_text(unsigned in, uint64_t memory_mib, struct rlhf__buf *out
         add_wall(&walls[i], in, &has, &lacks);
     rlhf__buf_puts(out, has.len ? rlhf__buf_text(&has) : "nothing");
     if (lacks.len) rlhf__buf_printf(out, "; not in force: %s", rlhf__buf_text(&lacks));
+    if (!closed) rlhf__buf_puts(out, "; the network is open to it (network=true)");
     if (has.bad || lacks.bad) out->bad = 1;
     rlhf__buf_free(&has);
     rlhf__buf_free(&lacks);
