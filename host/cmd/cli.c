@@ -2,10 +2,12 @@
 #include "cmd/cli.h"
 
 #include "base/last_words.h"
+#include "base/printable.h"
 #include "base/signals.h"
 #include "cmd/commands.h"
 #include "cmd/flags.h"
 #include "cmd/program.h"
+#include "config/resume.h"
 #include "keep/manifest.h"
 #include "keep/run_dir.h"
 #include "model/free_memory.h"
@@ -122,13 +124,40 @@ static void speak_json(struct rlhf__log *log) {
     rlhf__last_words_json(1);
 }
 
+// Add the command that names everything again, as the end of the run printed it. Its plugins are
+// installed, or else the message lists those that are not.
+static void say_whole_command(const struct rlhf__config_request *req,
+                              const struct rlhf__run_request *run, struct rlhf__error *err) {
+    struct rlhf__config_request trusting = *req;
+    struct rlhf__config c;
+    struct rlhf__error none;
+    const struct rlhf__plugin *algo, **rewards = NULL, **sinks = NULL, *judge = NULL;
+    struct rlhf__buf say = RLHF__BUF_INIT;
+    if (!run->plugins || strstr(err->text, "names code that lies elsewhere")) return;
+    trusting.trust_run = 1;
+    rlhf_status st = rlhf__config_load(&trusting, &c, &none);
+    if (st == RLHF_OK) st = rlhf__config_resolve(&c, run->plugins, &algo, &rewards, &judge, &none);
+    if (st == RLHF_OK) {
+        rlhf__put_shell(&say, req->resume);
+        rlhf__resume_words(req->dirs, &c, rewards, judge, &say);
+        const size_t n = strlen(err->text);
+        if (!say.bad && say.len + 64 < sizeof err->text - n)
+            snprintf(err->text + n, sizeof err->text - n,
+                     "; the whole command: rlhf-host --resume %s", rlhf__buf_text(&say));
+    }
+    free(rewards);
+    rlhf__buf_free(&say);
+    rlhf__config_finish(&c);
+}
+
 // Code from a run directory must be named again. If the run cannot be resumed anyway, report that
 // instead. If the code has also changed, report both reasons at once.
-static rlhf_status say_trust(const struct options *o, const struct rlhf__run_dir *dir,
-                             rlhf_status st, struct rlhf__error *err) {
+static rlhf_status say_trust(const struct options *o, const struct rlhf__config_request *req,
+                             const struct rlhf__run_request *run, rlhf_status st,
+                             struct rlhf__error *err) {
+    const struct rlhf__run_dir *dir = run->dir;
     struct rlhf__buf changed = RLHF__BUF_INIT;
     struct rlhf__error ended = {0};
-    const size_t n = strlen(err->text);
     if (st != RLHF_E_INVALID || !o->resume || !strstr(err->text, "--trust-run")) return st;
     if (!o->print_config && rlhf__run_dir_can_go_on(dir, &ended) != RLHF_OK) {
         *err = ended;
@@ -136,10 +165,12 @@ static rlhf_status say_trust(const struct options *o, const struct rlhf__run_dir
     }
     if (o->allow_changed_inputs) return st;
     rlhf__manifest_changed_code(o->resume, &changed);
+    const size_t n = strlen(err->text);
     if (changed.len)
         snprintf(err->text + n, sizeof err->text - n,
                  "; it has changed since, too: %s, which --allow-changed-inputs accepts",
                  rlhf__buf_text(&changed));
+    if (changed.len == 0) say_whole_command(req, run, err);
     rlhf__buf_free(&changed);
     return st;
 }
@@ -166,7 +197,7 @@ static rlhf_status train(const struct rlhf__env *env, const struct options *o,
             rlhf__config_resolve(&config, run.plugins, &run.algo, &run.rewards, &run.judge, err);
     if (status == RLHF_OK)
         status = rlhf__config_resolve_sinks(&config, run.plugins, &run.sinks, err);
-    status = say_trust(o, &dir, status, err);
+    status = say_trust(o, req, &run, status, err);
     if (status == RLHF_OK) {
         *exit_status = 0;
         if (o->print_config)

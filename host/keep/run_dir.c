@@ -94,7 +94,7 @@ static enum there held(const char *path, const struct rlhf__config *settings) {
         is = MODEL;
     else if (json_object_get(config, "run"))
         is = held_of_run(f, config, settings);
-    if (is >= LEFTOVER && rlhf__run_lock_probe(f, NULL) != RLHF_OK) is = ALIVE;
+    if (is != MODEL && rlhf__run_lock_probe(f, NULL) != RLHF_OK) is = ALIVE;
     json_decref(config);
     rlhf__folder_close(f);
     return is;

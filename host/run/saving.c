@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/printable.h"
+#include "base/signals.h"
 #include "config/resume.h"
 #include "keep/checkpoint.h"
 #include "keep/checkpoint_dir.h"
@@ -234,9 +235,36 @@ rlhf_status rlhf__saving_load(struct rlhf__run *r, struct rlhf__error *err) {
 
 // ---- phase boundaries ----
 
+// The command that resumes, including settings that --resume does not take from a run directory.
+static void put_command(const struct rlhf__run *r, struct rlhf__buf *out) {
+    rlhf__buf_puts(out, "rlhf-host --resume ");
+    rlhf__put_shell(out, r->req->dir->name);
+    rlhf__resume_words(r->req->env->dirs, r->config, r->req->rewards, r->req->judge, r->req->sinks,
+                       out);
+}
+
+static void say_command(const struct rlhf__run *r, const char *text) {
+    struct rlhf__buf say = RLHF__BUF_INIT;
+    put_command(r, &say);
+    rlhf__log_command(r->report.log, text, rlhf__buf_text(&say));
+    rlhf__buf_free(&say);
+}
+
+// Tell what a second signal says in the next phases.
+static void note_kept(const struct rlhf__run *r) {
+    struct rlhf__buf say = RLHF__BUF_INIT;
+    if (r->saved.phase <= 0) return;
+    rlhf__buf_printf(&say,
+                     "phase %lld and those before it are kept; go on: ", (long long)r->saved.phase);
+    put_command(r, &say);
+    rlhf__signals_kept(rlhf__buf_text(&say));
+    rlhf__buf_free(&say);
+}
+
 void rlhf__saving_begin(struct rlhf__run *r) {
     int64_t phase = r->req->resume ? r->count.phase : -1;
     r->saved = (struct rlhf__saved){phase, phase, rlhf__seconds()};
+    note_kept(r);
 }
 
 static struct rlhf__changing changing(struct rlhf__run *r) {
@@ -279,8 +307,10 @@ static rlhf_status save(struct rlhf__run *r, struct rlhf__error *err) {
     s->attempted = r->count.phase;
     rlhf_status st = save_checkpoint(r, err);
     s->at = rlhf__seconds();
-    if (st == RLHF_OK) s->phase = r->count.phase;
-    return st;
+    if (st != RLHF_OK) return st;
+    s->phase = r->count.phase;
+    note_kept(r);
+    return RLHF_OK;
 }
 
 // Whether SIGUSR1 has asked since the last call.
@@ -307,17 +337,6 @@ rlhf_status rlhf__saving_end(struct rlhf__run *r, struct rlhf__error *err) {
     if (r->saved.phase != r->count.phase) RLHF_TRY(save(r, err));
     prune(r);
     return RLHF_OK;
-}
-
-// The command that resumes, including settings that --resume does not take from a run directory.
-static void say_command(const struct rlhf__run *r, const char *text) {
-    struct rlhf__buf say = RLHF__BUF_INIT;
-    rlhf__buf_puts(&say, "rlhf-host --resume ");
-    rlhf__put_shell(&say, r->req->dir->name);
-    rlhf__resume_words(r->req->env->dirs, r->config, r->req->rewards, r->req->judge, r->req->sinks,
-                       &say);
-    rlhf__log_command(r->report.log, text, rlhf__buf_text(&say));
-    rlhf__buf_free(&say);
 }
 
 void rlhf__saving_say_next(const struct rlhf__run *r) {

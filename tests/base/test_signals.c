@@ -5,6 +5,7 @@
 #include "base/running.h"
 #include "base/signals.h"
 
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -142,6 +143,15 @@ static void in_a_phase(void **state) {
 
 static void a_second_signal_says_what_it_does(void **state) {
     (void)state;
+    char longer[600];
+    rlhf__signals_kept("phase 2 and those before it are kept; go on: rlhf-host --resume r");
+    phase_says(SIGINT, 3, -1, "model", SIGINT,
+               "finishing phase 3, then a checkpoint; Ctrl-C again: at once\n"
+               "stopped at once; phase 2 and those before it are kept; go on: rlhf-host --resume "
+               "r\n");
+    memset(longer, 'x', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+    rlhf__signals_kept(longer);
     phase_says(SIGINT, 3, -1, "model", SIGINT,
                "finishing phase 3, then a checkpoint; Ctrl-C again: at once\n"
                "stopped at once; what was done since the last checkpoint is lost\n");

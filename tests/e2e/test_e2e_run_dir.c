@@ -2,8 +2,10 @@
 // resume treats its contents.
 #include "e2e.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SFT                                                                                        \
     "--algo sft.so --policy model --data texts.jsonl --set policy.init=random "                    \
@@ -82,6 +84,22 @@ static void a_live_run_is_not_resumed(void **state) {
                                                  "wait $pid || { cat log; exit 1; }; "
                                                  "[ $new = 2 ]"));
     e2e_says(t, "exists already and a run is alive in it");
+}
+
+// A run that has made its directory and its lock, but has not written config.json yet.
+static void a_run_that_is_just_beginning(void **state) {
+    struct e2e *t = *state;
+    char path[512];
+    struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    fine(t, e2e_shell(t, "mkdir j && touch j/lock"));
+    snprintf(path, sizeof path, "%s/j/lock", t->dir);
+    const int fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_int_equal(fcntl(fd, F_SETLK, &l), 0);
+    assert_int_equal(e2e_run(t, SFT "--out j"), 2);
+    e2e_says(t, "exists already and a run is alive in it");
+    close(fd);
+    assert_int_equal(e2e_run(t, SFT "--out j"), 2);
+    e2e_says(t, "holds something else than a run");
 }
 
 // A killed process leaves its lock file, but the lock is released.
@@ -331,6 +349,7 @@ int main(void) {
         T(runs_without_a_name_get_one_each),
         T(of_two_with_one_name_one_is_refused),
         T(a_live_run_is_not_resumed),
+        T(a_run_that_is_just_beginning),
         T(a_dead_run_is_resumed),
         T(a_run_that_was_killed_early_begins_anew),
         T(a_run_from_a_run_begins_anew),

@@ -231,8 +231,9 @@ static void warn_of_pooling(const struct job *j) {
     if (pooling && j->o->to)
         rlhf__logf(j->env->log, RLHF_LOG_WARN,
                    "scores come from the %s of the tokens here and from the %s one in "
-                   "transformers, whose logits differ",
-                   pooling, theirs);
+                   "transformers, whose logits differ; a model trained with --set "
+                   "score.pooling=%s agrees",
+                   pooling, theirs, theirs);
 }
 
 // Refuse options that need an adapter, and those that an adapter alone does not support.

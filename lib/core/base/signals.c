@@ -19,6 +19,8 @@ static volatile sig_atomic_t checkpoint;
 static volatile sig_atomic_t json;
 static _Atomic int64_t phase_now;    // 0: none
 static _Atomic int64_t phase_end_ms; // of rlhf__seconds(); 0: not known
+static char kept[512];               // what a second signal says of the newest checkpoint
+static _Atomic int32_t kept_whole;   // 1: kept can be read
 
 static void append(char *out, size_t cap, const char *text) {
     const size_t at = strlen(out), n = strlen(text);
@@ -135,11 +137,22 @@ static void say_stopping(int number) {
     if (phase) wait_for_it();
 }
 
+// Async-signal-safe.
+static void say_stopped(void) {
+    char text[640] = "stopped at once";
+    if (phase_now && kept_whole && !json) { // a command needs escapes in JSON
+        append(text, sizeof text, "; ");
+        append(text, sizeof text, kept);
+    } else if (phase_now) {
+        append(text, sizeof text, "; what was done since the last checkpoint is lost");
+    }
+    say(text);
+}
+
 static void on_end(int number) {
     const int error = errno;
     if (caught) { // the default action, on return from here
-        say(phase_now ? "stopped at once; what was done since the last checkpoint is lost"
-                      : "stopped at once");
+        say_stopped();
         signal(number, SIG_DFL);
         raise(number);
         return;
@@ -172,6 +185,15 @@ void rlhf__signals_install(void) {
     handle(SIGUSR1, on_checkpoint);
     handle(SIGPIPE, SIG_IGN);
     handle(SIGXFSZ, SIG_IGN);
+}
+
+void rlhf__signals_kept(const char *text) {
+    kept_whole = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    kept[0] = '\0';
+    append(kept, sizeof kept, text);
+    atomic_signal_fence(memory_order_seq_cst);
+    kept_whole = kept[0] != '\0'; // a text that is too long is left out
 }
 
 void rlhf__signals_json(int on) { json = on; }

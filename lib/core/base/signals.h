@@ -21,6 +21,10 @@ void rlhf__signals_json(int on);
 // phases. seconds: estimated time to its end; below 0: unknown. [main]
 void rlhf__signals_phase(int64_t phase, double seconds);
 
+// What a second signal says in a phase of the newest checkpoint: "phase 20 is kept; go on: ...". A
+// text of more than 500 bytes is ignored. [main]
+void rlhf__signals_kept(const char *text);
+
 // Points at 0 until a signal asked to end, then at its number. Valid for the program's life. [any]
 const volatile sig_atomic_t *rlhf__signals_flag(void);
 
