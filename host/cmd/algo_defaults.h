@@ -25,8 +25,8 @@ const json_t *rlhf__algo_defaults_value(const struct rlhf__algo_defaults *t, con
 const struct rlhf__algo_defaults *
 rlhf__algo_defaults_of(const char *algo, const struct rlhf__algo_defaults *all, size_t n);
 
-// Append a plugin's default and what the algorithm's file (NULL: none) sets instead: "default 0.04;
-// configs/grpo.json: 0.2". [any]
+// Append the plugin's default, then the value in the algorithm's file (NULL: no file): "default
+// 0.04; configs/grpo.json: 0.2". [any]
 void rlhf__put_values(struct rlhf__buf *out, const struct rlhf__algo_defaults *defaults,
                       const rlhf_opt *o);
 

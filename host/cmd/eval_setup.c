@@ -59,8 +59,8 @@ static rlhf_status check_rewards(const struct rlhf__eval_setup *t,
     return RLHF_OK;
 }
 
-// *run = the configuration of the run that --adapter or --model names, or is a checkpoint of; NULL
-// if there is none. New reference; its path is put into `path`.
+// --adapter or --model may be a run, or a checkpoint of one: *run = its configuration (new
+// reference), path = the file. Else *run = NULL.
 static rlhf_status run_config(const struct rlhf__eval_setup_options *o, char path[RLHF__PATH_CAP],
                               json_t **run, struct rlhf__error *err) {
     const char *given = o->at->adapter ? o->at->adapter : o->model;

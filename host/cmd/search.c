@@ -49,7 +49,7 @@ static void begin(struct search *s, size_t *before, const char *title) {
 
 struct options {
     struct search *s;
-    const char *key; // that TRL's word stands for; NULL: none
+    const char *key; // the option meant by TRL's word; NULL: none
     struct rlhf__algo_defaults *defaults;
     size_t n, n_defaults;
 };

@@ -120,7 +120,7 @@ static rlhf_status read_text(const struct rlhf__model *m, rlhf_str text, struct 
     return RLHF_OK;
 }
 
-// Special tokens are no text.
+// 0 for special tokens.
 static int64_t text_bytes(const struct rlhf__model *m, int32_t id) {
     return (int64_t)rlhf__tokenizer_decode(m->tok, &id, 1, RLHF__DECODE_SKIP_SPECIAL, NULL, 0);
 }

@@ -19,7 +19,7 @@ struct rlhf__text_quality {
 // half a context, so a token has at least half a context before it, or everything before it.
 // Without a BOS the first token of a text cannot be scored; it and its bytes do not count. Messages
 // are rendered by the chat template, with nothing added around them; assistant_only: score and
-// count only the assistant's tokens. Special tokens are scored like others, but have no bytes.
+// count only the assistant's tokens. Special tokens are scored too, without bytes.
 // `cancelled` is checked between microbatches (RLHF_E_CANCELLED); NULL = never. [main]
 rlhf_status rlhf__evaluate_text(const struct rlhf__model *, const struct rlhf__dataset *ds,
                                 int assistant_only, const volatile sig_atomic_t *cancelled,
