@@ -137,15 +137,17 @@ static void say_whole_command(const struct rlhf__config_request *req,
     trusting.trust_run = 1;
     rlhf_status st = rlhf__config_load(&trusting, &c, &none);
     if (st == RLHF_OK) st = rlhf__config_resolve(&c, run->plugins, &algo, &rewards, &judge, &none);
+    if (st == RLHF_OK) st = rlhf__config_resolve_sinks(&c, run->plugins, &sinks, &none);
     if (st == RLHF_OK) {
         rlhf__put_shell(&say, req->resume);
-        rlhf__resume_words(req->dirs, &c, rewards, judge, &say);
+        rlhf__resume_words(req->dirs, &c, rewards, judge, sinks, &say);
         const size_t n = strlen(err->text);
         if (!say.bad && say.len + 64 < sizeof err->text - n)
             snprintf(err->text + n, sizeof err->text - n,
                      "; the whole command: rlhf-host --resume %s", rlhf__buf_text(&say));
     }
     free(rewards);
+    free(sinks);
     rlhf__buf_free(&say);
     rlhf__config_finish(&c);
 }
