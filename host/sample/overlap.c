@@ -32,9 +32,9 @@ struct rlhf__overlap {
     int32_t closing, reserved;
 };
 
-// A reward without RLHF_REWARD_EXTERNAL may use models, also if it is in a worker. A call with part
-// of a batch repeats state, which only rewards without any can stand. Log-probs are there only once
-// all rows are.
+// A reward without RLHF_REWARD_EXTERNAL may use models, also in a worker. The results of a reward
+// with state would depend on how the batch was divided into calls. Log-probs exist only when all
+// rows are finished.
 int rlhf__overlap_allowed(const struct rlhf__instance *reward) {
     const uint32_t flags = reward->plugin->ops.reward.flags;
     return (flags & RLHF_REWARD_EXTERNAL) != 0 && reward->plugin->desc.state_version == 0 &&
