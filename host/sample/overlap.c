@@ -72,7 +72,10 @@ static void ask_all(struct rlhf__overlap *a, const uint32_t *number,
                                             .bisects = rlhf__reward_bisects(&a->q.config->mixing),
                                             .log = a->q.log,
                                             .tally = &a->early[k].tally};
-        if (a->early[k].known) rlhf__reward_ask_overlapped(&q, r, number, &a->early[k]);
+        if (!a->early[k].known) continue;
+        rlhf__instance_beside(q.plugin, 1);
+        rlhf__reward_ask_overlapped(&q, r, number, &a->early[k]);
+        rlhf__instance_beside(q.plugin, 0);
     }
 }
 
