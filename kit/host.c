@@ -52,7 +52,7 @@ static void do_free(const rlhf_host *h, void *p) {
     free(p);
 }
 
-// Adds a report to a reading, as the host does.
+// Adds a report to a reading, as the host does: a NaN stays.
 static void combine(struct rlhf_test_reading *m, double value, double weight) {
     const int first = m->n++ == 0;
     m->weight = first ? weight : m->weight + weight;
@@ -65,10 +65,10 @@ static void combine(struct rlhf_test_reading *m, double value, double weight) {
         m->value = m->sum;
         break;
     case RLHF_COMBINE_MAX:
-        m->value = first || value > m->value ? value : m->value;
+        m->value = first || !(isnan(m->value) || m->value > value) ? value : m->value;
         break;
     case RLHF_COMBINE_MIN:
-        m->value = first || value < m->value ? value : m->value;
+        m->value = first || !(isnan(m->value) || m->value < value) ? value : m->value;
         break;
     default:
         m->value = value;
@@ -91,8 +91,10 @@ static void do_metric(const rlhf_host *h, const char *name, double value, double
         wrong_metric(t, name, "is combined in no way that there is");
         return;
     }
-    if (!(weight >= 0)) wrong_metric(t, name, "has a weight below 0");
-    if (!(weight >= 0) || i == RLHF_TEST_METRICS) return;
+    const int weighs = isfinite(weight) && weight >= 0;
+    if (!weighs) wrong_metric(t, name, "has a weight that is not a finite number of 0 or more");
+    if (how == RLHF_COMBINE_MEAN && !(weight > 0)) return; // it does not count
+    if (!weighs || i == RLHF_TEST_METRICS) return;
     if (i == t->n_metrics) {
         *m = (struct rlhf_test_reading){.combine = how};
         snprintf(m->name, sizeof m->name, "%s", name);

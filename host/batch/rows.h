@@ -105,7 +105,7 @@ static inline int rlhf__rows_is_response(const struct rlhf__rows *e, int32_t t) 
     return !e->turn || e->turn[t] >= 0;
 }
 
-// First token of row i's last turn, counted from the row's first; *end = the token behind it. With
+// First token of row i's last turn, counted from the row's first; *end = the token after it. With
 // one turn: prompt_len and the row's length. A row without a response: both its length. [any]
 int32_t rlhf__rows_last_turn(const struct rlhf__rows *e, uint32_t i, int32_t *end);
 

@@ -83,7 +83,7 @@ static rlhf_status pick_prompts(struct prompt_feed *f, uint32_t n, int64_t phase
         const int64_t next = rlhf__order_next(&f->order);
         if (!choice) row[k] = next;
     }
-    for (uint32_t i = n; i-- > 0;) // from behind: row[k] becomes those of group k
+    for (uint32_t i = n; i-- > 0;) // from the end: row[k] becomes those of group k
         row[i] = row[i / f->group];
     return RLHF_OK;
 }

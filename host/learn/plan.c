@@ -115,7 +115,8 @@ static rlhf_status check_once(const char *id, const struct source *s, const rlhf
 
 // The name is also a key of the settings, and the model's role in messages and estimates.
 static rlhf_status check_name(const char *id, const char *name, struct rlhf__error *err) {
-    static const char *const roles[] = {"policy", "reference", "critic", "judge", "host"};
+    static const char *const roles[] = {"policy", "reference",  "critic",
+                                        "judge",  "classifier", "host"};
     const size_t n = name ? strlen(name) : 0;
     if (n < 1 || n > RLHF__NAME_MAX || strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != n)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
@@ -243,6 +244,11 @@ rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *
                               "%s changes its plan when the rows are known: %s was %lld, is %lld",
                               id_of(algo), field[i].name, (long long)field[i].was,
                               (long long)field[i].is);
+    if (memcmp(&was->divergence_beta, &is->divergence_beta, sizeof is->divergence_beta) != 0)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s changes its plan when the rows are known: divergence_beta was %g, is "
+                          "%g",
+                          id_of(algo), was->divergence_beta, is->divergence_beta);
     for (uint32_t i = 0; i < is->n_named; i++)
         if (rlhf__plan_named(was, is->named[i]) != (int32_t)i)
             return rlhf__fail(err, RLHF_E_UNSUPPORTED,

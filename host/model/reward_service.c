@@ -24,10 +24,11 @@ struct rlhf__reward_service {
     rlhf_reward_model_service table;
 };
 
-// The service behind a caller's table.
+// The service behind a caller's table; NULL: the caller does not find it now.
 static struct rlhf__reward_service *of(const rlhf_host *host) {
-    return (struct rlhf__reward_service *)((uintptr_t)host->service(host, RLHF_SVC_REWARD_MODEL) -
-                                           offsetof(struct rlhf__reward_service, table));
+    const void *table = host->service(host, RLHF_SVC_REWARD_MODEL);
+    const size_t member = offsetof(struct rlhf__reward_service, table);
+    return table ? (struct rlhf__reward_service *)((uintptr_t)table - member) : NULL;
 }
 
 static rlhf_status open_fresh(const rlhf_host *host, const char *path,
@@ -62,6 +63,7 @@ static rlhf_status open_fresh(const rlhf_host *host, const char *path,
 static rlhf_status service_open(const rlhf_host *host, const char *path, rlhf_reward_model **out) {
     struct rlhf__reward_service *s = of(host);
     *out = NULL;
+    if (!s) return rlhf__service_beside(host);
     if (!path || strcmp(path, "default") == 0) path = s->default_dir;
     char real[RLHF__PATH_CAP], checkpoint[RLHF__PATH_CAP];
     struct rlhf__error err = {0, ""};
@@ -77,7 +79,7 @@ static rlhf_status service_open(const rlhf_host *host, const char *path, rlhf_re
 
 static void service_close(const rlhf_host *host, rlhf_reward_model *m) {
     struct rlhf__reward_service *s = of(host);
-    if (!m || --m->users > 0) return;
+    if (!s || !m || --m->users > 0) return; // without s it is closed with the service
     struct rlhf_reward_model **at = &s->models;
     while (*at && *at != m)
         at = &(*at)->next;
@@ -92,6 +94,7 @@ static rlhf_status service_score(const rlhf_host *host, rlhf_reward_model *m, ui
                                  const int32_t *prompt_len, int32_t pooling, float *seq,
                                  float *token) {
     struct rlhf__error err = {0, ""};
+    if (!of(host)) return rlhf__service_beside(host);
     if (pooling != 0 && pooling != RLHF_POOL_MEAN && pooling != RLHF_POOL_LAST) {
         rlhf__fail(&err, RLHF_E_INVALID, "a reward model pools mean or last");
         return rlhf__service_failed(host, &err);

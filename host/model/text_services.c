@@ -33,9 +33,10 @@ struct rlhf__text_services {
     rlhf_tokenizer_service tokenizer;
 };
 
-// The services behind a caller's table of one of them.
+// The services behind a caller's table of one of them; NULL: the caller does not find it now.
 static struct rlhf__text_services *of(const rlhf_host *host, const char *id, size_t member) {
-    return (struct rlhf__text_services *)((uintptr_t)host->service(host, id) - member);
+    const void *table = host->service(host, id);
+    return table ? (struct rlhf__text_services *)((uintptr_t)table - member) : NULL;
 }
 
 #define CLASSIFIERS(host)                                                                          \
@@ -48,6 +49,7 @@ static struct rlhf__text_services *of(const rlhf_host *host, const char *id, siz
 static rlhf_status classifier_open(const rlhf_host *host, const char *path, rlhf_classifier **out) {
     struct rlhf__text_services *s = CLASSIFIERS(host);
     *out = NULL;
+    if (!s) return rlhf__service_beside(host);
     if (!path || strcmp(path, "default") == 0) path = s->default_classifier;
     char real[RLHF__PATH_CAP], checkpoint[RLHF__PATH_CAP];
     struct rlhf__error err = {0, ""};
@@ -79,7 +81,7 @@ static rlhf_status classifier_open(const rlhf_host *host, const char *path, rlhf
 
 static void classifier_close(const rlhf_host *host, rlhf_classifier *c) {
     struct rlhf__text_services *s = CLASSIFIERS(host);
-    if (!c || --c->users > 0) return;
+    if (!s || !c || --c->users > 0) return; // without s it is closed with the services
     struct rlhf_classifier **at = &s->classifiers;
     while (*at && *at != c)
         at = &(*at)->next;
@@ -102,6 +104,7 @@ static const char *classifier_label(const rlhf_host *host, const rlhf_classifier
 static rlhf_status classifier_logits(const rlhf_host *host, rlhf_classifier *c, uint32_t n,
                                      const rlhf_str *texts, float *logits) {
     struct rlhf__error err = {0, ""};
+    if (!CLASSIFIERS(host)) return rlhf__service_beside(host);
     rlhf_status st = rlhf__classifier_load(c->model, &err); // asked while the run is set up
     if (st == RLHF_OK) st = rlhf__classifier_logits(c->model, n, texts, NULL, logits, &err);
     return st == RLHF_OK ? st : rlhf__service_failed(host, &err);

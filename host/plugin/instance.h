@@ -20,6 +20,7 @@ struct rlhf__host {
     char owner[192];          // from rlhf__instance_create
     atomic_int warned;        // 1: about an ignored metric
     atomic_int warned_report; // 1: about a report with a wrong weight or combine
+    atomic_int beside;        // 1: the run's models are computing (rlhf__instance_beside)
 };
 
 #endif

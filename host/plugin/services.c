@@ -6,6 +6,8 @@
 #include "plugin/instance.h"
 #include "plugin/metric_names.h"
 
+#include <rlhf/service.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,8 +114,18 @@ static int place_of(const struct rlhf__services *s, const char *id) {
     return -1;
 }
 
+static int has_models(const char *id) {
+    return strcmp(id, RLHF_SVC_CLASSIFIER) == 0 || strcmp(id, RLHF_SVC_REWARD_MODEL) == 0;
+}
+
 static const void *host_service(const rlhf_host *api, const char *id) {
-    return id ? rlhf__services_find(behind(api)->services, id) : NULL;
+    struct rlhf__host *h = behind(api);
+    if (!id || (atomic_load(&h->beside) && has_models(id))) return NULL;
+    return rlhf__services_find(h->services, id);
+}
+
+void rlhf__instance_beside(const struct rlhf__instance *i, int beside) {
+    if (i->host) atomic_store(&behind(i->host)->beside, beside);
 }
 
 // With one process the sum over all processes is its own.
@@ -140,6 +152,12 @@ rlhf_status rlhf__services_offer(struct rlhf__services *s, const char *id, const
 const void *rlhf__services_find(const struct rlhf__services *s, const char *id) {
     const int at = place_of(s, id);
     return at < 0 ? NULL : s->offered[at].table;
+}
+
+rlhf_status rlhf__service_beside(const rlhf_host *caller) {
+    return caller->fail(caller, RLHF_E_UNSUPPORTED,
+                        "models cannot be used while responses are sampled (rewards.overlap): a "
+                        "reward that uses them must not set RLHF_REWARD_EXTERNAL");
 }
 
 rlhf_status rlhf__service_failed(const rlhf_host *caller, const struct rlhf__error *err) {

@@ -47,6 +47,10 @@ rlhf_status rlhf__services_offer(struct rlhf__services *, const char *id, const 
 // The table of that id, or NULL. [any]
 const void *rlhf__services_find(const struct rlhf__services *, const char *id);
 
+// For a service of models that the caller does not find now (rlhf__instance_beside). Returns
+// RLHF_E_UNSUPPORTED. [any]
+rlhf_status rlhf__service_beside(const rlhf_host *caller);
+
 // For a service whose call fails: the message is the caller's. Returns err->code. [any]
 rlhf_status rlhf__service_failed(const rlhf_host *caller, const struct rlhf__error *err);
 
@@ -69,6 +73,10 @@ void rlhf__instance_destroy(struct rlhf__instance *i); // NULL allowed [main]
 // From now on send metrics that the plugin reports with host->metric to `metric`, under the run's
 // name for them; NULL: to the run again. [step]
 void rlhf__instance_metrics_to(const struct rlhf__instance *i, rlhf__metric_fn *metric, void *ctx);
+
+// beside = 1: the instance is called while the run's models compute, on another thread: until 0, it
+// does not find the services that compute with models. [any]
+void rlhf__instance_beside(const struct rlhf__instance *i, int beside);
 
 // The message of the plugin's last host->fail, "" if there was none, into out[cap]; returns its
 // code. [any]

@@ -11,13 +11,13 @@ rlhf_status rlhf__setup_names(const struct rlhf__run *r, struct rlhf__error *err
     const struct rlhf__config *c = r->config;
     const rlhf_plan *p = &r->cast.plan;
     struct rlhf__buf names = RLHF__BUF_INIT;
-    for (uint32_t i = 0; i < p->n_named; i++) {
+    for (uint32_t i = 0; i < p->n_named; i++)
         if (!rlhf__named_path(c, p->named[i]))
             return rlhf__fail(err, RLHF_E_INVALID,
                               "%s needs a model named %s: give its directory (--set models.%s=DIR)",
                               r->req->algo->file, p->named[i], p->named[i]);
+    for (uint32_t i = 0; i < p->n_named; i++)
         rlhf__buf_printf(&names, "%smodels.%s", i ? ", " : "", p->named[i]);
-    }
     rlhf_status st = RLHF_OK;
     for (uint32_t i = 0; st == RLHF_OK && i < c->models.n; i++) {
         const struct rlhf__named_model *m = &c->models.of[i];

@@ -32,9 +32,9 @@ struct rlhf__overlap {
     int32_t closing, reserved;
 };
 
-// A reward without RLHF_REWARD_EXTERNAL may use models, also if it is in a worker. A call with part
-// of a batch repeats state, which only rewards without any can stand. Log-probs are there only once
-// all rows are.
+// A reward without RLHF_REWARD_EXTERNAL may use models, also in a worker. The results of a reward
+// with state would depend on how the batch was divided into calls. Log-probs exist only when all
+// rows are finished.
 int rlhf__overlap_allowed(const struct rlhf__instance *reward) {
     const uint32_t flags = reward->plugin->ops.reward.flags;
     return (flags & RLHF_REWARD_EXTERNAL) != 0 && reward->plugin->desc.state_version == 0 &&
@@ -72,7 +72,10 @@ static void ask_all(struct rlhf__overlap *a, const uint32_t *number,
                                             .bisects = rlhf__reward_bisects(&a->q.config->mixing),
                                             .log = a->q.log,
                                             .tally = &a->early[k].tally};
-        if (a->early[k].known) rlhf__reward_ask_overlapped(&q, r, number, &a->early[k]);
+        if (!a->early[k].known) continue;
+        rlhf__instance_beside(q.plugin, 1);
+        rlhf__reward_ask_overlapped(&q, r, number, &a->early[k]);
+        rlhf__instance_beside(q.plugin, 0);
     }
 }
 

@@ -2,8 +2,8 @@
 // sampled (rewards.overlap). The answers are kept until the batch is scored: reward_ask.h then
 // scores the remaining rows and handles failures. Scores do not depend on when a row was scored.
 //
-// Only rewards with RLHF_REWARD_EXTERNAL are called this way; they must not keep state, which the
-// order of calls could change.
+// Only rewards with RLHF_REWARD_EXTERNAL are called this way. They must not keep state, which the
+// order of calls could change, or need log-probs, which exist only when all rows are finished.
 #ifndef RLHF_HOST_OVERLAP_H
 #define RLHF_HOST_OVERLAP_H
 

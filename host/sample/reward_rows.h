@@ -15,7 +15,7 @@
 struct rlhf__scored {
     rlhf_str *prompt, *response, *meta; // [n]; response owned, the others borrowed
     char **text;                        // [n] owned bytes of response
-    int32_t *scored_len;                // [n] tokens behind the prompt up to where scoring ends
+    int32_t *scored_len;                // [n] tokens after the prompt up to where scoring ends
     uint8_t *no_period;                 // [n] 1 = the response lacks a period
     uint8_t *verdict; // [n] enum rlhf_verdict of all rewards; none before rlhf__score
     float *paid;      // [n * n_rewards] each reward's score of each row; NULL: there is only one

@@ -39,7 +39,7 @@ static rlhf_status see_last_turns(struct rlhf__reward_view *v, const struct rlhf
 static void see_rows(struct rlhf__reward_view *v, const struct rlhf__reward_rows *r) {
     rlhf_str *messages = v->texts + r->n;
     for (uint32_t i = 0; i < r->n; i++) {
-        v->texts[i] = (rlhf_str){r->texts[i]->behind, r->texts[i]->behind_len};
+        v->texts[i] = (rlhf_str){r->texts[i]->after, r->texts[i]->after_len};
         messages[i] = (rlhf_str){r->texts[i]->messages, r->texts[i]->messages_len};
     }
     v->in.response = v->texts;

@@ -8,7 +8,7 @@
 
 void rlhf__turn_texts_finish(struct rlhf__turn_texts *x) {
     free(x->before);
-    free(x->behind);
+    free(x->after);
     free(x->messages);
     *x = (struct rlhf__turn_texts){0};
 }
@@ -59,20 +59,20 @@ static int move(struct rlhf__buf *b, char **text, size_t *len) {
 rlhf_status rlhf__turn_texts_init(struct rlhf__turn_texts *x, const struct rlhf__tokenizer *tok,
                                   const struct rlhf__rows *e, uint32_t i, int32_t len,
                                   rlhf_str prompt, rlhf_str response, struct rlhf__error *err) {
-    struct rlhf__buf before = RLHF__BUF_INIT, behind = RLHF__BUF_INIT, list = RLHF__BUF_INIT;
+    struct rlhf__buf before = RLHF__BUF_INIT, after = RLHF__BUF_INIT, list = RLHF__BUF_INIT;
     const int32_t *ids = e->ids + e->offset[i], first = e->prompt_len[i];
     int32_t end;
     x->last = rlhf__rows_last_turn(e, i, &end);
     rlhf__buf_put(&before, prompt.ptr, (size_t)prompt.len);
     put_tokens(&before, tok, ids + first, x->last - first, 0);
-    put_tokens(&behind, tok, ids + first, len - first, RLHF__DECODE_SKIP_SPECIAL);
+    put_tokens(&after, tok, ids + first, len - first, RLHF__DECODE_SKIP_SPECIAL);
     rlhf__buf_putc(&list, '[');
     put_message(&list, "user", prompt.ptr, (size_t)prompt.len);
     put_pieces(&list, tok, e, i, x->last);
     put_message(&list, "assistant", response.ptr, (size_t)response.len);
     rlhf__buf_putc(&list, ']');
     int ok = move(&before, &x->before, &x->before_len);
-    ok = move(&behind, &x->behind, &x->behind_len) && ok;
+    ok = move(&after, &x->after, &x->after_len) && ok;
     ok = move(&list, &x->messages, &x->messages_len) && ok;
     return ok ? RLHF_OK : RLHF__NOMEM(err, "out of memory for the turns of row %u", i);
 }

@@ -1,5 +1,5 @@
 // turn_texts.h: the texts of a row of several turns. A reward that knows turns
-// (RLHF_REWARD_TURNS) gets everything behind the prompt as the response, and the conversation;
+// (RLHF_REWARD_TURNS) gets everything after the prompt as the response, and the conversation;
 // another one gets the last turn as the response and everything before it as the prompt.
 #ifndef RLHF_HOST_TURN_TEXTS_H
 #define RLHF_HOST_TURN_TEXTS_H
@@ -10,9 +10,9 @@
 // All owned. Zero-initialise; release with rlhf__turn_texts_finish, also after a failure.
 struct rlhf__turn_texts {
     char *before;   // the prompt and everything up to the last turn
-    char *behind;   // everything behind the prompt, up to where scoring ends
+    char *after;    // everything after the prompt, up to where scoring ends
     char *messages; // the conversation as a JSON list of {"role", "content"}
-    size_t before_len, behind_len, messages_len;
+    size_t before_len, after_len, messages_len;
     int32_t last, reserved; // first token of the last turn, counted from the row's first
 };
 

@@ -253,6 +253,10 @@ static void plans_that_cannot_be_met(void **state) {
         {"beta", "plans divergence_beta 1; it must be above 0 and below 1"},
         {"optional", "plans RLHF_PLAN_REWARDS_OPTIONAL, which rows of text cannot give"},
         {"later", "changes its plan when the rows are known: n_named was 2, is 1"},
+        {"later_beta",
+         "changes its plan when the rows are known: divergence_beta was 0.5, is 0.25"},
+        {"shared",
+         "plans a model named \"classifier\", which is the name of another part of a run"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int status =

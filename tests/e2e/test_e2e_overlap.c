@@ -134,6 +134,18 @@ static void what_cannot_act_is_refused(void **state) {
                      0);
 }
 
+// The thread that calls it early must not use the models that sample.
+static void a_reward_that_uses_models_is_stopped(void **state) {
+    struct e2e *t = *state;
+    for (int opens = 0; opens < 2; opens++) {
+        assert_int_equal(e2e_run(t, GRPO OVERLAP REWARD("untrue", "opens=%s") "--set run.dir=x%d",
+                                 opens ? "true" : "false", opens),
+                         1);
+        e2e_says(t, "models cannot be used while responses are sampled (rewards.overlap)");
+    }
+    assert_int_equal(e2e_run(t, GRPO REWARD("untrue", "opens=true") "--set run.dir=y"), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, e2e_setup, e2e_teardown)
 
 int main(void) {
@@ -143,6 +155,7 @@ int main(void) {
         TEST(early_calls_take_time),
         TEST(settings_reach_the_reward),
         TEST(what_cannot_act_is_refused),
+        TEST(a_reward_that_uses_models_is_stopped),
     };
     return cmocka_run_group_tests_name("e2e_overlap", tests, NULL, NULL);
 }

@@ -4,9 +4,10 @@
 
 #include <rlhf/algo.h>
 
-enum { NO, NAME, ROLE, TWICE, MANY, FROM, HEAD, KIND, BETA, OPTIONAL, LATER };
-static const char *const bads[] = {"no",   "name", "role", "twice",    "many",  "from",
-                                   "head", "kind", "beta", "optional", "later", NULL};
+enum { NO, NAME, ROLE, TWICE, MANY, FROM, HEAD, KIND, BETA, OPTIONAL, LATER, LATER_BETA, SHARED };
+static const char *const bads[] = {"no",    "name",       "role",   "twice", "many",
+                                   "from",  "head",       "kind",   "beta",  "optional",
+                                   "later", "later_beta", "shared", NULL};
 
 struct config {
     int32_t rollout, bad;
@@ -33,6 +34,7 @@ static rlhf_status plan(void *self, const rlhf_run_info *run, rlhf_plan *out) {
     (void)run;
     for (int i = 0; i < 9; i++)
         a->names[i] = "first";
+    if (bad == SHARED) a->names[0] = "classifier";
     a->names[1] = bad == NAME ? "No" : bad == ROLE ? "policy" : bad == TWICE ? "first" : "second";
     out->source = a->config->rollout ? RLHF_SOURCE_ROLLOUT : RLHF_SOURCE_TEXT;
     out->heads = RLHF_HEAD_LOGP;
@@ -42,11 +44,12 @@ static rlhf_status plan(void *self, const rlhf_run_info *run, rlhf_plan *out) {
     out->minibatches = a->config->rollout ? 2 : 1;
     out->named = a->names;
     out->n_named = bad == MANY ? 9 : bad == LATER && a->plans++ ? 1 : 2;
-    if (bad == FROM || bad == KIND || bad == BETA) out->heads |= RLHF_HEAD_KL;
+    if (bad == FROM || bad == KIND || bad == BETA || bad == LATER_BETA) out->heads |= RLHF_HEAD_KL;
     if (bad == FROM) out->divergence_from = "third";
     if (bad == HEAD) out->divergence_from = "first";
     if (bad == KIND) out->divergence = 3;
     if (bad == BETA) out->divergence = 2, out->divergence_beta = 1;
+    if (bad == LATER_BETA) out->divergence = 2, out->divergence_beta = a->plans++ ? 0.25 : 0.5;
     return RLHF_OK;
 }
 

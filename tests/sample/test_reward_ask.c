@@ -376,10 +376,10 @@ static void rows_of_several_turns(void **state) {
     turn[2] = -1;
     for (int i = 0; i < ROWS; i++) {
         texts[i] = (struct rlhf__turn_texts){.before = before,
-                                             .behind = letters + i,
+                                             .after = letters + i,
                                              .messages = before,
                                              .before_len = 6,
-                                             .behind_len = 1,
+                                             .after_len = 1,
                                              .messages_len = 6,
                                              .last = i == 5};
         all[i] = &texts[i];

@@ -207,7 +207,7 @@ static void rows_that_move(void **state) {
     assert_int_equal(a.x.n, 5);
     assert_string_equal(a.x.turns[1].before, "q?d(2)");
     assert_string_equal(a.x.turns[2].before, "q?ab<|endoftext|>[1]");
-    assert_string_equal(a.x.turns[4].behind, "d(2)e");
+    assert_string_equal(a.x.turns[4].after, "d(2)e");
     seen_finish(&a);
     seen_finish(&b);
 }

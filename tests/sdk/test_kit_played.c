@@ -52,6 +52,14 @@ static void metrics_are_combined(void **state) {
     assert_true(read_metric("max") == 1 && read_metric("min") == 0);
     rlhf_metric_mean(h, "nothing", 7, 0);
     assert_false(rlhf_test_metric(&host, "nothing", &value)); // a mean without weight
+    rlhf_metric_mean(h, "nothing", NAN, 0);
+    rlhf_metric_mean(h, "nothing", 7, 3);
+    assert_true(read_metric("nothing") == 7);
+    for (int i = 0; i < 3; i++) { // a NaN stays, as in the host
+        h->metric(h, "max-nan", i == 1 ? (double)NAN : 1, 1, RLHF_COMBINE_MAX);
+        h->metric(h, "min-nan", i == 1 ? (double)NAN : 1, 1, RLHF_COMBINE_MIN);
+    }
+    assert_true(isnan(read_metric("max-nan")) && isnan(read_metric("min-nan")));
     assert_int_equal(host.n_bad, 0);
     rlhf_test_phase(&host);
     assert_false(rlhf_test_metric(&host, "sum", &value));
@@ -69,10 +77,11 @@ static void wrong_metrics_are_failed_checks(void **state) {
     const uint32_t two_ways = host.n_bad;
     h->metric(h, "weight", 1, -1, RLHF_COMBINE_MEAN);
     h->metric(h, "nan", 1, (double)NAN, RLHF_COMBINE_SUM);
+    h->metric(h, "inf", 1, (double)INFINITY, RLHF_COMBINE_SUM);
     h->metric(h, "how", 1, 1, 0);
     loud(kept);
     assert_int_equal(two_ways, 1);
-    assert_int_equal(host.n_bad, 4);
+    assert_int_equal(host.n_bad, 5);
     assert_int_equal(host.n_metrics, 1);
 }
 
