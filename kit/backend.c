@@ -1,4 +1,5 @@
-// backend.c: opens a compute backend with a host that keeps its last failure. See rlhf/test.h.
+// backend.c: opens a compute backend with a host that records the backend's last failure. See
+// rlhf/test.h.
 #include <rlhf/test.h>
 
 #include <dlfcn.h>

@@ -73,7 +73,8 @@ static int begin(struct pass *p) {
     int64_t labels = 1;
     rlhf_param q = {.size = (uint32_t)sizeof q};
     for (uint32_t i = 0; p->ops->param(p->self, i, &q) >= 0; i++)
-        if (q.group == RLHF_PARAM_SCORE && q.ndim == 2) labels = q.shape[0]; // the last matrix
+        // the number of labels is in the last matrix of the score head
+        if (q.group == RLHF_PARAM_SCORE && q.ndim == 2) labels = q.shape[0];
     for (int k = 0; k < N_HEADS; k++) {
         if (!(p->heads & bits[k])) continue;
         p->n[k] = bits[k] == RLHF_HEAD_SCORE ? p->batch->n * (uint64_t)labels : p->batch->total;

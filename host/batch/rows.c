@@ -312,9 +312,9 @@ int rlhf__rows_same_prompt(const struct rlhf__rows *e, uint32_t i) {
            0;
 }
 
-// Tokens that rows [at, to) add to a slice that starts at `from`. Written out, a prompt costs its p
-// tokens in each row. Shared, it costs p - 1 once, and each row repeats its last token. So each row
-// after the first adds its response and one token.
+// Tokens that rows [at, to) add to a slice that starts at `from`. A prompt of p tokens that is
+// written out costs p in each row. A shared one costs p - 1 once, and each row repeats the prompt's
+// last token, so each row after the first adds its response and one token.
 static int64_t slice_cost(const struct rlhf__rows *e, uint32_t from, uint32_t at, uint32_t to,
                           int share) {
     int64_t sum = 0;

@@ -38,8 +38,8 @@ struct rlhf__rows {
     int32_t *prompt_len; // [n]
     int32_t *group;      // [n]
     int32_t *label;      // [n]
-    // [n] the prompt that it responds to, as rlhf__prompts_get counts; else the row of the file,
-    // rows that were left out counted
+    // [n] the prompt that the row responds to, numbered as in rlhf__prompts_get. Rows of a file
+    // have their row number in the file, which also counts rows that were left out.
     int64_t *source;
     int64_t *version;                   // [n] optimiser steps of the weights that sampled it
     uint8_t *finished;                  // [n] 1 = ended by a stop token
@@ -47,9 +47,10 @@ struct rlhf__rows {
     float *score;                       // [n] reward at the end of a row
     float *reward;                      // [n] total reward: score and token rewards
     float *token[RLHF__N_TOKEN_ARRAYS]; // [total] each
-    // Hidden states of the reference, if needed, as a model takes them: from the host
-    // (rlhf_forward.kl_hidden, [total, d_hidden]), or from the device, by row (kl_dev_hidden,
-    // kl_dev_row). Device states are borrowed, and batches picked from this one use the same ones.
+    // The reference's hidden states, if a head needs them. They are either on the host
+    // (rlhf_forward.kl_hidden, [total, d_hidden]), or on the device, found by row number
+    // (kl_dev_hidden, kl_dev_row). Device states are borrowed; batches picked from this one share
+    // them.
     float *ref_hidden;
     rlhf_dev ref_dev_hidden;
     int32_t *ref_row; // [response tokens], rows one after the other
@@ -61,8 +62,8 @@ struct rlhf__rows {
     // [total] 1 = a response token outside the loss (rlhf_loss_in.left_out); NULL: none.
     uint8_t *left_out;
     float *margin; // [n] of preferences (rlhf_loss_in.margin); NULL: no margins
-    // [total] who wrote a token, as in rlhf_batch.turn: -1 = given, k >= 0 = the policy in its k-th
-    // turn. NULL: every token from prompt_len on is of turn 0, here and in models.
+    // [total] who wrote each token, as in rlhf_batch.turn: -1 = not the policy, k >= 0 = the policy
+    // in its turn k. NULL: every token from prompt_len on belongs to turn 0, here and in models.
     int32_t *turn;
     uint8_t *end; // [n] enum rlhf_episode_end; NULL without turns
     // [n_named] each [total]: log-probs of the plan's named models; n_named 0: none
@@ -95,18 +96,19 @@ rlhf_status rlhf__rows_add_margins(struct rlhf__rows *e, struct rlhf__error *err
 // Arrays for the log-probs of n named models, 0 everywhere. [any]
 rlhf_status rlhf__rows_add_named(struct rlhf__rows *e, uint32_t n, struct rlhf__error *err);
 
-// Make the rows ones of several turns: every token is given (-1), every end OPEN; prompt_len must
-// be set before the rows are used. Errors: RLHF_E_NOMEM. [any]
+// Prepare rows for several turns: mark every token as given (-1) and every end as OPEN. Set
+// prompt_len before the rows are used. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_add_turns(struct rlhf__rows *e, struct rlhf__error *err);
 
-// 1 if the policy wrote token t, which lies at or after its row's prompt_len: a response token. t
-// counts from the first token of e. [any]
+// 1 if the policy wrote token t, that is, if t is a response token. t counts from the first token
+// of e and must not be in a prompt. [any]
 static inline int rlhf__rows_is_response(const struct rlhf__rows *e, int32_t t) {
     return !e->turn || e->turn[t] >= 0;
 }
 
-// First token of row i's last turn, counted from the row's first; *end = the token after it. With
-// one turn: prompt_len and the row's length. A row without a response: both its length. [any]
+// Where row i's last turn begins, counted from the row's first token; *end = the token after it.
+// With one turn these are prompt_len and the row's length. For a row without a response both are
+// its length. [any]
 int32_t rlhf__rows_last_turn(const struct rlhf__rows *e, uint32_t i, int32_t *end);
 
 // Response tokens of rows [from, to) that are not left out. [any]
@@ -129,13 +131,13 @@ uint32_t rlhf__rows_group_end(const struct rlhf__rows *e, uint32_t i);
 // algorithms add them. [any]
 int rlhf__rows_flat(const struct rlhf__rows *e, uint32_t from, uint32_t to);
 
-// 1 if row i > 0 has the same group and the same prompt, of 2 tokens or more, as row i - 1. Prompts
-// are given tokens alone, so turns do not matter. [any]
+// 1 if row i > 0 has the group and the prompt of row i - 1, and the prompt has at least 2 tokens.
+// Turns do not matter, because the policy writes no prompt. [any]
 int rlhf__rows_same_prompt(const struct rlhf__rows *e, uint32_t i);
 
-// End of the microbatch that starts at row `from`: as many whole rows (whole groups with
-// RLHF__WHOLE_GROUPS) as fit in max_tokens, at least one; max_tokens 0 = all. With `share`,
-// adjacent rows with the same prompt count it once. Depends on rows `from` and later alone. [any]
+// End of the microbatch that starts at row `from`. It takes as many whole rows as fit in max_tokens
+// (whole groups with RLHF__WHOLE_GROUPS), but at least one; max_tokens 0 takes all. With `share`,
+// adjacent rows with the same prompt count it once. Only rows `from` and later matter. [any]
 uint32_t rlhf__rows_slice_end(const struct rlhf__rows *e, uint32_t from, int64_t max_tokens,
                               int share);
 

@@ -9,8 +9,8 @@ void rlhf__shared_batch_finish(struct rlhf__shared_batch *b) {
     memset(b, 0, sizeof *b);
 }
 
-// Allocate both layouts for n rows: at most n / 2 prefixes, since each serves two rows or more, and
-// at most as many tokens as with every prompt written out.
+// Allocate both layouts for n rows. There are at most n / 2 prefixes, since at least two rows share
+// one. The compact layout never has more tokens than the full one.
 static rlhf_status reserve(struct rlhf__shared_batch *b, size_t n, size_t total,
                            struct rlhf__error *err) {
     size_t rows = n + n / 2, need = (n + 1) + 2 * n + (rows + 1) + 2 * rows + 2 * total;
@@ -40,7 +40,7 @@ static int32_t add_row(struct writer *w, const struct rlhf__rows *e, int32_t fro
     return (int32_t)w->rows++;
 }
 
-// End of the adjacent rows from `i` on that share a prompt, within [i, to).
+// End of the run of adjacent rows, from `i` on and within [i, to), that share row i's prompt.
 static uint32_t run_end(const struct rlhf__rows *e, uint32_t i, uint32_t to, int share) {
     uint32_t end = i + 1;
     while (share && end < to && rlhf__rows_same_prompt(e, end))

@@ -1,7 +1,11 @@
-// shared_batch.h: a slice of rows in two layouts. Full: every row written out, as algorithms and
-// the rest of the host see it. Compact: as the model computes it, where adjacent rows of one group
-// share their prompt (rlhf_batch.prefix): one row with the prompt without its last token, then for
-// each of the rows its last prompt token and its response.
+// shared_batch.h: a slice of rows in two layouts.
+//
+// full     every row written out, as algorithms and the rest of the host see it
+// compact  as the model computes it: adjacent rows of one group share their prompt
+//          (rlhf_batch.prefix)
+//
+// In the compact layout a shared prompt is one row without the prompt's last token. Each row that
+// shares it then has that last token and its response.
 //
 // Copies numbers between the layouts. It runs no model and does not choose slices (see rows.h).
 #ifndef RLHF_HOST_SHARED_BATCH_H
@@ -16,7 +20,7 @@ struct rlhf__shared_batch {
     size_t ints_cap;
     int32_t *offset;             // [full.n + 1] of the full layout
     int32_t *row;                // [full.n] compact row that holds the row's last tokens
-    int32_t *shared;             // [full.n] tokens of the row that are in the prefix, 0 = none
+    int32_t *shared;             // [full.n] tokens of the row in its prefix, 0 = no prefix
     int32_t is_shared, reserved; // is_shared 1: compact differs from full
 };
 

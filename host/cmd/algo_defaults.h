@@ -1,5 +1,6 @@
-// algo_defaults.h: an algorithm's own defaults, share/rlhf/configs/<algorithm>.json, which override
-// those of the option tables; for `plugin info` and `help settings`.
+// algo_defaults.h: the defaults that an algorithm sets for all settings, in
+// share/rlhf/configs/<algorithm>.json. They override those of the option tables. For `plugin info`
+// and `help settings`.
 #ifndef RLHF_HOST_ALGO_DEFAULTS_H
 #define RLHF_HOST_ALGO_DEFAULTS_H
 

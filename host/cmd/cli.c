@@ -66,7 +66,8 @@ void rlhf__cli_train_help(FILE *out) { rlhf__flags_help(out, flags, N_FLAGS); }
 struct assignments {
     char *made[9]; // heap-allocated
     size_t n_made;
-    const char **all, **flag; // made, then --set; the flag that each one came from
+    // all: assignments made from short flags, then those of --set; flag: the flag that gave each
+    const char **all, **flag;
     size_t n;
 };
 
@@ -309,8 +310,8 @@ int rlhf__cmd_run(const struct rlhf__run_request *asked_for) {
     rlhf__run_destroy(t);
     if (st != RLHF_OK) {
         int status = rlhf__cmd_end(req->env, st, &err);
-        return ran && status == 2 ? 1 : status; // status 2 is for bad input only: this run failed
-                                                // while running
+        // Status 2 is for bad input only; this run failed after it had begun, so it ends with 1.
+        return ran && status == 2 ? 1 : status;
     }
     int asked = req->env->cancelled ? *req->env->cancelled : 0;
     if (asked) return 128 + asked;

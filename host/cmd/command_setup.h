@@ -61,19 +61,20 @@ void rlhf__command_setup_finish(struct rlhf__command_setup *); // accepts a zero
 struct rlhf__loading rlhf__command_setup_loading(const struct rlhf__command_setup *,
                                                  int64_t max_mib);
 
-// *dir = the directory that --model gave; for a run its best checkpoint, or else its last, which is
-// logged; without --model the model of that name that comes with the program. *dir may point into
-// `room`. "" with --adapter alone, whose config names the model. Errors: RLHF_E_INVALID: a run
-// without a checkpoint. [main]
+// *dir = the model's directory. It is the one that --model gave; if that is a run, the run's best
+// checkpoint or else its last one, which is logged. Without --model it is the shipped model `name`.
+// With --adapter alone it is "", because the adapter's config names the model. *dir may point into
+// `room`. Errors: RLHF_E_INVALID: a run without a checkpoint. [main]
 rlhf_status rlhf__command_setup_dir(const struct rlhf__command_setup *w, const char *given,
                                     const char *name, char room[RLHF__PATH_CAP], const char **dir,
                                     struct rlhf__error *err);
 
-// st of opening that directory; prefixes the message with --model if it was bad input. [any]
+// After an attempt to open that directory with result st: if the input was bad, prefix the message
+// with --model. Returns st. [any]
 rlhf_status rlhf__command_setup_opened(const char *given, rlhf_status st, struct rlhf__error *err);
 
-// *out = the configuration of the run that the model at `dir`, or its adapter, is a checkpoint of;
-// NULL if it is not a checkpoint. New reference. [main]
+// *out = the configuration of the run that wrote the checkpoint in `dir` (of the adapter, if the
+// model has one). NULL if it is not a checkpoint. New reference. [main]
 rlhf_status rlhf__command_setup_run_config(const struct rlhf__command_setup *, const char *dir,
                                            json_t **out, struct rlhf__error *err);
 

@@ -1,6 +1,14 @@
-// commands.h: the subcommands. Each is one file, cmd/<name>.c, and returns the exit status: 0, 2
-// for bad input, 1 for run-time failures, 128 + n after signal n asked it to end (Ctrl-C: 130).
-// They print their own errors.
+// commands.h: the commands. Each is one file, cmd/<name>.c. Its function gets the command line with
+// argv[0] = the command's name, parses it with flags.h, prints its own errors and returns the exit
+// status:
+//
+// 0        success
+// 1        the command failed while running
+// 2        bad input
+// 128 + n  signal n asked it to end (Ctrl-C: 130)
+//
+// Training has no subcommand; its command line is in cli.h, which also returns 3 if run.stop_on
+// ended the run. A new command also needs a row in tools/main.c and a usage line in help.c.
 #ifndef RLHF_HOST_COMMANDS_H
 #define RLHF_HOST_COMMANDS_H
 
@@ -14,7 +22,7 @@ int rlhf__cmd_run(const struct rlhf__run_request *req); // train; cmd/cli.c
 // The exit status of a command that ended with st; logs err unless a signal ended it. [main]
 int rlhf__cmd_end(const struct rlhf__env *env, rlhf_status st, const struct rlhf__error *err);
 
-// The others take argv with argv[0] = the command's name and parse it with flags.h.
+// One function for each command that is given by name.
 int rlhf__cmd_generate(const struct rlhf__env *env, int argc, char **argv);
 int rlhf__cmd_eval(const struct rlhf__env *env, int argc, char **argv);
 int rlhf__cmd_label(const struct rlhf__env *env, int argc, char **argv);

@@ -80,7 +80,7 @@ struct policy_measured {
     struct rlhf__preference_quality q;
 };
 
-// The directory that a model came from: with an adapter the adapter's, not its base's.
+// The directory that a model was opened from. With an adapter it is the adapter's, not the base's.
 static const char *dir_of(const struct rlhf__model *m) {
     return m->peft.dir ? m->peft.dir : m->dir;
 }
@@ -117,7 +117,8 @@ static rlhf_status print_policy(const struct policy_measured *m, struct rlhf__er
     return rlhf__print_flush(err);
 }
 
-// --beta, else what the checkpoint's run of dpo.so or kto.so had, else their default.
+// --beta if it was given; else the value of the dpo.so or kto.so run that wrote the checkpoint;
+// else their default.
 static rlhf_status choose_beta(const struct rlhf__command_setup *w, const char *dir,
                                struct policy_measured *m, struct rlhf__error *err) {
     json_t *run;

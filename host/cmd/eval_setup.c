@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Only the settings of sampling and judging are used. A run's --config naturally has more, but
-// typed settings without effect are reported.
+// This command uses only settings for sampling and judging. A --config from a run has more, which
+// is fine; but a typed setting without effect is reported.
 static rlhf_status check_effect(const struct rlhf__eval_setup *t,
                                 const struct rlhf__eval_setup_options *o, struct rlhf__error *err) {
     const char *who = o->command;

@@ -29,8 +29,8 @@ static const char *other_name(const struct rlhf__flag *flags, size_t n, const ch
                                            : NULL;
 }
 
-// This command's flag for a setting: --max-new for sampling.max_new_tokens, --template for
-// prompts.template. NULL: it lacks one.
+// The flag of this command that corresponds to a setting: --max-new for sampling.max_new_tokens,
+// --template for prompts.template. NULL: the command has no such flag.
 static const char *flag_of(const struct rlhf__flag *flags, size_t n, const char *setting) {
     const char *dot = strrchr(setting, '.');
     char name[64];
@@ -47,7 +47,8 @@ static const char *flag_of(const struct rlhf__flag *flags, size_t n, const char 
     return NULL;
 }
 
-// For a word of another program, or a setting, in a command that takes no settings.
+// The flag to suggest when the user typed a setting, or another program's word, to a command that
+// takes no settings.
 static const char *flag_for(const struct rlhf__flag *flags, size_t n, const char *typed) {
     const struct rlhf__alias *a = rlhf__alias_find(typed);
     const char *flag = a && a->ours ? flag_of(flags, n, a->ours) : NULL;

@@ -126,7 +126,7 @@ static const char *known(const struct job *j) {
     return rlhf__chat_known(rlhf__tokenizer_chat(j->m->tok));
 }
 
-// A checkpoint says whether its run had only plain texts: then typed prompts are plain texts too.
+// A checkpoint records if its run had only plain texts; then typed prompts are plain texts too.
 static rlhf_status see_training(struct job *j, struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
     json_t *state = NULL;
@@ -189,7 +189,7 @@ static void log_template(const struct job *j, struct rlhf__log *log) {
     rlhf__buf_free(&what);
 }
 
-// Warn of an end of turn that does not end responses, if a template renders some prompt.
+// Warn if a template renders some prompt and its end-of-turn token does not end responses.
 static void warn_turn_end(const struct job *j, struct rlhf__log *log) {
     int chats = 0;
     for (size_t i = 0; i < j->prompts.n; i++)
@@ -262,7 +262,7 @@ static rlhf_status print_block(const struct job *j, const struct rlhf__gen_resul
 
 // ---- sampling ----
 
-// A text's number is its random counter, so the size of blocks does not change the texts.
+// A text's random numbers depend only on its own number, so the block size does not change texts.
 static rlhf_status sample_block(const struct job *j, rlhf_gen *cache, struct rlhf__gen_request *q,
                                 struct rlhf__error *err) {
     const int32_t *prompt[BLOCK_ROWS];

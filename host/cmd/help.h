@@ -20,8 +20,8 @@ rlhf_status rlhf__version_json(const struct rlhf__dirs *dirs, const char *git, c
                                struct rlhf__error *err);
 
 // For `rlhf-host help settings [WORD]`: print settings with their defaults, the algorithms' own
-// defaults and the help text: those of a section, one by name, or those that contain the word; NULL
-// = all. Returns their number. [main]
+// defaults and the help text. `word` is a section, the name of a setting, or any text that occurs
+// in them; NULL = all settings. Returns the number printed. [main]
 size_t rlhf__help_settings(const struct rlhf__dirs *dirs, const char *word, FILE *out);
 
 // For `rlhf-host help trl`: TRL's settings and the corresponding ones here. [main]

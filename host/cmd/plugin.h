@@ -14,7 +14,7 @@ struct rlhf__plugin_file {
     struct rlhf__plugins *plugins;      // what `plugin` is borrowed from
     const struct rlhf__plugin **plugin; // [n]
     size_t n;
-    int32_t other; // 1: it is no plugin of any version, which is a failure too
+    int32_t other; // 1: the file is not a plugin of any version, which counts as a failure
     int32_t reserved;
 };
 
@@ -24,8 +24,8 @@ rlhf_status rlhf__plugin_file_open(const struct rlhf__dirs *dirs, const char *pa
                                    struct rlhf__plugin_file *out, struct rlhf__error *err);
 void rlhf__plugin_file_finish(struct rlhf__plugin_file *); // accepts a zeroed one [main]
 
-// rlhf__child_ask in a child with a worker's walls (supervise/confine.h): foreign code may run
-// there. `what` begins messages. [main]
+// As rlhf__child_ask, but the child has a worker's walls (supervise/confine.h), because foreign
+// code may run there. Messages begin with `what`. [main]
 rlhf_status rlhf__plugin_file_ask(const char *what,
                                   rlhf_status (*work)(void *arg, struct rlhf__buf *out), void *arg,
                                   struct rlhf__buf *out, struct rlhf__error *err);

@@ -199,8 +199,8 @@ static rlhf_status ask(struct list *l, size_t from, size_t to, struct rlhf__erro
     return st;
 }
 
-// One child opens the files that came with the program. Every other file has a separate child, so
-// that its code can answer for this file only.
+// One child opens all files that came with the program. Every other file gets a child of its own,
+// so that its code can only forge the answer for this file.
 static void ask_all(struct list *l) {
     const size_t n = json_array_size(l->files);
     struct rlhf__error err;

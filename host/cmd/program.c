@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// The next file to be opened would take a closed descriptor from 0 to 2, and would receive what is
-// printed.
+// Opens descriptors 0 to 2 if they are closed. Otherwise the next opened file would get one of
+// these numbers, and printed text would end up in it.
 static void fill_descriptors(void) {
     for (int fd = 0; fd <= STDERR_FILENO; fd++) {
         if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;

@@ -1,9 +1,10 @@
-// config.h: from built-in defaults, files and flags to one resolved struct rlhf__config, and back.
+// config.h: builds one resolved struct rlhf__config from built-in defaults, files and flags, and
+// writes it back as JSON.
 //
 // Layers, each overriding the one before: built-in defaults; share/rlhf/configs/<algo>.json; the
-// preset; settings of a run; the --config file; flags (--algo, --reward, --policy, ...); --set. A
-// file that names another algorithm than the chosen one is read without its algorithm options. A
-// "reward" or "sink" list replaces the whole list.
+// preset; settings of a run; the --config file; flags (--algo, --reward, --policy, ...); --set. If
+// a file names another algorithm than the chosen one, its algorithm options are ignored. A "reward"
+// or "sink" list replaces the whole list.
 #ifndef RLHF_HOST_CONFIG_H
 #define RLHF_HOST_CONFIG_H
 
@@ -64,9 +65,9 @@ rlhf_status rlhf__config_resolve_sinks(struct rlhf__config *c, struct rlhf__plug
 rlhf_status rlhf__config_to_json(const struct rlhf__config *c, json_t **out,
                                  struct rlhf__error *err);
 
-// Call visit with the path and both values of each leaf in which two such configs may differ:
-// values that are not both objects, or both lists of one length; NULL = not there. Stops at the
-// first error of visit, and returns it. [any]
+// Call visit for each setting that may differ between two such configs, with its path and both
+// values. visit gets a pair of values that are not both objects or both lists of the same length;
+// NULL = the config lacks it. Stops at the first error of visit, and returns it. [any]
 rlhf_status rlhf__config_leaves(const char *path, json_t *was, json_t *is,
                                 rlhf_status (*visit)(void *arg, const char *path, const json_t *was,
                                                      const json_t *is, struct rlhf__error *err),

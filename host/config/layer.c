@@ -131,7 +131,7 @@ static rlhf_status unknown_section(const struct rlhf__layer *l, const char *key,
     return RLHF_E_INVALID;
 }
 
-// A member of a plugin entry that belongs to the host; 1 if key is one.
+// Set a member of a plugin entry that belongs to the host, such as weight or isolate.
 static rlhf_status host_member(const struct rlhf__layer *l, const char *path, const char *key,
                                const json_t *v, struct rlhf__plugin_config *p,
                                struct rlhf__error *err) {

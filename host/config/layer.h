@@ -34,8 +34,8 @@ rlhf_status rlhf__layer_given(struct rlhf__config *c, const char *section, const
 const char *rlhf__layer_typed_by(const struct rlhf__config *c, const char *section,
                                  const char *key);
 
-// "X.so[:k=v,...]": the plugin's name, heap, and its options as a JSON object of {raw text, parsed
-// value} pairs applied by rlhf__spec_apply. [main]
+// Apply "X.so[:k=v,...]", as typed with `flag`, to p: set the plugin's name and add the options,
+// each with its raw text and parsed value. [main]
 rlhf_status rlhf__spec_apply(const char *spec, const char *flag, struct rlhf__plugin_config *p,
                              struct rlhf__config *c, struct rlhf__error *err);
 

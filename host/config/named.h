@@ -8,9 +8,9 @@
 
 #define RLHF__NAMED_SECTION "models"
 
-// Set models.<name>; an empty path: not given. `where` is for messages: "--set" or "file:line".
-// Errors: RLHF_E_INVALID for a name that no plan can have, more names than a plan can have, or a
-// value that is not a text. [main]
+// Set models.<name>; an empty path means "not given". `where` is for messages: "--set" or
+// "file:line". Errors: RLHF_E_INVALID if no plan can have the name, if there are more names than a
+// plan can have, or if the value is not a text. [main]
 rlhf_status rlhf__named_set(struct rlhf__config *c, const char *name, const json_t *value,
                             const char *where, struct rlhf__error *err);
 

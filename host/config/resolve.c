@@ -202,8 +202,8 @@ static rlhf_status keep_path(const struct rlhf__plugin *plugin, struct rlhf__plu
     return RLHF_OK;
 }
 
-// The metric name of reward i: as given, otherwise the file's, with "-2", ... appended if it is
-// taken.
+// Choose the metric name of reward i: the name that the user gave, otherwise the file's name. If
+// the file's name is taken, "-2", "-3", ... is appended.
 static rlhf_status name_reward(struct rlhf__config *c, size_t i, const struct rlhf__plugin *plugin,
                                struct rlhf__error *err) {
     struct rlhf__plugin_config *p = &c->reward[i];
@@ -242,7 +242,8 @@ static rlhf_status is_shipped(const struct rlhf__plugins *plugins,
     return RLHF_OK;
 }
 
-// Whether a reward, or the judge, runs in a worker, by the file that it is of.
+// *out = 1 if a reward (or the judge) runs in a worker. `isolate` of its entry decides; without it
+// rewards.isolate, which for third_party asks whether the file came with the program.
 static rlhf_status isolates(const struct rlhf__config *c, const struct rlhf__plugins *plugins,
                             const struct rlhf__plugin_config *p, const char *flag, int *out,
                             struct rlhf__error *err) {
@@ -254,8 +255,8 @@ static rlhf_status isolates(const struct rlhf__config *c, const struct rlhf__plu
     return RLHF_OK;
 }
 
-// A run directory alone must not weaken a worker's confinement: the user gives the setting again or
-// trusts the directory.
+// Refuse a config.json of a run that weakens a worker's confinement: its author would choose that.
+// The user must give the setting again or trust the directory.
 static rlhf_status check_walls(const struct rlhf__config *c, const struct rlhf__plugins *plugins,
                                const struct rlhf__plugin_config *p, const char *section,
                                const char *flag, int apart, struct rlhf__error *err) {
@@ -279,7 +280,8 @@ static rlhf_status check_walls(const struct rlhf__config *c, const struct rlhf__
                       p->isolate ? ".isolate=false" : ".isolate=never");
 }
 
-// In a worker; one that came with the program and works by programs has walls around these instead.
+// Open a reward outside this process, in a worker. Exception: a shipped reward that only starts
+// programs is opened here, and its programs get the walls.
 static rlhf_status open_apart(struct rlhf__plugins *plugins, const struct rlhf__plugin_config *p,
                               const struct rlhf__worker_rules *rules, const char *flag,
                               const struct rlhf__plugin **out, struct rlhf__error *err) {
@@ -320,7 +322,7 @@ static rlhf_status open_reward(const struct rlhf__config *c, struct rlhf__plugin
 // If only a plugin's programs are isolated, it runs in this process.
 static int in_worker(const struct rlhf__plugin *p) { return p && p->outside && p->outside->worker; }
 
-// Record in c->unused a number of workers that a user gave, if no reward runs in one.
+// Record rewards.workers in c->unused if the user set it and no reward runs in a worker.
 static rlhf_status note_workers(struct rlhf__config *c, const struct rlhf__plugin *const *rewards,
                                 const struct rlhf__plugin *judge, struct rlhf__error *err) {
     const json_t *given = json_object_get(c->given, "rewards.workers");

@@ -246,7 +246,8 @@ static rlhf_status mark(json_t *from, const char *was, const char *is, struct rl
                                                                 : RLHF__NOMEM(err, "out of memory");
 }
 
-// Mark a reward's options that differ. At this point both are paths of a file.
+// Mark the options of a reward that differ from the stored ones. Those that get here are paths of
+// files.
 static rlhf_status mark_options(const json_t *was, const json_t *is, struct rlhf__plugin_config *p,
                                 struct rlhf__error *err) {
     const char *key;

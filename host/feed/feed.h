@@ -130,15 +130,17 @@ const struct rlhf__preferences *rlhf__preference_feed_rows(const struct rlhf__fe
 // The run trains a reward model: measure with its gain and bias. Borrowed. [main]
 void rlhf__preference_feed_trains(struct rlhf__feed *, struct rlhf__reward_training *);
 
-// ---- prompt_feed.c: the policy's responses to the run's prompts, a batch per phase ----
+// ---- prompt_feed.c: the policy's responses to the run's prompts; each phase takes a batch ----
 
 // Read the prompts, check that they fit the context with sampling.max_new_tokens, and open the KV
 // cache. Needs plan, logp_dist, rules, policy and reference. A batch is batch.size rows in groups
-// of plan.group_size. ops->check samples a few short responses and compares the log-probs of
-// decoding, of the training forward pass and, with reference_is_start (the reference is the policy
-// as it starts), of the reference. Before the first update all are the same function; any
-// difference on a backend with exact rows is RLHF_E_INTERNAL. The caller owns *out. Errors:
-// RLHF_E_INVALID, and those of rlhf__rollout_prompts. [main]
+// of plan.group_size. The caller owns *out.
+//
+// ops->check samples a few short responses and compares three log-probs: of decoding, of the
+// training forward pass and, with reference_is_start (the reference is the policy as it starts), of
+// the reference. Before the first update all three come from the same function. So any difference
+// on a backend with exact rows is RLHF_E_INTERNAL. Errors: RLHF_E_INVALID, and those of
+// rlhf__rollout_prompts. [main]
 rlhf_status rlhf__prompt_feed_open(const struct rlhf__feed_env *, int reference_is_start,
                                    struct rlhf__feed **out, struct rlhf__error *err);
 

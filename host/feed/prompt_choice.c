@@ -25,8 +25,8 @@ struct rlhf__prompt_choice {
     rlhf_str *meta;      // [n] borrowed from the prompts
     struct known now;    // as the algorithm sees it
     struct known noted;  // at the last phase boundary
-    int64_t *used;       // [n] the last phase that used the prompt, -1: none of this process
-    double *sum;         // [n] of the rewards of its responses in phase `used`
+    int64_t *used;       // [n] the last phase that used the prompt, -1: no phase of this process
+    double *sum;         // [n] sum of the rewards of its responses in that phase
     uint32_t *responses; // [n] their number
 };
 
@@ -91,7 +91,7 @@ rlhf_status rlhf__prompt_choice_create(const struct rlhf__instance *algo,
 
 // ---- a phase ----
 
-// The prompt is used by the phase; its score stays until its responses have one.
+// Mark the prompt as used by the phase. Its last score stays until its responses are scored.
 static void use(struct rlhf__prompt_choice *c, int64_t i, int64_t phase) {
     if (c->used[i] == phase) return;
     c->used[i] = phase;

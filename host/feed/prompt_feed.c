@@ -73,7 +73,8 @@ static rlhf_status open_overlap(const struct prompt_feed *f, uint32_t n, struct 
     return env->config->mixing.overlap ? rlhf__overlap_create(&q, &x->overlap, err) : RLHF_OK;
 }
 
-// The prompts of n rows: by the order, or as the algorithm chooses; then the order only counts.
+// Choose the prompts of n rows: in the order of the file, or as the algorithm wants. In the second
+// case the order only counts prompts.
 static rlhf_status pick_prompts(struct prompt_feed *f, uint32_t n, int64_t phase, int64_t *row,
                                 struct rlhf__error *err) {
     const uint32_t groups = n / f->group;
@@ -83,7 +84,8 @@ static rlhf_status pick_prompts(struct prompt_feed *f, uint32_t n, int64_t phase
         const int64_t next = rlhf__order_next(&f->order);
         if (!choice) row[k] = next;
     }
-    for (uint32_t i = n; i-- > 0;) // from the end: row[k] becomes those of group k
+    // from the end, because row[k] holds the prompt of group k until it is overwritten
+    for (uint32_t i = n; i-- > 0;)
         row[i] = row[i / f->group];
     return RLHF_OK;
 }
@@ -271,7 +273,7 @@ static rlhf_status open_cache(const struct prompt_feed *f, rlhf_gen **out,
 
 #define LOOK_AHEAD 64 // phases
 
-// Among the next phases, the prompts of the one with the most prompt tokens.
+// Find the prompts of the phase, among the next ones, that has the most prompt tokens.
 static void longest_prompts(struct prompt_feed *f, uint32_t n, int64_t *row, int64_t *best) {
     int64_t most = -1;
     for (int k = 0; k < LOOK_AHEAD; k++) {
@@ -296,8 +298,8 @@ static int longer_first(const void *a, const void *b) {
     return (x->prompt > y->prompt) - (x->prompt < y->prompt);
 }
 
-// An algorithm may choose any prompts: take the longest of all, repeated if there
-// are too few.
+// For an algorithm that may choose any prompts: take the longest ones of all, repeated if there are
+// too few.
 static rlhf_status longest_of_all(const struct prompt_feed *f, uint32_t n, int64_t *row,
                                   struct rlhf__error *err) {
     struct length *all = calloc((size_t)f->n + 1, sizeof *all);

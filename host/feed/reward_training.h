@@ -23,10 +23,10 @@ struct rlhf__reward_training {
     int64_t calibrated;               // phases done when `written` was calibrated; -1 = never
 };
 
-// For the cast's policy, whose config.json becomes a reward model's. Samples responses to the
-// prompts of `rows` in a random order and fits a new head, unless the run is resumed: then
-// rlhf__reward_training_load must follow. The caller owns *out. Errors: RLHF_E_INVALID
-// (score.pooling first; a starting model that cannot be sampled from; no prompt leaves room for a
+// Needs the cast's policy, and turns its config.json into a reward model's. Samples responses to
+// the prompts of `rows` in a random order and fits a new head to them. A resumed run does neither;
+// it must call rlhf__reward_training_load next. The caller owns *out. Errors: RLHF_E_INVALID
+// (score.pooling is `first`; the starting model cannot be sampled from; no prompt leaves room for a
 // response). [main]
 rlhf_status rlhf__reward_training_create(const struct rlhf__feed_env *env,
                                          const struct rlhf__model_env *models,

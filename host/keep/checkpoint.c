@@ -103,8 +103,8 @@ static rlhf_status open_tokenizer(const struct rlhf__kept *k, const struct rlhf_
     return rlhf__folder_open(NULL, k->cast->policy->text_dir, out, err);
 }
 
-// Record that the policy's responses end, if it was trained on texts with an end token or its
-// responses stopped at end tokens.
+// Record that the policy's responses end. That is so if it was trained on texts with an end token,
+// or if its responses stopped at end tokens.
 static void note_ends(const struct rlhf__kept *k) {
     const struct rlhf__cast *c = k->cast;
     if (!rlhf__cast_samples(c) || rlhf__rollout_stops(&k->config->sampling, c->policy))

@@ -80,8 +80,8 @@ static const char *field(const json_t *o, const char *key) {
     return s ? s : "";
 }
 
-// The stored counterpart of item i of `now`: at the same position among those with the same value
-// of `key`, or with the same id.
+// Find the stored counterpart of item i of `now` among the stored items with the same value of
+// `key`: a further model's by its id, any other by its position.
 static const json_t *counterpart(const char *key, const json_t *now, size_t i,
                                  const json_t *stored) {
     const json_t *p = json_array_get(now, i), *q;
@@ -97,8 +97,8 @@ static const json_t *counterpart(const char *key, const json_t *now, size_t i,
     return NULL;
 }
 
-// Append "ROLE PATH (FIELD was is now is)" to the list if a field differs; was NULL: nothing is
-// known about it.
+// Append "ROLE PATH (FIELD was is now is)" to the list for a field that differs. `was` NULL:
+// nothing is stored about it.
 static void compare(struct rlhf__buf *list, const char *role, const json_t *was, const json_t *is) {
     static const char *const fields[] = {"id", "version", "sha256"};
     size_t start = list->len;

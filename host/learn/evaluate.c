@@ -13,7 +13,7 @@
 // Rows waiting to be scored, as growing arrays.
 struct chunk {
     struct rlhf__ids ids, offset, prompt_len, label;
-    struct rlhf__buf skip; // a byte per id, empty if all are scored: 1 = not scored
+    struct rlhf__buf skip; // a byte per id, 1 = not scored; empty if all ids are scored
     const volatile sig_atomic_t *cancelled;
 };
 
@@ -72,7 +72,7 @@ static rlhf_status score_text(const struct rlhf__model *m, struct chunk *c,
     return st;
 }
 
-// A row to score: its ids, and a byte per id unless all are scored: 1 = not scored.
+// A row to score: its ids, and in `skip` a byte per id, 1 = not scored. An empty skip scores all.
 struct scored_row {
     struct rlhf__ids ids;
     struct rlhf__buf skip;
@@ -96,7 +96,8 @@ static rlhf_status put_skip(struct chunk *c, const struct scored_row *row, size_
 static rlhf_status add_windows(const struct rlhf__model *m, const struct scored_row *row,
                                struct chunk *c, struct rlhf__error *err) {
     size_t context = (size_t)m->info.n_ctx, half = context / 2 ? context / 2 : 1;
-    size_t scored = 1, n = row->ids.n; // tokens before this one are scored or context
+    // tokens before this one have been scored, or serve only as context
+    size_t scored = 1, n = row->ids.n;
     for (size_t begin = 0; scored < n; begin += half) {
         size_t end = begin + context < n ? begin + context : n;
         if (end <= scored) continue;
@@ -115,7 +116,8 @@ static rlhf_status read_text(const struct rlhf__model *m, rlhf_str text, struct 
     RLHF_TRY(rlhf__tokenizer_encode(m->tok, text, flags, 0, &out->ids, err));
     if (!flags && out->ids.n)
         unscored = rlhf__tokenizer_decode(m->tok, out->ids.data, 1, 0, NULL, 0);
-    if (unscored > text.len) unscored = (size_t)text.len; // a space that the text does not have
+    // the tokenizer may have added a space that the text does not have
+    if (unscored > text.len) unscored = (size_t)text.len;
     out->bytes = (int64_t)(text.len - unscored);
     return RLHF_OK;
 }

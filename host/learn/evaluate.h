@@ -14,13 +14,16 @@ struct rlhf__text_quality {
     int64_t rows, tokens, bytes; // scored tokens; their UTF-8 bytes
 };
 
-// Score every text of ds (field TEXT) under the model. A text is BOS + its tokens (no EOS); every
-// text token is scored once. A text longer than the context is covered by windows that advance by
-// half a context, so a token has at least half a context before it, or everything before it.
-// Without a BOS the first token of a text cannot be scored; it and its bytes do not count. Messages
-// are rendered by the chat template, with nothing added around them; assistant_only: score and
-// count only the assistant's tokens. Special tokens are scored too, without bytes.
-// `cancelled` is checked between microbatches (RLHF_E_CANCELLED); NULL = never. [main]
+// Score every text of ds (field TEXT) under the model. A text is BOS + its tokens, without EOS, and
+// every text token is scored once. Special tokens are scored too, but have no bytes.
+//
+// A text longer than the context is covered by windows that advance by half a context. So a token
+// has at least half a context before it, or everything that precedes it. Without a BOS the first
+// token of a text cannot be scored; neither it nor its bytes count.
+//
+// Messages are rendered by the chat template, with nothing added around them. assistant_only: score
+// and count only the assistant's tokens. `cancelled` is checked between microbatches
+// (RLHF_E_CANCELLED); NULL = never. [main]
 rlhf_status rlhf__evaluate_text(const struct rlhf__model *, const struct rlhf__dataset *ds,
                                 int assistant_only, const volatile sig_atomic_t *cancelled,
                                 struct rlhf__text_quality *out, struct rlhf__error *err);
@@ -44,8 +47,8 @@ struct rlhf__preference_quality {
     int64_t rows, correct; // correct: only the preferred response has the highest reward
     double nats;           // -log softmax of the rewards at the preferred response
     double margin;         // its reward minus the mean of the others' rewards
-    // The model's own values for the preferred response, and the mean of those for the others:
-    // rewards, or log-probabilities without subtracting the reference's.
+    // The model's own values: of the preferred response, and their mean over the other responses.
+    // They are rewards, or log-probabilities from which the reference's are not subtracted.
     double chosen, rejected;
 };
 
@@ -81,8 +84,9 @@ rlhf_status rlhf__evaluate_policy_completions(const struct rlhf__model *policy,
                                               struct rlhf__completion_quality *out,
                                               struct rlhf__error *err);
 
-// The maximum of a row of scores (the first if several are equal), and the sum of exp(x - x[at]).
-// The softmax probability there is 1 / sum, and -log of that of k is x[at] + log(sum) - x[k].
+// The maximum of a row of scores, x[at] (the first if several are equal), and sum = the sum of
+// exp(x - x[at]). So the softmax probability of `at` is 1 / sum, and -log p of index k is x[at] +
+// log(sum) - x[k].
 struct rlhf__peak {
     int32_t at, reserved;
     double sum;

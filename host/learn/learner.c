@@ -162,8 +162,8 @@ static rlhf_status all_rows(struct rlhf__learner *l, const struct rlhf__rows *e,
     return st;
 }
 
-// Process the rows of e with this use. The device is synchronised, so that the time is that of
-// these rows.
+// Process rows of e that have this use. The device is synchronised, so that the measured time
+// belongs to these rows.
 static rlhf_status rows_of(struct rlhf__learner *l, const struct rlhf__rows *e, int use,
                            struct rlhf__place *p, struct rlhf__error *err) {
     const rlhf_compute *t = l->model->compute;
@@ -183,8 +183,8 @@ static rlhf_status rows_of(struct rlhf__learner *l, const struct rlhf__rows *e, 
     return st;
 }
 
-// All rows of the phase's first minibatch are masked. The weights are still those that sampled, so
-// compare by a forward pass alone, before the step changes them.
+// Called when all rows of the phase's first minibatch are masked. The step would change the
+// weights, so compare now, by a forward pass alone, while they are still those that sampled.
 static rlhf_status compare_masked(struct rlhf__learner *l, const struct rlhf__rows *e,
                                   struct rlhf__place *p, struct rlhf__error *err) {
     p->train = 0;

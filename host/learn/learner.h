@@ -35,10 +35,10 @@ uint32_t rlhf__row_use_count(const struct rlhf__rows *e, int use);
 // is 0. d has `total` tokens per head. [any]
 rlhf_status rlhf__row_use_check(const rlhf_heads *d, uint32_t total, struct rlhf__error *err);
 
-// Estimated seconds saved: the backward pass of the rows left out of it, which has twice the
-// operations of a forward pass, and the forward pass of masked rows. The forward pass is measured
-// on still rows; without any it counts as a third of the time of the rows trained in the same
-// minibatches. Negative without either. Fixed costs of a backward pass are ignored. [any]
+// Estimated seconds saved: the backward pass of rows left out of it, and the forward pass of masked
+// rows. A backward pass counts as two forward passes. The forward pass is timed on still rows;
+// without any it counts as a third of the time of rows trained in the same minibatches. Negative if
+// neither was timed. Fixed costs of a backward pass are ignored. [any]
 double rlhf__row_tally_saved(const struct rlhf__row_tally *);
 
 // ---- heads: host arrays for one microbatch, grown as needed ----
@@ -105,8 +105,8 @@ struct rlhf__learner {
     // Receives the rows done, counting from `rows` of rows_all (the caller's numbers). NULL = none.
     const struct rlhf__watch *watch;
     int64_t rows, rows_all;
-    // Rows of a file with label 1, if there is a reference: the sum of its log-probs of response
-    // tokens minus the model's, and the number of tokens.
+    // For rows of a file with label 1, if there is a reference: the sum, over their response
+    // tokens, of its log-prob minus the model's; and the number of these tokens.
     double fall_sum;
     int64_t fall_tokens;
     int32_t asked, reserved; // 1: some derivative of the current phase was not 0
@@ -125,11 +125,13 @@ void rlhf__learner_begin(struct rlhf__learner *);
 // minibatch's forward pass with RLHF__LOGP_OLD, even if all its rows are masked. [step]
 void rlhf__learner_expect(struct rlhf__learner *, uint32_t minibatches, int64_t rows, int compare);
 
-// One minibatch: gradients of the objective's loss over all rows, then an optimiser step with
-// learning rates times lr_factor. Then the weights are re-packed and the objective is called; *stop
-// = 1 if it ends the phase. Prompts are shared if the rows allow it (RLHF__SHARE_PROMPTS) and the
-// model can; microbatch_tokens counts the tokens that it computes. A loss or gradient that is not
-// finite skips the step. Policy and critic each have a gradient norm and clipping. Rows that the
+// Train on one minibatch: compute gradients of the objective's loss over all rows, then take an
+// optimiser step with learning rates times lr_factor. Then the weights are re-packed and the
+// objective is called; *stop = 1 if it ends the phase.
+//
+// Prompts are shared if the rows allow it (RLHF__SHARE_PROMPTS) and the model can;
+// microbatch_tokens limits the tokens that the model computes. If a loss or gradient is not finite,
+// the step is skipped. Policy and critic are clipped by separate gradient norms. Rows that the
 // algorithm marks as still or masked (rows->use) are left out of the backward pass; the step is
 // taken even if all are. [step]
 rlhf_status rlhf__learner_minibatch(struct rlhf__learner *, const struct rlhf__rows *,

@@ -72,8 +72,8 @@ static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__ro
     return in;
 }
 
-// The reference's hidden states in the compact layout. Those of response tokens are the same in
-// both layouts.
+// Gather the reference's hidden states for the compact layout. Response tokens have the same ones
+// in both layouts.
 static rlhf_status reference_hidden(struct rlhf__learner *l, const struct rlhf__rows *e,
                                     uint32_t from, rlhf_forward *f, struct rlhf__error *err) {
     if (e->ref_row) {
@@ -180,8 +180,8 @@ static int any_derivative(const struct rlhf__learner *l) {
            any(d->score, (size_t)b->n * (size_t)l->model->n_labels);
 }
 
-// What has become of the texts that a row of a file wants (label 1), before the update.
-// Both log-probs of given tokens are 0.
+// Sum up how far the policy, before the update, has fallen below the reference on wanted responses
+// of a file (label 1). Given tokens do not matter: both of their log-probs are 0.
 static void measure_fall(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t from,
                          const rlhf_loss_in *in) {
     if (!in->logp_ref || !in->heads->logp || (e->flags & RLHF__DRAWN)) return;

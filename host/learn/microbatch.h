@@ -22,8 +22,8 @@ int rlhf__microbatch_shares(const struct rlhf__learner *, const struct rlhf__row
 rlhf_status rlhf__microbatch_reserve(struct rlhf__learner *, const struct rlhf__rows *,
                                      struct rlhf__error *err);
 
-// Rows [from, to): add their loss to the place's and, with train, their gradients to the model's;
-// with only_compares neither. [step]
+// Process rows [from, to): add their loss to the place. With train, also add their gradients to the
+// model's. With only_compares, do neither. [step]
 rlhf_status rlhf__microbatch(struct rlhf__learner *, const struct rlhf__rows *, uint32_t from,
                              uint32_t to, struct rlhf__place *, struct rlhf__error *err);
 

@@ -51,8 +51,8 @@ static rlhf_status item_init(struct rlhf__optim *o, struct rlhf__optim_item *it,
     return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, "optimiser state", err);
 }
 
-// The list of all tensors for sumsq_many and adamw_many, if the backend has both: the items, then
-// space for the ranges of the gradients between them.
+// Prepare the list of all tensors for sumsq_many and adamw_many, if the backend has both. The list
+// has the parameters, then space for the gradient ranges between them.
 static rlhf_status list_init(struct rlhf__optim *o, struct rlhf__error *err) {
     const rlhf_compute *t = o->compute;
     const size_t n = 2 * (size_t)o->n + 1;
@@ -272,9 +272,9 @@ static rlhf_status read_clip(const struct rlhf__optim *o, rlhf_clip *clip,
     return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, "gradient norm", err);
 }
 
-// The device computes the clip factor and decides whether to skip. The host reads both once: at the
-// end, or before Muon, which takes the factor from the host. The ranges between the gradients are
-// not counted but are zeroed too.
+// The device computes the clip factor and decides whether to skip the step. The host reads both
+// once: at the end, or before Muon, which takes the factor from the host. The ranges between the
+// gradients do not count in the norm, but are zeroed too.
 static rlhf_status step_as_list(const struct rlhf__optim *o, double factor, int32_t loss_ok,
                                 rlhf_clip *clip, struct rlhf__error *err) {
     const rlhf_compute *t = o->compute;

@@ -35,9 +35,9 @@ struct rlhf__optim {
     struct rlhf__optim_count count;
     rlhf_dev grads; // all gradients as one range, or NULL
     uint64_t grads_bytes;
-    // All items as one list, those of Muon without a weight, then n_between ranges of grads between
-    // the items; size 0: the backend takes one tensor per call. Its arrays are len, places and
-    // rates.
+    // All parameters as one list (Muon's without a weight), then n_between ranges of grads between
+    // them. size 0: the backend takes one tensor per call. len, places and rates are the list's
+    // arrays.
     rlhf_tensors list;
     uint32_t n_between, reserved;
     rlhf_dev clip; // rlhf_clip

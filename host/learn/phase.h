@@ -19,7 +19,7 @@ struct rlhf__cast {
     struct rlhf__model *policy;
     struct rlhf__model *reference; // NULL: the plan needs none
     struct rlhf__model *critic;    // NULL: the policy has the value head
-    // [plan.n_named] the plan's named models; several, or the reference too, may be one model
+    // [plan.n_named] the plan's named models. Several may be the same model, also as the reference.
     struct rlhf__model *named[RLHF_NAMED_MAX];
     struct rlhf__instance *algo;
     struct rlhf__instance **rewards;    // [n_rewards]
@@ -64,8 +64,9 @@ static inline int rlhf__cast_is_shared(const struct rlhf__cast *c, uint32_t i) {
 struct rlhf__feed;
 struct rlhf__report;
 
-// The loop counts and a checkpoint restores; all others only read. `phase` is also the number of
-// the current phase, from 0, as plugins get it; messages and files count from 1 (phase + 1).
+// Only the loop and a loaded checkpoint change these numbers; all others read them. `phase` is also
+// the current phase's number from 0, as plugins get it. Messages and files count from 1 (phase +
+// 1).
 struct rlhf__count {
     int64_t phase;       // phases done
     int64_t first_phase; // phases done before this process

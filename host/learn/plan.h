@@ -16,8 +16,8 @@
 rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_info *info,
                            rlhf_plan *out, struct rlhf__error *err);
 
-// What the algorithm's extension RLHF_EXT_ITERATION says, zeros without one. Errors:
-// RLHF_E_UNSUPPORTED if it cannot be read, or the plan's rows cannot be used so. [main]
+// *out = what the algorithm's extension RLHF_EXT_ITERATION requests; zeros without the extension.
+// Errors: RLHF_E_UNSUPPORTED if it cannot be read, or if the rows of the plan rule it out. [main]
 rlhf_status rlhf__plan_iteration(const struct rlhf__instance *algo, const rlhf_plan *plan,
                                  rlhf_iteration *out, struct rlhf__error *err);
 

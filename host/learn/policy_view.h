@@ -1,5 +1,6 @@
-// policy_view.h: calls of an algorithm with rows of several turns: it sees the policy's tokens
-// only, and its results get back to their places. Rows of one turn are passed on as they are.
+// policy_view.h: calls an algorithm for rows of several turns. It sees only the tokens that the
+// policy wrote, and its results are copied back to their places. Rows of one turn are passed on
+// unchanged.
 #ifndef RLHF_HOST_POLICY_VIEW_H
 #define RLHF_HOST_POLICY_VIEW_H
 

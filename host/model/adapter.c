@@ -28,8 +28,9 @@ static rlhf_status sum_of(const char *dir, char hex[65], int64_t *bytes, struct 
     return RLHF_OK;
 }
 
-// A base that the user gives must be the one that the adapter names, or have the same bytes. If the
-// name is not a directory here, such as a hub's, only shapes are checked.
+// Check a base that the user gave: it must be the one that the adapter names, or have the same
+// bytes. If the name is not a directory here (a name on a hub, for example), only shapes are
+// checked.
 static rlhf_status check_named(const struct rlhf__peft *p, const char *base,
                                struct rlhf__error *err) {
     char named[RLHF__PATH_CAP], a[65], b[65];

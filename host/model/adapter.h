@@ -14,8 +14,8 @@
 // has changed since: state/base.json), and those of rlhf__peft_read. [main]
 rlhf_status rlhf__adapter_resolve(struct rlhf__model *m, struct rlhf__error *err);
 
-// Lets m, whose config is read, use the trunk of env->shared if both are of the same directory and
-// m does not change it. [main]
+// Let m, whose config has been read, use the trunk of env->shared. That needs the same directory
+// for both, and an m that does not change its trunk. [main]
 void rlhf__adapter_share(struct rlhf__model *m);
 
 // Stops sharing: gives m its own trunk. [main]

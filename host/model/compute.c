@@ -118,8 +118,8 @@ static rlhf_status open_named(const struct rlhf__compute_spec *spec, struct rlhf
 
 #define PCI_DEVICES "/sys/bus/pci/devices"
 
-// A card that could not be used: the number of cards, and in *driver whether there is a driver. 0
-// if the backend cannot describe it.
+// Find out why a card could not be used. Returns the number of cards; *driver = 1 if there is a
+// driver. Returns 0 if the backend cannot describe itself.
 static uint32_t look_again(const struct rlhf__compute_spec *spec, const char *path, int *driver) {
     struct rlhf__kernels kernels;
     struct rlhf__device_info d = {0};

@@ -24,9 +24,9 @@ struct rlhf__kernels {
     struct rlhf__instance *instance;
 };
 
-// Find the file, load it and create the instance with the options of `backend`. log: of its lines,
-// NULL = silent. *out needs finish also after a failure. Errors: those of rlhf__compute_find, of
-// loading a plugin, of its options and of create(). [main]
+// Find the file, load it, and create the instance with the options of `backend`. log receives the
+// backend's lines; NULL = none. *out needs finish also after a failure. Errors: those of
+// rlhf__compute_find, of loading a plugin, of its options and of create(). [main]
 rlhf_status rlhf__kernels_load(const struct rlhf__dirs *dirs, const char *backend,
                                struct rlhf__log *log, struct rlhf__kernels *out,
                                struct rlhf__error *err);

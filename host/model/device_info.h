@@ -6,8 +6,9 @@
 
 // Texts are printable; "" = none or unknown. Zero-initialise.
 struct rlhf__device_info {
-    uint32_t devices;             // number of devices, usable or not; 0: see `missing`. If the
-                                  // answer has no number: 1, or 0 with `missing`
+    // number of devices, usable or not; 0: see `missing`. An answer without a number means 1, or 0
+    // if it has `missing`
+    uint32_t devices;
     int32_t capability;           // CUDA's, 10 * major + minor; 0: none
     uint64_t memory, memory_free; // bytes; host memory if the device shares it
     const char *name;             // "NVIDIA H100 80GB HBM3"

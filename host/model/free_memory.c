@@ -41,7 +41,7 @@ static int is_hosts(int32_t use) {
     return use == RLHF__USE_ROWS || use == RLHF__USE_ROLLBACK || use == RLHF__USE_PROGRAM;
 }
 
-// What one role, or all of them (role u->n), need of the memory that is checked.
+// Bytes that one role needs of the checked memory; role u->n means all roles together.
 static uint64_t wanted_by(const struct rlhf__memory_need *need, uint32_t role) {
     const struct rlhf__uses *u = &need->uses;
     uint64_t sum = 0;

@@ -14,8 +14,9 @@
 // Memory that a run or a command needs, and free memory.
 struct rlhf__memory_need {
     struct rlhf__uses uses; // at the peak, RLHF__USE_PROGRAM included
-    const char *lower;      // the settings that need less, as part of a sentence; borrowed
-    const char *uncounted;  // a backend whose workspaces are not known and not in uses, or NULL
+    const char *lower; // the settings that would need less memory, as part of a sentence; borrowed
+    // the name of a backend whose workspaces are unknown and therefore not in `uses`, or NULL
+    const char *uncounted;
     struct rlhf__free_memory memory; // set by rlhf__free_memory_get
     int32_t own_memory;              // 1: memory is that of a device; 0: of the machine
     int32_t known;                   // 1: memory is set
@@ -26,8 +27,8 @@ struct rlhf__memory_need {
 // memory is 0 where it cannot be determined. [any]
 void rlhf__free_memory_get(const struct rlhf__model_env *env, struct rlhf__memory_need *need);
 
-// Bytes of it that are needed in addition: of the machine's memory, everything that is not
-// allocated yet (RLHF__USE_PROGRAM is); of a device's, what it will hold. [any]
+// Bytes that are still to be allocated. Of the machine's memory that is everything except what the
+// program already holds (RLHF__USE_PROGRAM); of a device's memory, everything. [any]
 uint64_t rlhf__memory_needed(const struct rlhf__memory_need *need);
 
 // RLHF_E_INVALID if it does not fit; the sentence says what each role needs, what is free and which
@@ -44,10 +45,10 @@ rlhf_status rlhf__free_memory_check_spec(const struct rlhf__model_env *env,
                                          const struct rlhf__model_spec *spec,
                                          struct rlhf__error *err);
 
-// A table of the memory needed by role and use, the total, and the free memory. Or the same as one
-// JSON object: {"event": "memory", "buffers": [{"role", "use", "bytes"}], "total_bytes",
-// "free_bytes"}, with "uncounted": NAME for a backend whose workspaces are not known; NULL: out of
-// memory. [any]
+// Append a table: the memory needed by role and use, the total, and the free memory. The second
+// function returns the same as one JSON object: {"event": "memory", "buffers": [{"role", "use",
+// "bytes"}], "total_bytes", "free_bytes"}. It adds "uncounted": NAME for a backend whose workspaces
+// are unknown. NULL: out of memory. [any]
 void rlhf__memory_need_table(const struct rlhf__memory_need *need, struct rlhf__buf *out);
 json_t *rlhf__memory_need_json(const struct rlhf__memory_need *need);
 

@@ -42,8 +42,8 @@ rlhf_status rlhf__model_knows_turns(const struct rlhf__model *m, struct rlhf__er
         m->dir, m->instance->plugin->desc.id);
 }
 
-// On a memory plan, what a call allocates belongs to the model, except a weight of its base that is
-// packed when it is first needed, as LM heads are.
+// On a memory plan, count the following allocations for this model. Exception: a weight of its base
+// that is packed on first use, as LM heads are, counts for the base.
 static void account(const struct rlhf__model *m, int32_t use) {
     if (!m->planned) return;
     rlhf__memory_plan_account(m->env->memory_plan, m->role, use);

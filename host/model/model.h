@@ -56,8 +56,8 @@ struct rlhf__model_env {
     struct rlhf__free_memory device_memory;
     // Not NULL: models are opened on this plan, which counts their memory, until rlhf__model_load.
     struct rlhf__memory_plan *memory_plan;
-    // A model with an adapter, or NULL. Other models of its directory that do not train a trunk use
-    // its trunk and LM head (rlhf_model_open.base).
+    // A model with an adapter, or NULL. Models opened later from the same directory use its trunk
+    // and LM head (rlhf_model_open.base), unless they train a trunk.
     struct rlhf__model *shared;
     int32_t unchecked; // 1: free memory is not checked (model/free_memory.h)
     int32_t reserved2;
@@ -111,15 +111,17 @@ struct rlhf__model {
     struct rlhf__instance *instance;
     const rlhf_model_ops *ops;
     void *self;
-    char *dir;      // of the weights, with an adapter the base's; absolute if it can be resolved
-    char *text_dir; // of the tokenizer's files: dir, or the adapter's if it has them
-    struct rlhf__peft peft;     // rank 0: without an adapter
-    char base_sha256[65];       // of dir's config and weights; "": not computed
-    int64_t base_bytes;         // their size
-    struct rlhf__model *base;   // the model whose trunk it uses, or NULL; held
-    struct rlhf__instance *was; // its instance on the memory plan, while other models use that
-    int32_t users, reserved1;   // 1 for its owner, and 1 for each model that has it as base
-    int held[2]; // until it is filled: its directory and its adapter's (rlhf__folder_hold), or -1
+    char *dir; // the weights' directory, with an adapter the base's; absolute if it can be resolved
+    char *text_dir; // the directory of the tokenizer's files: dir, or the adapter's if it has them
+    struct rlhf__peft peft;   // rank 0: without an adapter
+    char base_sha256[65];     // of dir's config and weights; "": not computed
+    int64_t base_bytes;       // their size
+    struct rlhf__model *base; // the model whose trunk it uses, or NULL; held
+    // the instance that it has on the memory plan, kept while other models use it
+    struct rlhf__instance *was;
+    int32_t users, reserved1; // 1 for the owner, plus 1 for each model that has it as its base
+    // until it is filled: locks of its directory and of its adapter's (rlhf__folder_hold), or -1
+    int held[2];
     const char *role;
     json_t *config;             // config.json as read
     struct rlhf__labels labels; // n = 0 without a score head

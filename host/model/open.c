@@ -13,7 +13,8 @@
 
 // ---- the plugin of a model type ----
 
-// A plugin of several model types lists them; its file name need not be one of them.
+// Whether `stem` is a model type. A plugin of several types lists them; its file name need not be
+// one.
 static int is_type(struct rlhf__plugins *plugins, const char *stem) {
     const struct rlhf__plugin *p = NULL;
     struct rlhf__error unsaid = {0};

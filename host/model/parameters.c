@@ -90,7 +90,7 @@ static rlhf_status write_data(const struct rlhf__model *m, int32_t part,
     return st;
 }
 
-// A file's header: the specs of a part's parameters, and space for their names.
+// Fill the specs of a part's parameters for a file's header, with space for their names.
 static size_t list_specs(const struct rlhf__model *m, int32_t part, int32_t dtype,
                          struct rlhf__tensor_spec *specs, char (*names)[NAME_BYTES]) {
     size_t n = 0;

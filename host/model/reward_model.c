@@ -87,8 +87,8 @@ int rlhf__reward_fit(struct rlhf__reward_head *h, const float *raw, size_t n) {
 
 // ---- the front of a row ----
 
-// What a row needs for this tokenizer: 1 a bos, -1 one bos fewer, 0 nothing. A prompt that is only
-// a bos keeps it: a response has to follow something.
+// What must change in front of a row for this tokenizer: 1 = add a bos, -1 = remove one, 0 =
+// nothing. A prompt that consists of a bos keeps it, because a response has to follow something.
 static int32_t front(const struct rlhf__tokenizer *tok, const int32_t *row, int32_t prompt_len) {
     int32_t bos = rlhf__tokenizer_info(tok)->bos;
     int has = prompt_len > 0 && row[0] == bos, wants = rlhf__tokenizer_has_bos(tok);
@@ -215,7 +215,7 @@ rlhf_status rlhf__reward_model_open(const struct rlhf__model_env *env,
     if (st == RLHF_OK) st = check(spec, rm->model, err);
     if (st == RLHF_OK) rlhf__path_in(file, sizeof file, rm->model->dir, "config.json");
     if (st == RLHF_OK) st = rlhf__reward_head_read(rm->model->config, file, &rm->head, &found, err);
-    // One that transformers or TRL trained: its logit is the score of the last token.
+    // A model trained by transformers or TRL: its logit is the score of the last token.
     if (st == RLHF_OK && !found) rm->head.pooling = RLHF_POOL_LAST;
     if (st != RLHF_OK) {
         rlhf__reward_model_close(rm);

@@ -16,8 +16,9 @@ rlhf_status rlhf__reward_service_create(const struct rlhf__model_env *env, const
 // Closes what plugins left open. NULL allowed. [main]
 void rlhf__reward_service_destroy(struct rlhf__reward_service *);
 
-// What models opened later are checked against, borrowed: the vocabulary (NULL: not checked) and
-// the longest prompt + response in tokens (0: not known); and whether they can be trained. [main]
+// Set what models opened later are checked against, both borrowed: the vocabulary (NULL: not
+// checked), and the longest prompt + response in tokens (0: not known). The
+// third function says whether they can be trained. [main]
 void rlhf__reward_service_policy(struct rlhf__reward_service *, const struct rlhf__tokenizer *tok);
 void rlhf__reward_service_longest(struct rlhf__reward_service *, int32_t longest);
 void rlhf__reward_service_trainable(struct rlhf__reward_service *, int32_t trainable);

@@ -6,9 +6,9 @@
 #include "base/log.h"
 #include "model/model.h"
 
-// Log `what` ("texts") with the tokens before and after each: flags as the texts are encoded (enum
-// rlhf__encode_flag; RLHF__ENCODE_BOS counts where the tokenizer has one), ends: 1 = also log the
-// tokens after. texts: how many rows are texts; 0 logs nothing. [main]
+// Log `what` ("texts") with the tokens that stand before and after each text. flags: how the texts
+// are encoded (enum rlhf__encode_flag; RLHF__ENCODE_BOS has an effect only if the tokenizer has a
+// BOS). ends: 1 = also log the tokens after. texts: how many rows are texts; 0 logs nothing. [main]
 void rlhf__model_text_note(const struct rlhf__model *m, const char *what, int64_t texts,
                            uint32_t flags, int32_t ends, struct rlhf__log *log);
 
@@ -38,7 +38,8 @@ enum rlhf__turn_end_remedy {
 void rlhf__model_turn_end_note(const struct rlhf__model *m, const char *stop,
                                enum rlhf__turn_end_remedy how, struct rlhf__log *log);
 
-// The id of that token where it ends no response, and its text; else -1. [any]
+// The id of the turn's end token if it ends no response, and its text; -1 if there is no such
+// token. [any]
 int32_t rlhf__model_ignored_turn_end(const struct rlhf__model *m, const char *stop,
                                      const char **text);
 

@@ -18,8 +18,8 @@ rlhf_status rlhf__text_services_create(const struct rlhf__model_env *env,
 // Closes what plugins left open. NULL allowed. [main]
 void rlhf__text_services_destroy(struct rlhf__text_services *);
 
-// The tokenizer of path NULL, and the vocabulary that reward models must have; borrowed, NULL until
-// set. [main]
+// Set the tokenizer that path NULL means; reward models must have its vocabulary. Borrowed, NULL
+// until set. [main]
 void rlhf__text_services_policy(struct rlhf__text_services *, const struct rlhf__tokenizer *);
 
 // Loads the models of plugins that are on a memory plan. A model that a plugin uses earlier is

@@ -35,10 +35,10 @@ rlhf_status rlhf__iteration_init(struct rlhf__iteration *it, const struct rlhf__
                                  struct rlhf__services *services, struct rlhf__error *err);
 void rlhf__iteration_finish(struct rlhf__iteration *it); // accepts a zeroed one [main]
 
-// Open the judge (NULL = none) and, if the plan trains a reward model, find it: the one that the
-// run's rewards, already open, use. Errors: RLHF_E_INVALID if the plan needs a judge and there is
-// none, if the rewards do not use exactly one reward model, if the judge uses that model too, or if
-// groups have one row; and errors of plugins. [main]
+// Open the judge (NULL = none). If the plan trains a reward model, find it: the one that the run's
+// rewards, which are already open, use. Errors of plugins, and RLHF_E_INVALID in these cases: the
+// plan needs a judge and there is none; the rewards do not use exactly one reward model; the judge
+// uses that model too; groups have one row. [main]
 rlhf_status rlhf__iteration_open(struct rlhf__iteration *it, struct rlhf__reward_service *models,
                                  const struct rlhf__plugin *judge,
                                  struct rlhf__instance **out_judge, struct rlhf__error *err);

@@ -32,7 +32,7 @@ static double smaller(double a, double b) { return isnan(a) || a < b ? a : b; }
 
 int rlhf__combine_merge(struct rlhf__combined *to, const struct rlhf__combined *later) {
     if (later->n == 0) return 1;
-    if (to->n == 0) { // the bits of a single report do not change
+    if (to->n == 0) { // the first report: keep the bits of its value
         *to = *later;
         return 1;
     }

@@ -13,7 +13,8 @@ struct rlhf__combined {
     uint32_t n;           // reports that count; a mean without weight does not
 };
 
-// Add a report. 0 if it was reported in another way before; then it is left out. [any]
+// Add a report. Returns 0, and ignores the report, if an earlier one was to be combined
+// differently. [any]
 int rlhf__combine_add(struct rlhf__combined *to, double value, double weight, int32_t combine);
 
 // Add what was reported after `to`. 0 as above. [any]

@@ -317,8 +317,8 @@ static rlhf_status add_stem(void *arg, int32_t kind, const char *path) {
     memcpy(stem, file, n);
     stem[n] = '\0';
     if (strcmp(stem, s->name) == 0) s->there = 1;
-    // A directory of RLHF_PLUGIN_PATH may hold plugins of any kind, unless it is named like
-    // "models".
+    // A directory of RLHF_PLUGIN_PATH may hold plugins of any kind, unless its name is that of a
+    // kind's folder, such as "models".
     const char *dir = rlhf__kind_dir(kind);
     size_t k = strlen(dir), before = (size_t)(file - path);
     int sorted = before > k + 1 && !strncmp(file - k - 1, dir, k) && file[-(ptrdiff_t)k - 2] == '/';

@@ -16,17 +16,18 @@
 
 struct rlhf__plugin;
 
-// What stands for a plugin that does its work in another process (worker/): in a worker that has
-// the file open, or, where worker is 0, in programs that it starts from this one.
+// Implements a plugin whose work is done in another process (worker/). The process is a worker that
+// has the file open; or, if `worker` is 0, a program that the plugin starts from this process.
 struct rlhf__outside {
     // As rlhf_plugin.why_unused, for that plugin. [any]
     const char *(*why_unused)(const struct rlhf__plugin *, const void *config, const char *key);
-    // As rlhf_plugin.extension; the table is the host's. NULL: as the descriptor has it. [any]
+    // Like rlhf_plugin.extension, but returns a table of the host. NULL: the descriptor's function
+    // is used. [any]
     const void *(*extension)(const struct rlhf__plugin *, void *self, const char *id);
     void (*destroy)(struct rlhf__outside *); // [main]
     const char *confined;                    // what that process must not do, in words
-    // The row of the instance's last score() at which its process ended, the batch's n if that was
-    // after the last row; -1: it did not end. NULL: not known. [as score()]
+    // The row at which the plugin's process ended during the last score(): the batch's n if it
+    // ended after the last row, -1 if it did not end. NULL: not known. [as score()]
     int64_t (*ended_at)(void *self);
     int32_t worker, reserved; // 1: the plugin itself is in another process
 };

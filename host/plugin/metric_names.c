@@ -39,7 +39,8 @@ int rlhf__metric_name(const char *owner, const char *name, char out[RLHF__METRIC
     if (n < 0 || n >= RLHF__METRIC_NAME) return -1;
     if (!*owner) return !is_hosts(name);
     static const char *const own[] = {"mean", "std", "time", "failures", "retries"};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) // of a reward or judge
+    // names that a reward or judge may not use
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (strcmp(name, own[i]) == 0) return 0;
     return 1;
 }

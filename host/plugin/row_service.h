@@ -1,5 +1,5 @@
-// row_service.h: the table of "rlhf.row/0": reads values of a data row, so that plugins need no
-// JSON parser. It works with any host: a failure is told with the caller's host->fail.
+// row_service.h: the table of "rlhf.row/0", which reads values of a data row, so that plugins need
+// no JSON parser. It works with any host: it reports a failure through the caller's host->fail.
 #ifndef RLHF_HOST_ROW_SERVICE_H
 #define RLHF_HOST_ROW_SERVICE_H
 

@@ -267,7 +267,7 @@ int rlhf__words_fit(rlhf_status said, rlhf_status status) {
     return said == status || (status != RLHF_E_NOMEM && status != RLHF_E_CANCELLED);
 }
 
-// In the words of the plugin or a service, or else of the kernels.
+// The reason of a failure: the message of the plugin or of a service, or else the kernels'.
 const char *rlhf__call_why(const struct rlhf__call *call, rlhf_status status, char *out,
                            size_t cap) {
     struct rlhf__host *h = behind(call->instance->host);

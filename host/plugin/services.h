@@ -9,9 +9,9 @@
 
 #include <signal.h>
 
-// A table that host->service(id) returns; both borrowed. Its functions get the caller's rlhf_host
-// and ask it for their own table, which is part of what they work with: so they work with any host
-// that offers them (a run's, a worker's, that of plugin check).
+// A table that host->service(id) returns; id and table are borrowed. Its functions get the caller's
+// rlhf_host and find their own data through it: they ask it for their own table. So they work with
+// any host that offers the table: a run's, a worker's, or that of plugin check.
 struct rlhf__service {
     const char *id;
     const void *table;
@@ -31,9 +31,9 @@ struct rlhf__services {
     void *metric_ctx;
     const volatile sig_atomic_t *cancelled; // NULL = never
     uint64_t seed;
-    int64_t phase; // set by the loop, shown in messages; < 0 = outside phases
-    // The backend that models compute with: a model that passes its status on without a message
-    // fails with its message. NULL: none.
+    int64_t phase; // set by the loop, for messages; < 0 = outside of phases
+    // The backend that models compute with. If a model returns a backend's status without a
+    // message, the backend's message is reported. NULL: no backend.
     const struct rlhf__instance *kernels;
     struct rlhf__service offered[RLHF__MAX_SERVICES]; // use rlhf__services_offer
     size_t n_offered;
@@ -51,7 +51,7 @@ const void *rlhf__services_find(const struct rlhf__services *, const char *id);
 // RLHF_E_UNSUPPORTED. [any]
 rlhf_status rlhf__service_beside(const rlhf_host *caller);
 
-// For a service whose call fails: the message is the caller's. Returns err->code. [any]
+// A service's call has failed: report err's message on the caller's host. Returns err->code. [any]
 rlhf_status rlhf__service_failed(const rlhf_host *caller, const struct rlhf__error *err);
 
 struct rlhf__instance {
@@ -62,16 +62,16 @@ struct rlhf__instance {
 };
 
 // Fill a config struct from options (may be NULL; lenient per origin, see options.h) and call
-// create. owner is the instance's role in the run, which its metrics' names begin with:
-// "rewards/<name>", "judge", "models/<role>", "" for the algorithm. [main]
+// create. owner is the instance's role in the run: "rewards/<name>", "judge", "models/<role>", or
+// "" for the algorithm. The names of its metrics begin with it. [main]
 rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
                                   struct rlhf__services *services, const char *owner,
                                   const json_t *options, const struct rlhf__origin *from,
                                   struct rlhf__instance **out, struct rlhf__error *err);
 void rlhf__instance_destroy(struct rlhf__instance *i); // NULL allowed [main]
 
-// From now on send metrics that the plugin reports with host->metric to `metric`, under the run's
-// name for them; NULL: to the run again. [step]
+// From now on send what the plugin reports with host->metric to `metric`, under the run's name for
+// it. NULL: send it to the run again. [step]
 void rlhf__instance_metrics_to(const struct rlhf__instance *i, rlhf__metric_fn *metric, void *ctx);
 
 // beside = 1: the instance is called while the run's models compute, on another thread: until 0, it
@@ -102,12 +102,15 @@ struct rlhf__call {
 struct rlhf__call rlhf__call_begin(const struct rlhf__instance *i, const char *function); // [any]
 
 // `status` is the plugin's return value. A failure becomes err: "reward org.x.period, score(),
-// phase 12: <why>". The reason is the last message of host->fail, by the plugin or by a service
-// that it called, during the call; for RLHF_E_NOMEM and RLHF_E_CANCELLED, which need no message,
-// only one with that code. Otherwise it is that of the kernels, if they failed with this status
-// during the call, otherwise the status' text.
-// Returns the status, unknown ones as RLHF_E_INTERNAL. Ends the process if it is a child that the
-// plugin forked. [any]
+// phase 12: <why>". <why> is the first of these that exists:
+//
+// 1. the last message of host->fail during the call, by the plugin or by a service that it called;
+//    for RLHF_E_NOMEM and RLHF_E_CANCELLED, which need no message, only a message with that code
+// 2. the message of the kernels, if they failed with this status during the call
+// 3. the status' text
+//
+// Returns the status; an unknown one becomes RLHF_E_INTERNAL. Ends the process if it is a child
+// that the plugin forked. [any]
 rlhf_status rlhf__call_end(const struct rlhf__call *call, rlhf_status status,
                            struct rlhf__error *err);
 
@@ -115,12 +118,13 @@ rlhf_status rlhf__call_end(const struct rlhf__call *call, rlhf_status status,
 const char *rlhf__call_why(const struct rlhf__call *call, rlhf_status status, char *out,
                            size_t cap);
 
-// Whether words said with one code are about a call that returned `status`: after a failure that
-// the plugin handled, it may run out of memory, or stop, without words. [any]
+// Whether a message with code `said` explains a call that returned `status`. After a failure that
+// the plugin handled, the call may still run out of memory, or be cancelled, without a message.
+// [any]
 int rlhf__words_fit(rlhf_status said, rlhf_status status);
 
-// "it returned 7, which is not a valid status", for a positive one, into out[cap]; returns out.
-// [any]
+// Write "it returned 7, which is not a valid status" for a positive status to out[cap]; returns
+// out. [any]
 const char *rlhf__no_status(rlhf_status status, char *out, size_t cap);
 
 // Append the instance's state to out: id, state_version, length, bytes, CRC. Appends nothing for

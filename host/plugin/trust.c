@@ -66,8 +66,8 @@ static int is_above(const char *dir, const char *path) {
     return *path && strncmp(path, dir, n) == 0 && path[n] == '/';
 }
 
-// 1 if the program or its plugins are below `dir`: anyone who may write there can change the
-// program itself.
+// 1 if the program or its plugins are in `dir` or below. Then anyone who may write to `dir` could
+// change the program anyway.
 static int holds_program(const char *dir, const struct rlhf__dirs *dirs) {
     return is_above(dir, dirs->exe) || is_above(dir, dirs->lib);
 }

@@ -71,7 +71,7 @@ struct rlhf__found rlhf__findings_judge(struct rlhf__findings *f,
                if_true(exploded, RLHF__EXPLODED) | if_true(diverged, RLHF__DIVERGED) |
                if_true(fell, RLHF__FELL) | if_true(p->cut_off >= RLHF__CUT_OFF, RLHF__ALL_CUT_OFF);
     out.what &= ~(uint32_t)f->said;
-    // After a collapse the other findings follow from it, as do new cut-offs in its phase.
+    // After a collapse, further findings and new cut-offs of the phase are only its consequences.
     if (f->said & RLHF__COLLAPSED) out.what = 0;
     if (out.what & RLHF__COLLAPSED) out.what &= ~(uint32_t)RLHF__ALL_CUT_OFF;
     f->said |= out.what;
@@ -103,7 +103,7 @@ json_t *rlhf__findings_save(const struct rlhf__findings *f) {
                      (json_int_t)f->wild);
 }
 
-// Read a number; `null` is the value of a JSON null, which replaces numbers that were not finite.
+// Read a number. A JSON null stands for a number that was not finite and reads as `null`.
 static int take(const json_t *v, const char *key, double null, double *out) {
     const json_t *x = json_object_get(v, key);
     *out = json_is_null(x) ? null : json_number_value(x);

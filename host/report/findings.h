@@ -14,7 +14,7 @@
 
 #define RLHF__COLLAPSED_KL      1.0    // nats per token from the reference, above
 #define RLHF__COLLAPSED_ENTROPY 0.1    // share of the first phase's entropy, below
-#define RLHF__KL_JUMP           0.5    // nats per token by which the KL rises in one phase, above
+#define RLHF__KL_JUMP           0.5    // rise of the KL in one phase, nats per token, above
 #define RLHF__NORM_EXPLODES     1000.0 // times the median gradient norm so far, above
 #define RLHF__NORM_LARGE        10.0   // a norm up to this does not count as exploding
 #define RLHF__CUT_OFF           0.95   // share of the responses, at least
@@ -30,8 +30,9 @@ struct rlhf__phase_numbers {
     double norm, norm_first, norm_max; // gradient norms: mean, first that is not 0, largest
     double cut_off; // share of responses that reached the length limit; NaN: all do by design
     double loss;    // of supervised algorithms
-    double fall;    // of preferences: nats a token that the policy gives the wanted responses less
-                    // than the reference
+    // preference rows: how much less the policy gives the wanted responses than the reference does,
+    // nats per token
+    double fall;
 };
 
 enum rlhf__finding {

@@ -47,8 +47,8 @@ struct rlhf__phase_times {
     double start, rollout, reward, reference, update;
 };
 
-// Samples of the current phase; `bytes` holds their texts, and `paid` each reward's scores (NULL:
-// one reward).
+// The samples of the current phase. `bytes` holds their texts. `paid` holds the score of each
+// reward for each sample; NULL if there is only one reward.
 struct rlhf__shown {
     struct rlhf__sample *rows; // [n]
     char *bytes;
@@ -59,7 +59,8 @@ struct rlhf__shown {
 
 // Backward passes saved in this process.
 struct rlhf__spared {
-    int64_t rows, all; // rows left out of it, of all rows in the updates of such phases
+    // rows left out of the backward pass; all rows in the updates of those phases
+    int64_t rows, all;
     double seconds;
 };
 

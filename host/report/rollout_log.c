@@ -48,7 +48,7 @@ static void put_floats(struct rlhf__buf *b, const struct rlhf__rows *e, uint32_t
     rlhf__buf_putc(b, ']');
 }
 
-// Who wrote the tokens after the prompt, in pieces: a turn of the policy, or what was given.
+// Write who wrote the tokens after the prompt, in pieces: each is a turn of the policy, or given.
 static void put_segments(struct rlhf__buf *b, const struct rlhf__rows *e, uint32_t i) {
     const char *between = "";
     if (!e->turn) return;

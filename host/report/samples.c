@@ -112,7 +112,8 @@ rlhf_status rlhf__samples_sync(struct rlhf__samples *s, struct rlhf__error *err)
 struct layout {
     const struct rlhf__sample_table *t;
     const char *bar, *sep, *end;
-    int numbers, has_ref, text; // columns of numbers, the last of which is the reference's; of text
+    // columns of numbers, of which the reference's is the last; columns of the text
+    int numbers, has_ref, text;
 };
 
 static struct layout layout_of(const struct rlhf__sample_table *t, const struct rlhf__sample *first,

@@ -16,7 +16,8 @@ struct rlhf__sinks {
     struct sink *sink; // [n]
     size_t n;
     struct rlhf__log *log;
-    double began; // clock at the start of the run, moved back by the seconds before a resume
+    // clock at the start of the run; for a resumed run, moved back by its earlier seconds
+    double began;
     // What was taken of a phase, [n_taken].
     char **name;
     double *value;

@@ -97,7 +97,8 @@ static rlhf_status pass_reference(struct rlhf__phase *p, struct rlhf__error *err
     return pass_named(p, err);
 }
 
-// Rows with hidden states cannot be joined, so rounds of further prompts get theirs at the end.
+// Rows with hidden states cannot be joined. So if there may be further rounds of prompts, the
+// hidden states are left for the end.
 rlhf_status rlhf__phase_refer(const struct rlhf__phase *p, struct rlhf__experience *x,
                               struct rlhf__error *err) {
     const struct rlhf__cast *cast = p->cast;
@@ -268,7 +269,7 @@ static void log_update(const struct rlhf__phase *p, const struct rlhf__rows *par
 
 // ---- minibatches ----
 
-// 1 if these are all rows of e in order, so that they need not be copied.
+// 1 if `pick` lists all rows of e in order; then they need not be copied.
 static int is_whole(const struct rlhf__rows *e, const uint32_t *pick, uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
         if (pick[i] != i) return 0;

@@ -20,25 +20,27 @@ rlhf_status rlhf__phase_passes(struct rlhf__phase *p, struct rlhf__error *err);
 rlhf_status rlhf__phase_refer(const struct rlhf__phase *p, struct rlhf__experience *x,
                               struct rlhf__error *err);
 
-// A part of the phase is done with policy and critic: free their buffers for it, so that the parts
-// of a phase do not add up. With rows of a file a phase is one step, and nothing is freed. [step]
+// Part of the phase is done with policy and critic: free the buffers that they used for it, so that
+// the memory of a phase's parts does not add up. With rows of a file nothing is freed, because a
+// phase is one step. [step]
 void rlhf__phase_trim(const struct rlhf__phase *p);
 
 // ---- scores ----
 
-// Score the responses in x, which are those of p or further ones of its phase. Rows that
-// rewards.nan_policy or rewards.on_failure drops are removed. more = 1: x holds further ones, all
-// of which may be dropped; the phase's metrics are those of the first rows. [step]
+// Score the responses in x: those of the phase, or further ones that it sampled. Rows dropped by
+// rewards.nan_policy or rewards.on_failure are removed. more = 1: x holds further responses; all of
+// them may be dropped, and the phase's metrics stay those of the first ones. [step]
 rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experience *x, int more,
                               struct rlhf__error *err);
 
-// Replace groups without spread by responses to further prompts (Yu et al. 2025, dynamic sampling).
-// p->x is the first round, sampled and scored. While some of its groups lack spread and the
-// plan's resample_rounds allow it: sample as many further groups as are missing, score them, and
-// put those with spread in place of groups without. After the last round the remaining groups
-// without spread are kept, so that the batch keeps its size. Sets sampling/fresh_rounds, prompts,
-// flat_ratio and flat_left; other metrics are those of the first round. Adds to the times of
-// rollout and reward. [step]
+// Dynamic sampling (Yu et al. 2025): replace groups without spread by responses to further prompts.
+// p->x is the first round, sampled and scored. While some of its groups lack spread and
+// resample_rounds of the plan allows it, a round samples as many further groups as are missing,
+// scores them, and puts those with spread in place of groups without.
+//
+// After the last round the remaining groups without spread are kept, so the batch keeps its size.
+// Sets sampling/fresh_rounds, prompts, flat_ratio and flat_left; other metrics are those of the
+// first round. Adds to the times of rollout and reward. [step]
 rlhf_status rlhf__fresh_groups(struct rlhf__phase *p, struct rlhf__error *err);
 
 // Let the judge of the cast, if there is one, score the responses of p->x into p->x.judged. Its

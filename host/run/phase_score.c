@@ -167,7 +167,8 @@ rlhf_status rlhf__fresh_groups(struct rlhf__phase *p, struct rlhf__error *err) {
 
 // ---- the judge ----
 
-// finite[i] is 1 where the judge could not score a row; set it to 1 where the score is finite.
+// Sets finite[i] = 1 if the judge's score of row i is finite, else 0. On entry finite[i] = 1 marks
+// a row that the judge could not score; nan_policy does not apply to it.
 static rlhf_status check_judged(const struct rlhf__phase *p, uint8_t *finite,
                                 struct rlhf__error *err) {
     const float *judged = p->x.judged;

@@ -44,7 +44,7 @@ struct rlhf__run_request {
 
 // The run's checkpoints on disk.
 struct rlhf__saved {
-    int64_t phase;     // phases done in the newest checkpoint of this run, -1 = none yet
+    int64_t phase; // phases that the newest checkpoint of this run contains, -1 = there is none yet
     int64_t attempted; // the same for the newest attempt
     double at;         // time of that attempt, or of the start
 };
@@ -69,10 +69,11 @@ struct rlhf__run {
     struct rlhf__saved saved;
     struct rlhf__iteration iteration; // moves of the reference, reward-model training
     json_t *inputs;                   // files it reads besides its checkpoints (keep/manifest.h)
-    int32_t bad_input;      // 1: a phase showed that the config asks for what there is not
-    int32_t collapsed;      // 1: the policy has collapsed, which ends the run (run.stop_on)
+    int32_t bad_input; // 1: a phase showed that the config asks for something that does not exist
+    int32_t collapsed; // 1: the policy has collapsed, which ends the run (run.stop_on)
     char said_compute[256]; // what was said of the backend last
-    // Counted what models allocate before they were loaded; NULL without a check of memory.
+    // The plan that counted the models' memory before they were loaded; NULL if memory is not
+    // checked.
     struct rlhf__memory_plan *memory_plan;
 };
 

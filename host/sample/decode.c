@@ -7,8 +7,8 @@
 // The sequence in a slot.
 struct row {
     int64_t sequence; // -1 = free
-    int32_t prefix;   // index of its shared prompt, -1 = its prompt is in its own cache
-    int32_t own;      // prompt tokens in its own cache
+    int32_t prefix;   // index of the row's shared prompt; -1 = the row's own cache holds its prompt
+    int32_t own;      // prompt tokens in the row's own cache
 };
 
 // A KV cache with the prompt of the sequences [first, end), without its last token.
@@ -134,8 +134,9 @@ static uint32_t same_prompt(const struct rlhf__gen_request *q, uint32_t i) {
     return end;
 }
 
-// The shared prompt for sequence i, which starts now: that of its neighbours, or a new one if more
-// of them follow and a cache is free (a silent row then fills it in this step), else -1.
+// Choose the shared prompt of sequence i, which starts now. It is that of its neighbours; or a new
+// one, if more neighbours follow and a cache is free (a silent row then fills it in this step); or
+// -1, none.
 static int32_t share(struct decoder *d, uint32_t i) {
     const struct rlhf__gen_request *q = d->q;
     int32_t free_one = -1;
@@ -162,7 +163,7 @@ static void begin(struct decoder *d, uint32_t s) {
     add_row(d, s, 0, q->prompt[i] + cut, d->row[s].own, k);
 }
 
-// The rows of a step: running ones, with one token each, and ones that start now.
+// Which rows take part in a step: running ones, with one token each, or ones that start now.
 enum rows { GOING_ON = 1, STARTING = 2 };
 
 // Lay out one step: every occupied slot has a row; a free slot takes the next waiting prompt.
@@ -257,8 +258,8 @@ static rlhf_status step(struct decoder *d, const struct rlhf__model *m, rlhf_gen
     return st == RLHF_OK ? take(d, err) : st;
 }
 
-// A device that records calls computes the running rows in separate steps: these are alike, so the
-// device replays the recorded calls.
+// A device that records calls computes the running rows in steps of their own. Such steps are
+// alike, so the device can replay the recorded calls.
 static rlhf_status run(struct decoder *d, const struct rlhf__model *m, rlhf_gen *cache,
                        struct rlhf__error *err) {
     const struct rlhf__gen_request *q = d->q;

@@ -20,20 +20,20 @@
 #define RLHF__MAX_NEW_TOKENS 65535 // limit of the counters
 
 struct rlhf__gen_request {
-    uint32_t n, slots;             // sequences; how many are decoded at once
-    uint32_t prefix_slots;         // KV caches for shared prompts, 0 = none; see below
-    int32_t keep_support;          // 1: store the tokens that each one was sampled from; log-probs
-                                   // are over them
-    const int32_t *const *prompt;  // [n] ids
-    const int32_t *prompt_len;     // [n], at least 1
-    int32_t max_new;               // longest response
-    const struct rlhf__ends *ends; // tokens that end a response (and are kept), NULL = none
+    uint32_t n, slots;     // sequences; how many are decoded at once
+    uint32_t prefix_slots; // KV caches for shared prompts, 0 = none; see below
+    // 1: store for each token the set that it was sampled from; log-probs are over this set
+    int32_t keep_support;
+    const int32_t *const *prompt;       // [n] ids
+    const int32_t *prompt_len;          // [n], at least 1
+    int32_t max_new;                    // longest response
+    const struct rlhf__ends *ends;      // tokens that end a response (and are kept), NULL = none
     struct rlhf__response_rules *rules; // other rules that end a response, NULL = none
     const rlhf_dist *dist, *logp_dist;
     uint64_t seed, stream;
     uint64_t first;                         // number of sequence 0 in the run
     const volatile sig_atomic_t *cancelled; // stops with RLHF_E_CANCELLED; NULL = never
-    // Receives the number of sequences sampled; a running one counts by its share of max_new. NULL
+    // Receives the number of sequences sampled; a running one counts as a fraction of max_new. NULL
     // = none.
     const struct rlhf__watch *watch;
     const char *doing; // label for the watch

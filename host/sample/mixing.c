@@ -39,8 +39,8 @@ static void take_reward(struct rlhf__rows *e, uint32_t i) {
     e->reward[i] = (float)((double)e->score[i] + token_sum(e, i));
 }
 
-// The weight of a reward with this standard deviation after normalising. A reward without any
-// spread gives no information, so its weight is 0: otherwise its token rewards would be scaled up.
+// The weight of a reward after normalising by its standard deviation. A reward without spread gives
+// no information, so its weight becomes 0; otherwise its token rewards would be scaled up.
 static double normalised(double weight, double std) {
     return std > 0 ? weight / (std + NORMALISE_EPS) : 0;
 }

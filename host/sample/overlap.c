@@ -26,15 +26,16 @@ struct rlhf__overlap {
     pthread_t thread;
     pthread_mutex_t lock; // protects all members below
     pthread_cond_t news;
-    struct waiting *row;    // [n]
-    uint32_t *ready;        // [n] rows to score, in the order in which they were finished
-    uint32_t n_ready, done; // done: of them, taken by the thread
+    struct waiting *row; // [n]
+    // [n] rows that are ready to be scored, in the order in which sampling finished them
+    uint32_t *ready;
+    uint32_t n_ready, done; // rows in `ready`; how many of them the thread has taken
     int32_t closing, reserved;
 };
 
-// A reward without RLHF_REWARD_EXTERNAL may use models, also in a worker. The results of a reward
-// with state would depend on how the batch was divided into calls. Log-probs exist only when all
-// rows are finished.
+// Whether a reward may be called while rows are being sampled. Three things rule it out. Without
+// RLHF_REWARD_EXTERNAL it may use models, even in a worker. A reward with state would depend on how
+// the batch is divided into calls. Log-probs exist only after all rows have been sampled.
 int rlhf__overlap_allowed(const struct rlhf__instance *reward) {
     const uint32_t flags = reward->plugin->ops.reward.flags;
     return (flags & RLHF_REWARD_EXTERNAL) != 0 && reward->plugin->desc.state_version == 0 &&
@@ -135,7 +136,7 @@ static void end(struct rlhf__overlap *a) {
 
 // ---- rows, on the main thread ----
 
-// Holds the lock. The rows of a unit become ready when all of them are finished.
+// The caller holds the lock. Make the rows of a unit ready once all of them are finished.
 static void see_unit(struct rlhf__overlap *a, uint32_t first) {
     const uint32_t last = first + a->unit < a->q.n ? first + a->unit : a->q.n;
     for (uint32_t i = first; i < last; i++)

@@ -16,8 +16,9 @@ struct rlhf__overlap_request {
     struct rlhf__instance *const *rewards; // [config->n_reward]
     struct rlhf__scored_by by;
     int64_t phase;
-    struct rlhf__log *log; // failures but the first, which is reported when the batch is scored
-    uint32_t n, group;     // rows of the batch; rows per call
+    // receives failures after the first one, which is reported when the batch is scored
+    struct rlhf__log *log;
+    uint32_t n, group; // rows of the batch; rows per call
 };
 
 // A finished row; the arrays are borrowed until the call returns.

@@ -34,7 +34,7 @@ void rlhf__overlap_answers_finish(struct rlhf__overlap_answers *e) {
     *e = (struct rlhf__overlap_answers){0};
 }
 
-// Keep the answer for row k of r, which is row i of the batch.
+// Store the answer for row k of r as the answer for row i of the batch.
 static void keep(struct rlhf__overlap_answers *e, const struct rlhf__reward_rows *r,
                  const struct rlhf__reward_answer *a, uint32_t k, uint32_t i, int tokens) {
     const size_t len = (size_t)(r->offset[k + 1] - r->offset[k]);
@@ -51,7 +51,7 @@ static void keep(struct rlhf__overlap_answers *e, const struct rlhf__reward_rows
 
 // ---- which reports count ----
 
-// 1 if row i has a number that ends the run unless it is scored again.
+// 1 if row i's reward is not finite and would end the run, so that it must be scored again.
 static int is_odd(const struct rlhf__mixing_config *rules, const struct rlhf__reward_answer *a,
                   const struct rlhf__reward_rows *r, uint32_t i) {
     const int numbers =
@@ -60,9 +60,10 @@ static int is_odd(const struct rlhf__mixing_config *rules, const struct rlhf__re
 }
 
 // What becomes of a call's reports.
-enum reports { COUNTED, NONE, AGAIN }; // AGAIN: all of its rows are scored again for them
+// AGAIN: score all rows of the call again, because its reports do not count
+enum reports { COUNTED, NONE, AGAIN };
 
-// Of a call of whose rows so many failed and so many are odd.
+// Decide about a call's reports. `failed` rows of the call failed, `odd` rows have odd numbers.
 static enum reports count_reports(const struct rlhf__reward_call *q, struct rlhf__reward_metrics *m,
                                   uint32_t failed, uint32_t odd) {
     const int alone = (q->plugin->plugin->ops.reward.flags & RLHF_REWARD_ROW_ALONE) != 0;
@@ -125,8 +126,8 @@ struct asking {
     const struct rlhf__reward_rows *r; // all rows
     struct rlhf__reward_answer *a;     // answers for all rows
     uint8_t *open;                     // [n] 1 = no valid answer yet
-    uint8_t *again;                    // [n] 1 = scored, but what its call reported does not count
-    uint32_t *pick;                    // [n] rows of the next try
+    uint8_t *again; // [n] 1 = the row has a score, but the reports of its call do not count
+    uint32_t *pick; // [n] rows of the next try
     uint32_t n_open, n_pick;
     uint32_t odd;            // open rows whose score is not finite
     int32_t whole;           // 1: the last call failed as a whole
@@ -163,7 +164,7 @@ static void close_rows(struct asking *s) {
     s->n_open = rlhf__marks_count(s->open, s->r->n);
 }
 
-// Pick the open rows with their groups, or alone if the reward scores each row alone.
+// Pick the rows without an answer, each with its group, or alone if the reward scores rows alone.
 static void pick_rows(struct asking *s) {
     const int alone = (s->q->plugin->plugin->ops.reward.flags & RLHF_REWARD_ROW_ALONE) != 0;
     const struct rlhf__reward_rows *r = s->r;

@@ -1,13 +1,13 @@
 // reward_ask.h: calls one reward for the rows of a batch and handles the rows that it could not
-// score (rewards.on_failure, rewards.retries). The scores of the other rows are not checked here,
-// with one exception: `retry` repeats the call for scores that are not finite if rewards.nan_policy
+// score (rewards.on_failure, rewards.retries). It does not check the scores of the other rows, with
+// one exception: `retry` repeats the call for scores that are not finite if rewards.nan_policy
 // would stop the run.
 //
-// What the reward reports (host->metric) counts once, as if no row had to be scored again. If rows
-// of a call are to be scored again together with others of the call, and it reported something,
-// then that does not count, and the whole call is repeated, whose rows keep their answers. A reward
-// that marks rows as failed and looks at each row alone (RLHF_REWARD_ROW_ALONE) reports what the
-// others have; then only the marked rows are repeated.
+// What the reward reports (host->metric) counts once, as if no row had been scored again. To
+// achieve this, a call that reported something is repeated for all its rows if any of them must be
+// scored again; the rows keep their answers, and the first reports are dropped. There is an
+// exception. A reward may mark failed rows and look at each row alone (RLHF_REWARD_ROW_ALONE). What
+// it reports is then about the other rows, so only the marked rows are repeated.
 #ifndef RLHF_HOST_REWARD_ASK_H
 #define RLHF_HOST_REWARD_ASK_H
 
@@ -21,7 +21,7 @@ struct rlhf__overlap_answers {
     uint8_t *known;   // [n] 1 = the row has an answer; NULL: the reward is not called early
     uint8_t *verdict; // [n]
     uint8_t *failed;  // [n]
-    uint8_t *again;   // [n] 1 = what its call reported does not count: see rlhf__reward_ask
+    uint8_t *again;   // [n] 1 = the reports of its call do not count: see rlhf__reward_ask
     float *seq;       // [n]
     float **token;    // [n] scores of the row's tokens, owned; NULL: none
     uint32_t n, reserved;

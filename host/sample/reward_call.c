@@ -105,7 +105,7 @@ static void metrics_begin(struct rlhf__reward_metrics *m, const struct rlhf__ins
     rlhf__instance_metrics_to(reward, keep, m);
 }
 
-// End a call that scored so many rows; a call that scored none leaves no metrics.
+// End a call that scored `rows` rows. If it scored none, its reports are dropped.
 static void metrics_end(struct rlhf__reward_metrics *m, uint32_t rows) {
     rlhf__instance_metrics_to(m->reward, NULL, NULL);
     for (size_t i = 0; i < m->n; i++) {

@@ -56,11 +56,11 @@ struct rlhf__reward_metrics {
     struct rlhf__reward_metric *item;    // [n]
     size_t n, cap;
     int32_t warned;       // 1: a warning about more than RLHF__MOST_METRICS was logged
-    int32_t warned_mixed; // 1: a warning about a name that is combined in two ways was logged
+    int32_t warned_mixed; // 1: a warning was logged about a name that is combined in two ways
 };
 
-// The reports of finished calls count, or do not because their rows are scored again. drop returns
-// 1 if there were any. [step]
+// Decide about the reports of finished calls: accept them, or drop them because their rows are
+// scored again. drop returns 1 if there were any. [step]
 void rlhf__reward_metrics_accept(struct rlhf__reward_metrics *m);
 int rlhf__reward_metrics_drop(struct rlhf__reward_metrics *m);
 

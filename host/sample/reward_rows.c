@@ -80,7 +80,7 @@ rlhf_status rlhf__scored_join(struct rlhf__scored *a, struct rlhf__scored *b,
                               struct rlhf__error *err) {
     const size_t n = a->n, more = b->n;
     const size_t each = a->paid && b->paid ? a->n_rewards : 0;
-    const size_t turns = a->turns && b->turns ? 1 : 0; // all rows of a run, or none
+    const size_t turns = a->turns && b->turns ? 1 : 0; // all rows of a run have turns, or none has
     void *p[9] = {0};
     int ok = joined(&p[0], a->prompt, n, b->prompt, more, sizeof *a->prompt) &&
              joined(&p[1], a->response, n, b->response, more, sizeof *a->response) &&

@@ -1,5 +1,5 @@
-// reward_view.h: what one reward sees of rows. Rows of several turns: with RLHF_REWARD_TURNS the
-// whole row, the conversation and how it ended; without, the last turn as the response and
+// reward_view.h: what one reward sees of rows of several turns. With RLHF_REWARD_TURNS it sees the
+// whole row, the conversation and how it ended. Without, it sees the last turn as the response and
 // everything before it as the prompt.
 #ifndef RLHF_HOST_REWARD_VIEW_H
 #define RLHF_HOST_REWARD_VIEW_H
@@ -20,8 +20,8 @@ rlhf_status rlhf__reward_view_init(struct rlhf__reward_view *, const struct rlhf
                                    uint32_t flags, int64_t phase, struct rlhf__error *err);
 void rlhf__reward_view_finish(struct rlhf__reward_view *); // accepts a zeroed one [any]
 
-// Set per-token rewards of tokens that are not part of a response to 0: given ones, and for a
-// reward that sees the last turn, all before it. Rows of one turn are left alone. [any]
+// Set per-token rewards to 0 for tokens that are not part of a response: given tokens and, if the
+// reward sees only the last turn, all tokens before it. Does nothing for rows of one turn. [any]
 void rlhf__reward_view_keep(const struct rlhf__reward_view *, const struct rlhf__reward_rows *r,
                             float *token);
 

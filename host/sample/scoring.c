@@ -90,8 +90,8 @@ static rlhf_status refuse(const struct rlhf__scorer *s, size_t k, const struct r
                       shown, x->response[i].ptr);
 }
 
-// Take a reward's values of the rows by both policies. A row that could not be scored, or whose
-// reward is not finite, gets nothing from this reward.
+// Take a reward's values of the rows, as rewards.on_failure and rewards.nan_policy say. A row that
+// could not be scored, or whose reward is not finite, gets nothing from this reward.
 static rlhf_status take_rows(const struct rlhf__scorer *s, const struct rlhf__scored *x, size_t k,
                              struct totals *l, struct rlhf__error *err) {
     const struct rlhf__mixing_config *c = &s->config->mixing;

@@ -1,10 +1,15 @@
-// scoring.h: from a batch of responses to rewards: response rules, reward plugins, mixing.
+// scoring.h: turns a batch of responses into rewards: response rules, reward plugins, mixing. In
+// this order:
 //
-// Order: cut the scored text (reward_rows.h) -> every plugin scores, and rewards.on_failure applies
-// to rows that it could not score (reward_ask.h) -> rewards.nan_policy applies to values that are
-// not finite -> normalise before -> weighted sum -> normalise after -> clip -> penalties (no
-// period, no stop token). Normalising is (r - mean) / (std + 1e-5) over the batch, biased std.
-// Token rewards count in every step: see mixing.h.
+// 1. cut the scored text (reward_rows.h)
+// 2. call every plugin; rewards.on_failure decides about rows that it could not score
+// (reward_ask.h)
+// 3. rewards.nan_policy decides about values that are not finite
+// 4. normalise before, weighted sum, normalise after, clip (mixing.h)
+// 5. penalties: no period, no stop token
+//
+// Normalising is (r - mean) / (std + 1e-5) over the batch, with the biased std. Token rewards count
+// in every step: see mixing.h.
 #ifndef RLHF_HOST_SCORING_H
 #define RLHF_HOST_SCORING_H
 
@@ -23,17 +28,18 @@ struct rlhf__scorer {
     void *metric_ctx;          // of both
     int64_t phase;
     int32_t may_drop_all; // 1: nan_policy drop and on_failure drop may drop every row
-    int32_t held_out;     // 1: the rows respond to other prompts than the run's, so the rewards see
-                          // them without an index (rlhf_reward_in.source)
+    // 1: the rows respond to held-out prompts, so the rewards see no index for them
+    // (rlhf_reward_in.source)
+    int32_t held_out;
     const struct rlhf__watch *watch;  // receives the name of the running reward; NULL = none
     struct rlhf__log *log;            // receives tolerated failures; NULL = none
     struct rlhf__reward_tally *tally; // [config->n_reward], added to; NULL = none
     struct rlhf__overlap *overlap;    // early answers; NULL = none
 };
 
-// raw[n] = the scores of a plugin that does not train (a judge), NaN without an answer; without
-// weight, mixing, penalties and nan_policy. failed[n] = 1 for rows that it could not score; their
-// raw is NaN. Errors: those of rlhf__reward_ask. [step]
+// Let a plugin score without its score being trained on, as a judge does: no weight, mixing,
+// penalties or nan_policy. raw[n] = the scores. failed[n] = 1 for rows that it could not score;
+// their raw is NaN. Errors: those of rlhf__reward_ask. [step]
 rlhf_status rlhf__score_alone(const struct rlhf__reward_call *, const struct rlhf__scored *,
                               const struct rlhf__rows *e, float *raw, uint8_t *failed,
                               struct rlhf__error *err);

@@ -1,6 +1,6 @@
-// turn_texts.h: the texts of a row of several turns. A reward that knows turns
-// (RLHF_REWARD_TURNS) gets everything after the prompt as the response, and the conversation;
-// another one gets the last turn as the response and everything before it as the prompt.
+// turn_texts.h: the texts of a row of several turns. A reward that knows turns (RLHF_REWARD_TURNS)
+// gets everything after the prompt as the response, and also the conversation. Any other reward
+// gets the last turn as the response and everything before it as the prompt.
 #ifndef RLHF_HOST_TURN_TEXTS_H
 #define RLHF_HOST_TURN_TEXTS_H
 
@@ -16,9 +16,9 @@ struct rlhf__turn_texts {
     int32_t last, reserved; // first token of the last turn, counted from the row's first
 };
 
-// Make the texts of row i, whose scored part has `len` tokens, prompt included. Its last turn is
-// `response`, as rewards get it. Roles: the prompt and what was given are "user", turns of the
-// policy "assistant". Errors: RLHF_E_NOMEM. [main]
+// Make the texts of row i, whose scored part has `len` tokens including the prompt. `response` is
+// the text of its last turn, as rewards get it. Roles: "assistant" for turns of the policy, "user"
+// for the prompt and given tokens. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__turn_texts_init(struct rlhf__turn_texts *, const struct rlhf__tokenizer *,
                                   const struct rlhf__rows *e, uint32_t i, int32_t len,
                                   rlhf_str prompt, rlhf_str response, struct rlhf__error *err);

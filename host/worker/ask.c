@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 enum { MOST_ASKED = 64, PER = 3, LONGEST_PRINTED = 4096 };
-#define TICK  0.2 // seconds after which the user's wish to stop is passed on
-#define LEAVE 1.0 // seconds after that in which a call may still end as ever
-#define SLICE 0.1 // seconds of one worker's calls before the others and the time are looked at
+#define TICK  0.2 // seconds until a worker is told that the user wants to stop
+#define LEAVE 1.0 // seconds after that during which a call may still end normally
+#define SLICE 0.1 // seconds spent on one worker's calls before looking at the others and the time
 
 void rlhf__asked_finish(struct rlhf__asked *a) {
     rlhf__buf_free(&a->frame);
@@ -88,11 +88,11 @@ static void end_flood(struct rlhf__asked *a) {
     end_one(a, RLHF_E_INTERNAL, why);
 }
 
-// The next call, if it has arrived. After the answer, the channel is read once more, for the calls
-// that were sent before it.
+// The next call of the plugin, if it has arrived. After the answer has arrived, the channel is read
+// once more, because calls may have been sent before the answer.
 static int next_call(struct rlhf__asked *a, struct rlhf__wire *in, size_t *bytes) {
     struct rlhf__channel *c = &a->worker->call;
-    // An unread reply stays in memory: make no other until the worker has read it.
+    // An unread reply stays in memory, so make no further reply until the worker has read it.
     if (c->out.len) return 0;
     const int got = rlhf__channel_front(c, in, bytes);
     if (got != 0 || a->filled) return got;
@@ -101,8 +101,8 @@ static int next_call(struct rlhf__asked *a, struct rlhf__wire *in, size_t *bytes
     return rlhf__channel_front(c, in, bytes);
 }
 
-// Serves the plugin's calls for SLICE seconds. Adds the seconds in which models and tokenizers
-// worked for it to *worked. Returns 1 when there is more to do at once.
+// Serve the plugin's calls for SLICE seconds. Adds to *worked the seconds in which the host's
+// models and tokenizers worked for the plugin. Returns 1 if more calls are waiting.
 static int take_calls(struct rlhf__asked *a, double *worked) {
     struct rlhf__channel *c = &a->worker->call;
     struct rlhf__buf reply = RLHF__BUF_INIT;
@@ -135,8 +135,9 @@ static void take_answer(struct rlhf__asked *a) {
     struct rlhf__channel *c = &a->worker->ask;
     struct rlhf__wire in;
     size_t bytes;
-    // Look at the warden first, because the worker may answer and end in between. If the warden was
-    // killed, processes that the worker started may still hold the sockets.
+    // Check first whether the worker is over, because it may answer and end in between. The socket
+    // alone does not tell: if the warden was killed, processes that the worker started may still
+    // hold it.
     const int over = rlhf__ward_over(&a->worker->ward);
     rlhf__channel_fill(c);
     const int got = rlhf__channel_front(c, &in, &bytes);
@@ -177,7 +178,8 @@ static size_t put_polled(const struct wait *w, struct pollfd *p) {
         const struct rlhf__worker *k = w->a[i].worker;
         if (w->a[i].done) continue;
         const short ask = (short)(POLLIN | (k->ask.out.len ? POLLOUT : 0));
-        const short call = k->call.out.len ? POLLOUT : POLLIN; // one thing after the other
+        // send the pending reply before reading the next call
+        const short call = k->call.out.len ? POLLOUT : POLLIN;
         p[n++] = (struct pollfd){k->ask.fd, ask, 0};
         // One that is at its end would be ready for ever.
         p[n++] = (struct pollfd){k->call.ended ? -1 : k->call.fd, call, 0};
@@ -224,8 +226,8 @@ static void end_call(struct rlhf__asked *a) {
     a->done = 1;
 }
 
-// Processes everything that has arrived. Returns how many have not answered; *more = 1 when there
-// is more to do at once.
+// Process everything that has arrived. Returns how many workers have not answered; *more = 1 if
+// more is waiting.
 static size_t look(struct wait *w, int *more) {
     size_t left = 0;
     *more = 0;

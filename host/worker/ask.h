@@ -19,19 +19,20 @@ struct rlhf__asked {
     int32_t answered;         // 1: the answer is there, -1: the worker is gone
     int32_t filled;           // 1: the calls sent before the answer have been received
     int32_t done;             // 1: answered and its calls done, or worker->failed says why not
-    int32_t may_be_left;      // 1: it is ended when the user asks to stop and it does not answer
+    int32_t may_be_left;      // 1: end the worker if the user asks to stop and it does not answer
     int32_t reserved;
 };
 
 // Bytes of an answer that brings no state.
 #define RLHF__MOST_ANSWER ((uint64_t)16 << 20)
 
-// Ask and wait, at most timeout_s seconds (0 = for ever), not counting those in which the host's
-// models and tokenizers worked for them. A worker that sends malformed messages, or too many, is
-// ended at once. One that may be left is ended LEAVE seconds after the user asked to stop (its code
-// is then RLHF_E_CANCELLED). limit: the setting to name when the time is over
-// ("rewards.timeout_s"). RLHF_OK when all have answered; else the code of a worker that failed:
-// look at each. [main]
+// Send each request and wait for all answers, at most timeout_s seconds (0 = for ever). Time in
+// which the host's models and tokenizers work for the workers does not count.
+//
+// A worker that sends malformed messages, or too many, is ended at once. If the user asks to stop,
+// a worker with may_be_left is ended one second later; its code is then RLHF_E_CANCELLED. limit:
+// the setting that a message about the time names ("rewards.timeout_s"). Returns RLHF_OK if all
+// have answered, else the code of a worker that failed: look at each of them. [main]
 rlhf_status rlhf__ask(struct rlhf__asked *a, size_t n, double timeout_s, const char *limit);
 
 void rlhf__asked_finish(struct rlhf__asked *a); // accepts a zeroed one [main]

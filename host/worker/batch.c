@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE = 65536, ALIGN = 16 }; // of whatever size the machine has its pages, whole ones
+enum { PAGE = 65536, ALIGN = 16 }; // PAGE is a multiple of every page size that a machine may have
 
 static uint64_t rounded(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
 
@@ -60,7 +60,8 @@ static void place(const rlhf_reward_in *in, uint32_t from, uint32_t to,
     h->bytes = at; // where the texts begin
 }
 
-// Rows of a group have one prompt and one data row, at one place.
+// 1 if row i has the text of the row before it. Rows of a group share prompt and data row in
+// memory.
 static int is_before(const rlhf_str *list, uint32_t i, uint32_t from) {
     return i > from && list[i].ptr == list[i - 1].ptr && list[i].len == list[i - 1].len;
 }

@@ -1,5 +1,5 @@
-// batch.h: the rows of a batch and a reward's output for them, in two memory files that host and
-// worker have mapped: nothing is parsed, and offsets in the file replace the pointers of
+// batch.h: the rows of a batch, and a reward's output for them, in two memory files that both host
+// and worker have mapped. Nothing is parsed; offsets in the file replace the pointers of
 // rlhf_reward_in.
 //
 // Input: struct rlhf__batch_head, then the arrays of rlhf_reward_in, texts as {place, length}, then
@@ -32,13 +32,15 @@ struct rlhf__batch_text {
     uint64_t at, len;
 };
 
-// Flags of the worker while it works, and of the host to it.
+// Flags that the worker sets while it works, and one that the host sets.
 struct rlhf__batch_note {
     atomic_uint cancelled; // by the host: 1 = the user asked to stop
     atomic_uint signal;    // by the worker: the signal that ended it, 0 = none
-    atomic_uint fence;     // by the worker: 1 + enum rlhf__out that was left, 5 = the input
-    atomic_uint before;    // by the worker: 1 = before an array's start, else past its end
-    atomic_uint no_memory; // by the worker: 1 = memory had run out when it ended
+    // set by the worker: the array that it wrote outside of, 1 + enum rlhf__out; 5 = the input
+    atomic_uint fence;
+    // set by the worker: 1 = it wrote before the array's start, 0 = past its end
+    atomic_uint before;
+    atomic_uint no_memory; // set by the worker: 1 = no memory was left when it ended
 };
 
 #define RLHF__FENCE_INPUT 5u
@@ -60,9 +62,9 @@ uint64_t rlhf__batch_bytes(const rlhf_reward_in *in, uint32_t from, uint32_t to)
 void rlhf__batch_put(const rlhf_reward_in *in, uint32_t from, uint32_t to, int has_token,
                      void *to_bytes);
 
-// Read a batch of `bytes` bytes of input, as a reward gets it: *in points into the input and into
-// *texts, which the caller frees. -1 for an offset or a length outside the input, or when out of
-// memory. [any]
+// Read an input of `bytes` bytes into *in, as a reward gets it. *in points into the input and into
+// *texts, which the caller frees. -1 if an offset or a length is outside the input, or if memory
+// runs out. [any]
 int rlhf__batch_get(const void *input, uint64_t bytes, rlhf_reward_in *in, int *has_token,
                     rlhf_str **texts);
 

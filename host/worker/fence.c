@@ -114,7 +114,8 @@ static void on_fatal(int number, siginfo_t *info, void *context) {
     if (f->limited &&
         mmap(NULL, PROBE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
         atomic_store(&f->note->no_memory, 1);
-    // On return a fault happens again where it did; a signal that was sent must be sent again.
+    // On return a fault repeats by itself, and now ends the process; a sent signal must be raised
+    // again.
     signal(number, SIG_DFL);
     if (info->si_code <= 0) raise(number);
 }

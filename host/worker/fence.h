@@ -23,19 +23,19 @@ int rlhf__fence_open(struct rlhf__fence *f, int input_fd, int output_fd);
 // Map the input again if its `bytes` have grown. -1 when that fails. [main]
 int rlhf__fence_input(struct rlhf__fence *f, uint64_t bytes);
 
-// The arrays for n rows with `total` tokens, in *out, with their fronts marked; -1 when they cannot
-// be mapped. Good until the next. [main]
+// *out = the arrays for n rows with `total` tokens, valid until the next call. The space before
+// each is filled with a mark. -1 when they cannot be mapped. [main]
 int rlhf__fence_output(struct rlhf__fence *f, uint32_t n, uint64_t total, int has_token,
                        rlhf_reward_out *out);
 
-// 1 + enum rlhf__out of the array before whose start something was written, 0: none. [main]
+// The array before whose start something was written, as 1 + enum rlhf__out; 0: none. [main]
 unsigned rlhf__fence_before(const struct rlhf__fence *f);
 
-// From now on, record in f->note which signal ends this process, and which guard page was hit. *f
-// must not move. [main]
+// From now on, if a signal ends this process, record in f->note which signal it was and which guard
+// page was hit. *f must not move. [main]
 void rlhf__fence_watch(struct rlhf__fence *f);
 
-// The name of the array of a note's `fence`: "out->seq", ..., "its input". [any]
+// The name of the array in a note's `fence`: "out->seq", ..., "its input". [any]
 const char *rlhf__fence_name(unsigned fence);
 
 #endif

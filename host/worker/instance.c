@@ -25,7 +25,7 @@ static rlhf_status ask_first(const struct rlhf__stand_in *s, struct rlhf__asked 
                       rlhf__printable(a->why, text, sizeof text));
 }
 
-// What is in force of this worker. It is asked before the worker runs code of the plugin.
+// Ask the worker which confinement is in force. This comes before it runs any code of the plugin.
 static rlhf_status ask_confine(struct rlhf__stand_in *s, struct rlhf__worker *w,
                                struct rlhf__error *err) {
     struct rlhf__ear ear = {.api = NULL};
@@ -94,7 +94,7 @@ static void tell_beside(const struct rlhf__pool *t, const char *why) {
     rlhf__buf_free(&line);
 }
 
-// The call fails; first 0: another worker's part of it has, and has been told.
+// Fail the call. first 0: another worker's part of it has already failed, and that was reported.
 rlhf_status rlhf__pool_fail_part(const struct rlhf__pool *t, rlhf_status code, const char *why,
                                  int first) {
     if (first) return rlhf__pool_fail(t, code, why);
@@ -102,15 +102,15 @@ rlhf_status rlhf__pool_fail_part(const struct rlhf__pool *t, rlhf_status code, c
     return code;
 }
 
-// What an answered request says of the plugin: its status, and why, in its worker's words or its
-// own.
+// The plugin's status in an answered request. A failure is reported with a reason: the worker's or,
+// without one, the plugin's own.
 rlhf_status rlhf__pool_said(const struct rlhf__pool *t, const struct rlhf__asked *a, int first) {
     char text[RLHF__POOL_WHY];
     const struct rlhf__ear *e = a->ear;
     const int spoke = e->said[0] && rlhf__words_fit(e->said_code, a->status);
     const char *own = spoke ? e->said : rlhf__status_text(a->status);
     if (a->status == RLHF_OK) return RLHF_OK;
-    if (a->status > RLHF_OK) { // a failure here too, which RLHF_TRY() would not take for one
+    if (a->status > RLHF_OK) { // a failure too, though RLHF_TRY() would not treat it as one
         if (*a->why)
             own = rlhf__printable(a->why, text, sizeof text);
         else if (!spoke)
@@ -146,7 +146,8 @@ static void put_create(const struct rlhf__pool *t, struct rlhf__buf *frame) {
     rlhf__wire_text(frame, t->options.data, t->options.len);
 }
 
-// One request to one worker that is there. What is reported then is reported once: by the first.
+// Send one request to one worker, which must be running. All workers of an instance may get the
+// same request; only the metrics of the first one are reported.
 static rlhf_status ask(const struct rlhf__pool *t, struct rlhf__pool_worker *h,
                        struct rlhf__asked *a) {
     a->worker = h->worker;
@@ -191,7 +192,7 @@ static void put_down(struct rlhf__pool_worker *h) {
     h->worker = NULL;
 }
 
-// A worker of a file that has changed could not continue the run as it began.
+// Check that the file is unchanged: a worker with a changed file could not continue the run.
 static rlhf_status check_file(const struct rlhf__pool *t, struct rlhf__error *err) {
     char now[65];
     RLHF_TRY(rlhf__sha256_file(t->s->path, now, err));
@@ -211,7 +212,7 @@ static void say_confined(struct rlhf__pool *t) {
     rlhf__buf_free(&line);
 }
 
-// A worker with the instance in it, as it was after its last good batch.
+// Start a worker and create the instance in it, with the state after the last good batch.
 static rlhf_status start(struct rlhf__pool *t, struct rlhf__pool_worker *h) {
     struct rlhf__error err = {0, ""};
     struct rlhf__handle before[RLHF__HANDLES];
@@ -221,8 +222,8 @@ static rlhf_status start(struct rlhf__pool *t, struct rlhf__pool_worker *h) {
     if (!h->worker) st = check_file(t, &err);
     if (!h->worker && st == RLHF_OK) st = rlhf__stand_in_worker(t->s, &h->worker, NULL, &err);
     if (st != RLHF_OK) return rlhf__pool_fail(t, st, err.text);
-    // The earlier worker's objects are closed only when this worker has opened them, so that models
-    // stay loaded.
+    // Close the earlier worker's objects only after this worker has opened its own, so that shared
+    // models stay loaded.
     memcpy(before, h->ear.handle, sizeof before);
     memset(h->ear.handle, 0, sizeof h->ear.handle);
     st = create_in(t, h);
@@ -351,7 +352,7 @@ rlhf_status rlhf__stand_in_load(void *self, const rlhf_istream *in, uint32_t sta
     return st;
 }
 
-// What a good batch left: it is where a worker that is started again goes on.
+// Keep the state after a good batch; a worker that is started again continues from it.
 rlhf_status rlhf__pool_keep_state(struct rlhf__pool *t, struct rlhf__wire *result) {
     const uint32_t kept = rlhf__wire_get_u32(result);
     const rlhf_str bytes = rlhf__wire_get_text(result);

@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-// The plugin of a file as its worker described it, and how its workers are started.
+// A plugin file as its worker described it, and how to start workers for it.
 struct rlhf__stand_in {
     struct rlhf__outside base; // first: load.h gives it back
     struct rlhf__description what;
@@ -19,12 +19,12 @@ struct rlhf__stand_in {
     char sha256[65];
     char reserved[7];
     char *confined;             // what is in force, in words
-    struct rlhf__worker *spare; // has it open and has no instance yet; NULL = none
+    struct rlhf__worker *spare; // a worker that has the file open but no instance yet; NULL = none
     struct rlhf__strings said;  // by why_unused()
 };
 
-// Start a worker with the file open; *what (NULL allowed) = its description. Errors: those of
-// opening the file, RLHF_E_INVALID when the worker fails. [main]
+// Start a worker and let it open the file; *what (NULL allowed) = its description. Errors: those of
+// opening the file; RLHF_E_INVALID if the worker fails. [main]
 rlhf_status rlhf__stand_in_worker(struct rlhf__stand_in *s, struct rlhf__worker **out,
                                   struct rlhf__description *what, struct rlhf__error *err);
 

@@ -41,7 +41,7 @@ static int become(void *arg, unsigned spaces) {
     const struct launched *l = arg;
     const struct sigaction normal = {.sa_handler = SIG_DFL};
     sigset_t none;
-    for (int s = 1; s < NSIG; s++) // ignored ones would stay ignored
+    for (int s = 1; s < NSIG; s++) // the program would inherit ignored signals
         sigaction(s, &normal, NULL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

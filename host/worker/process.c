@@ -20,7 +20,7 @@
 
 // ---- the control group ----
 
-// What the worker and its warden have themselves; the limit of each process does not count that
+// Memory of the worker's and the warden's own code. The limit of each process does not count it
 // either.
 enum { OWN_MIB = 16 };
 

@@ -32,21 +32,22 @@ struct rlhf__worker {
     struct rlhf__error failed; // code 0: it has not failed
 };
 
-// Start one. program: its file (rlhf__dirs.program). network: 1 = it may use it. memory_mib: that
-// it may have with all that it starts, where a control group can be made; 0 = no limit. Errors:
-// RLHF_E_IO with a sentence. [main]
+// Start a worker. program: the file to execute (rlhf__dirs.program). network: 1 = it may use the
+// network. memory_mib: memory that it and everything it starts may use together, enforced if a
+// control group can be made; 0 = no limit. Errors: RLHF_E_IO with a sentence. [main]
 rlhf_status rlhf__worker_start(const char *program, int network, uint64_t memory_mib,
                                struct rlhf__worker **out, struct rlhf__error *err);
 
 // End it, with all that it started, and free *w. NULL allowed. [main]
 void rlhf__worker_end(struct rlhf__worker *w);
 
-// It failed, as err says: ended, and err is kept in w->failed, if it had not failed before. [main]
+// The worker has failed: end it, and keep the reason in w->failed unless it had failed before.
+// [main]
 void rlhf__worker_fail(struct rlhf__worker *w, rlhf_status code, const char *why);
 
-// It is gone: ended, and w->failed says by what ("its worker was ended by signal 11 (Segmentation
-// fault)"). One that has closed its sockets and lives on is waited for: it may be about to end.
-// [main]
+// The worker has gone: end it, and set w->failed to the cause ("its worker was ended by signal 11
+// (Segmentation fault)"). If it has closed its sockets but still lives, wait a little: it may be
+// about to end. [main]
 void rlhf__worker_gone(struct rlhf__worker *w);
 
 // Make room for a batch; earlier contents may be lost. [main]
@@ -59,8 +60,9 @@ struct rlhf__batch_note *rlhf__worker_note(const struct rlhf__worker *w); // [an
 // [main]
 void rlhf__channel_flush(struct rlhf__channel *c);
 void rlhf__channel_fill(struct rlhf__channel *c);
-// The frame at the front, taken out with rlhf__channel_pop: 1, 0 = none yet, -1 = not a frame, -2 =
-// one of more than c->most bytes. Popped bytes are lost when the channel is filled. [main]
+// Look at the first frame received; rlhf__channel_pop removes it. Returns 1 if there is one, 0 =
+// none yet, -1 = not a frame, -2 = longer than c->most. *out is invalid after the channel is filled
+// again. [main]
 int rlhf__channel_front(const struct rlhf__channel *c, struct rlhf__wire *out, size_t *bytes);
 void rlhf__channel_pop(struct rlhf__channel *c, size_t bytes);
 

@@ -94,7 +94,7 @@ static int spawn(const struct rlhf__programs *p, const struct rlhf__program_wall
     return why;
 }
 
-// What the process said before it became the program: 0 when it has, else an errno.
+// Read what the process reported before it became the program. 0 if it did, otherwise an errno.
 static int hear(int fd, uint32_t *in_force) {
     uint32_t said[2] = {0, 0};
     size_t n = 0;
@@ -118,7 +118,7 @@ static char *in_words(uint32_t in_force, uint64_t memory) {
     return words;
 }
 
-// What its warden has itself; the limit of each process does not count that either.
+// Memory of the warden's own code. The limit of each process does not count it either.
 enum { OWN_BYTES = 16 << 20 };
 
 static void make_group(struct process *k, uint64_t bytes) {

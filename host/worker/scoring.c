@@ -16,7 +16,8 @@ struct part {
     struct rlhf__out_places places;
 };
 
-// At most t->n parts of about as many rows, none of which cuts a group. Returns how many.
+// Divide the batch into at most t->n parts of similar size, without cutting a group. Returns their
+// number.
 static uint32_t cut(const struct rlhf__pool *t, const rlhf_reward_in *in, struct part *part) {
     uint32_t n = 0;
     for (uint32_t i = 0, at = 0; i < t->n && at < in->n; i++) {
@@ -77,7 +78,7 @@ static void take_part(const struct rlhf__worker *w, const rlhf_reward_in *in, co
 
 // ---- how they end ----
 
-// The first row without a result: the current one, for a reward that scores row by row.
+// The first row without a result. If the reward scores row by row, it was working on this one.
 static uint32_t row_at_work(const struct rlhf__worker *w, const struct part *p) {
     uint32_t i = 0;
     const char *seq = w->output + p->places.at[RLHF__OUT_SEQ];
@@ -86,7 +87,7 @@ static uint32_t row_at_work(const struct rlhf__worker *w, const struct part *p) 
     return p->from + i;
 }
 
-// first: 1 for the first failed part of this call; the reasons of others are only logged.
+// first: 1 for the first failed part of a call. The reasons of later ones are only logged.
 static rlhf_status part_failed(struct rlhf__pool *t, const struct rlhf__worker *w,
                                const struct part *p, int first) {
     const uint32_t row = row_at_work(w, p);

@@ -1,4 +1,4 @@
-// scoring.h: a batch of rows scored by the workers of an instance, each of which has a part of it.
+// scoring.h: scores a batch with the workers of an instance, each of which gets a part of it.
 #ifndef RLHF_HOST_WORKER_SCORING_H
 #define RLHF_HOST_WORKER_SCORING_H
 

@@ -52,7 +52,8 @@ static void not_now(struct serving *s) {
 
 // ---- the plugin ----
 
-// Report what is in force before opening the file: its constructors could report anything.
+// Report the confinement that is in force. This must happen before the file is opened, because its
+// constructors could forge the report.
 static void ask_confine(struct serving *s, struct rlhf__wire *in) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     const uint64_t memory_mib = rlhf__wire_get_u64(in);
@@ -82,7 +83,7 @@ static void ask_open(struct serving *s, struct rlhf__wire *in) {
     free(asker);
 }
 
-// A config of the plugin from options as JSON, which its own table judges again.
+// Make the plugin's config from options as JSON, which are checked again by its own option table.
 static rlhf_status make_config(struct serving *s, rlhf_str options, struct rlhf__strings *strings,
                                void **config, struct rlhf__error *err) {
     const struct rlhf__origin from = {"the host", "", NULL, 0, 0, 0};

@@ -5,8 +5,8 @@
 
 #include "base/env.h"
 
-// The command: worker PID closed|network, with the descriptors of wire.h, or for a program that of
-// programs.h. Exit status 2 unless the host started it. [main]
+// The command: worker PID closed|network, with the descriptors of wire.h. For a program: the
+// arguments and descriptor of programs.h. Exit status 2 unless the host started it. [main]
 int rlhf__cmd_worker(const struct rlhf__env *env, int argc, char **argv);
 
 #endif

@@ -18,9 +18,9 @@ struct rlhf__worker_rules {
     int32_t network;     // 1: they may use it
 };
 
-// The reward plugin of that name, as rlhf__plugin_open finds it, but in workers. The same file and
-// rules give the same plugin. Errors: those of rlhf__plugin_open; RLHF_E_INVALID when
-// the worker fails. [main]
+// Find the reward plugin of that name, as rlhf__plugin_open does, but run it in workers. The same
+// file and rules give the same plugin. Errors: those of rlhf__plugin_open; RLHF_E_INVALID if the
+// worker fails. [main]
 rlhf_status rlhf__worker_plugin(struct rlhf__plugins *p, const struct rlhf__worker_rules *rules,
                                 const char *name, int32_t from, const char *asker,
                                 const struct rlhf__plugin **out, struct rlhf__error *err);

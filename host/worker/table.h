@@ -1,5 +1,5 @@
-// table.h: the rlhf_host of a plugin in a worker: calls are served in the worker if possible, else
-// sent to the host (upcall.h).
+// table.h: the rlhf_host that a plugin in a worker gets. A call is served in the worker if
+// possible, otherwise sent to the host (upcall.h).
 #ifndef RLHF_HOST_WORKER_TABLE_H
 #define RLHF_HOST_WORKER_TABLE_H
 
@@ -30,8 +30,8 @@ void rlhf__table_init(struct rlhf__table *t, int calls, const struct rlhf__batch
 // table_services.c: fill in the tables of the services. [main]
 void rlhf__table_services(struct rlhf__table *t);
 
-// Send `frame` and wait for its reply, if it gets one: 0 with *in after a status of RLHF_OK, else
-// that status. The caller holds t->lock until it has read *in. [any]
+// Send `frame` and wait for the reply, if this kind of call has one. Returns the reply's status;
+// after RLHF_OK, *in has the results. The caller holds t->lock until it has read *in. [any]
 rlhf_status rlhf__table_call(struct rlhf__table *t, struct rlhf__wire *in);
 
 #endif

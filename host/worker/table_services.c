@@ -1,5 +1,5 @@
-// table_services.c: the host's services, as a worker calls them. An object of a service holds the
-// host's handle and cached answers.
+// table_services.c: the host's services for a plugin in a worker. An object of a service holds the
+// host's handle, and answers that were cached.
 #include "worker/table.h"
 
 #include <stdlib.h>

@@ -77,7 +77,7 @@ static void call_fail(struct rlhf__ear *e, struct rlhf__wire *in) {
     free(text);
 }
 
-// Kept until the call has succeeded, so that one that fails, or is repeated, leaves none.
+// Keep the report until the call has succeeded; a call that fails or is repeated reports nothing.
 static void call_metric(struct rlhf__ear *e, struct rlhf__wire *in) {
     const rlhf_str name = rlhf__wire_get_text(in);
     const double value = rlhf__wire_get_f64(in), weight = rlhf__wire_get_f64(in);

@@ -67,8 +67,8 @@ void rlhf__handles_close(const rlhf_host *api, struct rlhf__handle handle[RLHF__
 
 // ---- classifiers and tokenizers ----
 
-// "given" and a path: NULL where none was given, else a copy in *room to be freed. 0 when that is
-// no path.
+// Read a path that may be missing: *path = NULL if it is, else a copy, which is also in *room and
+// must be freed. Returns 0 if the text is not a path.
 static int get_path(struct rlhf__wire *in, const char **path, char **room) {
     const uint32_t given = rlhf__wire_get_u32(in);
     const rlhf_str s = rlhf__wire_get_text(in);
@@ -162,7 +162,7 @@ static void tokenizer_encode(struct rlhf__ear *e, struct rlhf__wire *in, struct 
     const uint32_t cap = rlhf__wire_get_u32(in);
     const rlhf_str text = rlhf__wire_get_text(in);
     uint32_t n = 0;
-    // A token has a byte or more, and a front may be put before the text.
+    // A token has at least one byte, and the tokenizer may add a few tokens before the text.
     const uint64_t most = text.len + 16 < cap ? text.len + 16 : cap;
     const int fits = most <= MOST_REPLY / sizeof(int32_t);
     int32_t *ids = s && t && !in->bad && fits ? calloc((size_t)most + 1, sizeof *ids) : NULL;
@@ -252,7 +252,8 @@ static int are_rows(struct rlhf__ear *e, const struct rows *r) {
     return 1;
 }
 
-// Copies, because frames are not aligned. 0 when out of memory, or if they are not valid rows.
+// Read rows. They are copied, because frames are not aligned. 0 if they are not valid, or if memory
+// runs out.
 static int get_rows(struct rlhf__ear *e, struct rlhf__wire *in, struct rows *r) {
     size_t offsets, lens;
     const void *ids = rlhf__wire_get_items(in, sizeof(int32_t), &r->total);

@@ -1,13 +1,13 @@
-// upcall_services.h: serves the service calls of a plugin in a worker: the available services, the
-// objects that it has open, and the calls. Numbers, handles and texts of the worker are checked
-// before they are used.
+// upcall_services.h: serves the calls of services that a plugin in a worker makes: which services
+// there are, the objects that the worker has open, and the calls. Numbers, handles and texts from
+// the worker are checked before use.
 #ifndef RLHF_HOST_WORKER_UPCALL_SERVICES_H
 #define RLHF_HOST_WORKER_UPCALL_SERVICES_H
 
 #include "worker/upcall.h"
 
-// Serve the call of a service in a frame; its reply goes to `reply`. -1 when it is not a worker's.
-// [main]
+// Serve the service call in a frame; the reply goes to `reply`. Returns -1 if no worker sends such
+// a call. [main]
 int rlhf__ear_serve(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__buf *reply);
 
 // Close what the worker left open. [main]

@@ -1,14 +1,14 @@
-// walled.h: a reward whose programs are isolated: the plugin, which came with the program, is open
-// in this process, and the programs that it starts are confined like workers (programs.h).
+// walled.h: a reward whose programs are isolated. The plugin itself came with the program and is
+// open in this process; the programs that it starts are confined like workers (programs.h).
 #ifndef RLHF_HOST_WORKER_WALLED_H
 #define RLHF_HOST_WORKER_WALLED_H
 
 #include "plugin/load.h"
 #include "worker/programs.h"
 
-// The plugin `open`, which has the extension RLHF_EXT_PROGRAM, with walls around its programs;
-// network: 1 = the network is open to them. The same plugin and network give the same *out, which
-// lives as long as p. Errors: RLHF_E_NOMEM. [main]
+// Wrap the plugin `open`, which has the extension RLHF_EXT_PROGRAM, so that its programs are
+// confined. network: 1 = they may use the network. The same plugin and network give the same *out,
+// which lives as long as p. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__walled_plugin(struct rlhf__plugins *p, const struct rlhf__plugin *open,
                                 int32_t network, const struct rlhf__plugin **out,
                                 struct rlhf__error *err);

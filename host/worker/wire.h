@@ -1,14 +1,14 @@
-// wire.h: the protocol of host and worker: frames over two local sockets.
+// wire.h: the protocol between host and worker: frames over two local sockets.
 //
-// A frame is u32 kind, u32 zero, u64 length, then that many bytes; integers are little-endian, a
-// text is u64 length and its bytes. The reader does not trust the writer: every length is checked
-// against the bytes that are there.
+// A frame is u32 kind, u32 zero, u64 length, then that many bytes. Integers are little-endian; a
+// text is a u64 length and its bytes. The reader does not trust the writer: it checks every length
+// against the bytes that it has received.
 #ifndef RLHF_HOST_WORKER_WIRE_H
 #define RLHF_HOST_WORKER_WIRE_H
 
 #include "base/buf.h"
 
-// The descriptors that a worker is started with, in addition to 0 to 2 and its warden's (warden.h).
+// Descriptors that a worker starts with, besides 0 to 2 and those for its warden (warden.h).
 enum {
     RLHF__WORKER_ASK = 3,   // socket: the host's requests and their answers
     RLHF__WORKER_CALL = 4,  // socket: the plugin's calls
@@ -16,8 +16,8 @@ enum {
     RLHF__WORKER_OUTPUT = 6 // memfd: the plugin's output for them
 };
 
-// Requests of the host. All are answered by RLHF__ASK_ANSWER: i32 status, text, then the results of
-// a success.
+// Requests of the host. The worker answers each with RLHF__ASK_ANSWER: i32 status, a text and,
+// after success, the results that follow "->" below.
 enum rlhf__ask {
     RLHF__ASK_ANSWER = 0,
     RLHF__ASK_OPEN = 1,       // text path, text id, text asker -> plugin
@@ -28,12 +28,13 @@ enum rlhf__ask {
     RLHF__ASK_SAVE = 6,  // -> text state
     RLHF__ASK_LOAD = 7,  // u32 version, text state -> u64 bytes read
     RLHF__ASK_DESTROY = 8,
-    // The first: u64 memory_mib, f64 timeout_s -> text confinement. No code of the plugin has run.
+    // Always the first request, so no code of the plugin has run: u64 memory_mib, f64 timeout_s ->
+    // text confinement.
     RLHF__ASK_CONFINE = 9
 };
 
-// What the plugin calls. Up to RLHF__CALL_METRIC nothing comes back, else i32 status and what a
-// success brings.
+// Calls of the plugin. Those up to RLHF__CALL_METRIC get no reply. A reply to the others is an i32
+// status and, after success, the results that follow "->" below.
 enum rlhf__wire_call {
     RLHF__CALL_LOG = 1,               // i32 level, text
     RLHF__CALL_FAIL = 2,              // i32 code, text
@@ -52,8 +53,8 @@ enum rlhf__wire_call {
 // The greatest length of a frame.
 #define RLHF__WIRE_MAX ((uint64_t)1 << 30)
 
-// Bytes that a line, a failure's text or a metric's name may have; longer ones are cut before they
-// are sent.
+// The longest text of a line, a failure or a metric's name, in bytes; longer ones are cut before
+// they are sent.
 enum { RLHF__LONGEST_TEXT = 1 << 16 };
 
 // ---- writing ----
@@ -84,8 +85,9 @@ rlhf_str rlhf__wire_get_text(struct rlhf__wire *w);
 // A text of whole items of that size, aligned or not; *n = how many. [any]
 const void *rlhf__wire_get_items(struct rlhf__wire *w, size_t size, size_t *n);
 
-// The frame at byte `at` of b: 1 and *out, which borrows from b, with *bytes = its whole length; 0
-// when it is incomplete; -1 when it is malformed; -2 when it claims more than `most` bytes. [any]
+// Look at the frame at byte `at` of b. Returns 1 if it is complete: *out borrows from b, *bytes =
+// its whole length. 0 if it is incomplete, -1 if malformed, -2 if it claims more than `most` bytes.
+// [any]
 int rlhf__wire_front(const struct rlhf__buf *b, size_t at, uint64_t most, struct rlhf__wire *out,
                      size_t *bytes);
 

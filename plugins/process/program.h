@@ -38,7 +38,8 @@ rlhf_status rlhf__program_init(struct rlhf__program *, const rlhf_host *host, ch
 // RLHF_E_IO, with the reason, nothing is running. [step]
 rlhf_status rlhf__program_start(struct rlhf__program *);
 
-// The run's current limits: seconds for an exchange, bytes of address space; 0: unlimited. [any]
+// Limits of the run that apply now, 0 = unlimited: seconds for an exchange; bytes of address space.
+// [any]
 double rlhf__program_timeout(const struct rlhf__program *);
 uint64_t rlhf__program_memory(const struct rlhf__program *);
 

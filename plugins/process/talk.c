@@ -32,7 +32,7 @@ static double seconds(void) {
 
 static int would_block(void) { return errno == EAGAIN || errno == EWOULDBLOCK; }
 
-// Both directions return 1 if bytes moved, 0 if not, -1 if the pipe failed.
+// Both functions return 1 if bytes moved, 0 if not, -1 if the pipe failed.
 
 static int send_some(struct talk *t) {
     struct rlhf__exchange *x = t->x;
@@ -50,7 +50,8 @@ static int take_some(struct talk *t) {
     const ssize_t n = read(t->p->process->out, chunk, sizeof chunk);
     if (n == 0) t->closed = 1;
     if (n < 0) return errno == EINTR || would_block() ? 0 : -1;
-    if (n > 0 && t->start > 0) { // it has started: from now on the usual limit applies
+    // its first answer: the program has started, so the usual limit applies from now on
+    if (n > 0 && t->start > 0) {
         const double used = seconds() - t->begun;
         t->begun += used < t->start ? used : t->start;
         t->start = 0;

@@ -14,8 +14,7 @@ static int is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 static int acts(char c) { return c && strchr("|&;<>()$`", c) != NULL; }
 
-// Reads one character of the command, or a quote. Returns the character that is not allowed, 0:
-// none.
+// Reads one character of the command, or a quote. Returns 0, or the character that is not allowed.
 static char step(struct reader *r) {
     const char c = *r->at++;
     if (r->quote == '\'') {

@@ -136,7 +136,8 @@ static rlhf_status write_rows(struct exec *e, const rlhf_reward_in *in, struct r
                       : RLHF_OK;
 }
 
-// Whether it is still running but silent: it may have skipped one row and answered all others.
+// Whether the program still runs but does not answer. It may have skipped a row and answered all
+// others.
 static int waits(enum rlhf__talk what) {
     return what == RLHF__TALK_LATE || what == RLHF__TALK_CLOSED;
 }
@@ -151,7 +152,7 @@ static const char *hint(const struct exec *e, const struct answers *a, enum rlhf
                     : "; it may not flush its output after each line, or was still starting";
 }
 
-// The number of leading rows whose answers certainly belong to them after a failure.
+// After a failure: how many of the first rows have an answer that is certainly theirs.
 static uint32_t kept(const struct answers *a, enum rlhf__talk what) {
     // There were too many lines, so it is unknown which line answers which row.
     if (a->had == a->n) return 0;

@@ -115,8 +115,9 @@ static int is_blank(rlhf_str text, uint64_t from) {
     return from == text.len;
 }
 
-// <think> first and once, or not at all if the prompt has opened it, and </think> after it. once:
-// </think> also once, followed by an answer.
+// Requires <think> at the start and nowhere else (nowhere at all if the prompt has opened it), and
+// </think> after it. TAGS_THINK_ONCE also requires that </think> occurs once and that an answer
+// follows.
 static int has_tags(const struct format_config *c, rlhf_str text) {
     const uint64_t from = c->opened ? 0 : open_tag.len;
     if (!c->opened && find(text, 0, open_tag) != 0) return 0;

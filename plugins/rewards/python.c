@@ -237,8 +237,8 @@ static rlhf_status write_batch(struct python *p, const rlhf_reward_in *in, struc
     return full ? no_memory(p) : RLHF_OK;
 }
 
-// The weighted sum of the functions' rewards, without those that are NaN: torch's nansum, in f32 as
-// in TRL. NaN if all are.
+// The weighted sum of the functions' rewards, in f32. As in TRL (torch's nansum), NaN rewards are
+// left out; if all are NaN, the sum is NaN.
 static float sum_of(const struct python *p, const struct rlhf__frame *f, uint32_t i, uint32_t n) {
     float sum = 0;
     int any = 0;
@@ -251,8 +251,8 @@ static float sum_of(const struct python *p, const struct rlhf__frame *f, uint32_
     return any ? sum : NAN;
 }
 
-// Reports NAME/mean of each of several functions over the rows that it scores, and the share of
-// rows that no function scores.
+// If there are several functions, reports NAME/mean of each, over the rows that it scores; and the
+// share of rows that no function scores.
 static void report(const struct python *p, const struct rlhf__frame *f, uint32_t n) {
     uint32_t unscored = 0;
     for (uint32_t i = 0; i < n; i++)

@@ -21,7 +21,7 @@ static const uint32_t size_of[VERSIONS] = {RLHF_SIZE_TO(struct grown, first),
                                            RLHF_SIZE_TO(struct grown, second),
                                            RLHF_SIZE_TO(struct grown, third)};
 
-// A struct of a version, all of its fields set, in memory of exactly its length.
+// A struct of this version with all of its fields set, in memory of exactly its length.
 static void *make(int version, unsigned char byte) {
     void *p = test_malloc(size_of[version]);
     memset(p, byte, size_of[version]);

@@ -67,7 +67,7 @@ rlhf_status batch_advantages(struct algo *a, struct batch *b) {
     for (int32_t i = 0; i < b->n; i++)
         if (b->finished[i]) finished += b->offset[i + 1] - b->offset[i] - b->prompt_len[i];
     int reference = (a->plan.flags & RLHF_PLAN_REFERENCE) && !(a->plan.heads & RLHF_HEAD_KL);
-    const float *named[] = {b->ref}; // the one further model that an algorithm may plan
+    const float *named[] = {b->ref}; // the one named model that an algorithm may plan here
     rlhf_rollout in = {.size = sizeof in,
                        .logp_named = a->plan.n_named ? named : NULL,
                        .n = (uint32_t)b->n,

@@ -48,7 +48,7 @@ struct batch {
 // For minibatch_end(): a step of the first epoch.
 extern const rlhf_step_info algo_step;
 
-// A service that the host of the next algo_try offers from create() on; id NULL: none.
+// A service that the host offers to the algorithms opened next; id NULL: none.
 extern struct rlhf_test_service algo_offer;
 
 // Load file (e.g. "ppo.so") and set options ("a=1,b=x"); returns create()'s status.
@@ -66,11 +66,12 @@ void algo_needs_memory(const char *file);
 // Advantages of all rows.
 rlhf_status batch_advantages(struct algo *, struct batch *);
 
-// Loss of rows [from, to) as one microbatch of the minibatch that is the whole batch (each run of
-// rows between masked ones is one); fills those rows of d_*. Returns the loss.
+// Loss of rows [from, to), with the whole batch as the minibatch. The rows are one microbatch, but
+// masked rows divide them into several. Fills these rows of d_* and returns the loss.
 double batch_loss(struct algo *, struct batch *, int32_t from, int32_t to, uint32_t epoch);
 
-// minibatch_end() after a step of that epoch, skipped or not; 1: the algorithm ends the phase.
+// Call minibatch_end() after a step of that epoch, which was skipped or not. Returns 1 if the
+// algorithm ends the phase.
 int32_t algo_step_end(struct algo *, uint32_t epoch, int32_t skipped);
 
 // A metric that must have been reported.

@@ -25,8 +25,8 @@ struct preference_algo {
 // n rows of one group, of prompt_len + response tokens each; the first is preferred.
 void preference_group(struct batch *, int32_t n, int32_t prompt_len, int32_t response);
 
-// The case in microbatches that end at ends[] (ascending to n) and exactly its metrics, then a
-// phase with all counters reset.
+// Run the case in microbatches that end at ends[] (ascending to n). The algorithm must report
+// exactly its metrics. Then run another phase, for which all counters must have been reset.
 void preference_check(const struct preference_algo *, const struct preference_case *,
                       const int32_t *ends);
 
@@ -37,8 +37,8 @@ void preference_differences(const struct preference_algo *, const char *options)
 rlhf_status preference_try(struct algo *, const struct batch *, int32_t n, const rlhf_heads *,
                            rlhf_heads *d, const float *ref);
 
-// An incomplete group, or none, two or a wrong label preferred: an error message, not a wrong
-// number. The batch is one group of 3 rows.
+// A group that is incomplete, or with none, two or a wrong label preferred, gives an error message
+// and not a wrong number. The batch is one group of 3 rows.
 void preference_refusals(struct algo *, struct batch *, const rlhf_heads *, rlhf_heads *d);
 
 // minibatch_end, if it exists, and phase_end.

@@ -1,5 +1,6 @@
-// test_bradley_terry.c: bradley_terry.so compared with the float64 reference of make_bt_vectors.py,
-// by hand, by finite differences and signs, in any split that keeps groups whole, and its refusals.
+// test_bradley_terry.c: checks bradley_terry.so in several ways: against the float64 reference of
+// make_bt_vectors.py, by hand, by finite differences, and by the signs of derivatives. The numbers
+// are the same for any split that keeps groups whole. Also tests what it refuses.
 #include "algos/bt_vectors.h"
 #include "algos/preference_case.h"
 

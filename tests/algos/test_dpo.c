@@ -1,6 +1,7 @@
-// test_dpo.c: checks dpo.so against the float64 reference of make_dpo_vectors.py (which
-// tests/oracle/dpo_loss.py compares with TRL), by hand, by finite differences and signs, in any
-// split that keeps groups whole, and its refusals.
+// test_dpo.c: checks dpo.so in several ways: against the float64 reference of make_dpo_vectors.py
+// (which tests/oracle/dpo_loss.py compares with TRL), by hand, by finite differences, and by the
+// signs of derivatives. The numbers are the same for any split that keeps groups whole. Also tests
+// what it refuses.
 #include "algos/dpo_vectors.h"
 #include "algos/preference_case.h"
 

@@ -1,6 +1,7 @@
-// test_grpo_iterative.c: when grpo_iterative.so asks the host to move the reference, collect pairs
-// and train the reward model, in which order and with which arguments; its state; and that its
-// inner loop equals grpo.so to the bit. The host is a fake that records the calls.
+// test_grpo_iterative.c: checks when grpo_iterative.so asks the host to move the reference, to
+// collect pairs and to train the reward model, in which order and with which arguments. Also tests
+// its saved state, and that its inner loop equals grpo.so to the bit. The host is a fake that
+// records the calls.
 #include "algos/fixture.h"
 
 #include <math.h>
@@ -252,7 +253,8 @@ static void inner_loop_is_grpo(void **state) {
     algo_close(&a);
 }
 
-// Stopped in the middle of an iteration, it continues there: coefficient, phase, fresh pairs.
+// If it is stopped in the middle of an iteration, it continues there, with the same coefficient,
+// phase and number of fresh pairs.
 static void state_round_trip(void **state) {
     (void)state;
     static const char options[] = "group_size=2,iteration_phases=3,replay=true,"

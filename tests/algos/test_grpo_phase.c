@@ -166,8 +166,8 @@ static void early_stop_of_the_epochs(void **state) {
     algo_close(&a);
 }
 
-// Advantages per minibatch: the batch's deviation is the minibatch's, and every row is counted once
-// although each epoch calls advantages() again.
+// With advantages per minibatch, the deviation of "the batch" is the minibatch's. Every row counts
+// once, although each epoch calls advantages() again.
 static void minibatch_scope(void **state) {
     (void)state;
     struct algo a;
@@ -206,8 +206,8 @@ static void minibatch_scope(void **state) {
     algo_close(&a);
 }
 
-// dapo and cispo: the mean over minibatches of different length equals the phase's token mean, also
-// if there are fewer than planned.
+// With dapo and cispo, the mean over minibatches of different length equals the phase's token mean.
+// This also holds if there are fewer minibatches than planned.
 static void dapo_weights_tokens_of_the_phase(void **state) {
     (void)state;
     static const char *const losses[] = {"dapo", "cispo", "dapo", "cispo"};
@@ -323,8 +323,8 @@ static void missing_arrays(void **state) {
     algo_close(&a);
 }
 
-// Three groups of two in two minibatches, one group without spread: the other two divide by the
-// remaining rows over the minibatches, or by the remaining tokens.
+// Three groups of two rows in two minibatches; one group has no spread. The terms of the other two
+// are divided by the remaining rows per minibatch (grpo), or by the remaining tokens (dapo).
 static void flat_groups_leave_the_divisors(void **state) {
     (void)state;
     static const char *const losses[] = {"grpo", "dapo"};

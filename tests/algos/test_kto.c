@@ -1,6 +1,6 @@
 // test_kto.c: checks kto.so against numbers of TRL's KTO trainer in float64
-// (tests/oracle/kto_loss.py compares them with its code), by finite differences, in any split into
-// microbatches, its metrics, and its refusals.
+// (tests/oracle/kto_loss.py compares them with its code) and by finite differences, in any split
+// into microbatches. Also tests its metrics and what it refuses.
 #include "algos/preference_case.h"
 
 #include <math.h>
@@ -22,8 +22,8 @@ static const float logp[TOTAL] = {0,    0,  -1,    -2,    0,      0, -2.5,  0,  
 static const float logp_below[TOTAL] = {
     0, 0,     -1,    -2, 0, 0, -3.5, 0, -0.5, -2.25, 0,      -2.5, -1, -0.75, -2.5, 0,
     0, -1.25, -0.25, -3, 0, 0, -2.5, 0, 0,    -0.75, -0.875, 0,    0,  -1.5,  -2,   -2.75};
-// beta, desirable_weight, undesirable_weight, loss (0: kto, 1: apo_zero_unpaired), and 1 for the
-// log-probs of logp_below.
+// Columns: beta, desirable_weight, undesirable_weight, loss (0: kto, 1: apo_zero_unpaired), and 1
+// for a case with the log-probs of logp_below.
 static const double config[CASES][5] = {{0.1, 1, 1, 0, 0}, {0.5, 1.5, 0.75, 0, 0},
                                         {5, 1, 0, 0, 0},   {0.3, 1, 2, 0, 1},
                                         {0.4, 1, 2, 1, 0}, {2, 0.5, 1, 1, 1}};

@@ -1,5 +1,5 @@
-// test_opd.c: opd.so compared with the float64 reference of make_opd_vectors.py, by finite
-// differences, in any split into microbatches, its plan and its refusals.
+// test_opd.c: checks opd.so against the float64 reference of make_opd_vectors.py and by finite
+// differences, in any split into microbatches. Also tests its plan and what it refuses.
 #include "algos/opd_vectors.h"
 #include "algos/vector_case.h"
 
@@ -67,7 +67,7 @@ static void plan(void **state) {
     algo_close(&a);
 }
 
-// Of the loss by the log-prob, or with a full divergence by the head.
+// Derivatives of the loss with respect to the log-prob or, with a full divergence, to the kl head.
 static void finite_differences(void **state) {
     (void)state;
     static const char *const options[] = {"divergence=sampled,clip_range=1", "divergence=js",
@@ -93,8 +93,8 @@ static void finite_differences(void **state) {
     }
 }
 
-// In later epochs the policy is another one than the one that sampled: what measures that one is
-// taken in the first epoch alone.
+// After the first epoch the policy is no longer the one that sampled. So metrics about the sampling
+// policy are taken in the first epoch only.
 static void later_epochs(void **state) {
     (void)state;
     struct algo a;

@@ -339,8 +339,8 @@ static void minibatch_scope(void **state) {
     algo_close(&a);
 }
 
-// dapo: over minibatches of different length the mean loss is the token mean of the phase, also if
-// there are fewer than planned.
+// With dapo, the mean loss over minibatches of different length is the token mean of the phase.
+// This also holds if there are fewer minibatches than planned.
 static void check_dapo(const char *options, int64_t said) {
     struct algo a;
     double loss = 0, want = 0;

@@ -1,5 +1,6 @@
-// test_rloo.c: rloo.so compared with the float64 reference of make_rloo_vectors.py, by hand, by
-// finite differences and signs, in any split into microbatches, and its refusals.
+// test_rloo.c: checks rloo.so in several ways: against the float64 reference of
+// make_rloo_vectors.py, by hand, by finite differences, and by the signs of derivatives, in any
+// split into microbatches. Also tests what it refuses.
 #include "algos/rloo_vectors.h"
 #include "algos/vector_case.h"
 

@@ -1,5 +1,5 @@
-// test_turns.c: an algorithm that knows no turns, called by the host for rows of several turns,
-// does to the bit what it does for rows from which the environment's tokens were taken out by hand.
+// test_turns.c: rows of several turns, for algorithms that know no turns. The results must equal,
+// to the bit, those for rows from which the environment's tokens were removed by hand.
 #include "algos/fixture.h"
 
 #include "learn/plan.h"
@@ -9,12 +9,13 @@
 
 enum { FULL = 4 * MAX_TOKENS, ROWS = 16 };
 
-// Rows with tokens of an environment, whose numbers in `b` are those of the same rows without.
+// Rows with tokens of an environment. `b` has the same rows without these tokens, and the numbers.
 struct episodes {
     const struct batch *b;
     struct rlhf__rows e;
     int32_t place[MAX_TOKENS]; // of b's tokens in e
-    // [e.total]: -2.5 where the environment wrote, so that a number that is read there shows.
+    // [e.total]: -2.5 at the environment's tokens, so that reading a number there changes the
+    // result.
     float *logp, *entropy, *kl, *value, *d_logp, *d_entropy, *d_kl, *d_value;
     float d_class_score[MAX_ROWS * 8];
 };
@@ -29,8 +30,8 @@ static float *spread(const struct episodes *s, const float *from) {
     return to;
 }
 
-// Up to 6 given tokens before a token of the policy that is not the row's first, and 2 behind the
-// last of some rows. leak 1: one given token passes for the policy's.
+// Insert up to 6 given tokens before some tokens of the policy, but not before a row's first one,
+// and 2 after the last token of some rows. leak 1: mark one given token as the policy's.
 static void episodes_init(struct episodes *s, const struct batch *b, int32_t leak) {
     rlhf_rng r = {7, rlhf_rng_stream("episodes"), 0};
     int32_t given[MAX_TOKENS + 1] = {0}, total = b->total;
@@ -243,7 +244,8 @@ struct kind {
     int32_t pairs, labels; // labels: outputs of the score head
 };
 
-// The rows as each source gives them: pairs have one preferred row, or a second row of label -1.
+// Give the rows the labels of their source. Pairs have one preferred row; or, for kto.so, a second
+// row with label -1.
 static void make_batch(struct batch *b, const struct kind *k, uint64_t seed) {
     batch_random(b, ROWS, seed);
     b->n_labels = k->labels;
@@ -324,8 +326,8 @@ static void one_observation_too_many(void **state) {
 
 // ---- GAE ----
 
-// verl's recurrence over whole rows: where mask is 0, value and advantage of the token after are
-// carried on (verl/trainer/ppo/core_algos.py, compute_gae_advantage_return).
+// verl's recurrence over whole rows (verl/trainer/ppo/core_algos.py, compute_gae_advantage_return):
+// where the mask is 0, the value and the advantage of the next token are carried on.
 static void masked(const struct episodes *s, uint32_t i, const float *reward, const float *value,
                    double gamma, double lambda, float *adv, float *ret) {
     const struct rlhf__rows *e = &s->e;
@@ -360,7 +362,7 @@ static void gae_is_the_masked_recurrence(void **state) {
         for (uint32_t i = 0; i < s.e.n; i++) {
             int32_t end, last = rlhf__rows_last_turn(&s.e, i, &end);
             if (last == end) continue;
-            // The score is paid at the policy's last token; PPO adds it in double.
+            // The score belongs to the policy's last token; PPO adds it in double.
             const int32_t t = s.e.offset[i] + end - 1;
             const double paid = (double)reward[t] + (double)b.score[i];
             reward[t] = (float)paid;

@@ -1,6 +1,6 @@
-// test_workers.c: workers that each see a part of a minibatch decide and report alike, and like one
-// worker that sees all of it; to the bit if the minibatch is divided into shards. Synchronised
-// threads play the host's reduce().
+// test_workers.c: workers that each see a part of a minibatch decide and report the same, and the
+// same as one worker that sees all of it. If the minibatch is divided into shards, the bits are
+// equal. Synchronised threads play the host's reduce().
 #include "algos/fixture.h"
 
 #include <pthread.h>
@@ -217,8 +217,8 @@ static void compare_split(const char *file, const char *options, int32_t first, 
     close_worker(&alone);
 }
 
-// Four shards of four rows, two microbatches each: all metrics have the same bits however the
-// shards are dealt to workers. owner: the worker of each shard.
+// Four shards of four rows, two microbatches each: all metrics have the same bits, whichever worker
+// gets which shard. owner: the worker of each shard.
 static void compare_deal(const char *file, const char *options, const uint32_t owner[MOST],
                          uint32_t n) {
     static struct batch b;
@@ -276,7 +276,7 @@ static void preferences(void **state) {
     compare("dpo.so", "", 0);
 }
 
-// loss() is never called for a worker without a microbatch, and it reports the other's values.
+// A worker without a microbatch: loss() is never called for it, and it reports the others' values.
 static void no_microbatch(void **state) {
     (void)state;
     compare_split("grpo.so", "group_size=2", 8, 0);
@@ -316,7 +316,7 @@ static void shards_have_the_same_bits(void **state) {
     }
 }
 
-// A shard that the plan did not announce is an error of the host's.
+// Using a shard that the plan did not announce is an error of the host.
 static void unknown_shard(void **state) {
     static const char *const of[] = {"grpo.so", "dpo.so", "sft.so", "kto.so"};
     static struct batch b;

@@ -33,8 +33,8 @@ void vector_check(const struct vector_case *, const struct vector_batch *, const
 void vector_check_all(const struct vector_case *, size_t n_cases, const struct vector_batch *,
                       const char *so, const int32_t *uneven);
 
-// Every choice of every enumeration of the plugin must be its default, or in some case's options,
-// or its key must be in the NULL-ended list `elsewhere`.
+// Every choice of every enumeration of the plugin must be tested: it is the default, or it is in
+// the options of some case, or its key is in the NULL-terminated list `elsewhere`.
 void vector_choices(const struct vector_case *, size_t n_cases, const char *so,
                     const char *const *elsewhere);
 

@@ -1,5 +1,5 @@
-// test_file.c: reading files; and a writer leaves either the old file or the new one, whatever
-// fails.
+// test_file.c: reads files; and checks that a writer leaves either the old file or the new one,
+// whatever fails.
 #include "base/file.h"
 #include "support/scratch.h"
 

@@ -55,7 +55,7 @@ static void used_pages_leave(void **state) {
             if (file_pages() - before > most) most = file_pages() - before;
         }
         assert_int_equal(s.total, SIZE);
-        if (used ? most > pages / 2 : most < pages * 3 / 4) // a fault may bring 512 pages
+        if (used ? most > pages / 2 : most < pages * 3 / 4) // one page fault may map 512 pages
             fail_msg("%ld of %ld pages were there at once (used %d)", most, pages, used);
     }
     rlhf__mapped_close(&m);

@@ -1,5 +1,5 @@
-// test_policy_rows.c: rows of several turns: who wrote what is counted, picked and joined, and the
-// layout in which algorithms see them.
+// test_policy_rows.c: rows of several turns. Counting, picking and joining take into account who
+// wrote a token; and the layout in which algorithms see such rows.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +74,7 @@ static void repeats_within_turns(void **state) {
     assert_int_equal(rlhf__rows_distinct3(&e, &distinct, NULL), RLHF_OK);
     assert_true(distinct >= 1 && distinct <= 1);
     free(e.turn);
-    e.turn = NULL; // one turn: 3 + 3 + 1 of them, all the same
+    e.turn = NULL; // with one turn there are 3 + 3 + 1 n-grams, all the same
     assert_int_equal(rlhf__rows_distinct3(&e, &distinct, NULL), RLHF_OK);
     assert_true(distinct > 0.14 && distinct < 0.15);
     rlhf__rows_finish(&e);
@@ -100,7 +100,7 @@ static void picked(void **state) {
     assert_int_equal(rlhf__rows_pick(&part, &e, pick, 3, NULL), RLHF_OK);
     for (uint32_t k = 0; k < 3; k++)
         same_row(&e, pick[k], &part, k);
-    // Supports are those of the same tokens: row 2's are the seventh to ninth.
+    // A token keeps its support: those of row 2 were the seventh to ninth.
     assert_int_equal(part.support[0], 6 * e.support_words);
     assert_int_equal(part.support[3 * e.support_words], 0);
     rlhf__rows_finish(&part);

@@ -1,4 +1,5 @@
-// test_shared_batch.c: rows of a group in the model's layout and written out, and slices of them.
+// test_shared_batch.c: rows of a group in both layouts, the model's and the written-out one, and
+// slices of such rows.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>

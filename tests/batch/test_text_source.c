@@ -8,7 +8,8 @@
 #include <string.h>
 
 struct fixture {
-    struct e2e *scratch; // the tiny vocabulary: bytes are ids, 259 is the end token
+    // uses the tiny vocabulary: ids of bytes are the bytes, and 259 is the end token
+    struct e2e *scratch;
     char data[512];
     struct rlhf__tokenizer *tok;
 };

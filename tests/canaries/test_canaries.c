@@ -1,7 +1,7 @@
-// test_canaries.c: `plugin check` catches each canary by the rule meant for it, and finds nothing
-// in correct plugins: the canary without an error and our own plugins.
+// test_canaries.c: `plugin check` catches each canary by the rule meant for it. It finds nothing in
+// correct plugins: the canary without an error, and our own plugins.
 //
-// No test here depends on its speed: only the plugin that hangs is ended by a deadline.
+// No result depends on speed, except that a plugin that hangs is ended by a deadline.
 #include "support/scratch.h"
 
 #include "check/check.h"
@@ -183,8 +183,8 @@ static void each_model_is_caught(void **state) {
     assert_int_equal(missed, 0);
 }
 
-// The check waits for a hang once: the function is not called again, and the skipped tests are
-// reported.
+// The check waits for a hang only once: it does not call the function again, and reports which
+// tests it skipped.
 static void check_hang(const char *name, const char *saw, const char *left) {
     struct rlhf__check_report r;
     char path[1024], found[4000], told[4000] = "";

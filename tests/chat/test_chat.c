@@ -275,8 +275,8 @@ static void untold(void **state) {
     }
 }
 
-// A row of half a MiB whose 8,000 turns would take an hour: it is refused at once. One that holds
-// the first stand-ins itself has its turns found.
+// A row of half a MiB whose 8,000 turns would take an hour is refused at once. In a text that
+// already contains the first stand-ins, the turns are still found.
 static void many_turns(void **state) {
     struct scratch *s = *state;
     struct rlhf__messages m = {0};

@@ -170,8 +170,8 @@ static void limits(void **state) {
     check_refused(cases, CHECK_COUNT(cases));
 }
 
-// An operation on a long text or list costs what its bytes cost, however few parts the template
-// has: each of these would take minutes to hours, or gigabytes, at one step an operation.
+// The steps of an operation on a long text or list grow with its bytes, however short the template
+// is. If each operation were one step, these templates would take minutes to hours, or gigabytes.
 static void costs(void **state) {
 #define TEXT        "{% set s = (' ' * 30000) * 500 %}"
 #define ZEROS       "{% set s = ('0' * 30000) * 500 %}"
@@ -213,7 +213,7 @@ static void costs(void **state) {
     check_refused(cases, CHECK_COUNT(cases));
 }
 
-// Names of 40 open loops, which are looked through for one that none of them has.
+// A name that none of 40 open loops defines, so that all of them are searched for it.
 static void many_names(void **state) {
     enum { LOOPS = 40, NAMES = 400, TIMES = 50 };
     struct rlhf__buf text = RLHF__BUF_INIT;

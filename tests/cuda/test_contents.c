@@ -1,6 +1,6 @@
-// test_contents.c: errors that kernels find in the contents of device arrays. They are reported by
-// the next sync, or with guard by the call itself; memory is never accessed through a bad index
-// (the fake runtime would fault), the rows with good indices are right, and the next call works.
+// test_contents.c: errors that kernels find in the contents of device arrays. The next sync reports
+// them, or, with guard, the call itself. Memory is never accessed through a bad index (the fake
+// runtime would fault). The rows with good indices are right, and the next call works.
 #include "kernels/kit.h"
 
 #include <stdio.h>
@@ -102,7 +102,7 @@ static rlhf_status kv_store(rlhf_compute *c, const struct args *a) {
     return c->kv_store(c->ctx, a->table, a->other, a->rows, a->rows, D, &r, D, RLHF_F32);
 }
 
-// One query per row, at position pos; its keys are those of the cache starting at token idx.
+// One query per row, at position pos. Its keys are those of the cache from token idx on.
 static rlhf_status attend(rlhf_compute *c, const struct args *a, int32_t dtype,
                           const rlhf_ragged *keys) {
     rlhf_ragged r = *keys;
@@ -144,9 +144,10 @@ static int of_cache(op_call *call) {
 struct bad {
     const char *what;
     op_call *call;
-    int32_t idx, pos, offset; // of row 4; offset: its start, or the first row's (negative),
-                              // or the end of the last one (past ROWS)
-    const char *text;         // part of the error text; NULL: valid
+    // of row 4. offset: where the row starts; negative: where the first row starts; past ROWS:
+    // where the last one ends
+    int32_t idx, pos, offset;
+    const char *text; // part of the error text; NULL: valid
 };
 
 static const struct bad bads[] = {

@@ -170,7 +170,7 @@ static void run_rows(rlhf_compute *c, uint32_t rows, struct outputs *out) {
 }
 
 // Among algorithms with the same bits the card's clock decides, separately for few rows and for
-// many; one with different bits is not combined with the first, however fast it is.
+// many. An algorithm with different bits is not mixed with them, however fast it is.
 static void fastest_of_equals(void **state) {
     struct lt_world *w = *state;
     for (int unlike = 0; unlike < 2; unlike++) {

@@ -308,8 +308,8 @@ static void canary(void **state) {
 
 enum { MOST = 4 };
 
-// n rows of q queries each after start keys (prefix 0), or, with a prefix, rows 1 .. n - 2
-// continue row 0 and the last row does not.
+// n rows with q queries each. prefix 0: each row has `start` keys before its own. prefix 1: rows 1
+// .. n - 2 continue row 0; the last row does not.
 static rlhf_ragged ragged(struct call *k, int n, const int32_t *q, int32_t start, int prefix) {
     int32_t offset[MOST + 1] = {0}, from[MOST] = {0}, base[MOST] = {0}, len[MOST] = {0};
     int32_t zero[MOST] = {0};

@@ -111,8 +111,9 @@ static void release_all(struct test *t) {
 
 // ---- comparisons ----
 
-// Differences in units of the root mean square: the largest may be `allowed`, their own mean square
-// an eighth of it. For a bf16 result, the largest excludes differences explained by rounding.
+// Compare `got` with `want`. Differences are measured in units of the root mean square: the largest
+// may be `allowed`, and their own root mean square an eighth of it. For a bf16 result, differences
+// that rounding explains are left out of the largest.
 static void compare(struct test *t, const char *what, const float *got, const double *want,
                     size_t n, int32_t dtype, double allowed) {
     double worst = 0, errors = 0, squares = 0;

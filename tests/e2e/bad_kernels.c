@@ -10,7 +10,7 @@
 static const rlhf_plugin *reference;
 static rlhf_compute *inner; // the reference's table
 
-// What a newer backend passes: the struct with a field that this host does not know.
+// What a newer backend would pass: a struct with one field that this host does not know.
 static struct {
     rlhf_kernels_ops known;
     uint64_t later;

@@ -1,5 +1,6 @@
-// choosing_algo.c: an algorithm that chooses prompts by a fixed rule, in groups, and reports the
-// scores and uses that it got. It raises the log-probs by the rewards.
+// choosing_algo.c: an algorithm that chooses prompts by a fixed rule, in groups. It reports the
+// scores and the numbers of uses that the host told it, and raises the log-probs in proportion to
+// the rewards.
 #include "support/plugin.h"
 
 #include <rlhf/algo.h>
@@ -39,7 +40,7 @@ static rlhf_status plan(void *self, const rlhf_run_info *run, rlhf_plan *out) {
     return RLHF_OK;
 }
 
-// In phase p the prompts p, p + 1, ...; in a further round of it those after them.
+// In phase p, choose the prompts p, p + 1, ...; in a further round of the phase, those that follow.
 static rlhf_status choose_prompts(void *self, const rlhf_prompts *in, int64_t *chosen) {
     struct algo *a = self;
     const struct config *c = a->config;
@@ -60,7 +61,8 @@ static rlhf_status choose_prompts(void *self, const rlhf_prompts *in, int64_t *c
     return RLHF_OK;
 }
 
-// The rows are of the chosen prompts, group by group; further rounds may have replaced some.
+// The rows must respond to the chosen prompts, group by group. Further rounds may have replaced
+// some.
 static rlhf_status advantages(void *self, const rlhf_rollout *in) {
     struct algo *a = self;
     const uint32_t g = (uint32_t)a->config->group_size;

@@ -21,9 +21,9 @@ struct e2e {
     char out[65536]; // stdout and stderr of the last run, NUL-ended
 };
 
-// Setup and teardown for cmocka: *state = struct e2e with these inside dir: model/ (config.json,
-// vocab.json, merges.txt of a GPT-2 of 2 x 32 with 64 positions; no weights), texts.jsonl,
-// labelled.jsonl, prompts.txt. Every test removes what it wrote: RLHF_E2E_KEEP=1 keeps it.
+// Setup and teardown for cmocka; *state = struct e2e. Setup fills dir with model/, texts.jsonl,
+// labelled.jsonl and prompts.txt. model/ is a GPT-2 of 2 x 32 with 64 positions: config.json,
+// vocab.json and merges.txt, but no weights. Teardown removes everything, unless RLHF_E2E_KEEP=1.
 int e2e_setup(void **state);
 int e2e_teardown(void **state);
 

@@ -68,14 +68,16 @@ static void eat_memory(void) {
     }
 }
 
-// In one piece: rows count as answered when their lines arrive, and later output is too late.
+// Write everything at once: a row counts as answered when its line arrives, so later output would
+// be too late.
 static void answer_too_much(void) {
     static const char lines[] = "1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n";
     if (write(STDOUT_FILENO, lines, sizeof lines - 1) < 0) exit(7);
 }
 
-// 1: do not answer the row normally. After a bad line the program waits to be ended; otherwise a
-// later row might fail too before the line is read.
+// Fail at a row in this way. Returns 1 if the row must not be answered normally. After a bad line
+// the program waits to be ended; otherwise a later row could fail too before the host reads the
+// line.
 static int go_wrong(const char *kind) {
     note("faults", kind);
     if (strcmp(kind, "crash") == 0) {

@@ -1,7 +1,8 @@
 // group_algo.c: an algorithm that counts, in every minibatch, incomplete groups and rows separated
-// from their group. Its loss is the mean log-prob of the response tokens times the score. On
-// request it uses a reference, and then reports an invented KL, or none. Rows with reward 0 have
-// derivative 0; on request it marks them, or all rows, as rows without gradient.
+// from their group. Its loss is the mean log-prob of the response tokens times the score.
+//
+// On request it uses a reference, and then reports an invented KL, or none. Rows with reward 0 have
+// derivative 0. On request it marks them, or all rows, as rows without gradient.
 #include "support/plugin.h"
 
 #include <rlhf/algo.h>
@@ -60,9 +61,9 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     return RLHF_OK;
 }
 
-// The age, in steps, of the weights that sampled the rows, which weights those were, and the number
-// of response tokens whose log-prob differs from the sampler's. (loss() adds up the microbatches,
-// which do not have this information.)
+// Record three things about the rows' sampler: which weights sampled them, how many steps ago that
+// was, and for how many response tokens the log-prob differs from the sampler's. (loss() cannot
+// record them: it adds up microbatches, which do not have this information.)
 static void who_drew(struct self *s, const rlhf_rollout *r) {
     for (uint32_t i = 0; i < r->n; i++) {
         s->stale += (double)(r->steps - r->version[i]);

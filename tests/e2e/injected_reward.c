@@ -1,7 +1,8 @@
 // injected_reward.c: a reward that scores a row by its texts alone and, in a worker, fails at rows
-// that a seed chooses. A worker cannot write files, so its memory is the run's log so far: the file
-// `said`. Each failure in it makes a row draw again. Built with ALONE it declares that it looks at
-// single rows and may be asked early.
+// that a seed chooses. Each failure of a row in the run's log so far makes the choice draw again
+// for that row. The log, in the file `said`, is the only memory that it has, because a worker
+// cannot write files. Built with ALONE it declares that it looks at single rows and may be asked
+// early.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>
@@ -74,7 +75,8 @@ static void fork_all(void) {
     abort();
 }
 
-// 1: do not let the following rows fail too, since only one failure of a call is reported.
+// Fail at a row. Returns 1 if the following rows must not fail too, because only one failure of a
+// call is reported.
 static int go_wrong(const struct self *s, const char *kind, const rlhf_reward_in *in,
                     const rlhf_reward_out *out, uint32_t row) {
     char text[64];

@@ -1,5 +1,6 @@
-// test_e2e_adapter.c: runs that train a low-rank adapter: the base is loaded once and never
-// written, log-probs are exact, a run resumes from its adapter alone; and which inputs are refused.
+// test_e2e_adapter.c: runs that train a low-rank adapter. The base is loaded once and never
+// written, log-probs are exact, and a run resumes from its adapter alone. Also tests which inputs
+// are refused.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -58,8 +59,8 @@ static double metric(struct e2e *t, const char *run, int i, const char *name) {
     return v;
 }
 
-// Two phases and two more equal four, to the byte, from a checkpoint without the base; also with
-// other thread counts, microbatches, shared prompts and recomputation.
+// Two phases and then two more give the bytes of four, from a checkpoint without the base. Other
+// thread counts, microbatches, shared prompts and recomputation make no difference.
 static void goes_on(struct e2e *t, const char *base, const char *algo, const char *more) {
     done(t, e2e_run(t, "--algo %s --policy %s --set run.phases=4 --out a --threads 2 " RUN "%s",
                     algo, base, more));

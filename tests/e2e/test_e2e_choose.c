@@ -1,5 +1,5 @@
-// test_e2e_choose.c: algorithms that choose their prompts: their inputs, their rows,
-// what is refused, and that a run that was killed goes on with the same bytes.
+// test_e2e_choose.c: algorithms that choose their prompts: what they are told, the rows that they
+// get, what is refused, and that a killed run resumes to the same bytes.
 #include "e2e.h"
 
 #include <rlhf/rng.h>
@@ -161,7 +161,7 @@ static void scores_and_uses_are_told(void **state) {
     json_decref(m);
 }
 
-// Rounds of further prompts ask again; a phase's uses of a prompt count once.
+// Each round of further prompts asks again. A prompt counts as used once in a phase.
 static void each_round_asks_again(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, CHOOSING(":rounds=9") PAID "\" --set run.phases=3 --set run.dir=a"),
@@ -178,12 +178,14 @@ static void each_round_asks_again(void **state) {
     }
     assert_true(rounds > 0);
     json_decref(m);
-    // The prompts of all groups lack spread: 3 phases, each with more draws than prompts.
+    // The groups of all prompts lack spread: 3 phases, each of which draws more often than there
+    // are prompts.
     assert_int_equal(e2e_run(t, CHOOSING(":rounds=3") PAID ":levels=1\" --set run.phases=3 "
                                                            "--set run.dir=b"),
                      0);
     m = e2e_metrics(t, "b");
-    for (int p = 0; p < 3; p++) // 16 prompts a phase, the last 4 are not counted yet
+    // 16 prompts a phase; the last 4 of each are counted only afterwards
+    for (int p = 0; p < 3; p++)
         assert_true(e2e_metric(m, p, "test/seen") == (p + 1) * PROMPTS);
     json_decref(m);
 }
@@ -197,7 +199,7 @@ static void wrong_answers_are_refused(void **state) {
     assert_int_equal(e2e_run(t, CHOOSING(":silent=1") PAID "\" --set run.phases=3 --set run.dir=b"),
                      1);
     e2e_says(t, "phase 2: chosen[0] is -1; the run has 10 prompts");
-    // The checkpoint is that of phase 1, as if the run had ended there.
+    // The checkpoint is the one of phase 1, as if the run had ended there.
     assert_int_equal(e2e_run(t, CHOOSING(":bad=10") PAID "\" --set run.phases=1 --set run.dir=c "
                                                          "--set optim.schedule_phases=40"),
                      0);
@@ -210,7 +212,7 @@ static void wrong_answers_are_refused(void **state) {
     e2e_says(t, "curriculum.so chooses the prompts of each phase");
 }
 
-// A failure after a phase's rewards: the checkpoint has the numbers of the boundary before it.
+// If a phase fails after its rewards, the checkpoint has the numbers of the boundary before it.
 static void the_boundary_is_kept(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, CHOOSING(":fails=1") PAID "\" --set run.phases=3 --set run.dir=a"),

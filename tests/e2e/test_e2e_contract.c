@@ -169,7 +169,7 @@ static void held_out_completions_of_a_policy(void **state) {
     json_decref(j);
 }
 
-// advantages() gets the same batch that is learned from; the plugin itself checks its inputs.
+// advantages() gets the same batch that loss() learns from. The plugin (looks_first.c) checks this.
 static void an_algorithm_looks_at_the_batch_first(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "answers.jsonl",

@@ -142,7 +142,8 @@ static void same_seed_same_bits(void **state) {
     }
 }
 
-// The same in rloo.so, with and without a KL in the reward, and with truncated responses masked.
+// The same with rloo.so, which is tested with and without a KL in the reward, and with truncated
+// responses masked.
 static void leave_one_out(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"--set algo.kl_coef=0",

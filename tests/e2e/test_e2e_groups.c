@@ -20,8 +20,8 @@ static const char *const kinds[] = {
     PPO, PPO "--set algo.kl_placement=loss --set algo.kl_estimator=full ",
     PPO "--set value.critic=separate --set value.lr=0.01 "};
 
-// Sampling, training and reference agree in bits: fewer slots than rows, groups larger than the
-// slots, groups that do not divide them, one slot for all.
+// Sampling, training and reference agree to the bit in four cases: fewer slots than rows, groups
+// larger than the slots, slots that are not a multiple of the group, one slot for all.
 static void one_numerical_path(void **state) {
     struct e2e *t = *state;
     static const char *const dtypes[] = {"f32", "bf16"};
@@ -181,8 +181,9 @@ static void groups_stay_whole(void **state) {
         assert_true(e2e_metric(rows, 1, "test/minibatches") == 2 * cases[k].minibatches);
         assert_int_equal(e2e_metric(rows, 1, "test/split_groups") > 0, cases[k].split);
         assert_true(e2e_metric(rows, 1, "test/apart") == 0);
-        // The second phase's 16 rows, used twice: sampled by the weights after 2 epochs, and used
-        // while the weights change by one step per minibatch.
+        // The weights that sampled the second phase had taken 2 epochs of steps (`drawn`, summed
+        // over 16 rows in 2 epochs). While its rows are used, the weights take one more step per
+        // minibatch.
         assert_true(e2e_metric(rows, 1, "test/drawn") == 2 * 16 * 2 * cases[k].minibatches);
         if (k < 2) assert_true(e2e_metric(rows, 1, "test/stale") == stale[k]);
         assert_true(e2e_metric(rows, 1, "test/foreign") == 0);

@@ -1,5 +1,5 @@
-// test_e2e_injected.c: failures injected into rewards of every form: runs survive, each failure is
-// named, nothing is left behind, and with rewards.on_failure=retry the last checkpoint equals that
+// test_e2e_injected.c: injects failures into rewards of every form. Runs survive, each failure is
+// named, and nothing is left behind. With rewards.on_failure=retry the last checkpoint equals that
 // of a run without failures, byte for byte.
 //
 // usage: test_e2e_injected [FAILURES [FORM]]: at least that many failures over all forms, or one
@@ -27,7 +27,7 @@ static const char *only; // the form that is tried, NULL = all
 // Where injected failures are reported.
 enum told_by { BY_RUN, BY_FILE, BY_SERVICE };
 
-// A form of running a reward: the reward with and without a seed's failures.
+// One way to run a reward. `clean` runs it without failures, `faulty` with those of a seed.
 struct form {
     const char *name, *clean, *faulty; // faulty: %d is the seed
     const char *limits;
@@ -149,8 +149,8 @@ static void nothing_is_left_behind(struct e2e *t) {
                      0);
 }
 
-// Injected failures that count. Slow answers and noise do not, and a NaN is overridden if another
-// row fails the call.
+// Count the injected failures that matter. Slow answers and noise do not, nor does a NaN if another
+// row fails the same call.
 static long injected(struct e2e *t, const struct form *f) {
     if (f->by == BY_SERVICE) return service.faults + service.outages;
     if (f->by == BY_FILE) return count(t, "cat faults 2>/dev/null | grep -vcE 'slow|nan' || true");

@@ -173,8 +173,9 @@ static void succeeds(struct e2e *t, const char *script) {
     if (e2e_shell(t, "%s", script) != 0) fail_msg("%s", t->out);
 }
 
-// All samples of the two runs (calibration of the reward model, rollouts, refits) use different
-// numbers of the stream; the trial rollout at the start has the fourth, the rehearsal the fifth.
+// In the two runs no pair of stream and counter is drawn twice. There are five streams: for
+// calibrating the reward model, for rollouts, for refits, for the trial rollout at the start, and
+// for the rehearsal.
 static void no_number_is_drawn_with_twice(void **state) {
     struct e2e *t = *state;
     succeeds(t, "cp -r model spy && sed -i 's/\"gpt2\"/\"spying_gpt2\"/' spy/config.json");

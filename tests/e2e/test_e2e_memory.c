@@ -55,8 +55,8 @@ static void parts_of_a_phase_do_not_add_up(void **state) {
     e2e_says(t, "policy           cache ");
 }
 
-// 12 * 40 * 16,384^2 parameters do not fit on any machine. None of them is initialised or read
-// before the refusal.
+// 12 * 40 * 16,384^2 parameters do not fit on any machine. The refusal comes before any of them is
+// initialised or read.
 static void a_run_that_does_not_fit_is_refused(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t,

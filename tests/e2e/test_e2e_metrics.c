@@ -33,7 +33,8 @@ static void lengths_and_speed_are_of_responses(void **state) {
     assert_true(seen > made);
 }
 
-// Of rows 0 to 7 with rewards 0 1 2 3 0 1 2 3, whatever the scope and however groups are split.
+// The spread of rows 0 to 7, with rewards 0 1 2 3 0 1 2 3, is the same in every scope and however
+// groups are split.
 static void spread_of_rewards_in_every_scope(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {
@@ -72,7 +73,8 @@ static void spread_of_rewards_in_every_scope(void **state) {
     }
 }
 
-// Returns that overflow the critic's gradient but not the policy's, whose advantages are whitened.
+// Returns so large that the critic's gradient overflows. The policy's does not, because advantages
+// are whitened.
 static void skipped_steps_of_the_critic_count(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN TOKENS "shift=-3e38\" --algo ppo.so "
@@ -146,7 +148,7 @@ static void same_numbers(struct e2e *t, const char *run, size_t n) {
     json_decref(rows);
 }
 
-// Also after a roll-back, if the last remaining phase has more names than those before.
+// The same after a roll-back, and if the last remaining phase has more names than those before.
 static void a_table_of_the_same_numbers(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo sft.so --policy model --set policy.init=random "

@@ -1,5 +1,5 @@
-// test_e2e_named.c: further frozen models that a plan names: their settings, log-probs, divergences
-// and memory, runs without rewards, and resumed ones.
+// test_e2e_named.c: named models, which a plan requests in addition to the reference: their
+// settings, log-probs, divergences and memory, runs without rewards, and resumed runs.
 #include "e2e.h"
 
 #include <math.h>
@@ -181,7 +181,7 @@ static void every_divergence_is_another_one(void **state) {
     "BAD=reverse_only \"$HOST\" --threads 1 " OPD                                                  \
     "--phases 1 --set compute.backend=" BAD_KERNELS_SO " " args " --out x"
 
-// A backend with the reverse divergence alone, from a model of the same width.
+// Uses a backend that has only the reverse divergence, and only from a model of the same width.
 static void what_the_backend_lacks_is_refused(void **state) {
     struct e2e *t = *state;
     refused(

@@ -1,6 +1,7 @@
 // test_e2e_overlap.c: with rewards.overlap the host calls rewards on a second thread while other
-// responses are sampled, and the run ends with the same bytes; if it cannot act it is refused. Also
-// rlhf.limits/0, by which a reward declares that it works outside the process.
+// responses are sampled, and the run ends with the same bytes. If the setting would have no effect,
+// it is refused. Also tests rlhf.limits/0, by which a reward declares that it works outside the
+// process.
 #include "e2e.h"
 
 #include <stdio.h>

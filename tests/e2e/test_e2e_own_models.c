@@ -121,7 +121,7 @@ static void a_plugin_s_refusal_names_the_directory(void **state) {
              "multiple of n_head (5)");
 }
 
-// All bits set is a NaN; the end of the file is the end of a matrix.
+// All bits set is a NaN. The last bytes of the file belong to a matrix.
 static void weights_that_are_no_numbers_are_whose(void **state) {
     struct e2e *t = *state;
     done(t, e2e_run(t, "--algo sft.so --policy model --data texts.jsonl --set policy.init=random "

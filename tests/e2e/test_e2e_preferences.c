@@ -420,7 +420,7 @@ static void policy_is_measured_as_in_its_run(void **state) {
          "a pipe");
 }
 
-// A policy with an adapter against its base; rows have a BOS as in the run.
+// A policy with an adapter is compared with its base. Rows get a BOS if they had one in the run.
 static void policy_with_adapter_or_bos_is_measured(void **state) {
     struct e2e *t = *state;
     static const char *const train[] = {"--set policy.adapter.rank=2 --set optim.lr=0.02",

@@ -1,5 +1,5 @@
 // test_e2e_refers.c: rewards that need log-probs of sampling and of the reference: in training, in
-// workers, of held-out responses, in other commands; and what cannot be given is refused.
+// workers, for held-out responses, and in other commands. What cannot provide them is refused.
 #include "e2e.h"
 
 #include <math.h>
@@ -52,8 +52,8 @@ static double parity(const json_t *row) {
     return (double)(json_integer_value(json_array_get(ids, first)) % 2);
 }
 
-// Scores are the differences, to the bit (with `added`, plus another reward's). Returns how many
-// are not 0.
+// Check that scores are the differences of the log-probs, to the bit (with `added`: plus another
+// reward's score). Returns how many of them are not 0.
 static int check_rows(struct e2e *t, const char *run, int added) {
     json_t *rows = rows_of(t, run);
     int moved = 0;
@@ -88,7 +88,8 @@ static void scores_are_the_differences(void **state) {
     assert_int_equal(e2e_shell(t, "grep -q 'time/reference' r0/metrics.jsonl && "
                                   "grep -q 'the reference' r0/manifest.json"),
                      0);
-    // Alone, from a reference that is not the start: to the bit; some rows are scored again.
+    // The only reward, with a reference that is not the start: equal to the bit. Some rows are
+    // scored again.
     assert_int_equal(e2e_shell(t, "cp -rL r0/checkpoints/latest moved"), 0);
     assert_int_equal(e2e_run(t, ALONE "--reward " PARITY " --set optim.lr=0.05 "
                                       "--set run.phases=1 --set run.dir=other"),
@@ -118,8 +119,8 @@ static void rounds_and_supports(void **state) {
     json_decref(m);
 }
 
-// An algorithm that needs the reference too, with hidden states: the same numbers as without the
-// reward.
+// An algorithm that needs the reference too, with hidden states, gets the same numbers as without
+// the reward.
 static void the_algorithm_sees_the_same(void **state) {
     struct e2e *t = *state;
     static const char *const more[] = {"", "--set algo.dynamic_sampling=true"};

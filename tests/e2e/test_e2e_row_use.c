@@ -284,8 +284,8 @@ static void a_constant_reward_is_named_under_any_algorithm(void **state) {
     }
 }
 
-// PPO that compares all rows of a phase: equal rewards are judged over the phase, regardless of
-// groups.
+// With PPO that compares all rows of a phase, whether rewards are equal is judged over the phase,
+// regardless of groups.
 static void a_phase_is_one_group(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"ppo.so:advantage=sequence",

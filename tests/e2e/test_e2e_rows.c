@@ -43,8 +43,8 @@ static void groups_are_said_everywhere(void **state) {
     e2e_says(t, "the judge never preferred one response");
 }
 
-// The share of right responses covers the remaining rows, whatever their rewards. With several
-// verifying rewards, all must agree.
+// The share of right responses covers the rows that remain, whatever their rewards. If several
+// rewards verify, all of them must agree.
 static void the_share_of_right_ones(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "rows.jsonl",

@@ -60,7 +60,7 @@ static int is_time(const char *name) {
            strstr(name, "/time") != NULL;
 }
 
-// Same names in the same order, same values. times 0: values of clocks may differ.
+// The same names in the same order with the same values. times 0: values of clocks may differ.
 static void assert_metrics(json_t *told, json_t *row, int times) {
     void *a = json_object_iter(told), *b = json_object_iter(row);
     for (; b; b = json_object_iter_next(row, b)) {
@@ -80,7 +80,8 @@ static void assert_metrics(json_t *told, json_t *row, int times) {
     assert_null(a);
 }
 
-// The calls of phase() are the rows of metrics.jsonl, and their samples those of samples.jsonl.
+// The calls of phase() have the rows of metrics.jsonl, and their samples are those of
+// samples.jsonl.
 static void assert_files(const struct e2e *t, const json_t *calls, const char *run) {
     char path[64];
     size_t i, k, phases = 0, samples = 0;
@@ -108,8 +109,7 @@ static void assert_files(const struct e2e *t, const json_t *calls, const char *r
     json_decref(lines);
 }
 
-// With held-out prompts there is a row before the first phase; a reward that is NaN is a metric
-// that is NaN.
+// With held-out prompts there is a row before the first phase. A NaN reward gives a NaN metric.
 static void a_sink_is_told_what_the_files_have(void **state) {
     struct e2e *t = *state;
     char path[300];
@@ -322,7 +322,7 @@ static void a_resumed_run_asks_for_its_sinks(void **state) {
 
 // ---- trackers ----
 
-// A package that writes down its calls, and misbehaves in the phase that FAKE names.
+// A package that records its calls, and misbehaves in the phase that FAKE names.
 static const char package[] =
     "import json, os, sys, time\n"
     "def note(*what):\n"
@@ -401,7 +401,8 @@ static void a_tracker_gets_the_numbers(void **state) {
     assert_true(json_integer_value(json_object_get(at(calls, 4, 1), "exit_code")) == 0);
     json_decref(calls);
     json_decref(rows);
-    // Resumed from an earlier checkpoint, it goes on with its run, and leaves out what it has.
+    // Resumed from an earlier checkpoint, the tracker's run continues, and what it already has is
+    // not sent again.
     assert_int_equal(
         e2e_shell(
             t,

@@ -1,5 +1,5 @@
-// test_e2e_source.c: algorithms and rewards see where each row comes from, for every source of
-// rows, also if some rows of the file are left out or dropped; and the phase.
+// test_e2e_source.c: algorithms and rewards are told where each row comes from, for every source of
+// rows, even if some rows of the file were left out or dropped. They are also told the phase.
 #include "e2e.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 #define SKIP  "--set prompts.long_rows=skip --set prompts.max_tokens=30 "
 #define ROLLS ANY "--set batch.size=8 --set sampling.max_new_tokens=4 "
 
-// Every phase of the run has checked so many rows at least, and found nothing wrong.
+// Every phase of the run must have checked at least `rows` rows and found nothing wrong.
 static void all_right(struct e2e *t, double rows) {
     json_t *m = e2e_metrics(t, "r");
     for (int p = 0; p < 4; p++) {
@@ -43,7 +43,8 @@ static void rows_of_a_file(void **state) {
 
 static void preferences_and_completions(void **state) {
     struct e2e *t = *state;
-    e2e_write(t, "rows.jsonl", // row 1 is left out: cut to the context, its responses are equal
+    // row 1 is left out: after the cut to the context its responses are equal
+    e2e_write(t, "rows.jsonl",
               "{\"prompt\": \"xA\", \"chosen\": \" a fine film\", \"rejected\": \" dull\"}\n"
               "{\"prompt\": \"xB\", \"chosen\": \" same x\", \"rejected\": \" same y\"}\n"
               "{\"prompt\": \"xC\", \"responses\": [\" so\", \" no\", \" oh\"], \"best\": 1}\n"
@@ -64,8 +65,8 @@ static void preferences_and_completions(void **state) {
     all_right(t, 4);
 }
 
-// The index is that among the prompts in use. Groups, further rounds, dropped rows, held-out rows,
-// workers.
+// The index counts prompts in use. Tested with groups, further rounds, dropped rows, held-out rows
+// and workers.
 static void responses_to_prompts(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "rows.txt",

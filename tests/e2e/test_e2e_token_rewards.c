@@ -12,8 +12,8 @@
     "--set sampling.max_new_tokens=6 --set log.tensorboard=false --set optim.lr=1e-4 "
 #define GRPO RUN "--algo grpo.so --set algo.group_size=4 --set algo.minibatches=1 "
 
-// Every metric except times within rel; also except the share of exactly equal rewards, since sums
-// of token rewards round.
+// Every metric, except times, agrees within rel. The share of exactly equal rewards may differ,
+// since sums of token rewards round.
 static void same_metrics(struct e2e *t, const char *a, const char *b, double rel) {
     json_t *x = e2e_metrics(t, a), *y = e2e_metrics(t, b);
     const char *name;
@@ -87,7 +87,8 @@ static void a_row_without_a_number_costs_its_own_reward_alone(void **state) {
                                       "--set run.dir=z%d",
                                  order[k], k),
                          0);
-    // Rows 0 to 7: 8.5 from the one; 0 . 2 . 1 . 0 . from the other, its NaN worth 0.
+    // Rows 0 to 7: one reward gives 8.5 in the mean; the other gives 0 . 2 . 1 . 0 . where a dot is
+    // a NaN, which counts as 0.
     assert_true(fabs(first(t, "z0", "objective/scores") - (8.5 + 3.0 / 8)) < 1e-6);
     assert_true(fabs(first(t, "z1", "objective/scores") - (8.5 + 3.0 / 8)) < 1e-6);
     same_metrics(t, "z0", "z1", 0);

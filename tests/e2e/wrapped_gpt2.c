@@ -1,8 +1,13 @@
-// wrapped_gpt2.c: gpt2.so with one change. plain_gpt2.so can neither compute log-probs over a given
-// support nor keep hidden states on the device. device_gpt2.so refuses hidden states through the
-// host. spying_gpt2.so appends "stream counter" of every draw to the file $DRAWS. frozen_gpt2.so
-// does not train wpe (with $FREEZE_ALL: anything) and, with $NARROW, declares a gradient range that
-// is too short. bad_gpt2.so makes the false declaration about wpe or itself that $BAD names.
+// wrapped_gpt2.c: gpt2.so with one change, built several times:
+//
+// plain_gpt2.so   can neither compute log-probs over a given support nor keep hidden states on the
+//                 device
+// device_gpt2.so  refuses hidden states through the host
+// spying_gpt2.so  appends "stream counter" of every draw to the file $DRAWS
+// frozen_gpt2.so  does not train wpe (with $FREEZE_ALL: anything); with $NARROW, declares a
+// gradient
+//                 range that is too short
+// bad_gpt2.so     makes the false declaration about wpe or itself that $BAD names
 #include <rlhf/model.h>
 #include <rlhf/plugin.h>
 
@@ -80,7 +85,8 @@ static rlhf_status info(void *self, rlhf_model_info *out) {
     return st;
 }
 
-// As a model that reads its numbers, which do not exist while memory is estimated.
+// With "counting" the first call fails, like that of a model that needs the numbers which it reads:
+// they do not exist while memory is estimated.
 static rlhf_status forward(void *self, const rlhf_batch *b, const rlhf_forward *f,
                            const rlhf_heads *out) {
     static int calls;

@@ -1,15 +1,15 @@
-// fault.h: libraries for LD_PRELOAD that make the n-th operation of a kind fail; it is the same
-// operation in every run of the same program. fault_files.so counts operations that change files,
+// fault.h: libraries for LD_PRELOAD that make the n-th operation of a kind fail. In every run of
+// the same program that is the same operation. fault_files.so counts operations that change files,
 // fault_alloc.so allocations; both contain fault.c.
 //
-//   FAULT=<how>:<n>       kill          SIGKILL before the operation
-//                         torn          the same, after half of the bytes of a write
-//                         int           SIGINT before the operation, which then succeeds
-//                         enospc, eio, enomem   it fails with that error
-//                         count         nothing goes wrong
-//                         n             1 = the first; "7+" = the seventh and all after it
-//   FAULT_COUNT=<file>    receives the number of operations when the program exits by itself
-//   FAULT_LOG=<file>      receives a line for each operation on files: its name, a space, the path
+// FAULT=<how>:<n>       kill          SIGKILL before the operation
+//                       torn          the same, after half of the bytes of a write
+//                       int           SIGINT before the operation, which then succeeds
+//                       enospc, eio, enomem   it fails with that error
+//                       count         nothing goes wrong
+//                       n             1 = the first; "7+" = the seventh and all after it
+// FAULT_COUNT=<file>    receives the number of operations when the program exits by itself
+// FAULT_LOG=<file>      receives a line for each operation on files: its name, a space, the path
 //
 // Only the process that was started counts, not its children. Everything is done by system calls
 // and glibc's __libc_ functions, so that nothing here allocates or counts itself.

@@ -1,6 +1,7 @@
-// fuzz_answer.c: gold answers and responses of any bytes. Two bytes choose the options; then the
-// gold answer, a zero byte, and the response. A right answer was found, verdicts are repeatable,
-// and an accepted gold answer is right as a response.
+// fuzz_answer.c: gold answers and responses of any bytes. The input is two bytes that choose the
+// options, the gold answer, a zero byte, and the response. An answer that counts as right was found
+// in the response, verdicts are repeatable, and a gold answer that is accepted is right as a
+// response.
 #include "fuzz.h"
 
 #include "answer/checker.h"

@@ -1,7 +1,8 @@
 // fuzz_chat_rows.c: a file of rows with messages of any bytes, read as prompts, as texts and as
-// preferences. The first byte chooses the template and the limits. Accepted rows have ids of the
-// vocabulary within the limits; a prompt has its text, a marked row an assistant's token. Otherwise
-// one message names the file.
+// preferences. The first byte chooses the template and the limits.
+//
+// Accepted rows have ids of the vocabulary and keep to the limits. A prompt has its text, and a
+// marked row has a token of the assistant. If the file is refused, one message names it.
 #include "fuzz.h"
 
 #include "data/preferences.h"

@@ -183,7 +183,7 @@ void check_threads(struct kit *k, op_fn op, const void *shape, uint32_t n_rows) 
     const int ok = same_bits(&one, &two, "1 and 2 threads");
     const int ok2 = same_bits(&two, &again, "the same instance twice");
     int ok3 = 1;
-    if (k->more[0]) { // more threads than cores, or rows: 4, 8 and 16 in turn
+    if (k->more[0]) { // more threads than cores or rows: 4, 8 and 16 in turn
         const uint32_t i = k->turn++ % KIT_MORE;
         struct outputs many;
         char what[32];

@@ -401,9 +401,9 @@ static float *run_both(struct call *k, const struct shape *s, const struct layou
     return out;
 }
 
-// dk and dv of a group are the sums over its heads: compares with the sum of the expanded ones,
-// allowing for another order of f32 sums and a bf16 store of each, relative to the sum of their
-// magnitudes.
+// dk and dv of a group are sums over the group's heads. Compare them with the sums of the expanded
+// heads' dk and dv. The bound allows for another order of f32 sums and for a bf16 store of each,
+// relative to the sum of their magnitudes.
 static void check_sums(const struct shape *s, const struct layout *l, const struct layout *w,
                        const float *dl, const float *dw) {
     const uint64_t total = l->ragged.total, hd = (uint64_t)s->head_dim;

@@ -15,8 +15,8 @@ struct shape {
 
 static const struct bound f32_bound = {2e-11, 5e-5}, bf16_bound = {1e-8, 2e-2};
 
-// Queries, keys and values; the first and the last of them; gate and up; one whole layer; k larger
-// than one pass of own tiles.
+// In this order: queries, keys and values; the first and the last of them; gate and up; one whole
+// layer; a k larger than one pass of own tiles.
 static const struct shape shapes[] = {
     {33, 96, 128, 16, RLHF_F32, RLHF_F32, 0, 1, 3, {0, 64, 96}, {64, 32, 32}, 2.0},
     {70, 96, 100, 5, RLHF_F32, RLHF_F32, 0, 0, 2, {0, 70}, {40, 30}, 0.5},

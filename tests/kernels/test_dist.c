@@ -305,9 +305,9 @@ static void both(struct call *k, const void *shape, struct outputs *out) {
     out->o[out->n - 1].dtype = s->dtype;
 }
 
-// Compares with the reference. The budget does not affect any bit, so a run resumed with another
-// workspace continues identically: d_weight is summed in one chain over the rows or, in f32 and on
-// CUDA, over chunks of a fixed size.
+// Compares many rows with the reference. The budget does not affect any bit, so a run resumed with
+// another workspace continues identically. That is because d_weight is summed in one chain over the
+// rows or, in f32 and on CUDA, over chunks of a fixed size.
 static void many_rows(void **state) {
     struct kit *kit = *state;
     const struct shape shapes[] = {{2100, 8, 40, RLHF_F32}, {2100, 8, 40, RLHF_BF16}};

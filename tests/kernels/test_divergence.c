@@ -1,6 +1,6 @@
-// test_divergence.c: the kl of lm_head as KL(q || p) and as Jensen-Shannon, and from a reference of
-// another width: values and derivatives against float64 (make_divergence_vectors.py), finite
-// differences, cpu against reference, rows, threads, and refused values.
+// test_divergence.c: the kl of lm_head as KL(q || p) and as Jensen-Shannon, also from a reference
+// of another width. Checks values and derivatives against float64 (make_divergence_vectors.py) and
+// by finite differences, cpu against reference, rows, threads, and refused values.
 #include "divergence_vectors.h"
 #include "kit.h"
 

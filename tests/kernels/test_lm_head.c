@@ -14,7 +14,8 @@ struct shape {
 };
 
 static const struct bound value_bound = {1e-10, 5e-5};
-// Gradients of the weight are a few large rows among small ones: rms says little about the largest.
+// The weight's gradient has a few large rows among small ones, so rms bounds the largest error
+// badly.
 static const struct bound f32_bound = {1e-10, 5e-4}, bf16_bound = {1e-4, 1e-1};
 
 enum { OI = RLHF_WEIGHT_OUT_IN };

@@ -142,8 +142,8 @@ static void transformers_keeps_the_same(void **state) {
             check_case(backends[b], &min_p_cases[i]);
 }
 
-// Logits kept with another min_p are not reused by the next call; a struct that ends before min_p
-// means min_p is off; values out of range are refused.
+// Three more rules. Logits kept with another min_p are not reused by the next call. A struct that
+// ends before min_p means that min_p is off. Values out of range are refused.
 static void other_rules(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1};

@@ -15,7 +15,8 @@ struct family {
     uint32_t prefix, rows, own[ROWS_IN_FAMILY]; // tokens; prefix 0: own[0] is a row alone
 };
 
-// Prefixes below, at and between multiples of every vector width; more than one chunk of queries.
+// Prefixes below, at and between multiples of every vector width, and one longer than a chunk of
+// queries.
 static const struct family families[] = {
     {0, 1, {33}},        {5, 3, {7, 1, 20}},
     {16, 2, {3, 2}},     {37, 4, {31, 2, 70, 1}},
@@ -389,8 +390,8 @@ static void cache_equals_written_out(void **state) {
     }
 }
 
-// Compares the sums over the rows that share a token with the sum of the expanded rows'
-// derivatives. With grouped heads there are correspondingly more terms.
+// Compares the gradient of a shared token with the sum over the expanded rows that repeat it. With
+// grouped heads the sum has correspondingly more terms.
 static void close_sums(rlhf_compute *c, const struct outputs *shared, const struct outputs *written,
                        uint32_t o, int grouped) {
     const struct output *x = &shared->o[o], *y = &written->o[o];

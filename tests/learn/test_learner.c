@@ -73,7 +73,7 @@ static void threads_do_not_matter(void **state) {
     }
 }
 
-// Values and hidden states of prompt tokens too: the reference's are needed for the full KL.
+// Values and hidden states of prompt tokens are compared too: the full KL needs the reference's.
 static void passes_have_the_same_bits(void **state) {
     struct fixture *f = *state;
     static const int32_t dtypes[] = {RLHF__DTYPE_F32, RLHF__DTYPE_BF16};
@@ -144,7 +144,8 @@ static void who_drew_the_rows(void **state) {
     assert_true(f->seen.sampled[TOTAL - 1] == 0);
 }
 
-// The reference's log-probs are passed with its flag and with the exact KL, which needs them too.
+// The reference's log-probs are passed if the plan asks for them, and with the exact KL, which also
+// needs them.
 static void what_the_reference_says(void **state) {
     struct fixture *f = *state;
     static const struct {
@@ -190,8 +191,9 @@ static void the_step_is_told(void **state) {
 
 // ---- the work of a minibatch ----
 
-// Forward and backward of the layers (12 d^2 products per layer and token here) and of the LM head
-// (response tokens), its forward for the reference, and the critic's layers.
+// Counts the operations of these products: forward and backward of the layers (12 d^2 per layer and
+// token here), forward and backward of the LM head (response tokens), the LM head's forward for the
+// reference, and the critic's layers.
 static void counts_the_products(void **state) {
     struct fixture *f = *state;
     const double d = 32, layers = 2 * 2 * 12 * d * d, head = 2 * d * 260;
@@ -203,7 +205,8 @@ static void counts_the_products(void **state) {
         double want = 3 * (layers * TOTAL + head * ROWS * RESPONSE) + head * ROWS * RESPONSE;
         if (critic) want += 3 * layers * TOTAL;
         assert_true(fabs(f->learner.flops - want) < 0.5);
-        // A shared prompt's last token is in each row, its others in one row of the group.
+        // With a shared prompt, its last token is in each row, and its other tokens in one row of
+        // the group.
         f->e.flags |= RLHF__SHARE_PROMPTS;
         f->learner.flops = 0;
         memset(&f->seen, 0, sizeof f->seen);

@@ -314,8 +314,8 @@ static void counting_init(struct counting *c, const rlhf_compute *inner, int sin
     if (singly) c->table.size = RLHF_SIZE_TO(rlhf_compute, muon);
 }
 
-// Four steps, one clipped, one with NaN, one whose loss is not finite, one plain; the learning rate
-// changes in between.
+// Four steps: one clipped, one with NaN, one whose loss is not finite, one plain. The learning rate
+// changes between them.
 static void four_steps(struct fixture *f, struct counting *c, const struct rlhf__optim_config *how,
                        struct rlhf__optim_report r[4], float w[3][4]) {
     const float start[4] = {0.5f, -0.25f, 0.125f, 1}, grad[4] = {3, 0.01f, NAN, 0.02f};

@@ -1,6 +1,6 @@
-// test_turns.c: rows of several turns through model, loss and optimizer: the gradient is that of a
-// loss written by hand for rows of one turn, in which the environment's tokens carry nothing, and
-// that of finite differences.
+// test_turns.c: rows of several turns through model, loss and optimizer. The gradient must be that
+// of a loss written by hand for rows of one turn, to which the environment's tokens contribute
+// nothing. It must also agree with finite differences.
 #include "learner_kit.h"
 
 #include "learn/learner.h"
@@ -12,7 +12,8 @@
 
 // ---- rows ----
 
-// Behind the prompt, by row: 0 to 2 = the policy in that turn, '.' = given.
+// Who wrote the tokens after the prompt, for each row: 0 to 2 = the policy in that turn, '.' =
+// given.
 static const char *const who[GROUP] = {"00..11", "0.1.22", "000000", "0...11"};
 
 // Who wrote response token k of row i; -1 = given.
@@ -21,7 +22,7 @@ static int32_t turn_of(int32_t i, int32_t k) {
     return c == '.' ? -1 : c - '0';
 }
 
-// shift: turns begin that many tokens too late. leak: one given token counts as the policy's.
+// shift: every turn begins that many tokens too late. leak: one given token counts as the policy's.
 static void add_turns(struct fixture *f, int32_t shift, int32_t leak) {
     struct rlhf__rows *e = &f->e;
     MUST(rlhf__rows_add_turns(e, &err));
@@ -91,7 +92,7 @@ static struct result *run(struct fixture *f, int hand, int share, int64_t microb
     return r;
 }
 
-// The greatest difference of the gradients, as a share of the greatest element of its tensor.
+// The largest difference between the gradients, relative to the largest element of its tensor.
 static double apart(const struct result *a, const struct result *b) {
     double worst = 0;
     assert_int_equal(a->n, b->n);

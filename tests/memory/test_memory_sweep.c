@@ -1,8 +1,8 @@
-// test_memory_sweep.c: the N-th allocation of a run fails, alone or with all after it. The run then
-// either ends with one message about memory and status 1, or continues to the bytes of an
-// undisturbed one; a run with a checkpoint resumes to those bytes.
+// test_memory_sweep.c: the N-th allocation of a run fails, alone or with all after it. Then the run
+// either ends with one message about memory and status 1, or continues and gives the bytes of an
+// undisturbed run. A run that has a checkpoint resumes to those bytes.
 //
-// Tests some N of each scenario; with RLHF_TEST_LONG=K every K-th, so all with 1.
+// Tests some N of each scenario; with RLHF_TEST_LONG=K every K-th N, so with 1 all of them.
 #include "e2e.h"
 
 #include <stdio.h>

@@ -18,7 +18,7 @@ enum { N_ADAPTED = 9, ADAPTED_HEADS = 5 };
 extern const struct adapted adapted_kinds[N_ADAPTED];
 extern const struct setting adapted_untied_qwen2[];
 
-// How to open one, in addition to its arguments. plain: without the adapter. zero: B stays 0.
+// How to open a model, besides its arguments. plain: without the adapter. zero: B stays 0.
 struct adapted_how {
     int32_t dtype, plain, recompute, zero, trainable;
     const void *base;

@@ -13,10 +13,11 @@ struct decoder {
 
 enum { N_DECODERS = 10 };
 extern const struct decoder decoders[N_DECODERS];
-// Two of them that together cover everything: grouped heads, biases, tied head; norms of heads,
-// wide heads, untied head, stretched positions.
+// Two models that together cover everything. The first has grouped heads, biases and a tied head;
+// the second has norms of heads, wide heads, an untied head and stretched positions.
 extern const struct setting tiny_qwen2[], tiny_qwen3[];
-// With a tied head; as wide as wider_gpt2 of families.h, with more heads than d / head_dim.
+// One with a tied head; and one as wide as wider_gpt2 of families.h, with more heads than d /
+// head_dim.
 extern const struct setting tied_qwen3[], wider_qwen3[];
 extern const struct setting llama_score[], qwen3_score[]; // pad_token_id 29
 

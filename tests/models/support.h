@@ -50,8 +50,8 @@ struct model {
 const char *host_failure(void);
 void host_failure_clear(void);
 const rlhf_host *fake_host(void);
-// Lets `left` more host allocations succeed and then one fail (with `forever` all); < 0: never.
-// Also the number of blocks in use.
+// After `left` more host allocations, one fails (with `forever`, all that follow); left < 0: none.
+// The other function returns the number of blocks in use.
 void host_alloc_fail(int64_t left, int32_t forever);
 int64_t host_blocks(void);
 

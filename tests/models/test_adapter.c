@@ -138,8 +138,8 @@ static void is_the_merged_model(void **state) {
 
 // ---- full rank ----
 
-// With A the identity and B = 0, rank the layer's width, B's gradient equals the layer's full
-// gradient, so a step on B is a step on the matrix.
+// Let A be the identity, B = 0, and the rank the layer's width. Then B's gradient equals the full
+// gradient of the layer's matrix, so a step on B is a step on the matrix.
 static void full_rank(void **state) {
     (void)state;
     enum { WIDTH = 16, OUT = 8 }; // v_proj of tiny_qwen2
@@ -197,7 +197,7 @@ static void full_rank(void **state) {
 
 // ---- the base ----
 
-// With B = 0, and with the flag for any B, the base's bits.
+// A model has the bits of its base if B = 0, or for any B if the flag switches the adapter off.
 static void is_its_base(void **state) {
     (void)state;
     for (int32_t i = 0; i < N_ADAPTED; i++)

@@ -28,8 +28,8 @@ static void on_a_base(void **state) {
             for (uint32_t j = 0; y.ops->param(y.self, j, &p) == RLHF_OK; j++)
                 assert_int_not_equal(p.group, RLHF_PARAM_TRUNK);
             adapted_same_step(k, &x, &y, &vec_batch);
-            // Without an adapter it equals the base, and so does an instance that has this one as
-            // its base.
+            // A model without an adapter equals the base, and so does an instance that has this one
+            // as its base.
             on = (struct adapted_how){.dtype = dtype, .plain = 1, .base = y.self};
             z = adapted_open(k, on);
             float *want = adapted_heads(&base, k, &vec_batch, 0, 0);

@@ -36,8 +36,8 @@ static rlhf_status count_head(void *ctx, const rlhf_lm_head *a) {
     return adapted_backend()->compute->lm_head_bwd(ctx, a);
 }
 
-// For two layers with four products each: only gradients of A and B, and none below the lowest
-// adapter.
+// Two layers with four products each. Only gradients of A and B are computed, and nothing below the
+// lowest adapter.
 static void nothing_in_vain(void **state) {
     (void)state;
     static const struct {

@@ -34,9 +34,9 @@ static void logp_of(struct model *m, const rlhf_batch *b, float *logp) {
     must(m, m->ops->forward(m->self, b, &f, &out));
 }
 
-// The published oracle: query [23073] (padded to three in the original) and response [11, 339, 561]
-// have positions 0 1 2 3 over real tokens. Here padding does not exist: the row alone and the row
-// between others have the same bits, so its neighbours do not shift its positions.
+// The published oracle: the query [23073] (padded to three in the original) and the response [11,
+// 339, 561] have the positions 0 1 2 3 of real tokens. Here there is no padding. The row must have
+// the same bits alone and between others, so its neighbours do not shift its positions.
 static void test_neighbours(void **state) {
     (void)state;
     static const struct setting s[] = {{"vocab_size", "23074"}, {"n_positions", "16"},

@@ -55,8 +55,8 @@ static void test_scores(void **state) {
     vec_classifier(&backend, "qwen", qwen3_score, "qwen3_score.bin");
 }
 
-// The table of positions grows with the rows: a forward and a backward with a longer forward in
-// between have the same bits as those alone, and so have results from a grown table.
+// The table of positions grows with the rows. This must not change bits: neither if it grows
+// between a forward pass and its backward pass, nor afterwards.
 static void test_longer_rows(void **state) {
     (void)state;
     static const struct setting settings[] = {{"vocab_size", "61"},

@@ -1,6 +1,7 @@
-// tests/models/test_exact.c: one numerical path. Log-probs recorded while sampling (ragged prompts,
-// continuous batching, random admission, any number of slots) and those of the training forward
-// (any split into batches, any thread count) have the same bits; so have the sampled ids.
+// tests/models/test_exact.c: one numerical path. Two kinds of log-probs have the same bits: those
+// recorded while sampling (ragged prompts, continuous batching, random admission, any number of
+// slots) and those of the training forward (any split into batches, any thread count). So do the
+// sampled ids.
 #include "decoders.h"
 #include "rollout.h"
 

@@ -120,8 +120,8 @@ static void a_control_group_limits_what_is_left(void **state) {
 
 // ---- the need ----
 
-// A policy of 100 + 200 KiB on the backend and 1000 on the host, which already contains the
-// program.
+// The need: a policy of 100 + 200 KiB on the backend, and 1000 KiB of rows on the host. The memory
+// of the program itself is already allocated.
 static struct rlhf__memory_need need_of(uint64_t left, int32_t own_memory) {
     struct rlhf__memory_need need = {
         .lower = "take less", .memory = {left, 4096 * KIB}, .own_memory = own_memory, .known = 1};

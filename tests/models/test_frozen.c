@@ -1,6 +1,6 @@
-// tests/models/test_frozen.c: frozen models: packed weights are held once, results have the same
-// bits as others, and released values are never accessed (the last group uses a backend whose
-// buffers are unreadable outside its own functions).
+// tests/models/test_frozen.c: frozen models. Packed weights are held once, results have the same
+// bits as those of other models, and released values are never accessed. For the last point, the
+// last group of tests uses a backend whose buffers are unreadable outside its own functions.
 #include "decoders.h"
 #include "vectors.h"
 

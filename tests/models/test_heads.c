@@ -135,9 +135,9 @@ static double loss_at(struct trial *t, const rlhf_param *p, const float *at, con
     return loss(t, &o);
 }
 
-// Central difference along x's own gradient g of length len: it should be len. Two step sizes,
-// since a long step may cross a corner of a ReLU and a short one is lost in rounding; the closer
-// result counts.
+// Central difference of the loss along x's own gradient g, whose length is len: the result should
+// be len. Two step sizes are tried, since a long step may cross a corner of a ReLU and a short one
+// is lost in rounding. The closer result counts.
 static double slope(struct trial *t, const rlhf_param *p, const float *x, const float *g,
                     double len) {
     static const double eps[] = {4e-3, 5e-4};
@@ -421,9 +421,9 @@ static rlhf_status counted_upload(void *ctx, rlhf_dev dst, const void *src, uint
     return backend.compute->upload(ctx, dst, src, bytes);
 }
 
-// With any number of heads, forward uploads the batch and downloads the results once, and backward
-// uploads the derivatives once. An instance whose table cannot add to a product gives the same
-// bits.
+// With any number of heads, forward uploads the batch once and downloads the results once, and
+// backward uploads the derivatives once. An instance whose table cannot add to a product gives the
+// same bits.
 static void test_one_transfer_each_way(void **state) {
     (void)state;
     struct outputs o, plain;
@@ -510,8 +510,8 @@ static void kl_open(struct trial *t, const rlhf_compute *table, int32_t dtype) {
         (rlhf_forward){.size = sizeof t->f, .heads = KL_HEADS, .train = 1, .kl_self = t->ref.self};
 }
 
-// In order, or reversed and found by their rows: the numbers are those of the path through the
-// host, and only the batch and the results are transferred.
+// The reference's states are in order, or reversed and found by row number. Either way the numbers
+// are those of the path through the host, and only the batch and the results are transferred.
 static void kl_is_the_same(struct trial *t, const float *want, const struct outputs *host,
                            uint64_t row) {
     const rlhf_compute *c = backend.compute;

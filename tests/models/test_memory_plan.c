@@ -249,14 +249,15 @@ static uint64_t head_on_both(struct fixture *f, int64_t mib, uint32_t rows, int3
     return real;
 }
 
-// A small vocabulary's logits fit 384 MiB; for a larger one there is space for 1536 rows in f32.
-// A configured size is kept.
+// The logits of a small vocabulary fit 384 MiB. A larger vocabulary gets space for 1536 rows in
+// f32. A configured size is kept.
 static void the_workspace_grows_with_the_vocabulary(void **state) {
     const uint64_t all = (uint64_t)1200 * 100000 * sizeof(float), mib = 1 << 20;
     const uint64_t taken = head_on_both(*state, 0, 1200, 100000);
     assert_true(taken >= all && taken < all + all / 50);
     assert_true(head_on_both(*state, 3, 1200, 1000) < 3 * mib + mib / 2);
-    assert_true(head_on_both(*state, 1, 600, 8000) < 9 * mib); // 256 rows, as few as there are
+    // there are never fewer than 256 rows
+    assert_true(head_on_both(*state, 1, 600, 8000) < 9 * mib);
 }
 
 // ---- Muon's workspaces ----

@@ -21,8 +21,8 @@ struct line {
     int32_t ids[MAX_LEN], have, fed, silent, from_step, number; // number: among the sampling rows
 };
 
-// How a batch is fed: all at once; backwards within a step (a prompt after the rows that read it);
-// prompts first, in two steps, then the rows, in three.
+// The order in which a batch is fed: all at once; backwards within a step, so that a prompt comes
+// after the rows that read it; or prompts first, in two steps, then the rows, in three.
 enum order { AT_ONCE, BACKWARDS, STAGGERED };
 
 // The sampling distribution and that of the log-probs; keep: over the kept tokens.

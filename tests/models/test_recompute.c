@@ -118,8 +118,8 @@ static void shared_prompts(void **state) {
     families_free(&rows);
 }
 
-// Only the input of a layer is stored: another layer costs the size of the stream, plus its weights
-// and gradients.
+// A layer's input is all that is stored of it. So another layer costs the size of the stream, plus
+// its weights and gradients.
 static void holds_less(void **state) {
     (void)state;
     uint64_t used[2][2];
@@ -144,7 +144,7 @@ static void holds_less(void **state) {
     const uint64_t stream = 128 * 16 * sizeof(float);
     assert_int_equal(used[1][1] - used[0][1], 6 * stream);
     assert_true(used[1][0] - used[0][0] >
-                6 * 12 * stream); // in, mid, h1, h2, 3 qkv, att, 8 of the MLP
+                6 * 12 * stream); // in, mid, h1, h2, 3 for qkv, att, 8 for the MLP
 }
 
 // Bytes in use after a step with rows of a wide model, and its numbers in *x.
@@ -178,11 +178,18 @@ static uint64_t wide_step(const char *plugin, const char *layers, int32_t dtype,
 }
 
 // In wide layers the results of norms and activations are recomputed, even if all matrix products
-// are stored. A further layer costs 10 streams of 16 (in, mid, 3 qkv, att, 4 of the MLP), or 12.25
-// of 18.25 if it is gated and heads are few, and little more; in bf16, where in and mid stay f32, 6
-// of 9 or 7.125 of 10.125. All layers share as much as 12 streams, or 19.5, and in bf16 9.3 or 13,
-// which the backward pass and recomputed results use alternately. With separate buffers it would be
-// 21, 26.5, 13.8 and 16.5.
+// are stored. Memory, in streams (the f32 residual stream of all rows):
+//
+//                        gpt2 f32   qwen f32   gpt2 bf16   qwen bf16
+// a further layer           10       12.25        6          7.125
+//   with all results        16       18.25        9         10.125
+// all layers together       12       19.5         9.3       13
+//   with own buffers        21       26.5        13.8       16.5
+//
+// A further layer of gpt2 in f32 stores in, mid, 3 for qkv, att and 4 for the MLP. qwen is gated
+// and has few heads; in bf16, in and mid stay f32. All layers together have one set of buffers,
+// which the backward pass and the recomputed results use alternately. The test's bounds are a
+// little higher.
 static void wide_layers(void **state) {
     (void)state;
     static const char *const plugins[] = {"gpt2", "qwen"};

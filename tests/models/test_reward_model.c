@@ -377,7 +377,8 @@ void *__real_calloc(size_t n, size_t size);
 void *__wrap_malloc(size_t n);
 void *__wrap_calloc(size_t n, size_t size);
 
-static int32_t no_memory; // allocations of this program and the host's objects in it fail
+// 1: allocations of this program, including those of the host's objects in it, fail
+static int32_t no_memory;
 
 void *__wrap_malloc(size_t n) { return no_memory ? NULL : __real_malloc(n); }
 void *__wrap_calloc(size_t n, size_t size) { return no_memory ? NULL : __real_calloc(n, size); }

@@ -1,7 +1,7 @@
-// tests/models/test_turns.c: rows with tokens that an environment wrote (rlhf_batch.turn): heads
-// are computed for the policy's tokens alone, with the bits that they have without turns; gradients
-// are those of a batch whose given tokens carry no loss. Also: divergences of the kl head, from a
-// reference of another width.
+// tests/models/test_turns.c: rows with tokens that an environment wrote (rlhf_batch.turn). Heads
+// are computed for the policy's tokens alone and have the bits that they have without turns.
+// Gradients are those of a batch whose given tokens carry no loss. Also tests divergences of the kl
+// head from a reference of another width.
 #include "vectors.h"
 
 #include <math.h>
@@ -35,7 +35,7 @@ static int teardown(void **state) {
 
 // ---- who wrote what ----
 
-// Behind the prompt: all of turn 0; or pieces of the policy and of an environment, in turns.
+// After the prompt: turn 0 only; or, if mixed, pieces of the policy and of an environment in turns.
 static void write_turns(int32_t turn[VEC_TOTAL], int32_t mixed) {
     for (uint32_t i = 0; i < VEC_ROWS; i++) {
         int32_t at = 0, given = 0;
@@ -152,8 +152,7 @@ static uint32_t count(const int32_t *turn) {
     return n;
 }
 
-// The reference's states on the device, and supports, have an entry for each of the policy's tokens
-// alone.
+// The reference's states on the device, and supports, have entries only for the policy's tokens.
 static void arrays_by_response_token(void **state) {
     (void)state;
     const rlhf_compute *c = backend.compute;
@@ -177,7 +176,7 @@ static void arrays_by_response_token(void **state) {
     f.kl_hidden = NULL;
     f.kl_dev_hidden = states;
     memset(support, 0xff, sizeof support);
-    for (uint32_t i = 0; i < n; i++) // all ids: as without a support
+    for (uint32_t i = 0; i < n; i++) // all ids are in the support, as without one
         support[i * WORDS + WORDS - 1] &= (1u << VOCAB % 32) - 1;
     f.support = support;
     out = heads_of(&got);
@@ -229,7 +228,8 @@ static void gradients_of_the_policys_tokens(void **state) {
     rlhf_batch b = vec_batch;
     float *want = gradients(&p.m, &b, &f, &masked, &n);
     b.turn = turn;
-    float *got = gradients(&p.m, &b, &f, &d, &n); // what is given at given tokens is not read
+    // numbers that the caller sets at given tokens are not read
+    float *got = gradients(&p.m, &b, &f, &d, &n);
     assert_tensor_close(got, want, n, 1e-5, 1e-6, "gradient");
     test_free(got);
     test_free(want);
@@ -291,8 +291,8 @@ static void close_kl(const float *a, const float *b, const char *what) {
             fail_msg("%s of token %d: %.9g and %.9g", what, (int)t, (double)a[t], (double)b[t]);
 }
 
-// KL(q || p) of two models is KL(p || q) with the models exchanged, and Jensen-Shannon with beta is
-// the other's with 1 - beta; the two have different widths.
+// Exchanging the models turns KL(q || p) into KL(p || q), and Jensen-Shannon with beta into the one
+// with 1 - beta. The two models have different widths.
 static void models_exchanged(void **state) {
     (void)state;
     const rlhf_compute *c = backend.compute;

@@ -1,6 +1,6 @@
-// tests/models/test_turns_gen.c: sampling of rows with turns. Rows pause where what was drawn says
-// so while others go on; then tokens that nobody drew are appended to the row's slot, and it draws
-// again. Log-probs of the drawn tokens have the bits of forward() over the whole row, and the ids
+// tests/models/test_turns_gen.c: samples rows with turns. When a sampled token says so, a row
+// pauses while others go on. Then given tokens are appended to the row's slot, and it samples
+// again. Log-probs of the sampled tokens have the bits of forward() over the whole row, and the ids
 // do not depend on how long rows pause.
 #include "decoders.h"
 
@@ -11,7 +11,8 @@ enum { ROWS = 12, GROUP = 4, GROUPS = ROWS / GROUP, LEN = 96, TURNS = 3, LONGEST
 struct line {
     int32_t ids[LEN], n, turn[LEN]; // turn -1: given
     float logp[LEN];
-    int32_t held, own; // tokens in its slot (-1: not begun), tokens of the prompt that are not
+    // tokens in its slot (-1: not begun); tokens of its prompt that are not in the prefix
+    int32_t held, own;
     int32_t turns, in_turn, wait, done;
     uint64_t drawn;
 };
@@ -21,7 +22,8 @@ struct setup {
     const struct setting *settings;
     int32_t dtype, share;
     uint32_t threads, delays; // delays: seed of the pauses
-    int32_t forgets, late;    // mistakes: a given token is not read; turns begin a token late
+    // deliberate mistakes: a given token is not read; turns begin one token late
+    int32_t forgets, late;
 };
 
 struct result {
@@ -241,7 +243,8 @@ static void sampling_is_training(void **state) {
     }
 }
 
-// A given token that is not read between turns, and turns that begin a token late.
+// Both mistakes must be noticed: a given token between turns that is not read, and turns that begin
+// one token late.
 static void mistakes_are_seen(void **state) {
     (void)state;
     struct setup x = setup_of(0);

@@ -1,6 +1,6 @@
-// completions.c: our reader of rows with one completion, for kto_rows.py: `completions DIR ROWS N`
-// reads the rows with the tokenizer of DIR, in order and in batches of N, like an algorithm that
-// wants mismatched rows, and writes {"ids", "prompt", "label"} for each row.
+// completions.c: our reader of rows with one completion, for kto_rows.py. `completions DIR ROWS N`
+// reads the rows with the tokenizer of DIR, in order and in batches of N, as for an algorithm that
+// wants mismatched rows. It writes {"ids", "prompt", "label"} for each row.
 #include "batch/preference_source.h"
 
 #include <jansson.h>

@@ -1,12 +1,14 @@
-// heads.c: log-probs and gradients of a model directory, for families.py: `heads DIR DTYPE ROWS
-// OUT [TEACHER DIVERGENCE BETA]`.
+// heads.c: log-probs and gradients of a model directory, for families.py and jsd.py: `heads DIR
+// DTYPE ROWS OUT [TEACHER DIVERGENCE BETA]`.
 //
-// ROWS is {"rows": [[id, ...], ...], "weight": [one number per token]}. OUT is a list of records
-// (name length u32, name, count u32, count f32): "logp" of every token given the tokens before it
-// in its row (0 for the first), and "grad:NAME" of every trained parameter, the gradient of the sum
-// of weight * logp. With a TEACHER, another model directory, also "kl", the divergence (a number of
-// enum rlhf_divergence) of every token's distribution from the teacher's, and the gradient is that
-// of weight * kl; for jsd.py.
+// ROWS is {"rows": [[id, ...], ...], "weight": [one number per token]}. OUT is a list of records:
+// name length u32, name, count u32, count f32. The records are:
+//
+// logp       the log-prob of every token given the tokens before it in its row (0 for the first)
+// kl         with a TEACHER, another model directory: the divergence (a number of enum
+//            rlhf_divergence) of every token's distribution from the teacher's
+// grad:NAME  for every trained parameter, the gradient of the sum of weight * logp; with a TEACHER,
+//            of weight * kl
 #include "base/json.h"
 #include "model/parameters.h"
 #include "model/session.h"

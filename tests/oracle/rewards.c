@@ -3,9 +3,8 @@
 //     oracle_rewards PLUGIN.so [KEY=VALUE ...]
 //
 // A line is {"response": text, "prompt": text, "row": {...}, "ids": [...]}, of which only the
-// response is required, or a list of such rows, which are scored in one call. For each line it
+// response is required; or a list of such rows, which are scored in one call. For each line it
 // writes a line with the exact reward of each row.
-// the reward of each, exactly.
 #include "base/buf.h"
 #include "plugin/row_service.h"
 #include "worker/programs.h"

@@ -1,9 +1,10 @@
-// row_dependent.c: a deliberately wrong compute backend, to check that tests of row exactness
-// detect it: the reference backend, but products of eight rows or more split the sum over k in two,
-// as a library does that chooses its kernel by the number of rows, and keep the first half's sum in
-// the dtype of the operands, as reduced-precision reductions do. Rows are right up to rounding, and
-// their bits depend on their number. Built twice: one falsely claims RLHF_COMPUTE_ROW_EXACT, the
-// other (HONEST) does not.
+// row_dependent.c: a compute backend that is wrong on purpose, to check that tests of row exactness
+// detect it. It is the reference backend with one change: products of eight rows or more split the
+// sum over k in two, as a library does that chooses its kernel by the number of rows. The first
+// half's sum is kept in the dtype of the operands, as reduced-precision reductions do.
+//
+// So rows are right up to rounding, but their bits depend on the number of rows. It is built twice:
+// one falsely claims RLHF_COMPUTE_ROW_EXACT, the other (HONEST) does not.
 #include <rlhf/compute.h>
 
 #include <dlfcn.h>

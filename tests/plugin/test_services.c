@@ -136,7 +136,7 @@ static void a_failing_create_is_told(void **state) {
     assert_null(f->instance);
 }
 
-// How the host treats a call of score() with this response, or one that returns `status`.
+// Checks how the host treats a call of score() with this response, or one that returns `status`.
 static void fails(struct fixture *f, const char *response, rlhf_status status, const char *why) {
     struct rlhf__error err = {0};
     char want[256];
@@ -190,8 +190,8 @@ static rlhf_status service_fails(struct fixture *f, rlhf_status status, const ch
     return rlhf__service_failed(f->instance->host, &err);
 }
 
-// A service's message is the caller's. After a failure that it handled, it may still run out of
-// memory without words.
+// A service's message is reported as the caller's. After a failure that the caller handled, it may
+// still run out of memory without a message.
 static void what_a_service_says_goes_with_the_call(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -200,7 +200,7 @@ static void what_a_service_says_goes_with_the_call(void **state) {
     rlhf_status st = service_fails(f, RLHF_E_IO, "models/x: no such file");
     assert_int_equal(rlhf__call_end(&call, st, &err), RLHF_E_IO);
     assert_string_equal(err.text, "reward org.example.sample, score(): models/x: no such file");
-    // The plugin handles it, and then something else fails: in the same call, or in the next.
+    // The plugin handles this failure; then something else fails, in the same call or in the next.
     call = rlhf__call_begin(f->instance, "score()");
     service_fails(f, RLHF_E_IO, "models/x: no such file");
     assert_int_equal(rlhf__call_end(&call, RLHF_E_NOMEM, &err), RLHF_E_NOMEM);
@@ -216,7 +216,7 @@ static void what_a_service_says_goes_with_the_call(void **state) {
     assert_string_equal(err.text, "reward org.example.sample, score(): the judge has no model");
 }
 
-// A model's failure is told in the words of the kernels, if it has none of its own.
+// If a model fails without a message, the message of the kernels is reported.
 static void what_kernels_say_goes_with_the_call(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};

@@ -40,7 +40,7 @@ static void is(const json_t *line, const char *key, const char *want) {
     free(got);
 }
 
-// The lines of two rows and of an update with advantages of its own.
+// Write the lines of two rows, and of an update that has its own advantages.
 static char *write_log(struct scratch *s, int turns) {
     static const int64_t prompt[ROWS] = {4, 5};
     static const uint32_t row[ROWS] = {0, 1};

@@ -15,13 +15,14 @@ struct many {
     int64_t phase;
 };
 
-// n rows of the prompt "It was " and one response, with the ids 7, 8 | 9, 10 each and groups of 2.
+// Fill with n rows in groups of 2. Each has the prompt "It was ", the same response, and the ids 7,
+// 8 | 9, 10.
 void many_fill(struct many *, uint32_t n, rlhf_str response);
 
 // Score the first n. Earlier failures are forgotten.
 rlhf_status many_score(struct reward *, struct many *, uint32_t n);
 
-// The host's service of programs, as rlhf-host of the build tree has it. [any]
+// The host's service for programs, which runs them as rlhf-host of the build tree does. [any]
 const void *many_programs(void);
 
 // How many of the first n have failed.

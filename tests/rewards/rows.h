@@ -6,7 +6,7 @@
 
 #include "plugin/row_service.h"
 
-// One response to the prompt "It was " with a data row; asserts success.
+// Score one response to the prompt "It was " with this data row; asserts success.
 double score_row(struct reward *r, const char *row, const char *response);
 // The same, if a failure is expected; returns the status.
 rlhf_status try_row(struct reward *r, const char *row, const char *response, double *score);

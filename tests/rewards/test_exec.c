@@ -112,7 +112,8 @@ static void metrics_and_verdicts(void **state) {
     (void)state;
     char script[128];
     double value;
-    // Three answers in turn; a row without a metric does not count for it.
+    // The script gives three kinds of answers in turn. A row without a metric does not count in its
+    // mean.
     snprintf(script, sizeof script, "%s/turns", folder);
     FILE *f = fopen(script, "w");
     assert_non_null(f);

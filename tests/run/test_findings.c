@@ -15,8 +15,8 @@
 
 #define N NAN
 
-// entropy, kl, share of right answers, gradient norms (mean, first, largest), share cut off, loss,
-// fall of the preferred responses
+// Members, in this order: entropy; kl; share of right answers; gradient norms (mean, first,
+// largest); share of responses that were cut off; loss; fall of the preferred responses.
 typedef struct rlhf__phase_numbers phase;
 
 static const phase sound[] = {

@@ -59,8 +59,9 @@ static void schedule_warms_up_from_zero(void **state) {
 
 // ---- mixing ----
 
-// The rewards of rows with up to two rewards, at the end (per_token 0) or half at the first of two
-// response tokens and the rest at the second. score: each row's reward.
+// Mix one or two rewards of four rows with two response tokens each. per_token 0: the whole reward
+// is at the end; 1: half is at the first response token and half at the second. score: each row's
+// reward.
 static void mix_paid(struct rlhf__config *c, const float *raw, const uint8_t *keep,
                      const uint8_t *finished, const uint8_t *no_period, int per_token,
                      float *score) {

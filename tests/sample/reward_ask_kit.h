@@ -22,11 +22,13 @@ struct call {
 struct script {
     const rlhf_host *host;
     struct call call[8];
-    const char *kills;   // rows that end its process
-    int32_t once, pad;   // once 1: only in the first call that has them
-    int32_t late, liar;  // the reported position of its end: after the last row; at the first
-    int64_t ended_at;    // row of the last call
-    int32_t pause, stop; // milliseconds a call; 1: the user presses Ctrl-C in the first
+    const char *kills; // rows that end its process
+    int32_t once, pad; // once 1: only in the first call that has them
+    // 1: the end of its process is reported after the last row (late), or at the first (liar)
+    int32_t late, liar;
+    int64_t ended_at; // the row that the last call reports
+    // pause of each call in milliseconds; 1: the user presses Ctrl-C in the first call
+    int32_t pause, stop;
     sig_atomic_t *stopped;
     uint32_t n, calls; // calls: the state, the number of answered calls
     char asked[1024];  // "abcd|b|": the rows of each call

@@ -1,5 +1,5 @@
-// test_reward_ask.c: calls of a reward and retries: which rows, in which order, with which state,
-// and which counts.
+// test_reward_ask.c: calls of a reward and their repetition: which rows are passed, in which order
+// and with which state, and which reports count.
 #include "reward_ask_kit.h"
 
 #include <math.h>
@@ -182,7 +182,7 @@ static void the_state_goes_back_where_a_call_failed(void **state) {
 
 // ---- metrics ----
 
-// The mean is over the calls that report, with the weights that they give.
+// A metric's mean covers the calls that report it, with the weights that they give.
 static void metrics_are_of_the_calls_that_report(void **state) {
     struct fixture *f = *state;
     alone(f);
@@ -196,12 +196,14 @@ static void metrics_are_of_the_calls_that_report(void **state) {
     assert_true(f->weight == 7 && f->counted == 7);
 }
 
-// A group's call cannot take back what it reported about the rows that are scored again: the whole
-// call is repeated, and the metrics are those of a batch that was scored at once. Answers stay.
+// A call for a group cannot take back what it reported about rows that are scored again. So the
+// whole call is repeated, and the metrics are those of a batch that was scored at once. Answers are
+// kept.
 static void metrics_of_repeated_groups_count_once(void **state) {
     struct fixture *f = *state;
     f->s->call[0] = (struct call){.fails = "d", .metric = 3};
-    f->s->call[1] = (struct call){.fails = "g", .odd = "a", .metric = 5}; // both have answers
+    // both rows keep their answers
+    f->s->call[1] = (struct call){.fails = "g", .odd = "a", .metric = 5};
     ask(f);
     only_failed(f, "");
     assert_string_equal(f->s->asked, "abcdefgh|abcdefgh|");
@@ -224,7 +226,7 @@ static void metrics_of_repeated_groups_count_once(void **state) {
     assert_int_equal(f->tally.retries, 4); // rows that had failed
 }
 
-// A number that is not finite has been reported, if the reward did not mark it.
+// If the reward did not mark a number that is not finite, its report already includes that number.
 static void metrics_of_odd_numbers_count_once(void **state) {
     struct fixture *f = *state;
     alone(f);
@@ -304,7 +306,8 @@ static void early_calls_count(void **state) {
     logged(f, "it could not score row 1 (rows 1, 2 of 8); rewards.on_failure says retry");
 }
 
-// An early call with a failure is repeated whole if it reported something; the others are not.
+// An early call with a failure is repeated for all its rows if it reported something. Other early
+// calls are not repeated.
 static void early_metrics_count_once(void **state) {
     struct fixture *f = *state;
     f->s->call[0] = (struct call){.fails = "b", .metric = 2};
@@ -364,8 +367,8 @@ static void no_failure_of_rows_leaves_them_unknown(void **state) {
 
 // ---- turns ----
 
-// A reward without RLHF_REWARD_TURNS is asked about the last turns, one with it about whole rows;
-// the per-token reward of a token that is not part of what it was shown is dropped.
+// A reward with RLHF_REWARD_TURNS is asked about whole rows, any other about the last turns. A
+// per-token reward is dropped if its token is not part of the response that the reward was shown.
 static void rows_of_several_turns(void **state) {
     struct fixture *f = *state;
     static char letters[] = "hgfedcba", before[] = "before";

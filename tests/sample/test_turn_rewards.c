@@ -1,5 +1,6 @@
-// test_turn_rewards.c: what rewards see of rows of several turns: the whole row, or the last turn
-// with everything before it as the prompt; and where their per-token rewards go.
+// test_turn_rewards.c: rewards for rows of several turns: whether they see the whole row or only
+// the last turn (with everything before it as the prompt), and which of their per-token rewards
+// count.
 #include "../support/scratch.h"
 #include "sample/reward_view.h"
 
@@ -52,8 +53,8 @@ static int close_all(void **state) {
 
 // ---- rows ----
 
-// Letters are the policy's, '$' its end token, signs are given. Row 1 has one turn; row 2 ends with
-// what the environment said.
+// Letters are the policy's tokens, '$' is its end token, and other signs are given. Row 1 has one
+// turn; row 2 ends with what the environment said.
 static const char *const row[ROWS] = {"q?ab$[1]c\"$", "q?xyz$", "q?d(2)e!"};
 
 static struct rlhf__rows make_rows(void) {

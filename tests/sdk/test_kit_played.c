@@ -1,5 +1,5 @@
-// test_kit_played.c: what the kit of rlhf/test.h plays of the host: metrics that are combined,
-// services, streams, lists, batches, choices of prompts and runs.
+// test_kit_played.c: what the kit of rlhf/test.h does in place of the host: it combines metrics,
+// and provides services, streams, lists, batches, choices of prompts and runs.
 #include "support/check.h"
 
 #include <rlhf/test.h>
@@ -156,7 +156,7 @@ static void lists_are_set(void **state) {
 
 static struct rlhf_test_batch batch;
 
-// Pays the difference of two log-probs of the last token, and what the turn is.
+// The reward is the difference of two log-probs of the last token, plus a term that tells the turn.
 static rlhf_status last_token(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
     (void)self;
     for (uint32_t i = 0; i < in->n; i++) {

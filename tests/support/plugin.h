@@ -22,8 +22,8 @@
         if (s) s->host->free(s->host, s);                                                          \
     }
 
-// The entry of a .so with the one plugin org.rlhf-host.test.<name> of that kind, whose table is
-// `ops`. Further arguments are initialisers of rlhf_plugin, such as the two below.
+// The entry of a .so with one plugin of this kind, org.rlhf-host.test.<name>, whose table is `ops`.
+// Further arguments are initialisers of rlhf_plugin, such as the two below.
 #define TEST_PLUGIN(kind_, name_, ...)                                                             \
     static const rlhf_plugin plugin = {.size = sizeof plugin,                                      \
                                        .kind = (kind_),                                            \

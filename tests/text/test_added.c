@@ -94,7 +94,7 @@ static void finds_what_is_there(void **state) {
         char text[40][8] = {{0}}, in[65] = {0};
         struct rlhf__matcher m = {0};
         size_t n = (size_t)round % 40;
-        for (size_t i = 0; i < n + 1; i++) { // of few letters, so that they share prefixes
+        for (size_t i = 0; i < n + 1; i++) { // made of few letters, so that they share prefixes
             char *to = i < n ? text[i] : in;
             for (size_t k = 0; k < (i < n ? (seed >> 20) % 6 : 64); k++) {
                 seed = seed * 1664525 + 1013904223;

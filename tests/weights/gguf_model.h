@@ -15,8 +15,8 @@ struct reader {
     struct rlhf__buf out; // the caller frees it
 };
 
-// "key type value" and "tensor name shape type offset" lines of a file's head; leaves r->p at the
-// data.
+// Write the lines "key type value" and "tensor name shape type offset" of a file's head. Leaves
+// r->p at the data.
 const char *reader_head(struct reader *r, const uint8_t *bytes, size_t len);
 
 // ---- models ----
@@ -34,11 +34,12 @@ struct model {
     struct rlhf__buf file;
 };
 
-// The text of a config.json and of a tokenizer.json ("@" in it: the tokens of bytes).
+// Begin a model with the text of its config.json and of its tokenizer.json; "@" in the second
+// stands for the tokens of all bytes.
 void model_begin(struct model *m, struct scratch *s, const char *config, const char *tokenizer);
 void model_end(struct model *m);
 
-// Element i of tensor k is k + i / 64; columns 0: a vector.
+// Add tensor k, whose element i is k + i / 64. columns 0: it is a vector.
 void model_add(struct model *m, const char *name, int64_t rows, int64_t columns);
 
 // The tensors of LLAMA.
@@ -52,8 +53,8 @@ const uint8_t *model_written(struct model *m, size_t *len);
 void model_refused(const struct model *m, const char *part);
 void model_refused_as(const struct model *m, rlhf_status status, const char *part);
 
-// A byte-level vocabulary has a token for each byte: all but a and b, with ids from 5. form: for a
-// single byte, and for a replacement character and its id.
+// Write a byte-level vocabulary with a token for every byte except a and b, with ids from 5. `form`
+// is the format of an entry: for a single byte, and for a replacement character with its id.
 void put_bytes(struct rlhf__buf *out, const char *form);
 
 // A file of the tokenizer; "@" in it: the tokens of bytes.

@@ -79,7 +79,8 @@ static void llama(void **state) {
         memcpy(&got, data + 2208 + row * 4, sizeof got);
         assert_true(got == m.data[4][order[row]]);
     }
-    // Frequencies 1 and 1/3: a turn of 6.3, short of 32 / 4, and one of 18.8, between that and 32.
+    // Frequency 1 makes a turn in 6.3 positions, which is below 32 / 4. Frequency 1/3 makes one in
+    // 18.8, between that and 32.
     float divisor[2];
     memcpy(divisor, data + 2496, sizeof divisor);
     assert_true(divisor[0] == 1);

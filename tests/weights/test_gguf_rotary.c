@@ -51,8 +51,8 @@ static void rotary(void **state) {
     }
 }
 
-// Llama 3's bands with the context of the top level, which wins, and of the model, which is the
-// default.
+// Llama 3's bands depend on the original context. A field at the top level wins; without one it is
+// the model's context.
 static void llama3_context(void **state) {
     static const struct {
         const char *fields;

@@ -163,7 +163,8 @@ static rlhf_status unread_replies(struct self *s) {
         send_frame(CALL, ENCODE, 16 + TEXT, request, 16 + TEXT);
 }
 
-// The host works for it repeatedly: that time does not count as the worker's, but it is limited.
+// Let the host work for it again and again. That time does not count as the worker's, but it is
+// limited.
 static rlhf_status calls_for_ever(struct self *s) {
     const rlhf_tokenizer_service *service = s->host->service(s->host, RLHF_SVC_TOKENIZER);
     rlhf_tokenizer *t = NULL;

@@ -22,7 +22,8 @@ enum { ASK_FD = 3, CALL_FD = 4, INPUT_FD = 5, OUTPUT_FD = 6 };
 
 struct probe {
     const char *name;
-    // -1 with errno if it was refused, otherwise the attacker's result. Runs in a separate process.
+    // Tries it, in a separate process. Returns -1 with errno if it was refused, otherwise what the
+    // attack got.
     long (*run)(const struct bait *b);
 };
 

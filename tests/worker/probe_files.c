@@ -1,5 +1,5 @@
-// probe_files.c: writing, creating, moving and removing the user's files, and changing their modes
-// and attributes.
+// probe_files.c: tries to write, create, move and remove the user's files, and to change their
+// modes and attributes.
 #include "worker/probe.h"
 
 #include <errno.h>

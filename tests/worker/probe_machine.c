@@ -1,5 +1,6 @@
-// probe_machine.c: rights over the machine, keys and tracing, and System V's and POSIX objects of
-// other processes. The arguments are harmless even if a call succeeds.
+// probe_machine.c: tries to get rights over the machine, to use keys and tracing, and to access
+// System V and POSIX objects of other processes. The arguments are harmless even if a call
+// succeeds.
 #include "worker/probe.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-// probe_memory.c: attempts to raise limits, and to change the files in memory that the host shares.
+// probe_memory.c: tries to raise limits, and to change the memory files that the host shares.
 #include "worker/probe.h"
 
 #include <errno.h>

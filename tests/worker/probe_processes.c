@@ -1,5 +1,5 @@
-// probe_processes.c: signals to the host and to other processes of the user; their memory, files,
-// command lines and scheduling. Signal 0 only checks the permission.
+// probe_processes.c: tries to send signals to the host and to the user's other processes, and to
+// reach their memory, files, command lines and scheduling. Signal 0 only checks the permission.
 #include "worker/probe.h"
 
 #include <dirent.h>

@@ -16,7 +16,8 @@ _Noreturn static void burn(void) {
 
 static void continue_it(int number) { (void)number; }
 
-// SIGCONT comes at 600 times of the next minute. A timer whose signal is ignored does not fire.
+// Set a timer for each of 600 times in the next minute; each sends SIGCONT. With another signal,
+// which is ignored here, a timer would not fire.
 static void set_timers(void) {
     signal(SIGCONT, continue_it);
     for (long i = 1; i <= 600; i++) {

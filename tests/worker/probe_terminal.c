@@ -1,5 +1,5 @@
-// probe_terminal.c: reading the user's keys, typing into the user's shell, and taking over or
-// disturbing the terminal that the host runs in.
+// probe_terminal.c: tries to read the user's keys, to type into the user's shell, and to take over
+// or disturb the terminal that the host runs in.
 #include "worker/probe.h"
 
 #include <errno.h>

@@ -31,7 +31,8 @@ static void an_end_is_named(void **state) {
     fails(t, "fail", "no opinion\\x1b[31m today");
 }
 
-// Not an intended failure of a plugin, but not a success either: as in the host's process.
+// An invalid status is no intended failure of the plugin, but no success either: the same as in the
+// host's process.
 static void a_status_that_is_none_is_named(void **state) {
     struct e2e *t = *state;
     static const char *const where[] = {"", ",isolate=false"};
@@ -194,8 +195,8 @@ static void rows_that_end_it_are_found_at_last(void **state) {
     e2e_says(t, "(all 8 rows); rewards.on_failure says zero");
 }
 
-// Work of a lost worker is lost, but successful calls are kept: their state is in the checkpoint,
-// the last number before the sum.
+// What a lost worker did in its call is lost, but successful calls are kept: the checkpoint has
+// their state. The state is the last number before the sum.
 static void the_state_of_the_last_good_call_goes_on(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t,

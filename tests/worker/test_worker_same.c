@@ -73,8 +73,8 @@ static void with_a_list(void **state) {
                          0);
 }
 
-// Classifier, tokenizer and reward model are in the host and called from the worker: the default
-// models.
+// Classifier, tokenizer and reward model are the default models, which the host holds and the
+// worker calls.
 static void through_the_services(void **state) {
     struct e2e *t = *state;
     static const char *const rewards[] = {"imdb.so", "ngram3.so", "bt_rm.so"};
@@ -90,7 +90,8 @@ static void through_the_services(void **state) {
 }
 
 // A reward that looks at single rows is called while responses are sampled, in one worker or
-// several, as the calls that the host refuses then show. One that may look at its group is not.
+// several. The calls that the host refuses then show this. A reward that may look at its group is
+// not called.
 static void asked_early(void **state) {
     struct e2e *t = *state;
     static const char run[] = RUN GRPO " --policy model --set rewards.on_failure=retry --reward "

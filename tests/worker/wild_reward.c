@@ -1,6 +1,6 @@
-// wild_reward.c: a reward for the length of a response plus the rewards so far, until it misbehaves
-// in a way that only a separate process survives. With `once` it does so only if that file does not
-// exist yet, and creates it first, in a directory that the test may write.
+// wild_reward.c: a reward that is the length of a response plus the sum of the rewards so far. Then
+// it misbehaves in a way that only a separate process survives. With `once` it does so only if that
+// file does not exist yet, and creates it first, in a directory that the test allows it to write.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>

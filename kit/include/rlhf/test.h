@@ -58,8 +58,8 @@ struct rlhf_test_service {
 struct rlhf_test_host {
     rlhf_host table; // pass &host.table to the plugin; must stay the first member
     uint64_t seed;
-    // Allocations: live, and total calls so far. Call number fail_at (1 = first) fails, and with
-    // fail_on every later one too; 0 = all succeed.
+    // Allocations that are not freed, and calls so far. Call number fail_at (1 = the first) fails;
+    // with fail_on, so does every later one. 0 = all succeed.
     int64_t live, allocs, fail_at;
     int32_t fail_on, cancel; // cancel: the result of cancelled()
     // The last failure and the number of failures.
@@ -82,8 +82,8 @@ void rlhf_test_init(struct rlhf_test_host *t, uint64_t seed);
 // Offer a service; both pointers are borrowed. Returns 0 if the table of services is full. [any]
 int rlhf_test_offer(struct rlhf_test_host *t, const char *id, const void *table);
 
-// Make the n-th allocation from now fail (1 = the next); on != 0: all later ones too. n = 0: stop
-// failing. [any]
+// Make the n-th allocation from now (1 = the next) fail; if on is not 0, all later ones too. n = 0:
+// stop failing. [any]
 void rlhf_test_fail_alloc(struct rlhf_test_host *t, int64_t n, int32_t on);
 
 // The value of a metric, its reports of this phase combined as in the host; 0 if it was not
@@ -177,9 +177,9 @@ enum {
     RLHF_TEST_LEN = 8 // most response tokens of a row
 };
 
-// Finished rows with random numbers, every array filled; its structs are what the host would pass.
-// Change numbers in the arrays, and set a pointer of a struct to NULL where the plugin should do
-// without. Large: static or malloc, not the stack.
+// A batch of finished rows with random numbers. Every array is filled, and its structs are what the
+// host would pass. Change numbers in the arrays; set a struct's pointer to NULL to test a plugin
+// without that array. Large: static or malloc, not the stack.
 struct rlhf_test_batch {
     rlhf_rollout rollout;     // for advantages()
     rlhf_loss_in loss_in;     // for loss(): all rows as one minibatch and microbatch
@@ -208,8 +208,9 @@ struct rlhf_test_batch {
     float d_kl[RLHF_TEST_TOKENS], d_value[RLHF_TEST_TOKENS];
 };
 
-// n rows (at most RLHF_TEST_ROWS) in groups of group_size, with `named` further models. Row i comes
-// from data row i / group_size. Rows are single responses: turn is 0 on their tokens. [any]
+// Fill *b with n rows (at most RLHF_TEST_ROWS) in groups of group_size, and with log-probs of
+// `named` further models. Row i comes from data row i / group_size. Rows are single responses: all
+// their tokens have turn 0. [any]
 void rlhf_test_batch_init(struct rlhf_test_batch *b, uint32_t n, uint32_t group_size,
                           uint32_t named, uint64_t seed);
 
@@ -219,16 +220,18 @@ void rlhf_test_batch_turns(struct rlhf_test_batch *b);
 // advantages() of the whole batch. [any]
 rlhf_status rlhf_test_advantages(const rlhf_algo_ops *ops, void *self, struct rlhf_test_batch *b);
 
-// loss() of the whole batch, its gradients in d_*; NaN if it fails. [any]
+// Calls loss() for the whole batch. Returns the loss, or NaN if the call fails; gradients are in
+// d_*. [any]
 double rlhf_test_loss(const rlhf_algo_ops *ops, void *self, struct rlhf_test_batch *b);
 
-// score() of the batch with what its flags request: token rewards (in token), log-probs, turns. The
-// rewards are in seq. [any]
+// Calls score() for the batch, with the arrays that the reward's flags ask for: log-probs, turns.
+// The rewards are in seq, token rewards in token. [any]
 rlhf_status rlhf_test_score(const rlhf_reward_ops *ops, void *self, struct rlhf_test_batch *b);
 
 // ---- the choice of prompts ----
 
-// The prompts of a run: not used yet. Set last_score and seen for prompts that were.
+// The prompts of a run, all unused at first. To test prompts that were used, set last_score and
+// seen.
 struct rlhf_test_prompts {
     rlhf_prompts table;
     float last_score[RLHF_TEST_ROWS];
@@ -239,15 +242,15 @@ struct rlhf_test_prompts {
 // n prompts (at most RLHF_TEST_ROWS), of which a phase needs n_choose. [any]
 void rlhf_test_prompts_init(struct rlhf_test_prompts *p, uint32_t n, uint32_t n_choose);
 
-// choose_prompts() for the next phase; counts the chosen as seen. RLHF_E_INTERNAL if it left one of
-// chosen[n_choose] unwritten or chose a prompt that there is not. [any]
+// Calls choose_prompts() for the next phase and counts the chosen prompts as seen. RLHF_E_INTERNAL
+// if an entry of chosen[n_choose] was left unwritten or is not the index of a prompt. [any]
 rlhf_status rlhf_test_choose(const rlhf_algo_ops *ops, void *self, struct rlhf_test_prompts *p,
                              int64_t *chosen);
 
 // ---- runs, for sinks ----
 
-// What a sink is told of a run: phase k of 1 .. phases reports each metric's value times k, and one
-// sample.
+// A run to play to a sink. Phase k, from 1 to `phases`, reports each metric's value times k, and
+// one sample.
 struct rlhf_test_run {
     const char *dir; // of the run; its last part is the name
     const char *why; // with STOPPED and FAILED; NULL: ""
@@ -259,8 +262,8 @@ struct rlhf_test_run {
     const double *values;     // [n_metrics]
 };
 
-// Plays the run: begin(), phase() for each phase after `done`, end(). Stops at the first function
-// that fails, calls end() all the same, and returns its status. [any]
+// Plays the run: begin(), phase() for each phase after `done`, end(). If a function fails, only
+// end() is still called, and that function's status is returned. [any]
 rlhf_status rlhf_test_sink(const rlhf_sink_ops *ops, void *self, const struct rlhf_test_run *run);
 
 // ---- a compute table, for models ----
@@ -271,8 +274,8 @@ rlhf_status rlhf_test_sink(const rlhf_sink_ops *ops, void *self, const struct rl
 rlhf_compute *rlhf_test_compute(struct rlhf_test_host *t, uint32_t guard);
 void rlhf_test_compute_end(rlhf_compute *c); // NULL allowed [any]
 
-// Make the n-th call from now (1 = the next) of a function of c that allocates or computes fail
-// with RLHF_E_DEVICE; on != 0: all later ones too. n = 0: stop failing. [any]
+// Make functions of c that allocate or compute fail with RLHF_E_DEVICE: the n-th call from now (1 =
+// the next); if on is not 0, all later ones too. n = 0: stop failing. [any]
 void rlhf_test_fail_op(rlhf_compute *c, int64_t n, int32_t on);
 int64_t rlhf_test_ops(const rlhf_compute *c); // such calls since rlhf_test_fail_op [any]
 

@@ -14,8 +14,8 @@
 void rlhf__gae(const double *r, const double *v, int64_t n, double gamma, double lambda,
                double *adv, double *ret);
 
-// One-step differences of the critic: adv_t = r_t + v_{t+1} - v_t, so that with a single reward at
-// the end the last is score - v_last and the others v_{t+1} - v_t; ret = adv + v. All [n]. [any]
+// One-step differences of the critic: adv_t = r_t + v_{t+1} - v_t, and ret = adv + v. With a single
+// reward at the end the last adv is score - v_last, the others are v_{t+1} - v_t. All [n]. [any]
 void rlhf__one_step(const double *r, const double *v, int64_t n, double *adv, double *ret);
 
 // x[n] = (x - mean) / (std + eps); exactly 0 everywhere if all x are equal. unbiased: divide the

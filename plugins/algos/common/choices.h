@@ -25,8 +25,7 @@ extern const char *const rlhf__std_names[],
                                                                *const rlhf__temperature_names[],
                                                                    *const rlhf__support_names[];
 
-// The settings that determine plan flags; kl_measure: measure the KL even if it is not used as a
-// penalty.
+// The settings that determine the plan's flags. kl_measure: measure the KL even without a penalty.
 struct rlhf__choices {
     int32_t kl_placement, kl_measure, scope, old_logp, temperature, support;
 };

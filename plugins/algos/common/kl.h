@@ -1,8 +1,9 @@
-// kl.h: per-token estimators of KL(policy || reference) from two log-probs of the sampled token.
+// kl.h: per-token estimators of KL(policy || reference) from two log-probs of the sampled token: x
+// under the policy, f under the reference. k1, k2 and k3 follow J. Schulman, "Approximating KL
+// divergence" (2020).
 //
-// x = log-prob under the policy, f = under the reference; k1, k2, k3 follow J. Schulman,
-// "Approximating KL divergence" (2020). FULL is not an estimator from two numbers but the model's
-// kl head; it is listed here so that one option covers all of them.
+// FULL is different: it is the model's kl head, not an estimate from two numbers. It is listed here
+// so that one option covers all of them.
 #ifndef RLHF_ALGOS_COMMON_KL_H
 #define RLHF_ALGOS_COMMON_KL_H
 

@@ -24,10 +24,10 @@ rlhf_status rlhf__kl_control_plan(const rlhf_host *, const struct rlhf__kl_contr
 // After a phase's report: rlhf__kl_adapt with the measured KL, when adaptive and measured. [step]
 void rlhf__kl_control_update(struct rlhf__kl_control *, const struct rlhf__pg_rollout_sums *);
 
-// 12 bytes: the 4 of magic, then coef as a little-endian double. load takes coef only when the
-// controller is adaptive; with a fixed one the configuration decides, even if it has changed since
-// the save. Errors of load: RLHF_E_INVALID for a wrong magic or a coef that is negative or not
-// finite, and those of the stream. [main]
+// The saved state has 12 bytes: the 4 of magic, then coef as a little-endian double. load uses the
+// saved coef only if the controller is adaptive. If it is fixed, the configuration decides, even if
+// it has changed since. Errors of load: RLHF_E_INVALID (a wrong magic, or a coef that is negative
+// or not finite), and those of the stream. [main]
 enum { RLHF__KL_CONTROL_BYTES = 12 };
 rlhf_status rlhf__kl_control_save(const struct rlhf__kl_control *, const char magic[4],
                                   const rlhf_ostream *);

@@ -160,9 +160,10 @@ rlhf_status rlhf__pg_uses(struct rlhf__pg *g, const rlhf_rollout *in, int32_t co
     return RLHF_OK;
 }
 
-// Masks the rows of groups whose advantages are all 0 and removes them from the divisors (row
-// counts and the phase's tokens). With several minibatches and advantages over the batch, each
-// minibatch uses the average number of remaining rows, as DAPO does with tokens.
+// Mask the rows of groups whose advantages are all 0, and remove them from the divisors: row counts
+// and the phase's tokens. If there are several minibatches and advantages are computed over the
+// whole batch, each minibatch is divided by the average number of remaining rows, as in DAPO with
+// tokens.
 static rlhf_status mask_flat_groups(struct rlhf__pg *g, const rlhf_rollout *in, int64_t *order,
                                     const double *advantage, uint8_t *flat, int32_t counts) {
     if (!RLHF_HAS(rlhf_rollout, in, use) || !in->finished)

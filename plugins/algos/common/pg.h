@@ -92,11 +92,12 @@ rlhf_status rlhf__pg_begin(struct rlhf__pg *, const rlhf_rollout *, int64_t per_
                            int64_t per_row, double **scratch, int32_t *counts);
 
 // End of every advantages(), once the advantages are set: decides how the loss uses each row (enum
-// rlhf_row_use). A row whose advantages are all 0 is RLHF_ROW_NO_GRADIENT if the loss has no other
-// term (critic, KL with a coefficient, entropy bonus). With mask_truncated, an unfinished row is
-// masked. counts: from begin(). RLHF_E_INTERNAL. [step]
+// rlhf_row_use). counts: from begin(). RLHF_E_INTERNAL. [step]
 //
-// rlhf__pg_advantages then masks, with mask_zero_advantage_groups, the rows of groups whose
+// A row whose advantages are all 0 is RLHF_ROW_NO_GRADIENT if the loss has no other term (critic,
+// KL with a coefficient, entropy bonus). With mask_truncated, an unfinished row is masked.
+//
+// With mask_zero_advantage_groups, rlhf__pg_advantages then masks the rows of groups whose
 // advantages are all 0, and removes them from every divisor.
 rlhf_status rlhf__pg_uses(struct rlhf__pg *, const rlhf_rollout *, int32_t counts);
 

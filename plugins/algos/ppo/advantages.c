@@ -43,8 +43,8 @@ static double batch_reward(const rlhf_rollout *in, int64_t i) {
                                                    : rlhf__row_reward(in, i);
 }
 
-// Scores as doubles; with normalize_scores the rows' rewards are z-scored over the phase's batch:
-// the score moves by the mean, score and token rewards are scaled.
+// Copy the scores as doubles. With normalize_scores the rows' total rewards are z-scored over the
+// phase's batch: the mean is subtracted from the score, and score and token rewards are scaled.
 static void take_scores(const struct rlhf__ppo *p, struct work *w) {
     const rlhf_rollout *in = w->in;
     w->token_scale = 1;

@@ -7,9 +7,9 @@
 
 rlhf_status rlhf__tf_reserve(struct rlhf__tf *m, struct rlhf__tf_buf *b, uint64_t bytes) {
     if (b->p && b->bytes >= bytes) return RLHF_OK;
-    // Buffers grow by at least a quarter, large ones (many MiB) by at least a sixteenth. If batches
-    // grow step by step, few of them have to wait for an allocation, and microbatches of similar
-    // size leave little memory unused.
+    // Grow small buffers by at least a quarter, large ones (many MiB) by at least a sixteenth. So
+    // if batches grow step by step, few of them wait for an allocation; and if microbatches have
+    // similar sizes, little memory is unused.
     const uint64_t grown = b->bytes + b->bytes / (b->bytes < MANY ? 4 : 16);
     if (bytes < grown) bytes = grown;
     rlhf__tf_buf_finish(m, b);

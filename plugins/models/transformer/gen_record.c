@@ -69,7 +69,7 @@ int32_t rlhf__tf_is_recorded(const rlhf_gen *g, const rlhf_gen_step *s) {
 
 // ---- one step ----
 
-// Copies the step, followed by rows of padding: token 0 at different positions of the spare slot.
+// Copies the step, then adds rows of padding: token 0, at different positions of the spare slot.
 static void pad(const rlhf_gen *g, const rlhf_gen_step *s, uint32_t rows) {
     struct rlhf__tf_recorded *r = g->recorded;
     uint64_t *counter = (uint64_t *)(void *)((char *)r->host + counters_at(rows));
@@ -120,8 +120,8 @@ static uint64_t key_of(const struct rlhf__tf *m, const rlhf_gen *g, const rlhf_g
     return h ? h : 1;
 }
 
-// Space for everything that the calls write, since allocation is not allowed between record and
-// record_end.
+// Allocates space for everything that the recorded calls write, because nothing may be allocated
+// between record and record_end.
 static rlhf_status make_room(struct rlhf__tf *m, struct rlhf__tf_recorded *r, uint32_t words) {
     const uint64_t bytes = drawn_bytes(r->max_rows, words);
     RLHF_TRY(rlhf__tf_lm_ready(m));

@@ -41,7 +41,8 @@ static rlhf_status upload(struct rlhf__tf *m, const struct rlhf__tf_work *w, con
                         (uint64_t)(end - first) * stride * sizeof(float));
 }
 
-// d(loss)/d(final norm output) from the LM head, act dtype, in bwd.drh; *made = 1 if there is one.
+// The LM head's share of d(loss)/d(final norm output), act dtype, in bwd.drh; *made = 1 if there is
+// one.
 static rlhf_status lm_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_forward *f,
                           const struct derivatives *d, int32_t *made) {
     rlhf_lm_head a;
@@ -60,8 +61,8 @@ static rlhf_status lm_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlh
     return m->c->lm_head_bwd(m->c->ctx, &a);
 }
 
-// The value head's gradients, and its share of d(final norm output), f32, in bwd.drf unless
-// detached.
+// Computes the gradients of the value head's tensors. Unless the head is detached, also its share
+// of d(final norm output), f32, in bwd.drf.
 static rlhf_status value_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf_dev d_value,
                              int32_t *made) {
     *made = 0;

@@ -33,12 +33,12 @@ struct rlhf__tf_span rlhf__tf_piece_rows(const struct rlhf__tf *m, int32_t layer
 // 1 when refresh() packs the slot's values and nothing else reads them.
 int32_t rlhf__tf_slot_only_packed(int32_t layer, int32_t slot);
 
-// ---- adapter.c ----
-// The matrix product that uses a layer slot's matrix, or -1; and the inverse.
+// ---- adapter.c ---- The matrix product (site) that uses the matrix of a layer slot, or -1; and
+// the slot of a site.
 int32_t rlhf__tf_site_of(int32_t slot);
 int32_t rlhf__tf_site_slot(enum rlhf__tf_site site);
 int32_t rlhf__tf_site_inputs(const struct rlhf__tf *m, enum rlhf__tf_site site);
-// Maximum number of columns of a product's A x; 0 if it does not have an adapter in any layer.
+// The most columns that A x of a product has in any layer; 0 if no layer has an adapter there.
 uint64_t rlhf__tf_low_width(const struct rlhf__tf *m, enum rlhf__tf_site site);
 // Finds the products named by a (NULL: none); params.c creates their tensors.
 rlhf_status rlhf__tf_adapter_create(struct rlhf__tf *m, const rlhf_adapter *a);
@@ -156,7 +156,7 @@ rlhf_status rlhf__tf_heads_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, cons
 void rlhf__tf_lm_args(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
                       const rlhf_forward *f, rlhf_lm_head *out);
 rlhf_status rlhf__tf_value(struct rlhf__tf *m, struct rlhf__tf_work *w);
-// d_rf f32 [n_resp, d] is overwritten with the gradient of w->rf, unless NULL (detached).
+// Overwrites d_rf, f32 [n_resp, d], with the gradient of w->rf; NULL: the head is detached.
 rlhf_status rlhf__tf_value_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf_dev d_value,
                                rlhf_dev d_rf);
 rlhf_status rlhf__tf_full_norm(struct rlhf__tf *m, struct rlhf__tf_work *w);

@@ -17,9 +17,9 @@ struct rlhf__gen_slot {
 // FILLED: written without sampling, as a slot without a prefix.
 enum rlhf__tf_use { TF_UNUSED = 0, TF_WRITTEN = 1, TF_FILLED = 2 };
 
-// Buffers for decoding on a backend that records calls. All have fixed addresses and space for the
-// rows of the largest bucket. A step is padded to a bucket of rows; the padding uses the spare
-// slot. Unused with other backends.
+// Buffers for decoding on a backend that records calls; unused with other backends. All have fixed
+// addresses and space for the rows of the largest bucket. A step is padded to a bucket of rows, and
+// the padding uses the spare slot.
 struct rlhf__tf_recorded {
     uint32_t max_rows, words;  // words of a support; 0: none yet
     uint64_t session;          // tells sessions apart

@@ -1,10 +1,12 @@
 // transformer/small_heads.c: the value head and the score head, in f32 on the final norm's output;
 // forward and backward.
 //
-// The value head is linear or d -> 4d -> ReLU -> 1 and reads the states that predict a response
-// token. The score head of a sequence classifier or reward model reads the pooled state of a row,
-// or each response token. First and last pooling and token scores normalise only the positions they
-// read; mean pooling averages the final norm's output over all tokens of a row.
+// The value head is linear or d -> 4d -> ReLU -> 1, and reads the states that predict a response
+// token. The score head, of a sequence classifier or reward model, reads the pooled state of a row,
+// or the state at each response token.
+//
+// The final norm is computed only where it is read: at single positions for first pooling, last
+// pooling and token scores. Mean pooling averages its output over all tokens of a row.
 #include "internal.h"
 
 // ---- value ----

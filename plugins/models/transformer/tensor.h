@@ -11,8 +11,8 @@ struct rlhf__tf_buf {
     uint64_t bytes;
 };
 
-// Location of a tensor's values: m->values; m->passing (read only for packing, then freed and
-// NULL); or the base's memory.
+// Where a tensor's values are: in m->values; in m->passing, which is read only for packing, then
+// freed and NULL; or in the base's memory.
 enum rlhf__tf_place { TF_STAYS, TF_PASSES, TF_BORROWED };
 
 // A parameter tensor, f32: values, and gradients if it is trained.

@@ -42,10 +42,15 @@ static uint64_t kept(const struct rlhf__tf *m, const struct rlhf__tf_work *w) {
     return w->keep && !m->open.recompute ? (uint64_t)m->arch.n_layer : 1;
 }
 
-// Norm and activation outputs that feed matrix products are recomputed in the backward pass instead
-// of stored if there are many and rows are wide; the recomputation is cheap then (GPT-2 124M, 8 x
-// 64 tokens, f32 at level avx512: 10.8 ms for activations and 3.6 for norms in a training step of
-// 1,834; in bf16, with faster products, a fiftieth, for 99 MiB less in a phase of PPO).
+// Outputs of norms and activations that feed matrix products are not stored but recomputed in the
+// backward pass, if there are many and rows are wide. Recomputing is cheap then: for GPT-2 124M
+// with 8 x 64 tokens, in a training step in f32 (level avx512) of 1,834 ms,
+//
+// activations   10.8 ms
+// norms          3.6 ms
+//
+// In bf16, where products are faster, it is a fiftieth of the step, and a phase of PPO needs 99 MiB
+// less.
 #define LEAN_FROM  ((uint64_t)2 << 20) // elements
 #define LEAN_WIDTH 512
 
@@ -252,7 +257,7 @@ static rlhf_status attend(const struct pass *p, const struct rlhf__tf_acts *a) {
 
 // ---- layers ----
 
-// All of the layer except its last product, whose output backward does not read.
+// Computes all of the layer except its last product, whose output the backward pass does not read.
 static rlhf_status pre_norm_most(const struct pass *p, const struct rlhf__tf_acts *a) {
     RLHF_TRY(norm(p, a->h1, p->m->dtype, a->stats1, a->in, RLHF_TF_N1_G));
     RLHF_TRY(linear(p, a->qkv, a, a->h1, TF_SITE_QKV));

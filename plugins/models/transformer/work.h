@@ -4,9 +4,11 @@
 
 #include "tensor.h"
 
-// A ragged batch on the device. resp are the n_resp positions whose states predict a response
-// token. target are the predicted tokens, scored at their own positions. pool is the position at
-// which each row's score is read.
+// A ragged batch on the device.
+//
+// resp    the n_resp positions whose states predict a response token
+// target  the predicted tokens, which are scored at their own positions
+// pool    the position at which each row's score is read
 struct rlhf__tf_rows {
     uint32_t n, total, n_resp, resp_is_all; // resp_is_all: resp is 0 .. total-1
     rlhf_ragged ragged;
@@ -14,10 +16,14 @@ struct rlhf__tf_rows {
     rlhf_dev ref; // rows of the reference's states; NULL: not given
 };
 
-// Source of the device's rows: a batch or, with gen, a step of that session. For a step, start,
-// slot and silent are set, prefix contains slots, and each row that samples is read at its last
-// token. NULL prompt_len: no response positions; NULL turn: all from prompt_len on; NULL prefix:
-// none; NULL silent: every row samples.
+// What the device's rows are laid out from: a batch or, if gen is set, a step of that session. For
+// a step start, slot and silent are set, prefix contains slots, and each row that samples is read
+// at its last token. What NULL means:
+//
+// prompt_len  there are no response positions
+// turn        all tokens from prompt_len on are the policy's
+// prefix      no row has a prefix
+// silent      every row samples
 struct rlhf__tf_layout {
     uint32_t n, total;
     const int32_t *ids, *offset, *prompt_len, *prefix, *turn;
@@ -41,8 +47,9 @@ struct rlhf__tf_scored {
     struct rlhf__tf_buf score;          // [P, n_labels]; the token scores are in the work's result
 };
 
-// Elements per token of: the residual stream, all query heads, all key (or value) heads, q + 2 kv,
-// the MLP, and the output of its first product (inner, or 2 inner if it is gated).
+// Elements per token: d of the residual stream, q of all query heads, kv of all key (or value)
+// heads, qkv = q + 2 kv, inner of the MLP, and fc of its first product (inner, or 2 inner if
+// gated).
 struct rlhf_tf_widths {
     int32_t d, q, kv, qkv, inner, fc;
 };
@@ -78,9 +85,9 @@ struct rlhf__tf_qkv {
 struct rlhf__tf_work {
     struct rlhf__tf_rows rows;
     struct rlhf__tf_buf ints;
-    // Trunk: one emb and emb_stats. In training the others have one share per layer (struct
-    // rlhf__tf_acts), and `in` has one more; otherwise all layers use a single share. With
-    // recomputation (recompute of rlhf_model_open) only `in` has one share per layer.
+    // The trunk's buffers. emb and emb_stats exist once. In training the others have one share per
+    // layer (struct rlhf__tf_acts), and `in` has one more; otherwise all layers use the same share.
+    // With recomputation (recompute of rlhf_model_open) only `in` has one share per layer.
     struct rlhf__tf_buf emb, emb_stats; // f32 [T, d], [T, 2]: post-norm's sum of embeddings
     struct rlhf__tf_buf in, sum, mid, h1, h2, stats1, stats2, qkv, raw, raw_stats, att, lse, fc, ac;
     struct rlhf__tf_buf low[TF_N_SITE];
@@ -100,17 +107,17 @@ struct rlhf__tf_work {
     uint32_t heads;                     // bits of the heads that the last forward computed
     int32_t train, valid;               // valid: the backward pass may read this
     int32_t keep, plain; // keep activations for the backward pass; leave out the adapter
-    // h1, h2 and ac have a single copy, in the scratch buffers: the backward pass recomputes them
-    // from in, mid and fc.
+    // 1: h1, h2 and ac exist once, in the scratch buffers; the backward pass recomputes them from
+    // in, mid and fc.
     int32_t lean;
 };
 
-// Buffers of the backward pass, and values that a lean forward does not keep. dX is the gradient of
-// X in rlhf__tf_acts and above.
+// Buffers of the backward pass, and the values that a lean forward does not keep. dX is the
+// gradient of X, a member of rlhf__tf_acts or of the structs above.
 struct rlhf__tf_scratch {
     struct rlhf__tf_buf ds, ds2, dy; // the stream: f32 [T, d], spare, in the act dtype
-    // Used one after the other for: the value head's f32 [R, 4 d]; act dtype [T, inner], first the
-    // MLP's recomputed activation, then its gradient; act dtype [T, qkv].
+    // Used for several things, one after the other: the value head's f32 [R, 4 d]; the MLP's
+    // recomputed activation and then its gradient, act dtype [T, inner]; act dtype [T, qkv].
     struct rlhf__tf_buf wide;
     struct rlhf__tf_buf narrow; // act dtype [T, d]: a product's recomputed input, then its gradient
     struct rlhf__tf_buf datt;   // act dtype [T, q]

@@ -1,10 +1,16 @@
 // clean.h: removes the markup that TeX, Markdown and Unicode add to an answer.
 //
-// TeX: \text{..}, \mathrm{..} and the like become their contents. \left, \right, \! and
-// \displaystyle are removed. \( \) \[ \], \; \: \quad and ~ become spaces; \, becomes a joining
-// space. \$ and \% become $ and %, {,} a comma, \dfrac and \tfrac \frac, \leq, \geq and \neq \le,
-// \ge and \ne, \times and \cdot their signs, ^\circ the degree sign. Unicode: minus and en dash
-// become -, thin and narrow spaces joining ones.
+// from                                     to
+// \text{..}, \mathrm{..} and the like      their contents
+// \left \right \! \displaystyle            nothing
+// \( \) \[ \] \; \: \quad ~                a space
+// \, thin and narrow spaces                a joining space
+// \$ \%                                    $ %
+// {,}                                      a comma
+// \dfrac \tfrac                            \frac
+// \leq \geq \neq                           \le \ge \ne
+// \times \cdot ^\circ                      their signs
+// minus and en dash of Unicode             -
 #ifndef RLHF_PLUGINS_REWARDS_ANSWER_CLEAN_H
 #define RLHF_PLUGINS_REWARDS_ANSWER_CLEAN_H
 
@@ -13,7 +19,8 @@
 // out has space for text.len bytes; the result borrows it. [any]
 rlhf_str rlhf__clean(rlhf_str text, char *out);
 
-// Remove white space, quotes, * _ ` $ at both ends and sentence marks . , ; : ! at the end. [any]
+// Remove white space, quotes, and * _ ` $ at both ends, and sentence marks . , ; : ! at the end.
+// [any]
 rlhf_str rlhf__strip(rlhf_str text);
 
 rlhf_str rlhf__trim(rlhf_str text); // without white space at both ends [any]

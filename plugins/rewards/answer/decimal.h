@@ -25,8 +25,8 @@ void rlhf__decimal_settle(struct rlhf__decimal *);
 
 void rlhf__decimal_set(struct rlhf__decimal *, int32_t value); // 0 to 9 [any]
 
-// *out = whole + part, both at least 0 and whole an integer: a mixed number. 0 = too many digits.
-// [any]
+// *out = whole + part, for a mixed number: both are at least 0, and whole is an integer. Returns 0
+// if that takes too many digits. [any]
 int rlhf__ratio_add(const struct rlhf__decimal *whole, const struct rlhf__ratio *part,
                     struct rlhf__ratio *out);
 

@@ -13,7 +13,7 @@ static void push(struct rlhf__cursor *c, struct rlhf__decimal *x) {
     c->at++;
 }
 
-// A thousands separator: exactly three digits follow. Returns its bytes, 0 = not a separator.
+// The bytes of a thousands separator, after which exactly three digits must follow; 0 = none.
 static ptrdiff_t separator(const struct rlhf__cursor *c) {
     ptrdiff_t n = rlhf__next_is(c, ",") ? 1 : rlhf__next_is(c, RLHF__NBSP) ? 2 : 0;
     if (!n || !rlhf__digit_at(c, n) || !rlhf__digit_at(c, n + 1) || !rlhf__digit_at(c, n + 2))
@@ -166,7 +166,7 @@ static int take_fraction(struct rlhf__cursor *c, struct rlhf__ratio *out) {
     return 0;
 }
 
-// "/4" after a numerator. -1: a denominator that does not give a number.
+// Take "/4" after a numerator. -1: the denominator does not give a number.
 static int take_denominator(struct rlhf__cursor *c, struct rlhf__decimal *den) {
     const struct rlhf__cursor before = *c;
     int integer;
@@ -181,7 +181,8 @@ static int take_denominator(struct rlhf__cursor *c, struct rlhf__decimal *den) {
     return 0;
 }
 
-// " 1/2" or "\frac{1}{2}" after an integer: less than one, so that two adjacent numbers stay two.
+// Take " 1/2" or "\frac{1}{2}" after an integer. It must be below one, so that two adjacent numbers
+// are not joined.
 static int take_rest_of_mixed(struct rlhf__cursor *c, struct rlhf__ratio *part) {
     const struct rlhf__cursor before = *c;
     const int spaced = rlhf__take_space(c);

@@ -32,8 +32,8 @@ static void open_box(struct boxes *b, uint64_t begin, uint64_t depth) {
     if (b->n - b->first > MAX_OPEN) b->first++;
 }
 
-// Closes the box whose brace is at this depth. Returns the start of its contents, 0 = the brace did
-// not open a box.
+// Close the box whose brace was opened at this depth. Returns the start of its contents; 0 = that
+// brace did not open a box.
 static uint64_t close_box(struct boxes *b, uint64_t depth) {
     if (b->n == b->first || b->depth[(b->n - 1) % MAX_OPEN] != depth) return 0;
     return b->begin[--b->n % MAX_OPEN];

@@ -4,10 +4,11 @@
 
 #include <rlhf/base.h>
 
-// Each function returns 1 and *out, borrowed from text and not trimmed, or 0 = not found. [any]
+// Each function returns 1 and *out, which is borrowed from text and not trimmed; 0 = not found.
+// [any]
 //
-// The contents of the last closed \boxed{...} (or \fbox{...}); braces inside it are matched, but \{
-// and \} are not braces.
+// Finds the contents of the last \boxed{...} (or \fbox{...}) that is closed. Braces inside it must
+// match; \{ and \} do not count as braces.
 int rlhf__place_boxed(rlhf_str text, rlhf_str *out);
 
 // The rest of the line after the last occurrence of mark, or the next line that is not blank.

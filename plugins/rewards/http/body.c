@@ -21,14 +21,15 @@ static void put_rows(struct rlhf__bytes *out, const struct rlhf__http_options *o
 
 // ---- OpenRLHF's ----
 
-// The row as a JSON object; integers of more than 64 bits become the nearest double. New reference.
+// Parse the row as a JSON object. Integers of more than 64 bits become the nearest double. New
+// reference.
 static json_t *read_row(rlhf_str row) {
     json_t *v = row.len ? json_loadb(row.ptr, (size_t)row.len, 0, NULL) : NULL;
     if (!v && row.len) v = json_loadb(row.ptr, (size_t)row.len, JSON_DECODE_INT_AS_REAL, NULL);
     return v;
 }
 
-// The label as in the row; without the option it is "", as in OpenRLHF.
+// Write the label as it is in the row. If the user named no label, write "", as OpenRLHF does.
 static rlhf_status put_label(struct rlhf__bytes *out, const rlhf_host *host, const char *key,
                              rlhf_str row) {
     if (!key) {

@@ -143,8 +143,7 @@ static rlhf_status settle(struct work *w, const struct rlhf__http_slot *s, enum 
 
 // ---- the loop ----
 
-// The first batch that may be sent now, NULL: none. *when becomes the time when the next one may be
-// sent.
+// The first batch that may be sent now. NULL: none, and *when becomes the time at which one may be.
 static struct batch *next_batch(struct work *w, double now, double *when) {
     const uint32_t most = w->pause.failures ? 1 : w->x->client->n_slots;
     *when = now + 1;

@@ -1,8 +1,9 @@
-// reply.h: what a reward service answered to n rows, as rewards. The text is anything at all.
+// reply.h: reads the answer of a reward service for n rows. The text may be anything; both forms
+// are checked.
 //
-//   rows      a list of n: a number, null, or an object as exec.so reads it (exec/answer_line.h)
-//   openrlhf  {"rewards": list of n, or a number where n is 1; "extra_logs": {name: list of n, or a
-//             number}}; other keys ("scores") are ignored
+// rows      a list of n: a number, null, or an object as exec.so reads it (exec/answer_line.h)
+// openrlhf  {"rewards": list of n, or a number if n is 1; "extra_logs": {name: list of n, or a
+//           number}}; other keys ("scores") are ignored
 //
 // null is a reward that is not finite: rewards.nan_policy decides about the row.
 #ifndef RLHF_REWARDS_HTTP_REPLY_H
@@ -22,9 +23,9 @@ struct rlhf__reply {
 
 enum { RLHF__WHY = 512 };
 
-// RLHF_OK: each row has a reward, or is marked in failed; RLHF_E_INVALID: the answer is invalid.
-// *why (RLHF__WHY bytes) has what was found and expected, for the first failed row or for the
-// whole; "" without errors. RLHF_E_NOMEM. [any]
+// Returns RLHF_OK if each row has a reward or is marked in failed, RLHF_E_INVALID if the answer is
+// invalid, RLHF_E_NOMEM. *why (RLHF__WHY bytes) says what was found and what was expected, for the
+// first failed row or for the whole answer; "" without errors. [any]
 rlhf_status rlhf__reply_read(const struct rlhf__reply *, const rlhf_host *, const char *text,
                              size_t len, char *why);
 

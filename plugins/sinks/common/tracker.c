@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 
-// A tracker may log in over the network in begin(), and sends the rest in end().
+// begin() may log in over the network, and end() sends what is left; both get more time.
 #define BEGIN_S 120.0
 #define END_S   60.0
 
@@ -54,7 +54,8 @@ rlhf_status rlhf__tracker_create(const rlhf_host *host, const struct rlhf__track
     const rlhf_status st = rlhf__program_init(&t->program, host, t->argv, NULL);
     t->program.name = t->name;
     t->program.limits = NULL; // rewards.timeout_s and rewards.memory_mib are not about sinks
-    // Skips the log line about walls: the program of a sink has none (docs/sinks.md).
+    // A sink's program has no walls (docs/sinks.md), so set this text to suppress the log line
+    // about them.
     snprintf(t->program.walls, sizeof t->program.walls, "none");
     if (st < 0) {
         rlhf__tracker_destroy(t);
@@ -100,7 +101,7 @@ static rlhf_status give_up(struct tracker *t, enum rlhf__talk what, const struct
     return st;
 }
 
-// Sends a call, a line of JSON, and waits for the answer for at most so many seconds.
+// Send a call, which is a line of JSON, and wait at most `seconds` for the answer.
 static rlhf_status call(struct tracker *t, struct rlhf__bytes *line, double seconds, int patient) {
     struct answer a = {.n = 0};
     if (!t->program.process) return rlhf_failf(t->host, RLHF_E_IO, "%s does not run", t->name);

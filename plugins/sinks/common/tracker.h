@@ -1,6 +1,6 @@
-// tracker.h: a sink that sends the run's numbers to a tracker of experiments, through a Python
-// package and a program that calls it (driver.py). The plugins differ in the package and in its
-// options.
+// tracker.h: a sink that sends the run's numbers to an experiment tracker. It runs a program
+// (driver.py) that calls the tracker's Python package. The plugins differ only in the package and
+// its options.
 #ifndef RLHF_PLUGINS_SINKS_TRACKER_H
 #define RLHF_PLUGINS_SINKS_TRACKER_H
 
@@ -27,14 +27,15 @@ struct rlhf__tracker_spec {
     struct rlhf__tracker_word more[RLHF__TRACKER_WORDS];
 };
 
-// For create(): *self is for the functions below. Finds the interpreter; starts nothing. [main]
+// create() of such a plugin: *self is the argument of the functions below. Finds the interpreter
+// but starts nothing. [main]
 rlhf_status rlhf__tracker_create(const rlhf_host *, const struct rlhf__tracker_spec *, void **self);
 void rlhf__tracker_destroy(void *self);
 
 extern const rlhf_sink_ops rlhf__tracker_ops;
 
-// The options of struct rlhf__tracker_config; T is the plugin's config, whose first member is
-// `common`.
+// The rows of an option table for struct rlhf__tracker_config. T is the plugin's config, whose
+// first member is `common`.
 #define RLHF__TRACKER_OPTIONS(T, tracker)                                                          \
     {.key = "project",                                                                             \
      .help = "the project that the run belongs to in " tracker,                                    \
