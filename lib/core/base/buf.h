@@ -1,8 +1,7 @@
-// buf.h: a growable byte buffer. Always NUL-ended one byte past len, so text can be read as a
-// string.
+// buf.h: a growable byte buffer. One byte past len is always NUL, so text can be read as a string.
 //
-// After a failed allocation the buffer is bad: later appends do nothing and rlhf__buf_ok returns
-// the failure, so callers check once at the end.
+// After a failed allocation the buffer is bad: later appends do nothing, and rlhf__buf_ok returns
+// the failure. So callers check once, at the end.
 #ifndef RLHF_HOST_BUF_H
 #define RLHF_HOST_BUF_H
 

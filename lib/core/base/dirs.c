@@ -1,5 +1,6 @@
-// dirs.c: see dirs.h. RLHF_LIBDIR and RLHF_DATADIR are relative to the install prefix,
-// RLHF_PREFIX_LIBDIR and RLHF_PREFIX_DATADIR are where the build was told to install to.
+// dirs.c: see dirs.h. RLHF_LIBDIR and RLHF_DATADIR are relative to the install prefix.
+// RLHF_PREFIX_LIBDIR and RLHF_PREFIX_DATADIR are the absolute paths of the configured install
+// prefix.
 #include "base/dirs.h"
 
 #include "base/file.h"
@@ -20,7 +21,8 @@ static rlhf_status tidy(char *path, size_t cap, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// The first of the candidates that is a directory, else the first; each at most cap - 1 bytes.
+// The first candidate that is a directory, or the first of all if none is. Each candidate has at
+// most cap - 1 bytes.
 static rlhf_status choose(char *out, size_t cap, const char *exe, const char *const rel[2],
                           const char *installed, const char *tail, struct rlhf__error *err) {
     char first[1100] = "";

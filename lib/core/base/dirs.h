@@ -13,25 +13,26 @@ struct rlhf__dirs {
     char lib[1100];   // <...>/lib/rlhf/0: algos, rewards, models, kernels below it
     char share[1100]; // <...>/share/rlhf: models, configs, prompts below it
     char user[1100];  // the user's own plugins, a directory for each kind; "" = none
-    // The program's own file, to start processes from it; "" in other programs, which cannot start
-    // any. Set by main().
+    // The program's own file, from which it starts processes. Set by main(); "" in other programs,
+    // which cannot start any.
     char program[1024];
 };
 
-// The absolute path of the program's file: the target of `link` (/proc/self/exe) or, if that link
-// does not exist, the path it was started with. Errors: RLHF_E_IO, RLHF_E_INVALID (longer than
-// cap). [main]
+// The absolute path of the program's file. This is the target of `link` (/proc/self/exe) or, if
+// that link does not exist, the path that the program was started with. Errors: RLHF_E_IO,
+// RLHF_E_INVALID (longer than cap). [main]
 rlhf_status rlhf__dirs_program(const char *link, char *out, size_t cap, struct rlhf__error *err);
 
-// lib is the first existing of <exe>/../lib/rlhf/0, <exe>/../<libdir>/rlhf/0 and the configured
-// install prefix; share likewise. Missing ones keep the first spelling. user is
-// $XDG_DATA_HOME/rlhf/plugins, else ~/.local/share/rlhf/plugins, whether it exists or not. Paths
-// that are not absolute are ignored, as the XDG base directory specification demands. [main]
+// lib is the first of these directories that exists: <exe>/../lib/rlhf/0, <exe>/../<libdir>/rlhf/0,
+// and the one under the configured install prefix. share is found in the same way. If none exists,
+// the first path is kept. user is $XDG_DATA_HOME/rlhf/plugins, or ~/.local/share/rlhf/plugins if
+// the variable is unset, whether the directory exists or not. Paths that are not absolute are
+// ignored, as the XDG base directory specification demands. [main]
 rlhf_status rlhf__dirs_find(struct rlhf__dirs *out, struct rlhf__error *err);
 
-// The file or directory `name` or, if it does not exist, the one that ships with the program under
-// the same relative name (models/arith, as presets write it); the path is then stored in room.
-// [any]
+// The file or directory `name`. If it does not exist, returns the one that ships with the program
+// under the same relative name (presets write models/arith, for example); that path is stored in
+// room. [any]
 const char *rlhf__dirs_shared(const struct rlhf__dirs *, const char *path,
                               char room[RLHF__PATH_CAP]);
 

@@ -1,7 +1,8 @@
 // error.h: how host functions report failure: a status code and one finished sentence.
 //
 // A function that can fail takes `struct rlhf__error *err` last and returns an rlhf_status. The
-// first failure wins the text; callers may only prepend context with rlhf__error_context.
+// first failure sets the text. Callers may only put context in front of it, with
+// rlhf__error_context.
 #ifndef RLHF_HOST_ERROR_H
 #define RLHF_HOST_ERROR_H
 
@@ -16,7 +17,7 @@ struct rlhf__error {
 __attribute__((format(printf, 3, 4))) rlhf_status
 rlhf__fail(struct rlhf__error *err, rlhf_status code, const char *fmt, ...);
 
-// rlhf__fail for a failed allocation; returns a constant so that analysers see the failure.
+// rlhf__fail for a failed allocation. It returns a constant, so that analysers see the failure.
 #define RLHF__NOMEM(err, ...) (rlhf__fail(err, RLHF_E_NOMEM, __VA_ARGS__), RLHF_E_NOMEM)
 
 // Put "context: " in front of err's text; returns err's code. [any]

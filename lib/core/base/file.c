@@ -103,7 +103,7 @@ const char *rlhf__path_base(const char *path) {
 
 #define BUFFER_BYTES ((size_t)1 << 18)
 
-// It writes a temporary file in the target's directory, syncs it and renames it.
+// The writer creates a temporary file in the target's directory, syncs it and renames it.
 struct rlhf__file_writer {
     const struct rlhf__folder *in; // NULL: the names are paths
     char *name, *temp;
@@ -133,8 +133,8 @@ static rlhf_status failed(const struct rlhf__file_writer *w, struct rlhf__error 
     return code == RLHF_E_INVALID ? RLHF_E_INVALID : RLHF_E_IO; // seen as a failure by analysers
 }
 
-// A file left by a killed process with our process ID, or a link planted by another user, may
-// have this name: remove it and do not write through it.
+// This name may already exist: as a file left by a killed process with our process ID, or as a link
+// planted by another user. Remove it, and do not write through it.
 static void make_temp(struct rlhf__file_writer *w) {
     const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
     w->fd = openat(at(w), w->temp, flags, 0666);

@@ -1,5 +1,5 @@
-// file.h: reading whole files, paths, and writing a file so that a crash leaves the old one or the
-// new one, never half of one.
+// file.h: reads whole files, joins paths, and writes files so that a crash leaves the old file or
+// the new one, but never half of one.
 #ifndef RLHF_HOST_FILE_H
 #define RLHF_HOST_FILE_H
 
@@ -7,8 +7,9 @@
 
 // ---- reading, and paths ----
 
-// Append the whole of path to *out. A file of more than max_bytes is refused by name and size.
-// RLHF_E_IO when it cannot be opened or read (RLHF_E_INVALID when it does not exist). [any]
+// Append the whole of path to *out. A file of more than max_bytes is refused; the message gives its
+// name and size. Errors: RLHF_E_INVALID when the file does not exist, RLHF_E_IO when it cannot be
+// opened or read for another reason. [any]
 rlhf_status rlhf__file_read(const char *path, uint64_t max_bytes, struct rlhf__buf *out,
                             struct rlhf__error *err);
 
@@ -20,16 +21,17 @@ rlhf_status rlhf__file_read_fd(int fd, const char *path, uint64_t max_bytes, str
 int rlhf__is_file(const char *path);
 int rlhf__is_dir(const char *path);
 
-// The absolute path without links and ".."; allocates nothing. Returns out, or NULL with errno set
+// The absolute path, without links and "..". Allocates nothing. Returns out, or NULL with errno set
 // if the file does not exist. [any]
 #define RLHF__PATH_CAP 4096
 char *rlhf__path_real(const char *path, char out[RLHF__PATH_CAP]);
 
-// Print a path into out; one that does not fit becomes "", which names nothing. Returns out. [any]
+// Print a path into out and return out. A path that does not fit becomes "", which names nothing.
+// [any]
 __attribute__((format(printf, 2, 3))) const char *rlhf__path_put(char out[RLHF__PATH_CAP],
                                                                  const char *fmt, ...);
 
-// "a/b" from a and b, heap, freed by the caller; NULL when out of memory. [any]
+// Join a and b to "a/b". Heap, freed by the caller; NULL when out of memory. [any]
 char *rlhf__path_join(const char *a, const char *b);
 
 // "dir/name", cut to cap bytes. Returns out. [any]
@@ -45,18 +47,19 @@ struct rlhf__folder; // folder.h
 // A file being written under a temporary name in its target's directory. [step]
 struct rlhf__file_writer;
 
-// Start writing `name` in a folder (borrowed until the end; NULL: name is a path): creates a new
-// "<name>.tmp-<pid>", never through a link of that name. Only commit changes the target.
+// Start writing the file `name` in a folder. The folder is borrowed until the end; if it is NULL,
+// name is a path. Creates a new file "<name>.tmp-<pid>" and never writes through a link of that
+// name. Only commit changes the target.
 rlhf_status rlhf__file_writer_open(const struct rlhf__folder *in, const char *name,
                                    struct rlhf__file_writer **out, struct rlhf__error *err);
 
-// Write n bytes (buffered). After a failure every later call returns the same failure. Disk full
+// Write n bytes (buffered). After a failure, every later call returns the same failure. A full disk
 // gives RLHF_E_IO with the target's name and the system's reason.
 rlhf_status rlhf__file_writer_put(struct rlhf__file_writer *w, const void *bytes, size_t n,
                                   struct rlhf__error *err);
 
-// Flush, fsync, rename over the target, fsync the directory; frees w, also on failure. A failure
-// removes the temporary and leaves the target unchanged.
+// Flush and fsync the file, rename it to the target, and fsync the directory. Frees w, also on
+// failure. A failure removes the temporary file and leaves the target unchanged.
 rlhf_status rlhf__file_writer_commit(struct rlhf__file_writer *w, struct rlhf__error *err);
 
 // Drop what was written; frees w. NULL allowed.

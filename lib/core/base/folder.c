@@ -82,7 +82,7 @@ static rlhf_status sync_fd(int fd, const struct rlhf__folder *in, const char *na
                            struct rlhf__error *err) {
     int bad = fsync(fd), why = errno;
     close(fd);
-    // Some file systems cannot sync a directory; nothing more can be done for its names there.
+    // Some file systems cannot sync a directory. Nothing more can be done for the names in it.
     if (!bad || why == EINVAL || why == ENOTSUP) return RLHF_OK;
     return failed(in, name, "sync the directory", why, err);
 }
@@ -228,7 +228,7 @@ rlhf_status rlhf__folder_read(const struct rlhf__folder *f, const char *name, ui
 
 static int remove_at(int dir, const char *name);
 
-// Remove everything in the directory fd; takes fd. 0 = all of it is removed.
+// Remove the contents of the directory fd, and close fd. Returns 0 if all of it was removed.
 static int empty_dir(int fd) {
     DIR *d = fdopendir(fd);
     if (!d) {

@@ -1,9 +1,9 @@
-// folder.h: a directory held by its descriptor. Reads and writes through it reach the directory
-// that was opened, even if the working directory or a parent's name changes.
+// folder.h: a directory held open by its descriptor. Reads and writes through it reach the
+// directory that was opened, even if the working directory changes or a parent is renamed.
 //
-// Everywhere here `in` may be NULL: `name` is then an ordinary path. Otherwise name is relative to
-// `in` (it may contain slashes), and its last part must not be a link when it is opened for writing
-// or as a directory.
+// In all functions `in` may be NULL; `name` is then an ordinary path. Otherwise name is relative to
+// `in` and may contain slashes. Its last part must not be a link when it is opened for writing or
+// as a directory.
 #ifndef RLHF_HOST_FOLDER_H
 #define RLHF_HOST_FOLDER_H
 
@@ -15,14 +15,15 @@ struct rlhf__folder {
     char *path; // for messages
 };
 
-// Open an existing directory; close it with rlhf__folder_close. Errors: RLHF_E_INVALID if it does
+// Open an existing directory. Close it with rlhf__folder_close. Errors: RLHF_E_INVALID if it does
 // not exist or is a link, RLHF_E_IO. [any]
 rlhf_status rlhf__folder_open(const struct rlhf__folder *in, const char *name,
                               struct rlhf__folder **out, struct rlhf__error *err);
 void rlhf__folder_close(struct rlhf__folder *f); // NULL allowed
 
-// Open the directory; create it first if it is missing (and sync its name to disk). With `taken`,
-// an existing entry of that name is not opened: *taken = 1 and RLHF_OK, with *out NULL. [any]
+// Open the directory. If it is missing, create it and sync its name to disk. With `taken`, an entry
+// that exists already is not opened: *taken becomes 1, *out NULL, and the function returns RLHF_OK.
+// [any]
 rlhf_status rlhf__folder_make(const struct rlhf__folder *in, const char *name, int *taken,
                               struct rlhf__folder **out, struct rlhf__error *err);
 
@@ -30,21 +31,21 @@ rlhf_status rlhf__folder_make(const struct rlhf__folder *in, const char *name, i
 rlhf_status rlhf__folder_make_above(const struct rlhf__folder *in, const char *name,
                                     struct rlhf__error *err);
 
-// Lock the directory `dir`: until the returned descriptor is closed, rlhf__folder_is_held() returns
-// 1 to everyone else, other processes included. real: its absolute path without links, valid for as
-// long. Returns -1 if the directory does not exist or its file system lacks locks; `real` is then
-// unset or not locked. [any]
+// Lock the directory `dir`. Until the returned descriptor is closed, rlhf__folder_is_held() returns
+// 1 to everyone else, including other processes. real receives the directory's absolute path
+// without links, valid for as long as the lock. Returns -1 if the directory does not exist or its
+// file system lacks locks; `real` is then unset or not locked. [any]
 int rlhf__folder_hold(const char *dir, char real[RLHF__PATH_CAP]);
 
-// 1 when a process holds the lock. If 0, other processes cannot lock it while f is open and keeps
-// its name. [any]
+// Returns 1 when a process holds the lock. If it returns 0, other processes cannot take the lock
+// while f is open and keeps its name. [any]
 int rlhf__folder_is_held(const struct rlhf__folder *f);
 
-// fsync the directory `name` ("." = `in` itself), so that its names are on disk. [any]
+// fsync the directory `name` ("." is `in` itself), so that the names in it are on disk. [any]
 rlhf_status rlhf__folder_sync(const struct rlhf__folder *in, const char *name,
                               struct rlhf__error *err);
 
-// Remove a file or a directory tree, links not followed; a missing one is fine. [any]
+// Remove a file or a directory tree without following links. A missing one is no error. [any]
 rlhf_status rlhf__folder_remove(const struct rlhf__folder *in, const char *name,
                                 struct rlhf__error *err);
 
@@ -56,22 +57,23 @@ rlhf_status rlhf__folder_rename(const struct rlhf__folder *f, const char *from, 
 rlhf_status rlhf__folder_link(const struct rlhf__folder *f, const char *target, const char *name,
                               struct rlhf__error *err);
 
-// The target of the link `name`, cut to cap - 1 bytes; 0 if it is not a link. [any]
+// The target of the link `name`, cut to cap - 1 bytes. Returns 0 if it is not a link. [any]
 int rlhf__folder_target(const struct rlhf__folder *f, const char *name, char *out, size_t cap);
 
-// 1 when there is an entry of that name (a link counts, wherever it points). [any]
+// 1 when an entry of that name exists. A link counts, wherever it points. [any]
 int rlhf__folder_has(const struct rlhf__folder *f, const char *name);
 
-// 1 when there is a regular file of that name, also through links. [any]
+// 1 when a regular file of that name exists, directly or through links. [any]
 int rlhf__folder_is_file(const struct rlhf__folder *f, const char *name);
 
-// Refuse `name` when it is a symbolic link; a missing one is fine. Errors: RLHF_E_INVALID. [any]
+// Refuse `name` if it is a symbolic link. A missing entry is no error. Errors: RLHF_E_INVALID.
+// [any]
 rlhf_status rlhf__folder_no_link(const struct rlhf__folder *f, const char *name,
                                  struct rlhf__error *err);
 
-// Open a regular file for reading and appending; create it if it is missing, truncate it with
-// `empty`, and sync its name to disk. Anything but a regular file, links included, is refused
-// (RLHF_E_INVALID). Caller closes *fd. [any]
+// Open a regular file for reading and appending. If it is missing, create it and sync its name to
+// disk; with `empty`, truncate it. Anything but a regular file is refused, also a link
+// (RLHF_E_INVALID). The caller closes *fd. [any]
 rlhf_status rlhf__folder_append(const struct rlhf__folder *f, const char *name, int empty, int *fd,
                                 struct rlhf__error *err);
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// The first number in a file after `key` at the start of a line ("" = the file's first); 0 = none.
-// "max" means unlimited.
+// Set *out to the number after `key` at the start of a line; "" finds the file's first number.
+// Returns 0 if there is none: "max", for example, which means unlimited.
 static int number_in(const char *path, const char *key, uint64_t *out) {
     char line[512];
     const size_t n = strlen(key);
@@ -26,8 +26,8 @@ static void limit(struct rlhf__host_memory *m, uint64_t total, uint64_t left) {
     if (left < m->left) m->left = left;
 }
 
-// One directory of a control group; version 1 names its files differently. Inactive file pages
-// count as available.
+// Reads one directory of a control group. Version 1 gives its files other names. Inactive file
+// pages count as available memory.
 static void read_group(struct rlhf__host_memory *m, const char *dir, int v2) {
     char path[RLHF__PATH_CAP];
     uint64_t most, used = 0, cached = 0;
@@ -41,8 +41,8 @@ static void read_group(struct rlhf__host_memory *m, const char *dir, int v2) {
     limit(m, most, most > used ? most - used : 0);
 }
 
-// The group and all its parents: each may have a limit. In a container the path may belong to
-// another namespace, and only the top of the mount is ours.
+// Reads the group and all its parents, because each may have a limit. In a container the path may
+// belong to another namespace; only the top of the mount is then ours.
 static void read_groups(struct rlhf__host_memory *m, const char *top, char *path, int v2) {
     char dir[RLHF__PATH_CAP];
     for (;;) {

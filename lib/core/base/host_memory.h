@@ -11,8 +11,9 @@ struct rlhf__host_memory {
     uint64_t own;   // resident in this process
 };
 
-// Read from the kernel: MemAvailable, and the limits of the process's control group and its parents
-// (version 2 or 1). root: "" (for tests: a directory that holds proc/ and sys/). [any]
+// Read from the kernel: MemAvailable, and the limits of the process's control group and of the
+// group's parents (version 2 or 1). root is ""; in tests it is a directory that holds proc/ and
+// sys/. [any]
 struct rlhf__host_memory rlhf__host_memory(const char *root);
 
 #endif

@@ -78,7 +78,7 @@ const char *rlhf__json_kind(const json_t *v) {
 
 // ---- the line of a key ----
 
-// A walk over text that is known to be valid; every step still checks the end.
+// A walk over text that is known to be valid. Every step still checks the end.
 
 struct cursor {
     const char *p, *end;
@@ -90,7 +90,7 @@ static void skip_space(struct cursor *c) {
         if (*c->p == '\n') c->line++;
 }
 
-// At a quote: moves past the string; *from, *n = the bytes between the quotes.
+// At a quote: move past the string. *from and *n give the bytes between the quotes.
 static void skip_string(struct cursor *c, const char **from, size_t *n) {
     *from = ++c->p;
     while (c->p < c->end && *c->p != '"')
@@ -123,7 +123,7 @@ static void skip_value(struct cursor *c) {
     } while (depth > 0);
 }
 
-// Moves into the object or list at c to the member called key[n]; 0 if it is missing.
+// In the object or list at c, move to the member called key[n]. Returns 0 if it is missing.
 static int enter(struct cursor *c, const char *key, size_t n) {
     skip_space(c);
     if (c->p >= c->end || !strchr("[{", *c->p)) return 0;
@@ -177,12 +177,12 @@ rlhf_status rlhf__json_counts(const json_t *object, const struct rlhf__json_coun
 
 // ---- integers of any size ----
 
-// Jansson keeps integers in 64 bits and refuses longer ones. JSON allows them, and other writers
-// use them (transformers writes 10^30 as the length of a tokenizer without a limit).
+// Jansson keeps integers in 64 bits and refuses longer ones. JSON allows them and some programs
+// write them: transformers gives a tokenizer without a limit the length 10^30.
 
-// If the integer literal s[0..n) does not fit in 64 bits, replace it by the nearest double, written
-// into the same n bytes (17 digits, an exponent, spaces), so that the rest of the text stays in
-// place. Returns 1 if it was replaced.
+// If the integer literal s[0..n) does not fit in 64 bits, replace it by the nearest double and
+// return 1. The double takes the same n bytes (17 digits, an exponent, spaces), so that the rest of
+// the text stays in place.
 static int widen(char *s, size_t n) {
     size_t sign = *s == '-';
     if (n < sign + 19 || s[sign] == '0' || strspn(s + sign, "0123456789") < n - sign) return 0;
@@ -199,7 +199,7 @@ static int widen(char *s, size_t n) {
     return 1;
 }
 
-// Every such literal outside strings in the NUL-ended text[len]; returns how many.
+// Replace every such literal outside of strings in the NUL-ended text[len]. Returns how many.
 static size_t widen_all(char *text, size_t len) {
     size_t found = 0;
     for (size_t i = 0; i < len;) {

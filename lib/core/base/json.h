@@ -1,8 +1,8 @@
-// json.h: reading JSON strictly and writing it readably.
+// json.h: reads JSON strictly and writes it readably.
 //
-// Jansson parses. This adds integers of any size, file names and lines in messages, the line of a
-// key, and a writer that prints the shortest number that reads back the same (0.1, not
-// 0.10000000000000001).
+// Jansson does the parsing. This file adds integers of any size, the file's name and the line in
+// messages, the line of a key, and a writer. The writer prints the shortest number that reads back
+// the same: 0.1, not 0.10000000000000001.
 #ifndef RLHF_HOST_JSON_H
 #define RLHF_HOST_JSON_H
 
@@ -10,12 +10,12 @@
 
 #include <jansson.h>
 
-// Like json_loadb, but integers beyond 64 bits become the nearest double; *why (NULL allowed) gives
-// the position in text. New reference. All JSON is read through this. [any]
+// Like json_loadb, but integers beyond 64 bits become the nearest double. *why (NULL allowed) gives
+// the position in text. New reference. All JSON is read through this function. [any]
 json_t *rlhf__json_decode(const char *text, size_t len, size_t flags, json_error_t *why);
 
-// The error to return after that returned NULL: RLHF_E_INVALID with "NAME:LINE:COLUMN: not valid
-// JSON: ...", or RLHF_E_NOMEM. [any]
+// The error to return after rlhf__json_decode returned NULL: RLHF_E_INVALID with "NAME:LINE:COLUMN:
+// not valid JSON: ...", or RLHF_E_NOMEM. [any]
 rlhf_status rlhf__json_failed(const char *name, int64_t line, const json_error_t *why,
                               struct rlhf__error *err);
 
@@ -27,42 +27,42 @@ rlhf_status rlhf__json_parse(const char *name, const char *text, size_t len, jso
 // Read and parse a file of at most 64 MiB. [any]
 rlhf_status rlhf__json_load(const char *path, json_t **out, struct rlhf__error *err);
 
-// The same for dir/name, which must hold an object (else RLHF_E_INVALID) or be missing; *out is
-// NULL then. [any]
+// The same for the file dir/name. If it is missing, *out is NULL; if it does not hold an object,
+// RLHF_E_INVALID. [any]
 rlhf_status rlhf__json_load_any(const char *dir, const char *name, json_t **out,
                                 struct rlhf__error *err);
 
-// Write v (released, also on failure; NULL is RLHF_E_NOMEM) as the file `name` in a folder (NULL:
-// name is a path), with a final newline; see file.h. [any]
+// Write v as the file `name` in a folder, with a final newline; see file.h. If the folder is NULL,
+// name is a path. v is released, also on failure; v NULL gives RLHF_E_NOMEM. [any]
 rlhf_status rlhf__json_save_new(const struct rlhf__folder *in, const char *name, json_t *v,
                                 int indent, struct rlhf__error *err);
 
-// Line (from 1) of the value at `path` ("optim.lr", "reward.0.weight") in valid JSON text; 0 if it
-// is missing. [any]
+// The line, counted from 1, of the value at `path` ("optim.lr", "reward.0.weight") in valid JSON
+// text; 0 if it is missing. [any]
 int64_t rlhf__json_line_of(const char *text, size_t len, const char *path);
 
-// Append v to out; indent 0 = one line. Non-finite reals are written as null. Object keys keep
-// their order. [any]
+// Append v to out; indent 0 writes one line. Reals that are not finite are written as null. Object
+// keys keep their order. [any]
 void rlhf__json_write(struct rlhf__buf *out, const json_t *v, int indent);
 
-// Append one JSON string with quotes; invalid UTF-8 becomes U+FFFD, and characters that
-// must not be shown (printable.h) are escaped, so that the text is safe on a terminal. [any]
+// Append one JSON string with quotes. Invalid UTF-8 becomes U+FFFD. Characters that must not be
+// shown (printable.h) are escaped, so that the text is safe on a terminal. [any]
 void rlhf__json_write_string(struct rlhf__buf *out, const char *bytes, size_t n);
 
-// A JSON string of any NUL-ended bytes: invalid UTF-8 becomes U+FFFD; NULL gives the empty string.
+// A JSON string of any NUL-ended bytes. Invalid UTF-8 becomes U+FFFD; NULL gives the empty string.
 // New reference; NULL when out of memory. [any]
 json_t *rlhf__json_text(const char *bytes);
 
-// Shortest decimal that reads back as v, with ".0" when it would look like an integer and
-// `real` is 1; non-finite gives "null". Returns out. [any]
+// The shortest decimal that reads back as v. With `real` 1, ".0" is added when it would look like
+// an integer. A number that is not finite gives "null". Returns out. [any]
 const char *rlhf__format_double(double v, int real, char out[40]);
 
-// A short decimal that reads back as v, also by way of a double; non-finite gives "null". Returns
-// out. [any]
+// A short decimal that reads back as v, also when it is read as a double and then converted. A
+// number that is not finite gives "null". Returns out. [any]
 const char *rlhf__format_float(float v, char out[40]);
 
-// Fields of an object that count something: whole numbers of 0 or more. All are read or none;
-// RLHF_E_INVALID names the wrong field. [any]
+// Read fields of an object that count something: whole numbers of 0 or more. If one is wrong, none
+// is set, and RLHF_E_INVALID names it. [any]
 struct rlhf__json_count {
     const char *name;
     int64_t *to;
@@ -70,10 +70,10 @@ struct rlhf__json_count {
 rlhf_status rlhf__json_counts(const json_t *object, const struct rlhf__json_count *list, size_t n,
                               struct rlhf__error *err);
 
-// What a value is, in words: "a string", "an integer", "null", ...; NULL is "missing". [any]
+// The type of a value in words: "a string", "an integer", "null", ...; "missing" for NULL. [any]
 const char *rlhf__json_kind(const json_t *v);
 
-// Make failed allocations of Jansson end the program, with one sentence and status 1. Call it
+// Let a failed allocation of Jansson end the program, with one sentence and status 1. Call it
 // before the first use of Jansson. Jansson 2.14 dereferences NULL after some failed allocations and
 // reports others as wrong input, and its setters would have to be checked in a hundred places.
 // Ending the program is safe: files are written so that a run survives a kill at any instant. The

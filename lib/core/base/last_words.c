@@ -39,7 +39,7 @@ static void keep_plain(char *text) {
     *to = '\0';
 }
 
-// "rlhf-host: error: <who>: <what>", or a log line as JSON, in one write. Async-signal-safe.
+// Write "rlhf-host: error: <who>: <what>", or a log line as JSON, in one write. Async-signal-safe.
 static void say(const char *what) {
     char who[512], text[1024] = "";
     if (!rlhf__running_describe(who, sizeof who)) append(who, sizeof who, "the host");
@@ -67,8 +67,8 @@ static void on_fatal(int number, siginfo_t *info, void *context) {
             sigaction(number, &earlier[i], NULL);
         }
     say(text);
-    // After the return a fault happens again at the same instruction and meets the previous action;
-    // a signal that was sent must be sent again.
+    // After the handler returns, a fault happens again at the same instruction and meets the
+    // previous action. A signal that was sent from outside must be sent again.
     if (info->si_code <= 0) raise(number);
 }
 
@@ -92,8 +92,9 @@ static void on_thread_end(void *value) {
     _exit(1);
 }
 
-// After a stack overflow a handler needs another stack. Its size depends on the CPU: the kernel
-// saves all registers there, AMX tiles included. Without memory the program goes without it.
+// After a stack overflow the handler needs another stack. Its size depends on the CPU: the kernel
+// saves all registers there, AMX tiles included. If memory runs out, the program goes on without
+// it.
 static void stack_for_handlers(void) {
     static stack_t own;
     const long size = sysconf(_SC_SIGSTKSZ);

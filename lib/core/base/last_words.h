@@ -1,22 +1,22 @@
-// last_words.h: reports an end of the program that the host did not choose. On a fatal signal, or
-// when foreign code calls exit() or ends the main thread, one sentence on standard error says which
-// plugin and function was running (running.h).
+// last_words.h: reports an end of the program that the host did not choose: a fatal signal, or
+// foreign code that calls exit() or ends the main thread. One sentence on standard error then says
+// which plugin and which function was running (running.h).
 //
-// A process cannot see and therefore does not report _exit(), execve() and SIGKILL.
+// A process cannot see _exit(), execve() and SIGKILL, so they are not reported.
 #ifndef RLHF_HOST_LAST_WORDS_H
 #define RLHF_HOST_LAST_WORDS_H
 
-// Install for SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT, for exit(), and for pthread_exit() of
-// the calling thread, which is the watched one. After the sentence of a signal the previous action
-// runs: by default a core dump and the signal's status. exit() ends with status 1. [main]
+// Install the handlers for SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT, for exit(), and for
+// pthread_exit() of the calling thread, which is the watched one. After the sentence about a
+// signal, the previous action runs: by default a core dump and the signal's status. exit() ends
+// with status 1. [main]
 void rlhf__last_words_install(void);
 
-// 1: the sentence is the message of a JSON object, as log lines are then, but without a time.
+// 1: print the sentence as the message of a JSON object, as log lines are then, but without a time.
 // [main]
 void rlhf__last_words_json(int on);
 
-// Restore the default action of fatal signals, for a child whose parent reports how it ended.
-// [main]
+// Restore the default action of fatal signals in a child. Its parent reports how it ended. [main]
 void rlhf__last_words_silence(void);
 
 #endif

@@ -85,8 +85,8 @@ void rlhf__log_event(struct rlhf__log *log, const char *event, const char *membe
     end(log);
 }
 
-// One line for programs; on a terminal as many lines as needed, broken at blanks. `used` columns of
-// the first are taken.
+// Without a terminal, print one line, for programs. On a terminal, print as many lines as needed,
+// broken at blanks; `used` columns of the first line are taken already.
 static void put_text(const struct rlhf__log *log, const char *text, int used) {
     enum { INDENT = 4 };
     char shown[SHOWN_BYTES];

@@ -1,8 +1,8 @@
 // log.h: log lines on stderr. Results go to stdout, never here. Texts are not trusted: control
-// characters are escaped (printable.h). On a terminal a text that is longer than a line is broken
-// at blanks.
+// characters are escaped (printable.h). On a terminal, a text longer than a line is broken at
+// blanks.
 //
-// A progress bar shares the terminal: it registers hooks that clear it before a line and draw it
+// A progress bar shares the terminal. It registers hooks that clear it before a line and draw it
 // again afterwards.
 #ifndef RLHF_HOST_LOG_H
 #define RLHF_HOST_LOG_H
@@ -31,21 +31,22 @@ void rlhf__log_finish(struct rlhf__log *log);
 // The time as "HH:MM:SS". If the day is not *day, the date precedes it and *day is updated. [any]
 const char *rlhf__clock_text(int32_t *day, char out[32]);
 
-// One line "HH:MM:SS level text", the first of a day with its date; info lines carry no level word.
-// As JSON: {"time": ISO 8601 in UTC, "event": "log", "level", "message"}. log may be NULL (drops).
-// [any]
+// Print one line "HH:MM:SS level text". The first line of a day has its date; info lines have no
+// level word. As JSON: {"time": ISO 8601 in UTC, "event": "log", "level", "message"}. log NULL:
+// nothing is printed. [any]
 __attribute__((format(printf, 3, 4))) void rlhf__logf(struct rlhf__log *log, int32_t level,
                                                       const char *fmt, ...);
 
-// An info line "text command", with a shell command. On a terminal the command begins a line of its
-// own and is not broken, so that it can be copied. log may be NULL (drops). [any]
+// Print an info line "text command" with a shell command. On a terminal the command is on a line of
+// its own and is not broken, so that it can be copied. log NULL: nothing is printed. [any]
 void rlhf__log_command(struct rlhf__log *log, const char *text, const char *command);
 
-// "error: text" without a time, the last line of a failing command; as JSON like a log line. [any]
+// Print "error: text" without a time, as the last line of a failing command. As JSON it is like a
+// log line. [any]
 void rlhf__log_error(struct rlhf__log *log, const char *text);
 
-// A JSON line with members of the caller: `members` ("\"phase\": 3, ...") follow time and event.
-// [any]
+// Print a JSON line with the caller's members: `members` ("\"phase\": 3, ...") follow the time and
+// the event. [any]
 void rlhf__log_event(struct rlhf__log *log, const char *event, const char *members);
 
 // Set hooks around lines (NULL removes them). [main]

@@ -1,5 +1,5 @@
-// mapped.h: a file mapped for reading. Used pages are dropped, and another process may truncate the
-// file at any time.
+// mapped.h: a file mapped for reading. Pages that were used can be dropped. Another process may
+// truncate the file at any time.
 //
 // What it is not: for writing, or for reading from several threads at once.
 #ifndef RLHF_HOST_MAPPED_H
@@ -16,19 +16,19 @@ struct rlhf__mapped {
 };
 
 // Map a regular file without reading it. *m needs rlhf__mapped_close, also after a failure. Errors:
-// RLHF_E_INVALID (missing, or not a regular file), RLHF_E_IO, RLHF_E_NOMEM. [main]
+// RLHF_E_INVALID (the file is missing or not a regular file), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__mapped_open(const char *path, struct rlhf__mapped *m, struct rlhf__error *err);
 void rlhf__mapped_close(struct rlhf__mapped *m); // accepts a zeroed one [main]
 
-// Call work(arg), which reads bytes. If the file was truncated, its pages are missing (SIGBUS,
-// which aborts work) or read as zeros: RLHF_E_IO, and the output of work is invalid. work may only
-// copy or convert; it must not allocate, lock, call anything that does, or call this function.
-// [main]
+// Call work(arg), which reads bytes. If the file was truncated, some of its pages are missing or
+// read as zeros; a missing page raises SIGBUS, which aborts work. Both give RLHF_E_IO, and the
+// output of work is then invalid. work may only copy or convert. It must not allocate, lock, call
+// anything that does, or call this function. [main]
 rlhf_status rlhf__mapped_read(const struct rlhf__mapped *m, void (*work)(void *arg), void *arg,
                               struct rlhf__error *err);
 
-// Drop the pages of bytes [from, to) from the process. The system may cache them; a later access
-// reads them again. [main]
+// Drop the pages of bytes [from, to) from the process. The system may still cache them. A later
+// access reads them again. [main]
 void rlhf__mapped_used(const struct rlhf__mapped *m, uint64_t from, uint64_t to);
 
 #endif

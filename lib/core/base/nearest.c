@@ -30,7 +30,7 @@ size_t rlhf__edit_distance(const char *a, const char *b) {
     return row[na % 3][nb];
 }
 
-// 1 when `name` contains `part` as a whole part, separated by underscores, dots or dashes.
+// 1 when `part` is a whole part of `name`; underscores, dots and dashes separate parts.
 static int is_part(const char *name, const char *part) {
     size_t n = strlen(part);
     if (n < 2) return 0;
@@ -42,7 +42,7 @@ static int is_part(const char *name, const char *part) {
     return 0;
 }
 
-// 1 when both begin alike: at least four bytes and half of the longer name.
+// 1 when both begin with the same bytes: at least four, and at least half of the longer name.
 static int same_start(const char *a, const char *b) {
     size_t n = 0, la = strlen(a), lb = strlen(b);
     while (a[n] && a[n] == b[n])

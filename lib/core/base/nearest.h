@@ -14,12 +14,13 @@ struct rlhf__nearest {
     size_t distance;
 };
 
-// Offer a candidate. It is near enough if its distance is at most a third of the longer name (at
-// least 1), or if one of the names contains the other as a whole "_"-separated part, or if both
-// begin with the same bytes (four, and half of the longer name). [any]
+// Offer a candidate. It is near enough in any of three cases. Its distance is at most a third of
+// the longer name (at least 1). One name contains the other as a whole part; underscores, dots and
+// dashes separate parts. Or both begin with the same bytes, at least four and half of the longer
+// name. [any]
 void rlhf__nearest_offer(struct rlhf__nearest *n, const char *candidate);
 
-// ` (did you mean "x"?)` or an empty string, written to out. Returns out. [any]
+// Write ` (did you mean "x"?)` or an empty string to out. Returns out. [any]
 const char *rlhf__nearest_hint(const struct rlhf__nearest *n, char *out, size_t cap);
 
 #endif

@@ -36,7 +36,8 @@ int rlhf__is_printable(uint32_t c) {
     }
 }
 
-// The character (or bad byte) at s as it is shown, NUL-ended; returns the bytes it takes of s.
+// The character (or invalid byte) at s as it is shown, NUL-ended. Returns how many bytes of s it
+// takes.
 static size_t show(const char *s, size_t n, const char *keep, char out[16]) {
     uint32_t c;
     size_t len = rlhf__char_at(s, n, &c);
@@ -136,8 +137,8 @@ size_t rlhf__wrap_at(rlhf_str text, int columns) {
     return at < text.len && space && text.ptr[at] != ' ' ? space : at;
 }
 
-// The word at *at, with the blanks in front of it: where it begins, its columns; *at is moved after
-// it.
+// Find the word at *at, with the blanks in front of it: where it begins and how many columns it
+// takes. *at is moved past it.
 static size_t next_word(rlhf_str text, size_t *at, int *columns) {
     struct rlhf__buf seen = RLHF__BUF_INIT;
     size_t from = *at;

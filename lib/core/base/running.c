@@ -1,4 +1,5 @@
-// running.c: see running.h. Signal handlers can only reach static variables, hence these two.
+// running.c: see running.h. The variables are static, because signal handlers can reach nothing
+// else.
 #include "base/running.h"
 
 #include <stdatomic.h>

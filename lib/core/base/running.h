@@ -1,7 +1,8 @@
-// running.h: records which plugin function runs on this thread, around every call that leaves the
-// host, so that a crash or exit inside it can be reported by name.
+// running.h: records which plugin function runs on this thread. The host does so around every call
+// of a plugin, so that a crash or exit inside it can be reported by name.
 //
-// Signal and exit handlers read the record (signals.h); it holds strings and knows no plugins.
+// The handlers of signals and of exit read the record (last_words.h, signals.h). The record holds
+// strings and does not know plugins.
 #ifndef RLHF_HOST_RUNNING_H
 #define RLHF_HOST_RUNNING_H
 
@@ -14,16 +15,16 @@ struct rlhf__running {
     int reserved;
 };
 
-// Record a call on this thread; the strings are borrowed until its end. Returns the previous
+// Record a call on this thread. The strings are borrowed until the call ends. Returns the previous
 // record, which rlhf__running_end restores. Calls nest. [any]
 struct rlhf__running rlhf__running_begin(const char *kind, const char *name, const char *function);
 
-// The call returned. If it returned in another process (a child that the plugin forked), reports
-// that on standard error and ends that process with status 1. [any]
+// The call returned. If it returned in another process (a child that the plugin forked), report
+// that on standard error and end that process with status 1. [any]
 void rlhf__running_end(const struct rlhf__running *before);
 
-// Make the calling thread the reference: code on a thread without a record was started by whatever
-// runs on this one. Called once, by main(). [main]
+// Make the calling thread the watched one. Code on a thread without a record was started by
+// whatever runs on the watched thread. Called once, by main(). [main]
 void rlhf__running_watch(void);
 
 // 1 on the thread and in the process of rlhf__running_watch. Async-signal-safe. [any]
@@ -32,8 +33,8 @@ int rlhf__running_is_main(void);
 // The process that called rlhf__running_watch, 0 before. Async-signal-safe. [any]
 pid_t rlhf__running_home(void);
 
-// "reward org.x.y, score()", or another thread that it started, into out, NUL-ended; 0 (and "")
-// while only the host runs. Async-signal-safe. [any]
+// Write what runs into out, NUL-ended: "reward org.x.y, score()", or another thread that it
+// started. Returns 0 and writes "" while only the host runs. Async-signal-safe. [any]
 int rlhf__running_describe(char *out, size_t cap);
 
 #endif

@@ -1,12 +1,12 @@
-// shared_object.h: opening a shared object. It is never closed: its code may be on a stack and its
+// shared_object.h: opens a shared object. It is never closed: its code may be on a stack, and its
 // constants may be referenced from anywhere.
 #ifndef RLHF_HOST_SHARED_OBJECT_H
 #define RLHF_HOST_SHARED_OBJECT_H
 
 #include "base/error.h"
 
-// Open the file `path` with all symbols resolved and none exported to others. RLHF_E_UNSUPPORTED if
-// it cannot be loaded, RLHF_E_NOMEM if memory runs out. [main]
+// Open the file `path`. All symbols are resolved at once, and none is exported to others. Errors:
+// RLHF_E_UNSUPPORTED if it cannot be loaded, RLHF_E_NOMEM if memory runs out. [main]
 rlhf_status rlhf__shared_object_open(const char *path, void **out, struct rlhf__error *err);
 
 #endif

@@ -67,8 +67,8 @@ static void put_again(char *out, size_t cap, int number) {
     append(out, cap, number == SIGINT ? "; Ctrl-C again: at once" : "; a second signal: at once");
 }
 
-// ", then a checkpoint". Not while a reward is running: programs and workers are ended soon after
-// the signal, and then the phase is not finished.
+// The text ", then a checkpoint". It is left out while a reward is running: programs and workers
+// are ended soon after the signal, so the phase does not finish.
 static void put_keeping(char *out, size_t cap, int64_t phase) {
     char who[400];
     if (!rlhf__running_describe(who, sizeof who) || strncmp(who, "reward ", 7) != 0) {

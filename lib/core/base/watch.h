@@ -1,12 +1,13 @@
-// watch.h: a progress callback for long work, so that the code that does the work need not know who
-// shows it.
+// watch.h: a progress callback for long work. The code that does the work need not know who shows
+// it.
 #ifndef RLHF_HOST_WATCH_H
 #define RLHF_HOST_WATCH_H
 
 #include <stdint.h>
 
 struct rlhf__watch {
-    // what: a few words ("rollout", "reading rows"); done `of` all, 0 = unknown. May be NULL.
+    // what: a few words ("rollout", "reading rows"). `done` of `of` is finished; of 0 means that
+    // the total is unknown. May be NULL.
     void (*seen)(void *arg, const char *what, int64_t done, int64_t of);
     void *arg;
 };

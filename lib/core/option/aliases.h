@@ -1,5 +1,5 @@
-// aliases.h: words of TRL, Hugging Face's Trainer and PEFT for settings that have another name
-// here.
+// aliases.h: the names by which TRL, Hugging Face's Trainer and PEFT call settings that have
+// another name here.
 //
 // They serve hints and docs/from-trl.md only; settings are not accepted under these names.
 #ifndef RLHF_HOST_ALIASES_H
@@ -20,9 +20,9 @@ const struct rlhf__alias *rlhf__aliases(size_t *n);
 // NULL if it is not an alias. [any]
 const struct rlhf__alias *rlhf__alias_find(const char *typed);
 
-// What a message about the typed word adds: " (here it is --set optim.lr=)", or why rlhf-host lacks
-// an equivalent. as_flag: it was typed as a flag, so a setting is shown with --set. Returns 0 and
-// writes nothing when the word is not an alias, or is our own name of the setting. [any]
+// What a message about the typed word adds: " (here it is --set optim.lr=)", or why rlhf-host has
+// no equivalent. as_flag: the word was typed as a flag, so a setting is shown with --set. Returns 0
+// and writes nothing when the word is not an alias, or is our own name of the setting. [any]
 int rlhf__alias_hint(const char *typed, int as_flag, struct rlhf__buf *out);
 
 #endif

@@ -8,7 +8,7 @@
 
 // ---- the items of a value ----
 
-// Splits a text at commas; "" gives the empty list. New reference, NULL: out of memory.
+// Split a text at commas; "" gives the empty list. New reference; NULL when out of memory.
 static json_t *split(const char *text) {
     json_t *list = json_array();
     for (const char *at = text; list && *text; at++) {
@@ -23,7 +23,8 @@ static json_t *split(const char *text) {
     return list;
 }
 
-// Returns 1 and sets *list (a new reference, NULL: out of memory), or 0 if v is not a list.
+// Returns 1 and sets *list, or 0 if v is not a list. *list is a new reference; NULL when out of
+// memory.
 static int items_of(const json_t *v, const char *raw, json_t **list) {
     *list = NULL;
     if (json_is_array(v)) {
@@ -43,7 +44,8 @@ static int is_choice(const rlhf_opt *o, const char *item) {
     return !o->choices || o->choices[i] != NULL;
 }
 
-// The first item that is not allowed, or NULL. Empty items of a split text are mistakes: "a,,b".
+// The first item that is not allowed, or NULL. An empty item of a split text, as in "a,,b", is a
+// mistake.
 static const json_t *wrong_item(const rlhf_opt *o, const json_t *list, int split_text) {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *item = json_array_get(list, i);

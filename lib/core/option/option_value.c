@@ -1,5 +1,5 @@
-// option_value.c: one JSON value into one field of a config struct, or a sentence that says why
-// not.
+// option_value.c: writes one JSON value into one field of a config struct, or says in a sentence
+// why it cannot.
 #include "option/option_list.h"
 
 #include "base/nearest.h"
@@ -85,7 +85,7 @@ void rlhf__opt_allowed(const rlhf_opt *o, struct rlhf__buf *out) {
     }
 }
 
-// The value as written, at most 60 bytes of it, a text in quotes; the kind of a list or an object.
+// The value as written, cut to 60 bytes; a text has quotes. For a list or an object, its type.
 static void put_found(const json_t *v, const char *raw, struct rlhf__buf *out) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     if (raw)
@@ -164,7 +164,7 @@ rlhf_status rlhf__opts_unknown(const struct rlhf__opt_table *t, const char *key,
     return status;
 }
 
-// 1 and *out when v is an integer, or a real that is one exactly.
+// Returns 1 and sets *out when v is an integer, or a real number without a fraction.
 static int integral(const json_t *v, int64_t *out) {
     if (json_is_integer(v)) {
         *out = json_integer_value(v);
@@ -257,8 +257,8 @@ rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, con
     return stored ? RLHF_OK : refuse(&o, v, raw, from, err);
 }
 
-// The members of an object, or the items of a list, under a key that a lenient table does not have:
-// the options "key.member", and "key[]" for each item.
+// A lenient table may lack a key that holds an object or a list. Its contents are then the options
+// "key.member", or "key[]" for each item.
 static rlhf_status apply_inside(const struct rlhf__opt_table *t, const char *key, const json_t *v,
                                 const struct rlhf__origin *from, void *config,
                                 struct rlhf__strings *strings, struct rlhf__error *err) {

@@ -10,11 +10,11 @@
 // ---- the rows of a table ----
 
 #define MAX_OPTIONS 4096u
-// The size of a row in the first SDK, and the largest possible row, to look for later fields.
+// The size of a row in the first SDK, and the largest row that may be searched for later fields.
 #define FIRST_ROW   RLHF_SIZE_TO(rlhf_opt, choices)
 #define LONGEST_ROW 4096u
 
-// Whether row i has a byte set in a field that this host does not know.
+// 1 when row i has a nonzero byte in a field that this host does not know.
 static int is_newer(const struct rlhf__opt_table *t, uint64_t i) {
     const char *row = (const char *)t->opts + t->stride * i;
     for (uint32_t at = sizeof(rlhf_opt); at < t->stride; at++)
@@ -171,8 +171,8 @@ static json_t *text_json(const rlhf_opt *o, const char *s) {
     return o->flags & RLHF__OPT_ENDS ? json_loads(s, 0, NULL) : text_or_null(s);
 }
 
-// A choice by its name; "true" and "false" become JSON booleans, so that a switch that becomes a
-// choice still reads and writes the same values.
+// A choice, given by its name. "true" and "false" become JSON booleans, so that a switch that later
+// becomes a choice still reads and writes the same values.
 static json_t *choice_json(const char *name) {
     if (strcmp(name, "true") == 0) return json_true();
     return strcmp(name, "false") == 0 ? json_false() : json_string(name);

@@ -1,5 +1,6 @@
-// options.h: option tables. The one validator reads JSON values into a config struct by an rlhf_opt
-// table, for the host's own sections, for plugins' options and for checkpoints' config.json alike.
+// options.h: option tables. This is the only validator: it reads JSON values into a config struct
+// as an rlhf_opt table describes. It serves the host's own sections, plugins' options and the
+// config.json of checkpoints.
 #ifndef RLHF_HOST_OPTIONS_H
 #define RLHF_HOST_OPTIONS_H
 
@@ -14,8 +15,8 @@
 // ---- the rows of a table ----
 
 // A flag of the host's own tables, for RLHF_T_STR: a list of non-empty texts and token ids. In JSON
-// it is an array of strings and integers, or a single one; in the struct it is the array as JSON
-// text, "[]" when empty. (A list of strings alone is an RLHF_T_LIST.)
+// it is an array of strings and integers, or a single one. In the struct it is the array as JSON
+// text, "[]" when empty. (A list that has only strings is an RLHF_T_LIST.)
 #define RLHF__OPT_ENDS 0x10000u
 
 // A table of options; n counts them, including those of included tables.
@@ -25,19 +26,20 @@ struct rlhf__opt_table {
 };
 
 // Make a table of a plugin's `rows` rows; borrows opts. RLHF_E_UNSUPPORTED when they cannot be
-// read: a stride shorter than the first SDK's, opts NULL, or a row that uses a field of a later
+// read: the stride is shorter than in the first SDK, opts is NULL, or a row uses a field of a later
 // SDK. [any]
 rlhf_status rlhf__opt_table_init(struct rlhf__opt_table *t, const rlhf_opt *opts, uint32_t rows,
                                  uint32_t stride, struct rlhf__error *err);
 
-// Option i < n, copied through the stride: fields the table does not have read 0. [any]
+// Option i < n, copied as far as the stride reaches. Fields that the table does not have are 0.
+// [any]
 void rlhf__opt_at(const struct rlhf__opt_table *t, uint32_t i, rlhf_opt *out);
 
 // Index of the option called key, or -1. [any]
 int32_t rlhf__opt_find(const struct rlhf__opt_table *t, const char *key);
 
-// Refuse an unsafe table: offsets outside config_size or misaligned, unknown type, no key,
-// duplicate keys, no choices, default outside the range: RLHF_E_UNSUPPORTED. [any]
+// Refuse an unsafe table with RLHF_E_UNSUPPORTED: an offset outside of config_size or misaligned,
+// an unknown type, no key, duplicate keys, no choices, or a default outside of the range. [any]
 rlhf_status rlhf__opts_check(const struct rlhf__opt_table *t, uint32_t config_size,
                              struct rlhf__error *err);
 
@@ -53,34 +55,34 @@ struct rlhf__origin {
     const char *section; // "optim", "algo", "reward.0"; "" = none
     const char *text;    // the source's text to look lines up in, or NULL
     size_t text_len;
-    // 1: keys the table does not know are skipped, null means the default, and the contents of
-    // objects and lists are the options "object.member" and "list[]" (each item is checked)
+    // 1: keys that the table does not know are skipped, and null means the default. The contents of
+    // objects and lists are the options "object.member" and "list[]"; each item is checked.
     int32_t lenient;
     int32_t reserved;
 };
 
-// Write one value. A string or list option takes `raw` (the text as typed on the command line, or
-// NULL) if v is not a string or list. On a wrong type or range: one sentence with the value found
-// and the values allowed. [any]
+// Write one value. raw is the text as typed on the command line, or NULL. A string or list option
+// takes raw if v is not a string or list. For a wrong type or range, the error is one sentence with
+// the value and the allowed values. [any]
 rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, const json_t *v,
                            const char *raw, const struct rlhf__origin *from, void *config,
                            struct rlhf__strings *strings, struct rlhf__error *err);
 
-// The sentence for a key that the table does not know, with the nearest one of the table and of
-// `skip` (NULL-ended, may be NULL); RLHF_E_INVALID. [any]
+// The sentence for a key that the table does not know. It suggests the nearest key of the table and
+// of `skip` (NULL-ended, may be NULL). Returns RLHF_E_INVALID. [any]
 rlhf_status rlhf__opts_unknown(const struct rlhf__opt_table *t, const char *key,
                                const char *const *skip, const struct rlhf__origin *from,
                                struct rlhf__error *err);
 
-// Apply every member of object; keys listed in `skip` (NULL-ended, may be NULL) belong to the
-// caller. [any]
+// Apply every member of object. Keys listed in `skip` (NULL-ended, may be NULL) are the caller's
+// and are left alone. [any]
 rlhf_status rlhf__opts_apply(const struct rlhf__opt_table *t, const json_t *object,
                              const char *const *skip, const struct rlhf__origin *from, void *config,
                              struct rlhf__strings *strings, struct rlhf__error *err);
 
-// A fresh config struct from an object alone: calloc(config_size), defaults, apply, and every
-// RLHF_OPT_REQUIRED key must be there. Freed with free(). For config.json of models: lenient
-// origin. [any]
+// Make a fresh config struct from an object alone: calloc(config_size), defaults, then the members.
+// Every RLHF_OPT_REQUIRED key must be present. Free it with free(). Use a lenient origin for the
+// config.json of models. [any]
 rlhf_status rlhf__opts_new(const struct rlhf__opt_table *t, uint32_t config_size,
                            const json_t *object, const struct rlhf__origin *from,
                            struct rlhf__strings *strings, void **out, struct rlhf__error *err);
@@ -117,9 +119,9 @@ enum rlhf__entry {
     RLHF__ENTRY_SINK = 3
 };
 
-// Members of a plugin entry (enum rlhf__entry) that belong to the host, NULL-ended: "plugin" in
-// all, "isolate" and "network" in those of judges and rewards, "name" and "weight" in those of
-// rewards. Plugins must not have options of these names. [any]
+// Members of a plugin entry (enum rlhf__entry) that belong to the host, NULL-ended. All entries
+// have "plugin". Judges and rewards also have "isolate" and "network", and rewards have "name" and
+// "weight". Plugins must not have options of these names. [any]
 const char *const *rlhf__host_keys(int entry);
 
 #endif

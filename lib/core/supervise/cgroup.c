@@ -1,5 +1,5 @@
-// cgroup.c: see cgroup.h. Formats: proc(5) (mountinfo), cgroup_namespaces(7) and
-// Documentation/admin-guide/cgroup-v2.rst of Linux.
+// cgroup.c: see cgroup.h. The formats are described in proc(5) (mountinfo), cgroup_namespaces(7)
+// and Documentation/admin-guide/cgroup-v2.rst of Linux.
 #include "supervise/cgroup.h"
 
 #include "base/clock.h"
@@ -68,8 +68,8 @@ static uint64_t number_of(const char *text, const char *key) {
 
 // ---- where groups can be made ----
 
-// The group of this process, "/a/b", as its cgroup namespace shows it. One that lies outside of the
-// namespace ("/../b") cannot be found.
+// The group of this process, "/a/b", as its cgroup namespace shows it. A group outside of the
+// namespace is shown as "/../b" and cannot be found.
 static int own_group(const char *root, char out[RLHF__PATH_CAP]) {
     char line[RLHF__PATH_CAP];
     int found = 0;
@@ -134,9 +134,9 @@ static int find_dir(const char *root, const char *group, char out[RLHF__PATH_CAP
     return found ? 0 : -1;
 }
 
-// Open the directory in which groups can be made, and put its path into `out`; -1 if there isn't
-// any. Only the root of the whole hierarchy, which lacks a cgroup.type, may contain both processes
-// and groups.
+// Open the directory in which groups can be made, and put its path into `out`. Returns -1 if there
+// is none. Only the root of the whole hierarchy, which lacks a cgroup.type, may contain both
+// processes and groups.
 static int open_parent(const char *root, char out[RLHF__PATH_CAP]) {
     char group[RLHF__PATH_CAP], text[1024];
     int is_top = 0;
@@ -152,8 +152,8 @@ static int open_parent(const char *root, char out[RLHF__PATH_CAP]) {
 
 // ---- the end ----
 
-// Processes that were killed are gone a moment later. cgroup.kill is in Linux 5.14; before that the
-// group goes when the warden has ended what was in it.
+// Processes that were killed disappear a moment later. cgroup.kill exists since Linux 5.14. Before
+// that, the group disappears when the warden has ended the processes in it.
 static void end_group(int parent, const char *name, int fd, double patience) {
     const struct timespec pause = {0, 1000000};
     const double until = rlhf__seconds() + patience;
@@ -162,7 +162,7 @@ static void end_group(int parent, const char *name, int fd, double patience) {
         nanosleep(&pause, NULL);
 }
 
-// A host holds the lock of its group as long as it lives, in whatever PID namespace it is.
+// A host holds the lock of its group as long as it lives. This works across PID namespaces.
 static void end_old(int parent, const char *name) {
     struct stat s;
     const int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -204,8 +204,9 @@ enum rlhf__cgroup_end rlhf__cgroup_close(struct rlhf__cgroup *g) {
 
 // ---- making one ----
 
-// A new directory, locked: its descriptor and its path, or -1. Another host that is cleaning up may
-// take a group for an old one before it is locked, so that takes another name.
+// Make a new directory and lock it: sets its descriptor and its path, or returns -1. Before it is
+// locked, another host that cleans up may mistake it for an old one and remove it. The loop then
+// tries another name.
 static int make_dir(int parent, const char *path, char dir[RLHF__PATH_CAP]) {
     char name[64];
     for (unsigned i = 0; i < MOST_NAMES; i++) {

@@ -1,11 +1,12 @@
-// cgroup.h: a worker's control group (cgroup v2): it bounds the memory of the worker together with
+// cgroup.h: a worker's control group (cgroup v2). It limits the memory of the worker together with
 // everything that the worker starts. The host makes the group, the warden enters it before it
 // forks, and the host removes it when the worker has ended.
 //
-// A group with processes in it cannot give controllers to groups below it. So the worker's group is
-// made next to the host's, below the same parent (if the host is in the root of the hierarchy:
-// below the root). This needs permission to write to the parent, and the memory controller in its
-// cgroup.subtree_control. The host changes only groups that it made.
+// A group that contains processes cannot give controllers to groups below it. So the worker's group
+// is made next to the host's group, below the same parent; if the host is in the root of the
+// hierarchy, it is made below the root. This needs permission to write to the parent, and the
+// memory controller in the parent's cgroup.subtree_control. The host changes only groups that it
+// made.
 #ifndef RLHF_SUPERVISE_CGROUP_H
 #define RLHF_SUPERVISE_CGROUP_H
 
@@ -16,25 +17,25 @@ struct rlhf__cgroup {
     int fd;    // of dir, locked as long as this process lives: others do not clean it up
 };
 
-// Whether processes of a group were killed for lack of memory, and which limit was the cause.
+// Whether processes of a group were killed because memory ran out, and which limit was the cause.
 enum rlhf__cgroup_end {
     RLHF__CGROUP_FINE,   // not for lack of memory
     RLHF__CGROUP_OWN,    // the group reached its bound
     RLHF__CGROUP_MACHINE // a group above it did, or the machine had no memory left
 };
 
-// Make a group of at most `bytes` of memory, none of it swapped, and of at most
-// RLHF__MOST_PROCESSES where the parent has the pids controller. Also removes groups that killed
-// hosts of the same user left there. root: "" (for tests: a directory that contains a proc/).
-// Returns 0, or -1 with *out zeroed if a group cannot be made. [main]
+// Make a group. It may use at most `bytes` of memory, none of it swapped. Where the parent has the
+// pids controller, it may have at most RLHF__MOST_PROCESSES processes. Groups that killed hosts of
+// the same user left there are removed. root is ""; in tests it is a directory that contains a
+// proc/. Returns 0, or -1 with *out zeroed if a group cannot be made. [main]
 int rlhf__cgroup_make(const char *root, uint64_t bytes, struct rlhf__cgroup *out);
 
-// Put the calling process into the group of that directory ("": none). Returns what it bounds:
-// RLHF__CONFINED_GROUP and _GROUP_COUNT of enum rlhf__confined, or 0. [main]
+// Put the calling process into the group of that directory ("": none). Returns what the group
+// limits, RLHF__CONFINED_GROUP and _GROUP_COUNT of enum rlhf__confined, or 0. [main]
 unsigned rlhf__cgroup_enter(const char *dir);
 
-// Kill what is left in the group and remove it. Returns why its processes were killed. Accepts a
-// zeroed one. [main]
+// Kill the processes left in the group and remove it. Returns why its processes were killed before.
+// Accepts a zeroed group. [main]
 enum rlhf__cgroup_end rlhf__cgroup_close(struct rlhf__cgroup *g);
 
 #endif

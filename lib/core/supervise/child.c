@@ -74,7 +74,7 @@ _Noreturn static void child(long parent, struct job *job) {
     rlhf__warden(&rules, work_and_tell, job);
 }
 
-// End the child: its warden does it, and if the warden is kept from it, this process does.
+// End the child. Its warden does this; if the warden is prevented, this process does it.
 static void end_child(pid_t pid, int again) {
     if (again) {
         rlhf__session_kill(pid);
@@ -86,8 +86,9 @@ static void end_child(pid_t pid, int again) {
 
 enum how { AS_IT_ENDED, TOO_LATE, TOO_MUCH };
 
-// Read to the end. Forwards signals that ask this program to end, because the child's session does
-// not receive the terminal's keys. The child's own alarm comes first, unless its code removed it.
+// Read to the end. Forwards signals that ask this program to end, because the child is in another
+// session and does not receive the terminal's keys. The child's own alarm fires first, unless the
+// child's code removed it.
 static enum how read_all(int fd, pid_t pid, double seconds, struct rlhf__buf *out) {
     const volatile sig_atomic_t *asked = rlhf__signals_flag();
     double until = rlhf__seconds() + seconds + LATE_S;

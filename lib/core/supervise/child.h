@@ -10,8 +10,8 @@
 struct rlhf__child_limits {
     const char *what; // for messages: a path
     int32_t seconds;  // limit of its run time, and of its processor time
-    // 1: no new privileges, no writing to files, no core dump; standard output goes to standard
-    // error
+    // 1: no new privileges, no writing to files, no core dump. Standard output goes to standard
+    // error.
     int32_t confined;
 };
 
@@ -23,17 +23,19 @@ struct rlhf__child_end {
 };
 
 // Fork a warden (warden.h), whose child calls work(arg, out). The child's output is appended to
-// *out and its status is returned; when it fails, out holds its sentence. Processes that the child
-// started end with it, and all of them end with this process. If the child ends in another way
-// (after `seconds` by SIGALRM), returns RLHF_E_INTERNAL; err and *end (NULL allowed) say how.
-// A child that removes its alarm is ended 5 s later, one that sends more than 16 MiB at once.
-// Foreign code in the child can send any text: check it and escape it. [main]
+// *out, and its status is returned; when work fails, out holds its error sentence. Processes that
+// the child started end with it, and all of them end with this process. If the child ends in
+// another way (after `seconds`, by SIGALRM), RLHF_E_INTERNAL is returned, and err and *end (NULL
+// allowed) say how. A child that removes its alarm is ended 5 s later. A child that sends more than
+// 16 MiB is ended at once. Foreign code in the child can send any text: check it and escape it.
+// [main]
 rlhf_status rlhf__child_ask(const struct rlhf__child_limits *limits,
                             rlhf_status (*work)(void *arg, struct rlhf__buf *out), void *arg,
                             struct rlhf__buf *out, struct rlhf__child_end *end,
                             struct rlhf__error *err);
 
-// The same for a file `what` that the child loads: not confined, within RLHF__CHILD_SECONDS. [main]
+// The same for a file `what` that the child loads. The child is not confined and has
+// RLHF__CHILD_SECONDS. [main]
 rlhf_status rlhf__child_run(const char *what, rlhf_status (*work)(void *arg, struct rlhf__buf *out),
                             void *arg, struct rlhf__buf *out, struct rlhf__error *err);
 

@@ -38,8 +38,8 @@ static void map_user(uid_t uid, gid_t gid) {
     put_file("/proc/self/gid_map", text);
 }
 
-// A user namespace removes root's rights over the machine too. The other namespaces are created in
-// the same call, so that the user namespace is not created without them.
+// A user namespace also removes root's rights over the machine. The other namespaces are created in
+// the same call, so that there is never a user namespace without them.
 static unsigned with_users(int network) {
     static const int most[] = {CLONE_NEWIPC, 0};
     const uid_t uid = geteuid();
@@ -82,7 +82,7 @@ unsigned rlhf__confine_count(void) {
     return RLHF__CONFINED_COUNT;
 }
 
-// The limit of a user's processes. Since Linux 5.14 it counts only those in the user namespace;
+// The limit on a user's processes. Since Linux 5.14 it counts only processes in the user namespace;
 // before that it counted all processes of the user. Root ignores the limit, so a fork tests whether
 // it works.
 static unsigned count_of_user(void) {
@@ -109,7 +109,8 @@ static unsigned no_capabilities(void) {
     }
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     if (syscall(SYS_capset, &header, none) != 0) return 0;
-    // With no new privileges, the bounding set gives nothing to a process without capabilities.
+    // With "no new privileges" set, the bounding set gives nothing to a process without
+    // capabilities.
     return left && geteuid() == 0 ? 0 : RLHF__CONFINED_CAPABILITIES;
 }
 
@@ -121,9 +122,9 @@ static void at_most(int what, rlim_t most) {
     setrlimit(what, &limit);
 }
 
-// Files in memory, including those shared with the host, do not count as address space. Pipes and
-// sockets hold memory too. A process that exceeds the limit gets EFBIG, not a signal, because a
-// signal would end one that exceeds it by accident.
+// Files in memory do not count as address space, even if they are shared with the host. Pipes and
+// sockets hold memory too. A process that exceeds the limit gets EFBIG rather than a signal,
+// because a signal would end a process that exceeds it by accident.
 static void limit_files(void) {
     signal(SIGXFSZ, SIG_IGN);
     at_most(RLIMIT_FSIZE, LARGEST_FILE);
@@ -148,7 +149,7 @@ static unsigned confine(unsigned spaces, int network) {
     return in_force;
 }
 
-// A process that can write files can leave its control group, or change the group's bounds.
+// A process that can write files can leave its control group or change the group's limits.
 unsigned rlhf__confine(unsigned spaces, int network) {
     const unsigned group = RLHF__CONFINED_GROUP | RLHF__CONFINED_GROUP_COUNT;
     const unsigned in_force = confine(spaces, network);
@@ -180,7 +181,7 @@ unsigned rlhf__confine_time(double seconds) {
     const int known = sched_getaffinity(0, sizeof cores, &cores) == 0;
     const double n = known ? CPU_COUNT(&cores) : (double)sysconf(_SC_NPROCESSORS_ONLN);
     const double so_far = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec);
-    // 2: the fractions of a second that were cut off from the two times above.
+    // 2: covers the fractions of a second that both times above lost to rounding.
     const double most = so_far + 2 + ceil(seconds * n);
     limit.rlim_cur = seconds > 0 && most < 1e15 ? (rlim_t)most : limit.rlim_max;
     if (limit.rlim_cur > limit.rlim_max) limit.rlim_cur = limit.rlim_max;
@@ -193,7 +194,8 @@ static void add(struct rlhf__buf *list, const char *text) {
     rlhf__buf_printf(list, "%s%s", list->len ? ", " : "", text);
 }
 
-// Append text with the mechanisms that are in force: two may protect against the same thing.
+// Append text with the mechanisms that are in force. Two of them may protect against the same
+// thing.
 static void add_with(struct rlhf__buf *list, const char *text, const char *one, const char *two) {
     rlhf__buf_printf(list, "%s%s (%s%s%s)", list->len ? ", " : "", text, one,
                      *one && *two ? ", " : "", two);

@@ -1,8 +1,8 @@
-// confine.h: confines a worker as far as the kernel allows: no new privileges and none of root's,
-// no writes to the file system and no reads from devices (landlock, mounts), no system calls that
-// administer the machine and no signals to others (seccomp), no network unless it is allowed,
-// private processes, queues and shared memory (namespaces), and limits on processes, memory and
-// processor time.
+// confine.h: confines a worker as far as the kernel allows. The worker has no new privileges and
+// none of root's. It cannot write to the file system or read from devices (landlock, mounts). It
+// cannot make system calls that administer the machine or send signals to others (seccomp). It has
+// no network unless that is allowed. Processes, queues and shared memory are private (namespaces).
+// The number of processes, memory and processor time are limited.
 #ifndef RLHF_SUPERVISE_CONFINE_H
 #define RLHF_SUPERVISE_CONFINE_H
 
@@ -31,41 +31,44 @@ enum rlhf__confined {
 // Processes and threads of a worker and all that it starts.
 enum { RLHF__MOST_PROCESSES = 1024 };
 
-// Create namespaces for the processes forked afterwards; network 1: no network namespace. Returns
-// those in force, as bits of the enum. [main]
+// Create namespaces for the processes forked afterwards. network 1: without a network namespace.
+// Returns those in force, as bits of the enum. [main]
 unsigned rlhf__confine_spaces(int network);
 
-// Give a PID namespace a private view of the file system. Call it in its first process, before it
-// forks. Returns those in force of _READ_ONLY, _DEVICES, _SIGHT. [main]
+// Give a PID namespace a private view of the file system. Call it in the namespace's first process,
+// before that forks. Returns those of _READ_ONLY, _DEVICES and _SIGHT that are in force. [main]
 unsigned rlhf__mounts(void);
 
-// Limit a PID namespace to RLHF__MOST_PROCESSES. Call it in its first process, before it forks.
-// Returns the bit, or 0 where the kernel counts the processes of all namespaces together. [main]
+// Limit a PID namespace to RLHF__MOST_PROCESSES. Call it in the namespace's first process, before
+// that forks. Returns the bit, or 0 where the kernel counts the processes of all namespaces
+// together. [main]
 unsigned rlhf__confine_count(void);
 
-// Apply the rest to the calling process, permanently; network 1: it may use sockets. `spaces` is
-// what the functions above and rlhf__cgroup_enter returned. Returns everything in force. [main]
+// Apply the remaining protections to the calling process, permanently. network 1: it may use
+// sockets. `spaces` is what the functions above and rlhf__cgroup_enter returned. Returns everything
+// in force. [main]
 unsigned rlhf__confine(unsigned spaces, int network);
 
-// Allow this many bytes on top of the process's present use, and no growing of files. Returns the
-// bit, or 0 if the limit cannot be set (a build with a sanitizer). [main]
+// Allow the process this many bytes on top of its present use, and do not let files grow. Returns
+// the bit, or 0 if the limit cannot be set (in a build with a sanitizer). [main]
 unsigned rlhf__confine_memory(uint64_t bytes);
 
-// Limit the processor time of the calling process from now on, and of each process that it starts,
-// to `seconds` for each core that it may run on; then SIGXCPU is sent. 0 = unlimited. Returns the
-// bit, or 0. [main]
+// Limit processor time, from now on, of the calling process and of each process that it starts. The
+// limit is `seconds` for each core that the process may run on; SIGXCPU follows. 0 = unlimited.
+// Returns the bit, or 0. [main]
 unsigned rlhf__confine_time(double seconds);
 
-// Append "no new privileges, no writing to files, ...", then the protections that are not in force.
-// [any]
+// Append the protections that are in force ("no new privileges, no writing to files, ..."), then
+// those that are not. [any]
 void rlhf__confined_text(unsigned in_force, uint64_t memory_mib, struct rlhf__buf *out);
 
-// file_access.c: forbids writing files and reading devices and /proc entries about other processes.
-// own_proc 1: /proc shows only its own processes. 0, or -1 without landlock. [main]
+// In file_access.c: forbids writing files, and reading devices and /proc entries about other
+// processes. own_proc 1: /proc shows only the worker's own processes. Returns 0, or -1 without
+// landlock. [main]
 int rlhf__landlock(int own_proc, int network);
 
-// seccomp.c: the list. own_processes 1: signals stay in a PID namespace by themselves. 0, or -1.
-// [main]
+// In seccomp.c: installs the list of system calls. own_processes 1: a PID namespace already keeps
+// signals inside. Returns 0 or -1. [main]
 int rlhf__seccomp(int own_processes, int network);
 
 #endif

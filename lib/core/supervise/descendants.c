@@ -81,7 +81,7 @@ static void read_all(struct table *t) {
     if (dir) closedir(dir);
 }
 
-// found[pid] = 1 for all descendants of root, in as many passes as there are generations.
+// Set found[pid] = 1 for all descendants of root. It takes as many passes as there are generations.
 static void find(const struct table *t, pid_t root, uint8_t *found) {
     int more = 1;
     found[root] = 1;

@@ -1,6 +1,7 @@
-// file_access.c: what a worker can do with files; see confine.h. Two independent protections: a
-// private view of the file system (mounts), and landlock. They use raw system calls, because Debian
-// 12's libc lacks functions for them and its headers lack landlock's later rights.
+// file_access.c: what a worker can do with files; see confine.h. There are two independent
+// protections: a private view of the file system (mounts), and landlock. The code uses raw system
+// calls, because Debian 12's libc lacks functions for them and its headers lack landlock's later
+// rights.
 #include "supervise/confine.h"
 
 #include <dirent.h>
@@ -109,9 +110,9 @@ unsigned rlhf__mounts(void) {
 
 // ---- landlock ----
 
-// Forbids writing, creating, moving and removing files. Allows reading all files except devices,
-// including terminals, and /proc entries about other processes: landlock can only list what is
-// allowed, so the rules list every entry of the root directory except these two.
+// Forbid writing, creating, moving and removing files. Allow reading all files, with two
+// exceptions: devices, including terminals, and /proc entries about other processes. Landlock can
+// only list what is allowed, so the rules list every entry of the root directory except these two.
 
 struct ruleset {
     uint64_t files, network, scoped;
@@ -137,9 +138,9 @@ enum {
     READ = READ_FILE | READ_DIR
 };
 
-// A ruleset with every right that this kernel's landlock handles. Version 4 adds TCP, 6 adds
-// signals and abstract sockets. Versions 7, 8 and 10 add nothing that we need; a later one is
-// treated as 10.
+// Make a ruleset with every right that this kernel's landlock handles. Version 4 adds TCP; version
+// 6 adds signals and abstract sockets. Versions 7, 8 and 10 add nothing that we need. A later
+// version is treated as version 10.
 static int open_ruleset(int network, struct ruleset *rules) {
     const long version = syscall(CREATE_RULESET, NULL, 0, VERSION);
     if (version < 1) return -1;
@@ -168,7 +169,7 @@ static void allow(int rules, const char *path, uint64_t rights) {
     if (fd >= 0) close(fd);
 }
 
-// Whether it is one of the directories of which only parts are allowed; a link may lead to one.
+// 1 for the directories of which only parts are allowed. A link may lead to one.
 static int is_apart(const struct stat *s) {
     static const char *const apart[] = {"/", "/dev", "/proc"};
     struct stat other;

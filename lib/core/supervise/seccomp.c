@@ -1,12 +1,12 @@
 // seccomp.c: the system calls that a worker may not make; see confine.h. A refused call fails with
-// EPERM, a socket with EACCES, an ioctl with ENOTTY; a call for which programs know an older
-// alternative fails with ENOSYS, so that they use that one.
+// EPERM, a socket with EACCES, an ioctl with ENOTTY. If programs know an older alternative to a
+// call, it fails with ENOSYS, so that they use the alternative.
 //
-// Most of it is a list of refusals: a reward can be any code, and the calls that its libraries make
-// are not known in advance. It refuses calls that administer the machine, reach other processes, or
-// change files in ways that landlock does not see. Three lists name what is allowed instead:
-// ioctls, kinds of sockets, and the numbers of system calls themselves: a call newer than the last
-// number examined fails with ENOSYS.
+// Most of this file is a list of refused calls. A reward can be any code, and the calls that its
+// libraries make are not known in advance. Refused are calls that administer the machine, reach
+// other processes, or change files in ways that landlock does not see. Three lists name what is
+// allowed instead: ioctls, kinds of sockets, and the numbers of system calls. A call newer than the
+// last number examined fails with ENOSYS.
 #include "supervise/confine.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ enum { OLDER_END = 295 }; // one past kexec_file_load
 
 #ifdef ARCH
 
-// From 424 on a number means the same on every machine; 471 is rseq_slice_yield of Linux 7.0.
+// From 424 on, a number means the same call on every machine. 471 is rseq_slice_yield of Linux 7.0.
 enum { NEWER = 424, NEWER_END = 472 };
 
 static const int refused[] = {
@@ -85,8 +85,8 @@ static const int refused[] = {
 //                                 read what may be read
 // 435 clone3 and 437 openat2 fail with ENOSYS (below).
 
-// System V's shared memory, queues and semaphores, and POSIX queues: the machine's, or memory that
-// no limit counts.
+// System V shared memory, queues and semaphores, and POSIX queues. They belong to the whole
+// machine, or hold memory that no limit counts.
 static const int shared_ipc[] = {
     SYS_shmget, SYS_shmat, SYS_shmctl, SYS_msgget,  SYS_msgsnd,    SYS_msgrcv,     SYS_msgctl,
     SYS_semget, SYS_semop, SYS_semctl, SYS_mq_open, SYS_mq_unlink, SYS_semtimedop,
@@ -97,8 +97,9 @@ static const int sockets[] = {SYS_socket, SYS_connect, SYS_bind,
                               SYS_listen, SYS_accept,  SYS_accept4};
 
 // The allowed ioctls. All others are refused: those that change a terminal, type into it or take it
-// over (TIOCSTI, TIOCLINUX, TIOCSPGRP, TIOCSCTTY, TCSETS, ...), set attributes of files
-// (FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR), choose who gets signals (FIOSETOWN), and those of drivers.
+// over (TIOCSTI, TIOCLINUX, TIOCSPGRP, TIOCSCTTY, TCSETS, ...), those that set attributes of files
+// (FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR), those that choose who gets signals (FIOSETOWN), and those
+// of drivers.
 static const uint32_t ioctls[] = {
     0x5450,     0x5451,     0x5421,     0x541b, // FIONCLEX, FIOCLEX, FIONBIO, FIONREAD
     0x5411,     0x5460,     0x0002,             // TIOCOUTQ, FIOQSIZE, FIGETBSZ
@@ -131,7 +132,7 @@ static void load(struct program *p, size_t at) {
     emit(p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)at));
 }
 
-// Load the low half of an argument: the kernel uses only this half of an int.
+// Load the low half of an argument. If the argument is an int, the kernel uses only this half.
 static void load_arg(struct program *p, int i) {
     load(p, offsetof(struct seccomp_data, args) + 8 * (size_t)i);
 }
@@ -161,7 +162,7 @@ static void give_list(struct program *p, const int *list, size_t n, uint32_t wha
         give_if(p, (uint32_t)list[i], what);
 }
 
-// The instructions between begin() and end() apply only to the call `number`; unless one of them
+// The instructions between begin() and end() apply only to the call `number`. If none of them
 // decides, its result is `otherwise`.
 static size_t begin(struct program *p, int number) {
     emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 0));
@@ -184,8 +185,8 @@ static void only(struct program *p, int number, int i, uint32_t v, uint32_t w) {
     end(p, at, REFUSE(EPERM));
 }
 
-// Without a PID namespace: calls that take a process id may only act on the caller. For priorities,
-// `who` is a process if argument 0 says it is.
+// Without a PID namespace, calls that take a process id may only act on the caller. For priorities,
+// `who` is a process only if argument 0 says so.
 static void only_itself(struct program *p) {
     static const int by_first[] = {SYS_sched_setaffinity, SYS_sched_setscheduler,
                                    SYS_sched_setparam,    SYS_sched_setattr,
@@ -196,8 +197,8 @@ static void only_itself(struct program *p) {
     only(p, SYS_rt_sigqueueinfo, 0, own, own);
     only(p, SYS_rt_tgsigqueueinfo, 0, own, own);
     give_if(p, SYS_tkill, REFUSE(EPERM));
-    // Every process stays in the worker's group and session, by which the warden and the host end
-    // them. In another group kill(0) would reach others.
+    // Every process stays in the worker's group and session, because the warden and the host use
+    // these to end it. In another group, kill(0) would reach foreign processes.
     give_if(p, SYS_setpgid, REFUSE(EPERM));
     give_if(p, SYS_setsid, REFUSE(EPERM));
     for (size_t i = 0; i < COUNT(by_first); i++)
@@ -223,8 +224,8 @@ static void some_ioctls(struct program *p) {
     end(p, at, REFUSE(ENOTTY));
 }
 
-// Signals to a chosen process, leases, which make others wait to open the file, and large pipes,
-// whose memory no limit counts.
+// Refuse signals to a chosen process; leases, which make others wait when they open the file; and
+// large pipes, whose memory no limit counts.
 static void some_fcntls(struct program *p) {
     static const uint32_t no[] = {8,    10,   15,    // F_SETOWN, F_SETSIG, F_SETOWN_EX
                                   1024, 1026, 1031}; // F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ
@@ -243,7 +244,7 @@ static void some_prctls(struct program *p) {
     end(p, at, SECCOMP_RET_ALLOW);
 }
 
-// Refuse O_TRUNC without write access, which would empty the file; landlock does not see that
+// Refuse O_TRUNC without write access. It would empty the file, and landlock does not see that
 // before Linux 6.2.
 static void no_emptying(struct program *p, int number, int flags) {
     const size_t at = begin(p, number);
@@ -254,7 +255,8 @@ static void no_emptying(struct program *p, int number, int flags) {
     end(p, at, SECCOMP_RET_ALLOW);
 }
 
-// Two connected ends cannot reach outside, but a datagram socket of a pair could send to any path.
+// Two connected ends cannot reach the outside. But a datagram socket of a pair could send to any
+// path.
 static void some_pairs(struct program *p) {
     const size_t at = begin(p, SYS_socketpair);
     load_arg(p, 0);
@@ -267,8 +269,8 @@ static void some_pairs(struct program *p) {
     end(p, at, REFUSE(EACCES));
 }
 
-// Network access does not include local services: a session bus or a Docker socket, at a path or an
-// abstract name, would execute any of the user's requests.
+// Network access does not include local services. A session bus or a Docker socket, at a path or an
+// abstract name, would execute any request of the user.
 static void some_sockets(struct program *p) {
     const size_t at = begin(p, SYS_socket);
     load_arg(p, 0);

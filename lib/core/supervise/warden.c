@@ -37,8 +37,8 @@ _Noreturn static void end_as(int status) {
     _exit(128 + WTERMSIG(status));
 }
 
-// A killed process's children become this process's, and processes forked in the meantime are found
-// in the next round.
+// The children of a killed process become children of this process. The next round finds them, and
+// processes forked in the meantime.
 static void end_all(void) {
     const struct timespec pause = {0, 1000000};
     for (;;) {
@@ -72,9 +72,9 @@ static void close_but(int a, int b, int c) {
     close_range(LOW_FDS, ~0u, 0); // best effort: older kernels lack it
 }
 
-// Reap ended children: 1 with the status of `child` when it has ended, -1 without children. The
-// kernel reserves a process id for its group only until the process is reaped, so the group is
-// killed first.
+// Reap ended children. Returns 1, with the status of `child`, when `child` has ended, and -1 when
+// no children are left. The kernel reserves a process id for its group only until the process is
+// reaped, so the group is killed first.
 static int reap(pid_t child, int *status) {
     for (;;) {
         siginfo_t info = {.si_pid = 0};
@@ -86,7 +86,7 @@ static int reap(pid_t child, int *status) {
     }
 }
 
-// What a warden, or the first process of a namespace, waits for, and whom it controls.
+// What a warden, or the first process of a namespace, waits for, and which processes it controls.
 struct watch {
     pid_t child; // the process whose end is awaited
     long host;   // the parent, which may end; 0: do not check
@@ -109,7 +109,8 @@ static void pass_on(const struct watch *w, char order) {
         kill(w->whom, order == RLHF__WARDEN_REST ? SIGSTOP : SIGCONT);
 }
 
-// Obey the last of the received orders; earlier ones are obsolete. 0: the sender is gone.
+// Obey the last of the received orders; earlier ones are obsolete. Returns 0 when the sender is
+// gone.
 static int obey(struct watch *w) {
     char order[64];
     const ssize_t n = recv(w->orders, order, sizeof order, MSG_DONTWAIT);
@@ -123,8 +124,8 @@ static int obey(struct watch *w) {
 }
 
 // A stopped tree uses no processor time and starts no processes, so two checks must give the same
-// values. A debugger may continue a stopped process; a worker cannot, because seccomp refuses
-// ptrace().
+// values. A debugger may continue a stopped process. A worker cannot act as a debugger, because
+// seccomp refuses ptrace().
 static int rests(struct watch *w) {
     if (!w->resting || rlhf__seconds() < w->checked + CHECK) return 1;
     pass_on(w, RLHF__WARDEN_REST);
@@ -137,7 +138,7 @@ static int rests(struct watch *w) {
     return w->restless < MOST_RESTLESS;
 }
 
-// Handle signals, orders and the parent's end. Returns GOES_ON, or how the wait ends.
+// Handle signals, orders and the end of the parent. Returns GOES_ON, or how the wait ends.
 static int look(struct watch *w) {
     struct pollfd p[2] = {{w->signals, POLLIN, 0}, {w->orders, POLLIN, 0}};
     struct signalfd_siginfo got;
@@ -153,10 +154,10 @@ static int look(struct watch *w) {
     return w->host && !rests(w) ? BURNS : GOES_ON;
 }
 
-// Wait. ENDED: the child has ended, with *status. GONE: a signal asks this process to end, or its
-// parent has ended. BURNS: the tree does not stay stopped. PR_SET_PDEATHSIG is not used for that:
-// it fires when the thread that started this process ends, which need not be the host's main
-// thread.
+// Wait. ENDED: the child has ended, and *status is set. GONE: a signal asks this process to end, or
+// its parent has ended. BURNS: the tree does not stay stopped. PR_SET_PDEATHSIG is not used to
+// notice the parent's end: it fires when the thread that started this process ends, and that need
+// not be the host's main thread.
 static int wait_for(struct watch *w, int *status) {
     sigset_t set;
     waited_for(&set);

@@ -1,16 +1,16 @@
-// warden.h: the supervisor of foreign code: a process between the host and that code. It forks the
-// work, confined or not. When the work ends, on SIGTERM, or when the host has ended, it ends
-// everything that the work started and then itself, with the wait status of the work.
+// warden.h: the supervisor of foreign code. It is a process between the host and that code. It
+// forks the work, confined or not. When the work ends, on SIGTERM, or when the host has ended, it
+// ends everything that the work started. It then ends itself with the wait status of the work.
 //
-// It leads a new session, in which the work leads a new process group. It obeys the host's orders:
-// between calls it stops everything that the work started (SIGSTOP) and checks every CHECK seconds
-// that all of it stays stopped. If something sends SIGCONT to it, the tree is ended the third time,
-// and the wait status is SIGXCPU.
+// It leads a new session, in which the work leads a new process group. It obeys the host's orders.
+// Between calls it stops everything that the work started (SIGSTOP), and every CHECK seconds it
+// checks that all of it is still stopped. If something sends SIGCONT to the tree, the tree is ended
+// the third time, and the wait status is SIGXCPU.
 //
-// With a PID namespace there is one process more, the first one in it: when it ends, the kernel
-// ends all others there. Confined work without a PID namespace is kept in one process group by the
-// list of system calls, and the kernel ends a group at once, however fast it forks. In all cases
-// the warden adopts remaining processes and ends them.
+// With a PID namespace there is one more process, the first one in the namespace. When it ends, the
+// kernel ends all others there. Without a PID namespace, the list of system calls keeps confined
+// work in one process group. The kernel ends a group at once, however fast it forks. In all cases
+// the warden adopts the remaining processes and ends them.
 #ifndef RLHF_SUPERVISE_WARDEN_H
 #define RLHF_SUPERVISE_WARDEN_H
 
@@ -19,7 +19,8 @@
 
 // ---- in the warden ----
 
-// Orders: a byte each. Everything that the work started stops until the next RLHF__WARDEN_WAKE.
+// Orders, a byte each. RLHF__WARDEN_REST stops everything that the work started, until the next
+// RLHF__WARDEN_WAKE.
 enum { RLHF__WARDEN_REST = 'r', RLHF__WARDEN_WAKE = 'w' };
 
 struct rlhf__warden_rules {
@@ -30,9 +31,9 @@ struct rlhf__warden_rules {
     int32_t reserved;
 };
 
-// Run work(arg, spaces) in a child of this process; its result is the child's exit status. spaces:
-// for rlhf__confine. The child inherits all files of this process but `orders`. Never returns.
-// [main]
+// Run work(arg, spaces) in a child of this process. Its result is the child's exit status. spaces
+// is for rlhf__confine. The child inherits all open files of this process except `orders`. Never
+// returns. [main]
 _Noreturn void rlhf__warden(const struct rlhf__warden_rules *rules,
                             int (*work)(void *arg, unsigned spaces), void *arg);
 
@@ -46,14 +47,14 @@ struct rlhf__ward {
     int orders; // our end; -1 = none
 };
 
-// A copy of fd at or above RLHF__WARD_FILES, as rlhf__ward_start needs it in `given`; closes fd. -1
-// if fd is -1, or on failure. [any]
+// Make a copy of fd at or above RLHF__WARD_FILES, as rlhf__ward_start needs it in `given`, and
+// close fd. Returns -1 if fd is -1, or on failure. [any]
 int rlhf__ward_file(int fd);
 
-// Start `program`, which must call rlhf__warden, in a new session, with default signals and without
-// other files. given[i] becomes its descriptor i, -1 = closed; the descriptor of its orders is
-// created here. All of `given` are closed. env NULL: the environment of this process. Returns 0, or
-// an errno. [any]
+// Start `program`, which must call rlhf__warden, in a new session, with default signals and no
+// other open files. given[i] becomes its descriptor i; -1 means closed. The descriptor of its
+// orders is created here. All of `given` are closed. env NULL: the environment of this process.
+// Returns 0 or an errno. [any]
 int rlhf__ward_start(struct rlhf__ward *w, const char *program, char *const *argv, char *const *env,
                      int given[RLHF__WARD_FILES]);
 
@@ -63,9 +64,9 @@ void rlhf__ward_order(const struct rlhf__ward *w, char order);
 // 1 if the warden has ended but has not been reaped. [any]
 int rlhf__ward_over(const struct rlhf__ward *w);
 
-// End the warden and everything that the code has started, after `patience` seconds in which it may
-// end by itself. Returns 1 if it did, with its wait status; processes that it left behind are ended
-// too. [any]
+// End the warden and everything that the code has started. It may end by itself for `patience`
+// seconds. Returns 1 if it did, with its wait status. Processes that it left behind are ended too.
+// [any]
 int rlhf__ward_end(struct rlhf__ward *w, double patience, int *status);
 
 #endif
