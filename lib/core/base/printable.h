@@ -1,12 +1,10 @@
 // printable.h: makes foreign text (from models, data, plugins, files) safe for terminals and logs.
 // Control characters are escaped, and lines are cut or wrapped to the terminal's width.
 //
-// Escapes are
-//
-// , \t and \r; \x1b and the like for other controls (C0, DEL and C1) and for invalid UTF-8; \u202e
-// or \U000e0001 and the like for formatting characters (bidi overrides and marks, zero-width
-// characters, line and paragraph separators, tags). A backslash stays as it is: people read this
-// form, no program does.
+// The escapes are \n, \t and \r; \x1b and the like for other controls (C0, DEL and C1) and for
+// invalid UTF-8; and \u202e or \U000e0001 and the like for formatting characters (bidi overrides and
+// marks, zero-width characters, line and paragraph separators, tags). A backslash stays as it is:
+// people read this form, no program does.
 #ifndef RLHF_HOST_PRINTABLE_H
 #define RLHF_HOST_PRINTABLE_H
 
@@ -22,9 +20,7 @@ size_t rlhf__char_at(const char *p, size_t n, uint32_t *c);
 int rlhf__is_printable(uint32_t c);
 
 // Append n bytes as described. keep lists the control characters that stay as they are: "" for one
-// line, "
-//
-// \t" for text of several lines. [any]
+// line, "\n\t" for text of several lines. [any]
 void rlhf__put_printable(struct rlhf__buf *out, const char *s, size_t n, const char *keep);
 
 // The same into out[cap], NUL-ended and cut to fit. Allocates nothing. Returns out. [any]

@@ -14,8 +14,8 @@
 
 struct rlhf__chat; // opaque
 
-// The special tokens that a template sees; NULL if the tokenizer lacks it. Borrowed during the
-// call.
+// The special tokens that a template sees; NULL for one that the tokenizer lacks. Borrowed during
+// the call.
 struct rlhf__chat_tokens {
     const char *bos, *eos, *unk, *pad;
 };
@@ -34,33 +34,33 @@ rlhf_status rlhf__chat_name(struct rlhf__chat *, const char *name, struct rlhf__
 // The names that rlhf__chat_name takes, NULL-ended, "auto" first. [any]
 const char *const *rlhf__chat_names(void);
 
-// 1 when it takes this as a file: it has a '/' or ends with ".jinja". [any]
+// 1 when the argument is taken as a file: it contains a '/' or ends with ".jinja". [any]
 int rlhf__chat_is_file(const char *name);
 
-// Check that this is a known name or looks like a file; opens no file. Errors: RLHF_E_INVALID.
-// [any]
+// Check that the argument is a known name or looks like a file; opens no file. Errors:
+// RLHF_E_INVALID. [any]
 rlhf_status rlhf__chat_check_name(const char *name, struct rlhf__error *err);
 
-// Append a conversation's text to *out; generate: with the header of the assistant's next turn.
-// Errors: RLHF_E_INVALID: the template is missing (the message says how to choose one), or it
-// refuses or cannot render the conversation. RLHF_E_NOMEM. [any]
+// Append a conversation's text to *out. generate: add the header of the assistant's next turn.
+// Errors: RLHF_E_INVALID when the template is missing (the message says how to choose one), refuses
+// the conversation or cannot render it; RLHF_E_NOMEM. [any]
 rlhf_status rlhf__chat_render(const struct rlhf__chat *, const struct rlhf__messages *,
                               int generate, struct rlhf__buf *out, struct rlhf__error *err);
 
-// Also find the places where the assistant speaks in messages [first, n). Errors: also
-// RLHF_E_INVALID: a place cannot be determined. [any]
+// The same, and find the places where the assistant speaks in messages [first, n). Errors: also
+// RLHF_E_INVALID when a place cannot be determined. [any]
 rlhf_status rlhf__chat_turns(const struct rlhf__chat *, const struct rlhf__messages *, size_t first,
                              int generate, struct rlhf__turns *out, struct rlhf__error *err);
 
 // The template's name or file; NULL without a usable template. [any]
 const char *rlhf__chat_known(const struct rlhf__chat *);
 
-// Why the directory's template cannot be used, as a clause; NULL when it can be, or the directory
-// lacks one. [any]
+// A clause that says why the directory's template cannot be used. NULL when it can be used, or when
+// the directory has none. [any]
 const char *rlhf__chat_unknown(const struct rlhf__chat *);
 
-// Append a description for the log: "zephyr (named)", or the file and the text before the first
-// question. Appends nothing without a usable template. [any]
+// Append a description for the log: "zephyr (named)", or the file and the text that the template
+// puts before the first question. Appends nothing without a usable template. [any]
 void rlhf__chat_describe(const struct rlhf__chat *, struct rlhf__buf *out);
 
 // The Jinja text of a named template; NULL for the directory's own. [any]

@@ -248,7 +248,7 @@ static rlhf__value item_or_slice(machine *m, const node *n) {
     return rlhf__jinja_item(&m->w, of, part[0]);
 }
 
-// a and b, a or b: one of the two; b if a else c.
+// "a and b" and "a or b" give one of the two operands. "b if a else c" gives b or c.
 static rlhf__value choice(machine *m, const node *n) {
     const rlhf__value a = rlhf__jinja_eval(m, n->a);
     const int yes = rlhf__jinja_true(a);

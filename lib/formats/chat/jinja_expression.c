@@ -1,5 +1,6 @@
-// jinja_expression.c: see jinja_expression.h. Recursive descent; precedences are Jinja's own:
-// conditional, or, and, not, comparisons, + and -, ~, * and /, signs, then postfix operators.
+// jinja_expression.c: see jinja_expression.h. A recursive-descent parser. The precedences are
+// Jinja's own, from the weakest to the strongest: conditional, or, and, not, comparisons, + and -,
+// ~, * and /, signs, postfix operators.
 #include "chat/jinja_expression.h"
 
 #include "chat/jinja_filter.h"

@@ -1,5 +1,5 @@
-// jinja_expression.h: the expressions of a chat template as nodes, and the parser that they share
-// with the statements: a position in the tokens, and the nodes made so far.
+// jinja_expression.h: the expressions of a chat template as nodes. It also holds the parser that
+// expressions share with statements: a position in the tokens, and the nodes made so far.
 //
 // What it is not: statements, which jinja_parse.c reads; internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_EXPRESSION_H
@@ -33,8 +33,8 @@ int rlhf__jinja_take_word(struct rlhf__jinja_parser *p, const char *name);
 // Add a node; *to = its index.
 rlhf_status rlhf__jinja_node(struct rlhf__jinja_parser *p, struct rlhf__jinja_node node,
                              int32_t *to);
-// Consume a name and add a node of this kind with its symbol; fails if the next token is not a
-// name.
+// Consume a name and add a node of this kind with the name's symbol. Fails if the next token is not
+// a name.
 rlhf_status rlhf__jinja_name(struct rlhf__jinja_parser *p, int32_t kind, int32_t *to);
 // Append node to the list from *first to *last.
 void rlhf__jinja_chain(const struct rlhf__jinja_parser *p, int32_t *first, int32_t *last,
@@ -51,8 +51,8 @@ rlhf_status rlhf__jinja_want_op(struct rlhf__jinja_parser *p, const char *op);
 rlhf_status rlhf__jinja_expression(struct rlhf__jinja_parser *p, int32_t *out);
 // The same; several separated by commas become a tuple.
 rlhf_status rlhf__jinja_tuple(struct rlhf__jinja_parser *p, int32_t *out);
-// An expression without a condition: "a if b" ends before the "if"; with is_or 0 also before an
-// "or".
+// Parse an expression without a condition: "a if b" ends before the "if". With is_or 0 it also ends
+// before an "or".
 rlhf_status rlhf__jinja_logic(struct rlhf__jinja_parser *p, int is_or, int32_t *out);
 
 #endif

@@ -219,7 +219,7 @@ static rlhf__value f_select(struct filtering *f) {
     return out;
 }
 
-// The sort key of an item: the item or an attribute, in lower case unless exact.
+// The sort key of an item: the item itself or one of its attributes, in lower case unless `exact`.
 static rlhf__value key_of(struct filtering *f, rlhf__value v, rlhf__value by, int exact) {
     const struct rlhf__jinja_args none = {0};
     int known;
@@ -293,7 +293,7 @@ static rlhf__value f_extreme(struct filtering *f) {
 
 // ---- objects ----
 
-// The members of an object as a list; which: 0 pairs (key, value), 1 keys, 2 values.
+// The members of an object as a list. which: 0 = pairs (key, value), 1 = keys, 2 = values.
 static rlhf__value pairs(struct rlhf__jinja_work *w, const struct rlhf__jinja_dict *d, int which) {
     rlhf__value out = rlhf__jinja_list(w, RLHF__JINJA_LIST, d->n);
     for (size_t i = 0; i < d->n && rlhf__jinja_pay(w, 1); i++) {

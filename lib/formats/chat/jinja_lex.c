@@ -74,7 +74,7 @@ static void step(struct lexer *x, size_t n) {
         if (x->s[x->at++] == '\n') x->line++;
 }
 
-// Skip white space after a tag: all of it with "-", else one line end if `trim`.
+// Skip white space after a tag. With "-" all of it is skipped, otherwise one line end if `trim`.
 static void step_behind(struct lexer *x, int minus, int trim) {
     if (minus) {
         rlhf_str rest = rlhf__space_trim((rlhf_str){x->s + x->at, x->n - x->at}, 1, 0);
@@ -113,7 +113,8 @@ static void put_code(struct rlhf__buf *b, uint32_t c) {
     }
 }
 
-// Append the escape after a backslash, at s[0..n); returns its length, 0 = unknown.
+// Append the character that an escape stands for; s[0..n) follows the backslash. Returns the length
+// of the escape, 0 if it is unknown.
 static size_t put_escape(struct rlhf__buf *b, const char *s, size_t n) {
     static const char from[] = "ntr\\'\"bfav", to[] = "\n\t\r\\'\"\b\f\a\v";
     const char *known = n && s[0] ? strchr(from, s[0]) : NULL;

@@ -1,5 +1,5 @@
-// jinja_lex.h: a Jinja template as a list of tokens. White space is already removed where
-// transformers' environment (trim_blocks, lstrip_blocks) and the signs in tags remove it.
+// jinja_lex.h: a Jinja template as a list of tokens. White space is already removed, as the
+// environment of transformers (trim_blocks, lstrip_blocks) and the signs in tags demand.
 //
 // What it is not: it knows no statements; internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_LEX_H

@@ -34,7 +34,8 @@ rlhf__value rlhf__jinja_item(struct rlhf__jinja_work *, rlhf__value of, rlhf__va
 // Undefined parts are left out.
 rlhf__value rlhf__jinja_slice(struct rlhf__jinja_work *, rlhf__value of, rlhf__value from,
                               rlhf__value to, rlhf__value by);
-// -1, 0 or 1, as a sorts before, with or after b; raises for types that Python cannot compare.
+// -1, 0 or 1: a sorts before b, with b, or after b. Raises an error for types that Python cannot
+// compare.
 int rlhf__jinja_order(struct rlhf__jinja_work *, rlhf__value a, rlhf__value b);
 
 #endif

@@ -170,8 +170,8 @@ static rlhf_status statement(struct rlhf__jinja_parser *p, int32_t *out) {
     return rlhf__jinja_node(p, n, out);
 }
 
-// Statements up to a tag in `ends` (NULL: the end of the text); the tag's name is the next token
-// then.
+// Parse statements up to a tag in `ends` (NULL: to the end of the text). The next token is then the
+// tag's name.
 static rlhf_status body(struct rlhf__jinja_parser *p, const char *const *ends, int32_t *first) {
     int32_t last = 0, node = 0;
     *first = 0;

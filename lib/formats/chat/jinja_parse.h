@@ -1,7 +1,7 @@
 // jinja_parse.h: a chat template as a tree of nodes, for the statements and expressions of Jinja
-// that chat templates use. An unknown tag is refused here; an unknown filter, test or function is
-// refused when the template runs into it (jinja_run.h), since most templates have branches for
-// tools that are never entered.
+// that chat templates use. Unknown tags are refused here. Unknown filters, tests and functions are
+// refused only when the template evaluates them (jinja_run.h), because most templates have branches
+// for tools that are never entered.
 //
 // What it is not: it computes nothing; internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_PARSE_H
@@ -9,8 +9,8 @@
 
 #include "chat/jinja_value.h"
 
-// The operands a, b, c, d of a node are indices of nodes, 0 = none. Lists of nodes are linked by
-// `next`.
+// The operands a, b, c and d of a node are indices of nodes; 0 = none. `next` links the nodes of a
+// list.
 enum rlhf__jinja_node_kind {
     RLHF__JN_NONE = 0,
     // statements

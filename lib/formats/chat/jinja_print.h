@@ -1,4 +1,4 @@
-// jinja_print.h: values as text: as {{ v }} prints them, which is Python's str(), and as JSON.
+// jinja_print.h: values as text. {{ v }} prints Python's str() of a value; tojson prints JSON.
 //
 // What it is not: it reads no text; internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_PRINT_H
@@ -14,8 +14,8 @@ void rlhf__jinja_print(struct rlhf__jinja_work *, rlhf__value v, struct rlhf__bu
 // str(v) as a value; a string is itself. [any]
 rlhf__value rlhf__jinja_text(struct rlhf__jinja_work *, rlhf__value v);
 
-// json.dumps(v, ensure_ascii=False), as transformers' tojson does it. indent < 0: on one line.
-// item, key: the separators; NULL ptr: Python's own. sorted: keys in order. [any]
+// json.dumps(v, ensure_ascii=False), as in transformers' tojson. indent < 0: everything on one
+// line. item, key: the separators; with ptr NULL, Python's own. sorted: keys in order. [any]
 struct rlhf__jinja_json {
     int64_t indent;
     rlhf_str item, key;

@@ -1,9 +1,9 @@
-// jinja_run.h: a chat template run on a conversation, with bounds on steps, text and depth
+// jinja_run.h: runs a chat template on a conversation, with bounds on steps, text and depth
 // (jinja_value.h).
 //
-// It reaches its variables and nothing else: no files, no clock, no environment. `strftime_now` is
-// undefined: a template that tests for it writes its own fixed date, and one that calls it is
-// refused.
+// A template reaches its variables and nothing else: no files, no clock, no environment.
+// `strftime_now` is undefined. A template that tests for it then writes its own fixed date; one
+// that calls it without a test is refused.
 //
 // What it is not: all of Jinja. An unknown construct is an error, not a guess. Internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_RUN_H
@@ -14,8 +14,8 @@
 
 #include <jansson.h>
 
-// The variables of a template: the members of vars and, unless messages is NULL, messages and
-// add_generation_prompt.
+// The variables of a template are the members of vars. Unless `messages` is NULL, `messages` and
+// add_generation_prompt are variables too.
 struct rlhf__jinja_input {
     const json_t *vars;                   // an object
     const struct rlhf__message *messages; // [n]; NULL = only vars
@@ -31,8 +31,8 @@ struct rlhf__jinja_result {
     int32_t line;   // where it raised
 };
 
-// *out zeroed or used before; release with rlhf__turns_finish. Errors: RLHF_E_UNSUPPORTED ("line 3:
-// the filter 'map' of a list"), RLHF_E_NOMEM. [any]
+// *out is zeroed or was used before; release it with rlhf__turns_finish. Errors: RLHF_E_UNSUPPORTED
+// ("line 3: the filter 'map' of a list"), RLHF_E_NOMEM. [any]
 rlhf_status rlhf__jinja_run(const struct rlhf__jinja *, const struct rlhf__jinja_input *,
                             struct rlhf__jinja_result *out, struct rlhf__error *err);
 

@@ -1,7 +1,7 @@
 // jinja_test.h: the tests of a chat template, `v is name(arguments)`.
 //
-// What it is not: a check of names; the template may name an unknown test if it never evaluates it.
-// Internal to chat/.
+// What it is not: a check of names. A template may contain the name of an unknown test if it never
+// evaluates it. Internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_TEST_H
 #define RLHF_HOST_CHAT_JINJA_TEST_H
 
@@ -10,8 +10,8 @@
 // The test of this name; 0 = unknown. [any]
 int32_t rlhf__jinja_test_find(rlhf_str name);
 
-// 1 when v passes test `which`; 0 when it fails or the state is set. name: for messages. The test's
-// arguments are args from index `first` on. [any]
+// Returns 1 when v passes test `which`, 0 when it fails or an error is set in the state. name: for
+// messages. The test's arguments are those of args from index `first` on. [any]
 int rlhf__jinja_test(struct rlhf__jinja_work *, int32_t which, rlhf_str name, rlhf__value v,
                      const struct rlhf__jinja_args *args, size_t first);
 

@@ -43,7 +43,7 @@ rlhf_str rlhf__space_trim(rlhf_str s, int left, int right) {
     return s;
 }
 
-// 1 when the character that ends (or, with left, begins) s is one of those in set; *n its bytes.
+// 1 when the last character of s (with left: the first) is in set; *n is its length in bytes.
 static int edge_in(rlhf_str s, rlhf_str set, int left, size_t *n) {
     size_t at = left ? 0 : (size_t)s.len - 1;
     while (!left && at && ((unsigned char)s.ptr[at] & 0xc0) == 0x80)
@@ -73,7 +73,8 @@ static rlhf__value strip(struct rlhf__jinja_work *w, rlhf_str s, rlhf__value set
 
 // ---- parts ----
 
-// The offset of the first (last: last) `part`, which is not empty, in s; s.len = not found.
+// The offset of the first (with last: the last) `part` in s; s.len if not found. `part` is not
+// empty.
 static size_t find(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str part, int last) {
     size_t found = (size_t)s.len;
     if (!rlhf__jinja_pay(w, (size_t)s.len) || !part.len) return found;
@@ -187,7 +188,7 @@ static int all_of(struct rlhf__jinja_work *w, rlhf_str s, int digits, int alphas
 
 // ---- methods ----
 
-// Whether s begins (or, without left, ends) with edge, or with one of a tuple of strings.
+// 1 when s begins (without left: ends) with edge; edge may be a tuple of strings.
 static int has_edge(struct rlhf__jinja_work *w, rlhf_str s, rlhf__value edge, int left) {
     int yes = 0;
     for (size_t i = 0; edge.type == RLHF__JINJA_TUPLE && i < edge.list->n && rlhf__jinja_pay(w, 1);

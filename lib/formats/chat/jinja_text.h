@@ -14,14 +14,15 @@ struct rlhf__jinja_args {
     rlhf_str name[RLHF__JINJA_ARGS_MAX];
 };
 
-// The argument at place i or with this name; undefined if neither is given. [any]
+// The argument at position i or with this name; undefined if neither is given. [any]
 rlhf__value rlhf__jinja_arg(const struct rlhf__jinja_args *, size_t i, const char *name);
 
 // Call a method of a string. *known = 0: unknown name. [any]
 rlhf__value rlhf__jinja_string_method(struct rlhf__jinja_work *, rlhf_str method, rlhf_str s,
                                       const struct rlhf__jinja_args *args, int *known);
 
-// s without white space at its beginning (left) and end (right). Invalid bytes are kept. [any]
+// s without the white space at its beginning (with left) and at its end (with right). Invalid bytes
+// are kept. [any]
 rlhf_str rlhf__space_trim(rlhf_str s, int left, int right);
 
 #endif

@@ -1,17 +1,16 @@
-// jinja_value.h: the values of a rendering and their memory.
+// jinja_value.h: the values of a rendering, and their memory.
 //
 // A rendering frees all its memory at once, so values can be copied freely and need no owner. Only
 // namespaces change after they are created.
 //
-// What it is not: it knows no variables and reaches nothing outside of its arguments; internal to
-// chat/.
+// What it is not: it knows no variables and reaches nothing but its arguments; internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_VALUE_H
 #define RLHF_HOST_CHAT_JINJA_VALUE_H
 
 #include "base/buf.h"
 
 enum {
-    // Bounds of one rendering. A published template takes a few hundred steps a message.
+    // Bounds of one rendering. A published template takes a few hundred steps for each message.
     RLHF__JINJA_STEPS_MAX = 2 << 20,   // parts evaluated
     RLHF__JINJA_MEMORY_MAX = 64 << 20, // bytes of all values made
     RLHF__JINJA_TEXT_MAX = 32 << 20,   // bytes written
@@ -99,7 +98,8 @@ void rlhf__jinja_memory_free(struct rlhf__jinja_memory *); // [any]
 __attribute__((format(printf, 3, 4))) rlhf__value rlhf__jinja_stop(struct rlhf__jinja_work *,
                                                                    int state, const char *fmt, ...);
 
-// Charge an operation on n bytes or items. 0 when the rendering must stop. [any]
+// Charge the bounds for an operation on n bytes or items. Returns 0 when the rendering must stop.
+// [any]
 int rlhf__jinja_pay(struct rlhf__jinja_work *, size_t n);
 
 // ---- making values ----
@@ -120,12 +120,13 @@ static inline rlhf__value rlhf__jinja_str(rlhf_str s) {
     return (rlhf__value){.type = RLHF__JINJA_STRING, .s = s};
 }
 
-// Copies of the bytes; of a and b together (in place where a is the newest value). [any]
+// The first function copies the bytes. The second joins a and b, in place if a is the newest value.
+// [any]
 rlhf__value rlhf__jinja_copied(struct rlhf__jinja_work *, const char *s, size_t n);
 rlhf__value rlhf__jinja_joined(struct rlhf__jinja_work *, rlhf_str a, rlhf_str b);
 
-// An empty list or tuple, and adding a value to it while it is new. After a failure the list is
-// undefined and adding does nothing. [any]
+// Make an empty list or tuple, and add values to it while it is new. After a failure the list is
+// undefined, and adding does nothing. [any]
 rlhf__value rlhf__jinja_list(struct rlhf__jinja_work *, int32_t type, size_t cap);
 void rlhf__jinja_add(struct rlhf__jinja_work *, rlhf__value list, rlhf__value v);
 
@@ -154,8 +155,8 @@ int rlhf__jinja_equal(struct rlhf__jinja_work *, rlhf__value a, rlhf__value b);
 // "a list", "what is undefined" and so on, for messages.
 const char *rlhf__jinja_kind(rlhf__value v);
 
-// The list that `for` iterates over: the items of a list, the keys of a dictionary, the characters
-// of a string. Empty for undefined.
+// The list that `for` iterates over: the items of a list, the keys of a dictionary, or the
+// characters of a string. Empty for undefined.
 rlhf__value rlhf__jinja_items(struct rlhf__jinja_work *, rlhf__value v);
 
 #endif

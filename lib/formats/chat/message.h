@@ -38,18 +38,19 @@ rlhf_status rlhf__messages_add(struct rlhf__messages *, int32_t role, rlhf_str c
 rlhf_status rlhf__messages_put(struct rlhf__messages *, const struct rlhf__message *,
                                struct rlhf__error *err);
 
-// Append the messages of a JSON list; field is its name, for messages. Contents are borrowed from
-// it. Errors: RLHF_E_INVALID: not a list, an empty list, an unknown role (also that of a tool),
-// content that is not a string, reasoning_content of a message that is not an assistant's, an
-// unsupported member that would have to be rendered (tool_calls, ...). [any]
+// Append the messages of a JSON list; field is the list's name, for error messages. The contents
+// are borrowed from the list. Errors: RLHF_E_INVALID for anything but a list, an empty list, an
+// unknown role (a tool's counts as unknown), content that is not a string, reasoning_content in a
+// message of another role than assistant, or an unsupported member that would have to be rendered
+// (tool_calls, ...). [any]
 rlhf_status rlhf__messages_read(struct rlhf__messages *, const json_t *list, const char *field,
                                 struct rlhf__error *err);
 
-// Refuse fields of a row with messages that need support we lack: tools, functions, documents,
+// Refuse a row with messages if it has fields that we do not support: tools, functions, documents,
 // chat_template_kwargs. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__messages_check_row(const json_t *row, struct rlhf__error *err);
 
-// Refuse messages that are not a prompt: the last one must be a user's. Errors: RLHF_E_INVALID.
+// Refuse messages that are not a prompt: the last one must be the user's. Errors: RLHF_E_INVALID.
 // [any]
 rlhf_status rlhf__messages_check_prompt(const struct rlhf__messages *, const char *field,
                                         struct rlhf__error *err);
@@ -62,8 +63,8 @@ void rlhf__messages_finish(struct rlhf__messages *);
 
 // ---- a conversation as one text ----
 
-// Bytes [from, to) of the text: an assistant's turn with its end token. The model's own template
-// may mark a little more. end: just after the end token.
+// Bytes [from, to) of the text are an assistant's turn with its end token. A template that marks
+// turns itself may mark a little more. end: just after the end token.
 struct rlhf__turn {
     size_t from, to, end;
 };

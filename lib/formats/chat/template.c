@@ -74,7 +74,7 @@ size_t rlhf__template_end(const struct rlhf__template *t, rlhf_str s) {
 
 static const char stand_in[] = "Zq7learn7qZ";
 
-// The text after the stand-in in a result; ptr NULL if the result does not contain it.
+// The text after the stand-in in a result. ptr is NULL if the result does not contain the stand-in.
 static rlhf_str after_stand_in(const struct rlhf__jinja_result *r) {
     const char *s = rlhf__buf_text(&r->turns.text), *at = strstr(s, stand_in);
     if (!at) return (rlhf_str){NULL, 0};
@@ -164,8 +164,9 @@ rlhf_status rlhf__template_learn(struct rlhf__template *t, struct rlhf__error *e
 
 // ---- where the assistant speaks ----
 
-// Bounds of one conversation: turns times bytes of its text, which is rendered twice for each turn;
-// and the stand-ins that are tried until one is not in the text.
+// Two bounds. The first is for one conversation: its turns times the bytes of its text, because the
+// text is rendered twice for each turn. The second is the number of stand-ins that are tried until
+// one does not occur in the text.
 enum { WORK_MAX = 256 << 20, STAND_INS = 1000 };
 
 // A conversation whose turns are to be found.
@@ -180,7 +181,7 @@ struct search {
     struct rlhf__error *err;
 };
 
-// Where the last `part` in s ends; 0 if s does not contain it.
+// Where the last occurrence of `part` in s ends; 0 if s does not contain it.
 static size_t last_end(rlhf_str s, rlhf_str part) {
     size_t end = 0;
     for (size_t at = 0; part.len && at + part.len <= s.len; at++) {
@@ -203,7 +204,7 @@ static rlhf_status begin_of(struct search *s, size_t i, rlhf_str head, size_t *f
         // A shorter common part means that an earlier turn was rendered differently.
         if (st == RLHF_OK && *from + header.len >= s->prompt.turns.text.len) return RLHF_OK;
     }
-    // After the last header; without a header, before the text that leads to the content.
+    // After the last header. A text without headers: before the text that precedes the content.
     const rlhf_str lead = {rlhf__buf_text(&s->t->lead), s->t->lead.len};
     const int led = head.len >= lead.len && lead.len &&
                     memcmp(head.ptr + (head.len - lead.len), lead.ptr, (size_t)lead.len) == 0;
@@ -269,7 +270,8 @@ static rlhf_status add_turns(struct search *s, size_t first) {
     return st;
 }
 
-// {% generation %} blocks. The token that ends a turn is inside its block or follows it.
+// Places turns by {% generation %} blocks. The token that ends a turn is inside its block or
+// follows it.
 static rlhf_status add_marks(struct search *s) {
     const rlhf_str whole = text_of(&s->whole);
     const char *end = s->t->past_end ? s->t->past_end : s->t->end;

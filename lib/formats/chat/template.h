@@ -1,5 +1,5 @@
-// template.h: a chat template: its parsed Jinja, the variables of the tokenizer, and properties
-// learned by rendering short conversations.
+// template.h: a chat template: its parsed Jinja, the variables of the tokenizer, and the properties
+// that rendering short conversations shows.
 //
 // What it is not: it reads no files and chooses none (chat.h); internal to chat/.
 #ifndef RLHF_HOST_CHAT_TEMPLATE_H
@@ -21,35 +21,36 @@ struct rlhf__template {
     int32_t reserved;
 };
 
-// Read a template's text; vars as transformers passes them (bos_token, ..., tools). Errors:
+// Read a template's text. vars are those that transformers passes (bos_token, ..., tools). Errors:
 // RLHF_E_UNSUPPORTED ("line 3: ..."), RLHF_E_NOMEM. [any]
 rlhf_status rlhf__template_parse(struct rlhf__template *, const char *text, size_t n,
                                  const json_t *vars, struct rlhf__error *err);
 void rlhf__template_finish(struct rlhf__template *);
 
-// Render short conversations to learn the fields above. Errors: RLHF_E_UNSUPPORTED: it does not
-// render a single question; the fields stay empty. RLHF_E_NOMEM. [any]
+// Render short conversations to find the fields above. Errors: RLHF_E_UNSUPPORTED when the template
+// does not render a single question (the fields then stay empty); RLHF_E_NOMEM. [any]
 rlhf_status rlhf__template_learn(struct rlhf__template *, struct rlhf__error *err);
 
-// *out as for rlhf__jinja_run. Errors: RLHF_E_INVALID: it refuses the conversation (the text is
-// what it said), or cannot render it; RLHF_E_NOMEM. [any]
+// *out as for rlhf__jinja_run. Errors: RLHF_E_INVALID when the template refuses the conversation
+// (the text is what it said) or cannot render it; RLHF_E_NOMEM. [any]
 rlhf_status rlhf__template_render(const struct rlhf__template *, const struct rlhf__message *m,
                                   size_t n, int generate, struct rlhf__jinja_result *out,
                                   struct rlhf__error *err);
 
-// Bytes of the end token at the beginning of s, with white space before it; 0: s does not begin
-// with the template's end token. [any]
+// The length of the end token at the beginning of s, white space before it included. 0 if s does
+// not begin with the template's end token. [any]
 size_t rlhf__template_end(const struct rlhf__template *, rlhf_str s);
 
 // ---- where the assistant speaks ----
 
-// Append the text of a conversation to *out, with the turns of the assistant among messages
-// [first, n).
+// Append the text of a conversation to *out, with the turns of the assistant among messages [first,
+// n).
 //
-// {% generation %} blocks mark these turns; then all of them are given. Without such blocks, each
-// answer in turn is replaced by a stand-in and the conversation is rendered again: the text before
-// and after the stand-in is also the text before and after the answer. A turn begins where the text
-// differs from the prompt that add_generation_prompt produces, and ends with its end token.
+// {% generation %} blocks mark these turns; if a template has them, all turns that they mark are
+// given. Without such blocks, each answer in turn is replaced by a stand-in and the conversation is
+// rendered again. The text before and after the stand-in is also the text before and after the
+// answer. A turn begins where the text differs from the prompt that add_generation_prompt produces.
+// It ends with its end token.
 //
 // Errors: those of rlhf__template_render; RLHF_E_INVALID: a turn's place cannot be determined.
 // [any]

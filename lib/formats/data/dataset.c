@@ -1,5 +1,5 @@
-// dataset.c: see dataset.h. The wanted fields of all rows are stored one after the other in one
-// large buffer, so a row costs its text and 56 bytes.
+// dataset.c: see dataset.h. The wanted fields of all rows lie one after the other in one large
+// buffer. So a row costs the bytes of its text plus 56.
 #include "data/dataset.h"
 
 #include "base/json.h"
@@ -101,8 +101,8 @@ static rlhf_status read_label(struct reader *r, const json_t *v, int32_t *out) {
 
 // ---- messages ----
 
-// The list of messages of a row; *name is its field, NULL without messages. As in TRL, the list is
-// under "messages", or it replaces a text.
+// The list of messages of a row, and in *name its field; NULL without messages. As in TRL, the list
+// may be under "messages", or take the place of a text.
 static const json_t *messages_of(const struct reader *r, const json_t *row, const char **name) {
     const json_t *v = json_object_get(row, "messages");
     *name = "messages";
@@ -177,7 +177,7 @@ static int has(const json_t *row, const char *name) {
     return v && !json_is_null(v);
 }
 
-// Whether the reader wants completions and the row has only a completion as text.
+// 1 if the reader wants completions, and the row's only text is a completion.
 static int is_completion(const struct reader *r, const json_t *row) {
     return wants(r->opts, RLHF__FIELD_COMPLETION) && has(row, "completion") &&
            !has(row, field_name(r->opts, RLHF__FIELD_TEXT)) && !has(row, "messages");

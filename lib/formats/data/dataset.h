@@ -7,7 +7,7 @@
 #include "chat/message.h"
 #include "data/lines.h"
 
-// The fields a row may have. In a text file each line is the field `line_field`.
+// The fields that a row may have. In a text file, each line is the field `line_field`.
 enum rlhf__field {
     RLHF__FIELD_TEXT = 0,
     RLHF__FIELD_PROMPT = 1,
@@ -15,10 +15,11 @@ enum rlhf__field {
     RLHF__FIELD_REJECTED = 3,
     RLHF__N_TEXT_FIELDS = 4,
     RLHF__FIELD_LABEL = 4,
-    // The list "messages", or a list instead of the text or the prompt (TRL's form).
+    // The list "messages", or a list in place of the text or the prompt (TRL's form).
     RLHF__FIELD_MESSAGES = 5,
-    // "prompt" and "completion", two texts or lists of messages, instead of a text (TRL's form).
-    // Only in `want`, never in `need`. The completion's text is stored as RLHF__FIELD_CHOSEN.
+    // "prompt" and "completion" in place of a text: two texts, or two lists of messages (TRL's
+    // form). Allowed in `want`, never in `need`. The completion's text is stored as
+    // RLHF__FIELD_CHOSEN.
     RLHF__FIELD_COMPLETION = 6
 };
 
@@ -30,14 +31,14 @@ struct rlhf__dataset_opts {
     size_t n_paths;
     const char *setting; // the setting that gave the paths, for messages; NULL = unknown
     uint32_t need;       // bits: a row without the field is an error
-    // bits: read when present; fields in neither set are ignored. If text is needed and messages
-    // are wanted, or the reverse, one of the two must be present.
+    // Bits: fields that are read when present. Fields in neither set are ignored. If text is needed
+    // and messages are wanted, or the reverse, one of the two must be present.
     uint32_t want;
     const char *name[5]; // JSON key of each field; NULL = text, prompt, chosen, rejected, label
     int32_t line_field;  // the field that a line of a .txt file is; 0 = TEXT
     int32_t keep_meta;   // 1: keep each row's JSON text
-    // 1: the path "-" is standard input: JSON Lines if its first line begins as a JSON object with
-    // a key, else one row per line
+    // 1: the path "-" means standard input. It is JSON Lines if its first line begins as a JSON
+    // object with a key, otherwise one row for each line.
     int32_t standard_input;
     int32_t prompts;           // 1: messages are prompts, which end with a user's turn
     const char *const *labels; // [n_labels] names for string labels; NULL = only integers
@@ -60,10 +61,10 @@ struct rlhf__data_row {
 struct rlhf__dataset; // opaque
 
 // Read all rows. Blank lines are skipped; a UTF-8 byte-order mark and CRLF are allowed. Files with
-// the gzip magic are decompressed whatever their name; .txt[.gz] is one row a line, anything else
-// is JSON Lines. Caller owns *out; free with rlhf__dataset_close.
-// Errors name file and line: RLHF_E_INVALID (missing file or field, wrong type, unknown label,
-// invalid JSON or UTF-8, truncated gzip, no rows at all, more than opts->loading allows),
+// the magic number of gzip are decompressed, whatever their name. A .txt or .txt.gz file has one
+// row on each line; any other file is JSON Lines. Caller owns *out; free with rlhf__dataset_close.
+// Errors name the file and the line: RLHF_E_INVALID (missing file or field, wrong type, unknown
+// label, invalid JSON or UTF-8, truncated gzip, no rows at all, more than opts->loading allows),
 // RLHF_E_IO, RLHF_E_NOMEM, RLHF_E_CANCELLED. [main]
 rlhf_status rlhf__dataset_open(const struct rlhf__dataset_opts *opts, struct rlhf__dataset **out,
                                struct rlhf__error *err);
@@ -92,8 +93,8 @@ int rlhf__dataset_completions(const struct rlhf__dataset *ds);
 // Whether row i is a prompt and a completion, both texts. [any]
 int rlhf__data_row_is_pair(const struct rlhf__data_row *row);
 
-// The messages of a row made of messages. Their contents are borrowed from *held, which the caller
-// releases with json_decref after the last use. Errors: RLHF_E_NOMEM. [any]
+// The messages of a row that consists of messages. Their contents are borrowed from *held, which
+// the caller releases with json_decref after the last use. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__data_row_messages(const struct rlhf__data_row *row, json_t **held,
                                     struct rlhf__messages *out, struct rlhf__error *err);
 

@@ -1,6 +1,6 @@
-// dataset_row.h: the parts of a row of a dataset: a prompt with a completion, in TRL's format for
-// supervised training (two texts, or two lists of messages); and the label, an integer or one of
-// the model's names.
+// dataset_row.h: two parts of a dataset's row. One is a prompt with a completion, in TRL's format
+// for supervised training (two texts, or two lists of messages). The other is the label, an integer
+// or one of the model's label names.
 //
 // What it is not: the file around the rows, which dataset.c reads; internal to data/.
 #ifndef RLHF_HOST_DATA_DATASET_ROW_H
@@ -21,12 +21,12 @@ struct rlhf__completion_row {
 rlhf_status rlhf__completion_row_read(const json_t *row, struct rlhf__completion_row *out,
                                       struct rlhf__error *err);
 
-// How to convert a row of another tool's format (Alpaca, ShareGPT), as the end of a message; "" for
-// any other row. [any]
+// How to convert a row in the format of another tool (Alpaca, ShareGPT), as the end of an error
+// message. "" for any other row. [any]
 const char *rlhf__completion_row_hint(const json_t *row);
 
-// The label in the field called name. Errors: RLHF_E_INVALID, without file and line (wrong type,
-// out of range, not a label of the model). [any]
+// The label in the field called name. Errors: RLHF_E_INVALID (wrong type, out of range, not a label
+// of the model); the message lacks file and line. [any]
 rlhf_status rlhf__row_label_read(const struct rlhf__dataset_opts *opts, const char *name,
                                  const json_t *v, int32_t *out, struct rlhf__error *err);
 

@@ -91,7 +91,7 @@ static rlhf_status check_kind(const char *path, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// RLHF_E_INVALID for a .json file whose first byte makes it one list rather than rows.
+// RLHF_E_INVALID if a .json file's first byte shows that it holds one list instead of rows.
 static rlhf_status check_begin(const char *path, int first, struct rlhf__error *err) {
     if (first != '[' || !ends_with(path, plain_length(path), ".json")) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
@@ -206,7 +206,7 @@ static rlhf_status fill(struct rlhf__lines *l, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Take [begin, begin + len) as the next line; its line end is `skip` more bytes.
+// Take [begin, begin + len) as the next line. Its line end takes `skip` more bytes.
 static rlhf_str take(struct rlhf__lines *l, size_t len, size_t skip) {
     const char *s = l->data + l->begin;
     l->begin += len + skip;
@@ -308,7 +308,7 @@ static int ends_with_gz(const char *s) {
     return n >= 3 && strcmp(s + n - 3, ".gz") == 0;
 }
 
-// Check the name itself, not its link target: the file would replace the link.
+// Check the name itself, not the target of a link: the new file would replace the link.
 rlhf_status rlhf__line_writer_free_target(const char *command, const char *target, int force,
                                           struct rlhf__error *err) {
     struct stat there;

@@ -1,5 +1,5 @@
-// lines.h: files of rows, plain or gzip: reading them line by line, with a limit on the memory
-// used; telling text from JSON; and writing JSON Lines.
+// lines.h: files of rows, plain or gzip. Reads them line by line with a limit on memory, tells text
+// from JSON, and writes JSON Lines.
 //
 // What it is not: it does not know what a row means (dataset.c does).
 #ifndef RLHF_HOST_DATA_LINES_H
@@ -24,8 +24,8 @@ struct rlhf__loading {
     const struct rlhf__watch *watch;        // for progress; may be NULL
 };
 
-// Call it for every row. bytes: memory in use so far. Errors: RLHF_E_CANCELLED; RLHF_E_INVALID when
-// bytes exceeds the limit; line 0 = unknown. [any]
+// Call it for every row. bytes: the memory in use so far; line 0 = unknown. Errors:
+// RLHF_E_CANCELLED; RLHF_E_INVALID when bytes exceeds the limit. [any]
 rlhf_status rlhf__loading_check(const struct rlhf__loading *, uint64_t bytes, const char *path,
                                 int64_t line, struct rlhf__error *err);
 
@@ -38,8 +38,8 @@ void rlhf__loading_seen(const struct rlhf__loading *, const char *what, int64_t 
 
 struct rlhf__lines; // opaque
 
-// Caller owns *out; path must outlive it. setting: the setting that gave the path ("--data"), which
-// messages begin with; NULL = unknown. Errors: RLHF_E_INVALID (no such file), RLHF_E_IO,
+// Caller owns *out; path must outlive it. setting is the setting that gave the path ("--data");
+// error messages begin with it. NULL = unknown. Errors: RLHF_E_INVALID (no such file), RLHF_E_IO,
 // RLHF_E_NOMEM. [main]
 rlhf_status rlhf__lines_open(const char *path, const char *setting, struct rlhf__lines **out,
                              struct rlhf__error *err);
@@ -50,10 +50,9 @@ rlhf_status rlhf__lines_open_stdin(struct rlhf__lines **out, struct rlhf__error 
 // NULL allowed. [main]
 void rlhf__lines_close(struct rlhf__lines *lines);
 
-// The next line without its end (LF or CRLF) and, on line 1, without a UTF-8 byte-order mark;
-// borrowed until the next call. *more = 0 at the end of the file. *number counts from 1.
-// Errors: RLHF_E_INVALID (damaged or truncated gzip, line too long), RLHF_E_IO, RLHF_E_NOMEM.
-// [main]
+// The next line, without its line end (LF or CRLF); on line 1 also without a UTF-8 byte-order mark.
+// Borrowed until the next call. At the end of the file, *more is 0. *number counts from 1. Errors:
+// RLHF_E_INVALID (damaged or truncated gzip, line too long), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__lines_next(struct rlhf__lines *lines, rlhf_str *line, int64_t *number, int *more,
                              struct rlhf__error *err);
 
@@ -67,11 +66,11 @@ int rlhf__data_is_text(const char *path);
 // 1 when the line is empty or white space. [any]
 int rlhf__row_line_blank(rlhf_str line);
 
-// 1 when it begins as a JSON row does: with `{"`, or with a brace alone, which is unlikely in a
-// text. [any]
+// 1 when the text begins as a JSON row does: with `{"`, or with a brace that is alone on its line,
+// which is unlikely in a text. [any]
 int rlhf__row_line_begins_object(rlhf_str line);
 
-// Returns st; if that is RLHF_E_INVALID, adds advice to err about piped text that looks like a JSON
+// Returns st. If st is RLHF_E_INVALID, adds a hint to err that the piped text looks like a JSON
 // row. [any]
 rlhf_status rlhf__row_line_hint_text(rlhf_status st, struct rlhf__error *err);
 
@@ -79,20 +78,20 @@ rlhf_status rlhf__row_line_hint_text(rlhf_status st, struct rlhf__error *err);
 rlhf_status rlhf__row_line_check(rlhf_str line, const char *path, int64_t number,
                                  struct rlhf__error *err);
 
-// The object of a UTF-8 line; caller owns *out. Errors: RLHF_E_INVALID (not valid JSON, a duplicate
-// key, not an object), RLHF_E_NOMEM. [any]
+// Parse the object of a UTF-8 line; caller owns *out. Errors: RLHF_E_INVALID (not valid JSON, a
+// duplicate key, not an object), RLHF_E_NOMEM. [any]
 rlhf_status rlhf__row_line_json(rlhf_str line, const char *path, int64_t number, json_t **out,
                                 struct rlhf__error *err);
 
 // ---- writing JSON Lines ----
 
-// The file appears complete or not at all. A name that ends in ".gz" is compressed; the same lines
-// give the same bytes.
+// Writes a file that appears complete or not at all. If its name ends in ".gz", it is compressed.
+// The same lines give the same bytes.
 struct rlhf__line_writer; // opaque
 
-// Refuse an existing target: "pairs: --out 'x' exists already; --force replaces it". With force a
-// regular file is replaced; links (dangling ones too), devices, pipes and directories never are.
-// command begins the message. Errors: RLHF_E_INVALID. [main]
+// Refuse an existing target: "pairs: --out 'x' exists already; --force replaces it". With force, a
+// regular file is replaced. Links (also dangling ones), devices, pipes and directories never are.
+// The message begins with command. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__line_writer_free_target(const char *command, const char *target, int force,
                                           struct rlhf__error *err);
 
@@ -101,8 +100,8 @@ rlhf_status rlhf__line_writer_free_target(const char *command, const char *targe
 rlhf_status rlhf__line_writer_open(const char *target, struct rlhf__line_writer **out,
                                    struct rlhf__error *err);
 
-// Append row as one line and release it, also on failure; row NULL is RLHF_E_NOMEM (a failed
-// json_pack). [main]
+// Append row as one line and release it, also on failure. row NULL (after a failed json_pack) gives
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__line_writer_put_new(struct rlhf__line_writer *w, json_t *row,
                                       struct rlhf__error *err);
 

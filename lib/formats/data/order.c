@@ -1,5 +1,5 @@
-// order.c: see order.h. Fisher-Yates with one Philox block a draw; pass p uses the counters from
-// p * 2^40 on.
+// order.c: see order.h. Fisher-Yates with one Philox block for each draw. Pass p uses the counters
+// from p * 2^40 on.
 #include "data/order.h"
 
 #include <math.h>

@@ -1,7 +1,9 @@
-// order.h: the order in which rows are visited, a fresh permutation on every pass.
+// order.h: the order in which rows are visited: a fresh permutation in each pass.
 //
-// The permutation of pass p is a pure function of (seed, stream name, p, n), so a checkpoint needs
-// only the cursor: two integers. It does not know what the rows are.
+// The permutation of pass p is a pure function of (seed, stream name, p, n). So a checkpoint needs
+// only the cursor, which is two integers.
+//
+// What it is not: it does not know what the rows are.
 #ifndef RLHF_HOST_DATA_ORDER_H
 #define RLHF_HOST_DATA_ORDER_H
 
@@ -18,15 +20,16 @@ struct rlhf__order {
     int64_t *perm;   // [n], NULL without shuffle
 };
 
-// n rows (n >= 1, at most 2^40), cursor at the start. Release with rlhf__order_finish.
-// stream: "data" for datasets, "prompts" for prompts. Errors: RLHF_E_INVALID, RLHF_E_NOMEM. [main]
+// Make an order of n rows (1 <= n <= 2^40) with the cursor at the start. Release it with
+// rlhf__order_finish. stream: "data" for datasets, "prompts" for prompts. Errors: RLHF_E_INVALID,
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__order_init(struct rlhf__order *order, int64_t n, uint64_t seed,
                              const char *stream, int shuffle, struct rlhf__error *err);
 
 // Accepts a zeroed order. [main]
 void rlhf__order_finish(struct rlhf__order *order);
 
-// The next row, in [0, n); starts the next pass when one ends. [main]
+// The next row, in [0, n). When a pass ends, the next one starts. [main]
 int64_t rlhf__order_next(struct rlhf__order *order);
 
 // Restore the cursor from a checkpoint. Errors: RLHF_E_INVALID (pos outside [0, n)). [main]
@@ -54,20 +57,21 @@ struct rlhf__batches {
     const void *ctx;
 };
 
-// n rows whose lengths `length` returns; ctx must outlive the batches. Release with
-// rlhf__batches_finish. Errors: those of rlhf__order_init. [main]
+// Make batches of n rows. `length` returns a row's length; ctx must outlive the batches. Release
+// with rlhf__batches_finish. Errors: those of rlhf__order_init. [main]
 rlhf_status rlhf__batches_init(struct rlhf__batches *, int64_t n, const struct rlhf__batch_opts *,
                                int64_t (*length)(const void *ctx, int64_t row), const void *ctx,
                                struct rlhf__error *err);
 void rlhf__batches_finish(struct rlhf__batches *); // accepts zeroed ones [main]
 
-// The rows of the next batch: (*pick)[*n] (fresh; caller frees with free()) of *total tokens; *n =
-// 0 after the end. Errors: RLHF_E_NOMEM; RLHF_E_INVALID (over 2^31 - 1 tokens). [main]
+// The rows of the next batch: (*pick)[*n], a fresh array that the caller frees with free(). They
+// have *total tokens. *n = 0 after the end. Errors: RLHF_E_NOMEM; RLHF_E_INVALID (more than 2^31 -
+// 1 tokens). [main]
 rlhf_status rlhf__batches_next(struct rlhf__batches *, int64_t **pick, uint32_t *n, uint32_t *total,
                                struct rlhf__error *err);
 
-// The number of batches from the first to the end; 0 = endless. Walks the order and restores the
-// cursor. [main]
+// The number of batches from the first to the end; 0 = endless. Walks through the order and then
+// restores the cursor. [main]
 rlhf_status rlhf__batches_count(struct rlhf__batches *, int64_t *out, struct rlhf__error *err);
 
 #endif

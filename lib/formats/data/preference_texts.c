@@ -21,8 +21,8 @@ struct place {
                 __VA_ARGS__),                                                                      \
      RLHF_E_INVALID)
 
-// Refuse v unless it is a list of messages that ends with an assistant's turn and, if it is not
-// `whole`, begins with one.
+// Refuse v unless it is a list of messages that ends with an assistant's turn. Unless it is
+// `whole`, it must also begin with one.
 static rlhf_status check_answer(const struct place *r, const json_t *v, const char *what,
                                 int whole) {
     struct rlhf__messages m = {0};
@@ -40,7 +40,7 @@ static rlhf_status check_answer(const struct place *r, const json_t *v, const ch
     return RLHF_OK;
 }
 
-// Refuse v unless it is a string that is not empty, or empty if that is allowed.
+// Refuse v unless it is a string. It may be empty only if that is allowed.
 static rlhf_status check_text(const struct place *r, const json_t *v, const char *what,
                               int may_be_empty) {
     if (!v) return BAD(r, "the row has no field '%s'", what);
@@ -60,7 +60,7 @@ static rlhf_status check_response(const struct place *r, const struct rlhf__pref
     return check_text(r, v, what, 0);
 }
 
-// Without a prompt, the common beginning of both responses is the prompt, as in TRL.
+// Without a prompt, the beginning that both responses share is the prompt, as in TRL.
 static rlhf_status take_shared(const struct place *r, struct rlhf__preference_texts *t) {
     const json_t *a = t->response[0], *b = t->response[1];
     size_t n = 0;
@@ -79,7 +79,7 @@ static rlhf_status take_shared(const struct place *r, struct rlhf__preference_te
     return RLHF_OK;
 }
 
-// Take the prompt, a text or messages. needed: the responses do not contain it.
+// Take the prompt, which is a text or messages. needed: the responses do not contain the prompt.
 static rlhf_status take_prompt(const struct place *r, const json_t *row, int empty_prompt,
                                int needed, struct rlhf__preference_texts *t) {
     const json_t *messages = json_object_get(row, "messages");
@@ -156,7 +156,8 @@ static rlhf_status take_responses(const struct place *r, const json_t *row,
     return take_best(r, row, t);
 }
 
-// "margin"; datasets that do not have one for every row omit it or set it to null.
+// Reads "margin". A dataset that has it for some rows only omits it or sets it to null in the
+// others.
 static rlhf_status take_margin(const struct place *r, const json_t *row, const char *refused_by,
                                struct rlhf__preference_texts *t) {
     const json_t *v = json_object_get(row, "margin");

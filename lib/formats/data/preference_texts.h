@@ -8,19 +8,20 @@
 #include <jansson.h>
 
 struct rlhf__preference_texts {
-    // Borrowed from the row: strings or, with is_chat, lists of messages, of which a response may
-    // also be a string: what the assistant says.
+    // Borrowed from the row. These are strings or, with is_chat, lists of messages. With is_chat a
+    // response may also be a string: what the assistant says.
     const json_t *prompt, *response[RLHF__RESPONSES_MAX];
     const char *prompt_name; // its field
     int32_t n, best;         // responses; index of the best one, -1: an undesirable completion
-    // shared: without a prompt (NULL), the messages that chosen and rejected both begin with.
+    // shared: if prompt is NULL, the number of messages with which both chosen and rejected begin.
     int32_t is_chat, shared;
     float margin;
     int32_t has_margin;
 };
 
-// Check the row and take its texts, in the form that the options want; with bos the prompt may be
-// empty. path and line are for messages. Errors: RLHF_E_INVALID names the field. [any]
+// Check the row and take its texts, in the form that the options want. With bos, the prompt may be
+// empty. path and line are for error messages. Errors: RLHF_E_INVALID; the message names the field.
+// [any]
 rlhf_status rlhf__preference_texts_read(const json_t *row, const struct rlhf__preference_opts *,
                                         const char *path, int64_t line,
                                         struct rlhf__preference_texts *out,

@@ -1,5 +1,5 @@
-// preferences.c: see preferences.h. Rows are read one at a time and kept as tokens: for each row
-// the prompt and then the responses, in one pool.
+// preferences.c: see preferences.h. Rows are read one at a time and kept as tokens in one pool. For
+// each row, the pool has the prompt and then the responses.
 #include "data/preferences.h"
 
 #include "base/file.h"
@@ -66,7 +66,8 @@ static int32_t response_room(const struct rlhf__preference_opts *o) {
     return o->max_response > 0 && o->max_response < room ? o->max_response : room;
 }
 
-// Cut r->ids, r->len and r->prompt as the options say. A prompt of messages is known to leave room.
+// Cut r->ids, r->len and r->prompt as the options say. A prompt of messages leaves room for a
+// response; this was checked before.
 static rlhf_status fit(struct reader *r, int is_chat) {
     const struct rlhf__preference_opts *o = r->opts;
     int refuse = o->long_rows == RLHF__PREFERENCE_REFUSE, cut = 0;
@@ -158,7 +159,7 @@ static rlhf_status encode_texts(struct reader *r, const struct rlhf__preference_
     return RLHF_OK;
 }
 
-// Messages [from, to) of a checked list; or an assistant's message made of a string.
+// Take messages [from, to) of a checked list, or make an assistant's message from a string.
 static rlhf_status take_messages(const json_t *v, size_t from, size_t to, struct rlhf__messages *m,
                                  struct rlhf__error *err) {
     if (json_is_string(v)) {

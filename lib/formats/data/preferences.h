@@ -21,13 +21,14 @@
 
 #define RLHF__RESPONSES_MAX 1024 // responses per row at most
 
-// What happens to a row in which prompt + response is longer than max_tokens, or a response is
-// longer than max_response.
+// What happens to a row if prompt + response is longer than max_tokens, or a response is longer
+// than max_response.
 enum rlhf__preference_long {
-    // Cut: a response loses its last tokens until it has max_response tokens and fits after one
-    // prompt token (and bos); then the prompt loses its first ones (bos stays) until the longest
-    // response fits. All rows of a group keep the same prompt. A prompt of messages is never cut:
-    // responses are cut until they fit after it, and the row is left out if none would fit.
+    // Cut. First, a response loses its last tokens until it has at most max_response tokens and
+    // fits after one prompt token (and bos). Then the prompt loses its first tokens, except bos,
+    // until the longest response fits. All rows of a group keep the same prompt. A prompt of
+    // messages is never cut: responses are cut until they fit after it, and the row is left out if
+    // none would fit.
     RLHF__PREFERENCE_CUT = 0,
     RLHF__PREFERENCE_REFUSE = 1 // RLHF_E_INVALID with file and line
 };
@@ -37,7 +38,7 @@ struct rlhf__preference_opts {
     size_t n_paths;
     const char *setting; // the setting that gave the paths, for messages; NULL = unknown
     int64_t skip, limit; // leave out the first `skip` rows; keep at most `limit`, 0 = all
-    // 1: bos in front of every prompt that is a text; an empty prompt is then allowed.
+    // 1: put bos in front of every prompt that is a text. An empty prompt is then allowed.
     int32_t prepend_bos;
     int32_t max_tokens;   // prompt + response, bos counted; at least 2 (3 with bos): the context
     int32_t max_response; // longest response; 0 = whatever max_tokens leaves
@@ -51,7 +52,8 @@ struct rlhf__preference_opts {
 // One row of the file: the responses to one prompt. Borrowed from the set.
 struct rlhf__preference {
     const int32_t *prompt; // [n_prompt], n_prompt >= 1, bos included
-    // [sum of len] response 0, then response 1, ...; chosen is response 0 of a pair, rejected 1.
+    // [sum of len] response 0, then response 1, ... In a pair, chosen is response 0 and rejected is
+    // 1.
     const int32_t *ids;
     const int32_t *len; // [n] tokens of each response, at least 1
     int32_t n_prompt;
@@ -63,26 +65,26 @@ struct rlhf__preference {
 
 struct rlhf__preferences; // opaque
 
-// Read and tokenise. Rows whose preferred response has the same tokens as another one (after
-// cutting) carry no signal: they are left out and counted. Caller owns *out; the option struct is
-// not kept. Errors name file and line: RLHF_E_INVALID (missing file; no rows; invalid JSON or
-// UTF-8; a field that is missing, empty or of the wrong type; two forms in one row; chosen =
-// rejected, or two equal responses one of which is the best; best out of range; too long, with
-// REFUSE; a prompt without tokens; nothing left), RLHF_E_IO, RLHF_E_NOMEM. [main]
+// Read and tokenise. If a row's preferred response has the same tokens as another one (after
+// cutting), the row carries no signal: it is left out and counted. Caller owns *out; the option
+// struct is not kept. Errors name the file and the line: RLHF_E_INVALID (missing file; no rows;
+// invalid JSON or UTF-8; a field that is missing, empty or of the wrong type; two forms in one row;
+// chosen equals rejected, or another response equals the best one; best out of range; too long,
+// with REFUSE; a prompt without tokens; nothing left), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__preferences_open(const struct rlhf__preference_opts *opts,
                                    const struct rlhf__tokenizer *tok,
                                    struct rlhf__preferences **out, struct rlhf__error *err);
 
-// *are = 1 when the first row of a file of JSON rows has a field "chosen", "rejected" or
-// "responses" and no "text"; 2 when it has a "completion" and a "label", true or false; -1 for a
-// pipe, which can be read only once. Errors: those of reading that row. [main]
+// Look at the first row of a file of JSON rows. *are = 1 when it has no "text" but a field "chosen",
+// "rejected" or "responses". *are = 2 when it has a "completion" and a "label", true or false.
+// *are = -1 for a pipe, which can be read only once. Errors: those of reading that row. [main]
 rlhf_status rlhf__preferences_are(const char *path, const char *setting, int *are,
                                   struct rlhf__error *err);
 
 // NULL allowed. [main]
 void rlhf__preferences_close(struct rlhf__preferences *set);
 
-// Rows of the file that are left, at least 1 (a pair or a best-of-n row counts one). [any]
+// The number of rows that are left, at least 1. A pair or a best-of-n row counts as one. [any]
 int64_t rlhf__preferences_count(const struct rlhf__preferences *set);
 
 // Row i, 0 <= i < count. [any]
@@ -98,12 +100,12 @@ int rlhf__preferences_margins(const struct rlhf__preferences *set);
 int64_t rlhf__preferences_truncated(const struct rlhf__preferences *set);
 int64_t rlhf__preferences_dropped(const struct rlhf__preferences *set);
 
-// Rows of messages that are used; rows left out because their prompt, of messages, fills the
-// context. [any]
+// The number of rows of messages that are used; and the number of rows left out because their
+// prompt of messages fills the context. [any]
 int64_t rlhf__preferences_chats(const struct rlhf__preferences *set);
 int64_t rlhf__preferences_too_long(const struct rlhf__preferences *set);
 
-// Tokens of the row when every response is written out after the prompt. [any]
+// The number of tokens of the row when every response is written out after the prompt. [any]
 static inline int64_t rlhf__preference_tokens(const struct rlhf__preference *p) {
     int64_t sum = (int64_t)p->n * p->n_prompt;
     for (int32_t i = 0; i < p->n; i++)

@@ -1,4 +1,4 @@
-// prompts.c: see prompts.h. The query rules are those of the 2019 code: tokens after the
+// prompts.c: see prompts.h. The query rules are those of the 2019 code: take the tokens after the
 // first period, at most `length` of them, up to the last period. Cutting to max_tokens comes last.
 #include "data/prompts.h"
 
@@ -36,8 +36,8 @@ static int has_rules(const struct rlhf__prompt_opts *o) {
     return o->start_after_period || o->end_at_period;
 }
 
-// Apply the rules to ids[0..*n): the prompt is then ids[*from .. *from + *n); *cut = 1 when it was
-// too long. 0 = skip the text.
+// Apply the rules to ids[0..*n). The prompt is then ids[*from .. *from + *n), and *cut = 1 if it
+// was too long. Returns 0 if the text must be skipped.
 static int apply_rules(const struct rlhf__prompt_opts *o, int32_t period, const int32_t *ids,
                        size_t *from, size_t *n, int *cut) {
     *from = 0;
@@ -62,8 +62,8 @@ static int apply_rules(const struct rlhf__prompt_opts *o, int32_t period, const 
     return 1;
 }
 
-// Encode as much of the text as the rules can use. Most texts have a period early; the whole text
-// is encoded only if its beginning lacks one.
+// Encode only as much of the text as the rules can use. Most texts have a period early. The whole
+// text is encoded only if its beginning has none.
 static rlhf_status encode(const struct rlhf__prompt_opts *o, const struct rlhf__tokenizer *tok,
                           int32_t period, rlhf_str text, struct rlhf__ids *ids,
                           struct rlhf__error *err) {
@@ -174,7 +174,7 @@ static rlhf_status check_rules(const struct rlhf__prompt_opts *o, struct rlhf__e
         rule);
 }
 
-// A conversation is used whole or left out: a cut one would not be a conversation.
+// A conversation is used whole or left out, because a cut one would not be a conversation.
 static rlhf_status add_messages(struct rlhf__prompts *set, const struct rlhf__prompt_opts *o,
                                 const struct rlhf__tokenizer *tok, const struct rlhf__messages *m,
                                 int64_t row, struct rlhf__ids *scratch, struct rlhf__error *err) {

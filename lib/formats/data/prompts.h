@@ -26,8 +26,8 @@ struct rlhf__prompt_opts {
     const char *const *paths; // [n_paths]
     size_t n_paths;
     const char *setting; // the setting that gave the paths, for messages; NULL = unknown
-    // JSON key; NULL = "prompt", "messages", or "text" if those are missing. Each may hold a list
-    // of messages.
+    // JSON key. NULL means "prompt", "messages", or "text" if the first two are missing. Each may
+    // hold a list of messages.
     const char *field;
     int32_t prepend_bos;        // 1: bos in front of every prompt that is a text
     int32_t start_after_period; // 1: the prompt starts after the first "." token; texts without one
@@ -47,8 +47,8 @@ struct rlhf__prompt {
     const int32_t *ids; // [n], n >= 1
     int32_t n;
     int32_t is_chat; // 1: of messages
-    // Decoded from ids without special tokens, well-formed UTF-8; of messages their contents, with
-    // an empty line between two.
+    // Decoded from ids without special tokens, well-formed UTF-8. For messages: their contents,
+    // with an empty line between two of them.
     rlhf_str text;
     rlhf_str meta; // the row as JSON text; len 0 for text files and the constant prompt
     int64_t row;   // row in the files
@@ -56,18 +56,17 @@ struct rlhf__prompt {
 
 struct rlhf__prompts; // opaque
 
-// Caller owns *out; free with rlhf__prompts_close. The option structs are not kept.
-// With length > 0 and no end rule, prompts that have fewer tokens than that are left out.
-// Errors: RLHF_E_INVALID: everything rlhf__dataset_open says; a long prompt with
-// RLHF__PROMPT_REFUSE; rules that leave nothing; a "." that is not a token; no bos; rows with
-// messages and query rules, a length or bos; the errors of rlhf__conversation_encode. RLHF_E_IO,
-// RLHF_E_NOMEM. [main]
+// Read the prompts. Caller owns *out; free with rlhf__prompts_close. The option structs are not
+// kept. With length > 0 and no end rule, prompts shorter than `length` tokens are left out. Errors:
+// RLHF_E_INVALID: those of rlhf__dataset_open; a long prompt with RLHF__PROMPT_REFUSE; rules that
+// leave nothing; a tokenizer in which "." is not a token; no bos; rows of messages together with
+// query rules, a length or bos; those of rlhf__conversation_encode. RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__prompts_open(const struct rlhf__prompt_opts *opts,
                                const struct rlhf__tokenizer *tok, struct rlhf__prompts **out,
                                struct rlhf__error *err);
 
-// Prompts from token ids: prompt i is ids[i][0 .. len[i]), len[i] >= 1, its row i; ids are copied.
-// Errors: RLHF_E_INVALID (no prompts, an empty one), RLHF_E_NOMEM. [main]
+// Make prompts from token ids: prompt i is ids[i][0 .. len[i]), with len[i] >= 1, and its row is i.
+// The ids are copied. Errors: RLHF_E_INVALID (no prompts, an empty one), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__prompts_from_ids(const int32_t *const *ids, const int32_t *len, int64_t n,
                                    const struct rlhf__tokenizer *tok, struct rlhf__prompts **out,
                                    struct rlhf__error *err);
@@ -101,7 +100,7 @@ void rlhf__prompts_summary(const struct rlhf__prompts *set, struct rlhf__buf *ou
 // Prompt i, 0 <= i < count. [any]
 struct rlhf__prompt rlhf__prompts_get(const struct rlhf__prompts *set, int64_t i);
 
-// "FILE:LINE" of prompt i's row, for messages, into out[cap]; "" without a file. [any]
+// Write "FILE:LINE" of prompt i's row into out[cap], for error messages; "" without a file. [any]
 void rlhf__prompts_where(const struct rlhf__prompts *set, int64_t i, char *out, size_t cap);
 
 // Longest prompt in tokens. [any]

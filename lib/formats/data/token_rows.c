@@ -1,5 +1,5 @@
-// token_rows.c: see token_rows.h. Threads take chunks of dataset rows; the chunks are joined
-// in order, so the result does not depend on the threads.
+// token_rows.c: see token_rows.h. Threads take chunks of dataset rows. The chunks are joined in
+// order, so the result does not depend on the number of threads.
 #include "data/token_rows.h"
 
 #include "text/conversation.h"
@@ -88,7 +88,7 @@ rlhf_status rlhf__token_completion_chat(const struct rlhf__tokenizer *tok,
     return st;
 }
 
-// Append all ids of one dataset row to ids: bos, text, eos, cut to the usable length.
+// Append all ids of one dataset row to ids: bos, text and eos, cut to the usable length.
 static rlhf_status encode_row(const struct cut *how, rlhf_str text, struct rlhf__ids *ids, int *cut,
                               struct rlhf__error *err) {
     const struct rlhf__token_opts *o = how->opts;
@@ -96,8 +96,8 @@ static rlhf_status encode_row(const struct cut *how, rlhf_str text, struct rlhf_
     *cut = 0;
     if (o->long_rows == RLHF__LONG_SPLIT)
         return rlhf__tokenizer_encode(how->tok, text, o->encode_flags, 0, ids, err);
-    // Encoding one token more than fits shows whether the row is cut. A cut row does not get eos,
-    // because its text does not end there; [SEP] stays.
+    // Encode one token more than fits: this shows whether the row is cut. A cut row does not get
+    // eos, because its text does not end there. [SEP] stays.
     RLHF_TRY(rlhf__tokenizer_encode(how->tok, text, o->encode_flags & ~(uint32_t)RLHF__ENCODE_EOS,
                                     max + 1, ids, err));
     if (o->encode_flags & RLHF__ENCODE_EOS)
@@ -133,7 +133,7 @@ static rlhf_status encode_messages(const struct cut *how, const struct rlhf__dat
     return st;
 }
 
-// 1 when a token after the first is the assistant's, or when marks are not requested.
+// 1 when any token after the first is the assistant's, or when marks are not requested.
 static int has_says(const struct cut *how, const int32_t *ids, size_t n) {
     int found = !how->opts->says;
     for (size_t i = 1; i < n && !found; i++)
@@ -141,7 +141,7 @@ static int has_says(const struct cut *how, const int32_t *ids, size_t n) {
     return found;
 }
 
-// Turn the n ids at ids->data[at] into rows; windows that overlap by one token are moved apart.
+// Turn the n ids at ids->data[at] into rows. Windows overlap by one token, so they are moved apart.
 static rlhf_status cut_row(const struct cut *how, struct chunk *c, int64_t source,
                            struct rlhf__ids *ids, size_t at, struct rlhf__error *err) {
     size_t n = ids->n - at, max = (size_t)how->opts->max_len;
@@ -198,7 +198,7 @@ static rlhf_status encode_pair(const struct cut *how, const struct rlhf__data_ro
     return RLHF_OK;
 }
 
-// Append the ids of row `source` to *ids, and the rows they make to the chunk. Errors:
+// Append the ids of row `source` to *ids, and the rows made from them to the chunk. Errors:
 // RLHF_E_NOMEM, RLHF_E_INVALID (no such field; messages that cannot be rendered).
 static rlhf_status chunk_add(struct chunk *c, const struct cut *how, int64_t source,
                              const struct rlhf__data_row *row, struct rlhf__ids *ids,
@@ -222,7 +222,7 @@ static rlhf_status chunk_add(struct chunk *c, const struct cut *how, int64_t sou
     return cut_row(how, c, source, ids, at, err);
 }
 
-// Copy the ids of all its rows; called once, at the end. RLHF__TOKEN_SAYS is cleared in *ids.
+// Copy the ids of all rows of the chunk. Called once, at the end. Clears RLHF__TOKEN_SAYS in *ids.
 static rlhf_status chunk_store(struct chunk *c, const struct cut *how, struct rlhf__ids *ids,
                                struct rlhf__error *err) {
     size_t width = how->narrow ? sizeof(uint16_t) : sizeof(int32_t);

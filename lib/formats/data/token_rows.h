@@ -52,10 +52,11 @@ struct rlhf__token_rows {
 // Set in ids of the assistant or of a completion.
 #define RLHF__TOKEN_SAYS (1 << 30)
 
-// Append the ids of a prompt and its completion, tokenised separately as in a rollout, the latter
-// with RLHF__TOKEN_SAYS. flags: RLHF__ENCODE_BOS before, RLHF__ENCODE_EOS after. Of messages the
-// first `asked` are the prompt; the completion ends with the token that ends its turn. Errors:
-// RLHF_E_NOMEM, those of rlhf__conversation_encode. [any]
+// Append the ids of a prompt and of its completion. They are tokenised separately, as in a rollout;
+// the completion's ids get RLHF__TOKEN_SAYS. flags: RLHF__ENCODE_BOS puts bos before,
+// RLHF__ENCODE_EOS puts eos after. If the row is messages, the first `asked` are the prompt, and
+// the completion ends with the token that ends its turn. Errors: RLHF_E_NOMEM, those of
+// rlhf__conversation_encode. [any]
 rlhf_status rlhf__token_completion(const struct rlhf__tokenizer *tok,
                                    const struct rlhf__data_row *row, uint32_t flags,
                                    struct rlhf__ids *ids, struct rlhf__error *err);
@@ -63,11 +64,12 @@ rlhf_status rlhf__token_completion_chat(const struct rlhf__tokenizer *tok,
                                         const struct rlhf__messages *m, size_t asked,
                                         struct rlhf__ids *ids, struct rlhf__error *err);
 
-// Tokenise every row of ds: messages by the tokenizer's chat template, without further tokens
-// around them. Zero-initialised or finished *out; release with rlhf__token_rows_finish. Errors:
-// RLHF_E_INVALID (all rows are shorter than min_len; a row lacks the field; bos or eos requested
-// and absent; RLHF__SAYS_ASSISTANT and a text; those of rlhf__conversation_encode; rows and tokens
-// exceed opts->loading), RLHF_E_NOMEM, RLHF_E_CANCELLED. [main]
+// Tokenise every row of ds. The tokenizer's chat template renders messages, and no further tokens
+// are put around them. *out must be zero-initialised or finished; release it with
+// rlhf__token_rows_finish. Errors: RLHF_E_INVALID (all rows are shorter than min_len; a row lacks
+// the field; bos or eos is requested and absent; RLHF__SAYS_ASSISTANT with a text; those of
+// rlhf__conversation_encode; rows and tokens exceed opts->loading), RLHF_E_NOMEM, RLHF_E_CANCELLED.
+// [main]
 rlhf_status rlhf__token_rows_init(struct rlhf__token_rows *out, const struct rlhf__dataset *ds,
                                   const struct rlhf__tokenizer *tok,
                                   const struct rlhf__token_opts *opts, struct rlhf__error *err);

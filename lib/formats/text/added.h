@@ -1,7 +1,7 @@
-// added.h: a tokenizer's list of added tokens, which are not in the model's vocabulary, and the
-// search for many texts in one.
+// added.h: a tokenizer's list of added tokens, which are not in the model's vocabulary. Also the
+// search for many texts in one text.
 //
-// What it is not: the reader of the files that name them (added_read.h), and the splitting of texts
+// What it is not: the reader of the files that name them (added_read.h), or the splitting of texts
 // (tokenizer.c); internal to text/.
 #ifndef RLHF_HOST_TEXT_ADDED_H
 #define RLHF_HOST_TEXT_ADDED_H
@@ -24,9 +24,9 @@ struct rlhf__matcher {
     uint32_t first[257]; // those that begin with byte b are item[first[b]..first[b + 1])
 };
 
-// Add the text s[0..len), which will be found as `value`; of two equal texts the first one counts.
-// An empty text is never found. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (more than 4 GiB). [one
-// thread]
+// Add the text s[0..len), which the search then finds as `value`. If two texts are equal, the first
+// one counts. An empty text is never found. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (more than 4 GiB).
+// [one thread]
 rlhf_status rlhf__matcher_add(struct rlhf__matcher *m, const char *s, size_t len, uint32_t value,
                               struct rlhf__error *err);
 
@@ -46,9 +46,9 @@ void rlhf__matcher_finish(struct rlhf__matcher *m);
 
 // ---- the list ----
 
-// As in tokenizer.json. single_word: matches only whole words; lstrip, rstrip: includes the white
-// space on that side; normalized: its normal form is searched for in the normalised text, after the
-// other tokens were found in the text itself.
+// Flags as in tokenizer.json. single_word: the token matches only whole words. lstrip, rstrip: it
+// includes the white space on that side. normalized: its normal form is searched for in the
+// normalised text, after the other tokens were found in the text itself.
 struct rlhf__added_token {
     uint32_t at, len;             // bytes in `text`
     uint32_t shown_at, shown_len; // its decoded text, in `text`; only if vocab_token.shown is set
@@ -70,12 +70,12 @@ struct rlhf__added {
     int plain_ordinary, normal_ordinary; // 1 when one of them is not special
 };
 
-// Append a token with the text s[0..len), which must not be on the list yet; sets at and len of the
-// list's copy of *token. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (more than 4 GiB). [main]
+// Append a token with the text s[0..len), which must not be on the list yet. Sets `at` and `len` in
+// the list's copy of *token. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (more than 4 GiB). [main]
 rlhf_status rlhf__added_append(struct rlhf__added *added, const char *s, size_t len,
                                const struct rlhf__added_token *token, struct rlhf__error *err);
 
-// The token with this text, NULL = not on the list. Borrowed until the next append. [any]
+// The token with this text; NULL if it is not on the list. Borrowed until the next append. [any]
 struct rlhf__added_token *rlhf__added_find(const struct rlhf__added *added, const char *s,
                                            size_t len);
 
@@ -85,8 +85,8 @@ const char *rlhf__added_text(const struct rlhf__added *added, const struct rlhf_
 // The same by id; {NULL, 0} if it is not on the list. [any]
 rlhf_str rlhf__added_content(const struct rlhf__added *added, int32_t id);
 
-// The decoded text of a token: its bytes in the vocabulary or, for a normalized token, its normal
-// form, as in the library; {NULL, 0} for ids without a token. [any]
+// The decoded text of a token. This is its bytes in the vocabulary or, as in the library, the
+// normal form of a normalized token. {NULL, 0} for ids without a token. [any]
 rlhf_str rlhf__added_shown(const struct rlhf__added *added, const struct rlhf__vocab *vocab,
                            int32_t id);
 

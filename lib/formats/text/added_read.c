@@ -10,9 +10,9 @@
 
 // ---- which token of the model ----
 
-// The bytes of the token s[0..len): its stand-ins translated if the model sees bytes and all
-// characters are stand-ins, else its own bytes. *stands: the bytes are in the form of the model's
-// tokens. The caller frees *out. Errors: RLHF_E_NOMEM.
+// The bytes of the token s[0..len). If the model sees bytes and all of its characters are
+// stand-ins, they are translated; otherwise the token's own bytes are used. *stands: 1 if the bytes
+// are in the form of the model's tokens. The caller frees *out. Errors: RLHF_E_NOMEM.
 static rlhf_status added_bytes(const struct rlhf__tokenizer *tok, const char *s, size_t len,
                                char **out, size_t *n, int *stands, struct rlhf__error *err) {
     *out = malloc(len + 1);
@@ -64,8 +64,8 @@ static uint8_t *flag(struct rlhf__added_token *t, size_t i) {
     return flags[i];
 }
 
-// Missing flags are false, except that a token that is not special is normalized by default.
-// content[0..len) need not end in a NUL.
+// A missing flag is false, with one exception: a token that is not special is normalized by
+// default. content[0..len) need not end in a NUL.
 static rlhf_status read_flags(const json_t *entry, const char *content, size_t len,
                               struct rlhf__added_token *t, struct rlhf__error *err) {
     for (size_t i = 0; i < N_FLAGS; i++) {
@@ -79,8 +79,8 @@ static rlhf_status read_flags(const json_t *entry, const char *content, size_t l
     return RLHF_OK;
 }
 
-// A token that is already on the list: the entry must agree, but a tokenizer without tokenizer.json
-// takes the flags from it.
+// For a token that is already on the list. The entry must agree with the list. A tokenizer without
+// tokenizer.json takes the flags from the entry.
 static rlhf_status say_again(struct rlhf__tokenizer *tok, struct rlhf__added_token *t, int64_t id,
                              const json_t *entry, struct rlhf__error *err) {
     const char *content = rlhf__added_text(&tok->added, t);
@@ -104,7 +104,7 @@ static rlhf_status say_again(struct rlhf__tokenizer *tok, struct rlhf__added_tok
     return RLHF_OK;
 }
 
-// The id that the tokenizers library gives the next token that is missing in its model.
+// The id that the tokenizers library gives to the next token that its model does not have.
 static int32_t next_id(const struct rlhf__added *a) {
     return a->largest >= a->n_model ? a->largest + 1 : a->n_model;
 }
@@ -277,7 +277,7 @@ rlhf_status rlhf__added_ready(struct rlhf__tokenizer *tok, struct rlhf__error *e
     struct rlhf__added *a = &tok->added;
     struct rlhf__buf normal = RLHF__BUF_INIT, spare = RLHF__BUF_INIT;
     rlhf_status st = RLHF_OK;
-    // Of two tokens with the same normal form the first counts (the library takes either).
+    // If two tokens have the same normal form, the first one counts (the library takes either).
     for (size_t i = 0; i < a->n && st == RLHF_OK; i++)
         st = add_needle(tok, i, &normal, &spare, err);
     for (size_t i = 0; i < a->n; i++) {

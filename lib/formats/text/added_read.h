@@ -15,7 +15,7 @@ struct rlhf__tokenizer;
 int32_t rlhf__added_id(const struct rlhf__tokenizer *tok, const char *content, size_t len);
 
 // Add {"id", "content", "special", ...} for each entry of tokenizer.json's added_tokens. Errors:
-// RLHF_E_INVALID (also where the tokenizers library would give a token another id), RLHF_E_NOMEM.
+// RLHF_E_INVALID (also if the tokenizers library would give a token another id), RLHF_E_NOMEM.
 // [main]
 rlhf_status rlhf__added_read(struct rlhf__tokenizer *tok, const json_t *list,
                              struct rlhf__error *err);
@@ -29,8 +29,8 @@ rlhf_status rlhf__added_read_ids(struct rlhf__tokenizer *tok, json_t *file,
 rlhf_status rlhf__added_read_decoder(struct rlhf__tokenizer *tok, json_t *decoder,
                                      struct rlhf__error *err);
 
-// Mark the token named by tokenizer_config.json or special_tokens_map.json as special: "content" or
-// {"content", "lstrip", ...}. A name that is not a token is ignored. [main]
+// Mark the token that tokenizer_config.json or special_tokens_map.json names as special. The value
+// is "content" or {"content", "lstrip", ...}. A name that is not a token is ignored. [main]
 rlhf_status rlhf__added_mark(struct rlhf__tokenizer *tok, const json_t *named,
                              struct rlhf__error *err);
 
@@ -38,7 +38,7 @@ rlhf_status rlhf__added_mark(struct rlhf__tokenizer *tok, const json_t *named,
 rlhf_status rlhf__added_mark_id(struct rlhf__tokenizer *tok, int32_t id, struct rlhf__error *err);
 
 // Prepare the search in texts, after the last token was added. Errors: RLHF_E_NOMEM,
-// RLHF_E_UNSUPPORTED (a pattern of the normaliser takes too long). [main]
+// RLHF_E_UNSUPPORTED (the normaliser has a pattern that takes too long). [main]
 rlhf_status rlhf__added_ready(struct rlhf__tokenizer *tok, struct rlhf__error *err);
 
 #endif

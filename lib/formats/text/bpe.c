@@ -1,5 +1,5 @@
-// bpe.c: see bpe.h. Most words of a text are one token: one lookup in a table of the tokens that
-// result from merging their own bytes answers those; other words are merged.
+// bpe.c: see bpe.h. Most words of a text are one token. A table of the tokens that result from
+// merging their own bytes finds these with one lookup. Other words are merged.
 #include "text/bpe.h"
 
 #include "text/unicode.h"
@@ -10,8 +10,9 @@
 
 // ---- merges ----
 //
-// Short words scan for the best pair; long ones use a heap of candidate pairs over a linked list,
-// which drops a candidate whose symbols have changed when it comes up.
+// A short word is scanned for the best pair. A long word uses a heap of candidate pairs over a
+// linked list of symbols. If the symbols of a candidate have changed when it comes up, it is
+// dropped.
 
 enum { SHORT_WORD = 32 };
 
@@ -120,8 +121,8 @@ static int before(const struct candidate *a, const struct candidate *b) {
     return a->rank != b->rank ? a->rank < b->rank : a->at < b->at;
 }
 
-// Every symbol pair is pushed at most once when it appears: n - 1 at first, then at most 2 per
-// merge, so 3n items are enough.
+// Every pair of symbols is pushed at most once, when it appears: n - 1 pairs at first, and at most
+// 2 after each merge. So 3n items are enough.
 static void heap_push(struct heap *h, struct candidate c) {
     size_t i = h->n++;
     while (i > 0 && before(&c, &h->item[(i - 1) / 2])) {
@@ -197,8 +198,8 @@ static rlhf_status apply_long(const struct rlhf__merges *m, int32_t *ids, size_t
     return RLHF_OK;
 }
 
-// Merge ids[0..n) in place, always the pair of lowest rank, leftmost first; *n becomes the
-// remaining number. n log n for long words. Errors: RLHF_E_NOMEM.
+// Merge ids[0..n) in place: always the pair of lowest rank, and the leftmost of equal ones. *n
+// becomes the number of ids left. Long words take n log n steps. Errors: RLHF_E_NOMEM.
 static rlhf_status merges_apply(const struct rlhf__merges *m, int32_t *ids, size_t *n,
                                 struct rlhf__error *err) {
     if (*n < 2 || !m->n_slots) return RLHF_OK;
@@ -239,7 +240,7 @@ static int have_tokens(const struct rlhf__bpe *bpe, const char *s, size_t n) {
     return have;
 }
 
-// A character without a token. A pending unk comes after the bytes that follow it, as in the
+// A character without a token. A pending unk is written after the bytes that follow it, as in the
 // tokenizers library.
 static rlhf_status put_unknown(struct symbols *to, const char *s, size_t n,
                                struct rlhf__error *err) {
@@ -318,8 +319,8 @@ static rlhf_status find_words(struct rlhf__bpe *bpe, struct rlhf__error *err) {
 static const char space[] = "\xE2\x96\x81"; // U+2581
 enum { SPACE_LEN = 3 };
 
-// Fill `cuts`: all bytes except the last bytes of symbols that some merge joins to a space
-// character. If such a symbol may be an unknown character or a byte, its text does not tell its
+// Fill `cuts` with all bytes except those that end a symbol which some merge joins to a space
+// character. If such a symbol may be an unknown character or a byte, its text does not show its
 // last byte.
 static void find_cuts(struct rlhf__bpe *bpe) {
     if (bpe->opts.bytes || bpe->opts.ignore_merges ||

@@ -11,7 +11,7 @@ static rlhf_str text_of(const struct rlhf__buf *b, size_t from, size_t to) {
 
 // ---- the positions of tokens in a text ----
 
-// A position in a text, after the tokens so far; begin: where the last one begins.
+// A position in a text, after the tokens so far. begin: where the last token begins.
 struct place {
     const char *s;
     size_t n, at, begin;
@@ -26,8 +26,9 @@ static int is_here(struct place *p, size_t at, const char *t, size_t n) {
     return 1;
 }
 
-// Step over a token whose bytes are t[0..n). Its text is at the position; or it begins with a space
-// that the text lacks; or it follows white space that a special token swallowed. 0 if not found.
+// Step over a token with the bytes t[0..n). There are three cases: its text is at the position; it
+// begins with a space that the text lacks; or it follows white space that a special token included.
+// Returns 0 if it is not found.
 static int step(struct place *p, const char *t, size_t n) {
     if (is_here(p, p->at, t, n)) return 1;
     if (n && t[0] == ' ' && is_here(p, p->at, t + 1, n - 1)) return 1;
@@ -56,8 +57,8 @@ static rlhf_status mark(const struct rlhf__tokenizer *tok, const struct rlhf__bu
     return RLHF_OK;
 }
 
-// The same if a normaliser changes the text: the ids are located in its normal form, whose turns
-// are the normal forms of the parts.
+// The same when a normaliser changes the text. The ids are located in its normal form, in which the
+// turns are the normal forms of the parts.
 static rlhf_status mark_normal(const struct rlhf__tokenizer *tok, struct rlhf__turns *c,
                                const int32_t *ids, size_t n, char *says, struct rlhf__error *err) {
     struct rlhf__buf normal = RLHF__BUF_INIT;
@@ -133,8 +134,8 @@ rlhf_status rlhf__conversation_answer(const struct rlhf__tokenizer *tok,
     if (st == RLHF_OK)
         st = rlhf__tokenizer_encode(tok, text_of(&whole.text, 0, end), RLHF__ENCODE_SPECIAL, 0,
                                     &all, err);
-    // The prompt keeps the tokens of a rollout, even if prompt and answer encode differently
-    // together.
+    // The prompt keeps the tokens that it has in a rollout, even if prompt and answer would be
+    // encoded differently together.
     size_t from = common(&asked, &whole.text);
     if (st == RLHF_OK && begins_with(&all, prompt, n)) {
         for (size_t i = n; st == RLHF_OK && i < all.n; i++)

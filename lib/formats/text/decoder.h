@@ -13,26 +13,26 @@
 struct rlhf__decoder; // opaque
 struct rlhf__tokenizer;
 
-// From a "decoder" of tokenizer.json; NULL or null means ByteLevel if the model sees bytes, else
-// the tokens joined by spaces. bytes: the model sees bytes, its tokens are bytes. Errors:
-// RLHF_E_UNSUPPORTED names the type, RLHF_E_INVALID, RLHF_E_NOMEM. [main]
+// Read a "decoder" of tokenizer.json. If it is NULL or null, the decoder is ByteLevel when the
+// model sees bytes, and otherwise joins the tokens by spaces. bytes: the model sees bytes, and its
+// tokens are bytes. Errors: RLHF_E_UNSUPPORTED names the type, RLHF_E_INVALID, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__decoder_create(const json_t *part, int bytes, struct rlhf__decoder **out,
                                  struct rlhf__error *err);
 
 void rlhf__decoder_destroy(struct rlhf__decoder *decoder); // NULL allowed
 
-// Store the text of each token inside a text, for rlhf__decoder_piece. Call it after the last token
-// is added. Errors: RLHF_E_NOMEM. [main]
+// Store, for rlhf__decoder_piece, the text that each token has inside a text. Call it after the
+// last token is added. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__decoder_prepare(struct rlhf__decoder *decoder, const struct rlhf__added *added,
                                   const struct rlhf__vocab *vocab, struct rlhf__error *err);
 
-// The bytes of a token inside a text; {NULL, 0} for ids without a token. Uses the vocabulary given
-// to rlhf__decoder_prepare. Borrowed. [any]
+// The bytes that a token has inside a text; {NULL, 0} for ids without a token. Uses the vocabulary
+// given to rlhf__decoder_prepare. Borrowed. [any]
 rlhf_str rlhf__decoder_piece(const struct rlhf__decoder *decoder, const struct rlhf__added *added,
                              const struct rlhf__vocab *vocab, int32_t id);
 
-// Turn *list, the tokens of a text, into the parts of its text, well-formed UTF-8 if the tokens
-// are. spare is overwritten. Errors: RLHF_E_NOMEM. [any]
+// Turn *list, the tokens of a text, into the parts of its text. These are well-formed UTF-8 if the
+// tokens are. spare is overwritten. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__decoder_run(const struct rlhf__decoder *decoder, struct rlhf__spans *list,
                               struct rlhf__spans *spare, int inside, struct rlhf__error *err);
 

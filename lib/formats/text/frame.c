@@ -1,5 +1,5 @@
-// frame.c: the special tokens around a text: reads them from the files, and writes a changed frame
-// back so that transformers reads the same.
+// frame.c: the special tokens around a text. Reads them from the files. Writes a changed frame back
+// so that transformers reads the same frame.
 #include "text/tokenizer_impl.h"
 
 #include "base/json.h"
@@ -26,7 +26,7 @@ static rlhf_status wrap(struct rlhf__tokenizer *tok, int behind, json_int_t id,
     return RLHF_OK;
 }
 
-// The ids of a SpecialToken of a template, put around the text in the right order.
+// The ids that a template's SpecialToken stands for, put around the text in the right order.
 static rlhf_status wrap_special(struct rlhf__tokenizer *tok, const json_t *post, const char *name,
                                 int behind, struct rlhf__error *err) {
     const json_t *ids =
@@ -186,8 +186,8 @@ static rlhf_status read_object(const struct rlhf__folder *dir, const char *name,
     return st;
 }
 
-// add_bos_token of tokenizer_config.json, if it has one although tokenizer.json exists: some
-// versions of transformers use it.
+// add_bos_token of tokenizer_config.json, if it is there. Some versions of transformers use it even
+// beside a tokenizer.json.
 static rlhf_status write_add_bos(const struct rlhf__tokenizer *tok, const struct rlhf__folder *dir,
                                  struct rlhf__error *err) {
     static const char name[] = "tokenizer_config.json";

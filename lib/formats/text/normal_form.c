@@ -1,6 +1,6 @@
-// normal_form.c: see normal_form.h. NFC, NFD, NFKC and NFKD by utf8proc, for the characters in the
-// tokenizers library's own tables (unicode.h): others are kept, and nothing is composed across
-// them.
+// normal_form.c: see normal_form.h. utf8proc computes NFC, NFD, NFKC and NFKD, for the characters
+// in the tokenizers library's own tables (unicode.h). Other characters are kept, and nothing is
+// composed across them.
 #include "text/normal_form.h"
 
 #include "text/unicode.h"
@@ -38,7 +38,8 @@ static rlhf_status reserve(struct chars *c, const struct rlhf__buf *out, struct 
 
 static int class_of(utf8proc_int32_t cp) { return utf8proc_get_property(cp)->combining_class; }
 
-// Stable sort of cp[0..n) by combining class; a counting sort, since a text may be one long run.
+// Stable sort of cp[0..n) by combining class. It is a counting sort, because a whole text may be
+// one run.
 static rlhf_status sort_marks(utf8proc_int32_t *cp, size_t n, struct rlhf__error *err) {
     if (n <= FEW) {
         for (size_t i = 1; i < n; i++) {
@@ -64,7 +65,7 @@ static rlhf_status sort_marks(utf8proc_int32_t *cp, size_t n, struct rlhf__error
     return RLHF_OK;
 }
 
-// Put the gathered characters into canonical order, compose them if the form requires it, write
+// Put the gathered characters into canonical order, compose them if the form requires it, and write
 // them.
 static rlhf_status flush(int32_t form, struct chars *c, struct rlhf__buf *out,
                          struct rlhf__error *err) {
@@ -109,7 +110,8 @@ static rlhf_status put_region(int32_t form, const char *s, size_t n, struct char
     return flush(form, c, out, err);
 }
 
-// Number of bytes of s[0..n) from `at` on that are below `limit`: characters that do not change.
+// The number of bytes of s[0..n), from `at` on, that are below `limit`. These characters do not
+// change.
 static size_t easy_end(const char *s, size_t n, size_t at, uint8_t limit) {
     while (at < n) {
         uint64_t w;
@@ -128,8 +130,9 @@ static size_t easy_end(const char *s, size_t n, size_t at, uint8_t limit) {
 
 rlhf_status rlhf__normal_form(int32_t form, const char *s, size_t n, struct rlhf__buf *out,
                               struct rlhf__error *err) {
-    // NFC does not change characters below U+0300 (0xCC 0x80), the other forms only ASCII.
-    // Continuation bytes are below the limit too, but only after a lead byte that is.
+    // NFC does not change characters below U+0300 (0xCC 0x80); the other forms do not change ASCII.
+    // Continuation bytes are below the limit too, but they only follow a lead byte that is below
+    // it.
     int nfc = form == (UTF8PROC_STABLE | UTF8PROC_COMPOSE);
     uint8_t limit = nfc ? 0xCC : 0x80;
     struct chars c = {0};

@@ -1,4 +1,5 @@
-// normaliser.c: see normaliser.h. Each type of step, then the list: reading it and running it.
+// normaliser.c: see normaliser.h. First each type of step, then the list of steps: reading it and
+// running it.
 #include "text/normaliser.h"
 
 #include "base/json.h"
@@ -25,7 +26,7 @@ static void put(struct rlhf__buf *out, uint32_t cp) {
 }
 
 // Append s[0..n) to out. clean: drop control characters, NUL and U+FFFD, and turn white space into
-// ' '; split_cjk: put spaces around CJK ideographs. Ill-formed UTF-8 counts as U+FFFD.
+// ' '. split_cjk: put spaces around CJK ideographs. Ill-formed UTF-8 counts as U+FFFD.
 static void bert_clean(const struct rlhf__bert_opts *opts, const char *s, size_t n,
                        struct rlhf__buf *out) {
     for (size_t at = 0; at < n;) {
@@ -42,8 +43,8 @@ static void bert_clean(const struct rlhf__bert_opts *opts, const char *s, size_t
     }
 }
 
-// Append s[0..n) (NFD if accents are stripped) to out without non-spacing marks and in lower case,
-// as the options request.
+// Append s[0..n) to out in lower case and without non-spacing marks, as the options request. If
+// accents are stripped, s is in NFD.
 static void bert_finish(const struct rlhf__bert_opts *opts, const char *s, size_t n,
                         struct rlhf__buf *out) {
     for (size_t at = 0, len; at < n; at += len) {
@@ -147,7 +148,7 @@ static rlhf_status apply_strip_accents(const struct step *step, const char *s, s
     return RLHF_OK;
 }
 
-// Length of the white space that s[0..n) begins with, or ends with.
+// The length of the white space at the beginning of s[0..n), or at its end.
 static size_t space_before(const char *s, size_t n) {
     uint32_t cp = 0;
     size_t at = 0, len;
@@ -267,7 +268,7 @@ static int32_t form_of(const char *type) {
     return strcmp(name, "D") ? 0 : form | UTF8PROC_DECOMPOSE;
 }
 
-// Fill *step (zeros) from a part of tokenizer.json other than a Sequence. finish_step releases it,
+// Fill *step (zeros) from a part of tokenizer.json that is not a Sequence. finish_step releases it,
 // also after a failure.
 static rlhf_status read_step(const json_t *part, struct step *step, struct rlhf__error *err) {
     const char *type = rlhf__part_type(part);

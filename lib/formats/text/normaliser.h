@@ -1,5 +1,5 @@
-// normaliser.h: the "normalizer" of tokenizer.json as a list of steps, which change a text before
-// it is cut into words.
+// normaliser.h: the "normalizer" of tokenizer.json as a list of steps. They change a text before it
+// is cut into words.
 //
 // What it is not: it finds no added tokens (added.h) and cuts nothing (pre_tokenizer.h); internal
 // to text/.
@@ -16,21 +16,22 @@ struct rlhf__bert_opts {
 
 struct rlhf__normaliser; // opaque
 
-// From a "normalizer" of tokenizer.json; NULL or null gives *out NULL, which changes nothing.
-// Errors: RLHF_E_UNSUPPORTED names an unknown type, RLHF_E_INVALID, RLHF_E_NOMEM. [main]
+// Read a "normalizer" of tokenizer.json. If it is NULL or null, *out is NULL, which changes
+// nothing. Errors: RLHF_E_UNSUPPORTED names an unknown type, RLHF_E_INVALID, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__normaliser_create(const json_t *part, struct rlhf__normaliser **out,
                                     struct rlhf__error *err);
 
 void rlhf__normaliser_destroy(struct rlhf__normaliser *normaliser); // NULL allowed
 
-// *out becomes the normal form of s[0..n); any bytes are allowed, ill-formed ones are kept (BERT's
-// normaliser drops them). spare is overwritten. s must not overlap either. Errors: RLHF_E_NOMEM,
-// RLHF_E_UNSUPPORTED (a pattern that takes too long). [any]
+// *out becomes the normal form of s[0..n). s may be any bytes; ill-formed ones are kept, but BERT's
+// normaliser drops them. spare is overwritten. s must not overlap *out or spare. Errors:
+// RLHF_E_NOMEM, RLHF_E_UNSUPPORTED (a pattern that takes too long). [any]
 rlhf_status rlhf__normaliser_apply(const struct rlhf__normaliser *normaliser, const char *s,
                                    size_t n, struct rlhf__buf *out, struct rlhf__buf *spare,
                                    struct rlhf__error *err);
 
-// The options of its BertNormalizer, to be changed before its first use; NULL without one. [main]
+// The options of the normaliser's BertNormalizer, which may be changed before its first use; NULL
+// without one. [main]
 struct rlhf__bert_opts *rlhf__normaliser_bert(struct rlhf__normaliser *normaliser);
 
 #endif

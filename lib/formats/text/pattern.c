@@ -63,8 +63,8 @@ static size_t run_of(enum class class, const char *s, size_t n, size_t at) {
     return at;
 }
 
-// A run of white space: its end, the start of its last character, and the end of its last \r or \n
-// (0 if it contains neither).
+// A run of white space: where it ends, where its last character starts, and where its last \r or \n
+// ends (0 if it contains neither).
 struct gap {
     size_t end, last, line;
 };
@@ -85,8 +85,8 @@ static size_t end_of_gap(struct gap gap, size_t n, size_t at) {
     return gap.end < n && gap.last > at ? gap.last : gap.end;
 }
 
-// Length of one of s, t, re, ve, m, ll, d after the ' at s[at]; 0 = none of them. folded: ignoring
-// case, the long s U+017F included.
+// The length of a suffix (s, t, re, ve, m, ll or d) after the ' at s[at]; 0 = none of them. folded:
+// ignore case, also for the long s U+017F.
 static size_t contraction(const char *s, size_t n, size_t at, int folded) {
     size_t left = n - at - 1;
     const uint8_t *p = (const uint8_t *)s + at + 1;
@@ -288,8 +288,8 @@ static rlhf_status gave_up(const struct rlhf__pattern *pattern, int code, struct
     return refuse(pattern->text, pattern->n, why, err);
 }
 
-// Limits of steps from one position and of bytes of memory, which grow with the text: a search that
-// needs far more retries the same bytes repeatedly.
+// Limits of the steps from one position and of the bytes of memory. Both grow with the text. A
+// search that needs far more tries the same bytes again and again.
 enum { STEPS = 100000, STEPS_A_BYTE = 32, ROOM_KIB = 64 << 10, ROOM_A_BYTE = 256 };
 
 static int set_limits(struct rlhf__search *match, size_t n) {

@@ -1,7 +1,7 @@
-// pattern.h: the regular expression of a part of tokenizer.json, and finding it in texts.
+// pattern.h: the regular expression of a part of tokenizer.json, and its matches in texts.
 //
-// Patterns are written for Oniguruma, the tokenizers library's engine. Those that nearly all
-// byte-level models use are matched by hand; others are translated and given to PCRE2.
+// Patterns are written for Oniguruma, the engine of the tokenizers library. The patterns that
+// nearly all byte-level models use are matched by hand. Others are translated and given to PCRE2.
 //
 // What it is not: callers decide what happens to matches; internal to text/.
 #ifndef RLHF_HOST_TEXT_PATTERN_H
@@ -20,8 +20,8 @@ struct rlhf__pattern; // opaque
 rlhf_status rlhf__pattern_read(const json_t *pattern, struct rlhf__pattern **out,
                                struct rlhf__error *err);
 
-// From the text of a regular expression; by_hand 0: by PCRE2 even if it could be matched by hand.
-// Errors as above. [main]
+// From the text of a regular expression. by_hand 0: use PCRE2 even if the pattern could be matched
+// by hand. Errors as above. [main]
 rlhf_status rlhf__pattern_create(const char *text, size_t n, int by_hand,
                                  struct rlhf__pattern **out, struct rlhf__error *err);
 
@@ -44,18 +44,18 @@ struct rlhf__search {
 void rlhf__search_reset(struct rlhf__search *match);
 void rlhf__search_finish(struct rlhf__search *match);
 
-// The next match in s[0..n), well-formed UTF-8, as in Oniguruma's find_iter: an empty match
+// The next match in s[0..n), well-formed UTF-8. As in Oniguruma's find_iter, an empty match
 // directly after another match is skipped. Returns 1 for a match, 0 for none, or an error:
-// RLHF_E_NOMEM, RLHF_E_UNSUPPORTED with the pattern's text (PCRE2 gave up: it would take too long
-// for a text of that length). [any, one thread per search]
+// RLHF_E_NOMEM, or RLHF_E_UNSUPPORTED with the pattern's text when PCRE2 gave up, because the
+// search would take too long for a text of that length. [any, one thread per search]
 rlhf_status rlhf__pattern_next(const struct rlhf__pattern *pattern, const char *s, size_t n,
                                struct rlhf__search *match, struct rlhf__error *err);
 
 // The rule that matches it by hand (enum rlhf__word_rule), 0 = PCRE2 does. [any]
 int32_t rlhf__pattern_rule(const struct rlhf__pattern *pattern);
 
-// Append the PCRE2 form of an Oniguruma pattern to out. Returns NULL, or the syntax in it that
-// cannot be translated. [main]
+// Append the PCRE2 form of an Oniguruma pattern to out. Returns NULL, or the part of the pattern
+// that cannot be translated. [main]
 const char *rlhf__pattern_translate(const char *text, size_t n, struct rlhf__buf *out);
 
 // ---- patterns that are matched by hand ----
@@ -66,7 +66,7 @@ enum rlhf__word_rule {
     RLHF__WORD_QWEN2   // every digit alone
 };
 
-// The end of the word that begins at s[at], at < n; every character belongs to a word. s is
+// The end of the word that begins at s[at], at < n. Every character belongs to a word. s is
 // well-formed UTF-8. [any]
 size_t rlhf__word_end(int32_t rule, const char *s, size_t n, size_t at);
 

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// Oniguruma's \s and \w, as the inside of a class. Its \w includes the superscripts and fractions
-// of Latin-1.
+// Oniguruma's \s and \w, as the inside of a character class. Oniguruma's \w includes the
+// superscripts and fractions of Latin-1.
 #define SPACE "\\p{White_Space}"
 #define WORD  "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}"
 
@@ -50,7 +50,7 @@ static const char *put_set(struct reader *r, const char *inside, const char *con
     return NULL;
 }
 
-// \p{Name}, \P{Name}, \p{^Name}: general categories, Han, Alphabetic (new marks left out).
+// \p{Name}, \P{Name} and \p{^Name}: general categories, Han and Alphabetic (without new marks).
 static const char *put_property(struct reader *r, int negated) {
     static const char *const known[] = {"L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M",  "Mn", "Mc",
                                         "Me", "N",  "Nd", "Nl", "No", "P",  "Pc", "Pd", "Ps",

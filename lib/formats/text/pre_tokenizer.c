@@ -31,8 +31,8 @@ struct step {
     int (*is)(uint32_t cp);
     struct rlhf__pattern *pattern; // owned
     int32_t behaviour, invert;     // invert: the text between matches is the delimiter
-    // Before that, `replaces` turns spaces into the character `space`, and `prefix` puts it in
-    // front of a piece that does not begin with it.
+    // Before that, `replaces` turns spaces into the character `space`, and `prefix` puts that
+    // character in front of a piece that does not begin with it.
     char space[4];
     size_t n_space;
     int32_t prefix, replaces; // enum prefix
@@ -142,8 +142,8 @@ static rlhf_status read_delimiter(const json_t *part, struct step *step, struct 
     return st;
 }
 
-// The words of Whitespace, \w+|[^\w\s]+ in Rust's regular expressions, whose \w includes joiners
-// and excludes superscripts; text between matches is dropped.
+// The words of Whitespace: \w+|[^\w\s]+ in Rust's regular expressions. Their \w includes joiners
+// and excludes superscripts. Text between matches is dropped.
 static rlhf_status read_whitespace(struct step *step, struct rlhf__error *err) {
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200C}\\x{200D}"
     static const char words[] = "[" WORD "]+|[^" WORD "\\s]+";
@@ -370,7 +370,7 @@ static rlhf_status cut_runs(const char *s, size_t n, struct rlhf__pieces *out,
     return RLHF_OK;
 }
 
-// Append a piece's text to `text`, with spaces replaced and a space in front.
+// Append a piece's text to `text`, with its spaces replaced and a space in front.
 static void put_changed(const struct step *step, const char *s, const struct rlhf__piece *p,
                         int first, struct rlhf__buf *text) {
     const char *from = s + p->at, *end = from + p->n;
@@ -389,7 +389,8 @@ static void put_changed(const struct step *step, const char *s, const struct rlh
     rlhf__buf_put(text, from, (size_t)(end - from));
 }
 
-// out becomes the pieces of `in` over its own copy of the text, with the step's spaces.
+// out becomes the pieces of `in`, over a copy of the text that belongs to out and has the step's
+// spaces.
 static rlhf_status change(const struct step *step, const struct rlhf__pieces *in,
                           struct rlhf__pieces *out, struct rlhf__buf *text, int at_start,
                           struct rlhf__error *err) {

@@ -1,5 +1,5 @@
-// pre_tokenizer.h: cuts a normalised text into words: the "pre_tokenizer" of tokenizer.json as a
-// list of steps, each of which cuts the pieces of the previous one.
+// pre_tokenizer.h: cuts a normalised text into words. It is the "pre_tokenizer" of tokenizer.json
+// as a list of steps; each step cuts the pieces of the previous one.
 //
 // What it is not: it does not use the vocabulary; internal to text/.
 #ifndef RLHF_HOST_TEXT_PRE_TOKENIZER_H
@@ -12,19 +12,19 @@
 
 struct rlhf__pre_tokenizer; // opaque
 
-// From a "pre_tokenizer" of tokenizer.json; NULL or null gives *out NULL: the text is one word.
-// Errors: RLHF_E_UNSUPPORTED names an unsupported type or pattern, RLHF_E_INVALID, RLHF_E_NOMEM.
-// [main]
+// Read a "pre_tokenizer" of tokenizer.json. If it is NULL or null, *out is NULL, and a text is one
+// word. Errors: RLHF_E_UNSUPPORTED names an unsupported type or pattern, RLHF_E_INVALID,
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__pre_tokenizer_create(const json_t *part, struct rlhf__pre_tokenizer **out,
                                        struct rlhf__error *err);
 
 void rlhf__pre_tokenizer_destroy(struct rlhf__pre_tokenizer *pre); // NULL allowed
 
-// 1 when the model sees bytes (a ByteLevel): its tokens are written in stand-ins. NULL allowed.
-// [any]
+// 1 when the model sees bytes (it has a ByteLevel step): its tokens are written in stand-ins. NULL
+// allowed. [any]
 int rlhf__pre_tokenizer_bytes(const struct rlhf__pre_tokenizer *pre);
 
-// work->pieces becomes the words of s[0..n). at_start: the whole text begins at s, without an added
+// work->pieces becomes the words of s[0..n). at_start: s begins the whole text, without an added
 // token before it. s must outlive the pieces. pre NULL: one word. Errors: RLHF_E_NOMEM,
 // RLHF_E_UNSUPPORTED (PCRE2 gave up). [any, one thread per work]
 rlhf_status rlhf__pre_tokenizer_cut(const struct rlhf__pre_tokenizer *pre, struct rlhf__work *work,

@@ -87,7 +87,7 @@ int rlhf__tokenizer_equal(const struct rlhf__tokenizer *a, const struct rlhf__to
 
 enum { WORD_MAX = 100, WORD_BYTES = WORD_MAX * 4 };
 
-// A word as UTF-8 after two free bytes for "##"; end[i] is where character i ends.
+// A word as UTF-8, with two free bytes in front for "##". end[i] is where character i ends.
 struct word {
     char bytes[2 + WORD_BYTES];
     size_t end[WORD_MAX + 1];
@@ -111,7 +111,7 @@ static size_t longest(const struct rlhf__vocab *v, struct word *w, size_t from, 
     return 0;
 }
 
-// The characters of s[0..n) into w; 0 when there are too many or one is ill-formed.
+// Put the characters of s[0..n) into w. Returns 0 when there are too many or one is ill-formed.
 static int read_word(struct word *w, const char *s, size_t n) {
     size_t at = 0;
     w->n = 0;
@@ -127,7 +127,8 @@ static int read_word(struct word *w, const char *s, size_t n) {
     return 1;
 }
 
-// Append the ids of the word s[0..n); ill-formed UTF-8 is unknown. Errors: RLHF_E_NOMEM.
+// Append the ids of the word s[0..n). A word with ill-formed UTF-8 is unknown. Errors:
+// RLHF_E_NOMEM.
 static rlhf_status wordpiece_encode(const struct rlhf__wordpiece *wp, const char *s, size_t n,
                                     struct rlhf__ids *out, struct rlhf__error *err) {
     struct word w;
@@ -148,7 +149,8 @@ static rlhf_status wordpiece_encode(const struct rlhf__wordpiece *wp, const char
 
 // ---- words ----
 
-// The normal form of s[0..n) in *out, *len: s itself without a normaliser, else in work->normal.
+// The normal form of s[0..n) in *out and *len. Without a normaliser this is s itself, otherwise it
+// is in work->normal.
 static rlhf_status normal_of(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
                              const char *s, size_t n, const char **out, size_t *len,
                              struct rlhf__error *err) {
@@ -205,8 +207,8 @@ rlhf_status rlhf__pipeline_words(const struct rlhf__tokenizer *tok, struct rlhf_
 
 // ---- splitting a text by its added tokens ----
 //
-// As the tokenizers library does: first at tokens found in the text itself; then the text between
-// them is normalised and split at normalized tokens.
+// This follows the tokenizers library. First the text is split at the tokens found in the text
+// itself. Then the text between them is normalised and split at normalized tokens.
 
 struct splitting {
     const struct rlhf__tokenizer *tok;
@@ -256,8 +258,8 @@ static size_t space_behind(const char *s, size_t n, size_t at) {
 
 // ---- splitting ----
 
-// Cut s at the tokens of m; the text between them goes to `piece`. A match that does not count is
-// skipped as a whole. Two tokens may share white space, as in the library.
+// Cut s at the tokens of m and pass the text between them to `piece`. A match that does not count
+// is skipped as a whole. Two tokens may share white space, as in the library.
 static rlhf_status split(const struct splitting *sp, const struct rlhf__matcher *m, int ordinary,
                          const char *s, size_t n, int at_start, piece_fn *piece) {
     const struct rlhf__added *added = &sp->tok->added;
@@ -289,9 +291,9 @@ static rlhf_status normal_text(const struct splitting *sp, const char *s, size_t
     return split(sp, &added->normal, added->normal_ordinary, normal, len, at_start, put_words);
 }
 
-// Append the ids of s[0..n), special tokens recognised with RLHF__ENCODE_SPECIAL, other added ones
-// always. Stops early once out->n >= stop_at. Errors: RLHF_E_NOMEM, RLHF_E_UNSUPPORTED (a pattern
-// that takes too long).
+// Append the ids of s[0..n). Special tokens are recognised with RLHF__ENCODE_SPECIAL, other added
+// tokens always. Stops early once out->n >= stop_at. Errors: RLHF_E_NOMEM, RLHF_E_UNSUPPORTED (a
+// pattern that takes too long).
 static rlhf_status added_encode(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
                                 const char *s, size_t n, uint32_t flags, size_t stop_at,
                                 struct rlhf__ids *out, struct rlhf__error *err) {
@@ -301,7 +303,7 @@ static rlhf_status added_encode(const struct rlhf__tokenizer *tok, struct rlhf__
 
 // ---- encoding ----
 
-// The ids around the text: those requested by flags outside, the tokenizer's own inside.
+// The ids around the text: those that flags request outside, the tokenizer's own inside.
 struct around {
     int32_t before[1 + RLHF__FRAME_MAX], after[RLHF__FRAME_MAX + 1];
     size_t n_before, n_after;
@@ -354,7 +356,8 @@ rlhf_status rlhf__tokenizer_encode(const struct rlhf__tokenizer *tok, rlhf_str t
 
 // ---- decoding ----
 
-// 1 if the id adds nothing to the text: it is unassigned, or special and flags skip special tokens.
+// 1 if the id adds nothing to the text: it has no token, or it is special and flags skip special
+// tokens.
 static int left_out(const struct rlhf__tokenizer *tok, int32_t id, uint32_t flags) {
     if (!rlhf__vocab_bytes(&tok->vocab, id).ptr) return 1;
     return (flags & RLHF__DECODE_SKIP_SPECIAL) && tok->vocab.token[id].special;

@@ -34,9 +34,9 @@ struct rlhf__tokenizer_info {
 struct rlhf__tokenizer; // opaque
 
 // Open the tokenizer of a model directory. Caller owns *out; free with rlhf__tokenizer_close.
-// Special tokens come from special_tokens_map.json, tokenizer_config.json, then the *_token_id keys
-// of config.json, each optional. Errors: RLHF_E_INVALID (no or bad files, with file and place),
-// RLHF_E_IO, RLHF_E_NOMEM, RLHF_E_UNSUPPORTED. [main]
+// Special tokens come from special_tokens_map.json, then tokenizer_config.json, then the *_token_id
+// keys of config.json. Each of these is optional. Errors: RLHF_E_INVALID (no or bad files, with
+// file and place), RLHF_E_IO, RLHF_E_NOMEM, RLHF_E_UNSUPPORTED. [main]
 rlhf_status rlhf__tokenizer_open(const char *dir, struct rlhf__tokenizer **out,
                                  struct rlhf__error *err);
 
@@ -46,33 +46,34 @@ void rlhf__tokenizer_close(struct rlhf__tokenizer *tok);
 // Borrowed, lives as long as the tokenizer. [any]
 const struct rlhf__tokenizer_info *rlhf__tokenizer_info(const struct rlhf__tokenizer *tok);
 
-// Append the ids of text to *out. flags: enum rlhf__encode_flag. With max_tokens > 0 this call
-// appends at most that many ids: bos, eos, [CLS] and [SEP] count and are kept, the text's own last
-// ids are dropped. Any bytes are allowed: with BPE, decode(encode(x)) == x for every x. Without
-// RLHF__ENCODE_SPECIAL, "<|endoftext|>" in a text is spelled out in ordinary tokens. Errors:
-// RLHF_E_NOMEM, RLHF_E_INVALID (bos/eos requested and absent), RLHF_E_UNSUPPORTED (a pattern takes
-// too long on the text; the message quotes the pattern). [any]
+// Append the ids of text to *out. flags: enum rlhf__encode_flag. With max_tokens > 0, this call
+// appends at most that many ids: bos, eos, [CLS] and [SEP] count and are kept, and the last ids of
+// the text itself are dropped. Any bytes are allowed: with BPE, decode(encode(x)) == x for every x.
+// Without RLHF__ENCODE_SPECIAL, an "<|endoftext|>" in a text is spelled out in ordinary tokens.
+// Errors: RLHF_E_NOMEM, RLHF_E_INVALID (bos/eos requested and absent), RLHF_E_UNSUPPORTED (a
+// pattern takes too long on the text; the message quotes the pattern). [any]
 rlhf_status rlhf__tokenizer_encode(const struct rlhf__tokenizer *tok, rlhf_str text, uint32_t flags,
                                    size_t max_tokens, struct rlhf__ids *out,
                                    struct rlhf__error *err);
 
-// Write the bytes of ids[0..n) to out, at most cap of them, and return their total number (it may
-// exceed cap; out may be NULL when cap is 0). BPE gives the exact bytes, which need not be
-// well-formed UTF-8 (see rlhf__utf8_repair); WordPiece joins words with spaces and pieces without.
-// Ids outside the vocabulary are skipped. flags: enum rlhf__decode_flag. No NUL is added. [any]
+// Write the bytes of ids[0..n) to out, at most cap of them, and return their total number. That
+// number may exceed cap; out may be NULL when cap is 0. BPE gives the exact bytes, which need not
+// be well-formed UTF-8 (see rlhf__utf8_repair). WordPiece puts spaces between words, but not
+// between the pieces of a word. Ids outside the vocabulary are skipped. flags: enum
+// rlhf__decode_flag. No NUL is added. [any]
 size_t rlhf__tokenizer_decode(const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
                               uint32_t flags, char *out, size_t cap);
 
-// The same as a fresh NUL-ended string of well-formed UTF-8 (ill-formed parts become U+FFFD), its
-// length in *len (NULL allowed). Caller frees with free(). NULL when out of memory. [any]
+// The same as a fresh NUL-ended string of well-formed UTF-8; ill-formed parts become U+FFFD. *len
+// (NULL allowed) gets its length. Caller frees with free(). NULL when out of memory. [any]
 char *rlhf__tokenizer_text(const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
                            uint32_t flags, size_t *len);
 
 // Id of a token by its exact bytes (BPE: "." or " the"; WordPiece: "##ing"), -1 = none. [any]
 int32_t rlhf__tokenizer_find(const struct rlhf__tokenizer *tok, rlhf_str token);
 
-// 1 when id is a special token (bos, eos, cls, ... or an added special token). Encoding plain text
-// never gives one; tests check that. [any]
+// 1 when id is a special token (bos, eos, cls, ... or an added special token). Plain text never
+// encodes to one; tests check that. [any]
 int rlhf__tokenizer_is_special(const struct rlhf__tokenizer *tok, int32_t id);
 
 // Check that a model with n_vocab embedding rows can be used with this tokenizer: every id must
@@ -81,23 +82,23 @@ int rlhf__tokenizer_is_special(const struct rlhf__tokenizer *tok, int32_t id);
 rlhf_status rlhf__tokenizer_check_model(const struct rlhf__tokenizer *tok, int32_t n_vocab,
                                         const char *what, struct rlhf__error *err);
 
-// 1 when the tokenizer's own files put bos in front of a text (post_processor of tokenizer.json,
-// else add_bos_token of tokenizer_config.json). [any]
+// 1 when the tokenizer's own files put bos in front of a text: post_processor of tokenizer.json or,
+// without that file, add_bos_token of tokenizer_config.json. [any]
 int rlhf__tokenizer_has_bos(const struct rlhf__tokenizer *tok);
 
-// How many tokens they put in front of a text (`behind`: after it); *ids lists them from left to
-// right, borrowed. [any]
+// How many tokens the files put in front of a text (with `behind`: after it). *ids lists them from
+// left to right, borrowed. [any]
 size_t rlhf__tokenizer_around(const struct rlhf__tokenizer *tok, int behind, const int32_t **ids);
 
 // 1 when they put no other tokens around a text. [any]
 int rlhf__tokenizer_only_bos(const struct rlhf__tokenizer *tok);
 
-// Choose whether encoding puts bos in front of texts. Only for BPE tokenizers with a bos token;
-// others do not change. [one thread]
+// Choose whether encoding puts bos in front of texts. This only affects BPE tokenizers with a bos
+// token. [one thread]
 void rlhf__tokenizer_set_bos(struct rlhf__tokenizer *tok, int on);
 
-// Write the change made by rlhf__tokenizer_set_bos, if any, into dir, a copy of the tokenizer's
-// files. Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
+// If rlhf__tokenizer_set_bos made a change, write it into dir, a copy of the tokenizer's files.
+// Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__tokenizer_write_frame(const struct rlhf__tokenizer *tok,
                                         const struct rlhf__folder *dir, struct rlhf__error *err);
 
@@ -110,8 +111,9 @@ const struct rlhf__chat *rlhf__tokenizer_chat(const struct rlhf__tokenizer *tok)
 rlhf_status rlhf__tokenizer_name_chat(struct rlhf__tokenizer *tok, const char *name,
                                       struct rlhf__error *err);
 
-// Write the template chosen by rlhf__tokenizer_name_chat, if any, to chat_template.jinja of dir, a
-// copy of the tokenizer's files; it takes precedence over theirs. Errors: RLHF_E_IO. [main]
+// If rlhf__tokenizer_name_chat chose a template, write it to chat_template.jinja of dir, a copy of
+// the tokenizer's files. That file takes precedence over the templates in the other files. Errors:
+// RLHF_E_IO. [main]
 rlhf_status rlhf__tokenizer_write_chat(const struct rlhf__tokenizer *tok,
                                        const struct rlhf__folder *dir, struct rlhf__error *err);
 

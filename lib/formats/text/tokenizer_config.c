@@ -64,7 +64,7 @@ static enum family family_of(const struct rlhf__tokenizer *tok, const json_t *co
     return at < N_CLASSES ? classes[at].family : FAMILY_GPT2;
 }
 
-// The class that transformers loads without a tokenizer_class, or instead of the named one.
+// The class that transformers loads if no tokenizer_class is given, or instead of the given one.
 static const char *loaded_class(const struct rlhf__tokenizer *tok, const json_t *config,
                                 const json_t *model) {
     const char *name = class_name(config);
@@ -80,10 +80,10 @@ static const char *loaded_class(const struct rlhf__tokenizer *tok, const json_t 
     return name;
 }
 
-// The bos token where no file of the tokenizer names one, NULL = none. Beside a tokenizer.json it
-// is the one of the class that AutoTokenizer of transformers 5 loads, which depends on
+// The bos token if no file of the tokenizer names one; NULL = none. With a tokenizer.json, it is
+// the bos token of the class that AutoTokenizer of transformers 5 loads. That class depends on
 // tokenizer_class and on the model_type of config.json (config, model: NULL allowed); bos_token_id
-// of config.json does not count there.
+// of config.json does not count in that case.
 static const char *usual_bos(const struct rlhf__tokenizer *tok, const json_t *config,
                              const json_t *model) {
     size_t at = class_at(loaded_class(tok, config, model));
@@ -166,8 +166,8 @@ static rlhf_status check_prefix(const struct rlhf__tokenizer *tok, const json_t 
     return RLHF_OK;
 }
 
-// Take the options of BERT's normaliser; refuse a tokenizer_class that is not there, and
-// add_prefix_space and legacy that contradict tokenizer.json. config NULL allowed. Errors:
+// Take the options of BERT's normaliser. Refuse a tokenizer_class that is not supported, and an
+// add_prefix_space or legacy that contradicts tokenizer.json. config NULL allowed. Errors:
 // RLHF_E_UNSUPPORTED, RLHF_E_INVALID.
 static rlhf_status read_config(struct rlhf__tokenizer *tok, const json_t *config,
                                struct rlhf__error *err) {
@@ -186,9 +186,9 @@ static rlhf_status read_config(struct rlhf__tokenizer *tok, const json_t *config
 
 // ---- around a text ----
 
-// Refuse add_bos_token and add_eos_token that contradict the post_processor of tokenizer.json: some
-// versions of transformers use the former, some the latter. Call it after the frame is known.
-// Errors: RLHF_E_INVALID.
+// Refuse an add_bos_token or add_eos_token that contradicts the post_processor of tokenizer.json,
+// because some versions of transformers use the former and some the latter. Call it after the frame
+// is known. Errors: RLHF_E_INVALID.
 static rlhf_status check_frame(const struct rlhf__tokenizer *tok, const json_t *config,
                                struct rlhf__error *err) {
     const json_t *bos = json_object_get(config, "add_bos_token");
@@ -254,7 +254,7 @@ rlhf_status rlhf__tokenizer_json(const char *dir, const char *name, json_t **out
     return st;
 }
 
-// Id of the token that a file names, as text or {"content": text}; -1 = none.
+// The id of the token that a file names, as text or as {"content": text}; -1 = none.
 static int32_t named_id(const struct rlhf__tokenizer *tok, const json_t *v) {
     if (json_is_object(v)) v = json_object_get(v, "content");
     return json_is_string(v) ? rlhf__added_id(tok, json_string_value(v), json_string_length(v))
@@ -304,7 +304,8 @@ static rlhf_status read_more(struct rlhf__tokenizer *tok, struct files *f, int a
     return RLHF_OK;
 }
 
-// Roles given as ids; several eos ids: the first. An id without a token names nothing.
+// Roles given as ids. If there are several eos ids, the first one counts. An id without a token
+// names nothing.
 static rlhf_status read_role_ids(struct rlhf__tokenizer *tok, const json_t *file, int skip_bos,
                                  struct rlhf__error *err) {
     for (size_t r = skip_bos ? BOS + 1 : 0; r < N_ROLES; r++) {
@@ -339,7 +340,8 @@ static rlhf_status read_usual(struct rlhf__tokenizer *tok, enum family family, c
     }
     int32_t mask;
     if (family == FAMILY_BERT) RLHF_TRY(mark_text(tok, "[MASK]", &mask, err));
-    // With vocab.json alone, a token that is not written in bytes can only be a special token.
+    // With vocab.json alone, a token that is not written in stand-ins for bytes can only be a
+    // special token.
     for (int32_t i = 0; i < tok->vocab.n; i++)
         if (tok->vocab.token[i].special) RLHF_TRY(rlhf__added_mark_id(tok, i, err));
     return RLHF_OK;

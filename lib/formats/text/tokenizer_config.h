@@ -19,11 +19,11 @@ enum rlhf__prefix {
 // The prefix of a tokenizer.json. [main]
 int32_t rlhf__tokenizer_prefix(const json_t *file);
 
-// The member `key` ("eos_token") of special_tokens_map.json or of tokenizer_config.json, with
-// transformers' precedence (PreTrainedTokenizerBase._from_pretrained): if there is an
-// added_tokens_decoder, the map is ignored; without one, every member of the map, null too,
-// overrides tokenizer_config.json. config, map: NULL allowed. NULL when neither has it. Borrowed.
-// [any]
+// The member `key` (such as "eos_token") of special_tokens_map.json or of tokenizer_config.json.
+// The precedence is that of transformers (PreTrainedTokenizerBase._from_pretrained). If there is an
+// added_tokens_decoder, the map is ignored. Without one, every member of the map overrides
+// tokenizer_config.json, even if it is null. config, map: NULL allowed. NULL when neither has the
+// member. Borrowed. [any]
 const json_t *rlhf__special_said(const json_t *config, const json_t *map, const char *key);
 
 #endif

@@ -1,7 +1,8 @@
-// tokenizer_files.c: opening a tokenizer: chooses among the files of a directory, and reads the
+// tokenizer_files.c: opens a tokenizer. Chooses among the files of a directory and reads the
 // vocabulary files: vocab.json with merges.txt, or vocab.txt.
 //
-// Not here: tokenizer_json.c reads tokenizer.json, tokenizer_config.c special tokens and options.
+// What it is not: tokenizer_json.c reads tokenizer.json, and tokenizer_config.c reads special
+// tokens and options.
 #include "text/tokenizer_impl.h"
 
 #include "base/file.h"
@@ -29,7 +30,7 @@ static int has(const char *dir, const char *name) {
     return n > 0 && (size_t)n < sizeof path && rlhf__is_file(path);
 }
 
-// merges.txt: one "left right" per line, best first, after an optional "#version" line.
+// merges.txt has one "left right" per line, best first, after an optional "#version" line.
 static rlhf_status parse_merges(struct rlhf__tokenizer *tok, const char *dir, const char *s,
                                 size_t n, struct rlhf__error *err) {
     size_t lines = 1, line = 0;
@@ -76,7 +77,7 @@ static rlhf_status load_bpe(struct rlhf__tokenizer *tok, const char *dir, int by
     return st;
 }
 
-// vocab.txt: one token per line; its id is the line number, from 0.
+// vocab.txt has one token per line. Its id is the line number, counted from 0.
 static rlhf_status parse_lines(struct rlhf__tokenizer *tok, const char *s, size_t n,
                                struct rlhf__error *err) {
     size_t lines = 1, good = rlhf__utf8_valid(s, n);

@@ -15,8 +15,8 @@
 
 #include <jansson.h>
 
-// BERT's WordPiece: each word becomes the longest tokens that fit, greedily from the left; tokens
-// inside a word begin with "##".
+// BERT's WordPiece. Each word is split greedily from the left into the longest tokens that fit.
+// Tokens inside a word begin with "##".
 struct rlhf__wordpiece {
     const struct rlhf__vocab *vocab; // borrowed
     int32_t unk; // id for words that tokens cannot spell and for words of over 100 characters
@@ -66,19 +66,21 @@ rlhf_status rlhf__tokenizer_add_merge(struct rlhf__tokenizer *tok, int bytes, co
                                       size_t n_left, const char *right, size_t n_right,
                                       uint32_t rank, struct rlhf__error *err);
 
-// Take the frame from a post_processor of tokenizer.json (NULL or null: none is given). [main]
+// Take the frame from a post_processor of tokenizer.json. NULL or null: the file gives none. [main]
 rlhf_status rlhf__frame_read(struct rlhf__tokenizer *tok, const json_t *post,
                              struct rlhf__error *err);
 
-// If tokenizer.json gave none: [CLS] and [SEP] for WordPiece; for BPE as set by add_bos_token and
-// add_eos_token of tokenizer_config.json (NULL allowed). Call it after the roles are known. [main]
+// Used if tokenizer.json gave no frame. WordPiece has [CLS] and [SEP]; for BPE, add_bos_token and
+// add_eos_token of tokenizer_config.json decide (NULL allowed). Call it after the roles are known.
+// [main]
 void rlhf__frame_default(struct rlhf__tokenizer *tok, const json_t *config);
 
 // DIR/name parsed; *out NULL if the file does not exist. [main]
 rlhf_status rlhf__tokenizer_json(const char *dir, const char *name, json_t **out,
                                  struct rlhf__error *err);
 
-// Create the normaliser and the pre-tokeniser from those members of tokenizer.json. [main]
+// Create the normaliser and the pre-tokeniser from the members of these names in tokenizer.json.
+// [main]
 rlhf_status rlhf__tokenizer_read_cut(struct rlhf__tokenizer *tok, const json_t *file,
                                      struct rlhf__error *err);
 
@@ -91,8 +93,8 @@ rlhf_str rlhf__tokenizer_written(const struct rlhf__tokenizer *tok, int32_t id);
 rlhf_status rlhf__tokenizer_normal(const struct rlhf__tokenizer *tok, const char *s, size_t n,
                                    struct rlhf__buf *out, struct rlhf__error *err);
 
-// Append the ids of the normal text s[0..n), stopping early once out->n >= stop_at (a whole word
-// may overshoot). at_start: the whole text begins here. Errors: RLHF_E_NOMEM, RLHF_E_UNSUPPORTED.
+// Append the ids of the normalised text s[0..n). Stops early once out->n >= stop_at (a whole word
+// may overshoot). at_start: the whole text begins at s. Errors: RLHF_E_NOMEM, RLHF_E_UNSUPPORTED.
 // [any, one thread per work]
 rlhf_status rlhf__pipeline_words(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
                                  const char *s, size_t n, int at_start, size_t stop_at,

@@ -14,8 +14,8 @@
 
 // ---- vocabulary and merges ----
 
-// A byte-level token that is not written in stand-ins (an added token in plain text) keeps its own
-// bytes, and merges cannot produce it.
+// A byte-level token that is not written in stand-ins is an added token in plain text. It keeps its
+// own bytes, and merges cannot produce it.
 rlhf_status rlhf__tokenizer_add_vocab(struct rlhf__tokenizer *tok, json_t *vocab, int byte_level,
                                       struct rlhf__error *err) {
     RLHF_TRY(rlhf__vocab_index(&tok->vocab, (int32_t)json_object_size(vocab), err));
@@ -50,7 +50,8 @@ rlhf_status rlhf__tokenizer_add_vocab(struct rlhf__tokenizer *tok, json_t *vocab
     return st;
 }
 
-// The bytes of a token in out; returns how many, SIZE_MAX when it is not written in stand-ins.
+// Write the bytes of a token to out. Returns how many, or SIZE_MAX when it is not written in
+// stand-ins.
 static size_t token_bytes(int bytes, const char *s, size_t n, char *out) {
     if (bytes) return rlhf__bpe_token_bytes(s, n, out);
     memcpy(out, s, n);
@@ -117,7 +118,7 @@ static rlhf_status check_kinds(const json_t *model, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// The options of a BPE model except unk; options that change ids and are not implemented are
+// Read the options of a BPE model except unk. Options that change ids and are not implemented are
 // refused.
 static rlhf_status read_bpe_opts(struct rlhf__tokenizer *tok, const json_t *model,
                                  struct rlhf__error *err) {

@@ -37,7 +37,8 @@ static void part_name(const json_t *part, char *out, size_t cap) {
     if (at < cap) snprintf(out + at, cap - at, "]");
 }
 
-// The tokenizers library refuses a switch that is not a boolean, so we must not guess its value.
+// The tokenizers library refuses a switch that is not a boolean, so there is no value to fall back
+// on.
 static rlhf_status check_switches(const char *key, const json_t *part, struct rlhf__error *err) {
     static const char *const names[] = {
         "add_prefix_space", "clean_text",   "cleanup",  "handle_chinese_chars", "individual_digits",

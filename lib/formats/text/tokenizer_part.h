@@ -17,8 +17,8 @@ const char *rlhf__part_type(const json_t *part);
 // 1 when that is its type. [any]
 int rlhf__part_is(const json_t *part, const char *type);
 
-// Refuse a part that is not an object (NULL and null are allowed), and switches in it or in the
-// parts of a Sequence that are not booleans. Errors: RLHF_E_INVALID. [any]
+// Refuse a part that is not an object (NULL and null are allowed). Also refuse switches that are
+// not booleans, in the part or in the parts of a Sequence. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__part_check(const char *key, const json_t *part, struct rlhf__error *err);
 
 // RLHF_E_UNSUPPORTED: "the KEY 'TYPE' is not supported; allowed: ALLOWED". [any]

@@ -5,8 +5,8 @@
 
 // ---- UTF-8 ----
 
-// Number of continuation bytes after lead byte c; -1 when c cannot start a character. [*lo, *hi] is
-// the range of the first continuation byte.
+// The number of continuation bytes after lead byte c; -1 when c cannot start a character. The first
+// continuation byte must lie in [*lo, *hi].
 static int lead(uint8_t c, uint8_t *lo, uint8_t *hi) {
     *lo = 0x80;
     *hi = 0xBF;

@@ -1,8 +1,8 @@
 // unicode.h: UTF-8, and how the tokenizers library classifies characters.
 //
-// That library's parts use different versions: patterns Unicode 16, Lowercase and Digits Unicode
-// 17, normal forms Unicode 9, punctuation Unicode 8. Short lists correct the tables of utf8proc
-// (15) and PCRE2 (14), so that ids agree for every character.
+// The parts of that library use different Unicode versions: patterns 16, Lowercase and Digits 17,
+// normal forms 9, punctuation 8. utf8proc uses 15 and PCRE2 uses 14. Short lists correct their
+// tables, so that ids agree for every character.
 //
 // What it is not: a Unicode library (that is utf8proc).
 #ifndef RLHF_HOST_TEXT_UNICODE_H
@@ -14,21 +14,21 @@
 
 // ---- UTF-8 ----
 
-// Length of the longest prefix of s[0..n) that is well-formed UTF-8 (no overlong forms, no
-// surrogates, at most U+10FFFF); n when all of it is. [any]
+// The length of the longest prefix of s[0..n) that is well-formed UTF-8 (no overlong forms, no
+// surrogates, at most U+10FFFF); n when all of s is. [any]
 size_t rlhf__utf8_valid(const char *s, size_t n);
 
-// Length of the well-formed character at s (n >= 1 bytes are there), or 0 when s starts an
-// ill-formed sequence; then *bad is the length of the maximal subpart to replace by one U+FFFD
-// (WHATWG practice). *cp gets the code point. cp and bad may be NULL. [any]
+// The length of the well-formed character at s, which has n >= 1 bytes. Returns 0 when an
+// ill-formed sequence starts at s; *bad is then the length of the maximal subpart to replace by one
+// U+FFFD (WHATWG practice). *cp gets the code point. cp and bad may be NULL. [any]
 size_t rlhf__utf8_next(const char *s, size_t n, uint32_t *cp, size_t *bad);
 
 // Write code point cp (<= U+10FFFF) as UTF-8 to out[0..4); returns its length. [any]
 size_t rlhf__utf8_put(uint32_t cp, char *out);
 
-// Copy s[0..n) to out with every ill-formed subpart replaced by U+FFFD. Writes at most cap bytes
-// (whole characters only) and returns the length of the whole result, which may exceed cap; out may
-// be NULL when cap is 0. No NUL is added. [any]
+// Copy s[0..n) to out, with every ill-formed subpart replaced by U+FFFD. Writes at most cap bytes,
+// in whole characters. Returns the length of the whole result, which may exceed cap; out may be
+// NULL when cap is 0. No NUL is added. [any]
 size_t rlhf__utf8_repair(const char *s, size_t n, char *out, size_t cap);
 
 // ---- kinds of characters ----
@@ -36,7 +36,8 @@ size_t rlhf__utf8_repair(const char *s, size_t n, char *out, size_t cap);
 // General category as of Unicode 16. [any]
 utf8proc_category_t rlhf__unicode_category(uint32_t cp);
 
-// The characters that Unicode 15 and 16 added to 14: entry i of the list, 0 past its end. [any]
+// The characters in Unicode 15 and 16 that are not in 14: entry i of the list; 0 past its end.
+// [any]
 struct rlhf__unicode_range {
     uint32_t first, last;
     utf8proc_category_t category;
@@ -55,14 +56,14 @@ int rlhf__unicode_is_punct(uint32_t cp);
 // Lower case of one character, 1 or 2 code points; returns how many. [any]
 size_t rlhf__unicode_lower(uint32_t cp, uint32_t out[2]);
 
-// 1 if the character is newer than the Unicode version of the normal forms, which do not change it.
+// 1 if the character is newer than the Unicode version of the normal forms. They do not change it.
 // [any]
 int rlhf__unicode_is_young(uint32_t cp);
 
 // A mark that StripAccents drops: a combining mark that is not young. [any]
 int rlhf__unicode_is_mark(uint32_t cp);
 
-// BERT's control characters and accents: categories C but tab and ends of lines, and Mn. [any]
+// BERT's control characters (categories C, except tab and line ends) and its accents (Mn). [any]
 int rlhf__unicode_is_control(uint32_t cp);
 int rlhf__unicode_is_accent(uint32_t cp);
 

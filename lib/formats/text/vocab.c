@@ -156,7 +156,7 @@ void rlhf__bpe_byte_chars(uint16_t chars[256]) {
     }
 }
 
-// The byte a stand-in character is for, -1 = none. The inverse of rlhf__bpe_byte_chars.
+// The byte that a stand-in character stands for; -1 = none. The inverse of rlhf__bpe_byte_chars.
 static int byte_of(uint32_t cp) {
     if ((cp >= '!' && cp <= '~') || (cp >= 0xA1 && cp <= 0xAC) || (cp >= 0xAE && cp <= 0xFF))
         return (int)cp;

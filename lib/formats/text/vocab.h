@@ -1,7 +1,6 @@
-// vocab.h: the tokens of a vocabulary: id to bytes and bytes to id; and lists of ids.
+// vocab.h: the tokens of a vocabulary (from id to bytes and from bytes to id), and lists of ids.
 //
-// What it is not: it knows no merges and no special tokens, and no ragged batches
-// (data/token_rows.h).
+// What it is not: it knows no merges, no special tokens and no ragged batches (data/token_rows.h).
 #ifndef RLHF_HOST_TEXT_VOCAB_H
 #define RLHF_HOST_TEXT_VOCAB_H
 
@@ -53,8 +52,8 @@ rlhf_status rlhf__vocab_add(struct rlhf__vocab *v, int64_t id, const char *s, si
 // Make room in the lookup table for n tokens. [one thread]
 rlhf_status rlhf__vocab_index(struct rlhf__vocab *v, int32_t n, struct rlhf__error *err);
 
-// Make token id findable; a later token with the same bytes replaces an earlier one. The table
-// must have been made with rlhf__vocab_index for enough tokens. [one thread]
+// Make a token findable by its bytes. A later token with the same bytes replaces an earlier one.
+// rlhf__vocab_index must have made the table large enough for all tokens. [one thread]
 void rlhf__vocab_hash(struct rlhf__vocab *v, int32_t id);
 
 // Id of the token with these bytes; -1 = none. [any, after building]
@@ -70,11 +69,11 @@ uint64_t rlhf__vocab_hash_bytes(const char *s, size_t len);
 
 // ---- how the files write bytes ----
 
-// GPT-2's printable stand-in of each byte, used in vocab.json and merges.txt: bytes that print as
-// themselves keep their code point, the others get U+0100 and up in order. [any]
+// GPT-2's printable stand-in of each byte, used in vocab.json and merges.txt. Bytes that print as
+// themselves keep their code point. The others get code points from U+0100 on, in order. [any]
 void rlhf__bpe_byte_chars(uint16_t chars[256]);
 
-// Translate a token as written in the files (stand-ins, UTF-8) to its bytes in out[len]; returns
+// Translate a token from the files' form (stand-ins, in UTF-8) to its bytes in out[len]. Returns
 // how many, or SIZE_MAX when a character is not a stand-in. [any]
 size_t rlhf__bpe_token_bytes(const char *s, size_t len, char *out);
 

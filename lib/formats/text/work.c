@@ -32,7 +32,7 @@ static void pieces_finish(struct rlhf__pieces *p) {
     *p = (struct rlhf__pieces){0};
 }
 
-// ---- the ids of recent words: one slot for each hash, held by the latest word ----
+// ---- the ids of recent words: each hash has one slot, which holds the latest word ----
 
 enum { N_WORDS = 1 << 14, WORD_BYTES = 38, WORD_IDS = 6 };
 

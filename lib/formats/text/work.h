@@ -1,9 +1,9 @@
-// work.h: the scratch memory of encoding and decoding, reused from text to text.
+// work.h: the scratch memory of encoding and decoding, which is reused from text to text.
 //
-// A tokenizer is read-only and shared by threads; each call takes a work from the tokenizer's store
-// and puts it back, so there are as many works as threads that encoded concurrently.
+// A tokenizer is read-only and shared by threads. Each call takes a work from the tokenizer's store
+// and puts it back. So there are at most as many works as threads that encoded at the same time.
 //
-// Its contents never change a text's ids. Internal to text/.
+// A work's contents never change a text's ids. Internal to text/.
 #ifndef RLHF_HOST_TEXT_WORK_H
 #define RLHF_HOST_TEXT_WORK_H
 
@@ -42,8 +42,8 @@ rlhf_status rlhf__pieces_push(struct rlhf__pieces *p, size_t at, size_t n, uint3
 
 struct rlhf__word_cache; // opaque: about 1 MiB
 
-// Append the ids of s[0..n), n >= 1, to out, when it is known: returns 1, else 0. Errors:
-// RLHF_E_NOMEM. [any, one thread per cache]
+// If the ids of s[0..n), n >= 1, are in the cache, append them to out and return 1, otherwise
+// return 0. Errors: RLHF_E_NOMEM. [any, one thread per cache]
 rlhf_status rlhf__word_cache_get(const struct rlhf__word_cache *cache, const char *s, size_t n,
                                  struct rlhf__ids *out, struct rlhf__error *err);
 
@@ -54,9 +54,9 @@ void rlhf__word_cache_put(struct rlhf__word_cache *cache, const char *s, size_t 
 
 // ---- lists of texts ----
 
-// Zero-initialise; release with rlhf__spans_finish. Text i ends at end[i], where the next begins;
-// bytes after the last end belong to a text that has not ended. A failed allocation makes it
-// sticky-bad, as in buf.h.
+// Zero-initialise; release with rlhf__spans_finish. Text i ends at end[i], where the next one
+// begins. Bytes after the last end belong to a text that has not ended. After a failed allocation
+// the list stays bad, as in buf.h.
 struct rlhf__spans {
     struct rlhf__buf bytes;
     size_t *end; // [n]

@@ -14,7 +14,8 @@
 #include <strings.h>
 #include <unistd.h>
 
-// transformers omits the names from config.json when there are two and the user named neither.
+// transformers omits the label names from config.json when there are two and the user named
+// neither.
 enum { MAX_LABELS = 1 << 16, DEFAULT_LABELS = 2 };
 
 static rlhf_status no_memory(struct rlhf__error *err) {

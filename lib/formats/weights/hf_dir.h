@@ -20,36 +20,38 @@ struct rlhf__labels {
 // file, bad JSON with line, not an object), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__error *err);
 
-// "model_type" of a config; borrowed from it. dir is for the message. It may be used as part of a
-// file name: only letters, digits, '_' and '-' are let through. Errors: RLHF_E_INVALID. [any]
+// "model_type" of a config; borrowed from it. dir is for the message. The value may become part of
+// a file name, so only letters, digits, '_' and '-' are allowed. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__hf_model_type(const json_t *config, const char *dir, const char **out,
                                 struct rlhf__error *err);
 
-// Whether the output table is the embedding: tie_word_embeddings, or else transformers' default for
-// the model_type. [any]
+// Whether the output table is the embedding: tie_word_embeddings decides or, without it,
+// transformers' default for the model_type. [any]
 int rlhf__hf_tied(const json_t *config);
 
-// Labels of a config: id2label {"0": "NEGATIVE", ...}, else num_labels as LABEL_0, ...; two of
-// these when the config has neither, as in transformers. Release with rlhf__labels_finish. Errors:
-// RLHF_E_INVALID (a gap, not a string), RLHF_E_NOMEM. [any]
+// The labels of a config: id2label {"0": "NEGATIVE", ...}, or without it num_labels labels LABEL_0,
+// LABEL_1, ... If the config has neither, there are two such labels, as in transformers. Release
+// with rlhf__labels_finish. Errors: RLHF_E_INVALID (a gap, not a string), RLHF_E_NOMEM. [any]
 rlhf_status rlhf__hf_labels(const json_t *config, const char *dir, struct rlhf__labels *out,
                             struct rlhf__error *err);
 
 // Accepts zeroed labels. [any]
 void rlhf__labels_finish(struct rlhf__labels *labels);
 
-// Index of a label by name: an exact match, else one ignoring ASCII case; -1 = none. [any]
+// The index of a label by name: an exact match or, without one, a match that ignores ASCII case; -1
+// = none. [any]
 int32_t rlhf__labels_find(const struct rlhf__labels *labels, const char *name);
 
 // Put id2label, label2id and num_labels for the labels into config. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__hf_set_labels(json_t *config, const struct rlhf__labels *labels,
                                 struct rlhf__error *err);
 
-// Set dtype and torch_dtype, if config has them, to the dtype of the weights file (RLHF_F32,
-// RLHF_BF16), in which transformers loads them. Errors: RLHF_E_NOMEM. [any]
+// If config has dtype or torch_dtype, set them to the dtype of the weights file (RLHF_F32,
+// RLHF_BF16): transformers loads the weights in that dtype. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__hf_set_dtype(json_t *config, int32_t dtype, struct rlhf__error *err);
 
-// Write config.json into dir atomically, indented, keys in their order. Errors: RLHF_E_IO. [main]
+// Write config.json into dir atomically, indented, with the keys in their order. Errors: RLHF_E_IO.
+// [main]
 rlhf_status rlhf__hf_config_write(const struct rlhf__folder *dir, json_t *config,
                                   struct rlhf__error *err);
 

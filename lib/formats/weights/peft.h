@@ -1,9 +1,11 @@
-// peft.h: a LoRA directory in PEFT's format: reads, checks and writes adapter_config.json, and maps
+// peft.h: a LoRA directory in PEFT's format. Reads, checks and writes adapter_config.json, and maps
 // the tensor names of adapter_model.safetensors.
 //
-// A config that asks for more than W x + scale * B (A x) on linear layers is refused with the
-// field's name and value, because an adapter read in part is a different adapter. This code does
-// not know models; the code that opens a model checks that the layers exist.
+// A config that asks for more than W x + scale * B (A x) on linear layers is refused, with the
+// field's name and value: an adapter that is read only in part is a different adapter.
+//
+// What it is not: it does not know models; the code that opens a model checks that the layers
+// exist.
 #ifndef RLHF_HOST_WEIGHTS_PEFT_H
 #define RLHF_HOST_WEIGHTS_PEFT_H
 
@@ -35,9 +37,9 @@ struct rlhf__peft {
 // 1 when dir holds an adapter_config.json. [any]
 int rlhf__peft_is(const char *dir);
 
-// Read DIR/adapter_config.json, and from the names in DIR/adapter_model.safetensors which modules
-// have an adapter. Errors: RLHF_E_INVALID (files, fields; tensors without their pair, or with
-// another rank), RLHF_E_UNSUPPORTED (features, by name and value), RLHF_E_IO, RLHF_E_NOMEM. [main]
+// Read DIR/adapter_config.json. The names in DIR/adapter_model.safetensors tell which modules have
+// an adapter. Errors: RLHF_E_INVALID (files, fields; tensors without their pair or with another
+// rank), RLHF_E_UNSUPPORTED (features, by name and value), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__peft_read(const char *dir, struct rlhf__peft *out, struct rlhf__error *err);
 
 // A new adapter: rank >= 1, alpha (0: twice the rank), comma-separated targets. Errors:
@@ -51,9 +53,9 @@ void rlhf__peft_finish(struct rlhf__peft *); // [any]
 double rlhf__peft_scale(const struct rlhf__peft *);
 
 // The absolute path of the base directory that the adapter names. A relative name is looked up from
-// the adapter's directory first, so that a base next to it is found from any working directory, and
-// then from the working directory, as PEFT does. Errors: RLHF_E_INVALID (it names none, or it does
-// not exist). [main]
+// the adapter's directory first, so that a base next to it is found from any working directory. It
+// is then looked up from the working directory, as PEFT does. Errors: RLHF_E_INVALID (the adapter
+// names no base, or the base does not exist). [main]
 rlhf_status rlhf__peft_base(const struct rlhf__peft *, char out[RLHF__PATH_CAP],
                             struct rlhf__error *err);
 
@@ -71,8 +73,8 @@ rlhf_status rlhf__peft_write(const struct rlhf__peft *, const struct rlhf__peft_
 
 // Where a tensor of adapter_model.safetensors belongs: the module's name, and which of its parts.
 enum rlhf__peft_part { RLHF__PEFT_A = 0, RLHF__PEFT_B = 1, RLHF__PEFT_HEAD = 2 };
-// *n bytes of *module, which is borrowed from name: "model.layers.0.self_attn.q_proj", or for a
-// head the parameter, "score.weight". RLHF_E_UNSUPPORTED for any other tensor. [any]
+// *module gets *n bytes that are borrowed from name: "model.layers.0.self_attn.q_proj" or, for a
+// head, the parameter, "score.weight". RLHF_E_UNSUPPORTED for any other tensor. [any]
 rlhf_status rlhf__peft_tensor_name(const char *file, const char *name, const char **module,
                                    size_t *n, int32_t *part, struct rlhf__error *err);
 

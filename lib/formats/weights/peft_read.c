@@ -1,5 +1,5 @@
-// peft_read.c: rlhf__peft_read of peft.h: the fields of a config that are used here, those that are
-// ignored, and all others, which must be off; then the names of the tensors.
+// peft_read.c: rlhf__peft_read of peft.h. First the fields of a config that are used, then those
+// that are ignored, then all others, which must be off. After that the names of the tensors.
 #include "weights/peft.h"
 
 #include "base/json.h"
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Fields that do not change the function: how the adapter was initialised, trained or saved. PEFT
-// itself sets fan_in_fan_out from the kind of layer. The tensors tell which layers are adapted, so
-// layers_to_transform and its like are not needed.
+// Fields that do not change the function: they say how the adapter was initialised, trained or
+// saved. PEFT itself sets fan_in_fan_out from the kind of layer. The tensors show which layers are
+// adapted, so layers_to_transform and the like are not needed.
 static const char *const told[] = {"auto_mapping",   "exclude_modules", "fan_in_fan_out",
                                    "inference_mode", "layers_pattern",  "layers_to_transform",
                                    "megatron_core",  "peft_version",    "qalora_group_size",
@@ -97,7 +97,7 @@ static rlhf_status check_kind(const struct rlhf__peft *p, const json_t *config,
     return RLHF_OK;
 }
 
-// Initialisations that leave the base unchanged; others move a part of it into the adapter.
+// Initialisations that leave the base unchanged. Others move a part of the base into the adapter.
 static rlhf_status check_start(const struct rlhf__peft *p, const json_t *config,
                                struct rlhf__error *err) {
     static const char *const plain[] = {"gaussian", "eva", "orthogonal"};

@@ -1,4 +1,4 @@
-// rounding.c: see rounding.h. Tensors keep their order over the files of an index.
+// rounding.c: see rounding.h. The tensors keep their order across the files of an index.
 #include "weights/rounding.h"
 
 #include "base/json.h"
@@ -52,7 +52,7 @@ rlhf_status rlhf__round_f32(const float *in, size_t n, int32_t dtype, void *out,
 
 enum { CHUNK = 1 << 16 }; // elements converted at a time
 
-// The dtype that tensor t is written in: `dtype` if that is not -1 and t can be read as floats.
+// The dtype in which tensor t is written: `dtype`, unless that is -1 or t cannot be read as floats.
 static int32_t rounded_dtype(const struct rlhf__tensor *t, int32_t dtype) {
     return dtype >= 0 && rlhf__tensor_is_float(t->dtype) ? dtype : t->dtype;
 }

@@ -1,4 +1,4 @@
-// rounding.h: tensors rounded to another type and written, to one file or in shards.
+// rounding.h: rounds tensors to another type and writes them, to one file or in shards.
 //
 // What it is not: the safetensors format itself, which safetensors_writer.h writes.
 #ifndef RLHF_HOST_WEIGHTS_ROUNDING_H
@@ -18,11 +18,12 @@ struct rlhf__rounding {
 // 1 for the dtypes that can be read as floats: F32, F16, BF16. [any]
 int rlhf__tensor_is_float(int32_t dtype);
 
-// RLHF_E_UNSUPPORTED, with file, tensor and dtype, unless it can be read as floats. [any]
+// RLHF_E_UNSUPPORTED, with file, tensor and dtype, unless the tensor can be read as floats. [any]
 rlhf_status rlhf__tensor_check_float(const struct rlhf__tensor *, struct rlhf__error *err);
 
-// Round n floats to dtype F32, F16 or BF16, nearest even, little-endian, into `out` (n elements). A
-// finite number that would become infinite is RLHF_E_INVALID with tensor, place and number. [any]
+// Round n floats to dtype F32, F16 or BF16 (to nearest even, little-endian) into `out` (n
+// elements). A finite number that would become infinite is RLHF_E_INVALID, with the tensor, the
+// place and the number. [any]
 rlhf_status rlhf__round_f32(const float *in, size_t n, int32_t dtype, void *out,
                             const struct rlhf__rounding *from, struct rlhf__error *err);
 
@@ -37,11 +38,11 @@ struct rlhf__rounded_file {
     const volatile sig_atomic_t *cancelled; // NULL = never
 };
 
-// Write the file `name` in a folder, wide dtypes first, as the format's alignment asks, else in the
-// order of the list. Tensors of other dtypes than F32, F16 and BF16 are copied; F64 would have to
-// be rounded and is refused (RLHF_E_UNSUPPORTED). Errors: RLHF_E_INVALID (a number that does not
-// fit, a duplicate name), RLHF_E_IO (disk full), RLHF_E_NOMEM, RLHF_E_CANCELLED; the file is
-// removed then. [main]
+// Write the file `name` in a folder. Wide dtypes come first, because the format asks for alignment;
+// otherwise the list's order is kept. F64 would have to be rounded and is refused
+// (RLHF_E_UNSUPPORTED). Tensors of other dtypes than F32, F16, BF16 and F64 are copied. Errors:
+// RLHF_E_INVALID (a number that does not fit, a duplicate name), RLHF_E_IO (disk full),
+// RLHF_E_NOMEM, RLHF_E_CANCELLED; the file is then removed. [main]
 rlhf_status rlhf__rounded_write(const struct rlhf__rounded_file *, const struct rlhf__folder *in,
                                 const char *name, struct rlhf__error *err);
 
@@ -64,10 +65,10 @@ struct rlhf__shards_done {
     uint64_t n_bytes; // of tensors
 };
 
-// Write model.safetensors or model-00001-of-0000N.safetensors with model.safetensors.index.json.
-// Tensors of other dtypes than F32, F16 and BF16 are copied. Errors: RLHF_E_INVALID (a number that
-// does not fit), RLHF_E_IO (disk full), RLHF_E_NOMEM, RLHF_E_CANCELLED; after a failure the caller
-// removes the files. [main]
+// Write model.safetensors, or model-00001-of-0000N.safetensors and so on with
+// model.safetensors.index.json. Tensors of other dtypes than F32, F16 and BF16 are copied. Errors:
+// RLHF_E_INVALID (a number that does not fit), RLHF_E_IO (disk full), RLHF_E_NOMEM,
+// RLHF_E_CANCELLED. After a failure the caller removes the files. [main]
 rlhf_status rlhf__shards_write(const struct rlhf__shards *, const struct rlhf__folder *dir,
                                struct rlhf__shards_done *done, struct rlhf__error *err);
 

@@ -1,7 +1,7 @@
 // run_checkpoint.h: chooses the checkpoint that represents a run directory as a model.
 //
-// A run directory is data that may come from others: its config.json identifies it as a run, and
-// nothing else is read here.
+// A run directory is data that may come from others. Its config.json identifies it as a run;
+// nothing else of it is read here.
 #ifndef RLHF_HOST_WEIGHTS_RUN_CHECKPOINT_H
 #define RLHF_HOST_WEIGHTS_RUN_CHECKPOINT_H
 
@@ -22,17 +22,17 @@ struct rlhf__run_checkpoint {
     int32_t is_best, reserved;
 };
 
-// Find a checkpoint of the run `run`, which the user gave as `given`: choice is "best", "last" or a
-// name; NULL = the best if the run keeps one, else the last. newest: for the log, how to ask for
-// the newest if the best is chosen by default. Logs the choice. Errors: RLHF_E_INVALID with
-// `command` in front. [main]
+// Find a checkpoint of the run `run`, which the user gave as `given`. choice is "best", "last" or a
+// name; NULL means the best if the run keeps one, otherwise the last. newest is for the log: how to
+// ask for the newest one when the best is chosen by default. Logs the choice. Errors:
+// RLHF_E_INVALID; the message begins with `command`. [main]
 rlhf_status rlhf__run_checkpoint_find(const char *command, const char *given, const char *run,
                                       const char *choice, const char *newest, struct rlhf__log *log,
                                       struct rlhf__run_checkpoint *out, struct rlhf__error *err);
 
-// The model of a directory that the user gave for `what` (a setting or a flag, which messages begin
-// with). For a run directory this is the best checkpoint or, if the run does not keep one, the
-// newest; its path is stored in room. Other paths, missing ones too, are returned unchanged. The
+// The model of a directory that the user gave for `what`, a setting or a flag; messages begin with
+// it. For a run directory this is the best checkpoint or, if the run does not keep one, the newest;
+// its path is stored in room. Other paths are returned unchanged, even if they do not exist. The
 // log (NULL allowed) names the checkpoint. Errors: RLHF_E_INVALID (a run without a checkpoint).
 // [main]
 rlhf_status rlhf__run_model(const char *what, const char **path, char room[RLHF__PATH_CAP],

@@ -1,4 +1,4 @@
-// safetensors.c: opening weight files; see safetensors.h. One file or the shards of an index.
+// safetensors.c: opens weight files, either one file or the shards of an index; see safetensors.h.
 #include "weights/safetensors.h"
 
 #include "base/file.h"
@@ -44,7 +44,7 @@ static int is_of(const struct format *f, const char *name) {
     return n > m && strcmp(name + n - m, f->ending) == 0;
 }
 
-// The first format in the list with a file in dir, and that file's name; N_FORMATS: none.
+// The first format in the list of which dir has a file, and that file's name. N_FORMATS: none.
 static size_t find(const char *dir, char name[256]) {
     size_t best = N_FORMATS;
     DIR *d = opendir(dir);
@@ -63,7 +63,7 @@ static size_t find(const char *dir, char name[256]) {
 }
 
 // Fails with a sentence that names the format of the weights in dir and how to convert them to
-// safetensors. Most of those formats are pickles, and reading a pickle runs code.
+// safetensors. Most of these formats are pickles, and reading a pickle runs code.
 static rlhf_status other_formats(const char *dir, struct rlhf__error *err) {
     char name[256], shown[1024];
     const size_t i = find(dir, name);
@@ -200,8 +200,9 @@ static rlhf_status check_index(struct rlhf__weights *w, json_t *map, struct rlhf
     return RLHF_OK;
 }
 
-// One entry of weight_map: the first entry of a shard opens it. A name must not leave the index's
-// folder; links are followed, since every file in the cache of huggingface_hub is one.
+// One entry of weight_map. The first entry of a shard opens the shard. A name must not lead out of
+// the index's folder. Links are followed, because every file in the cache of huggingface_hub is
+// one.
 static rlhf_status open_entry(struct rlhf__weights *w, const char *dir, const char *name,
                               const json_t *file, struct rlhf__error *err) {
     const char *base = json_string_value(file);

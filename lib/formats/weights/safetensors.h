@@ -1,8 +1,9 @@
-// safetensors.h: reading weight files in the safetensors format; safetensors_writer.h writes them.
+// safetensors.h: reads weight files in the safetensors format; safetensors_writer.h writes them.
 //
-// Format: u64 little-endian header length, a JSON header {name: {dtype, shape, data_offsets}} with
-// an optional "__metadata__" of strings, then the tensors' bytes, little-endian, row-major, without
-// gaps. A reader trusts nothing: every number of the header is checked before it is used.
+// The format: the length of the header (u64, little-endian), then a JSON header {name: {dtype,
+// shape, data_offsets}} with an optional "__metadata__" of strings, then the tensors' bytes. These
+// are little-endian, row-major and without gaps. A reader trusts nothing: it checks every number of
+// the header before use.
 //
 // What it is not: it does not know models; model/ knows which tensors a model needs.
 #ifndef RLHF_HOST_WEIGHTS_SAFETENSORS_H
@@ -33,18 +34,18 @@ const struct rlhf__tensor *rlhf__weights_at(const struct rlhf__weights *weights,
 const struct rlhf__tensor *rlhf__weights_find(const struct rlhf__weights *weights,
                                               const char *name);
 
-// Value of a metadata string, for people, other programs and tests; NULL = not found. Borrowed.
-// [any]
+// The value of a metadata string; NULL = not found. It is meant for people, other programs and
+// tests. Borrowed. [any]
 const char *rlhf__weights_metadata(const struct rlhf__weights *weights, const char *key);
 
 // ---- unexpected tensors ----
 
-// 1 for masks, angles and tables that old versions of transformers stored although models compute
+// 1 for masks, angles and tables that models compute, although old versions of transformers stored
 // them: attn.bias, attn.masked_bias, rotary_emb.inv_freq, embeddings.position_ids, as the whole
 // name or after a dot. [any]
 int rlhf__tensor_is_buffer(const char *name);
 
-// 1 for v_head.*: trl calls them v_head.summary, we v_head.fc and v_head.out. [any]
+// 1 for v_head.*: trl calls its tensor v_head.summary, we call ours v_head.fc and v_head.out. [any]
 int rlhf__tensor_is_value_head(const char *name);
 
 // *same = 1 when both have the same shape and, read as f32, the same bits. Errors: as

@@ -14,18 +14,18 @@ struct rlhf__tensor_spec {
 
 struct rlhf__weights_writer; // opaque
 
-// Start the file `name` in a folder (NULL: name is a path): header first, then the tensors' data in
-// the order of specs. It appears only at commit. metadata: n_meta pairs key, value (NULL, 0:
-// {"format": "pt"}). Where a narrow dtype would leave a wider one unaligned, order wide dtypes
-// first (RLHF_E_INVALID). Errors: RLHF_E_INVALID (duplicate name, bad shape), RLHF_E_IO,
-// RLHF_E_NOMEM. [main]
+// Start the file `name` in a folder (NULL: name is a path). It gets the header first, then the
+// tensors' data in the order of specs. The file appears only at commit. metadata: n_meta pairs of
+// key and value; NULL and 0 give {"format": "pt"}. If a narrow dtype would leave a wider one
+// unaligned, RLHF_E_INVALID: put wide dtypes first. Errors: RLHF_E_INVALID (duplicate name, bad
+// shape), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__weights_create(const struct rlhf__folder *in, const char *name,
                                  const struct rlhf__tensor_spec *specs, size_t n,
                                  const char *const (*metadata)[2], size_t n_meta,
                                  struct rlhf__weights_writer **out, struct rlhf__error *err);
 
-// Append count floats to the current tensor, converting to its dtype F32, BF16 or F16 (round to
-// nearest even). The next tensor begins when one is full; a call may not cross tensors.
+// Append count floats to the current tensor, converted to its dtype F32, BF16 or F16 (round to
+// nearest even). When a tensor is full, the next one begins; one call may not cross tensors.
 // Errors: RLHF_E_INVALID (too many, not a float dtype), RLHF_E_IO (disk full). [main]
 rlhf_status rlhf__weights_put_f32(struct rlhf__weights_writer *w, const float *data, size_t count,
                                   struct rlhf__error *err);
@@ -34,8 +34,8 @@ rlhf_status rlhf__weights_put_f32(struct rlhf__weights_writer *w, const float *d
 rlhf_status rlhf__weights_put_bytes(struct rlhf__weights_writer *w, const void *data, size_t len,
                                     struct rlhf__error *err);
 
-// Check that every tensor is full, sync, rename. Always frees the writer. Errors: RLHF_E_INVALID,
-// RLHF_E_IO; the file is removed then. [main]
+// Check that every tensor is full, sync and rename. Always frees the writer. Errors:
+// RLHF_E_INVALID, RLHF_E_IO; the file is then removed. [main]
 rlhf_status rlhf__weights_commit(struct rlhf__weights_writer *w, struct rlhf__error *err);
 
 // Drop the file and free the writer. NULL allowed. [main]

@@ -44,7 +44,7 @@ static int put_pieces(struct rlhf__sha256 *s, int fd, int64_t size) {
     return bad;
 }
 
-// Add a regular file to the sum; for anything else *size = -1 and nothing is added.
+// Add a regular file to the sum. For anything else, *size = -1 and nothing is added.
 static rlhf_status put_file(struct rlhf__sum *s, const char *path, int64_t whole, int64_t *size,
                             struct rlhf__error *err) {
     struct stat is;

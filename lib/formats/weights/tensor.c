@@ -1,4 +1,4 @@
-// tensor.c: see tensor.h. IEEE 754 binary16 and the upper half of binary32.
+// tensor.c: see tensor.h. f16 is IEEE 754 binary16; bf16 is the upper half of binary32.
 #include "weights/tensor.h"
 
 #include <math.h>
@@ -77,7 +77,7 @@ void rlhf__low_rank_destroy(struct rlhf__low_rank *l) {
     free(l);
 }
 
-// out[n] += elements [from, from + n) of the product. Sums run over the rank, in order.
+// Add elements [from, from + n) of the product to out[n]. Sums run over the rank, in order.
 static void low_rank_add(const struct rlhf__low_rank *l, int64_t from, int64_t n, float *out) {
     while (n > 0) {
         const int64_t row = from / l->cols, col = from % l->cols;
@@ -173,7 +173,7 @@ const char *rlhf__tensor_shape_text(const int64_t *shape, int32_t ndim, char *ou
 
 // ---- the numbers of a tensor ----
 
-// The loops below are plain enough for the compiler to vectorise; they run at the speed of memory.
+// The loops below are plain, so that the compiler vectorises them. Memory limits their speed.
 
 static void widen_bf16(const uint8_t *from, int64_t n, float *out) {
     for (int64_t i = 0; i < n; i++) {
@@ -183,8 +183,8 @@ static void widen_bf16(const uint8_t *from, int64_t n, float *out) {
     }
 }
 
-// rlhf__f16_to_f32 without branches: exponents grow by 112; a subnormal is a number of exponent
-// 2^-14 minus 2^-14; infinities and NaN keep all exponent bits.
+// rlhf__f16_to_f32 without branches. Exponents grow by 112. A subnormal is a number with exponent
+// 2^-14, minus 2^-14. Infinities and NaN keep all exponent bits.
 static void widen_f16(const uint8_t *from, int64_t n, float *out) {
     for (int64_t i = 0; i < n; i++) {
         uint16_t h;

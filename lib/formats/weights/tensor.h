@@ -1,4 +1,4 @@
-// tensor.h: one tensor of a weight file: its dtype, its shape, its numbers as floats.
+// tensor.h: one tensor of a weight file: its dtype, its shape, and its numbers as floats.
 //
 // What it is not: compute kernels; these conversions run once per load or save.
 #ifndef RLHF_HOST_WEIGHTS_TENSOR_H
@@ -8,8 +8,8 @@
 
 #define RLHF__TENSOR_MAX_DIMS 8
 
-// X(name, spelling in the file, bytes an element): dtypes a file may hold. Only F32, F16 and BF16
-// can be read as floats; the others only as bytes.
+// X(name, spelling in the file, bytes of an element): the dtypes that a file may hold. Only F32,
+// F16 and BF16 can be read as floats; the others can only be read as bytes.
 #define RLHF__TENSOR_DTYPE_MAP(X)                                                                  \
     X(F32, 4)                                                                                      \
     X(BF16, 2)                                                                                     \
@@ -32,8 +32,8 @@ enum rlhf__tensor_dtype {
         RLHF__N_TENSOR_DTYPES
 };
 
-// One tensor of an open file. data points into the mapped file and need not be aligned; it is read
-// through the functions below, since the file may change under it.
+// One tensor of an open file. data points into the mapped file and need not be aligned. Read it
+// only through the functions below, because the file may change at any time.
 struct rlhf__low_rank;
 
 struct rlhf__tensor {
@@ -48,7 +48,7 @@ struct rlhf__tensor {
 };
 
 // Convert elements [from, from + n) of a F32, BF16 or F16 tensor to out[n] floats (exact). Read a
-// tensor from front to end, in pieces of any length: pages of the file that were read leave the
+// tensor from front to end, in pieces of any length: file pages that were read are dropped from the
 // process. Errors: RLHF_E_UNSUPPORTED (other dtypes), RLHF_E_IO (the file was truncated). [main]
 rlhf_status rlhf__tensor_read_f32(const struct rlhf__tensor *t, int64_t from, int64_t n, float *out,
                                   struct rlhf__error *err);
@@ -69,7 +69,8 @@ uint64_t rlhf__tensor_dtype_size(int32_t dtype);
 // Dtype by its spelling, -1 = unknown. [any]
 int32_t rlhf__tensor_dtype_find(const char *name);
 
-// f32 to bf16 and f16, round to nearest even; NaN stays NaN, too large becomes infinity. [any]
+// f32 to bf16 and f16, rounded to nearest even. NaN stays NaN; a number that is too large becomes
+// infinity. [any]
 uint16_t rlhf__f32_to_bf16(float x);
 uint16_t rlhf__f32_to_f16(float x);
 
@@ -79,15 +80,15 @@ float rlhf__f16_to_f32(uint16_t h);
 
 // ---- low-rank products ----
 
-// left [rows, rank] times right [rank, cols], f32, owned; their product is added to a tensor [rows,
-// cols].
+// left [rows, rank] and right [rank, cols] are f32 and owned. Their matrix product is added to a
+// tensor [rows, cols].
 struct rlhf__low_rank {
     int64_t rows, cols, rank;
     float *left, *right;
 };
 
-// Make one from A [rank, inputs] and B [outputs, rank], for a matrix w [outputs, inputs], or
-// [inputs, outputs] if in_out is set; left includes the scale. Errors: RLHF_E_INVALID (shapes that
+// Make one from A [rank, inputs] and B [outputs, rank] for a matrix w. w is [outputs, inputs], or
+// [inputs, outputs] if in_out is set. left includes the scale. Errors: RLHF_E_INVALID (shapes that
 // do not fit; the message names all three), and those of rlhf__tensor_read_f32. [main]
 rlhf_status rlhf__low_rank_create(const struct rlhf__tensor *w, const struct rlhf__tensor *a,
                                   const struct rlhf__tensor *b, double scale, int in_out,
