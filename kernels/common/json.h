@@ -1,7 +1,7 @@
 // json.h: writes the JSON object that a backend's describe() answers, into memory of fixed size.
 //
-// In C and C++ (kernels/cuda). A text that does not fit sets `full`. Members without a value (an
-// empty text, the number 0) are left out: all members of describe are optional.
+// In C and C++ (kernels/cuda). A text that does not fit sets `full`. All members of describe are
+// optional, so members without a value (an empty text, the number 0) are left out.
 #ifndef RLHF_KERNELS_COMMON_JSON_H
 #define RLHF_KERNELS_COMMON_JSON_H
 
@@ -26,8 +26,8 @@ static inline void rlhf__json_raw(struct rlhf__json *j, const char *s) {
     j->n += (uint32_t)n;
 }
 
-// A string with quotes. Bytes outside ASCII become '?': the text stays valid UTF-8 whatever the
-// system wrote.
+// Write a string with quotes. Bytes outside ASCII become '?', so that the text is valid UTF-8
+// whatever bytes the system returned.
 static inline void rlhf__json_string(struct rlhf__json *j, const char *s) {
     rlhf__json_raw(j, "\"");
     for (; *s; s++) {
@@ -44,7 +44,7 @@ static inline void rlhf__json_string(struct rlhf__json *j, const char *s) {
     rlhf__json_raw(j, "\"");
 }
 
-// What stands before a value: a comma after another value, and the key unless it is NULL.
+// Write what precedes a value: a comma if another value came before, and the key unless it is NULL.
 static inline void rlhf__json_key(struct rlhf__json *j, const char *key) {
     if (j->comma) rlhf__json_raw(j, ", ");
     j->comma = 1;

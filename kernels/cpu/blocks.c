@@ -1,5 +1,5 @@
-// blocks.c: block-structured weights (rlhf_blocks): a dense weight whose source and gradient hold
-// only the blocks. The GEMM is dense: zeros are multiplied like any other number.
+// blocks.c: block-structured weights (rlhf_blocks). Such a weight is dense, but its source and its
+// gradient hold only the blocks. The GEMM is dense: zeros are multiplied like any other number.
 #include "product.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// chunk.c: see chunk.h. Best fit; the free ranges of a chunk form a list inside themselves, sorted
-// by address.
+// chunk.c: see chunk.h. Best fit. The free ranges of a chunk form a list, which is stored inside
+// them and sorted by address.
 #include "chunk.h"
 
 #include <stddef.h>
@@ -79,8 +79,8 @@ static void join(struct range *r) {
     *r = (struct range){next->next, r->bytes + next->bytes};
 }
 
-// Releases the pages inside r, after its header, that held part of p[0 .. bytes - 1] or of the
-// header of the range that followed it.
+// Release the pages inside r, after r's header, that held a part of p[0 .. bytes - 1] or of the
+// header of the range after that.
 static void release_pages(struct range *r, const char *p, uint64_t bytes) {
     const uintptr_t low = ((uintptr_t)r + sizeof *r + PAGE - 1) / PAGE * PAGE;
     const uintptr_t high = ((uintptr_t)r + r->bytes) / PAGE * PAGE;

@@ -1,8 +1,8 @@
 // chunk.h: memory cut from chunks backed by 2 MiB pages. A packed weight of 1 MiB is then read as
-// fast as a large one (decoding 32 rows of GPT-2 124M is bound by this, bench/README.md), and freed
-// memory is kept for the next request.
+// fast as a large one. The speed of these reads limits decoding (32 rows of GPT-2 124M,
+// bench/README.md). Freed memory is kept for the next request.
 //
-// Counting and zeroing memory is left to memory.c.
+// What it is not: memory.c counts memory and zeroes it.
 #ifndef RLHF_CPU_CHUNK_H
 #define RLHF_CPU_CHUNK_H
 
@@ -12,12 +12,12 @@
 
 struct rlhf__chunk;
 
-// `bytes` of memory, a multiple of 64 and aligned to it, contents undefined; NULL when out of
-// memory. *all is the list of chunks, NULL at first.
+// Get `bytes` of memory, a multiple of 64 and aligned to 64. Its contents are undefined; NULL when
+// out of memory. *all is the list of chunks, NULL at first.
 void *rlhf__chunk_cut(struct rlhf__chunk **all, uint64_t bytes);
 
-// Returns a range; `bytes` is the size it was cut with. Whole 2 MiB pages that are no longer used
-// go back to the system, and so does a chunk that is completely free.
+// Give back a range; `bytes` is the size with which it was cut. Whole 2 MiB pages that are no
+// longer used return to the system, and so does a chunk that is completely free.
 void rlhf__chunk_return(struct rlhf__chunk **all, void *p, uint64_t bytes);
 
 #endif

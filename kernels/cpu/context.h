@@ -1,5 +1,5 @@
 // context.h: the state of the CPU backend: threads, instruction set, error text, memory account,
-// workspaces, and the external GEMM library if there is one.
+// workspaces and, if there is one, the external GEMM library.
 //
 // Operations are declared in table.h.
 #ifndef RLHF_CPU_CONTEXT_H
@@ -9,7 +9,7 @@
 
 #include <rlhf/compute.h>
 
-// kernels_cpu_free.so is this backend built with RLHF_FREE, to measure what exactness costs: its
+// kernels_cpu_free.so is this backend built with RLHF_FREE. It measures what exactness costs: its
 // GEMMs come from a library (library.h).
 #ifdef RLHF_FREE
 enum { RLHF__EXACT = 0 };
@@ -17,7 +17,7 @@ enum { RLHF__EXACT = 0 };
 enum { RLHF__EXACT = 1 };
 #endif
 
-// Workspaces that live in the context; each grows to the largest size asked for and stays.
+// Workspaces that live in the context. Each grows to the largest size that was requested and stays.
 enum rlhf__cpu_ws {
     RLHF__WS_SCRATCH, // rows of A of a GEMM, or the library's scratchpad
     RLHF__WS_PRODUCT, // operands of a GEMM on own tiles, rounded weights
@@ -35,7 +35,7 @@ enum rlhf__cpu_ws {
     RLHF__WS_COUNT
 };
 
-// Conversion between a device address and memory (NULL for NULL). Only these two functions of this
+// Convert between a device address and memory (NULL for NULL). Only these two functions of this
 // backend know what an rlhf_dev is.
 static inline void *rlhf__cpu_mem(rlhf_dev p) { return p; }
 static inline rlhf_dev rlhf__cpu_dev(const void *p) { return (rlhf_dev)(uintptr_t)p; }
@@ -47,9 +47,9 @@ struct rlhf__buffer {
     uint64_t bytes;
 };
 
-// Bytes that a call needs of each workspace, at least; answers workspace_bytes of the table. A file
-// whose ops take workspaces adds them in its function of table.h, using the functions by
-// which the ops size their allocations.
+// The least number of bytes that a call needs of each workspace; answers workspace_bytes of the
+// table. A file whose ops take workspaces adds them in its function of table.h. It uses the
+// functions by which the ops size their allocations.
 struct rlhf__cpu_needs {
     uint64_t bytes[RLHF__WS_COUNT];
 };
@@ -77,7 +77,7 @@ struct rlhf__cpu {
     int isa;                    // enum rlhf__isa of hot.h
     int isa_capped;             // the user requested this level
     int has_bf16;               // bf16 GEMMs are those of gemm.h; otherwise f32 GEMMs replace them
-    int bf16_weights;           // a bf16 weight has been created: the dtype of the run, for Muon
+    int bf16_weights;           // 1: a bf16 weight exists, so the run is in bf16 (for Muon)
     int64_t half_l2;            // half of a core's L2 cache, in bytes
     struct rlhf__hot hot;       // hot loops of this instruction set
     uint64_t workspace_bytes;   // budget of the lm_head workspace; 0: derived from the vocabulary

@@ -1,6 +1,6 @@
-// cores.c: see cores.h. Formats: cgroup(7), Documentation/admin-guide/cgroup-v2.rst (cpu.max),
-// Documentation/scheduler/sched-bwc.rst (cpu.cfs_quota_us),
-// Documentation/admin-guide/cputopology.rst.
+// cores.c: see cores.h. The formats are described in cgroup(7) and, in the kernel's Documentation,
+// in admin-guide/cgroup-v2.rst (cpu.max), scheduler/sched-bwc.rst (cpu.cfs_quota_us) and
+// admin-guide/cputopology.rst.
 #include "cores.h"
 
 #include <limits.h>
@@ -24,8 +24,8 @@ static long first_of(const char *root, size_t cpu) {
     return end == text || first < 0 ? -1 : first;
 }
 
-// Counts the cores of the allowed processors. All siblings of a core have the same list, so its
-// first entry identifies the core, whether or not it is allowed.
+// Count the cores of the allowed processors. All siblings of a core have the same list. So the
+// first entry of the list identifies the core, whether that processor is allowed or not.
 static int physical(const char *root, const cpu_set_t *allowed, size_t bytes) {
     const size_t n = bytes * CHAR_BIT;
     unsigned char *seen = calloc(n, 1);
@@ -74,7 +74,7 @@ static double quota_v1(const char *dir) {
     return quota > 0 && period > 0 ? quota / period : 0;
 }
 
-// The smallest quota of the group at mount + path and its ancestors up to the mount. In a
+// The smallest quota of the group at mount + path and of its ancestors up to the mount. In a
 // container, path may be the host's path, which does not exist here; the mount itself is then the
 // group.
 static double least(const char *mount, const char *path, double (*quota)(const char *)) {
@@ -100,7 +100,8 @@ static int names_cpu(const char *list) {
     return 0;
 }
 
-// The quota for a line "0::/path" or "4:cpu,cpuacct:/path" of /proc/self/cgroup; 0: unlimited.
+// The quota that a line "0::/path" or "4:cpu,cpuacct:/path" of /proc/self/cgroup leads to; 0:
+// unlimited.
 static double quota_of_line(const char *root, char *line) {
     char mount[PATH_MAX];
     char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// The value of the first line "key<blanks>: value" of a file in /proc; "" if the key is missing.
+// The value in the first line "key<blanks>: value" of a file in /proc; "" if the key is missing.
 static void proc_value(const char *path, const char *key, char *out, size_t cap) {
     char line[512];
     out[0] = 0;

@@ -1,5 +1,5 @@
 // dnnl_shim.c: see dnnl_shim.h. The two versions create descriptors differently: 2.x uses open
-// structs passed by value plus an operation descriptor, 3.x uses opaque handles.
+// structs passed by value and an operation descriptor, 3.x uses opaque handles.
 #include "dnnl_shim.h"
 #include "hot/hot.h"
 
@@ -155,8 +155,8 @@ int rlhf__dnnl_mem_point(struct rlhf__dnnl_mem *m, void *ptr) {
 
 // ---- primitives ----
 
-// The library compiles code when it creates a primitive and crashes if one of its own allocations
-// fails, so make sure that more memory is free than it takes (measured: under 1 MiB).
+// The library compiles code when it creates a primitive, and crashes if one of its own allocations
+// fails. So make sure that more memory is free than it takes (measured: under 1 MiB).
 static int memory_to_spare(void) {
     void *volatile spare = malloc((size_t)16 << 20); // volatile: else the pair is optimised away
     if (!spare) return 0;
@@ -306,8 +306,8 @@ const char *rlhf__dnnl_op_name(const struct rlhf__dnnl_op *op) { return op->name
 
 // ---- execution ----
 
-// Points mem at ptr and adds it to the argument list. The library's interface takes every operand
-// as writable.
+// Point mem at ptr and add it to the argument list. The library takes even operands that it only
+// reads as writable.
 static int arg_add(dnnl_exec_arg_t *args, int *n, int id, dnnl_memory_t mem, const void *ptr) {
     int st = dnnl_memory_set_data_handle(mem, (void *)(uintptr_t)ptr);
     args[*n].arg = id;

@@ -1,7 +1,7 @@
-// dnnl_shim.h: the part of oneDNN that this backend uses, identical for oneDNN 2.6 and 3.x: one
+// dnnl_shim.h: the part of oneDNN that this backend uses, the same for oneDNN 2.6 and 3.x: one
 // engine, plain and packed 2-d operands, reorder, matmul.
 //
-// onednn.c decides what is created and cached.
+// What it is not: onednn.c decides what is created and cached.
 #ifndef RLHF_CPU_DNNL_SHIM_H
 #define RLHF_CPU_DNNL_SHIM_H
 
@@ -16,14 +16,14 @@ struct rlhf__dnnl_op;     // a primitive
 
 #define RLHF__DNNL_NOMEM 1 // the library's out-of-memory status
 
-// All functions below return 0 or the library's status (> 0). Objects are freed by the matching
-// destroy function, which accepts NULL. Threads as for the context: [step].
+// All functions below return 0 or the library's status (> 0). The matching destroy function, which
+// accepts NULL, frees an object. Threads as for the context: [step].
 int rlhf__dnnl_create(struct rlhf__dnnl **out);
 void rlhf__dnnl_destroy(struct rlhf__dnnl *d);
 void rlhf__dnnl_version(int out[3]);
 
-// Limits the library to the instructions of level isa (enum rlhf__isa of hot/hot.h). The limit is
-// fixed once per process, before the first primitive; fails if it is already higher.
+// Limit the library to the instructions of level isa (enum rlhf__isa of hot/hot.h). The limit is
+// fixed once per process, before the first primitive. Fails if a higher limit is in force already.
 int rlhf__dnnl_cap(int isa);
 
 // A dense [rows, cols] operand; transposed: stored as [cols, rows].
@@ -41,8 +41,8 @@ int rlhf__dnnl_mem_point(struct rlhf__dnnl_mem *m, void *ptr); // rebinds a plai
 int rlhf__dnnl_reorder_create(struct rlhf__dnnl *d, const struct rlhf__dnnl_layout *src,
                               const struct rlhf__dnnl_layout *dst, struct rlhf__dnnl_op **out);
 
-// packed: the layout of wei when shape->wei_packed, or NULL to let the library choose; its choice
-// is stored in out_wei (NULL allowed; the caller destroys it).
+// packed: the layout of wei if shape->wei_packed. NULL lets the library choose; its choice is then
+// stored in out_wei (NULL allowed; the caller destroys it).
 int rlhf__dnnl_matmul_create(struct rlhf__dnnl *d, const struct rlhf__matmul *shape,
                              const struct rlhf__dnnl_layout *packed,
                              struct rlhf__dnnl_layout **out_wei, struct rlhf__dnnl_op **out);

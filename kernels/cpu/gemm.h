@@ -1,15 +1,15 @@
 // gemm.h: GEMMs on own tiles (hot/gemm.c in f32, hot/bf16_tile.c and hot/amx_tile.c in bf16), and
-// which GEMMs use them.
+// the choice of the GEMMs that use them.
 //
-// bf16 with AVX512_BF16 (measured on Zen 5): own tiles are as fast as oneDNN 2.6 in forward GEMMs,
-// faster if weights come from memory (32-row decoding) and in weight gradients, and need no
-// primitive per shape. With AMX own tiles are used too, because rows of oneDNN 2.6's AMX GEMMs
-// depend on each other.
+// bf16 with AVX512_BF16, measured on Zen 5: own tiles are as fast as oneDNN 2.6 in forward GEMMs.
+// They are faster in weight gradients, and if weights come from memory (decoding 32 rows). They
+// need no primitive per shape. AMX uses own tiles too, because in oneDNN 2.6's AMX GEMMs a row
+// depends on the other rows.
 //
-// f32: oneDNN 2.6 may split the sum over k among threads if neither operand is packed, and below
-// AVX-512 its rows depend on each other. On AVX-512 own tiles are as fast at a thousand rows, and
-// take 0.65 to 0.8 of oneDNN's time at 32 (bench/README.md). The build without exactness uses
-// oneDNN.
+// f32: oneDNN 2.6 may split the sum over k among threads if neither operand is packed. Below
+// AVX-512 its rows depend on each other. On AVX-512 own tiles are as fast as oneDNN at a thousand
+// rows, and take 0.65 to 0.8 of its time at 32 rows (bench/README.md). The build without exactness
+// uses oneDNN.
 #ifndef RLHF_CPU_GEMM_H
 #define RLHF_CPU_GEMM_H
 
@@ -19,34 +19,35 @@
 // True when GEMMs with operands of dtype run on own tiles.
 int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype);
 
-// As rlhf__product, with the packed right operand or NULL; an f32 GEMM has an f32 result. With
-// s->wei_across the packed operand is the transpose [n, k], whose panels are converted to those of
-// [k, n], a few thousand steps of k at a time. A weight therefore need not be stored both ways, and
-// the bits do not depend on which way it was packed. [step]
+// As rlhf__product, with the packed right operand or NULL. An f32 GEMM has an f32 result. With
+// s->wei_across, the packed operand is the transpose [n, k]. Its panels are converted to those of
+// [k, n], a few thousand steps of k at a time. So a weight need not be stored both ways, and the
+// bits do not depend on the way it was packed. [step]
 rlhf_status rlhf__gemm_product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                                const void *packed_wei, const void *plain_wei, const float *bias,
                                void *dst);
 
-// The same with an f32 addend add [m, n] in separate memory: dst = add + src wei + bias. The right
-// operand is packed, the result f32. The bits equal copying add to dst and accumulating. [step]
+// The same with an f32 addend, add [m, n], in separate memory: dst = add + src wei + bias. The
+// right operand is packed, and the result is f32. The bits are those of copying add to dst and
+// accumulating. [step]
 rlhf_status rlhf__gemm_add(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                            const void *wei, const float *bias, const float *add, float *dst);
 
-// Number of steps of a sum over k in one pass; a pass starts its sum at zero and adds it to the
-// previous passes. In an f32 GEMM without a packed operand, a pass's sum consists of chains of
-// RLHF__GEMM_ROWS_STEP steps, each started at zero.
+// The number of steps of a sum over k in one pass. A pass starts its sum at zero and adds it to the
+// sum of the previous passes. In an f32 GEMM without a packed operand, a pass's sum consists of
+// chains of RLHF__GEMM_ROWS_STEP steps, each started at zero.
 int64_t rlhf__gemm_pass(int64_t k);
 #define RLHF__GEMM_ROWS_STEP 256
 
-// A bf16 GEMM s plus a second one, src2 wei2, of the same rows and columns with k2 inputs, rounded
-// once at the end. Both right operands are packed, or both across; k and k2 are at most
-// RLHF__GEMM_SUM_K. The bits equal those of the two GEMMs with an f32 result. [step]
+// A bf16 GEMM s plus a second one, src2 wei2, which has the same rows and columns and k2 inputs.
+// The result is rounded once, at the end. Both right operands are packed, or both across. k and k2
+// are at most RLHF__GEMM_SUM_K. The bits are those of the two GEMMs with an f32 result. [step]
 #define RLHF__GEMM_SUM_K 4096
 rlhf_status rlhf__gemm_sum(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                            const void *wei, const float *bias,
                            const struct rlhf__gemm_second *second, void *dst);
 
-// Adds the workspaces of a GEMM of this shape, or with `second` of rlhf__gemm_sum. [step]
+// Add the workspaces of a GEMM of this shape or, with `second`, of rlhf__gemm_sum. [step]
 void rlhf__gemm_needs(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
                       const struct rlhf__gemm_second *second, struct rlhf__cpu_needs *n);
 

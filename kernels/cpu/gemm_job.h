@@ -1,6 +1,6 @@
-// gemm_job.h: one GEMM on own tiles as gemm.c runs it and gemm_pack.c packs it. A "word" is what
+// gemm_job.h: one GEMM on own tiles, as gemm.c runs it and gemm_pack.c packs it. A "word" is what
 // one column of a panel holds for one step of k: an f32, or a pair of bf16. Only these two files
-// include it.
+// include this header.
 #ifndef RLHF_CPU_GEMM_JOB_H
 #define RLHF_CPU_GEMM_JOB_H
 
@@ -38,7 +38,7 @@ static inline int64_t rlhf__gemm_panel_count(const struct rlhf__cpu *cpu, int32_
     return (n + rlhf__gemm_panel_width(cpu, dtype) - 1) / rlhf__gemm_panel_width(cpu, dtype);
 }
 
-// One GEMM: s with its operands. Work is ordered by row block, then panel.
+// One GEMM: s with its operands. Work is ordered by row block, then by panel.
 struct rlhf__gemm_job {
     const struct rlhf__cpu *cpu;
     const struct rlhf__matmul *s;

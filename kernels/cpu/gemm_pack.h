@@ -1,5 +1,5 @@
-// gemm_pack.h: operands in the layout that own tiles read: packed from dense matrices, or converted
-// from the packed transpose.
+// gemm_pack.h: operands in the layout that own tiles read. They are packed from dense matrices, or
+// converted from the packed transpose.
 #ifndef RLHF_CPU_GEMM_PACK_H
 #define RLHF_CPU_GEMM_PACK_H
 
@@ -8,25 +8,25 @@
 // Bytes of a packed [k, n] operand.
 uint64_t rlhf__gemm_packed_bytes(const struct rlhf__cpu *cpu, int32_t dtype, int64_t k, int64_t n);
 
-// Packs dense [k, n], stored as [n, k] when transposed. dtype f32: src is f32; dtype bf16: src is
-// f32 (rounded to nearest even) or bf16. later: the result is not read soon, so results larger than
-// a cache bypass it (streaming stores). [step]
+// Pack a dense [k, n], which is stored as [n, k] if transposed. For dtype f32, src is f32. For
+// dtype bf16, src is bf16 or f32 (rounded to nearest even). later: the result is not read soon, so
+// a result larger than a cache bypasses it (streaming stores). [step]
 void rlhf__gemm_pack(const struct rlhf__cpu *cpu, void *dst, int32_t dtype, const void *src,
                      int32_t src_dtype, int64_t k, int64_t n, int transposed, int later);
 
-// True if `rows` rows of A that `panels` panels read should be packed. [step]
+// True if `rows` rows of A should be packed when `panels` panels read them. [step]
 int rlhf__gemm_packs_a(const struct rlhf__gemm_job *j, int64_t rows, int64_t panels);
 
 // Packs rows row .. row + rows - 1 of A, steps j->k0 .. j->k0 + k - 1, into j->a_pack. [step]
 void rlhf__gemm_pack_a(const struct rlhf__gemm_job *j, int64_t row, size_t rows, size_t k);
 
-// Bytes of the converted panels of a pass of `step` steps of k and of those of the second GEMM.
+// Bytes of the converted panels of a pass of `step` steps of k, and of the second GEMM's panels.
 uint64_t rlhf__gemm_turned_bytes(const struct rlhf__gemm_job *j, int64_t step);
 
 // Reserves workspace for them, and converts those of the second GEMM. RLHF_E_NOMEM. [step]
 rlhf_status rlhf__gemm_turned_place(struct rlhf__cpu *cpu, struct rlhf__gemm_job *j, int64_t step);
 
-// Converts the panels of steps j->k0 .. j->k1 - 1 from those of the transpose. [step]
+// Convert the panels of steps j->k0 .. j->k1 - 1 from the panels of the transpose. [step]
 void rlhf__gemm_turn(const struct rlhf__gemm_job *j);
 
 #endif

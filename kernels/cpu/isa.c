@@ -1,4 +1,4 @@
-// isa.c: the instruction sets, and the run-time choice among them. The only file that queries the
+// isa.c: the instruction sets, and the choice among them at run time. No other file queries the
 // CPU.
 #define _DEFAULT_SOURCE // syscall
 #include "hot/hot.h"

@@ -1,6 +1,6 @@
 // library.h: an external library that computes the GEMMs instead of gemm.h, without any guarantee
-// about the bits of a row. kernels_cpu_free.so uses one (onednn.c), to measure what exactness
-// costs; kernels_cpu.so uses none.
+// about the bits of a row. kernels_cpu_free.so uses one (onednn.c) to measure what exactness costs.
+// kernels_cpu.so uses none.
 #ifndef RLHF_CPU_LIBRARY_H
 #define RLHF_CPU_LIBRARY_H
 
@@ -15,8 +15,8 @@ struct rlhf__packed {
 
 // All are [step]; on failure they set the error text.
 struct rlhf__library {
-    // Allocates an empty packed [k, n] operand of dtype in *out; packed_fill fills it from dense
-    // f32, stored as [n, k] when src_transposed.
+    // Allocate an empty packed [k, n] operand of dtype in *out. packed_fill fills it from dense
+    // f32, which is stored as [n, k] if src_transposed.
     rlhf_status (*packed_create)(struct rlhf__cpu *cpu, int64_t k, int64_t n, int32_t dtype,
                                  int src_transposed, struct rlhf__packed *out);
     void (*packed_destroy)(void *library_half); // does not free ptr; NULL allowed

@@ -55,7 +55,7 @@ static rlhf_status linear_add(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
     return linear(ctx, out, RLHF_F32, 1, x, w, bias, rows);
 }
 
-// The right operand of the backward GEMM: the weight packed the other way, or the forward packing
+// The right operand of the backward GEMM: the weight packed the other way, or the forward packing,
 // read across.
 static const struct rlhf__packed *backward_of(const rlhf_weight *w) {
     return w->bwd.ptr ? &w->bwd : &w->fwd;
@@ -84,7 +84,7 @@ static rlhf_status linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t a
     return rlhf__product(cpu, &s, rlhf__cpu_mem(dy), backward_of(w), NULL, NULL, rlhf__cpu_mem(dx));
 }
 
-// db[n] += column sums of dy[rows, n]. Rows are added in ascending order and threads split the
+// db[n] += column sums of dy[rows, n]. Rows are added in ascending order. Threads split the
 // columns, so the order never changes.
 static void column_sums(struct rlhf__cpu *cpu, float *db, const char *dy, int32_t dtype,
                         uint32_t rows, int32_t n) {
@@ -98,7 +98,7 @@ static void column_sums(struct rlhf__cpu *cpu, float *db, const char *dy, int32_
     }
 }
 
-// dw f32 [k] += x^T dy of a weight with one output. Sums over rows directly, where a GEMM would
+// dw f32 [k] += x^T dy, for a weight with one output. Sums over rows directly, where a GEMM would
 // first pack x. Passes and chains are split as in a GEMM, so the bits are the same.
 static void one_output_dw(struct rlhf__cpu *cpu, float *dw, const float *x, const float *dy,
                           uint32_t rows, int32_t k) {
@@ -193,7 +193,7 @@ static rlhf_status check_sum(struct rlhf__cpu *cpu, const rlhf_linear_sum *a) {
     return RLHF_OK;
 }
 
-// The GEMM of one weight, which is added to the other's; first: it comes first.
+// The GEMM of one of two weights, whose results are added. first: it is the first of the two.
 static struct rlhf__matmul sum_part(const struct rlhf__cpu *cpu, const rlhf_linear_sum *a,
                                     const rlhf_weight *w, int first) {
     const int32_t accumulate = first ? a->accumulate : 1;

@@ -1,5 +1,6 @@
-// lm_head.c: log-prob, entropy and KL of scored positions, and the derivative. Logits exist for one
-// block of rows at a time; if all rows fit in one block, they are kept for lm_head_bwd.
+// lm_head.c: the log-prob, entropy and KL of scored positions, and their derivatives. Logits exist
+// for one block of rows at a time. If all rows fit in one block, the logits are kept for
+// lm_head_bwd.
 #include "lm_logits.h"
 #include "table.h"
 
@@ -47,7 +48,7 @@ static rlhf_status divergence_check(struct rlhf__cpu *cpu, const char *op, const
     return RLHF_OK;
 }
 
-// Copies and checks the caller's struct and its dist. ref_d is d if it was 0.
+// Copy the caller's struct and its dist, and check them. ref_d becomes d if it was 0.
 static rlhf_status head_read(struct rlhf__cpu *cpu, const char *op, rlhf_lm_head *a,
                              rlhf_dist *dist, const rlhf_lm_head *from, int with_ref_of_backward) {
     RLHF_TRY(rlhf__cpu_copy_in(cpu, op, a, sizeof *a, from, RLHF_SIZE_TO(rlhf_lm_head, d_weight)));
@@ -151,7 +152,7 @@ static int same_dist(const rlhf_dist *a, const rlhf_dist *b) {
            a->top_k == b->top_k && a->min_p == b->min_p && a->greedy == b->greedy;
 }
 
-// True if the workspaces hold what `want` asks for; they may hold entropy and KL in addition.
+// True if the workspaces hold what `want` asks for. They may also hold entropy and KL.
 static int kept_serves(const struct rlhf__lm_kept *have, const struct rlhf__lm_kept *want) {
     return have->valid && have->rows == want->rows && have->with_ref >= want->with_ref &&
            have->with_entropy >= want->with_entropy && have->weight == want->weight &&
@@ -188,7 +189,7 @@ static rlhf_status lm_head(void *ctx, const rlhf_lm_head *from) {
 
 // ---- backward ----
 
-// Writes the derivatives of row i's logits, [vocab] in the act dtype, to row i of to.
+// Write the derivatives of row i's logits, [vocab] in the act dtype, to row i of `to`.
 static void row_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
                      const struct rlhf__lm_block *b, uint32_t first, uint32_t i, void *to) {
     const size_t n = (size_t)b->vocab;
@@ -206,8 +207,8 @@ static void row_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
         cpu->hot.head_grad(dz, bf16, z, r, n, b->scale, &b->stat[i], &g);
 }
 
-// Derivatives of a block's logits in the act dtype, in place of the logits. In bf16, row i is
-// stored in half of the place of row i / 2, so only as many rows run in parallel as are finished.
+// Replace a block's logits by their derivatives, in the act dtype. In bf16, row i takes half of the
+// place of row i / 2, so the rows that run in parallel are at most as many as are finished.
 static void *block_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
                         const struct rlhf__lm_block *b, uint32_t first) {
     const int bf16 = a->dtype == RLHF_BF16;
@@ -271,7 +272,7 @@ static void block_needs(struct rlhf__cpu *cpu, const rlhf_lm_head *a, const rlhf
     if (backward && a->d_weight) rlhf__linear_dw_needs(cpu, w, rows, 1, n);
 }
 
-// A last block with fewer rows may be cut into larger pieces than the others.
+// A last block with fewer rows may be cut into larger pieces than the other blocks.
 void rlhf__cpu_needs_lm_head(struct rlhf__cpu *cpu, const rlhf_call *c, struct rlhf__cpu_needs *n) {
     const rlhf_weight w = rlhf__weight_shape(cpu, &c->weight);
     const int backward = c->op == RLHF_COMPUTE_OP(lm_head_bwd);

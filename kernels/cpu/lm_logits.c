@@ -60,8 +60,8 @@ void rlhf__lm_truncate(const struct rlhf__cpu *cpu, float *z, size_t n, float sc
         if (((double)z[i] - (double)max) * (double)scale < least) z[i] = -INFINITY;
 }
 
-// The default budget: LM_ROWS rows of logits, so that a microbatch with a large vocabulary computes
-// them once, and at least LM_LEAST.
+// The default budget: LM_ROWS rows of logits, but at least LM_LEAST. A microbatch with a large
+// vocabulary then computes its logits once.
 static uint64_t budget_of(const struct rlhf__cpu *cpu, int32_t vocab) {
     const uint64_t rows = (uint64_t)vocab * LM_ROWS * sizeof(float);
     if (cpu->workspace_bytes) return cpu->workspace_bytes;
@@ -79,9 +79,10 @@ uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, 
     return part < rows ? (uint32_t)part : rows;
 }
 
-// If rows start in the middle of a cache line, panels share lines and the stores of a bf16 GEMM
-// stall: with GPT-2's odd vocabulary, 1,008 rows took 70 ms unaligned and take 42 ms aligned (level
-// amx). f32 derivatives overwrite the logits row by row, so those keep the vocabulary's stride.
+// If rows start in the middle of a cache line, panels share lines, and the stores of a bf16 GEMM
+// stall. With GPT-2's odd vocabulary and level amx, 1,008 rows took 70 ms unaligned and take 42 ms
+// aligned. f32 derivatives overwrite the logits row by row, so f32 logits keep the vocabulary's
+// stride.
 static size_t stride_of(const struct rlhf__cpu *cpu, int32_t vocab, int32_t dtype) {
     const size_t n = (size_t)vocab;
     return dtype == RLHF_BF16 && rlhf__gemm_used(cpu, dtype) ? (n + LM_LINE - 1) / LM_LINE * LM_LINE

@@ -1,5 +1,5 @@
-// lm_logits.h: blocks of logits and their softmax statistics, shared by lm_head, lm_head_bwd and
-// lm_sample, so that all three get the same bits.
+// lm_logits.h: blocks of logits and their softmax statistics. lm_head, lm_head_bwd and lm_sample
+// share them, so that all three get the same bits.
 //
 // No state is kept between calls; lm_head.c decides what is kept.
 #ifndef RLHF_CPU_LM_LOGITS_H
@@ -7,7 +7,7 @@
 
 #include "product.h"
 
-// Rows of one call of the head. hidden and ref_hidden start at the block's first row.
+// The rows of one call of the head. hidden and ref_hidden start at the block's first row.
 struct rlhf__lm_block {
     const rlhf_weight *weight, *ref_weight; // ref_weight NULL: no KL
     int32_t divergence;                     // enum rlhf_divergence
@@ -34,20 +34,21 @@ rlhf_status rlhf__lm_weight_check(struct rlhf__cpu *cpu, const char *op, const r
 // True if the distribution excludes tokens.
 int rlhf__lm_dist_cuts(const rlhf_dist *d, int32_t vocab);
 
-// Sets logits z[n] outside the kept set of d to -inf; scale is the inverse temperature, work[n]
-// scratch.
+// Set logits z[n] outside of the kept set of d to -inf. scale is the inverse temperature; work[n]
+// is scratch.
 void rlhf__lm_truncate(const struct rlhf__cpu *cpu, float *z, size_t n, float scale,
                        const rlhf_dist *d, float *work);
 
-// Rows of a head whose logits and reference logits fit the workspace budget (derivatives overwrite
-// the logits): all rows, or a multiple of 32 (in f32, of RLHF__GEMM_ROWS_STEP), so that the sums of
-// d_weight continue from block to block with the bits of a single block.
+// The number of a head's rows whose logits and reference logits fit the workspace budget
+// (derivatives overwrite the logits). It is all rows or a multiple of 32; in f32, a multiple of
+// RLHF__GEMM_ROWS_STEP. The sums of d_weight can then continue from block to block with the bits of
+// a single block.
 uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows,
                              int with_ref);
 
-// Adds the workspaces for a block of `rows` rows of w: those of block_place, of truncate_work if
-// cuts is set, and of the GEMMs of the logits. ref_d: width of the reference's states, 0: no
-// reference. [step]
+// Add the workspaces for a block of `rows` rows of w: those of block_place, those of the GEMMs of
+// the logits and, if cuts is set, those of truncate_work. ref_d: the width of the reference's
+// states; 0: no reference. [step]
 void rlhf__lm_block_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int32_t ref_d,
                           int cuts, struct rlhf__cpu_needs *n);
 
@@ -60,12 +61,12 @@ rlhf_status rlhf__lm_block_logits(struct rlhf__cpu *cpu, struct rlhf__lm_block *
 // Sets bits[words] to the ids whose logit is not -inf. [any]
 void rlhf__lm_support_store(uint32_t *bits, const float *z, size_t n);
 
-// Applies the block's support, or its dist, to a row in place and fills stat. work: see
+// Apply the block's support, or its dist, to a row in place, and fill stat. work: see
 // head_truncate; NULL if dist excludes nothing. [any]
 void rlhf__lm_row_stat(const struct rlhf__cpu *cpu, const struct rlhf__lm_block *b, uint32_t row,
                        float *work);
 
-// One row of head_truncate work per thread, or NULL in *out if all tokens are kept. [step]
+// One row of head_truncate work for each thread. *out is NULL if all tokens are kept. [step]
 rlhf_status rlhf__lm_truncate_work(struct rlhf__cpu *cpu, int cuts, int32_t vocab, float **out);
 
 // Log-prob of id from its logit and the row's statistics; -inf outside the kept set. [any]

@@ -34,8 +34,8 @@ static rlhf_status sample_read(struct rlhf__cpu *cpu, rlhf_lm_sample *a, rlhf_di
     return rlhf__lm_weight_check(cpu, "lm_sample", a->weight, a->d, a->vocab, a->dtype);
 }
 
-// Per-thread scratch: the sums of a row (head_sums), a truncated copy of its logits, and
-// head_truncate's work.
+// The scratch of a thread: the sums of a row (head_sums), a truncated copy of its logits, and the
+// work of head_truncate.
 struct scratch {
     double *sums;
     float *copy, *work;
@@ -56,9 +56,9 @@ static struct scratch scratch_of(const struct rlhf__cpu *cpu, int32_t vocab, voi
     return (struct scratch){sums + thread * blocks, rows, rows + n};
 }
 
-// Samples from logits z with maximum max under d, which may exclude tokens (never the largest); z
-// is unchanged. s->sums were computed from z at sums_scale. bits, unless NULL, receives the support
-// sampled from.
+// Sample from logits z with maximum max under d, which may exclude tokens (but never the largest).
+// z does not change. s->sums were computed from z at sums_scale. bits, unless NULL, receives the
+// support that was sampled from.
 static int32_t draw(const struct rlhf__cpu *cpu, const float *z, size_t n, const rlhf_dist *d,
                     float max, double u, const struct scratch *s, float sums_scale,
                     uint32_t *bits) {
@@ -83,8 +83,7 @@ static int32_t draw(const struct rlhf__cpu *cpu, const float *z, size_t n, const
     return id;
 }
 
-// Samples row i of the block, which is row `at` of the call. Returns 0 if its logits are not
-// finite.
+// Sample row i of the block, which is row `at` of the call. Returns 0 if its logits are not finite.
 static int sample_row(const struct rlhf__cpu *cpu, const rlhf_lm_sample *a,
                       const struct rlhf__lm_block *b, uint32_t i, uint32_t at,
                       const struct scratch *s) {

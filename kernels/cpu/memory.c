@@ -30,8 +30,8 @@ struct rlhf__block {
 
 _Static_assert(sizeof(struct rlhf__block) == ALIGN, "the block header is one alignment unit");
 
-// First-touches the bytes from many threads, in the ranges of their static loops, so that on a NUMA
-// machine each part is allocated near the thread that uses it.
+// Touch the bytes first from many threads, in the ranges of their static loops. On a NUMA machine
+// each part is then allocated near the thread that uses it.
 static void spread(const struct rlhf__cpu *cpu, char *to, const char *from, uint64_t bytes) {
     const uint64_t pieces = rlhf__split_count(bytes, HUGE_ALIGN);
 #pragma omp parallel for schedule(static) num_threads(cpu->threads) if (pieces > 1)
@@ -57,7 +57,7 @@ static struct rlhf__block *block_map(uint64_t total) {
     return b;
 }
 
-// Zeroed memory of `total` bytes for a block, which records where it came from. NULL if out of
+// Zeroed memory of `total` bytes for a block; the block records where it came from. NULL if out of
 // memory.
 static struct rlhf__block *block_get(struct rlhf__cpu *cpu, uint64_t total) {
     if (total >= MAP_FROM) return block_map(total);
@@ -75,7 +75,7 @@ static struct rlhf__block *block_get(struct rlhf__cpu *cpu, uint64_t total) {
 
 rlhf_status rlhf__cpu_mem_alloc(struct rlhf__cpu *cpu, uint64_t bytes, void **out) {
     *out = NULL;
-    // Refuse more than the machine has: Linux might grant it and kill the process later.
+    // Refuse more memory than the machine has. Linux might grant it and kill the process later.
     const uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     struct rlhf__block *b = NULL;
     if (bytes <= machine)

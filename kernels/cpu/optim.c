@@ -10,8 +10,8 @@
 
 // ---- pieces ----
 
-// Numbers the pieces of a list of tensors consecutively, so that all threads work until the whole
-// list is done: tensor i has the pieces [first[i], first[i + 1]).
+// Number the pieces of a list of tensors consecutively, so that all threads have work until the
+// whole list is done. Tensor i has the pieces [first[i], first[i + 1]).
 static void number_pieces(const rlhf_tensors *t, uint64_t *first) {
     first[0] = 0;
     for (uint32_t i = 0; i < t->n; i++)
@@ -38,7 +38,8 @@ static uint32_t owner_of(const uint64_t *first, uint32_t n, uint64_t p) {
     return low;
 }
 
-// Small arrays for one call, in the workspace that also holds lm_head's kept statistics.
+// Small arrays for one call. They use the workspace that also holds the statistics that lm_head
+// kept.
 static rlhf_status notes(struct rlhf__cpu *cpu, uint64_t bytes, void **out) {
     cpu->lm_kept.valid = 0;
     return rlhf__cpu_workspace(cpu, RLHF__WS_ROWS, bytes, out);
@@ -135,8 +136,8 @@ static rlhf_status adamw_read(struct rlhf__cpu *cpu, const char *op, rlhf_adamw 
     return RLHF_OK;
 }
 
-// Updates weight, moments and gradient in one pass over memory. Tensors without a weight (with
-// skip: all tensors) only have their gradients zeroed. steps: one per tensor.
+// Update weight, moments and gradient in one pass over memory. If a tensor has no weight (with
+// skip: for all tensors), only its gradient is zeroed. steps: one per tensor.
 static void update(const struct rlhf__cpu *cpu, const rlhf_tensors *t, int skip,
                    const uint64_t *first, const struct rlhf__adam_step *steps) {
     const uint64_t pieces = first[t->n];

@@ -1,7 +1,7 @@
 // product.c: see product.h. Widens the operands of GEMMs without a native implementation.
 //
-// On own tiles (gemm.h) a row has the same bits for any number of rows and threads (asserted by
-// tests/kernels), so rows may be split anywhere.
+// On own tiles (gemm.h) a row has the same bits for any number of rows and threads (tests/kernels
+// assert this), so rows may be split anywhere.
 #include "product.h"
 
 #include "gemm.h"
@@ -10,13 +10,13 @@
 
 void rlhf__cpu_use_threads(const struct rlhf__cpu *cpu) { omp_set_num_threads(cpu->threads); }
 
-// Dtype combinations without a native GEMM: bf16 operands on a CPU without bf16 GEMMs, and f32 to
-// bf16.
+// The dtype combinations without a native GEMM: bf16 operands on a CPU without bf16 GEMMs, and f32
+// to bf16.
 static int needs_f32(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s) {
     return s->in_dtype == RLHF_BF16 ? !cpu->has_bf16 : s->out_dtype == RLHF_BF16;
 }
 
-// Copies n elements as f32 to *ws and advances *ws; f32 input is used in place.
+// Copy n elements as f32 to *ws and advance *ws. Input that is f32 is used in place.
 static rlhf_status widen(struct rlhf__cpu *cpu, float **ws, const void **x, int32_t dtype,
                          uint64_t n) {
     if (dtype == RLHF_F32) return RLHF_OK;
@@ -34,7 +34,7 @@ static struct rlhf__matmul as_f32(const struct rlhf__matmul *s) {
     return f;
 }
 
-// Elements of the right operand that are widened; a packed one already holds f32.
+// The number of elements of the right operand that are widened. A packed one already holds f32.
 static uint64_t plain_elements(const struct rlhf__matmul *s) {
     return s->wei_packed ? 0 : (uint64_t)(s->k * s->n);
 }

@@ -26,7 +26,7 @@ struct rlhf_weight {
     struct rlhf__blocks *blocks; // NULL: dense
 };
 
-// A library has one layout per direction; own panels are converted during the GEMM (gemm.h).
+// A library has one layout for each direction. Own panels are converted during the GEMM (gemm.h).
 static inline int rlhf__cpu_keeps_both(const struct rlhf__cpu *cpu) { return cpu->library != NULL; }
 
 // The GEMM dtype for a weight of this dtype.
@@ -57,14 +57,13 @@ rlhf_status rlhf__product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, c
 void rlhf__product_needs(struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
                          struct rlhf__cpu_needs *n);
 
-// dw f32 += x^T dy, as linear_dw of the table without db. goes_on: the sums start at dw, so that
-// splitting rows into calls at multiples of RLHF__GEMM_ROWS_STEP (gemm.h), in bf16 of 32, gives the
-// bits of a single call; otherwise a call's sum is added. [step]
+// dw f32 += x^T dy, like linear_dw of the table without db. With goes_on, the sums start at dw. The
+// rows may then be split into calls at multiples of RLHF__GEMM_ROWS_STEP (gemm.h), in bf16 of 32,
+// with the bits of a single call. Without it, the sum of a call is added to dw. [step]
 rlhf_status rlhf__linear_dw(struct rlhf__cpu *cpu, void *dw, const void *x, const void *dy,
                             const rlhf_weight *w, uint32_t rows, int goes_on);
 
-// Adds the workspaces of linear_dx, and of rlhf__linear_dw, of w, which may be without memory.
-// [step]
+// Add the workspaces of linear_dx and of rlhf__linear_dw of w. w may be without memory. [step]
 void rlhf__linear_dx_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, int32_t dx_dtype,
                            int32_t accumulate, uint32_t rows, struct rlhf__cpu_needs *n);
 void rlhf__linear_dw_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int goes_on,
@@ -78,7 +77,7 @@ void rlhf__blocks_destroy(struct rlhf__blocks *b); // NULL allowed
 static inline uint64_t rlhf__blocks_dense_bytes(const rlhf_weight *w) {
     return (uint64_t)w->k * (uint64_t)w->n * sizeof(float);
 }
-// Expands the source of a block-structured weight, *src, to the dense [n, k] matrix in a workspace.
+// Expand *src, the source of a block-structured weight, to the dense [n, k] matrix in a workspace.
 // [step]
 rlhf_status rlhf__blocks_expand(struct rlhf__cpu *cpu, const rlhf_weight *w, void **src);
 // dw += scale times the blocks of the dense gradient [n, k]. [step]

@@ -1,11 +1,12 @@
-// ragged.h: reads and checks the ragged rows of an attention call. Whether keys lie inside their
-// buffer is not known here.
+// ragged.h: reads and checks the ragged rows of an attention call.
+//
+// What it is not: it does not know whether keys lie inside of their buffer.
 #ifndef RLHF_CPU_RAGGED_H
 #define RLHF_CPU_RAGGED_H
 
 #include "context.h"
 
-// One row: queries t0 .. t0+nq-1; of nk keys, np start at token p0, the others at token k0.
+// One row: queries t0 .. t0+nq-1. Of its nk keys, np start at token p0 and the others at token k0.
 struct rlhf__row {
     size_t t0, p0, k0;
     uint32_t nq, nk, np, start;
@@ -19,12 +20,12 @@ static inline int rlhf__cpu_row_shares(const rlhf_ragged *r, size_t i) {
     return r->prefix_len && (rlhf__cpu_i32(r->prefix_len))[i] > 0;
 }
 
-// Copies the caller's struct to *r. RLHF_E_INVALID, naming op and row, if the arrays contradict
+// Copy the caller's struct to *r. RLHF_E_INVALID, with op and row named, if the arrays contradict
 // each other, total, max_q or max_k. [step]
 rlhf_status rlhf__cpu_read_ragged(struct rlhf__cpu *cpu, const char *op, rlhf_ragged *r,
                                   const rlhf_ragged *from_caller);
 
-// The same, and RLHF_E_UNSUPPORTED unless r is in the training layout (attention_bwd in
+// The same. RLHF_E_UNSUPPORTED unless r is in the training layout (attention_bwd in
 // rlhf/compute.h). [step]
 rlhf_status rlhf__cpu_read_training(struct rlhf__cpu *cpu, const char *op, rlhf_ragged *r,
                                     const rlhf_ragged *from);

@@ -1,17 +1,17 @@
 // row_attention.c: attention over ragged rows, forward and backward: checks, scratch, and one hot
 // call per row and key head.
 //
-// A row and query head shares no sum with others, so any thread may take any of them. In backward,
-// one thread takes the heads that read one key head and the rows that share a prefix, in order,
-// because they add to the same sums.
+// A pair of a row and a query head shares no sum with other pairs, so any thread may take any pair.
+// In backward, one thread takes all query heads that read one key head, and all rows that share a
+// prefix, in order, because they add to the same sums.
 #include "ragged.h"
 #include "split.h"
 #include "table.h"
 
 #include <omp.h>
 
-// Widest head that hot/hot.h supports and tests/kernels test; wider ones are refused. Scratch is
-// sized by the head's actual width.
+// The widest head that hot/hot.h supports and tests/kernels test; wider ones are refused. Scratch
+// is sized by the head's actual width.
 enum { HEAD_DIM_MAX = 128 };
 enum { LANES_MAX = 16, KEY_BLOCK_MAX = 64, ROWS_MAX = 8, CHUNK_MAX = 64 };
 
@@ -26,8 +26,9 @@ enum { LANES_MAX = 16, KEY_BLOCK_MAX = 64, ROWS_MAX = 8, CHUNK_MAX = 64 };
 enum { RUN_PREFIX = 16, RUN_ROWS = 16 };
 enum { FEW_QUERIES = 3 };
 
-// Items a thread takes at a time, of `rows` rows of equal cost with a_row items each: adjacent
-// heads, for the prefetch, but enough pieces to balance rows of different lengths.
+// The number of items that a thread takes at a time, for `rows` rows of equal cost with a_row items
+// each. Adjacent heads together help the prefetch. But there must be enough pieces to balance rows
+// of different lengths.
 static int chunk_of(size_t a_row, uint64_t rows, int threads) {
     uint64_t most = rows * a_row / ((uint64_t)threads * 8);
     return most < 1 ? 1 : most < a_row ? (int)most : (int)a_row;
@@ -66,13 +67,13 @@ static rlhf_status read_geometry(struct rlhf__cpu *cpu, const char *op, rlhf_att
     return RLHF_OK;
 }
 
-// A piece of the work: query heads h .. h+group-1, which read one key head, of row i (or of the
+// A piece of the work: the query heads h .. h+group-1, which read one key head, in row i (or in the
 // rows from i on).
 struct piece {
     size_t i, h, group;
 };
 
-// How the heads of a row are split: each key head's query heads form `parts` pieces.
+// How the heads of a row are split: the query heads of each key head form `parts` pieces.
 struct cut {
     size_t group, parts, a_row; // query heads per key head; pieces per key head and per row
 };
@@ -83,7 +84,8 @@ static struct piece piece_at(const struct cut *c, size_t n) {
     return (struct piece){n / c->a_row, key * c->group + from, to - from};
 }
 
-// Pieces as large as possible, since a piece reads its keys once, but several for every thread.
+// Pieces are as large as possible, because a piece reads its keys once. But every thread needs
+// several.
 static struct cut cut_of(const rlhf_attn *a, uint64_t rows, int threads) {
     size_t keys = (size_t)a->kv_heads, group = (size_t)a->heads / keys, parts = 1;
     uint64_t items = rows * keys, many = 2 * (uint64_t)threads;
@@ -123,9 +125,9 @@ static struct rlhf__attn_item item_of(const rlhf_attn *a, const rlhf_ragged *r, 
     return it;
 }
 
-// Locates the next item's rows relative to this one: the next heads, or the next row's first.
-// Training rows of 64 tokens, measured as above: gains 1 to 3 % of forward, nothing measurable in
-// backward.
+// Locate the next item's rows relative to this one: the next heads, or the next row's first heads.
+// For training rows of 64 tokens, measured as above, this gains 1 to 3 % of forward and nothing
+// measurable in backward.
 static void look_next(struct rlhf__attn_item *it, const rlhf_attn *a, const rlhf_ragged *r,
                       struct piece p, struct piece next, size_t es) {
     if (next.i >= r->n) return;
@@ -155,9 +157,9 @@ static rlhf_status scratch(struct rlhf__cpu *cpu, enum rlhf__cpu_ws which, size_
     return RLHF_OK;
 }
 
-// Prefetches this piece's share of the keys and values of row i + 1 while row i is processed: a
-// head reads short pieces at a long stride, which the hardware prefetcher does not predict. If the
-// next row has another prefix, fetches that prefix; the same prefix is already in the cache.
+// Prefetch this piece's share of the keys and values of row i + 1 while row i is processed. A head
+// reads short pieces at a long stride, which the hardware prefetcher does not predict. If the next
+// row has another prefix, that prefix is fetched; the same prefix is in the cache already.
 static void look_ahead(struct rlhf__attn_item *it, const rlhf_attn *a, const rlhf_ragged *r,
                        struct piece p, size_t es, rlhf_dev k, rlhf_dev v) {
     if (p.i + 1 >= r->n) return;
@@ -201,7 +203,8 @@ static void forward_item(struct rlhf__cpu *cpu, const struct fwd *f, struct piec
     cpu->hot.attn(&it);
 }
 
-// Processes the heads of a piece in rows p.i .. i1-1, which have one query each and share a prefix.
+// Process the heads of a piece in rows p.i .. i1-1. These rows have one query each and share a
+// prefix.
 static void forward_run(struct rlhf__cpu *cpu, const struct fwd *f, struct piece p, size_t i1,
                         float *scratch) {
     const rlhf_attn *a = f->a;
@@ -220,7 +223,7 @@ static void forward_run(struct rlhf__cpu *cpu, const struct fwd *f, struct piece
     cpu->hot.attn_run(&run);
 }
 
-// Number of runs; run n is rows first[n] .. first[n+1]-1; first has space for r->n + 1.
+// The number of runs. Run n is rows first[n] .. first[n+1]-1. first has space for r->n + 1 numbers.
 static uint32_t find_runs(const rlhf_ragged *r, uint32_t *first) {
     uint32_t runs = 0;
     for (uint32_t i = 0; i < r->n; i++) {
@@ -235,7 +238,7 @@ static uint32_t find_runs(const rlhf_ragged *r, uint32_t *first) {
     return runs;
 }
 
-// Rows are looked at together when all have a single query and some share a prefix.
+// Rows are considered together if all have a single query and some share a prefix.
 static int has_runs(const rlhf_attn *a, const rlhf_ragged *r) {
     return r->max_q == 1 && r->prefix_len && a->head_dim % LANES_MAX == 0;
 }
@@ -307,8 +310,8 @@ struct bwd {
     rlhf_dev dq, dk, dv, dout, out, lse, q, k, v;
 };
 
-// A piece of row p.i, one of rows i0 .. i1-1, which share scratch: row i0 and the rows that share
-// it.
+// A piece of row p.i, one of rows i0 .. i1-1. These are row i0 and the rows that share it; they use
+// the same scratch.
 static struct rlhf__attn_item backward_row(const struct bwd *b, size_t i0, size_t i1,
                                            struct piece p) {
     const rlhf_attn *a = b->a;
@@ -386,7 +389,7 @@ static rlhf_status attention_bwd(void *ctx, const rlhf_attn *attn, const rlhf_ra
     return RLHF_OK;
 }
 
-// The arrays of c->ragged are not read, so only its size fields are checked.
+// The arrays of c->ragged are not read here, so only its size fields are checked.
 void rlhf__cpu_needs_attention(struct rlhf__cpu *cpu, const rlhf_call *c,
                                struct rlhf__cpu_needs *n) {
     rlhf_attn a;

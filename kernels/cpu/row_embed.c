@@ -39,7 +39,7 @@ static rlhf_status check_ids(struct rlhf__cpu *cpu, const char *what, const int3
     return RLHF_OK;
 }
 
-// Two tokens may share a row of the table, so threads split the columns, not the tokens: each
+// Two tokens may share a row of the table, so threads split the columns and not the tokens. Each
 // column sums its tokens in order.
 static rlhf_status embed_bwd(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev dout, rlhf_dev ids,
                              rlhf_dev pos, uint32_t rows, int32_t d, int32_t vocab, int32_t n_pos) {

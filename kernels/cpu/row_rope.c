@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-// Backward sums gamma_q and gamma_k in at most this many blocks of consecutive rows, each in the
-// order of rows and heads, and then adds the blocks in order.
+// Backward sums gamma_q and gamma_k in at most this many blocks of consecutive rows. It adds the
+// rows and heads of a block in order, and then the blocks in order.
 #define ROPE_BLOCKS 64u
 
 // Reads and checks the caller's struct.

@@ -1,7 +1,7 @@
 // split.h: how the row kernels are split among threads.
 //
-// Pieces depend only on the size of the work, so the number of threads and the assignment of pieces
-// to threads cannot change a bit of the result.
+// Pieces depend only on the size of the work. So neither the number of threads nor the assignment
+// of pieces to threads can change a bit of the result.
 #ifndef RLHF_CPU_SPLIT_H
 #define RLHF_CPU_SPLIT_H
 
@@ -12,7 +12,8 @@
 // Elements per piece of an elementwise kernel: 64 KiB of f32, inside the L2 cache.
 #define RLHF__PIECE 16384u
 
-// Threads for `elements` elements of work: waking the others costs about as much as 32 Ki elements.
+// The number of threads for `elements` elements of work. Waking the other threads costs about as
+// much as 32 Ki elements.
 static inline int rlhf__split_threads(const struct rlhf__cpu *cpu, uint64_t elements) {
     return elements < 32768u ? 1 : cpu->threads;
 }

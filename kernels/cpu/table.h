@@ -1,10 +1,11 @@
-// table.h: the entries of the table that each file of the CPU backend fills. Shapes, dtypes and the
-// meaning of every argument are those of rlhf/compute.h; ctx is a struct rlhf__cpu. A file that
-// needs another file's op calls it through the table.
+// table.h: the entries of the table that each file of the CPU backend fills. rlhf/compute.h
+// describes the shapes, the dtypes and the meaning of every argument; ctx is a struct rlhf__cpu. A
+// file that needs another file's op calls it through the table.
 //
 // Each op checks its arguments (RLHF_E_INVALID, RLHF_E_UNSUPPORTED), takes workspace from the
-// context (RLHF_E_NOMEM), splits the work into pieces that do not depend on the number of threads
-// (reductions) or whose bits do not (rows), and runs the hot loops. All are [step].
+// context (RLHF_E_NOMEM), splits the work into pieces and runs the hot loops. Either the pieces do
+// not depend on the number of threads (reductions), or the bits do not depend on the pieces (rows).
+// All are [step].
 #ifndef RLHF_CPU_TABLE_H
 #define RLHF_CPU_TABLE_H
 
@@ -27,8 +28,8 @@ void rlhf__cpu_fill_lm_sample(rlhf_compute *t);   // lm_sample
 void rlhf__cpu_fill_optim(rlhf_compute *t);       // sumsq, adamw
 void rlhf__cpu_fill_muon(rlhf_compute *t);        // muon
 
-// Of every file whose ops take workspaces: adds those of the call, if it is a call of one of its
-// ops. [step]
+// Every file whose ops take workspaces has one. If the call is of one of the file's ops, it adds
+// that op's workspaces. [step]
 void rlhf__cpu_needs_weight(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
 void rlhf__cpu_needs_linear(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
 void rlhf__cpu_needs_norm(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
@@ -43,7 +44,8 @@ void rlhf__cpu_sumsq_needs(uint64_t len, struct rlhf__cpu_needs *n);
 
 // Implements rlhf_kernels_ops.describe.
 rlhf_status rlhf__cpu_describe(void *self, uint32_t gpu, const char **json);
-// Opens a table and closes it, for describe: its detail, or why that fails; the other is "". [main]
+// Open a table and close it, for describe. Sets its detail, or why opening fails; the other text is
+// "". [main]
 void rlhf__cpu_try(char *detail, char *missing, size_t cap);
 
 #endif

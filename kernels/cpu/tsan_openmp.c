@@ -1,10 +1,10 @@
-// tsan_openmp.c: tells ThreadSanitizer how parallel regions are ordered. Only in its builds.
+// tsan_openmp.c: tells ThreadSanitizer how parallel regions are ordered. Only in builds for it.
 //
 // GCC's OpenMP runtime is not instrumented. The sanitizer cannot see that a region's threads start
-// after the caller's earlier work and that the caller continues only after all of them, so it
-// reports every region as a race. The linker redirects GOMP_parallel here (--wrap), which declares
-// this order with the sanitizer's annotations. Races between the threads of a region are still
-// found.
+// after the caller's earlier work, or that the caller continues only after all of them. So it would
+// report every region as a race. The linker redirects GOMP_parallel to this file (--wrap), which
+// declares this order with the sanitizer's annotations. Races between the threads of a region are
+// still found.
 #include <sanitizer/tsan_interface.h>
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 // weight.c: weight matrices in packed layouts (product.h). weight_pack packs them from the f32
-// master once per optimiser step; every GEMM of that step uses them.
+// master weights once per optimizer step, and every GEMM of that step uses them.
 #include "gemm_pack.h"
 #include "product.h"
 #include "table.h"
@@ -94,7 +94,7 @@ static rlhf_status packed_fill(struct rlhf__cpu *cpu, const struct rlhf__packed 
 
 static uint64_t rounded_bytes(uint64_t n) { return n * (sizeof(float) + sizeof(uint16_t)); }
 
-// bf16 weights on a CPU without bf16 GEMMs hold the f32 values of the rounded numbers.
+// On a CPU without bf16 GEMMs, bf16 weights hold the rounded numbers as f32 values.
 static rlhf_status round_to_bf16(struct rlhf__cpu *cpu, void *src, uint64_t n, void **out) {
     void *p = NULL;
     RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PRODUCT, rounded_bytes(n), &p));
@@ -120,7 +120,7 @@ static rlhf_status weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32) {
     return RLHF_OK;
 }
 
-// A library's reorder into its layout needs no scratch that matters; it is not counted.
+// A library's reorder into its layout needs so little scratch that it is not counted.
 void rlhf__cpu_needs_weight(struct rlhf__cpu *cpu, const rlhf_call *c, struct rlhf__cpu_needs *n) {
     const rlhf_weight w = rlhf__weight_shape(cpu, &c->weight);
     if (c->op != RLHF_COMPUTE_OP(weight_pack)) return;

@@ -12,7 +12,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-// GCC 12's tile loads are not declared to read memory: force earlier stores to complete.
+// GCC 12 does not declare that tile loads read memory. This forces earlier stores to complete.
 #define STORED() __asm__ volatile("" ::: "memory")
 
 struct shapes {
@@ -21,7 +21,8 @@ struct shapes {
     uint8_t rows[16];
 };
 
-// Tiles 0 to 3 are sums, 4 and 5 are A, 6 and 7 are B. top and bottom: rows in A's two tiles.
+// Tiles 0 to 3 are sums, 4 and 5 are A, 6 and 7 are B. top and bottom are the numbers of rows in
+// A's two tiles.
 static void configure(size_t top, size_t bottom) {
     struct shapes s __attribute__((aligned(64))) = {.palette = 1};
     for (int i = 0; i < 8; i++) {
@@ -62,7 +63,7 @@ INLINE void see(char *to, const char *from, size_t stride, size_t rows) {
     } while (0)
 #endif
 
-// Stores up to 16 columns of one row of sums, including a partial vector at the right edge.
+// Store up to 16 columns of one row of sums; a vector at the right edge may be partial.
 INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v) {
     const size_t left = p->columns > col ? p->columns - col : 0;
     const size_t n = left < VF_LANES ? left : VF_LANES, at = row * p->ldc + col;
@@ -124,7 +125,7 @@ static struct operand operand_at(const struct rlhf__panel *p, size_t row) {
     return (struct operand){a, a + HALF * p->a_stride * 2, p->a_stride * 2, BYTES};
 }
 
-// The last, partial step of k, padded with zeros. A packed A is already padded.
+// The last, partial step of k is padded with zeros. A packed A is padded already.
 struct tail {
     char a[2][TILE], b[2][TILE];
 };
@@ -157,7 +158,7 @@ INLINE void start(const struct rlhf__panel *p, size_t row, const size_t rows[2],
     STORED();
 }
 
-// Prefetches spread over the steps of k while a tile is computed, so that no step waits for all of
+// Spread prefetches over the steps of k while a tile is computed, so that no step waits for all of
 // them.
 struct ahead {
     const char *b, *b_end; // of the next panel, into the L2 cache
@@ -175,9 +176,9 @@ INLINE void fetch(struct ahead *f) {
     }
 }
 
-// The rows of C to prefetch: those of this tile, or, if its sums continue and were therefore just
-// read, those of the tile below. When A is packed, the other loads would evict them, so none are
-// fetched.
+// The rows of C to prefetch: those of this tile. If this tile's sums continue, its rows were just
+// read; then those of the tile below. With a packed A nothing is fetched, because the other loads
+// would evict these rows.
 INLINE void fetch_c(struct ahead *f, const struct rlhf__panel *p, size_t row, size_t steps) {
     const size_t first = p->goes_on ? row + 2 * HALF : row;
     f->c_stride = p->ldc * (p->c_bf16 ? 2 : 4);
@@ -187,9 +188,9 @@ INLINE void fetch_c(struct ahead *f, const struct rlhf__panel *p, size_t row, si
     f->c_step = steps ? (2 * HALF + steps - 1) / steps : 0;
 }
 
-// With a packed A, at most this many steps of k are done for several tiles in turn: B's part, 32
-// KiB, stays in the L1 cache, where A, loaded as non-temporal, takes little space; the sums of the
-// waiting tiles are saved.
+// With a packed A, at most this many steps of k are done for several tiles in turn. B's part, 32
+// KiB, then stays in the L1 cache. A is loaded as non-temporal and takes little space there. The
+// sums of the waiting tiles are saved.
 #define PIECE_STEPS ((size_t)16)
 #define PIECE_TILES ((size_t)8)
 
@@ -263,8 +264,8 @@ INLINE void finish(const struct rlhf__panel *p, size_t row, const size_t rows[2]
         }
 }
 
-// Computes rows[0] rows from `row`, and rows[1] below its first 16. two, and once (A should not
-// stay in the L1 cache), are constants after inlining.
+// Compute rows[0] rows from `row`, and rows[1] rows below the first 16. `two` and `once` (A should
+// not stay in the L1 cache) are constants after inlining.
 INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows[2], const int two,
                  const int once, const struct piece *part, struct ahead *f) {
     struct operand o = operand_at(p, row);
@@ -298,7 +299,7 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows[2], 
     if (part->last) finish(p, row, rows, part->sums);
 }
 
-// Computes the whole tiles of a packed A, a few tiles and a few steps at a time. The split does not
+// Compute the whole tiles of a packed A, a few tiles and a few steps at a time. The split does not
 // affect any bit.
 static void pieces(const struct rlhf__panel *p, struct ahead *f) {
     static const size_t whole[2] = {HALF, HALF};

@@ -10,8 +10,8 @@
 
 enum { QUERY_CHUNK = 64 };
 
-// The scratch layout of one item. It is laid out for `room` keys, so that a row finds the data left
-// by the previous one.
+// The scratch layout of one item. It has space for `room` keys, so that a row finds the data that
+// the previous row left.
 struct bwd {
     const struct rlhf__attn_item *it;
     size_t es, hd, units, width, lds;
@@ -56,8 +56,8 @@ static float dout_dot_out(const struct bwd *b, const float *dout, size_t t) {
     return vf_hsum(s);
 }
 
-// Turns scores and dP of one query into P and dS; writes zeros from limit to the end of the vector,
-// and in dS on to key last-1.
+// Turn scores and dP of one query into P and dS. Write zeros from limit to the end of the vector;
+// in dS, also on to key last-1.
 static void softmax_bwd_row(float *p, float *ds, size_t limit, size_t last, float scale, float lse,
                             float d) {
     vf l = vf_set1(lse), dv = vf_set1(d), sc = vf_set1(scale);
@@ -96,7 +96,7 @@ static void query_rows(const struct bwd *b, size_t t, size_t row0, size_t nr) {
                    vf_set1(1.0f));
 }
 
-// Adds to dk and dv of every key seen by a query of the chunk q0 .. q0+nq-1. Row tiles start at
+// Add to dk and dv of every key that a query of the chunk q0 .. q0+nq-1 sees. Row tiles start at
 // multiples of TILE_ROWS, which divides VF_LANES, so the zeros of softmax_bwd_row cover the
 // diagonal.
 static void key_rows(const struct bwd *b, size_t q0, size_t nq) {
@@ -112,8 +112,8 @@ static void key_rows(const struct bwd *b, size_t q0, size_t nq) {
     }
 }
 
-// Packs and widens the keys after the prefix and zeroes their sums; also the prefix's keys when
-// they share a vector with these.
+// Pack and widen the keys after the prefix and zero their sums. Keys of the prefix that share a
+// vector with them are included.
 static void take_keys(const struct bwd *b) {
     const struct rlhf__attn_item *it = b->it;
     size_t np = it->np, own = it->nk - np, ks = (size_t)it->kv_stride;

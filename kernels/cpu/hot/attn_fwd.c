@@ -1,10 +1,10 @@
 // hot/attn_fwd.c: forward attention of one row and the query heads of one key head, or of a run of
 // single-query rows that share a prefix. Compiled per level, see vec.h.
 //
-// For each query: all scores (keys in order, one lane per key), the maximum, the exponentials and
-// their sum over lanes in key order, then the weighted sum of values (one lane per channel, keys in
-// order), divided by the sum at the end. A row of scores fits in the L1 cache, so no online softmax
-// is needed and the arithmetic of a query depends only on its keys.
+// The steps for each query: all scores (keys in order, one lane per key); the maximum; the
+// exponentials and their sum over lanes in key order; the weighted sum of values (one lane per
+// channel, keys in order); the division by the sum. A row of scores fits in the L1 cache, so no
+// online softmax is needed, and the arithmetic of a query depends only on its keys.
 #include "attn_tile.h"
 
 #include <math.h>
@@ -37,8 +37,8 @@ struct values {
     int bf16;
 };
 
-// The values as f32 rows: in place if they are f32; otherwise widened to scratch, unless a single
-// query reads them only once and whole vectors can be widened while reading.
+// The values as f32 rows. Values that are f32 are used in place. Others are widened to scratch,
+// unless a single query reads them only once and whole vectors can be widened while reading.
 static struct values values_of(const struct rlhf__attn_item *it, float *scratch) {
     size_t hd = (size_t)it->head_dim, width = round_up(hd, VF_LANES), ld = (size_t)it->kv_stride;
     int bf16 = it->dtype == RLHF_BF16, whole = hd == width;
@@ -49,8 +49,8 @@ static struct values values_of(const struct rlhf__attn_item *it, float *scratch)
     return (struct values){NULL, scratch, 0, width, width, 0};
 }
 
-// Queries processed together: of one head at consecutive tokens, or of consecutive heads at one
-// token. Query r sees keys 0 .. limit + r * grow - 1.
+// Queries that are processed together: queries of one head at consecutive tokens, or of consecutive
+// heads at one token. Query r sees keys 0 .. limit + r * grow - 1.
 struct tile {
     const char *q;
     char *out;
@@ -88,8 +88,8 @@ static void dots_row(const struct rlhf__attn_item *it, float *s, const char *q,
         dots_one(s, q, keys, j0, n, hd, it->scale, 0, ahead);
 }
 
-// Scores of a tile after softmax; sum and max of each query. kt: the packed keys; NULL: read from
-// memory.
+// The scores of a tile after softmax, and the sum and the maximum of each query. kt: the packed
+// keys; NULL: keys are read from memory.
 static void scores(const struct rlhf__attn_item *it, float *s, size_t lds, const float *kt,
                    const struct tile *q, struct ahead *ahead, float *sum, float *max) {
     int pairs = it->dtype == RLHF_BF16;
@@ -105,7 +105,7 @@ static void scores(const struct rlhf__attn_item *it, float *s, size_t lds, const
     }
 }
 
-// Stores the result of query r: o, its weighted sums over keys, divided by the sum of the weights.
+// Store the result of query r: o, its weighted sum over keys, divided by the sum of the weights.
 static void put_query(const struct rlhf__attn_item *it, const struct tile *q, size_t r,
                       const float *o, float sum, float max) {
     narrow_row(q->out + r * q->out_step, it->dtype == RLHF_BF16, o, (size_t)it->head_dim,
@@ -113,7 +113,7 @@ static void put_query(const struct rlhf__attn_item *it, const struct tile *q, si
     if (q->lse) q->lse[r * q->lse_step] = max + logf(sum);
 }
 
-// Working memory of an item's tiles: packed keys or NULL, scores, sums over keys.
+// Working memory of an item's tiles: packed keys (or NULL), scores, and sums over keys.
 struct work {
     float *kt, *s, *o;
     size_t lds;
@@ -200,8 +200,8 @@ void RLHF__HOT(attn)(const struct rlhf__attn_item *it) {
             heads_of(it, &w, &val, t, it->causal ? it->start + t + 1 : it->nk);
 }
 
-// Processes queries t .. t+n-1 of a run of one head. w->kt holds the whole vectors of the prefix;
-// the remaining keys and all values are read from memory.
+// Process queries t .. t+n-1 of a run of one head. w->kt holds the whole vectors of the prefix. The
+// other keys and all values are read from memory.
 static void run_tile(const struct rlhf__attn_run *run, const struct work *w, struct values val,
                      size_t t, size_t n) {
     const struct rlhf__attn_item *it = &run->it;

@@ -1,9 +1,9 @@
 // hot/attn_tile.h: the two register-blocked GEMMs of attention, and the packing of keys. Included
 // by attn_fwd.c and attn_bwd.c, which are compiled per level (see vec.h).
 //
-// Each (query, key) row is computed independently: a tile of four rows runs, for each row, the same
-// sequence of operations as a tile of one. Decoding one query at a time and scoring a whole
-// sequence therefore give the same bits.
+// Each pair of a query row and a key is computed independently: for each of its rows, a tile of
+// four rows runs the same sequence of operations as a tile of one. So decoding one query at a time
+// and scoring a whole sequence give the same bits.
 //
 // A unit is 32 bits of a key or query: one f32, or two adjacent bf16.
 #ifndef RLHF_CPU_HOT_ATTN_TILE_H
@@ -28,8 +28,8 @@ INLINE vf set1_unit(const char *p) {
     return vf_set1(f);
 }
 
-// Prefetches rows t .. t+n-1 of head g of the item that this thread will most likely process next,
-// `es` bytes per element: a head's rows are short pieces at a long stride, which the hardware
+// Prefetch rows t .. t+n-1 of head g of the item that this thread will most likely process next; an
+// element has `es` bytes. A head's rows are short pieces at a long stride, which the hardware
 // prefetcher does not predict.
 static inline void fetch_next(const struct rlhf__attn_item *it, size_t g, size_t t, size_t n,
                               size_t es) {
@@ -50,7 +50,7 @@ static inline void fetch_next(const struct rlhf__attn_item *it, size_t g, size_t
         }
 }
 
-// Cache lines to prefetch during other work, `each` of k and of v per step.
+// Cache lines to prefetch during other work: in each step, `each` lines of k and of v.
 struct ahead {
     const char *k, *v;
     size_t left, each;
@@ -65,7 +65,7 @@ INLINE void ahead_step(struct ahead *a) {
     }
 }
 
-// The keys of a row and head: the first na are in a, the others in b; rows are `stride` bytes
+// The keys of a row and head. The first na are in a, the others in b. Rows are `stride` bytes
 // apart.
 struct keys {
     const char *a, *b;
@@ -81,8 +81,8 @@ INLINE int keys_split(const struct keys *k, size_t j, size_t rows) {
     return j < k->na && j + rows > k->na;
 }
 
-// Loads the vector of keys j .. j+rows-1, units u .. u+m-1, transposed, into r; lanes past rows are
-// 0. Unless split, key j is at src.
+// Load the vector of keys j .. j+rows-1, units u .. u+m-1, transposed, into r. Lanes past rows are
+// 0. Unless split is set, key j is at src.
 INLINE void load_keys(vf r[VF_LANES], const struct keys *k, const char *src, int split, size_t j,
                       size_t rows, size_t u, size_t m) {
     const size_t stride = k->stride;
@@ -121,7 +121,7 @@ static inline void pack_keys(float *dst, const struct keys *k, size_t j0, size_t
     }
 }
 
-// s[j] = mul * (q . key j) for one query and keys j0 .. n-1 read from memory: dots without the
+// s[j] = mul * (q . key j) for one query and keys j0 .. n-1, which are read from memory without
 // packing. j0 is a multiple of VF_LANES. Also issues the prefetches of `ahead`.
 INLINE void dots_one(float *s, const char *q, const struct keys *k, size_t j0, size_t n,
                      size_t units, float mul, const int pairs, struct ahead *ahead) {
@@ -184,8 +184,8 @@ INLINE void dots_rows(float *s, size_t lds, const char *q, size_t q_stride, cons
     }
 }
 
-// s[r][j] = mul * (q row r . key j), nr <= TILE_ROWS rows, keys 0..n-1 (writes up to the end of the
-// last vector). q_stride in bytes.
+// s[r][j] = mul * (q row r . key j) for nr <= TILE_ROWS rows and keys 0 .. n-1. Writes up to the
+// end of the last vector. q_stride is in bytes.
 static inline void dots(float *s, size_t lds, const char *q, size_t q_stride, const float *kt,
                         size_t n, size_t units, float mul, int pairs, size_t nr) {
 #define DOTS(pairs, nr) dots_rows(s, lds, q, q_stride, kt, n, units, mul, pairs, nr)
@@ -206,7 +206,7 @@ static inline void dots(float *s, size_t lds, const char *q, size_t q_stride, co
 #undef DOTS
 }
 
-// Weights of a sum over j: weight of row r and index j is w[r * row + j * col].
+// The weights of a sum over j: row r and index j have the weight w[r * row + j * col].
 struct weights {
     const float *w;
     size_t row, col;
@@ -253,8 +253,9 @@ INLINE void axpys_rows(float *o, size_t ldo, struct weights w, const void *x, co
     }
 }
 
-// o[r][0..width) (+)= sum over j = j0 .. j1-1, in that order, of weight(r, j) * x[j][0..width), nr
-// <= TILE_ROWS rows. width is a multiple of VF_LANES; x is bf16 or f32 with ldx elements per row.
+// o[r][0..width) (+)= the sum over j = j0 .. j1-1, in that order, of weight(r, j) * x[j][0..width),
+// for nr <= TILE_ROWS rows. width is a multiple of VF_LANES. x is bf16 or f32, with ldx elements
+// per row.
 static inline void axpys(float *o, size_t ldo, struct weights w, const void *x, int bf16,
                          size_t ldx, size_t width, size_t j0, size_t j1, int add, size_t nr) {
 #define AXPYS(bf16, add, nr) axpys_rows(o, ldo, w, x, bf16, ldx, width, j0, j1, add, nr)
@@ -278,8 +279,8 @@ static inline void axpys(float *o, size_t ldo, struct weights w, const void *x, 
 #undef AXPYS
 }
 
-// dst[n][width] f32 = rows of hd elements (bf16 or f32), `stride` elements apart; lanes past hd =
-// 0.
+// dst[n][width] in f32 = rows of hd elements (bf16 or f32) that are `stride` elements apart. Lanes
+// past hd are 0.
 static inline void widen_rows(float *dst, size_t width, const void *src, int bf16, size_t stride,
                               size_t n, size_t hd) {
     for (size_t t = 0; t < n; t++)

@@ -12,7 +12,8 @@
 #define RLHF__BF16_NC 32 // columns per panel
 #define RLHF__BF16_MR 12 // rows per tile
 
-// A panel whose rows are one tile at most, or any number of tiles; A packed, or row by row.
+// Multiply a panel. The first functions are for panels of one tile of rows at most, the others for
+// any number of tiles. A is packed, or read row by row.
 void rlhf__bf16_tile_packed(const struct rlhf__panel *p);
 void rlhf__bf16_tile_rows(const struct rlhf__panel *p);
 void rlhf__bf16_tiles_packed(const struct rlhf__panel *p);
@@ -32,8 +33,8 @@ static inline void rlhf__bf16_panel(const struct rlhf__panel *p) {
     }
 }
 
-// Packs one panel of B = columns 0 .. columns-1 of src: row-major src[k][stride] (rows), or
-// src[column][stride] with k inside (cols); f32 is rounded to nearest even. stream: bypass the
+// Pack one panel of B, columns 0 .. columns-1 of src. `rows`: src is row-major, src[k][stride].
+// `cols`: src[column][stride] with k inside. f32 is rounded to nearest even. stream: bypass the
 // caches; dst is then 64-byte aligned.
 void rlhf__bf16_pack_rows_f32(uint32_t *dst, const float *src, size_t k, size_t columns,
                               size_t stride, int stream);
@@ -44,9 +45,9 @@ void rlhf__bf16_pack_rows(uint32_t *dst, const uint16_t *src, size_t k, size_t c
 void rlhf__bf16_pack_cols(uint32_t *dst, const uint16_t *src, size_t k, size_t columns,
                           size_t stride);
 
-// Converts a square of B, `rows` rows of k of a panel, from that of its transpose, which is packed
-// too: column c of dst is row c of src. src has `columns` rows; the other columns of dst are zeros.
-// Prefetches the square `next` words after src.
+// Convert a square of B, `rows` rows of k of a panel, from the panel of its transpose, which is
+// packed too. Column c of dst is row c of src. src has `columns` rows; the other columns of dst are
+// zeros. Also prefetches the square `next` words after src.
 void rlhf__bf16_turn_b(uint32_t *dst, const uint32_t *src, size_t rows, size_t columns,
                        size_t next);
 

@@ -1,9 +1,9 @@
-// hot/bf16_tile.c: the GEMM loops of bf16.h. A tile is up to 12 rows by two vectors: 24 sums in
-// registers, two loads of B and 12 broadcasts of A for 24 vector dot products.
+// hot/bf16_tile.c: the GEMM loops of bf16.h. A tile is up to 12 rows by two vectors. It keeps 24
+// sums in registers and needs two loads of B and 12 broadcasts of A for 24 vector dot products.
 //
 // Every number of rows has unrolled code, so this file takes long to compile. CMakeLists.txt makes
-// four objects of it, which compile in parallel: RLHF_BF16_PANEL is the function's name,
-// RLHF_BF16_PACKED is 1 for packed A, RLHF_BF16_ONE_TILE is 1 for panels of one tile at most.
+// four objects of it, which compile in parallel. RLHF_BF16_PANEL is the function's name.
+// RLHF_BF16_PACKED is 1 for packed A. RLHF_BF16_ONE_TILE is 1 for panels of at most one tile.
 #include "bf16.h"
 #include "vec.h"
 
@@ -18,7 +18,7 @@ INLINE __m512bh pair_at(const char *p) {
     return (__m512bh)_mm512_set1_epi32(w);
 }
 
-// The last element of an odd k: the pair's second half is 0 and is not read.
+// The last element of an odd k. The pair's second half is 0 and is not read.
 INLINE __m512bh half_at(const char *p) {
     uint16_t h;
     memcpy(&h, p, sizeof h);
@@ -66,9 +66,9 @@ INLINE void fetch_c(const struct rlhf__panel *p, size_t row) {
     __builtin_prefetch(p->from + row * p->ldc + VF_LANES, 0, 3);
 }
 
-// Prefetches the next panel into the L2 cache while this one is multiplied. Its first tiles fetch a
-// share each, at a rate that memory can sustain: up to one line per pair of k, or two if there is
-// one tile (decoding 32 rows: 12 to 15 % faster than fetching all in the first tile).
+// Prefetch the next panel into the L2 cache while this one is multiplied. Each of the first tiles
+// fetches a share, at a rate that memory can sustain: up to one line per pair of k, or two lines if
+// there is one tile. Decoding 32 rows is 12 to 15 % faster than with all fetches in the first tile.
 #define FETCH_TILES 4
 
 struct ahead {
@@ -76,7 +76,7 @@ struct ahead {
     size_t step; // bytes per pair
 };
 
-// Computes rows row .. row + rows - 1; rows, packed and lines are constants after inlining.
+// Compute rows row .. row + rows - 1. `rows`, `packed` and `lines` are constants after inlining.
 INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, const int packed,
                  struct ahead *next, const int lines) {
     vf c0[MR], c1[MR];

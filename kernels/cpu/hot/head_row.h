@@ -1,5 +1,5 @@
-// hot/head_row.h: one row of logits as logs of unnormalised probabilities, and the reference's row
-// on the same kept set; for head.c and divergence.c.
+// hot/head_row.h: one row of logits as logs of unnormalised probabilities, with the reference's row
+// on the same kept set. For head.c and divergence.c.
 #ifndef RLHF_CPU_HOT_HEAD_ROW_H
 #define RLHF_CPU_HOT_HEAD_ROW_H
 
@@ -27,7 +27,7 @@ struct tails {
     float z[VF_LANES], r[VF_LANES];
 };
 
-// Vectors i of z and r; lanes past n act as outside the kept set.
+// Vectors i of z and r. Lanes past n count as outside of the kept set.
 static inline void load_pair(vf *zv, vf *rv, const float *z, const float *r, size_t i, size_t n) {
     if (i + VF_LANES <= n) {
         *zv = vf_load(z + i);

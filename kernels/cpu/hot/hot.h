@@ -1,5 +1,6 @@
-// hot/hot.h: the table of hot loops and the choice of instruction set. Every hot source is compiled
-// once per level (see vec.h); create asks rlhf__isa_choose for the best level the CPU supports.
+// hot/hot.h: the table of hot loops and the choice of the instruction set. Every hot source is
+// compiled once per level (see vec.h). create asks rlhf__isa_choose for the best level that the CPU
+// supports.
 //
 // No threads, no checks, no allocation: the callers (../row_*.c, ../product.h) split the work,
 // validate arguments and provide scratch. All functions are [any].
@@ -9,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The levels; each includes the features of those before it. The last one uses the loops of the one
-// before it and has its own GEMMs.
+// The levels. Each one includes the features of those before it. The last one uses the loops of the
+// one before it, but has GEMMs of its own.
 enum rlhf__isa {
     RLHF__ISA_BASELINE,
     RLHF__ISA_AVX2,
@@ -20,16 +21,18 @@ enum rlhf__isa {
     RLHF__ISA_COUNT
 };
 
-// One row of an attention call and `group` adjacent query heads that read one key head. Pointers
-// are to the row's first query or key and the first element of the (first) head; the next query
+// One row of an attention call, and `group` adjacent query heads that read one key head. Pointers
+// are to the row's first query or key and to the first element of the (first) head. The next query
 // head is head_dim elements further in q, out, dout and dq, and one further in lse. Strides are in
-// elements. Of nk keys the first np are in pk and pv, key np is the first in k and v; query t sees
-// keys 0 .. start + t when causal, otherwise all nk. lse has stride lse_stride and may be NULL in
-// forward. dtype is enum rlhf_dtype; head_dim is a multiple of 8, at most 128.
+// elements.
+//
+// Of nk keys, the first np are in pk and pv; key np is the first in k and v. Query t sees keys 0 ..
+// start + t if causal, otherwise all nk. lse has stride lse_stride and may be NULL in forward.
+// dtype is enum rlhf_dtype. head_dim is a multiple of 8, at most 128.
 //
 // Backward with a shared prefix: one thread processes the shared row and then the rows that share
 // it, with the same scratch and the same room. The shared row has sum_on, so its keys and their
-// sums stay in scratch; every further row adds to them, and the one with sum_out stores them.
+// sums stay in scratch. Every further row adds to them, and the row with sum_out stores them.
 struct rlhf__attn_item {
     const void *q, *k, *v;
     const void *pk, *pv; // not read when np is 0
@@ -50,18 +53,19 @@ struct rlhf__attn_item {
     float scale;
 };
 
-// The heads of an item, of nq consecutive rows that have one query each and share a prefix;
-// head_dim is a multiple of 16. In `it`: q, out and lse belong to the first row, k and v point to
-// key 0 of the whole cache, nk is the largest number of keys; start, causal, ahead_* and next_* are
-// not read. Row t has start[t] + 1 keys; those after the prefix start at key base[t] of k and v.
+// The heads of an item for nq consecutive rows that have one query each and share a prefix.
+// head_dim is a multiple of 16. In `it`, q, out and lse belong to the first row, k and v point to
+// key 0 of the whole cache, and nk is the largest number of keys. start, causal, ahead_* and next_*
+// are not read. Row t has start[t] + 1 keys; those after the prefix start at key base[t] of k and
+// v.
 struct rlhf__attn_run {
     struct rlhf__attn_item it;
     const int32_t *start, *base;
 };
 
-// Rows of queries and keys to rotate, `stride` elements apart; the fields are described in
-// rlhf_rope. All point to the first row; gamma_k is read, and part, raw and stats are allowed, only
-// with gamma_q.
+// Rows of queries and keys to rotate, `stride` elements apart. The fields are described in
+// rlhf_rope, and all of them point to the first row. Only with gamma_q is gamma_k read, and only
+// then are part, raw and stats allowed.
 struct rlhf__rope_rows {
     void *x, *raw;
     const int32_t *pos;
@@ -72,7 +76,7 @@ struct rlhf__rope_rows {
     float eps;
 };
 
-// Floats of scratch that an item with at most nq queries and nk keys needs at any level.
+// The floats of scratch that an item with at most nq queries and nk keys needs, at any level.
 size_t rlhf__attn_scratch(uint32_t nq, uint32_t nk, int32_t head_dim);
 size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
 
@@ -157,11 +161,11 @@ struct rlhf__level {
 const struct rlhf__level *rlhf__isa_level(int isa);
 
 // The first feature of a level that this CPU or its kernel lacks; NULL: none. If everything else is
-// present, asks the kernel to let this process use AMX tiles.
+// present, this asks the kernel to let the process use AMX tiles.
 const char *rlhf__isa_lacks(int isa);
 
-// The best level of this CPU, or a lower one if cap (the environment variable RLHF_CPU_ISA; NULL or
-// "": no cap) names it; -1 if cap is not a level.
+// The best level of this CPU, or a lower one that cap names. cap is the environment variable
+// RLHF_CPU_ISA; NULL or "" is no cap. Returns -1 if cap is not a level.
 int rlhf__isa_choose(const char *cap);
 
 #endif

@@ -1,6 +1,6 @@
 // hot/norm.c: LayerNorm over rows and its derivative. Compiled per level, see vec.h.
 //
-// Each lane sums the row in steps of VF_LANES, then the lanes are summed in halving order, so the
+// Each lane sums the row in steps of VF_LANES. Then the lanes are summed in halving order. So the
 // bits of a row depend only on the row.
 #include "any.h"
 #include "hot.h"

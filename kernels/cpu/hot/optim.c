@@ -57,8 +57,8 @@ void RLHF__HOT(adamw)(float *w, float *g, float *m, float *v, size_t n,
 
 enum { SUMS = 16, WIDE = VF_LANES / 2, AHEAD = 2048 };
 
-// Sixteen running sums in f64, then added in order; the same at every level. Prefetches beyond the
-// page boundary, where the hardware prefetcher stops.
+// Sixteen running sums in f64, which are then added in order. They are the same at every level.
+// Prefetches reach past the page boundary, where the hardware prefetcher stops.
 void RLHF__HOT(sumsq)(double *out, const float *x, size_t n) {
     vd acc[SUMS / WIDE] = {0};
     double part[SUMS], sum = 0.0;
@@ -88,11 +88,11 @@ INLINE vf dy_at(const void *dy, int bf16, size_t at, size_t l) {
     return l == VF_LANES ? vf_load_bf16(h) : vf_load_bf16_n(h, l);
 }
 
-// Rows per level-1 sum, level-1 sums per level-2 sum, and once more: one long f32 sum would lose as
-// much precision as rounding to bf16.
+// The number of rows in a level-1 sum, of level-1 sums in a level-2 sum, and of level-2 sums in a
+// level-3 sum. One long f32 sum would lose as much precision as rounding to bf16.
 enum { SUM_ROWS = 16, SUM_SUMS = 16 * SUM_ROWS, SUM_ALL = 16 * SUM_SUMS };
 
-// Sums `vectors` vectors; l is the length of a single one, which may be the row's last.
+// Sum `vectors` vectors. If there is only one, l is its length, since it may be the row's last.
 INLINE void sum_rows(float *db, const void *dy, const int bf16, size_t rows, const size_t vectors,
                      const size_t l, size_t stride) {
     const size_t steps[3] = {bf16 ? rows : SUM_ROWS, bf16 ? rows : SUM_SUMS, bf16 ? rows : SUM_ALL};

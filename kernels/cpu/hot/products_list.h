@@ -30,10 +30,11 @@ struct rlhf__head_grad {
     int32_t target;
 };
 
-// Rows of C by one panel of B: C[m, columns] (+)= A[m, k] B + bias. Strides in elements. B is
-// stored as [k][panel width] floats, or bf16 pairs (bf16.h), zero-filled at the right edge. Every
-// output is one chain of multiply-adds over ascending k, started at 0 (with `goes_on`, at C),
-// whichever tile it falls in: the bits of a row depend only on the row and B.
+// Multiplies rows of C by one panel of B: C[m, columns] (+)= A[m, k] B + bias. Strides are in
+// elements. B is stored as [k][panel width] floats, or as bf16 pairs (bf16.h), zero-filled at the
+// right edge. Every output is one chain of multiply-adds over ascending k that starts at 0 (with
+// `goes_on`, at C). It is the same in every tile, so the bits of a row depend only on the row and
+// B.
 struct rlhf__panel {
     const void *a; // [m, k] with row stride a_stride; or packed: tiles of rows, [k][rows of a tile]
     size_t a_stride, m, k;

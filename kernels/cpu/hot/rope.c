@@ -1,8 +1,9 @@
 // hot/rope.c: rotary positions and the per-head norm before them, forward and backward. Compiled
 // per level, see vec.h. The formulas are in kernels/reference/rope.c.
 //
-// A vector of channels c of the first half of a head and one of channels c + h of the second half
-// are rotated together. The result of a head depends only on the head and its position.
+// A vector of channels c in the first half of a head is rotated together with the vector of
+// channels c + h in the second half. The result of a head depends only on the head and its
+// position.
 #include "any.h"
 #include "hot.h"
 
@@ -19,7 +20,7 @@ INLINE void store_pair(void *p, const int bf16, size_t half, size_t c, struct pa
     store_any(p, bf16, half + c, v.b, m);
 }
 
-// Rotates x by the angle with cosine t.a and sine t.b, or back.
+// Rotate x by the angle whose cosine is t.a and whose sine is t.b, or back.
 INLINE struct pair turn(struct pair x, struct pair t, const int back) {
     if (back)
         return (struct pair){vf_fma(x.b, t.b, vf_mul(x.a, t.a)),
@@ -33,7 +34,7 @@ INLINE struct pair turn(struct pair x, struct pair t, const int back) {
          c += VF_LANES)
 // NOLINTEND(bugprone-macro-parentheses)
 
-// Rotates all heads of a row, without norms: each angle is read once for all of them.
+// Rotate all heads of a row, without norms. Each angle is read once for all heads.
 INLINE void turn_row(char *x, const int bf16, size_t heads, size_t half, const float *angles,
                      const int back) {
     const size_t step = 2 * half * (bf16 ? 2 : 4);
@@ -64,7 +65,7 @@ INLINE float norm_head(char *x, char *raw, const int bf16, size_t half, const fl
     return rinv;
 }
 
-// The derivative of norm_head; adds the sums of gamma to part[2 half] unless NULL.
+// The derivative of norm_head. Unless part is NULL, adds the sums of gamma to part[2 half].
 INLINE void norm_head_bwd(char *dx, const char *raw, const int bf16, size_t half,
                           const float *angles, const float *gamma, float rinv, float *part) {
     vf rs = vf_set1(rinv), sum = vf_zero();

@@ -1,8 +1,9 @@
 // hot/truncate.c: top-k and top-p: which logits of a row stay, and which become -inf.
 //
-// Tokens are ranked by logit, equal logits by id, lowest first. Instead of sorting, three passes of
-// a radix histogram over the order-preserving bits of the logit find the last kept value and how
-// many of its ties are kept. Sums run in id order, so the set depends only on the row.
+// Tokens are ranked by logit; of equal logits, the lowest id comes first. The code does not sort.
+// Three passes of a radix histogram over the order-preserving bits of the logits find the last kept
+// value and how many of its ties are kept. Sums run in id order, so the set depends only on the
+// row.
 #include "hot.h"
 #include "vec.h"
 

@@ -2,9 +2,9 @@
 // Control characters are escaped, and lines are cut or wrapped to the terminal's width.
 //
 // The escapes are \n, \t and \r; \x1b and the like for other controls (C0, DEL and C1) and for
-// invalid UTF-8; and \u202e or \U000e0001 and the like for formatting characters (bidi overrides and
-// marks, zero-width characters, line and paragraph separators, tags). A backslash stays as it is:
-// people read this form, no program does.
+// invalid UTF-8; and \u202e or \U000e0001 and the like for formatting characters (bidi overrides
+// and marks, zero-width characters, line and paragraph separators, tags). A backslash stays as it
+// is: people read this form, no program does.
 #ifndef RLHF_HOST_PRINTABLE_H
 #define RLHF_HOST_PRINTABLE_H
 
