@@ -3,7 +3,7 @@
 
 #include "table.h"
 
-// Elements from the start of the first of n rows to the end of the last.
+// The number of elements from the start of the first of n rows to the end of the last one.
 static uint64_t extent(uint64_t n, int64_t stride, int64_t width) {
     return n ? (n - 1) * (uint64_t)stride + (uint64_t)width : 0;
 }
@@ -35,8 +35,8 @@ static rlhf_status read_geometry(struct rlhf__cuda *cu, const char *op, rlhf_att
     return RLHF_OK;
 }
 
-// Fills the arguments that forward and backward share. wide: 0 if the geometry forbids 16-byte
-// moves.
+// Fill the arguments that forward and backward share. wide becomes 0 if the geometry forbids
+// 16-byte accesses.
 static void arguments(struct rlhf__attn_args *a, const rlhf_attn *own) {
     const int64_t chunk = 16 / (int64_t)rlhf_dtype_size(own->dtype);
     a->q_stride = own->q_stride;

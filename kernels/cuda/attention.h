@@ -1,8 +1,8 @@
-// attention.h: shared by the attention kernels of both dtypes: launch arguments, key tiles by
+// attention.h: what the attention kernels of both dtypes share: launch arguments, key tiles by
 // logical index, segments, the exponential, and the order of sums over queries.
 //
-// In any layout, key j of a row is in tile j / KEYS of segment j / SEGMENT. Each segment has its
-// own online softmax; segments are merged in order. A query therefore has the same bits alone
+// In any layout, key j of a row is in tile j / KEYS of segment j / SEGMENT. Each segment has an
+// online softmax of its own, and segments are merged in order. So a query has the same bits alone
 // (decode), among others, from a cache or after a shared prefix. Keys that a query does not see
 // contribute exactly zero.
 #ifndef RLHF_CUDA_ATTENTION_H
@@ -49,9 +49,10 @@ rlhf_status rlhf__cuda_attention_bwd(struct rlhf__cuda *cu, struct rlhf__attn_bw
 rlhf_status rlhf__cuda_attention_bwd_bf16(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b);
 rlhf_status rlhf__cuda_attention_bwd_f32(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b);
 
-// 2^x for the f32 kernels, with the emulation's bits on every card: for x <= 127 with a relative
-// error of 8e-8; 0 below -127. NaN stays NaN. Shorter than rlhf__exp2f because it does not handle
-// denormals and infinity. The bf16 kernels, which sum on tensor cores, use rlhf__ex2 of ptx.h.
+// 2^x for the f32 kernels, with the emulation's bits on every card. For x <= 127 the relative error
+// is 8e-8; below -127 the result is 0. NaN stays NaN. It is shorter than rlhf__exp2f, because it
+// does not handle denormals and infinity. The bf16 kernels sum on tensor cores and use rlhf__ex2 of
+// ptx.h.
 static __device__ __forceinline__ float rlhf__attn_exp2(float x) {
     x = x < -127.0f ? -127.0f : x;
     const float n = x + 12582912.0f, f = x - (n - 12582912.0f); // n: nearest integer
@@ -69,8 +70,8 @@ static __device__ __forceinline__ int rlhf__attn_min(int a, int b) { return a < 
 
 // ---- backward: the queries that contribute to a tile of keys ----
 
-// Iterates over tiles of STEP queries by position, first of the row that owns the keys, then of the
-// rows that share it, for each query head of the group.
+// Iterates over tiles of STEP queries by position, for each query head of the group: first the
+// queries of the row that owns the keys, then those of the rows that share it.
 struct rlhf__attn_walk {
     struct rlhf__cuda_row row; // the row of these queries
     uint32_t index;            // its number
@@ -86,8 +87,8 @@ static __device__ __forceinline__ void rlhf__attn_walk_row(struct rlhf__attn_wal
     w->pos = pos / STEP * STEP;
 }
 
-// The next tile; 0 at the end. own: the keys' row, number `index`, its first query that sees one of
-// the keys at position pos. end: one past the last head.
+// Move to the next tile; 0 at the end. own: the row of the keys, with number `index`; its first
+// query that sees one of the keys is at position pos. end: one past the last head.
 template <int STEP>
 static __device__ __forceinline__ int
 rlhf__attn_walk_next(struct rlhf__attn_walk *w, const struct rlhf__cuda_rows &rows,

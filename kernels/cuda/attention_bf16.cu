@@ -1,13 +1,13 @@
-// attention_bf16.cu: attention forward in bf16: a warp owns 16 queries, keys come in tiles of 64.
+// attention_bf16.cu: attention forward in bf16. A warp owns 16 queries; keys come in tiles of 64.
 #include "attention_bf16.h"
 
-// PARTS_BELOW: fewer blocks than this would not fill a large card; long rows are then split.
+// PARTS_BELOW: fewer blocks than this would not fill a large card. Long rows are then split.
 enum { KEYS = 64, PARTS_BELOW = 1024 };
 
 namespace {
-// A thread's state for its two queries (rows g and g + 8 of the warp's 16): the largest score in
-// units of log2, the sum of exponentials (of the thread's columns until a segment ends, then of
-// all), and its part of the output.
+// A thread's state for its two queries, rows g and g + 8 of the warp's 16: the largest score in
+// units of log2, the sum of exponentials, and its part of the output. The sum covers the thread's
+// columns until a segment ends, then all columns.
 template <int HD> struct state { float m[2], l[2], o[HD / 8][4]; };
 } // namespace
 
@@ -20,10 +20,10 @@ template <int HD> static __device__ __forceinline__ void begin(struct state<HD> 
         x.o[n][0] = x.o[n][1] = x.o[n][2] = x.o[n][3] = 0.0f;
 }
 
-// Turns unscaled scores of a tile of keys starting at j0 into probabilities; query h sees keys
-// below seen[h]. The maximum is taken before scaling, so scaling costs only an FMA: a negative
-// scale flips all signs, and a scale of 0 is replaced by the smallest positive number, which keeps
-// NaN out of the scores.
+// Turn the unscaled scores of a tile of keys that starts at j0 into probabilities. Query h sees
+// keys below seen[h]. The maximum is taken before scaling, so scaling costs only an FMA. For that,
+// a negative scale flips all signs, and a scale of 0 is replaced by the smallest positive number,
+// which keeps NaN out of the scores.
 template <int HD>
 static __device__ __forceinline__ void softmax(struct state<HD> &x, float (*s)[4], int j0,
                                                const int seen[2], float scale) {
@@ -88,8 +88,8 @@ static __device__ __forceinline__ void keep(float *kept, const struct state<HD> 
             kept[(4 + n * 4 + i) * THREADS] = x.o[n][i];
 }
 
-// Where the maximum score, sum and output (a.head_dim columns) of a query's head of segment s are
-// stored.
+// Where a query's head stores its results of segment s: the maximum score, the sum, and the output
+// (a.head_dim columns).
 static __device__ __forceinline__ float *part_of(const struct rlhf__attn_args &a, int64_t token,
                                                  int head, int s) {
     return a.parts + ((token * a.heads + head) * a.segments + s) * (2 + a.head_dim);
@@ -114,10 +114,10 @@ static __device__ __forceinline__ void leave(const struct rlhf__attn_args &a,
     }
 }
 
-// Block: WARPS * 16 rows of one head of k and v of one ragged row; row r is query head r % group of
-// query r / group, so that the heads of a group read their keys once. Shared memory: two stages of
-// 64 keys and their values; after them, with more than one segment, the saved state of each thread.
-// PART: the block sees segment blockIdx.z only and stores its state in a.parts.
+// A block handles WARPS * 16 rows of one head of k and v of one ragged row. Row r is query head r %
+// group of query r / group, so that the heads of a group read their keys once. Shared memory has
+// two stages of 64 keys and their values; with more than one segment, the saved state of each
+// thread follows. PART: the block sees only segment blockIdx.z and stores its state in a.parts.
 template <int HD, int WARPS, bool PART>
 static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__attn_args a) {
     enum { THREADS = WARPS * 32, TILE = KEYS * (HD + 8) };
@@ -210,8 +210,8 @@ static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__at
     }
 }
 
-// Warp: one query and head; merges the results of the blocks of its segments, in order, as merge
-// does.
+// A warp handles one query and head. It merges the results of the blocks of its segments, in order,
+// as merge does.
 template <int HD>
 static __global__ void __launch_bounds__(128) attend_parts(struct rlhf__attn_args a) {
     const int lane = (int)threadIdx.x % 32, items = (int)(a.rows.max_q * (unsigned)a.heads);
@@ -265,7 +265,7 @@ uint64_t rlhf__cuda_attention_bf16_bytes(const struct rlhf__attn_args *a) {
     return in_parts(a) ? parts_bytes(a) : 0;
 }
 
-// Few rows with many keys: one block per segment. The bits equal those of a single block.
+// For few rows with many keys: one block per segment. The bits are those of a single block.
 template <int HD>
 static rlhf_status launch_parts(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
     const size_t bytes = 4 * KEYS * (HD + 8) * sizeof(rlhf__bf16);
@@ -305,7 +305,7 @@ static rlhf_status launch(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
 }
 
 // On cards with 99 KiB of shared memory per block, use two warps if heads are wide and rows are
-// long: the warps of a block share only the keys, so the bits are the same.
+// long. The warps of a block share only the keys, so the bits are the same.
 template <int HD> static rlhf_status run(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
     const uint64_t rows = (uint64_t)a->rows.max_q * (uint64_t)a->group;
     if (rows > 16)

@@ -1,6 +1,6 @@
-// attention_bf16.h: tiles in shared memory for the bf16 attention kernels, and matrix products of a
-// warp's 16 rows with them. Rows of a tile are HD + 8 elements apart, so that ldmatrix has no bank
-// conflicts.
+// attention_bf16.h: tiles in shared memory for the bf16 attention kernels, and their matrix
+// products with a warp's 16 rows. Rows of a tile are HD + 8 elements apart, so that ldmatrix has no
+// bank conflicts.
 #ifndef RLHF_CUDA_ATTENTION_BF16_H
 #define RLHF_CUDA_ATTENTION_BF16_H
 
@@ -11,9 +11,9 @@ static __device__ __forceinline__ unsigned rlhf__attn_pack(float lo, float hi) {
     return (unsigned)rlhf__to_bf16(lo) | (unsigned)rlhf__to_bf16(hi) << 16;
 }
 
-// Starts to copy keys (or, for a row without keys, queries) first .. first+ROWS-1 into `to`; zeroes
-// rows below 0 and from `end` on, and columns from head_dim on. x points to the head's first
-// column. pack: row j is head j % pack of token j / pack.
+// Start to copy keys first .. first+ROWS-1 (for a row without keys: queries) into `to`. Rows below
+// 0 and from `end` on become zeros, and so do columns from head_dim on. x points to the head's
+// first column. pack: row j is head j % pack of token j / pack.
 template <int HD, int ROWS, int THREADS>
 static __device__ __forceinline__ void
 rlhf__attn_load(rlhf__bf16 *to, const rlhf__bf16 *x, int64_t stride, const struct rlhf__cuda_row &r,
@@ -34,8 +34,8 @@ rlhf__attn_load(rlhf__bf16 *to, const rlhf__bf16 *x, int64_t stride, const struc
     }
 }
 
-// Copies the 16 rows of `tile` to rows first .. first+15 of x, packed as above; only those below
-// `end`.
+// Copy the 16 rows of `tile` to rows first .. first+15 of x, packed as above. Only rows below `end`
+// are copied.
 template <int HD>
 static __device__ __forceinline__ void rlhf__attn_store(rlhf__bf16 *x, int64_t stride,
                                                         const rlhf__bf16 *tile, int first, int end,
@@ -104,7 +104,7 @@ static __device__ __forceinline__ unsigned rlhf__attn_rest(float lo, float hi, u
                            hi - rlhf__from_bf16((rlhf__bf16)(packed >> 16)));
 }
 
-// d[16 x HD] += s[16 x COLS] times COLS rows of a tile; s is rounded to bf16, or with PARTS = 2 to
+// d[16 x HD] += s[16 x COLS] times COLS rows of a tile. s is rounded to bf16 or, with PARTS = 2, to
 // the sum of two bf16 numbers.
 template <int HD, int COLS, int PARTS = 1>
 static __device__ __forceinline__ void rlhf__attn_by_cols(float (*d)[4], const float (*s)[4],

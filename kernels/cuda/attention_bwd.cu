@@ -1,12 +1,12 @@
-// attention_bwd.cu: backward attention: delta, the sum of dout * out of each query and head, which
-// both following kernels subtract.
+// attention_bwd.cu: backward attention: delta, the sum of dout * out for each query and head. Both
+// of the following kernels subtract it.
 #include "attention.h"
 
 #include <string.h>
 
 enum { THREADS = 128, GROUP = 8 }; // lanes per query and head
 
-// Each lane takes chunks of 16 bytes of the head; then the lanes' sums are added.
+// Each lane takes chunks of 16 bytes of the head. Then the lanes' sums are added.
 template <class T>
 static __global__ void __launch_bounds__(THREADS) attention_delta(struct rlhf__attn_bwd_args b) {
     enum { CHUNK = 16 / sizeof(T) };

@@ -1,5 +1,6 @@
-// attention_bwd_bf16.cu: backward attention in bf16: dq by tiles of queries over their keys; dk and
-// dv by tiles of keys over the queries that see them. A warp owns 16 of the tile's 64.
+// attention_bwd_bf16.cu: backward attention in bf16. dq runs by tiles of queries over their keys;
+// dk and dv run by tiles of keys over the queries that see them. A warp owns 16 of a tile's 64
+// rows.
 //
 // Keys are processed by logical index and queries by position, so that a row's sums are the same
 // with a shared prefix as without.
@@ -8,7 +9,7 @@
 enum { TILE = 64, STEP = 32, THREADS = 128, WARPS = 4 };
 
 namespace {
-// Shared memory: two tiles of the block's own rows, two stages of two steps of the others.
+// Shared memory: two tiles of the block's own rows, and two stages of two steps of the other rows.
 template <int HD> struct room {
     enum { PITCH = HD + 8, OWN = TILE * PITCH, OTHER = STEP * PITCH, ALL = 2 * OWN + 4 * OTHER };
 };
@@ -146,8 +147,8 @@ static __device__ __forceinline__ void load_queries(rlhf__bf16 *qs, float *stats
     rlhf__cp_async_commit();
 }
 
-// Block: 64 keys of one head (of k and v) of one row. A missing query adds 0, because its q, dout
-// and delta are 0.
+// A block handles 64 keys of one head (of k and v) of one row. A missing query adds 0, because its
+// q, dout and delta are 0.
 template <int HD>
 static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__attn_bwd_args b) {
     const struct rlhf__attn_args &a = b.a;

@@ -1,11 +1,12 @@
-// attention_f32.cu: attention forward in f32: a warp owns 8 queries, keys come in tiles of 32.
+// attention_f32.cu: attention forward in f32. A warp owns 8 queries; keys come in tiles of 32.
 #include "attention_f32.h"
 
 enum { OWN = RLHF__ATTN_OWN, KEYS = RLHF__ATTN_OTHERS };
 
 namespace {
-// For query lane / 4: largest score in units of log2, sum of exponentials (of the lane's keys until
-// a segment ends, then of all). For all 8 queries: columns lane + 32 i of the output.
+// For query lane / 4: the largest score in units of log2, and the sum of exponentials (of the
+// lane's keys until a segment ends, then of all keys). For all 8 queries: columns lane + 32 i of
+// the output.
 template <int HD> struct state { float m, l, o[OWN][HD / 32]; };
 } // namespace
 
@@ -19,8 +20,8 @@ template <int HD> static __device__ __forceinline__ void begin(struct state<HD> 
             x.o[q][i] = 0.0f;
 }
 
-// Turns scores p[key][query] of a tile starting at j0 into probabilities; the lane's query sees
-// keys below `seen`. fade[query]: the factor for the previous sums.
+// Turn the scores p[key][query] of a tile that starts at j0 into probabilities. The lane's query
+// sees keys below `seen`. fade[query] is the factor for the previous sums.
 template <int HD>
 static __device__ __forceinline__ void softmax(struct state<HD> &x, float *p, float *fade, int j0,
                                                int seen, float scale) {
@@ -42,8 +43,8 @@ static __device__ __forceinline__ void softmax(struct state<HD> &x, float *p, fl
     if (t == 0) fade[g] = f;
 }
 
-// Ends a segment: merges the previous segments, saved in shared memory, first. was, now [8]: space
-// for the factors.
+// End a segment. First merge the previous segments, which are saved in shared memory. was, now [8]:
+// space for the factors.
 template <int HD, int THREADS>
 static __device__ __forceinline__ void merge(struct state<HD> &x, const float *kept, float *was,
                                              float *now) {
@@ -72,9 +73,9 @@ static __device__ __forceinline__ void keep(float *kept, const struct state<HD> 
             kept[(2 + q * (HD / 32) + i) * THREADS] = x.o[q][i];
 }
 
-// Block: WARPS * 8 queries of one head of one row. Shared memory: queries, a tile of keys and one
-// of values, a warp's probabilities and factors; with more than one segment, the saved state of
-// each thread.
+// A block handles WARPS * 8 queries of one head of one row. Shared memory: queries, a tile of keys,
+// a tile of values, and each warp's probabilities and factors; with more than one segment, also the
+// saved state of each thread.
 template <int HD, int WARPS>
 static __global__ void __launch_bounds__(WARPS * 32, 3) attend_f32(struct rlhf__attn_args a) {
     enum { THREADS = WARPS * 32, PITCH = HD + 4, ROOM = KEYS * OWN + 2 * OWN };

@@ -1,7 +1,7 @@
 // attention_f32.h: tiles in shared memory for the f32 attention kernels. A warp owns 8 rows
-// (queries, or keys in backward) and handles 32 others at a time: a lane computes the products of
-// the 8 rows with one other, and adds to columns lane, lane + 32, ... of the 8 sums. Rows of a tile
-// are HD + 4 elements apart, so that 16-byte reads of adjacent rows avoid bank conflicts.
+// (queries, or keys in backward) and handles 32 other rows at a time. A lane computes the products
+// of the 8 rows with one other row, and adds to columns lane, lane + 32, ... of the 8 sums. Rows of
+// a tile are HD + 4 elements apart, so that 16-byte reads of adjacent rows avoid bank conflicts.
 #ifndef RLHF_CUDA_ATTENTION_F32_H
 #define RLHF_CUDA_ATTENTION_F32_H
 
@@ -9,9 +9,9 @@
 
 enum { RLHF__ATTN_OWN = 8, RLHF__ATTN_OTHERS = 32, RLHF__ATTN_WARPS = 4 };
 
-// Copies keys (or, for a row without keys, queries) first .. first+rows-1 into `to`; zeroes rows
-// below 0 and from `end` on, and columns from head_dim to the next multiple of 4. x points to the
-// head's first column.
+// Copy keys first .. first+rows-1 (for a row without keys: queries) into `to`. Rows below 0 and
+// from `end` on become zeros, and so do columns from head_dim to the next multiple of 4. x points
+// to the head's first column.
 template <int HD>
 static __device__ __forceinline__ void rlhf__attn_load(float *to, const float *x, int64_t stride,
                                                        const struct rlhf__cuda_row &r, int first,

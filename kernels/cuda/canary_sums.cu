@@ -1,6 +1,6 @@
 // canary_sums.cu: proves that a library GEMM whose sums may be split (split-k) is repeatable on
-// this card: the same data gives the same bits when repeated at once and after other GEMMs of the
-// plan. Results are compared by a hash of all their bits, so only one needs to be stored.
+// this card. The same data must give the same bits when the GEMM is repeated at once, and after
+// other GEMMs of the plan. A hash of all bits is compared, so only one result needs to be stored.
 #include "canary.h"
 #include "lt_plan.h"
 
@@ -22,8 +22,8 @@ struct sums {
 };
 } // namespace
 
-// *hash += a number computed from the bits and the position of every 2-byte word; independent of
-// the order.
+// *hash += a number computed from the bits and the position of every 2-byte word. The order of the
+// additions does not matter.
 static __global__ void __launch_bounds__(THREADS)
     canary_hash(unsigned long long *hash, const unsigned short *d, uint64_t ld, uint64_t width,
                 uint64_t n) {
@@ -74,8 +74,8 @@ static rlhf_status sums_make(struct rlhf__cuda *cu, const struct rlhf__lt_shape 
     return rlhf__cuda_check(cu, "cudaMemset", cudaMemsetAsync(o->hash, 0, bytes[4], cu->stream));
 }
 
-// Runs the GEMM, with add on top of d, and hashes the result. *runs: whether the library accepted
-// it.
+// Run the GEMM, with add on top of d, and hash the result. *runs: whether the library accepted the
+// GEMM.
 static rlhf_status once(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, const struct sums *o,
                         int add, int which, int *runs) {
     const struct rlhf__lt_shape *s = &p->shape;

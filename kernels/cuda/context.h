@@ -1,4 +1,4 @@
-// context.h: the state of the CUDA backend: the card, its single stream, the memory account,
+// context.h: the state of the CUDA backend: the card, its single stream, the memory account, the
 // workspaces, the error text, and the faults that kernels found in device arrays.
 //
 // Operations are declared in table.h.
@@ -12,8 +12,8 @@
 
 #include <rlhf/compute.h>
 
-// Workspaces that live in the context; each grows and stays. Work of one stream runs in order, so
-// the next op may reuse the same one.
+// Workspaces that live in the context. Each grows and stays. Work of one stream runs in order, so
+// the next op may use the same workspace.
 enum rlhf__cuda_ws {
     RLHF__CUDA_WS_PARTIAL, // partial sums of reductions over rows
     RLHF__CUDA_WS_PRODUCT, // converted operands and biases of a GEMM
@@ -35,9 +35,10 @@ struct rlhf__cuda_buffer {
     uint64_t bytes;
 };
 
-// Bytes that a call needs of each workspace, at least; answers workspace_bytes of the table. A file
-// whose ops take workspaces adds them in its function of table.h, using the functions by
-// which the ops size their allocations. A workspace that grows may get more (memory.cu).
+// The least number of bytes that a call needs of each workspace; answers workspace_bytes of the
+// table. A file whose ops take workspaces adds them in its function of table.h. It uses the
+// functions by which the ops size their allocations. A workspace that grows may get more
+// (memory.cu).
 struct rlhf__cuda_needs {
     uint64_t bytes[RLHF__CUDA_WS_COUNT];
 };
@@ -54,7 +55,7 @@ struct rlhf__cuda_range {
     uint64_t bytes;
 };
 
-// The inputs of the logits that lm_head kept for lm_head_bwd; a write to any of them drops the
+// The inputs of the logits that lm_head kept for lm_head_bwd. A write to any of them drops the
 // logits.
 struct rlhf__cuda_kept {
     int valid, with_ref;
@@ -133,7 +134,7 @@ struct rlhf__cuda {
     char detail[256];
 };
 
-// Conversion between a device address and memory (NULL for NULL). Only these two functions of this
+// Convert between a device address and memory (NULL for NULL). Only these two functions of this
 // backend know what an rlhf_dev is. Host code never dereferences it.
 template <class T = void> static inline T *rlhf__cuda_mem(rlhf_dev p) { return (T *)(void *)p; }
 static inline float *rlhf__cuda_f32(rlhf_dev p) { return rlhf__cuda_mem<float>(p); }
@@ -144,8 +145,8 @@ static inline rlhf_dev rlhf__cuda_dev(const void *p) { return (rlhf_dev)(uintptr
 __attribute__((format(printf, 3, 4))) rlhf_status
 rlhf__cuda_fail(struct rlhf__cuda *cu, rlhf_status code, const char *fmt, ...);
 
-// RLHF_OK for cudaSuccess, otherwise RLHF_E_DEVICE (RLHF_E_NOMEM when out of memory) with an error
-// text that names the operation and CUDA's error. [step]
+// RLHF_OK for cudaSuccess, otherwise RLHF_E_DEVICE (RLHF_E_NOMEM when out of memory). The error
+// text names the operation and CUDA's error. [step]
 rlhf_status rlhf__cuda_check(struct rlhf__cuda *cu, const char *what, cudaError_t e);
 
 // rlhf_copy_in with an error text. [step]
@@ -161,28 +162,28 @@ rlhf_status rlhf__cuda_check_d(struct rlhf__cuda *cu, const char *op, int32_t d)
     RLHF_TRY(rlhf__cuda_check((cu), #kernel,                                                       \
                               LAUNCH(kernel, (grid), (block), (smem), (cu)->stream, __VA_ARGS__)))
 
-// Ends every op that may have raised a fault: with guard, waits and reports. [step]
+// Ends every op that may have raised a fault. In guard mode it waits and reports. [step]
 rlhf_status rlhf__cuda_done(struct rlhf__cuda *cu);
 
-// Waits for the stream and reports the first fault since the last wait; RLHF_E_INVALID between
-// record and record_end. [step]
+// Wait for the stream and report the first fault since the last wait. RLHF_E_INVALID between record
+// and record_end. [step]
 rlhf_status rlhf__cuda_wait(struct rlhf__cuda *cu);
 
-// Sets the error text of a fault copied to the host and clears the device's fault word; RLHF_OK
-// without a fault. [step]
+// Set the error text of a fault that was copied to the host, and clear the device's fault word.
+// RLHF_OK without a fault. [step]
 rlhf_status rlhf__cuda_fault_report(struct rlhf__cuda *cu, const struct rlhf__fault *f);
 
-// RLHF_E_INVALID with `what` between record and record_end; the second function in a capture only.
-// [step]
+// RLHF_E_INVALID with `what` between record and record_end. The second function refuses only during
+// a capture. [step]
 rlhf_status rlhf__cuda_not_recording(struct rlhf__cuda *cu, const char *what);
 rlhf_status rlhf__cuda_not_capturing(struct rlhf__cuda *cu, const char *what);
 
-// Drops recordings that ran or were captured while the allocation `serial` already existed; 0: all.
-// [step]
+// Drop the recordings that ran or were captured while the allocation `serial` already existed; 0:
+// all. [step]
 void rlhf__cuda_recordings_drop(struct rlhf__cuda *cu, uint64_t serial);
 
-// Announces that [p, p + bytes) was or will be written: logits kept from it are dropped. Every op
-// calls this for its outputs. [step]
+// Announce that [p, p + bytes) was or will be written. Logits that were kept from it are dropped.
+// Every op calls this for its outputs. [step]
 void rlhf__cuda_wrote(struct rlhf__cuda *cu, const void *p, uint64_t bytes);
 
 // Device memory that counts in bytes_in_use, 256-byte aligned; contents undefined. [step]
@@ -190,8 +191,8 @@ rlhf_status rlhf__cuda_mem_alloc(struct rlhf__cuda *cu, uint64_t bytes, void **o
 void rlhf__cuda_mem_free(struct rlhf__cuda *cu, void *ptr); // NULL allowed
 void rlhf__cuda_mem_free_all(struct rlhf__cuda *cu);        // for destroy
 
-// Returns memory to the driver that was freed but is still pending, and unused blocks of other
-// sizes in the pool; for a retry of a call that ran out of memory. [step]
+// Return memory to the driver: memory that was freed but is still pending, and unused blocks of
+// other sizes in the pool. For the retry of a call that ran out of memory. [step]
 cudaError_t rlhf__cuda_memory_spare(struct rlhf__cuda *cu);
 
 // Bytes from p to the end of its allocation; 0 if p is not in an allocation. [step]
@@ -204,11 +205,11 @@ rlhf_status rlhf__cuda_workspace(struct rlhf__cuda *cu, enum rlhf__cuda_ws which
 // Releases a workspace's memory, for a call that continues with less. [step]
 void rlhf__cuda_workspace_drop(struct rlhf__cuda *cu, enum rlhf__cuda_ws which);
 
-// Copies `bytes` from host memory to the device in stream order; `from` may be reused when it
-// returns. For lists that an op passes to its kernel. [step]
+// Copy `bytes` from host memory to the device in stream order. `from` may be reused after the
+// return. For lists that an op passes to its kernel. [step]
 rlhf_status rlhf__cuda_send(struct rlhf__cuda *cu, void *to, const void *from, uint64_t bytes);
 
-// Used by create and destroy: set up and release what allocations and transfers need. [main]
+// For create and destroy: set up and release what allocations and transfers need. [main]
 rlhf_status rlhf__cuda_memory_open(struct rlhf__cuda *cu);
 rlhf_status rlhf__cuda_transfer_open(struct rlhf__cuda *cu);
 void rlhf__cuda_transfer_close(struct rlhf__cuda *cu);

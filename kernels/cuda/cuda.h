@@ -1,18 +1,18 @@
-// cuda.h: the language the kernels are written in. nvcc uses CUDA's own definitions; any other C++
-// compiler uses the emulation of tests/cuda (emu.h on its include path), where a CUDA thread is a
-// fiber.
+// cuda.h: the language in which the kernels are written. nvcc uses CUDA's own definitions. Any
+// other C++ compiler uses the emulation of tests/cuda (emu.h on its include path), where a CUDA
+// thread is a fiber.
 //
 // Kernels use nothing else: no cooperative groups, no <<<>>>, no float atomics (their order is not
-// fixed), no shuffles of part of a warp, and no part of a block returns before a barrier.
+// fixed), no shuffles of a part of a warp. No part of a block returns before a barrier.
 #ifndef RLHF_CUDA_CUDA_H
 #define RLHF_CUDA_CUDA_H
 
 #include <stdint.h>
 
-// SHARED(T, name): static shared memory, 16-byte aligned; T may be an array type. DYN_SHARED(name):
-// the launch's dynamic shared memory. LAUNCH(kernel, grid, block, shared bytes, stream, arguments
-// ...): a cudaError_t. A kernel that uses more than 48 KiB of dynamic shared memory must first be
-// passed to ALLOW_SHARED(kernel, bytes).
+// SHARED(T, name) is static shared memory, 16-byte aligned; T may be an array type.
+// DYN_SHARED(name) is the launch's dynamic shared memory. LAUNCH(kernel, grid, block, shared bytes,
+// stream, arguments ...) gives a cudaError_t. A kernel that uses more than 48 KiB of dynamic shared
+// memory must first be passed to ALLOW_SHARED(kernel, bytes).
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 template <class T> using rlhf__whole = T; // lets an array type precede its name

@@ -46,8 +46,8 @@ static void read_module(char *out, size_t cap) {
     fclose(f);
 }
 
-// Reads the versions of the driver and of the runtime. Returns what the driver supports, 0: no
-// driver.
+// Read the versions of the driver and of the runtime. Returns the version that the driver supports;
+// 0: no driver.
 static int read_versions(struct device_info *d) {
     int driver = 0, runtime = 0;
     char module[32], cuda[16];
@@ -130,7 +130,7 @@ static void look(uint32_t gpu, struct device_info *d) {
                  count, count - 1);
 }
 
-// Describes which implementation runs the GEMMs: the library, or why it is not used.
+// Describe what runs the GEMMs: the library, or own kernels and why the library is not used.
 static void read_library(struct device_info *d, uint32_t gpu) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)calloc(1, sizeof *cu);
     if (!cu) return;
@@ -163,9 +163,9 @@ static void *ask(void *arg) {
     return NULL;
 }
 
-// Querying a card makes it the thread's current one, but calls of a context need theirs to stay
-// current. Use a separate thread: switching back to the current card would allocate memory on a
-// card that may not have been used yet.
+// Querying a card makes it the thread's current one, but calls of a context need the context's card
+// to stay current. So use a separate thread. Switching back would not do: it would allocate memory
+// on the current card, which may not have been used yet.
 rlhf_status rlhf__cuda_describe(void *self, uint32_t gpu, const char **json) {
     struct rlhf__backend *b = (struct rlhf__backend *)self;
     struct rlhf__json *j = &b->json;

@@ -1,5 +1,5 @@
-// devices.h: which cards exist and whether this backend can use them, without creating a context of
-// the backend.
+// devices.h: which cards exist and whether this backend can use them. Finds out without creating a
+// context of the backend.
 #ifndef RLHF_CUDA_DEVICES_H
 #define RLHF_CUDA_DEVICES_H
 
@@ -8,10 +8,10 @@
 // rlhf_kernels_ops.describe. Does not change the calling thread's current card. [main]
 rlhf_status rlhf__cuda_describe(void *self, uint32_t gpu, const char **json);
 
-// Makes card `gpu` the thread's current one, and fills in cu's gpu, sm and detail. Calls of the
-// context do not select the card again: they come only from this thread, which must not select
-// another. With the text of describe's `missing`: RLHF_E_INVALID if this machine has no such card
-// that this backend can use, RLHF_E_DEVICE for a card that fails. [main]
+// Make card `gpu` the thread's current one, and fill in gpu, sm and detail of cu. Calls of the
+// context do not select the card again. They come only from this thread, which must not select
+// another card. Errors, with the text of describe's `missing`: RLHF_E_INVALID if this machine has
+// no such card that this backend can use, RLHF_E_DEVICE for a card that fails. [main]
 rlhf_status rlhf__cuda_device_open(struct rlhf__cuda *cu, uint32_t gpu);
 
 #endif

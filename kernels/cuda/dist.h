@@ -2,9 +2,9 @@
 // the kept set of top-k and top-p. One block per row; all of its threads call every function here.
 //
 // Which ids a thread takes depends only on the vocabulary: each warp has one contiguous share of
-// the row, and its lanes take four ids each in turn. The bits of a row therefore depend only on the
-// row, and are the same in lm_head and lm_sample. Weights for ranking and sampling are integers
-// (fixed point), so their sums do not depend on the order.
+// the row, and its lanes take four ids each in turn. So the bits of a row depend only on the row,
+// and are the same in lm_head and lm_sample. Weights for ranking and sampling are integers (fixed
+// point), so their sums do not depend on the order.
 #ifndef RLHF_CUDA_DIST_H
 #define RLHF_CUDA_DIST_H
 
@@ -27,14 +27,14 @@ struct rlhf__dist_rule {
     int32_t greedy, has_least;
 };
 
-// A row of n logits; ids outside the support (NULL: all are inside) count as -inf.
+// A row of n logits. Ids outside of the support count as -inf. Support NULL: all ids are inside.
 struct rlhf__dist_row {
     const float *z; // 16-byte aligned, readable up to a multiple of four
     const uint32_t *support;
     int32_t n;
 };
 
-// Shared memory of a block. Every field is written and read once between two barriers.
+// The shared memory of a block. Every field is written and read once between two barriers.
 struct rlhf__dist_shared {
     unsigned key[RLHF__DIST_WARPS][3]; // largest and smallest logit, largest of the reference
     double sum[RLHF__DIST_WARPS][4];
@@ -66,8 +66,8 @@ static __device__ __forceinline__ int rlhf__dist_id_bits(int32_t n) {
     return bits;
 }
 
-// The ranking as distinct numbers: larger logit, larger rank; among equal logits, the lower id
-// first.
+// The ranking as distinct numbers. A larger logit has the larger rank; of equal logits, the lower
+// id comes first.
 static __device__ __forceinline__ uint64_t rlhf__dist_rank(unsigned key, int32_t id, int32_t n,
                                                            int id_bits) {
     return (uint64_t)key << id_bits | (unsigned)(n - 1 - id);
@@ -84,7 +84,8 @@ static __device__ __forceinline__ float rlhf__dist_at(const struct rlhf__dist_ro
     return rlhf__dist_in(r, id) ? r.z[id] : -__uint_as_float(0x7f800000u);
 }
 
-// v[4] = logits of ids 4 c .. 4 c + 3, all inside the row; -inf outside the support.
+// v[4] = the logits of ids 4 c .. 4 c + 3, all of which are inside the row; -inf outside of the
+// support.
 static __device__ __forceinline__ void rlhf__dist_load(const struct rlhf__dist_row &r, int32_t c,
                                                        float v[4]) {
     const float4 q = __ldg((const float4 *)(r.z + 4 * c));
@@ -117,7 +118,7 @@ static __device__ __forceinline__ struct rlhf__dist_span rlhf__dist_own(int32_t 
     return rlhf__dist_part({0, (n + 3) / 4}, (int)threadIdx.x / 32, (int)blockDim.x / 32);
 }
 
-// f(id, logit) for each of this thread's ids, in order; UNROLL loads are in flight at once.
+// Call f(id, logit) for each of this thread's ids, in order. UNROLL loads are in flight at once.
 template <int UNROLL = 1, class F>
 static __device__ __forceinline__ void rlhf__dist_each(const struct rlhf__dist_row &r, F f) {
     const struct rlhf__dist_span own = rlhf__dist_own(r.n);
@@ -166,7 +167,7 @@ static __device__ __forceinline__ unsigned rlhf__warp_umax(unsigned v) {
     return v;
 }
 
-// Maximum of a, minimum of b, maximum of c, in every thread. One barrier.
+// Every thread gets the maximum of a, the minimum of b and the maximum of c. One barrier.
 static __device__ __forceinline__ void rlhf__dist_extremes(struct rlhf__dist_shared &s, unsigned *a,
                                                            unsigned *b, unsigned *c) {
     const int warp = (int)threadIdx.x / 32;
@@ -182,7 +183,7 @@ static __device__ __forceinline__ void rlhf__dist_extremes(struct rlhf__dist_sha
     *a = top, *b = ~low, *c = ref;
 }
 
-// Sums v[n] over the block, warps in order, in every thread. One barrier.
+// Every thread gets the sums v[n] over the block; warps are added in order. One barrier.
 template <int N>
 static __device__ __forceinline__ void rlhf__dist_sum(struct rlhf__dist_shared &s, double v[N]) {
     for (int i = 0; i < N; i++)
@@ -199,8 +200,8 @@ static __device__ __forceinline__ void rlhf__dist_sum(struct rlhf__dist_shared &
 
 // ---- weights ----
 
-// The scaled, shifted logit: log of the unnormalised probability. The floor replaces log 0 where it
-// is multiplied by a probability of 0; NaN stays.
+// The scaled, shifted logit, which is the log of the unnormalised probability. The floor replaces
+// log 0 where it is multiplied by a probability of 0. NaN stays NaN.
 static __device__ __forceinline__ float rlhf__dist_log_weight(float z, float max, float it) {
     const float a = (z - max) * it;
     return a < -1e30f ? -1e30f : a;

@@ -1,9 +1,9 @@
 // dist_cut.h: the kept set of top-k and top-p of one row, on the device.
 //
-// The kept set is a prefix of the ranking, so one number describes it: the rank of its last id. It
-// is found by histograms: divide the range that contains it into bins, add the weights as integers,
-// and continue with the bin in which the wanted total is reached; once few ids are left, they are
-// compared with each other. Each step reads the row once; usually there are two or three. The
+// The kept set is a prefix of the ranking, so one number describes it: the rank of its last id.
+// Histograms find it. Divide the range that contains the rank into bins, add the weights as
+// integers, and continue with the bin in which the total is reached. When few ids are left, compare
+// them with each other. Each step reads the row once; usually there are two or three steps. The
 // result does not depend on the order of threads.
 #ifndef RLHF_CUDA_DIST_CUT_H
 #define RLHF_CUDA_DIST_CUT_H
@@ -24,7 +24,7 @@ static __device__ __forceinline__ uint64_t rlhf__cut_need(double share, uint64_t
     return need < 1 ? 1 : need > total ? total : need;
 }
 
-// Adds w to bin b as two words; the thread whose addition overflows the low word carries.
+// Add w to bin b as two words. The thread whose addition overflows the low word adds the carry.
 static __device__ __forceinline__ void rlhf__cut_count(struct rlhf__dist_shared &s, unsigned b,
                                                        uint64_t w) {
     const unsigned low = (unsigned)w;
@@ -33,7 +33,7 @@ static __device__ __forceinline__ void rlhf__cut_count(struct rlhf__dist_shared 
     if (high) atomicAdd(&s.high[b], high);
 }
 
-// Lists the ids in the range. If there are at most as many as threads, returns true and the wanted
+// List the ids in the range. If there are at most as many as threads, return true and the wanted
 // rank in *found.
 template <class Weight>
 static __device__ __forceinline__ bool
@@ -129,8 +129,8 @@ static __device__ __forceinline__ void rlhf__cut_narrow(struct rlhf__dist_shared
     c->high = last < high ? last : high; // excludes the ranks above the largest logit
 }
 
-// The rank of the last id of the shortest prefix of the ranking, among those in c's range, that
-// reaches c's share; weight(logit) is what an id adds.
+// Take the shortest prefix of the ranking, among the ids in c's range, that reaches c's share.
+// Returns the rank of its last id. weight(logit) is what an id adds.
 template <class Weight>
 static __device__ __forceinline__ uint64_t rlhf__cut_find(struct rlhf__dist_shared &s,
                                                           const struct rlhf__dist_row &r,
@@ -150,12 +150,13 @@ static __device__ __forceinline__ bool rlhf__cut_likely(const struct rlhf__dist_
     return !(below * (double)rule.it < rule.least);
 }
 
-// The rank below which min-p excludes ids. top: key of the largest logit, which is finite.
+// The rank below which min-p excludes ids. top: the key of the largest logit, which is finite.
 static __device__ __forceinline__ uint64_t rlhf__cut_least(const struct rlhf__dist_row &r,
                                                            const struct rlhf__dist_rule &rule,
                                                            unsigned top) {
     const float max = rlhf__dist_unkey(top);
-    // An estimate within a few floats of the smallest kept logit; all logits are at least -3.4e38.
+    // Start from an estimate within a few floats of the smallest kept logit. All logits are at
+    // least -3.4e38.
     const double guess = (double)max + rule.least / (double)rule.it;
     unsigned key = rlhf__dist_key(guess < -3.4e38 ? -3.4e38f : (float)guess);
     while (key < top && !rlhf__cut_likely(rule, max, key))
@@ -165,7 +166,7 @@ static __device__ __forceinline__ uint64_t rlhf__cut_least(const struct rlhf__di
     return rlhf__dist_rank(key, r.n - 1, r.n, rlhf__dist_id_bits(r.n));
 }
 
-// The rank of the last id of the row kept by top-k and top-p, as rlhf__cut_of.
+// The rank of the last id of the row that top-k and top-p keep, as for rlhf__cut_of.
 static __device__ __forceinline__ uint64_t rlhf__cut_top(struct rlhf__dist_shared &s,
                                                          const struct rlhf__dist_row &r,
                                                          const struct rlhf__dist_rule &rule,
@@ -187,7 +188,7 @@ static __device__ __forceinline__ uint64_t rlhf__cut_top(struct rlhf__dist_share
     // Weights far below the largest are 0: do not spend bins on them.
     const float floor = max - (float)(rlhf__dist_weight_bits(r.n) + 2) * 0.6931472f / it;
     const unsigned key = rlhf__dist_key(floor);
-    // If floor rounds to the largest, no float is in between, and either bound gives the same
+    // If floor rounds to the largest logit, no float is in between, and either bound gives the same
     // result.
     const uint64_t least =
         key < top ? rlhf__dist_rank(key, r.n - 1, r.n, id_bits) : 0; // skips the rank
@@ -196,7 +197,8 @@ static __device__ __forceinline__ uint64_t rlhf__cut_top(struct rlhf__dist_share
 }
 
 // The rank of the last id of the row that rule keeps; 0: all are kept. top and low are the keys of
-// its largest and smallest logit. A row whose largest is not finite (including NaN) is not ranked.
+// the row's largest and smallest logit. A row whose largest logit is not finite (NaN included) is
+// not ranked.
 static __device__ __forceinline__ uint64_t rlhf__cut_of(struct rlhf__dist_shared &s,
                                                         const struct rlhf__dist_row &r,
                                                         const struct rlhf__dist_rule &rule,

@@ -51,7 +51,7 @@ static rlhf_status embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rl
     const uint32_t groups = ((uint32_t)d + N - 1) / N;
     float *const o = rlhf__cuda_f32(out), *const e = rlhf__cuda_f32(wte),
                  *const p = rlhf__cuda_f32(wpe);
-    // The vocabulary size is not known here: the size of the tables' memory is the limit.
+    // The vocabulary size is not known here, so the memory size of the tables is the limit.
     const int64_t n_ids = (int64_t)(rlhf__cuda_extent(cu, e) / row_bytes);
     const int64_t n_pos = p ? (int64_t)(rlhf__cuda_extent(cu, p) / row_bytes) : 0;
     const bool wide =
@@ -70,7 +70,7 @@ static rlhf_status embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rl
 // for the id's other tokens and adds all their rows in order; a later token finds an earlier one
 // and returns. No sort, no atomics, and a table row is summed in token order.
 
-// True if a token before t has this id. Searches backwards from t, because repetitions tend to be
+// True if a token before t has this id. Searches backwards from t, because repetitions are usually
 // near.
 static __device__ __forceinline__ bool seen_before(const int32_t *idx, uint32_t t, int32_t id) {
     const unsigned lane = threadIdx.x % 32;
@@ -83,7 +83,7 @@ static __device__ __forceinline__ bool seen_before(const int32_t *idx, uint32_t 
     return false;
 }
 
-// Adds the rows at + i of dout for each set bit i of `hits`, lowest first, fetching BATCH of them
+// For each set bit i of `hits`, lowest first, add row at + i of dout. BATCH rows are fetched
 // together.
 template <bool WIDE>
 static __device__ __forceinline__ void add_hits(float (&sum)[N], const float *dout, uint32_t at,

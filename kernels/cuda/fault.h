@@ -1,4 +1,4 @@
-// fault.h: errors that kernels find in the contents of device arrays. The first one stays in one
+// fault.h: errors that kernels find in the contents of device arrays. The first error stays in one
 // word of device memory until the next wait, which turns it into an error text.
 #ifndef RLHF_CUDA_FAULT_H
 #define RLHF_CUDA_FAULT_H

@@ -1,5 +1,5 @@
 // head.cu: checks the arguments of the language-model head, computes its logits, and decides which
-// of them are kept. Kernels: head_fwd.cu, head_bwd.cu, sample.cu.
+// logits are kept. Kernels: head_fwd.cu, head_bwd.cu, sample.cu.
 #include "head.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
-// head.h: shared by lm_head, lm_head_bwd and lm_sample: checked arguments, blocks of logits from
-// the GEMM, and row statistics, so that all three get the same bits.
+// head.h: what lm_head, lm_head_bwd and lm_sample share: checked arguments, blocks of logits from
+// the GEMM, and row statistics. So all three get the same bits.
 //
-// Logits and their derivatives are stored in rows of the weight's n_pad: aligned, with zeros past
-// the vocabulary.
+// Logits and their derivatives are stored in rows of the weight's n_pad numbers: aligned, with
+// zeros past the vocabulary.
 #ifndef RLHF_CUDA_HEAD_H
 #define RLHF_CUDA_HEAD_H
 
@@ -35,8 +35,8 @@ struct rlhf__head_block {
     struct rlhf__cuda_head_stat *stat;
 };
 
-// Copies the caller's struct to *d and derives the kernel's *rule from it. RLHF_E_INVALID when a
-// field is out of range. [step]
+// Copy the caller's struct to *d and derive *rule, the kernel's form, from it. RLHF_E_INVALID when
+// a field is out of range. [step]
 rlhf_status rlhf__head_dist(struct rlhf__cuda *cu, const char *op, rlhf_dist *d,
                             const rlhf_dist *from, int32_t vocab, struct rlhf__dist_rule *rule);
 
@@ -53,23 +53,25 @@ static inline bool rlhf__head_cuts(const struct rlhf__dist_rule &r) {
 rlhf_status rlhf__head_logits(struct rlhf__cuda *cu, float *logits, const void *hidden,
                               const rlhf_weight *w, uint32_t rows);
 
-// Rows of `bytes` each that fit the budget: a multiple of 64, at least 64, at most one chunk.
+// The number of rows of `bytes` each that fit the budget: a multiple of 64, at least 64, and at
+// most one chunk.
 uint32_t rlhf__head_fit(uint64_t budget, uint64_t bytes);
 
-// Copies and checks the arguments; backward: d_kl rather than kl decides whether a reference is
-// needed. [step]
+// Copy and check the arguments. In backward, d_kl decides whether a reference is needed, otherwise
+// kl. [step]
 rlhf_status rlhf__head_read(struct rlhf__cuda *cu, const char *op, struct rlhf__head_call *c,
                             const rlhf_lm_head *from, int backward);
 
-// Fills the block's logits and statistics; with scores it also writes logp, entropy and kl and
-// checks the targets. [step]
+// Fill the block's logits and statistics. With scores, also write logp, entropy and kl, and check
+// the targets. [step]
 rlhf_status rlhf__head_fill(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                             const struct rlhf__head_block *b, int scores);
 
 // The support of row i of the call, or NULL.
 const uint32_t *rlhf__head_support(const struct rlhf__head_call *c, uint32_t i);
 
-// The key under which logits of this call are kept, and whether kept logits can be used for it.
+// The key under which the logits of this call are kept, and whether kept logits can be used for the
+// call.
 struct rlhf__cuda_kept rlhf__head_kept(const struct rlhf__cuda *cu,
                                        const struct rlhf__head_call *c);
 int rlhf__head_serves(const struct rlhf__cuda_kept *have, const struct rlhf__cuda_kept *want);
@@ -77,16 +79,17 @@ int rlhf__head_serves(const struct rlhf__cuda_kept *have, const struct rlhf__cud
 // Bytes of a row's logits, including those of the reference.
 uint64_t rlhf__head_row(const struct rlhf__head_call *c);
 
-// A call with these arguments, used only for its shapes: weights lack memory and dist is not read.
+// A call with these arguments, of which only the shapes are used: weights lack memory, and dist is
+// not read.
 struct rlhf__head_call rlhf__head_shape(const rlhf_lm_head *a, const rlhf_call_weight *w,
                                         int backward);
 
-// Rows whose logits lm_head places, and whether it keeps them: those of all rows fit the budget,
-// with the derivatives of a chunk's.
+// The number of rows whose logits lm_head places, and whether it keeps them. It keeps them if the
+// logits of all rows fit the budget together with the derivatives of one chunk.
 uint32_t rlhf__head_rows(uint64_t budget, const struct rlhf__head_call *c, int *keep);
 
-// Adds the workspaces of rlhf__head_place for `rows` rows and of their GEMM, or of the GEMM alone.
-// [step]
+// Add the workspaces of rlhf__head_place for `rows` rows and those of their GEMM, or those of the
+// GEMM alone. [step]
 void rlhf__head_needs(const struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                       const rlhf_weight *w, uint32_t rows, struct rlhf__cuda_needs *n);
 
@@ -97,12 +100,12 @@ void rlhf__head_logits_needs(const struct rlhf__cuda *cu, const rlhf_weight *w, 
 rlhf_status rlhf__head_place(struct rlhf__cuda *cu, const struct rlhf__head_call *c, uint32_t rows,
                              struct rlhf__head_block *b);
 
-// The same, but uses fewer rows if the card lacks space for *rows. This changes no bits, and later
+// The same, but with fewer rows if the card lacks space for *rows. This changes no bits, and later
 // calls do not request as many again. [step]
 rlhf_status rlhf__head_place_fewer(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                                    uint32_t *rows, struct rlhf__head_block *b);
 
-// Releases the memory of logits for a call that ran out of memory; `before` is the earlier value of
+// Release the memory of logits, for a call that ran out of memory. `before` is the earlier value of
 // recordings.status. [step]
 void rlhf__head_drop(struct rlhf__cuda *cu, rlhf_status before);
 

@@ -34,7 +34,7 @@ static __device__ __forceinline__ void put4(rlhf__bf16 *to, const float g[4]) {
     *(uint64_t *)to = bits;
 }
 
-// The row's target if its log-prob has a gradient, else -1; raises a fault for an invalid target.
+// The row's target if its log-prob has a gradient, else -1. An invalid target raises a fault.
 static __device__ __forceinline__ int32_t grad_target(const struct grad_args &a, unsigned row,
                                                       const struct rlhf__dist_row &r,
                                                       uint64_t cut) {
@@ -132,7 +132,8 @@ static rlhf_status block_grad(struct rlhf__cuda *cu, const struct rlhf__head_cal
     return RLHF_OK;
 }
 
-// The GEMMs of d_hidden and of d_weight of `rows` rows of dz, without their operands' addresses.
+// The GEMMs of d_hidden and of d_weight for `rows` rows of dz, without the addresses of their
+// operands.
 static struct rlhf__cuda_product_spec hidden_spec(const struct rlhf__head_call *c,
                                                   const rlhf_weight *w, uint32_t rows) {
     struct rlhf__cuda_product_spec s = {};
@@ -164,7 +165,8 @@ static struct rlhf__cuda_product_spec weight_spec(const struct rlhf__head_call *
     return s;
 }
 
-// Adds d_hidden and d_weight of rows first .. first + rows - 1 from dz[rows, ld].
+// Add what rows first .. first + rows - 1 contribute to d_hidden and d_weight. Their derivatives
+// are dz[rows, ld].
 static rlhf_status products(struct rlhf__cuda *cu, const struct rlhf__head_call *c, const void *dz,
                             uint32_t first, uint32_t rows) {
     const rlhf_lm_head *a = &c->a;
@@ -184,8 +186,8 @@ static rlhf_status products(struct rlhf__cuda *cu, const struct rlhf__head_call 
     return rlhf__cuda_product(cu, &s);
 }
 
-// Processes rows first .. first + rows - 1, whose logits must be recomputed, in blocks of step at
-// `all`; dz NULL: overwrites the logits of the single block.
+// Process rows first .. first + rows - 1, whose logits must be recomputed, in blocks of `step` rows
+// at `all`. dz NULL: the derivatives overwrite the logits of the single block.
 static rlhf_status recompute(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                              const struct rlhf__head_block *all, uint32_t first, uint32_t rows,
                              uint32_t step, void *dz) {
@@ -231,8 +233,8 @@ static uint64_t dz_bytes(const struct rlhf__head_call *c, uint32_t chunk) {
     return chunk * c->ld * rlhf_dtype_size(c->a.dtype);
 }
 
-// Reserves space for the derivatives of a chunk's logits, which d_weight needs all at once; gives
-// up the logits that lm_head kept if there is no other space.
+// Reserve space for the derivatives of a chunk's logits, because d_weight needs all of them at
+// once. If there is no other space, give up the logits that lm_head kept.
 static rlhf_status place_dz(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                             struct places *p) {
     const uint64_t bytes = dz_bytes(c, p->chunk);
@@ -246,16 +248,17 @@ static rlhf_status place_dz(struct rlhf__cuda *cu, const struct rlhf__head_call 
 
 static int overwrites(const struct rlhf__head_call *c) { return c->a.dtype == RLHF_F32; }
 
-// Rows of a block of logits that fit the budget in addition to the derivatives of a chunk.
+// The number of rows in a block of logits that fits the budget in addition to the derivatives of a
+// chunk.
 static uint32_t step_beside(uint64_t budget, const struct rlhf__head_call *c, uint32_t chunk) {
     const uint64_t row = rlhf__head_row(c), taken = dz_bytes(c, chunk);
     const uint64_t left = budget > taken ? budget - taken : 0;
     return chunk * row > left ? rlhf__head_fit(left, row) : chunk;
 }
 
-// If the logits are f32, complete and fit on the card, their derivatives overwrite them; otherwise
-// derivatives have separate memory, and logits are processed in blocks that fit the rest of the
-// budget and the card.
+// If the logits are f32, complete and fit on the card, their derivatives overwrite them. Otherwise
+// derivatives have memory of their own, and logits are processed in blocks that fit the rest of the
+// budget and of the card.
 static rlhf_status place_all(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                              struct places *p) {
     const uint64_t row = rlhf__head_row(c), budget = cu->workspace_bytes;

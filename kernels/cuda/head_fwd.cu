@@ -20,7 +20,7 @@ struct rows_args {
 };
 } // namespace
 
-// The log-prob of the row's target; raises a fault for an invalid target.
+// The log-prob of the row's target. An invalid target raises a fault.
 static __device__ __forceinline__ float target_logp(const struct rows_args &a, unsigned row,
                                                     const struct rlhf__dist_row &r,
                                                     const struct rlhf__cuda_head_stat &st) {
@@ -38,8 +38,8 @@ static __device__ __forceinline__ float target_logp(const struct rows_args &a, u
     return rlhf__dist_logp(r.z[id], st.max, a.rule.it, st.log_sum);
 }
 
-// Keys of the largest and smallest logit, and of the reference's largest among the ids where the
-// policy's logit is not -inf.
+// The keys of the largest and the smallest logit, and the key of the reference's largest logit
+// among the ids where the policy's logit is not -inf.
 template <bool REF, bool CUT>
 static __device__ __forceinline__ void
 row_extremes(struct rlhf__dist_shared &s, const struct rlhf__dist_row &r, const float *ref,

@@ -5,7 +5,8 @@
 enum { THREADS = 128 };
 
 namespace {
-// Source and destination of a copy of rows of `units` U; strides in U between tokens.
+// The source and the destination of a copy of rows of `units` elements of type U. Strides between
+// tokens are in elements of U.
 template <class U> struct kv_copy {
     U *k_to, *v_to;
     const U *k, *v;
@@ -15,7 +16,7 @@ template <class U> struct kv_copy {
 };
 } // namespace
 
-// The last row that starts at token t or before; row 0 by default.
+// The last row that starts at token t or before. Row 0 if there is none.
 static __device__ __forceinline__ uint32_t row_of(const rlhf__cuda_rows &r, uint32_t t) {
     uint32_t low = 0, high = r.n;
     while (high - low > 1) {

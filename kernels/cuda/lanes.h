@@ -1,8 +1,8 @@
-// lanes.h: several adjacent elements of a row in one access: 4 of f32 or bf16, 8 of bf16.
+// lanes.h: several adjacent elements of a row in one access: 4 of f32 or bf16, or 8 of bf16.
 //
-// Which lane has which elements does not depend on how they are fetched: with WIDE (all addresses
-// aligned, see rlhf__aligned) one access of 8 or 16 bytes fetches them, without it one access each.
-// Alignment therefore affects speed but no bits.
+// Which lane has which elements does not depend on how they are fetched. With WIDE (all addresses
+// are aligned, see rlhf__aligned), one access of 8 or 16 bytes fetches them. Without it, each
+// element takes one access. So alignment affects speed but no bits.
 #ifndef RLHF_CUDA_LANES_H
 #define RLHF_CUDA_LANES_H
 
@@ -54,7 +54,7 @@ static __device__ __forceinline__ void rlhf__wide_put(rlhf__bf16 *p, const float
     *(uint4 *)p = u;
 }
 
-// Elements at .. at + N - 1 of p[n]; those past n are read as 0 and not written.
+// Elements at .. at + N - 1 of p[n]. Elements past n are read as 0 and not written.
 template <bool WIDE, int N, class T>
 static __device__ __forceinline__ void rlhf__load(float (&v)[N], const T *p, uint64_t at,
                                                   uint64_t n) {

@@ -33,7 +33,7 @@ static struct rlhf__cuda_product_spec rows_spec(const rlhf_weight *w, int32_t ou
     return s;
 }
 
-// Adds the workspaces of a product of rows with w, which may be without memory.
+// Add the workspaces of a product of rows with w. w may be without memory.
 static void rows_needs(const struct rlhf__cuda *cu, const rlhf_weight *w, int32_t out_dtype,
                        int across, int with_bias, uint32_t rows, struct rlhf__cuda_needs *n) {
     static const float any = 0.0f;

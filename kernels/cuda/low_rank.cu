@@ -1,5 +1,6 @@
-// low_rank.cu: block-structured weights (rlhf_blocks), dense weights whose source and gradient hold
-// only the blocks. Their GEMMs are dense: zeros are multiplied like any other number.
+// low_rank.cu: block-structured weights (rlhf_blocks). Such a weight is dense, but its source and
+// its gradient hold only the blocks. The GEMMs are dense: zeros are multiplied like any other
+// number.
 #include "low_rank.h"
 
 #include "table.h"
@@ -95,7 +96,7 @@ rlhf_status rlhf__cuda_blocks_expand(struct rlhf__cuda *cu, const rlhf_weight *w
     return RLHF_OK;
 }
 
-// dw += scale times the blocks of dense[n, k]; one number of an output per thread.
+// dw += scale times the blocks of dense[n, k]. A thread handles one number of an output.
 static __global__ void __launch_bounds__(THREADS)
     add_blocks(float *dw, const float *dense, const struct rlhf__cuda_in_block *in, unsigned k,
                uint64_t all, int rank, float scale) {

@@ -9,7 +9,7 @@ static inline uint64_t rlhf__cuda_dense_bytes(const rlhf_weight *w) {
     return (uint64_t)w->k * (uint64_t)w->n * sizeof(float);
 }
 
-// Expands the source of a block-structured weight, *src, to the dense [n, k] matrix in a workspace.
+// Expand *src, the source of a block-structured weight, to the dense [n, k] matrix in a workspace.
 // [step]
 rlhf_status rlhf__cuda_blocks_expand(struct rlhf__cuda *cu, const rlhf_weight *w,
                                      const float **src);

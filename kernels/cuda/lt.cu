@@ -7,8 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-// Sonames, newest first, and directories searched after the loader's own. The emulation opens the
-// library only through RLHF_CUBLASLT: the real one would not know its memory.
+// The sonames, newest first, and the directories that are searched after the loader's own. The
+// emulation opens the library only through RLHF_CUBLASLT, because the real library would not know
+// the emulation's memory.
 static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
 enum { N_NAMES = sizeof names / sizeof *names };
 #ifdef __CUDACC__
@@ -33,8 +34,8 @@ static void *open_one(const char *file, char *why, size_t cap) {
     return so;
 }
 
-// Opens the newest library of a directory, whose name ends with a slash; "": the loader's search
-// path. NULL, with the reason why the newest one could not be opened.
+// Open the newest library of a directory. The directory's name ends with a slash; "" is the
+// loader's search path. Returns NULL, with the reason why the newest one could not be opened.
 static void *open_in(const char *dir, char *why, size_t cap) {
     char path[4096], later[160];
     for (int i = 0; i < N_NAMES; i++) {
@@ -81,7 +82,7 @@ static const char *functions_find(struct rlhf__cuda_lt *lt) {
     return NULL;
 }
 
-// Leaves the library open with a handle, or explains why it is not used.
+// Leave the library open with a handle, or explain why it is not used.
 static void start(struct rlhf__cuda *cu) {
     struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
     char why[160];

@@ -1,23 +1,27 @@
 // lt.h: cuBLASLt for the GEMMs of product.h: opening the library, one algorithm per shape, and the
 // proof (canary.cu) that its rows do not depend on each other.
 //
-// The library is optional: without it, with a version that is too old or lacks a function, and for
-// every shape that it does not support or that fails the canary, own kernels are used. Which of the
-// two computes rows (rows_exact) depends only on their shape, never on the row count, addresses or
-// timing, so a row has the same bits in any batch. Timing chooses only among algorithms whose rows
-// were found bit-identical, one for few rows and one for many. No call has more rows than were
-// proved: a larger count is proved when it first occurs, otherwise its rows are split into several
-// calls. A bias before a bf16 result is rounded to bf16 (the library requires the type of the
-// result), added to the f32 sum, and the result is rounded once. A sum over rows also uses own
-// kernels if it is too short for the algorithm or an operand is misaligned; its bits may depend on
-// the row count, and a run is repeatable as long as its batches and addresses are. No bit depends
-// on timing.
+// The library is optional. Own kernels are used without it, and if its version is too old or lacks
+// a function. They are also used for every shape that the library does not support or that fails
+// the canary.
 //
-// Environment: RLHF_CUBLASLT, the file to open, or a directory to search; RLHF_CUDA_LT_LOG, a file
-// to which each decision about a shape is logged; RLHF_CUDA_LT, "off" (own kernels only), "force"
-// (use the library below compute capability 9.0, too) or "free": to measure the cost of exactness,
-// the library may split sums and distribute them freely, with its own choice of algorithm for each
-// row count and without a proof. The table then does not claim row exactness.
+// For rows (rows_exact), the choice between library and own kernels depends only on the shape,
+// never on the row count, addresses or timing. So a row has the same bits in any batch. Timing
+// chooses only among algorithms whose rows were found bit-identical, one for few rows and one for
+// many. No call has more rows than were proved: a larger count is proved when it first occurs,
+// otherwise its rows are split into several calls. The library requires a bias of the result's
+// type. For a bf16 result the bias is therefore rounded to bf16, then added to the f32 sum, and the
+// result is rounded once.
+//
+// A sum over rows also uses own kernels if it is too short for the algorithm or if an operand is
+// misaligned. Its bits may depend on the row count, and a run is repeatable as long as its batches
+// and addresses are. No bit depends on timing.
+//
+// Environment. RLHF_CUBLASLT: the file to open, or a directory to search. RLHF_CUDA_LT_LOG: a file
+// to which each decision about a shape is logged. RLHF_CUDA_LT: "off" (own kernels only), "force"
+// (use the library also below compute capability 9.0) or "free". "free" measures the cost of
+// exactness: the library may split sums and distribute them freely, with its own choice of
+// algorithm for each row count and without a proof. The table then does not claim row exactness.
 #ifndef RLHF_CUDA_LT_H
 #define RLHF_CUDA_LT_H
 
@@ -25,8 +29,9 @@
 #include "lt_api.h"
 #include "product.h"
 
-// A GEMM in the library's terms: column-major D [m, n] = op(A) op(B), sums in f32. For rows, n is
-// the row count of the call and 0 here; for a sum over rows, k is; Muon's GEMMs set all sizes.
+// A GEMM in the library's terms: column-major D [m, n] = op(A) op(B), with sums in f32. For rows, n
+// is the row count of the call, and 0 here. For a sum over rows, k is the row count of the call,
+// and 0 here. Muon's GEMMs set all sizes.
 struct rlhf__lt_shape {
     int32_t dtype, out_dtype; // of A and B; of D and C
     int32_t trans_a, trans_b; // A is stored [m, k], with trans_a [k, m]; B [k, n] or [n, k]
@@ -36,7 +41,8 @@ struct rlhf__lt_shape {
     int32_t exact;         // n is the row count; a column's bits may not depend on anything else
 };
 
-// Operands on the device. c [m, n] (leading dimension ldd, may be d) is added; NULL: no addend.
+// Operands on the device. c [m, n] is added; its leading dimension is ldd, and it may be d. NULL:
+// no addend.
 struct rlhf__lt_operands {
     const void *a, *b, *c;
     void *d;
@@ -71,7 +77,7 @@ static inline struct rlhf__cuda_lt *rlhf__lt_of(const struct rlhf__cuda *cu) {
 // RLHF_E_UNSUPPORTED with an error text for an unknown value of RLHF_CUDA_LT. [main]
 rlhf_status rlhf__lt_mode_check(struct rlhf__cuda *cu);
 
-// Opens the library and appends to cu->detail which one it is or why none is used.
+// Open the library, and append to cu->detail which one it is or why none is used.
 // RLHF_E_UNSUPPORTED as above, RLHF_E_NOMEM; otherwise RLHF_OK. [main]
 rlhf_status rlhf__lt_open(struct rlhf__cuda *cu);
 void rlhf__lt_close(struct rlhf__cuda *cu); // call before releasing the stream [main]
@@ -80,7 +86,7 @@ void rlhf__lt_close(struct rlhf__cuda *cu); // call before releasing the stream 
 __attribute__((format(printf, 2, 3))) void rlhf__lt_detail(struct rlhf__cuda *cu, const char *fmt,
                                                            ...);
 
-// Rewrites the library's part of cu->detail, including the shapes that own kernels compute. [step]
+// Rewrite the library's part of cu->detail. It includes the shapes that own kernels compute. [step]
 void rlhf__lt_say(struct rlhf__cuda *cu);
 
 // A version of the library is major * 10000 + minor * 100 + patch; which: 0, 1 or 2.
@@ -88,16 +94,16 @@ static inline unsigned long long rlhf__lt_version_part(size_t version, int which
     return which == 0 ? version / 10000 : which == 1 ? version / 100 % 100 : version % 100;
 }
 
-// cu->library: runs the GEMM and sets *taken, or leaves it to own kernels. Decides about a new
-// shape: this waits for the GPU and temporarily allocates memory, so it is not done inside a
-// recording; rows 0 (depth 0 without rows_exact) only decides, and does not read operand addresses.
-// [step]
+// cu->library: runs the GEMM and sets *taken, or leaves the GEMM to own kernels. Decides about a
+// new shape. This waits for the GPU and allocates memory for a time, so it is not done inside a
+// recording. rows 0 (without rows_exact: depth 0) only decides, and does not read operand
+// addresses. [step]
 rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                              int *taken);
 
-// Decides in advance about the shapes that the linear ops and the LM head use with a weight,
-// including its gradient, because a decision is slow and not possible in a recording. Returns at
-// once without the library, or in free mode. [step]
+// Decide in advance about the shapes that the linear ops and the LM head use with a weight and its
+// gradient: a decision is slow, and not possible in a recording. Returns at once without the
+// library or in free mode. [step]
 rlhf_status rlhf__lt_prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w);
 
 // ---- shared by the files of this header ----
@@ -107,12 +113,12 @@ rlhf_status rlhf__lt_plan_of(struct rlhf__cuda *cu, const struct rlhf__lt_shape 
                              struct rlhf__lt_plan **out);
 void rlhf__lt_plans_free(struct rlhf__cuda_lt *lt);
 
-// Queues one GEMM of a library plan; rows: the dimension that the shape leaves open. Requires every
-// operand to be 16-byte aligned and, for an exact shape, at most the proved number of rows.
+// Queue one GEMM of a library plan. rows: the dimension that the shape leaves open. Every operand
+// must be 16-byte aligned. For an exact shape, rows must be at most the proved number.
 rlhf__lt_status rlhf__lt_run(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                              const struct rlhf__lt_operands *o, uint32_t rows);
 
-// Proves an exact plan for `rows` if memory and time allow: not between record and record_end.
+// Prove an exact plan for `rows` if memory and time allow it: not between record and record_end.
 rlhf_status rlhf__lt_prove_more(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, uint32_t rows);
 
 #endif

@@ -1,6 +1,6 @@
 // lt_api.h: the part of cuBLASLt that this backend uses, in our own declarations, so that builds do
-// not need NVIDIA's headers. Names, values and sizes are those of cublasLt.h (12 and 13); if the
-// toolkit is installed, tests/cuda/lt_header.cpp compares each of them with it.
+// not need NVIDIA's headers. Names, values and sizes are those of cublasLt.h (12 and 13). If the
+// toolkit is installed, tests/cuda/lt_header.cpp compares each of them with that header.
 //
 // C11 and C++17.
 #ifndef RLHF_CUDA_LT_API_H

@@ -27,8 +27,8 @@ struct rlhf__lt_plan {
     int proved_all;          // ... and it stays so: proving more failed or takes too much memory
 };
 
-// Algorithms that the search found for a shape, most promising first. The order depends only on the
-// library's offers.
+// The algorithms that the search found for a shape, most promising first. Their order depends only
+// on the library's offers.
 struct rlhf__lt_candidates {
     int n;
     rlhf__lt_algo algo[RLHF__LT_CANDIDATES];
@@ -43,11 +43,11 @@ struct rlhf__lt_candidates {
 // Sets the row count of the layouts to `rows`.
 rlhf__lt_status rlhf__lt_rows_set(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, uint64_t rows);
 
-// Finds algorithms for a plan whose descriptors exist; 0 if the library offers none.
+// Find algorithms for a plan whose descriptors exist. Returns 0 if the library offers none.
 int rlhf__lt_search(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p,
                     struct rlhf__lt_candidates *out);
 
-// With RLHF_CUDA_LT=free: the library's own choice for `rows`; 0 if it offers none.
+// With RLHF_CUDA_LT=free: find the library's own choice for `rows`. Returns 0 if it offers none.
 int rlhf__lt_search_at(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, uint64_t rows);
 
 // Chooses among the candidates and sets p->own, p->algo and p->proved. [step]
@@ -62,23 +62,24 @@ rlhf__lt_status rlhf__lt_run_as(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
 // ---- proofs (canary.cu, canary_sums.cu) ----
 
 // For an exact shape, sets *same if 513 random rows of `whole` have the bits that `some` gives them
-// alone and together with any others, up to `tall` rows (at least 513), with c and without.
-// RLHF_E_NOMEM if memory does not suffice: the result is then unknown.
+// alone and together with any other rows, up to `tall` rows (at least 513), with c and without.
+// RLHF_E_NOMEM if memory does not suffice; the result is then unknown.
 rlhf_status rlhf__lt_canary_rows(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                  const rlhf__lt_algo *whole, const rlhf__lt_algo *some,
                                  unsigned tall, int *same);
-// The number of rows proved when a plan is made, and the largest number that memory is allocated
-// for.
+// The number of rows that are proved when a plan is made, and the largest number for which memory
+// is allocated.
 unsigned rlhf__lt_canary_tall(const struct rlhf__cuda *cu, const struct rlhf__lt_shape *s);
 unsigned rlhf__lt_canary_most(const struct rlhf__lt_shape *s);
 
-// Milliseconds of each algorithm at 256 rows and at `tall`. Does not choose. [step]
+// Measure the milliseconds of each algorithm at 256 rows and at `tall` rows. Does not choose.
+// [step]
 rlhf_status rlhf__lt_canary_time(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                  const rlhf__lt_algo *const *algos, int n, unsigned tall,
                                  float (*ms)[2]);
 
-// For an inexact shape, sets *same if the GEMM gives the same bits when repeated at once and after
-// other GEMMs of the plan. RLHF_E_NOMEM as above.
+// For an inexact shape, sets *same if the GEMM gives the same bits when it is repeated at once and
+// after other GEMMs of the plan. RLHF_E_NOMEM as above.
 rlhf_status rlhf__lt_canary_sums(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                  const rlhf__lt_algo *algo, int *same);
 

@@ -120,8 +120,8 @@ rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_prod
         RLHF_TRY(run_on_copies(cu, p, s, &o, &lt_st));
     else
         return RLHF_OK;
-    // A sum over rows may be too short for the algorithm, which depends only on the number of rows.
-    // Only this may move a GEMM to own kernels, because its bits depend on the choice.
+    // A sum over rows may be too short for the algorithm; this depends only on the number of rows.
+    // Nothing else may move a GEMM to own kernels, because its bits depend on the choice.
     const int refused = lt_st == RLHF__LT_NOT_SUPPORTED || lt_st == RLHF__LT_INVALID_VALUE;
     if (!shape.exact && refused) return RLHF_OK;
     if (lt_st != RLHF__LT_SUCCESS)
@@ -132,7 +132,7 @@ rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_prod
     return RLHF_OK;
 }
 
-// One shape of a weight [k, n] multiplied with rows, forward or, with across, backward.
+// One shape in which a weight [k, n] is multiplied with rows: forward or, with across, backward.
 static rlhf_status prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w, int32_t n,
                            int across, int32_t out_dtype, const float *bias) {
     struct rlhf__cuda_product_spec s = {};
@@ -149,7 +149,7 @@ static rlhf_status prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w, i
     return s.cols <= RLHF__CUDA_DOT_COLS ? RLHF_OK : cu->library(cu, &s, &taken);
 }
 
-// The shape of a weight's gradient; derivatives of outputs are stored in lines of n.
+// The shape of a weight's gradient. The derivatives of outputs are stored in lines of n.
 static rlhf_status prepare_sum(struct rlhf__cuda *cu, const struct rlhf_weight *w, int32_t n) {
     const bool out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
     const struct rlhf__cuda_operand in = {w->ptr, (uint64_t)w->k, 1},

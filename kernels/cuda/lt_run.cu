@@ -1,8 +1,8 @@
 // lt_run.cu: runs GEMMs with a plan of cuBLASLt.
 #include "lt_plan.h"
 
-// The row count is the number of columns of those that have it: x and out, or the two factors of a
-// sum over rows.
+// The row count is the number of columns of the matrices that have this dimension: x and out or,
+// for a sum over rows, the two factors.
 rlhf__lt_status rlhf__lt_rows_set(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p,
                                   uint64_t rows) {
     if (p->rows == rows || (p->shape.n && p->shape.k)) return RLHF__LT_SUCCESS;

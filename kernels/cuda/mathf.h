@@ -30,7 +30,7 @@ static __device__ __forceinline__ float rlhf__with_sign(float x, float s) {
     return __uint_as_float(__float_as_uint(x) | (__float_as_uint(s) & 0x80000000u));
 }
 
-// 2^n e^r, |r| <= ln 2 / 2, -252 <= n <= 254; polynomial 3.4e-9. The power is applied in two
+// 2^n e^r for |r| <= ln 2 / 2 and -252 <= n <= 254; polynomial 3.4e-9. The power is applied in two
 // halves, so that only the last multiplication rounds to a denormal or overflows.
 static __device__ __forceinline__ float rlhf__exp_reduced(float r, int n) {
     float p = 0x1.6a4b98p-10f;
@@ -95,7 +95,7 @@ static __device__ __forceinline__ float rlhf__tanhf(float x) {
     return rlhf__with_sign(1.0f - 2.0f / (rlhf__expf(a + a) + 1.0f), x);
 }
 
-// 1 / (1 + e^-x), and through *rest its complement to 1: no cancellation and no overflow; 3 ulp.
+// 1 / (1 + e^-x), and through *rest its complement to 1, without cancellation or overflow; 3 ulp.
 static __device__ __forceinline__ float rlhf__sigmoidf(float x, float *rest) {
     const float e = rlhf__expf(-fabsf(x)), large = 1.0f / (1.0f + e), small = e * large;
     *rest = x < 0.0f ? large : small;
@@ -143,8 +143,8 @@ static __device__ __forceinline__ float rlhf__erff(float x) {
     return rlhf__with_sign(1.0f - rlhf__erfcxf(a > 11.0f ? 11.0f : a) * rlhf__gaussf(x, 1.0f), x);
 }
 
-// The normal distribution function, and through *density its derivative, e^(-x x / 2) / sqrt(2 pi):
-// no cancellation for x < 0; 6 and 3 ulp.
+// The normal distribution function, and through *density its derivative, e^(-x x / 2) / sqrt(2 pi).
+// No cancellation for x < 0. The errors are 6 and 3 ulp.
 static __device__ __forceinline__ float rlhf__normal_cdf(float x, float *density) {
     const float e = rlhf__gaussf(x, 0.5f), z = fabsf(x) * 0x1.6a09e6p-1f;
     const float tail = 0.5f * rlhf__erfcxf(z > 11.0f ? 11.0f : z) * e;

@@ -1,5 +1,5 @@
-// memory.cu: counted device memory of the CUDA backend, and its workspaces. It comes from the
-// driver's pool in stream order: allocations and releases do not wait.
+// memory.cu: the counted device memory of the CUDA backend, and its workspaces. Memory comes from
+// the driver's pool in stream order: allocations and releases do not wait.
 #include "table.h"
 
 #include <stdlib.h>
@@ -95,8 +95,8 @@ uint64_t rlhf__cuda_extent(const struct rlhf__cuda *cu, const void *p) {
 }
 
 // Workspaces grow by at least a quarter, so that slowly growing batches do not reallocate every
-// time; not if a quarter is a large part of the card. With guard each has exactly the requested
-// size, so that writes past its end are detected.
+// time. They do not if a quarter is a large part of the card. With guard, each has exactly the
+// requested size, so that writes past its end are detected.
 static uint64_t roomy(const struct rlhf__cuda *cu, enum rlhf__cuda_ws which) {
     const uint64_t had = cu->ws[which].bytes;
     const int logits = which == RLHF__CUDA_WS_LOGITS || which == RLHF__CUDA_WS_REF ||

@@ -2,8 +2,8 @@
 //
 // One step is X = a X + (b A + c A A) X with A = X X^T. A matrix with more rows than columns is
 // transposed first, so that A is the smaller Gram matrix. GEMM operands have the dtype of the run's
-// weights, as on the CPU; X and all sums stay f32. The host is not involved: the norm stays on the
-// device.
+// weights, as on the CPU; X and all sums stay f32. Nothing waits for the host: the norm stays on
+// the device.
 #include "product.h"
 #include "table.h"
 
@@ -37,7 +37,8 @@ struct direction {
 };
 } // namespace
 
-// One tile: momentum, the direction to x (plain or transposed) and its sum of squares.
+// One tile: updates the momentum, writes the direction to x (plain or transposed), and sums its
+// squares.
 static __global__ void __launch_bounds__(THREADS)
     begin(float *x, double *squares, float *mom, const float *g, unsigned rows, unsigned cols,
           int tall, struct direction d) {
@@ -92,7 +93,7 @@ static __global__ void __launch_bounds__(THREADS)
     *scale = sum > 0.0 ? (float)(1.0 / sqrt(sum)) : 0.0f;
 }
 
-// w = decay w - step u, u = x scale, one tile; x is transposed when tall.
+// One tile of w = decay w - step u with u = x scale. x is transposed when tall.
 static __global__ void __launch_bounds__(THREADS)
     apply(float *w, const float *x, const float *scale, unsigned rows, unsigned cols, int tall,
           float decay, float step) {
@@ -118,7 +119,7 @@ static __global__ void __launch_bounds__(THREADS)
 
 // ---- lines of X and of the Gram matrix are converted to operands ----
 
-// x *= scale, low = x, x *= a; a is NS_A, scale NULL after the first step.
+// x *= scale, low = x, x *= a. a is NS_A; scale is NULL after the first step.
 template <class T>
 static __global__ void __launch_bounds__(THREADS)
     lower(T *low, uint64_t ld, float *x, unsigned m, const float *scale, float a) {
@@ -163,7 +164,7 @@ static struct rlhf__cuda_product_spec spec_of(const struct work *k, uint32_t col
     return s;
 }
 
-// out[n, cols] = addend + a[n, depth] b; b as [cols, depth], or with across [depth, cols].
+// out[n, cols] = addend + a[n, depth] b. b is [cols, depth] or, with across, [depth, cols].
 static rlhf_status product(struct rlhf__cuda *cu, const struct work *k, float *out,
                            const float *addend, struct rlhf__cuda_operand a,
                            struct rlhf__cuda_operand b, uint32_t cols, uint32_t depth) {
@@ -200,7 +201,7 @@ static uint64_t room(uint64_t *at, uint64_t bytes) {
     return was;
 }
 
-// Sets the shapes of *k and returns the bytes of its arrays, which begin at base.
+// Set the shapes of *k and return the bytes of its arrays, which begin at base.
 static uint64_t work_layout(struct work *k, char *base, int32_t dtype, uint32_t n, uint32_t m,
                             uint64_t tiles) {
     k->n = n;

@@ -93,7 +93,7 @@ struct norm_bwd_args {
 };
 } // namespace
 
-// Computes dx of row t; adds the row's part of dgamma and dbeta to sums if requested.
+// Compute dx of row t. If sums are requested, add the row's part of dgamma and dbeta to them.
 template <class T, int GROUPS, bool WIDE, int SUMS>
 static __device__ __forceinline__ void norm_bwd_row(const norm_bwd_args &a, const T *dy, uint64_t t,
                                                     float (&sums)[2][SUMS][N]) {
@@ -170,8 +170,8 @@ static __global__ void __launch_bounds__(32 * WARPS) norm_bwd_both(norm_bwd_args
     }
 }
 
-// A chunk's part of the sums only, for rows that norm_bwd_both does not support: one block per
-// chunk and 128 columns.
+// Only a chunk's part of the sums, for rows that norm_bwd_both does not support. One block handles
+// a chunk and 128 columns.
 template <class T, bool WIDE>
 static __global__ void __launch_bounds__(32 * WARPS) norm_bwd_sums(norm_bwd_args a, const T *dy) {
     SHARED(float[2][WARPS][COLUMNS], of_warps);

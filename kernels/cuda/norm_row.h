@@ -1,8 +1,8 @@
 // norm_row.h: how the norms read a row.
 //
-// A warp handles a row; lane l has columns 128 g + 4 l .. + 3, g = 0, 1, ... Kernels with GROUPS >
-// 0 keep the row in registers; those with 0 reread it for each pass (rows that are too wide or
-// misaligned): the sums are the same.
+// A warp handles a row. Lane l has columns 128 g + 4 l .. + 3 for g = 0, 1, ... Kernels with GROUPS
+// > 0 keep the row in registers. Kernels with GROUPS = 0 read it again for each pass; they are for
+// rows that are too wide or misaligned. The sums are the same.
 #ifndef RLHF_CUDA_NORM_ROW_H
 #define RLHF_CUDA_NORM_ROW_H
 

@@ -1,9 +1,9 @@
 // optim.cu: AdamW (Loshchilov and Hutter 2019) and the sum of squares, of one tensor or of many in
 // one launch.
 //
-// A sum of squares is computed in f64: chunks of 16384 elements, a fixed tree over the threads'
-// sums within a chunk, a fixed tree of the same kind over the chunks of a tensor, then the tensors
-// in order. The result does not depend on the card or on the rest of the list.
+// A sum of squares is computed in f64, over chunks of 16384 elements. Within a chunk, a fixed tree
+// adds the threads' sums. A fixed tree of the same kind adds the chunks of a tensor. The tensors
+// are then added in order. So the result does not depend on the card or on the rest of the list.
 #include "lanes.h"
 #include "table.h"
 
@@ -29,8 +29,8 @@ static uint64_t list_bytes(const rlhf_tensors *t) { return (uint64_t)t->n * size
 // Bytes of the sums of n tensors and of all their chunks.
 static uint64_t sums_bytes(uint64_t n, uint64_t chunks) { return (n + chunks) * sizeof(double); }
 
-// The item that contains chunk c of the list: the last that starts at c or before (an empty item
-// starts where the next one does).
+// The item that contains chunk c of the list: the last one that starts at c or before. (An empty
+// item starts where the next one does.)
 static __device__ __forceinline__ uint32_t item_of(const item *list, uint32_t n, uint64_t c) {
     uint32_t low = 0, high = n;
     while (high - low > 1) {
@@ -45,7 +45,8 @@ static __device__ __forceinline__ uint32_t item_of(const item *list, uint32_t n,
 
 // ---- sums of squares ----
 
-// The sum of v over the block, in thread 0: warps by halving, then in order.
+// Thread 0 gets the sum of v over the block. It is taken by halving within a warp; the warps are
+// then added in order.
 static __device__ __forceinline__ double block_sum(double v) {
     SHARED(double[THREADS / 32], of_warps);
     v = rlhf__warp_sum(v);
@@ -89,7 +90,7 @@ static __global__ void __launch_bounds__(THREADS)
     if (threadIdx.x == 0) part[blockIdx.x] = sum;
 }
 
-// *out = the sum of n parts, by one block, of one tensor or of each tensor of a list.
+// *out = the sum of n parts, of one tensor or of each tensor of a list. One block does this.
 static __device__ __forceinline__ void add_parts(double *out, const double *part, uint64_t n) {
     double sum = 0.0;
     for (uint64_t i = threadIdx.x; i < n; i += THREADS)
@@ -262,7 +263,7 @@ static rlhf_status adamw(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev
 
 // ---- many tensors ----
 
-// Uploads the list to device memory; *chunks: the total of all tensors. how NULL: gradients only.
+// Upload the list to device memory. *chunks: the total of all tensors. how NULL: gradients only.
 static rlhf_status list_upload(struct rlhf__cuda *cu, const rlhf_tensors *t, const rlhf_adamw *how,
                                uint64_t chunk, item **list, uint64_t *chunks) {
     void *ws = NULL;

@@ -4,8 +4,9 @@
 
 #include "context.h"
 
-// to[l][c] += the sum of part[i, l, c] over the chunks i; part is f32 [chunks, lists, d], lists is
-// at most 2; to[l] NULL: skip. The order is fixed. Announces its writes. [step]
+// to[l][c] += the sum of part[i, l, c] over the chunks i, in a fixed order. part is f32 [chunks,
+// lists, d], and lists is at most 2. A list with to[l] NULL is skipped. Announces its writes.
+// [step]
 rlhf_status rlhf__cuda_add_parts(struct rlhf__cuda *cu, float *const to[2], const float *part,
                                  uint32_t chunks, uint32_t lists, uint32_t d);
 

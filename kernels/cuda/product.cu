@@ -72,7 +72,7 @@ static rlhf_status run(struct rlhf__cuda *cu, const struct rlhf__cuda_product_sp
 
 enum { CHUNK = 4096, TOGETHER = 8, THREADS = 256 };
 
-// out = addend + the results of n chunks, in order; sums has lines of ld.
+// out = addend + the results of n chunks, in order. sums has lines of length ld.
 static __global__ void __launch_bounds__(THREADS)
     add_chunks(struct rlhf__tiles p, const float *sums, uint64_t ld, unsigned n) {
     const uint64_t at = ((uint64_t)blockIdx.x * THREADS + threadIdx.x) * 4;
@@ -110,8 +110,8 @@ static uint64_t sums_bytes(const struct rlhf__cuda_product_spec *s) {
     return TOGETHER * s->rows * sums_ld(s) * sizeof(float);
 }
 
-// Runs chunks of depth one after another, or several in parallel if the result has few tiles: the
-// same sums in the same order.
+// Run chunks of depth one after another or, if the result has few tiles, several in parallel. Both
+// give the same sums in the same order.
 static rlhf_status run_chunks(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                               int tile) {
     const int wish = chunk_tile(s, tile), few = is_few(s, tile);

@@ -1,25 +1,26 @@
 // product.h: the one GEMM that linear, linear_add, linear_dx, linear_dw, the LM head and Muon use.
 //
-// An output is one chain of sums over depth in ascending order, whatever the other rows, their
-// number, the tile or the card: own kernels give a row the same bits in any batch.
+// An output is one chain of sums over depth in ascending order. It does not depend on the other
+// rows, their number, the tile or the card, so own kernels give a row the same bits in any batch.
 #ifndef RLHF_CUDA_PRODUCT_H
 #define RLHF_CUDA_PRODUCT_H
 
 #include "context.h"
 #include "product_spec.h"
 
-// Runs a GEMM on the stream: the library's if cu->library takes it, otherwise own kernels. The
+// Run a GEMM on the stream: the library's if cu->library takes it, otherwise own kernels. The
 // caller checks the arguments and announces outputs (rlhf__cuda_wrote). rows, cols or depth may be
-// 0: an empty result launches nothing, an empty sum is 0. [step]
+// 0: an empty result launches nothing, and an empty sum is 0. [step]
 rlhf_status rlhf__cuda_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s);
 
-// Adds the workspaces of such a GEMM. The addresses of s say only whether an operand is there. With
-// the library, those that it may take; copies of misaligned operands are not counted. [step]
+// Add the workspaces of such a GEMM. The addresses in s only say whether an operand is there. With
+// the library, those that it may take are added; copies of misaligned operands are not counted.
+// [step]
 void rlhf__cuda_product_needs(const struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                               struct rlhf__cuda_needs *n);
 
-// Own kernels only. tile: -1 for the backend's choice, otherwise 0 .. RLHF__CUDA_TILES - 1. All
-// tiles give the same bits. [step]
+// Run own kernels only. tile is -1 for the backend's choice, otherwise 0 .. RLHF__CUDA_TILES - 1.
+// All tiles give the same bits. [step]
 #define RLHF__CUDA_TILES 3
 rlhf_status rlhf__cuda_product_own(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                                    int tile);

@@ -1,17 +1,17 @@
 // product_bf16.cu: the GEMM of bf16 operands on tensor cores: mma.m16n8k16 with f32 sums.
 //
-// A block computes one tile. Slices of 64 steps of depth stream through shared memory, STAGES - 1
-// ahead of the one being multiplied; lines are 16-byte chunks in a swizzled order that keeps the
-// eight rows of a fragment in different banks. Data past an operand's edge are zeros. Every sum is
-// one chain of mma over ascending depth, so the tile does not affect it.
+// A block computes one tile. Slices of 64 steps of depth stream through shared memory, up to STAGES
+// - 1 slices ahead of the one that is multiplied. Lines are 16-byte chunks in a swizzled order,
+// which keeps the eight rows of a fragment in different banks. Data past an operand's edge are
+// zeros. Every sum is one chain of mma over ascending depth, so the tile does not affect it.
 #include "product_tile.h"
 #include "ptx.h"
 
 #define SLICE 64 // depth per stage
 
 namespace {
-// Shared memory of an operand slice: [LINES, 64] with depth contiguous, or [64, LINES] when the
-// operand is stored across. In chunks of 8 elements.
+// Shared memory of an operand's slice, in chunks of 8 elements. It is [LINES, 64] with depth
+// contiguous, or [64, LINES] if the operand is stored across.
 template <int LINES, bool ACROSS> struct slice {
     enum {
         HIGH = ACROSS ? SLICE : LINES,         // rows of chunks

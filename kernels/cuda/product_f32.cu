@@ -1,9 +1,9 @@
-// product_f32.cu: the GEMM of f32 operands: every sum is one chain of fmaf over ascending depth,
+// product_f32.cu: the GEMM of f32 operands. Every sum is one chain of fmaf over ascending depth,
 // never in reduced precision.
 //
-// Slices of 16 steps of depth stream through shared memory in two stages, in the operand's layout:
-// with depth contiguous as [line, 16] in lines of 20, across as [16, line]. In both cases
-// neighbours in a warp read neighbouring banks.
+// Slices of 16 steps of depth stream through shared memory in two stages, in the operand's layout.
+// If depth is contiguous, a slice is [line, 16] in lines of 20; across, it is [16, line]. In both
+// cases neighbours in a warp read neighbouring banks.
 #include "product_tile.h"
 #include "ptx.h"
 

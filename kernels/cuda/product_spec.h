@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-// One operand, [lines, depth]: rows of the left one, columns of the right one are its lines.
+// One operand, [lines, depth]. Its lines are the rows of the left operand, or the columns of the
+// right one.
 struct rlhf__cuda_operand {
     const void *ptr;
     uint64_t ld;    // elements between two lines; across: between two steps of depth

@@ -1,4 +1,4 @@
-// product_tile.h: shared by the GEMM kernels: their argument, the order of their tiles and how a
+// product_tile.h: what the GEMM kernels share: their argument, the order of their tiles, and how a
 // tile of sums is stored.
 #ifndef RLHF_CUDA_PRODUCT_TILE_H
 #define RLHF_CUDA_PRODUCT_TILE_H
@@ -6,8 +6,8 @@
 #include "lanes.h"
 #include "product.h"
 
-// A GEMM as its kernel sees it. Wide: base and ld allow 16-byte accesses (four floats of the
-// addend); without it the bits are the same.
+// A GEMM as its kernel sees it. Wide: base and ld allow 16-byte accesses (for the addend, of four
+// floats). Without it the bits are the same.
 struct rlhf__tiles {
     const void *left, *right;
     const float *bias, *addend;
@@ -21,7 +21,7 @@ struct rlhf__tiles {
 };
 
 // The position of tile `id` of the launch. Eight tile rows are traversed together, column by
-// column, so that blocks that run at the same time share both operands in the L2 cache.
+// column. Blocks that run at the same time then share both operands in the L2 cache.
 struct rlhf__tile_at {
     unsigned row, col;
 };
@@ -52,7 +52,8 @@ static __device__ __forceinline__ void rlhf__tile_put(const struct rlhf__tiles &
         ((float *)p.out)[at] = v;
 }
 
-// Stores eight sums, including the bias, in out[at ..], all inside the result and 16-byte aligned.
+// Store eight sums, including the bias, in out[at ..]. All are inside the result and 16-byte
+// aligned.
 static __device__ __forceinline__ void rlhf__tile_put8(const struct rlhf__tiles &p, uint64_t at,
                                                        float (&v)[8]) {
 #pragma unroll
@@ -71,8 +72,8 @@ static __device__ __forceinline__ void rlhf__tile_put8(const struct rlhf__tiles 
     rlhf__wide_put((float *)p.out + at + 4, high);
 }
 
-// Stores a tile of sums [BM, BN] from shared memory, lines of BN + 8: 8 columns per thread, whole
-// lines of memory at once. THREADS is a multiple of BN / 8.
+// Store a tile of sums [BM, BN] from shared memory, where its lines are BN + 8 long. A thread
+// stores 8 columns, so whole lines of memory are written at once. THREADS is a multiple of BN / 8.
 template <int BM, int BN, int THREADS>
 static __device__ __forceinline__ void
 rlhf__tile_out(const struct rlhf__tiles &p, const float *sums, unsigned row0, unsigned col0) {
@@ -104,7 +105,8 @@ static inline dim3 rlhf__tile_grid(const struct rlhf__tiles *p) {
     return dim3(p->tile_rows * p->tile_cols, p->depth ? (p->depth + p->chunk - 1) / p->chunk : 1);
 }
 
-// The kernels used by product.cu. tile as in product.h; p without tile_rows and tile_cols. [step]
+// The kernels that product.cu uses. tile is as in product.h; p lacks tile_rows and tile_cols.
+// [step]
 rlhf_status rlhf__cuda_product_bf16(struct rlhf__cuda *cu, struct rlhf__tiles *p, int left_across,
                                     int right_across, int tile);
 rlhf_status rlhf__cuda_product_f32(struct rlhf__cuda *cu, struct rlhf__tiles *p, int left_across,

@@ -4,7 +4,8 @@
 
 #include "cuda.h"
 
-// d[4] += A[16x16] B[16x8] of a warp, bf16 in, f32 sums; fragments as in PTX mma.m16n8k16.row.col.
+// d[4] += A[16x16] B[16x8] of a warp, with bf16 inputs and f32 sums. Fragments are as in PTX
+// mma.m16n8k16.row.col.
 static __device__ __forceinline__ void rlhf__mma_bf16(float d[4], const unsigned a[4],
                                                       const unsigned b[2]) {
 #ifdef __CUDACC__
@@ -18,8 +19,8 @@ static __device__ __forceinline__ void rlhf__mma_bf16(float d[4], const unsigned
 #endif
 }
 
-// 2^x within two ulp; x and the result are flushed to 0 if denormal. -inf gives 0, 0 gives exactly
-// 1, NaN stays. A card is repeatable; the emulation has different bits.
+// 2^x within two ulp. A denormal x or result becomes 0. -inf gives 0, 0 gives exactly 1, and NaN
+// stays NaN. The same card repeats its bits; the emulation has different ones.
 static __device__ __forceinline__ float rlhf__ex2(float x) {
 #ifdef __CUDACC__
     float y;
@@ -49,8 +50,8 @@ static __device__ __forceinline__ void rlhf__fma_outer(float (&sum)[M][N], const
 
 // ---- fragments from shared memory ----
 
-// Loads four 8x8 matrices of 16-bit elements into mma fragments: lane l passes the 16-byte row l %
-// 8 of matrix l / 8 and receives, for matrix i, elements 2 (l % 4) and the next of row l / 4.
+// Load four 8x8 matrices of 16-bit elements into mma fragments. Lane l passes the 16-byte row l % 8
+// of matrix l / 8. For matrix i it receives elements 2 (l % 4) and the next one of row l / 4.
 // trans: of the transposed matrices. Rows are 16-byte aligned.
 static __device__ __forceinline__ void rlhf__ldmatrix_x4(unsigned r[4], const void *row) {
 #ifdef __CUDACC__
@@ -97,9 +98,9 @@ static __device__ __forceinline__ void rlhf__ldmatrix_x2_trans(unsigned r[2], co
 
 // ---- asynchronous loads ----
 
-// Copies `bytes` (0 .. 16, 0 .. 4) from global to shared memory and zeroes the rest of the 16 (4).
-// Both addresses are 16-byte (4-byte) aligned; `from` is not read when bytes is 0. The data are
-// visible to the thread after a wait, to others after a subsequent barrier.
+// Copy `bytes` (0 .. 16, or 0 .. 4) from global to shared memory and fill the 16 (or 4) bytes up
+// with zeros. Both addresses are 16-byte (or 4-byte) aligned. `from` is not read when bytes is 0.
+// The thread sees the data after a wait, other threads after a barrier that follows.
 static __device__ __forceinline__ void rlhf__cp_async16(void *to, const void *from,
                                                         unsigned bytes = 16) {
 #ifdef __CUDACC__
@@ -123,7 +124,8 @@ static __device__ __forceinline__ void rlhf__cp_async4(void *to, const void *fro
 #endif
 }
 
-// Ends a group of copies of this thread; waits until at most `left` of its groups are in flight.
+// The first function ends a group of copies of this thread. The second waits until at most `left`
+// of the thread's groups are in flight.
 static __device__ __forceinline__ void rlhf__cp_async_commit() {
 #ifdef __CUDACC__
     asm volatile("cp.async.commit_group;" ::: "memory");

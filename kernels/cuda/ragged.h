@@ -12,14 +12,14 @@ struct rlhf__cuda_rows {
     struct rlhf__fault *fault;
 };
 
-// One row: queries t0 .. t0+nq-1, the first at position start; of nk keys, np start at token p0,
-// the others at token k0.
+// One row: queries t0 .. t0+nq-1, the first of them at position start. Of its nk keys, np start at
+// token p0 and the others at token k0.
 struct rlhf__cuda_row {
     int32_t t0, nq, start, nk, np, p0, k0;
 };
 
-// Copies the caller's struct to *rows. RLHF_E_INVALID if only one of the two prefix arrays is
-// given. The kernels check the contents of the arrays. tokens is unlimited; the caller sets it.
+// Copy the caller's struct to *rows. RLHF_E_INVALID if only one of the two prefix arrays is given.
+// The kernels check the contents of the arrays. tokens is unlimited; the caller sets a limit.
 // [step]
 rlhf_status rlhf__cuda_read_ragged(struct rlhf__cuda *cu, const char *op,
                                    struct rlhf__cuda_rows *rows, const rlhf_ragged *from);
@@ -44,8 +44,8 @@ rlhf__cuda_row_at(const struct rlhf__cuda_rows &r, uint32_t i) {
     return row;
 }
 
-// Sets *row to row i. Returns 0, with a fault raised, if its numbers contradict each other, total,
-// max_q, max_k or tokens; the caller then skips the row. Every thread gets the same result.
+// Set *row to row i. Returns 0 and raises a fault if the row's numbers contradict each other,
+// total, max_q, max_k or tokens; the caller then skips the row. Every thread gets the same result.
 static __device__ __forceinline__ int rlhf__cuda_row_check(const struct rlhf__cuda_rows &r,
                                                            uint32_t i, struct rlhf__cuda_row *row) {
     *row = rlhf__cuda_row_at(r, i);
@@ -73,8 +73,8 @@ static __device__ __forceinline__ int rlhf__cuda_row_check(const struct rlhf__cu
     return !code;
 }
 
-// The same for the training layout (attention_bwd in rlhf/compute.h). Checking each row's prefix
-// against the previous row suffices to ensure that neighbours share the same row.
+// The same for the training layout (attention_bwd in rlhf/compute.h). If each row's prefix is
+// checked against the previous row, neighbours are known to share the same row.
 static __device__ __forceinline__ int rlhf__cuda_row_check_training(const struct rlhf__cuda_rows &r,
                                                                     uint32_t i,
                                                                     struct rlhf__cuda_row *row) {

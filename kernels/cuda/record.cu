@@ -1,10 +1,10 @@
 // record.cu: repeated calls, kept as CUDA graphs.
 //
-// The first time a key occurs its calls run normally, so that workspaces get their size and kernels
-// their attributes; the second time they are captured; from then on the graph is launched. A graph
-// holds addresses: it is dropped when memory that existed at capture is released, a workspace grows
-// or a weight is packed. A recording that has only run is dropped too, because other calls may
-// follow under its key.
+// The first time a key occurs, its calls run normally, so that workspaces get their size and
+// kernels their attributes. The second time they are captured. From then on the graph is launched.
+// A graph holds addresses. It is dropped when memory that existed at capture is released, when a
+// workspace grows, or when a weight is packed. A recording that has only run is dropped in these
+// cases too, because other calls may follow under its key.
 #include "table.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ void rlhf__cuda_recordings_drop(struct rlhf__cuda *cu, uint64_t serial) {
         if (r.key && r.serial >= serial && &r != cu->recordings.now) drop(&r);
 }
 
-// The recording of key: the existing one, or the slot of the least recently used one.
+// The recording of key: the existing one, or otherwise the slot of the least recently used one.
 static struct rlhf__cuda_recording *place_of(struct rlhf__cuda *cu, uint64_t key) {
     struct rlhf__cuda_recording *oldest = cu->recordings.kept;
     for (struct rlhf__cuda_recording &r : cu->recordings.kept) {

@@ -78,7 +78,7 @@ struct rms_bwd_args {
 };
 } // namespace
 
-// Computes dx of row t; adds the row's part of dgamma to sums if requested.
+// Compute dx of row t. If sums are requested, add the row's part of dgamma to them.
 template <class T, int GROUPS, bool WIDE, int SUMS>
 static __device__ __forceinline__ void rms_bwd_row(const rms_bwd_args &a, const T *dy, uint64_t t,
                                                    float (&sums)[SUMS][N]) {
@@ -143,8 +143,8 @@ static __global__ void __launch_bounds__(32 * WARPS) rms_bwd_both(rms_bwd_args a
     }
 }
 
-// A chunk's sums only, for rows that rms_bwd_both does not support: one block per chunk and 128
-// columns.
+// Only a chunk's sums, for rows that rms_bwd_both does not support. One block handles a chunk and
+// 128 columns.
 template <class T, bool WIDE>
 static __global__ void __launch_bounds__(32 * WARPS) rms_bwd_sums(rms_bwd_args a, const T *dy) {
     SHARED(float[WARPS][COLUMNS], of_warps);

@@ -86,7 +86,7 @@ rlhf_status rlhf__rope_turn(struct rlhf__cuda *cu, const struct rlhf__rope_args 
 
 // ---- with norms: a warp per head; lane l has pairs 128 g + 4 l .. + 3, g = 0, 1, ... ----
 
-// 1 / sqrt(mean(x^2) + eps) of a head; saves the head to raw if it is given.
+// 1 / sqrt(mean(x^2) + eps) of a head. If raw is given, the head is saved to it.
 template <class T, bool WIDE>
 static __device__ __forceinline__ float head_stat(const rlhf__rope_args &a, const T *line, T *raw) {
     float u[N], v[N], square = 0.0f;

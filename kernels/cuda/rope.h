@@ -5,8 +5,8 @@
 #include "context.h"
 #include "lanes.h"
 
-// One call, for the device. A head has `dim` elements, pairs (c, c + half); the heads of row t of x
-// start at t * stride, queries first.
+// One call, for the device. A head has `dim` elements in pairs (c, c + half). The heads of row t of
+// x start at t * stride, those of the queries first.
 struct rlhf__rope_args {
     const int32_t *pos;
     const float *turn; // [n_pos, dim]: cosines, sines
@@ -22,8 +22,8 @@ struct rlhf__rope_args {
     int code; // fault code of an invalid position
 };
 
-// Reads the caller's struct, checks it and fills *a; if x is NULL or there is nothing to do, the
-// caller sets fault and code. RLHF_E_INVALID, RLHF_E_UNSUPPORTED with an error text. [step]
+// Read the caller's struct, check it and fill *a. The caller sets fault and code if x is NULL or
+// there is nothing to do. RLHF_E_INVALID, RLHF_E_UNSUPPORTED with an error text. [step]
 rlhf_status rlhf__rope_read(struct rlhf__cuda *cu, const char *op, struct rlhf__rope_args *a,
                             const rlhf_rope *from, uint32_t rows, int32_t *dtype);
 
@@ -38,8 +38,8 @@ template <int N, class T> static inline bool rlhf__rope_aligned(const rlhf__rope
            rlhf__aligned<N>(a.gamma_k, 0) && a.half % N == 0;
 }
 
-// The table row for the position of row t; NULL for an invalid position, with a fault raised by the
-// caller that sets `first`.
+// The table row for the position of row t. NULL if the position is invalid; the caller that sets
+// `first` then raises a fault.
 static __device__ __forceinline__ const float *rlhf__rope_at(const rlhf__rope_args &a, uint64_t t,
                                                              bool first) {
     const int32_t p = a.pos[t];

@@ -49,7 +49,7 @@ static rlhf_status gather(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev idx, uin
     return gather_as<uint16_t>(cu, o, from, rlhf__cuda_i32(idx), n, bytes);
 }
 
-// A thread adds 4 columns of one row; idx are distinct, so threads do not conflict.
+// A thread adds 4 columns of one row. The indices idx are distinct, so threads do not conflict.
 template <class T, bool WIDE>
 static __global__ void __launch_bounds__(THREADS)
     scatter_rows(float *dx, const T *dy, const int32_t *idx, uint32_t n, uint32_t d,

@@ -1,6 +1,6 @@
 // sample.cu: lm_sample: the next token of each row, one block per row. Logits, maxima and sums are
-// those of lm_head, so the log-prob has the same bits. Sampling uses integer weights (dist.h): the
-// first id, in vocabulary order, at which their running sum exceeds u times the total.
+// those of lm_head, so the log-prob has the same bits. Sampling uses integer weights (dist.h). It
+// takes the first id, in vocabulary order, at which their running sum exceeds u times the total.
 #include "dist_cut.h"
 #include "head.h"
 #include "table.h"
@@ -106,9 +106,9 @@ static __device__ __forceinline__ uint64_t weight_of(const struct sampled_row &w
     return rlhf__warp_sum(sum);
 }
 
-// Which warp's share of a span contains `*want`; *want becomes the remainder in that share. sums:
-// one per warp, in vocabulary order. total, unless NULL: the grand total, and *want is a fraction
-// of it.
+// Find the warp whose share of a span contains `*want`; *want becomes the remainder in that share.
+// sums: one per warp, in vocabulary order. total, unless NULL, is the grand total; *want is then a
+// fraction of it.
 static __device__ __forceinline__ int crossing(const uint64_t *sums, uint64_t *want,
                                                bool fraction) {
     const int warps = (int)blockDim.x / 32;
@@ -128,7 +128,8 @@ static __device__ __forceinline__ int crossing(const uint64_t *sums, uint64_t *w
     return 0;
 }
 
-// The id in a span at which the running sum exceeds want, -1 in all lanes of a warp except one.
+// The id in a span at which the running sum exceeds want. One lane of a warp gets it, the others
+// get -1.
 static __device__ __forceinline__ int32_t walk(const struct sampled_row &w, float it,
                                                struct rlhf__dist_span span, uint64_t want) {
     const float one = rlhf__pow2(rlhf__dist_weight_bits(w.r.n));
@@ -160,7 +161,7 @@ static __device__ __forceinline__ int32_t walk(const struct sampled_row &w, floa
     return id;
 }
 
-// The sampled id, -1 in all threads except one. own: the result of row_sums.
+// The sampled id. One thread gets it, the others get -1. own: the result of row_sums.
 static __device__ __forceinline__ int32_t draw(struct rlhf__dist_shared &s,
                                                const struct sample_args &a,
                                                const struct sampled_row &w, uint64_t counter,
@@ -293,7 +294,7 @@ static rlhf_status sample_all(struct rlhf__cuda *cu, const rlhf_lm_sample *a,
 
 // ---- results on the host ----
 
-// Pinned host memory of the context for transferred results; the call waits before it reads them.
+// The context's pinned host memory for transferred results. The call waits before it reads them.
 static rlhf_status staging(struct rlhf__cuda *cu, uint64_t bytes, void **out) {
     if (cu->staging.bytes < bytes) {
         if (cu->staging.ptr) cudaFreeHost(cu->staging.ptr);
@@ -331,7 +332,8 @@ void rlhf__cuda_needs_sample(struct rlhf__cuda *cu, const rlhf_call *c,
         rlhf__cuda_need(n, RLHF__CUDA_WS_ROWS, arrays_bytes(&own));
 }
 
-// The device's arrays are contiguous: counters, ids, log-probs, supports; one copy each way.
+// The device's arrays are contiguous (counters, ids, log-probs, supports), so one copy each way
+// suffices.
 static rlhf_status sample_to_host(struct rlhf__cuda *cu, const rlhf_lm_sample *a,
                                   struct sample_args *k) {
     const uint64_t rows = a->rows, counters = rows * sizeof(uint64_t), each = rows * 4;

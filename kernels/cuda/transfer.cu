@@ -1,8 +1,8 @@
-// transfer.cu: transfers between host and card: staged copies, pinned memory and asynchronous
-// copies, marks.
+// transfer.cu: transfers between host and card: staged copies, pinned memory, asynchronous copies,
+// and marks.
 //
-// upload returns when its source has been read, without waiting for the stream: it goes through a
-// ring of pinned pieces, and waits only for the copy that last used a piece.
+// upload returns when its source has been read, and does not wait for the stream. The data goes
+// through a ring of pinned pieces. upload waits only for the copy that last used a piece.
 #include "table.h"
 
 #include <stdlib.h>

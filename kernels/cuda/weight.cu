@@ -1,5 +1,5 @@
 // weight.cu: weight matrices in the layout of weight.h. weight_pack packs them from the f32 master
-// once per optimiser step; every GEMM of that step uses them.
+// weights once per optimizer step, and every GEMM of that step uses them.
 #include "low_rank.h"
 #include "lt.h"
 #include "table.h"
@@ -11,8 +11,8 @@
 
 enum { TILE = 64, THREADS = 256 };
 
-// The padding beyond k and n is stored too. Lines of more than 64 inputs start at multiples of 128
-// bytes in bf16, as cuBLASLt's fastest copies prefer.
+// The padding beyond k and n is stored too. In bf16, lines of more than 64 inputs start at
+// multiples of 128 bytes, as cuBLASLt's fastest copies prefer.
 static int32_t padded_k(int32_t k) {
     const int32_t to = k > 64 ? 64 : 8;
     return (k + to - 1) / to * to;
@@ -87,8 +87,8 @@ static void weight_destroy(void *ctx, rlhf_weight *w) {
     delete w;
 }
 
-// One tile of 64 outputs x 64 inputs. A source [k, n] is transposed in shared memory, so both sides
-// are read and written along their lines.
+// One tile of 64 outputs x 64 inputs. A source [k, n] is transposed in shared memory, so that both
+// sides are read and written along their lines.
 template <class T>
 static __global__ void __launch_bounds__(THREADS)
     pack(T *to, const float *from, unsigned k, unsigned n, unsigned k_pad, int out_in) {

@@ -1,11 +1,12 @@
-// weight.h: a packed weight of the CUDA backend: one copy, used by both the forward GEMM and
-// linear_dx.
+// weight.h: a packed weight of the CUDA backend. There is one copy, which both the forward GEMM and
+// linear_dx use.
 #ifndef RLHF_CUDA_WEIGHT_H
 #define RLHF_CUDA_WEIGHT_H
 
 #include "context.h"
 
-// For a block-structured weight: an output's row of the source, -1: none, and its first input.
+// For a block-structured weight: the row of the source for an output (-1: none), and the first
+// input of that output.
 struct rlhf__cuda_in_block {
     int32_t source, first;
 };

@@ -1,5 +1,5 @@
-// attention.c: multi-head attention over ragged rows, with keys and values in place or in a cache;
-// rows may share a prefix.
+// attention.c: multi-head attention over ragged rows, with keys and values in place or in a cache.
+// Rows may share a prefix.
 //
 // For query t of row i and head h: s_j = scale q_t . k_j over the keys it sees, p = softmax(s),
 // out_t = sum_j p_j v_j, lse_t = log sum_j exp s_j. Adjacent query heads may share a head of k and
@@ -113,7 +113,7 @@ static rlhf_status kv_store(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rlhf_
     return rlhf__ref_leave(ctx, st);
 }
 
-// One query (element qa of q) against the row's first nk keys, starting at column ka of a token;
+// One query (element qa of q) against the row's first nk keys, starting at column ka of a token.
 // p[nk] is scratch.
 static double attend(const rlhf_attn *a, double *p, rlhf_dev out, uint64_t oa, rlhf_dev q,
                      uint64_t qa, rlhf_dev k, rlhf_dev v, const struct rlhf__ref_span *s,

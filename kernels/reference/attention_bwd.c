@@ -64,8 +64,8 @@ static void put_sums(const struct bwd *b, const struct rlhf__ref_span *s, uint64
     }
 }
 
-// Rows i0 .. i1-1: one without a prefix and all rows that share it. The sums of the shared row's
-// keys, the first keys of every row, accumulate from row to row and are stored last.
+// Rows i0 .. i1-1: one without a prefix and all rows that share it. The keys of the shared row are
+// the first keys of every row. Their sums accumulate from row to row and are stored last.
 static void family_bwd(const struct bwd *b, const rlhf_ragged *g, uint32_t i0, uint32_t i1) {
     const uint64_t dim = (uint64_t)b->a->head_dim;
     const uint64_t group = (uint64_t)(b->a->heads / b->a->kv_heads);
@@ -84,8 +84,8 @@ static void family_bwd(const struct bwd *b, const rlhf_ragged *g, uint32_t i0, u
     }
 }
 
-// The backward pass does not use a cache: a row's keys are its own tokens, after those of its
-// prefix, an earlier complete row directly followed by the rows sharing it.
+// The backward pass does not use a cache. The keys of a row are those of its prefix, then its own
+// tokens. The prefix is an earlier complete row; the rows that share it follow it directly.
 static rlhf_status check_training_layout(struct rlhf__ref *r, const rlhf_ragged *g) {
     RLHF_TRY(rlhf__ref_ragged_check(r, g));
     struct rlhf__ref_span head = {0};

@@ -1,8 +1,8 @@
 // context.h: the state of a reference backend instance, and how a table function enters it.
 //
-// Every table function lists the device ranges it was given with rlhf__ref_enter and ends with
-// rlhf__ref_leave. This checks the ranges (a host pointer passed as device memory, or a buffer that
-// is too short, gives an error text) and, in guard mode, makes exactly those buffers accessible in
+// Every table function passes the device ranges that it was given to rlhf__ref_enter, and ends with
+// rlhf__ref_leave. This checks the ranges: a host pointer passed as device memory, or a buffer that
+// is too short, gives an error text. In guard mode, exactly those buffers are accessible in
 // between. Not thread-safe; the table is [step].
 #ifndef RLHF_KERNELS_REFERENCE_CONTEXT_H
 #define RLHF_KERNELS_REFERENCE_CONTEXT_H
@@ -12,13 +12,13 @@
 
 #define RLHF__REF_MAX_USES 16
 
-// Conversion between a device address and memory: only here does this backend know what an rlhf_dev
+// Convert between a device address and memory. Only here does this backend know what an rlhf_dev
 // is.
 static inline void *rlhf__ref_mem(rlhf_dev p) { return p; }
 static inline rlhf_dev rlhf__ref_dev(void *p) { return p; }
 
-// A device range that a call accesses. bytes 0: anything inside the buffer that holds p; p may be
-// NULL.
+// A device range that a call accesses. bytes 0: anything inside the buffer that holds p; p may then
+// be NULL.
 struct rlhf__ref_use {
     rlhf_dev p;
     uint64_t bytes;
@@ -41,13 +41,13 @@ struct rlhf__ref {
 rlhf_status rlhf__ref_fail(struct rlhf__ref *r, rlhf_status code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-// Begins table function `op` on n ranges. RLHF_E_INVALID if one is not inside a buffer of this
-// instance, or is NULL with bytes > 0; in that case no range was opened.
+// Begin table function `op` on n ranges. RLHF_E_INVALID if a range is not inside a buffer of this
+// instance, or is NULL with bytes > 0; no range was opened in that case.
 rlhf_status rlhf__ref_enter(struct rlhf__ref *r, const char *op, const struct rlhf__ref_use *uses,
                             uint32_t n);
 
-// Counts a call of r->op, and fails the planned one (RLHF_E_DEVICE). rlhf__ref_enter does this
-// itself; only functions that allocate need to call it.
+// Count a call of r->op, and let the planned failure happen (RLHF_E_DEVICE). rlhf__ref_enter does
+// this itself; only functions that allocate need to call it.
 rlhf_status rlhf__ref_count_call(struct rlhf__ref *r);
 
 // Ends what rlhf__ref_enter began. Returns st, so that a function can return the result.
@@ -56,7 +56,8 @@ rlhf_status rlhf__ref_leave(struct rlhf__ref *r, rlhf_status st);
 // Bytes from p to the end of its buffer; 0 if p is not in a buffer.
 uint64_t rlhf__ref_extent(struct rlhf__ref *r, rlhf_dev p);
 
-// malloc(n * size) for scratch, not NULL even for n = 0; fails with RLHF_E_NOMEM. free() it.
+// malloc(n * size) for scratch, which is not NULL even for n = 0. Fails with RLHF_E_NOMEM. Free it
+// with free().
 rlhf_status rlhf__ref_scratch(struct rlhf__ref *r, uint64_t n, uint64_t size, void *out);
 
 // RLHF_E_INVALID unless dtype is f32 or bf16.

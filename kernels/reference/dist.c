@@ -50,7 +50,7 @@ static void log_softmax(double *z, int32_t vocab) {
         z[v] -= lse;
 }
 
-// Length of the prefix of the ranking that is kept by top-k, then top-p.
+// The length of the prefix of the ranking that top-k and then top-p keep.
 static int32_t top_count(const struct rlhf__ref_ranked *ranked, int32_t vocab, const rlhf_dist *d) {
     int32_t kept = d->top_k > 0 && d->top_k < vocab ? d->top_k : vocab;
     if (d->top_p >= 1.0) return kept;

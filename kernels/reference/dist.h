@@ -1,11 +1,12 @@
 // dist.h: from a row of logits to the log-probs of the sampling distribution.
 //
-// Order of operations, as in rlhf_dist: logits * inv_temperature, top-k, softmax, top-p, min-p,
-// renormalise.
-// Tokens are ranked by logit, equal logits by id (lowest first). top-k keeps the first k; top-p
-// keeps the shortest prefix of the ranking whose probability is at least top_p; min-p keeps the
-// tokens whose probability is at least min_p times the largest. The other tokens get log-prob -inf.
-// lm_head and lm_sample share these functions, so their log-probs have the same bits.
+// The order of operations is that of rlhf_dist: logits * inv_temperature, top-k, softmax, top-p,
+// min-p, renormalise.
+//
+// Tokens are ranked by logit; of equal logits, the lowest id comes first. top-k keeps the first k.
+// top-p keeps the shortest prefix of the ranking whose probability is at least top_p. min-p keeps
+// the tokens whose probability is at least min_p times the largest. The other tokens get log-prob
+// -inf. lm_head and lm_sample share these functions, so their log-probs have the same bits.
 #ifndef RLHF_KERNELS_REFERENCE_DIST_H
 #define RLHF_KERNELS_REFERENCE_DIST_H
 
@@ -26,7 +27,7 @@ double rlhf__ref_dist_scale(const rlhf_dist *d);
 // logits[vocab] = row `row` of hidden (act dtype) times the weight, summed in double.
 void rlhf__ref_logits(double *logits, rlhf_dev hidden, const rlhf_weight *w, uint64_t row);
 
-// Stores the support bits (rlhf/compute.h): the ids whose log-prob is not -inf; sets the others to
+// Store the support bits (rlhf/compute.h): the ids whose log-prob is not -inf. Set the others to
 // -inf.
 void rlhf__ref_support_store(uint32_t *bits, const double *logp, int32_t vocab);
 void rlhf__ref_support_apply(double *logits, const uint32_t *bits, int32_t vocab);
@@ -38,8 +39,9 @@ int rlhf__ref_dist_cuts(const rlhf_dist *d, int32_t vocab);
 void rlhf__ref_log_probs(double *logits, struct rlhf__ref_ranked *ranked, int32_t vocab,
                          const rlhf_dist *d);
 
-// logits[vocab] (scaled here by inv_temperature) becomes log-probs over the support of logp, where
-// logp is not -inf; -inf elsewhere. Used for the reference model's distribution.
+// logits[vocab], which are scaled here by inv_temperature, become log-probs over the support of
+// logp: the ids whose logp is not -inf. The others become -inf. Used for the reference model's
+// distribution.
 void rlhf__ref_log_probs_on(double *logits, const double *logp, int32_t vocab, const rlhf_dist *d);
 
 #endif

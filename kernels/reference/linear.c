@@ -83,8 +83,8 @@ static void column_sums(double *acc, rlhf_dev x, rlhf_dev dy, const rlhf_weight 
     }
 }
 
-// g += acc, the sums of input i with each output, limited to the blocks of a block-structured
-// weight.
+// g += acc, which holds the sums of input i with each output. For a block-structured weight, only
+// its blocks are added.
 static void add_in_blocks(float *g, const double *acc, const rlhf_weight *w, uint64_t i) {
     for (int32_t j = 0; j < w->n; j++) {
         const struct rlhf__ref_block *b = &w->block[j];

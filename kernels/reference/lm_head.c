@@ -1,4 +1,5 @@
-// lm_head.c: log-prob of the target, entropy, and KL to a reference model, from hidden states.
+// lm_head.c: the log-prob of the target, the entropy, and the KL to a reference model, from hidden
+// states.
 //
 // kl = sum_v p_v (log p_v - log q_v), or another divergence of p and q. With top-k or top-p, p and
 // q are both renormalised over the kept set of p, so that equal models give 0.

@@ -4,14 +4,14 @@
 
 #include "dist.h"
 
-// Scratch of one row: log-probs of the policy and, with kl, of the reference model.
+// Scratch of one row: the log-probs of the policy and, with kl, those of the reference model.
 struct rlhf__ref_head_row {
     double *logp, *ref; // [vocab]; ref is -inf outside the support of logp
     struct rlhf__ref_ranked *ranked;
 };
 
-// Copies the caller's struct into *a, its dist into *dist, and checks them; with backward, also the
-// fields of lm_head_bwd. ref_d is d if it was 0.
+// Copy the caller's struct into *a and its dist into *dist, and check them. With backward, also
+// check the fields of lm_head_bwd. ref_d becomes d if it was 0.
 rlhf_status rlhf__ref_head_read(struct rlhf__ref *r, const char *op, rlhf_lm_head *a,
                                 rlhf_dist *dist, const rlhf_lm_head *from, int backward);
 
@@ -34,7 +34,7 @@ double rlhf__ref_kl_to_m(const struct rlhf__ref_head_row *s, int32_t vocab, doub
 // The divergence that a asks for.
 double rlhf__ref_divergence(const struct rlhf__ref_head_row *s, const rlhf_lm_head *a);
 
-// RLHF_E_INVALID if a target is outside the vocabulary or its support; the arrays must be
+// RLHF_E_INVALID if a target is outside of the vocabulary or of its support. The arrays must be
 // accessible.
 rlhf_status rlhf__ref_head_check_targets(struct rlhf__ref *r, const rlhf_lm_head *a);
 

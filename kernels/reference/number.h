@@ -1,7 +1,7 @@
-// number.h: reading and writing elements of f32 and bf16 arrays as double.
+// number.h: reads and writes elements of f32 and bf16 arrays as double.
 //
-// Every kernel of this directory computes in double and rounds once, here, when it stores. Slow by
-// design.
+// Every kernel of this directory computes in double and rounds once, here, when it stores. It is
+// slow by design.
 #ifndef RLHF_KERNELS_REFERENCE_NUMBER_H
 #define RLHF_KERNELS_REFERENCE_NUMBER_H
 
@@ -15,7 +15,7 @@ static inline float rlhf__ref_from_bf16(uint16_t h) {
     return f;
 }
 
-// Rounds to nearest even; a NaN stays a NaN. A number below 2^-126 becomes a zero of the same sign,
+// Round to nearest even. A NaN stays a NaN. A number below 2^-126 becomes a zero of the same sign,
 // as with the AVX512_BF16 instruction.
 static inline uint16_t rlhf__ref_to_bf16(float f) {
     uint32_t bits;

@@ -21,7 +21,7 @@ static rlhf_status sumsq(void *ctx, rlhf_dev x, uint64_t n, double *host_out) {
 // ---- AdamW ----
 
 // Epsilon is added where torch or TensorFlow 1 adds it. m = b1 m + (1 - b1) g, v = b2 v + (1 - b2)
-// g^2; decoupled weight decay comes first in both forms.
+// g^2. Decoupled weight decay comes first in both forms.
 static double step_size(const rlhf_adamw *a, double m, double v) {
     const double c1 = 1.0 - pow(a->beta1, (double)a->step);
     const double c2 = 1.0 - pow(a->beta2, (double)a->step);
@@ -145,8 +145,8 @@ static void newton_schulz(double *x, double *work, uint64_t n, uint64_t m, int32
     }
 }
 
-// Updates mom and writes the direction, divided by its norm, to x: [rows, cols], or its transpose
-// when rows > cols. A zero direction stays zero.
+// Update mom. Write the direction, divided by its norm, to x, which is [rows, cols] or, when rows >
+// cols, the transpose. A zero direction stays zero.
 static void direction(double *x, float *mom, const float *g, uint64_t rows, uint64_t cols,
                       const rlhf_muon *a) {
     double sum = 0.0;

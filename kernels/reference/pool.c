@@ -1,4 +1,5 @@
-// pool.c: one vector per ragged row: mean, first or last of its tokens; and the derivative.
+// pool.c: one vector per ragged row (the mean, the first or the last of its tokens), and the
+// derivative.
 #include "number.h"
 #include "ops.h"
 
@@ -15,7 +16,7 @@ static rlhf_status check_pool(struct rlhf__ref *r, rlhf_dev offset, uint32_t n, 
     return RLHF_OK;
 }
 
-// First token and number of tokens that the vector of row i is computed from.
+// The first token and the number of tokens from which the vector of row i is computed.
 static uint64_t pool_span(const int32_t *o, uint32_t i, int32_t mode, uint64_t *count) {
     *count = mode == RLHF_POOL_MEAN ? (uint64_t)(o[i + 1] - o[i]) : 1;
     return (uint64_t)(mode == RLHF_POOL_LAST ? o[i + 1] - 1 : o[i]);

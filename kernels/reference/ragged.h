@@ -19,16 +19,16 @@ static inline uint64_t rlhf__ref_key(const struct rlhf__ref_span *s, uint64_t j)
 // Row i of r, whose arrays must be accessible. A row may be empty.
 struct rlhf__ref_span rlhf__ref_ragged_span(const rlhf_ragged *r, uint32_t i);
 
-// RLHF_E_INVALID if the arrays contradict n, total, max_q or max_k, hold negative numbers, or a
-// prefix is longer than the keys before the first query.
+// RLHF_E_INVALID if the arrays contradict n, total, max_q or max_k, if they hold negative numbers,
+// or if a prefix is longer than the keys before the first query.
 rlhf_status rlhf__ref_ragged_check(struct rlhf__ref *r, const rlhf_ragged *g);
 
-// Copies the caller's struct to *g. RLHF_E_INVALID if only one of the two prefix arrays is given;
-// sets r->op to op.
+// Copy the caller's struct to *g. RLHF_E_INVALID if only one of the two prefix arrays is given.
+// Sets r->op to op.
 rlhf_status rlhf__ref_ragged_read(struct rlhf__ref *r, const char *op, rlhf_ragged *g,
                                   const rlhf_ragged *from);
 
-// The five arrays of g as arguments of an op: the initialisers of struct rlhf__ref_use elements.
+// The five arrays of g as arguments of an op: initialisers for elements of struct rlhf__ref_use.
 #define RLHF__REF_RAGGED_USES(g)                                                                   \
     rlhf__ref_range((g)->offset, (g)->n + 1ull, sizeof(int32_t)),                                  \
         rlhf__ref_range((g)->start, (g)->n, sizeof(int32_t)),                                      \
@@ -36,8 +36,8 @@ rlhf_status rlhf__ref_ragged_read(struct rlhf__ref *r, const char *op, rlhf_ragg
         rlhf__ref_optional((g)->prefix_base, (g)->n, sizeof(int32_t)),                             \
         rlhf__ref_optional((g)->prefix_len, (g)->n, sizeof(int32_t))
 
-// Copies the caller's struct to *a, with kv_heads never 0. RLHF_E_INVALID if the geometry is
-// impossible; sets r->op to op.
+// Copy the caller's struct to *a; kv_heads is never 0 there. RLHF_E_INVALID if the geometry is
+// impossible. Sets r->op to op.
 rlhf_status rlhf__ref_attn_read(struct rlhf__ref *r, const char *op, rlhf_attn *a,
                                 const rlhf_attn *from);
 

@@ -1,9 +1,9 @@
 // registry.h: the device buffers of one reference backend instance.
 //
-// In guard mode every buffer is a separate mapping that is inaccessible except between open and
-// shut, followed by a page that always stays inaccessible. Host code that dereferences device
-// memory, and a kernel that runs past a buffer's end, therefore crash at once, even on a machine
-// without a GPU. This is not an allocator: each buffer costs one system call or malloc.
+// In guard mode every buffer is a separate mapping, which is inaccessible except between open and
+// shut. A page that always stays inaccessible follows it. So host code that dereferences device
+// memory, and a kernel that runs past a buffer's end, crash at once, even on a machine without a
+// GPU. This is not an allocator: each buffer costs one system call or malloc.
 #ifndef RLHF_KERNELS_REFERENCE_REGISTRY_H
 #define RLHF_KERNELS_REFERENCE_REGISTRY_H
 
@@ -27,7 +27,7 @@ struct rlhf__ref_registry {
 // Bytes of physical memory: larger allocations are not attempted.
 uint64_t rlhf__ref_machine_bytes(void);
 
-// Adds a zeroed buffer. RLHF_E_NOMEM, without effect, if memory runs out or the buffer is larger
+// Add a zeroed buffer. RLHF_E_NOMEM, without effect, if memory runs out or the buffer is larger
 // than the machine's memory.
 rlhf_status rlhf__ref_registry_add(struct rlhf__ref_registry *g, uint64_t bytes,
                                    struct rlhf__ref_buffer **out);
@@ -35,10 +35,10 @@ rlhf_status rlhf__ref_registry_add(struct rlhf__ref_registry *g, uint64_t bytes,
 // Frees the buffer that starts at base. Returns 0 if base is not the start of a buffer.
 int rlhf__ref_registry_remove(struct rlhf__ref_registry *g, const char *base);
 
-// The buffer with base <= p <= base + bytes (an empty range may be at the end), or NULL.
+// The buffer with base <= p <= base + bytes, or NULL. An empty range may be at the end.
 struct rlhf__ref_buffer *rlhf__ref_registry_find(const struct rlhf__ref_registry *g, const char *p);
 
-// Make a buffer accessible, and inaccessible again once every open is matched by a shut.
+// Make a buffer accessible. It is inaccessible again once a shut has matched every open.
 void rlhf__ref_registry_open(const struct rlhf__ref_registry *g, struct rlhf__ref_buffer *b);
 void rlhf__ref_registry_shut(const struct rlhf__ref_registry *g, struct rlhf__ref_buffer *b);
 

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-// Copies the caller's struct to *g, with kv_heads never 0, and checks it against x and the sums of
+// Copy the caller's struct to *g, where kv_heads is never 0. Check it against x and the sums of
 // gamma.
 static rlhf_status rope_read(struct rlhf__ref *r, const char *op, rlhf_rope *g,
                              const rlhf_rope *from) {
@@ -60,7 +60,7 @@ static uint64_t rope_width(const rlhf_rope *g) {
     return ((uint64_t)g->heads + (uint64_t)g->kv_heads) * (uint64_t)g->head_dim;
 }
 
-// Rotates head h of row t, whose elements start at `at` of x; n [head_dim] is scratch.
+// Rotate head h of row t, whose elements start at `at` of x. n [head_dim] is scratch.
 static void turn_head(const rlhf_rope *g, rlhf_dev x, uint64_t at, uint64_t t, uint64_t h,
                       double *n) {
     const uint64_t dim = (uint64_t)g->head_dim, half = dim / 2, heads = rope_width(g) / dim;

@@ -4,8 +4,8 @@
 
 #include "context.h"
 
-// Of a block-structured weight (rlhf_blocks): an output's row of the source, -1: none; its first
-// input.
+// For a block-structured weight (rlhf_blocks): the row of the source for an output (-1: none), and
+// the first input of that output.
 struct rlhf__ref_block {
     int32_t source, first;
 };
@@ -21,7 +21,7 @@ struct rlhf_weight {
     float w[];                     // [k, n], for any layout of the source
 };
 
-// RLHF_E_INVALID when w is NULL or not packed yet, or lacks a flag in `flags`. r->op is set to op.
+// RLHF_E_INVALID when w is NULL, is not packed yet, or lacks a flag in `flags`. r->op is set to op.
 rlhf_status rlhf__ref_check_weight(struct rlhf__ref *r, const char *op, const rlhf_weight *w,
                                    uint32_t flags);
 
