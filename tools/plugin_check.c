@@ -89,8 +89,9 @@ static int same_words(const char *a, const char *b) {
     return !*a && !*b;
 }
 
-// 1 if both break the same rule in the same function ("score() of ...", "in score() of ..."), or in
-// the same words: a fault that shows with several inputs counts once.
+// 1 if both findings are of the same fault: they break the same rule in the same function ("score()
+// of ...", "in score() of ..."), or in the same words. A fault that shows with several inputs
+// counts once.
 static int same_fault(const json_t *a, const json_t *b) {
     const char *x = text_of(a, "saw"), *y = text_of(b, "saw"), *end = strstr(x, "()");
     return strcmp(text_of(a, "rule"), text_of(b, "rule")) == 0 &&
@@ -189,7 +190,7 @@ static int run(const struct rlhf__env *env, int argc, char **argv) {
         return 0;
     }
     argv[0] = name;
-    // A signal ends the program and its children (supervise/child.h); nothing needs to be saved.
+    // A signal ends the program and its children (supervise/child.h). Nothing needs to be saved.
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
     signal(SIGHUP, SIG_DFL);
@@ -198,7 +199,7 @@ static int run(const struct rlhf__env *env, int argc, char **argv) {
     if (status < 0) rlhf__log_error(env->log, err.text);
     free(o.set.item);
     free(rest.item);
-    // A file that cannot be opened, or that crashes in the loader, is bad input here.
+    // A file that cannot be opened, or that crashes in the loader, counts as bad input here.
     return status < 0 ? 2 : status;
 }
 

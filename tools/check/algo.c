@@ -1,5 +1,5 @@
-// algo.c: tests an algorithm against the contract, with a minibatch made to match its plan. Each
-// function reports violations of the rules.
+// algo.c: tests an algorithm against the contract, with a minibatch that is made to match its plan.
+// Each function reports violations of the rules.
 #include "check/cases.h"
 
 #include "check/algo_batch.h"
@@ -21,7 +21,8 @@ static int all_finite(const float *x, int32_t n) {
     return 1;
 }
 
-// Call advantages() and check its results; 0 if it reported something. side: enum rlhf__guard_side.
+// Call advantages() and check its results. Returns 0 if it reported something. side: enum
+// rlhf__guard_side.
 static int check_advantages(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t side) {
     struct rlhf__child_log *log = t->check->log;
     struct rlhf__error err;
@@ -42,8 +43,8 @@ static int check_advantages(struct rlhf__probe *t, struct rlhf__algo_batch *b, i
     return 1;
 }
 
-// Call loss() for all rows in microbatches of `rows`; *loss = the sum, b->d = its derivatives. 0 if
-// it failed or a value is not finite.
+// Call loss() for all rows, in microbatches of `rows`. *loss gets the sum, and b->d its
+// derivatives. Returns 0 if loss() failed or a value is not finite.
 static int sum_loss(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t rows, int32_t side,
                     double *loss) {
     struct rlhf__child_log *log = t->check->log;
@@ -104,7 +105,7 @@ static int32_t row_of(const struct rlhf__algo_batch *b, int32_t h, int32_t i) {
     return row;
 }
 
-// Numbers that the loss must not depend on, and those that a model does not compute.
+// Numbers on which the loss must not depend, and numbers that a model does not compute.
 static int is_out(struct rlhf__child_log *log, const struct rlhf__algo_batch *b, int32_t h,
                   int32_t i) {
     const int32_t row = row_of(b, h, i);
@@ -143,7 +144,7 @@ static int slope_at(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t h
     return 1;
 }
 
-// At a kink (a clip) any slope between the left and the right one is accepted.
+// At a kink (a clip), any slope between the left and the right slope is accepted.
 static int agrees(const struct slope *s, double most, double loss) {
     const double off =
         0.02 * fabs(s->given) + 2e-3 * most + 1e-6 * (1 + fabs(loss)) / (double)STEP / 10;
@@ -207,7 +208,8 @@ static void check_split(struct rlhf__probe *t, struct rlhf__algo_batch *b, doubl
 
 // ---- state: does save() write everything that one phase learns for the next? ----
 
-// Run a phase with the batch: the result of loss() afterwards; 0 if it fails earlier.
+// Run a phase with the batch. *loss gets the result of loss() afterwards. Returns 0 if the phase
+// fails earlier.
 static int phase_of(struct rlhf__probe *t, struct rlhf__algo_batch *b, double *loss) {
     if (!check_advantages(t, b, RLHF__GUARD_END)) return 0;
     if (!sum_loss(t, b, b->n, RLHF__GUARD_END, loss)) return 0;
@@ -271,8 +273,8 @@ static void check_kept(struct rlhf__check *c, struct course *x) {
     rlhf__probe_finish(&t);
 }
 
-// One instance runs a phase, another one, and the first again. If its results for the first now
-// differ, it has state, which save() must write.
+// One instance runs a phase, then another phase, and then the first again. If its results for the
+// first phase differ now, it has state, which save() must write.
 static int try_running(struct rlhf__check *c, int32_t step) {
     const int saves = c->plugin->desc.state_version != 0;
     struct course x = {0};

@@ -240,7 +240,8 @@ static void part_of(const struct rlhf__algo_batch *b, int32_t from, int32_t to, 
     }
 }
 
-// Copy the numbers of each row (stride of them; 0: one per token) to guarded memory.
+// Copy the numbers of each row to guarded memory: `stride` numbers per row, or one per token if
+// stride is 0.
 static void *gather(struct maker *m, const struct rlhf__algo_batch *b, const struct part *p,
                     const void *from, size_t item, int32_t stride, const char *what) {
     const size_t n = (size_t)(stride ? p->n * stride : p->total) * item;

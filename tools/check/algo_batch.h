@@ -1,5 +1,5 @@
-// algo_batch.h: a minibatch made to match an algorithm's plan, and calls of the algorithm with
-// arrays in guarded memory.
+// algo_batch.h: a minibatch that is made to match an algorithm's plan, and calls of the algorithm
+// with arrays in guarded memory.
 #ifndef RLHF_HOST_CHECK_ALGO_BATCH_H
 #define RLHF_HOST_CHECK_ALGO_BATCH_H
 
@@ -33,31 +33,31 @@ struct rlhf__algo_batch {
     int32_t shard;                                // of the next loss()
 };
 
-// The bit of head h (0 .. 4), its name, and how many numbers rows 0 .. n-1 have; 0 if it is not
-// planned. [any]
+// The bit of head h (0 .. 4), its name, and how many numbers rows 0 .. n-1 have in it; 0 if it is
+// not planned. [any]
 uint32_t rlhf__algo_head_bit(int32_t h);
 const char *rlhf__algo_head_name(int32_t h);
 int32_t rlhf__algo_head_len(const struct rlhf__algo_batch *b, int32_t h);
 
-// Make rows that match the plan; spread 0: all compared rows have equal rewards. [main]
+// Make rows that match the plan. spread 0: all rows that are compared have equal rewards. [main]
 void rlhf__algo_batch_make(struct rlhf__algo_batch *b, const rlhf_plan *plan, int32_t spread);
 
-// A batch for the plan (spread as above), to be freed by the caller; 0 and *out NULL if its groups
-// are larger than a batch, which is reported, or if out of memory. [main]
+// Make a batch for the plan (spread as above), which the caller frees. Returns 0 with *out NULL if
+// its groups are larger than a batch, which is reported, or if out of memory. [main]
 int rlhf__algo_batch_new(struct rlhf__check *c, const rlhf_plan *plan, int32_t spread,
                          struct rlhf__algo_batch **out);
 
-// Create an instance and get its plan for so many shards; 0 if that fails, which has been reported.
-// *t needs rlhf__probe_finish in any case. [main]
+// Create an instance and get its plan for this number of shards. Returns 0 if that fails, which has
+// been reported. *t needs rlhf__probe_finish in any case. [main]
 int rlhf__algo_open(struct rlhf__check *c, uint32_t shards, struct rlhf__probe *t, rlhf_plan *plan);
 
-// Call advantages(), and store them in the batch. Does nothing for rows of a file if the plan does
-// not recompute log-probs. [main]
+// Call advantages() and store the results in the batch. Does nothing for rows of a file if the plan
+// does not recompute log-probs. [main]
 rlhf_status rlhf__algo_batch_advantages(struct rlhf__probe *t, struct rlhf__algo_batch *b,
                                         int32_t side, struct rlhf__error *err);
 
-// Call loss() for the rows from .. to-1 that are not masked; adds to *loss and replaces their part
-// of d. [main]
+// Call loss() for the rows from .. to-1 that are not masked. Adds to *loss, and replaces these
+// rows' part of d. [main]
 rlhf_status rlhf__algo_batch_loss(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t from,
                                   int32_t to, int32_t side, double *loss, struct rlhf__error *err);
 

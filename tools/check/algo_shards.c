@@ -1,6 +1,7 @@
-// algo_shards.c: an algorithm whose minibatch is divided into two shards, on one process and on two
-// that each have one of them. Its sums should have the same bits (shards.h). What differs is
-// reported as a fact, since runs of one process, as all are today, do not show it.
+// algo_shards.c: an algorithm whose minibatch is divided into two shards. One process has both
+// shards, or two processes have one each. The algorithm's sums should have the same bits in both
+// cases (shards.h). A difference is reported only as a fact, because today all runs use one process
+// and do not show it.
 #include "check/algo_batch.h"
 #include "check/cases.h"
 #include "check/guard.h"
@@ -124,7 +125,7 @@ static int32_t group_end(const struct rlhf__algo_batch *b, int32_t from) {
     return to;
 }
 
-// The first group is the first shard, the others, a microbatch each, are the second.
+// The first group is the first shard. The other groups, a microbatch each, are the second shard.
 static int run_phase(struct side *s) {
     struct rlhf__error err;
     for (uint32_t r = 0; r < s->n; r++)

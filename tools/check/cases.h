@@ -1,5 +1,5 @@
-// cases.h: the tests of a plugin: cases of steps. A child process runs the steps one after the
-// other; after a crash another child continues with the next step.
+// cases.h: the tests of a plugin, as cases that consist of steps. A child process runs the steps
+// one after the other. After a crash, another child continues with the next step.
 #ifndef RLHF_HOST_CHECK_CASES_H
 #define RLHF_HOST_CHECK_CASES_H
 
@@ -9,14 +9,15 @@ struct rlhf__check_case {
     const char *name;
     int32_t crash; // the rule that a crash violates
     int32_t first; // 1: after a finding here, the rest of the list is skipped
-    // 1: instances get other options than elsewhere, so a function that hangs here may work
-    // elsewhere
+    // 1: instances get other options here than in other cases, so a function that hangs here may
+    // work elsewhere.
     int32_t other_options, reserved;
     // Run step i; returns 0 if there are fewer. Violations are reported in the child's log. [main]
     int (*step)(struct rlhf__check *c, int32_t i);
 };
 
-// Lists that end with a NULL name. For every plugin: option table, create, limits, memory, state.
+// Lists that end with a NULL name. The first is for every plugin: option table, create, limits,
+// memory, state.
 extern const struct rlhf__check_case rlhf__life_cases[];
 extern const struct rlhf__check_case rlhf__reward_cases[];
 extern const struct rlhf__check_case rlhf__algo_cases[];
@@ -24,11 +25,11 @@ extern const struct rlhf__check_case rlhf__model_cases[];
 extern const struct rlhf__check_case rlhf__kernels_cases[];
 extern const struct rlhf__check_case rlhf__sink_cases[];
 
-// A step of an algorithm's cases: a minibatch's shards on two processes and on one
+// A step of an algorithm's cases: the shards of a minibatch on two processes and on one
 // (algo_shards.c). [main]
 int rlhf__try_shards(struct rlhf__check *c, int32_t step);
 
-// A step of a model's cases that tests the heads other than log-probs, adapters and bf16
+// A step of a model's cases. It tests adapters, bf16, and the heads other than log-probs
 // (model_heads.c). [main]
 int rlhf__try_heads(struct rlhf__check *c, int32_t step);
 

@@ -136,7 +136,8 @@ static void add_left(struct rlhf__check_report *r, const char *plugin, const cha
     rlhf__buf_free(&text);
 }
 
-// A step hung; 1 if the rest of its case must be skipped, because it would call the same function.
+// A step hung. Returns 1 if the rest of its case must be skipped, because it would call the same
+// function.
 static int after_hang(struct work *w, const char *id, struct rlhf__check_report *r) {
     struct rlhf__child_log *b = w->log;
     char function[sizeof b->inside];
@@ -228,7 +229,8 @@ static struct tables tables_of(const ElfW(Dyn) * d) {
     return t;
 }
 
-// The table does not state its size: it ends with the last chain of the highest bucket.
+// The hash table of symbols does not state its size. It ends with the last chain of the highest
+// bucket.
 static uint32_t count_by_gnu_hash(const uint32_t *h) {
     const uint32_t n_buckets = h[0], first = h[1], bloom_words = h[2];
     const uint32_t *bucket = h + 4 + bloom_words * (sizeof(ElfW(Addr)) / sizeof *h);
@@ -308,7 +310,7 @@ static rlhf_status open_file(const struct work *w, struct rlhf__plugins *plugins
     return st;
 }
 
-// In a child: list the plugins of the opened file, its exported symbols and the objects that it
+// In a child: list the plugins of the opened file, its exported symbols, and the objects that it
 // needs.
 static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     const struct work *w = arg;

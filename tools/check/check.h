@@ -1,7 +1,7 @@
 // check.h: `plugin check`: tests a plugin file against the contract, in child processes.
 //
-// A pass proves nothing: it finds only faults that show with the rows, options and failures that it
-// generates.
+// A pass proves nothing. The check finds only faults that show with the rows, options and failures
+// that it generates.
 #ifndef RLHF_HOST_CHECK_CHECK_H
 #define RLHF_HOST_CHECK_CHECK_H
 
@@ -24,8 +24,8 @@ struct rlhf__check_report {
     int64_t steps; // steps done
 };
 
-// *out needs finish also after a failure: RLHF_E_INVALID and RLHF_E_UNSUPPORTED for a file that
-// cannot be opened, or for options that it refuses. Findings are not a failure. [main]
+// *out needs finish also after a failure. Errors: RLHF_E_INVALID and RLHF_E_UNSUPPORTED for a file
+// that cannot be opened, or for options that the plugin refuses. Findings are not a failure. [main]
 rlhf_status rlhf__check_file(const struct rlhf__check_request *, struct rlhf__check_report *out,
                              struct rlhf__error *err);
 void rlhf__check_report_finish(struct rlhf__check_report *); // accepts a zeroed one [main]

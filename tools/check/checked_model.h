@@ -1,5 +1,5 @@
-// checked_model.h: a model under test on the reference backend, rows for it, and parameters filled
-// with numbers; for a child process that tests a plugin.
+// checked_model.h: a model under test on the reference backend, with rows for it and with
+// parameters filled with numbers. For a child process that tests a plugin.
 #ifndef RLHF_HOST_CHECK_CHECKED_MODEL_H
 #define RLHF_HOST_CHECK_CHECKED_MODEL_H
 
@@ -23,29 +23,29 @@ struct rlhf__checked_model {
 
 const rlhf_model_ops *rlhf__checked_ops(const struct rlhf__checked_model *m);
 
-// Report a failed call of the model against a rule, with its message; 1 if it succeeded. Call it
-// after rlhf__probe_begin. [main]
+// Report a failed call of the model, with its message, as a violation of a rule. Returns 1 if the
+// call succeeded. Call it after rlhf__probe_begin. [main]
 int rlhf__checked_fine(struct rlhf__checked_model *m, int32_t rule, rlhf_status st);
 
-// Create and open a model as in `how`; size, compute and, if 0, dtype (f32) are set here. on_plan:
-// on a memory plan, whose memory cannot be read. Returns 0 if the model cannot be opened, which has
-// been reported unless the machine is the cause. m is zeroed except may_refuse. Needs close in any
-// case. [main]
+// Create and open a model as in `how`; size, compute and, if it is 0, dtype (f32) are set here.
+// on_plan: on a memory plan, whose memory cannot be read. Returns 0 if the model cannot be opened;
+// this has been reported, unless the machine is the cause. m must be zero except for may_refuse. It
+// needs close in any case. [main]
 int rlhf__checked_open(struct rlhf__check *c, struct rlhf__checked_model *m, int on_plan,
                        const rlhf_model_open *how);
 void rlhf__checked_close(struct rlhf__checked_model *m); // [main]
 
-// Whether the model is small enough for the reference backend and has one of these heads; reported
-// once if not. *info is its description, opened without options. [main]
+// 1 if the model is small enough for the reference backend and has one of these heads; otherwise
+// this is reported once. *info is the model's description, opened without options. [main]
 int rlhf__checked_is_small(struct rlhf__check *c, uint32_t heads, rlhf_model_info *info);
 
 enum { RLHF__CHECKED_ZERO_B = 1 }; // an adapter's B is 0
 
-// Fill every parameter with small numbers from the seed, plus 1 if it is initialised to 1; add eps
-// times a fixed direction to the trained ones. Then call refresh(). Returns 0 if a call failed.
-// [main]
+// Fill every parameter with small numbers from the seed, plus 1 if its initial value is 1. Add eps
+// times a fixed direction to the trained parameters. Then call refresh(). Returns 0 if a call
+// failed. [main]
 int rlhf__checked_fill(struct rlhf__checked_model *m, uint32_t seed, float eps, int flags);
-// The dot product of all gradients with that direction; NaN if they cannot be read. [main]
+// The dot product of all gradients with that direction; NaN if the gradients cannot be read. [main]
 double rlhf__checked_along(struct rlhf__checked_model *m);
 
 // Rows of different lengths with the model's vocabulary.
@@ -54,11 +54,11 @@ struct rlhf__checked_rows {
         prompt_len[RLHF__CHECKED_ROWS];
 };
 void rlhf__checked_rows_make(const struct rlhf__checked_model *m, struct rlhf__checked_rows *r);
-// Rows from .. to-1 as a batch; its offsets are in offset [RLHF__CHECKED_ROWS + 1].
+// Rows from .. to-1 as a batch, whose offsets are in offset [RLHF__CHECKED_ROWS + 1].
 rlhf_batch rlhf__checked_batch(const struct rlhf__checked_rows *r, int32_t from, int32_t to,
                                int32_t *offset);
-// Write numbers from -1 to 1 for the response tokens to d [RLHF__CHECKED_TOKENS], 0 for the others.
-// [any]
+// Write numbers from -1 to 1 for the response tokens to d [RLHF__CHECKED_TOKENS], and 0 for the
+// other tokens. [any]
 void rlhf__checked_weights(const struct rlhf__checked_rows *r, uint32_t seed, float *d);
 
 int rlhf__checked_same(float a, float b); // 1 if the bits are equal [any]

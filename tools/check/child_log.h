@@ -1,5 +1,5 @@
-// child_log.h: the report of a child process that tests a plugin, in memory shared with the parent,
-// so that findings before a crash are not lost.
+// child_log.h: the report of a child process that tests a plugin. It is in memory shared with the
+// parent, so that findings before a crash are not lost.
 #ifndef RLHF_HOST_CHECK_CHILD_LOG_H
 #define RLHF_HOST_CHECK_CHILD_LOG_H
 
@@ -35,9 +35,9 @@ struct rlhf__child_log {
     int32_t reserved;
     char fault[248];
     char doing[256]; // "score() of 3 rows"
-    // The plugin's running function, "": none. `hung`: functions that did not return, or waited for
-    // something that never comes; they are not called again (until the child's log is cleared for
-    // another plugin). left: 1 if the child ended to avoid such a call.
+    // The plugin's function that is running; "" = none. `hung` lists functions that did not return,
+    // or that waited for something that never comes. They are not called again, until the child's
+    // log is cleared for another plugin. left: 1 if the child ended to avoid such a call.
     char inside[32], hung[RLHF__CHILD_LOG_HUNG][32];
     int32_t left, reserved2;
     struct rlhf__child_log_found found[RLHF__CHILD_LOG_FOUND];
@@ -48,17 +48,18 @@ struct rlhf__child_log {
 struct rlhf__child_log *rlhf__child_log_new(void);
 void rlhf__child_log_free(struct rlhf__child_log *);
 
-// Report a violation of a rule. Duplicates are dropped, and after three per rule all others. [any]
+// Report a violation of a rule. Duplicates are dropped, and after three reports for a rule all
+// others. [any]
 __attribute__((format(printf, 3, 4))) void
 rlhf__child_log_found(struct rlhf__child_log *, int32_t rule, const char *fmt, ...);
 // Report a fact worth knowing. [main]
 __attribute__((format(printf, 2, 3))) void rlhf__child_log_fact(struct rlhf__child_log *,
                                                                 const char *fmt, ...);
-// A function of the plugin is about to run, or has returned (NULL). If the function is known to
-// hang, the child ends instead of calling it. [any]
+// A function of the plugin is about to run, or has returned (NULL). If it is known that the
+// function hangs, the child ends instead of calling it. [any]
 void rlhf__child_log_inside(struct rlhf__child_log *, const char *function);
-// The running function did not return, or waits. Returns 1 if there is one; it is not called again.
-// [any]
+// The running function did not return, or it waits. Returns 1 if a function is running; it is not
+// called again. [any]
 int rlhf__child_log_hangs(struct rlhf__child_log *);
 
 // Describe the next action. [main]

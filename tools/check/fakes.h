@@ -1,6 +1,6 @@
-// fakes.h: services without a model: a classifier, a tokenizer and a reward model (rlhf/test.h)
-// whose answers depend only on their input, and limits that allow everything. Programs are real:
-// the host's file starts them.
+// fakes.h: services without a model. A classifier, a tokenizer and a reward model (rlhf/test.h)
+// give answers that depend only on their input, and limits allow everything. The programs service
+// is real: it starts programs from the host's file.
 #ifndef RLHF_HOST_CHECK_FAKES_H
 #define RLHF_HOST_CHECK_FAKES_H
 
@@ -13,7 +13,7 @@ rlhf_status rlhf__check_fakes_new(struct rlhf__services *, const struct rlhf__di
                                   struct rlhf__check_fakes **out, struct rlhf__error *err);
 void rlhf__check_fakes_free(struct rlhf__check_fakes *); // NULL allowed [main]
 
-// Number of their objects that are open, i.e. for which close() was not called. [main]
+// The number of open objects of these services: those for which close() was not called. [main]
 int32_t rlhf__check_fakes_open(const struct rlhf__check_fakes *);
 
 #endif

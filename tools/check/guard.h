@@ -1,7 +1,7 @@
-// guard.h: memory between inaccessible pages, so that a plugin which reads or writes outside its
-// arrays is caught at that access.
+// guard.h: memory between inaccessible pages. A plugin that reads or writes outside of its arrays
+// is caught at that access.
 //
-// For a child process that tests a plugin: a fault in guarded memory is reported in the child's log
+// For a child process that tests a plugin. A fault in guarded memory is reported in the child's log
 // before it ends the child.
 #ifndef RLHF_HOST_CHECK_GUARD_H
 #define RLHF_HOST_CHECK_GUARD_H
@@ -18,12 +18,13 @@ enum rlhf__guard_side {
 // Guarded memory of one call.
 struct rlhf__guards;
 
-// *out needs free. NULL if out of memory. The handler reports to log. [main]
+// *out needs free. NULL if out of memory. The fault handler reports to log. [main]
 struct rlhf__guards *rlhf__guards_new(struct rlhf__child_log *log);
 void rlhf__guards_free(struct rlhf__guards *); // unmaps; NULL allowed [main]
 
-// n bytes (0: an inaccessible address); what: "in->ids". rule: the rule that accesses outside of
-// them, or writes to them after closing, violate. NULL if out of memory. [main]
+// Get n bytes; 0 gives an inaccessible address. what names them ("in->ids"). rule: the rule that is
+// violated by accesses outside of them, or by writes to them after closing. NULL if out of memory.
+// [main]
 void *rlhf__guard_take(struct rlhf__guards *, size_t n, int32_t side, int32_t rule,
                        const char *what);
 

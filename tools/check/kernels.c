@@ -1,5 +1,5 @@
-// kernels.c: tests a compute backend's life: describe(), open(), failing calls, close(). What its
-// operations compute is the matter of the project's own tests.
+// kernels.c: tests the life of a compute backend: describe(), open(), failing calls, close(). The
+// project's own tests check what its operations compute.
 #include "check/cases.h"
 
 #include "model/device_info.h"
@@ -62,7 +62,8 @@ static void close_one(struct rlhf__probe *t, rlhf_compute *table) {
     rlhf__probe_end(t, RLHF_OK, NULL);
 }
 
-// Bytes go up and come down, and a request that no machine can meet fails.
+// Bytes that are uploaded come back unchanged, and a request for memory that no machine can meet
+// fails.
 static void use(struct rlhf__probe *t, const rlhf_compute *k) {
     struct rlhf__child_log *log = t->check->log;
     unsigned char up[BYTES], down[BYTES] = {0};

@@ -8,8 +8,8 @@
 
 // ---- the descriptor ----
 
-// A reversed domain and a name: three or more parts between dots, none of them empty. The loader
-// has checked the characters.
+// A reversed domain and a name: three or more parts between dots, none of which is empty. The
+// loader has checked the characters.
 static int is_reverse_dns(const char *id) {
     int parts = 1;
     for (const char *c = id; *c; c++) {
@@ -88,7 +88,7 @@ static int try_destroy(struct rlhf__check *c, int32_t step) {
     return 1;
 }
 
-// Value `turn` of an option at a limit of its range; NULL if there are fewer.
+// The value number `turn` of an option at a limit of its range; NULL if there are fewer.
 static json_t *at_limit(const rlhf_opt *o, int32_t turn) {
     static const char *const texts[] = {"", "no/such/file", "\xc3\xa9 \xe2\x80\xae"};
     switch (o->type) {
@@ -180,7 +180,7 @@ static int try_extension(struct rlhf__check *c, int32_t step) {
 
 // ---- state ----
 
-// A state that is saved, loaded into a new instance and saved again must be the same.
+// Save a state, load it into a new instance and save it again. Both saved states must be the same.
 static void round_trip(struct rlhf__check *c, struct rlhf__state_buffer *s,
                        struct rlhf__state_buffer *again) {
     struct rlhf__probe t;
@@ -218,7 +218,7 @@ static void full_sink(struct rlhf__check *c, struct rlhf__state_buffer *s) {
     rlhf__probe_finish(&t);
 }
 
-// A truncated state: load() gets an error from read() and must pass it on.
+// With a truncated state, load() gets an error from read() and must return it.
 static void cut_state(struct rlhf__check *c, struct rlhf__state_buffer *s, uint64_t part) {
     struct rlhf__probe t;
     struct rlhf__error err;

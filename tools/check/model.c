@@ -1,5 +1,6 @@
-// model.c: tests a model against the contract on the reference backend: first on a memory plan,
-// then with numbers if the configuration is small. Heads other than log-probs are in model_heads.c.
+// model.c: tests a model against the contract on the reference backend. It first runs on a memory
+// plan. If the configuration is small, it then runs with numbers. model_heads.c tests heads other
+// than log-probs.
 #include "check/cases.h"
 
 #include "check/checked_model.h"
@@ -145,7 +146,7 @@ static void check_rows(struct rlhf__checked_model *m, struct rows *r) {
         }
 }
 
-// Process the row's tokens step by step: sampled tokens must have the log-probs of forward.
+// Process the row's tokens step by step. Sampled tokens must have the log-probs that forward gives.
 static void check_steps(struct rlhf__checked_model *m, const struct rows *r) {
     static const rlhf_dist whole = RLHF_DIST_WHOLE;
     const rlhf_model_ops *ops = rlhf__checked_ops(m);

@@ -1,5 +1,5 @@
 // model_heads.c: tests a model's other heads, its adapters and bf16 against the contract, with
-// numbers: values, entropy and KL, pooled scores and scores per token.
+// numbers. The heads are values, entropy and KL, pooled scores, and scores per token.
 #include "check/cases.h"
 
 #include "check/checked_model.h"
@@ -63,7 +63,7 @@ static rlhf_heads pointers(const struct trial *t, struct numbers *n, int32_t fro
         .token_score = want & RLHF_HEAD_TOKEN_SCORE ? n->head[5] + base : NULL};
 }
 
-// Write the heads of rows from .. to-1 to their places; train: also run backward() with the
+// Write the heads of rows from .. to-1 to their places. train: also run backward() with the
 // weights.
 static int forward(struct trial *t, int32_t from, int32_t to, int32_t train, uint32_t flags,
                    struct numbers *out) {
@@ -90,7 +90,8 @@ static int forward(struct trial *t, int32_t from, int32_t to, int32_t train, uin
                               rlhf__checked_ops(&t->m)->backward(t->m.t.self, &batch, &how, &d));
 }
 
-// Set up the reference for kl: parameters from that seed, then its hidden states of all rows.
+// Set up the reference for kl: fill the parameters from that seed, then compute the hidden states
+// of all rows.
 static int refer(struct trial *t, uint32_t seed) {
     int32_t offset[RLHF__CHECKED_ROWS + 1];
     const rlhf_batch batch = rlhf__checked_batch(&t->rows, 0, RLHF__CHECKED_ROWS, offset);
@@ -132,7 +133,7 @@ static const char *fault_of(const struct trial *t, int h, int32_t at, float x) {
     return NULL;
 }
 
-// Check each number alone, and that a row computed alone has the same bits.
+// Check each number alone. Check also that a row computed alone has the same bits.
 static int check_numbers(struct trial *t, struct numbers *all) {
     struct numbers alone;
     memset(all, 0, sizeof *all);
@@ -170,7 +171,7 @@ static int check_kl(struct trial *t, struct numbers *n) {
     return refer(t, 1000); // another model as the reference
 }
 
-// Without its adapter a model is its base; with B = 0 both have the same numbers.
+// Without its adapter a model is its base. With B = 0, both give the same numbers.
 static int check_base(struct trial *t, struct numbers *with) {
     struct numbers base;
     for (int zero = 1; zero >= 0; zero--) {
@@ -214,8 +215,8 @@ static double slope_at(struct trial *t, float eps, struct numbers *n) {
     return (side[0] - side[1]) / (2 * (double)eps);
 }
 
-// A step may cross the kink of an activation; then try a shorter one. For the shortest the
-// tolerance is above the rounding error.
+// A step may cross the kink of an activation; then a shorter step is tried. For the shortest step,
+// the tolerance is above the rounding error.
 static void check_gradient(struct trial *t, struct numbers *n) {
     static const float steps[] = {2e-3f, 2e-4f, 5e-5f};
     double slope = 0;

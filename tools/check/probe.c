@@ -135,7 +135,8 @@ static void do_free(const rlhf_host *api, void *p) {
     free(found);
 }
 
-// metric() and reduce() are [step]: allowed only on the thread of a call, while it runs.
+// metric() and reduce() are [step]: they are allowed only on the thread of a call, while the call
+// runs.
 static int in_call(const struct rlhf__probe_host *h, const char *what) {
     if (h->inside && pthread_equal(h->caller, pthread_self())) return 1;
     rlhf__child_log_found(board_of(h), RLHF__CHECK_THREAD, "host->%s was called %s", what,
@@ -213,7 +214,7 @@ static void do_rng(const rlhf_host *api, const char *stream, rlhf_rng *out) {
 }
 
 // A call that warns and then polls for cancellation waits for something, such as a service that
-// does not answer. Nothing will start it here, so the call is stopped.
+// does not answer. Nothing will start that service here, so the call is stopped.
 static int32_t do_cancelled(const rlhf_host *api) {
     struct rlhf__probe_host *h = behind(api);
     pthread_mutex_lock(&h->lock);

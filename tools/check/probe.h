@@ -1,5 +1,5 @@
 // probe.h: an instance of a plugin on a host that records its allocations, messages and metrics,
-// with thread and call. For a child process that tests a plugin.
+// each with thread and call. For a child process that tests a plugin.
 #ifndef RLHF_HOST_CHECK_PROBE_H
 #define RLHF_HOST_CHECK_PROBE_H
 
@@ -22,7 +22,7 @@ struct rlhf__check {
     struct rlhf__check_fakes *fakes;
 };
 
-// The services for instances: the host's row service, and fakes of the others. Errors:
+// The services for instances: the host's row service, and fakes of the other services. Errors:
 // RLHF_E_NOMEM. c must not move. [main]
 rlhf_status rlhf__check_services(struct rlhf__check *c, struct rlhf__error *err);
 void rlhf__check_services_finish(struct rlhf__check *c); // [main]
@@ -37,39 +37,41 @@ struct rlhf__probe {
     const struct rlhf__instance *kernels; // what a model computes with; NULL: nothing
 };
 
-// Create an instance with these options (NULL: the author's). fail_at: the allocation that fails, 1
-// = the first, 0 = none. Violations by create() are reported; the caller decides about a failure,
-// whose message is in err. *t needs finish in any case. [main]
+// Create an instance with these options (NULL: the author's). fail_at is the number of the
+// allocation that fails: 1 = the first, 0 = none. Violations by create() are reported. The caller
+// decides what a failure means; its message is in err. *t needs finish in any case. [main]
 rlhf_status rlhf__probe_create(struct rlhf__check *c, const json_t *options, int64_t fail_at,
                                struct rlhf__probe *t, struct rlhf__error *err);
 // Destroy the instance and report its leaks. [main]
 void rlhf__probe_finish(struct rlhf__probe *t);
 
 // A function of the plugin runs between begin and end. If it waits (after a warning it keeps
-// polling host->cancelled), the host cancels it and does not call it again. st is its return value;
-// invalid ones and failures without a message are reported. Returns st, or RLHF_E_INTERNAL for an
-// invalid status; err has the plugin's message. [any]
+// polling host->cancelled), the host cancels it and does not call it again. st is its return value.
+// Invalid values, and failures without a message, are reported. Returns st, or RLHF_E_INTERNAL for
+// an invalid status. err has the plugin's message. [any]
 void rlhf__probe_begin(struct rlhf__probe *t, const char *function);
 rlhf_status rlhf__probe_end(struct rlhf__probe *t, rlhf_status st, struct rlhf__error *err);
 
-// Number of allocations so far; and: let allocation n from now on fail (0: none). [main]
+// The first function returns the number of allocations so far. The second lets allocation n from
+// now on fail (0: none). [main]
 int64_t rlhf__probe_allocs(const struct rlhf__probe *t);
 void rlhf__probe_fail_alloc(struct rlhf__probe *t, int64_t n);
 
 // 1 if an allocation failed this way. [main]
 int rlhf__probe_starved(const struct rlhf__probe *t);
 
-// Metric number i that the instance reported, combined, and its name; NULL: there are fewer. [main]
+// Metric number i that the instance reported, combined, and its name. NULL: there are fewer
+// metrics. [main]
 const char *rlhf__probe_metric(const struct rlhf__probe *t, size_t i, double *value);
 
 // What host->reduce does from now on, outside of loss(). [main]
 typedef void rlhf__probe_reduce_fn(void *ctx, double *sums, uint32_t n);
 void rlhf__probe_reduce_to(struct rlhf__probe *t, rlhf__probe_reduce_fn *reduce, void *ctx);
 
-// The message of host->fail, by the plugin or by a service, in the last call, or "". [main]
+// The message of host->fail in the last call, from the plugin or from a service, or "". [main]
 const char *rlhf__probe_words(const struct rlhf__probe *t);
 
-// The id of a service that the plugin asked for and the check does not have, or "". [main]
+// The id of a service that the plugin asked for and that the check does not have, or "". [main]
 const char *rlhf__probe_missing(const struct rlhf__probe *t);
 
 // ---- state ----
@@ -88,7 +90,7 @@ struct rlhf__state_buffer {
 int rlhf__state_buffer_init(struct rlhf__state_buffer *s);
 void rlhf__state_buffer_finish(struct rlhf__state_buffer *s);
 
-// Call save() and load() of an instance whose plugin has them; returns the plugin's status.
+// Call save() and load() of an instance whose plugin has them. Returns the plugin's status.
 // Violations of the rules of calls are reported. [main]
 rlhf_status rlhf__state_buffer_save(struct rlhf__probe *t, struct rlhf__state_buffer *s,
                                     struct rlhf__error *err);

@@ -26,7 +26,7 @@ struct scores {
     double seconds;
 };
 
-// For n rows; returns 0 if out of memory. Needs finish in any case.
+// Make space for n rows. Returns 0 if out of memory. Needs finish in any case.
 static int scores_init(struct scores *s, uint32_t n) {
     *s = (struct scores){calloc(n, sizeof *s->seq), calloc(n, 1), calloc(n, 1), RLHF_OK, 0, 0};
     return s->seq && s->verdict && s->failed;
@@ -73,8 +73,8 @@ static void say_refused(struct rlhf__probe *t, const struct call *call, const ui
 }
 
 // Call an existing instance for these rows ([n]) of the set. side: enum rlhf__guard_side.
-// elsewhere: call from another thread, which [step] allows. Returns the status of score(). A
-// refusal is reported as a fact.
+// elsewhere: call from another thread, which [step] allows. Returns the status of score(). If
+// score() refuses the rows, this is reported as a fact.
 static rlhf_status score(struct rlhf__probe *t, const struct rlhf__row_set *set,
                          const uint32_t *rows, uint32_t n, int32_t side, int elsewhere,
                          struct scores *to) {
@@ -121,7 +121,7 @@ static float number_of(uint32_t bits) {
     return f;
 }
 
-// The first of n rows that both scored, with different results; n if they agree.
+// The first of n rows that both instances scored with different results; n if they agree.
 static uint32_t first_difference(const struct scores *a, const struct scores *b, uint32_t n) {
     uint32_t i = 0;
     while (i < n && (a->seq[i] == b->seq[i] || a->failed[i] || b->failed[i]))
@@ -129,8 +129,8 @@ static uint32_t first_difference(const struct scores *a, const struct scores *b,
     return i;
 }
 
-// 1 if all scores are equal; otherwise report a finding against rule: "row 3 has the score 1, and 2
-// <how>".
+// Returns 1 if all scores are equal. Otherwise reports a finding against rule: "row 3 has the score
+// 1, and 2 <how>".
 static int compare(struct rlhf__check *c, int32_t rule, const char *how, const struct scores *a,
                    const struct scores *b, uint32_t n) {
     const uint32_t i = first_difference(a, b, n);
@@ -142,7 +142,7 @@ static int compare(struct rlhf__check *c, int32_t rule, const char *how, const s
 
 // ---- the cases ----
 
-// 1 if the data rows suit the reward; reported once if they do not.
+// Returns 1 if the data rows suit the reward. If they do not, this is reported once.
 static int rows_suit(struct rlhf__check *c, const struct rlhf__row_set *set) {
     const rlhf_reward_ops *ops = &c->plugin->ops.reward;
     struct rlhf__probe t;
@@ -161,8 +161,8 @@ static int rows_suit(struct rlhf__check *c, const struct rlhf__row_set *set) {
     return suit;
 }
 
-// Score the same rows twice: on two threads, with arrays that end, and that begin, at an
-// inaccessible page.
+// Score the same rows twice, on two threads. The arrays of one call end at an inaccessible page;
+// those of the other begin at one.
 static void twice(struct rlhf__check *c, const struct rlhf__row_set *set, const uint32_t *rows,
                   struct scores *a, struct scores *b) {
     if (score_afresh(c, set, rows, set->n, RLHF__GUARD_END, 0, a) < 0) return;
@@ -189,8 +189,8 @@ static void twice(struct rlhf__check *c, const struct rlhf__row_set *set, const 
         a->status = RLHF_E_INVALID;
 }
 
-// The user decides what to do about a score that is not finite (rewards.nan_policy), but it is
-// rarely intended.
+// The user decides how to handle a score that is not finite (rewards.nan_policy). But such a score
+// is rarely intended.
 static void tell_not_finite(struct rlhf__check *c, const struct scores *a, uint32_t n) {
     uint32_t odd = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -204,8 +204,8 @@ static void tell_not_finite(struct rlhf__check *c, const struct scores *a, uint3
             c->log->doing, odd, odd == 1 ? "row has" : "rows have");
 }
 
-// Score in another order of groups, one group at a time and, if the reward allows it, one row at a
-// time.
+// Score in another order of groups and one group at a time. If the reward allows it, also score one
+// row at a time.
 static void otherwise(struct rlhf__check *c, const struct rlhf__row_set *set, uint32_t *rows,
                       const struct scores *a, struct scores *b) {
     const uint32_t n = set->n;
@@ -303,15 +303,15 @@ static void check_kept(struct rlhf__check *c, struct few *a, struct rlhf__state_
     rlhf__probe_finish(&t);
 }
 
-// One instance scores some rows, others, and the first again. If the scores of the first now
-// differ, it has state, which save() must write.
+// One instance scores some rows, then other rows, and then the first again. If the scores of the
+// first rows differ now, it has state, which save() must write.
 static void check_running(struct rlhf__check *c, struct few *a, struct few *b,
                           struct rlhf__state_buffer *kept) {
     const int saves = c->plugin->desc.state_version != 0;
     struct rlhf__probe t;
     struct rlhf__error err;
     int same = 1;
-    // Rows that two new instances score differently do not show state; they are reported as
+    // If two new instances score rows differently, this does not show state. It is reported as
     // "repeat".
     if (score_afresh(c, &a->set, a->row, a->set.n, RLHF__GUARD_END, 0, &a->then) < 0) return;
     if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK &&
@@ -345,7 +345,7 @@ static int try_running(struct rlhf__check *c, int32_t step) {
     return 1;
 }
 
-// Let allocation `step` of a call fail; the instance must still work, and give the same scores
+// Let allocation `step` of a call fail. The instance must still work, and must give the same scores
 // later.
 static int try_score_memory(struct rlhf__check *c, int32_t step) {
     static const uint32_t rows[] = {0, 1, 2, 3};

@@ -1,4 +1,4 @@
-// sink.c: tests a sink: runs of a few phases, in guarded memory, and their ends.
+// sink.c: tests a sink: runs of a few phases, in guarded memory, and the ways in which runs end.
 #include "check/cases.h"
 
 #include "base/file.h"
@@ -95,7 +95,7 @@ static rlhf_status end(struct rlhf__probe *t, int32_t how, const char *why,
     return rlhf__probe_end(t, ops_of(t)->end(t->self, how, why), err);
 }
 
-// A run as the host has it: after a failure nothing but end() is called.
+// A run as the host makes it: after a failure, only end() is called.
 static rlhf_status run_in(struct rlhf__probe *t, const char *dir, int resumed, int32_t how,
                           struct rlhf__error *err) {
     struct rlhf__error late;
@@ -140,7 +140,7 @@ static int try_run(struct rlhf__check *c, int32_t step) {
     return 1;
 }
 
-// Let allocation `step` of a run fail: it may say so, and nothing more.
+// Let allocation `step` of a run fail. The sink may report the failure, and must do nothing else.
 static int try_run_memory(struct rlhf__check *c, int32_t step) {
     struct rlhf__probe t = {.check = c};
     struct rlhf__error err;

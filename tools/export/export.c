@@ -1,6 +1,6 @@
 // export.c: `rlhf-host export`: writes a checkpoint of a run, or any model directory, as a
-// directory for transformers (from_pretrained) with its model card, and as a GGUF file for
-// llama.cpp. Weights are copied or rounded, never computed.
+// directory for transformers (from_pretrained) with a model card, and as a GGUF file for llama.cpp.
+// Weights are copied or rounded, never computed.
 #include "export/export.h"
 
 #include "base/printable.h"
@@ -236,7 +236,7 @@ static void warn_of_pooling(const struct job *j) {
                    pooling, theirs, theirs);
 }
 
-// Refuse options that need an adapter, and those that an adapter alone does not support.
+// Refuse options that need an adapter, and options that an adapter alone does not support.
 static rlhf_status check_adapter(const struct job *j, struct rlhf__error *err) {
     const struct options *o = j->o;
     const struct rlhf__flag_idle of_model[] = {{"--gguf", o->gguf != NULL, 0},

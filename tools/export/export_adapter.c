@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The adapter's file or, if that is rounded and exact numbers are needed, that of the state.
+// The adapter's file. If that is rounded and exact numbers are needed, the file of the state.
 static rlhf_status open_weights(const struct rlhf__export_source *s, int exact,
                                 struct rlhf__weights **out, struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
@@ -37,7 +37,8 @@ static const struct rlhf__tensor *find(const struct rlhf__weights *w, const char
 
 // ---- merging ----
 
-// Whether one of two names ends with the other after a dot: with or without the model's prefix.
+// 1 if one of two names ends with the other after a dot: the prefix of the model may be there or
+// not.
 static int same_end(const char *a, size_t n, const char *b, size_t m) {
     if (n < m) return same_end(b, m, a, n);
     return memcmp(a + n - m, b, m) == 0 && (n == m || a[n - m - 1] == '.');

@@ -1,8 +1,8 @@
-// export_card.h: README.md of an exported directory, a model card for the hub: what the model is,
-// how it was trained, with which settings and figures.
+// export_card.h: README.md of an exported directory, which is a model card for the hub. It says
+// what the model is and how it was trained, with settings and figures.
 //
-// It does not reveal where it was made: only the last part of a path is kept, and hosts, hardware
-// and notes are left out.
+// It does not reveal where the model was made: only the last part of a path is kept, and hosts,
+// hardware and notes are left out.
 #ifndef RLHF_TOOLS_EXPORT_EXPORT_CARD_H
 #define RLHF_TOOLS_EXPORT_EXPORT_CARD_H
 
@@ -19,8 +19,8 @@ struct rlhf__export_card {
     int32_t adapter, reserved; // 1: an adapter alone, for PEFT
 };
 
-// Write README.md. A model that is not from a run keeps its own. Errors: RLHF_E_IO, RLHF_E_NOMEM.
-// [main]
+// Write README.md. A model that is not from a run keeps its own README.md. Errors: RLHF_E_IO,
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__export_card_write(const struct rlhf__export_card *, const struct rlhf__folder *to,
                                     struct rlhf__error *err);
 
@@ -29,17 +29,17 @@ int rlhf__export_card_kept(const struct rlhf__export_source *);
 
 // ---- the model's run, and text from other sources in a card ----
 
-// Append "## Training", "## Figures", "## Settings"; nothing if the source is not from a run.
-// [main]
+// Append "## Training", "## Figures" and "## Settings". Appends nothing if the source is not from a
+// run. [main]
 void rlhf__export_card_run(struct rlhf__buf *out, const struct rlhf__export_source *);
 
 // The algorithm of the run by its file, "ppo", or 0. [any]
 int rlhf__export_algo(const struct rlhf__export_source *, char out[64]);
 
-// Append text on one line, escaped for Markdown; code: between backticks. NULL becomes "?". [main]
+// Append text on one line, escaped for Markdown. code: between backticks. NULL becomes "?". [main]
 void rlhf__export_code(struct rlhf__buf *out, const char *text, int code);
 
-// Append a value as JSON with only the last part of each path; indent 0: on one line, as code.
+// Append a value as JSON, with only the last part of each path. indent 0: on one line, as code.
 // [main]
 void rlhf__export_json(struct rlhf__buf *out, const json_t *v, int indent);
 
@@ -48,8 +48,8 @@ void rlhf__export_json(struct rlhf__buf *out, const json_t *v, int indent);
 // 1 if text is a model's name on the hub: NAME or OWNER/NAME. [any]
 int rlhf__is_hub_id(const char *text);
 
-// The hub's name for a path in the hub's cache, .../models--OWNER--NAME/snapshots/...; 0 = none.
-// [any]
+// The hub's name for a path in the hub's cache, .../models--OWNER--NAME/snapshots/...; 0 = no such
+// path. [any]
 int rlhf__hub_id_of_path(const char *path, char out[128]);
 
 #endif

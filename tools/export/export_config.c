@@ -47,7 +47,7 @@ rlhf_status rlhf__export_config_set(struct rlhf__export_source *s, const struct 
     const char *text = dtype == RLHF__TENSOR_BF16  ? "bfloat16"
                        : dtype == RLHF__TENSOR_F16 ? "float16"
                                                    : "float32";
-    // Older versions of transformers read the second, which is changed only if it exists.
+    // Older versions of transformers read the second key, which is changed only if it exists.
     for (size_t i = 0; dtype >= 0 && i < 2; i++)
         if (i == 0 || json_object_get(s->config, keys[i]))
             bad |= json_object_set_new(s->config, keys[i], json_string(text));
@@ -72,14 +72,14 @@ const json_t *rlhf__export_sampling(const struct rlhf__export_source *s) {
     return json_array_size(json_object_get(s->settings, "reward")) > 0 ? sampling : NULL;
 }
 
-// An id from the first of the two objects that has one, or a list of ids. New reference.
+// An id, or a list of ids, from the first of the two objects that has one. New reference.
 static json_t *id_of(const json_t *first, const json_t *second, const char *key) {
     json_t *v = json_object_get(first, key);
     if (!json_is_integer(v) && !json_is_array(v)) v = json_object_get(second, key);
     return json_is_integer(v) || json_is_array(v) ? json_deep_copy(v) : NULL;
 }
 
-// The id of a stop text that is one special token, as in a run; -1 for other texts.
+// The id of a stop text that is one special token, as in a run. -1 for other texts.
 static int32_t special_id(const struct rlhf__tokenizer *tok, const json_t *stop) {
     const rlhf_str text = {json_string_value(stop), json_string_length(stop)};
     const int32_t id = text.len ? rlhf__tokenizer_find(tok, text) : -1;
@@ -101,7 +101,8 @@ static void add_end(json_t *out, json_int_t id) {
 }
 
 // Stop tokens of the run also stop responses in transformers. Other texts in sampling.stop are not
-// written: with stop_strings, generate() fails unless it is given the tokenizer.
+// written: they would become stop_strings, with which generate() fails unless it is given the
+// tokenizer.
 static rlhf_status add_stops(const struct rlhf__export_source *s, json_t *out, const json_t *stop,
                              struct rlhf__error *err) {
     struct rlhf__tokenizer *tok = NULL;
@@ -117,8 +118,8 @@ static rlhf_status add_stops(const struct rlhf__export_source *s, json_t *out, c
     return RLHF_OK;
 }
 
-// Also write settings for which transformers has another default (top_k is 50 there). own: the
-// model's, NULL = none.
+// Also write settings for which transformers has another default (its top_k is 50). own: the
+// model's settings; NULL = none.
 static rlhf_status generation_config(const struct rlhf__export_source *s, json_t *own,
                                      json_t **made, struct rlhf__error *err) {
     static const char *const ids[] = {"bos_token_id", "eos_token_id", "pad_token_id"};

@@ -7,21 +7,21 @@
 #include "export/export_source.h"
 #include "weights/safetensors.h"
 
-// Update the source's config for the export: add `architectures` if missing, from the tensors; set
-// `dtype` (enum rlhf__tensor_dtype; -1 = unchanged). Errors: RLHF_E_NOMEM. [main]
+// Update the source's config for the export. If `architectures` is missing, it is derived from the
+// tensors. `dtype` is set (enum rlhf__tensor_dtype; -1 = unchanged). Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__export_config_set(struct rlhf__export_source *, const struct rlhf__weights *,
                                     int32_t dtype, struct rlhf__error *err);
 
-// Write the three. For a run that sampled, generation_config.json has its sampling settings;
-// otherwise the source's file is copied. Errors: RLHF_E_IO. [main]
+// Write these files. For a run that sampled, generation_config.json has the run's sampling
+// settings. Otherwise the source's file is copied. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__export_config_write(const struct rlhf__export_source *,
                                       const struct rlhf__folder *to, struct rlhf__error *err);
 
-// How a classifier or a reward model pools hidden states ("mean", ...), NULL if transformers does
-// the same; *theirs (NULL allowed) is what transformers uses: "first", "last". Borrowed. [any]
+// How a classifier or a reward model pools hidden states ("mean", ...); NULL if transformers does
+// the same. *theirs (NULL allowed) is what transformers uses: "first" or "last". Borrowed. [any]
 const char *rlhf__export_pooling(const struct rlhf__export_source *, const char **theirs);
 
-// The settings that a run sampled with, NULL if it did not sample; borrowed. [any]
+// The settings with which a run sampled; NULL if it did not sample. Borrowed. [any]
 const json_t *rlhf__export_sampling(const struct rlhf__export_source *);
 
 #endif

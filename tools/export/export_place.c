@@ -25,8 +25,8 @@ static int is_template(const char *name) {
     return n > m && strcmp(name + n - m, ".jinja") == 0;
 }
 
-// Count the entries of a directory, including those in the folder of templates: all, and those that
-// no export makes.
+// Count the entries of a directory, including those in the folder of templates. One number is of
+// all entries, the other of those that no export makes.
 static void count(const char *path, int inner, int *all, int *other) {
     DIR *d = opendir(path);
     if (!d) ++*other; // its contents are unknown
@@ -57,7 +57,7 @@ static int is_model(const char *dir) {
     return is || rlhf__peft_is(dir);
 }
 
-// --force removes a whole directory, so it must be one that an export could have left.
+// --force removes a whole directory. So the directory must be one that an export could have left.
 static rlhf_status check_taken(struct rlhf__export_place *p, int force, struct rlhf__error *err) {
     struct stat st;
     int all = 0, other = 0;
@@ -82,8 +82,8 @@ static rlhf_status check_taken(struct rlhf__export_place *p, int force, struct r
     return RLHF_OK;
 }
 
-// Right before replacing: refuse if entries were added that would be removed with the old
-// directory.
+// Right before replacing: refuse if entries were added since, because they would be removed with
+// the old directory.
 static rlhf_status look_again(struct rlhf__export_place *p, struct rlhf__error *err) {
     const struct timespec seen = p->seen;
     RLHF_TRY(check_taken(p, p->replaces, err));
@@ -95,8 +95,8 @@ static rlhf_status look_again(struct rlhf__export_place *p, struct rlhf__error *
                       p->to);
 }
 
-// Append the names of a path that does not exist to `real`; "." and ".." are resolved as they would
-// be after creating the directories. If the result is too long, real is empty.
+// Append the names of a path that does not exist to `real`. "." and ".." are resolved as they would
+// be after creating the directories. If the result is too long, real becomes empty.
 static void put_rest(char real[RLHF__PATH_CAP], const char *rest) {
     while (*rest && *real) {
         const size_t n = strcspn(rest, "/"), at = strlen(real);
@@ -113,7 +113,7 @@ static void put_rest(char real[RLHF__PATH_CAP], const char *rest) {
     }
 }
 
-// The longest existing part of `path`, with links resolved, then the names that do not exist.
+// The longest existing part of `path`, with links resolved, and then the names that do not exist.
 void rlhf__export_place_real(const char *path, char real[RLHF__PATH_CAP]) {
     char part[RLHF__PATH_CAP], found[RLHF__PATH_CAP];
     size_t n = strlen(path);
@@ -158,7 +158,7 @@ static void beside(const struct rlhf__export_place *p, const char *what, char ou
 #define FRESH ".rlhf-export-new-"
 
 // An export holds a lock on its directory for its whole life. A directory without a lock belongs to
-// a process that has ended, or to one that has just created it; then it is empty.
+// a process that has ended, or to one that has just created it. In the second case it is empty.
 static int is_left(const struct rlhf__folder *dir) {
     struct stat st;
     int all = 0, other = 0;
@@ -218,7 +218,8 @@ static rlhf_status no_name(const struct rlhf__export_place *p, int why, struct r
                       "export: cannot give '%s' its name: %s", p->to, strerror(why));
 }
 
-// Exchange the names of the two directories in one step; in two if the file system cannot do that.
+// Exchange the names of the two directories in one step, or in two steps if the file system cannot
+// do that.
 static int swap(const struct rlhf__export_place *p, char old[RLHF__PATH_CAP]) {
     rlhf__path_put(old, "%s", p->fresh);
     if (renameat2(AT_FDCWD, p->fresh, AT_FDCWD, p->to, RENAME_EXCHANGE) == 0) return 0;

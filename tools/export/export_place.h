@@ -1,5 +1,6 @@
 // export_place.h: where an export is written: the directory of --to and the file of --gguf. Both
-// are written under a temporary name next to the final one and renamed when complete.
+// are written under a temporary name next to the final one. They are renamed when they are
+// complete.
 #ifndef RLHF_HOST_EXPORT_PLACE_H
 #define RLHF_HOST_EXPORT_PLACE_H
 
@@ -21,21 +22,21 @@ struct rlhf__export_place {
     struct timespec seen; // modification time of that one
 };
 
-// Check the name: free, an empty directory or, with force, a model directory that an export could
-// have left. Creates nothing. Errors: RLHF_E_INVALID. [main]
+// Check the name. It must be free or name an empty directory; with force, it may name a model
+// directory that an export could have left. Creates nothing. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__export_place_choose(struct rlhf__export_place *, const char *to, int force,
                                       struct rlhf__error *err);
 
-// Make a path absolute, with links resolved as far as it exists, and without "." and "..": equal
-// results are the same place. "" if it is too long. [main]
+// Make a path absolute, without "." and "..", and with links resolved as far as the path exists.
+// Two paths with equal results are the same place. "" if the result is too long. [main]
 void rlhf__export_place_real(const char *path, char real[RLHF__PATH_CAP]);
 
 // Create `dir`, and its parent directories if missing. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__export_place_open(struct rlhf__export_place *, struct rlhf__error *err);
 
-// Rename the directory to its final name, replacing the old one in the same step if possible.
+// Rename the directory to its final name. If possible, the old one is replaced in the same step.
 // Errors: RLHF_E_INVALID (another process created one, or added an entry to it, since it was
-// chosen), RLHF_E_IO; the old one is then unchanged. [main]
+// chosen), RLHF_E_IO. The old one is then unchanged. [main]
 rlhf_status rlhf__export_place_commit(struct rlhf__export_place *, struct rlhf__error *err);
 
 // Remove a directory that was not committed. [main]
@@ -51,21 +52,21 @@ struct rlhf__export_gguf {
     char fresh[RLHF__PATH_CAP];            // its temporary name; "" = not created
 };
 
-// Check the name; place is --to or NULL. It must be free or, with force, a regular file, and its
-// directory must exist or be made by --to. In --to itself only NAME.gguf is allowed, which no other
-// exported file is called. Paths are compared after resolving links. Creates nothing. Errors:
-// RLHF_E_INVALID. [main]
+// Check the name; place is --to or NULL. The name must be free or, with force, a regular file. Its
+// directory must exist or be made by --to. In --to itself, only NAME.gguf is allowed, because no
+// other exported file has such a name. Paths are compared after resolving links. Creates nothing.
+// Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__export_gguf_choose(struct rlhf__export_gguf *, const char *file,
                                      const struct rlhf__export_place *place, int force,
                                      struct rlhf__error *err);
 
-// Write the model; with --to under a temporary name until rlhf__export_gguf_commit. Errors: those
+// Write the model. With --to, it has a temporary name until rlhf__export_gguf_commit. Errors: those
 // of rlhf__gguf_write. [main]
 rlhf_status rlhf__export_gguf_write(struct rlhf__export_gguf *, const struct rlhf__gguf_model *,
                                     struct rlhf__error *err);
 
-// Give it its final name, after --to has its own. Errors: RLHF_E_IO; an existing file is then
-// unchanged. [main]
+// Give the file its final name, after --to has got its own. Errors: RLHF_E_IO; an existing file is
+// then unchanged. [main]
 rlhf_status rlhf__export_gguf_commit(struct rlhf__export_gguf *, struct rlhf__error *err);
 
 // Remove files that were not committed. [main]

@@ -42,7 +42,7 @@ static rlhf_status choose_checkpoint(struct rlhf__export_source *s, const char *
 
 // ---- files of the run ----
 
-// The line of metrics.jsonl for that phase, the last one if there are several.
+// The line of metrics.jsonl for that phase. If there are several, the last one.
 static json_t *read_metrics(const char *run, int64_t phase) {
     char path[RLHF__PATH_CAP], begins[64];
     struct rlhf__lines *lines = NULL;
@@ -73,7 +73,8 @@ static rlhf_status read_run(struct rlhf__export_source *s, struct rlhf__error *e
 
 // ---- runs and model directories ----
 
-// Find the PEFT directory, given or in the run, and the config of model and adapter.
+// Find the PEFT directory, which is given or in the run, and the configs of the model and the
+// adapter.
 static rlhf_status find_adapter(struct rlhf__export_source *s, const char *adapter,
                                 struct rlhf__error *err) {
     const struct rlhf__model_adapter with = {.dir = adapter};

@@ -1,5 +1,5 @@
-// export_source.h: the source of `rlhf-host export`: a checkpoint of a run, with the run's own
-// files, or any model directory.
+// export_source.h: the source of `rlhf-host export`. It is any model directory, or a checkpoint of
+// a run with the run's own files.
 #ifndef RLHF_HOST_EXPORT_SOURCE_H
 #define RLHF_HOST_EXPORT_SOURCE_H
 
@@ -14,7 +14,7 @@
 struct rlhf__export_source {
     char dir[RLHF__PATH_CAP]; // the model directory, absolute, with links resolved
     char run[RLHF__PATH_CAP]; // its run, likewise; "" = not from a run
-    // With an adapter, dir is its PEFT directory; base: the model under it, "": none.
+    // With an adapter, dir is its PEFT directory. base is the model under the adapter; "" = none.
     struct rlhf__peft peft;
     char base[RLHF__PATH_CAP];
     char checkpoint[64]; // its name in the run
@@ -25,28 +25,28 @@ struct rlhf__export_source {
     json_t *settings, *manifest, *state, *metrics; // metrics: those of the checkpoint's phase
 };
 
-// Determine what `given` is; adapter: --adapter, a PEFT directory for it, NULL = none. choice:
-// --checkpoint (NULL = the best if the run has one, else the last). Logs the checkpoint of a run.
-// Errors: RLHF_E_INVALID, RLHF_E_IO. [main]
+// Determine what `given` is. adapter is --adapter, a PEFT directory for it; NULL = none. choice is
+// --checkpoint; NULL = the best if the run has one, otherwise the last. Logs the checkpoint of a
+// run. Errors: RLHF_E_INVALID, RLHF_E_IO. [main]
 rlhf_status rlhf__export_source_open(struct rlhf__export_source *, const char *given,
                                      const char *adapter, const char *choice, struct rlhf__log *log,
                                      struct rlhf__error *err);
 
 void rlhf__export_source_finish(struct rlhf__export_source *); // [main]
 
-// 1 if `path`, absolute with links resolved, is the run, the model directory, an adapter's base, or
-// below one of them. [any]
+// 1 if `path` is the run, the model directory or an adapter's base, or is below one of them. path
+// must be absolute with links resolved. [any]
 int rlhf__export_source_holds(const struct rlhf__export_source *, const char *path);
 
-// The directory of the tokenizer's files: dir, or the base of an adapter without such files. [any]
+// The directory of the tokenizer's files: dir or, if an adapter has no such files, its base. [any]
 const char *rlhf__export_source_text(const struct rlhf__export_source *);
 
-// The object in DIR/name of the model, a new reference; *out NULL if the file is missing. Errors:
-// RLHF_E_INVALID (not JSON, not an object), RLHF_E_IO. [main]
+// The object in DIR/name of the model, a new reference. *out is NULL if the file is missing.
+// Errors: RLHF_E_INVALID (not JSON, not an object), RLHF_E_IO. [main]
 rlhf_status rlhf__export_source_json(const struct rlhf__export_source *, const char *name,
                                      json_t **out, struct rlhf__error *err);
 
-// Whether it is a language model that can generate, by the architectures of its config. [any]
+// 1 if the `architectures` of its config say that it is a language model that can generate. [any]
 int rlhf__export_source_writes(const struct rlhf__export_source *);
 
 #endif

@@ -20,7 +20,7 @@ static const struct rlhf__tensor *table_of(const struct rlhf__weights *w) {
     return NULL;
 }
 
-// Whether lm_head.weight has the same numbers as the embedding that it is tied to.
+// 1 if lm_head.weight has the same numbers as the embedding to which it is tied.
 static rlhf_status is_twin(const struct rlhf__weights *w, const struct rlhf__tensor *t,
                            const json_t *config, int *twin, struct rlhf__error *err) {
     *twin = 0;
@@ -42,7 +42,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp((*x)->name, (*y)->name);
 }
 
-// A tied model that was stored with only its head: the head is the embedding, so rename it.
+// For a tied model that was stored with only its head: the head is the embedding, so rename it.
 static void name_lone_head(struct rlhf__export_tensors *x, const json_t *config) {
     const char *type = json_string_value(json_object_get(config, "model_type"));
     const char *name =

@@ -15,11 +15,11 @@ struct rlhf__export_tensors {
     int32_t reserved;
 };
 
-// Open the weights and choose. exact: for a checkpoint whose model.safetensors is rounded, use the
-// exact weights of its state. Tensors without a place in transformers are left out, which is
-// logged: value heads, buffers of old files, an output table that equals its tied embedding. An
-// output table stored in place of the embedding gets the embedding's name. Errors: as
-// rlhf__weights_open. [main]
+// Open the weights and choose among them. exact: if a checkpoint's model.safetensors is rounded,
+// use the exact weights of its state. Tensors without a place in transformers are left out, and
+// this is logged. They are value heads, buffers of old files, and an output table that equals its
+// tied embedding. An output table that is stored in place of the embedding gets the embedding's
+// name. Errors: those of rlhf__weights_open. [main]
 rlhf_status rlhf__export_tensors_open(struct rlhf__export_tensors *,
                                       const struct rlhf__export_source *, int exact,
                                       struct rlhf__log *log, struct rlhf__error *err);

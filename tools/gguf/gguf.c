@@ -129,14 +129,15 @@ static rlhf_status make_plan(const struct rlhf__gguf_model *m, struct plan *p,
 
 // ---- data ----
 
-// Rows per block: all rows if the weight is transposed, otherwise those of a head.
+// Rows per block: all rows if the weight is transposed, otherwise the rows of one head.
 static int64_t block_rows(const struct item *i, const struct rlhf__gguf_config *c) {
     if (i->rows == RLHF__GGUF_TRANSPOSED) return i->n_rows;
     if (i->rows != RLHF__GGUF_AS_IS) return c->head_dim;
     return i->n_columns < CHUNK ? CHUNK / i->n_columns : 1;
 }
 
-// Write n rows of the file from the same number of rows of the weight; size: bytes per element.
+// Write n rows of the file from the same number of rows of the weight. size: the bytes of an
+// element.
 static void arrange(const struct item *i, int64_t n, size_t size, const uint8_t *in, uint8_t *out) {
     const size_t width = (size_t)i->n_columns, row = width * size;
     for (size_t r = 0; r < (size_t)n; r++) {

@@ -20,12 +20,13 @@ struct rlhf__gguf_model {
     const volatile sig_atomic_t *cancelled; // NULL = never
 };
 
-// Refuse models that such a file cannot hold before anything is written: the architecture, the
-// tokenizer's form, tensors without a place, missing tensors. Errors: RLHF_E_INVALID; those of
-// rlhf__tokenizer_open, because a tokenizer that models cannot read is not exported. [main]
+// Refuse a model that such a file cannot hold, before anything is written. The cause may be the
+// architecture, the tokenizer's form, tensors without a place, or missing tensors. Errors:
+// RLHF_E_INVALID; those of rlhf__tokenizer_open, because a tokenizer that cannot be opened is not
+// exported. [main]
 rlhf_status rlhf__gguf_check(const struct rlhf__gguf_model *, struct rlhf__error *err);
 
-// Write the file `name` in a folder (NULL: name is a path); it appears when it is complete. Errors:
+// Write the file `name` in a folder (NULL: name is a path). It appears when it is complete. Errors:
 // as above, RLHF_E_INVALID (a number that dtype cannot hold), RLHF_E_IO, RLHF_E_CANCELLED. [main]
 rlhf_status rlhf__gguf_write(const struct rlhf__gguf_model *, const struct rlhf__folder *in,
                              const char *name, struct rlhf__error *err);

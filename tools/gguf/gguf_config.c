@@ -11,7 +11,7 @@
 
 // ---- fields ----
 
-// A whole number of 1 or more; it is required unless there is a fallback.
+// A whole number of 1 or more. It is required, unless there is a fallback.
 static rlhf_status whole(const json_t *config, const char *dir, const char *name, int32_t fallback,
                          int32_t *out, struct rlhf__error *err) {
     const json_t *v = json_object_get(config, name);
@@ -69,7 +69,7 @@ static rlhf_status find_arch(const json_t *config, const char *dir, struct rlhf_
     return RLHF_OK;
 }
 
-// ggml's GELU is the tanh form; the other families' MLPs are gated by SiLU.
+// ggml's GELU is the tanh form. The MLPs of the other families are gated by SiLU.
 static rlhf_status check_activation(const json_t *config, const char *dir, int32_t family,
                                     struct rlhf__error *err) {
     const int gpt2 = family == RLHF__GGUF_GPT2;
@@ -300,14 +300,15 @@ rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
     return RLHF_OK;
 }
 
-// Everything that an architecture has is required, except a tied output table and Llama's biases.
+// Everything that an architecture has is required, except a tied output table and the biases of
+// Llama.
 static int needs(const struct name *n, int32_t family, int tied, int bias) {
     const int32_t head = tied && strcmp(n->hf, "lm_head") == 0;
     const int32_t all = bias ? n->bias & ~LLAMA : head ? NONE : n->weight;
     return all >> family & 1;
 }
 
-// The i-th name of the list that the family requires; *i counts down to it.
+// The i-th name of the list that the family requires. *i counts down to it.
 static int needed_of(const struct name *list, int32_t family, int tied, int block, size_t *i,
                      char out[RLHF__GGUF_NAME_CAP]) {
     for (; list->hf; list++)

@@ -1,5 +1,5 @@
-// gguf_config.h: llama.cpp's architectures llama, qwen2, qwen3 and gpt2: config.json as their keys,
-// and the names and layouts of their tensors.
+// gguf_config.h: llama.cpp's architectures llama, qwen2, qwen3 and gpt2. Translates config.json to
+// their keys, and tensors to their names and layouts.
 #ifndef RLHF_HOST_WEIGHTS_GGUF_CONFIG_H
 #define RLHF_HOST_WEIGHTS_GGUF_CONFIG_H
 
@@ -21,8 +21,8 @@ enum rlhf__gguf_family {
 // How the rows of a tensor are written.
 enum rlhf__gguf_rows {
     RLHF__GGUF_AS_IS,
-    // Queries and keys of the llama form: rotary pairs (c, c + head_dim / 2) become adjacent. Row
-    // h, 2 j + s of the file is row h, s head_dim / 2 + j of the weight.
+    // Queries and keys of the llama form: the rotary pairs (c, c + head_dim / 2) become adjacent.
+    // Row (h, 2 j + s) of the file is row (h, s head_dim / 2 + j) of the weight.
     RLHF__GGUF_PAIR_Q,
     RLHF__GGUF_PAIR_K,
     RLHF__GGUF_TRANSPOSED // GPT-2's weights are [in, out]
@@ -37,9 +37,9 @@ struct rlhf__gguf_config {
     int32_t llama3_rope; // 1: the file has rope_freqs.weight (gguf_rope.h)
 };
 
-// Read a config; dir is for messages. Values that the file cannot express are refused with field
+// Read a config; dir is for messages. A value that the file cannot express is refused, with field
 // and value: a model_type without such an architecture, a classifier, another activation, a sliding
-// window, other rope types, ... Errors: RLHF_E_INVALID. [main]
+// window, other rope types, and so on. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__gguf_config_read(const json_t *config, const char *dir,
                                    struct rlhf__gguf_config *out, struct rlhf__error *err);
 
@@ -49,15 +49,15 @@ rlhf_status rlhf__gguf_config_put(struct rlhf__gguf *g, const json_t *config, co
 
 // ---- tensors ----
 
-// The name of a tensor and the layout of its rows. layer: of its block, -1 = none. RLHF_E_INVALID
-// if llama.cpp lacks this tensor in the architecture: it refuses files with additional tensors.
-// [any]
+// The name of a tensor and the layout of its rows. layer: the number of its block; -1 = none.
+// RLHF_E_INVALID if llama.cpp's architecture lacks this tensor, because llama.cpp refuses files
+// with additional tensors. [any]
 rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
                             char out[RLHF__GGUF_NAME_CAP], int32_t *layer, int32_t *rows,
                             struct rlhf__error *err);
 
-// The i-th name that a model of the family must have, for every block if it contains %d; an output
-// table is required unless it is tied. 0 = there are fewer. [any]
+// The i-th name that a model of the family must have; if it contains %d, every block must have it.
+// An output table is required unless it is tied. 0 = there are fewer names. [any]
 int rlhf__gguf_required(int32_t family, int tied, size_t i, char out[RLHF__GGUF_NAME_CAP]);
 
 #endif

@@ -19,7 +19,7 @@ static rlhf_status refuse(const char *dir, const char *what, const char *type,
                       "%s/tokenizer.json: llama.cpp does not support %s %.200s", dir, what, type);
 }
 
-// The parts of a Sequence, or the part itself as the only one. list: room for cap parts.
+// The parts of a Sequence. Any other part is itself the only one. list: space for cap parts.
 static size_t parts_of(const json_t *part, const char *member, const json_t **list, size_t cap) {
     if (!part || json_is_null(part)) return 0;
     if (!is(part, "Sequence")) {
@@ -114,7 +114,7 @@ static int replaces_spaces(const json_t *part) {
            is_text(part, "content", LOWER);
 }
 
-// Spaces become U+2581 and one is prepended: by normalizers, or by a Metaspace pre-tokenizer.
+// Spaces become U+2581, and one is prepended. Normalizers do this, or a Metaspace pre-tokenizer.
 static rlhf_status fallback(const json_t *t, const char *dir, struct rlhf__gguf_form *out,
                             struct rlhf__error *err) {
     const json_t *normalizer = json_object_get(t, "normalizer");
@@ -172,7 +172,7 @@ int rlhf__gguf_merge_of(const json_t *v, struct rlhf__gguf_merge *m) {
     return 1;
 }
 
-// Fill pairs {"left right": rank} and check that the merges of a piece are adjacent.
+// Fill pairs {"left right": rank}, and check that the merges that make a piece are adjacent.
 static rlhf_status index_merges(const json_t *merges, json_t *pairs, const char *dir,
                                 struct rlhf__error *err) {
     json_t *seen = json_object();

@@ -21,17 +21,17 @@ struct rlhf__gguf_merge {
 // The form of vocab.json with merges.txt. [any]
 struct rlhf__gguf_form rlhf__gguf_form_gpt2(void);
 
-// The form of a tokenizer.json. If llama.cpp does not support a part: RLHF_E_INVALID with the
-// part's type. dir is for messages. [main]
+// Determine the form of a tokenizer.json. If llama.cpp does not support a part: RLHF_E_INVALID with
+// the part's type. dir is for messages. [main]
 rlhf_status rlhf__gguf_form_of(const json_t *tokenizer, const char *dir,
                                struct rlhf__gguf_form *out, struct rlhf__error *err);
 
 // "a b" or ["a", "b"]; 0 = neither. [any]
 int rlhf__gguf_merge_of(const json_t *v, struct rlhf__gguf_merge *out);
 
-// Check that llama.cpp gives the ids of these merges. It joins any two pieces whose sum is a piece,
-// best piece first, so every such pair must be a merge, and a piece's merges must be adjacent.
-// Otherwise RLHF_E_INVALID with a pair. [main]
+// Check that llama.cpp gives the ids that these merges give. It joins any two pieces whose
+// concatenation is a piece, the best piece first. So every such pair must be a merge, and the
+// merges that make a piece must be adjacent. Otherwise RLHF_E_INVALID with a pair. [main]
 rlhf_status rlhf__gguf_form_spm(const json_t *vocab, const json_t *merges, const json_t *added,
                                 const char *dir, struct rlhf__error *err);
 

@@ -11,8 +11,8 @@
 
 static const double pi = 3.14159265358979323846;
 
-// The source of the keys, with all defaults filled in. Precedence among fields is as in
-// transformers and in this program's models.
+// The object from which the keys are made, with all defaults filled in. The precedence among fields
+// is that of transformers and of this program's models.
 struct rope {
     const json_t *o; // the object with the fields; NULL = none
     const char *type;
@@ -68,7 +68,7 @@ static rlhf_status check_numbers(const struct rope *r, const char *dir, const ch
     return RLHF_OK;
 }
 
-// A field of another JSON type is refused, as when the model is loaded; otherwise it would count as
+// Refuse a field of another JSON type, as when the model is loaded. Otherwise it would count as
 // absent.
 static rlhf_status check_number(const json_t *o, const char *dir, const char *name, double max,
                                 struct rlhf__error *err) {
@@ -95,7 +95,7 @@ static rlhf_status check_kinds(const json_t *o, const char *dir, struct rlhf__er
     return RLHF_OK;
 }
 
-// llama.cpp uses 0.1 ln(factor) + 1, and supports no other scale of the attention.
+// llama.cpp uses 0.1 ln(factor) + 1 and supports no other scale of the attention.
 static rlhf_status check_yarn(const struct rope *r, const char *dir, struct rlhf__error *err) {
     static const char *const none[] = {"mscale", "mscale_all_dim", "attention_factor"};
     const double own = r->factor > 1 ? 0.1 * log(r->factor) + 1 : 1;

@@ -1,5 +1,6 @@
-// gguf_tokens.h: the tokenizer of a model directory as llama.cpp's keys: byte-level BPE (its
-// "gpt2") and BPE with byte fallback (its "llama", a SentencePiece vocabulary).
+// gguf_tokens.h: the tokenizer of a model directory as llama.cpp's keys. Supported are byte-level
+// BPE (called "gpt2" there) and BPE with byte fallback (called "llama", a SentencePiece
+// vocabulary).
 #ifndef RLHF_HOST_WEIGHTS_GGUF_TOKENS_H
 #define RLHF_HOST_WEIGHTS_GGUF_TOKENS_H
 
@@ -7,9 +8,9 @@
 
 #include <jansson.h>
 
-// Add tokens, their types, merges or scores, special ids and the chat template. n_vocab: rows of
-// the embedding; ids without a token become unused ones. A form that llama.cpp does not support is
-// refused by name. Errors: those of rlhf__tokenizer_open. [main]
+// Add tokens, their types, merges or scores, special ids and the chat template. n_vocab is the
+// number of rows of the embedding; ids without a token become unused tokens. A form that llama.cpp
+// does not support is refused by name. Errors: those of rlhf__tokenizer_open. [main]
 rlhf_status rlhf__gguf_tokens_put(struct rlhf__gguf *g, const char *dir, const json_t *config,
                                   int32_t n_vocab, struct rlhf__error *err);
 

@@ -1,7 +1,8 @@
 // gguf_writer.h: writes files in the GGUF format, version 3: typed keys, then tensors whose data
 // begins at multiples of 32 bytes. Little-endian, as in this whole program.
 //
-// It does not know models; gguf.h decides what to write. Format: ggml's docs/gguf.md.
+// What it is not: it does not know models; gguf.h decides what to write. Format: ggml's
+// docs/gguf.md.
 #ifndef RLHF_HOST_WEIGHTS_GGUF_WRITER_H
 #define RLHF_HOST_WEIGHTS_GGUF_WRITER_H
 
@@ -36,24 +37,23 @@ void rlhf__gguf_item_str(struct rlhf__gguf *g, const char *text, size_t len);
 void rlhf__gguf_item_i32(struct rlhf__gguf *g, int32_t v);
 void rlhf__gguf_item_f32(struct rlhf__gguf *g, float v);
 
-// Add a tensor of F32, F16 or BF16; shape as in a weight file, where the last dimension is
-// contiguous. Errors: RLHF_E_INVALID (a shape of 0 or more than 4 dimensions, another dtype, too
+// Add a tensor of F32, F16 or BF16. shape is as in a weight file, where the last dimension is
+// contiguous. Errors: RLHF_E_INVALID (a dimension of 0, more than 4 dimensions, another dtype, too
 // large). [main]
 rlhf_status rlhf__gguf_tensor(struct rlhf__gguf *g, const char *name, int32_t dtype, int32_t ndim,
                               const int64_t *shape, struct rlhf__error *err);
 
-// Start the file `name` in a folder (NULL: name is a path) with keys and the
-// list of tensors. It appears only at commit. Errors: RLHF_E_IO, RLHF_E_NOMEM.
-// [main]
+// Start the file `name` in a folder (NULL: name is a path) with the keys and the list of tensors.
+// It appears only at commit. Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__gguf_begin(struct rlhf__gguf *g, const struct rlhf__folder *in, const char *name,
                              struct rlhf__error *err);
 
-// Append bytes to the current tensor; the next begins when it is full. A call must not cross
+// Append bytes to the current tensor. When it is full, the next one begins. A call must not cross
 // tensors (RLHF_E_INVALID). Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__gguf_put(struct rlhf__gguf *g, const void *bytes, size_t n,
                            struct rlhf__error *err);
 
-// Check that every tensor is full, sync, rename. Frees g in any case. [main]
+// Check that every tensor is full, sync and rename. Frees g in any case. [main]
 rlhf_status rlhf__gguf_commit(struct rlhf__gguf *g, struct rlhf__error *err);
 
 // Drop the file and free g. NULL allowed. [main]
