@@ -22,8 +22,8 @@ struct rlhf__rope_args {
     int code; // fault code of an invalid position
 };
 
-// Read the caller's struct, check it and fill *a. The caller sets fault and code if x is NULL or
-// there is nothing to do. RLHF_E_INVALID, RLHF_E_UNSUPPORTED with an error text. [step]
+// Read the caller's struct, check it and fill *a, except code, which the caller sets.
+// RLHF_E_INVALID, RLHF_E_UNSUPPORTED with an error text. [step]
 rlhf_status rlhf__rope_read(struct rlhf__cuda *cu, const char *op, struct rlhf__rope_args *a,
                             const rlhf_rope *from, uint32_t rows, int32_t *dtype);
 
