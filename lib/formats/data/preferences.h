@@ -75,9 +75,10 @@ rlhf_status rlhf__preferences_open(const struct rlhf__preference_opts *opts,
                                    const struct rlhf__tokenizer *tok,
                                    struct rlhf__preferences **out, struct rlhf__error *err);
 
-// Look at the first row of a file of JSON rows. *are = 1 when it has no "text" but a field "chosen",
-// "rejected" or "responses". *are = 2 when it has a "completion" and a "label", true or false.
-// *are = -1 for a pipe, which can be read only once. Errors: those of reading that row. [main]
+// Look at the first row of a file of JSON rows. *are = 1 when it has no "text" but a field
+// "chosen", "rejected" or "responses". *are = 2 when it has a "completion" and a "label", true or
+// false. *are = -1 for a pipe, which can be read only once. Errors: those of reading that row.
+// [main]
 rlhf_status rlhf__preferences_are(const char *path, const char *setting, int *are,
                                   struct rlhf__error *err);
 
