@@ -30,7 +30,7 @@ static const char *other_name(const struct rlhf__flag *flags, size_t n, const ch
 }
 
 // The flag of this command that corresponds to a setting: --max-new for sampling.max_new_tokens,
-// --template for prompts.template. NULL: the command has no such flag.
+// --template for prompts.template. NULL: the command lacks such a flag.
 static const char *flag_of(const struct rlhf__flag *flags, size_t n, const char *setting) {
     const char *dot = strrchr(setting, '.');
     char name[64];

@@ -199,7 +199,7 @@ static rlhf_status ask(struct list *l, size_t from, size_t to, struct rlhf__erro
     return st;
 }
 
-// One child opens all files that came with the program. Every other file gets a child of its own,
+// One child opens all files that came with the program. Every other file gets a separate child,
 // so that its code can only forge the answer for this file.
 static void ask_all(struct list *l) {
     const size_t n = json_array_size(l->files);

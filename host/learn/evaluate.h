@@ -15,7 +15,7 @@ struct rlhf__text_quality {
 };
 
 // Score every text of ds (field TEXT) under the model. A text is BOS + its tokens, without EOS, and
-// every text token is scored once. Special tokens are scored too, but have no bytes.
+// every text token is scored once. Special tokens are scored too, without bytes.
 //
 // A text longer than the context is covered by windows that advance by half a context. So a token
 // has at least half a context before it, or everything that precedes it. Without a BOS the first

@@ -38,7 +38,7 @@ enum rlhf__turn_end_remedy {
 void rlhf__model_turn_end_note(const struct rlhf__model *m, const char *stop,
                                enum rlhf__turn_end_remedy how, struct rlhf__log *log);
 
-// The id of the turn's end token if it ends no response, and its text; -1 if there is no such
+// The id of the turn's end token if it does not end responses, and its text; -1 without such a
 // token. [any]
 int32_t rlhf__model_ignored_turn_end(const struct rlhf__model *m, const char *stop,
                                      const char **text);

@@ -37,8 +37,8 @@ void rlhf__iteration_finish(struct rlhf__iteration *it); // accepts a zeroed one
 
 // Open the judge (NULL = none). If the plan trains a reward model, find it: the one that the run's
 // rewards, which are already open, use. Errors of plugins, and RLHF_E_INVALID in these cases: the
-// plan needs a judge and there is none; the rewards do not use exactly one reward model; the judge
-// uses that model too; groups have one row. [main]
+// plan needs a judge and the run lacks one; the rewards do not use exactly one reward model; the
+// judge uses that model too; groups have one row. [main]
 rlhf_status rlhf__iteration_open(struct rlhf__iteration *it, struct rlhf__reward_service *models,
                                  const struct rlhf__plugin *judge,
                                  struct rlhf__instance **out_judge, struct rlhf__error *err);

@@ -47,7 +47,7 @@ struct rlhf__phase_times {
     double start, rollout, reward, reference, update;
 };
 
-// The samples of the current phase. `bytes` holds their texts. `paid` holds the score of each
+// The samples of the current phase. `bytes` holds their texts. `paid`: the score of each
 // reward for each sample; NULL if there is only one reward.
 struct rlhf__shown {
     struct rlhf__sample *rows; // [n]

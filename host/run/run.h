@@ -44,7 +44,7 @@ struct rlhf__run_request {
 
 // The run's checkpoints on disk.
 struct rlhf__saved {
-    int64_t phase; // phases that the newest checkpoint of this run contains, -1 = there is none yet
+    int64_t phase;     // phases that the newest checkpoint of this run contains, -1 = none yet
     int64_t attempted; // the same for the newest attempt
     double at;         // time of that attempt, or of the start
 };

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum { MOST_ASKED = 64, PER = 3, LONGEST_PRINTED = 4096 };
-#define TICK  0.2 // seconds until a worker is told that the user wants to stop
+#define TICK  0.2 // seconds until a worker learns that the user wants to stop
 #define LEAVE 1.0 // seconds after that during which a call may still end normally
 #define SLICE 0.1 // seconds spent on one worker's calls before looking at the others and the time
 

@@ -40,7 +40,7 @@ struct rlhf__batch_note {
     atomic_uint fence;
     // set by the worker: 1 = it wrote before the array's start, 0 = past its end
     atomic_uint before;
-    atomic_uint no_memory; // set by the worker: 1 = no memory was left when it ended
+    atomic_uint no_memory; // set by the worker: 1 = it had run out of memory when it ended
 };
 
 #define RLHF__FENCE_INPUT 5u

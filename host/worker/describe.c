@@ -71,7 +71,7 @@ void rlhf__description_put(const struct rlhf__plugin *p, struct rlhf__buf *out) 
 
 // ---- reading ----
 
-// Copy a text; the copy lives as long as the description. NULL if there is no text, or if memory
+// Copy a text; the copy lives as long as the description. NULL without a text, or if memory
 // runs out (bad).
 static const char *get_text(struct rlhf__wire *in, struct rlhf__description *d, int *no_memory) {
     const uint32_t given = rlhf__wire_get_u32(in);

@@ -67,7 +67,7 @@ out:
 // ---- extensions ----
 
 // The functions of a table in another process cannot be called. Of the extensions that the host
-// knows, this one has no functions, so it can be returned.
+// knows, only this one is without functions, so it can be returned.
 static const void *extension(const struct rlhf__plugin *p, void *self, const char *id) {
     static const rlhf_program_use programs = {sizeof programs, 0};
     const struct rlhf__stand_in *s = of(p->outside);

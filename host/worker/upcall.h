@@ -25,7 +25,7 @@ struct rlhf__ear {
     rlhf_status said_code;    // of said
     uint64_t bytes;           // of this call: bytes logged, printed, reported and failed with
     int32_t vocabulary;       // of the policy, 0 = not asked yet
-    int32_t beside; // 1: the call runs beside the thread that computes, so it must not use models
+    int32_t beside; // 1: the call is not on the thread that computes, so it must not use models
     struct rlhf__buf reports; // this call's metrics, as frames; reported only if the call succeeds
     char said[2044];          // the failure's text in this call, "" = none
 };

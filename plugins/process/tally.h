@@ -7,7 +7,7 @@
 enum { RLHF__TALLY_MOST = 64, RLHF__TALLY_NAME = 96 };
 
 struct rlhf__tally {
-    // number of names; number of values dropped because no slot was left for their name
+    // number of names; number of values dropped for lack of a slot for their name
     uint32_t n, left_out;
     struct {
         double sum;

@@ -38,7 +38,7 @@ int32_t rlhf__tf_slot_only_packed(int32_t layer, int32_t slot);
 int32_t rlhf__tf_site_of(int32_t slot);
 int32_t rlhf__tf_site_slot(enum rlhf__tf_site site);
 int32_t rlhf__tf_site_inputs(const struct rlhf__tf *m, enum rlhf__tf_site site);
-// The most columns that A x of a product has in any layer; 0 if no layer has an adapter there.
+// The most columns that A x of a product has in any layer; 0 without an adapter in any layer.
 uint64_t rlhf__tf_low_width(const struct rlhf__tf *m, enum rlhf__tf_site site);
 // Finds the products named by a (NULL: none); params.c creates their tensors.
 rlhf_status rlhf__tf_adapter_create(struct rlhf__tf *m, const rlhf_adapter *a);

@@ -20,9 +20,9 @@ struct rlhf__tf_rows {
 // a step start, slot and silent are set, prefix contains slots, and each row that samples is read
 // at its last token. What NULL means:
 //
-// prompt_len  there are no response positions
+// prompt_len  the rows lack response positions
 // turn        all tokens from prompt_len on are the policy's
-// prefix      no row has a prefix
+// prefix      all rows are without prefix
 // silent      every row samples
 struct rlhf__tf_layout {
     uint32_t n, total;
