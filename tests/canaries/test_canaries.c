@@ -128,7 +128,14 @@ static void each_algorithm_is_caught(void **state) {
                {"metric", "metric-name"},
                {"running", "unsaved-state"},
                {"forgets", "unsaved-state"},
-               {"odd", "reduce"}};
+               {"odd", "reduce"},
+               {"choose_range", "choose"},
+               {"choose_unwritten", "choose"},
+               {"choose_outside", "choose"},
+               {"choose_borrowed", "borrowed"},
+               {"choose_memory", "out-of-memory"},
+               {"choose_forgets", "unsaved-state"},
+               {"choose_unsaved", "unsaved-state"}};
     int missed = 0;
     (void)state;
     for (size_t i = 0; i < CHECK_COUNT(all); i++) {
@@ -322,6 +329,8 @@ static void nothing_is_found_in_what_is_sound(void **state) {
     snprintf(path, sizeof path, "%s/tests/canaries/algo_nothing.so", getenv("RLHF_BUILD_DIR"));
     check_sound(path, "");
     snprintf(path, sizeof path, "%s/tests/canaries/algo_kept.so", getenv("RLHF_BUILD_DIR"));
+    check_sound(path, "");
+    snprintf(path, sizeof path, "%s/tests/canaries/algo_choose_kept.so", getenv("RLHF_BUILD_DIR"));
     check_sound(path, "");
     snprintf(path, sizeof path, "%s/tests/canaries/sink_nothing.so", getenv("RLHF_BUILD_DIR"));
     check_sound(path, "");
