@@ -56,7 +56,10 @@ rlhf_status rlhf__command_setup_dir(const struct rlhf__command_setup *w, const c
                                     const char *name, char room[RLHF__PATH_CAP], const char **dir,
                                     struct rlhf__error *err) {
     *dir = given ? given : w->adapter.dir ? "" : room;
-    if (given) return rlhf__run_model("--model", dir, room, w->env->log, err);
+    if (given) {
+        *dir = rlhf__dirs_shared(w->env->dirs, given, room);
+        return rlhf__run_model("--model", dir, room, w->env->log, err);
+    }
     if (*dir == room) rlhf__default_model(w->env->dirs, name, room);
     return RLHF_OK;
 }
@@ -108,7 +111,7 @@ rlhf_status rlhf__command_setup_reference(struct rlhf__command_setup *w, const c
                                           const struct rlhf__model *model, struct rlhf__model **out,
                                           struct rlhf__error *err) {
     char room[RLHF__PATH_CAP];
-    const char *dir = given;
+    const char *dir = rlhf__dirs_shared(w->env->dirs, given, room);
     RLHF_TRY(rlhf__run_model("--reference", &dir, room, w->env->log, err));
     struct rlhf__model_spec ref = {
         .dir = dir, .role = "reference", .frozen = 1, .tokens_only = 1, .language = 1};

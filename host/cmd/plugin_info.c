@@ -39,7 +39,8 @@ static rlhf_status confined_work(void *arg, struct rlhf__buf *out) {
 rlhf_status rlhf__plugin_file_ask(const char *what,
                                   rlhf_status (*work)(void *arg, struct rlhf__buf *out), void *arg,
                                   struct rlhf__buf *out, struct rlhf__error *err) {
-    const struct rlhf__child_limits limits = {what, RLHF__CHILD_SECONDS, 1};
+    const struct rlhf__child_limits limits = {
+        .what = what, .seconds = RLHF__CHILD_SECONDS, .confined = 1};
     struct child_work w = {work, arg};
     return rlhf__child_ask(&limits, confined_work, &w, out, NULL, err);
 }

@@ -14,13 +14,14 @@
 #include <unistd.h>
 
 // The files that a run creates before its first checkpoint. Row files are empty until a phase ends;
-// TensorBoard's files repeat metrics.jsonl.
+// TensorBoard's files repeat metrics.jsonl. The sinks' files are those of plugins/sinks.
 static const struct made {
     const char *name;
     enum { WRITTEN, ROWS, FOLDER, CHECKPOINTS } is;
-} made[] = {{"config.json", WRITTEN},     {"manifest.json", WRITTEN}, {"lock", WRITTEN},
-            {"metrics.jsonl", ROWS},      {"samples.jsonl", ROWS},    {"rollouts.jsonl", ROWS},
-            {"checkpoints", CHECKPOINTS}, {"tensorboard", FOLDER},    {"metrics.csv", WRITTEN}};
+} made[] = {{"config.json", WRITTEN},     {"manifest.json", WRITTEN},    {"lock", WRITTEN},
+            {"metrics.jsonl", ROWS},      {"samples.jsonl", ROWS},       {"rollouts.jsonl", ROWS},
+            {"checkpoints", CHECKPOINTS}, {"tensorboard", FOLDER},       {"metrics.csv", WRITTEN},
+            {"sink-wandb.json", WRITTEN}, {"sink-trackio.json", WRITTEN}};
 enum { MADE = sizeof made / sizeof *made };
 
 // 1 if `name` below the directory contains only unfinished checkpoints, or nothing.
@@ -52,18 +53,29 @@ static int is_worthless(int dir, const char *name, int rows) {
 }
 
 int rlhf__leftover_is_all(const struct rlhf__folder *run, int rows) {
+    return rlhf__leftover_others(run, rows, NULL) == 0;
+}
+
+size_t rlhf__leftover_others(const struct rlhf__folder *run, int rows,
+                             char first[RLHF__LEFTOVER_NAME]) {
     const int fd = openat(run->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    int all = d != NULL;
+    size_t n = 0;
+    if (first) *first = '\0';
     if (!d) {
         if (fd >= 0) close(fd);
-        return 0;
+        return 1;
     }
-    for (const struct dirent *e; all && (e = readdir(d)) != NULL;)
-        all = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-              is_worthless(run->fd, e->d_name, rows);
+    for (const struct dirent *e; (e = readdir(d)) != NULL;) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+            is_worthless(run->fd, e->d_name, rows))
+            continue;
+        if (first && (n == 0 || strcmp(e->d_name, first) < 0))
+            snprintf(first, RLHF__LEFTOVER_NAME, "%s", e->d_name);
+        n++;
+    }
     closedir(d);
-    return all;
+    return n;
 }
 
 rlhf_status rlhf__leftover_remove(const struct rlhf__folder *run, struct rlhf__error *err) {

@@ -12,6 +12,12 @@
 // unless `rows` is 1. Does not check whether the run is alive. [main]
 int rlhf__leftover_is_all(const struct rlhf__folder *run, int rows);
 
+// Number of other files in it, and the name of the first of them by the alphabet (NULL allowed, ""
+// without any). 1 if the directory cannot be read. [main]
+enum { RLHF__LEFTOVER_NAME = 256 };
+size_t rlhf__leftover_others(const struct rlhf__folder *run, int rows,
+                             char first[RLHF__LEFTOVER_NAME]);
+
 // Remove these files, except the lock, which the caller must hold. [main]
 rlhf_status rlhf__leftover_remove(const struct rlhf__folder *run, struct rlhf__error *err);
 

@@ -107,26 +107,37 @@ static enum there what_is(const char *path, const struct rlhf__config *config) {
     return is_empty(path) ? EMPTY : held(path, config);
 }
 
+// Say what other files are in the way: `"mine" (1 more), which the run does not write`.
+static void say_others(const struct rlhf__folder *run, char *out, size_t cap) {
+    char name[RLHF__LEFTOVER_NAME], more[40] = "";
+    const size_t n = rlhf__leftover_others(run, 1, name);
+    if (n > 1) snprintf(more, sizeof more, " (%zu more)", n - 1);
+    snprintf(out, cap,
+             "files of a run and \"%.260s\"%s, which the run does not write: move %s away", name,
+             more, n > 1 ? "them" : "it");
+}
+
 // Say why the files of a run without a checkpoint are kept: "files of a run that began with other
-// settings (run.seed was 1 and is now 2)".
-static void say_files(const char *path, const struct rlhf__config *settings, char *out,
-                      size_t cap) {
+// settings (run.seed was 1 and is now 2)". Returns 1 for settings, 0 for other files.
+static int say_files(const char *path, const struct rlhf__config *settings, char *out, size_t cap) {
     struct rlhf__buf first = RLHF__BUF_INIT;
     struct rlhf__folder *f = NULL;
     size_t n = 0;
+    snprintf(out, cap, "files of a run and others that may be worth keeping: move them away");
     if (rlhf__folder_open(NULL, path, &f, NULL) == RLHF_OK) {
         json_t *stored = rlhf__stored_settings(f);
         n = rlhf__settings_differ(stored, settings, &first);
         json_decref(stored);
+        say_others(f, out, cap);
         rlhf__folder_close(f);
     }
     if (n > 1) rlhf__buf_printf(&first, "; %zu more differ%s", n - 1, n == 2 ? "s" : "");
-    if (first.len && !first.bad)
+    const int differs = first.len && !first.bad;
+    if (differs)
         snprintf(out, cap, "files of a run that began with other settings (%.600s)",
                  rlhf__buf_text(&first));
-    else
-        snprintf(out, cap, "files of a run and others that may be worth keeping");
     rlhf__buf_free(&first);
+    return differs;
 }
 
 static rlhf_status refuse_existing(const char *name, const struct rlhf__config *config,
@@ -138,11 +149,15 @@ static rlhf_status refuse_existing(const char *name, const struct rlhf__config *
                  "; choose another run.dir, or go on with that run by --resume '%s'", name);
         break;
     case NO_CHECKPOINT:
-        say_files(name, config, files, sizeof files);
-        snprintf(how, sizeof how,
-                 " and has no checkpoint to resume from, but %s; choose another run.dir, or remove "
-                 "it: rm -r '%.3000s'",
-                 files, name);
+        if (say_files(name, config, files, sizeof files))
+            snprintf(how, sizeof how,
+                     " and has no checkpoint to resume from, but %s; choose another run.dir, or "
+                     "remove it: rm -r '%.3000s'",
+                     files, name);
+        else
+            snprintf(how, sizeof how,
+                     " and has no checkpoint to resume from, but %s, or choose another run.dir",
+                     files);
         break;
     case ALIVE:
         snprintf(how, sizeof how,

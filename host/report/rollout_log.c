@@ -36,13 +36,13 @@ void rlhf__rollout_log_close(struct rlhf__rollout_log *l) {
 
 // The numbers of row i's response tokens.
 static void put_floats(struct rlhf__buf *b, const struct rlhf__rows *e, uint32_t i,
-                       enum rlhf__token_array which) {
+                       const float *token) {
     const char *between = "";
     char text[40];
     rlhf__buf_putc(b, '[');
     for (int32_t t = e->offset[i] + e->prompt_len[i]; t < e->offset[i + 1]; t++) {
         if (!rlhf__rows_is_response(e, t)) continue;
-        rlhf__buf_printf(b, "%s%s", between, rlhf__format_float(e->token[which][t], text));
+        rlhf__buf_printf(b, "%s%s", between, rlhf__format_float(token[t], text));
         between = ", ";
     }
     rlhf__buf_putc(b, ']');
@@ -68,13 +68,23 @@ static void put_tokens(struct rlhf__buf *b, const char *key, const struct rlhf__
                        enum rlhf__token_array which, int there) {
     rlhf__buf_printf(b, ", \"%s\": ", key);
     if (there)
-        put_floats(b, e, i, which);
+        put_floats(b, e, i, e->token[which]);
     else
         rlhf__buf_puts(b, "null");
 }
 
+// {"teacher": [...], ...}: the log-probs of the plan's named models.
+static void put_named(struct rlhf__buf *b, const struct rlhf__rows *e, uint32_t i,
+                      const char *const *named) {
+    for (uint32_t k = 0; k < e->n_named; k++) {
+        rlhf__buf_printf(b, "%s\"%s\": ", k ? ", " : ", \"named\": {", named[k]);
+        put_floats(b, e, i, e->named[k]);
+    }
+    if (e->n_named) rlhf__buf_putc(b, '}');
+}
+
 static void put_row(struct rlhf__rollout_log *l, const struct rlhf__rows *e, uint32_t i,
-                    int64_t prompt, uint32_t flags) {
+                    int64_t prompt, const char *const *named, uint32_t flags) {
     struct rlhf__buf *b = &l->lines;
     char text[40];
     rlhf__buf_printf(b,
@@ -91,6 +101,7 @@ static void put_row(struct rlhf__rollout_log *l, const struct rlhf__rows *e, uin
     put_tokens(b, "logp_sampled", e, i, RLHF__LOGP_SAMPLED, 1);
     put_tokens(b, "logp_old", e, i, RLHF__LOGP_OLD, 1);
     put_tokens(b, "logp_ref", e, i, RLHF__LOGP_REF, (flags & RLHF__LOG_REFERENCE) != 0);
+    put_named(b, e, i, named);
     put_tokens(b, "value", e, i, RLHF__VALUE_OLD, (flags & RLHF__LOG_VALUE) != 0);
     put_tokens(b, "token_reward", e, i, RLHF__TOKEN_REWARD, 1);
     put_tokens(b, "advantage", e, i, RLHF__ADVANTAGE, advantages);
@@ -99,11 +110,11 @@ static void put_row(struct rlhf__rollout_log *l, const struct rlhf__rows *e, uin
 }
 
 void rlhf__rollout_log_rows(struct rlhf__rollout_log *l, int64_t phase, const struct rlhf__rows *e,
-                            const int64_t *prompt, uint32_t flags) {
+                            const int64_t *prompt, const char *const *named, uint32_t flags) {
     rlhf__buf_clear(&l->lines);
     l->phase = phase;
     for (uint32_t i = 0; i < e->n; i++)
-        put_row(l, e, i, prompt[i], flags);
+        put_row(l, e, i, prompt[i], named, flags);
 }
 
 // [[...], ...]: one array per row.
@@ -112,7 +123,7 @@ static void put_rows(struct rlhf__buf *b, const char *key, const struct rlhf__ro
     rlhf__buf_printf(b, ", \"%s\": [", key);
     for (uint32_t i = 0; i < e->n; i++) {
         if (i) rlhf__buf_puts(b, ", ");
-        put_floats(b, e, i, which);
+        put_floats(b, e, i, e->token[which]);
     }
     rlhf__buf_putc(b, ']');
 }

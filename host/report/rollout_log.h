@@ -26,9 +26,10 @@ enum rlhf__rollout_log_flag {
 };
 
 // Begin phase `phase` (from 1) with the rows of its batch; prompt[n] is the row of each prompt in
-// its file. Lines of an earlier phase that were not written are discarded. [main]
+// its file, named[e->n_named] the names of the plan's models. Lines of an earlier phase that were
+// not written are discarded. [main]
 void rlhf__rollout_log_rows(struct rlhf__rollout_log *, int64_t phase, const struct rlhf__rows *e,
-                            const int64_t *prompt, uint32_t flags);
+                            const int64_t *prompt, const char *const *named, uint32_t flags);
 
 // One optimiser step.
 struct rlhf__rollout_log_update {

@@ -245,7 +245,8 @@ static rlhf_status log_rows(const struct rlhf__phase *p, struct rlhf__error *err
     uint32_t flags = rlhf__cast_wants_reference(p->cast) ? RLHF__LOG_REFERENCE : 0;
     if (p->cast->plan.heads & RLHF_HEAD_VALUE) flags |= RLHF__LOG_VALUE;
     if (!minibatch_scope(p)) flags |= RLHF__LOG_ADVANTAGES;
-    rlhf__rollout_log_rows(p->report->rollout_log, p->count->phase + 1, e, prompt, flags);
+    rlhf__rollout_log_rows(p->report->rollout_log, p->count->phase + 1, e, prompt,
+                           p->cast->plan.named, flags);
     free(prompt);
     return RLHF_OK;
 }

@@ -7,15 +7,25 @@
 #include <stdio.h>
 #include <string.h>
 
+// A model is missing; a name that the plan does not have may be meant for it.
+static rlhf_status missing(const struct rlhf__run *r, const char *name, struct rlhf__error *err) {
+    const struct rlhf__config *c = r->config;
+    char other[2 * RLHF__NAME_MAX + 80] = "";
+    for (uint32_t i = 0; i < c->models.n && !*other; i++)
+        if (c->models.of[i].path[0] && rlhf__plan_named(&r->cast.plan, c->models.of[i].name) < 0)
+            snprintf(other, sizeof other, "; it asks for none named %s (models.%s)",
+                     c->models.of[i].name, c->models.of[i].name);
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s needs a model named %s: give its directory (--set models.%s=DIR)%s",
+                      r->req->algo->file, name, name, other);
+}
+
 rlhf_status rlhf__setup_names(const struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     const rlhf_plan *p = &r->cast.plan;
     struct rlhf__buf names = RLHF__BUF_INIT;
     for (uint32_t i = 0; i < p->n_named; i++)
-        if (!rlhf__named_path(c, p->named[i]))
-            return rlhf__fail(err, RLHF_E_INVALID,
-                              "%s needs a model named %s: give its directory (--set models.%s=DIR)",
-                              r->req->algo->file, p->named[i], p->named[i]);
+        if (!rlhf__named_path(c, p->named[i])) return missing(r, p->named[i], err);
     for (uint32_t i = 0; i < p->n_named; i++)
         rlhf__buf_printf(&names, "%smodels.%s", i ? ", " : "", p->named[i]);
     rlhf_status st = RLHF_OK;

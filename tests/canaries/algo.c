@@ -150,7 +150,45 @@ static rlhf_status phase_end(void *self, int64_t phase) {
     return RLHF_OK;
 }
 
-#if defined BREAK_FORGETS || defined BREAK_KEPT
+// ---- the choice of prompts: one after the other ----
+
+#if defined BREAK_CHOOSE_FORGETS || defined BREAK_CHOOSE_UNSAVED || defined BREAK_CHOOSE_KEPT
+#define CHOOSE_RUNNING
+#endif
+#if defined CHOOSE_RUNNING || defined BREAK_CHOOSE_RANGE || defined BREAK_CHOOSE_UNWRITTEN ||      \
+    defined BREAK_CHOOSE_OUTSIDE || defined BREAK_CHOOSE_BORROWED || defined BREAK_CHOOSE_MEMORY
+#define CHOOSE choose_prompts
+static rlhf_status choose_prompts(void *self, const rlhf_prompts *in, int64_t *chosen) {
+    struct algo *a = self;
+    uint32_t n = in->n_choose;
+#ifdef BREAK_CHOOSE_UNWRITTEN
+    if ((int64_t)n > in->n) n = (uint32_t)in->n; // each prompt once
+#elif defined BREAK_CHOOSE_OUTSIDE
+    n++;
+#elif defined BREAK_CHOOSE_BORROWED
+    ((int64_t *)(uintptr_t)in->seen)[0]++;
+#elif defined BREAK_CHOOSE_MEMORY
+    double *scratch = a->host->alloc(a->host, 64);
+    scratch[0] = 1;
+    a->host->free(a->host, scratch);
+#endif
+    for (uint32_t k = 0; k < n; k++) {
+        chosen[k] = (int64_t)a->seen % in->n;
+#ifdef BREAK_CHOOSE_RANGE
+        if (isnan(in->last_score[k % in->n])) chosen[k] = in->n;
+#endif
+#ifdef CHOOSE_RUNNING
+        a->seen++;
+#endif
+    }
+    return RLHF_OK;
+}
+#else
+#define CHOOSE NULL
+#endif
+
+#if defined BREAK_FORGETS || defined BREAK_KEPT || defined BREAK_CHOOSE_FORGETS ||                 \
+    defined BREAK_CHOOSE_KEPT
 #define STATE 1
 #define SAVE  save
 #define LOAD  load
@@ -168,8 +206,8 @@ static rlhf_status load(void *self, const rlhf_istream *in, uint32_t version) {
     if (st != RLHF_OK) return st;
     a->losses = kept[0];
     a->seen = kept[1];
-#ifdef BREAK_FORGETS
-    a->seen /= 2;
+#if defined BREAK_FORGETS || defined BREAK_CHOOSE_FORGETS
+    a->seen = floor(a->seen / 2);
 #endif
     return RLHF_OK;
 }
@@ -183,7 +221,8 @@ static const rlhf_algo_ops ops = {.size = sizeof ops,
                                   .plan = plan,
                                   .advantages = advantages,
                                   .loss = loss,
-                                  .phase_end = phase_end};
+                                  .phase_end = phase_end,
+                                  .choose_prompts = CHOOSE};
 
 static const rlhf_plugin plugin = {.size = sizeof plugin,
                                    .kind = RLHF_KIND_ALGO,

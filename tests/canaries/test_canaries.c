@@ -128,7 +128,14 @@ static void each_algorithm_is_caught(void **state) {
                {"metric", "metric-name"},
                {"running", "unsaved-state"},
                {"forgets", "unsaved-state"},
-               {"odd", "reduce"}};
+               {"odd", "reduce"},
+               {"choose_range", "choose"},
+               {"choose_unwritten", "choose"},
+               {"choose_outside", "choose"},
+               {"choose_borrowed", "borrowed"},
+               {"choose_memory", "out-of-memory"},
+               {"choose_forgets", "unsaved-state"},
+               {"choose_unsaved", "unsaved-state"}};
     int missed = 0;
     (void)state;
     for (size_t i = 0; i < CHECK_COUNT(all); i++) {
@@ -275,6 +282,22 @@ static void sums_of_one_process_are_told(void **state) {
     }
 }
 
+// A sink may write to the run's directory.
+static void a_sink_writes_files(void **state) {
+    struct rlhf__check_report r;
+    char path[1024], found[4000];
+    size_t i;
+    json_t *row;
+    (void)state;
+    snprintf(path, sizeof path, "%s/tests/canaries/sink_writes.so", getenv("RLHF_BUILD_DIR"));
+    check_file(path, "", 100, &r);
+    put_found(&r, found, sizeof found);
+    assert_string_equal(found, "");
+    json_array_foreach(r.facts, i, row) if (strstr(text_of(row, "text"), "it fails"))
+        fail_msg("told: %s", text_of(row, "text"));
+    rlhf__check_report_finish(&r);
+}
+
 static void check_sound(const char *path, const char *options) {
     struct rlhf__check_report r;
     char found[4000];
@@ -323,6 +346,8 @@ static void nothing_is_found_in_what_is_sound(void **state) {
     check_sound(path, "");
     snprintf(path, sizeof path, "%s/tests/canaries/algo_kept.so", getenv("RLHF_BUILD_DIR"));
     check_sound(path, "");
+    snprintf(path, sizeof path, "%s/tests/canaries/algo_choose_kept.so", getenv("RLHF_BUILD_DIR"));
+    check_sound(path, "");
     snprintf(path, sizeof path, "%s/tests/canaries/sink_nothing.so", getenv("RLHF_BUILD_DIR"));
     check_sound(path, "");
     snprintf(path, sizeof path, "%s/tests/canaries/kernels_nothing.so", getenv("RLHF_BUILD_DIR"));
@@ -351,6 +376,7 @@ int main(void) {
         cmocka_unit_test(one_that_waits_for_a_service_is_stopped),
         cmocka_unit_test(what_is_no_number_is_told),
         cmocka_unit_test(sums_of_one_process_are_told),
+        cmocka_unit_test(a_sink_writes_files),
         cmocka_unit_test(nothing_is_found_in_what_is_sound),
     };
     return cmocka_run_group_tests_name("canaries", tests, NULL, NULL);

@@ -69,6 +69,21 @@ static void a_teacher_in_place_of_rewards(void **state) {
     json_decref(m);
 }
 
+// log.rollouts has the log-probs of the named models.
+static void rollouts_have_the_log_probs(void **state) {
+    struct e2e *t = *state;
+    done(t, e2e_run(t, OPD TEACHER "--phases 1 --set log.rollouts=true --out r"));
+    done(t, e2e_shell(t, "head -n 1 r/rollouts.jsonl"));
+    json_t *row = json_loads(t->out, 0, NULL);
+    const json_t *teacher = json_object_get(json_object_get(row, "named"), "teacher");
+    const size_t n = json_array_size(json_object_get(row, "logp_old"));
+    assert_true(n > 0);
+    assert_int_equal(json_array_size(teacher), n);
+    for (size_t i = 0; i < n; i++)
+        assert_true(json_real_value(json_array_get(teacher, i)) < 0);
+    json_decref(row);
+}
+
 // Rewards are measured if they are given, and do not change what is learned.
 static void rewards_are_only_measured(void **state) {
     struct e2e *t = *state;
@@ -109,6 +124,9 @@ static void names_and_settings_belong_together(void **state) {
         {"--set models.teacher=", "opd.so needs a model named teacher"},
         {TEACHER "--set models.student=model",
          "models.student: opd.so asks for no model of that name; it has models.teacher"},
+        {"--set models.techer=teacher",
+         "opd.so needs a model named teacher: give its directory (--set models.teacher=DIR); it "
+         "asks for none named techer (models.techer)"},
         {"--set models.Teacher=teacher",
          "models.Teacher: a name has 1 to 24 of the letters a to z"},
         {"--set models.teacher=nowhere", "models.teacher: "},
@@ -315,13 +333,20 @@ static void a_resumed_run_has_its_teacher(void **state) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, e2e_teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_teacher_in_place_of_rewards),    TEST(rewards_are_only_measured),
-        TEST(what_needs_rewards_is_refused),    TEST(names_and_settings_belong_together),
-        TEST(unsuitable_models_are_refused),    TEST(a_run_is_a_teacher),
-        TEST(every_divergence_is_another_one),  TEST(what_the_backend_lacks_is_refused),
-        TEST(names_keep_their_place),           TEST(rows_of_a_file),
-        TEST(plans_that_cannot_be_met),         TEST(the_estimate_lists_it),
-        TEST(the_base_of_an_adapter_is_shared), TEST(a_resumed_run_has_its_teacher)};
+    const struct CMUnitTest tests[] = {TEST(rollouts_have_the_log_probs),
+                                       TEST(a_teacher_in_place_of_rewards),
+                                       TEST(rewards_are_only_measured),
+                                       TEST(what_needs_rewards_is_refused),
+                                       TEST(names_and_settings_belong_together),
+                                       TEST(unsuitable_models_are_refused),
+                                       TEST(a_run_is_a_teacher),
+                                       TEST(every_divergence_is_another_one),
+                                       TEST(what_the_backend_lacks_is_refused),
+                                       TEST(names_keep_their_place),
+                                       TEST(rows_of_a_file),
+                                       TEST(plans_that_cannot_be_met),
+                                       TEST(the_estimate_lists_it),
+                                       TEST(the_base_of_an_adapter_is_shared),
+                                       TEST(a_resumed_run_has_its_teacher)};
     return cmocka_run_group_tests_name("e2e/named", tests, NULL, NULL);
 }

@@ -82,6 +82,23 @@ static void around_texts(void **state) {
     e2e_says(t, " texts: no BOS before\n");
 }
 
+// Models that come with the program are found from any directory by each command that takes one.
+static void models_of_the_program(void **state) {
+    struct e2e *t = *state;
+    static const char *const args[] = {
+        "eval --model models/arith --data texts.jsonl",
+        "eval --model models/arith --reference models/arith --data pairs.jsonl",
+        "generate --model models/policy --prompt It --max-new 2",
+        "label --model models/classifier --data texts.jsonl --out l.jsonl",
+        "pairs --model models/policy --prompts prompts.txt --judge period_count.so --out p.jsonl "
+        "--set sampling.max_new_tokens=40",
+        "export models/policy --to exported"};
+    e2e_write(t, "pairs.jsonl",
+              "{\"prompt\": \"It was\", \"chosen\": \" a fine film\", \"rejected\": \" dull\"}\n");
+    for (size_t i = 0; i < sizeof args / sizeof *args; i++)
+        if (e2e_shell(t, "\"$HOST\" %s", args[i]) != 0) fail_msg("%s: %s", args[i], t->out);
+}
+
 // A label covers a whole text, so rows cannot be split; truncated rows are counted.
 static void long_rows_of_a_classifier(void **state) {
     struct e2e *t = *state;
@@ -203,6 +220,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(same_seed_same_bits, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(muon_resumes_exactly_from_bf16, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(around_texts, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(models_of_the_program, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(long_rows_of_a_classifier, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(classify_learns_and_names_its_labels, e2e_setup,
                                         e2e_teardown),

@@ -51,7 +51,7 @@ static char *write_log(struct scratch *s, int turns) {
     struct rlhf__log messages;
     rlhf__log_init(&messages);
     check_ok(rlhf__rollout_log_open(folder, 0, &messages, &log, &err), &err);
-    rlhf__rollout_log_rows(log, 1, &e, prompt, 0);
+    rlhf__rollout_log_rows(log, 1, &e, prompt, NULL, 0);
     for (int t = 0; t < ROWS * LEN; t++)
         e.token[RLHF__ADVANTAGE][t] = (float)t;
     rlhf__rollout_log_update(

@@ -208,9 +208,7 @@ static void check_split(struct rlhf__probe *t, struct rlhf__algo_batch *b, doubl
 
 // ---- state: does save() write everything that one phase learns for the next? ----
 
-// Run a phase with the batch. *loss gets the result of loss() afterwards. Returns 0 if the phase
-// fails earlier.
-static int phase_of(struct rlhf__probe *t, struct rlhf__algo_batch *b, double *loss) {
+int rlhf__algo_phase(struct rlhf__probe *t, struct rlhf__algo_batch *b, double *loss) {
     if (!check_advantages(t, b, RLHF__GUARD_END)) return 0;
     if (!sum_loss(t, b, b->n, RLHF__GUARD_END, loss)) return 0;
     end_phase(t, *loss);
@@ -264,7 +262,7 @@ static void check_kept(struct rlhf__check *c, struct course *x) {
     char saw[160];
     if (rlhf__algo_open(c, 1, &t, &plan) &&
         rlhf__state_buffer_load(&t, &x->kept, c->plugin->desc.state_version, &err) == RLHF_OK &&
-        phase_of(&t, x->first, &x->first_loss)) {
+        rlhf__algo_phase(&t, x->first, &x->first_loss)) {
         compare(x->then, x->then_loss, x->first, x->first_loss, saw);
         if (saw[0])
             rlhf__child_log_found(c->log, RLHF__CHECK_UNSAVED,
@@ -285,9 +283,10 @@ static int try_running(struct rlhf__check *c, int32_t step) {
     if (step > 0) return 0;
     rlhf__child_log_doing(c->log, "a phase, another, and the first again");
     if (rlhf__algo_open(c, 1, &t, &plan) && course_make(c, &plan, &x) &&
-        phase_of(&t, x.first, &x.first_loss) && phase_of(&t, x.other, &x.other_loss) &&
+        rlhf__algo_phase(&t, x.first, &x.first_loss) &&
+        rlhf__algo_phase(&t, x.other, &x.other_loss) &&
         (!saves || rlhf__state_buffer_save(&t, &x.kept, &err) == RLHF_OK) &&
-        phase_of(&t, x.then, &x.then_loss))
+        rlhf__algo_phase(&t, x.then, &x.then_loss))
         compare(x.first, x.first_loss, x.then, x.then_loss, saw);
     rlhf__probe_finish(&t);
     if (saw[0] && saves) check_kept(c, &x);
@@ -361,6 +360,8 @@ const struct rlhf__check_case rlhf__algo_cases[] = {
     {"phase", RLHF__CHECK_CRASH, 0, 0, 0, try_phase},
     {"running", RLHF__CHECK_CRASH, 0, 0, 0, try_running},
     {"phase-memory", RLHF__CHECK_MEMORY, 0, 0, 0, try_phase_memory},
+    {"choose", RLHF__CHECK_CRASH, 0, 0, 0, rlhf__try_choose},
+    {"choose-memory", RLHF__CHECK_MEMORY, 0, 0, 0, rlhf__try_choose_memory},
     {"shards", RLHF__CHECK_CRASH, 0, 0, 0, rlhf__try_shards},
     {NULL, 0, 0, 0, 0, NULL},
 };

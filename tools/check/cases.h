@@ -29,6 +29,16 @@ extern const struct rlhf__check_case rlhf__sink_cases[];
 // (algo_shards.c). [main]
 int rlhf__try_shards(struct rlhf__check *c, int32_t step);
 
+// Steps of an algorithm's cases: choose_prompts(), and its allocations that fail
+// (algo_choose.c). [main]
+int rlhf__try_choose(struct rlhf__check *c, int32_t step);
+int rlhf__try_choose_memory(struct rlhf__check *c, int32_t step);
+
+// Run a phase with the batch; *loss is the result of loss() before the phase ends. Returns 0 if it
+// fails earlier, which has been reported (algo.c). [main]
+struct rlhf__algo_batch;
+int rlhf__algo_phase(struct rlhf__probe *t, struct rlhf__algo_batch *b, double *loss);
+
 // A step of a model's cases. It tests adapters, bf16, and the heads other than log-probs
 // (model_heads.c). [main]
 int rlhf__try_heads(struct rlhf__check *c, int32_t step);

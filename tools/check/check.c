@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { SINK_FILE = 16 << 20 };
 enum { MAX_ENDS = 6 }; // crashes of a case, after which the rest of it is skipped
 
 // One case of one plugin of the file.
@@ -25,7 +26,8 @@ struct work {
     const struct rlhf__check_request *request;
     struct rlhf__child_log *log;
     const struct rlhf__check_case *one;
-    size_t plugin; // number in the file
+    size_t plugin;      // number in the file
+    int64_t file_bytes; // size up to which the steps may write files
 };
 
 static int same_text(const json_t *row, const char *key, const char *text) {
@@ -149,7 +151,10 @@ static int after_hang(struct work *w, const char *id, struct rlhf__check_report 
 
 static rlhf_status run_case(struct work *w, const char *id, struct rlhf__check_report *r,
                             struct rlhf__error *err) {
-    const struct rlhf__child_limits limits = {w->request->path, w->request->seconds, 1};
+    const struct rlhf__child_limits limits = {.what = w->request->path,
+                                              .seconds = w->request->seconds,
+                                              .confined = 1,
+                                              .file_bytes = w->file_bytes};
     struct rlhf__child_log *b = w->log;
     b->step = 0;
     for (int ends = 0; ends < MAX_ENDS; ends++) {
@@ -364,14 +369,20 @@ static rlhf_status check_plugin(struct work *w, const json_t *row, struct rlhf__
     if (kind == RLHF_KIND_REWARD) return run_cases(w, id, rlhf__reward_cases, r, err);
     if (kind == RLHF_KIND_ALGO) return run_cases(w, id, rlhf__algo_cases, r, err);
     if (kind == RLHF_KIND_KERNELS) return run_cases(w, id, rlhf__kernels_cases, r, err);
-    if (kind == RLHF_KIND_SINK) return run_cases(w, id, rlhf__sink_cases, r, err);
+    if (kind == RLHF_KIND_SINK) { // it may write to the run's directory
+        w->file_bytes = SINK_FILE;
+        const rlhf_status st = run_cases(w, id, rlhf__sink_cases, r, err);
+        w->file_bytes = 0;
+        return st;
+    }
     return run_cases(w, id, rlhf__model_cases, r, err);
 }
 
 static rlhf_status check_all(struct work *w, struct rlhf__check_report *r,
                              struct rlhf__error *err) {
     const struct rlhf__check_request *q = w->request;
-    const struct rlhf__child_limits limits = {q->path, q->seconds, 1};
+    const struct rlhf__child_limits limits = {
+        .what = q->path, .seconds = q->seconds, .confined = 1};
     struct rlhf__buf text = RLHF__BUF_INIT;
     json_t *opened = NULL;
     rlhf_status st = rlhf__child_ask(&limits, describe, w, &text, NULL, err);

@@ -256,7 +256,9 @@ static rlhf_status run(struct job *j, struct rlhf__error *err) {
     const struct options *o = j->o;
     struct rlhf__shards_done done = {0};
     struct rlhf__log *log = j->env->log;
-    RLHF_TRY(rlhf__export_source_open(&j->source, o->source, o->adapter, o->checkpoint, log, err));
+    char room[RLHF__PATH_CAP];
+    const char *from = rlhf__dirs_shared(j->env->dirs, o->source, room);
+    RLHF_TRY(rlhf__export_source_open(&j->source, from, o->adapter, o->checkpoint, log, err));
     const struct rlhf__flag_idle of_card = {"--base-model",
                                             o->base_model && rlhf__export_card_kept(&j->source), 0};
     RLHF_TRY(rlhf__flags_idle(&of_card, 1, "export",

@@ -31,7 +31,7 @@ static void limit(int what, rlim_t most) {
 static void confine(const struct rlhf__child_limits *limits) {
     const rlim_t seconds = (rlim_t)limits->seconds + 1; // the alarm comes first
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    limit(RLIMIT_FSIZE, 0);
+    limit(RLIMIT_FSIZE, (rlim_t)limits->file_bytes);
     limit(RLIMIT_CORE, 0);
     // Each thread counts, hence the factor.
     limit(RLIMIT_CPU, 64 * seconds);
@@ -186,6 +186,6 @@ rlhf_status rlhf__child_ask(const struct rlhf__child_limits *limits,
 
 rlhf_status rlhf__child_run(const char *what, rlhf_status (*work)(void *arg, struct rlhf__buf *out),
                             void *arg, struct rlhf__buf *out, struct rlhf__error *err) {
-    const struct rlhf__child_limits limits = {what, RLHF__CHILD_SECONDS, 0};
+    const struct rlhf__child_limits limits = {.what = what, .seconds = RLHF__CHILD_SECONDS};
     return rlhf__child_ask(&limits, work, arg, out, NULL, err);
 }

@@ -289,6 +289,7 @@ typedef struct rlhf_algo_ops {
     // index may be repeated. Called once before each phase, and again in the same phase for each
     // round of resample_rounds; state that it changes belongs to save(). NULL: the host goes
     // through the prompts in its shuffled order. Optional, for RLHF_SOURCE_ROLLOUT. [step]
+    // [R:choose]
     rlhf_status (*choose_prompts)(void *self, const rlhf_prompts *, int64_t *chosen);
 } rlhf_algo_ops;
 
