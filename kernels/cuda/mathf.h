@@ -120,7 +120,7 @@ static __device__ __forceinline__ float rlhf__erfcxf(float z) {
     return p * t;
 }
 
-// e^(-c x x), 0.5 <= c <= 1 a power of two; compensates for the rounding of x x.
+// exp(-c x^2) for c = 0.5 or 1. Corrects for the rounding error of x * x.
 static __device__ __forceinline__ float rlhf__gaussf(float x, float c) {
     const float a = fabsf(x), z = a > 15.0f ? 15.0f : a; // 0 beyond
     const float square = z * z, rest = fmaf(z, z, -square), e = rlhf__expf(-c * square);

@@ -13,9 +13,9 @@
 // 0: an empty result launches nothing, and an empty sum is 0. [step]
 rlhf_status rlhf__cuda_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s);
 
-// Add the workspaces of such a GEMM. The addresses in s only say whether an operand is there. With
-// the library, those that it may take are added; copies of misaligned operands are not counted.
-// [step]
+// Add to n the workspaces that such a GEMM needs. Addresses in s are only tested for NULL. If the
+// library may take this GEMM, its workspace is added too. Copies of misaligned operands are not
+// counted. [step]
 void rlhf__cuda_product_needs(const struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                               struct rlhf__cuda_needs *n);
 

@@ -161,7 +161,8 @@ static void scores_and_uses_are_told(void **state) {
     json_decref(m);
 }
 
-// Each round of further prompts asks again. A prompt counts as used once in a phase.
+// The host calls choose_prompts() again for each round of further prompts in a phase. A prompt
+// counts as used once per phase.
 static void each_round_asks_again(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, CHOOSING(":rounds=9") PAID "\" --set run.phases=3 --set run.dir=a"),

@@ -87,8 +87,8 @@ static void a_row_without_a_number_costs_its_own_reward_alone(void **state) {
                                       "--set run.dir=z%d",
                                  order[k], k),
                          0);
-    // Rows 0 to 7: one reward gives 8.5 in the mean; the other gives 0 . 2 . 1 . 0 . where a dot is
-    // a NaN, which counts as 0.
+    // Rows 0 to 7: the mean of one reward is 8.5. The other gives 0, NaN, 2, NaN, 1, NaN, 0, NaN,
+    // and NaN counts as 0.
     assert_true(fabs(first(t, "z0", "objective/scores") - (8.5 + 3.0 / 8)) < 1e-6);
     assert_true(fabs(first(t, "z1", "objective/scores") - (8.5 + 3.0 / 8)) < 1e-6);
     same_metrics(t, "z0", "z1", 0);

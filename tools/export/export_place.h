@@ -65,8 +65,8 @@ rlhf_status rlhf__export_gguf_choose(struct rlhf__export_gguf *, const char *fil
 rlhf_status rlhf__export_gguf_write(struct rlhf__export_gguf *, const struct rlhf__gguf_model *,
                                     struct rlhf__error *err);
 
-// Give the file its final name, after --to has got its own. Errors: RLHF_E_IO; an existing file is
-// then unchanged. [main]
+// Rename the temporary file to its final name. With --to, call this after the directory was
+// committed. Errors: RLHF_E_IO; a file that already had the name is then unchanged. [main]
 rlhf_status rlhf__export_gguf_commit(struct rlhf__export_gguf *, struct rlhf__error *err);
 
 // Remove files that were not committed. [main]
