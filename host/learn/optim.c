@@ -52,8 +52,8 @@ static rlhf_status item_init(struct rlhf__optim *o, struct rlhf__optim_item *it,
 }
 
 // Prepare one list of all tensors for sumsq_many and adamw_many, if the backend has both. The
-// parameters come first. After them, space is reserved for the parts of the gradient buffer that lie
-// between two parameters.
+// parameters come first. After them, space is reserved for the parts of the gradient buffer that
+// lie between two parameters.
 static rlhf_status list_init(struct rlhf__optim *o, struct rlhf__error *err) {
     const rlhf_compute *t = o->compute;
     const size_t n = 2 * (size_t)o->n + 1;
