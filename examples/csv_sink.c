@@ -1,14 +1,17 @@
 // csv_sink.c: a sink: the metrics of a run as a table, for a spreadsheet: metrics.csv in the run's
 // directory, a line for each phase. The first phase's metrics are the columns; one that a later
-// phase lacks is empty there, and one that it adds is left out.
+// phase lacks is empty there, and one that it adds is left out. A resumed run goes on with the
+// table and its columns; rows of phases after its checkpoint are removed, since those phases come
+// again.
 //
 // The names that the columns have are copied: what a call passes is borrowed until it returns.
 #include <rlhf/log.h>
 #include <rlhf/sink.h>
 
 #include <errno.h>
+#include <stdlib.h>
 
-enum { COLUMNS = 512, NAME = 128 };
+enum { COLUMNS = 512, NAME = 128, LINE = COLUMNS * NAME + 64 };
 
 struct state {
     const rlhf_host *host;
@@ -33,11 +36,36 @@ static void destroy(void *self) {
     s->host->free(s->host, s);
 }
 
+// The columns of a table that is there, behind phase, steps and elapsed.
+static void read_head(struct state *s, const char *line) {
+    for (int k = 0; *line; k++) {
+        const size_t n = strcspn(line, ",\n");
+        if (k > 2 && s->n < COLUMNS) snprintf(s->name[s->n++], NAME, "%.*s", (int)n, line);
+        line += n + (line[n] != 0);
+    }
+}
+
+static FILE *go_on(struct state *s, const char *path, int64_t phases) {
+    char other[4200], line[LINE];
+    FILE *from = fopen(path, "r");
+    if (!from) return fopen(path, "w");
+    snprintf(other, sizeof other, "%s.new", path);
+    FILE *to = fopen(other, "w");
+    while (to && fgets(line, sizeof line, from) && strtoll(line, NULL, 10) <= phases) {
+        if (s->n == 0) read_head(s, line);
+        fputs(line, to);
+    }
+    fclose(from);
+    if (!to || rename(other, path) == 0) return to;
+    fclose(to);
+    return NULL;
+}
+
 static rlhf_status begin(void *self, const rlhf_sink_run *run) {
     struct state *s = self;
     char path[4096];
     snprintf(path, sizeof path, "%s/metrics.csv", run->dir);
-    s->to = fopen(path, run->resumed ? "a" : "w"); // a resumed run has a second header
+    s->to = run->resumed ? go_on(s, path, run->phase) : fopen(path, "w");
     if (s->to) return RLHF_OK;
     return rlhf_failf(s->host, RLHF_E_IO, "%s cannot be opened: %s", path, strerror(errno));
 }

@@ -4,6 +4,7 @@
 #include <rlhf/sink.h>
 
 #include <errno.h>
+#include <stdlib.h>
 
 struct config {
     const char *metric, *file;
@@ -35,12 +36,26 @@ static rlhf_status failed(const struct state *s, const char *what) {
     return rlhf_failf(s->host, RLHF_E_IO, "%s %s: %s", s->config->file, what, strerror(errno));
 }
 
-// A resumed run adds to its file; phases after the last checkpoint are in it twice.
+// The file of a resumed run without the phases after its checkpoint, which come again.
+static FILE *go_on(const char *path, int64_t phases) {
+    char other[4200], line[256];
+    FILE *from = fopen(path, "r");
+    if (!from) return fopen(path, "w");
+    snprintf(other, sizeof other, "%s.new", path);
+    FILE *to = fopen(other, "w");
+    while (to && fgets(line, sizeof line, from) && strtoll(line, NULL, 10) <= phases)
+        fputs(line, to);
+    fclose(from);
+    if (!to || rename(other, path) == 0) return to;
+    fclose(to);
+    return NULL;
+}
+
 static rlhf_status begin(void *self, const rlhf_sink_run *run) {
     struct state *s = self;
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", run->dir, s->config->file);
-    s->to = fopen(path, run->resumed ? "a" : "w");
+    s->to = run->resumed ? go_on(path, run->phase) : fopen(path, "w");
     return s->to ? RLHF_OK : failed(s, "cannot be opened");
 }
 

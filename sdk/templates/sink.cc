@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace {
@@ -42,12 +43,26 @@ rlhf_status failed(const state &s, const char *what) {
     return rlhf_failf(s.host, RLHF_E_IO, "%s %s: %s", s.options->file, what, std::strerror(errno));
 }
 
-// A resumed run adds to its file; phases after the last checkpoint are in it twice.
+// The file of a resumed run without the phases after its checkpoint, which come again.
+std::FILE *go_on(const char *path, int64_t phases) noexcept {
+    char other[4200], line[256];
+    std::FILE *from = std::fopen(path, "r");
+    if (!from) return std::fopen(path, "w");
+    std::snprintf(other, sizeof other, "%s.new", path);
+    std::FILE *to = std::fopen(other, "w");
+    while (to && std::fgets(line, sizeof line, from) && std::strtoll(line, nullptr, 10) <= phases)
+        std::fputs(line, to);
+    std::fclose(from);
+    if (!to || std::rename(other, path) == 0) return to;
+    std::fclose(to);
+    return nullptr;
+}
+
 rlhf_status begin(void *self, const rlhf_sink_run *run) noexcept {
     state &s = of(self);
     char path[4096];
     std::snprintf(path, sizeof path, "%s/%s", run->dir, s.options->file);
-    s.to = std::fopen(path, run->resumed ? "a" : "w");
+    s.to = run->resumed ? go_on(path, run->phase) : std::fopen(path, "w");
     return s.to ? RLHF_OK : failed(s, "cannot be opened");
 }
 

@@ -59,9 +59,12 @@ typedef struct rlhf_reward_in {
 
     // ---- tokens ----
     const int32_t *ids;    // [total] prompt + response, policy vocabulary, ragged
-    const int32_t *offset; // [n + 1]
+    const int32_t *offset; // [n + 1]; a row may have no response tokens
     // [total] log-probs of the response tokens, natural logarithms, 0 on prompt tokens: by the
-    // sampler and by the reference. NULL without the flag that requests them.
+    // sampler and by the reference. NULL without the flag that requests them. In a run logp_ref is
+    // of the distribution that the algorithm compares (algo.logprob_temperature and
+    // algo.logprob_support); in other commands of the whole vocabulary, at the sampling
+    // temperature.
     const float *logp_sampled, *logp_ref;
 
     // ---- turns: NULL without RLHF_REWARD_TURNS, or if rows are single responses ----

@@ -59,7 +59,7 @@ typedef struct rlhf_reward_in {
 
     // ---- tokens ----
     const int32_t *ids;    // [total] prompt + response, policy vocabulary, ragged
-    const int32_t *offset; // [n + 1]
+    const int32_t *offset; // [n + 1]; a row may have no response tokens
 } rlhf_reward_in;
 
 typedef struct rlhf_reward_out {
