@@ -43,7 +43,8 @@ static FILE *go_on(const char *path, int64_t phases) {
     if (!from) return fopen(path, "w");
     snprintf(other, sizeof other, "%s.new", path);
     FILE *to = fopen(other, "w");
-    while (to && fgets(line, sizeof line, from) && strtoll(line, NULL, 10) <= phases)
+    while (to && fgets(line, sizeof line, from) && strchr(line, '\n') &&
+           strtoll(line, NULL, 10) <= phases)
         fputs(line, to);
     fclose(from);
     if (!to || rename(other, path) == 0) return to;

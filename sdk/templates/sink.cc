@@ -50,7 +50,8 @@ std::FILE *go_on(const char *path, int64_t phases) noexcept {
     if (!from) return std::fopen(path, "w");
     std::snprintf(other, sizeof other, "%s.new", path);
     std::FILE *to = std::fopen(other, "w");
-    while (to && std::fgets(line, sizeof line, from) && std::strtoll(line, nullptr, 10) <= phases)
+    while (to && std::fgets(line, sizeof line, from) && std::strchr(line, '\n') &&
+           std::strtoll(line, nullptr, 10) <= phases)
         std::fputs(line, to);
     std::fclose(from);
     if (!to || std::rename(other, path) == 0) return to;
