@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,8 +25,15 @@ static void fill_descriptors(void) {
     }
 }
 
+// 1 if stdout is a pipe whose reader has gone, as with head. An earlier write may have found that
+// out: its errno is lost by the end.
+static int reader_is_gone(void) {
+    struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
+}
+
 // Checks that stdout was written, except for progress output (report/progress.c). If the reader has
-// gone (EPIPE, as with head), says nothing.
+// gone, says nothing.
 static int check_output(struct rlhf__log *log, int status) {
     errno = 0;
     const int bad = fflush(stdout) != 0 || ferror(stdout), why = errno;
@@ -33,7 +41,7 @@ static int check_output(struct rlhf__log *log, int status) {
     struct rlhf__error err;
     rlhf__fail(&err, RLHF_E_IO, "cannot write to standard output%s%s", why ? ": " : "",
                why ? strerror(why) : "");
-    if (why != EPIPE) rlhf__log_error(log, err.text);
+    if (why != EPIPE && !reader_is_gone()) rlhf__log_error(log, err.text);
     return 1;
 }
 
