@@ -76,7 +76,7 @@ static rlhf_status open_named(struct rlhf__run *r, uint32_t i, struct rlhf__erro
     rlhf_status st = rlhf__model_open(&r->session.models, &spec, &cast->named[i], err);
     if (st != RLHF_OK)
         return rlhf__is_dir(spec.dir) ? st : rlhf__error_context(err, "models.%s", name);
-    if (cast->named[i]->base)
+    if (cast->named[i] && cast->named[i]->base)
         rlhf__logf(r->report.log, RLHF_LOG_INFO,
                    "the %s is the policy's base%s; no second copy is held", name,
                    cast->named[i]->peft.rank ? " with a separate adapter" : " without an adapter");

@@ -104,13 +104,14 @@ static void *end_part(void *arg) {
 
 // All processes at the same time; 0 if one failed.
 static int end_all(struct side *s, int32_t ends_phase) {
+    const int two = s->n == SHARDS;
     pthread_t other;
     s->meeting.ended = 0;
     for (uint32_t r = 0; r < s->n; r++)
         s->p[r].ends_phase = ends_phase;
-    if (s->n == SHARDS && pthread_create(&other, NULL, end_part, &s->p[1]) != 0) return 0;
+    if (two && pthread_create(&other, NULL, end_part, &s->p[1]) != 0) return 0;
     end_part(&s->p[0]);
-    if (s->n == SHARDS) pthread_join(other, NULL);
+    if (two) pthread_join(other, NULL);
     return !s->p[0].failed && !s->p[s->n - 1].failed;
 }
 
@@ -184,7 +185,12 @@ static void say(struct rlhf__check *c, const char *what, double a, double b, dou
         what, a, b, alone, from.header, from.line);
 }
 
-static int differ(double a, double b) { return memcmp(&a, &b, sizeof a) != 0; }
+static int differ(double a, double b) {
+    uint64_t bits_a, bits_b;
+    memcpy(&bits_a, &a, sizeof bits_a);
+    memcpy(&bits_b, &b, sizeof bits_b);
+    return bits_a != bits_b;
+}
 
 static int other_metric(struct rlhf__check *c, const struct side *one, const struct side *two) {
     const char *name;
