@@ -50,7 +50,8 @@ rlhf_status rlhf__spec_pairs(const char *pairs, const char *flag,
                                                 struct rlhf__error *err),
                              void *arg, struct rlhf__error *err) {
     char *copy = strdup(pairs);
-    rlhf_status st = copy ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    rlhf_status st = RLHF_OK;
+    if (!copy) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     for (char *pair = copy; st == RLHF_OK && *pair;) {
         char *end = pair_end(pair), *next = *end ? end + 1 : end;
         *end = '\0';
