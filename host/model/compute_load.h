@@ -15,7 +15,7 @@
 rlhf_status rlhf__compute_find(const struct rlhf__dirs *dirs, const char *backend,
                                char out[RLHF__PATH_CAP], struct rlhf__error *err);
 
-// A backend that is loaded: its plugin and an instance of it. Must stay where it is.
+// A loaded backend: its plugin and an instance. The struct must not move in memory.
 struct rlhf__kernels {
     struct rlhf__plugins *plugins; // owned, of this file alone; files stay mapped
     const struct rlhf__plugin *plugin;

@@ -20,7 +20,7 @@ int rlhf__combine_add(struct rlhf__combined *to, double value, double weight, in
 // Add what was reported after `to`. 0 as above. [any]
 int rlhf__combine_merge(struct rlhf__combined *to, const struct rlhf__combined *later);
 
-// "mean", "sum", "last", "max", "min"; NULL: there is no such way. [any]
+// "mean", "sum", "last", "max", "min"; NULL for any other number. [any]
 const char *rlhf__combine_name(int32_t combine);
 
 // What is wrong with a report, as text to follow the metric's name, or NULL. [any]

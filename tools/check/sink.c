@@ -108,7 +108,7 @@ static rlhf_status run_in(struct rlhf__probe *t, const char *dir, int resumed, i
     return ended;
 }
 
-// The same in a directory of its own, which is removed afterwards.
+// Runs the phases with a new temporary directory as run->dir, and removes it afterwards.
 static rlhf_status run(struct rlhf__probe *t, int resumed, int32_t how, struct rlhf__error *err) {
     const char *temporary = getenv("TMPDIR");
     char dir[RLHF__PATH_CAP];

@@ -186,8 +186,8 @@ static rlhf_status read_object(const struct rlhf__folder *dir, const char *name,
     return st;
 }
 
-// add_bos_token of tokenizer_config.json, if it is there. Some versions of transformers use it even
-// beside a tokenizer.json.
+// Writes add_bos_token of tokenizer_config.json, if it is there. Some versions of transformers use
+// it even if the directory has a tokenizer.json.
 static rlhf_status write_add_bos(const struct rlhf__tokenizer *tok, const struct rlhf__folder *dir,
                                  struct rlhf__error *err) {
     static const char name[] = "tokenizer_config.json";
