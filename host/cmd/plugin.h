@@ -18,9 +18,9 @@ struct rlhf__plugin_file {
     int32_t reserved;
 };
 
-// Open the file of absolute `path`. *out needs finish also after a failure. Errors: those of
-// rlhf__plugin_open_file. [main, in the child]
-rlhf_status rlhf__plugin_file_open(const struct rlhf__dirs *dirs, const char *path,
+// Open the file of absolute `path`; with_sum: its plugins get their sha256. *out needs finish also
+// after a failure. Errors: those of rlhf__plugin_open_file. [main, in the child]
+rlhf_status rlhf__plugin_file_open(const struct rlhf__dirs *dirs, const char *path, int with_sum,
                                    struct rlhf__plugin_file *out, struct rlhf__error *err);
 void rlhf__plugin_file_finish(struct rlhf__plugin_file *); // accepts a zeroed one [main]
 

@@ -45,7 +45,7 @@ rlhf_status rlhf__plugin_file_ask(const char *what,
     return rlhf__child_ask(&limits, confined_work, &w, out, NULL, err);
 }
 
-rlhf_status rlhf__plugin_file_open(const struct rlhf__dirs *dirs, const char *path,
+rlhf_status rlhf__plugin_file_open(const struct rlhf__dirs *dirs, const char *path, int with_sum,
                                    struct rlhf__plugin_file *out, struct rlhf__error *err) {
     void *object;
     *out = (struct rlhf__plugin_file){0};
@@ -53,6 +53,7 @@ rlhf_status rlhf__plugin_file_open(const struct rlhf__dirs *dirs, const char *pa
     RLHF_TRY(rlhf__shared_object_open(path, &object, err));
     out->other = rlhf__plugin_abi(object) < 0 && !dlsym(object, "rlhf_kernels_v0");
     RLHF_TRY(rlhf__plugins_create(dirs, &out->plugins, err));
+    if (!with_sum) rlhf__plugins_leave_sums(out->plugins);
     return rlhf__plugin_open_file(out->plugins, path, &out->plugin, &out->n, err);
 }
 
@@ -226,7 +227,7 @@ static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     const struct info *in = arg;
     struct rlhf__plugin_file f;
     struct rlhf__error err;
-    const rlhf_status st = rlhf__plugin_file_open(in->env->dirs, in->path, &f, &err);
+    const rlhf_status st = rlhf__plugin_file_open(in->env->dirs, in->path, 1, &f, &err);
     if (st == RLHF_OK)
         put_found(out, in, &f);
     else

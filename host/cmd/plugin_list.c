@@ -145,7 +145,7 @@ static void add_file(const struct rlhf__dirs *dirs, const char *path, json_t *an
     struct rlhf__plugin_file f;
     struct rlhf__error err;
     json_t *rows = json_array();
-    const rlhf_status st = rlhf__plugin_file_open(dirs, path, &f, &err);
+    const rlhf_status st = rlhf__plugin_file_open(dirs, path, 0, &f, &err);
     for (size_t i = 0; st == RLHF_OK && i < f.n; i++) {
         const rlhf_plugin *d = &f.plugin[i]->desc;
         add_row(rows, rlhf__kind_name((int32_t)d->kind), path, d->id, d->version, d->summary);

@@ -89,6 +89,7 @@ static void search_options(struct search *s) {
     struct options v = {.s = s, .key = is_algo ? a->ours + strlen("algo.") : NULL};
     struct rlhf__error err;
     if (rlhf__plugins_create(s->env->dirs, &s->plugins, &err) < 0) return;
+    rlhf__plugins_leave_sums(s->plugins);
     v.defaults = rlhf__algo_defaults_all(s->env->dirs, &v.n_defaults);
     rlhf__plugin_each_file(s->env->dirs, visit_options, &v);
     rlhf__algo_defaults_finish(v.defaults, v.n_defaults);

@@ -47,7 +47,7 @@ struct rlhf__plugin {
     char *file;                    // last part of path
     char *stem;                    // file without ".so": "imdb"
     struct rlhf__outside *outside; // NULL: it works in this process
-    char sha256[65];               // of the file
+    char sha256[65];               // of the file; "" after rlhf__plugins_leave_sums
     char reserved[7];
 };
 
@@ -58,6 +58,10 @@ struct rlhf__plugins;
 rlhf_status rlhf__plugins_create(const struct rlhf__dirs *dirs, struct rlhf__plugins **out,
                                  struct rlhf__error *err);
 void rlhf__plugins_destroy(struct rlhf__plugins *p); // NULL allowed; files stay mapped
+
+// Files opened after this get no sha256. It is for callers that only describe plugins: the sum of a
+// large file takes longer than opening the file. [main]
+void rlhf__plugins_leave_sums(struct rlhf__plugins *p);
 
 // Returns the number of open plugins; *out is an array of them in the order in which they were
 // opened, valid until the next is. [main]

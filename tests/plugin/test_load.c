@@ -143,6 +143,20 @@ static void a_sound_one_is_described(void **state) {
     assert_ptr_equal(p, again);
 }
 
+// A caller that only describes plugins does not wait for the sum of a large file.
+static void the_sum_can_be_left_out(void **state) {
+    struct fixture *f = *state;
+    char path[1024];
+    const struct rlhf__plugin *p;
+    struct rlhf__error err = {0};
+    module_path("sample.so", path);
+    rlhf__plugins_leave_sums(f->plugins);
+    check_ok(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, RLHF__NAME_TYPED, "--reward", &p,
+                               &err),
+             &err);
+    assert_string_equal(p->sha256, "");
+}
+
 // The backends are ordinary plugins.
 static void kernels_and_extensions(void **state) {
     struct fixture *f = *state;
@@ -467,6 +481,7 @@ int main(void) {
         T(each_fault_has_its_sentence),
         T(rewards_and_algorithms_of_another_compute_contract_load),
         T(a_sound_one_is_described),
+        T(the_sum_can_be_left_out),
         T(kernels_and_extensions),
         T(a_longer_descriptor_with_a_zero_tail_is_fine),
         T(two_files_with_one_id),
