@@ -29,7 +29,7 @@ void rlhf__buf_clear(struct rlhf__buf *b);
 // Append n bytes; bytes may be NULL when n is 0. [any]
 void rlhf__buf_put(struct rlhf__buf *b, const void *bytes, size_t n);
 
-// Append a NUL-ended string, one byte, formatted text. [any]
+// Append a NUL-ended string, one byte, or formatted text. [any]
 void rlhf__buf_puts(struct rlhf__buf *b, const char *text);
 void rlhf__buf_putc(struct rlhf__buf *b, char c);
 __attribute__((format(printf, 2, 3))) void rlhf__buf_printf(struct rlhf__buf *b, const char *fmt,

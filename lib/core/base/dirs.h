@@ -30,9 +30,9 @@ rlhf_status rlhf__dirs_program(const char *link, char *out, size_t cap, struct r
 // ignored, as the XDG base directory specification demands. [main]
 rlhf_status rlhf__dirs_find(struct rlhf__dirs *out, struct rlhf__error *err);
 
-// The file or directory `name`. If it does not exist, returns the one that ships with the program
-// under the same relative name (presets write models/arith, for example); that path is stored in
-// room. [any]
+// Returns `path` if that file or directory exists. Otherwise looks for the same relative name among
+// the files that ship with the program (presets write models/arith, for example) and returns its
+// path, stored in room. If that is missing too, returns `path`. [any]
 const char *rlhf__dirs_shared(const struct rlhf__dirs *, const char *path,
                               char room[RLHF__PATH_CAP]);
 

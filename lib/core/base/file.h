@@ -13,7 +13,7 @@
 rlhf_status rlhf__file_read(const char *path, uint64_t max_bytes, struct rlhf__buf *out,
                             struct rlhf__error *err);
 
-// The same of an open descriptor; path is for messages. [any]
+// rlhf__file_read for an open descriptor; path is only used in messages. [any]
 rlhf_status rlhf__file_read_fd(int fd, const char *path, uint64_t max_bytes, struct rlhf__buf *out,
                                struct rlhf__error *err);
 

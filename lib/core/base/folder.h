@@ -21,9 +21,9 @@ rlhf_status rlhf__folder_open(const struct rlhf__folder *in, const char *name,
                               struct rlhf__folder **out, struct rlhf__error *err);
 void rlhf__folder_close(struct rlhf__folder *f); // NULL allowed
 
-// Open the directory. If it is missing, create it and sync its name to disk. With `taken`, an entry
-// that exists already is not opened: *taken becomes 1, *out NULL, and the function returns RLHF_OK.
-// [any]
+// Open the directory. If it is missing, create it and sync its name to disk. If `taken` is not NULL
+// and the entry exists already, the entry is not opened: the function returns RLHF_OK with *taken 1
+// and *out NULL. [any]
 rlhf_status rlhf__folder_make(const struct rlhf__folder *in, const char *name, int *taken,
                               struct rlhf__folder **out, struct rlhf__error *err);
 

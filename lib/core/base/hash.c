@@ -59,8 +59,8 @@ static int has_instructions(void) {
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_SHA);
 }
 
-// compress(), four rounds at a time. The state has the order that the instructions need: from the
-// highest word, (a, b, e, f) and (c, d, g, h).
+// compress(), four rounds at a time. The SHA instructions need the state as two vectors. From the
+// highest word to the lowest, they hold (a, b, e, f) and (c, d, g, h).
 __attribute__((target("sha,sse4.1,ssse3"))) static void compress_fast(uint32_t h[8],
                                                                       const uint8_t block[64]) {
     const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);

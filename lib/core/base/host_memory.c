@@ -41,8 +41,8 @@ static void read_group(struct rlhf__host_memory *m, const char *dir, int v2) {
     limit(m, most, most > used ? most - used : 0);
 }
 
-// Reads the group and all its parents, because each may have a limit. In a container the path may
-// belong to another namespace; only the top of the mount is then ours.
+// Reads the group and all its parents, because each may have a limit. In a container, `path` may
+// belong to another namespace; then only the top of the mount is readable.
 static void read_groups(struct rlhf__host_memory *m, const char *top, char *path, int v2) {
     char dir[RLHF__PATH_CAP];
     for (;;) {

@@ -12,8 +12,8 @@
 // with status 1. [main]
 void rlhf__last_words_install(void);
 
-// 1: print the sentence as the message of a JSON object, as log lines are then, but without a time.
-// [main]
+// With on = 1, print the sentence as a JSON object, in the format of the log's JSON lines but
+// without a time. [main]
 void rlhf__last_words_json(int on);
 
 // Restore the default action of fatal signals in a child. Its parent reports how it ended. [main]

@@ -48,7 +48,7 @@ void rlhf__mapped_close(struct rlhf__mapped *m) {
 
 // ---- reading a file that may be truncated ----
 
-// Where a read of this thread continues if its page is missing. NULL: this thread is not reading.
+// Where this thread continues when a page that it reads is missing. NULL: it is not reading.
 static _Thread_local sigjmp_buf *volatile way_out;
 
 static void on_page_gone(int number) {

@@ -36,8 +36,8 @@ int rlhf__is_printable(uint32_t c) {
     }
 }
 
-// The character (or invalid byte) at s as it is shown, NUL-ended. Returns how many bytes of s it
-// takes.
+// Writes the character (or invalid byte) at s to out as it is shown, NUL-ended. Returns the number
+// of bytes of s that it takes.
 static size_t show(const char *s, size_t n, const char *keep, char out[16]) {
     uint32_t c;
     size_t len = rlhf__char_at(s, n, &c);
@@ -101,7 +101,7 @@ int rlhf__terminal_width(int fd, int otherwise) {
     return otherwise;
 }
 
-// The next character of text at *at: appended to out, its columns returned.
+// Append the next character of text, at *at, to out. Returns its width in columns.
 static int put_char(struct rlhf__buf *out, rlhf_str text, size_t *at) {
     uint32_t c;
     const char *p = text.ptr + *at;
@@ -137,8 +137,8 @@ size_t rlhf__wrap_at(rlhf_str text, int columns) {
     return at < text.len && space && text.ptr[at] != ' ' ? space : at;
 }
 
-// Find the word at *at, with the blanks in front of it: where it begins and how many columns it
-// takes. *at is moved past it.
+// Find the word at *at together with the blanks before it. Returns where the word begins, sets
+// *columns to the width of both, and moves *at past the word.
 static size_t next_word(rlhf_str text, size_t *at, int *columns) {
     struct rlhf__buf seen = RLHF__BUF_INIT;
     size_t from = *at;

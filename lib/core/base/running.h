@@ -33,8 +33,9 @@ int rlhf__running_is_main(void);
 // The process that called rlhf__running_watch, 0 before. Async-signal-safe. [any]
 pid_t rlhf__running_home(void);
 
-// Write what runs into out, NUL-ended: "reward org.x.y, score()", or another thread that it
-// started. Returns 0 and writes "" while only the host runs. Async-signal-safe. [any]
+// Write the name of the running function to out, NUL-ended: "reward org.x.y, score()". On a thread
+// without a record, while a plugin runs on the watched thread, the text begins with "a thread
+// beside". Returns 0 and writes "" while only the host runs. Async-signal-safe. [any]
 int rlhf__running_describe(char *out, size_t cap);
 
 #endif

@@ -20,8 +20,8 @@ void rlhf__list_allowed(const rlhf_opt *o, struct rlhf__buf *out);
 int rlhf__list_put_wrong(const rlhf_opt *o, const json_t *v, const char *raw,
                          struct rlhf__buf *out);
 
-// The first function gives a list as JSON (NULL: the empty list), the second an option's default,
-// which is never NULL. New references; NULL when out of memory. [any]
+// _default returns an option's default, never NULL. _json returns a list as JSON (NULL means the
+// empty list): a new reference, or NULL when out of memory. [any]
 const char *const *rlhf__list_default(const rlhf_opt *o);
 json_t *rlhf__list_json(const char *const *list);
 int rlhf__list_equal(const char *const *a, const char *const *b); // [any]

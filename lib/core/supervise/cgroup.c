@@ -116,7 +116,7 @@ static const char *mounted(const char *line, const char *group, char point[RLHF_
     return below(group, top);
 }
 
-// The directory of `group`; *is_top: it is the topmost that can be seen.
+// Find the directory of `group`. Sets *is_top to 1 if it is the topmost group that can be seen.
 static int find_dir(const char *root, const char *group, char out[RLHF__PATH_CAP], int *is_top) {
     char path[RLHF__PATH_CAP], point[RLHF__PATH_CAP], *line = NULL;
     size_t cap = 0;

@@ -30,8 +30,9 @@ enum rlhf__cgroup_end {
 // proc/. Returns 0, or -1 with *out zeroed if a group cannot be made. [main]
 int rlhf__cgroup_make(const char *root, uint64_t bytes, struct rlhf__cgroup *out);
 
-// Put the calling process into the group of that directory ("": none). Returns what the group
-// limits, RLHF__CONFINED_GROUP and _GROUP_COUNT of enum rlhf__confined, or 0. [main]
+// Put the calling process into the group whose directory is `dir` ("": no group). Returns the
+// limits of that group as RLHF__CONFINED_GROUP and _GROUP_COUNT of enum rlhf__confined, or 0.
+// [main]
 unsigned rlhf__cgroup_enter(const char *dir);
 
 // Kill the processes left in the group and remove it. Returns why its processes were killed before.

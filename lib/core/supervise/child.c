@@ -33,7 +33,7 @@ static void confine(const struct rlhf__child_limits *limits) {
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     limit(RLIMIT_FSIZE, (rlim_t)limits->file_bytes);
     limit(RLIMIT_CORE, 0);
-    // Each thread counts, hence the factor.
+    // The processor time of all threads is added up, hence the factor.
     limit(RLIMIT_CPU, 64 * seconds);
     fflush(stdout);
     dup2(STDERR_FILENO, STDOUT_FILENO);

@@ -9,7 +9,7 @@
 // The limits of a child.
 struct rlhf__child_limits {
     const char *what; // for messages: a path
-    int32_t seconds;  // limit of its run time, and of its processor time
+    int32_t seconds;  // limit of its run time and of its processor time
     // 1: no new privileges, no writing to files, no core dump. Standard output goes to standard
     // error.
     int32_t confined;
@@ -23,19 +23,22 @@ struct rlhf__child_end {
     int32_t status, reserved;
 };
 
-// Fork a warden (warden.h), whose child calls work(arg, out). The child's output is appended to
-// *out, and its status is returned; when work fails, out holds its error sentence. Processes that
-// the child started end with it, and all of them end with this process. If the child ends in
-// another way (after `seconds`, by SIGALRM), RLHF_E_INTERNAL is returned, and err and *end (NULL
-// allowed) say how. A child that removes its alarm is ended 5 s later. A child that sends more than
-// 16 MiB is ended at once. Foreign code in the child can send any text: check it and escape it.
-// [main]
+// Call work(arg, out) in a child process and wait for it. The child belongs to a warden (warden.h).
+// Returns the status of work. On success, the output of work is appended to *out; on failure, that
+// output is the text of err.
+//
+// When the child ends, the processes that it started are ended too. All of them end if this process
+// ends. If the child crashes, exits or exceeds `seconds` (SIGALRM), the function returns
+// RLHF_E_INTERNAL; err and *end (NULL allowed) say how the child ended. A child that disables its
+// alarm is ended 5 s later. A child that sends more than 16 MiB is ended at once.
+//
+// Foreign code in the child can send any text: check it and escape it. [main]
 rlhf_status rlhf__child_ask(const struct rlhf__child_limits *limits,
                             rlhf_status (*work)(void *arg, struct rlhf__buf *out), void *arg,
                             struct rlhf__buf *out, struct rlhf__child_end *end,
                             struct rlhf__error *err);
 
-// The same for a file `what` that the child loads. The child is not confined and has
+// rlhf__child_ask for a child that loads the file `what`. The child is not confined and may run for
 // RLHF__CHILD_SECONDS. [main]
 rlhf_status rlhf__child_run(const char *what, rlhf_status (*work)(void *arg, struct rlhf__buf *out),
                             void *arg, struct rlhf__buf *out, struct rlhf__error *err);

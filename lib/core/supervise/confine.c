@@ -57,7 +57,7 @@ static unsigned with_users(int network) {
 unsigned rlhf__confine_spaces(int network) {
     unsigned in_force = with_users(network);
     if (in_force) return in_force;
-    // Root can create them without a user namespace.
+    // Root can create the namespaces without a user namespace.
     if (unshare(CLONE_NEWPID) == 0) in_force |= RLHF__CONFINED_PROCESSES;
     if (unshare(CLONE_NEWIPC) == 0) in_force |= RLHF__CONFINED_IPC;
     if (!network && unshare(CLONE_NEWNET) == 0) in_force |= RLHF__CONFINED_NETWORK;

@@ -19,7 +19,7 @@
 static const char *const devices[] = {"null", "zero", "full", "random", "urandom"};
 enum { N_DEVICES = sizeof devices / sizeof *devices };
 
-// Mount what was opened at `from` at `to`, which is not there yet.
+// Mount the open file or directory `from` at the path `to`, which must not exist yet.
 static int bind_at(int from, const char *to, int is_dir) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", from);
@@ -169,7 +169,7 @@ static void allow(int rules, const char *path, uint64_t rights) {
     if (fd >= 0) close(fd);
 }
 
-// 1 for the directories of which only parts are allowed. A link may lead to one.
+// 1 for the directories that are allowed only in part. s may have been reached through a link.
 static int is_apart(const struct stat *s) {
     static const char *const apart[] = {"/", "/dev", "/proc"};
     struct stat other;

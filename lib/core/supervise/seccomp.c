@@ -65,7 +65,7 @@ static const int refused[] = {
     442, 443,      // mount_setattr, quotactl_fd
     448,           // process_mrelease
     452,           // fchmodat2
-    460,           // lsm_set_self_attr: what /proc/self/attr would be written for
+    460,           // lsm_set_self_attr: does what writing to /proc/self/attr does
     463, 466, 467, // setxattrat, removexattrat, open_tree_attr
     469,           // file_setattr
     470,           // listns: namespaces of other processes

@@ -64,9 +64,9 @@ void rlhf__ward_order(const struct rlhf__ward *w, char order);
 // 1 if the warden has ended but has not been reaped. [any]
 int rlhf__ward_over(const struct rlhf__ward *w);
 
-// End the warden and everything that the code has started. It may end by itself for `patience`
-// seconds. Returns 1 if it did, with its wait status. Processes that it left behind are ended too.
-// [any]
+// End the warden and everything that the foreign code has started. For `patience` seconds the
+// warden may still end by itself. Returns 1 if it did, with its wait status in *status. Processes
+// that it left behind are ended too. [any]
 int rlhf__ward_end(struct rlhf__ward *w, double patience, int *status);
 
 #endif
