@@ -1,14 +1,14 @@
-// bradley_terry.c: training a reward model on preferences: rows of two or more responses to one
-// prompt, one of which is preferred.
+// bradley_terry.c: trains a reward model on preferences. A data row has two or more responses to
+// one prompt, one of which is preferred.
 //
-//   b the preferred response of a row of k, R the rewards, c the centring coefficient,
-//   m the margin: the option plus the data row's margin, if any
+//   R: the rewards of a row's k responses; b: the preferred one; c: the centring coefficient;
+//   m: the margin, which is the option plus the data row's margin, if any
 //   loss_g = log(1 + sum_{j != b} exp(R_j + m - R_b)) + c (2/k sum_j R_j)^2
 //   L      = sum_g (k_g / n) loss_g           n = responses of the minibatch
 //
 // With k = 2 the first term is -log sigmoid(R_chosen - R_rejected - m) (Bradley and Terry 1952;
-// Stiennon et al. 2020, section 3.4) and the second c (R_chosen + R_rejected)^2; with more it is
-// the cross-entropy of "b is the best of k" (Ziegler et al. 2019, eq. 1).
+// Stiennon et al. 2020, section 3.4), and the second is c (R_chosen + R_rejected)^2. With k > 2 the
+// first term is the cross-entropy of "b is the best of k" (Ziegler et al. 2019, eq. 1).
 //
 // The host reads the pairs, pools the token scores and fits gain and bias.
 #include "common/rows.h"

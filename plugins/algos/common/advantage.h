@@ -14,8 +14,9 @@
 void rlhf__gae(const double *r, const double *v, int64_t n, double gamma, double lambda,
                double *adv, double *ret);
 
-// One-step differences of the critic: adv_t = r_t + v_{t+1} - v_t, and ret = adv + v. With a single
-// reward at the end the last adv is score - v_last, the others are v_{t+1} - v_t. All [n]. [any]
+// One-step differences of the critic: adv_t = r_t + v_{t+1} - v_t, ret_t = adv_t + v_t. If the only
+// reward comes at the end, the last adv is score - v_last and the others are v_{t+1} - v_t. All
+// arrays are [n]. [any]
 void rlhf__one_step(const double *r, const double *v, int64_t n, double *adv, double *ret);
 
 // x[n] = (x - mean) / (std + eps); exactly 0 everywhere if all x are equal. unbiased: divide the
@@ -29,21 +30,22 @@ struct rlhf__group_stats {
     double std_sum;
 };
 
-// x[n] = (x - mean_g) / (std_g + eps) within each set of rows that share group[i], or x - mean_g
-// when scale is 0 (Shao et al. 2024, eq. 3; Liu et al. 2025 omit the std). A group without spread,
-// including a single row, gives exactly 0. Rows of a group need not be adjacent. y[n] are the
-// values; x may be NULL to compute only the statistics of y. order[n] is scratch. [any]
+// Normalises y[n] within each group, that is, the rows that share group[i]: x = (y - mean_g) /
+// (std_g + eps), or x = y - mean_g when scale is 0 (Shao et al. 2024, eq. 3; Liu et al. 2025 omit
+// the std). If all y of a group are equal, as in a group of one row, x is exactly 0. Rows of a
+// group need not be adjacent. With x NULL, only computes the statistics of y. order[n] is scratch.
+// [any]
 struct rlhf__group_stats rlhf__group_normalize(const double *y, const int32_t *group, int64_t n,
                                                double eps, int32_t unbiased, int32_t scale,
                                                int64_t *order, double *x);
 
-// x[n] = y - mean of the others that share group[i] (Kool et al. 2019; Ahmadian et al. 2024, eq.
-// 8), which is m / (m - 1) (y - mean_g) with m rows in the group. A group without spread, including
-// a single row, gives exactly 0. order[n] is scratch. [any]
+// x[i] = y[i] minus the mean y of the other rows in its group (Kool et al. 2019; Ahmadian et al.
+// 2024, eq. 8). In a group of m rows this equals m / (m - 1) (y - mean_g). If all y of a group are
+// equal, as in a group of one row, x is exactly 0. order[n] is scratch. [any]
 void rlhf__leave_one_out(const double *y, const int32_t *group, int64_t n, int64_t *order,
                          double *x);
 
-// flat[i] = 1 if all rows that share group[i] have x 0, else 0; order[n] is scratch. [any]
+// flat[i] = 1 if x is 0 in all rows that share group[i], else 0. order[n] is scratch. [any]
 void rlhf__flat_groups(const double *x, const int32_t *group, int64_t n, int64_t *order,
                        uint8_t *flat);
 

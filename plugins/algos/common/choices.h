@@ -14,7 +14,8 @@ enum rlhf__old_logp { RLHF__OLD_ROLLOUT = 0, RLHF__OLD_RECOMPUTE = 1 };
 enum rlhf__temperature { RLHF__TEMPERATURE_SAMPLING = 0, RLHF__TEMPERATURE_UNIT = 1 };
 enum rlhf__support { RLHF__SUPPORT_FULL = 0, RLHF__SUPPORT_SAMPLED = 1 };
 
-// NULL-terminated lists of names, in the order of the enums (ratio: surrogate.h, estimator: kl.h).
+// The names of each enum's values, in the enum's order, NULL-terminated. The enum of the ratio is
+// in surrogate.h, that of the KL estimator in kl.h.
 extern const char *const rlhf__std_names[],
     *const rlhf__kl_placement_names[], *const rlhf__kl_estimator_names[],
                                            *const rlhf__kl_controller_names[],

@@ -31,8 +31,8 @@ static inline double rlhf__kl_dx(int32_t kind, double x, double f) {
     return kind == RLHF__KL_K2 ? -d : -expm1(d);
 }
 
-// Ziegler et al. 2019, section 2.2: the coefficient after a phase of n samples whose measured KL
-// was kl: coef * (1 + clip(kl / target - 1, -0.2, 0.2) * n / horizon). [any]
+// Returns the KL coefficient after a phase of n samples whose measured KL was kl (Ziegler et al.
+// 2019, section 2.2): coef * (1 + clip(kl / target - 1, -0.2, 0.2) * n / horizon). [any]
 static inline double rlhf__kl_adapt(double coef, double kl, double target, double n,
                                     double horizon) {
     double error = fmin(fmax(kl / target - 1.0, -0.2), 0.2);

@@ -21,13 +21,15 @@ rlhf_status rlhf__kl_control_init(const rlhf_host *, struct rlhf__kl_control *);
 // Reject a horizon that one phase of n sequences could exceed. [main]
 rlhf_status rlhf__kl_control_plan(const rlhf_host *, const struct rlhf__kl_control *, uint32_t n);
 
-// After a phase's report: rlhf__kl_adapt with the measured KL, when adaptive and measured. [step]
+// Call it after a phase's report. If the controller is adaptive and the KL was measured, updates
+// coef by rlhf__kl_adapt. [step]
 void rlhf__kl_control_update(struct rlhf__kl_control *, const struct rlhf__pg_rollout_sums *);
 
-// The saved state has 12 bytes: the 4 of magic, then coef as a little-endian double. load uses the
-// saved coef only if the controller is adaptive. If it is fixed, the configuration decides, even if
-// it has changed since. Errors of load: RLHF_E_INVALID (a wrong magic, or a coef that is negative
-// or not finite), and those of the stream. [main]
+// The saved state has 12 bytes: the 4 bytes of magic, then coef as a little-endian double. load
+// uses the saved coef only if the controller is adaptive. If the controller is fixed, the
+// configuration decides, even if it has changed since. load returns RLHF_E_INVALID for a wrong
+// magic and for a coef that is negative or not finite; it also passes on the stream's errors.
+// [main]
 enum { RLHF__KL_CONTROL_BYTES = 12 };
 rlhf_status rlhf__kl_control_save(const struct rlhf__kl_control *, const char magic[4],
                                   const rlhf_ostream *);

@@ -10,7 +10,7 @@
 #include <rlhf/algo.h>
 #include <rlhf/host.h>
 
-// Taken from the rollout, each sequence once (in minibatch scope: during the first epoch).
+// Sums over the rollout. Each sequence counts once; in minibatch scope, during the first epoch.
 struct rlhf__pg_rollout_sums {
     int64_t sequences, tokens;
     int64_t kl_sequences, kl_tokens; // those whose KL was measured
@@ -65,8 +65,8 @@ struct rlhf__pg_report {
     int32_t kl_penalised, critic, sampled_support, groups, masks, unclipped;
 };
 
-// Record the rewards reward[n] of a rollout's n rows, without KL; together: as one group.
-// RLHF_E_NOMEM through host->fail. [step]
+// Record reward[n], the rewards of a rollout's n rows without KL. With together 1, all rows are one
+// group. RLHF_E_NOMEM through host->fail. [step]
 rlhf_status rlhf__pg_take_rows(const rlhf_host *, struct rlhf__pg_metrics *, const rlhf_rollout *,
                                const double *reward, int32_t together);
 
@@ -79,18 +79,19 @@ void rlhf__pg_add(struct rlhf__pg_update_sums *to, const struct rlhf__pg_update_
 // Mean (x - o)^2 / 2 of the current minibatch; 0 without tokens. [any]
 double rlhf__pg_approx_kl(const struct rlhf__pg_update_sums *);
 
-// Room for the run's shards, for plan(). RLHF_E_NOMEM through host->fail. [main]
+// Allocate space for the run's shards. Call it from plan(). RLHF_E_NOMEM through host->fail. [main]
 rlhf_status rlhf__pg_metrics_plan(const rlhf_host *, struct rlhf__pg_metrics *,
                                   const rlhf_run_info *);
 
-// Add up the statistics from loss() over the shards of all workers: those of the current minibatch,
-// before a decision uses them, and the KL if loss() measures it (kl_estimator full). [step]
+// Add up statistics from loss() over the shards of all workers. rlhf__pg_reduce does so for the
+// current minibatch; call it before a decision uses them. rlhf__pg_reduce_kl does so for the KL, if
+// loss() measures it (kl_estimator full). [step]
 rlhf_status rlhf__pg_reduce(const rlhf_host *, struct rlhf__pg_metrics *);
 rlhf_status rlhf__pg_reduce_kl(const rlhf_host *, struct rlhf__pg_metrics *);
 
-// Add the current minibatch to the phase and clear it; a minibatch whose step was skipped is not
-// added. A minibatch without rows in the loss counts with loss 0, so that means over minibatches
-// equal the minimised loss. [step]
+// Add the current minibatch to the phase, unless its step was skipped, and clear the minibatch. A
+// minibatch without rows in the loss counts with loss 0, so that the mean over minibatches equals
+// the minimised loss. [step]
 void rlhf__pg_fold(struct rlhf__pg_metrics *, const rlhf_step_info *);
 
 // Send the phase's metrics to host->metric. [step]

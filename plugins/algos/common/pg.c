@@ -131,7 +131,8 @@ rlhf_status rlhf__pg_begin(struct rlhf__pg *g, const rlhf_rollout *in, int64_t p
     return RLHF_OK;
 }
 
-// 1: loss() is only the surrogate, whose value and gradient are 0 if the advantage is 0.
+// Returns 1 if loss() consists only of the surrogate. Its value and gradient are then 0 wherever
+// the advantage is 0.
 static int surrogate_alone(const struct rlhf__pg *g) {
     const int kl = g->opt.kl_placement == RLHF__KL_IN_LOSS && g->kl.coef != 0;
     return !g->critic && !kl && g->opt.entropy_coef == 0;
@@ -160,10 +161,10 @@ rlhf_status rlhf__pg_uses(struct rlhf__pg *g, const rlhf_rollout *in, int32_t co
     return RLHF_OK;
 }
 
-// Mask the rows of groups whose advantages are all 0, and remove them from the divisors: row counts
-// and the phase's tokens. If there are several minibatches and advantages are computed over the
-// whole batch, each minibatch is divided by the average number of remaining rows, as in DAPO with
-// tokens.
+// Mask the rows of groups whose advantages are all 0, and remove these rows from the divisors: row
+// counts and the phase's token count. If there are several minibatches and advantages are computed
+// over the whole batch, each minibatch is divided by the average number of remaining rows. (DAPO
+// does the same with tokens.)
 static rlhf_status mask_flat_groups(struct rlhf__pg *g, const rlhf_rollout *in, int64_t *order,
                                     const double *advantage, uint8_t *flat, int32_t counts) {
     if (!RLHF_HAS(rlhf_rollout, in, use) || !in->finished)
@@ -225,7 +226,7 @@ static rlhf_status check_loss(const struct rlhf__pg *g, const rlhf_loss_in *in,
     return RLHF_OK;
 }
 
-// All terms of the response `row`, which is not empty; the KL is measured in r.
+// Adds all loss terms of the non-empty response `row` to u and d, and the measured KL to r.
 static rlhf_status row_loss(struct rlhf__pg *g, const rlhf_loss_in *in, struct rlhf__span row,
                             double w, rlhf_heads *d, struct rlhf__pg_update_sums *u,
                             struct rlhf__pg_rollout_sums *r) {

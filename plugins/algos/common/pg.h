@@ -1,9 +1,10 @@
-// pg.h: shared code of the policy-gradient algorithms: common options, plan, the frame of
-// advantages and loss, a phase's statistics and the saved state. An algorithm embeds struct
-// rlhf__pg as its instance's first member, so that its tables can contain these functions directly,
-// and fills struct rlhf__pg_method with its specific parts.
+// pg.h: shared code of the policy-gradient algorithms: common options, plan(), the common parts of
+// advantages() and loss(), the statistics of a phase, and the saved state.
 //
-// Each algorithm provides its option table (defaults differ), its advantages and its surrogate.
+// struct rlhf__pg is the first member of an algorithm's instance, so the algorithm's function
+// tables can contain these functions directly. The algorithm describes its own parts in a struct
+// rlhf__pg_method: its advantages and its surrogate. It also provides its option table, because
+// defaults differ.
 #ifndef RLHF_ALGOS_COMMON_PG_H
 #define RLHF_ALGOS_COMMON_PG_H
 
@@ -44,8 +45,8 @@ struct rlhf__pg_method {
                   rlhf_heads *d, struct rlhf__pg_update_sums *u);
 };
 
-// Returns why the common option `key` has no effect given the others, or NULL if it has one or is
-// not a common option. [any]
+// Returns why the common option `key` has no effect given the other options. Returns NULL if it has
+// an effect or is not a common option. [any]
 const char *rlhf__pg_why_unused(const struct rlhf__pg_options *, const char *key);
 
 struct rlhf__pg {
@@ -61,44 +62,45 @@ struct rlhf__pg {
     struct rlhf__pg_metrics metrics;
     int64_t advantage_calls; // in this phase
     int64_t phase_tokens;    // response tokens of the phase's batch, 0 = unknown
-    int64_t rows;            // rows of advantages() that divisors count; negative: all
+    int64_t rows;            // how many rows of advantages() the divisors count; negative: all
     double *scratch;         // of advantages
     uint64_t scratch_bytes;
 };
 
-// *self = a zeroed instance of `bytes` that starts with struct rlhf__pg, filled from the options;
-// its creator then sets aggregation, scope and critic. Rejects meaningless combinations of options
-// with a message. Free with destroy, which accepts NULL. [main]
+// *self = a zeroed instance of `bytes` bytes that starts with struct rlhf__pg, filled from the
+// options. The caller then sets aggregation, scope and critic. Rejects meaningless combinations of
+// options with a message. Free it with destroy, which accepts NULL. [main]
 rlhf_status rlhf__pg_create(const rlhf_host *, const struct rlhf__pg_method *,
                             const struct rlhf__pg_options *, uint64_t bytes, void **self);
 void rlhf__pg_destroy(void *self);
 
-// Functions of rlhf_algo_ops. plan rejects combinations that are invalid for this run; phase_end
-// reports, adapts the KL coefficient and clears the phase. [main] for plan, [step] for the others.
+// Functions of rlhf_algo_ops. plan rejects combinations that are invalid for this run. phase_end
+// reports, adapts the KL coefficient and clears the phase. plan is [main], the others are [step].
 rlhf_status rlhf__pg_plan(void *self, const rlhf_run_info *, rlhf_plan *out);
 rlhf_status rlhf__pg_loss(void *self, const rlhf_loss_in *, rlhf_loss_out *);
 rlhf_status rlhf__pg_minibatch_end(void *self, const rlhf_step_info *, int32_t *stop);
 rlhf_status rlhf__pg_phase_end(void *self, int64_t phase);
 
-// Also a function of rlhf_algo_ops, for one advantage per response:
-//   S_i = score_i + sum_t token_reward_it [- beta sum_t k_it, with kl_placement reward]
-// is passed to `compare` and is the return of every token. [step]
+// advantages() of rlhf_algo_ops, for algorithms with one advantage per response. Computes
+//   S_i = score_i + sum_t token_reward_it [- beta sum_t k_it, with kl_placement reward],
+// passes S to `compare`, and sets S_i as the return of every token of row i. [step]
 rlhf_status rlhf__pg_advantages(void *self, const rlhf_rollout *);
 
-// Start of every advantages(): checks the arrays and records the phase's token count. *scratch =
-// space for per_token 8-byte numbers per response token and per_row per row, until the next call;
-// *counts = 1 if this call counts towards the metrics. RLHF_E_NOMEM through host->fail. [step]
+// Call it first in every advantages(). Checks the arrays and records the phase's token count. Sets
+// *scratch to space for per_token 8-byte numbers for each response token and per_row for each row,
+// valid until the next call. Sets *counts to 1 if this call counts towards the metrics.
+// RLHF_E_NOMEM through host->fail. [step]
 rlhf_status rlhf__pg_begin(struct rlhf__pg *, const rlhf_rollout *, int64_t per_token,
                            int64_t per_row, double **scratch, int32_t *counts);
 
-// End of every advantages(), once the advantages are set: decides how the loss uses each row (enum
-// rlhf_row_use). counts: from begin(). RLHF_E_INTERNAL. [step]
+// Call it last in every advantages(), when the advantages are set. Decides how the loss uses each
+// row (enum rlhf_row_use). counts is that of rlhf__pg_begin. RLHF_E_INTERNAL. [step]
 //
 // A row whose advantages are all 0 is RLHF_ROW_NO_GRADIENT if the loss has no other term (critic,
 // KL with a coefficient, entropy bonus). With mask_truncated, an unfinished row is masked.
 //
 // With mask_zero_advantage_groups, rlhf__pg_advantages then masks the rows of groups whose
-// advantages are all 0, and removes them from every divisor.
+// advantages are all 0, and removes these rows from every divisor.
 rlhf_status rlhf__pg_uses(struct rlhf__pg *, const rlhf_rollout *, int32_t counts);
 
 // Functions of rlhf_plugin. The state is the method's magic, then kl_coef as a little-endian

@@ -26,8 +26,8 @@ double rlhf__sum(const float *x, struct rlhf__span row);
 // Total reward of row i: its score plus its token rewards. [any]
 double rlhf__row_reward(const rlhf_rollout *, int64_t i);
 
-// NULL if offset[n + 1] ascends from 0 to total and every 0 <= prompt_len[i] <= row length;
-// otherwise a sentence (static storage) with the error. [any]
+// Returns NULL if offset[n + 1] ascends from 0 to total and 0 <= prompt_len[i] <= row length for
+// every i. Otherwise returns a sentence that names the error (static storage). [any]
 const char *rlhf__rows_check(const int32_t *offset, const int32_t *prompt_len, int64_t n,
                              int64_t total);
 
@@ -35,8 +35,9 @@ const char *rlhf__rows_check(const int32_t *offset, const int32_t *prompt_len, i
 // minibatch. RLHF_E_INTERNAL with a message. [any]
 rlhf_status rlhf__logp_check(const rlhf_host *, const rlhf_loss_in *, const rlhf_loss_out *);
 
-// The rows [begin, *end) share the group of row begin < n; *best is the one that label marks.
-// RLHF_E_INTERNAL with a message unless there are at least two and exactly one is marked. [any]
+// Finds the group that starts at row begin < n. Sets *end, so that rows [begin, *end) share the
+// group, and *best, the row that label marks as preferred. RLHF_E_INTERNAL with a message unless
+// the group has two or more rows and exactly one is marked. [any]
 rlhf_status rlhf__preferred(const rlhf_host *, const rlhf_loss_in *, int64_t begin, int64_t *end,
                             int64_t *best);
 

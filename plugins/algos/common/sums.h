@@ -11,18 +11,18 @@ struct rlhf__sums {
     uint32_t shards, n;
 };
 
-// Room for n sums of each of the run's shards, zeroed; for plan(), which may be called again.
-// RLHF_E_NOMEM through host->fail. Free with finish. [main]
+// Allocate and zero n sums for each of the run's shards. Call it from plan(), which may be called
+// again. RLHF_E_NOMEM through host->fail. Free them with finish. [main]
 rlhf_status rlhf__sums_open(const rlhf_host *, struct rlhf__sums *, const rlhf_run_info *,
                             uint32_t n);
 void rlhf__sums_finish(const rlhf_host *, struct rlhf__sums *);
 
-// *out = the n sums of a microbatch's shard. RLHF_E_INTERNAL, with a message, if plan() did not
-// know of this shard. [step]
+// *out = the n sums of `shard`, a microbatch's shard. RLHF_E_INTERNAL, with a message, if plan()
+// did not know of this shard. [step]
 rlhf_status rlhf__sums_of(const rlhf_host *, const struct rlhf__sums *, uint32_t shard,
                           double **out);
 
-// total[n] over the shards of all workers; the sums start again at 0. [step]
+// total[n] = the sums over the shards of all workers. Resets the sums to 0. [step]
 rlhf_status rlhf__sums_total(const rlhf_host *, struct rlhf__sums *, double *total);
 
 #endif

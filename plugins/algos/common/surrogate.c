@@ -68,7 +68,8 @@ static void token_row(const struct rlhf__clip *clip, double w, const float *logp
     }
 }
 
-// The one ratio of a row of len > 0 tokens at a sequence level; *share = d log ratio / d logp_t.
+// The ratio that all len > 0 tokens of a row share, for a `level` other than RLHF__RATIO_TOKEN.
+// *share = d log ratio / d logp_t.
 static double row_ratio(int32_t level, const float *logp, const float *logp_old, int64_t len,
                         double *share) {
     double log_ratio = 0;
@@ -114,7 +115,8 @@ void rlhf__cispo_row(int32_t level, double high, double w, const float *logp, co
     }
 }
 
-// The log-ratio of a token where the side on which A gains is clipped; *clipped = 1 beyond it.
+// The log-ratio d of a token, clipped only on the side where advantage a gains. *clipped = 1 if it
+// was clipped.
 static double gmpo_log_ratio(const struct rlhf__clip *clip, double d, double a, int *clipped) {
     *clipped = a > 0 ? d > clip->high : d < -clip->low;
     if (!*clipped) return d;

@@ -61,20 +61,20 @@ void rlhf__surrogate_row(int32_t level, const struct rlhf__clip *, double w, con
                          const float *logp_old, const float *adv, int64_t len, float *d_logp,
                          struct rlhf__surrogate_sums *);
 
-// CISPO (MiniMax 2025, arXiv 2506.13585, eq. 4 with no lower bound): -min(rho, 1 + high) A x, where
-// the bounded ratio is a constant weight, so that every token keeps a gradient. Arguments as above;
-// counted as clipped if rho > 1 + high and A is not 0. [any]
+// CISPO (MiniMax 2025, arXiv 2506.13585, eq. 4 with no lower bound): -min(rho, 1 + high) A x. The
+// bounded ratio is a constant weight, so every token keeps a gradient. A token counts as clipped if
+// rho > 1 + high and A is not 0. Other arguments as above. [any]
 void rlhf__cispo_row(int32_t level, double high, double w, const float *logp, const float *logp_old,
                      const float *adv, int64_t len, float *d_logp, struct rlhf__surrogate_sums *);
 
 // GMPO (Zhao et al. 2025, arXiv 2507.20673): -A rho, where rho is the geometric mean of the tokens'
-// ratios, and each log-ratio is clipped to [-low, high] on the side on which A gains. Arguments as
-// above; the row has one advantage, adv[0]. [any]
+// ratios. Each log-ratio is clipped to [-low, high], but only on the side where A gains. The row
+// has one advantage, adv[0]. Other arguments as above. [any]
 void rlhf__gmpo_row(const struct rlhf__clip *, double w, const float *logp, const float *logp_old,
                     const float *adv, int64_t len, float *d_logp, struct rlhf__surrogate_sums *);
 
-// SAPO (Gao et al. 2025, arXiv 2511.20347): -A (4 / tau) sigmoid(tau (rho - 1)), a soft gate in
-// place of the clip; tau is pos if A > 0, else neg. The clipped count stays 0. [any]
+// SAPO (Gao et al. 2025, arXiv 2511.20347): -A (4 / tau) sigmoid(tau (rho - 1)), a soft gate
+// instead of the clip. tau is pos if A > 0, else neg. The clipped count stays 0. [any]
 void rlhf__sapo_row(int32_t level, double pos, double neg, double w, const float *logp,
                     const float *logp_old, const float *adv, int64_t len, float *d_logp,
                     struct rlhf__surrogate_sums *);

@@ -21,25 +21,25 @@ rlhf_status rlhf__penalised_reward(const rlhf_host *, int32_t kind, double coef,
 void rlhf__count_row(struct rlhf__pg_rollout_sums *, int32_t kind, const rlhf_rollout *,
                      struct rlhf__span row);
 
-// w * beta * KL over the response tokens of one row: adds the loss to u->kl_loss and its gradient
-// to d->logp, or with kind FULL to d->kl; with FULL, the KL is also added to r, in epoch 0 only.
-// Tokens outside the sampled support are skipped. RLHF_E_NUMERIC if a reference log-prob is not
+// The loss term w * beta * KL over the response tokens of one row. Adds the loss to u->kl_loss and
+// its gradient to d->logp, or to d->kl if kind is FULL. With FULL, also adds the KL to r, in epoch
+// 0 only. Skips tokens outside the sampled support. RLHF_E_NUMERIC if a reference log-prob is not
 // finite. [step]
 rlhf_status rlhf__kl_term(const rlhf_host *, int32_t kind, double beta, const rlhf_loss_in *,
                           struct rlhf__span row, double w, rlhf_heads *d,
                           struct rlhf__pg_update_sums *u, struct rlhf__pg_rollout_sums *r);
 
-// Adds to the statistics the n rows of a rollout whose tokens share one return: count_row, and the
-// rewards without KL (plain[n]) and with KL (paid[n], the return). RLHF_E_NOMEM through host->fail.
-// [step]
+// Adds the n rows of a rollout to the statistics. In each row, all tokens have the same return.
+// Counts the tokens (count_row) and records the rewards without KL, plain[n], and with KL, paid[n],
+// which are the returns. RLHF_E_NOMEM through host->fail. [step]
 rlhf_status rlhf__count_paid(const rlhf_host *, struct rlhf__pg_metrics *, int32_t kind,
                              const rlhf_rollout *, const double *plain, const double *paid);
 
 // Copies advantage[n] and returns[n], one of each per row, to all tokens of the row. [any]
 void rlhf__spread(const rlhf_rollout *, const double *advantage, const double *returns);
 
-// -w * coef * entropy over one row: adds to u->entropy_loss, u->entropy (unweighted) and
-// d->entropy. [step]
+// The loss term -w * coef * entropy over one row. Adds to u->entropy_loss, u->entropy (unweighted)
+// and d->entropy. [step]
 void rlhf__entropy_term(double coef, const rlhf_loss_in *, struct rlhf__span row, double w,
                         rlhf_heads *d, struct rlhf__pg_update_sums *u);
 

@@ -1,9 +1,11 @@
-// dpo.c: direct preference optimisation (Rafailov et al. 2023): a policy learns from rows of a
-// preferred response and one or more others, without a reward model (docs/algorithms/dpo.md).
+// dpo.c: direct preference optimisation (Rafailov et al. 2023). A policy learns from preferences
+// without a reward model: each data row has a preferred response and one or more others
+// (docs/algorithms/dpo.md).
 //
-//   u_i = sum_t (x_it - f_it)    x: log-prob of the policy, f: of the reference
-//   a_i = beta u_i; with ipo u_i / T_i, T: response tokens; with sppo_hard u_i
-//   L   = sum_g (k_g / n) mean_{j != b} loss(a_b, a_j)    b: preferred of k_g, n: all responses
+//   u_i = sum_t (x_it - f_it)    x: log-prob of the policy; f: of the reference
+//   a_i = beta u_i               loss ipo: u_i / T_i with T_i response tokens; sppo_hard: u_i
+//   L   = sum_g (k_g / n) mean_{j != b} loss(a_b, a_j)
+//         group g has k_g responses, b is the preferred one; n: all responses
 #include "common/rows.h"
 #include "common/sums.h"
 
@@ -99,15 +101,15 @@ static double square(double miss, double *slope) {
     return miss * miss;
 }
 
-// The loss of a pair, a function of the preferred response's a and of the other's, and its
-// derivatives. Losses of a lead d = a_best - a_other give d_other = -d_best.
+// The loss of a pair, as a function of a_best and a_other, and its two derivatives. If it depends
+// only on the lead d = a_best - a_other, then d_other = -d_best.
 struct pair {
     double loss, d_best, d_other;
 };
 
 static struct pair of_lead(double loss, double slope) { return (struct pair){loss, slope, -slope}; }
 
-// (1 - e) softplus(d) + sign e softplus(-d), over `divisor`.
+// ((1 - e) softplus(d) + sign e softplus(-d)) / divisor.
 static struct pair smoothed(double d, double e, double sign, double divisor) {
     double right, wrong, loss = (1 - e) * softplus(d, &right);
     loss += sign * e * softplus(-d, &wrong);
@@ -168,7 +170,8 @@ static void pull(float *d_logp, const struct response *r, double d) {
         d_logp[t] = (float)(d * r->scale);
 }
 
-// Loss of the responses [begin, end) to one prompt, of which `best` is preferred; adds to total.
+// Loss of the responses [begin, end) to one prompt, of which `best` is the preferred one. Adds to
+// total.
 static double group_loss(const struct state *s, const rlhf_loss_in *in, int64_t begin, int64_t end,
                          int64_t best, float *d_logp, double *total) {
     double loss = 0, up = 0, others = (double)(end - begin - 1);

@@ -10,14 +10,14 @@ struct rlhf__grpo {
     struct rlhf__grpo_options opt;
 };
 
-// rlhf__pg_method's. [step]
+// The function `compare` of rlhf__pg_method. [step]
 void rlhf__grpo_compare(const void *self, const rlhf_rollout *, const double *paid, int64_t *order,
                         double *advantage);
 void rlhf__grpo_terms(const void *self, const rlhf_loss_in *, struct rlhf__span row, double w,
                       rlhf_heads *d, struct rlhf__pg_update_sums *u);
 
-// rlhf__pg_create and rlhf__pg_plan with GRPO's additions; bytes: size of an instance that starts
-// with struct rlhf__grpo. [main]
+// rlhf__pg_create and rlhf__pg_plan with GRPO's additions. bytes is the size of the instance, which
+// starts with struct rlhf__grpo. [main]
 rlhf_status rlhf__grpo_create(const rlhf_host *, const struct rlhf__pg_method *,
                               const struct rlhf__grpo_options *, uint64_t bytes, void **self);
 rlhf_status rlhf__grpo_plan(void *self, const rlhf_run_info *, rlhf_plan *out);

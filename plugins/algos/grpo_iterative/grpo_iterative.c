@@ -1,5 +1,6 @@
 // grpo_iterative.c: the outer loop of group relative policy optimisation (Shao et al. 2024,
-// DeepSeekMath, algorithm 1). An iteration is iteration_phases phases of grpo.so; at its end
+// DeepSeekMath, algorithm 1). An iteration is iteration_phases phases of grpo.so. At the end of an
+// iteration:
 //
 //   replay: train the reward model on the iteration's preference pairs and a share of history
 //   reference := policy

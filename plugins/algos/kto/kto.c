@@ -1,17 +1,16 @@
-// kto.c: KTO (Ethayarajh et al. 2024, 2402.01306, eq. 7 and 8): trains a policy on single
+// kto.c: KTO (Ethayarajh et al. 2024, 2402.01306, eq. 7 and 8). It trains a policy on single
 // completions labelled desirable or undesirable, without pairs, as TRL's KTOTrainer does
 // (docs/algorithms/kto.md).
 //
-//   u_i = sum_t (x_it - f_it)                       x: log-prob of the policy, f: of the reference
+//   u_i = sum_t (x_it - f_it)                       x: log-prob of the policy; f: of the reference
 //   z   = max(0, mean of u over mismatched rows)    the reference point, no derivative
-//   L   = 1/n sum_i w_i (1 - sigmoid(s_i beta (u_i - z)))
+//   L   = 1/n sum_i w_i (1 - sigmoid(s_i beta (u_i - z)))    n: rows of the batch
+//   desirable completions: s = 1, w = desirable_weight; others: s = -1, w = undesirable_weight
 //
-// s is 1 and w desirable_weight for desirable completions; s is -1 and w undesirable_weight for the
-// others; n is the number of rows in the batch. z estimates the policy's divergence from the
-// reference on prompts with completions of other prompts: the host builds those rows
-// (RLHF_PLAN_MISMATCHED) and passes the batch with its log-probs before the update
-// (RLHF_PLAN_RECOMPUTE_LOGP). With loss apo_zero_unpaired (D'Oosterlinck et al. 2024) z is 0,
-// without such rows.
+// z estimates the policy's divergence from the reference. Its rows combine prompts with completions
+// of other prompts. The host builds these rows (RLHF_PLAN_MISMATCHED) and passes the batch with its
+// log-probs before the update (RLHF_PLAN_RECOMPUTE_LOGP). With loss apo_zero_unpaired
+// (D'Oosterlinck et al. 2024) z is 0, and there are no mismatched rows.
 #include "common/rows.h"
 #include "common/sums.h"
 

@@ -1,14 +1,14 @@
-// opd.c: on-policy distillation (Agarwal et al. 2024; Lu and Thinking Machines Lab 2025): the
-// policy, a student, samples responses and learns from a teacher's distribution at each of their
+// opd.c: on-policy distillation (Agarwal et al. 2024; Lu and Thinking Machines Lab 2025). The
+// policy is a student: it samples responses and learns a teacher's distribution at each of their
 // tokens (docs/algorithms/opd.md). Rewards are optional and only measured.
 //
-//   D_t = KL(p || q), KL(q || p) or Jensen-Shannon of the student's p and the teacher's q at token
-//         t, over the whole vocabulary: the model's kl head; L = sum_t w_t D_t
-//   sampled: A_t = f_t - o_t, a one-sample estimate of -KL(p || q), as the advantage of token t:
+//   L = sum_t w_t D_t, where D_t is KL(p || q), KL(q || p) or the Jensen-Shannon divergence of the
+//         student's p and the teacher's q at token t, over the whole vocabulary: the model's kl head
+//   With `sampled`, token t has the advantage A_t = f_t - o_t, a one-sample estimate of -KL(p || q):
 //         L = sum_t w_t max(-A_t rho_t, -A_t clip(rho_t)),  rho_t = exp(x_t - o_t)
 //
-//   x, o, f: log-probs of the token under the student, the student that sampled it, the teacher;
-//   w_t: 1 / N of the minibatch's N tokens, or 1 / (n T_i) of its n responses of T_i tokens
+//   x, o, f: log-probs of the token under the student, the student when it sampled, the teacher
+//   w_t: 1 / N for a minibatch of N tokens, or 1 / (n T_i) for n responses of T_i tokens
 #include "common/choices.h"
 #include "common/rows.h"
 #include "common/sums.h"

@@ -43,8 +43,8 @@ static double batch_reward(const rlhf_rollout *in, int64_t i) {
                                                    : rlhf__row_reward(in, i);
 }
 
-// Copy the scores as doubles. With normalize_scores the rows' total rewards are z-scored over the
-// phase's batch: the mean is subtracted from the score, and score and token rewards are scaled.
+// Copy the scores as doubles. With normalize_scores, z-score the rows' total rewards over the
+// phase's batch: subtract the mean from the score, then scale the score and the token rewards.
 static void take_scores(const struct rlhf__ppo *p, struct work *w) {
     const rlhf_rollout *in = w->in;
     w->token_scale = 1;
@@ -90,7 +90,7 @@ static rlhf_status fill_row(struct rlhf__ppo *p, struct work *w, int64_t i, int6
     return RLHF_OK;
 }
 
-// Per token. Without a critic the values are 0, and lambda 1 gives the reward-to-go.
+// One advantage per token. Without a critic the values are 0, and lambda 1 gives the reward-to-go.
 static void by_token(const struct rlhf__ppo *p, struct work *w) {
     const rlhf_rollout *in = w->in;
     const double lambda = p->opt.advantage == RLHF__PPO_REWARD_TO_GO ? 1 : p->opt.lambda;
@@ -106,7 +106,8 @@ static void by_token(const struct rlhf__ppo *p, struct work *w) {
     }
 }
 
-// One number per row: the normalised sum of its rewards, on every token. The return is unchanged.
+// One advantage per row: the normalised sum of its rewards, copied to every token. The returns stay
+// unnormalised.
 static void by_row(const struct rlhf__ppo *p, struct work *w) {
     const rlhf_rollout *in = w->in;
     const struct rlhf__ppo_options *o = &p->opt;

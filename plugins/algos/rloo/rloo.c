@@ -1,5 +1,5 @@
-// rloo.c: REINFORCE leave-one-out (Kool et al. 2019; Ahmadian et al. 2024): the baseline of a
-// response is the mean reward of the others to its prompt (docs/algorithms/rloo.md).
+// rloo.c: REINFORCE leave-one-out (Kool et al. 2019; Ahmadian et al. 2024). The baseline of a
+// response is the mean reward of the other responses to its prompt (docs/algorithms/rloo.md).
 //
 //   S_i = score_i + sum_t token_reward_it - kl_coef sum_t (o_it - f_it)
 //   A_i = S_i - mean of S over the others of its group
