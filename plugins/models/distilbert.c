@@ -1,6 +1,6 @@
 // distilbert.so: DistilBERT (Sanh et al. 2019) as transformers stores it:
-// DistilBertForSequenceClassification, an encoder with norms after the residual sums whose first
-// token is classified. The arithmetic is in transformer/.
+// DistilBertForSequenceClassification. It is an encoder with a norm after each residual sum; the
+// score is read at the first token. The arithmetic is in transformer/.
 #include "transformer/core.h"
 
 struct config {

@@ -3,8 +3,8 @@
 // tokens (docs/algorithms/opd.md). Rewards are optional and only measured.
 //
 //   L = sum_t w_t D_t, where D_t is KL(p || q), KL(q || p) or the Jensen-Shannon divergence of the
-//         student's p and the teacher's q at token t, over the whole vocabulary: the model's kl head
-//   With `sampled`, token t has the advantage A_t = f_t - o_t, a one-sample estimate of -KL(p || q):
+//         student's p and the teacher's q at token t, over the whole vocabulary (kl head)
+//   With `sampled`, token t has advantage A_t = f_t - o_t, a one-sample estimate of -KL(p || q):
 //         L = sum_t w_t max(-A_t rho_t, -A_t clip(rho_t)),  rho_t = exp(x_t - o_t)
 //
 //   x, o, f: log-probs of the token under the student, the student when it sampled, the teacher

@@ -1,9 +1,11 @@
 // transformer/adapter.c: low-rank adapters (rlhf_adapter in rlhf/model.h): which matrix products
-// have one, their tensors and packed weights, and their arithmetic, forward and backward.
+// have an adapter, the adapter's tensors and packed weights, and its forward and backward
+// arithmetic.
 //
 // One matrix product of the trunk can cover several layers of the checkpoint (q_proj, k_proj and
-// v_proj). Their A are then stacked by rows into one matrix, and their B are the blocks of one
-// weight (rlhf_blocks). So a product with an adapter always takes three matrix products.
+// v_proj). The A matrices of these layers are then stacked by rows into one matrix, and their B
+// matrices are the blocks of one weight (rlhf_blocks). So a product with an adapter always takes
+// three matrix products.
 #include "internal.h"
 
 #include <math.h>
@@ -72,8 +74,8 @@ static int32_t match(const rlhf_adapter *a, const char *module, size_t length, u
 static void add_block(struct rlhf__tf *m, int32_t layer, const struct rlhf_tf_name *n) {
     const enum rlhf__tf_site site = (enum rlhf__tf_site)rlhf__tf_site_of(n->slot);
     struct rlhf__tf_low *low = &m->low[layer].of[site];
-    // The block's rows of a matrix stored [out, in]. A name that covers the whole slot has all
-    // outputs, in either storage order.
+    // The rows of this block in a matrix stored [out, in]. A name that covers the whole slot has
+    // all outputs, in either storage order.
     low->block[low->n_blocks++] = n->piece == RLHF_TF_ALL
                                       ? (struct rlhf__tf_span){0, size_of(m, site).out}
                                       : rlhf__tf_piece_rows(m, layer, n);

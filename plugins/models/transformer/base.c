@@ -1,5 +1,5 @@
-// transformer/base.c: sharing another instance's trunk (rlhf_model_open.base): finds that instance
-// and checks that it can be shared.
+// transformer/base.c: shares the trunk of another instance (rlhf_model_open.base). Finds that
+// instance and checks that its trunk can be shared.
 #include "internal.h"
 
 #include <string.h>

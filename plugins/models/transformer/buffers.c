@@ -7,9 +7,9 @@
 
 rlhf_status rlhf__tf_reserve(struct rlhf__tf *m, struct rlhf__tf_buf *b, uint64_t bytes) {
     if (b->p && b->bytes >= bytes) return RLHF_OK;
-    // Grow small buffers by at least a quarter, large ones (many MiB) by at least a sixteenth. So
-    // if batches grow step by step, few of them wait for an allocation; and if microbatches have
-    // similar sizes, little memory is unused.
+    // Grow a small buffer by at least a quarter and a large one (many MiB) by at least a sixteenth.
+    // If batches grow step by step, few of them then wait for an allocation. If microbatches have
+    // similar sizes, little memory stays unused.
     const uint64_t grown = b->bytes + b->bytes / (b->bytes < MANY ? 4 : 16);
     if (bytes < grown) bytes = grown;
     rlhf__tf_buf_finish(m, b);

@@ -1,5 +1,6 @@
-// transformer/check.c: validates the caller's input: a ragged batch, or a generation step, whose
-// slots it also tracks. The transfer to the device is in rows.c, the step itself in gen.c.
+// transformer/check.c: validates the caller's input, which is a ragged batch or a generation step.
+// For a step it also tracks the slots. The transfer to the device is in rows.c, the step itself in
+// gen.c.
 #include "internal.h"
 
 static rlhf_status check_row(struct rlhf__tf *m, const rlhf_batch *b, uint32_t i,
@@ -23,7 +24,7 @@ static rlhf_status check_row(struct rlhf__tf *m, const rlhf_batch *b, uint32_t i
     return RLHF_OK;
 }
 
-// Checks who wrote each of row i's tokens: given ones first, then turn 0; turns ascend by one.
+// Checks the turns of row i's tokens: given tokens come first, then turn 0; turns ascend by one.
 static rlhf_status check_row_turns(struct rlhf__tf *m, const rlhf_batch *b, uint32_t i) {
     const int32_t first = b->offset[i] + b->prompt_len[i];
     int32_t last = -1;
@@ -42,8 +43,8 @@ static rlhf_status check_row_turns(struct rlhf__tf *m, const rlhf_batch *b, uint
     return RLHF_OK;
 }
 
-// Checks that row i may continue row prefix[i]: an earlier row without a prefix, directly followed
-// by the rows that share it.
+// Checks that row i may continue row prefix[i]. That row must come earlier, have no prefix, and be
+// directly followed by the rows that share it.
 static rlhf_status check_row_prefix(struct rlhf__tf *m, const rlhf_batch *b, uint32_t i,
                                     int32_t want_resp) {
     const int32_t p = b->prefix[i];
@@ -99,8 +100,8 @@ rlhf_status rlhf__tf_batch_check(struct rlhf__tf *m, const rlhf_batch *b, int32_
 
 // ---- generation ----
 
-// Checks that row i writes within its slot, that no other row of the step does, and that it starts
-// where the slot ends.
+// Checks that row i writes within its slot and starts at the slot's end, and that no other row of
+// the step writes to the slot.
 static rlhf_status check_slot(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_step *s, uint32_t i) {
     const int32_t slot = s->slot[i], start = s->start[i];
     const int64_t len = (int64_t)s->offset[i + 1] - s->offset[i];
@@ -141,7 +142,7 @@ static rlhf_status check_same_prefix(struct rlhf__tf *m, const rlhf_gen *g, cons
     return RLHF_OK;
 }
 
-// Checks that row i can read slot p before its own slot.
+// Checks that row i may use slot p as the prefix of its own slot.
 static rlhf_status check_slot_prefix(struct rlhf__tf *m, const rlhf_gen *g, const rlhf_gen_step *s,
                                      uint32_t i) {
     const int32_t p = s->prefix ? s->prefix[i] : -1;

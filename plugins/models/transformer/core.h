@@ -51,9 +51,9 @@ enum rlhf_tf_slot {
     RLHF_TF_N_LAYER
 };
 
-// The rows of a slot that a name refers to. With [out, in] linear layers, queries, keys and values
-// of RLHF_TF_QKV_* are stacked by rows, possibly with different row counts; so are the halves of a
-// gated RLHF_TF_FC_*.
+// The rows of a slot that a name refers to. With [out, in] linear layers, RLHF_TF_QKV_* has the
+// queries, keys and values stacked by rows, possibly with different row counts. A gated
+// RLHF_TF_FC_* has its two halves stacked in the same way.
 enum rlhf_tf_piece {
     RLHF_TF_ALL = 0,
     RLHF_TF_QUERIES,
@@ -80,8 +80,8 @@ enum rlhf_tf_bias {
     RLHF_TF_BIAS_ALL = 7
 };
 
-// Rotary positions (Su et al. 2021): pair (c, c + head_dim / 2) of a head is rotated by position *
-// frequency[c]; cosine and sine are then multiplied by a scale.
+// Rotary positions (Su et al. 2021). The pair (c, c + head_dim / 2) of a head is rotated by the
+// angle position * frequency[c]. The cosine and sine are also multiplied by a scale.
 struct rlhf_tf_rotary {
     double *frequency; // [head_dim / 2]; NULL: positions are embedded (RLHF_TF_WPE)
     double scale;

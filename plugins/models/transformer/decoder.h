@@ -1,9 +1,9 @@
-// transformer/decoder.h: the options common to config.json of Llama and its descendants, as
-// transformers writes it, and the architecture derived from them.
+// transformer/decoder.h: the config.json options that Llama and its descendants have in common, as
+// transformers writes them, and the architecture derived from these options.
 //
-// Objects and lists of config.json are reached by keys with a dot ("rope_scaling.factor") and with
-// brackets ("layer_types[]", each item). Tensor names and options of a single family are in llama.c
-// and qwen.c.
+// Keys with a dot reach into objects of config.json ("rope_scaling.factor"); keys with brackets
+// reach each item of a list ("layer_types[]"). Tensor names and options of a single family are in
+// llama.c and qwen.c.
 #ifndef RLHF_MODELS_TRANSFORMER_DECODER_H
 #define RLHF_MODELS_TRANSFORMER_DECODER_H
 
@@ -13,8 +13,7 @@
 extern "C" {
 #endif
 
-// rope_parameters, as transformers 5 nests it, or rope_scaling of older ones. 0, or NULL: not
-// given.
+// The object rope_parameters (transformers 5) or rope_scaling (older files). 0 or NULL: not given.
 struct rlhf_tf_rope_config {
     const char *rope_type, *type;
     double rope_theta, factor, low_freq_factor, high_freq_factor;
@@ -39,9 +38,9 @@ struct rlhf_tf_decoder {
 enum { RLHF_TF_N_DECODER_OPTS = 53 };
 extern const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS]; // for RLHF_OPT_TABLE
 
-// Fills *out except biases and head_norm, and rejects unsupported or inconsistent settings.
-// head_dim: used if config.json lacks it; 0: hidden_size / num_attention_heads. Allocates
-// out->rotary.frequency, which rlhf_tf_create takes. [main]
+// Fills *out except biases and head_norm. Rejects unsupported or inconsistent settings. head_dim is
+// used if config.json lacks it; if head_dim is 0 too, hidden_size / num_attention_heads is used.
+// Allocates out->rotary.frequency, which rlhf_tf_create takes. [main]
 rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const struct rlhf_tf_decoder *c,
                                  int64_t head_dim, struct rlhf_tf_arch *out);
 

@@ -1,6 +1,6 @@
-// transformer/gen.c: generation sessions. Slots of a key/value cache; each step appends new tokens
-// to some slots and samples their next token. A step runs the same operations as forward, so a
-// sampled token's log-prob has the same bits as in forward.
+// transformer/gen.c: generation sessions. A session has a key/value cache with slots; each step
+// appends new tokens to some slots and samples their next token. A step runs the same operations as
+// forward, so a sampled token's log-prob has the same bits as in forward.
 #include "internal.h"
 
 #include <string.h>
@@ -53,7 +53,7 @@ void rlhf__tf_gen_close(void *self, rlhf_gen *g) {
     m->host->free(m->host, g);
 }
 
-// Counters, ids, log-probs and supports of the rows that sample, for steps in which some do not.
+// Arrays for the rows that sample, for steps in which some rows do not sample.
 struct drawing {
     uint64_t *counter;
     int32_t *id;

@@ -1,13 +1,14 @@
-// transformer/gen_record.c: decoding on a backend that records calls (record in rlhf/compute.h). A
-// step of one token per row is padded to a bucket of rows, with one recording of all calls per
-// bucket. Values that differ between steps are in device memory at fixed addresses.
+// transformer/gen_record.c: decoding on a backend that records calls (record in rlhf/compute.h).
+// Steps of one token per row are padded to a fixed number of rows, the bucket. All calls of a step
+// are recorded once per bucket. Values that differ between steps are in device memory at fixed
+// addresses.
 //
-// A row's result does not depend on the others, so padding and recording do not affect samples.
+// A row's result does not depend on other rows, so padding and recording do not change samples.
 #include "internal.h"
 
 #include <string.h>
 
-// Rows a step is padded to: 8, 16, 32, 64, then multiples of 64.
+// The bucket for n rows: 8, 16, 32, 64, or the next multiple of 64.
 static uint32_t bucket(uint32_t n) {
     uint32_t b = 8;
     while (b < n && b < 64)

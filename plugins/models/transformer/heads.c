@@ -1,8 +1,8 @@
-// transformer/heads.c: from the residual stream to per-token heads in host memory.
+// transformer/heads.c: computes per-token heads, in host memory, from the residual stream.
 //
-// Only states that predict a response token are normalised and multiplied with the LM head; state
-// t - 1 gives entry t of logp, entropy, kl and value. The token score of t is read at state t
-// itself, once the token is known.
+// Only states that predict a response token are normalised and multiplied with the LM head. State t
+// - 1 gives entry t of logp, entropy, kl and value. The token score of t is read at state t itself,
+// which includes the token.
 #include "internal.h"
 
 #include <string.h>

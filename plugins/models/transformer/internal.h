@@ -33,14 +33,15 @@ struct rlhf__tf_span rlhf__tf_piece_rows(const struct rlhf__tf *m, int32_t layer
 // 1 when refresh() packs the slot's values and nothing else reads them.
 int32_t rlhf__tf_slot_only_packed(int32_t layer, int32_t slot);
 
-// ---- adapter.c ---- The matrix product (site) that uses the matrix of a layer slot, or -1; and
-// the slot of a site.
+// ---- adapter.c ----
+// site_of: the matrix product (site) that uses the matrix of a layer slot, or -1. site_slot: the
+// slot of a site. site_inputs: the input width of a site.
 int32_t rlhf__tf_site_of(int32_t slot);
 int32_t rlhf__tf_site_slot(enum rlhf__tf_site site);
 int32_t rlhf__tf_site_inputs(const struct rlhf__tf *m, enum rlhf__tf_site site);
-// The most columns that A x of a product has in any layer; 0 without an adapter in any layer.
+// The largest number of columns that A x of a product has in any layer; 0 without adapters.
 uint64_t rlhf__tf_low_width(const struct rlhf__tf *m, enum rlhf__tf_site site);
-// Finds the products named by a (NULL: none); params.c creates their tensors.
+// Finds the products that adapter a targets (a NULL: none). params.c creates their tensors.
 rlhf_status rlhf__tf_adapter_create(struct rlhf__tf *m, const rlhf_adapter *a);
 rlhf_status rlhf__tf_adapter_weights(struct rlhf__tf *m);
 rlhf_status rlhf__tf_adapter_pack(struct rlhf__tf *m);
@@ -53,8 +54,8 @@ const struct rlhf__tf_low *rlhf__tf_low_of(const struct rlhf__tf *m, int32_t lay
 // u = A x.
 rlhf_status rlhf__tf_low_in(const struct rlhf__tf *m, const struct rlhf__tf_low *low, rlhf_dev u,
                             rlhf_dev x, uint32_t rows);
-// Gradients of A and B from u, x and dy, the derivative of the product's result. Leaves the
-// derivative of u in bwd.dlow.
+// Computes the gradients of A and B. dy is the gradient of the product's result. Leaves the
+// gradient of u in bwd.dlow.
 rlhf_status rlhf__tf_low_bwd(struct rlhf__tf *m, const struct rlhf__tf_low *low, rlhf_dev x,
                              rlhf_dev u, rlhf_dev dy, uint32_t rows);
 
@@ -65,12 +66,12 @@ int64_t rlhf__tf_adapter_size(const struct rlhf__tf *m); // number of elements
 rlhf_status rlhf__tf_open_check(struct rlhf__tf *m, const rlhf_model_open *o);
 
 // ---- base.c ----
-// Sets m->base, and adjusts *o accordingly.
+// If o has a base, sets m->base and changes *o to match it.
 rlhf_status rlhf__tf_base_open(struct rlhf__tf *m, rlhf_model_open *o);
 
 // ---- params.c ----
-// Writes the full name of a parameter of a layer (-1: global); returns its length without the NUL.
-// With out NULL it only returns the length.
+// Writes the full name of a parameter of a layer (-1: global). Returns the length of the name
+// without the NUL. With out NULL, it only returns the length.
 size_t rlhf__tf_full_name(const struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer,
                           char *out, size_t cap);
 rlhf_status rlhf__tf_params_create(struct rlhf__tf *m);
@@ -110,9 +111,10 @@ rlhf_status rlhf__tf_rows_upload(struct rlhf__tf *m, struct rlhf__tf_work *w,
 uint64_t rlhf__tf_rows_ints(uint64_t n);
 
 // ---- trunk.c, trunk_bwd.c ----
-// Embedding and all layers over w->rows; sets w->x. gen NULL: keys are the rows' own tokens.
+// Runs the embedding and all layers over w->rows; sets w->x. gen NULL: rows attend only to their
+// own tokens.
 rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_gen *gen);
-// Recomputes the activations of `layer` in w that backward reads, from the layer's input.
+// Recomputes, from the input of `layer`, those activations of `layer` that the backward pass reads.
 rlhf_status rlhf__tf_layer_again(struct rlhf__tf *m, const struct rlhf__tf_work *w, int32_t layer);
 // Recomputes the input of a layer's product if w is lean.
 rlhf_status rlhf__tf_input_again(struct rlhf__tf *m, const struct rlhf__tf_work *w, int32_t layer,
@@ -134,18 +136,19 @@ rlhf_rope rlhf__tf_rope_args(const struct rlhf__tf *m, const struct rlhf__tf_row
                              int32_t layer, rlhf_dev raw, rlhf_dev stats);
 
 // ---- norm.c ----
-// The architecture's norm of x, f32 [rows, d], with the gain at gamma (and the bias after it). out
-// in dtype; stats f32 [rows, rlhf__tf_stats()] for the backward pass, or NULL.
+// out = the architecture's norm of x, f32 [rows, d], in dtype. gamma is the gain; its bias, if any,
+// follows it. stats, f32 [rows, rlhf__tf_stats()], is for the backward pass, or NULL.
 rlhf_status rlhf__tf_norm(const struct rlhf__tf *m, const struct rlhf__tf_tensor *gamma,
                           rlhf_dev out, int32_t dtype, rlhf_dev stats, rlhf_dev x, uint32_t rows);
-// Gradients of the gain, and of x in dx, f32 (added to dx if accumulate), from dy in dy_dtype.
+// Computes the gradient of the gain, and that of x in dx, f32, from dy in dy_dtype. With
+// accumulate, adds to dx.
 rlhf_status rlhf__tf_norm_bwd(const struct rlhf__tf *m, const struct rlhf__tf_tensor *gamma,
                               rlhf_dev dx, int32_t accumulate, rlhf_dev dy, int32_t dy_dtype,
                               rlhf_dev x, rlhf_dev stats, uint32_t rows);
 
 // ---- heads.c, heads_bwd.c, small_heads.c ----
-// Gathers w->rows.resp from w->x, applies the final norm in f32 (w->rf_p) and copies it in the act
-// dtype (w->rh_p).
+// Gathers the states w->rows.resp from w->x, applies the final norm in f32 (w->rf_p) and copies the
+// result in the act dtype (w->rh_p).
 rlhf_status rlhf__tf_resp_state(struct rlhf__tf *m, struct rlhf__tf_work *w);
 rlhf_status rlhf__tf_resp_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w); // as trunk_reserve
 rlhf_status rlhf__tf_heads(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,
@@ -190,7 +193,7 @@ rlhf_status rlhf__tf_recorded_create(struct rlhf__tf *m, uint32_t n_slots,
 void rlhf__tf_recorded_destroy(struct rlhf__tf *m, struct rlhf__tf_recorded *r); // NULL allowed
 // 1 if the session records the checked step s: one token per row, and every row samples.
 int32_t rlhf__tf_is_recorded(const rlhf_gen *g, const rlhf_gen_step *s);
-// Runs such a step, after the checks, up to sampling.
+// Runs a step for which rlhf__tf_is_recorded returns 1, after the checks, up to sampling.
 rlhf_status rlhf__tf_gen_recorded(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_step *s);
 
 #endif

@@ -1,6 +1,6 @@
-// transformer/rotary.c: rotary positions: the table of cosines and sines on the device, and the
-// arguments of the operations that use it. The architecture's plugin provides the frequencies; the
-// operations are in rlhf/compute.h.
+// transformer/rotary.c: rotary positions. This file has the device's table of cosines and sines,
+// and the arguments of the operations that use the table. The architecture's plugin provides the
+// frequencies; the operations are in rlhf/compute.h.
 #include "internal.h"
 
 #include <math.h>

@@ -17,8 +17,8 @@ struct rope {
     int32_t dim, reserved; // head_dim
 };
 
-// Whether an object has any setting. If so, rope_scaling of older files takes precedence over
-// rope_parameters.
+// Whether the object has any setting. If rope_scaling of an older file has one, it takes precedence
+// over rope_parameters.
 static int given(const struct rlhf_tf_rope_config *o) {
     return o->rope_type || o->type || o->rope_theta > 0 || o->factor > 0;
 }
@@ -59,7 +59,7 @@ static rlhf_status llama3(const rlhf_host *host, const struct rope *r) {
     return RLHF_OK;
 }
 
-// The index, as a real number, of the pair that makes `rotations` turns within the context.
+// The (real-valued) index of the pair that makes `rotations` turns within the context.
 static double yarn_pair(const struct rope *r, double rotations) {
     return r->dim * log(r->context / (rotations * 2 * PI)) / (2 * log(r->theta));
 }

@@ -54,7 +54,7 @@ static int32_t prefix_of(const struct rlhf__tf_layout *l, uint32_t i, int32_t *b
     return l->gen ? l->gen->slots[p].after : l->offset[p + 1] - l->offset[p];
 }
 
-// The position in row i of l at which its score is read.
+// The position, in the batch, at which row i's score is read.
 static int32_t pooled(const struct rlhf_tf_arch *a, const struct rlhf__tf_layout *l, uint32_t i) {
     const int32_t first = l->offset[i], end = l->offset[i + 1];
     if (l->pooling == RLHF_POOL_FIRST) return first;
@@ -109,7 +109,7 @@ uint64_t rlhf__tf_rows_ints(uint64_t n) {
     return k.end;
 }
 
-// The host block and its destination. With a recorded step the caller sends it.
+// Sets k to the host block and its destination. For a recorded step, the caller sends the block.
 static rlhf_status place(struct rlhf__tf *m, struct rlhf__tf_work *w,
                          const struct rlhf__tf_layout *l, struct block *k) {
     void *tmp = NULL;

@@ -4,9 +4,9 @@
 
 #include "tensor.h"
 
-// One slot of the cache. stamp counts the steps that wrote to the slot: a row may continue only on
-// the prefix that it started with. held and after are the slot's number of tokens, without the
-// prefix, now and at the end of the current step.
+// One slot of the cache. stamp counts the steps that wrote to the slot; a row may continue only if
+// its prefix slot still has the stamp with which the row started. held and after count the slot's
+// tokens, without its prefix: now, and at the end of the current step.
 struct rlhf__gen_slot {
     int32_t held, after;
     int32_t prefix; // the slot with its prefix, or -1
@@ -14,12 +14,12 @@ struct rlhf__gen_slot {
     uint64_t stamp, prefix_stamp;
 };
 
-// FILLED: written without sampling, as a slot without a prefix.
+// TF_FILLED: a row without a prefix writes to the slot and does not sample.
 enum rlhf__tf_use { TF_UNUSED = 0, TF_WRITTEN = 1, TF_FILLED = 2 };
 
-// Buffers for decoding on a backend that records calls; unused with other backends. All have fixed
-// addresses and space for the rows of the largest bucket. A step is padded to a bucket of rows, and
-// the padding uses the spare slot.
+// Buffers for decoding on a backend that records calls; unused with other backends. Each has a
+// fixed address and space for the largest bucket of rows (gen_record.c). The rows that pad a step
+// use the spare slot.
 struct rlhf__tf_recorded {
     uint32_t max_rows, words;  // words of a support; 0: none yet
     uint64_t session;          // tells sessions apart

@@ -1,5 +1,5 @@
-// transformer/slots.c: values derived from an architecture: an instance's tensors, their shapes and
-// initialisation; and helpers for reading config.json. Storage is in storage.c, names in the
+// transformer/slots.c: an instance's tensors, their shapes and initialisation, derived from its
+// architecture; and helpers for reading config.json. Storage is in storage.c. Names are in the
 // architecture's lists.
 #include "internal.h"
 
@@ -42,9 +42,9 @@ static struct rlhf__tf_shape in_group(struct rlhf__tf_shape s, int32_t group) {
     return s;
 }
 
-// The last layer of the value head follows value_init. The hidden layer of an mlp head cannot start
-// at zero (its gradients would stay zero), so with ZERO it is still orthogonal with the gain of a
-// ReLU.
+// The last layer of the value head follows value_init. The hidden layer of an mlp head must not
+// start at zero, because its gradients would stay zero. With ZERO it is therefore orthogonal, with
+// the gain of a ReLU.
 static struct rlhf__tf_shape value_matrix(const struct rlhf__tf *m, int32_t rows, int32_t cols,
                                           int32_t hidden) {
     struct rlhf__tf_shape s = in_group(matrix(rows, cols, 0), RLHF_PARAM_VALUE);

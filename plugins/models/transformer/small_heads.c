@@ -1,12 +1,12 @@
-// transformer/small_heads.c: the value head and the score head, in f32 on the final norm's output;
-// forward and backward.
+// transformer/small_heads.c: the value head and the score head, forward and backward. Both read the
+// final norm's output, in f32.
 //
-// The value head is linear or d -> 4d -> ReLU -> 1, and reads the states that predict a response
-// token. The score head, of a sequence classifier or reward model, reads the pooled state of a row,
-// or the state at each response token.
+// The value head is linear or d -> 4d -> ReLU -> 1. It reads the states that predict a response
+// token. The score head belongs to sequence classifiers and reward models. It reads the pooled
+// state of each row, or the state at each response token.
 //
-// The final norm is computed only where it is read: at single positions for first pooling, last
-// pooling and token scores. Mean pooling averages its output over all tokens of a row.
+// The final norm is computed only where its output is read. First pooling, last pooling and token
+// scores read it at single positions. Mean pooling averages it over all tokens of a row.
 #include "internal.h"
 
 // ---- value ----

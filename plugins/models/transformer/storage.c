@@ -1,13 +1,13 @@
 // transformer/storage.c: the memory of a model's tensors.
 //
-// Values are in one device allocation, gradients in a second, in the same order. Each slot starts
-// at a multiple of 64 bytes. The pieces of a slot (q, k, v of one fused matrix) are adjacent, so
-// that products see one matrix and the checkpoint sees three. The A of a product's adapters are
-// adjacent too, and so are the B.
+// All values are in one device allocation, and all gradients in a second one, in the same order.
+// Each slot starts at a multiple of 64 bytes. The pieces of a slot (q, k and v of one fused matrix)
+// are adjacent, so that products see one matrix while the checkpoint sees three. For the same
+// reason, the A matrices of a product's adapters are adjacent, and so are the B matrices.
 //
-// If a model is frozen or has an adapter, some values are needed only for packing. These are
-// temporary: each layer has an allocation for them, which is freed after the first refresh().
-// Tensors of a base are borrowed from it.
+// If a model is frozen or has an adapter, some values are needed only for packing. Each layer has a
+// separate allocation for these temporary values, which is freed after the first refresh(). Tensors
+// of a base model are borrowed from that model.
 #include "internal.h"
 
 static uint64_t elements(const struct rlhf__tf_shape *s) {
@@ -36,7 +36,7 @@ static void each_tensor(struct rlhf__tf *m, int32_t layer, tensor_fn *visit, str
     }
 }
 
-// Sets the element counts and the kind of storage of each tensor.
+// Sets each tensor's element counts and kind of storage.
 static void size_up(struct rlhf__tf *m, int32_t layer) {
     const int32_t count = layer < 0 ? RLHF_TF_N_GLOBAL : RLHF_TF_N_LAYER;
     for (int32_t slot = 0; slot < count; slot++) {

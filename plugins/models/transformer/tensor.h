@@ -11,8 +11,8 @@ struct rlhf__tf_buf {
     uint64_t bytes;
 };
 
-// Where a tensor's values are: in m->values; in m->passing, which is read only for packing, then
-// freed and NULL; or in the base's memory.
+// Where a tensor's values are. TF_STAYS: in m->values. TF_PASSES: in m->passing, which is read only
+// for packing, then freed and set to NULL. TF_BORROWED: in the base model's memory.
 enum rlhf__tf_place { TF_STAYS, TF_PASSES, TF_BORROWED };
 
 // A parameter tensor, f32: values, and gradients if it is trained.
@@ -29,8 +29,8 @@ struct rlhf__tf_span {
     int32_t from, count;
 };
 
-// The adapter of one matrix product. n_blocks layers of the checkpoint have one (0: none); they add
-// to these outputs.
+// The adapter of one matrix product. n_blocks checkpoint layers of the product have an adapter (0:
+// none). block[i] is the range of outputs that layer i adds to.
 enum { TF_MAX_PIECES = 3 };
 struct rlhf__tf_low {
     int32_t n_blocks, reserved;

@@ -1,9 +1,9 @@
 // transformer/trunk_bwd.c: the backward pass of the layers, from d(loss)/d(residual stream) to
-// gradients. Each function follows its counterpart in trunk.c from the last line to the first.
+// gradients. Each function mirrors its counterpart in trunk.c, from the last line to the first.
 //
-// ds, the gradient of the stream, is f32 [T, d]; products take it in the act dtype. Pre-norm adds
-// each block's share to ds in place. Post-norm has a norm between blocks, so ds and a spare buffer
-// are swapped.
+// ds is the gradient of the stream, f32 [T, d]; products read it in the act dtype. With pre-norm,
+// each block adds its share to ds in place. With post-norm there is a norm between blocks, so ds
+// and a spare buffer are swapped.
 #include "internal.h"
 
 struct pass {
@@ -51,9 +51,9 @@ static int32_t is_end(const struct pass *p, enum rlhf__tf_site site) {
     return p->layer == p->end_layer && (int32_t)site == p->end_site;
 }
 
-// Gradients of a product's weight and bias, or of its adapter, from its input x and dy in the act
-// dtype. If anything before it is trained, also the gradient of its input: dx = dy W^T in dx_dtype,
-// or dx += dy W^T.
+// Computes the gradients of a product's weight and bias, or of its adapter, from the product's
+// input x and from dy (act dtype). If anything before the product is trained, also computes dx, the
+// gradient of x: dx = dy W^T in dx_dtype, or dx += dy W^T.
 static rlhf_status product_bwd(const struct pass *p, rlhf_dev dx, int32_t dx_dtype,
                                int32_t accumulate, const struct rlhf__tf_acts *a, rlhf_dev x,
                                rlhf_dev dy, enum rlhf__tf_site site) {
@@ -84,14 +84,14 @@ static rlhf_status linear_bwd(const struct pass *p, rlhf_dev dx, const struct rl
     return product_bwd(p, dx, p->m->dtype, 0, a, x, dy, site);
 }
 
-// The same for a product that read the stream: ds += dy W^T.
+// The same for a product whose input was the stream: ds += dy W^T.
 static rlhf_status linear_bwd_add(const struct pass *p, const struct rlhf__tf_acts *a, rlhf_dev x,
                                   rlhf_dev dy, enum rlhf__tf_site site) {
     return product_bwd(p, p->ds, RLHF_F32, 1, a, x, dy, site);
 }
 
-// From d, the gradient of the activation's output, to *dx, that of its input x: in place, or in
-// another buffer if x is wider.
+// Sets *dx to the gradient of the activation's input x, given d, the gradient of its output. Works
+// in place, or in another buffer if x is wider.
 static rlhf_status act_bwd(const struct pass *p, rlhf_dev *dx, rlhf_dev d, rlhf_dev x) {
     const struct rlhf_tf_arch *a = &p->m->arch;
     *dx = a->gated ? p->m->bwd.dfc.p : d;
@@ -114,15 +114,16 @@ static rlhf_status attend_bwd(const struct pass *p, const struct rlhf__tf_acts *
                           rlhf__tf_layer(p->m, p->layer, RLHF_TF_KN_G)->grad, p->rows);
 }
 
-// Pre-norm: adds to ds the gradient through the norm that computed a product's input from the
-// stream x.
+// Pre-norm: x is the stream, and dh the gradient of norm(x), which was the input of a product. Adds
+// the gradient of x to ds.
 static rlhf_status norm_bwd_add(const struct pass *p, rlhf_dev dh, rlhf_dev x, rlhf_dev stats,
                                 int32_t slot) {
     return rlhf__tf_norm_bwd(p->m, rlhf__tf_layer(p->m, p->layer, slot), p->ds, 1, dh, p->m->dtype,
                              x, stats, p->rows);
 }
 
-// Post-norm: ds = its gradient through the norm of the sum x, with the tensors at gamma.
+// Post-norm: x is a residual sum. Replaces ds, the gradient of norm(x), by the gradient of x. gamma
+// has the norm's tensors.
 static rlhf_status norm_bwd(struct pass *p, rlhf_dev x, rlhf_dev stats,
                             const struct rlhf__tf_tensor *gamma) {
     rlhf_dev dx = p->spare;

@@ -1,8 +1,8 @@
 // transformer/weights.c: packs the f32 parameters into the device's own matrix layouts.
 //
-// Trunk and LM head multiply in the act dtype. Value and score heads use f32, since they are small
-// and are trained by regression. The LM head is packed on first use, since a classifier never needs
-// it.
+// The trunk and the LM head multiply in the act dtype. The value head and the score head use f32,
+// because they are small and are trained by regression. The LM head is packed on first use, because
+// a classifier never needs it.
 #include "internal.h"
 
 static rlhf_status make(struct rlhf__tf *m, int32_t k, int32_t n, int32_t dtype, int32_t out_in,

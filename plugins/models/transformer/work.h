@@ -16,14 +16,14 @@ struct rlhf__tf_rows {
     rlhf_dev ref; // rows of the reference's states; NULL: not given
 };
 
-// What the device's rows are laid out from: a batch or, if gen is set, a step of that session. For
-// a step start, slot and silent are set, prefix contains slots, and each row that samples is read
-// at its last token. What NULL means:
+// The source of the device's rows: a batch or, if gen is set, a step of that session. For a step,
+// start, slot and silent are set, prefix contains slots, and each row that samples is read at its
+// last token. A NULL array means:
 //
-// prompt_len  the rows lack response positions
-// turn        all tokens from prompt_len on are the policy's
-// prefix      all rows are without prefix
-// silent      every row samples
+//   prompt_len  the rows lack response positions
+//   turn        all tokens from prompt_len on are the policy's
+//   prefix      no row has a prefix
+//   silent      every row samples
 struct rlhf__tf_layout {
     uint32_t n, total;
     const int32_t *ids, *offset, *prompt_len, *prefix, *turn;
@@ -35,7 +35,7 @@ struct rlhf__tf_layout {
     const int32_t *ref; // [response tokens] rows of the reference's states on the device, or NULL
 };
 
-// 1 if token t, behind its row's prompt, is one that the policy wrote.
+// Returns 1 if the policy wrote token t, which comes after its row's prompt.
 static inline int32_t rlhf__tf_is_response(const int32_t *turn, int32_t t) {
     return !turn || turn[t] >= 0;
 }
@@ -47,21 +47,25 @@ struct rlhf__tf_scored {
     struct rlhf__tf_buf score;          // [P, n_labels]; the token scores are in the work's result
 };
 
-// Elements per token: d of the residual stream, q of all query heads, kv of all key (or value)
-// heads, qkv = q + 2 kv, inner of the MLP, and fc of its first product (inner, or 2 inner if
-// gated).
+// Elements per token:
+//   d       residual stream
+//   q, kv   all query heads; all key (or value) heads
+//   qkv     q + 2 kv
+//   inner   the MLP
+//   fc      the MLP's first product: inner, or 2 inner if gated
 struct rlhf_tf_widths {
     int32_t d, q, kv, qkv, inner, fc;
 };
 
-// A layer's activations for T tokens. `in` is the stream at its start and `out` at its end; `out`
-// is the next layer's `in`. mid is the stream between attention and MLP. h1 and stats1 belong to
-// the attention block, h2 and stats2 to the MLP.
+// A layer's activations for T tokens. `in` is the stream at the layer's start, mid the stream
+// between attention and MLP, and `out` the stream at the end, which is the next layer's `in`. h1
+// and stats1 belong to the attention block, h2 and stats2 to the MLP.
 //   pre-norm   h1 = norm(in)   mid = in + attention(h1)   h2 = norm(mid)   out = mid + mlp(h2)
 //   post-norm  h1 = in   sum = in + attention(h1)   mid = norm(sum)   h2 = mid   mid += mlp(h2)
 //              out = norm(mid)
-// sum has the memory of in, unless in is kept to recompute the layer. Without training, in, mid and
-// out may share memory, as may h1 and h2, and fc and ac; raw, the stats and lse are then NULL.
+// sum has the memory of `in`, unless `in` is kept to recompute the layer. Without training, memory
+// may be shared within three groups: in, mid and out; h1 and h2; fc and ac. raw, the stats and lse
+// are then NULL.
 struct rlhf__tf_acts {
     rlhf_dev in, sum, mid, out; // f32 [T, d]
     rlhf_dev h1, h2;            // act dtype [T, d], inputs of qkv's and fc's products
@@ -86,8 +90,9 @@ struct rlhf__tf_work {
     struct rlhf__tf_rows rows;
     struct rlhf__tf_buf ints;
     // The trunk's buffers. emb and emb_stats exist once. In training the others have one share per
-    // layer (struct rlhf__tf_acts), and `in` has one more; otherwise all layers use the same share.
-    // With recomputation (recompute of rlhf_model_open) only `in` has one share per layer.
+    // layer (struct rlhf__tf_acts), and `in` has one share more. Otherwise all layers use the same
+    // share. If layers are recomputed (recompute of rlhf_model_open), only `in` has one share per
+    // layer.
     struct rlhf__tf_buf emb, emb_stats; // f32 [T, d], [T, 2]: post-norm's sum of embeddings
     struct rlhf__tf_buf in, sum, mid, h1, h2, stats1, stats2, qkv, raw, raw_stats, att, lse, fc, ac;
     struct rlhf__tf_buf low[TF_N_SITE];
@@ -116,8 +121,9 @@ struct rlhf__tf_work {
 // gradient of X, a member of rlhf__tf_acts or of the structs above.
 struct rlhf__tf_scratch {
     struct rlhf__tf_buf ds, ds2, dy; // the stream: f32 [T, d], spare, in the act dtype
-    // Used for several things, one after the other: the value head's f32 [R, 4 d]; the MLP's
-    // recomputed activation and then its gradient, act dtype [T, inner]; act dtype [T, qkv].
+    // Used for three things, one after the other: the value head's f32 [R, 4 d]; the MLP's
+    // recomputed activation and then its gradient, act dtype [T, inner]; the gradient of qkv, act
+    // dtype [T, qkv].
     struct rlhf__tf_buf wide;
     struct rlhf__tf_buf narrow; // act dtype [T, d]: a product's recomputed input, then its gradient
     struct rlhf__tf_buf datt;   // act dtype [T, q]
@@ -132,8 +138,8 @@ struct rlhf__tf_scratch {
 // Heads of a response token, in the order of result and dres.
 enum rlhf__tf_result { TF_LOGP, TF_ENTROPY, TF_KL, TF_VALUE, TF_TOKEN_SCORE, TF_N_RESULT };
 
-// Distance in floats between the rows of two heads in result (f32 [TF_N_RESULT, stride]): n_resp,
-// rounded up to 64 bytes.
+// Distance, in floats, between the rows of two heads in result, f32 [TF_N_RESULT, stride]: n_resp
+// rounded up to a multiple of 64 bytes.
 static inline uint64_t rlhf__tf_result_stride(const struct rlhf__tf_rows *r) {
     return ((uint64_t)r->n_resp + 15) & ~(uint64_t)15;
 }
