@@ -28,33 +28,34 @@ struct rlhf__program {
 // For rlhf_plugin.extension: the plugin's work is done by programs. [any]
 const void *rlhf__program_extension(void *self, const char *id);
 
-// Finds the file of argv[0], in PATH unless it contains a slash, without starting it.
-// RLHF_E_INVALID: missing, not a regular file, or not executable; RLHF_E_UNSUPPORTED: the host does
-// not start programs. [main]
+// Finds the file of argv[0] without starting it. Searches PATH unless argv[0] contains a slash.
+// RLHF_E_INVALID: the file is missing, not a regular file, or not executable. RLHF_E_UNSUPPORTED:
+// the host does not start programs. [main]
 rlhf_status rlhf__program_init(struct rlhf__program *, const rlhf_host *host, char *const *argv,
                                const char *const *env);
 
-// Starts it. Its restrictions are logged the first time and when they change. On RLHF_E_INVALID or
-// RLHF_E_IO, with the reason, nothing is running. [step]
+// Starts the program. Logs the program's restrictions the first time and when they change. If it
+// returns RLHF_E_INVALID or RLHF_E_IO, with the reason, nothing is running. [step]
 rlhf_status rlhf__program_start(struct rlhf__program *);
 
-// Limits of the run that apply now, 0 = unlimited: seconds for an exchange; bytes of address space.
+// Limits of the run that apply now: seconds for an exchange, bytes of address space. 0 = unlimited.
 // [any]
 double rlhf__program_timeout(const struct rlhf__program *);
 uint64_t rlhf__program_memory(const struct rlhf__program *);
 
-// Whether it has ended since it was started. [step]
+// Whether the program has ended since it was started. [step]
 int rlhf__program_has_ended(struct rlhf__program *);
 
-// For one that has ended: "was ended by signal 11 (Segmentation fault)", "ended with status 3".
-// [step]
+// Describes how an ended program ended: "was ended by signal 11 (Segmentation fault)", "ended with
+// status 3". [step]
 const char *rlhf__program_end(const struct rlhf__program *, char *out, size_t cap);
 
-// Kills it with all its descendants and waits for it. Its output stays available. No effect if it
-// is not running. [step]
+// Kills the program with all its descendants and waits for it. Its output stays available. No
+// effect if the program is not running. [step]
 void rlhf__program_kill(struct rlhf__program *);
 
-// Closes its standard input, waits a second for it to exit, and kills what is left. [main]
+// Closes the program's standard input, waits a second for the program to exit, then kills it and
+// its descendants. [main]
 void rlhf__program_finish(struct rlhf__program *);
 
 #endif

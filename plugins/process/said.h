@@ -24,7 +24,8 @@ void rlhf__said_show(struct rlhf__said *, const rlhf_host *, const char *name);
 // host's log, at the debug level if they are not shown. Returns 0 at the end of the file, otherwise
 // 1. [step]
 int rlhf__said_read(struct rlhf__said *, const rlhf_host *, int fd);
-// The same for everything that was printed before this call, as far as the pipe can hold it. [step]
+// rlhf__said_read for everything that was printed before this call, as far as the pipe can hold it.
+// [step]
 int rlhf__said_drain(struct rlhf__said *, const rlhf_host *, int fd);
 
 // Writes "" or "; it said: " with its last lines, quoted, to out[cap]. Returns out. [any]

@@ -32,7 +32,7 @@ static double seconds(void) {
 
 static int would_block(void) { return errno == EAGAIN || errno == EWOULDBLOCK; }
 
-// Both functions return 1 if bytes moved, 0 if not, -1 if the pipe failed.
+// send_some and take_some return 1 if bytes moved, 0 if not, -1 if the pipe failed.
 
 static int send_some(struct talk *t) {
     struct rlhf__exchange *x = t->x;

@@ -29,7 +29,7 @@ struct rlhf__exchange {
 };
 
 // Sends and receives until everything is sent and the answer is complete. The program must be
-// running. It is not stopped here: unless the result is DONE, the caller must kill it. [step]
+// running. rlhf__talk does not stop it: unless the result is DONE, the caller must kill it. [step]
 enum rlhf__talk rlhf__talk(struct rlhf__program *, struct rlhf__exchange *);
 
 // Reads output that was not requested, up to cap bytes, without waiting. [step]

@@ -1,8 +1,9 @@
-// bt_rm.c: the reward of a reward model, such as bradley_terry.so trains: gain * score + bias,
-// pooled over the response's tokens or given token by token.
+// bt_rm.c: a reward model's score as the reward: gain * score + bias. The score is pooled over the
+// response's tokens or given token by token. bradley_terry.so trains such models.
 //
-// The model reads the policy's own token ids, so its vocabulary must be the policy's. The service
-// (rlhf.reward_model/0) checks that, and the length of its context, when the model is opened.
+// The model reads the policy's token ids, so both must have the same vocabulary. The service
+// (rlhf.reward_model/0) checks the vocabulary and the model's context length when the model is
+// opened.
 #include <rlhf/compute.h>
 #include <rlhf/reward.h>
 #include <rlhf/service.h>
@@ -59,8 +60,8 @@ static rlhf_status bt_rm_create(const rlhf_host *host, const void *config, void 
     return RLHF_OK;
 }
 
-// With per_token each of n tokens gets reward / n and the end gets 0, so the sum is the mean. A row
-// without a response keeps its sequence reward.
+// With per_token, each of a response's n tokens gets reward / n, and the sequence reward becomes 0,
+// so that the sum is the mean. A row without a response keeps its sequence reward.
 static void hand_out(const rlhf_reward_in *in, float *seq, float *token) {
     for (uint32_t i = 0; i < in->n; i++) {
         int32_t begin = in->offset[i] + in->prompt_len[i], end = in->offset[i + 1];

@@ -1,8 +1,9 @@
-// exec.c: a program of any language as a reward: rows on its standard input, a line back for each.
+// exec.c: a reward computed by a program in any language. The program reads rows on standard input
+// and answers each row with a line.
 //
-// The program is started once and kept alive across phases. If it fails (it exits, does not answer
-// in time, or writes an invalid answer), the rows that it has not answered count as failed, and it
-// is restarted for the next call. docs/rewards/exec.md describes what it reads and writes. The
+// The program is started once and kept alive across phases. It fails if it exits, does not answer
+// in time, or writes an invalid answer. The rows that it has not answered then count as failed, and
+// it is restarted for the next call. docs/rewards/exec.md describes what it reads and writes. The
 // program's own state is not saved in checkpoints.
 #include "exec/answer_line.h"
 #include "exec/rows_out.h"
@@ -152,7 +153,8 @@ static const char *hint(const struct exec *e, const struct answers *a, enum rlhf
                     : "; it may not flush its output after each line, or was still starting";
 }
 
-// After a failure: how many of the first rows have an answer that is certainly theirs.
+// Returns how many of the first rows keep their answers after a failure, because each answer
+// certainly belongs to its row.
 static uint32_t kept(const struct answers *a, enum rlhf__talk what) {
     // There were too many lines, so it is unknown which line answers which row.
     if (a->had == a->n) return 0;

@@ -1,8 +1,8 @@
 // format.c: checks whether a response has the wanted form: think tags, or a PCRE2 pattern.
 //
 // PCRE2's interpreter matches patterns within limits that do not depend on the machine. So a
-// pattern cannot hang a run, and a resumed run gives up on the same texts. The contents are not
-// judged; answer.so compares answers.
+// pattern cannot hang a run, and a resumed run gives up on the same texts. This reward does not
+// judge the contents; answer.so compares answers.
 #include <rlhf/reward.h>
 
 #include <string.h>
@@ -115,9 +115,9 @@ static int is_blank(rlhf_str text, uint64_t from) {
     return from == text.len;
 }
 
-// Requires <think> at the start and nowhere else (nowhere at all if the prompt has opened it), and
-// </think> after it. TAGS_THINK_ONCE also requires that </think> occurs once and that an answer
-// follows.
+// Requires <think> at the start and nowhere else, and </think> after it. If the prompt has opened
+// <think>, the response must not contain it. TAGS_THINK_ONCE also requires that </think> occurs
+// only once and that an answer follows.
 static int has_tags(const struct format_config *c, rlhf_str text) {
     const uint64_t from = c->opened ? 0 : open_tag.len;
     if (!c->opened && find(text, 0, open_tag) != 0) return 0;

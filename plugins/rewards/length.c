@@ -1,8 +1,10 @@
-// length.c: a reward for the length of a response: three functions of its number of tokens.
+// length.c: a reward for the length of a response. There are three functions of the number of
+// tokens, which includes the stop token:
 //
-// overlong: DAPO's soft punishment (Yu et al. 2025, 2503.14476, eq. 13). cosine: the reward of Yeo
-// et al. 2025 (2502.03373, appendix C.1), which needs the verdict on the answer, as answer.so
-// computes it. band: a target range, ours. Lengths are in tokens and include the stop token.
+//   overlong: DAPO's soft punishment (Yu et al. 2025, 2503.14476, eq. 13)
+//   cosine: the reward of Yeo et al. 2025 (2502.03373, appendix C.1); needs the verdict on the
+//       answer, as answer.so computes it
+//   band: a target range, our own function
 #include "answer/checker.h"
 
 #include <rlhf/reward.h>
@@ -57,14 +59,15 @@ static rlhf_status length_create(const rlhf_host *host, const void *config, void
     return RLHF_OK;
 }
 
-// 0 up to max_len - cache, from there down to -1 at max_len, -1 beyond.
+// Returns 0 up to max_len - cache tokens, then falls linearly to -1 at max_len and stays at -1.
 static double overlong(const struct length_config *c, int64_t n) {
     const int64_t soft = c->max_len - c->cache;
     if (n <= soft) return 0;
     return n <= c->max_len ? (double)(soft - n) / (double)c->cache : -1;
 }
 
-// From the reward of a short response to that of one with max_len tokens, along half a cosine.
+// Falls along half a cosine, from the reward of a short response to that of one with max_len
+// tokens.
 static double cosine(const struct length_config *c, int64_t n, int right) {
     const double share = fmin((double)n / (double)c->max_len, 1.0);
     const double at_once = right ? c->right_short : c->wrong_short;
@@ -73,7 +76,7 @@ static double cosine(const struct length_config *c, int64_t n, int right) {
     return at_last + 0.5 * (at_once - at_last) * (1.0 + cos(share * 3.14159265358979323846));
 }
 
-// 1 inside, falling to 0 over margin tokens outside.
+// Returns 1 inside the range; outside, falls to 0 over `margin` tokens.
 static double band(const struct length_config *c, int64_t n) {
     const int64_t off = n < c->min_len ? c->min_len - n : n > c->max_len ? n - c->max_len : 0;
     return off == 0 ? 1 : off < c->margin ? 1 - (double)off / (double)c->margin : 0;

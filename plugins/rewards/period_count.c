@@ -1,7 +1,7 @@
-// period_count.c: the number of periods in a response. A reward that can be checked by eye.
+// period_count.c: rewards the number of periods in a response, which can be checked by eye.
 //
-// A period is a byte 0x2E, so any bytes are a valid response and "..." counts three; sentences are
-// not detected. Without create() the instance is the option struct itself.
+// A period is a byte 0x2E, so any bytes are a valid response and "..." counts as three; sentences
+// are not detected. The plugin has no create(), so the instance is the option struct itself.
 #include <rlhf/reward.h>
 
 struct period_config {

@@ -127,8 +127,8 @@ static rlhf_status look_at_file(const struct python *p) {
 
 // ---- the driver ----
 
-// Reads the driver's answer to `send`. A failure is reported to the host with this status. The
-// driver is then killed, unless it reported the failure itself.
+// Sends `send` and reads the driver's answer. Reports a failure to the host with this status. Then
+// kills the driver, unless the driver reported the failure itself.
 static rlhf_status ask(struct python *p, const struct rlhf__bytes *send, const char *where,
                        rlhf_status status, struct rlhf__frame *f) {
     struct rlhf__exchange x = {.take = rlhf__frame_take, .ctx = f};
@@ -251,8 +251,8 @@ static float sum_of(const struct python *p, const struct rlhf__frame *f, uint32_
     return any ? sum : NAN;
 }
 
-// If there are several functions, reports NAME/mean of each, over the rows that it scores; and the
-// share of rows that no function scores.
+// If there are several functions, reports the mean of each (NAME/mean) over the rows that it
+// scores, and the share of rows that no function scores.
 static void report(const struct python *p, const struct rlhf__frame *f, uint32_t n) {
     uint32_t unscored = 0;
     for (uint32_t i = 0; i < n; i++)

@@ -97,7 +97,8 @@ static rlhf_status reserve(const rlhf_host *host, char **bytes, uint64_t *cap, u
 
 // ---- numbers in an answer ----
 
-// The text after the last "=" or similar sign: "x = 5" gives 5. 0 = it has an inequality.
+// Cuts *text to the part after the last "=" or similar sign: "x = 5" gives 5. Returns 0 if the text
+// is an inequality or an equation that is yet to be solved.
 static int right_side(rlhf_str *text) {
     for (uint64_t at = text->len; at-- > 0;) {
         const char *p = text->ptr + at;
@@ -114,7 +115,7 @@ static int right_side(rlhf_str *text) {
     return 1;
 }
 
-// Strips a pair of brackets from both ends of the text; 0 = unchanged.
+// Strips a pair of brackets from the two ends of the text. Returns 0 if there is no such pair.
 static int unwrap(rlhf_str *text) {
     static const char *const pairs[][2] = {
         {"(", ")"}, {"[", "]"}, {"\\{", "\\}"}, {"{", "}"}, {"\\lbrace", "\\rbrace"}};
@@ -141,7 +142,7 @@ static int read_alone(rlhf_str text, int units, struct rlhf__reading *out) {
 
 // ---- gold answers ----
 
-// The answer in a gold answer: solutions in datasets end in "#### 18" or \boxed{18}.
+// Finds the answer in a gold answer: solutions in datasets end in "#### 18" or \boxed{18}.
 static rlhf_str gold_place(const struct rlhf__answer_options *o, rlhf_str text) {
     const rlhf_str marker = {o->marker, o->marker ? strlen(o->marker) : 0};
     rlhf_str out;
@@ -259,8 +260,8 @@ static int same(const struct rlhf__checker *c, rlhf_str text, const struct rlhf_
 
 enum kind { KIND_NONE = 0, KIND_LINE = 1, KIND_ALONE = 2, KIND_LAST = 3 };
 
-// Finds the answer in the response, and how to read a number there. *marked = 0 if the place is not
-// a marked one.
+// Finds the answer in the response. Returns how to read a number there. *marked = 1 if the answer
+// is at a marked place.
 static enum kind find_place(const struct rlhf__checker *c, rlhf_str text, rlhf_str *out,
                             int32_t *marked) {
     const struct rlhf__answer_options *o = c->options;

@@ -1,5 +1,5 @@
-// checker.h: checks whether a response's answer equals that of its data row. Options, gold answers
-// and the comparison, for every reward that needs them (answer.so, length.so).
+// checker.h: checks whether a response's answer equals that of its data row, for every reward that
+// needs this (answer.so, length.so). It has the options, the gold answers and the comparison.
 #ifndef RLHF_PLUGINS_REWARDS_ANSWER_CHECKER_H
 #define RLHF_PLUGINS_REWARDS_ANSWER_CHECKER_H
 
@@ -31,7 +31,7 @@ extern const rlhf_opt rlhf__answer_opts[RLHF__N_ANSWER_OPTIONS];
 // The name of a place, enum rlhf__answer_where. [any]
 const char *rlhf__answer_where_name(int32_t where);
 
-// As rlhf_plugin.why_unused, for these options; NULL for other keys. [any]
+// Like rlhf_plugin.why_unused, for these options. Returns NULL for other keys. [any]
 const char *rlhf__answer_why_unused(const struct rlhf__answer_options *, const char *key);
 
 // The right answer, read from a row.
@@ -57,8 +57,8 @@ struct rlhf__checker {
     uint64_t gold_cap, cap;
 };
 
-// Errors: RLHF_E_UNSUPPORTED without the service of rows, RLHF_E_INVALID for options that
-// contradict each other. [main]
+// Errors: RLHF_E_UNSUPPORTED if the host lacks the service that reads rows, RLHF_E_INVALID if
+// options contradict each other. [main]
 rlhf_status rlhf__checker_init(struct rlhf__checker *, const rlhf_host *,
                                const struct rlhf__answer_options *);
 void rlhf__checker_finish(struct rlhf__checker *); // accepts a zeroed one [main]
@@ -67,7 +67,8 @@ void rlhf__checker_finish(struct rlhf__checker *); // accepts a zeroed one [main
 // or its answer is missing, empty, or not a number although one is required), RLHF_E_NOMEM. [step]
 rlhf_status rlhf__checker_gold(struct rlhf__checker *c, rlhf_str row);
 
-// Forget it: rows are identified by address, and that memory may hold other rows now. [step]
+// Forget the gold answer that was read last. Rows are identified by address, and their memory may
+// hold other rows now. [step]
 void rlhf__checker_forget(struct rlhf__checker *c);
 
 // Errors: as rlhf__checker_gold. [step]

@@ -59,14 +59,14 @@ static void put(struct cleaning *c, const char *text) {
     c->out += n;
 }
 
-// The length of \word at the cursor, 0 = another word.
+// Returns the length of \word if it is at the cursor, 0 if another word is.
 static size_t command(const struct cleaning *c, const char *word) {
     const size_t n = strlen(word), room = (size_t)(c->end - c->at);
     if (room < n + 1 || memcmp(c->at + 1, word, n) != 0) return 0;
     return room > n + 1 && rlhf__is_letter(c->at[n + 1]) ? 0 : n + 1;
 }
 
-// "\text {": the wrapper and its brace.
+// Takes a wrapper such as "\text {", with its brace.
 static int take_wrapper(struct cleaning *c) {
     for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++) {
         size_t n = command(c, wrappers[i]);
@@ -118,7 +118,7 @@ rlhf_str rlhf__clean(rlhf_str text, char *out) {
     while (c.at < c.end) {
         const char here = *c.at;
         if (here == '\\' && (take_wrapper(&c) || take_command(&c))) continue;
-        if (begins(&c, "\\\\")) { // a new row, whose second half begins no command
+        if (begins(&c, "\\\\")) { // TeX's line break: its second backslash begins no command
             take_byte(&c);
             take_byte(&c);
             continue;
@@ -133,7 +133,8 @@ rlhf_str rlhf__clean(rlhf_str text, char *out) {
 
 // ---- ends ----
 
-// The bytes of one character at the end or the beginning of a text that is in set, or white space.
+// Returns the length in bytes of the character at the end (or the start) of a text if it is white
+// space or in set, otherwise 0.
 static uint64_t loose_at(rlhf_str t, int end, const char *set) {
     if (!t.len) return 0;
     const char c = end ? t.ptr[t.len - 1] : *t.ptr;
@@ -165,7 +166,8 @@ struct reading {
     int32_t ignore_case, reserved;
 };
 
-// Whether a text begins with a letter of any script; `was` for continuation bytes of a character.
+// Returns 1 if the text begins with a letter of any script. For a continuation byte of a character,
+// returns `was`.
 static int is_word(rlhf_str t, int was) {
     const unsigned char c = (unsigned char)*t.ptr;
     if (c < 0x80) return rlhf__is_letter(*t.ptr);
@@ -175,7 +177,7 @@ static int is_word(rlhf_str t, int was) {
     return c != 0xc2 && c != 0xe2 && !(c == 0xc3 && times);
 }
 
-// Whether a space here separates words or numbers.
+// Whether a space here is significant, because it separates words or numbers.
 static int sets_apart(const struct reading *r) {
     if (r->in_command || !r->before) return 0;
     return r->word ? is_word(r->left, 0)
@@ -189,7 +191,8 @@ static uint64_t spaces(rlhf_str t, uint64_t at) {
     return at - begin;
 }
 
-// The length of "{" and following white space if one character and "}" follow, otherwise 0.
+// If one character and "}" follow "{", returns the length of "{" and the white space after it,
+// otherwise 0.
 static uint64_t single(rlhf_str t) {
     const uint64_t at = 1 + spaces(t, 1);
     if (at >= t.len || rlhf__is_one_of(t.ptr[at], "{}\\") || (unsigned char)t.ptr[at] >= 0x80)

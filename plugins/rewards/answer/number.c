@@ -13,7 +13,8 @@ static void push(struct rlhf__cursor *c, struct rlhf__decimal *x) {
     c->at++;
 }
 
-// The bytes of a thousands separator, after which exactly three digits must follow; 0 = none.
+// Returns the length in bytes of the thousands separator at the cursor, 0 if there is none. Exactly
+// three digits must follow the separator.
 static ptrdiff_t separator(const struct rlhf__cursor *c) {
     ptrdiff_t n = rlhf__next_is(c, ",") ? 1 : rlhf__next_is(c, RLHF__NBSP) ? 2 : 0;
     if (!n || !rlhf__digit_at(c, n) || !rlhf__digit_at(c, n + 1) || !rlhf__digit_at(c, n + 2))
@@ -33,7 +34,7 @@ static void take_integer(struct rlhf__cursor *c, struct rlhf__decimal *x) {
     }
 }
 
-// The digits of an exponent with a sign; *out = its value.
+// Takes an exponent: an optional sign and digits. *out = its value.
 static int take_power(struct rlhf__cursor *c, int64_t *out) {
     const struct rlhf__cursor before = *c;
     const int32_t sign = rlhf__take_sign(c);
@@ -58,7 +59,7 @@ int rlhf__take_raised(struct rlhf__cursor *c, int64_t *out) {
     return rlhf__take(c, "}");
 }
 
-// "e-3", " x 10^{-3}" after the digits.
+// Takes an exponent after the digits: "e-3" or " x 10^{-3}".
 static void take_exponent(struct rlhf__cursor *c, struct rlhf__decimal *x) {
     const struct rlhf__cursor before = *c;
     int64_t e = 0;
@@ -81,7 +82,7 @@ static void take_exponent(struct rlhf__cursor *c, struct rlhf__decimal *x) {
     *c = before;
 }
 
-// Digits with separators, a point and an exponent. *integer = 1 if it is written without a point.
+// Takes digits with separators, a point and an exponent. *integer = 1 if there is no point.
 static int take_decimal(struct rlhf__cursor *c, struct rlhf__decimal *x, int *integer) {
     const struct rlhf__cursor before = *c;
     int64_t e;
@@ -112,7 +113,7 @@ static int take_decimal(struct rlhf__cursor *c, struct rlhf__decimal *x, int *in
 
 // ---- fractions ----
 
-// One argument of \frac: "{12}", or a single digit.
+// Takes one argument of \frac: "{12}", or a single digit.
 static int take_part(struct rlhf__cursor *c, struct rlhf__decimal *x) {
     int integer;
     rlhf__skip_spaces(c);
@@ -152,7 +153,7 @@ static int take_vulgar(struct rlhf__cursor *c, struct rlhf__ratio *out) {
     return 0;
 }
 
-// \frac{3}{4} or a fraction character.
+// Takes \frac{3}{4} or a fraction character.
 static int take_fraction(struct rlhf__cursor *c, struct rlhf__ratio *out) {
     const struct rlhf__cursor before = *c;
     if (take_vulgar(c, out)) return 1;

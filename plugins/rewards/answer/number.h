@@ -1,4 +1,4 @@
-// number.h: a number without its sign at a cursor: decimals with separators and exponents,
+// number.h: reads a number without its sign at a cursor: decimals with separators and exponents,
 // fractions, mixed numbers. read.h handles signs, currencies, units and numbers inside a text.
 #ifndef RLHF_PLUGINS_REWARDS_ANSWER_NUMBER_H
 #define RLHF_PLUGINS_REWARDS_ANSWER_NUMBER_H
@@ -6,8 +6,8 @@
 #include "answer/cursor.h"
 #include "answer/decimal.h"
 
-// 1: *out is the number, the cursor is after it. 0: not a number. -1: digits that do not form a
-// number (5/0); the cursor is after them. [any]
+// Returns 1 if there is a number: *out is the number. Returns 0 if there is not, and -1 if there
+// are digits that do not form a number (5/0). After 1 and -1 the cursor is after the digits. [any]
 int rlhf__take_magnitude(struct rlhf__cursor *c, struct rlhf__ratio *out);
 // "^6", "^{-6}" after a ten; 0 = missing (the cursor may have moved). [any]
 int rlhf__take_raised(struct rlhf__cursor *c, int64_t *out);

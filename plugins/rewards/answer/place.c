@@ -11,7 +11,7 @@ struct boxes {
     uint64_t n, first;
 };
 
-// The start of the contents of a box that begins at `at`, 0 = not a box.
+// If a box begins at `at`, returns where its contents begin, otherwise 0.
 static uint64_t inside_box(rlhf_str text, uint64_t at) {
     static const char *const names[] = {"\\boxed", "\\fbox"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -32,8 +32,8 @@ static void open_box(struct boxes *b, uint64_t begin, uint64_t depth) {
     if (b->n - b->first > MAX_OPEN) b->first++;
 }
 
-// Close the box whose brace was opened at this depth. Returns the start of its contents; 0 = that
-// brace did not open a box.
+// Close the box whose brace was opened at this depth. Returns the start of the box's contents, or 0
+// if that brace did not open a box.
 static uint64_t close_box(struct boxes *b, uint64_t depth) {
     if (b->n == b->first || b->depth[(b->n - 1) % MAX_OPEN] != depth) return 0;
     return b->begin[--b->n % MAX_OPEN];

@@ -4,17 +4,17 @@
 
 #include <rlhf/base.h>
 
-// Each function returns 1 and *out, which is borrowed from text and not trimmed; 0 = not found.
-// [any]
+// Each function returns 1 and sets *out, which is borrowed from text and not trimmed, or returns 0
+// if it finds nothing. [any]
 //
-// Finds the contents of the last \boxed{...} (or \fbox{...}) that is closed. Braces inside it must
-// match; \{ and \} do not count as braces.
+// Finds the contents of the last \boxed{...} (or \fbox{...}) that is closed. Braces inside the box
+// must match; \{ and \} do not count as braces.
 int rlhf__place_boxed(rlhf_str text, rlhf_str *out);
 
-// The rest of the line after the last occurrence of mark, or the next line that is not blank.
+// Finds the rest of the line after the last occurrence of mark, or the next line that is not blank.
 int rlhf__place_behind(rlhf_str text, rlhf_str mark, rlhf_str *out);
 
-// Everything after the last occurrence of mark.
+// Finds everything after the last occurrence of mark.
 int rlhf__place_after(rlhf_str text, rlhf_str mark, rlhf_str *out);
 
 #endif

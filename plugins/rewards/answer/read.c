@@ -160,7 +160,7 @@ static int before_is(const struct rlhf__cursor *c, const char *at, const char *w
     return (size_t)(at - c->begin) >= n && memcmp(at - n, word, n) == 0;
 }
 
-// Whether the text before digits at the cursor makes them part of something else.
+// Whether the text before the digits at the cursor makes these digits part of something else.
 static int is_part(const struct rlhf__cursor *c) {
     const char *at = c->at;
     if (at == c->begin) return 0;
@@ -172,8 +172,8 @@ static int is_part(const struct rlhf__cursor *c) {
            before_is(c, at, "^{-") || before_is(c, at, "_{-");
 }
 
-// The sign of the number that begins at `at`, also before a currency sign; the 3 in "5-3" is
-// unsigned.
+// Returns the sign of the number that begins at `at`; a currency sign may come between. The 3 in
+// "5-3" is unsigned.
 static int32_t sign_before(const struct rlhf__cursor *c, const char *at) {
     static const char *const money[] = {"$", "\xe2\x82\xac", "\xc2\xa3", "\xc2\xa5",
                                         "\xe2\x82\xb9"};
@@ -189,8 +189,8 @@ static int32_t sign_before(const struct rlhf__cursor *c, const char *at) {
                : -1;
 }
 
-// After a number: text that turns it and the following digits into something else (1.2.3, 1/2/3,
-// 2^5). The cursor is then after all of it.
+// Skips text after a number that turns the number and the following digits into something else
+// (1.2.3, 1/2/3, 2^5). Returns 1 if there is such text.
 static int take_torn(struct rlhf__cursor *c) {
     const int torn = rlhf__left(c) &&
                      (*c->at == '^' || ((*c->at == '.' || *c->at == '/') && rlhf__digit_at(c, 1)));

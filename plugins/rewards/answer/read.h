@@ -18,16 +18,17 @@ struct rlhf__reading {
     int32_t term;    // 1: rlhf__read_whole found a number and a variable: 5x
 };
 
-// The whole text is one number, with a sign and a currency sign before it and, with units, a unit
-// after it. 1, or 0 if it is not. One or two letters are a unit only if they are its symbol: 5 m is
-// 5, 5x is not. [any]
+// Reads a text that is one number and nothing else. A sign and a currency sign may precede the
+// number; with units, a unit may follow it. One or two letters count as a unit only if they are the
+// symbol of one: 5 m is 5, but 5x is not a number. Returns 1, or 0 if the text is not a number.
+// [any]
 int rlhf__read_whole(rlhf_str text, int units, struct rlhf__reading *out);
 
 // 1 if one or two letters that are not a unit's symbol directly follow a digit: 3x. [any]
 int rlhf__has_term(rlhf_str text);
 
-// The first or the last number in the text. Digits inside words (x2), exponents (cm^2) and
-// ambiguous forms (1/2/2024, 1.2.3, 5/0) do not count. 1, or 0 = not found. [any]
+// Finds the first or the last number in the text. Digits inside words (x2), exponents (cm^2) and
+// ambiguous forms (1/2/2024, 1.2.3, 5/0) do not count. Returns 1, or 0 if there is no number. [any]
 int rlhf__read_first(rlhf_str text, struct rlhf__reading *out);
 int rlhf__read_last(rlhf_str text, struct rlhf__reading *out);
 

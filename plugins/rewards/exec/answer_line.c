@@ -25,7 +25,7 @@ static const char *kind(const json_t *v) {
 
 // ---- a bare number ----
 
-// A decimal number as strtod() reads it, but not hexadecimal, and with a point in any locale.
+// Reads a decimal number as strtod() does, but rejects hexadecimal, and uses a point in any locale.
 static int read_number(const char *line, size_t n, double *out) {
     char text[352]; // longer than any double needs
     if (n == 0 || n >= sizeof text) return 0;

@@ -1,4 +1,5 @@
-// answer_line.h: parses one line of a program's answer: a number, or an object with one.
+// answer_line.h: parses one line of a program's answer: a number, or a JSON object that contains
+// one.
 #ifndef RLHF_PLUGINS_EXEC_ANSWER_LINE_H
 #define RLHF_PLUGINS_EXEC_ANSWER_LINE_H
 
@@ -23,14 +24,15 @@ struct rlhf__line {
     } metric[RLHF__LINE_METRICS];
 };
 
-// Parses a line of n bytes, without its line break. Accepted are a number in C or JSON notation,
-// NaN and Infinity in upper or lower case, null, or {"reward": number or null, "index": 0 or more,
-// "metrics": {name: number or null}, "verdict": "right", "wrong", true, false or null}, of which
-// only the reward is required. Returns 1, or 0 with the reason in why[RLHF__LINE_WHY], which may
-// quote bytes of the line. [any]
+// Parses a line of n bytes, without its line break. Accepted are:
+//   a number in C or JSON notation; NaN and Infinity in upper or lower case; null
+//   an object with "reward": number or null, and these optional keys:
+//       "index": 0 or more; "metrics": {name: number or null};
+//       "verdict": "right", "wrong", true, false or null
+// Returns 1, or 0 with the reason in why[RLHF__LINE_WHY], which may quote bytes of the line. [any]
 int rlhf__line_read(const char *line, size_t n, struct rlhf__line *out, char *why);
 
-// The same for a parsed object. [any]
+// rlhf__line_read for an object that has been parsed already. [any]
 int rlhf__line_object(json_t *object, struct rlhf__line *out, char *why);
 
 // 1 if the name is valid for a metric: shorter than RLHF__LINE_NAME, with characters that tables

@@ -36,7 +36,7 @@ static int cancelled(void *context, curl_off_t a, curl_off_t b, curl_off_t c, cu
     return host->cancelled(host);
 }
 
-// Options of all requests and of the probe. 1, or 0 when out of memory.
+// Sets the options that all requests and the probe have in common. Returns 0 when out of memory.
 static int prepare(const struct rlhf__http_client *c, CURL *easy, char *error) {
     const struct rlhf__http_options *o = c->o;
     return curl_easy_setopt(easy, CURLOPT_URL, o->url) == CURLE_OK &&
@@ -78,8 +78,8 @@ static void certificate_text(const struct rlhf__http_client *c, const char *said
              c->o->ca ? "" : " (ca=FILE names other authorities than the system's)");
 }
 
-// A connection and the TLS handshake, without a request. A service that is down now may answer
-// later, but a certificate will not change.
+// Connects and does the TLS handshake, without a request. Tolerates a service that is down, because
+// it may answer later; but a wrong certificate will not change.
 static rlhf_status probe(const struct rlhf__http_client *c) {
     char error[CURL_ERROR_SIZE] = "", why[RLHF__WHY];
     CURL *easy = curl_easy_init();

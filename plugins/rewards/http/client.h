@@ -1,5 +1,5 @@
-// client.h: requests to one service: a pool of connections that lives as long as the plugin's
-// instance, with a fixed number of requests in flight.
+// client.h: sends requests to one service. A pool of connections lives as long as the plugin's
+// instance and has a fixed number of requests in flight.
 #ifndef RLHF_REWARDS_HTTP_CLIENT_H
 #define RLHF_REWARDS_HTTP_CLIENT_H
 
@@ -41,20 +41,21 @@ enum rlhf__http_end {
     RLHF__HTTP_ONWARD = 4    // a redirect was followed: the slot is in flight again
 };
 
-// Open the pool and, with the option probe, connect once. RLHF_E_INVALID explains what is wrong
-// with the options; RLHF_E_CANCELLED. [main]
+// Open the pool and, with the option probe, connect once. Returns RLHF_E_INVALID, with what is
+// wrong with the options, or RLHF_E_CANCELLED. [main]
 rlhf_status rlhf__http_open(struct rlhf__http_client *);
 void rlhf__http_close(struct rlhf__http_client *); // zeroed allowed [main]
 
 // Send slot->body, replacing the slot's former request. RLHF_E_NOMEM. [step]
 rlhf_status rlhf__http_send(struct rlhf__http_client *, struct rlhf__http_slot *);
 
-// The next finished request, NULL: none. *end is its outcome, *why (RLHF__WHY bytes) the
-// explanation, *retry_after the seconds that the service asked for, or 0. [step]
+// Returns the next finished request, or NULL if there is none. *end is its outcome, *why (RLHF__WHY
+// bytes) the explanation, and *retry_after the number of seconds that the service asked for, or 0.
+// [step]
 struct rlhf__http_slot *rlhf__http_next(struct rlhf__http_client *, enum rlhf__http_end *end,
                                         char *why, double *retry_after);
 
-// Let requests proceed for at most that many milliseconds, less if something happened. [step]
+// Let requests proceed for at most ms milliseconds, or until something happens. [step]
 void rlhf__http_wait(struct rlhf__http_client *, int ms);
 
 // Drop all requests in flight. [step]

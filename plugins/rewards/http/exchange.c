@@ -45,7 +45,7 @@ static rlhf_status cut(struct work *w) {
 
 // ---- results of a batch ----
 
-// Report the failure with the first row, not the earliest failure.
+// Keeps the failure of the first row in the batch, not the failure that happened first.
 static void note_failure(struct work *w, uint32_t row, const char *why) {
     struct rlhf__exchange *x = w->x;
     if (row >= x->first_failed) return;
@@ -143,7 +143,8 @@ static rlhf_status settle(struct work *w, const struct rlhf__http_slot *s, enum 
 
 // ---- the loop ----
 
-// The first batch that may be sent now. NULL: none, and *when becomes the time at which one may be.
+// Returns the first batch that may be sent now. If there is none, returns NULL and sets *when to the
+// time at which to look again.
 static struct batch *next_batch(struct work *w, double now, double *when) {
     const uint32_t most = w->pause.failures ? 1 : w->x->client->n_slots;
     *when = now + 1;

@@ -1,5 +1,6 @@
-// exchange.h: the rows of one score(): split into requests, sent, retried if that may help, and
-// stored in their places in any order of answers.
+// exchange.h: gets the rewards of one score() call. Splits the rows into requests, sends them,
+// retries where that may help, and stores the rewards in row order, whatever the order of the
+// answers.
 #ifndef RLHF_REWARDS_HTTP_EXCHANGE_H
 #define RLHF_REWARDS_HTTP_EXCHANGE_H
 
@@ -20,8 +21,8 @@ struct rlhf__exchange {
     char why[RLHF__WHY];        // out: why it failed
 };
 
-// RLHF_OK, also if rows failed; RLHF_E_CANCELLED; RLHF_E_NOMEM; RLHF_E_INVALID if a row cannot be
-// sent. No request is in flight afterwards. [step]
+// Returns RLHF_OK even if rows failed; RLHF_E_CANCELLED; RLHF_E_NOMEM; or RLHF_E_INVALID if a row
+// cannot be sent. No request is in flight afterwards. [step]
 rlhf_status rlhf__exchange(struct rlhf__exchange *);
 
 #endif

@@ -1,4 +1,5 @@
-// http.c: http.so, rewards of a service: rows are POSTed to a URL as JSON, rewards come back.
+// http.c: http.so gets rewards from a service: it POSTs rows to a URL as JSON and reads the rewards
+// from the answer.
 //
 // docs/rewards/http.md describes both forms and the handling of failures. To run code, use exec.so
 // or python.so.

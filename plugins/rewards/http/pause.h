@@ -1,5 +1,5 @@
-// pause.h: when a request to a service that does not answer is retried, when that is reported, and
-// when it is given up. Times are seconds of any one clock; nothing here waits or reads a clock.
+// pause.h: decides when to retry a request to a service that does not answer, when to log that, and
+// when to give up. Times are seconds of any one clock; nothing here waits or reads a clock.
 #ifndef RLHF_REWARDS_HTTP_PAUSE_H
 #define RLHF_REWARDS_HTTP_PAUSE_H
 
@@ -7,7 +7,7 @@
 
 #include <rlhf/rng.h>
 
-// Zeroed: the service answers.
+// Zeroed means that the service answers.
 struct rlhf__pause {
     double since;       // of the first failure after the last answer
     double gate;        // the earliest next try
@@ -17,16 +17,16 @@ struct rlhf__pause {
     int32_t said;      // 1: a line was logged
 };
 
-// A try that began at `began` failed; if it began before the last failure, it is not counted
-// separately. retry_after: seconds the service asked for, 0 = none. jitter is advanced. [any]
+// Record a failed try that began at `began`. If it began before the last failure, it is not counted
+// separately. retry_after: seconds the service asked for, 0 = none. Advances jitter. [any]
 void rlhf__pause_failed(struct rlhf__pause *, const struct rlhf__http_options *, rlhf_rng *jitter,
                         double began, double now, double retry_after);
-// The service answered. Returns the seconds since the first failure if a line was logged about it,
-// otherwise 0. [any]
+// Record that the service answered. If a line was logged about the failure, returns the seconds
+// since the first failed try, otherwise 0. [any]
 double rlhf__pause_answered(struct rlhf__pause *, double now);
-// 1 if patience_s is over. [any]
+// 1 if the service has not answered for patience_s seconds. [any]
 int rlhf__pause_over(const struct rlhf__pause *, const struct rlhf__http_options *, double now);
-// Seconds until then; at least 0. [any]
+// Seconds until rlhf__pause_over() returns 1; at least 0. [any]
 double rlhf__pause_left(const struct rlhf__pause *, const struct rlhf__http_options *, double now);
 // 1 if a line is due in the log: after the first second, then each minute. [any]
 int rlhf__pause_line_due(struct rlhf__pause *, double now);

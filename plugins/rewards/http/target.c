@@ -37,7 +37,8 @@ static rlhf_status check_form(const rlhf_host *host, const char *url) {
     return RLHF_OK;
 }
 
-// A part of a URL, "" if it is missing; NULL: out of memory, or unreadable. Free with curl_free.
+// A part of a URL, "" if it is missing. Returns NULL if out of memory or if the part cannot be
+// read. Free it with curl_free.
 static char *part(CURLU *url, CURLUPart what, unsigned flags) {
     char *text = NULL;
     const CURLUcode code = curl_url_get(url, what, &text, flags);
@@ -45,7 +46,8 @@ static char *part(CURLU *url, CURLUPart what, unsigned flags) {
     return NULL;
 }
 
-// scheme://host:port of a parsed URL; NULL as part().
+// scheme://host:port of a parsed URL. Returns NULL if part() does or if out of memory. Free it with
+// free.
 static char *origin_of(CURLU *url) {
     char *scheme = part(url, CURLUPART_SCHEME, 0), *name = part(url, CURLUPART_HOST, 0);
     char *port = part(url, CURLUPART_PORT, CURLU_DEFAULT_PORT), *all = NULL;
@@ -62,7 +64,7 @@ static char *origin_of(CURLU *url) {
     return all;
 }
 
-// Without query and fragment, which may contain a key.
+// Fills t->shown with the URL without its query and fragment, which may contain a key.
 static void fill_shown(struct rlhf__target *t, const char *path) {
     size_t at = (size_t)snprintf(t->shown, sizeof t->shown, "%.150s", t->origin);
     for (; *path && at + 4 < sizeof t->shown; path++)

@@ -1,5 +1,5 @@
-// target.h: where rows are sent: the URL after its check, the part of it that may be shown, and the
-// secret header.
+// target.h: the target of the requests: the checked URL, its part that may be shown, and the secret
+// header.
 #ifndef RLHF_REWARDS_HTTP_TARGET_H
 #define RLHF_REWARDS_HTTP_TARGET_H
 

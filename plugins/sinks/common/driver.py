@@ -1,6 +1,6 @@
-# The program behind wandb.so and trackio.so: reads calls as JSON lines from standard input, makes
-# them with the Python package named by the first argument, and answers each with a line: "ok" or
-# "failed", a space, and a text for the user.
+# The program that wandb.so and trackio.so start. It reads calls as JSON lines from standard input
+# and makes each call with the Python package named by the first argument. It answers each call with
+# a line: "ok" or "failed", a space, and a text for the user.
 import sys
 
 sys.path[:] = [place for place in sys.path if place]  # no module of the working directory
@@ -45,7 +45,8 @@ class Notes:
 
 def begin_wandb(lib, call, notes):
     more = {"resume": "allow", "id": notes.mine["id"]} if notes.mine["id"] else {}
-    # Its files go to ./wandb, as always: in the run's directory its links would be refused.
+    # wandb's files go to ./wandb, as always. In the run's directory, the links that wandb makes
+    # would be refused.
     run = lib.init(project=call["project"], name=call["name"], config=call["config"],
                    **call["more"], **more)
     notes.mine["id"] = run.id

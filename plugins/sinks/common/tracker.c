@@ -54,8 +54,8 @@ rlhf_status rlhf__tracker_create(const rlhf_host *host, const struct rlhf__track
     const rlhf_status st = rlhf__program_init(&t->program, host, t->argv, NULL);
     t->program.name = t->name;
     t->program.limits = NULL; // rewards.timeout_s and rewards.memory_mib are not about sinks
-    // A sink's program runs without walls (docs/sinks.md), so set this text to suppress the log
-    // line about them.
+    // A sink's program runs unconfined (docs/sinks.md). Setting this text suppresses the log line
+    // about its restrictions.
     snprintf(t->program.walls, sizeof t->program.walls, "none");
     if (st < 0) {
         rlhf__tracker_destroy(t);
