@@ -21,7 +21,7 @@ static int all_finite(const float *x, int32_t n) {
     return 1;
 }
 
-// Call advantages() and check its results. Returns 0 if it reported something. side: enum
+// Calls advantages() and checks its results. Returns 0 if it reported a violation. side: enum
 // rlhf__guard_side.
 static int check_advantages(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t side) {
     struct rlhf__child_log *log = t->check->log;
@@ -43,8 +43,8 @@ static int check_advantages(struct rlhf__probe *t, struct rlhf__algo_batch *b, i
     return 1;
 }
 
-// Call loss() for all rows, in microbatches of `rows`. *loss gets the sum, and b->d its
-// derivatives. Returns 0 if loss() failed or a value is not finite.
+// Calls loss() for all rows, in microbatches of `rows` rows. *loss = the sum; b->d = its
+// derivatives. Returns 0 if loss() failed or if a value is not finite.
 static int sum_loss(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t rows, int32_t side,
                     double *loss) {
     struct rlhf__child_log *log = t->check->log;
@@ -67,7 +67,7 @@ static int sum_loss(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t r
     return 1;
 }
 
-// Call minibatch_end() after a step and after a skipped step, then phase_end().
+// Calls minibatch_end() for a step and for a skipped step, then phase_end().
 static void end_phase(struct rlhf__probe *t, double loss) {
     const rlhf_algo_ops *ops = &t->check->plugin->ops.algo;
     rlhf_step_info info = {.size = sizeof info,
@@ -96,7 +96,7 @@ static void end_phase(struct rlhf__probe *t, double loss) {
 
 // ---- the loss: its derivatives, and its microbatches ----
 
-// The row of number i of a head.
+// The row to which number i of head h belongs.
 static int32_t row_of(const struct rlhf__algo_batch *b, int32_t h, int32_t i) {
     int32_t row = 0;
     if (rlhf__algo_head_bit(h) == RLHF_HEAD_SCORE) return i / b->n_labels;
@@ -105,7 +105,8 @@ static int32_t row_of(const struct rlhf__algo_batch *b, int32_t h, int32_t i) {
     return row;
 }
 
-// Numbers on which the loss must not depend, and numbers that a model does not compute.
+// Whether number i of head h must not affect the loss, or is a number that a model does not
+// compute.
 static int is_out(struct rlhf__child_log *log, const struct rlhf__algo_batch *b, int32_t h,
                   int32_t i) {
     const int32_t row = row_of(b, h, i);
@@ -127,7 +128,8 @@ struct slope {
     double given, central, left, right;
 };
 
-// The derivative from loss() and from finite differences; 0 if loss() failed.
+// Sets *s to the derivative from loss() and to those from finite differences. Returns 0 if loss()
+// failed.
 static int slope_at(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t h, int32_t i,
                     double loss, double given, struct slope *s) {
     const float was = b->head[h][i], up = was + STEP, down = was - STEP;
@@ -144,7 +146,8 @@ static int slope_at(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t h
     return 1;
 }
 
-// At a kink (a clip), any slope between the left and the right slope is accepted.
+// Whether the derivatives agree. At a kink (a clip), any slope between the left and the right slope
+// is accepted.
 static int agrees(const struct slope *s, double most, double loss) {
     const double off =
         0.02 * fabs(s->given) + 2e-3 * most + 1e-6 * (1 + fabs(loss)) / (double)STEP / 10;
@@ -215,7 +218,7 @@ int rlhf__algo_phase(struct rlhf__probe *t, struct rlhf__algo_batch *b, double *
     return 1;
 }
 
-// Compare the results for the same rows; out = "" or the difference.
+// Compares the results for the same rows. out = the difference, or "".
 static void compare(const struct rlhf__algo_batch *a, double loss_a,
                     const struct rlhf__algo_batch *b, double loss_b, char out[160]) {
     out[0] = 0;
@@ -229,7 +232,7 @@ static void compare(const struct rlhf__algo_batch *a, double loss_a,
         snprintf(out, 160, "the loss of a minibatch is %.9g, and %.9g", loss_a, loss_b);
 }
 
-// Three batches for the plan: the first and the last are equal, the second differs.
+// Three batches for the plan. The first and the third are equal; the second differs.
 struct course {
     struct rlhf__algo_batch *first, *other, *then;
     double first_loss, other_loss, then_loss;
@@ -254,7 +257,7 @@ static void course_finish(struct course *x) {
     free(x->then);
 }
 
-// After load() another instance must have everything that a phase depends on.
+// After load(), another instance must have everything that a phase depends on.
 static void check_kept(struct rlhf__check *c, struct course *x) {
     struct rlhf__probe t;
     struct rlhf__error err;
@@ -302,7 +305,7 @@ static int try_running(struct rlhf__check *c, int32_t step) {
 
 // ---- the cases ----
 
-// One phase: with rewards of every kind, without spread, with tokens left out.
+// Runs one phase: with rewards of every kind, with equal rewards, and with tokens left out.
 static int try_phase(struct rlhf__check *c, int32_t step) {
     static const char *const what[] = {"a minibatch", "groups with equal rewards",
                                        "tokens that are left out"};

@@ -140,7 +140,7 @@ struct maker {
     int32_t side, ok;
 };
 
-// A copy of n bytes; NULL source: zeros.
+// Returns a copy of n bytes in guarded memory. If from is NULL, the copy is zeroed.
 static void *lay(struct maker *m, const void *from, size_t n, int32_t rule, const char *what) {
     char *at = rlhf__guard_take(m->guards, n, m->side, rule, what);
     if (!at) m->ok = 0;
@@ -166,7 +166,7 @@ static int wants_reference(const rlhf_plan *p) {
            ((p->heads & RLHF_HEAD_KL) != 0 && !p->divergence_from);
 }
 
-// Room for a pointer to each named model's log-probs; NULL without any.
+// Space for a pointer to each named model's log-probs; NULL if there are no named models.
 static const float **lay_named(struct maker *m, const struct rlhf__algo_batch *b,
                                const char *what) {
     if (!b->plan.n_named) return NULL;
@@ -224,7 +224,7 @@ rlhf_status rlhf__algo_batch_advantages(struct rlhf__probe *t, struct rlhf__algo
     return st;
 }
 
-// Rows from .. to-1 without the masked ones, concatenated.
+// The rows from `from` to `to` - 1 that are not masked, concatenated.
 struct part {
     int32_t rows[RLHF__ALGO_ROWS], n, total;
     int32_t offset[RLHF__ALGO_ROWS + 1];

@@ -33,22 +33,23 @@ struct rlhf__algo_batch {
     int32_t shard;                                // of the next loss()
 };
 
-// The bit of head h (0 .. 4), its name, and how many numbers rows 0 .. n-1 have in it; 0 if it is
-// not planned. [any]
+// Properties of head h (0 .. 4): its bit, its name, and how many numbers all rows of the batch have
+// in it (0 if the head is not planned). [any]
 uint32_t rlhf__algo_head_bit(int32_t h);
 const char *rlhf__algo_head_name(int32_t h);
 int32_t rlhf__algo_head_len(const struct rlhf__algo_batch *b, int32_t h);
 
-// Make rows that match the plan. spread 0: all rows that are compared have equal rewards. [main]
+// Make rows that match the plan. With spread 0, rows that are compared with each other have equal
+// rewards. [main]
 void rlhf__algo_batch_make(struct rlhf__algo_batch *b, const rlhf_plan *plan, int32_t spread);
 
-// Make a batch for the plan (spread as above), which the caller frees. Returns 0 with *out NULL if
-// its groups are larger than a batch, which is reported, or if out of memory. [main]
+// Make a batch for the plan. The caller frees it; spread is as above. Returns 0 with *out NULL if a
+// group is larger than a batch, which is reported, or if out of memory. [main]
 int rlhf__algo_batch_new(struct rlhf__check *c, const rlhf_plan *plan, int32_t spread,
                          struct rlhf__algo_batch **out);
 
-// Create an instance and get its plan for this number of shards. Returns 0 if that fails, which has
-// been reported. *t needs rlhf__probe_finish in any case. [main]
+// Create an instance and get its plan for this number of shards. If that fails, reports it and
+// returns 0. *t needs rlhf__probe_finish in any case. [main]
 int rlhf__algo_open(struct rlhf__check *c, uint32_t shards, struct rlhf__probe *t, rlhf_plan *plan);
 
 // Call advantages() and store the results in the batch. Does nothing for rows of a file if the plan

@@ -13,7 +13,7 @@ enum { PROMPTS = 7, CHOSEN = 7, NOT_WRITTEN = -7777777 };
 
 static const char data_row[] = "{\"prompt\": \"a\", \"answer\": \"1\"}";
 
-// What a table of prompts looks like.
+// The history of the prompts in a table.
 enum history { UNUSED, SOME_USED, EQUAL_SCORES };
 
 struct table {
@@ -36,8 +36,8 @@ static void *lay(struct rlhf__guards *g, const void *from, size_t n, int32_t sid
     return at;
 }
 
-// The data row of prompt i: the author's, or one of two made-up ones (the second has no text).
-// *text is what to free.
+// The data row of prompt i: one of the author's or, if there are none, one of two made-up rows, of
+// which the second has no text. The caller frees *text.
 static rlhf_str row_of(const struct rlhf__check *c, int32_t i, char **text) {
     const size_t own = json_array_size(c->rows);
     *text = own ? json_dumps(json_array_get(c->rows, (size_t)i % own), JSON_COMPACT) : NULL;
@@ -95,7 +95,7 @@ static rlhf_status choose(struct rlhf__probe *t, const struct table *table, int3
     return st;
 }
 
-// The same, with what the contract says about its results; 0 if something was reported.
+// Calls choose() and checks the results against the contract. Returns 0 if something was reported.
 static int check_choice(struct rlhf__probe *t, const struct table *table, int32_t side,
                         int64_t *chosen) {
     struct rlhf__child_log *log = t->check->log;
@@ -122,7 +122,7 @@ static int check_choice(struct rlhf__probe *t, const struct table *table, int32_
 
 // ---- state ----
 
-// Choices and phases of one instance, the first choice again at the end.
+// One instance makes choices and runs phases. At the end it makes the first choice again.
 struct course {
     struct rlhf__algo_batch *batch;
     int64_t first[CHOSEN], other[CHOSEN], then[CHOSEN];
@@ -147,7 +147,7 @@ static int run_course(struct rlhf__probe *t, struct course *x) {
            check_choice(t, &tables[0], RLHF__GUARD_END, x->then);
 }
 
-// After load() another instance must choose as the saved one did.
+// After load(), another instance must choose as the saved one did.
 static void check_kept(struct rlhf__check *c, struct course *x) {
     struct rlhf__probe t;
     struct rlhf__error err;
@@ -166,7 +166,8 @@ static void check_kept(struct rlhf__check *c, struct course *x) {
     rlhf__probe_finish(&t);
 }
 
-// If an instance's choice from the same prompts changes, it has state, which save() must write.
+// If an instance makes another choice from the same prompts later, it has state, which save() must
+// write.
 static void check_state(struct rlhf__check *c) {
     const int saves = c->plugin->desc.state_version != 0;
     struct course *x = calloc(1, sizeof *x);

@@ -1,7 +1,7 @@
-// algo_shards.c: an algorithm whose minibatch is divided into two shards. One process has both
-// shards, or two processes have one each. The algorithm's sums should have the same bits in both
-// cases (shards.h). A difference is reported only as a fact, because today all runs use one process
-// and do not show it.
+// algo_shards.c: tests an algorithm with a minibatch that is divided into two shards. Either one
+// process has both shards, or two processes have one each. The algorithm's sums should have the
+// same bits in both cases (shards.h). A difference is reported only as a fact, because today all
+// runs use one process and do not show it.
 #include "check/algo_batch.h"
 #include "check/cases.h"
 #include "check/guard.h"
@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHARDS = 2, PHASES = 12 }; // sums of few numbers may round alike in some
+enum { SHARDS = 2, PHASES = 12 }; // many phases, because sums of few numbers can round alike
 
-// Where two processes meet in host->reduce.
+// Exchanges the sums of two processes in host->reduce.
 struct meeting {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -73,7 +73,7 @@ static void unlock(struct process *p) {
     if (p->meeting) pthread_mutex_unlock(&p->meeting->lock);
 }
 
-// minibatch_end() or phase_end(), on any thread.
+// Calls minibatch_end() or phase_end(), on any thread.
 static void *end_part(void *arg) {
     struct process *p = arg;
     const rlhf_algo_ops *ops = &p->t.check->plugin->ops.algo;
@@ -102,7 +102,7 @@ static void *end_part(void *arg) {
     return NULL;
 }
 
-// All processes at the same time; 0 if one failed.
+// Ends the minibatch or phase in all processes at the same time. Returns 0 if one failed.
 static int end_all(struct side *s, int32_t ends_phase) {
     const int two = s->n == SHARDS;
     pthread_t other;
@@ -126,7 +126,8 @@ static int32_t group_end(const struct rlhf__algo_batch *b, int32_t from) {
     return to;
 }
 
-// The first group is the first shard. The other groups, a microbatch each, are the second shard.
+// The first group is the first shard. The other groups are the second shard, with a microbatch
+// each.
 static int run_phase(struct side *s) {
     struct rlhf__error err;
     for (uint32_t r = 0; r < s->n; r++)
@@ -147,7 +148,7 @@ static int run_phase(struct side *s) {
     return end_all(s, 0) && end_all(s, 1);
 }
 
-// 0: something failed, as a case before this one reports.
+// Returns 0 if something failed; an earlier case reports such a failure.
 static int open_side(struct rlhf__check *c, struct side *s, uint32_t n) {
     s->n = n;
     pthread_mutex_init(&s->meeting.lock, NULL);
@@ -210,7 +211,7 @@ static int other_metric(struct rlhf__check *c, const struct side *one, const str
     return 0;
 }
 
-// 1: they are not the same.
+// Returns 1 if the two sides differ.
 static int compare(struct rlhf__check *c, const struct side *one, const struct side *two) {
     const int32_t stop[] = {two->p[0].stop != 0, two->p[1].stop != 0, one->p[0].stop != 0};
     const int loss = differ(one->loss[0], two->loss[0]) || differ(one->loss[1], two->loss[1]);
@@ -228,7 +229,7 @@ static int compare(struct rlhf__check *c, const struct side *one, const struct s
     return 1;
 }
 
-// Other numbers for the next phase.
+// Changes the numbers for the next phase.
 static void change(struct side *s) {
     for (uint32_t r = 0; r < s->n; r++)
         for (int32_t t = 0; t < s->p[r].b->total; t++)

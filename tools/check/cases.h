@@ -1,5 +1,5 @@
-// cases.h: the tests of a plugin, as cases that consist of steps. A child process runs the steps
-// one after the other. After a crash, another child continues with the next step.
+// cases.h: the tests of a plugin as a list of cases. A case consists of steps, which a child
+// process runs one after the other. After a crash, another child continues with the next step.
 #ifndef RLHF_HOST_CHECK_CASES_H
 #define RLHF_HOST_CHECK_CASES_H
 
@@ -9,15 +9,15 @@ struct rlhf__check_case {
     const char *name;
     int32_t crash; // the rule that a crash violates
     int32_t first; // 1: after a finding here, the rest of the list is skipped
-    // 1: instances get other options here than in other cases, so a function that hangs here may
-    // work elsewhere.
+    // 1: instances have other options in this case than in other cases, so a function that hangs
+    // here may work elsewhere.
     int32_t other_options, reserved;
     // Run step i; returns 0 if there are fewer. Violations are reported in the child's log. [main]
     int (*step)(struct rlhf__check *c, int32_t i);
 };
 
-// Lists that end with a NULL name. The first is for every plugin: option table, create, limits,
-// memory, state.
+// Lists of cases that end with a NULL name. The first list is for every plugin: option table,
+// create, limits, memory, state.
 extern const struct rlhf__check_case rlhf__life_cases[];
 extern const struct rlhf__check_case rlhf__reward_cases[];
 extern const struct rlhf__check_case rlhf__algo_cases[];
@@ -25,17 +25,17 @@ extern const struct rlhf__check_case rlhf__model_cases[];
 extern const struct rlhf__check_case rlhf__kernels_cases[];
 extern const struct rlhf__check_case rlhf__sink_cases[];
 
-// A step of an algorithm's cases: the shards of a minibatch on two processes and on one
-// (algo_shards.c). [main]
+// A step of an algorithm's cases. Compares the shards of a minibatch on two processes with those on
+// one (algo_shards.c). [main]
 int rlhf__try_shards(struct rlhf__check *c, int32_t step);
 
-// Steps of an algorithm's cases: choose_prompts(), and its allocations that fail
+// Steps of an algorithm's cases: choose_prompts(), and choose_prompts() with failing allocations
 // (algo_choose.c). [main]
 int rlhf__try_choose(struct rlhf__check *c, int32_t step);
 int rlhf__try_choose_memory(struct rlhf__check *c, int32_t step);
 
-// Run a phase with the batch; *loss is the result of loss() before the phase ends. Returns 0 if it
-// fails earlier, which has been reported (algo.c). [main]
+// Run a phase with the batch. *loss = the result of loss() before the phase ends. If the phase
+// fails earlier, reports it and returns 0 (algo.c). [main]
 struct rlhf__algo_batch;
 int rlhf__algo_phase(struct rlhf__probe *t, struct rlhf__algo_batch *b, double *loss);
 

@@ -195,7 +195,7 @@ static rlhf_status run_cases(struct work *w, const char *id, const struct rlhf__
     for (; list->name; list++) {
         const size_t before = json_array_size(r->found);
         w->one = list;
-        // With too little memory the same function would crash as it did with enough.
+        // A function that crashed with enough memory would also crash with too little.
         if (list->crash == RLHF__CHECK_MEMORY && has_crashed(r, id)) {
             add_left(r, id, "what ended the process", list->name);
             continue;
@@ -208,7 +208,7 @@ static rlhf_status run_cases(struct work *w, const char *id, const struct rlhf__
 
 // ---- the symbols of an opened object, from its dynamic section ----
 
-// Only for a child process: the object may have damaged the section.
+// Used only in a child process, because the object may have damaged the section.
 
 struct tables {
     const ElfW(Sym) * symbols;
@@ -263,7 +263,7 @@ static void visit_exports(void *object, void (*visit)(void *arg, const char *nam
     }
 }
 
-// Call visit with the name of each object that it needs.
+// Calls visit with the name of each shared object that an opened object needs.
 static void visit_needs(void *object, void (*visit)(void *arg, const char *name), void *arg) {
     const ElfW(Dyn) *d = dynamic_of(object);
     const struct tables t = tables_of(d);

@@ -17,15 +17,16 @@ struct rlhf__check_request {
     int32_t reserved;
 };
 
-// Lists of objects. found: rule, plugin, header, line, says, saw. facts: plugin, text.
+// Both lists contain objects. Members of a finding: rule, plugin, header, line, says, saw. Members
+// of a fact: plugin, text.
 struct rlhf__check_report {
     json_t *plugins; // ids
     json_t *found, *facts;
     int64_t steps; // steps done
 };
 
-// *out needs finish also after a failure. Errors: RLHF_E_INVALID and RLHF_E_UNSUPPORTED for a file
-// that cannot be opened, or for options that the plugin refuses. Findings are not a failure. [main]
+// Errors: RLHF_E_INVALID and RLHF_E_UNSUPPORTED for a file that cannot be opened, or for options
+// that the plugin refuses. Findings are not errors. *out needs finish even after an error. [main]
 rlhf_status rlhf__check_file(const struct rlhf__check_request *, struct rlhf__check_report *out,
                              struct rlhf__error *err);
 void rlhf__check_report_finish(struct rlhf__check_report *); // accepts a zeroed one [main]

@@ -7,7 +7,7 @@
 #include "model/compute.h"
 #include "model/memory_plan.h"
 
-// Number of test rows, tokens of the longest, and all tokens.
+// Number of test rows, number of tokens of the longest row, and number of all tokens.
 enum { RLHF__CHECKED_ROWS = 3, RLHF__CHECKED_LONGEST = 12, RLHF__CHECKED_TOKENS = 36 };
 
 // An opened instance with its backend.
@@ -27,28 +27,29 @@ const rlhf_model_ops *rlhf__checked_ops(const struct rlhf__checked_model *m);
 // call succeeded. Call it after rlhf__probe_begin. [main]
 int rlhf__checked_fine(struct rlhf__checked_model *m, int32_t rule, rlhf_status st);
 
-// Create and open a model as in `how`; size, compute and, if it is 0, dtype (f32) are set here.
-// on_plan: on a memory plan, whose memory cannot be read. Returns 0 if the model cannot be opened;
-// this has been reported, unless the machine is the cause. m must be zero except for may_refuse. It
-// needs close in any case. [main]
+// Create and open a model as in `how`. This function sets size, compute and, if dtype is 0, dtype
+// (f32). on_plan 1: on a memory plan, whose memory cannot be read. If the model cannot be opened,
+// returns 0 and reports it, unless the machine is the cause. m must be zero except for may_refuse.
+// It needs close in any case. [main]
 int rlhf__checked_open(struct rlhf__check *c, struct rlhf__checked_model *m, int on_plan,
                        const rlhf_model_open *how);
 void rlhf__checked_close(struct rlhf__checked_model *m); // [main]
 
-// 1 if the model is small enough for the reference backend and has one of these heads; otherwise
-// this is reported once. *info is the model's description, opened without options. [main]
+// Returns 1 if the model is small enough for the reference backend and has one of these heads. If
+// not, reports that once. *info is the model's description, opened without options. [main]
 int rlhf__checked_is_small(struct rlhf__check *c, uint32_t heads, rlhf_model_info *info);
 
 enum { RLHF__CHECKED_ZERO_B = 1 }; // an adapter's B is 0
 
-// Fill every parameter with small numbers from the seed, plus 1 if its initial value is 1. Add eps
-// times a fixed direction to the trained parameters. Then call refresh(). Returns 0 if a call
-// failed. [main]
+// Fill every parameter with small numbers from the seed; add 1 to those whose initial value is 1.
+// Add eps times a fixed direction to the trained parameters. Then call refresh(). Returns 0 if a
+// call failed. [main]
 int rlhf__checked_fill(struct rlhf__checked_model *m, uint32_t seed, float eps, int flags);
-// The dot product of all gradients with that direction; NaN if the gradients cannot be read. [main]
+// The dot product of all gradients with the direction of rlhf__checked_fill; NaN if the gradients
+// cannot be read. [main]
 double rlhf__checked_along(struct rlhf__checked_model *m);
 
-// Rows of different lengths with the model's vocabulary.
+// Test rows of different lengths, with ids of the model's vocabulary.
 struct rlhf__checked_rows {
     int32_t ids[RLHF__CHECKED_TOKENS], offset[RLHF__CHECKED_ROWS + 1],
         prompt_len[RLHF__CHECKED_ROWS];

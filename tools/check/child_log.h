@@ -35,9 +35,9 @@ struct rlhf__child_log {
     int32_t reserved;
     char fault[248];
     char doing[256]; // "score() of 3 rows"
-    // The plugin's function that is running; "" = none. `hung` lists functions that did not return,
-    // or that waited for something that never comes. They are not called again, until the child's
-    // log is cleared for another plugin. left: 1 if the child ended to avoid such a call.
+    // `inside` is the plugin's function that is running; "" = none. `hung` lists functions that did
+    // not return, or that waited for something that never comes. They are not called again until
+    // the child's log is cleared for another plugin. left 1: the child ended to avoid such a call.
     char inside[32], hung[RLHF__CHILD_LOG_HUNG][32];
     int32_t left, reserved2;
     struct rlhf__child_log_found found[RLHF__CHILD_LOG_FOUND];
@@ -48,8 +48,7 @@ struct rlhf__child_log {
 struct rlhf__child_log *rlhf__child_log_new(void);
 void rlhf__child_log_free(struct rlhf__child_log *);
 
-// Report a violation of a rule. Duplicates are dropped, and after three reports for a rule all
-// others. [any]
+// Report a violation of a rule. Drops duplicates, and all reports after the third for a rule. [any]
 __attribute__((format(printf, 3, 4))) void
 rlhf__child_log_found(struct rlhf__child_log *, int32_t rule, const char *fmt, ...);
 // Report a fact worth knowing. [main]
@@ -58,8 +57,8 @@ __attribute__((format(printf, 2, 3))) void rlhf__child_log_fact(struct rlhf__chi
 // A function of the plugin is about to run, or has returned (NULL). If it is known that the
 // function hangs, the child ends instead of calling it. [any]
 void rlhf__child_log_inside(struct rlhf__child_log *, const char *function);
-// The running function did not return, or it waits. Returns 1 if a function is running; it is not
-// called again. [any]
+// Record that the running function did not return, or that it waits. It is then not called again.
+// Returns 1 if a function is running. [any]
 int rlhf__child_log_hangs(struct rlhf__child_log *);
 
 // Describe the next action. [main]

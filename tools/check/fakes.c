@@ -28,7 +28,7 @@ static int32_t count(rlhf_str text, const char *const *words) {
     return n;
 }
 
-// A sentiment from the words, plus a number computed from the text.
+// A sentiment computed from the words, plus a number computed from the text.
 static float logit(const void *context, rlhf_str text, int32_t label) {
     static const char *const good[] = {"good",      "great",     "love", "best",
                                        "wonderful", "excellent", NULL};

@@ -1,6 +1,6 @@
-// fakes.h: services without a model. A classifier, a tokenizer and a reward model (rlhf/test.h)
-// give answers that depend only on their input, and limits allow everything. The programs service
-// is real: it starts programs from the host's file.
+// fakes.h: fake services that need no model. The classifier, the tokenizer and the reward model
+// (rlhf/test.h) give answers that depend only on their input. The limits service allows everything.
+// The programs service is real: it starts programs from the host's file.
 #ifndef RLHF_HOST_CHECK_FAKES_H
 #define RLHF_HOST_CHECK_FAKES_H
 
@@ -8,7 +8,8 @@
 
 struct rlhf__check_fakes;
 
-// Offer them. *out needs free. Errors: RLHF_E_NOMEM, and those of rlhf__services_offer. [main]
+// Offer the fake services. *out needs free. Errors: RLHF_E_NOMEM, and those of
+// rlhf__services_offer. [main]
 rlhf_status rlhf__check_fakes_new(struct rlhf__services *, const struct rlhf__dirs *dirs,
                                   struct rlhf__check_fakes **out, struct rlhf__error *err);
 void rlhf__check_fakes_free(struct rlhf__check_fakes *); // NULL allowed [main]

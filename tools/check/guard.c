@@ -22,7 +22,7 @@ struct rlhf__guards {
     struct rlhf__guards *next; // all live ones
 };
 
-// For the handler of this child, which can only use a global.
+// The log for this child's fault handler, which can only use a global.
 static struct rlhf__child_log *told;
 static struct rlhf__guards *alive;
 

@@ -1,8 +1,8 @@
 // guard.h: memory between inaccessible pages. A plugin that reads or writes outside of its arrays
-// is caught at that access.
+// faults at that access.
 //
-// For a child process that tests a plugin. A fault in guarded memory is reported in the child's log
-// before it ends the child.
+// It is used in a child process that tests a plugin. The fault is reported in the child's log, then
+// the child ends.
 #ifndef RLHF_HOST_CHECK_GUARD_H
 #define RLHF_HOST_CHECK_GUARD_H
 
@@ -22,9 +22,9 @@ struct rlhf__guards;
 struct rlhf__guards *rlhf__guards_new(struct rlhf__child_log *log);
 void rlhf__guards_free(struct rlhf__guards *); // unmaps; NULL allowed [main]
 
-// Get n bytes; 0 gives an inaccessible address. what names them ("in->ids"). rule: the rule that is
-// violated by accesses outside of them, or by writes to them after closing. NULL if out of memory.
-// [main]
+// Get n bytes; n = 0 gives an inaccessible address. `what` names the bytes ("in->ids"). `rule` is
+// the rule that accesses outside of the bytes violate, and also writes to them after
+// rlhf__guards_close. NULL if out of memory. [main]
 void *rlhf__guard_take(struct rlhf__guards *, size_t n, int32_t side, int32_t rule,
                        const char *what);
 

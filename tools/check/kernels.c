@@ -62,8 +62,8 @@ static void close_one(struct rlhf__probe *t, rlhf_compute *table) {
     rlhf__probe_end(t, RLHF_OK, NULL);
 }
 
-// Bytes that are uploaded come back unchanged, and a request for memory that no machine can meet
-// fails.
+// Checks that uploaded bytes come back unchanged, and that a request for more memory than any
+// machine has fails.
 static void use(struct rlhf__probe *t, const rlhf_compute *k) {
     struct rlhf__child_log *log = t->check->log;
     unsigned char up[BYTES], down[BYTES] = {0};
@@ -110,7 +110,7 @@ static const char *lacks(const rlhf_compute *k) {
                                                 : NULL;
 }
 
-// Two tables at once; the first is closed before the second is used.
+// Opens two tables at once, and closes the first before using the second.
 static int try_open(struct rlhf__check *c, int32_t step) {
     struct rlhf__probe t;
     struct rlhf__error err;

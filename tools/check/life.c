@@ -8,7 +8,7 @@
 
 // ---- the descriptor ----
 
-// A reversed domain and a name: three or more parts between dots, none of which is empty. The
+// Whether id is a reversed domain and a name: three or more non-empty parts, separated by dots. The
 // loader has checked the characters.
 static int is_reverse_dns(const char *id) {
     int parts = 1;
@@ -88,7 +88,8 @@ static int try_destroy(struct rlhf__check *c, int32_t step) {
     return 1;
 }
 
-// The value number `turn` of an option at a limit of its range; NULL if there are fewer.
+// One of an option's values at the limits of its range: number `turn`, counted from 0. NULL if
+// there are fewer.
 static json_t *at_limit(const rlhf_opt *o, int32_t turn) {
     static const char *const texts[] = {"", "no/such/file", "\xc3\xa9 \xe2\x80\xae"};
     switch (o->type) {
@@ -161,7 +162,7 @@ static int try_memory(struct rlhf__check *c, int32_t step) {
 
 // ---- extensions ----
 
-// Step 0 without an instance, step 1 with one.
+// Step 0 calls extension() without an instance, step 1 with one.
 static int try_extension(struct rlhf__check *c, int32_t step) {
     static const char unknown[] = "org.example.unknown/1";
     const rlhf_plugin *d = &c->plugin->desc;

@@ -1,6 +1,6 @@
-# lines.cmake: the line of a header that states each rule of rules.def, as C. The line, or the end of
-# its comment, carries the rule's anchor: [R:id].
-#   cmake -DRULES=rules.def -DHEADERS=sdk/include/rlhf -DOUT=rule_lines.h -P lines.cmake
+# lines.cmake: writes, as C, the header line that states each rule of rules.def. The line, or the
+# end of its comment, carries the rule's anchor: [R:id].
+#     cmake -DRULES=rules.def -DHEADERS=sdk/include/rlhf -DOUT=rule_lines.h -P lines.cmake
 file(STRINGS ${RULES} rules REGEX "^RULE\\(")
 set(text "")
 foreach(rule ${rules})

@@ -1,5 +1,5 @@
-// model_heads.c: tests a model's other heads, its adapters and bf16 against the contract, with
-// numbers. The heads are values, entropy and KL, pooled scores, and scores per token.
+// model_heads.c: tests a model's adapters, bf16 and heads other than log-probs against the
+// contract, with numbers. These heads are value, entropy, KL, pooled scores and token scores.
 #include "check/cases.h"
 
 #include "check/checked_model.h"
@@ -11,7 +11,7 @@
 
 enum { LABELS = 3, HEADS = 6 };
 
-// Heads by index: name, bit, and numbers per row if it is not one per token.
+// The heads: name, bit, and 1 if the head has numbers per row instead of per token.
 static const struct {
     const char *name;
     uint32_t bit;
@@ -38,7 +38,7 @@ struct numbers {
     float head[HEADS][RLHF__CHECKED_TOKENS];
 };
 
-// An instance of such a model, and the reference for its kl head.
+// An instance of the model of a form, and the reference for its kl head.
 struct trial {
     struct rlhf__checked_model m, ref;
     const struct form *form;
@@ -63,8 +63,8 @@ static rlhf_heads pointers(const struct trial *t, struct numbers *n, int32_t fro
         .token_score = want & RLHF_HEAD_TOKEN_SCORE ? n->head[5] + base : NULL};
 }
 
-// Write the heads of rows from .. to-1 to their places. train: also run backward() with the
-// weights.
+// Write the heads of the rows from `from` to `to` - 1 to their places in *out. train 1: also run
+// backward() with the weights.
 static int forward(struct trial *t, int32_t from, int32_t to, int32_t train, uint32_t flags,
                    struct numbers *out) {
     static const rlhf_dist whole = RLHF_DIST_WHOLE;
@@ -90,8 +90,8 @@ static int forward(struct trial *t, int32_t from, int32_t to, int32_t train, uin
                               rlhf__checked_ops(&t->m)->backward(t->m.t.self, &batch, &how, &d));
 }
 
-// Set up the reference for kl: fill the parameters from that seed, then compute the hidden states
-// of all rows.
+// Set up the reference for kl: fill its parameters from the seed, then compute the hidden states of
+// all rows.
 static int refer(struct trial *t, uint32_t seed) {
     int32_t offset[RLHF__CHECKED_ROWS + 1];
     const rlhf_batch batch = rlhf__checked_batch(&t->rows, 0, RLHF__CHECKED_ROWS, offset);
@@ -202,7 +202,7 @@ static double weighted(const struct trial *t, const struct numbers *n) {
     return sum;
 }
 
-// By differences with eps on both sides; NaN if a call failed.
+// The slope by central differences with step eps; NaN if a call failed.
 static double slope_at(struct trial *t, float eps, struct numbers *n) {
     double side[2];
     for (int k = 0; k < 2; k++) {
@@ -215,8 +215,8 @@ static double slope_at(struct trial *t, float eps, struct numbers *n) {
     return (side[0] - side[1]) / (2 * (double)eps);
 }
 
-// A step may cross the kink of an activation; then a shorter step is tried. For the shortest step,
-// the tolerance is above the rounding error.
+// If no step fits, a step may have crossed the kink of an activation, so shorter steps are tried.
+// Even for the shortest step, the tolerance is above the rounding error.
 static void check_gradient(struct trial *t, struct numbers *n) {
     static const float steps[] = {2e-3f, 2e-4f, 5e-5f};
     double slope = 0;

@@ -144,7 +144,7 @@ static int in_call(const struct rlhf__probe_host *h, const char *what) {
     return 0;
 }
 
-// A name's reports must be combined in one way.
+// Records a report of a metric. All reports of one name must be combined in the same way.
 static void look_at_combine(struct rlhf__probe_host *h, const char *name, double value,
                             double weight, int32_t combine) {
     const char *fault = rlhf__combine_fault(weight, combine);
@@ -213,8 +213,8 @@ static void do_rng(const rlhf_host *api, const char *stream, rlhf_rng *out) {
     out->counter = 0;
 }
 
-// A call that warns and then polls for cancellation waits for something, such as a service that
-// does not answer. Nothing will start that service here, so the call is stopped.
+// If a function logs a warning and then polls for cancellation, it waits for something, such as a
+// service that does not answer. Nothing will start that service here, so the call is stopped.
 static int32_t do_cancelled(const rlhf_host *api) {
     struct rlhf__probe_host *h = behind(api);
     pthread_mutex_lock(&h->lock);

@@ -1,5 +1,5 @@
-// probe.h: an instance of a plugin on a host that records its allocations, messages and metrics,
-// each with thread and call. For a child process that tests a plugin.
+// probe.h: an instance of a plugin on a host that records allocations, messages and metrics, each
+// with its thread and call. Used in a child process that tests a plugin.
 #ifndef RLHF_HOST_CHECK_PROBE_H
 #define RLHF_HOST_CHECK_PROBE_H
 
@@ -9,7 +9,7 @@
 
 struct rlhf__check_fakes; // fake services (fakes.h)
 
-// One plugin of the file under test, in a child.
+// One plugin of the file under test; in a child process.
 struct rlhf__check {
     struct rlhf__child_log *log;
     const struct rlhf__dirs *dirs;
@@ -38,33 +38,36 @@ struct rlhf__probe {
 };
 
 // Create an instance with these options (NULL: the author's). fail_at is the number of the
-// allocation that fails: 1 = the first, 0 = none. Violations by create() are reported. The caller
-// decides what a failure means; its message is in err. *t needs finish in any case. [main]
+// allocation that fails: 1 = the first, 0 = none. Violations by create() are reported. If create()
+// fails, err has its message, and the caller decides whether that is a violation. *t needs finish
+// in any case. [main]
 rlhf_status rlhf__probe_create(struct rlhf__check *c, const json_t *options, int64_t fail_at,
                                struct rlhf__probe *t, struct rlhf__error *err);
 // Destroy the instance and report its leaks. [main]
 void rlhf__probe_finish(struct rlhf__probe *t);
 
-// A function of the plugin runs between begin and end. If it waits (after a warning it keeps
-// polling host->cancelled), the host cancels it and does not call it again. st is its return value.
-// Invalid values, and failures without a message, are reported. Returns st, or RLHF_E_INTERNAL for
-// an invalid status. err has the plugin's message. [any]
+// Call these before and after each call of a plugin's function. st is what the function returned.
+// Invalid values, and failures without a message, are reported. rlhf__probe_end returns st, or
+// RLHF_E_INTERNAL for an invalid status; err has the plugin's message.
+//
+// If the function waits (it logs a warning, then keeps polling host->cancelled), the host cancels
+// it and does not call it again. [any]
 void rlhf__probe_begin(struct rlhf__probe *t, const char *function);
 rlhf_status rlhf__probe_end(struct rlhf__probe *t, rlhf_status st, struct rlhf__error *err);
 
-// The first function returns the number of allocations so far. The second lets allocation n from
-// now on fail (0: none). [main]
+// rlhf__probe_allocs returns the number of allocations so far. rlhf__probe_fail_alloc makes
+// allocation n from now on fail (0: none). [main]
 int64_t rlhf__probe_allocs(const struct rlhf__probe *t);
 void rlhf__probe_fail_alloc(struct rlhf__probe *t, int64_t n);
 
-// 1 if an allocation failed this way. [main]
+// 1 if rlhf__probe_fail_alloc or fail_at made an allocation fail. [main]
 int rlhf__probe_starved(const struct rlhf__probe *t);
 
-// Metric number i that the instance reported, combined, and its name. NULL: there are fewer
-// metrics. [main]
+// Returns the name of metric number i that the instance reported, and sets *value to its combined
+// value. NULL: there are fewer metrics. [main]
 const char *rlhf__probe_metric(const struct rlhf__probe *t, size_t i, double *value);
 
-// What host->reduce does from now on, outside of loss(). [main]
+// Set the function that host->reduce calls from now on, outside of loss(). [main]
 typedef void rlhf__probe_reduce_fn(void *ctx, double *sums, uint32_t n);
 void rlhf__probe_reduce_to(struct rlhf__probe *t, rlhf__probe_reduce_fn *reduce, void *ctx);
 
@@ -76,7 +79,7 @@ const char *rlhf__probe_missing(const struct rlhf__probe *t);
 
 // ---- state ----
 
-// The saved state of an instance in memory, for load() of another one.
+// The saved state of an instance in memory, which another instance can load.
 struct rlhf__state_buffer {
     rlhf_ostream out; // the first of the two
     rlhf_istream in;

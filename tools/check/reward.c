@@ -55,7 +55,8 @@ static void *run_score(void *arg) {
     return NULL;
 }
 
-// Report rows that the test skips. Out of memory, scores are not expected.
+// Reports as a fact that score() refused the rows, or that it marked some of them as failed. When
+// memory runs out, no scores are expected.
 static void say_refused(struct rlhf__probe *t, const struct call *call, const uint8_t *failed,
                         uint32_t n) {
     uint32_t some = 0;
@@ -72,9 +73,9 @@ static void say_refused(struct rlhf__probe *t, const struct call *call, const ui
                              some, n, rlhf__probe_words(t));
 }
 
-// Call an existing instance for these rows ([n]) of the set. side: enum rlhf__guard_side.
-// elsewhere: call from another thread, which [step] allows. Returns the status of score(). If
-// score() refuses the rows, this is reported as a fact.
+// Calls score() of an existing instance for the n rows of the set whose numbers are in `rows`.
+// side: enum rlhf__guard_side. elsewhere 1: from another thread, which [step] allows. Returns the
+// status of score(). If score() refuses the rows, reports that as a fact.
 static rlhf_status score(struct rlhf__probe *t, const struct rlhf__row_set *set,
                          const uint32_t *rows, uint32_t n, int32_t side, int elsewhere,
                          struct scores *to) {
@@ -102,7 +103,7 @@ static rlhf_status score(struct rlhf__probe *t, const struct rlhf__row_set *set,
     return call.status;
 }
 
-// The same with a new instance.
+// score() with a new instance.
 static rlhf_status score_afresh(struct rlhf__check *c, const struct rlhf__row_set *set,
                                 const uint32_t *rows, uint32_t n, int32_t side, int elsewhere,
                                 struct scores *to) {
@@ -121,7 +122,8 @@ static float number_of(uint32_t bits) {
     return f;
 }
 
-// The first of n rows that both instances scored with different results; n if they agree.
+// Returns the first of n rows that both instances scored with different results, or n if there is
+// none.
 static uint32_t first_difference(const struct scores *a, const struct scores *b, uint32_t n) {
     uint32_t i = 0;
     while (i < n && (a->seq[i] == b->seq[i] || a->failed[i] || b->failed[i]))
@@ -142,7 +144,7 @@ static int compare(struct rlhf__check *c, int32_t rule, const char *how, const s
 
 // ---- the cases ----
 
-// Returns 1 if the data rows suit the reward. If they do not, this is reported once.
+// Returns 1 if the data rows suit the reward. If not, reports that once.
 static int rows_suit(struct rlhf__check *c, const struct rlhf__row_set *set) {
     const rlhf_reward_ops *ops = &c->plugin->ops.reward;
     struct rlhf__probe t;
@@ -204,8 +206,8 @@ static void tell_not_finite(struct rlhf__check *c, const struct scores *a, uint3
             c->log->doing, odd, odd == 1 ? "row has" : "rows have");
 }
 
-// Score in another order of groups and one group at a time. If the reward allows it, also score one
-// row at a time.
+// Scores the groups in another order, and one group at a time. If the reward allows it, also scores
+// one row at a time.
 static void otherwise(struct rlhf__check *c, const struct rlhf__row_set *set, uint32_t *rows,
                       const struct scores *a, struct scores *b) {
     const uint32_t n = set->n;
@@ -291,7 +293,7 @@ static rlhf_status score_few(struct rlhf__probe *t, struct few *f, struct scores
     return score(t, &f->set, f->row, f->set.n, RLHF__GUARD_END, 0, to);
 }
 
-// After load() another instance must have everything that the scores depend on.
+// After load(), another instance must have everything that the scores depend on.
 static void check_kept(struct rlhf__check *c, struct few *a, struct rlhf__state_buffer *kept) {
     struct rlhf__probe t;
     struct rlhf__error err;
@@ -303,8 +305,8 @@ static void check_kept(struct rlhf__check *c, struct few *a, struct rlhf__state_
     rlhf__probe_finish(&t);
 }
 
-// One instance scores some rows, then other rows, and then the first again. If the scores of the
-// first rows differ now, it has state, which save() must write.
+// One instance scores some rows, then other rows, and then the first rows again. If the scores of
+// the first rows have changed, the instance has state, which save() must write.
 static void check_running(struct rlhf__check *c, struct few *a, struct few *b,
                           struct rlhf__state_buffer *kept) {
     const int saves = c->plugin->desc.state_version != 0;

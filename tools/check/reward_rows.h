@@ -27,8 +27,8 @@ struct rlhf__row_set {
     uint32_t n, reserved;
 };
 
-// Make n rows. given (NULL or empty: none) are the author's rows, which are used in turn. Returns 0
-// if out of memory. Needs finish in any case. [main]
+// Make n rows. If `given` has rows from the author, uses these in turn; if it is NULL or empty,
+// generates rows. Returns 0 if out of memory. Needs finish in any case. [main]
 int rlhf__row_set_make(struct rlhf__row_set *s, uint32_t n, int32_t texts, const json_t *given);
 void rlhf__row_set_finish(struct rlhf__row_set *s);
 
@@ -39,9 +39,9 @@ struct rlhf__row_call {
     rlhf_reward_out out;
 };
 
-// Take the rows with these numbers ([n]), in that order. side: enum rlhf__guard_side. flags: the
-// reward's. unwritten: the initial value of seq. Returns 0 if out of memory. Needs finish in any
-// case. [main]
+// Make a call with the n rows whose numbers are in `rows`, in that order. side: enum
+// rlhf__guard_side. flags: the reward's. unwritten: the initial value of seq. Returns 0 if out of
+// memory. Needs finish in any case. [main]
 int rlhf__row_call_make(struct rlhf__row_call *c, struct rlhf__child_log *log,
                         const struct rlhf__row_set *s, const uint32_t *rows, uint32_t n,
                         int32_t side, uint32_t flags, uint32_t unwritten);

@@ -1,4 +1,5 @@
-// sink.c: tests a sink: runs of a few phases, in guarded memory, and the ways in which runs end.
+// sink.c: tests a sink with runs of a few phases, in guarded memory, and with all the ways in which
+// runs end.
 #include "check/cases.h"
 
 #include "base/file.h"
@@ -15,7 +16,7 @@ static const rlhf_sink_ops *ops_of(const struct rlhf__probe *t) {
     return &t->check->plugin->ops.sink;
 }
 
-// What a sink gets lies in guarded memory, which it may not write.
+// A sink's arguments are in guarded memory, which the sink must not write.
 struct maker {
     struct rlhf__guards *guards;
     int32_t ok, reserved;
@@ -95,7 +96,7 @@ static rlhf_status end(struct rlhf__probe *t, int32_t how, const char *why,
     return rlhf__probe_end(t, ops_of(t)->end(t->self, how, why), err);
 }
 
-// A run as the host makes it: after a failure, only end() is called.
+// Runs the sink as the host does: after a failure, only end() is called.
 static rlhf_status run_in(struct rlhf__probe *t, const char *dir, int resumed, int32_t how,
                           struct rlhf__error *err) {
     struct rlhf__error late;

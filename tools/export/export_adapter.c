@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The adapter's file. If that is rounded and exact numbers are needed, the file of the state.
+// Opens the adapter's file. If that file is rounded and exact numbers are needed, opens the state's
+// file.
 static rlhf_status open_weights(const struct rlhf__export_source *s, int exact,
                                 struct rlhf__weights **out, struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
@@ -21,7 +22,7 @@ static rlhf_status open_weights(const struct rlhf__export_source *s, int exact,
     return rlhf__weights_open(path, out, err);
 }
 
-// A name from either file, without PEFT's prefix.
+// A tensor's name without PEFT's prefix, whichever of the two files it is from.
 static const char *plain(const char *name) {
     const size_t n = strlen(RLHF__PEFT_PREFIX);
     return strncmp(name, RLHF__PEFT_PREFIX, n) == 0 ? name + n : name;
@@ -37,14 +38,14 @@ static const struct rlhf__tensor *find(const struct rlhf__weights *w, const char
 
 // ---- merging ----
 
-// 1 if one of two names ends with the other after a dot: the prefix of the model may be there or
-// not.
+// 1 if the names are equal, or if one ends with a dot and the other. One of them may lack the
+// model's prefix.
 static int same_end(const char *a, size_t n, const char *b, size_t m) {
     if (n < m) return same_end(b, m, a, n);
     return memcmp(a + n - m, b, m) == 0 && (n == m || a[n - m - 1] == '.');
 }
 
-// The index of a module's matrix among the tensors; x->n: none.
+// The index of a module's matrix among the tensors, or x->n if there is none.
 static size_t place_of(const struct rlhf__export_tensors *x, const char *module) {
     static const char tail[] = ".weight";
     for (size_t i = 0; i < x->n; i++) {
@@ -168,7 +169,7 @@ static rlhf_status write_config(const struct rlhf__export_source *s, const char 
     return rlhf__json_save_new(to, RLHF__PEFT_CONFIG, v, 2, err);
 }
 
-// Write names with PEFT's prefix, whichever file the tensors are from.
+// Writes the tensors under names with PEFT's prefix, whichever file they are from.
 static rlhf_status write_named(const struct rlhf__tensor **tensor, char **name, size_t n,
                                int32_t dtype, const struct rlhf__folder *to,
                                struct rlhf__error *err) {

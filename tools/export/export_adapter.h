@@ -4,8 +4,8 @@
 
 #include "export/export_tensors.h"
 
-// The adapter's weights, and with them the base's weights. Zero-initialise; release with
-// rlhf__export_adapter_finish, also after a failure.
+// The adapter's weights and the base's weights. Zero-initialise; release with
+// rlhf__export_adapter_finish, even after a failure.
 struct rlhf__export_adapter {
     struct rlhf__weights *weights;
     struct rlhf__tensor *made;    // [n_made] changed tensors of the model
@@ -13,10 +13,10 @@ struct rlhf__export_adapter {
     size_t n_made, n_plus;
 };
 
-// Merge the adapter into the chosen tensors of its base: A and B into their matrix. A score head is
-// added, and the LM head is left out, because a classifier has none. exact: see
-// rlhf__export_tensors_open. Errors: RLHF_E_INVALID (a layer that the base lacks, or that has
-// another shape). [main]
+// Merge the adapter into its base: adds scale B A to the matrices among the chosen tensors. Adds
+// the adapter's score head, if any; the LM head is then left out, because a classifier has none.
+// exact: see rlhf__export_tensors_open. Errors: RLHF_E_INVALID (the base lacks a layer, or the
+// layer has another shape). [main]
 rlhf_status rlhf__export_adapter_merge(struct rlhf__export_adapter *, struct rlhf__export_tensors *,
                                        const struct rlhf__export_source *, int exact,
                                        struct rlhf__error *err);
@@ -25,7 +25,7 @@ void rlhf__export_adapter_finish(struct rlhf__export_adapter *); // [main]
 
 // Write adapter_config.json and adapter_model.safetensors to `to`, with the tokenizer's files and,
 // if it exists, the adapter's config.json. dtype: enum rlhf__tensor_dtype; -1 = as stored.
-// base_model: the new value of base_model_name_or_path; NULL = unchanged. *n_parameters gets the
+// base_model: the new value of base_model_name_or_path; NULL = unchanged. *n_parameters = the
 // number of parameters. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__export_adapter_write(const struct rlhf__export_source *, int32_t dtype,
                                        const char *base_model, const struct rlhf__folder *to,

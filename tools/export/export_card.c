@@ -159,7 +159,7 @@ void rlhf__export_code(struct rlhf__buf *out, const char *text, int code) {
     rlhf__buf_free(&safe);
 }
 
-// Shorten a text that looks like a path: it begins like a path, or has a '/' and no spaces.
+// Shortens a text that looks like a path, because it begins like one or has a '/' and no spaces.
 static const char *without_path(const char *text) {
     const char *slash = strrchr(text, '/');
     const int begins = text[0] == '/' || text[0] == '~' || strncmp(text, "./", 2) == 0 ||
@@ -230,7 +230,8 @@ static void rewards(struct rlhf__buf *out, const json_t *settings) {
     if (json_object_get(judge, "plugin")) row_json(out, "judge", judge);
 }
 
-// "sft, checkpoint 000060" for .../sft/checkpoints/000060. For other paths, the last part.
+// Appends "sft, checkpoint 000060" for .../sft/checkpoints/000060. For other paths, appends the
+// last part.
 static void start_of_run(struct rlhf__buf *out, const char *path) {
     static const char between[] = "/checkpoints/";
     const char *at = strstr(path, between), *next = NULL;

@@ -72,7 +72,7 @@ const json_t *rlhf__export_sampling(const struct rlhf__export_source *s) {
     return json_array_size(json_object_get(s->settings, "reward")) > 0 ? sampling : NULL;
 }
 
-// An id, or a list of ids, from the first of the two objects that has one. New reference.
+// Returns an id, or a list of ids, from the first of the two objects that has one. New reference.
 static json_t *id_of(const json_t *first, const json_t *second, const char *key) {
     json_t *v = json_object_get(first, key);
     if (!json_is_integer(v) && !json_is_array(v)) v = json_object_get(second, key);
@@ -100,8 +100,8 @@ static void add_end(json_t *out, json_int_t id) {
     json_array_append_new(all, json_integer(id));
 }
 
-// Stop tokens of the run also stop responses in transformers. Other texts in sampling.stop are not
-// written: they would become stop_strings, with which generate() fails unless it is given the
+// The run's stop tokens also stop responses in transformers. Stop texts in sampling.stop are not
+// written: they would become stop_strings, and generate() fails on these unless it gets the
 // tokenizer.
 static rlhf_status add_stops(const struct rlhf__export_source *s, json_t *out, const json_t *stop,
                              struct rlhf__error *err) {

@@ -7,8 +7,8 @@
 #include "export/export_source.h"
 #include "weights/safetensors.h"
 
-// Update the source's config for the export. If `architectures` is missing, it is derived from the
-// tensors. `dtype` is set (enum rlhf__tensor_dtype; -1 = unchanged). Errors: RLHF_E_NOMEM. [main]
+// Update the source's config for the export. Derives `architectures` from the tensors if it is
+// missing. Sets `dtype` (enum rlhf__tensor_dtype; -1 = unchanged). Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__export_config_set(struct rlhf__export_source *, const struct rlhf__weights *,
                                     int32_t dtype, struct rlhf__error *err);
 

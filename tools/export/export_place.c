@@ -25,8 +25,8 @@ static int is_template(const char *name) {
     return n > m && strcmp(name + n - m, ".jinja") == 0;
 }
 
-// Count the entries of a directory, including those in the folder of templates. One number is of
-// all entries, the other of those that no export makes.
+// Counts the entries of a directory and of its folder of templates. Adds to *all the number of
+// entries, and to *other the number of those that an export cannot have made.
 static void count(const char *path, int inner, int *all, int *other) {
     DIR *d = opendir(path);
     if (!d) ++*other; // its contents are unknown
@@ -82,8 +82,8 @@ static rlhf_status check_taken(struct rlhf__export_place *p, int force, struct r
     return RLHF_OK;
 }
 
-// Right before replacing: refuse if entries were added since, because they would be removed with
-// the old directory.
+// Called just before the directory is replaced. Refuses if entries were added to the old directory
+// since it was checked, because they would be removed with it.
 static rlhf_status look_again(struct rlhf__export_place *p, struct rlhf__error *err) {
     const struct timespec seen = p->seen;
     RLHF_TRY(check_taken(p, p->replaces, err));
@@ -113,7 +113,8 @@ static void put_rest(char real[RLHF__PATH_CAP], const char *rest) {
     }
 }
 
-// The longest existing part of `path`, with links resolved, and then the names that do not exist.
+// Writes the longest existing part of `path`, with links resolved, then the names that do not
+// exist.
 void rlhf__export_place_real(const char *path, char real[RLHF__PATH_CAP]) {
     char part[RLHF__PATH_CAP], found[RLHF__PATH_CAP];
     size_t n = strlen(path);
@@ -167,8 +168,8 @@ static int is_left(const struct rlhf__folder *dir) {
     return all > 0 || (fstat(dir->fd, &st) == 0 && time(NULL) - st.st_mtime > 60);
 }
 
-// Remove directories that exports to `above` were filling when they were killed. If one cannot be
-// removed, the next export tries again.
+// Removes the directories in `above` that exports were filling when they were killed. If one cannot
+// be removed, the next export tries again.
 static void remove_left(const char *above) {
     DIR *d = opendir(above);
     for (struct dirent *e; d && (e = readdir(d)) != NULL;) {

@@ -1,6 +1,5 @@
 // export_place.h: where an export is written: the directory of --to and the file of --gguf. Both
-// are written under a temporary name next to the final one. They are renamed when they are
-// complete.
+// are written under temporary names next to the final names, and renamed when they are complete.
 #ifndef RLHF_HOST_EXPORT_PLACE_H
 #define RLHF_HOST_EXPORT_PLACE_H
 
@@ -34,9 +33,9 @@ void rlhf__export_place_real(const char *path, char real[RLHF__PATH_CAP]);
 // Create `dir`, and its parent directories if missing. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__export_place_open(struct rlhf__export_place *, struct rlhf__error *err);
 
-// Rename the directory to its final name. If possible, the old one is replaced in the same step.
-// Errors: RLHF_E_INVALID (another process created one, or added an entry to it, since it was
-// chosen), RLHF_E_IO. The old one is then unchanged. [main]
+// Rename the directory to its final name. If possible, replaces the old directory in the same step.
+// Errors: RLHF_E_INVALID (since the name was chosen, another process created the directory or added
+// an entry to it), RLHF_E_IO. The old directory is then unchanged. [main]
 rlhf_status rlhf__export_place_commit(struct rlhf__export_place *, struct rlhf__error *err);
 
 // Remove a directory that was not committed. [main]
@@ -52,16 +51,16 @@ struct rlhf__export_gguf {
     char fresh[RLHF__PATH_CAP];            // its temporary name; "" = not created
 };
 
-// Check the name; place is --to or NULL. The name must be free or, with force, a regular file. Its
-// directory must exist or be made by --to. In --to itself, only NAME.gguf is allowed, because no
-// other exported file has such a name. Paths are compared after resolving links. Creates nothing.
-// Errors: RLHF_E_INVALID. [main]
+// Check the name `file`; place is --to or NULL. The name must be free or, with force, a regular
+// file. The file's directory must exist, or be made by --to. Inside --to, only NAME.gguf is
+// allowed, because no other exported file has such a name. Paths are compared after resolving
+// links. Creates nothing. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__export_gguf_choose(struct rlhf__export_gguf *, const char *file,
                                      const struct rlhf__export_place *place, int force,
                                      struct rlhf__error *err);
 
-// Write the model. With --to, it has a temporary name until rlhf__export_gguf_commit. Errors: those
-// of rlhf__gguf_write. [main]
+// Write the model. With --to, the file keeps a temporary name until rlhf__export_gguf_commit.
+// Errors: those of rlhf__gguf_write. [main]
 rlhf_status rlhf__export_gguf_write(struct rlhf__export_gguf *, const struct rlhf__gguf_model *,
                                     struct rlhf__error *err);
 

@@ -42,7 +42,7 @@ static rlhf_status choose_checkpoint(struct rlhf__export_source *s, const char *
 
 // ---- files of the run ----
 
-// The line of metrics.jsonl for that phase. If there are several, the last one.
+// The line of metrics.jsonl for that phase, or the last such line if there are several.
 static json_t *read_metrics(const char *run, int64_t phase) {
     char path[RLHF__PATH_CAP], begins[64];
     struct rlhf__lines *lines = NULL;

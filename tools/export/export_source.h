@@ -25,9 +25,9 @@ struct rlhf__export_source {
     json_t *settings, *manifest, *state, *metrics; // metrics: those of the checkpoint's phase
 };
 
-// Determine what `given` is. adapter is --adapter, a PEFT directory for it; NULL = none. choice is
-// --checkpoint; NULL = the best if the run has one, otherwise the last. Logs the checkpoint of a
-// run. Errors: RLHF_E_INVALID, RLHF_E_IO. [main]
+// Determine what `given` is. adapter is --adapter, a PEFT directory for `given`; NULL = none.
+// choice is --checkpoint; with NULL, takes the run's best checkpoint if it has one, otherwise the
+// last. Logs the checkpoint of a run. Errors: RLHF_E_INVALID, RLHF_E_IO. [main]
 rlhf_status rlhf__export_source_open(struct rlhf__export_source *, const char *given,
                                      const char *adapter, const char *choice, struct rlhf__log *log,
                                      struct rlhf__error *err);

@@ -42,7 +42,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp((*x)->name, (*y)->name);
 }
 
-// For a tied model that was stored with only its head: the head is the embedding, so rename it.
+// If a tied model was stored with only its head, the head is the embedding, so it gets that name.
 static void name_lone_head(struct rlhf__export_tensors *x, const json_t *config) {
     const char *type = json_string_value(json_object_get(config, "model_type"));
     const char *name =

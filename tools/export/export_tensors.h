@@ -15,11 +15,13 @@ struct rlhf__export_tensors {
     int32_t reserved;
 };
 
-// Open the weights and choose among them. exact: if a checkpoint's model.safetensors is rounded,
-// use the exact weights of its state. Tensors without a place in transformers are left out, and
-// this is logged. They are value heads, buffers of old files, and an output table that equals its
-// tied embedding. An output table that is stored in place of the embedding gets the embedding's
-// name. Errors: those of rlhf__weights_open. [main]
+// Open the weights and choose the tensors to export. exact 1: if a checkpoint's model.safetensors
+// is rounded, use the exact weights of its state.
+//
+// Tensors that transformers does not have are left out, and this is logged. These are value heads,
+// buffers of old files, and an output table that equals its tied embedding. An output table that is
+// stored instead of the embedding gets the embedding's name. Errors: those of rlhf__weights_open.
+// [main]
 rlhf_status rlhf__export_tensors_open(struct rlhf__export_tensors *,
                                       const struct rlhf__export_source *, int exact,
                                       struct rlhf__log *log, struct rlhf__error *err);

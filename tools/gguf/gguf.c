@@ -71,7 +71,7 @@ static int is_called(const void *name, const void *item) {
     return strcmp(name, (*i)->name);
 }
 
-// sorted: [p->n], by name.
+// Checks that no required tensor is missing. sorted: [p->n], by name.
 static rlhf_status check_all_there(const struct rlhf__gguf_model *m, const struct plan *p,
                                    const struct item *const *sorted, struct rlhf__error *err) {
     char pattern[RLHF__GGUF_NAME_CAP], name[RLHF__GGUF_NAME_CAP + 16];
@@ -92,7 +92,7 @@ static rlhf_status check_all_there(const struct rlhf__gguf_model *m, const struc
     return RLHF_OK;
 }
 
-// Each name must occur once, and none may be missing.
+// Checks that each name occurs once and that none is missing.
 static rlhf_status check_names(const struct rlhf__gguf_model *m, const struct plan *p,
                                struct rlhf__error *err) {
     const struct item **sorted = calloc(p->n + 1, sizeof *sorted);
@@ -136,8 +136,7 @@ static int64_t block_rows(const struct item *i, const struct rlhf__gguf_config *
     return i->n_columns < CHUNK ? CHUNK / i->n_columns : 1;
 }
 
-// Write n rows of the file from the same number of rows of the weight. size: the bytes of an
-// element.
+// Writes n rows of the file from as many rows of the weight. size: bytes of an element.
 static void arrange(const struct item *i, int64_t n, size_t size, const uint8_t *in, uint8_t *out) {
     const size_t width = (size_t)i->n_columns, row = width * size;
     for (size_t r = 0; r < (size_t)n; r++) {
@@ -189,7 +188,8 @@ static rlhf_status put_rope(struct rlhf__gguf *g, const struct rlhf__gguf_model 
 
 // ---- the file ----
 
-// llama.cpp's number for the type of most tensors: that of the embedding.
+// llama.cpp's number for the type of the file, which is the type of most tensors: that of the
+// embedding.
 static uint32_t file_type(const struct plan *p) {
     for (size_t i = 0; i < p->n; i++)
         if (strcmp(p->item[i].name, "token_embd.weight") == 0)

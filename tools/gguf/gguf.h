@@ -1,4 +1,5 @@
-// gguf.h: writes a language model as one GGUF file for llama.cpp: the Llama, Qwen and GPT-2 forms.
+// gguf.h: writes a language model as one GGUF file for llama.cpp. Supports the Llama, Qwen and
+// GPT-2 families.
 #ifndef RLHF_HOST_WEIGHTS_GGUF_H
 #define RLHF_HOST_WEIGHTS_GGUF_H
 
@@ -20,14 +21,15 @@ struct rlhf__gguf_model {
     const volatile sig_atomic_t *cancelled; // NULL = never
 };
 
-// Refuse a model that such a file cannot hold, before anything is written. The cause may be the
-// architecture, the tokenizer's form, tensors without a place, or missing tensors. Errors:
-// RLHF_E_INVALID; those of rlhf__tokenizer_open, because a tokenizer that cannot be opened is not
-// exported. [main]
+// Refuse a model that a GGUF file cannot hold, before anything is written. The cause may be the
+// architecture, the tokenizer's form, an unknown tensor or a missing one. Errors: RLHF_E_INVALID,
+// and those of rlhf__tokenizer_open, because a tokenizer that cannot be opened is not exported.
+// [main]
 rlhf_status rlhf__gguf_check(const struct rlhf__gguf_model *, struct rlhf__error *err);
 
-// Write the file `name` in a folder (NULL: name is a path). It appears when it is complete. Errors:
-// as above, RLHF_E_INVALID (a number that dtype cannot hold), RLHF_E_IO, RLHF_E_CANCELLED. [main]
+// Write the file `name` in a folder (NULL: name is a path). The file appears when it is complete.
+// Errors: those of rlhf__gguf_check; RLHF_E_INVALID (a number that dtype cannot hold), RLHF_E_IO,
+// RLHF_E_CANCELLED. [main]
 rlhf_status rlhf__gguf_write(const struct rlhf__gguf_model *, const struct rlhf__folder *in,
                              const char *name, struct rlhf__error *err);
 

@@ -1,4 +1,4 @@
-// gguf_chat.h: the chat templates of a model directory as llama.cpp's keys.
+// gguf_chat.h: writes a model directory's chat templates as keys for llama.cpp.
 #ifndef RLHF_HOST_WEIGHTS_GGUF_CHAT_H
 #define RLHF_HOST_WEIGHTS_GGUF_CHAT_H
 
@@ -6,13 +6,14 @@
 
 #include <jansson.h>
 
-// Add the chat templates. They come from chat_template.jinja and additional_chat_templates/; if
-// these are missing, from tokenizer_config.json (config, NULL = none; a string or a list of
-// templates); and if that has none, from chat_template.json. The default template is
-// tokenizer.chat_template. Others are tokenizer.chat_template.NAME and are listed in
-// tokenizer.chat_templates. In NAME, characters other than ASCII letters and digits become _, as in
-// PyPI's gguf. Errors: RLHF_E_INVALID (another kind of template, two with one name), RLHF_E_IO,
-// RLHF_E_NOMEM. [main]
+// Add the chat templates, from the first of these that has any:
+//   chat_template.jinja and additional_chat_templates/
+//   tokenizer_config.json (`config`, NULL = none): a string or a list of templates
+//   chat_template.json
+// The default template becomes the key tokenizer.chat_template. Other templates become
+// tokenizer.chat_template.NAME and are listed in tokenizer.chat_templates. In NAME, characters
+// other than ASCII letters and digits become _, as in PyPI's gguf. Errors: RLHF_E_INVALID (another
+// kind of template, two with one name), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__gguf_chat_put(struct rlhf__gguf *g, const char *dir, const json_t *config,
                                 struct rlhf__error *err);
 

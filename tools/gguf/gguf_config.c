@@ -11,7 +11,7 @@
 
 // ---- fields ----
 
-// A whole number of 1 or more. It is required, unless there is a fallback.
+// Reads a whole number of 1 or more. The number is required unless there is a fallback.
 static rlhf_status whole(const json_t *config, const char *dir, const char *name, int32_t fallback,
                          int32_t *out, struct rlhf__error *err) {
     const json_t *v = json_object_get(config, name);
@@ -250,7 +250,8 @@ static const struct {
     [RLHF__GGUF_GPT2] = {"transformer.", "h.", gpt2_block, gpt2_outside, "gpt2"},
 };
 
-// "3." at *text: returns the number and moves *text past it; -1 = none.
+// Reads "3." at *text: returns the number and moves *text past the dot. Returns -1 if there is
+// none.
 static int32_t layer_of(const char **text) {
     char *end;
     if (**text < '0' || **text > '9') return -1;
@@ -300,15 +301,16 @@ rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
     return RLHF_OK;
 }
 
-// Everything that an architecture has is required, except a tied output table and the biases of
-// Llama.
+// Whether the model must have the tensor. All of an architecture's tensors are required, except a
+// tied output table and the biases of Llama.
 static int needs(const struct name *n, int32_t family, int tied, int bias) {
     const int32_t head = tied && strcmp(n->hf, "lm_head") == 0;
     const int32_t all = bias ? n->bias & ~LLAMA : head ? NONE : n->weight;
     return all >> family & 1;
 }
 
-// The i-th name of the list that the family requires. *i counts down to it.
+// Finds the i-th name of the list that the family requires. Decrements *i for each required name
+// that it passes.
 static int needed_of(const struct name *list, int32_t family, int tied, int block, size_t *i,
                      char out[RLHF__GGUF_NAME_CAP]) {
     for (; list->hf; list++)

@@ -1,5 +1,5 @@
 // gguf_config.h: llama.cpp's architectures llama, qwen2, qwen3 and gpt2. Translates config.json to
-// their keys, and tensors to their names and layouts.
+// llama.cpp's keys, and tensors to llama.cpp's names and layouts.
 #ifndef RLHF_HOST_WEIGHTS_GGUF_CONFIG_H
 #define RLHF_HOST_WEIGHTS_GGUF_CONFIG_H
 
@@ -37,13 +37,13 @@ struct rlhf__gguf_config {
     int32_t llama3_rope; // 1: the file has rope_freqs.weight (gguf_rope.h)
 };
 
-// Read a config; dir is for messages. A value that the file cannot express is refused, with field
-// and value: a model_type without such an architecture, a classifier, another activation, a sliding
-// window, other rope types, and so on. Errors: RLHF_E_INVALID. [main]
+// Read a config; dir is for messages. Refuses anything that the file cannot express, and names the
+// field and its value: a model_type without such an architecture, a classifier, another activation,
+// a sliding window, other rope types, and so on. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__gguf_config_read(const json_t *config, const char *dir,
                                    struct rlhf__gguf_config *out, struct rlhf__error *err);
 
-// Add its keys. Errors: RLHF_E_INVALID, as above. [main]
+// Add the config's keys. Errors: RLHF_E_INVALID, as for rlhf__gguf_config_read. [main]
 rlhf_status rlhf__gguf_config_put(struct rlhf__gguf *g, const json_t *config, const char *dir,
                                   const struct rlhf__gguf_config *c, struct rlhf__error *err);
 
@@ -56,8 +56,9 @@ rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
                             char out[RLHF__GGUF_NAME_CAP], int32_t *layer, int32_t *rows,
                             struct rlhf__error *err);
 
-// The i-th name that a model of the family must have; if it contains %d, every block must have it.
-// An output table is required unless it is tied. 0 = there are fewer names. [any]
+// Writes to out the i-th name that a model of the family must have. If the name contains %d, every
+// block must have it. An output table is required unless it is tied. Returns 0 if there are fewer
+// names. [any]
 int rlhf__gguf_required(int32_t family, int tied, size_t i, char out[RLHF__GGUF_NAME_CAP]);
 
 #endif

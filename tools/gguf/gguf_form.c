@@ -19,7 +19,8 @@ static rlhf_status refuse(const char *dir, const char *what, const char *type,
                       "%s/tokenizer.json: llama.cpp does not support %s %.200s", dir, what, type);
 }
 
-// The parts of a Sequence. Any other part is itself the only one. list: space for cap parts.
+// Lists the parts of a Sequence in `list`, which has space for cap parts. Anything else counts as
+// its own only part.
 static size_t parts_of(const json_t *part, const char *member, const json_t **list, size_t cap) {
     if (!part || json_is_null(part)) return 0;
     if (!is(part, "Sequence")) {
@@ -85,7 +86,7 @@ static rlhf_status byte_level(const json_t *t, const char *dir, struct rlhf__ggu
     const json_t *pre = json_object_get(t, "pre_tokenizer");
     const int ignore = flag(json_object_get(t, "model"), "ignore_merges", 0);
     const json_t *p[4] = {NULL};
-    // Qwen uses NFC: llama.cpp omits it but has Qwen's tokens.
+    // Qwen uses NFC. llama.cpp omits NFC but otherwise gives Qwen's tokens.
     const size_t n = parts_of(normalizer, "normalizers", p, 4);
     if (n > 1 || (n == 1 && !is(p[0], "NFC")))
         return refuse(dir, "the normalizer", type_of(n == 1 ? p[0] : normalizer), err);
@@ -114,7 +115,8 @@ static int replaces_spaces(const json_t *part) {
            is_text(part, "content", LOWER);
 }
 
-// Spaces become U+2581, and one is prepended. Normalizers do this, or a Metaspace pre-tokenizer.
+// Requires that normalizers or a Metaspace pre-tokenizer replace spaces by U+2581.
+// out->space_prefix = 1 if a space is also prepended.
 static rlhf_status fallback(const json_t *t, const char *dir, struct rlhf__gguf_form *out,
                             struct rlhf__error *err) {
     const json_t *normalizer = json_object_get(t, "normalizer");
@@ -172,7 +174,7 @@ int rlhf__gguf_merge_of(const json_t *v, struct rlhf__gguf_merge *m) {
     return 1;
 }
 
-// Fill pairs {"left right": rank}, and check that the merges that make a piece are adjacent.
+// Fills pairs with {"left right": rank}. Checks that merges with the same result are adjacent.
 static rlhf_status index_merges(const json_t *merges, json_t *pairs, const char *dir,
                                 struct rlhf__error *err) {
     json_t *seen = json_object();

@@ -1,4 +1,4 @@
-// gguf_form.h: finds the tokenizer of llama.cpp that matches a tokenizer.json.
+// gguf_form.h: finds llama.cpp's tokenizer that matches a tokenizer.json.
 #ifndef RLHF_HOST_WEIGHTS_GGUF_FORM_H
 #define RLHF_HOST_WEIGHTS_GGUF_FORM_H
 
@@ -29,9 +29,9 @@ rlhf_status rlhf__gguf_form_of(const json_t *tokenizer, const char *dir,
 // "a b" or ["a", "b"]; 0 = neither. [any]
 int rlhf__gguf_merge_of(const json_t *v, struct rlhf__gguf_merge *out);
 
-// Check that llama.cpp gives the ids that these merges give. It joins any two pieces whose
-// concatenation is a piece, the best piece first. So every such pair must be a merge, and the
-// merges that make a piece must be adjacent. Otherwise RLHF_E_INVALID with a pair. [main]
+// Check that llama.cpp gives the same ids as these merges. llama.cpp joins any two pieces whose
+// concatenation is a piece, the best piece first. So every such pair must be a merge, and merges
+// with the same result must be adjacent. Otherwise returns RLHF_E_INVALID and names a pair. [main]
 rlhf_status rlhf__gguf_form_spm(const json_t *vocab, const json_t *merges, const json_t *added,
                                 const char *dir, struct rlhf__error *err);
 

@@ -58,7 +58,7 @@ static rlhf_status bad(const char *dir, const char *name, const json_t *v,
     return st;
 }
 
-// Numbers that a type requires; they must be above 0.
+// Checks that the numbers that a rope type requires are present and above 0.
 static rlhf_status check_numbers(const struct rope *r, const char *dir, const char *const *names,
                                  struct rlhf__error *err) {
     for (; *names; names++) {

@@ -1,5 +1,5 @@
-// gguf_rope.h: the rotary positions of a config.json as llama.cpp's keys. The config has
-// rope_parameters (transformers 5), or rope_theta and rope_scaling (before it).
+// gguf_rope.h: writes the rotary positions of a config.json as keys for llama.cpp. The config has
+// rope_parameters (transformers 5), or rope_theta and rope_scaling (older versions).
 #ifndef RLHF_HOST_WEIGHTS_GGUF_ROPE_H
 #define RLHF_HOST_WEIGHTS_GGUF_ROPE_H
 
@@ -7,17 +7,17 @@
 
 #include <jansson.h>
 
-// Supports the rope types default, linear and yarn with its default attention factor. For llama,
-// llama3 is supported too; *llama3 is then 1, and the file needs rope_freqs.weight. Other types are
-// refused by name. Errors: RLHF_E_INVALID. [main]
+// Check that llama.cpp supports the config's rope type. Supported are default, linear, and yarn
+// with its default attention factor. Llama also supports llama3; *llama3 is then 1, and the file
+// needs rope_freqs.weight. Other types are refused by name. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__gguf_rope_check(const json_t *config, const char *dir, const char *arch,
                                   int32_t *llama3, struct rlhf__error *err);
 
 // Add the keys of a checked config. [main]
 void rlhf__gguf_rope_put(struct rlhf__gguf *g, const json_t *config, const char *arch);
 
-// The divisors of the head_dim / 2 frequencies with "llama3" scaling, as f32. They are those of
-// Llama 3.1, as transformers computes them. [any]
+// The divisors of the head_dim / 2 frequencies for the rope type llama3 (Llama 3.1), in f32, as
+// transformers computes them. [any]
 void rlhf__gguf_llama3_rope(const json_t *config, int32_t head_dim, float *out);
 
 #endif

@@ -138,8 +138,8 @@ static int32_t id_of(const struct tokens *t, const char *text) {
     return -1;
 }
 
-// For "bos": the id of bos_token in one of the tokenizer's files, or else bos_token_id of the
-// model.
+// The id of a special token; name is "bos", for example. Looks for bos_token in the tokenizer's
+// files, then for bos_token_id in the model's config. Returns -1 if there is none.
 static int32_t role(const struct tokens *t, const json_t *config, const char *name) {
     char key[32];
     snprintf(key, sizeof key, "%s_token", name);
@@ -154,8 +154,8 @@ static int32_t role(const struct tokens *t, const json_t *config, const char *na
     return id;
 }
 
-// For add_bos_token or add_eos_token. 1 if the tokenizer puts the token of that id, and no other,
-// before a text (behind: after it). 0 if it puts nothing there.
+// For add_bos_token, or add_eos_token with behind 1. *on = 1 if the tokenizer puts this token, and
+// no other, before a text (with `behind`, after it), and 0 if it puts nothing there.
 static rlhf_status puts_around(const struct tokens *t, int32_t id, int behind, int *on,
                                struct rlhf__error *err) {
     const int32_t *list;
@@ -243,7 +243,7 @@ static rlhf_status put_merges(struct rlhf__gguf *g, const struct tokens *t,
     return st;
 }
 
-// The scores of a SentencePiece vocabulary order its merges. A piece with a higher score is made
+// In a SentencePiece vocabulary, scores order the merges: a piece with a higher score is made
 // earlier.
 static rlhf_status score(struct tokens *t, struct rlhf__error *err) {
     RLHF_TRY(rlhf__gguf_form_spm(t->vocab, t->merges, t->added, t->dir, err));

@@ -1,6 +1,6 @@
-// gguf_tokens.h: the tokenizer of a model directory as llama.cpp's keys. Supported are byte-level
-// BPE (called "gpt2" there) and BPE with byte fallback (called "llama", a SentencePiece
-// vocabulary).
+// gguf_tokens.h: writes the tokenizer of a model directory as keys for llama.cpp. Supports
+// byte-level BPE, which llama.cpp calls "gpt2", and BPE with byte fallback, which it calls "llama"
+// (a SentencePiece vocabulary).
 #ifndef RLHF_HOST_WEIGHTS_GGUF_TOKENS_H
 #define RLHF_HOST_WEIGHTS_GGUF_TOKENS_H
 
