@@ -30,7 +30,7 @@ static rlhf_status no_memory(struct rlhf__error *err) {
 
 // ---- the directory's own ----
 
-// The template of tokenizer_config.json: a string, or the entry named "default" of a list.
+// Returns the template of tokenizer_config.json: a string, or the entry named "default" in a list.
 static const json_t *config_template(const json_t *config) {
     const json_t *v = json_object_get(config, "chat_template"), *item;
     size_t i;
@@ -82,7 +82,7 @@ static rlhf_status cannot_read(struct rlhf__chat *c, const struct rlhf__error *w
     return RLHF_OK;
 }
 
-// tokenizer_config.json's.
+// Reads the template of tokenizer_config.json.
 static rlhf_status read_config(struct rlhf__chat *c, struct rlhf__error *err) {
     static const char name[] = "tokenizer_config.json";
     struct rlhf__error why = {0, ""};
@@ -186,8 +186,8 @@ rlhf_status rlhf__chat_check_name(const char *name, struct rlhf__error *err) {
                       rlhf__nearest_hint(&near, hint, sizeof hint));
 }
 
-// The file of a template. If the name is a path, that is the file; otherwise it is one that ships
-// with the program.
+// Finds the file of a template. A name that is a path is the file itself; any other name is a
+// template that ships with the program.
 static rlhf_status file_of(const char *name, char out[RLHF__PATH_CAP], struct rlhf__error *err) {
     struct rlhf__dirs dirs;
     if (rlhf__chat_is_file(name)) {

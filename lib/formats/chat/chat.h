@@ -1,10 +1,10 @@
-// chat.h: the chat template of a model directory: messages become the text that the model was
-// trained on.
+// chat.h: the chat template of a model directory, which turns messages into the form of text that
+// the model was trained on.
 //
-// The program runs Jinja: the directory's own template (chat_template.jinja, else chat_template of
-// tokenizer_config.json), a named one from the program's data (configs/chat), or the user's file.
-// The text contains special tokens as text, as in transformers; the tokenizer finds them
-// (RLHF__ENCODE_SPECIAL).
+// The program runs the Jinja text of a template. The template is the directory's
+// (chat_template.jinja, else chat_template of tokenizer_config.json), a named one from the
+// program's data (configs/chat), or the user's file. The rendered text contains special tokens as
+// text, as in transformers; the tokenizer finds them (RLHF__ENCODE_SPECIAL).
 //
 // What it is not: a general Jinja library, or a tokenizer.
 #ifndef RLHF_HOST_CHAT_CHAT_H
@@ -26,37 +26,37 @@ rlhf_status rlhf__chat_open(const char *dir, const struct rlhf__chat_tokens *tok
                             struct rlhf__chat **out, struct rlhf__error *err);
 void rlhf__chat_close(struct rlhf__chat *); // NULL allowed
 
-// Replace the template by a named one or by a file; "auto" changes nothing. Errors: RLHF_E_INVALID:
-// unknown name (the message lists the names), missing file, or text that cannot be parsed.
-// [one thread]
+// Replace the template by a named one or by a file; "auto" changes nothing. Errors: RLHF_E_INVALID
+// (an unknown name, in which case the message lists the names; a missing file; text that cannot be
+// parsed). [one thread]
 rlhf_status rlhf__chat_name(struct rlhf__chat *, const char *name, struct rlhf__error *err);
 
-// The names that rlhf__chat_name takes, NULL-ended, "auto" first. [any]
+// The names that rlhf__chat_name accepts, NULL-ended, "auto" first. [any]
 const char *const *rlhf__chat_names(void);
 
-// 1 when the argument is taken as a file: it contains a '/' or ends with ".jinja". [any]
+// 1 if rlhf__chat_name takes the name as a file: it contains a '/' or ends with ".jinja". [any]
 int rlhf__chat_is_file(const char *name);
 
-// Check that the argument is a known name or looks like a file; opens no file. Errors:
-// RLHF_E_INVALID. [any]
+// Check that the name is a known name or looks like a file; opens no file. Errors: RLHF_E_INVALID.
+// [any]
 rlhf_status rlhf__chat_check_name(const char *name, struct rlhf__error *err);
 
-// Append a conversation's text to *out. generate: add the header of the assistant's next turn.
-// Errors: RLHF_E_INVALID when the template is missing (the message says how to choose one), refuses
-// the conversation or cannot render it; RLHF_E_NOMEM. [any]
+// Append a conversation's text to *out. generate 1: add the header of the assistant's next turn.
+// Errors: RLHF_E_NOMEM, and RLHF_E_INVALID if the template is missing (the message says how to
+// choose one), refuses the conversation or cannot render it. [any]
 rlhf_status rlhf__chat_render(const struct rlhf__chat *, const struct rlhf__messages *,
                               int generate, struct rlhf__buf *out, struct rlhf__error *err);
 
-// The same, and find the places where the assistant speaks in messages [first, n). Errors: also
-// RLHF_E_INVALID when a place cannot be determined. [any]
+// rlhf__chat_render, but also finds where the assistant speaks in messages [first, n). Errors: also
+// RLHF_E_INVALID if such a place cannot be determined. [any]
 rlhf_status rlhf__chat_turns(const struct rlhf__chat *, const struct rlhf__messages *, size_t first,
                              int generate, struct rlhf__turns *out, struct rlhf__error *err);
 
 // The template's name or file; NULL without a usable template. [any]
 const char *rlhf__chat_known(const struct rlhf__chat *);
 
-// A clause that says why the directory's template cannot be used. NULL when it can be used, or when
-// the directory has none. [any]
+// Returns a clause that says why the directory's template cannot be used. NULL if it can be used,
+// or if the directory has none. [any]
 const char *rlhf__chat_unknown(const struct rlhf__chat *);
 
 // Append a description for the log: "zephyr (named)", or the file and the text that the template

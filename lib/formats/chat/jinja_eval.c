@@ -14,7 +14,7 @@ typedef struct rlhf__jinja_node node;
 
 static const node *at(const machine *m, int32_t i) { return &m->j->node[i]; }
 
-// A name for messages, cut.
+// Arguments that print a name in a message, cut to 40 bytes.
 #define NAME(s) (int)((s).len < 40 ? (s).len : 40), (s).ptr
 
 int rlhf__jinja_spend(machine *m, const node *n) {
@@ -117,7 +117,8 @@ static rlhf__value range(machine *m, const struct rlhf__jinja_args *args) {
     return list;
 }
 
-// namespace(...) and dict(...): members of an object argument first, then the named arguments.
+// Makes the object of namespace(...) or dict(...). Members of an object argument come first, then
+// the named arguments.
 static rlhf__value object(machine *m, int32_t type, const struct rlhf__jinja_args *args) {
     rlhf__value out = rlhf__jinja_dict(&m->w, type, args->n);
     for (size_t i = 0; i < args->n; i++) {
@@ -155,7 +156,7 @@ static rlhf__value function(machine *m, const node *f, const struct rlhf__jinja_
                             "the function '%.*s'", NAME(f->text));
 }
 
-// loop.cycle(...): one of its arguments in turn.
+// Calls loop.cycle(...), which returns its arguments in turn.
 static rlhf__value loop_method(machine *m, rlhf_str name, const struct rlhf__jinja_loop *loop,
                                const struct rlhf__jinja_args *args) {
     if (rlhf__jinja_is(name, "cycle") && args->n) return args->value[loop->at % args->n];

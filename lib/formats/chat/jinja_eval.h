@@ -1,13 +1,13 @@
-// jinja_eval.h: the expressions of a chat template, its variables and its calls.
+// jinja_eval.h: evaluates the expressions of a chat template, its variables and its calls.
 //
-// What it is not: statements, which jinja_run.c runs; internal to chat/.
+// What it is not: it runs no statements (jinja_run.c does); internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_EVAL_H
 #define RLHF_HOST_CHAT_JINJA_EVAL_H
 
 #include "chat/jinja_parse.h"
 #include "chat/message.h"
 
-// A variable of an open block. Inner blocks follow outer ones.
+// A variable of an open block. The variables of inner blocks come after those of outer blocks.
 struct rlhf__jinja_local {
     rlhf__value value;
     int32_t symbol, reserved;
@@ -31,21 +31,21 @@ struct rlhf__jinja_machine {
     struct rlhf__turns *turns;
 };
 
-// What is restored when a block closes.
+// The state that is restored when a block closes.
 struct rlhf__jinja_scope {
     size_t n_local, frame, scope;
 };
 
-// All of them [any].
+// The functions below are all [any].
 void rlhf__jinja_open_scope(struct rlhf__jinja_machine *, struct rlhf__jinja_scope *);
 void rlhf__jinja_close_scope(struct rlhf__jinja_machine *, const struct rlhf__jinja_scope *);
 void rlhf__jinja_set(struct rlhf__jinja_machine *, int32_t symbol, rlhf__value v);
 rlhf__value rlhf__jinja_look_up(struct rlhf__jinja_machine *, int32_t symbol);
 
-// The value of a node; undefined also after a failure. [any]
+// Returns the value of a node; after a failure, undefined. [any]
 rlhf__value rlhf__jinja_eval(struct rlhf__jinja_machine *, int32_t node);
 
-// Count a step of node n; 0 when the template must stop. [any]
+// Count a step of node n. Returns 0 when the template must stop. [any]
 int rlhf__jinja_spend(struct rlhf__jinja_machine *, const struct rlhf__jinja_node *n);
 
 #endif

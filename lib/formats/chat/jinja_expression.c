@@ -111,7 +111,7 @@ rlhf_status rlhf__jinja_deeper(struct rlhf__jinja_parser *p) {
 
 // ---- expressions ----
 
-// Expressions up to `end`, which is consumed; pairs: "key: value".
+// Parses expressions up to `end`, which is consumed. With pairs 1, each item is "key: value".
 static rlhf_status items(struct rlhf__jinja_parser *p, const char *end, int pairs, int32_t *first) {
     int32_t last = 0;
     *first = 0;
@@ -130,7 +130,7 @@ static rlhf_status items(struct rlhf__jinja_parser *p, const char *end, int pair
     return RLHF_OK;
 }
 
-// After "(": arguments, some of them name=value.
+// After "(": parses arguments, some of them name=value.
 static rlhf_status arguments(struct rlhf__jinja_parser *p, int32_t *first) {
     int32_t last = 0;
     *first = 0;
@@ -158,7 +158,7 @@ static rlhf_status constant(struct rlhf__jinja_parser *p, rlhf__value value, int
                             out);
 }
 
-// A literal; adjacent strings are joined.
+// Parses a literal. Adjacent strings are joined.
 static rlhf_status literal(struct rlhf__jinja_parser *p, int32_t *out) {
     rlhf__value v = rlhf__jinja_look(p)->value;
     for (const struct rlhf__jinja_token *next = rlhf__jinja_look(p) + 1;
@@ -203,7 +203,7 @@ static rlhf_status primary(struct rlhf__jinja_parser *p, int32_t *out) {
     return rlhf__jinja_node(p, list, out);
 }
 
-// After "[": an item or a slice of *out.
+// After "[": parses an item or a slice of *out.
 static rlhf_status subscript(struct rlhf__jinja_parser *p, int32_t *out) {
     struct rlhf__jinja_node n = {.kind = RLHF__JN_ITEM, .a = *out};
     int32_t *part[] = {&n.b, &n.c, &n.d};
@@ -218,7 +218,7 @@ static rlhf_status subscript(struct rlhf__jinja_parser *p, int32_t *out) {
     return rlhf__jinja_node(p, n, out);
 }
 
-// 1 when the next token begins the argument of a test without parentheses.
+// 1 if the next token begins the argument of a test that is written without parentheses.
 static int has_argument(const struct rlhf__jinja_parser *p) {
     static const char *const ends[] = {"and", "or", "not", "if", "else", "is", "in", "recursive"};
     const struct rlhf__jinja_token *t = rlhf__jinja_look(p);
@@ -230,7 +230,7 @@ static int has_argument(const struct rlhf__jinja_parser *p) {
 
 static rlhf_status postfix(struct rlhf__jinja_parser *p, int32_t *out);
 
-// After "|" or "is": the name and its arguments.
+// After "|" or "is": parses the name and its arguments.
 static rlhf_status named(struct rlhf__jinja_parser *p, int32_t kind, int32_t *out) {
     struct rlhf__jinja_node n = {.kind = kind, .a = *out};
     int negated = kind == RLHF__JN_TEST && rlhf__jinja_take_word(p, "not");
@@ -300,7 +300,7 @@ static rlhf_status unary(struct rlhf__jinja_parser *p, int with_filters, int32_t
     return st;
 }
 
-// x ** y, left-associative as in Jinja.
+// Parses x ** y, which is left-associative, as in Jinja.
 static rlhf_status powers(struct rlhf__jinja_parser *p, int32_t *out) {
     RLHF_TRY(unary(p, 1, out));
     while (rlhf__jinja_take_op(p, "**")) {
@@ -312,7 +312,7 @@ static rlhf_status powers(struct rlhf__jinja_parser *p, int32_t *out) {
     return RLHF_OK;
 }
 
-// level 0: * / // %, 1: ~, 2: + and -.
+// Parses operators of one level. 0: * / // and %; 1: ~; 2: + and -.
 static rlhf_status arithmetic(struct rlhf__jinja_parser *p, int level, int32_t *out) {
     static const char *const ops[3][5] = {
         {"*", "/", "//", "%", NULL}, {"~", NULL}, {"+", "-", NULL}};
@@ -331,7 +331,7 @@ static rlhf_status arithmetic(struct rlhf__jinja_parser *p, int level, int32_t *
     return RLHF_OK;
 }
 
-// One comparison.
+// Parses one comparison.
 static rlhf_status comparison(struct rlhf__jinja_parser *p, int32_t *out) {
     static const char *const ops[] = {"==", "!=", "<=", ">=", "<", ">"};
     struct rlhf__jinja_node n = {.kind = RLHF__JN_BINARY};

@@ -1,7 +1,8 @@
-// jinja_expression.h: the expressions of a chat template as nodes. It also holds the parser that
-// expressions share with statements: a position in the tokens, and the nodes made so far.
+// jinja_expression.h: parses the expressions of a chat template into nodes. It also declares the
+// parser that expressions and statements share: a position in the tokens, and the nodes made so
+// far.
 //
-// What it is not: statements, which jinja_parse.c reads; internal to chat/.
+// What it is not: it parses no statements (jinja_parse.c does); internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_EXPRESSION_H
 #define RLHF_HOST_CHAT_JINJA_EXPRESSION_H
 
@@ -22,11 +23,12 @@ struct rlhf__jinja_parser {
                 __VA_ARGS__),                                                                      \
      RLHF_E_UNSUPPORTED)
 
-// All of them [any].
+// The functions below are all [any].
 const struct rlhf__jinja_token *rlhf__jinja_look(const struct rlhf__jinja_parser *p);
-// The text of a NAME token, empty for others.
+// The text of a NAME token; empty for other tokens.
 rlhf_str rlhf__jinja_word(const struct rlhf__jinja_token *t);
-// 1 when the next token is this word. The take functions also consume the operator or word.
+// 1 if the next token is this word. The take functions do the same and also consume the word or
+// operator.
 int rlhf__jinja_is_word(const struct rlhf__jinja_parser *p, const char *name);
 int rlhf__jinja_take_op(struct rlhf__jinja_parser *p, const char *op);
 int rlhf__jinja_take_word(struct rlhf__jinja_parser *p, const char *name);
@@ -49,7 +51,7 @@ rlhf_status rlhf__jinja_want_op(struct rlhf__jinja_parser *p, const char *op);
 
 // Parse an expression; *out = its node. Errors: RLHF_E_UNSUPPORTED, RLHF_E_NOMEM. [any]
 rlhf_status rlhf__jinja_expression(struct rlhf__jinja_parser *p, int32_t *out);
-// The same; several separated by commas become a tuple.
+// Like rlhf__jinja_expression, but several expressions separated by commas become a tuple.
 rlhf_status rlhf__jinja_tuple(struct rlhf__jinja_parser *p, int32_t *out);
 // Parse an expression without a condition: "a if b" ends before the "if". With is_or 0 it also ends
 // before an "or".

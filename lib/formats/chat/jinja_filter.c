@@ -59,7 +59,7 @@ static rlhf__value f_string(struct filtering *f) {
 
 static rlhf__value f_same(struct filtering *f) { return f->v; } // safe
 
-// The string method of the same name, applied to the value as text.
+// Applies the string method with the filter's name to the value as text.
 static rlhf__value f_method(struct filtering *f) {
     const rlhf_str name = rlhf__jinja_is(f->name, "trim") ? (rlhf_str){"strip", 5} : f->name;
     const rlhf__value text = f_string(f);
@@ -151,7 +151,7 @@ static rlhf__value f_reverse(struct filtering *f) {
     return f->w->state ? none : rlhf__jinja_slice(f->w, of, none, none, rlhf__jinja_int(-1));
 }
 
-// Attribute "a.b.0" of v; undefined where one of them is.
+// The attribute "a.b.0" of v. Undefined if one of the parts is.
 static rlhf__value attribute(struct rlhf__jinja_work *w, rlhf__value v, rlhf__value path) {
     if (path.type == RLHF__JINJA_INT) return rlhf__jinja_item(w, v, path);
     for (size_t at = 0, n; path.type == RLHF__JINJA_STRING && at < path.s.len && v.type;
@@ -202,7 +202,7 @@ static rlhf__value f_map(struct filtering *f) {
     return out;
 }
 
-// select, reject, selectattr, rejectattr.
+// The filters select, reject, selectattr and rejectattr.
 static rlhf__value f_select(struct filtering *f) {
     const int by = f->name.len == 10, wanted = f->name.ptr[0] == 's';
     const rlhf__value all = rlhf__jinja_items(f->w, f->v), name = arg(f, (size_t)by, "");
@@ -228,7 +228,7 @@ static rlhf__value key_of(struct filtering *f, rlhf__value v, rlhf__value by, in
     return rlhf__jinja_string_method(f->w, (rlhf_str){"lower", 5}, v.s, &none, &known);
 }
 
-// Stable sort by `key`, which is permuted with the list.
+// Stable sort of list by `key`, a list that is permuted in the same way.
 static void sort(struct filtering *f, rlhf__value list, rlhf__value key, int backwards) {
     for (size_t i = 1; !f->w->state && i < list.list->n; i++)
         for (size_t k = i; k && !f->w->state; k--) {

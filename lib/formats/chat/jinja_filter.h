@@ -11,11 +11,11 @@
 // The filter of this name; 0 = unknown. [any]
 int32_t rlhf__jinja_filter_find(rlhf_str name);
 
-// Filter `which` of v; name: for messages. [any]
+// Apply filter `which` to v. name is for messages. [any]
 rlhf__value rlhf__jinja_filter(struct rlhf__jinja_work *, int32_t which, rlhf_str name,
                                rlhf__value v, const struct rlhf__jinja_args *args);
 
-// v.name(args). [any]
+// Call v.name(args). [any]
 rlhf__value rlhf__jinja_method(struct rlhf__jinja_work *, rlhf_str name, rlhf__value v,
                                const struct rlhf__jinja_args *args);
 

@@ -74,7 +74,7 @@ static void step(struct lexer *x, size_t n) {
         if (x->s[x->at++] == '\n') x->line++;
 }
 
-// Skip white space after a tag. With "-" all of it is skipped, otherwise one line end if `trim`.
+// Skips white space after a tag: all of it after "-", otherwise one line end if `trim` is set.
 static void step_behind(struct lexer *x, int minus, int trim) {
     if (minus) {
         rlhf_str rest = rlhf__space_trim((rlhf_str){x->s + x->at, x->n - x->at}, 1, 0);
@@ -113,8 +113,8 @@ static void put_code(struct rlhf__buf *b, uint32_t c) {
     }
 }
 
-// Append the character that an escape stands for; s[0..n) follows the backslash. Returns the length
-// of the escape, 0 if it is unknown.
+// Append the character that an escape stands for. s[0..n) is the text after the backslash. Returns
+// the length of the escape, or 0 if it is unknown.
 static size_t put_escape(struct rlhf__buf *b, const char *s, size_t n) {
     static const char from[] = "ntr\\'\"bfav", to[] = "\n\t\r\\'\"\b\f\a\v";
     const char *known = n && s[0] ? strchr(from, s[0]) : NULL;
@@ -205,7 +205,7 @@ static rlhf_status lex_op(struct lexer *x) {
                    x->s[x->at] > 32 && x->s[x->at] < 127 ? x->s[x->at] : '?');
 }
 
-// The tokens after "{%" or "{{", up to and including its end.
+// Reads the tokens after "{%" or "{{", up to and including the end of the tag.
 static rlhf_status lex_tag(struct lexer *x, int out) {
     const char *end = out ? "}}" : "%}";
     char minus[4] = "-", plus[4] = "+";
@@ -231,7 +231,7 @@ static rlhf_status lex_tag(struct lexer *x, int out) {
 
 // ---- between tags ----
 
-// The text s[0..n) before the tag that begins at x->at. at_line: s begins a line.
+// Adds the text s[0..n) that comes before the tag at x->at. at_line: s begins a line.
 static rlhf_status push_between(struct lexer *x, const char *s, size_t n, int at_line) {
     char sign = x->n - x->at > 2 ? x->s[x->at + 2] : '\0';
     if (sign == '-') {

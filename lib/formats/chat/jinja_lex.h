@@ -1,5 +1,5 @@
-// jinja_lex.h: a Jinja template as a list of tokens. White space is already removed, as the
-// environment of transformers (trim_blocks, lstrip_blocks) and the signs in tags demand.
+// jinja_lex.h: splits a Jinja template into tokens. White space is removed as transformers does
+// (trim_blocks, lstrip_blocks) and as the signs in tags demand.
 //
 // What it is not: it knows no statements; internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_LEX_H
@@ -25,7 +25,7 @@ struct rlhf__jinja_token {
     rlhf__value value; // undefined for signs
 };
 
-// Zero-initialise; release with rlhf__jinja_tokens_finish. The last one is an END.
+// Zero-initialise; release with rlhf__jinja_tokens_finish. The last token is an END.
 struct rlhf__jinja_tokens {
     struct rlhf__jinja_token *item;
     size_t n, cap;

@@ -192,7 +192,7 @@ rlhf__value rlhf__jinja_binary(struct rlhf__jinja_work *w, int32_t op, rlhf__val
 
 static int begins_char(char c) { return ((unsigned char)c & 0xc0) != 0x80; }
 
-// Character i of a string; negative i counts from its end.
+// The character of a string at index i. A negative i counts from the end.
 static rlhf__value character(struct rlhf__jinja_work *w, rlhf_str s, int64_t i) {
     uint64_t at = 0, end;
     if (!rlhf__jinja_pay(w, (size_t)s.len)) return rlhf__jinja_undefined();

@@ -28,10 +28,10 @@ enum rlhf__jinja_op {
 // The operator with this spelling; 0 = unknown.
 int32_t rlhf__jinja_op_find(const char *text);
 
-// All of them [any].
+// The functions below are all [any].
 rlhf__value rlhf__jinja_binary(struct rlhf__jinja_work *, int32_t op, rlhf__value a, rlhf__value b);
 rlhf__value rlhf__jinja_item(struct rlhf__jinja_work *, rlhf__value of, rlhf__value key);
-// Undefined parts are left out.
+// from, to and by are undefined if the slice omits them.
 rlhf__value rlhf__jinja_slice(struct rlhf__jinja_work *, rlhf__value of, rlhf__value from,
                               rlhf__value to, rlhf__value by);
 // -1, 0 or 1: a sorts before b, with b, or after b. Raises an error for types that Python cannot

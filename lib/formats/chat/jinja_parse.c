@@ -28,7 +28,7 @@ static rlhf_status end_tag(struct rlhf__jinja_parser *p) {
     return RLHF_OK;
 }
 
-// The end of the tag, statements up to `end`, and that tag.
+// Parses the end of the current tag, statements up to the tag `end`, and that tag.
 static rlhf_status block(struct rlhf__jinja_parser *p, const char *end, int32_t *first) {
     const char *const ends[] = {end, NULL};
     RLHF_TRY(end_tag(p));
@@ -37,7 +37,7 @@ static rlhf_status block(struct rlhf__jinja_parser *p, const char *end, int32_t 
     return end_tag(p);
 }
 
-// The rest of an "if" or "elif", its end tag included.
+// Parses the rest of an "if" or "elif", including its end tag.
 static rlhf_status if_statement(struct rlhf__jinja_parser *p, int32_t *out) {
     static const char *const ends[] = {"elif", "else", "endif", NULL};
     struct rlhf__jinja_node n = {.kind = RLHF__JN_IF};

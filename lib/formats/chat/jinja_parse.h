@@ -1,7 +1,7 @@
-// jinja_parse.h: a chat template as a tree of nodes, for the statements and expressions of Jinja
-// that chat templates use. Unknown tags are refused here. Unknown filters, tests and functions are
-// refused only when the template evaluates them (jinja_run.h), because most templates have branches
-// for tools that are never entered.
+// jinja_parse.h: parses a chat template into a tree of nodes. It knows the statements and
+// expressions of Jinja that chat templates use. Unknown tags are refused here. Unknown filters,
+// tests and functions are refused only when the template evaluates them (jinja_run.h), because most
+// templates have branches for tools that are never entered.
 //
 // What it is not: it computes nothing; internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_PARSE_H

@@ -63,7 +63,7 @@ static void put_escaped(struct printer *p, uint32_t c, int json) {
                      (unsigned)c);
 }
 
-// A string in quotes: JSON's, or repr()'s, which prefers single ones.
+// Prints a string in quotes, as JSON or as repr() does, which prefers single quotes.
 static void put_quoted(struct printer *p, rlhf_str s) {
     static const char from[] = "\n\r\t\b\f", to[] = "nrtbf";
     const int json = p->json != NULL;
@@ -160,7 +160,7 @@ static void put_dict(struct printer *p, const struct rlhf__jinja_dict *d) {
     rlhf__buf_putc(p->out, '}');
 }
 
-// As an item of a list, or as JSON.
+// Prints v as an item of a list, or as JSON.
 static void put(struct printer *p, rlhf__value v) {
     static const char *const words[2][3] = {{"None", "False", "True"}, {"null", "false", "true"}};
     const int json = p->json != NULL;
@@ -210,7 +210,7 @@ void rlhf__jinja_print(struct rlhf__jinja_work *w, rlhf__value v, struct rlhf__b
         put(&p, v);
 }
 
-// Make the printed text a value; frees out.
+// Makes the printed text a value. Frees out.
 static rlhf__value taken(struct rlhf__jinja_work *w, struct rlhf__buf *out) {
     rlhf__value v = rlhf__jinja_undefined();
     if (out->bad) rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "out of memory");

@@ -1,4 +1,5 @@
-// jinja_print.h: values as text. {{ v }} prints Python's str() of a value; tojson prints JSON.
+// jinja_print.h: prints values as text. {{ v }} prints Python's str() of a value; tojson prints
+// JSON.
 //
 // What it is not: it reads no text; internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_PRINT_H
@@ -11,11 +12,11 @@
 // Append str(v); undefined appends nothing. [any]
 void rlhf__jinja_print(struct rlhf__jinja_work *, rlhf__value v, struct rlhf__buf *out);
 
-// str(v) as a value; a string is itself. [any]
+// str(v) as a value. A string is returned unchanged. [any]
 rlhf__value rlhf__jinja_text(struct rlhf__jinja_work *, rlhf__value v);
 
 // json.dumps(v, ensure_ascii=False), as in transformers' tojson. indent < 0: everything on one
-// line. item, key: the separators; with ptr NULL, Python's own. sorted: keys in order. [any]
+// line. item and key are the separators; ptr NULL means Python's. sorted 1: keys in order. [any]
 struct rlhf__jinja_json {
     int64_t indent;
     rlhf_str item, key;
@@ -24,7 +25,7 @@ struct rlhf__jinja_json {
 rlhf__value rlhf__jinja_tojson(struct rlhf__jinja_work *, rlhf__value v,
                                const struct rlhf__jinja_json *how);
 
-// A JSON value as one of a rendering; strings are borrowed. [any]
+// Converts a JSON value to a value of a rendering. Strings are borrowed. [any]
 rlhf__value rlhf__jinja_from_json(struct rlhf__jinja_work *, const json_t *v);
 
 #endif

@@ -1,9 +1,9 @@
 // jinja_run.h: runs a chat template on a conversation, with bounds on steps, text and depth
 // (jinja_value.h).
 //
-// A template reaches its variables and nothing else: no files, no clock, no environment.
-// `strftime_now` is undefined. A template that tests for it then writes its own fixed date; one
-// that calls it without a test is refused.
+// A template can read its variables and nothing else: no files, no clock, no environment.
+// `strftime_now` is undefined. Templates that test for it use their own fixed date instead; a
+// template that calls it without a test is refused.
 //
 // What it is not: all of Jinja. An unknown construct is an error, not a guess. Internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_RUN_H
@@ -23,7 +23,8 @@ struct rlhf__jinja_input {
     int32_t generate, reserved;
 };
 
-// The text with its {% generation %} blocks, or the reason that the template raised.
+// The rendered text with the places of its {% generation %} blocks, or why the template raised an
+// error.
 struct rlhf__jinja_result {
     struct rlhf__turns turns;
     char why[300];  // what raise_exception() said, or the operation that Jinja refuses
@@ -31,12 +32,12 @@ struct rlhf__jinja_result {
     int32_t line;   // where it raised
 };
 
-// *out is zeroed or was used before; release it with rlhf__turns_finish. Errors: RLHF_E_UNSUPPORTED
-// ("line 3: the filter 'map' of a list"), RLHF_E_NOMEM. [any]
+// Run the template. *out is zeroed or was used before; release it with rlhf__turns_finish. Errors:
+// RLHF_E_UNSUPPORTED ("line 3: the filter 'map' of a list"), RLHF_E_NOMEM. [any]
 rlhf_status rlhf__jinja_run(const struct rlhf__jinja *, const struct rlhf__jinja_input *,
                             struct rlhf__jinja_result *out, struct rlhf__error *err);
 
-// The text of a macro called with these arguments. For jinja_eval.c. [any]
+// Call a macro with these arguments; returns its text. For jinja_eval.c. [any]
 rlhf__value rlhf__jinja_macro(struct rlhf__jinja_machine *, const struct rlhf__jinja_node *macro,
                               const struct rlhf__jinja_args *args);
 

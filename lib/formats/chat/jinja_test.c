@@ -115,7 +115,7 @@ static int of_kind(struct rlhf__jinja_work *w, int32_t which, rlhf__value v) {
     }
 }
 
-// The types are compared too: 1 is not true.
+// Compares types too: 1 is not the same as true.
 static int is_same(struct rlhf__jinja_work *w, rlhf__value v, rlhf__value a) {
     return v.type == a.type && rlhf__jinja_equal(w, v, a);
 }

@@ -10,8 +10,8 @@
 // The test of this name; 0 = unknown. [any]
 int32_t rlhf__jinja_test_find(rlhf_str name);
 
-// Returns 1 when v passes test `which`, 0 when it fails or an error is set in the state. name: for
-// messages. The test's arguments are those of args from index `first` on. [any]
+// Returns 1 if v passes test `which`. Returns 0 if v fails it, or with an error set in the state.
+// name is for messages. The test's arguments are those of args from index `first` on. [any]
 int rlhf__jinja_test(struct rlhf__jinja_work *, int32_t which, rlhf_str name, rlhf__value v,
                      const struct rlhf__jinja_args *args, size_t first);
 

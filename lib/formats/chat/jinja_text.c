@@ -43,7 +43,7 @@ rlhf_str rlhf__space_trim(rlhf_str s, int left, int right) {
     return s;
 }
 
-// 1 when the last character of s (with left: the first) is in set; *n is its length in bytes.
+// 1 if the last character of s (with left 1, the first) is in set. *n = its length in bytes.
 static int edge_in(rlhf_str s, rlhf_str set, int left, size_t *n) {
     size_t at = left ? 0 : (size_t)s.len - 1;
     while (!left && at && ((unsigned char)s.ptr[at] & 0xc0) == 0x80)
@@ -73,8 +73,8 @@ static rlhf__value strip(struct rlhf__jinja_work *w, rlhf_str s, rlhf__value set
 
 // ---- parts ----
 
-// The offset of the first (with last: the last) `part` in s; s.len if not found. `part` is not
-// empty.
+// The offset of the first (with last 1, the last) occurrence of `part` in s, or s.len. `part` is
+// not empty.
 static size_t find(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str part, int last) {
     size_t found = (size_t)s.len;
     if (!rlhf__jinja_pay(w, (size_t)s.len) || !part.len) return found;
@@ -87,7 +87,7 @@ static size_t find(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str part, int la
     return found;
 }
 
-// split() and rsplit() at `by`, at most `most` times (below 0: everywhere).
+// split() or rsplit() at `by`: at most `most` times, or everywhere if most < 0.
 static rlhf__value split(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str by, int64_t most,
                          int from_right) {
     rlhf__value list = rlhf__jinja_list(w, RLHF__JINJA_LIST, 4);
@@ -188,7 +188,7 @@ static int all_of(struct rlhf__jinja_work *w, rlhf_str s, int digits, int alphas
 
 // ---- methods ----
 
-// 1 when s begins (without left: ends) with edge; edge may be a tuple of strings.
+// 1 if s begins (with left 0, ends) with edge, which may be a tuple of strings.
 static int has_edge(struct rlhf__jinja_work *w, rlhf_str s, rlhf__value edge, int left) {
     int yes = 0;
     for (size_t i = 0; edge.type == RLHF__JINJA_TUPLE && i < edge.list->n && rlhf__jinja_pay(w, 1);
@@ -224,7 +224,7 @@ static int64_t count(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str part) {
     return n;
 }
 
-// Characters before byte `at`.
+// The number of characters before byte `at`.
 static int64_t characters(rlhf_str s, size_t at) {
     int64_t n = 0;
     for (size_t i = 0; i < at && i < s.len; i++)

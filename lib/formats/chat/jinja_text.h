@@ -6,7 +6,7 @@
 
 #include "chat/jinja_value.h"
 
-// Arguments of a call. Those given by place have empty names.
+// Arguments of a call. Positional arguments have empty names.
 enum { RLHF__JINJA_ARGS_MAX = 12 };
 struct rlhf__jinja_args {
     size_t n;

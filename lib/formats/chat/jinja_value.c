@@ -36,7 +36,7 @@ rlhf__value rlhf__jinja_stop(struct rlhf__jinja_work *w, int state, const char *
     return rlhf__jinja_undefined();
 }
 
-// A block with n free bytes or more. 0 after a failure.
+// Adds a memory block with at least n free bytes. Returns 0 after a failure.
 static int more(struct rlhf__jinja_work *w, size_t n) {
     struct rlhf__jinja_memory *m = &w->memory;
     const size_t room = n > BLOCK_BYTES / 4 ? 2 * n : BLOCK_BYTES;
@@ -149,7 +149,7 @@ rlhf__value rlhf__jinja_dict(struct rlhf__jinja_work *w, int32_t type, size_t ca
     return (rlhf__value){.type = type, .dict = dict};
 }
 
-// The place of a key; d->n = none.
+// The index of a key; d->n = not found.
 static size_t place_of(struct rlhf__jinja_work *w, const struct rlhf__jinja_dict *d, rlhf_str key) {
     size_t i = 0, bytes = 0;
     for (; i < d->n; i++) {

@@ -1,9 +1,9 @@
-// jinja_value.h: the values of a rendering, and their memory.
+// jinja_value.h: the values that occur while a template is rendered, and their memory.
 //
 // A rendering frees all its memory at once, so values can be copied freely and need no owner. Only
 // namespaces change after they are created.
 //
-// What it is not: it knows no variables and reaches nothing but its arguments; internal to chat/.
+// What it is not: it knows no variables and reads nothing but its arguments; internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_VALUE_H
 #define RLHF_HOST_CHAT_JINJA_VALUE_H
 
@@ -72,7 +72,7 @@ struct rlhf__jinja_list {
     size_t n, cap;
 };
 
-// In the order of insertion.
+// Members are in the order of insertion.
 struct rlhf__jinja_dict {
     struct rlhf__jinja_pair {
         rlhf_str key;
@@ -98,8 +98,8 @@ void rlhf__jinja_memory_free(struct rlhf__jinja_memory *); // [any]
 __attribute__((format(printf, 3, 4))) rlhf__value rlhf__jinja_stop(struct rlhf__jinja_work *,
                                                                    int state, const char *fmt, ...);
 
-// Charge the bounds for an operation on n bytes or items. Returns 0 when the rendering must stop.
-// [any]
+// Charge an operation on n bytes or items against the bounds. Returns 0 when the rendering must
+// stop. [any]
 int rlhf__jinja_pay(struct rlhf__jinja_work *, size_t n);
 
 // ---- making values ----
@@ -115,22 +115,22 @@ static inline rlhf__value rlhf__jinja_int(int64_t i) {
 static inline rlhf__value rlhf__jinja_float(double f) {
     return (rlhf__value){.type = RLHF__JINJA_FLOAT, .f = f};
 }
-// Borrows the bytes.
+// The value borrows the bytes.
 static inline rlhf__value rlhf__jinja_str(rlhf_str s) {
     return (rlhf__value){.type = RLHF__JINJA_STRING, .s = s};
 }
 
-// The first function copies the bytes. The second joins a and b, in place if a is the newest value.
-// [any]
+// _copied makes a string from a copy of the bytes. _joined joins a and b, in place if a is the
+// newest value. [any]
 rlhf__value rlhf__jinja_copied(struct rlhf__jinja_work *, const char *s, size_t n);
 rlhf__value rlhf__jinja_joined(struct rlhf__jinja_work *, rlhf_str a, rlhf_str b);
 
-// Make an empty list or tuple, and add values to it while it is new. After a failure the list is
-// undefined, and adding does nothing. [any]
+// Make an empty list or tuple, and add values to it while it is new. If making it failed, the list
+// is undefined, and adding does nothing. [any]
 rlhf__value rlhf__jinja_list(struct rlhf__jinja_work *, int32_t type, size_t cap);
 void rlhf__jinja_add(struct rlhf__jinja_work *, rlhf__value list, rlhf__value v);
 
-// The same for a dictionary or a namespace. The key is borrowed. [any]
+// Likewise for a dictionary or a namespace. The key is borrowed. [any]
 rlhf__value rlhf__jinja_dict(struct rlhf__jinja_work *, int32_t type, size_t cap);
 void rlhf__jinja_put(struct rlhf__jinja_work *, rlhf__value dict, rlhf_str key, rlhf__value v);
 
@@ -145,7 +145,8 @@ static inline int rlhf__jinja_is_dict(rlhf__value v) {
     return v.type == RLHF__JINJA_DICT || v.type == RLHF__JINJA_NAMESPACE;
 }
 
-// The value of a key, or NULL, also with the state set. [any]
+// Returns the value of a key. Returns NULL if there is none, and after an error, with the state
+// set. [any]
 const rlhf__value *rlhf__jinja_get(struct rlhf__jinja_work *, const struct rlhf__jinja_dict *,
                                    rlhf_str key);
 

@@ -43,7 +43,7 @@ static rlhf_status read_role(const json_t *v, const char *field, size_t i, int32
                       rlhf__printable(json_string_value(v), shown, sizeof shown));
 }
 
-// Refuse members that would have to be rendered but are not supported.
+// Refuses members that are not supported but would have to be rendered.
 static rlhf_status check_members(const json_t *message, const char *field, size_t i,
                                  struct rlhf__error *err) {
     static const char *const refused[] = {"tool_calls", "tool_call_id", "function_call",

@@ -1,4 +1,4 @@
-// message.h: the messages of a conversation, {"role", "content"} objects, as rows have them.
+// message.h: the messages of a conversation, {"role", "content"} objects as in data rows.
 //
 // What it is not: it knows no template; see chat.h.
 #ifndef RLHF_HOST_CHAT_MESSAGE_H
@@ -39,10 +39,13 @@ rlhf_status rlhf__messages_put(struct rlhf__messages *, const struct rlhf__messa
                                struct rlhf__error *err);
 
 // Append the messages of a JSON list; field is the list's name, for error messages. The contents
-// are borrowed from the list. Errors: RLHF_E_INVALID for anything but a list, an empty list, an
-// unknown role (a tool's counts as unknown), content that is not a string, reasoning_content in a
-// message of another role than assistant, or an unsupported member that would have to be rendered
-// (tool_calls, ...). [any]
+// are borrowed from the list. Errors: RLHF_E_NOMEM, and RLHF_E_INVALID for:
+//   anything but a list, and an empty list
+//   an unknown role (a tool's counts as unknown)
+//   content that is not a string
+//   reasoning_content in a message of another role than assistant
+//   an unsupported member that would have to be rendered (tool_calls, ...)
+// [any]
 rlhf_status rlhf__messages_read(struct rlhf__messages *, const json_t *list, const char *field,
                                 struct rlhf__error *err);
 
@@ -50,8 +53,8 @@ rlhf_status rlhf__messages_read(struct rlhf__messages *, const json_t *list, con
 // chat_template_kwargs. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__messages_check_row(const json_t *row, struct rlhf__error *err);
 
-// Refuse messages that are not a prompt: the last one must be the user's. Errors: RLHF_E_INVALID.
-// [any]
+// Refuse messages that are not a prompt: the last message must be the user's. Errors:
+// RLHF_E_INVALID. [any]
 rlhf_status rlhf__messages_check_prompt(const struct rlhf__messages *, const char *field,
                                         struct rlhf__error *err);
 
@@ -63,8 +66,8 @@ void rlhf__messages_finish(struct rlhf__messages *);
 
 // ---- a conversation as one text ----
 
-// Bytes [from, to) of the text are an assistant's turn with its end token. A template that marks
-// turns itself may mark a little more. end: just after the end token.
+// Bytes [from, to) of the text are an assistant's turn with its end token. If the template marks
+// turns itself, its mark may be a little longer. end is just after the end token.
 struct rlhf__turn {
     size_t from, to, end;
 };

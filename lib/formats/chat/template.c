@@ -74,7 +74,7 @@ size_t rlhf__template_end(const struct rlhf__template *t, rlhf_str s) {
 
 static const char stand_in[] = "Zq7learn7qZ";
 
-// The text after the stand-in in a result. ptr is NULL if the result does not contain the stand-in.
+// The text after the stand-in in a rendered result. ptr is NULL if the stand-in is missing.
 static rlhf_str after_stand_in(const struct rlhf__jinja_result *r) {
     const char *s = rlhf__buf_text(&r->turns.text), *at = strstr(s, stand_in);
     if (!at) return (rlhf_str){NULL, 0};
@@ -164,9 +164,9 @@ rlhf_status rlhf__template_learn(struct rlhf__template *t, struct rlhf__error *e
 
 // ---- where the assistant speaks ----
 
-// Two bounds. The first is for one conversation: its turns times the bytes of its text, because the
-// text is rendered twice for each turn. The second is the number of stand-ins that are tried until
-// one does not occur in the text.
+// WORK_MAX bounds the work for one conversation, in turns times bytes of text, because the text is
+// rendered twice for each turn. STAND_INS bounds how many stand-ins are tried until one does not
+// occur in the text.
 enum { WORK_MAX = 256 << 20, STAND_INS = 1000 };
 
 // A conversation whose turns are to be found.
@@ -181,7 +181,7 @@ struct search {
     struct rlhf__error *err;
 };
 
-// Where the last occurrence of `part` in s ends; 0 if s does not contain it.
+// Returns where the last occurrence of `part` in s ends, or 0 if s does not contain it.
 static size_t last_end(rlhf_str s, rlhf_str part) {
     size_t end = 0;
     for (size_t at = 0; part.len && at + part.len <= s.len; at++) {
@@ -193,7 +193,7 @@ static size_t last_end(rlhf_str s, rlhf_str part) {
     return end;
 }
 
-// Where turn i begins; head: the text before its stand-in.
+// Finds where turn i begins. head is the text before the turn's stand-in.
 static rlhf_status begin_of(struct search *s, size_t i, rlhf_str head, size_t *from) {
     const rlhf_str header = {rlhf__buf_text(&s->t->header), s->t->header.len};
     struct rlhf__error why = {0, ""};
@@ -204,7 +204,8 @@ static rlhf_status begin_of(struct search *s, size_t i, rlhf_str head, size_t *f
         // A shorter common part means that an earlier turn was rendered differently.
         if (st == RLHF_OK && *from + header.len >= s->prompt.turns.text.len) return RLHF_OK;
     }
-    // After the last header. A text without headers: before the text that precedes the content.
+    // Otherwise the turn begins after the last header. In a text without headers, it begins before
+    // the text that precedes the content.
     const rlhf_str lead = {rlhf__buf_text(&s->t->lead), s->t->lead.len};
     const int led = head.len >= lead.len && lead.len &&
                     memcmp(head.ptr + (head.len - lead.len), lead.ptr, (size_t)lead.len) == 0;
@@ -270,8 +271,8 @@ static rlhf_status add_turns(struct search *s, size_t first) {
     return st;
 }
 
-// Places turns by {% generation %} blocks. The token that ends a turn is inside its block or
-// follows it.
+// Finds turns by their {% generation %} blocks. The token that ends a turn is inside the turn's
+// block or follows it.
 static rlhf_status add_marks(struct search *s) {
     const rlhf_str whole = text_of(&s->whole);
     const char *end = s->t->past_end ? s->t->past_end : s->t->end;

@@ -1,5 +1,5 @@
-// template.h: a chat template: its parsed Jinja, the variables of the tokenizer, and the properties
-// that rendering short conversations shows.
+// template.h: a chat template: its parsed Jinja, the tokenizer's variables, and properties found by
+// rendering short conversations.
 //
 // What it is not: it reads no files and chooses none (chat.h); internal to chat/.
 #ifndef RLHF_HOST_CHAT_TEMPLATE_H
@@ -14,10 +14,10 @@ struct rlhf__template {
     struct rlhf__buf
         before; // text before the first question of a conversation without a system message
     struct rlhf__buf header; // text that add_generation_prompt adds to a question
-    struct rlhf__buf lead;   // text between that and the content of an answer
+    struct rlhf__buf lead;   // text between the header and the content of an answer
     char *end;               // token that ends the last answer; NULL = none
-    char *past_end;          // the same for an answer before another turn
-    int32_t thoughts;        // 1: it writes the field reasoning_content
+    char *past_end;          // token that ends an answer before another turn
+    int32_t thoughts;        // 1: the template writes the field reasoning_content
     int32_t reserved;
 };
 
@@ -31,29 +31,27 @@ void rlhf__template_finish(struct rlhf__template *);
 // does not render a single question (the fields then stay empty); RLHF_E_NOMEM. [any]
 rlhf_status rlhf__template_learn(struct rlhf__template *, struct rlhf__error *err);
 
-// *out as for rlhf__jinja_run. Errors: RLHF_E_INVALID when the template refuses the conversation
-// (the text is what it said) or cannot render it; RLHF_E_NOMEM. [any]
+// *out is as for rlhf__jinja_run. Errors: RLHF_E_NOMEM, and RLHF_E_INVALID if the template cannot
+// render the conversation or refuses it; in the second case err has the template's words. [any]
 rlhf_status rlhf__template_render(const struct rlhf__template *, const struct rlhf__message *m,
                                   size_t n, int generate, struct rlhf__jinja_result *out,
                                   struct rlhf__error *err);
 
-// The length of the end token at the beginning of s, white space before it included. 0 if s does
-// not begin with the template's end token. [any]
+// If s begins with the template's end token, returns the length of this token and of the white
+// space before it. Otherwise returns 0. [any]
 size_t rlhf__template_end(const struct rlhf__template *, rlhf_str s);
 
 // ---- where the assistant speaks ----
 
-// Append the text of a conversation to *out, with the turns of the assistant among messages [first,
-// n).
+// Append the text of a conversation to *out, with the assistant's turns in messages [first, n).
 //
-// {% generation %} blocks mark these turns; if a template has them, all turns that they mark are
-// given. Without such blocks, each answer in turn is replaced by a stand-in and the conversation is
-// rendered again. The text before and after the stand-in is also the text before and after the
-// answer. A turn begins where the text differs from the prompt that add_generation_prompt produces.
-// It ends with its end token.
+// If the template has {% generation %} blocks, all turns that these mark are given. Otherwise each
+// answer in turn is replaced by a stand-in, and the conversation is rendered again. The text before
+// and after the stand-in is also the text before and after the answer. The turn begins where the
+// text differs from the prompt that add_generation_prompt produces. It ends with its end token.
 //
-// Errors: those of rlhf__template_render; RLHF_E_INVALID: a turn's place cannot be determined.
-// [any]
+// Errors: those of rlhf__template_render, and RLHF_E_INVALID if a turn's place cannot be
+// determined. [any]
 rlhf_status rlhf__template_render_turns(const struct rlhf__template *,
                                         const struct rlhf__messages *m, size_t first, int generate,
                                         struct rlhf__turns *out, struct rlhf__error *err);

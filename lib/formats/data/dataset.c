@@ -1,5 +1,5 @@
-// dataset.c: see dataset.h. The wanted fields of all rows lie one after the other in one large
-// buffer. So a row costs the bytes of its text plus 56.
+// dataset.c: see dataset.h. One large buffer holds the wanted fields of all rows, one after the
+// other. So a row takes the bytes of its text plus 56.
 #include "data/dataset.h"
 
 #include "base/json.h"
@@ -101,8 +101,8 @@ static rlhf_status read_label(struct reader *r, const json_t *v, int32_t *out) {
 
 // ---- messages ----
 
-// The list of messages of a row, and in *name its field; NULL without messages. As in TRL, the list
-// may be under "messages", or take the place of a text.
+// Returns the list of messages of a row, or NULL. *name = the field that holds it. As in TRL, this
+// field is "messages" or a field that may also hold a text.
 static const json_t *messages_of(const struct reader *r, const json_t *row, const char **name) {
     const json_t *v = json_object_get(row, "messages");
     *name = "messages";
@@ -117,7 +117,7 @@ static const json_t *messages_of(const struct reader *r, const json_t *row, cons
     return NULL;
 }
 
-// Another field with the same meaning in a row with messages under `name`.
+// Returns another field with the same meaning, in a row that has its messages in `name`.
 static const char *beside(const struct reader *r, const json_t *row, const char *name) {
     for (int field = 0; field < RLHF__N_TEXT_FIELDS; field++) {
         const char *other = field_name(r->opts, field);

@@ -7,7 +7,7 @@
 #include "chat/message.h"
 #include "data/lines.h"
 
-// The fields that a row may have. In a text file, each line is the field `line_field`.
+// The fields that a row may have. In a text file, each line is the value of `line_field`.
 enum rlhf__field {
     RLHF__FIELD_TEXT = 0,
     RLHF__FIELD_PROMPT = 1,
@@ -17,7 +17,7 @@ enum rlhf__field {
     RLHF__FIELD_LABEL = 4,
     // The list "messages", or a list in place of the text or the prompt (TRL's form).
     RLHF__FIELD_MESSAGES = 5,
-    // "prompt" and "completion" in place of a text: two texts, or two lists of messages (TRL's
+    // "prompt" and "completion" instead of a text: two texts, or two lists of messages (TRL's
     // form). Allowed in `want`, never in `need`. The completion's text is stored as
     // RLHF__FIELD_CHOSEN.
     RLHF__FIELD_COMPLETION = 6
@@ -31,14 +31,15 @@ struct rlhf__dataset_opts {
     size_t n_paths;
     const char *setting; // the setting that gave the paths, for messages; NULL = unknown
     uint32_t need;       // bits: a row without the field is an error
-    // Bits: fields that are read when present. Fields in neither set are ignored. If text is needed
-    // and messages are wanted, or the reverse, one of the two must be present.
+    // Bits: fields that are read if present. Fields that are in neither `need` nor `want` are
+    // ignored. If one of text and messages is needed and the other wanted, a row must have one of
+    // them.
     uint32_t want;
     const char *name[5]; // JSON key of each field; NULL = text, prompt, chosen, rejected, label
-    int32_t line_field;  // the field that a line of a .txt file is; 0 = TEXT
+    int32_t line_field;  // the field that a .txt file's lines are; 0 = TEXT
     int32_t keep_meta;   // 1: keep each row's JSON text
-    // 1: the path "-" means standard input. It is JSON Lines if its first line begins as a JSON
-    // object with a key, otherwise one row for each line.
+    // 1: the path "-" means standard input. If its first line begins like a JSON object with a key,
+    // standard input is JSON Lines; otherwise each line is a row.
     int32_t standard_input;
     int32_t prompts;           // 1: messages are prompts, which end with a user's turn
     const char *const *labels; // [n_labels] names for string labels; NULL = only integers
@@ -60,12 +61,14 @@ struct rlhf__data_row {
 
 struct rlhf__dataset; // opaque
 
-// Read all rows. Blank lines are skipped; a UTF-8 byte-order mark and CRLF are allowed. Files with
-// the magic number of gzip are decompressed, whatever their name. A .txt or .txt.gz file has one
-// row on each line; any other file is JSON Lines. Caller owns *out; free with rlhf__dataset_close.
-// Errors name the file and the line: RLHF_E_INVALID (missing file or field, wrong type, unknown
-// label, invalid JSON or UTF-8, truncated gzip, no rows at all, more than opts->loading allows),
-// RLHF_E_IO, RLHF_E_NOMEM, RLHF_E_CANCELLED. [main]
+// Read all rows. A .txt or .txt.gz file has one row on each line; any other file is JSON Lines.
+// Files with the magic number of gzip are decompressed, whatever their name. Blank lines are
+// skipped; a UTF-8 byte-order mark and CRLF are allowed. Caller owns *out; free with
+// rlhf__dataset_close.
+//
+// Errors name the file and the line: RLHF_E_IO, RLHF_E_NOMEM, RLHF_E_CANCELLED, and RLHF_E_INVALID
+// for a missing file or field, a wrong type, an unknown label, invalid JSON or UTF-8, truncated
+// gzip, no rows at all, or more memory than opts->loading allows. [main]
 rlhf_status rlhf__dataset_open(const struct rlhf__dataset_opts *opts, struct rlhf__dataset **out,
                                struct rlhf__error *err);
 

@@ -22,7 +22,7 @@ static json_t *said_by_assistant(const json_t *text) {
     return m;
 }
 
-// Prompt and completion as one list; the caller owns it, NULL = out of memory.
+// Joins prompt and completion to one list, which the caller owns. NULL = out of memory.
 static json_t *join(const json_t *prompt, const json_t *completion) {
     json_t *all = json_deep_copy(prompt), *rest = NULL;
     int bad = !all;

@@ -1,8 +1,8 @@
-// dataset_row.h: two parts of a dataset's row. One is a prompt with a completion, in TRL's format
-// for supervised training (two texts, or two lists of messages). The other is the label, an integer
-// or one of the model's label names.
+// dataset_row.h: reads two parts of a dataset's row. One is a prompt with a completion, in TRL's
+// format for supervised training: two texts, or two lists of messages. The other is the label: an
+// integer, or one of the model's label names.
 //
-// What it is not: the file around the rows, which dataset.c reads; internal to data/.
+// What it is not: it does not read files (dataset.c does); internal to data/.
 #ifndef RLHF_HOST_DATA_DATASET_ROW_H
 #define RLHF_HOST_DATA_DATASET_ROW_H
 
@@ -21,8 +21,8 @@ struct rlhf__completion_row {
 rlhf_status rlhf__completion_row_read(const json_t *row, struct rlhf__completion_row *out,
                                       struct rlhf__error *err);
 
-// How to convert a row in the format of another tool (Alpaca, ShareGPT), as the end of an error
-// message. "" for any other row. [any]
+// Returns the end of an error message, which says how to convert a row in another tool's format
+// (Alpaca, ShareGPT). "" for any other row. [any]
 const char *rlhf__completion_row_hint(const json_t *row);
 
 // The label in the field called name. Errors: RLHF_E_INVALID (wrong type, out of range, not a label

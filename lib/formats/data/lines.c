@@ -1,4 +1,4 @@
-// lines.c: see lines.h. zlib reads plain files as they are, so there is one path for both.
+// lines.c: see lines.h. zlib also reads uncompressed files, so one code path serves both.
 #include "data/lines.h"
 
 #include "base/file.h"
@@ -79,7 +79,7 @@ static int ends_with(const char *path, size_t n, const char *end) {
     return n > k && !strncasecmp(path + n - k, end, k);
 }
 
-// Errors: RLHF_E_UNSUPPORTED when path is a CSV, Parquet, ... file, with advice.
+// Refuses files of other kinds (CSV, Parquet, ...), with advice: RLHF_E_UNSUPPORTED.
 static rlhf_status check_kind(const char *path, struct rlhf__error *err) {
     size_t n = plain_length(path);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -104,7 +104,7 @@ int rlhf__data_is_text(const char *path) { return ends_with(path, plain_length(p
 
 // ---- lines ----
 
-#define FIRST_BYTES ((size_t)1 << 18) // of the buffer at first; it grows with the longest line
+#define FIRST_BYTES ((size_t)1 << 18) // initial size of the buffer; it grows with the longest line
 
 struct rlhf__lines {
     gzFile file;
@@ -115,7 +115,7 @@ struct rlhf__lines {
     int32_t at_end, reserved;
 };
 
-// fd -1: opens the path. Takes over fd, also on failure.
+// Opens the path or, if fd is not -1, reads from fd. Takes over fd, also on failure.
 static rlhf_status open_lines(const char *path, int fd, struct rlhf__lines **out,
                               struct rlhf__error *err) {
     struct rlhf__lines *l = calloc(1, sizeof *l);
@@ -206,7 +206,8 @@ static rlhf_status fill(struct rlhf__lines *l, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Take [begin, begin + len) as the next line. Its line end takes `skip` more bytes.
+// Takes the bytes [begin, begin + len) as the next line, and skips the `skip` bytes of its line
+// end.
 static rlhf_str take(struct rlhf__lines *l, size_t len, size_t skip) {
     const char *s = l->data + l->begin;
     l->begin += len + skip;

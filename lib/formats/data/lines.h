@@ -1,4 +1,4 @@
-// lines.h: files of rows, plain or gzip. Reads them line by line with a limit on memory, tells text
+// lines.h: files of rows, plain or gzip. Reads them line by line within a memory limit, tells text
 // from JSON, and writes JSON Lines.
 //
 // What it is not: it does not know what a row means (dataset.c does).
@@ -24,8 +24,8 @@ struct rlhf__loading {
     const struct rlhf__watch *watch;        // for progress; may be NULL
 };
 
-// Call it for every row. bytes: the memory in use so far; line 0 = unknown. Errors:
-// RLHF_E_CANCELLED; RLHF_E_INVALID when bytes exceeds the limit. [any]
+// Call it for every row. bytes is the memory in use so far; line 0 = unknown. Errors:
+// RLHF_E_CANCELLED, and RLHF_E_INVALID if bytes exceeds the limit. [any]
 rlhf_status rlhf__loading_check(const struct rlhf__loading *, uint64_t bytes, const char *path,
                                 int64_t line, struct rlhf__error *err);
 
@@ -38,9 +38,9 @@ void rlhf__loading_seen(const struct rlhf__loading *, const char *what, int64_t 
 
 struct rlhf__lines; // opaque
 
-// Caller owns *out; path must outlive it. setting is the setting that gave the path ("--data");
-// error messages begin with it. NULL = unknown. Errors: RLHF_E_INVALID (no such file), RLHF_E_IO,
-// RLHF_E_NOMEM. [main]
+// Open a file of lines. Caller owns *out; path must outlive it. setting is the setting that gave
+// the path ("--data", NULL = unknown); error messages begin with it. Errors: RLHF_E_INVALID (no
+// such file), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__lines_open(const char *path, const char *setting, struct rlhf__lines **out,
                              struct rlhf__error *err);
 
@@ -50,9 +50,10 @@ rlhf_status rlhf__lines_open_stdin(struct rlhf__lines **out, struct rlhf__error 
 // NULL allowed. [main]
 void rlhf__lines_close(struct rlhf__lines *lines);
 
-// The next line, without its line end (LF or CRLF); on line 1 also without a UTF-8 byte-order mark.
-// Borrowed until the next call. At the end of the file, *more is 0. *number counts from 1. Errors:
-// RLHF_E_INVALID (damaged or truncated gzip, line too long), RLHF_E_IO, RLHF_E_NOMEM. [main]
+// Get the next line without its line end (LF or CRLF), and line 1 also without a UTF-8 byte-order
+// mark. Borrowed until the next call. *number counts from 1. At the end of the file, *more is 0.
+// Errors: RLHF_E_INVALID (damaged or truncated gzip, line too long), RLHF_E_IO, RLHF_E_NOMEM.
+// [main]
 rlhf_status rlhf__lines_next(struct rlhf__lines *lines, rlhf_str *line, int64_t *number, int *more,
                              struct rlhf__error *err);
 
@@ -66,12 +67,12 @@ int rlhf__data_is_text(const char *path);
 // 1 when the line is empty or white space. [any]
 int rlhf__row_line_blank(rlhf_str line);
 
-// 1 when the text begins as a JSON row does: with `{"`, or with a brace that is alone on its line,
-// which is unlikely in a text. [any]
+// 1 if the text begins like a JSON row: with `{"`, or with a brace that is alone on its line, which
+// is unlikely in a text. [any]
 int rlhf__row_line_begins_object(rlhf_str line);
 
-// Returns st. If st is RLHF_E_INVALID, adds a hint to err that the piped text looks like a JSON
-// row. [any]
+// Returns st. If st is RLHF_E_INVALID, first adds a hint to err that the piped text looks like a
+// JSON row. [any]
 rlhf_status rlhf__row_line_hint_text(rlhf_status st, struct rlhf__error *err);
 
 // RLHF_E_INVALID with file, line and byte unless it is valid UTF-8. [any]
@@ -90,8 +91,8 @@ rlhf_status rlhf__row_line_json(rlhf_str line, const char *path, int64_t number,
 struct rlhf__line_writer; // opaque
 
 // Refuse an existing target: "pairs: --out 'x' exists already; --force replaces it". With force, a
-// regular file is replaced. Links (also dangling ones), devices, pipes and directories never are.
-// The message begins with command. Errors: RLHF_E_INVALID. [main]
+// regular file may be replaced, but not a link (even a dangling one), a device, a pipe or a
+// directory. The message begins with `command`. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__line_writer_free_target(const char *command, const char *target, int force,
                                           struct rlhf__error *err);
 
@@ -105,8 +106,8 @@ rlhf_status rlhf__line_writer_open(const char *target, struct rlhf__line_writer 
 rlhf_status rlhf__line_writer_put_new(struct rlhf__line_writer *w, json_t *row,
                                       struct rlhf__error *err);
 
-// Put the file in its place and free w, also on failure. Errors: RLHF_E_IO (nothing is left
-// behind). [main]
+// Rename the file to its final name and free w, also on failure. Errors: RLHF_E_IO; the temporary
+// file is then removed. [main]
 rlhf_status rlhf__line_writer_commit(struct rlhf__line_writer *w, struct rlhf__error *err);
 
 // Drop what was written and free w. NULL allowed. [main]

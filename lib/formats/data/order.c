@@ -89,7 +89,7 @@ static int64_t visited(const struct rlhf__batches *b) {
     return (int64_t)b->order.pass * b->order.n + b->order.pos;
 }
 
-// Put the row that no longer fits back into the order.
+// Puts the row that no longer fits into the batch back into the order.
 static rlhf_status choose(struct rlhf__batches *b, int64_t **pick, int64_t *n, int64_t *total,
                           struct rlhf__error *err) {
     int64_t cap = 0;

@@ -43,7 +43,7 @@ double rlhf__order_epoch(const struct rlhf__order *order);
 
 struct rlhf__batch_opts {
     int64_t batch_size;   // rows a batch, > 0
-    int64_t batch_tokens; // > 0: instead, as many rows as fit in this many tokens, at least one
+    int64_t batch_tokens; // > 0: a batch has the rows that fit in this many tokens, at least one
     double epochs;        // passes after which the batches end; 0 = never
     uint64_t seed;
     int32_t shuffle, reserved;
@@ -64,9 +64,9 @@ rlhf_status rlhf__batches_init(struct rlhf__batches *, int64_t n, const struct r
                                struct rlhf__error *err);
 void rlhf__batches_finish(struct rlhf__batches *); // accepts zeroed ones [main]
 
-// The rows of the next batch: (*pick)[*n], a fresh array that the caller frees with free(). They
-// have *total tokens. *n = 0 after the end. Errors: RLHF_E_NOMEM; RLHF_E_INVALID (more than 2^31 -
-// 1 tokens). [main]
+// Get the rows of the next batch: *n rows in *pick, a fresh array that the caller frees with
+// free(). The rows have *total tokens. *n = 0 after the end. Errors: RLHF_E_NOMEM, RLHF_E_INVALID
+// (more than 2^31 - 1 tokens). [main]
 rlhf_status rlhf__batches_next(struct rlhf__batches *, int64_t **pick, uint32_t *n, uint32_t *total,
                                struct rlhf__error *err);
 

@@ -21,8 +21,8 @@ struct place {
                 __VA_ARGS__),                                                                      \
      RLHF_E_INVALID)
 
-// Refuse v unless it is a list of messages that ends with an assistant's turn. Unless it is
-// `whole`, it must also begin with one.
+// Refuses v unless it is a list of messages that ends with an assistant's turn. Unless `whole` is
+// set, the list must also begin with an assistant's turn.
 static rlhf_status check_answer(const struct place *r, const json_t *v, const char *what,
                                 int whole) {
     struct rlhf__messages m = {0};
@@ -60,7 +60,7 @@ static rlhf_status check_response(const struct place *r, const struct rlhf__pref
     return check_text(r, v, what, 0);
 }
 
-// Without a prompt, the beginning that both responses share is the prompt, as in TRL.
+// Takes the beginning that both responses share as the prompt, as TRL does if a row has no prompt.
 static rlhf_status take_shared(const struct place *r, struct rlhf__preference_texts *t) {
     const json_t *a = t->response[0], *b = t->response[1];
     size_t n = 0;
@@ -79,7 +79,8 @@ static rlhf_status take_shared(const struct place *r, struct rlhf__preference_te
     return RLHF_OK;
 }
 
-// Take the prompt, which is a text or messages. needed: the responses do not contain the prompt.
+// Takes the prompt, which is a text or messages. needed 1: it must be present, because the
+// responses do not contain it.
 static rlhf_status take_prompt(const struct place *r, const json_t *row, int empty_prompt,
                                int needed, struct rlhf__preference_texts *t) {
     const json_t *messages = json_object_get(row, "messages");
@@ -156,8 +157,8 @@ static rlhf_status take_responses(const struct place *r, const json_t *row,
     return take_best(r, row, t);
 }
 
-// Reads "margin". A dataset that has it for some rows only omits it or sets it to null in the
-// others.
+// Reads "margin". If only some rows of a dataset have a margin, the others omit it or set it to
+// null.
 static rlhf_status take_margin(const struct place *r, const json_t *row, const char *refused_by,
                                struct rlhf__preference_texts *t) {
     const json_t *v = json_object_get(row, "margin");
@@ -178,7 +179,7 @@ static rlhf_status take_margin(const struct place *r, const json_t *row, const c
     return RLHF_OK;
 }
 
-// A completion and its label.
+// Takes a completion and its label.
 static rlhf_status take_completion(const struct place *r, const json_t *row,
                                    struct rlhf__preference_texts *t) {
     static const char *const others[] = {"chosen", "rejected", "responses"};

@@ -1,5 +1,5 @@
-// preference_texts.h: the texts of a row of preferences (preferences.h lists the forms). Internal
-// to data/.
+// preference_texts.h: reads the texts of a preference row (preferences.h lists the forms of rows).
+// Internal to data/.
 #ifndef RLHF_HOST_DATA_PREFERENCE_TEXTS_H
 #define RLHF_HOST_DATA_PREFERENCE_TEXTS_H
 
@@ -8,20 +8,21 @@
 #include <jansson.h>
 
 struct rlhf__preference_texts {
-    // Borrowed from the row. These are strings or, with is_chat, lists of messages. With is_chat a
-    // response may also be a string: what the assistant says.
+    // Borrowed from the row. They are strings or, with is_chat, lists of messages. With is_chat, a
+    // response may also be a string, which is the assistant's message.
     const json_t *prompt, *response[RLHF__RESPONSES_MAX];
     const char *prompt_name; // its field
     int32_t n, best;         // responses; index of the best one, -1: an undesirable completion
-    // shared: if prompt is NULL, the number of messages with which both chosen and rejected begin.
+    // shared: if prompt is NULL, how many messages at the beginning of chosen and rejected are
+    // equal.
     int32_t is_chat, shared;
     float margin;
     int32_t has_margin;
 };
 
-// Check the row and take its texts, in the form that the options want. With bos, the prompt may be
-// empty. path and line are for error messages. Errors: RLHF_E_INVALID; the message names the field.
-// [any]
+// Check the row and take its texts. The options determine which forms are allowed; with bos, the
+// prompt may be empty. path and line are for error messages. Errors: RLHF_E_INVALID; the message
+// names the field. [any]
 rlhf_status rlhf__preference_texts_read(const json_t *row, const struct rlhf__preference_opts *,
                                         const char *path, int64_t line,
                                         struct rlhf__preference_texts *out,

@@ -1,5 +1,5 @@
-// preferences.c: see preferences.h. Rows are read one at a time and kept as tokens in one pool. For
-// each row, the pool has the prompt and then the responses.
+// preferences.c: see preferences.h. Rows are read one at a time and kept as tokens in one pool. The
+// pool holds the rows in order, each with its prompt first and then its responses.
 #include "data/preferences.h"
 
 #include "base/file.h"
@@ -60,14 +60,14 @@ static rlhf_status encode(struct reader *r, const json_t *text, uint32_t flags, 
     return RLHF_OK;
 }
 
-// Limit of a response's tokens, whatever its prompt.
+// The limit on a response's tokens, whatever its prompt.
 static int32_t response_room(const struct rlhf__preference_opts *o) {
     int32_t room = o->max_tokens - 1 - (o->prepend_bos ? 1 : 0);
     return o->max_response > 0 && o->max_response < room ? o->max_response : room;
 }
 
-// Cut r->ids, r->len and r->prompt as the options say. A prompt of messages leaves room for a
-// response; this was checked before.
+// Cuts r->ids, r->len and r->prompt as the options say. A prompt of messages leaves room for a
+// response; this has been checked.
 static rlhf_status fit(struct reader *r, int is_chat) {
     const struct rlhf__preference_opts *o = r->opts;
     int refuse = o->long_rows == RLHF__PREFERENCE_REFUSE, cut = 0;
@@ -102,7 +102,7 @@ static rlhf_status fit(struct reader *r, int is_chat) {
     return RLHF_OK;
 }
 
-// 1 when another response has the tokens of the best one.
+// 1 if another response has the same tokens as the best one.
 static int ambiguous(const struct reader *r, int32_t best) {
     size_t at = 0, best_at = 0;
     if (best < 0) return 0;

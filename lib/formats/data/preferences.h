@@ -1,16 +1,21 @@
 // preferences.h: rows that say which response to a prompt is better, tokenised and held in memory.
 //
-// Two forms of row, which one file may mix; or, with opts.completions, rows of one response each:
+// A file's rows have one of the last two forms, which may be mixed. With opts.completions, all rows
+// have the first form:
 //     {"prompt": text, "completion": text, "label": true or false}
 //     {"prompt": text, "chosen": text, "rejected": text}
 //     {"prompt": text, "responses": [text, text, ...], "best": index of the better one, from 0}
-// The last two forms may have a "margin", a number: how far the better response should lead. The
-// prompt may be a list of messages (under "prompt" or "messages"), each response then one too (as
-// is a completion), or the assistant's text: TRL's conversational form. Without a prompt, chosen
-// and rejected are whole conversations and their common beginning is the prompt. The tokenizer's
-// chat template turns them into tokens; a response ends with the token that ends the assistant's
-// turn. Other keys are ignored. Prompt and response are tokenised separately, as in a rollout: the
-// response continues the prompt's tokens.
+// A row of the last two forms may have a "margin": a number, by how much the better response should
+// lead. Other keys are ignored.
+//
+// TRL's conversational form is allowed too. The prompt is then a list of messages, under "prompt"
+// or "messages". Each response or completion is a list of messages too, or the assistant's text.
+// Without a prompt, chosen and rejected are whole conversations, and their common beginning is the
+// prompt. The tokenizer's chat template turns messages into tokens; a response ends with the token
+// that ends the assistant's turn.
+//
+// Prompt and response are tokenised separately, as in a rollout: the response continues the
+// prompt's tokens.
 //
 // What it is not: an epoch order (data/order.h) or a model batch.
 #ifndef RLHF_HOST_DATA_PREFERENCES_H
@@ -21,14 +26,14 @@
 
 #define RLHF__RESPONSES_MAX 1024 // responses per row at most
 
-// What happens to a row if prompt + response is longer than max_tokens, or a response is longer
+// How to treat a row if prompt + response is longer than max_tokens, or if a response is longer
 // than max_response.
 enum rlhf__preference_long {
-    // Cut. First, a response loses its last tokens until it has at most max_response tokens and
-    // fits after one prompt token (and bos). Then the prompt loses its first tokens, except bos,
-    // until the longest response fits. All rows of a group keep the same prompt. A prompt of
-    // messages is never cut: responses are cut until they fit after it, and the row is left out if
-    // none would fit.
+    // Cut the row. First, each response loses its last tokens until it has at most max_response
+    // tokens and fits after one prompt token (and bos). Then the prompt loses its first tokens,
+    // except bos, until the longest response fits, so all responses keep the same prompt. A prompt
+    // of messages is never cut: responses are cut until they fit after it, and the row is left out
+    // if none would fit.
     RLHF__PREFERENCE_CUT = 0,
     RLHF__PREFERENCE_REFUSE = 1 // RLHF_E_INVALID with file and line
 };
@@ -40,7 +45,7 @@ struct rlhf__preference_opts {
     int64_t skip, limit; // leave out the first `skip` rows; keep at most `limit`, 0 = all
     // 1: put bos in front of every prompt that is a text. An empty prompt is then allowed.
     int32_t prepend_bos;
-    int32_t max_tokens;   // prompt + response, bos counted; at least 2 (3 with bos): the context
+    int32_t max_tokens;   // prompt + response, with bos: the context; at least 2 (3 with bos)
     int32_t max_response; // longest response; 0 = whatever max_tokens leaves
     int32_t long_rows;    // enum rlhf__preference_long
     int32_t completions;  // 1: rows of one response each, labelled desirable or not
@@ -49,7 +54,7 @@ struct rlhf__preference_opts {
     const struct rlhf__loading *loading; // NULL = the default bound, never stopped
 };
 
-// One row of the file: the responses to one prompt. Borrowed from the set.
+// The responses to one prompt: one row of the file. Borrowed from the set.
 struct rlhf__preference {
     const int32_t *prompt; // [n_prompt], n_prompt >= 1, bos included
     // [sum of len] response 0, then response 1, ... In a pair, chosen is response 0 and rejected is
@@ -60,24 +65,29 @@ struct rlhf__preference {
     int32_t n;    // responses, at least 2; 1 of a completion
     int32_t best; // the preferred one, 0 <= best < n; -1 for an undesirable completion
     float margin; // of the row; 0 if unset
-    int64_t row;  // row of the files that it came from, from 0, skipped rows counted
+    int64_t row;  // index of the row in the files, from 0; skipped rows count
 };
 
 struct rlhf__preferences; // opaque
 
-// Read and tokenise. If a row's preferred response has the same tokens as another one (after
-// cutting), the row carries no signal: it is left out and counted. Caller owns *out; the option
-// struct is not kept. Errors name the file and the line: RLHF_E_INVALID (missing file; no rows;
-// invalid JSON or UTF-8; a field that is missing, empty or of the wrong type; two forms in one row;
-// chosen equals rejected, or another response equals the best one; best out of range; too long,
-// with REFUSE; a prompt without tokens; nothing left), RLHF_E_IO, RLHF_E_NOMEM. [main]
+// Read and tokenise the rows. A row is left out, and counted, if its preferred response has the
+// same tokens (after cutting) as another response, because it carries no signal. Caller owns *out;
+// the option struct is not kept. Errors name the file and the line: RLHF_E_IO, RLHF_E_NOMEM, and
+// RLHF_E_INVALID for:
+//   a missing file; no rows, or none left; invalid JSON or UTF-8
+//   a field that is missing, empty or of the wrong type; two forms in one row
+//   chosen equals rejected, or another response equals the best one; best out of range
+//   a row that is too long, with REFUSE; a prompt without tokens
+// [main]
 rlhf_status rlhf__preferences_open(const struct rlhf__preference_opts *opts,
                                    const struct rlhf__tokenizer *tok,
                                    struct rlhf__preferences **out, struct rlhf__error *err);
 
-// Look at the first row of a file of JSON rows. *are = 1 when it has no "text" but a field
-// "chosen", "rejected" or "responses". *are = 2 when it has a "completion" and a "label", true or
-// false. *are = -1 for a pipe, which can be read only once. Errors: those of reading that row.
+// Look at the first row of a file of JSON rows. Errors: those of reading that row. *are is set to
+//   1 if the row has no "text" but a field "chosen", "rejected" or "responses"
+//   2 if it has a "completion" and a "label" that is true or false
+//   -1 for a pipe, which can be read only once
+//   0 otherwise
 // [main]
 rlhf_status rlhf__preferences_are(const char *path, const char *setting, int *are,
                                   struct rlhf__error *err);
@@ -91,17 +101,19 @@ int64_t rlhf__preferences_count(const struct rlhf__preferences *set);
 // Row i, 0 <= i < count. [any]
 struct rlhf__preference rlhf__preferences_get(const struct rlhf__preferences *set, int64_t i);
 
-// Responses in all rows: the sequences of one pass over the data. [any]
+// The number of responses in all rows, which is the number of sequences in one pass over the data.
+// [any]
 int64_t rlhf__preferences_responses(const struct rlhf__preferences *set);
 
-// Whether a row that is used has a margin. [any]
+// Whether any used row has a margin. [any]
 int rlhf__preferences_margins(const struct rlhf__preferences *set);
 
-// Rows that lost tokens; rows left out because their tokens are equal. [any]
+// _truncated: the number of rows that lost tokens. _dropped: the number of rows left out because
+// their tokens are equal. [any]
 int64_t rlhf__preferences_truncated(const struct rlhf__preferences *set);
 int64_t rlhf__preferences_dropped(const struct rlhf__preferences *set);
 
-// The number of rows of messages that are used; and the number of rows left out because their
+// _chats: the number of used rows of messages. _too_long: the number of rows left out because their
 // prompt of messages fills the context. [any]
 int64_t rlhf__preferences_chats(const struct rlhf__preferences *set);
 int64_t rlhf__preferences_too_long(const struct rlhf__preferences *set);

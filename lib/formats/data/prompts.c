@@ -1,5 +1,5 @@
-// prompts.c: see prompts.h. The query rules are those of the 2019 code: take the tokens after the
-// first period, at most `length` of them, up to the last period. Cutting to max_tokens comes last.
+// prompts.c: see prompts.h. The query rules of the 2019 code: take the tokens after the first
+// period, at most `length` of them, up to the last period. Cutting to max_tokens comes last.
 #include "data/prompts.h"
 
 #include "base/buf.h"
@@ -36,8 +36,8 @@ static int has_rules(const struct rlhf__prompt_opts *o) {
     return o->start_after_period || o->end_at_period;
 }
 
-// Apply the rules to ids[0..*n). The prompt is then ids[*from .. *from + *n), and *cut = 1 if it
-// was too long. Returns 0 if the text must be skipped.
+// Applies the rules to ids[0..*n). The prompt is then the *n ids from ids[*from] on. *cut = 1 if
+// the prompt was too long. Returns 0 if the text must be skipped.
 static int apply_rules(const struct rlhf__prompt_opts *o, int32_t period, const int32_t *ids,
                        size_t *from, size_t *n, int *cut) {
     *from = 0;
@@ -62,8 +62,8 @@ static int apply_rules(const struct rlhf__prompt_opts *o, int32_t period, const 
     return 1;
 }
 
-// Encode only as much of the text as the rules can use. Most texts have a period early. The whole
-// text is encoded only if its beginning has none.
+// Encodes only as much of the text as the rules can use. Most texts have a period early, so the
+// whole text is encoded only if its beginning has no period.
 static rlhf_status encode(const struct rlhf__prompt_opts *o, const struct rlhf__tokenizer *tok,
                           int32_t period, rlhf_str text, struct rlhf__ids *ids,
                           struct rlhf__error *err) {
@@ -99,7 +99,7 @@ static rlhf_status add_text(struct rlhf__prompts *set, const struct rlhf__tokeni
     return put_text(set, it, from, err);
 }
 
-// m: the messages that were encoded; NULL: it was a text.
+// m: the encoded messages; NULL if the prompt was a text.
 static rlhf_status add_item(struct rlhf__prompts *set, const struct rlhf__prompt_opts *o,
                             const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
                             const struct rlhf__messages *m, int64_t row, struct rlhf__error *err) {

@@ -1,10 +1,10 @@
 // prompts.h: the prompts of a rollout run, tokenised, with the query rules of the 2019 RLHF code.
 //
-// Sources: one constant text, text files (a line each) or JSON Lines, whose rows have a text or
-// messages. The tokenizer's chat template turns messages into a prompt that ends where the
-// assistant answers; they are used whole or left out.
+// Prompts come from one constant text, from text files (one prompt on each line) or from JSON
+// Lines, whose rows have a text or messages. The tokenizer's chat template turns messages into a
+// prompt that ends where the assistant answers. Messages are used whole or left out.
 //
-// What it is not: an epoch order; the caller visits the prompts with an rlhf__order of stream
+// What it is not: an epoch order. The caller visits the prompts with an rlhf__order of stream
 // "prompts" and rlhf__prompts_count rows.
 #ifndef RLHF_HOST_DATA_PROMPTS_H
 #define RLHF_HOST_DATA_PROMPTS_H
@@ -13,7 +13,7 @@
 #include "data/lines.h"
 #include "text/tokenizer.h"
 
-// What happens to a prompt over max_tokens.
+// How to treat a prompt of more than max_tokens tokens.
 enum rlhf__long_prompts {
     RLHF__PROMPT_CUT_LEFT = 0,  // its first tokens are dropped; bos stays
     RLHF__PROMPT_CUT_RIGHT = 1, // its last tokens are dropped, before end_at_period is applied
@@ -26,8 +26,8 @@ struct rlhf__prompt_opts {
     const char *const *paths; // [n_paths]
     size_t n_paths;
     const char *setting; // the setting that gave the paths, for messages; NULL = unknown
-    // JSON key. NULL means "prompt", "messages", or "text" if the first two are missing. Each may
-    // hold a list of messages.
+    // JSON key of the prompt, which may be a list of messages. NULL: "prompt", else "messages",
+    // else "text".
     const char *field;
     int32_t prepend_bos;        // 1: bos in front of every prompt that is a text
     int32_t start_after_period; // 1: the prompt starts after the first "." token; texts without one
@@ -47,8 +47,8 @@ struct rlhf__prompt {
     const int32_t *ids; // [n], n >= 1
     int32_t n;
     int32_t is_chat; // 1: of messages
-    // Decoded from ids without special tokens, well-formed UTF-8. For messages: their contents,
-    // with an empty line between two of them.
+    // Decoded from ids, without special tokens; well-formed UTF-8. For messages: their contents,
+    // separated by empty lines.
     rlhf_str text;
     rlhf_str meta; // the row as JSON text; len 0 for text files and the constant prompt
     int64_t row;   // row in the files
@@ -58,9 +58,12 @@ struct rlhf__prompts; // opaque
 
 // Read the prompts. Caller owns *out; free with rlhf__prompts_close. The option structs are not
 // kept. With length > 0 and no end rule, prompts shorter than `length` tokens are left out. Errors:
-// RLHF_E_INVALID: those of rlhf__dataset_open; a long prompt with RLHF__PROMPT_REFUSE; rules that
-// leave nothing; a tokenizer in which "." is not a token; no bos; rows of messages together with
-// query rules, a length or bos; those of rlhf__conversation_encode. RLHF_E_IO, RLHF_E_NOMEM. [main]
+// RLHF_E_IO, RLHF_E_NOMEM, those of rlhf__dataset_open and rlhf__conversation_encode, and
+// RLHF_E_INVALID for:
+//   a long prompt with RLHF__PROMPT_REFUSE; rules that leave no prompts
+//   a tokenizer in which "." is not a token, or that lacks a required bos
+//   rows of messages together with query rules, a length or bos
+// [main]
 rlhf_status rlhf__prompts_open(const struct rlhf__prompt_opts *opts,
                                const struct rlhf__tokenizer *tok, struct rlhf__prompts **out,
                                struct rlhf__error *err);
@@ -77,7 +80,7 @@ void rlhf__prompts_close(struct rlhf__prompts *set);
 // How many of the prompts are made of messages. [any]
 int64_t rlhf__prompts_chats(const struct rlhf__prompts *set);
 
-// 1 when each line of the file is a prompt, 0 when its lines are JSON rows. [any]
+// 1 if each line of the file is a prompt, 0 if the lines are JSON rows. [any]
 int rlhf__prompts_are_lines(const struct rlhf__prompts *set);
 
 // Number of prompts, at least 1. [any]
@@ -90,7 +93,7 @@ struct rlhf__prompt_counts {
     int64_t too_short, too_long;
     int64_t cut; // used, but not whole
 };
-// The same as numbers, for tests; the host reports words, see below. [any]
+// The counts as numbers, for tests. The host reports them in words (rlhf__prompts_summary). [any]
 struct rlhf__prompt_counts rlhf__prompts_counts(const struct rlhf__prompts *set);
 
 // Append "3 of 4 rows are used; left out: 1 under 1 token", or nothing when every row is used

@@ -13,7 +13,7 @@
 
 enum { CHUNK_ROWS = 128, MAX_THREADS = 256, FIRST_ROWS = 128 };
 
-// How texts become rows of tokens; all borrowed.
+// How texts become rows of tokens. All pointers are borrowed.
 struct cut {
     const struct rlhf__tokenizer *tok;
     const struct rlhf__token_opts *opts;
@@ -96,8 +96,8 @@ static rlhf_status encode_row(const struct cut *how, rlhf_str text, struct rlhf_
     *cut = 0;
     if (o->long_rows == RLHF__LONG_SPLIT)
         return rlhf__tokenizer_encode(how->tok, text, o->encode_flags, 0, ids, err);
-    // Encode one token more than fits: this shows whether the row is cut. A cut row does not get
-    // eos, because its text does not end there. [SEP] stays.
+    // Encode one token more than fits, to see whether the row is cut. A cut row does not get eos,
+    // because its text does not end there. It keeps [SEP].
     RLHF_TRY(rlhf__tokenizer_encode(how->tok, text, o->encode_flags & ~(uint32_t)RLHF__ENCODE_EOS,
                                     max + 1, ids, err));
     if (o->encode_flags & RLHF__ENCODE_EOS)
@@ -141,7 +141,8 @@ static int has_says(const struct cut *how, const int32_t *ids, size_t n) {
     return found;
 }
 
-// Turn the n ids at ids->data[at] into rows. Windows overlap by one token, so they are moved apart.
+// Turns the n ids at ids->data[at] into rows. Windows overlap by one token, so they are first moved
+// apart.
 static rlhf_status cut_row(const struct cut *how, struct chunk *c, int64_t source,
                            struct rlhf__ids *ids, size_t at, struct rlhf__error *err) {
     size_t n = ids->n - at, max = (size_t)how->opts->max_len;

@@ -10,8 +10,8 @@
 #include "data/dataset.h"
 #include "text/tokenizer.h"
 
-// Which tokens are marked in rlhf__token_rows.says; rows without such a token after the first are
-// left out.
+// Which tokens are marked in rlhf__token_rows.says. A row is left out if no token after its first
+// is marked.
 enum rlhf__says {
     RLHF__SAYS_NOTHING = 0,   // none
     RLHF__SAYS_ASSISTANT = 1, // the assistant's; rows are messages, or prompt and completion
@@ -49,14 +49,14 @@ struct rlhf__token_rows {
     char first_unreached[256]; // file and line of the first such row
 };
 
-// Set in ids of the assistant or of a completion.
+// A bit that is set in the ids of the assistant or of a completion.
 #define RLHF__TOKEN_SAYS (1 << 30)
 
-// Append the ids of a prompt and of its completion. They are tokenised separately, as in a rollout;
-// the completion's ids get RLHF__TOKEN_SAYS. flags: RLHF__ENCODE_BOS puts bos before,
-// RLHF__ENCODE_EOS puts eos after. If the row is messages, the first `asked` are the prompt, and
-// the completion ends with the token that ends its turn. Errors: RLHF_E_NOMEM, those of
-// rlhf__conversation_encode. [any]
+// Append the ids of a prompt and of its completion, which are tokenised separately, as in a
+// rollout. The completion's ids have RLHF__TOKEN_SAYS set. Flags: RLHF__ENCODE_BOS puts bos before,
+// RLHF__ENCODE_EOS puts eos after. If the row is messages, the first `asked` messages are the
+// prompt, and the completion ends with the token that ends its last turn. Errors: RLHF_E_NOMEM,
+// those of rlhf__conversation_encode. [any]
 rlhf_status rlhf__token_completion(const struct rlhf__tokenizer *tok,
                                    const struct rlhf__data_row *row, uint32_t flags,
                                    struct rlhf__ids *ids, struct rlhf__error *err);
@@ -66,9 +66,11 @@ rlhf_status rlhf__token_completion_chat(const struct rlhf__tokenizer *tok,
 
 // Tokenise every row of ds. The tokenizer's chat template renders messages, and no further tokens
 // are put around them. *out must be zero-initialised or finished; release it with
-// rlhf__token_rows_finish. Errors: RLHF_E_INVALID (all rows are shorter than min_len; a row lacks
-// the field; bos or eos is requested and absent; RLHF__SAYS_ASSISTANT with a text; those of
-// rlhf__conversation_encode; rows and tokens exceed opts->loading), RLHF_E_NOMEM, RLHF_E_CANCELLED.
+// rlhf__token_rows_finish. Errors: RLHF_E_NOMEM, RLHF_E_CANCELLED, those of
+// rlhf__conversation_encode, and RLHF_E_INVALID for:
+//   rows that are all shorter than min_len, or a row without the field
+//   bos or eos requested but absent; RLHF__SAYS_ASSISTANT with a text
+//   rows and tokens that exceed opts->loading
 // [main]
 rlhf_status rlhf__token_rows_init(struct rlhf__token_rows *out, const struct rlhf__dataset *ds,
                                   const struct rlhf__tokenizer *tok,

@@ -57,8 +57,8 @@ void rlhf__matcher_sort(struct rlhf__matcher *m) {
     }
 }
 
-// item[*lo..*hi) agree on the bytes before `depth`. Narrow the range to those with byte b at
-// `depth`.
+// item[*lo..*hi) have the same first `depth` bytes. Narrows the range to the items that have byte b
+// at `depth`.
 static void narrow(const struct rlhf__matcher *m, size_t *lo, size_t *hi, size_t depth, uint8_t b) {
     for (int side = 0; side < 2; side++) { // the first with at least b, the first with more
         size_t from = *lo, to = *hi;

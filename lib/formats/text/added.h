@@ -1,7 +1,7 @@
-// added.h: a tokenizer's list of added tokens, which are not in the model's vocabulary. Also the
+// added.h: a tokenizer's list of added tokens, which are not in the model's vocabulary; and a
 // search for many texts in one text.
 //
-// What it is not: the reader of the files that name them (added_read.h), or the splitting of texts
+// What it is not: it does not read the files that name the tokens (added_read.h) or split texts
 // (tokenizer.c); internal to text/.
 #ifndef RLHF_HOST_TEXT_ADDED_H
 #define RLHF_HOST_TEXT_ADDED_H
@@ -24,9 +24,9 @@ struct rlhf__matcher {
     uint32_t first[257]; // those that begin with byte b are item[first[b]..first[b + 1])
 };
 
-// Add the text s[0..len), which the search then finds as `value`. If two texts are equal, the first
-// one counts. An empty text is never found. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (more than 4 GiB).
-// [one thread]
+// Add the text s[0..len), which the search then finds as `value`. Of equal texts, the one added
+// first counts. An empty text is never found. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (more than 4
+// GiB). [one thread]
 rlhf_status rlhf__matcher_add(struct rlhf__matcher *m, const char *s, size_t len, uint32_t value,
                               struct rlhf__error *err);
 
@@ -46,9 +46,9 @@ void rlhf__matcher_finish(struct rlhf__matcher *m);
 
 // ---- the list ----
 
-// Flags as in tokenizer.json. single_word: the token matches only whole words. lstrip, rstrip: it
-// includes the white space on that side. normalized: its normal form is searched for in the
-// normalised text, after the other tokens were found in the text itself.
+// Flags as in tokenizer.json. single_word: the token matches only whole words. lstrip, rstrip: the
+// token includes the white space on that side. normalized: the token's normal form is searched for
+// in the normalised text, after the other tokens were found in the original text.
 struct rlhf__added_token {
     uint32_t at, len;             // bytes in `text`
     uint32_t shown_at, shown_len; // its decoded text, in `text`; only if vocab_token.shown is set
@@ -79,14 +79,14 @@ rlhf_status rlhf__added_append(struct rlhf__added *added, const char *s, size_t 
 struct rlhf__added_token *rlhf__added_find(const struct rlhf__added *added, const char *s,
                                            size_t len);
 
-// The text of a token of the list, its len bytes. [any]
+// The text of a token on the list: its len bytes. [any]
 const char *rlhf__added_text(const struct rlhf__added *added, const struct rlhf__added_token *t);
 
-// The same by id; {NULL, 0} if it is not on the list. [any]
+// The text of the token with this id; {NULL, 0} if the id is not on the list. [any]
 rlhf_str rlhf__added_content(const struct rlhf__added *added, int32_t id);
 
-// The decoded text of a token. This is its bytes in the vocabulary or, as in the library, the
-// normal form of a normalized token. {NULL, 0} for ids without a token. [any]
+// The decoded text of a token: its bytes in the vocabulary or, for a normalized token, its normal
+// form, as in the tokenizers library. {NULL, 0} for ids without a token. [any]
 rlhf_str rlhf__added_shown(const struct rlhf__added *added, const struct rlhf__vocab *vocab,
                            int32_t id);
 

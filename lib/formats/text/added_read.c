@@ -10,9 +10,9 @@
 
 // ---- which token of the model ----
 
-// The bytes of the token s[0..len). If the model sees bytes and all of its characters are
-// stand-ins, they are translated; otherwise the token's own bytes are used. *stands: 1 if the bytes
-// are in the form of the model's tokens. The caller frees *out. Errors: RLHF_E_NOMEM.
+// Finds the bytes of the token s[0..len). If the model sees bytes and all characters of s are
+// stand-ins for bytes (vocab.h), these are translated; otherwise *out is a copy of s. *stands = 1
+// if the bytes are in the form of the model's tokens. The caller frees *out. Errors: RLHF_E_NOMEM.
 static rlhf_status added_bytes(const struct rlhf__tokenizer *tok, const char *s, size_t len,
                                char **out, size_t *n, int *stands, struct rlhf__error *err) {
     *out = malloc(len + 1);
@@ -26,7 +26,7 @@ static rlhf_status added_bytes(const struct rlhf__tokenizer *tok, const char *s,
     return RLHF_OK;
 }
 
-// Id of the model's token with the bytes from added_bytes, -1 = none.
+// The id of the model's token with the bytes from added_bytes; -1 = none.
 static int32_t model_id(const struct rlhf__tokenizer *tok, const char *bytes, size_t n,
                         int stands) {
     if (stands) return rlhf__vocab_find(&tok->vocab, bytes, n);
@@ -64,8 +64,8 @@ static uint8_t *flag(struct rlhf__added_token *t, size_t i) {
     return flags[i];
 }
 
-// A missing flag is false, with one exception: a token that is not special is normalized by
-// default. content[0..len) need not end in a NUL.
+// Reads the flags. A missing flag is false, except that a token that is not special is normalized
+// by default. content[0..len) need not end in a NUL.
 static rlhf_status read_flags(const json_t *entry, const char *content, size_t len,
                               struct rlhf__added_token *t, struct rlhf__error *err) {
     for (size_t i = 0; i < N_FLAGS; i++) {
@@ -79,7 +79,7 @@ static rlhf_status read_flags(const json_t *entry, const char *content, size_t l
     return RLHF_OK;
 }
 
-// For a token that is already on the list. The entry must agree with the list. A tokenizer without
+// Checks an entry for a token that is already on the list against the list. A tokenizer without
 // tokenizer.json takes the flags from the entry.
 static rlhf_status say_again(struct rlhf__tokenizer *tok, struct rlhf__added_token *t, int64_t id,
                              const json_t *entry, struct rlhf__error *err) {
@@ -128,7 +128,7 @@ static rlhf_status check_id(const struct rlhf__tokenizer *tok, int64_t id, const
                               : "the vocabulary has it already");
 }
 
-// One added token. entry, NULL allowed: its flags.
+// Adds one token. entry, which may be NULL, has its flags.
 static rlhf_status add(struct rlhf__tokenizer *tok, int64_t id, const char *content,
                        const json_t *entry, struct rlhf__error *err) {
     struct rlhf__added *a = &tok->added;

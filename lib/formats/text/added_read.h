@@ -1,7 +1,8 @@
-// added_read.h: the added tokens that the files of a directory list, and preparing the search for
+// added_read.h: reads the added tokens from the files of a directory, and prepares the search for
 // them.
 //
-// What it is not: the roles of tokens, which tokenizer_config.c reads; internal to text/.
+// What it is not: it does not read the roles of tokens (tokenizer_config.c does); internal to
+// text/.
 #ifndef RLHF_HOST_TEXT_ADDED_READ_H
 #define RLHF_HOST_TEXT_ADDED_READ_H
 
@@ -11,7 +12,7 @@
 
 struct rlhf__tokenizer;
 
-// Id of the token that the files write as content[0..len), -1 = none. [any]
+// The id of the token that the files spell content[0..len); -1 = none. [any]
 int32_t rlhf__added_id(const struct rlhf__tokenizer *tok, const char *content, size_t len);
 
 // Add {"id", "content", "special", ...} for each entry of tokenizer.json's added_tokens. Errors:
@@ -20,21 +21,22 @@ int32_t rlhf__added_id(const struct rlhf__tokenizer *tok, const char *content, s
 rlhf_status rlhf__added_read(struct rlhf__tokenizer *tok, const json_t *list,
                              struct rlhf__error *err);
 
-// The same for added_tokens.json, {"content": id}; other files say which are special. [main]
+// Likewise for added_tokens.json, {"content": id}. Other files say which of these are special.
+// [main]
 rlhf_status rlhf__added_read_ids(struct rlhf__tokenizer *tok, json_t *file,
                                  struct rlhf__error *err);
 
-// The same for added_tokens_decoder of tokenizer_config.json, {"id": {"content", "special", ...}}.
+// Likewise for added_tokens_decoder of tokenizer_config.json, {"id": {"content", "special", ...}}.
 // It must agree with tokenizer.json if both exist. [main]
 rlhf_status rlhf__added_read_decoder(struct rlhf__tokenizer *tok, json_t *decoder,
                                      struct rlhf__error *err);
 
-// Mark the token that tokenizer_config.json or special_tokens_map.json names as special. The value
-// is "content" or {"content", "lstrip", ...}. A name that is not a token is ignored. [main]
+// Mark as special a token that tokenizer_config.json or special_tokens_map.json names. The value
+// `named` is "content" or {"content", "lstrip", ...}. A name that is not a token is ignored. [main]
 rlhf_status rlhf__added_mark(struct rlhf__tokenizer *tok, const json_t *named,
                              struct rlhf__error *err);
 
-// Mark the token with an id from config.json as special. [main]
+// Mark as special the token with this id, which is from config.json. [main]
 rlhf_status rlhf__added_mark_id(struct rlhf__tokenizer *tok, int32_t id, struct rlhf__error *err);
 
 // Prepare the search in texts, after the last token was added. Errors: RLHF_E_NOMEM,

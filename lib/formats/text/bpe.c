@@ -1,5 +1,5 @@
-// bpe.c: see bpe.h. Most words of a text are one token. A table of the tokens that result from
-// merging their own bytes finds these with one lookup. Other words are merged.
+// bpe.c: see bpe.h. Most words of a text are one token. Such words are found with one lookup, in a
+// table of the tokens that result from merging their own bytes. Other words are merged.
 #include "text/bpe.h"
 
 #include "text/unicode.h"
@@ -11,8 +11,8 @@
 // ---- merges ----
 //
 // A short word is scanned for the best pair. A long word uses a heap of candidate pairs over a
-// linked list of symbols. If the symbols of a candidate have changed when it comes up, it is
-// dropped.
+// linked list of symbols. A candidate whose symbols have changed is dropped when it is taken from
+// the heap.
 
 enum { SHORT_WORD = 32 };
 
@@ -71,7 +71,7 @@ void rlhf__merges_finish(struct rlhf__merges *m) {
     *m = (struct rlhf__merges){0};
 }
 
-// ids[0..n), n <= SHORT_WORD; pair[] holds the merge of each adjacent pair.
+// Merges ids[0..n), n <= SHORT_WORD. pair[] holds the merge of each adjacent pair.
 static size_t apply_short(const struct rlhf__merges *m, int32_t *ids, size_t n) {
     const struct rlhf__merge *pair[SHORT_WORD];
     for (size_t i = 0; i + 1 < n; i++)
@@ -198,8 +198,8 @@ static rlhf_status apply_long(const struct rlhf__merges *m, int32_t *ids, size_t
     return RLHF_OK;
 }
 
-// Merge ids[0..n) in place: always the pair of lowest rank, and the leftmost of equal ones. *n
-// becomes the number of ids left. Long words take n log n steps. Errors: RLHF_E_NOMEM.
+// Merges ids[0..n) in place: always the pair of lowest rank, and of equal ranks the leftmost. *n =
+// the number of ids that are left. Long words take n log n steps. Errors: RLHF_E_NOMEM.
 static rlhf_status merges_apply(const struct rlhf__merges *m, int32_t *ids, size_t *n,
                                 struct rlhf__error *err) {
     if (*n < 2 || !m->n_slots) return RLHF_OK;
@@ -232,7 +232,7 @@ static rlhf_status end_unk(struct symbols *to, struct rlhf__error *err) {
     return waits ? rlhf__ids_push(to->out, to->bpe->opts.unk, err) : RLHF_OK;
 }
 
-// Whether all of these bytes have a token.
+// Whether each of these bytes has a token.
 static int have_tokens(const struct rlhf__bpe *bpe, const char *s, size_t n) {
     int have = bpe->opts.byte_fallback;
     for (size_t i = 0; i < n && have; i++)
@@ -240,8 +240,8 @@ static int have_tokens(const struct rlhf__bpe *bpe, const char *s, size_t n) {
     return have;
 }
 
-// A character without a token. A pending unk is written after the bytes that follow it, as in the
-// tokenizers library.
+// Adds a character without a token. A pending unk is written after the bytes that follow it, as in
+// the tokenizers library.
 static rlhf_status put_unknown(struct symbols *to, const char *s, size_t n,
                                struct rlhf__error *err) {
     const struct rlhf__bpe *bpe = to->bpe;
@@ -319,9 +319,9 @@ static rlhf_status find_words(struct rlhf__bpe *bpe, struct rlhf__error *err) {
 static const char space[] = "\xE2\x96\x81"; // U+2581
 enum { SPACE_LEN = 3 };
 
-// Fill `cuts` with all bytes except those that end a symbol which some merge joins to a space
-// character. If such a symbol may be an unknown character or a byte, its text does not show its
-// last byte.
+// Sets cuts[b] for every byte b at which a part may end. If a merge joins a symbol to a space
+// character, no part may end after that symbol, so the symbol's last byte is not set. If such a
+// symbol is an unknown character or a byte, its last byte is not known, so no byte is set.
 static void find_cuts(struct rlhf__bpe *bpe) {
     if (bpe->opts.bytes || bpe->opts.ignore_merges ||
         rlhf__vocab_find(bpe->vocab, space, SPACE_LEN) < 0)

@@ -1,6 +1,7 @@
 // bpe.h: byte-pair encoding (BPE): merges the bytes or characters of each word into tokens.
 //
-// What it is not: it reads no files, cuts no words and knows no special tokens; internal to text/.
+// What it is not: it reads no files, does not split text into words and knows no special tokens;
+// internal to text/.
 #ifndef RLHF_HOST_TEXT_BPE_H
 #define RLHF_HOST_TEXT_BPE_H
 
@@ -20,11 +21,11 @@ struct rlhf__merges {
     size_t n_slots;
 };
 
-// Make room for n merges (drops what was there). Errors: RLHF_E_NOMEM. [one thread]
+// Make room for n merges; drops previous merges. Errors: RLHF_E_NOMEM. [one thread]
 rlhf_status rlhf__merges_init(struct rlhf__merges *m, size_t n, struct rlhf__error *err);
 
-// Add the merge left + right -> id. The lower rank is applied first. There may be at most the n
-// merges given to init. [one thread]
+// Add the merge left + right -> id. Merges with a lower rank are applied first. At most the n
+// merges given to init may be added. [one thread]
 void rlhf__merges_add(struct rlhf__merges *m, int32_t left, int32_t right, uint32_t rank,
                       int32_t id);
 
@@ -37,7 +38,7 @@ void rlhf__merges_finish(struct rlhf__merges *m);
 
 struct rlhf__bpe; // opaque
 
-// What the file says of the model. Flags are 0 or 1.
+// The model's options in its file. Flags are 0 or 1.
 struct rlhf__bpe_opts {
     int32_t bytes;         // words are bytes; else characters
     int32_t ignore_merges; // a word that is a token is encoded as that token, without merges
@@ -47,18 +48,18 @@ struct rlhf__bpe_opts {
     int32_t reserved;
 };
 
-// vocab (borrowed, must outlive it) holds the tokens. Every token that a word may become must be in
-// its hash table. Takes ownership of *merges. Errors: RLHF_E_INVALID (a byte without a token),
-// RLHF_E_NOMEM. [main]
+// Make a model. vocab (borrowed, must outlive it) holds the tokens. Every token that a word may
+// become must be in the vocabulary's hash table. Takes ownership of *merges. Errors: RLHF_E_INVALID
+// (a byte without a token), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__bpe_create(const struct rlhf__bpe_opts *opts, const struct rlhf__vocab *vocab,
                              struct rlhf__merges *merges, struct rlhf__bpe **out,
                              struct rlhf__error *err);
 
 void rlhf__bpe_destroy(struct rlhf__bpe *bpe); // NULL allowed
 
-// The end of the part of the word s[0..n) that begins at `at`. A part encodes to the same ids alone
-// as inside the word. Each space character (U+2581) that no merge joins to the character before it
-// begins a new part. [any]
+// Returns where the part of the word s[0..n) that begins at `at` ends. A part encodes to the same
+// ids alone as inside the word. A new part begins at each space character (U+2581) that no merge
+// joins to the character before it. [any]
 size_t rlhf__bpe_part_end(const struct rlhf__bpe *bpe, const char *s, size_t n, size_t at);
 
 // Append the ids of the word s[0..n), any bytes. Errors: RLHF_E_NOMEM. [any]

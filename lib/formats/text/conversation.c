@@ -11,7 +11,8 @@ static rlhf_str text_of(const struct rlhf__buf *b, size_t from, size_t to) {
 
 // ---- the positions of tokens in a text ----
 
-// A position in a text, after the tokens so far. begin: where the last token begins.
+// A position in a text: `at` is after the tokens so far, and `begin` is where the last token
+// begins.
 struct place {
     const char *s;
     size_t n, at, begin;
@@ -26,9 +27,9 @@ static int is_here(struct place *p, size_t at, const char *t, size_t n) {
     return 1;
 }
 
-// Step over a token with the bytes t[0..n). There are three cases: its text is at the position; it
-// begins with a space that the text lacks; or it follows white space that a special token included.
-// Returns 0 if it is not found.
+// Steps over a token with the bytes t[0..n). There are three cases: the token's text is at the
+// position; the token begins with a space that the text lacks; or the token's text follows white
+// space that a special token included. Returns 0 if the token is not found.
 static int step(struct place *p, const char *t, size_t n) {
     if (is_here(p, p->at, t, n)) return 1;
     if (n && t[0] == ' ' && is_here(p, p->at, t + 1, n - 1)) return 1;
@@ -37,7 +38,7 @@ static int step(struct place *p, const char *t, size_t n) {
     return 0;
 }
 
-// says[i] = 1 for the ids that contain a byte of a turn.
+// Sets says[i] = 1 for the ids that contain a byte of a turn.
 static rlhf_status mark(const struct rlhf__tokenizer *tok, const struct rlhf__buf *text,
                         const struct rlhf__turn *turn, size_t n_turns, const int32_t *ids, size_t n,
                         char *says, struct rlhf__error *err) {
@@ -57,8 +58,8 @@ static rlhf_status mark(const struct rlhf__tokenizer *tok, const struct rlhf__bu
     return RLHF_OK;
 }
 
-// The same when a normaliser changes the text. The ids are located in its normal form, in which the
-// turns are the normal forms of the parts.
+// Like mark(), for a tokenizer whose normaliser changes the text. Finds the ids in the text's
+// normal form. There, the turns are the normal forms of the original turns.
 static rlhf_status mark_normal(const struct rlhf__tokenizer *tok, struct rlhf__turns *c,
                                const int32_t *ids, size_t n, char *says, struct rlhf__error *err) {
     struct rlhf__buf normal = RLHF__BUF_INIT;
@@ -104,7 +105,7 @@ rlhf_status rlhf__conversation_encode(const struct rlhf__tokenizer *tok,
     return st;
 }
 
-// Length of the common beginning: there the text after a prompt begins.
+// The length of the common beginning of both texts. The text after a prompt begins there.
 static size_t common(const struct rlhf__buf *a, const struct rlhf__buf *b) {
     size_t n = 0;
     while (n < a->len && n < b->len && a->data[n] == b->data[n])

@@ -1,5 +1,5 @@
-// decoder.c: see decoder.h. Each step changes a list of texts, as the decoder of the same name in
-// the tokenizers library does.
+// decoder.c: see decoder.h. Each step changes a list of texts, like the decoder of the same name in
+// the tokenizers library.
 #include "text/decoder.h"
 
 #include "base/json.h"
@@ -55,8 +55,8 @@ static void apply_replace(const struct step *step, const struct rlhf__spans *in,
     }
 }
 
-// The replacement character becomes a space. At the start of a text it is the added prefix and is
-// dropped.
+// Turns the replacement character into a space. At the start of a text, the character is the added
+// prefix and is dropped.
 static void apply_metaspace(const struct step *step, const struct rlhf__spans *in,
                             struct decoding *how, struct rlhf__spans *out) {
     for (size_t i = 0; i < in->n; i++) {
@@ -87,14 +87,15 @@ static int hex(char c) {
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-// The byte of a token such as "<0x41>"; -1 for other tokens. Like the library, reads "<0x+A>" too.
+// The byte of a token such as "<0x41>"; -1 for other tokens. Like the library, also reads "<0x+A>".
 static int byte_of(rlhf_str s) {
     if (s.len != 6 || memcmp(s.ptr, "<0x", 3) != 0 || s.ptr[5] != '>') return -1;
     int high = s.ptr[3] == '+' ? 0 : hex(s.ptr[3]), low = hex(s.ptr[4]);
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-// A run of bytes becomes one text if they are valid UTF-8, otherwise U+FFFD for each byte.
+// Turns a run of bytes into one text if they are valid UTF-8, otherwise into a U+FFFD for each
+// byte.
 static void put_bytes(struct rlhf__spans *out, const struct rlhf__spans *in, size_t from, size_t to,
                       int inside) {
     size_t begin = out->bytes.len, n = to - from;
@@ -247,8 +248,8 @@ static rlhf_status read_strip(const json_t *part, struct step *step, struct rlhf
     return count_of(part, "stop", &step->stop, err);
 }
 
-// Make a step from one part of tokenizer.json, which must outlive it. NULL: a space between two
-// tokens. Errors: RLHF_E_UNSUPPORTED names the type, RLHF_E_INVALID the field.
+// Makes a step from one part of tokenizer.json, which must outlive the step. A part of NULL puts a
+// space between two tokens. Errors: RLHF_E_UNSUPPORTED names the type, RLHF_E_INVALID the field.
 static rlhf_status read_step(const json_t *part, struct step *step, struct rlhf__error *err) {
     *step = (struct step){.apply = apply_spaces};
     if (!part) return RLHF_OK;

@@ -1,4 +1,4 @@
-// decoder.h: ids to text: the "decoder" of tokenizer.json as a list of steps.
+// decoder.h: turns ids into text: the "decoder" of tokenizer.json as a list of steps.
 //
 // What it is not: it finds no tokens in texts and knows no special ones; internal to text/, see
 // rlhf__tokenizer_text.
@@ -13,9 +13,9 @@
 struct rlhf__decoder; // opaque
 struct rlhf__tokenizer;
 
-// Read a "decoder" of tokenizer.json. If it is NULL or null, the decoder is ByteLevel when the
-// model sees bytes, and otherwise joins the tokens by spaces. bytes: the model sees bytes, and its
-// tokens are bytes. Errors: RLHF_E_UNSUPPORTED names the type, RLHF_E_INVALID, RLHF_E_NOMEM. [main]
+// Read a "decoder" of tokenizer.json. bytes 1: the model's tokens are bytes. If the part is NULL or
+// null, the decoder is ByteLevel with bytes 1, and otherwise joins the tokens by spaces. Errors:
+// RLHF_E_UNSUPPORTED names the type, RLHF_E_INVALID, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__decoder_create(const json_t *part, int bytes, struct rlhf__decoder **out,
                                  struct rlhf__error *err);
 
@@ -31,8 +31,8 @@ rlhf_status rlhf__decoder_prepare(struct rlhf__decoder *decoder, const struct rl
 rlhf_str rlhf__decoder_piece(const struct rlhf__decoder *decoder, const struct rlhf__added *added,
                              const struct rlhf__vocab *vocab, int32_t id);
 
-// Turn *list, the tokens of a text, into the parts of its text. These are well-formed UTF-8 if the
-// tokens are. spare is overwritten. Errors: RLHF_E_NOMEM. [any]
+// Turn *list from the tokens of a text into the parts of the decoded text. The parts are
+// well-formed UTF-8 if the tokens are. spare is overwritten. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__decoder_run(const struct rlhf__decoder *decoder, struct rlhf__spans *list,
                               struct rlhf__spans *spare, int inside, struct rlhf__error *err);
 

@@ -1,5 +1,5 @@
-// frame.c: the special tokens around a text. Reads them from the files. Writes a changed frame back
-// so that transformers reads the same frame.
+// frame.c: the frame, which is the special tokens around a text. Reads it from the files, and
+// writes a changed frame so that transformers reads the same one.
 #include "text/tokenizer_impl.h"
 
 #include "base/json.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-// Add a token after the text (or before it), as the outermost one.
+// Adds a token as the outermost one after the text (behind 1) or before it.
 static rlhf_status wrap(struct rlhf__tokenizer *tok, int behind, json_int_t id,
                         struct rlhf__error *err) {
     struct rlhf__tokenizer_frame *f = &tok->frame;
@@ -26,7 +26,7 @@ static rlhf_status wrap(struct rlhf__tokenizer *tok, int behind, json_int_t id,
     return RLHF_OK;
 }
 
-// The ids that a template's SpecialToken stands for, put around the text in the right order.
+// Puts the ids of a template's SpecialToken around the text, in the right order.
 static rlhf_status wrap_special(struct rlhf__tokenizer *tok, const json_t *post, const char *name,
                                 int behind, struct rlhf__error *err) {
     const json_t *ids =

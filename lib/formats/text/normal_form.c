@@ -1,6 +1,6 @@
-// normal_form.c: see normal_form.h. utf8proc computes NFC, NFD, NFKC and NFKD, for the characters
-// in the tokenizers library's own tables (unicode.h). Other characters are kept, and nothing is
-// composed across them.
+// normal_form.c: see normal_form.h. utf8proc computes NFC, NFD, NFKC and NFKD, but only for
+// characters that the tokenizers library's tables contain (unicode.h). Other characters are kept,
+// and nothing is composed across them.
 #include "text/normal_form.h"
 
 #include "text/unicode.h"
@@ -110,7 +110,7 @@ static rlhf_status put_region(int32_t form, const char *s, size_t n, struct char
     return flush(form, c, out, err);
 }
 
-// The number of bytes of s[0..n), from `at` on, that are below `limit`. These characters do not
+// How many bytes of s[0..n), from `at` on, are below `limit`. The characters of these bytes do not
 // change.
 static size_t easy_end(const char *s, size_t n, size_t at, uint8_t limit) {
     while (at < n) {
@@ -131,8 +131,8 @@ static size_t easy_end(const char *s, size_t n, size_t at, uint8_t limit) {
 rlhf_status rlhf__normal_form(int32_t form, const char *s, size_t n, struct rlhf__buf *out,
                               struct rlhf__error *err) {
     // NFC does not change characters below U+0300 (0xCC 0x80); the other forms do not change ASCII.
-    // Continuation bytes are below the limit too, but they only follow a lead byte that is below
-    // it.
+    // Continuation bytes are below the limit too, but here they only follow lead bytes that are
+    // also below it.
     int nfc = form == (UTF8PROC_STABLE | UTF8PROC_COMPOSE);
     uint8_t limit = nfc ? 0xCC : 0x80;
     struct chars c = {0};

@@ -43,8 +43,8 @@ static void bert_clean(const struct rlhf__bert_opts *opts, const char *s, size_t
     }
 }
 
-// Append s[0..n) to out in lower case and without non-spacing marks, as the options request. If
-// accents are stripped, s is in NFD.
+// Appends s[0..n) to out, in lower case and without non-spacing marks if the options request that.
+// If accents are stripped, s must be in NFD.
 static void bert_finish(const struct rlhf__bert_opts *opts, const char *s, size_t n,
                         struct rlhf__buf *out) {
     for (size_t at = 0, len; at < n; at += len) {
@@ -192,7 +192,7 @@ static rlhf_status apply_prepend(const struct step *step, const char *s, size_t 
     return RLHF_OK;
 }
 
-// A run of well-formed bytes.
+// Replaces in a run of well-formed bytes.
 static rlhf_status replace_run(const struct step *step, const char *s, size_t n,
                                struct rlhf__search *match, struct rlhf__buf *out,
                                struct rlhf__error *err) {
@@ -228,7 +228,7 @@ static rlhf_status apply_replace(const struct step *step, const char *s, size_t 
 
 // ---- reading ----
 
-// step->text from a string member.
+// Sets step->text from a string member.
 static rlhf_status read_text(const json_t *part, const char *key, struct step *step,
                              struct rlhf__error *err) {
     const json_t *value = json_object_get(part, key);

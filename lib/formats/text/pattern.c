@@ -11,7 +11,7 @@
 
 // ---- patterns that are matched by hand ----
 //
-// Each function is its pattern, alternative by alternative.
+// Each function implements its pattern, alternative by alternative.
 
 enum class { OTHER, LETTER, NUMBER, SPACE, LINE }; // LINE: \r and \n, which are white space too
 
@@ -85,8 +85,8 @@ static size_t end_of_gap(struct gap gap, size_t n, size_t at) {
     return gap.end < n && gap.last > at ? gap.last : gap.end;
 }
 
-// The length of a suffix (s, t, re, ve, m, ll or d) after the ' at s[at]; 0 = none of them. folded:
-// ignore case, also for the long s U+017F.
+// The length of the suffix (s, t, re, ve, m, ll or d) after the ' at s[at]; 0 = none of these.
+// folded 1: ignores case, and also accepts the long s, U+017F.
 static size_t contraction(const char *s, size_t n, size_t at, int folded) {
     size_t left = n - at - 1;
     const uint8_t *p = (const uint8_t *)s + at + 1;
@@ -111,7 +111,7 @@ static size_t end_gpt2(const char *s, size_t n, size_t at) {
     return end_of_gap(gap_at(s, n, at), n, at);
 }
 
-// The first `most` numbers from `at` on.
+// The end of a run of at most `most` numbers from `at` on.
 static size_t end_of_number(const char *s, size_t n, size_t at, int most) {
     for (size_t len; most > 0 && at < n && look(s, n, at, &len) == NUMBER; at += len)
         most--;
@@ -147,7 +147,7 @@ size_t rlhf__word_end(int32_t rule, const char *s, size_t n, size_t at) {
 
 // ---- patterns ----
 
-// A rule, else a code, else a literal.
+// A pattern is a rule, or else PCRE2 code, or else a literal text.
 struct rlhf__pattern {
     int32_t rule; // enum rlhf__word_rule
     int32_t reserved;
@@ -167,7 +167,7 @@ static rlhf_status refuse(const char *text, size_t n, const char *why, struct rl
     return st;
 }
 
-// Compile the PCRE2 form; for ^ and $ only \n ends a line.
+// Compiles the PCRE2 form. For ^ and $, only \n ends a line.
 static rlhf_status compile(struct rlhf__pattern *pattern, const char *text, size_t n,
                            struct rlhf__error *err) {
     struct rlhf__buf form = RLHF__BUF_INIT;
@@ -288,8 +288,8 @@ static rlhf_status gave_up(const struct rlhf__pattern *pattern, int code, struct
     return refuse(pattern->text, pattern->n, why, err);
 }
 
-// Limits of the steps from one position and of the bytes of memory. Both grow with the text. A
-// search that needs far more tries the same bytes again and again.
+// Limits on a search: steps from one position, and bytes of memory. Both grow with the text. A
+// search that needs far more keeps trying the same bytes again.
 enum { STEPS = 100000, STEPS_A_BYTE = 32, ROOM_KIB = 64 << 10, ROOM_A_BYTE = 256 };
 
 static int set_limits(struct rlhf__search *match, size_t n) {

@@ -1,9 +1,9 @@
-// pattern.h: the regular expression of a part of tokenizer.json, and its matches in texts.
+// pattern.h: a regular expression in tokenizer.json, and its matches in texts.
 //
 // Patterns are written for Oniguruma, the engine of the tokenizers library. The patterns that
 // nearly all byte-level models use are matched by hand. Others are translated and given to PCRE2.
 //
-// What it is not: callers decide what happens to matches; internal to text/.
+// What it is not: callers decide what to do with matches; internal to text/.
 #ifndef RLHF_HOST_TEXT_PATTERN_H
 #define RLHF_HOST_TEXT_PATTERN_H
 
@@ -15,13 +15,13 @@
 
 struct rlhf__pattern; // opaque
 
-// From {"Regex": text} or {"String": text}. Errors: RLHF_E_UNSUPPORTED with the pattern's text when
-// it cannot be translated or does not compile, RLHF_E_INVALID, RLHF_E_NOMEM. [main]
+// Read a pattern {"Regex": text} or {"String": text}. Errors: RLHF_E_INVALID, RLHF_E_NOMEM, and
+// RLHF_E_UNSUPPORTED with the pattern's text if it cannot be translated or does not compile. [main]
 rlhf_status rlhf__pattern_read(const json_t *pattern, struct rlhf__pattern **out,
                                struct rlhf__error *err);
 
-// From the text of a regular expression. by_hand 0: use PCRE2 even if the pattern could be matched
-// by hand. Errors as above. [main]
+// Make a pattern from the text of a regular expression. by_hand 0: use PCRE2 even if the pattern
+// could be matched by hand. Errors as above. [main]
 rlhf_status rlhf__pattern_create(const char *text, size_t n, int by_hand,
                                  struct rlhf__pattern **out, struct rlhf__error *err);
 
@@ -44,14 +44,14 @@ struct rlhf__search {
 void rlhf__search_reset(struct rlhf__search *match);
 void rlhf__search_finish(struct rlhf__search *match);
 
-// The next match in s[0..n), well-formed UTF-8. As in Oniguruma's find_iter, an empty match
-// directly after another match is skipped. Returns 1 for a match, 0 for none, or an error:
-// RLHF_E_NOMEM, or RLHF_E_UNSUPPORTED with the pattern's text when PCRE2 gave up, because the
-// search would take too long for a text of that length. [any, one thread per search]
+// Find the next match in s[0..n), which is well-formed UTF-8. As in Oniguruma's find_iter, an empty
+// match directly after another match is skipped. Returns 1 for a match, 0 for none, or an error:
+// RLHF_E_NOMEM, or RLHF_E_UNSUPPORTED with the pattern's text if the search takes too long for a
+// text of that length. [any, one thread per search]
 rlhf_status rlhf__pattern_next(const struct rlhf__pattern *pattern, const char *s, size_t n,
                                struct rlhf__search *match, struct rlhf__error *err);
 
-// The rule that matches it by hand (enum rlhf__word_rule), 0 = PCRE2 does. [any]
+// The rule that matches the pattern by hand (enum rlhf__word_rule); 0 = PCRE2 matches it. [any]
 int32_t rlhf__pattern_rule(const struct rlhf__pattern *pattern);
 
 // Append the PCRE2 form of an Oniguruma pattern to out. Returns NULL, or the part of the pattern
@@ -66,7 +66,7 @@ enum rlhf__word_rule {
     RLHF__WORD_QWEN2   // every digit alone
 };
 
-// The end of the word that begins at s[at], at < n. Every character belongs to a word. s is
+// Returns the end of the word that begins at s[at], at < n. Every character belongs to a word. s is
 // well-formed UTF-8. [any]
 size_t rlhf__word_end(int32_t rule, const char *s, size_t n, size_t at);
 

@@ -1,6 +1,6 @@
 // pattern_translate.c: translates Oniguruma's patterns to PCRE2's. The same syntax may mean another
-// set of characters, or something else altogether. Only syntax with the same meaning is passed on;
-// the rest is refused.
+// set of characters in PCRE2, or something else altogether. Only syntax with the same meaning is
+// passed on; the rest is refused.
 #include "text/pattern.h"
 
 #include "text/unicode.h"
@@ -25,7 +25,8 @@ static int is_at(const struct reader *r, const char *text) {
     return (size_t)(r->end - r->s) >= n && memcmp(r->s, text, n) == 0;
 }
 
-// The ranges newer than PCRE2's Unicode whose category begins with these letters.
+// Writes the ranges of characters that PCRE2's Unicode version lacks and whose category begins with
+// `name`.
 static void put_new(struct reader *r, const char *name) {
     struct rlhf__unicode_range range;
     for (size_t i = 0; rlhf__unicode_new(i, &range); i++) {
@@ -38,7 +39,7 @@ static void put_new(struct reader *r, const char *name) {
     }
 }
 
-// A set of characters, alone or inside a class; `inside` is how a class spells it.
+// Writes a set of characters, alone or inside a class. `inside` is how a class spells the set.
 static const char *put_set(struct reader *r, const char *inside, const char *const *fresh,
                            int negated) {
     if (negated && r->in_class) return "a negated set inside [...]";
@@ -50,7 +51,8 @@ static const char *put_set(struct reader *r, const char *inside, const char *con
     return NULL;
 }
 
-// \p{Name}, \P{Name} and \p{^Name}: general categories, Han and Alphabetic (without new marks).
+// Translates \p{Name}, \P{Name} and \p{^Name}: general categories, Han and Alphabetic (without new
+// marks).
 static const char *put_property(struct reader *r, int negated) {
     static const char *const known[] = {"L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M",  "Mn", "Mc",
                                         "Me", "N",  "Nd", "Nl", "No", "P",  "Pc", "Pd", "Ps",
@@ -86,7 +88,7 @@ static const char *put_word_set(struct reader *r, int negated) {
     return put_set(r, WORD, fresh, negated);
 }
 
-// \b and \B by Oniguruma's definition of a word.
+// Translates \b and \B, by Oniguruma's definition of a word.
 static const char *put_boundary(struct reader *r, int negated) {
     if (r->in_class) return "\\b inside [...]";
     rlhf__buf_puts(r->out, "(?:(?<=");
@@ -105,7 +107,7 @@ static int is_hex(char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-// The code point of \uHHHH, \xHH or \x{H...}, as \x{...}.
+// Translates the code point of \uHHHH, \xHH or \x{H...} to \x{...}.
 static const char *put_code(struct reader *r, char kind) {
     char digits[9];
     size_t n = 0;
@@ -170,7 +172,7 @@ static const char *put_escape(struct reader *r) {
     return NULL;
 }
 
-// From the [ to its ].
+// Translates a class, from the [ to its ].
 static const char *put_class(struct reader *r) {
     rlhf__buf_putc(r->out, *r->s++);
     if (r->s < r->end && *r->s == '^') rlhf__buf_putc(r->out, *r->s++);
@@ -216,7 +218,7 @@ static const char *put_group(struct reader *r) {
     return "a kind of group";
 }
 
-// {n}, {n,}, {,n}, {n,m}; another { is a character.
+// Translates {n}, {n,}, {,n} and {n,m}. Any other { is a character.
 static const char *put_braces(struct reader *r) {
     const char *s = r->s + 1, *digits = s;
     while (s < r->end && *s >= '0' && *s <= '9')
@@ -233,7 +235,8 @@ static const char *put_braces(struct reader *r) {
     rlhf__buf_puts(r->out, low ? "{" : "{0");
     rlhf__buf_put(r->out, digits, (size_t)(s + 1 - digits));
     r->s = s + 1;
-    // {n,m}+ repeats the repetition there and forbids backtracking here; {n}? likewise.
+    // In Oniguruma, {n,m}+ repeats the repetition; in PCRE2, it forbids backtracking. {n}? differs
+    // too.
     if (r->s < r->end && (*r->s == '+' || *r->s == '*')) return "{...} followed by + or *";
     if (r->s < r->end && *r->s == '?' && !comma) return "{n}?";
     return NULL;

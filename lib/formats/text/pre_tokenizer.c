@@ -1,4 +1,4 @@
-// pre_tokenizer.c: see pre_tokenizer.h. Reads the list of steps, and cuts a text by them.
+// pre_tokenizer.c: see pre_tokenizer.h. Reads the list of steps, and splits a text by them.
 #include "text/pre_tokenizer.h"
 
 #include "base/json.h"
@@ -11,7 +11,7 @@
 
 enum { STEPS_MAX = 16 };
 
-// What happens to a delimiter: the "behavior" of tokenizer.json, in its order.
+// What to do with a delimiter: the values of "behavior" in tokenizer.json, in its order.
 enum behaviour {
     CUT_REMOVED,
     CUT_ISOLATED,
@@ -31,7 +31,7 @@ struct step {
     int (*is)(uint32_t cp);
     struct rlhf__pattern *pattern; // owned
     int32_t behaviour, invert;     // invert: the text between matches is the delimiter
-    // Before that, `replaces` turns spaces into the character `space`, and `prefix` puts that
+    // Done before splitting: `replaces` turns spaces into the character `space`; `prefix` puts that
     // character in front of a piece that does not begin with it.
     char space[4];
     size_t n_space;
@@ -91,7 +91,7 @@ static rlhf_status read_byte_level(const json_t *part, struct step *step, struct
                                 err);
 }
 
-// One character; UTF-8 in out, its length in *n.
+// Reads one character: its UTF-8 into out, its length into *n.
 static rlhf_status read_character(const json_t *part, const char *key, char out[4], size_t *n,
                                   struct rlhf__error *err) {
     const json_t *value = json_object_get(part, key);
@@ -142,8 +142,8 @@ static rlhf_status read_delimiter(const json_t *part, struct step *step, struct 
     return st;
 }
 
-// The words of Whitespace: \w+|[^\w\s]+ in Rust's regular expressions. Their \w includes joiners
-// and excludes superscripts. Text between matches is dropped.
+// The words of Whitespace are \w+|[^\w\s]+ in Rust's regular expressions. Rust's \w includes
+// joiners and excludes superscripts. Text between matches is dropped.
 static rlhf_status read_whitespace(struct step *step, struct rlhf__error *err) {
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200C}\\x{200D}"
     static const char words[] = "[" WORD "]+|[^" WORD "\\s]+";
@@ -244,7 +244,7 @@ int rlhf__pre_tokenizer_bytes(const struct rlhf__pre_tokenizer *pre) { return pr
 
 // ---- one step over one piece: finding the delimiters and attaching them ----
 
-// The spans of a piece, delimiters and others, in order, to pieces.
+// Turns the spans of a piece, delimiters and others, into pieces, in order.
 struct joiner {
     const struct step *step;
     struct rlhf__pieces *out;
@@ -322,7 +322,7 @@ static rlhf_status by_pattern(struct joiner *j, const char *s, size_t n,
     return from < n ? put(j, from, n, 0) : RLHF_OK;
 }
 
-// Each word of a rule becomes a piece: the path of nearly all texts.
+// Makes each word of a rule a piece. Nearly all texts take this path.
 static rlhf_status by_rule(struct joiner *j, const char *s, size_t n, int32_t rule) {
     for (size_t at = 0, end; at < n; at = end) {
         end = rlhf__word_end(rule, s, n, at);
@@ -350,7 +350,7 @@ static rlhf_status cut_piece(const struct step *step, const char *s, size_t at, 
 
 // ---- all steps over a text ----
 
-// The runs of well-formed and of ill-formed bytes.
+// Splits the text into runs of well-formed and of ill-formed bytes.
 static rlhf_status cut_runs(const char *s, size_t n, struct rlhf__pieces *out,
                             struct rlhf__error *err) {
     uint32_t on = 0;
@@ -370,7 +370,7 @@ static rlhf_status cut_runs(const char *s, size_t n, struct rlhf__pieces *out,
     return RLHF_OK;
 }
 
-// Append a piece's text to `text`, with its spaces replaced and a space in front.
+// Appends a piece's text to `text`, with its spaces replaced and the prefix in front.
 static void put_changed(const struct step *step, const char *s, const struct rlhf__piece *p,
                         int first, struct rlhf__buf *text) {
     const char *from = s + p->at, *end = from + p->n;
@@ -389,8 +389,8 @@ static void put_changed(const struct step *step, const char *s, const struct rlh
     rlhf__buf_put(text, from, (size_t)(end - from));
 }
 
-// out becomes the pieces of `in`, over a copy of the text that belongs to out and has the step's
-// spaces.
+// out becomes the pieces of `in`, with replaced spaces and prefixes. Their text is a copy that out
+// owns.
 static rlhf_status change(const struct step *step, const struct rlhf__pieces *in,
                           struct rlhf__pieces *out, struct rlhf__buf *text, int at_start,
                           struct rlhf__error *err) {

@@ -1,5 +1,5 @@
-// pre_tokenizer.h: cuts a normalised text into words. It is the "pre_tokenizer" of tokenizer.json
-// as a list of steps; each step cuts the pieces of the previous one.
+// pre_tokenizer.h: splits a normalised text into words. The "pre_tokenizer" of tokenizer.json is a
+// list of steps; each step splits the pieces of the previous one.
 //
 // What it is not: it does not use the vocabulary; internal to text/.
 #ifndef RLHF_HOST_TEXT_PRE_TOKENIZER_H
@@ -20,8 +20,8 @@ rlhf_status rlhf__pre_tokenizer_create(const json_t *part, struct rlhf__pre_toke
 
 void rlhf__pre_tokenizer_destroy(struct rlhf__pre_tokenizer *pre); // NULL allowed
 
-// 1 when the model sees bytes (it has a ByteLevel step): its tokens are written in stand-ins. NULL
-// allowed. [any]
+// 1 if the model sees bytes, that is, if there is a ByteLevel step. Tokens are then written with
+// stand-ins for bytes (vocab.h). NULL allowed. [any]
 int rlhf__pre_tokenizer_bytes(const struct rlhf__pre_tokenizer *pre);
 
 // work->pieces becomes the words of s[0..n). at_start: s begins the whole text, without an added

@@ -94,7 +94,7 @@ struct word {
     size_t n; // characters
 };
 
-// Longest token at character `from`; the number of characters taken, 0 = none.
+// Finds the longest token at character `from`. Returns how many characters it takes; 0 = none.
 static size_t longest(const struct rlhf__vocab *v, struct word *w, size_t from, int32_t *id) {
     size_t at = w->end[from];
     if (from) { // the bytes before are already encoded: "##" may overwrite them
@@ -111,7 +111,7 @@ static size_t longest(const struct rlhf__vocab *v, struct word *w, size_t from, 
     return 0;
 }
 
-// Put the characters of s[0..n) into w. Returns 0 when there are too many or one is ill-formed.
+// Puts the characters of s[0..n) into w. Returns 0 if there are too many, or if one is ill-formed.
 static int read_word(struct word *w, const char *s, size_t n) {
     size_t at = 0;
     w->n = 0;
@@ -149,8 +149,8 @@ static rlhf_status wordpiece_encode(const struct rlhf__wordpiece *wp, const char
 
 // ---- words ----
 
-// The normal form of s[0..n) in *out and *len. Without a normaliser this is s itself, otherwise it
-// is in work->normal.
+// Sets *out and *len to the normal form of s[0..n). Without a normaliser this is s itself;
+// otherwise it is in work->normal.
 static rlhf_status normal_of(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
                              const char *s, size_t n, const char **out, size_t *len,
                              struct rlhf__error *err) {
@@ -175,7 +175,7 @@ rlhf_status rlhf__tokenizer_normal(const struct rlhf__tokenizer *tok, const char
     return st == RLHF_OK ? rlhf__buf_ok(out, err) : st;
 }
 
-// The ids of a word, or of a part of it that no merge crosses.
+// Appends the ids of a word, or of a part of it that no merge crosses.
 static rlhf_status encode_part(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
                                const char *s, size_t n, struct rlhf__ids *out,
                                struct rlhf__error *err) {
@@ -221,7 +221,7 @@ struct splitting {
 
 typedef rlhf_status piece_fn(const struct splitting *sp, const char *s, size_t n, int at_start);
 
-// The character that ends at s + n; 0 at the start of the text or after ill-formed bytes.
+// The character that ends at s + n, or 0 at the start of the text or after ill-formed bytes.
 static uint32_t last_char(const char *s, size_t n, size_t *len) {
     for (size_t back = 1; back <= 4 && back <= n; back++) {
         uint32_t cp = 0;
@@ -258,8 +258,8 @@ static size_t space_behind(const char *s, size_t n, size_t at) {
 
 // ---- splitting ----
 
-// Cut s at the tokens of m and pass the text between them to `piece`. A match that does not count
-// is skipped as a whole. Two tokens may share white space, as in the library.
+// Splits s at the tokens of m and passes the text between them to `piece`. Skips a match that does
+// not count as a whole. Two tokens may share white space, as in the library.
 static rlhf_status split(const struct splitting *sp, const struct rlhf__matcher *m, int ordinary,
                          const char *s, size_t n, int at_start, piece_fn *piece) {
     const struct rlhf__added *added = &sp->tok->added;
@@ -303,7 +303,8 @@ static rlhf_status added_encode(const struct rlhf__tokenizer *tok, struct rlhf__
 
 // ---- encoding ----
 
-// The ids around the text: those that flags request outside, the tokenizer's own inside.
+// The ids around the text. Those that flags request are outermost; the tokenizer's own are inside
+// these.
 struct around {
     int32_t before[1 + RLHF__FRAME_MAX], after[RLHF__FRAME_MAX + 1];
     size_t n_before, n_after;

@@ -1,9 +1,9 @@
 // tokenizer.h: text to token ids and back, for the tokenizers of model directories.
 //
-// Two kinds: byte-level BPE (GPT-2: vocab.json + merges.txt) and WordPiece (BERT: vocab.txt). If
-// the directory has a tokenizer.json, that file decides: it must hold one of the two kinds, and
-// older files that describe a tokenizer too must agree with it. Encoding and decoding are
-// thread-safe: a tokenizer is read-only after open.
+// There are two kinds: BPE (GPT-2: vocab.json and merges.txt) and WordPiece (BERT: vocab.txt). If
+// the directory has a tokenizer.json, that file decides. It must hold one of the two kinds, and
+// older files that also describe a tokenizer must agree with it. Encoding and decoding are
+// thread-safe, because a tokenizer is read-only after open.
 //
 // What it is not: a trainer of vocabularies, or a general tokenizers pipeline.
 #ifndef RLHF_HOST_TEXT_TOKENIZER_H
@@ -35,8 +35,8 @@ struct rlhf__tokenizer; // opaque
 
 // Open the tokenizer of a model directory. Caller owns *out; free with rlhf__tokenizer_close.
 // Special tokens come from special_tokens_map.json, then tokenizer_config.json, then the *_token_id
-// keys of config.json. Each of these is optional. Errors: RLHF_E_INVALID (no or bad files, with
-// file and place), RLHF_E_IO, RLHF_E_NOMEM, RLHF_E_UNSUPPORTED. [main]
+// keys of config.json. Each of these files is optional. Errors: RLHF_E_INVALID (missing or bad
+// files; the message has file and place), RLHF_E_IO, RLHF_E_NOMEM, RLHF_E_UNSUPPORTED. [main]
 rlhf_status rlhf__tokenizer_open(const char *dir, struct rlhf__tokenizer **out,
                                  struct rlhf__error *err);
 
@@ -46,25 +46,28 @@ void rlhf__tokenizer_close(struct rlhf__tokenizer *tok);
 // Borrowed, lives as long as the tokenizer. [any]
 const struct rlhf__tokenizer_info *rlhf__tokenizer_info(const struct rlhf__tokenizer *tok);
 
-// Append the ids of text to *out. flags: enum rlhf__encode_flag. With max_tokens > 0, this call
-// appends at most that many ids: bos, eos, [CLS] and [SEP] count and are kept, and the last ids of
-// the text itself are dropped. Any bytes are allowed: with BPE, decode(encode(x)) == x for every x.
-// Without RLHF__ENCODE_SPECIAL, an "<|endoftext|>" in a text is spelled out in ordinary tokens.
-// Errors: RLHF_E_NOMEM, RLHF_E_INVALID (bos/eos requested and absent), RLHF_E_UNSUPPORTED (a
+// Append the ids of text to *out. flags: enum rlhf__encode_flag. Any bytes are allowed: with
+// byte-level BPE, decode(encode(x)) == x for every x. Without RLHF__ENCODE_SPECIAL, an
+// "<|endoftext|>" in a text is spelled out in ordinary tokens.
+//
+// With max_tokens > 0, this call appends at most that many ids. bos, eos, [CLS] and [SEP] count
+// towards max_tokens and are kept; the last ids of the text itself are dropped.
+//
+// Errors: RLHF_E_NOMEM, RLHF_E_INVALID (bos or eos requested but absent), RLHF_E_UNSUPPORTED (a
 // pattern takes too long on the text; the message quotes the pattern). [any]
 rlhf_status rlhf__tokenizer_encode(const struct rlhf__tokenizer *tok, rlhf_str text, uint32_t flags,
                                    size_t max_tokens, struct rlhf__ids *out,
                                    struct rlhf__error *err);
 
-// Write the bytes of ids[0..n) to out, at most cap of them, and return their total number. That
-// number may exceed cap; out may be NULL when cap is 0. BPE gives the exact bytes, which need not
-// be well-formed UTF-8 (see rlhf__utf8_repair). WordPiece puts spaces between words, but not
-// between the pieces of a word. Ids outside the vocabulary are skipped. flags: enum
-// rlhf__decode_flag. No NUL is added. [any]
+// Write the bytes of ids[0..n) to out, at most cap of them. Returns the total number of bytes,
+// which may exceed cap; out may be NULL if cap is 0. BPE gives the exact bytes, which need not be
+// well-formed UTF-8 (see rlhf__utf8_repair). WordPiece puts spaces between words, but not between
+// the pieces of a word. Ids outside the vocabulary are skipped. flags: enum rlhf__decode_flag. No
+// NUL is added. [any]
 size_t rlhf__tokenizer_decode(const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
                               uint32_t flags, char *out, size_t cap);
 
-// The same as a fresh NUL-ended string of well-formed UTF-8; ill-formed parts become U+FFFD. *len
+// Decode to a fresh NUL-ended string of well-formed UTF-8; ill-formed parts become U+FFFD. *len
 // (NULL allowed) gets its length. Caller frees with free(). NULL when out of memory. [any]
 char *rlhf__tokenizer_text(const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
                            uint32_t flags, size_t *len);
@@ -76,9 +79,9 @@ int32_t rlhf__tokenizer_find(const struct rlhf__tokenizer *tok, rlhf_str token);
 // encodes to one; tests check that. [any]
 int rlhf__tokenizer_is_special(const struct rlhf__tokenizer *tok, int32_t id);
 
-// Check that a model with n_vocab embedding rows can be used with this tokenizer: every id must
-// have a row, and at most 1023 rows may be without a token (padding of the table to a round
-// number). `what` names the model in the message. Errors: RLHF_E_INVALID. [any]
+// Check that a model with n_vocab embedding rows can be used with this tokenizer. Every id must
+// have a row. At most 1023 rows may be without a token (padding of the table to a round number).
+// `what` names the model in the message. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__tokenizer_check_model(const struct rlhf__tokenizer *tok, int32_t n_vocab,
                                         const char *what, struct rlhf__error *err);
 
@@ -86,11 +89,11 @@ rlhf_status rlhf__tokenizer_check_model(const struct rlhf__tokenizer *tok, int32
 // without that file, add_bos_token of tokenizer_config.json. [any]
 int rlhf__tokenizer_has_bos(const struct rlhf__tokenizer *tok);
 
-// How many tokens the files put in front of a text (with `behind`: after it). *ids lists them from
-// left to right, borrowed. [any]
+// How many tokens the tokenizer's files put before a text (with `behind`, after it). *ids lists
+// them from left to right, borrowed. [any]
 size_t rlhf__tokenizer_around(const struct rlhf__tokenizer *tok, int behind, const int32_t **ids);
 
-// 1 when they put no other tokens around a text. [any]
+// 1 if the files put no tokens other than bos around a text. [any]
 int rlhf__tokenizer_only_bos(const struct rlhf__tokenizer *tok);
 
 // Choose whether encoding puts bos in front of texts. This only affects BPE tokenizers with a bos

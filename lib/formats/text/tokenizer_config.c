@@ -1,10 +1,10 @@
-// tokenizer_config.c: see tokenizer_config.h. The options, then the special tokens: which they are
-// and what each is for.
+// tokenizer_config.c: see tokenizer_config.h. Reads the options, then the special tokens and their
+// roles.
 //
-// The files name special tokens in several ways, and all of them are optional: added tokens
-// (added_tokens.json, tokenizer_config.json), roles by text (tokenizer_config.json,
-// special_tokens_map.json), roles by id (config.json). The first that names a role wins; then the
-// usual names are tried.
+// The files may name special tokens in several ways, all of them optional: as added tokens
+// (added_tokens.json, tokenizer_config.json), as roles by text (tokenizer_config.json,
+// special_tokens_map.json), or as roles by id (config.json). The first that names a role wins; if
+// none does, the usual names are tried.
 #include "text/tokenizer_config.h"
 
 #include "base/file.h"
@@ -47,7 +47,7 @@ static const char *class_name(const json_t *config) {
     return json_string_value(json_object_get(config, "tokenizer_class"));
 }
 
-// Place in `classes`, N_CLASSES = not there.
+// Index in `classes`; N_CLASSES = not found.
 static size_t class_at(const char *name) {
     size_t i = 0;
     for (; name && i < N_CLASSES; i++) {
@@ -64,7 +64,7 @@ static enum family family_of(const struct rlhf__tokenizer *tok, const json_t *co
     return at < N_CLASSES ? classes[at].family : FAMILY_GPT2;
 }
 
-// The class that transformers loads if no tokenizer_class is given, or instead of the given one.
+// The class that transformers loads. It may differ from tokenizer_class, which may also be missing.
 static const char *loaded_class(const struct rlhf__tokenizer *tok, const json_t *config,
                                 const json_t *model) {
     const char *name = class_name(config);
@@ -80,10 +80,10 @@ static const char *loaded_class(const struct rlhf__tokenizer *tok, const json_t 
     return name;
 }
 
-// The bos token if no file of the tokenizer names one; NULL = none. With a tokenizer.json, it is
-// the bos token of the class that AutoTokenizer of transformers 5 loads. That class depends on
-// tokenizer_class and on the model_type of config.json (config, model: NULL allowed); bos_token_id
-// of config.json does not count in that case.
+// Returns the bos token for a tokenizer whose files name none; NULL = no bos. With a
+// tokenizer.json, it is the bos token of the class that AutoTokenizer of transformers 5 loads. That
+// class depends on tokenizer_class and on the model_type of config.json; bos_token_id of
+// config.json is then ignored. config and model may be NULL.
 static const char *usual_bos(const struct rlhf__tokenizer *tok, const json_t *config,
                              const json_t *model) {
     size_t at = class_at(loaded_class(tok, config, model));
@@ -166,8 +166,8 @@ static rlhf_status check_prefix(const struct rlhf__tokenizer *tok, const json_t 
     return RLHF_OK;
 }
 
-// Take the options of BERT's normaliser. Refuse a tokenizer_class that is not supported, and an
-// add_prefix_space or legacy that contradicts tokenizer.json. config NULL allowed. Errors:
+// Takes the options of BERT's normaliser. Refuses a tokenizer_class that is not supported, and an
+// add_prefix_space or legacy that contradicts tokenizer.json. config may be NULL. Errors:
 // RLHF_E_UNSUPPORTED, RLHF_E_INVALID.
 static rlhf_status read_config(struct rlhf__tokenizer *tok, const json_t *config,
                                struct rlhf__error *err) {
@@ -254,7 +254,7 @@ rlhf_status rlhf__tokenizer_json(const char *dir, const char *name, json_t **out
     return st;
 }
 
-// The id of the token that a file names, as text or as {"content": text}; -1 = none.
+// The id of a token that a file names, as a text or as {"content": text}; -1 = none.
 static int32_t named_id(const struct rlhf__tokenizer *tok, const json_t *v) {
     if (json_is_object(v)) v = json_object_get(v, "content");
     return json_is_string(v) ? rlhf__added_id(tok, json_string_value(v), json_string_length(v))
@@ -288,7 +288,7 @@ static rlhf_status read_roles(struct rlhf__tokenizer *tok, struct files *f,
     return RLHF_OK;
 }
 
-// Further special tokens, in a list or each under its own name.
+// Reads further special tokens, from a list or from the members of an object.
 static rlhf_status read_more(struct rlhf__tokenizer *tok, struct files *f, int at,
                              struct rlhf__error *err) {
     static const char *const keys[] = {"additional_special_tokens", "extra_special_tokens"};
@@ -304,8 +304,8 @@ static rlhf_status read_more(struct rlhf__tokenizer *tok, struct files *f, int a
     return RLHF_OK;
 }
 
-// Roles given as ids. If there are several eos ids, the first one counts. An id without a token
-// names nothing.
+// Reads roles given as ids. Of several eos ids, the first one counts. An id without a token is
+// ignored.
 static rlhf_status read_role_ids(struct rlhf__tokenizer *tok, const json_t *file, int skip_bos,
                                  struct rlhf__error *err) {
     for (size_t r = skip_bos ? BOS + 1 : 0; r < N_ROLES; r++) {

@@ -1,6 +1,5 @@
-// tokenizer_config.h: reads tokenizer_config.json and special_tokens_map.json.
-//
-// It must agree with tokenizer.json about ids if that file exists. Internal to text/.
+// tokenizer_config.h: reads tokenizer_config.json and special_tokens_map.json. If tokenizer.json
+// exists, ids in these files must agree with it. Internal to text/.
 #ifndef RLHF_HOST_TEXT_TOKENIZER_CONFIG_H
 #define RLHF_HOST_TEXT_TOKENIZER_CONFIG_H
 
@@ -19,11 +18,13 @@ enum rlhf__prefix {
 // The prefix of a tokenizer.json. [main]
 int32_t rlhf__tokenizer_prefix(const json_t *file);
 
-// The member `key` (such as "eos_token") of special_tokens_map.json or of tokenizer_config.json.
-// The precedence is that of transformers (PreTrainedTokenizerBase._from_pretrained). If there is an
-// added_tokens_decoder, the map is ignored. Without one, every member of the map overrides
-// tokenizer_config.json, even if it is null. config, map: NULL allowed. NULL when neither has the
-// member. Borrowed. [any]
+// Returns the member `key` (such as "eos_token") of special_tokens_map.json or of
+// tokenizer_config.json, or NULL if neither has it. config and map are these files, NULL allowed.
+// Borrowed.
+//
+// The precedence is that of transformers (PreTrainedTokenizerBase._from_pretrained). If config has
+// an added_tokens_decoder, the map is ignored. Otherwise every member of the map, even a null,
+// overrides tokenizer_config.json. [any]
 const json_t *rlhf__special_said(const json_t *config, const json_t *map, const char *key);
 
 #endif

@@ -30,7 +30,7 @@ static int has(const char *dir, const char *name) {
     return n > 0 && (size_t)n < sizeof path && rlhf__is_file(path);
 }
 
-// merges.txt has one "left right" per line, best first, after an optional "#version" line.
+// Parses merges.txt: one "left right" per line, best first, after an optional "#version" line.
 static rlhf_status parse_merges(struct rlhf__tokenizer *tok, const char *dir, const char *s,
                                 size_t n, struct rlhf__error *err) {
     size_t lines = 1, line = 0;
@@ -58,7 +58,7 @@ static rlhf_status parse_merges(struct rlhf__tokenizer *tok, const char *dir, co
     return RLHF_OK;
 }
 
-// bytes: tokens are written in stand-ins.
+// bytes 1: tokens are written with stand-ins for bytes (vocab.h).
 static rlhf_status load_bpe(struct rlhf__tokenizer *tok, const char *dir, int bytes,
                             struct rlhf__error *err) {
     json_t *vocab = NULL;
@@ -77,7 +77,7 @@ static rlhf_status load_bpe(struct rlhf__tokenizer *tok, const char *dir, int by
     return st;
 }
 
-// vocab.txt has one token per line. Its id is the line number, counted from 0.
+// Parses vocab.txt: one token per line. Its id is the line number, counted from 0.
 static rlhf_status parse_lines(struct rlhf__tokenizer *tok, const char *s, size_t n,
                                struct rlhf__error *err) {
     size_t lines = 1, good = rlhf__utf8_valid(s, n);
@@ -119,8 +119,8 @@ static int same_token(rlhf_str a, rlhf_str b) {
     return a.len == b.len && memcmp(a.ptr, b.ptr, (size_t)a.len) == 0;
 }
 
-// The older files must agree with tokenizer.json. A vocabulary file without its counterpart is not
-// a tokenizer and is ignored.
+// Checks that older files agree with tokenizer.json. A vocabulary file without its counterpart is
+// not a tokenizer and is ignored.
 static rlhf_status agree(const struct rlhf__tokenizer *full, const struct rlhf__tokenizer *old,
                          const char *dir, const char *name, struct rlhf__error *err) {
     int32_t n = full->vocab.n > old->vocab.n ? full->vocab.n : old->vocab.n;
@@ -156,7 +156,7 @@ static rlhf_status check_old(const struct rlhf__tokenizer *tok, const char *dir,
     return st;
 }
 
-// The parts that the older files imply without naming them. normaliser NULL: none.
+// Creates the parts that the older files imply. normaliser NULL: none.
 static rlhf_status imply(struct rlhf__tokenizer *tok, const char *normaliser, const char *cut,
                          struct rlhf__error *err) {
     json_t *parts =

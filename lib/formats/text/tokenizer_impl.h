@@ -48,20 +48,21 @@ struct rlhf__tokenizer {
     int frame_changed;         // by rlhf__tokenizer_set_bos
 };
 
-// The optional files: added tokens, roles of special tokens, letter case. After load. [main]
+// Read the optional files: added tokens, roles of special tokens, letter case. Call it after load.
+// [main]
 rlhf_status rlhf__tokenizer_load_special(struct rlhf__tokenizer *tok, const char *dir,
                                          struct rlhf__error *err);
 
-// The same for tokenizer.json alone: vocabulary, added tokens, frame. Features that are not
-// implemented are refused by name. [main]
+// Read tokenizer.json alone: vocabulary, added tokens, frame. Features that are not implemented are
+// refused by name. [main]
 rlhf_status rlhf__tokenizer_load_json(struct rlhf__tokenizer *tok, const char *dir,
                                       struct rlhf__error *err);
 
-// Add {"token": id}; byte_level: tokens are written in stand-ins. [main]
+// Add {"token": id}. byte_level 1: tokens are written with stand-ins for bytes (vocab.h). [main]
 rlhf_status rlhf__tokenizer_add_vocab(struct rlhf__tokenizer *tok, json_t *vocab, int byte_level,
                                       struct rlhf__error *err);
 
-// Add one merge of two tokens; bytes: written in stand-ins. [main]
+// Add one merge of two tokens. bytes 1: they are written with stand-ins for bytes. [main]
 rlhf_status rlhf__tokenizer_add_merge(struct rlhf__tokenizer *tok, int bytes, const char *left,
                                       size_t n_left, const char *right, size_t n_right,
                                       uint32_t rank, struct rlhf__error *err);
@@ -70,25 +71,25 @@ rlhf_status rlhf__tokenizer_add_merge(struct rlhf__tokenizer *tok, int bytes, co
 rlhf_status rlhf__frame_read(struct rlhf__tokenizer *tok, const json_t *post,
                              struct rlhf__error *err);
 
-// Used if tokenizer.json gave no frame. WordPiece has [CLS] and [SEP]; for BPE, add_bos_token and
-// add_eos_token of tokenizer_config.json decide (NULL allowed). Call it after the roles are known.
-// [main]
+// Set the frame if tokenizer.json gave none. WordPiece has [CLS] and [SEP]; for BPE, add_bos_token
+// and add_eos_token of tokenizer_config.json (config, NULL allowed) decide. Call it after the roles
+// are known. [main]
 void rlhf__frame_default(struct rlhf__tokenizer *tok, const json_t *config);
 
-// DIR/name parsed; *out NULL if the file does not exist. [main]
+// Parse DIR/name. *out is NULL if the file does not exist. [main]
 rlhf_status rlhf__tokenizer_json(const char *dir, const char *name, json_t **out,
                                  struct rlhf__error *err);
 
-// Create the normaliser and the pre-tokeniser from the members of these names in tokenizer.json.
-// [main]
+// Create the normaliser and the pre-tokeniser from the members "normalizer" and "pre_tokenizer" of
+// tokenizer.json. [main]
 rlhf_status rlhf__tokenizer_read_cut(struct rlhf__tokenizer *tok, const json_t *file,
                                      struct rlhf__error *err);
 
-// A token as the files write it: an added token's content, else its bytes in the vocabulary; ptr
+// A token as the files spell it: an added token's content, else its bytes in the vocabulary. ptr is
 // NULL for ids without a token. Borrowed. [any]
 rlhf_str rlhf__tokenizer_written(const struct rlhf__tokenizer *tok, int32_t id);
 
-// Append the normal form of s[0..n) to out; without a normaliser that is s itself. Errors:
+// Append the normal form of s[0..n) to out. Without a normaliser, that is s itself. Errors:
 // RLHF_E_NOMEM, RLHF_E_UNSUPPORTED (a pattern that takes too long). [any]
 rlhf_status rlhf__tokenizer_normal(const struct rlhf__tokenizer *tok, const char *s, size_t n,
                                    struct rlhf__buf *out, struct rlhf__error *err);

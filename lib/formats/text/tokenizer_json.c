@@ -1,7 +1,7 @@
-// tokenizer_json.c: reading tokenizer.json, the file of the tokenizers library. The parts of the
-// pipeline read themselves; this file reads the model.
+// tokenizer_json.c: reads tokenizer.json, the file of the tokenizers library. It reads the model;
+// the other parts of the pipeline read themselves.
 //
-// A part that changes ids and is not implemented is refused with its type.
+// If a part that changes ids is not implemented, it is refused with its type.
 #include "text/tokenizer_impl.h"
 
 #include "base/json.h"
@@ -14,8 +14,8 @@
 
 // ---- vocabulary and merges ----
 
-// A byte-level token that is not written in stand-ins is an added token in plain text. It keeps its
-// own bytes, and merges cannot produce it.
+// A byte-level token that is not written with stand-ins is an added token in plain text. It keeps
+// its own bytes, and merges cannot produce it.
 rlhf_status rlhf__tokenizer_add_vocab(struct rlhf__tokenizer *tok, json_t *vocab, int byte_level,
                                       struct rlhf__error *err) {
     RLHF_TRY(rlhf__vocab_index(&tok->vocab, (int32_t)json_object_size(vocab), err));
@@ -50,8 +50,8 @@ rlhf_status rlhf__tokenizer_add_vocab(struct rlhf__tokenizer *tok, json_t *vocab
     return st;
 }
 
-// Write the bytes of a token to out. Returns how many, or SIZE_MAX when it is not written in
-// stand-ins.
+// Writes the bytes of a token to out. Returns how many, or SIZE_MAX if the token is not written
+// with stand-ins.
 static size_t token_bytes(int bytes, const char *s, size_t n, char *out) {
     if (bytes) return rlhf__bpe_token_bytes(s, n, out);
     memcpy(out, s, n);
@@ -141,7 +141,8 @@ static rlhf_status read_bpe_opts(struct rlhf__tokenizer *tok, const json_t *mode
     return RLHF_OK;
 }
 
-// The token for characters without a token; every byte has one.
+// Reads the token for characters that have no token. Byte-level models need none, because every
+// byte has a token.
 static rlhf_status read_unk(struct rlhf__tokenizer *tok, const json_t *model,
                             struct rlhf__error *err) {
     const json_t *unk = json_object_get(model, "unk_token");
@@ -196,7 +197,7 @@ static rlhf_status read_wordpiece(struct rlhf__tokenizer *tok, const json_t *mod
     return rlhf__tokenizer_add_vocab(tok, json_object_get(model, "vocab"), 0, err);
 }
 
-// Older files do not name the model's type: its members tell it.
+// Older files do not name the model's type; it follows from the model's members.
 static const char *model_type(const json_t *model) {
     if (json_object_get(model, "type")) return rlhf__part_type(model);
     if (json_object_get(model, "merges")) return "BPE";

@@ -24,7 +24,7 @@ static const json_t *parts_of(const json_t *part) {
     return found;
 }
 
-// "Sequence[Digits, ByteLevel]": the type with those of its parts.
+// Writes "Sequence[Digits, ByteLevel]": the part's type, with the types of its own parts.
 static void part_name(const json_t *part, char *out, size_t cap) {
     const json_t *inner = parts_of(part), *item;
     size_t at = (size_t)snprintf(out, cap, "%.60s", rlhf__part_type(part)), i;

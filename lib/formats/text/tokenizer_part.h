@@ -14,7 +14,7 @@ enum { RLHF__PART_DEPTH_MAX = 8 }; // sequences inside sequences
 // The type, or "none". Borrowed. [any]
 const char *rlhf__part_type(const json_t *part);
 
-// 1 when that is its type. [any]
+// 1 if the part has this type. [any]
 int rlhf__part_is(const json_t *part, const char *type);
 
 // Refuse a part that is not an object (NULL and null are allowed). Also refuse switches that are

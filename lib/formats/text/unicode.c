@@ -291,7 +291,7 @@ static const struct range young_marks[] = {
     {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF}, {0x1E4EC, 0x1E4EF},
 };
 
-// Characters with a compatibility decomposition that came after it.
+// Characters newer than Unicode 9 that have a compatibility decomposition.
 static const struct range young_forms[] = {
     {0x32FF, 0x32FF},   {0xA7F2, 0xA7F4},   {0xAB69, 0xAB69},   {0x10781, 0x107BA},
     {0x1E030, 0x1E06D}, {0x1F16C, 0x1F16C}, {0x1FBF0, 0x1FBF9},
@@ -319,7 +319,8 @@ int rlhf__unicode_is_control(uint32_t cp) {
 }
 
 int rlhf__unicode_is_accent(uint32_t cp) {
-    // Of Unicode 9, whose marks are not young to normal forms.
+    // Marks newer than the Unicode version of BERT's accents. They are in Unicode 9, so they are
+    // not young to normal forms.
     static const struct range young[] = {
         {0x8D4, 0x8E1},     {0x1885, 0x1886},   {0x1DFB, 0x1DFB},   {0xA8C5, 0xA8C5},
         {0xA9BD, 0xA9BD},   {0x1123E, 0x1123E}, {0x11438, 0x1143F}, {0x11442, 0x11444},

@@ -1,8 +1,8 @@
 // unicode.h: UTF-8, and how the tokenizers library classifies characters.
 //
-// The parts of that library use different Unicode versions: patterns 16, Lowercase and Digits 17,
-// normal forms 9, punctuation 8. utf8proc uses 15 and PCRE2 uses 14. Short lists correct their
-// tables, so that ids agree for every character.
+// The parts of that library use different Unicode versions: 16 for patterns, 17 for Lowercase and
+// Digits, 9 for normal forms, 8 for punctuation. Our libraries use others: 15 (utf8proc) and 14
+// (PCRE2). Short lists correct their tables, so that ids agree for every character.
 //
 // What it is not: a Unicode library (that is utf8proc).
 #ifndef RLHF_HOST_TEXT_UNICODE_H
@@ -14,8 +14,8 @@
 
 // ---- UTF-8 ----
 
-// The length of the longest prefix of s[0..n) that is well-formed UTF-8 (no overlong forms, no
-// surrogates, at most U+10FFFF); n when all of s is. [any]
+// The length of the longest prefix of s[0..n) that is well-formed UTF-8: no overlong forms, no
+// surrogates, at most U+10FFFF. It is n if all of s is. [any]
 size_t rlhf__utf8_valid(const char *s, size_t n);
 
 // The length of the well-formed character at s, which has n >= 1 bytes. Returns 0 when an
@@ -36,8 +36,8 @@ size_t rlhf__utf8_repair(const char *s, size_t n, char *out, size_t cap);
 // General category as of Unicode 16. [any]
 utf8proc_category_t rlhf__unicode_category(uint32_t cp);
 
-// The characters in Unicode 15 and 16 that are not in 14: entry i of the list; 0 past its end.
-// [any]
+// Entry i of the list of characters that are in Unicode 15 or 16 but not in 14. Returns 0 past its
+// end. [any]
 struct rlhf__unicode_range {
     uint32_t first, last;
     utf8proc_category_t category;
@@ -56,8 +56,8 @@ int rlhf__unicode_is_punct(uint32_t cp);
 // Lower case of one character, 1 or 2 code points; returns how many. [any]
 size_t rlhf__unicode_lower(uint32_t cp, uint32_t out[2]);
 
-// 1 if the character is newer than the Unicode version of the normal forms. They do not change it.
-// [any]
+// 1 if the character is newer than the Unicode version of the normal forms, which then do not
+// change it. [any]
 int rlhf__unicode_is_young(uint32_t cp);
 
 // A mark that StripAccents drops: a combining mark that is not young. [any]

@@ -69,12 +69,13 @@ uint64_t rlhf__vocab_hash_bytes(const char *s, size_t len);
 
 // ---- how the files write bytes ----
 
-// GPT-2's printable stand-in of each byte, used in vocab.json and merges.txt. Bytes that print as
-// themselves keep their code point. The others get code points from U+0100 on, in order. [any]
+// GPT-2's stand-ins: the printable character that stands for each byte in vocab.json and
+// merges.txt. Bytes that print as themselves keep their code point. The others get code points from
+// U+0100 on, in order. [any]
 void rlhf__bpe_byte_chars(uint16_t chars[256]);
 
 // Translate a token from the files' form (stand-ins, in UTF-8) to its bytes in out[len]. Returns
-// how many, or SIZE_MAX when a character is not a stand-in. [any]
+// how many bytes, or SIZE_MAX if a character is not a stand-in. [any]
 size_t rlhf__bpe_token_bytes(const char *s, size_t len, char *out);
 
 #endif

@@ -36,7 +36,7 @@ static void pieces_finish(struct rlhf__pieces *p) {
 
 enum { N_WORDS = 1 << 14, WORD_BYTES = 38, WORD_IDS = 6 };
 
-// A cache line; len 0 = empty.
+// An entry of the cache; len 0 = empty.
 struct word {
     uint8_t len, n_ids;
     char bytes[WORD_BYTES];

@@ -1,9 +1,8 @@
-// work.h: the scratch memory of encoding and decoding, which is reused from text to text.
+// work.h: scratch memory for encoding and decoding, reused from text to text.
 //
 // A tokenizer is read-only and shared by threads. Each call takes a work from the tokenizer's store
-// and puts it back. So there are at most as many works as threads that encoded at the same time.
-//
-// A work's contents never change a text's ids. Internal to text/.
+// and puts it back. So there are at most as many works as there were threads that encoded at the
+// same time. A work's contents never change a text's ids. Internal to text/.
 #ifndef RLHF_HOST_TEXT_WORK_H
 #define RLHF_HOST_TEXT_WORK_H
 
@@ -54,8 +53,8 @@ void rlhf__word_cache_put(struct rlhf__word_cache *cache, const char *s, size_t 
 
 // ---- lists of texts ----
 
-// Zero-initialise; release with rlhf__spans_finish. Text i ends at end[i], where the next one
-// begins. Bytes after the last end belong to a text that has not ended. After a failed allocation
+// Zero-initialise; release with rlhf__spans_finish. Text i ends at end[i], where text i + 1 begins.
+// Bytes after the last end belong to a text that is still being written. After a failed allocation
 // the list stays bad, as in buf.h.
 struct rlhf__spans {
     struct rlhf__buf bytes;
@@ -66,7 +65,7 @@ struct rlhf__spans {
 // Append to the text that is being written. [one thread]
 void rlhf__spans_put(struct rlhf__spans *list, const void *bytes, size_t n);
 
-// End it; the next put begins another. [one thread]
+// End the text that is being written; the next put begins another. [one thread]
 void rlhf__spans_end(struct rlhf__spans *list);
 
 // Text i < n. Borrowed until the next put. [any]
@@ -94,7 +93,7 @@ struct rlhf__works {
 
 void rlhf__works_init(struct rlhf__works *store);
 
-// A work to use until it is given back. Errors: RLHF_E_NOMEM. [any]
+// Take a work from the store, to use until it is given back. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__works_take(struct rlhf__works *store, struct rlhf__work **out,
                              struct rlhf__error *err);
 void rlhf__works_give(struct rlhf__works *store, struct rlhf__work *work);

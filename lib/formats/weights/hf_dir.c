@@ -14,7 +14,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-// transformers omits the label names from config.json when there are two and the user named
+// transformers omits the label names from config.json if there are two labels and the user named
 // neither.
 enum { MAX_LABELS = 1 << 16, DEFAULT_LABELS = 2 };
 
@@ -22,7 +22,7 @@ static rlhf_status no_memory(struct rlhf__error *err) {
     return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a model directory");
 }
 
-// A run's config.json holds settings: the model is in a directory below it.
+// Refuses a run's config.json, which holds settings. The run's model is in a directory below it.
 static rlhf_status no_run(const json_t *config, const char *dir, struct rlhf__error *err) {
     if (json_object_get(config, "model_type") || !json_object_get(config, "run")) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
@@ -210,7 +210,7 @@ static rlhf_status copy_file(const struct rlhf__folder *from, const struct rlhf_
     return st;
 }
 
-// Further chat templates, one per file.
+// Copies further chat templates, one per file.
 static rlhf_status copy_templates(const struct rlhf__folder *from, const struct rlhf__folder *to,
                                   struct rlhf__error *err) {
     static const char sub[] = "additional_chat_templates";

@@ -25,29 +25,30 @@ rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__err
 rlhf_status rlhf__hf_model_type(const json_t *config, const char *dir, const char **out,
                                 struct rlhf__error *err);
 
-// Whether the output table is the embedding: tie_word_embeddings decides or, without it,
-// transformers' default for the model_type. [any]
+// Whether the output table is the embedding. tie_word_embeddings decides; without it, transformers'
+// default for the model_type does. [any]
 int rlhf__hf_tied(const json_t *config);
 
-// The labels of a config: id2label {"0": "NEGATIVE", ...}, or without it num_labels labels LABEL_0,
-// LABEL_1, ... If the config has neither, there are two such labels, as in transformers. Release
-// with rlhf__labels_finish. Errors: RLHF_E_INVALID (a gap, not a string), RLHF_E_NOMEM. [any]
+// The labels of a config. They come from id2label {"0": "NEGATIVE", ...}; without it, they are
+// LABEL_0, LABEL_1, ..., num_labels of them. If the config has neither, there are two labels, as in
+// transformers. Release with rlhf__labels_finish. Errors: RLHF_E_INVALID (a gap, not a string),
+// RLHF_E_NOMEM. [any]
 rlhf_status rlhf__hf_labels(const json_t *config, const char *dir, struct rlhf__labels *out,
                             struct rlhf__error *err);
 
 // Accepts zeroed labels. [any]
 void rlhf__labels_finish(struct rlhf__labels *labels);
 
-// The index of a label by name: an exact match or, without one, a match that ignores ASCII case; -1
-// = none. [any]
+// The index of the label with this name. An exact match is preferred to one that ignores ASCII
+// case; -1 = none. [any]
 int32_t rlhf__labels_find(const struct rlhf__labels *labels, const char *name);
 
 // Put id2label, label2id and num_labels for the labels into config. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__hf_set_labels(json_t *config, const struct rlhf__labels *labels,
                                 struct rlhf__error *err);
 
-// If config has dtype or torch_dtype, set them to the dtype of the weights file (RLHF_F32,
-// RLHF_BF16): transformers loads the weights in that dtype. Errors: RLHF_E_NOMEM. [any]
+// If config has dtype or torch_dtype, set it to the dtype of the weights file (RLHF_F32,
+// RLHF_BF16), because transformers loads the weights in that dtype. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__hf_set_dtype(json_t *config, int32_t dtype, struct rlhf__error *err);
 
 // Write config.json into dir atomically, indented, with the keys in their order. Errors: RLHF_E_IO.
@@ -55,10 +56,11 @@ rlhf_status rlhf__hf_set_dtype(json_t *config, int32_t dtype, struct rlhf__error
 rlhf_status rlhf__hf_config_write(const struct rlhf__folder *dir, json_t *config,
                                   struct rlhf__error *err);
 
-// Copy the tokenizer files that `from` has (vocab.json, merges.txt, vocab.txt, tokenizer.json,
-// tokenizer_config.json, special_tokens_map.json, added_tokens.json, tokenizer.model,
-// generation_config.json, chat_template.json, chat_template.jinja and those of
-// additional_chat_templates/) into the directory `to`, each atomically. Errors: RLHF_E_IO. [main]
+// Copy the tokenizer's files from the directory `from` to the directory `to`, each atomically, as
+// far as they exist: vocab.json, merges.txt, vocab.txt, tokenizer.json, tokenizer_config.json,
+// special_tokens_map.json, added_tokens.json, tokenizer.model, generation_config.json,
+// chat_template.json, chat_template.jinja, and those of additional_chat_templates/. Errors:
+// RLHF_E_IO. [main]
 rlhf_status rlhf__hf_copy_tokenizer(const struct rlhf__folder *from, const struct rlhf__folder *to,
                                     struct rlhf__error *err);
 

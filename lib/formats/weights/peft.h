@@ -1,8 +1,9 @@
 // peft.h: a LoRA directory in PEFT's format. Reads, checks and writes adapter_config.json, and maps
 // the tensor names of adapter_model.safetensors.
 //
-// A config that asks for more than W x + scale * B (A x) on linear layers is refused, with the
-// field's name and value: an adapter that is read only in part is a different adapter.
+// Only adapters that compute W x + scale * B (A x) on linear layers are supported. Any other config
+// is refused, with the field's name and value, because an adapter that is read only in part is a
+// different adapter.
 //
 // What it is not: it does not know models; the code that opens a model checks that the layers
 // exist.
@@ -37,12 +38,13 @@ struct rlhf__peft {
 // 1 when dir holds an adapter_config.json. [any]
 int rlhf__peft_is(const char *dir);
 
-// Read DIR/adapter_config.json. The names in DIR/adapter_model.safetensors tell which modules have
-// an adapter. Errors: RLHF_E_INVALID (files, fields; tensors without their pair or with another
-// rank), RLHF_E_UNSUPPORTED (features, by name and value), RLHF_E_IO, RLHF_E_NOMEM. [main]
+// Read DIR/adapter_config.json. The tensor names in DIR/adapter_model.safetensors tell which
+// modules have an adapter. Errors: RLHF_E_INVALID (files, fields; a tensor A without B or B without
+// A, or with another rank), RLHF_E_UNSUPPORTED (features, by name and value), RLHF_E_IO,
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__peft_read(const char *dir, struct rlhf__peft *out, struct rlhf__error *err);
 
-// A new adapter: rank >= 1, alpha (0: twice the rank), comma-separated targets. Errors:
+// Make a new adapter: rank >= 1; alpha, 0 = twice the rank; comma-separated targets. Errors:
 // RLHF_E_INVALID (an empty name), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__peft_make(int32_t rank, double alpha, const char *targets, struct rlhf__peft *out,
                             struct rlhf__error *err);
@@ -53,9 +55,9 @@ void rlhf__peft_finish(struct rlhf__peft *); // [any]
 double rlhf__peft_scale(const struct rlhf__peft *);
 
 // The absolute path of the base directory that the adapter names. A relative name is looked up from
-// the adapter's directory first, so that a base next to it is found from any working directory. It
-// is then looked up from the working directory, as PEFT does. Errors: RLHF_E_INVALID (the adapter
-// names no base, or the base does not exist). [main]
+// the adapter's directory first, so that a base next to the adapter is found from any working
+// directory. Then it is looked up from the working directory, as PEFT does. Errors: RLHF_E_INVALID
+// (the adapter names no base, or the base does not exist). [main]
 rlhf_status rlhf__peft_base(const struct rlhf__peft *, char out[RLHF__PATH_CAP],
                             struct rlhf__error *err);
 
@@ -71,10 +73,11 @@ struct rlhf__peft_written {
 rlhf_status rlhf__peft_write(const struct rlhf__peft *, const struct rlhf__peft_written *,
                              const struct rlhf__folder *dir, struct rlhf__error *err); // [main]
 
-// Where a tensor of adapter_model.safetensors belongs: the module's name, and which of its parts.
+// The parts of a module to which a tensor of adapter_model.safetensors can belong.
 enum rlhf__peft_part { RLHF__PEFT_A = 0, RLHF__PEFT_B = 1, RLHF__PEFT_HEAD = 2 };
-// *module gets *n bytes that are borrowed from name: "model.layers.0.self_attn.q_proj" or, for a
-// head, the parameter, "score.weight". RLHF_E_UNSUPPORTED for any other tensor. [any]
+// Find the module and the part of a tensor. *module gets *n bytes that are borrowed from name:
+// "model.layers.0.self_attn.q_proj" or, for a head, the parameter, "score.weight".
+// RLHF_E_UNSUPPORTED for any other tensor. [any]
 rlhf_status rlhf__peft_tensor_name(const char *file, const char *name, const char **module,
                                    size_t *n, int32_t *part, struct rlhf__error *err);
 

@@ -1,5 +1,5 @@
-// peft_read.c: rlhf__peft_read of peft.h. First the fields of a config that are used, then those
-// that are ignored, then all others, which must be off. After that the names of the tensors.
+// peft_read.c: rlhf__peft_read of peft.h. First come the fields of a config that are used, then
+// those that are ignored, then all others, which must be off. The names of the tensors come last.
 #include "weights/peft.h"
 
 #include "base/json.h"
@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Fields that do not change the function: they say how the adapter was initialised, trained or
-// saved. PEFT itself sets fan_in_fan_out from the kind of layer. The tensors show which layers are
-// adapted, so layers_to_transform and the like are not needed.
+// Fields that do not change the function, because they say how the adapter was initialised, trained
+// or saved. PEFT itself sets fan_in_fan_out from the kind of layer. layers_to_transform and the
+// like are not needed, because the tensors show which layers are adapted.
 static const char *const told[] = {"auto_mapping",   "exclude_modules", "fan_in_fan_out",
                                    "inference_mode", "layers_pattern",  "layers_to_transform",
                                    "megatron_core",  "peft_version",    "qalora_group_size",
                                    "revision",       "runtime_config"};
 
-// Read below.
+// Fields that are read below.
 static const char *const read_here[] = {"base_model_name_or_path",
                                         "bias",
                                         "init_lora_weights",
@@ -29,7 +29,7 @@ static const char *const read_here[] = {"base_model_name_or_path",
                                         "use_rslora",
                                         "target_modules"};
 
-// Off: null, false, {}, [] and "".
+// Whether a field is off: null, false, {}, [] or "".
 static int is_off(const json_t *v) {
     return !v || json_is_null(v) || json_is_false(v) ||
            (json_is_object(v) && json_object_size(v) == 0) ||
@@ -97,7 +97,8 @@ static rlhf_status check_kind(const struct rlhf__peft *p, const json_t *config,
     return RLHF_OK;
 }
 
-// Initialisations that leave the base unchanged. Others move a part of the base into the adapter.
+// Allows only initialisations that leave the base unchanged. Others move a part of the base into
+// the adapter.
 static rlhf_status check_start(const struct rlhf__peft *p, const json_t *config,
                                struct rlhf__error *err) {
     static const char *const plain[] = {"gaussian", "eva", "orthogonal"};
@@ -216,7 +217,7 @@ static rlhf_status check_pair(const struct rlhf__peft *p, const struct rlhf__wei
     return RLHF_OK;
 }
 
-// B alone.
+// Checks that a tensor B has its A.
 static rlhf_status check_alone(const struct rlhf__weights *w, const struct rlhf__tensor *b,
                                struct rlhf__error *err) {
     char name[512];

@@ -82,7 +82,7 @@ static rlhf_status put_copied(const struct rlhf__tensor *t, struct rlhf__weights
     return st;
 }
 
-// order: [f->n], the order in the file.
+// Writes the tensors. order: [f->n], their order in the file.
 static rlhf_status put_tensors(const struct rlhf__rounded_file *f,
                                const struct rlhf__tensor *const *order,
                                struct rlhf__weights_writer *w, struct rlhf__error *err) {
@@ -99,7 +99,7 @@ static rlhf_status put_tensors(const struct rlhf__rounded_file *f,
     return st;
 }
 
-// A stable order by the size of an element.
+// Sorts the tensors by the size of an element; the sort is stable.
 static void put_in_order(const struct rlhf__rounded_file *f, const struct rlhf__tensor **order,
                          struct rlhf__tensor_spec *spec) {
     size_t n = 0;
@@ -145,7 +145,7 @@ static uint64_t bytes_of(const struct rlhf__shards *s, const struct rlhf__tensor
     return (uint64_t)t->count * rlhf__tensor_dtype_size(rounded_dtype(t, s->dtype));
 }
 
-// end[k] = where file k ends in the list of tensors; returns the number of files.
+// Sets end[k] to where file k ends in the list of tensors. Returns the number of files.
 static size_t divide(const struct rlhf__shards *s, size_t *end) {
     size_t n = 0;
     uint64_t used = 0;

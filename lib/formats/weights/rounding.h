@@ -9,7 +9,7 @@
 
 #include <signal.h>
 
-// The origin of numbers, for messages.
+// Where numbers come from, for messages.
 struct rlhf__rounding {
     const char *file, *tensor;
     int64_t first; // index of the first number in the tensor
@@ -18,12 +18,13 @@ struct rlhf__rounding {
 // 1 for the dtypes that can be read as floats: F32, F16, BF16. [any]
 int rlhf__tensor_is_float(int32_t dtype);
 
-// RLHF_E_UNSUPPORTED, with file, tensor and dtype, unless the tensor can be read as floats. [any]
+// Returns RLHF_E_UNSUPPORTED, with file, tensor and dtype, unless the tensor can be read as floats.
+// [any]
 rlhf_status rlhf__tensor_check_float(const struct rlhf__tensor *, struct rlhf__error *err);
 
 // Round n floats to dtype F32, F16 or BF16 (to nearest even, little-endian) into `out` (n
-// elements). A finite number that would become infinite is RLHF_E_INVALID, with the tensor, the
-// place and the number. [any]
+// elements). Errors: RLHF_E_INVALID, with the tensor, the place and the number, if a finite number
+// would become infinite. [any]
 rlhf_status rlhf__round_f32(const float *in, size_t n, int32_t dtype, void *out,
                             const struct rlhf__rounding *from, struct rlhf__error *err);
 
@@ -40,9 +41,9 @@ struct rlhf__rounded_file {
 
 // Write the file `name` in a folder. Wide dtypes come first, because the format asks for alignment;
 // otherwise the list's order is kept. F64 would have to be rounded and is refused
-// (RLHF_E_UNSUPPORTED). Tensors of other dtypes than F32, F16, BF16 and F64 are copied. Errors:
-// RLHF_E_INVALID (a number that does not fit, a duplicate name), RLHF_E_IO (disk full),
-// RLHF_E_NOMEM, RLHF_E_CANCELLED; the file is then removed. [main]
+// (RLHF_E_UNSUPPORTED). Tensors of other dtypes than F32, F16, BF16 and F64 are copied. Other
+// errors: RLHF_E_INVALID (a number that does not fit, a duplicate name), RLHF_E_IO (disk full),
+// RLHF_E_NOMEM, RLHF_E_CANCELLED. After an error the file is removed. [main]
 rlhf_status rlhf__rounded_write(const struct rlhf__rounded_file *, const struct rlhf__folder *in,
                                 const char *name, struct rlhf__error *err);
 

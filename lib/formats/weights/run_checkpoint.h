@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 
-// *run = 1 when dir's config.json is that of a run. Errors: RLHF_E_INVALID (not a JSON object),
+// *run = 1 if dir's config.json is that of a run. Errors: RLHF_E_INVALID (not a JSON object),
 // RLHF_E_IO. [main]
 rlhf_status rlhf__run_is(const char *dir, int *run, struct rlhf__error *err);
 
@@ -23,18 +23,18 @@ struct rlhf__run_checkpoint {
 };
 
 // Find a checkpoint of the run `run`, which the user gave as `given`. choice is "best", "last" or a
-// name; NULL means the best if the run keeps one, otherwise the last. newest is for the log: how to
-// ask for the newest one when the best is chosen by default. Logs the choice. Errors:
-// RLHF_E_INVALID; the message begins with `command`. [main]
+// name. NULL means the best if the run keeps one, otherwise the last. newest says how to ask for
+// the newest checkpoint; the log shows it if the best was chosen by default. Logs the choice.
+// Errors: RLHF_E_INVALID; the message begins with `command`. [main]
 rlhf_status rlhf__run_checkpoint_find(const char *command, const char *given, const char *run,
                                       const char *choice, const char *newest, struct rlhf__log *log,
                                       struct rlhf__run_checkpoint *out, struct rlhf__error *err);
 
-// The model of a directory that the user gave for `what`, a setting or a flag; messages begin with
-// it. For a run directory this is the best checkpoint or, if the run does not keep one, the newest;
-// its path is stored in room. Other paths are returned unchanged, even if they do not exist. The
-// log (NULL allowed) names the checkpoint. Errors: RLHF_E_INVALID (a run without a checkpoint).
-// [main]
+// Replace *path, a directory that the user gave, by the directory of its model. If it is a run
+// directory, this is the best checkpoint or, if the run does not keep one, the newest; its path is
+// stored in room. Other paths stay unchanged, even if they do not exist. what is the setting or
+// flag that gave the path; messages begin with it. The log (NULL allowed) names the checkpoint.
+// Errors: RLHF_E_INVALID (a run without a checkpoint). [main]
 rlhf_status rlhf__run_model(const char *what, const char **path, char room[RLHF__PATH_CAP],
                             struct rlhf__log *log, struct rlhf__error *err);
 

@@ -44,7 +44,8 @@ static int is_of(const struct format *f, const char *name) {
     return n > m && strcmp(name + n - m, f->ending) == 0;
 }
 
-// The first format in the list of which dir has a file, and that file's name. N_FORMATS: none.
+// Returns the first format in the list of which dir has a file, and writes the file's name.
+// N_FORMATS: none.
 static size_t find(const char *dir, char name[256]) {
     size_t best = N_FORMATS;
     DIR *d = opendir(dir);
@@ -62,7 +63,7 @@ static size_t find(const char *dir, char name[256]) {
     return best;
 }
 
-// Fails with a sentence that names the format of the weights in dir and how to convert them to
+// Fails with a sentence that names the format of the weights in dir and says how to convert them to
 // safetensors. Most of these formats are pickles, and reading a pickle runs code.
 static rlhf_status other_formats(const char *dir, struct rlhf__error *err) {
     char name[256], shown[1024];
@@ -95,7 +96,7 @@ struct rlhf__weights {
     size_t n;
 };
 
-// Copies the first bytes of a file, which may change while we read it.
+// Copies the first bytes of a file, which may change during the copy.
 struct head {
     const uint8_t *from;
     uint8_t *to;
@@ -107,7 +108,7 @@ static void copy_head(void *head) {
     memcpy(h->to, h->from, h->n);
 }
 
-// The header's text, heap.
+// Reads the header's text into a heap buffer.
 static rlhf_status read_text(const struct rlhf__mapped *f, uint8_t **text, uint64_t *size,
                              struct rlhf__error *err) {
     uint8_t first[8];
@@ -123,7 +124,7 @@ static rlhf_status read_text(const struct rlhf__mapped *f, uint8_t **text, uint6
     return rlhf__mapped_read(f, copy_head, &head, err);
 }
 
-// The tensors of one mapped file.
+// Reads the tensors of one mapped file.
 static rlhf_status read_header(struct shard *s, struct rlhf__tensor **fresh, size_t *n,
                                struct rlhf__error *err) {
     const struct rlhf__mapped *f = &s->file;
@@ -200,9 +201,9 @@ static rlhf_status check_index(struct rlhf__weights *w, json_t *map, struct rlhf
     return RLHF_OK;
 }
 
-// One entry of weight_map. The first entry of a shard opens the shard. A name must not lead out of
-// the index's folder. Links are followed, because every file in the cache of huggingface_hub is
-// one.
+// Opens one entry of weight_map. The first entry of a shard opens the shard. A name must not lead
+// out of the index's folder. Links are followed, because every file in the cache of huggingface_hub
+// is a link.
 static rlhf_status open_entry(struct rlhf__weights *w, const char *dir, const char *name,
                               const json_t *file, struct rlhf__error *err) {
     const char *base = json_string_value(file);

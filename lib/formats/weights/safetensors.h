@@ -15,9 +15,9 @@ struct rlhf__weights; // opaque: the tensors of one file, or of all shards of a 
 
 // Open and validate a .safetensors file, a model.safetensors.index.json with its shards, or a
 // directory that holds model.safetensors or that index. The files are mapped, not read. Caller owns
-// *out; free with rlhf__weights_close. Errors: RLHF_E_INVALID (missing or inconsistent file; the
-// message gives the file's claim and the fact), RLHF_E_IO, RLHF_E_NOMEM, RLHF_E_UNSUPPORTED
-// (unknown dtype, more than 8 dimensions). [main]
+// *out; free with rlhf__weights_close. Errors: RLHF_E_INVALID (a missing or inconsistent file; the
+// message has the number that the file gives and the actual one), RLHF_E_IO, RLHF_E_NOMEM,
+// RLHF_E_UNSUPPORTED (unknown dtype, more than 8 dimensions). [main]
 rlhf_status rlhf__weights_open(const char *path, struct rlhf__weights **out,
                                struct rlhf__error *err);
 
@@ -30,22 +30,22 @@ size_t rlhf__weights_count(const struct rlhf__weights *weights);
 // Tensor i < count, ordered by name; borrowed. [any]
 const struct rlhf__tensor *rlhf__weights_at(const struct rlhf__weights *weights, size_t i);
 
-// Look up by name; NULL = not found. [any]
+// Find a tensor by name; NULL = not found. [any]
 const struct rlhf__tensor *rlhf__weights_find(const struct rlhf__weights *weights,
                                               const char *name);
 
-// The value of a metadata string; NULL = not found. It is meant for people, other programs and
-// tests. Borrowed. [any]
+// The value of a metadata string, for people, other programs and tests; NULL = not found. Borrowed.
+// [any]
 const char *rlhf__weights_metadata(const struct rlhf__weights *weights, const char *key);
 
 // ---- unexpected tensors ----
 
-// 1 for masks, angles and tables that models compute, although old versions of transformers stored
-// them: attn.bias, attn.masked_bias, rotary_emb.inv_freq, embeddings.position_ids, as the whole
-// name or after a dot. [any]
+// 1 for buffers: masks, angles and tables that models compute, although old versions of
+// transformers stored them. They are attn.bias, attn.masked_bias, rotary_emb.inv_freq and
+// embeddings.position_ids, as the whole name or after a dot. [any]
 int rlhf__tensor_is_buffer(const char *name);
 
-// 1 for v_head.*: trl calls its tensor v_head.summary, we call ours v_head.fc and v_head.out. [any]
+// 1 for v_head.*: trl names its tensor v_head.summary; ours are v_head.fc and v_head.out. [any]
 int rlhf__tensor_is_value_head(const char *name);
 
 // *same = 1 when both have the same shape and, read as f32, the same bits. Errors: as

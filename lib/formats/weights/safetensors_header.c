@@ -41,7 +41,7 @@ static rlhf_status read_shape(struct rlhf__tensor *t, const json_t *shape,
     return RLHF_OK;
 }
 
-// One entry: {"dtype", "shape", "data_offsets"}; data[0..len) are the bytes after the header.
+// Reads one entry: {"dtype", "shape", "data_offsets"}. data[0..len) are the bytes after the header.
 static rlhf_status read_entry(struct rlhf__tensor *t, const json_t *entry, const uint8_t *data,
                               uint64_t len, struct rlhf__error *err) {
     if (!json_is_object(entry))
@@ -86,7 +86,7 @@ static int by_place(const void *a_, const void *b_) {
     return a->n_bytes < b->n_bytes ? -1 : a->n_bytes > b->n_bytes;
 }
 
-// The format demands that the tensors fill the data without overlap or hole.
+// Checks that the tensors fill the data without overlaps or gaps, as the format demands.
 static rlhf_status check_cover(struct rlhf__tensor *t, size_t n, const uint8_t *data, uint64_t len,
                                struct rlhf__error *err) {
     if (n) qsort(t, n, sizeof *t, by_place);

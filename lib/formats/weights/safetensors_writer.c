@@ -1,5 +1,5 @@
-// safetensors_writer.c: writing weight files; see safetensors_writer.h. Only the layout is kept
-// in memory; the data goes through base/file's atomic writer.
+// safetensors_writer.c: see safetensors_writer.h. Only the layout is kept in memory; the data goes
+// through the atomic writer of base/file.
 #include "weights/safetensors_writer.h"
 
 #include "base/file.h"
@@ -30,7 +30,7 @@ static void destroy(struct rlhf__weights_writer *w) {
     free(w);
 }
 
-// Tensors without bytes are full at once.
+// Moves past tensors without bytes, which are full at once.
 static void skip_full(struct rlhf__weights_writer *w) {
     while (w->at < w->n && w->done == w->slot[w->at].n_bytes) {
         w->at++;

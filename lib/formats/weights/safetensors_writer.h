@@ -1,11 +1,11 @@
-// safetensors_writer.h: writing weight files in the safetensors format (safetensors.h).
+// safetensors_writer.h: writes weight files in the safetensors format (safetensors.h).
 #ifndef RLHF_HOST_WEIGHTS_SAFETENSORS_WRITER_H
 #define RLHF_HOST_WEIGHTS_SAFETENSORS_WRITER_H
 
 #include "base/folder.h"
 #include "weights/tensor.h"
 
-// A tensor of the file to be written. names and shapes are read during create only.
+// A tensor of the file to be written. name and shape are read only during create.
 struct rlhf__tensor_spec {
     const char *name;
     int32_t dtype, ndim; // dtype: any of the map
@@ -14,11 +14,11 @@ struct rlhf__tensor_spec {
 
 struct rlhf__weights_writer; // opaque
 
-// Start the file `name` in a folder (NULL: name is a path). It gets the header first, then the
-// tensors' data in the order of specs. The file appears only at commit. metadata: n_meta pairs of
-// key and value; NULL and 0 give {"format": "pt"}. If a narrow dtype would leave a wider one
-// unaligned, RLHF_E_INVALID: put wide dtypes first. Errors: RLHF_E_INVALID (duplicate name, bad
-// shape), RLHF_E_IO, RLHF_E_NOMEM. [main]
+// Start the file `name` in a folder (NULL: name is a path). The file appears only at commit. It
+// gets the header first, then the tensors' data in the order of specs. If a narrow dtype would
+// leave a wider one unaligned, returns RLHF_E_INVALID: put wide dtypes first. metadata: n_meta
+// pairs of key and value; NULL and 0 give {"format": "pt"}. Errors: RLHF_E_INVALID (also for a
+// duplicate name or a bad shape), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__weights_create(const struct rlhf__folder *in, const char *name,
                                  const struct rlhf__tensor_spec *specs, size_t n,
                                  const char *const (*metadata)[2], size_t n_meta,

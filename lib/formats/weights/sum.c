@@ -15,13 +15,13 @@
 #define PIECE_BYTES 65536
 #define PIECES      64
 
-// An unreadable file is bad input, as when weights are opened.
+// Reports an unreadable file as bad input, as rlhf__weights_open does.
 static rlhf_status unreadable(const char *path, struct rlhf__error *err) {
     return rlhf__fail(err, errno == EACCES ? RLHF_E_INVALID : RLHF_E_IO, "%s: cannot read: %s",
                       path, strerror(errno));
 }
 
-// `n` bytes at `from`; fewer where the file ends.
+// Adds `n` bytes from offset `from`, or fewer if the file ends.
 static int put_range(struct rlhf__sha256 *s, int fd, int64_t from, int64_t n) {
     static const size_t chunk = PIECE_BYTES;
     uint8_t bytes[PIECE_BYTES];

@@ -34,7 +34,7 @@ static void transpose(float *to, const float *from, int64_t rows, int64_t cols) 
             to[c * rows + r] = from[r * cols + c];
 }
 
-// A matrix [rows, cols], as stored or transposed; the caller frees it.
+// Reads a matrix [rows, cols], as stored or transposed. The caller frees it.
 static rlhf_status matrix(const struct rlhf__tensor *t, int transposed, float **out,
                           struct rlhf__error *err) {
     const size_t bytes = (size_t)t->count * sizeof **out;
@@ -183,8 +183,8 @@ static void widen_bf16(const uint8_t *from, int64_t n, float *out) {
     }
 }
 
-// rlhf__f16_to_f32 without branches. Exponents grow by 112. A subnormal is a number with exponent
-// 2^-14, minus 2^-14. Infinities and NaN keep all exponent bits.
+// rlhf__f16_to_f32 without branches. Exponents grow by 112. A subnormal is computed as a number
+// with exponent 2^-14, minus 2^-14. Infinities and NaN keep all exponent bits.
 static void widen_f16(const uint8_t *from, int64_t n, float *out) {
     for (int64_t i = 0; i < n; i++) {
         uint16_t h;
@@ -214,7 +214,7 @@ static void widen(void *piece) {
         widen_f16(p->from, p->n, p->out);
 }
 
-// Work on bytes [from, to) of the tensor.
+// Calls work on bytes [from, to) of the tensor.
 static rlhf_status work_on(const struct rlhf__tensor *t, uint64_t from, uint64_t to,
                            void (*work)(void *arg), void *arg, struct rlhf__error *err) {
     if (!t->in) {

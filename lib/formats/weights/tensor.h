@@ -1,6 +1,6 @@
 // tensor.h: one tensor of a weight file: its dtype, its shape, and its numbers as floats.
 //
-// What it is not: compute kernels; these conversions run once per load or save.
+// What it is not: it has no compute kernels; these conversions run once per load or save.
 #ifndef RLHF_HOST_WEIGHTS_TENSOR_H
 #define RLHF_HOST_WEIGHTS_TENSOR_H
 
@@ -80,14 +80,14 @@ float rlhf__f16_to_f32(uint16_t h);
 
 // ---- low-rank products ----
 
-// left [rows, rank] and right [rank, cols] are f32 and owned. Their matrix product is added to a
-// tensor [rows, cols].
+// The matrix product left [rows, rank] x right [rank, cols] is added to a tensor [rows, cols]. Both
+// are f32 and owned.
 struct rlhf__low_rank {
     int64_t rows, cols, rank;
     float *left, *right;
 };
 
-// Make one from A [rank, inputs] and B [outputs, rank] for a matrix w. w is [outputs, inputs], or
+// Make one for the matrix w from A [rank, inputs] and B [outputs, rank]. w is [outputs, inputs], or
 // [inputs, outputs] if in_out is set. left includes the scale. Errors: RLHF_E_INVALID (shapes that
 // do not fit; the message names all three), and those of rlhf__tensor_read_f32. [main]
 rlhf_status rlhf__low_rank_create(const struct rlhf__tensor *w, const struct rlhf__tensor *a,
