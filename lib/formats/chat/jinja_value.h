@@ -125,8 +125,8 @@ static inline rlhf__value rlhf__jinja_str(rlhf_str s) {
 rlhf__value rlhf__jinja_copied(struct rlhf__jinja_work *, const char *s, size_t n);
 rlhf__value rlhf__jinja_joined(struct rlhf__jinja_work *, rlhf_str a, rlhf_str b);
 
-// Make an empty list or tuple, and add values to it while it is new. If making it failed, the list
-// is undefined, and adding does nothing. [any]
+// Make an empty list or tuple, and add values to it while it is new. After a failure (w->state is
+// set), a new list is undefined, and adding does nothing. [any]
 rlhf__value rlhf__jinja_list(struct rlhf__jinja_work *, int32_t type, size_t cap);
 void rlhf__jinja_add(struct rlhf__jinja_work *, rlhf__value list, rlhf__value v);
 

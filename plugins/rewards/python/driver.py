@@ -36,11 +36,11 @@ PASSED = ("prompts", "completions", "completion_ids", "trainer_state", "log_extr
 
 
 class Refused(Exception):
-    """A sentence for the user."""
+    """An error whose text is a sentence for the user."""
 
 
 class State:
-    """What there is of transformers' TrainerState."""
+    """The part of transformers' TrainerState that this driver provides."""
 
     def __init__(self, step):
         self.global_step = step
@@ -58,7 +58,7 @@ def send(kind, lines=(), doubles=()):
 
 
 def receive():
-    """The next request, None when there is none any more."""
+    """Reads the next request. Returns None at the end of the input."""
     head = REQUESTS.readline()
     if not head:
         return None
@@ -68,13 +68,13 @@ def receive():
 
 
 def row_at_hand(frames, passed):
-    """" (c is of row 3 of 8)": a variable of the user's functions that is a value of one row and no other, in the innermost
-    function that has one; "" where there is none, or two are of different rows."""
+    """Returns " (c is of row 3 of 8)" for a variable of the user's functions that is a value of exactly one row, in the
+    innermost function that has such a variable. Returns "" if none has one, or if two variables are of different rows."""
     for frame in reversed(frames):
         rows = {}
         for name, value in frame.f_locals.items():
             if not isinstance(value, (str, list, dict)) or len(value) < 2 and isinstance(value, str):
-                continue  # Python keeps short texts and numbers once, so they would be of no row
+                continue  # Python shares short texts and numbers, so they do not identify a row
             for column in passed.values():
                 if isinstance(column, list):
                     rows.update({i: name for i, x in enumerate(column) if x is value
@@ -85,7 +85,7 @@ def row_at_hand(frames, passed):
 
 
 def where(error, path, passed=None):
-    """"line 3, in f: KeyError: 'answer'": the last line of the user's file that had part, and the row it had at hand."""
+    """Returns "line 3, in f: KeyError: 'answer'": the innermost line of the user's file in the traceback, and its row."""
     said = "".join(traceback.format_exception_only(type(error), error)).strip().split("\n")[-1]
     if isinstance(error, SyntaxError) and error.filename:
         other = "" if error.filename == path else f"{os.path.basename(error.filename)}, "
@@ -110,7 +110,7 @@ def where(error, path, passed=None):
 
 
 def load(path):
-    """The user's file as a module of its own name, with its folder first on the path."""
+    """Imports the user's file as a module with the file's name, and puts its folder first on the path."""
     stem = os.path.splitext(os.path.basename(path))[0]
     if stem in sys.modules or stem in getattr(sys, "stdlib_module_names", ()):
         stem = "rlhf_rewards_" + stem
@@ -129,7 +129,7 @@ def load(path):
 
 
 def called(f):
-    """What TRL calls a function."""
+    """Returns the name that TRL gives to a function."""
     while isinstance(f, functools.partial):
         f = f.func
     return getattr(f, "__name__", type(f).__name__)
@@ -154,7 +154,7 @@ def find(module, name):
 
 
 def needs(f, name):
-    """The columns that f cannot be called without."""
+    """Returns the columns that f requires."""
     try:
         parameters = inspect.signature(f).parameters.values()
     except (TypeError, ValueError):
@@ -186,7 +186,7 @@ def is_conversation(value):
 
 
 def arguments(request, metrics, notes):
-    """What TRL's GRPO trainer passes."""
+    """Returns the arguments that TRL's GRPO trainer passes."""
     rows = [row if isinstance(row, dict) else {} for row in request["rows"]]
     prompts, completions, hidden = [], [], {"prompt", "completion", "completion_ids"}
     for row, prompt, text in zip(rows, request["prompts"], request["completions"]):

@@ -22,8 +22,8 @@ def answer(word, text=""):
 
 
 class Notes:
-    """What a resumed run needs to know, in the run's directory: the tracker's id of the run, and
-    the last phase that it has."""
+    """A file in the run's directory that a resumed run reads: the id that the tracker gave to the
+    run, and the last phase that the tracker has."""
 
     def __init__(self, call):
         self.path = os.path.join(call["dir"], "sink-%s.json" % package)
