@@ -27,8 +27,8 @@ rlhf_status rlhf__json_parse(const char *name, const char *text, size_t len, jso
 // Read and parse a file of at most 64 MiB. [any]
 rlhf_status rlhf__json_load(const char *path, json_t **out, struct rlhf__error *err);
 
-// The same for the file dir/name. If it is missing, *out is NULL; if it does not hold an object,
-// RLHF_E_INVALID. [any]
+// rlhf__json_load for the file dir/name. If the file is missing, *out is NULL. If it does not hold
+// an object, returns RLHF_E_INVALID. [any]
 rlhf_status rlhf__json_load_any(const char *dir, const char *name, json_t **out,
                                 struct rlhf__error *err);
 

@@ -67,8 +67,8 @@ static void on_fatal(int number, siginfo_t *info, void *context) {
             sigaction(number, &earlier[i], NULL);
         }
     say(text);
-    // After the handler returns, a fault happens again at the same instruction and meets the
-    // previous action. A signal that was sent from outside must be sent again.
+    // After the handler returns, a fault occurs again at the same instruction, and the previous
+    // action handles it. A signal that was sent by a process must be sent again.
     if (info->si_code <= 0) raise(number);
 }
 

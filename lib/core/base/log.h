@@ -31,9 +31,9 @@ void rlhf__log_finish(struct rlhf__log *log);
 // The time as "HH:MM:SS". If the day is not *day, the date precedes it and *day is updated. [any]
 const char *rlhf__clock_text(int32_t *day, char out[32]);
 
-// Print one line "HH:MM:SS level text". The first line of a day has its date; info lines have no
-// level word. As JSON: {"time": ISO 8601 in UTC, "event": "log", "level", "message"}. log NULL:
-// nothing is printed. [any]
+// Print one line "HH:MM:SS level text". The first line of a day begins with the date; info lines
+// have no level word. If the log is JSON, the line is {"time": ISO 8601 in UTC, "event": "log",
+// "level", "message"}. log NULL: nothing is printed. [any]
 __attribute__((format(printf, 3, 4))) void rlhf__logf(struct rlhf__log *log, int32_t level,
                                                       const char *fmt, ...);
 
@@ -41,8 +41,8 @@ __attribute__((format(printf, 3, 4))) void rlhf__logf(struct rlhf__log *log, int
 // its own and is not broken, so that it can be copied. log NULL: nothing is printed. [any]
 void rlhf__log_command(struct rlhf__log *log, const char *text, const char *command);
 
-// Print "error: text" without a time, as the last line of a failing command. As JSON it is like a
-// log line. [any]
+// Print "error: text" without a time, as the last line of a failing command. If the log is JSON,
+// print a line as rlhf__logf does. [any]
 void rlhf__log_error(struct rlhf__log *log, const char *text);
 
 // Print a JSON line with the caller's members: `members` ("\"phase\": 3, ...") follow the time and

@@ -20,10 +20,10 @@ struct rlhf__mapped {
 rlhf_status rlhf__mapped_open(const char *path, struct rlhf__mapped *m, struct rlhf__error *err);
 void rlhf__mapped_close(struct rlhf__mapped *m); // accepts a zeroed one [main]
 
-// Call work(arg), which reads bytes. If the file was truncated, some of its pages are missing or
-// read as zeros; a missing page raises SIGBUS, which aborts work. Both give RLHF_E_IO, and the
-// output of work is then invalid. work may only copy or convert. It must not allocate, lock, call
-// anything that does, or call this function. [main]
+// Call work(arg), which reads m->bytes. If the file was truncated, some of its pages are missing or
+// read as zeros; a missing page raises SIGBUS, which aborts work. In both cases the function
+// returns RLHF_E_IO, and the output of work is invalid. work may only copy or convert. It must not
+// allocate, lock, call anything that does, or call this function. [main]
 rlhf_status rlhf__mapped_read(const struct rlhf__mapped *m, void (*work)(void *arg), void *arg,
                               struct rlhf__error *err);
 

@@ -23,7 +23,8 @@ int rlhf__is_printable(uint32_t c);
 // line, "\n\t" for text of several lines. [any]
 void rlhf__put_printable(struct rlhf__buf *out, const char *s, size_t n, const char *keep);
 
-// The same into out[cap], NUL-ended and cut to fit. Allocates nothing. Returns out. [any]
+// Write s to out[cap] in the same form, NUL-ended and cut to fit. Allocates nothing. Returns out.
+// [any]
 const char *rlhf__printable(const char *s, char *out, size_t cap);
 
 // Append s as one shell word, in single quotes if it contains anything but letters, digits and

@@ -13,7 +13,7 @@ struct rlhf__alias {
     const char *note;   // what differs; NULL = nothing
 };
 
-// All of them, in the order of the page. [any]
+// All aliases, in the order of docs/from-trl.md. [any]
 const struct rlhf__alias *rlhf__aliases(size_t *n);
 
 // Find a flag or key: "--learning-rate", "optim.learning_rate" and "learning_rate" are the same.

@@ -68,8 +68,8 @@ rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, con
                            const char *raw, const struct rlhf__origin *from, void *config,
                            struct rlhf__strings *strings, struct rlhf__error *err);
 
-// The sentence for a key that the table does not know. It suggests the nearest key of the table and
-// of `skip` (NULL-ended, may be NULL). Returns RLHF_E_INVALID. [any]
+// Fail with a sentence about a key that the table does not know. The sentence suggests the nearest
+// key of the table and of `skip` (NULL-ended, may be NULL). Returns RLHF_E_INVALID. [any]
 rlhf_status rlhf__opts_unknown(const struct rlhf__opt_table *t, const char *key,
                                const char *const *skip, const struct rlhf__origin *from,
                                struct rlhf__error *err);

@@ -204,9 +204,9 @@ enum rlhf__cgroup_end rlhf__cgroup_close(struct rlhf__cgroup *g) {
 
 // ---- making one ----
 
-// Make a new directory and lock it: sets its descriptor and its path, or returns -1. Before it is
-// locked, another host that cleans up may mistake it for an old one and remove it. The loop then
-// tries another name.
+// Makes a new directory, locks it and stores its path in dir. Returns its descriptor, or -1.
+// Between these steps, another host that cleans up may mistake the directory for an old one and
+// remove it. The loop then tries another name.
 static int make_dir(int parent, const char *path, char dir[RLHF__PATH_CAP]) {
     char name[64];
     for (unsigned i = 0; i < MOST_NAMES; i++) {

@@ -32,11 +32,11 @@ enum rlhf__confined {
 enum { RLHF__MOST_PROCESSES = 1024 };
 
 // Create namespaces for the processes forked afterwards. network 1: without a network namespace.
-// Returns those in force, as bits of the enum. [main]
+// Returns the protections in force, as bits of enum rlhf__confined. [main]
 unsigned rlhf__confine_spaces(int network);
 
 // Give a PID namespace a private view of the file system. Call it in the namespace's first process,
-// before that forks. Returns those of _READ_ONLY, _DEVICES and _SIGHT that are in force. [main]
+// before that process forks. Returns which of _READ_ONLY, _DEVICES and _SIGHT are in force. [main]
 unsigned rlhf__mounts(void);
 
 // Limit a PID namespace to RLHF__MOST_PROCESSES. Call it in the namespace's first process, before
@@ -45,8 +45,8 @@ unsigned rlhf__mounts(void);
 unsigned rlhf__confine_count(void);
 
 // Apply the remaining protections to the calling process, permanently. network 1: it may use
-// sockets. `spaces` is what the functions above and rlhf__cgroup_enter returned. Returns everything
-// in force. [main]
+// sockets. `spaces` has the bits that the functions above and rlhf__cgroup_enter returned. Returns
+// the bits of all protections in force. [main]
 unsigned rlhf__confine(unsigned spaces, int network);
 
 // Allow the process this many bytes on top of its present use, and do not let files grow. Returns

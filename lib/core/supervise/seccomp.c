@@ -2,11 +2,11 @@
 // EPERM, a socket with EACCES, an ioctl with ENOTTY. If programs know an older alternative to a
 // call, it fails with ENOSYS, so that they use the alternative.
 //
-// Most of this file is a list of refused calls. A reward can be any code, and the calls that its
-// libraries make are not known in advance. Refused are calls that administer the machine, reach
-// other processes, or change files in ways that landlock does not see. Three lists name what is
-// allowed instead: ioctls, kinds of sockets, and the numbers of system calls. A call newer than the
-// last number examined fails with ENOSYS.
+// Most of this file is a list of refused calls, because a reward can be any code, and the calls
+// that its libraries make are not known in advance. The refused calls administer the machine, reach
+// other processes, or change files in ways that landlock does not see. Three other lists name what
+// is allowed: ioctls, kinds of sockets, and the numbers of newer system calls. A call newer than
+// the last number examined fails with ENOSYS.
 #include "supervise/confine.h"
 
 #include <errno.h>

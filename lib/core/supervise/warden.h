@@ -1,16 +1,17 @@
-// warden.h: the supervisor of foreign code. It is a process between the host and that code. It
-// forks the work, confined or not. When the work ends, on SIGTERM, or when the host has ended, it
-// ends everything that the work started. It then ends itself with the wait status of the work.
+// warden.h: the supervisor of foreign code. The warden is a process between the host and that code.
+// It forks the work, confined or not. When the work ends, on SIGTERM, or when the host has ended,
+// the warden ends everything that the work started. It then ends itself with the wait status of the
+// work.
 //
-// It leads a new session, in which the work leads a new process group. It obeys the host's orders.
-// Between calls it stops everything that the work started (SIGSTOP), and every CHECK seconds it
-// checks that all of it is still stopped. If something sends SIGCONT to the tree, the tree is ended
-// the third time, and the wait status is SIGXCPU.
+// The warden leads a new session, in which the work leads a new process group. It obeys the host's
+// orders. Between calls it stops everything that the work started (SIGSTOP), and every CHECK
+// seconds it checks that all of it is still stopped. If something sends SIGCONT to the tree, the
+// warden ends the tree the third time, and the wait status is SIGXCPU.
 //
 // With a PID namespace there is one more process, the first one in the namespace. When it ends, the
-// kernel ends all others there. Without a PID namespace, the list of system calls keeps confined
-// work in one process group. The kernel ends a group at once, however fast it forks. In all cases
-// the warden adopts the remaining processes and ends them.
+// kernel ends all other processes of the namespace. Without a PID namespace, the list of system
+// calls keeps confined work in one process group, which the kernel ends at once, however fast the
+// work forks. In all cases the warden adopts the remaining processes and ends them.
 #ifndef RLHF_SUPERVISE_WARDEN_H
 #define RLHF_SUPERVISE_WARDEN_H
 

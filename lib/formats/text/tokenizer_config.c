@@ -340,8 +340,8 @@ static rlhf_status read_usual(struct rlhf__tokenizer *tok, enum family family, c
     }
     int32_t mask;
     if (family == FAMILY_BERT) RLHF_TRY(mark_text(tok, "[MASK]", &mask, err));
-    // With vocab.json alone, a token that is not written in stand-ins for bytes can only be a
-    // special token.
+    // If the directory has only vocab.json, a token that is not written with stand-ins for bytes
+    // must be a special token.
     for (int32_t i = 0; i < tok->vocab.n; i++)
         if (tok->vocab.token[i].special) RLHF_TRY(rlhf__added_mark_id(tok, i, err));
     return RLHF_OK;

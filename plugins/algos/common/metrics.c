@@ -32,8 +32,8 @@ void rlhf__pg_add(struct rlhf__pg_update_sums *to, const struct rlhf__pg_update_
     to->value_clipped += from->value_clipped;
 }
 
-// The sums of a minibatch as doubles, and back. Counts are whole numbers far below 2^53, so a
-// double holds them.
+// Copy the sums of a minibatch to an array of doubles, and back. Counts are whole numbers far below
+// 2^53, so a double holds them.
 enum { N_SUMS = 11, N_COUNTS = 4, N_UPDATE = N_SUMS + N_COUNTS, N_KL = 4 };
 
 static void list_update(struct rlhf__pg_update_sums *u, double *sum[N_SUMS],

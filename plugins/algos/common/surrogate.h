@@ -13,8 +13,9 @@ enum rlhf__ratio_level {
     RLHF__RATIO_SEQUENCE_MEAN = 2 // one rho = exp(mean_t (x_t - o_t)), GSPO (Zheng et al. 2025)
 };
 
-// Weights w_it of the token terms. Their totals are over the minibatch, so the loss does not depend
-// on its split into microbatches. GRPO, BNPO and DR_GRPO are aliases, as published.
+// Weights w_it of the token terms. They use totals of the minibatch, so the loss does not depend on
+// how the minibatch is split into microbatches. GRPO, BNPO and DR_GRPO are other names of three
+// weights, as published.
 enum rlhf__aggregation {
     RLHF__AGG_TOKEN = 0,    // 1 / (tokens of the minibatch)
     RLHF__AGG_SEQUENCE = 1, // 1 / (rows * tokens of the row)

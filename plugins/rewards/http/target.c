@@ -14,9 +14,9 @@ static rlhf_status no_memory(const rlhf_host *host) {
 
 // ---- the URL ----
 
-// Check the form of the URL before libcurl does. Its parser is lenient: it finds a host in
-// http:///path and accepts any scheme. No part of the URL is quoted before it is known to contain
-// no password.
+// Checks the form of the URL before libcurl does. libcurl's parser is lenient: it finds a host in
+// http:///path and accepts any scheme. Messages quote a part of the URL only after a check that it
+// contains no password.
 static rlhf_status check_form(const rlhf_host *host, const char *url) {
     const char *sep = strstr(url, "://");
     const size_t scheme = sep ? (size_t)(sep - url) : 0;
