@@ -35,9 +35,9 @@ enum rlhf__talk rlhf__talk(struct rlhf__program *, struct rlhf__exchange *);
 // Reads output that was not requested, up to cap bytes, without waiting. [step]
 size_t rlhf__talk_unasked(struct rlhf__program *, char *to, size_t cap);
 
-// Describes a failure, for any result except DONE, REFUSED and CANCELLED: "./score was ended by
-// signal 9 (Killed) at row 3 of 8", followed by its last output. `where` is "at row 3 of 8". Writes
-// to out[cap]; returns out. [step]
+// Describes a failure, which is any result except DONE, REFUSED and CANCELLED: "./score was ended
+// by signal 9 (Killed) at row 3 of 8", followed by the program's last output. `where` is the part
+// "at row 3 of 8". Writes to out[cap]; returns out. [step]
 const char *rlhf__talk_why(const struct rlhf__program *, enum rlhf__talk what, const char *where,
                            char *out, size_t cap);
 

@@ -1,10 +1,12 @@
 // printable.h: makes foreign text (from models, data, plugins, files) safe for terminals and logs.
 // Control characters are escaped, and lines are cut or wrapped to the terminal's width.
 //
-// The escapes are \n, \t and \r; \x1b and the like for other controls (C0, DEL and C1) and for
-// invalid UTF-8; and \u202e or \U000e0001 and the like for formatting characters (bidi overrides
-// and marks, zero-width characters, line and paragraph separators, tags). A backslash stays as it
-// is: people read this form, no program does.
+// The escapes are:
+//   \n \t \r             these three controls
+//   \x1b ...             other controls (C0, DEL and C1) and invalid UTF-8
+//   \u202e \U000e0001    formatting characters: bidi overrides and marks, zero-width characters,
+//                        line and paragraph separators, tags
+// A backslash stays as it is, because people read this form and no program does.
 #ifndef RLHF_HOST_PRINTABLE_H
 #define RLHF_HOST_PRINTABLE_H
 

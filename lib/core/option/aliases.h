@@ -20,9 +20,10 @@ const struct rlhf__alias *rlhf__aliases(size_t *n);
 // NULL if it is not an alias. [any]
 const struct rlhf__alias *rlhf__alias_find(const char *typed);
 
-// What a message about the typed word adds: " (here it is --set optim.lr=)", or why rlhf-host has
-// no equivalent. as_flag: the word was typed as a flag, so a setting is shown with --set. Returns 0
-// and writes nothing when the word is not an alias, or is our own name of the setting. [any]
+// Append what a message says about the typed word: " (here it is --set optim.lr=)", or why
+// rlhf-host has no equivalent. as_flag 1: the word was typed as a flag, so a setting is shown with
+// --set. Returns 0 and appends nothing if the word is not an alias, or is our own name of the
+// setting. [any]
 int rlhf__alias_hint(const char *typed, int as_flag, struct rlhf__buf *out);
 
 #endif

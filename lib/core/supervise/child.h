@@ -27,10 +27,11 @@ struct rlhf__child_end {
 // Returns the status of work. On success, the output of work is appended to *out; on failure, that
 // output is the text of err.
 //
-// When the child ends, the processes that it started are ended too. All of them end if this process
-// ends. If the child crashes, exits or exceeds `seconds` (SIGALRM), the function returns
-// RLHF_E_INTERNAL; err and *end (NULL allowed) say how the child ended. A child that disables its
-// alarm is ended 5 s later. A child that sends more than 16 MiB is ended at once.
+// When the child ends, the processes that it started are ended too. If this process ends, the child
+// and those processes are ended as well. If the child crashes, exits or exceeds `seconds`
+// (SIGALRM), the function returns RLHF_E_INTERNAL; err and *end (NULL allowed) say how the child
+// ended. A child that disables its alarm is ended 5 s later. A child that sends more than 16 MiB is
+// ended at once.
 //
 // Foreign code in the child can send any text: check it and escape it. [main]
 rlhf_status rlhf__child_ask(const struct rlhf__child_limits *limits,

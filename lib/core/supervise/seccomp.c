@@ -96,10 +96,12 @@ static const int shared_ipc[] = {
 static const int sockets[] = {SYS_socket, SYS_connect, SYS_bind,
                               SYS_listen, SYS_accept,  SYS_accept4};
 
-// The allowed ioctls. All others are refused: those that change a terminal, type into it or take it
-// over (TIOCSTI, TIOCLINUX, TIOCSPGRP, TIOCSCTTY, TCSETS, ...), those that set attributes of files
-// (FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR), those that choose who gets signals (FIOSETOWN), and those
-// of drivers.
+// The allowed ioctls. All others are refused, above all those that
+//   change a terminal, type into it or take it over (TIOCSTI, TIOCLINUX, TIOCSPGRP, TIOCSCTTY,
+//       TCSETS, ...)
+//   set attributes of files (FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR)
+//   choose who gets signals (FIOSETOWN)
+//   belong to drivers
 static const uint32_t ioctls[] = {
     0x5450,     0x5451,     0x5421,     0x541b, // FIONCLEX, FIOCLEX, FIONBIO, FIONREAD
     0x5411,     0x5460,     0x0002,             // TIOCOUTQ, FIOQSIZE, FIGETBSZ

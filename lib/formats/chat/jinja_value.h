@@ -130,7 +130,7 @@ rlhf__value rlhf__jinja_joined(struct rlhf__jinja_work *, rlhf_str a, rlhf_str b
 rlhf__value rlhf__jinja_list(struct rlhf__jinja_work *, int32_t type, size_t cap);
 void rlhf__jinja_add(struct rlhf__jinja_work *, rlhf__value list, rlhf__value v);
 
-// Likewise for a dictionary or a namespace. The key is borrowed. [any]
+// Make an empty dictionary or namespace, and add members to it. The key is borrowed. [any]
 rlhf__value rlhf__jinja_dict(struct rlhf__jinja_work *, int32_t type, size_t cap);
 void rlhf__jinja_put(struct rlhf__jinja_work *, rlhf__value dict, rlhf_str key, rlhf__value v);
 

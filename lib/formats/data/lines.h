@@ -44,7 +44,7 @@ struct rlhf__lines; // opaque
 rlhf_status rlhf__lines_open(const char *path, const char *setting, struct rlhf__lines **out,
                              struct rlhf__error *err);
 
-// The same for standard input, which stays open. [main]
+// rlhf__lines_open for standard input, which stays open. [main]
 rlhf_status rlhf__lines_open_stdin(struct rlhf__lines **out, struct rlhf__error *err);
 
 // NULL allowed. [main]

@@ -1,12 +1,12 @@
 // preferences.h: rows that say which response to a prompt is better, tokenised and held in memory.
 //
-// A file's rows have one of the last two forms, which may be mixed. With opts.completions, all rows
-// have the first form:
-//     {"prompt": text, "completion": text, "label": true or false}
+// A row has one of two forms, which a file may mix:
 //     {"prompt": text, "chosen": text, "rejected": text}
 //     {"prompt": text, "responses": [text, text, ...], "best": index of the better one, from 0}
-// A row of the last two forms may have a "margin": a number, by how much the better response should
-// lead. Other keys are ignored.
+// It may also have a "margin": a number, by how much the better response should lead. With
+// opts.completions, a row instead has a single response and a label:
+//     {"prompt": text, "completion": text, "label": true or false}
+// Other keys are ignored.
 //
 // TRL's conversational form is allowed too. The prompt is then a list of messages, under "prompt"
 // or "messages". Each response or completion is a list of messages too, or the assistant's text.

@@ -21,13 +21,13 @@ int32_t rlhf__added_id(const struct rlhf__tokenizer *tok, const char *content, s
 rlhf_status rlhf__added_read(struct rlhf__tokenizer *tok, const json_t *list,
                              struct rlhf__error *err);
 
-// Likewise for added_tokens.json, {"content": id}. Other files say which of these are special.
+// Add the tokens of added_tokens.json, {"content": id}. Other files say which of these are special.
 // [main]
 rlhf_status rlhf__added_read_ids(struct rlhf__tokenizer *tok, json_t *file,
                                  struct rlhf__error *err);
 
-// Likewise for added_tokens_decoder of tokenizer_config.json, {"id": {"content", "special", ...}}.
-// It must agree with tokenizer.json if both exist. [main]
+// Add the tokens of added_tokens_decoder in tokenizer_config.json, {"id": {"content", "special",
+// ...}}. They must agree with tokenizer.json if both exist. [main]
 rlhf_status rlhf__added_read_decoder(struct rlhf__tokenizer *tok, json_t *decoder,
                                      struct rlhf__error *err);
 

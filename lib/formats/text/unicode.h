@@ -18,9 +18,9 @@
 // surrogates, at most U+10FFFF. It is n if all of s is. [any]
 size_t rlhf__utf8_valid(const char *s, size_t n);
 
-// The length of the well-formed character at s, which has n >= 1 bytes. Returns 0 when an
-// ill-formed sequence starts at s; *bad is then the length of the maximal subpart to replace by one
-// U+FFFD (WHATWG practice). *cp gets the code point. cp and bad may be NULL. [any]
+// Returns the length of the well-formed character at s, which has n >= 1 bytes, and sets *cp to its
+// code point. Returns 0 if an ill-formed sequence starts at s; *bad is then the length of the part
+// to replace by one U+FFFD (the maximal subpart, WHATWG practice). cp and bad may be NULL. [any]
 size_t rlhf__utf8_next(const char *s, size_t n, uint32_t *cp, size_t *bad);
 
 // Write code point cp (<= U+10FFFF) as UTF-8 to out[0..4); returns its length. [any]

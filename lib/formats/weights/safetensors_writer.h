@@ -30,7 +30,7 @@ rlhf_status rlhf__weights_create(const struct rlhf__folder *in, const char *name
 rlhf_status rlhf__weights_put_f32(struct rlhf__weights_writer *w, const float *data, size_t count,
                                   struct rlhf__error *err);
 
-// The same for bytes, which are written unchanged. [main]
+// Append bytes to the current tensor, unchanged; otherwise like rlhf__weights_put_f32. [main]
 rlhf_status rlhf__weights_put_bytes(struct rlhf__weights_writer *w, const void *data, size_t len,
                                     struct rlhf__error *err);
 

@@ -1,10 +1,12 @@
 // bradley_terry.c: trains a reward model on preferences. A data row has two or more responses to
 // one prompt, one of which is preferred.
 //
-//   R: the rewards of a row's k responses; b: the preferred one; c: the centring coefficient;
-//   m: the margin, which is the option plus the data row's margin, if any
 //   loss_g = log(1 + sum_{j != b} exp(R_j + m - R_b)) + c (2/k sum_j R_j)^2
-//   L      = sum_g (k_g / n) loss_g           n = responses of the minibatch
+//   L      = sum_g (k_g / n) loss_g
+//
+//   R: the rewards of a row's k responses    b: the preferred response
+//   m: the option `margin` plus the data row's margin, if any
+//   c: the centring coefficient              n: responses of the minibatch
 //
 // With k = 2 the first term is -log sigmoid(R_chosen - R_rejected - m) (Bradley and Terry 1952;
 // Stiennon et al. 2020, section 3.4), and the second is c (R_chosen + R_rejected)^2. With k > 2 the

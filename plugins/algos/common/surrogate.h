@@ -51,8 +51,9 @@ struct rlhf__surrogate_sums {
 // Weight of each token term of a row with len > 0 response tokens. [any]
 double rlhf__token_weight(int32_t aggregation, const struct rlhf__totals *, int64_t len);
 
-// max(-A rho, -A clip(rho)), bounded by -A dual when A < 0 (Schulman et al. 2017, eq. 7; Ye et al.
-// 2020, eq. 3). *d_ratio = derivative with respect to rho; *clipped = 1 if rho has no effect. [any]
+// Returns max(-A rho, -A clip(rho)), which is bounded by -A dual when A < 0 (Schulman et al. 2017,
+// eq. 7; Ye et al. 2020, eq. 3). *d_ratio = its derivative by rho. *clipped = 1 if rho has no
+// effect. [any]
 double rlhf__surrogate(double ratio, double adv, const struct rlhf__clip *, double *d_ratio,
                        int *clipped);
 

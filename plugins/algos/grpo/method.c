@@ -4,10 +4,10 @@
 //   L    = sum_it w_it (surrogate_it + beta kl_it - c2 entropy_it)
 //
 // S is defined in common/pg.h, w_it and the surrogate in common/surrogate.h. std is the standard
-// deviation of the group (Shao et al. 2024, section 4.1.2), that of all S of this call, or 1 - eps,
-// which leaves S unscaled (Liu et al. 2025). The term with beta exists only with kl_placement loss.
-// Every divisor is a total of the minibatch or of the phase, so microbatch losses and derivatives
-// add up.
+// deviation of S in the group (Shao et al. 2024, section 4.1.2) or in the whole call. With
+// advantage_scale none, the difference is not divided (Liu et al. 2025). The term with beta exists
+// only with kl_placement loss. Every divisor is a total of the minibatch or of the phase, so
+// microbatch losses and derivatives add up.
 #include "grpo/method.h"
 
 #include <math.h>
