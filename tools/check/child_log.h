@@ -28,7 +28,7 @@ struct rlhf__child_log_found {
 };
 
 struct rlhf__child_log {
-    int32_t step; // of the case; after a crash another child continues with the next one
+    int32_t step; // of the case; after a crash, another child continues with the next
     int32_t done; // 1: the case is complete
     uint32_t n_found, n_facts;
     int32_t fault_rule; // set by the handler of a fault in guarded memory

@@ -269,7 +269,7 @@ rlhf_status rlhf__probe_end(struct rlhf__probe *t, rlhf_status st, struct rlhf__
     rlhf__child_log_inside(t->check->log, NULL);
     if (st == RLHF_OK) return st;
     if (!h->said && t->kernels && rlhf__instance_said(t->kernels, h->words, sizeof h->words) != st)
-        h->words[0] = 0; // the kernels' last failure was another one
+        h->words[0] = 0; // those words are about an earlier failure
     if (st > RLHF_OK || st < RLHF_E_INTERNAL) {
         rlhf__child_log_found(t->check->log, RLHF__CHECK_STATUS,
                               "%s returned %d, which is not a valid status", function, st);

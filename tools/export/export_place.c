@@ -205,7 +205,7 @@ rlhf_status rlhf__export_place_open(struct rlhf__export_place *p, struct rlhf__e
     if (st == RLHF_OK && taken)
         st = rlhf__fail(err, RLHF_E_IO, "%s: cannot create the directory: it exists", fresh);
     if (st != RLHF_OK) return rlhf__error_context(err, "export: --to");
-    (void)flock(p->dir->fd, LOCK_EX); // without lock support no export removes leftovers
+    (void)flock(p->dir->fd, LOCK_EX); // if locks do not work, no export removes leftovers
     char *shown = strdup(p->to);      // messages name the final directory
     if (!shown) return RLHF__NOMEM(err, "out of memory for a path");
     free(p->dir->path);

@@ -18,7 +18,7 @@ enum { NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, UNUSED = 5, BYTE 
 struct token {
     const char *text; // NULL = no text for this id; borrowed
     int32_t type;
-    float score; // rank of the merge that makes it, negated
+    float score; // minus the rank of the merge that makes it
 };
 
 struct tokens {

@@ -12,7 +12,7 @@
 struct rlhf__sha256 {
     uint32_t h[8];
     uint32_t used;    // bytes in block
-    int32_t hardware; // 1: by the instructions of the CPU; 0 gives the same digest, slower
+    int32_t hardware; // 1: use the CPU's SHA instructions; 0 gives the same digest, slower
     uint64_t total;   // bytes hashed
     uint8_t block[64];
 };

@@ -6,8 +6,8 @@
 
 // Bytes; total 0: unknown.
 struct rlhf__host_memory {
-    uint64_t total; // of the machine, or the limit of the process's control group
-    uint64_t left;  // that can still be allocated without swapping or killing anything
+    uint64_t total; // of the machine, or the limit of this process's control group
+    uint64_t left;  // bytes that can be allocated before something is swapped or killed
     uint64_t own;   // resident in this process
 };
 

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SHOWN_BYTES 8192 // of a line: a text of 2 KiB, some of it escaped
+#define SHOWN_BYTES 8192 // length of a line: a text of 2 KiB, some of it escaped
 
 void rlhf__log_init(struct rlhf__log *log) {
     memset(log, 0, sizeof *log);

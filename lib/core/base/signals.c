@@ -19,7 +19,7 @@ static volatile sig_atomic_t checkpoint;
 static volatile sig_atomic_t json;
 static _Atomic int64_t phase_now;    // 0: none
 static _Atomic int64_t phase_end_ms; // of rlhf__seconds(); 0: not known
-static char kept[512];               // what a second signal says of the newest checkpoint
+static char kept[512];               // text for a second signal, about the newest checkpoint
 static _Atomic int32_t kept_whole;   // 1: kept can be read
 
 static void append(char *out, size_t cap, const char *text) {

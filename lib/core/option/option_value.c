@@ -219,7 +219,7 @@ static int store(const rlhf_opt *o, const json_t *v, const char *raw, char *at,
         if (!json_is_number(v) || !in_range(o, real)) return 0;
         memcpy(at, &real, sizeof real);
         return 1;
-    case RLHF_T_ENUM: // a choice "true" or "false" may be written as JSON's own
+    case RLHF_T_ENUM: // a choice "true" or "false" may be a JSON boolean
         if (!text && json_is_boolean(v)) text = json_is_true(v) ? "true" : "false";
         for (small = 0; text && o->choices[small]; small++) {
             if (strcmp(o->choices[small], text) != 0) continue;

@@ -68,7 +68,7 @@ rlhf_status rlhf__opt_table_init(struct rlhf__opt_table *t, const rlhf_opt *opts
 
 void rlhf__opt_at(const struct rlhf__opt_table *t, uint32_t i, rlhf_opt *out) {
     (void)rlhf_opt_at(t->opts, t->n, t->stride, i,
-                      out); // at least one option a row: n rows suffice
+                      out); // each row has at least one option, so n rows suffice
 }
 
 int32_t rlhf__opt_find(const struct rlhf__opt_table *t, const char *key) {

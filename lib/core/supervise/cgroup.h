@@ -14,14 +14,14 @@
 
 struct rlhf__cgroup {
     char *dir; // of the group, owned; NULL: no group
-    int fd;    // of dir, locked as long as this process lives: others do not clean it up
+    int fd;    // of dir; while this process lives, its lock keeps others from removing dir
 };
 
 // Whether processes of a group were killed because memory ran out, and which limit was the cause.
 enum rlhf__cgroup_end {
     RLHF__CGROUP_FINE,   // not for lack of memory
     RLHF__CGROUP_OWN,    // the group reached its bound
-    RLHF__CGROUP_MACHINE // a group above it did, or the machine had no memory left
+    RLHF__CGROUP_MACHINE // a group above it reached its bound, or the machine ran out of memory
 };
 
 // Make a group. It may use at most `bytes` of memory, none of it swapped. Where the parent has the

@@ -13,7 +13,7 @@ struct rlhf__child_limits {
     // 1: no new privileges, no writing to files, no core dump. Standard output goes to standard
     // error.
     int32_t confined;
-    int64_t file_bytes; // confined: size up to which it may write files after all; 0: none
+    int64_t file_bytes; // if confined: it may write files of up to this size; 0: none
 };
 
 // How a child ended without an answer.

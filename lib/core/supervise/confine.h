@@ -24,7 +24,7 @@ enum rlhf__confined {
     RLHF__CONFINED_READ_ONLY = 1 << 12,    // all that is mounted
     RLHF__CONFINED_DEVICES = 1 << 13,      // no terminal, no disk
     RLHF__CONFINED_SIGHT = 1 << 14,        // /proc does not show processes outside
-    RLHF__CONFINED_GROUP = 1 << 15,        // a control group bounds the memory of all together
+    RLHF__CONFINED_GROUP = 1 << 15,        // a control group bounds their memory in total
     RLHF__CONFINED_GROUP_COUNT = 1 << 16   // and their number, as _COUNT does
 };
 

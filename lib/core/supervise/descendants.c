@@ -40,7 +40,7 @@ static struct process read_one(pid_t pid) {
     p.parent = (pid_t)strtol(end + 4, &at, 10);
     p.group = (pid_t)strtol(at, &at, 10);
     p.session = (pid_t)strtol(at, &at, 10);
-    uint64_t field[17]; // the 7th to the 22nd, at their numbers less 6
+    uint64_t field[17]; // field number k, from 7 to 22, is at k - 6
     for (int i = 1; i < 17; i++)
         field[i] = strtoull(at, &at, 10);
     p.ticks = field[14 - 6] + field[15 - 6];

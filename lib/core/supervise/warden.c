@@ -90,9 +90,9 @@ static int reap(pid_t child, int *status) {
 struct watch {
     pid_t child; // the process whose end is awaited
     long host;   // the parent, which may end; 0: do not check
-    int orders;  // the socket they arrive at; -1 = without orders
-    int to;      // the first process, which they are passed on to; or -1, then
-    pid_t whom;  // kill()'s argument: -1 = the whole namespace, or a group
+    int orders;  // the socket on which orders arrive; -1 = none arrive
+    int to;      // the socket on which orders are passed on; -1 = they are obeyed here
+    pid_t whom;  // argument of kill() to obey them: a group, or -1 = the namespace
     int resting, signals, seen;
     int told;       // the signal that asked this process to end, 0 = none
     int restless;   // how often the stopped tree was found running

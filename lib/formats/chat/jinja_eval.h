@@ -27,7 +27,7 @@ struct rlhf__jinja_machine {
     int32_t leave;         // enum rlhf__jinja_leave
     int32_t captured;      // 1: the text becomes a value
     struct rlhf__buf *out; // where text goes
-    size_t held;           // bytes of the texts around it, which wait for it to become a value
+    size_t held;           // bytes of the unfinished texts around `out`
     struct rlhf__turns *turns;
 };
 

@@ -12,7 +12,7 @@ struct rlhf__preference_texts {
     // response may also be a string, which is the assistant's message.
     const json_t *prompt, *response[RLHF__RESPONSES_MAX];
     const char *prompt_name; // its field
-    int32_t n, best;         // responses; index of the best one, -1: an undesirable completion
+    int32_t n, best;         // number of responses; index of the best, -1 if undesirable
     // shared: if prompt is NULL, how many messages at the beginning of chosen and rejected are
     // equal.
     int32_t is_chat, shared;

@@ -62,7 +62,7 @@ struct rlhf__preference {
     const int32_t *ids;
     const int32_t *len; // [n] tokens of each response, at least 1
     int32_t n_prompt;
-    int32_t n;    // responses, at least 2; 1 of a completion
+    int32_t n;    // responses: at least 2, or 1 if the row is a completion
     int32_t best; // the preferred one, 0 <= best < n; -1 for an undesirable completion
     float margin; // of the row; 0 if unset
     int64_t row;  // index of the row in the files, from 0; skipped rows count

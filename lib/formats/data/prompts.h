@@ -35,7 +35,7 @@ struct rlhf__prompt_opts {
     int32_t end_at_period;      // 1: the prompt ends with its last "." token; else skipped
     int32_t length;             // > 0: cut to this many tokens after the start rule, before the end
                                 // rule (bos not counted)
-    int32_t min_tokens;         // shorter ones are left out, bos counted; at least 1 is meant
+    int32_t min_tokens;         // shorter prompts are left out; bos counts; below 1 means 1
     int32_t max_tokens;         // longest prompt, bos counted; > 0
     int32_t long_rows;          // enum rlhf__long_prompts
     int64_t skip, limit;        // rows of the files; limit 0 = all

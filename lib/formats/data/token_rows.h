@@ -45,7 +45,7 @@ struct rlhf__token_rows {
     int64_t truncated;         // dataset rows that lost tokens
     int64_t dropped;           // dataset rows and windows left out by min_len
     int64_t silent;            // dataset rows and windows left out for lack of an assistant's token
-    int64_t unreached;         // dataset rows left out because cutting left none; not counted above
+    int64_t unreached;         // rows left out because cutting left none; not in `silent`
     char first_unreached[256]; // file and line of the first such row
 };
 

@@ -60,7 +60,7 @@ void rlhf__matcher_sort(struct rlhf__matcher *m) {
 // item[*lo..*hi) have the same first `depth` bytes. Narrows the range to the items that have byte b
 // at `depth`.
 static void narrow(const struct rlhf__matcher *m, size_t *lo, size_t *hi, size_t depth, uint8_t b) {
-    for (int side = 0; side < 2; side++) { // the first with at least b, the first with more
+    for (int side = 0; side < 2; side++) { // find the first item with a byte >= b, then > b
         size_t from = *lo, to = *hi;
         while (from < to) {
             size_t mid = from + (to - from) / 2;

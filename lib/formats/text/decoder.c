@@ -26,7 +26,7 @@ struct step {
     step_fn *apply;
     rlhf_str what, with; // borrowed from the JSON that it was read from
     int32_t start, stop; // Strip: the most to strip
-    int32_t on;    // Metaspace: a text's first space was added by encoding; WordPiece: cleanup
+    int32_t on;    // Metaspace: encoding adds a space at the start; WordPiece: clean up
     int32_t bytes; // ByteLevel
 };
 

@@ -31,7 +31,7 @@ enum family {
 static const struct {
     const char *name; // "Fast" may follow
     enum family family;
-    int alone;       // means something without a tokenizer.json
+    int alone;       // 1: also supported without a tokenizer.json
     const char *bos; // where no file names one; NULL = none
 } classes[] = {
     {"GPT2Tokenizer", FAMILY_GPT2, 1, "<|endoftext|>"},

@@ -57,7 +57,7 @@ rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__err
     char *path = rlhf__path_join(dir, "config.json");
     if (!path) return no_memory(err);
     rlhf_status st;
-    errno = 0; // a directory that we cannot search does exist
+    errno = 0; // EACCES: it exists, but we cannot search it
     if (!rlhf__is_dir(dir) && errno != EACCES)
         st = no_dir(dir, err);
     else if (!rlhf__is_file(path) && errno != EACCES)

@@ -54,8 +54,7 @@ struct rlhf__shards {
     size_t n;
     int32_t dtype; // the dtype that floats are rounded to; -1 = unchanged
     int32_t reserved;
-    uint64_t limit;                         // bytes of tensors a file may have; one has at least
-                                            // one tensor
+    uint64_t limit; // bytes of tensors in a file; a larger tensor has a file alone
     const volatile sig_atomic_t *cancelled; // NULL = never
 };
 

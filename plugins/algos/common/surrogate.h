@@ -29,7 +29,7 @@ enum rlhf__aggregation {
 
 // Totals for computing the weights. phase_tokens 0: unknown; DAPO then equals TOKEN.
 struct rlhf__totals {
-    double sequences;        // of the minibatch; the mean over minibatches if rows are masked
+    double sequences;        // rows of the minibatch, or if rows are masked, mean over minibatches
     int64_t tokens, max_len; // of the minibatch
     int64_t phase_tokens, minibatches; // of the phase; minibatches of one epoch
 };

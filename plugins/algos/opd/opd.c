@@ -37,7 +37,7 @@ struct opd {
     const rlhf_host *host;
     struct opd_config config;
     struct rlhf__sums sums;
-    int64_t stepped, masked, rows; // minibatches; rows of the phase, masked and all
+    int64_t stepped, masked, rows; // minibatches stepped; masked rows of the phase; its rows
 };
 
 static rlhf_status opd_create(const rlhf_host *host, const void *config, void **self) {

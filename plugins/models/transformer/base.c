@@ -42,7 +42,7 @@ static rlhf_status check(struct rlhf__tf *m, const rlhf_model_open *o, const str
 rlhf_status rlhf__tf_base_open(struct rlhf__tf *m, rlhf_model_open *o) {
     struct rlhf__tf *b;
     if (!o->base) return RLHF_OK;
-    memcpy(&b, &o->base, sizeof b); // the LM head is packed when it is first needed
+    memcpy(&b, &o->base, sizeof b); // not const: its LM head is packed when it is first needed
     RLHF_TRY(check(m, o, b));
     m->base = b->base ? b->base : b;
     o->n_tokens = m->base->open.n_tokens;

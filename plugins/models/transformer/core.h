@@ -44,7 +44,7 @@ enum rlhf_tf_slot {
     RLHF_TF_PROJ_B,
     RLHF_TF_N2_G, // norm of the MLP
     RLHF_TF_N2_B,
-    RLHF_TF_FC_W, // d -> inner; gated: d -> 2 inner, the gate and the gated values
+    RLHF_TF_FC_W, // d -> inner; gated: d -> 2 inner, the gate and the values it gates
     RLHF_TF_FC_B,
     RLHF_TF_OUT_W, // inner -> d
     RLHF_TF_OUT_B,
@@ -90,7 +90,7 @@ struct rlhf_tf_rotary {
 // One architecture with its sizes. Filled by the plugin's create(), copied by the core.
 struct rlhf_tf_arch {
     int32_t n_vocab, n_ctx, d, n_layer, d_inner;
-    int32_t n_head, n_kv_head; // heads of queries; of keys and values, which divides it
+    int32_t n_head, n_kv_head; // query heads; key/value heads, a divisor of n_head
     int32_t head_dim;          // width of a head, usually d / n_head
     int32_t norm;              // enum rlhf_tf_norm_kind
     int32_t pre_norm; // 1: norm before each block and a final norm; 0: norm after the embedding sum
@@ -98,10 +98,10 @@ struct rlhf_tf_arch {
     int32_t causal;   // 1: LM heads, value head and generation are available
     int32_t act;      // enum rlhf_act
     int32_t gated;    // 1: the MLP is act(gate) * up (Shazeer 2020)
-    int32_t head_norm; // 1: queries and keys are normed head by head before they turn (RMS, rotary)
-    int32_t bias;      // bits of enum rlhf_tf_bias
-    int32_t out_in;    // 1: linear layers of the trunk are stored [out, in]
-    int32_t tied;      // 1: the LM head is the token embedding
+    int32_t head_norm;    // 1: RMS norm of each head of queries and keys, before the rotation
+    int32_t bias;         // bits of enum rlhf_tf_bias
+    int32_t out_in;       // 1: linear layers of the trunk are stored [out, in]
+    int32_t tied;         // 1: the LM head is the token embedding
     int32_t score_hidden; // 1: a d -> d layer with ReLU before the score matrix
     int32_t score_bias;
     int32_t pooling; // enum rlhf_pool, the architecture's default
@@ -112,7 +112,7 @@ struct rlhf_tf_arch {
     int32_t scale_by_layer; // 1: attention scores are also divided by layer + 1
     int32_t residual_init;  // 1: output matrices start at init_std / sqrt(2 n_layer)
     double attn_scale, norm_eps, init_std;
-    struct rlhf_tf_rotary rotary; // frequency is host memory, the core's once created
+    struct rlhf_tf_rotary rotary; // frequency is host memory; rlhf_tf_create takes it
     const char *layer_prefix;     // format with one %d, e.g. "transformer.h.%d."
     const char *base_prefix;      // e.g. "transformer."
     const struct rlhf_tf_name *globals, *layers;

@@ -37,7 +37,7 @@ rlhf_status rlhf__tf_recorded_create(struct rlhf__tf *m, uint32_t n_slots,
     if (!records(m->c)) return RLHF_OK;
     struct rlhf__tf_recorded *r = m->host->alloc(m->host, sizeof *r);
     if (!r) return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for a generation session");
-    *out = r; // the session's to destroy, also when what follows fails
+    *out = r; // the session destroys it, even if an allocation below fails
     r->max_rows = bucket(n_slots);
     r->session = ++m->sessions;
     const uint64_t n = r->max_rows;

@@ -9,7 +9,7 @@ struct rlhf__tf_layer_weights {
 };
 
 struct rlhf__tf {
-    const void *magic; // tells an instance of this plugin from anything else (kl_self)
+    const void *magic; // identifies an instance of this plugin (kl_self)
     const rlhf_host *host;
     const rlhf_compute *c;
     struct rlhf_tf_arch arch;

@@ -97,8 +97,8 @@ struct rlhf__tf_work {
     struct rlhf__tf_buf in, sum, mid, h1, h2, stats1, stats2, qkv, raw, raw_stats, att, lse, fc, ac;
     struct rlhf__tf_buf low[TF_N_SITE];
     // LM and value heads, R = n_resp states:
-    struct rlhf__tf_buf rx, rstats; // gathered residual f32 [R, d], its norm's [R, 2]
-    struct rlhf__tf_buf rf, rh;     // its norm, f32 and act dtype [R, d]
+    struct rlhf__tf_buf rx, rstats; // gathered residual f32 [R, d]; its norm's stats [R, 2]
+    struct rlhf__tf_buf rf, rh;     // output of that norm, f32 and act dtype [R, d]
     // The reference's states: act dtype [R, d], followed by f32 [R, d] if they came from the host.
     struct rlhf__tf_buf ref;
     struct rlhf__tf_buf support;          // u32 [R, words of the vocabulary]

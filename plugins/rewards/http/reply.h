@@ -18,7 +18,7 @@ struct rlhf__reply {
     uint32_t n;
     float *seq;
     uint8_t *verdict, *failed;
-    struct rlhf__tally **tally; // of the host's memory if there are metrics, otherwise unchanged
+    struct rlhf__tally **tally; // allocated by the host if there are metrics, else unchanged
 };
 
 enum { RLHF__WHY = 512 };

@@ -53,7 +53,7 @@ rlhf_status rlhf__tracker_create(const rlhf_host *host, const struct rlhf__track
     snprintf(t->name, sizeof t->name, "%s (%.120s)", spec->package, python);
     const rlhf_status st = rlhf__program_init(&t->program, host, t->argv, NULL);
     t->program.name = t->name;
-    t->program.limits = NULL; // rewards.timeout_s and rewards.memory_mib are not about sinks
+    t->program.limits = NULL; // rewards.timeout_s and rewards.memory_mib do not apply to sinks
     // A sink's program runs unconfined (docs/sinks.md). Setting this text suppresses the log line
     // about its restrictions.
     snprintf(t->program.walls, sizeof t->program.walls, "none");
