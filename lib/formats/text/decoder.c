@@ -26,8 +26,8 @@ struct step {
     step_fn *apply;
     rlhf_str what, with; // borrowed from the JSON that it was read from
     int32_t start, stop; // Strip: the most to strip
-    int32_t on;    // Metaspace: encoding adds a space at the start; WordPiece: clean up
-    int32_t bytes; // ByteLevel
+    int32_t on;          // Metaspace: encoding adds a space at the start; WordPiece: clean up
+    int32_t bytes;       // ByteLevel
 };
 
 #define REPLACEMENT "\xEF\xBF\xBD" // U+FFFD
