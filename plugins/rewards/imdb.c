@@ -1,8 +1,8 @@
 // imdb.c: sentiment of a text, from any sequence classifier the host can open.
 //
-// The label is chosen by name, never by index, and two plain sentences are scored at load, so a
+// The label is chosen by name, never by index. Two plain sentences are scored at load, so a
 // classifier with swapped labels is refused. The classifier has its own tokenizer and never sees
-// padding; the host's service does both.
+// padding; the host's service does the tokenising and avoids the padding.
 #include <rlhf/reward.h>
 #include <rlhf/service.h>
 

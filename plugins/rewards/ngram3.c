@@ -1,4 +1,4 @@
-// ngram3.c: share of repeated n-grams in a response, 1 - distinct / all, n = 3 by default.
+// ngram3.c: the share of repeated n-grams in a response, 1 - distinct / all, with n = 3 by default.
 //
 // This is seq-rep-n of Welleck et al. 2020 ("Neural text generation with unlikelihood training",
 // eq. 11): 0 if every n-gram occurs once, near 1 for a loop. It is positive, so a penalty needs a

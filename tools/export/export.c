@@ -1,6 +1,6 @@
-// export.c: `rlhf-host export`: writes a checkpoint of a run, or any model directory, as a
-// directory for transformers (from_pretrained) with a model card, and as a GGUF file for llama.cpp.
-// Weights are copied or rounded, never computed.
+// export.c: `rlhf-host export`. The source is a checkpoint of a run, or any model directory. The
+// outputs are a directory for transformers (from_pretrained) with a model card, and a GGUF file for
+// llama.cpp. Weights are copied or rounded, never computed.
 #include "export/export.h"
 
 #include "base/printable.h"

@@ -1,5 +1,5 @@
-// gguf_writer.h: writes files in the GGUF format, version 3: typed keys, then tensors whose data
-// begins at multiples of 32 bytes. Little-endian, as in this whole program.
+// gguf_writer.h: writes files in the GGUF format, version 3. A file has typed keys, then tensors
+// whose data begins at multiples of 32 bytes. Numbers are little-endian, as in this whole program.
 //
 // What it is not: it does not know models; gguf.h decides what to write. Format: ggml's
 // docs/gguf.md.

@@ -23,11 +23,14 @@ struct rlhf__dirs {
 // RLHF_E_INVALID (longer than cap). [main]
 rlhf_status rlhf__dirs_program(const char *link, char *out, size_t cap, struct rlhf__error *err);
 
-// lib is the first of these directories that exists: <exe>/../lib/rlhf/0, <exe>/../<libdir>/rlhf/0,
-// and the one under the configured install prefix. share is found in the same way. If none exists,
-// the first path is kept. user is $XDG_DATA_HOME/rlhf/plugins, or ~/.local/share/rlhf/plugins if
-// the variable is unset, whether the directory exists or not. Paths that are not absolute are
-// ignored, as the XDG base directory specification demands. [main]
+// Find the program's directories. Paths that are not absolute are ignored, as the XDG base
+// directory specification demands.
+//   lib    the first that exists of <exe>/../lib/rlhf/0, <exe>/../<libdir>/rlhf/0, and the one
+//          under the configured install prefix; if none exists, the first
+//   share  found in the same way
+//   user   $XDG_DATA_HOME/rlhf/plugins, or ~/.local/share/rlhf/plugins if the variable is unset,
+//          whether the directory exists or not
+// [main]
 rlhf_status rlhf__dirs_find(struct rlhf__dirs *out, struct rlhf__error *err);
 
 // Returns `path` if that file or directory exists. Otherwise looks for the same relative name among

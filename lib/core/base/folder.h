@@ -31,10 +31,10 @@ rlhf_status rlhf__folder_make(const struct rlhf__folder *in, const char *name, i
 rlhf_status rlhf__folder_make_above(const struct rlhf__folder *in, const char *name,
                                     struct rlhf__error *err);
 
-// Lock the directory `dir`. Until the returned descriptor is closed, rlhf__folder_is_held() returns
-// 1 to everyone else, including other processes. real receives the directory's absolute path
-// without links, valid for as long as the lock. Returns -1 if the directory does not exist or its
-// file system lacks locks; `real` is then unset or not locked. [any]
+// Lock the directory `dir`. Returns a descriptor; closing it ends the lock. While the lock lasts,
+// rlhf__folder_is_held() returns 1 to everyone else, including other processes, and `real` holds
+// the directory's absolute path without links. Returns -1 if the directory does not exist or its
+// file system lacks locks; `real` is then unset or its directory is not locked. [any]
 int rlhf__folder_hold(const char *dir, char real[RLHF__PATH_CAP]);
 
 // Returns 1 when a process holds the lock. If it returns 0, other processes cannot take the lock

@@ -14,10 +14,11 @@ struct rlhf__nearest {
     size_t distance;
 };
 
-// Offer a candidate. It is near enough in any of three cases. Its distance is at most a third of
-// the longer name (at least 1). One name contains the other as a whole part; underscores, dots and
-// dashes separate parts. Or both begin with the same bytes, at least four and half of the longer
-// name. [any]
+// Offer a candidate. It is near enough in any of these cases:
+//   its edit distance is at most a third of the longer name's length, or 1
+//   one name contains the other as a whole part; underscores, dots and dashes separate parts
+//   both begin with the same bytes, at least four and at least half of the longer name
+// [any]
 void rlhf__nearest_offer(struct rlhf__nearest *n, const char *candidate);
 
 // Write ` (did you mean "x"?)` or an empty string to out. Returns out. [any]

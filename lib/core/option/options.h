@@ -14,9 +14,9 @@
 
 // ---- the rows of a table ----
 
-// A flag of the host's own tables, for RLHF_T_STR: a list of non-empty texts and token ids. In JSON
-// it is an array of strings and integers, or a single one. In the struct it is the array as JSON
-// text, "[]" when empty. (A list that has only strings is an RLHF_T_LIST.)
+// A flag in the host's own tables, for RLHF_T_STR: the value is a list of non-empty texts and token
+// ids. In JSON it is an array of strings and integers, or a single string or integer. In the struct
+// it is that array as JSON text, "[]" if empty. (A list of only strings is an RLHF_T_LIST.)
 #define RLHF__OPT_ENDS 0x10000u
 
 // A table of options; n counts them, including those of included tables.

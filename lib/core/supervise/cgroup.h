@@ -24,10 +24,11 @@ enum rlhf__cgroup_end {
     RLHF__CGROUP_MACHINE // a group above it reached its bound, or the machine ran out of memory
 };
 
-// Make a group. It may use at most `bytes` of memory, none of it swapped. Where the parent has the
-// pids controller, it may have at most RLHF__MOST_PROCESSES processes. Groups that killed hosts of
-// the same user left there are removed. root is ""; in tests it is a directory that contains a
-// proc/. Returns 0, or -1 with *out zeroed if a group cannot be made. [main]
+// Make a group that may use at most `bytes` of memory, none of it swapped. If the parent has the
+// pids controller, the group may have at most RLHF__MOST_PROCESSES processes. Also removes groups
+// that hosts of the same user left in the parent when they were killed. root is ""; in tests it is
+// a directory that contains a proc/. Returns 0, or -1 with *out zeroed if a group cannot be made.
+// [main]
 int rlhf__cgroup_make(const char *root, uint64_t bytes, struct rlhf__cgroup *out);
 
 // Put the calling process into the group whose directory is `dir` ("": no group). Returns the

@@ -1,8 +1,8 @@
-// confine.h: confines a worker as far as the kernel allows. The worker has no new privileges and
-// none of root's. It cannot write to the file system or read from devices (landlock, mounts). It
-// cannot make system calls that administer the machine or send signals to others (seccomp). It has
-// no network unless that is allowed. Processes, queues and shared memory are private (namespaces).
-// The number of processes, memory and processor time are limited.
+// confine.h: confines a worker as far as the kernel allows. The worker has no root privileges and
+// cannot gain privileges. It cannot write to the file system or read from devices (landlock,
+// mounts). It cannot make system calls that administer the machine or send signals to others
+// (seccomp). It has no network unless that is allowed. Processes, queues and shared memory are
+// private (namespaces). The number of processes, memory and processor time are limited.
 #ifndef RLHF_SUPERVISE_CONFINE_H
 #define RLHF_SUPERVISE_CONFINE_H
 

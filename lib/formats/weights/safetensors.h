@@ -1,11 +1,11 @@
 // safetensors.h: reads weight files in the safetensors format; safetensors_writer.h writes them.
 //
-// The format: the length of the header (u64, little-endian), then a JSON header {name: {dtype,
-// shape, data_offsets}} with an optional "__metadata__" of strings, then the tensors' bytes. These
-// are little-endian, row-major and without gaps. A reader trusts nothing: it checks every number of
-// the header before use.
+// A file begins with the length of the header (u64, little-endian). A JSON header {name: {dtype,
+// shape, data_offsets}} follows, with an optional "__metadata__" of strings. Then come the tensors'
+// bytes, little-endian, row-major and without gaps. The reader trusts nothing: it checks every
+// number of the header before use.
 //
-// What it is not: it does not know models; model/ knows which tensors a model needs.
+// What it is not: it does not know models; a model's plugin knows which tensors the model needs.
 #ifndef RLHF_HOST_WEIGHTS_SAFETENSORS_H
 #define RLHF_HOST_WEIGHTS_SAFETENSORS_H
 

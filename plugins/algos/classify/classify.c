@@ -1,9 +1,9 @@
-// classify.c: training a sequence classifier on {"text", "label"} rows.
+// classify.c: trains a sequence classifier on {"text", "label"} rows.
 //
 //   p_i = softmax(score[i, :]);  q_i = (1 - s) onehot(label_i) + s / K
 //   L = -(1/n) sum_i sum_k q_ik log p_ik;   dL/dscore[i, k] = (p_ik - q_ik) / n
 //
-// n = rows of the minibatch, K labels, s = label_smoothing (Szegedy et al. 2016, section 7). The
+// n = rows of the minibatch, K = labels, s = label_smoothing (Szegedy et al. 2016, section 7). The
 // model determines the pooling and the number of labels.
 #include "common/rows.h"
 #include "common/sums.h"

@@ -1,4 +1,4 @@
-// advantage.h: from rewards and values to advantages and returns.
+// advantage.h: computes advantages and returns from rewards and values.
 //
 // Row functions work on the n response tokens of one sequence; the value after the last token is 0.
 // Group functions work on one number per sequence. KL penalties and whitening are elsewhere

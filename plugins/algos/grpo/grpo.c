@@ -1,5 +1,5 @@
 // grpo.c: group relative policy optimisation (Shao et al. 2024, DeepSeekMath) and the losses that
-// grew out of it. This file: the descriptor.
+// grew out of it. This file has the plugin's descriptor.
 //
 // The host samples, scores and steps the optimiser; grpo_iterative.so also updates the reference.
 // Formulas and sources: docs/algorithms/grpo.md.

@@ -1,10 +1,10 @@
-// advantages.c: from a rollout's scores, log-probs and values to advantages and returns.
+// advantages.c: computes advantages and returns from a rollout's scores, log-probs and values.
 //
 //   1. scores, normalised on request          4. advantages and returns
 //   2. per-token rewards with the KL penalty  5. whiten advantages
 //   3. whiten rewards                         6. back to the ragged arrays
 //
-// Steps 2 to 5 work on doubles for response tokens only, row after row.
+// Steps 2 to 5 work on doubles. Their arrays hold only the response tokens of all rows, in order.
 #include "ppo/ppo.h"
 
 #include "common/terms.h"

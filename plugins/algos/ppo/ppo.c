@@ -1,10 +1,12 @@
 // ppo.c: proximal policy optimisation for language models, with the critic-free and group variants
-// that differ only in how advantages are computed (advantages.c). This file: descriptor and loss.
+// that differ only in how advantages are computed (advantages.c). This file has the descriptor and
+// the loss.
 //
 //   L = sum_it w_it (surrogate_it + beta kl_it - c2 entropy_it) + c1 / (2 N) sum_it value_error_it
 //
-// w_it: common/surrogate.h; N = response tokens of the minibatch; beta only with kl_placement loss.
-// Every divisor is a total of the minibatch, so microbatch losses and derivatives add up.
+// w_it is defined in common/surrogate.h. N is the number of response tokens of the minibatch. The
+// term with beta exists only with kl_placement loss. Every divisor is a total of the minibatch, so
+// microbatch losses and derivatives add up.
 //
 // The host samples, scores and steps the optimiser; this plugin sees only per-token numbers.
 // Formulas and sources: docs/algorithms/ppo.md.

@@ -45,9 +45,9 @@ rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const struct rlhf_tf_dec
                                  int64_t head_dim, struct rlhf_tf_arch *out);
 
 // ---- rotary_config.c ----
-// The frequencies of head_dim / 2 pairs, and the scale, as in modeling_rope_utils of transformers:
-// default, linear, llama3 (Dubey et al. 2024), yarn (Peng et al. 2023). Allocates out->frequency.
-// [main]
+// Sets the frequencies of the head_dim / 2 pairs, and the scale, as modeling_rope_utils of
+// transformers does. Types: default, linear, llama3 (Dubey et al. 2024), yarn (Peng et al. 2023).
+// Allocates out->frequency. [main]
 rlhf_status rlhf_tf_rotary_read(const rlhf_host *host, const struct rlhf_tf_decoder *c,
                                 int32_t head_dim, struct rlhf_tf_rotary *out);
 
