@@ -23,13 +23,12 @@ struct rlhf__dirs {
 // RLHF_E_INVALID (longer than cap). [main]
 rlhf_status rlhf__dirs_program(const char *link, char *out, size_t cap, struct rlhf__error *err);
 
-// Find the program's directories. Paths that are not absolute are ignored, as the XDG base
-// directory specification demands.
+// Find the program's directories:
 //   lib    the first that exists of <exe>/../lib/rlhf/0, <exe>/../<libdir>/rlhf/0, and the one
 //          under the configured install prefix; if none exists, the first
 //   share  found in the same way
-//   user   $XDG_DATA_HOME/rlhf/plugins, or ~/.local/share/rlhf/plugins if the variable is unset,
-//          whether the directory exists or not
+//   user   $XDG_DATA_HOME/rlhf/plugins, or ~/.local/share/rlhf/plugins if the variable is unset or
+//          not absolute (XDG base directory specification), whether the directory exists or not
 // [main]
 rlhf_status rlhf__dirs_find(struct rlhf__dirs *out, struct rlhf__error *err);
 
