@@ -19,9 +19,8 @@
 #define RLHF__NORM_LARGE        10.0   // a norm up to this does not count as exploding
 #define RLHF__CUT_OFF           0.95   // share of the responses, at least
 #define RLHF__FALL              1.0    // nats per token that wanted texts lose, above
-#define RLHF__LOSS_FACTOR       2.0 // a loss has diverged above this times the first phase's loss,
-// plus this margin, which exceeds the differences between batches
-#define RLHF__LOSS_MARGIN 2.0
+#define RLHF__LOSS_FACTOR       2.0    // a loss diverges above this times the first phase's loss
+#define RLHF__LOSS_MARGIN       2.0    // plus this margin, to allow for differences of batches
 
 // The numbers of one phase. NaN means not measured.
 struct rlhf__phase_numbers {
