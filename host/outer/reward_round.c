@@ -109,7 +109,7 @@ static rlhf_status check(const rlhf_reward_update *u, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// One optimiser step on the pairs pick[0..n).
+// One optimizer step on the pairs pick[0..n).
 static rlhf_status step(struct rlhf__reward_round *r, const struct rlhf__replay *replay,
                         const uint32_t *pick, uint32_t n, uint32_t k, double factor,
                         struct rlhf__error *err) {

@@ -30,7 +30,7 @@ enum rlhf__rollout_log_flag {
 void rlhf__rollout_log_rows(struct rlhf__rollout_log *, int64_t phase, const struct rlhf__rows *e,
                             const int64_t *prompt, const char *const *named, uint32_t flags);
 
-// One optimiser step.
+// One optimizer step.
 struct rlhf__rollout_log_update {
     uint32_t epoch, minibatch, n;
     int32_t skipped;

@@ -1,4 +1,4 @@
-// setup_models.c: opens a run's models and creates their optimisers; see setup.h.
+// setup_models.c: opens a run's models and creates their optimizers; see setup.h.
 #include "run/setup.h"
 
 #include "base/file.h"
@@ -342,7 +342,7 @@ rlhf_status rlhf__setup_load(struct rlhf__run *r, struct rlhf__error *err) {
     return rlhf__text_services_load(r->session.text, err);
 }
 
-// ---- optimisers and learner ----
+// ---- optimizers and learner ----
 
 int32_t rlhf__setup_moments(const struct rlhf__config *c) {
     return c->optim.kind == RLHF__OPTIM_MUON ? 1 : 2;
