@@ -5,7 +5,7 @@
 #include "batch/rows.h"
 
 // Set *out to the number of distinct n-grams of token ids divided by the number of all n-grams,
-// within rows; 1 if there are none. Row i is ids[begin[i] .. end[i]). Errors: RLHF_E_NOMEM. [any]
+// within rows; 1 if none exist. Row i is ids[begin[i] .. end[i]). Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__distinct_n(const int32_t *ids, const int32_t *begin, const int32_t *end,
                              uint32_t rows, int32_t n, double *out, struct rlhf__error *err);
 

@@ -4,7 +4,7 @@
 // compact  as the model computes it: adjacent rows of one group share their prompt
 //          (rlhf_batch.prefix)
 //
-// In the compact layout, a shared prompt without its last token is a row of its own. Each row that
+// In the compact layout, a shared prompt without its last token is a separate row. Each row that
 // shares it has only that last token and its response.
 //
 // Copies numbers between the layouts. It runs no model and does not choose slices (see rows.h).

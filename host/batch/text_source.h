@@ -51,7 +51,7 @@ rlhf_status rlhf__text_source_tokenise(struct rlhf__text_source *, const struct 
                                        const struct rlhf__tokenizer *, struct rlhf__error *err);
 void rlhf__text_source_finish(struct rlhf__text_source *); // accepts a zeroed one [main]
 
-// Set *out to the number of batches until the end; 0 if there is none. Walks through the order,
+// Set *out to the number of batches until the end; 0 if they never end. Walks through the order,
 // then resets the cursor. [main]
 rlhf_status rlhf__text_source_batches(struct rlhf__text_source *, int64_t *out,
                                       struct rlhf__error *err);

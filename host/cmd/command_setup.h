@@ -67,7 +67,7 @@ struct rlhf__loading rlhf__command_setup_loading(const struct rlhf__command_setu
 // - --adapter without --model: "", because the adapter's config names the model.
 // - neither: the shipped model `name`.
 //
-// Errors: RLHF_E_INVALID if a run has no checkpoint. [main]
+// Errors: RLHF_E_INVALID if a run lacks a checkpoint. [main]
 rlhf_status rlhf__command_setup_dir(const struct rlhf__command_setup *w, const char *given,
                                     const char *name, char room[RLHF__PATH_CAP], const char **dir,
                                     struct rlhf__error *err);

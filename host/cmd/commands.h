@@ -7,7 +7,7 @@
 // 2        bad input
 // 128 + n  signal n asked it to end (Ctrl-C: 130)
 //
-// Training has no subcommand: its command line is in cli.h, and it also returns 3 if run.stop_on
+// Training uses no subcommand: its command line is in cli.h, and it also returns 3 if run.stop_on
 // ended the run. A new command also needs a row in tools/main.c and a usage line in help.c.
 #ifndef RLHF_HOST_COMMANDS_H
 #define RLHF_HOST_COMMANDS_H

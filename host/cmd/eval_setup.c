@@ -12,7 +12,7 @@
 #include <string.h>
 
 // This command uses only settings for sampling and scoring. The config of a run may contain others,
-// but a setting on the command line that has no effect is reported.
+// but an ineffective setting on the command line is reported.
 static rlhf_status check_effect(const struct rlhf__eval_setup *t,
                                 const struct rlhf__eval_setup_options *o, struct rlhf__error *err) {
     const char *who = o->command;
@@ -44,7 +44,7 @@ static rlhf_status check_effect(const struct rlhf__eval_setup *t,
     return rlhf__effect_check(&t->config, rules, sizeof rules / sizeof *rules, NULL, err);
 }
 
-// Reject a reward that needs a reference if the command has none.
+// Reject a reward that needs a reference if the command lacks one.
 static rlhf_status check_rewards(const struct rlhf__eval_setup *t,
                                  const struct rlhf__eval_setup_options *o,
                                  struct rlhf__error *err) {
@@ -115,7 +115,7 @@ static rlhf_status load_config(struct rlhf__eval_setup *t, const struct rlhf__en
                                        .n_reward = o->reward->n,
                                        .set = o->set->item,
                                        .n_set = o->set->n};
-    // of the run's config; unused here, where there is no training
+    // of the run's config; unused here, outside training
     const struct rlhf__plugin *judge;
     char run[RLHF__PATH_CAP];
     RLHF_TRY(take_settings(env, o, run, &req.settings, err));

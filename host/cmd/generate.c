@@ -363,7 +363,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     return st;
 }
 
-// Reject flags that have no effect with --greedy. Then set the defaults of flags that were not
+// Reject flags that do nothing with --greedy. Then set the defaults of flags that were not
 // given.
 static rlhf_status check_flags(struct options *o, struct rlhf__error *err) {
     const struct rlhf__flag_idle drawing[] = {{"--temperature", o->temperature > 0, 0},

@@ -27,7 +27,7 @@ int rlhf__stdin_is_fed(void);
 
 // Open the prompts. typed: those of --prompt. file: --prompts, a file of JSON rows or of one prompt
 // per line; "-" = standard input, NULL = not given. If neither is given, there is one empty prompt.
-// Errors: RLHF_E_INVALID (both were given, or a row has neither a prompt nor a text), those of
+// Errors: RLHF_E_INVALID (both were given, or a row lacks both prompt and text), those of
 // rlhf__dataset_open, and those of loading. [main]
 rlhf_status rlhf__typed_prompts_open(struct rlhf__typed_prompts *,
                                      const struct rlhf__flag_list *typed, const char *file,

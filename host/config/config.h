@@ -50,7 +50,7 @@ void rlhf__config_hint(const struct rlhf__config_request *req, const struct rlhf
                        struct rlhf__error *err);
 
 // Load the plugins that c names, and validate and complete their options. c must name an algorithm.
-// *algo, *rewards [c->n_reward] and *judge (NULL if there is none) point into `plugins`;
+// *algo, *rewards [c->n_reward] and *judge (NULL if none exists) point into `plugins`;
 // free(*rewards). [main]
 rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *plugins,
                                  const struct rlhf__plugin **algo,

@@ -39,7 +39,7 @@ static int is_default(const struct rlhf__config *c, const char *path) {
     return 1;
 }
 
-// Settings from files that have no effect.
+// Settings in files that do nothing.
 struct in_files {
     struct rlhf__buf list;
     const char *last; // the last file that has one
@@ -47,7 +47,7 @@ struct in_files {
 
 static int is_typed(const json_t *from) { return json_is_true(json_object_get(from, "typed")); }
 
-// Report that the setting `path` has no effect; `from` says where it was given. files NULL: it was
+// Report that the setting `path` does nothing; `from` says where it was given. files NULL: it was
 // typed.
 static rlhf_status found_unused(const char *path, const json_t *from, const char *who,
                                 const char *why, struct in_files *files, struct rlhf__error *err) {

@@ -1,4 +1,4 @@
-// effect.h: reports settings that were given but have no effect in this run or command.
+// effect.h: reports settings that were given but do nothing in this run or command.
 //
 // For the options of a plugin, the plugin decides (rlhf_plugin.idle).
 //
@@ -21,7 +21,7 @@ struct rlhf__effect_rule {
     const char *except; // exceptions, separated by one space; NULL = none
 };
 
-// Reject the first typed setting, or typed option of a plugin (c->unused), that has no effect
+// Reject the first typed setting, or typed option of a plugin (c->unused), that does nothing
 // (RLHF_E_INVALID). Then warn about those in files; log NULL = no warning. [main]
 rlhf_status rlhf__effect_check(const struct rlhf__config *c, const struct rlhf__effect_rule *rules,
                                size_t n, struct rlhf__log *log, struct rlhf__error *err);

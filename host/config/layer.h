@@ -63,7 +63,7 @@ void rlhf__judge_name(struct rlhf__config *c, const char *name);
 // Free what an entry owns and zero it. [any]
 void rlhf__plugin_config_clear(struct rlhf__plugin_config *p);
 
-// Set `isolate` or `network` of a plugin entry. Returns 0 if v is neither true nor false. [any]
+// Set `isolate` or `network` of a plugin entry. Returns 0 unless v is true or false. [any]
 int rlhf__layer_switch(struct rlhf__plugin_config *p, const char *key, const json_t *v);
 
 #endif

@@ -136,7 +136,7 @@ struct rlhf__response_config {
     const char *period_token; // text of the one token that is a period; "" = any with a "."
     // the first period among these tokens, counted from 1, ends the text
     int64_t period_min, period_max;
-    double period_penalty;   // the score if there is no period
+    double period_penalty;   // the score without a period
     double non_stop_penalty; // for responses that no stop token ended
 };
 
@@ -305,7 +305,7 @@ struct rlhf__config {
     // The settings in the sections above that a user gave: path -> {source, typed}. typed is true
     // on the command line, false in a --config file. Owned; not part of the config as JSON.
     json_t *given;
-    // The same for plugin options that have no effect given the plugin's other options; `why` has
+    // The same for plugin options that do nothing given the plugin's other options; `why` has
     // the reason. Set when the config is resolved.
     json_t *unused;
 };

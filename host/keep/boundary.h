@@ -31,7 +31,7 @@ void rlhf__best_see(struct rlhf__best *, const struct rlhf__checkpoint_config *,
                     const struct rlhf__metrics *);
 
 // Call when a checkpoint of `phase` is written. It becomes the best if its metric is better than
-// the best so far. Returns 0 if a metric is configured, but has no finite value in this phase.
+// the best so far. Returns 0 if a metric is configured, but lacks a finite value in this phase.
 // [main]
 int rlhf__best_offer(struct rlhf__best *, const struct rlhf__checkpoint_config *, int64_t phase);
 

@@ -23,7 +23,7 @@
 #include "learn/phase.h"
 #include "outer/iteration.h"
 
-// ---- states of plugins; plugins without a state have no file ----
+// ---- states of plugins; only plugins with a state have a file ----
 
 struct rlhf__plugin_state {
     const struct rlhf__instance *plugin;

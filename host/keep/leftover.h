@@ -14,7 +14,7 @@
 int rlhf__leftover_is_all(const struct rlhf__folder *run, int rows);
 
 // Returns the number of other files in it. If `first` is not NULL, it receives the name of the
-// first one in alphabetical order ("" if there are none). Returns 1 if the directory cannot be
+// first one in alphabetical order ("" if none exist). Returns 1 if the directory cannot be
 // read. [main]
 enum { RLHF__LEFTOVER_NAME = 256 };
 size_t rlhf__leftover_others(const struct rlhf__folder *run, int rows,

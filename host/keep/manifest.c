@@ -38,7 +38,7 @@ static json_t *plugins_json(const struct rlhf__manifest *m) {
     return NULL;
 }
 
-// Returns the sinks as a new reference; NULL if there are none, or if out of memory.
+// Returns the sinks as a new reference; NULL if none exist, or if out of memory.
 static json_t *sinks_json(const struct rlhf__manifest *m) {
     json_t *sinks = m->n_sinks ? json_array() : NULL;
     int bad = 0;
@@ -53,7 +53,7 @@ static int is_exact(const struct rlhf__compute *c) {
     return (c->table->flags & RLHF_COMPUTE_ROW_EXACT) != 0;
 }
 
-// Returns all options of the backend, NULL if there are none. New reference.
+// Returns all options of the backend, NULL if none exist. New reference.
 static json_t *kernels_options(const struct rlhf__compute *c) {
     const struct rlhf__kernels *k = &c->kernels;
     struct rlhf__error unread;

@@ -35,7 +35,7 @@ rlhf_status rlhf__manifest_check(const struct rlhf__manifest *m, const struct rl
                                  const char *name, struct rlhf__error *err);
 
 // The same for the inputs. Errors: RLHF_E_INVALID if an input has another size or sha256 or is not
-// in the stored manifest, or if that has no list of inputs. The message names every such input.
+// in the stored manifest, or if that lacks a list of inputs. The message names every such input.
 // [main]
 rlhf_status rlhf__manifest_check_inputs(const struct rlhf__manifest *m,
                                         const struct rlhf__folder *run, const char *name,

@@ -1,5 +1,5 @@
 // run_dir.h: a run's output directory: its name, its lock, and the files that are written at the
-// start. It is held open by descriptor, so later changes of the working directory have no effect.
+// start. It is held open by descriptor, so later changes of the working directory do not matter.
 #ifndef RLHF_HOST_RUN_DIR_H
 #define RLHF_HOST_RUN_DIR_H
 
@@ -31,13 +31,13 @@ void rlhf__run_dir_finish(struct rlhf__run_dir *d);
 rlhf_status rlhf__run_dir_choose(struct rlhf__run_dir *d, const struct rlhf__config *config,
                                  const char *algo, struct rlhf__error *err);
 
-// Returns RLHF_E_INVALID if attaching would fail because the run is alive or has no checkpoint.
+// Returns RLHF_E_INVALID if attaching would fail because the run is alive or lacks a checkpoint.
 // Changes nothing. [main]
 rlhf_status rlhf__run_dir_can_go_on(const struct rlhf__run_dir *d, struct rlhf__error *err);
 
 // Attach to a run that is to be resumed: take its lock, finish or remove what a crash left half
 // done, and find its newest checkpoint. A dry run changes nothing. Errors: RLHF_E_INVALID if the
-// run is alive, has no checkpoint, or is reached through links. [main]
+// run is alive, lacks a checkpoint, or is reached through links. [main]
 rlhf_status rlhf__run_dir_attach(struct rlhf__run_dir *d, const char *resume, int dry,
                                  struct rlhf__log *log, struct rlhf__error *err);
 

@@ -15,8 +15,8 @@ struct rlhf__text_quality {
 };
 
 // Score every text of ds (field TEXT) under the model. A text is BOS + its tokens, without EOS, and
-// every token of the text is scored once. Special tokens are scored too, but have no bytes. Without
-// a BOS the first token of a text cannot be scored; then neither the token nor its bytes count.
+// every token of the text is scored once. Special tokens are scored too, but count 0 bytes. Without
+// a BOS the first token of a text cannot be scored; then its bytes do not count either.
 //
 // A text longer than the context is covered by windows that advance by half a context. Each scored
 // token therefore sees at least half a context before it, or the whole beginning of the text.

@@ -37,7 +37,7 @@ rlhf_status rlhf__row_use_check(const rlhf_heads *d, uint32_t total, struct rlhf
 
 // Returns the estimated seconds saved: by rows without a gradient, their backward pass; by excluded
 // rows, both passes. A backward pass counts as two forward passes, without its fixed costs. The
-// time of a forward pass is measured on rows without a gradient; if there are none, it is a third
+// time of a forward pass is measured on rows without a gradient; if none exist, it is a third
 // of the time of rows trained in the same minibatches. Negative if neither was timed. [any]
 double rlhf__row_tally_saved(const struct rlhf__row_tally *);
 

@@ -37,7 +37,7 @@ struct rlhf__optim {
     struct rlhf__optim_count count;
     rlhf_dev grads; // all gradients as one range; NULL: separate
     uint64_t grads_bytes;
-    // All parameters as one list (Muon's have no weight in it), then the n_between ranges of
+    // All parameters as one list (Muon's without a weight), then the n_between ranges of
     // `grads` between them. size 0: the backend takes one tensor per call. len, places and rates
     // are the arrays of the list.
     rlhf_tensors list;

@@ -50,7 +50,7 @@ static inline int rlhf__cast_wants_reference(const struct rlhf__cast *c) {
     return rlhf__plan_wants_reference(&c->plan) || c->rewards_refer;
 }
 
-// Returns the model that the KL head compares with, or NULL if the plan has no such head. [any]
+// Returns the model that the KL head compares with, or NULL if the plan lacks such a head. [any]
 static inline struct rlhf__model *rlhf__cast_kl_model(const struct rlhf__cast *c) {
     if (!(c->plan.heads & RLHF_HEAD_KL)) return NULL;
     return c->plan.divergence_from ? c->named[rlhf__plan_named(&c->plan, c->plan.divergence_from)]

@@ -39,7 +39,7 @@ rlhf_status rlhf__plan_check_batch(const struct rlhf__plugin *algo, const rlhf_p
 // Returns 1 if the plan needs the reference's log-probs of the rows. [any]
 int rlhf__plan_wants_reference(const rlhf_plan *plan);
 
-// Returns the index of a named model in the plan, or -1 if it has none of that name (or name is
+// Returns the index of a named model in the plan, or -1 if the plan does not name it (or name is
 // NULL). [any]
 int32_t rlhf__plan_named(const rlhf_plan *plan, const char *name);
 

@@ -111,7 +111,7 @@ int rlhf__adapter_has_text(const char *dir) {
     return 0;
 }
 
-// A classifier cannot share its LM head, because it has none.
+// A classifier cannot share its LM head, because it lacks one.
 static int lacks_head(const struct rlhf__model *base, const struct rlhf__model *m) {
     return base->n_labels > 0 && m->n_labels == 0 && !rlhf__hf_tied(m->config);
 }

@@ -30,7 +30,7 @@ rlhf_status rlhf__adapter_config(const char *dir, const struct rlhf__peft *peft,
 // Resolves the directories of a model in dir with an adapter. dir may be a PEFT directory; "" or
 // NULL means the base that the adapter names.
 // - *p (zeroed before) receives the PEFT files' content. The caller releases it, even after a
-//   failure. p->dir is NULL if there is no adapter.
+//   failure. p->dir is NULL without an adapter.
 // - base[RLHF__PATH_CAP] receives the model's own directory.
 //
 // Errors: those of rlhf__adapter_resolve. [main]
@@ -68,7 +68,7 @@ rlhf_status rlhf__adapter_write(const struct rlhf__model *m, int32_t dtype, int 
 
 // Zero-initialise; release with rlhf__moved_finish.
 struct rlhf__moved {
-    float *before; // A and B, concatenated, at the start; NULL if the model has no adapter
+    float *before; // A and B, concatenated, at the start; NULL if the model lacks an adapter
 };
 
 // Copy the adapter of m, if it has one. Errors: RLHF_E_NOMEM, those of the backend. [step]

@@ -161,7 +161,7 @@ rlhf_status rlhf__kernels_describe(const struct rlhf__kernels *k, uint32_t gpu,
     return st == RLHF_OK ? st : rlhf__error_context(err, CONTEXT, k->plugin->path);
 }
 
-// Returns the number in the file root/device/name, e.g. "0x10de"; 0 if there is no such file.
+// Returns the number in the file root/device/name, e.g. "0x10de"; 0 without such a file.
 static unsigned long pci_number(const char *root, const char *device, const char *name) {
     char path[RLHF__PATH_CAP], text[32] = "";
     FILE *f = fopen(rlhf__path_put(path, "%s/%s/%s", root, device, name), "r");

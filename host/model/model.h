@@ -102,7 +102,7 @@ struct rlhf__model_spec {
     // embedding, as in transformers.
     int32_t tokens_only;
     int32_t moments;  // values that the optimizer keeps per parameter, for model/free_memory.h
-    int32_t language; // 1: fail before weights are read if it has no language head
+    int32_t language; // 1: fail before weights are read if it lacks a language head
 };
 
 struct rlhf__model {

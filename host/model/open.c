@@ -195,7 +195,7 @@ static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_
 
 // ---- parameters ----
 
-// Returns the number of rows of the embedding, of which some may have no logit. The tokenizer must
+// Returns the number of rows of the embedding, some of which may lack a logit. The tokenizer must
 // not have more ids.
 static int32_t embedded(const struct rlhf__model *m) {
     if (m->base) return embedded(m->base);

@@ -38,9 +38,9 @@ static rlhf_status check_tied(const struct rlhf__model *m, const struct rlhf__te
                       head->file, head->name, embedding->name, m->dir);
 }
 
-// Checks the tensors of a checkpoint that no parameter is read from. taken[i] is 1 if a parameter
-// of m is read from tensor i of w. embedding is the tensor of m's token embedding, or NULL if not
-// known. These tensors are ignored:
+// Checks the tensors of a checkpoint that do not belong to a parameter. taken[i] is 1 if a
+// parameter of m is read from tensor i of w. embedding is the tensor of m's token embedding, or
+// NULL if not known. These tensors are ignored:
 // - masks and tables that old versions of transformers stored (attn.bias, rotary_emb.inv_freq,
 //   position_ids);
 // - heads for other uses, e.g. a language-model head if m is a classifier;

@@ -7,7 +7,7 @@
 #include "model/model.h"
 
 // Log `what` ("texts") with the special tokens before each text and, if ends is 1, after it. flags
-// is how the texts are encoded (enum rlhf__encode_flag); RLHF__ENCODE_BOS has no effect if the
+// is how the texts are encoded (enum rlhf__encode_flag); RLHF__ENCODE_BOS does nothing if the
 // tokenizer lacks a BOS. texts is the number of rows that are texts; if it is 0, nothing is logged.
 // [main]
 void rlhf__model_text_note(const struct rlhf__model *m, const char *what, int64_t texts,

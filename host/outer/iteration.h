@@ -37,7 +37,7 @@ void rlhf__iteration_finish(struct rlhf__iteration *it); // accepts a zeroed one
 
 // Open the judge (NULL = none). If the plan trains a reward model, it is the one that the run's
 // rewards, which are already open, use. Errors: those of plugins; RLHF_E_INVALID if
-// - the plan needs a judge and the run has none;
+// - the plan needs a judge and the run lacks one;
 // - the rewards do not use exactly one reward model;
 // - the judge uses that model too;
 // - groups have one row. [main]

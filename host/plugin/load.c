@@ -61,7 +61,7 @@ int rlhf__plugin_abi(void *object) {
     return -1;
 }
 
-// Set *out to the entry function of an opened file. If it has none, the error says which ABI the
+// Set *out to the entry function of an opened file. If it lacks one, the error says which ABI the
 // file was built for.
 static rlhf_status find_entry(void *dl, const char *path, rlhf_entry_fn *out,
                               struct rlhf__error *err) {

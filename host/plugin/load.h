@@ -81,7 +81,7 @@ rlhf_status rlhf__plugin_open(struct rlhf__plugins *p, const char *name, int32_t
                               struct rlhf__error *err);
 
 // Find the file for a name, as rlhf__plugin_open does. *path is heap-allocated, and so is *id, the
-// part after "#"; *id is NULL if there is none. [main]
+// part after "#"; *id is NULL if none exists. [main]
 rlhf_status rlhf__plugins_find(const struct rlhf__plugins *p, const char *name, int32_t kind,
                                int32_t from, const char *asker, char **path, char **id,
                                struct rlhf__error *err);
@@ -109,7 +109,7 @@ rlhf_status rlhf__plugins_add_outside(struct rlhf__plugins *p, const char *path,
                                       struct rlhf__outside *outside,
                                       const struct rlhf__plugin **out, struct rlhf__error *err);
 
-// Returns why option `key` has no effect given the other options in config, or NULL if it has one.
+// Returns why option `key` does nothing given the other options in config, or NULL if it acts.
 // [any]
 const char *rlhf__plugin_why_unused(const struct rlhf__plugin *, const void *config,
                                     const char *key);

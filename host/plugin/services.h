@@ -33,7 +33,7 @@ struct rlhf__services {
     uint64_t seed;
     int64_t phase; // set by the loop, for messages; < 0 = outside of phases
     // The backend that models compute with. Its message is reported if a model returns the
-    // backend's status without a message of its own. NULL: no backend.
+    // backend's status without its own message. NULL: no backend.
     const struct rlhf__instance *kernels;
     struct rlhf__service offered[RLHF__MAX_SERVICES]; // use rlhf__services_offer
     size_t n_offered;
@@ -79,8 +79,8 @@ void rlhf__instance_metrics_to(const struct rlhf__instance *i, rlhf__metric_fn *
 // so it cannot find services that use models. beside = 0 ends this. [any]
 void rlhf__instance_beside(const struct rlhf__instance *i, int beside);
 
-// Write the message of the plugin's last host->fail into out[cap], or "" if there was none. Returns
-// the code of that failure. [any]
+// Write the message of the plugin's last host->fail into out[cap], or "" if it has not failed.
+// Returns the code of that failure. [any]
 rlhf_status rlhf__instance_said(const struct rlhf__instance *i, char *out, size_t cap);
 
 // Returns the instance that owns a table, for plugins that the host itself implements (worker/).
@@ -129,7 +129,7 @@ int rlhf__words_fit(rlhf_status said, rlhf_status status);
 const char *rlhf__no_status(rlhf_status status, char *out, size_t cap);
 
 // Append the instance's state to out: id, state_version, length, bytes, CRC. Appends nothing if the
-// plugin has no state. [main]
+// plugin is stateless. [main]
 rlhf_status rlhf__instance_save(const struct rlhf__instance *i, struct rlhf__buf *out,
                                 struct rlhf__error *err);
 

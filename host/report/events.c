@@ -138,8 +138,8 @@ static uint64_t get_le(const char *p, int bytes) {
     return v;
 }
 
-// Returns the step of an n-byte Event that this file wrote, or 0 if it has none. Such an Event
-// begins with the wall time, then the step.
+// Returns the step of an n-byte Event that this file wrote, or 0 if the step is missing. Such an
+// Event begins with the wall time, then the step.
 static int64_t step_of(const char *p, size_t n) {
     uint64_t v = 0;
     if (n < 10 || p[9] != (2 << 3 | WIRE_VARINT)) return 0;
@@ -165,7 +165,7 @@ static size_t kept(const struct rlhf__buf *file, int64_t keep_phase) {
     return at;
 }
 
-// Find the event file whose name sorts last; names begin with the time. Returns 0 if there is none.
+// Find the event file whose name sorts last; names begin with the time. Returns 0 if none exists.
 static int newest(const struct rlhf__folder *dir, char best[256]) {
     *best = '\0';
     int fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -51,8 +51,8 @@ void rlhf__metrics_under_put(void *ctx, const char *name, double value);
 void rlhf__metrics_under_reported(void *ctx, const char *name, double value, double weight,
                                   int32_t combine);
 
-// Set *out to the value in the current phase. Returns 0 and leaves *out unchanged if there is none.
-// [any]
+// Set *out to the value in the current phase. Returns 0 and leaves *out unchanged if it was not
+// set. [any]
 int rlhf__metrics_get(const struct rlhf__metrics *m, const char *name, double *out);
 
 // Call visit with each name that was set in the current phase. visit must not set values. [main]

@@ -280,7 +280,7 @@ static rlhf_status csv_open(const struct rlhf__folder *run, int64_t keep_phase,
 
 static rlhf_str text_of(const char *s) { return (rlhf_str){s, strlen(s)}; }
 
-// Add a column for each name in the row that has none yet.
+// Add a column for each name in the row that does not have one yet.
 static rlhf_status widen(struct csv *c, const struct rlhf__metrics_row *row,
                          struct rlhf__error *err) {
     struct reading r = {0};

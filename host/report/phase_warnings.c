@@ -295,7 +295,7 @@ static void warn_reward_values(const struct rlhf__phase *p) {
     rlhf__buf_free(&said);
 }
 
-// Rewards are flat if no group has any spread. With a critic, or with an algorithm that does not
+// Rewards are flat if all groups lack spread. With a critic, or with an algorithm that does not
 // report flat groups, they are flat only if all responses of the phase have the same reward.
 static void check_flat_rewards(const struct rlhf__phase *p, struct rlhf__count *count,
                                const struct rlhf__findings *findings) {

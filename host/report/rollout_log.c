@@ -64,7 +64,7 @@ static void put_segments(struct rlhf__buf *b, const struct rlhf__rows *e, uint32
     rlhf__buf_putc(b, ']');
 }
 
-// Write the values of row i's response tokens, or null if there are none.
+// Write the values of row i's response tokens, or null if there is nothing to write.
 static void put_tokens(struct rlhf__buf *b, const char *key, const struct rlhf__rows *e, uint32_t i,
                        enum rlhf__token_array which, int there) {
     rlhf__buf_printf(b, ", \"%s\": ", key);

@@ -36,7 +36,7 @@ struct rlhf__rollout_log_update {
     int32_t skipped;
     const uint32_t *row;           // [n] the rows of the batch in the minibatch
     const struct rlhf__rows *part; // [n] those rows
-    int32_t own;                   // 1: this step has advantages of its own
+    int32_t own;                   // 1: this step has separate advantages
     int32_t reserved;
     double loss;
     double grad_norm, grad_norm_clipped; // of the policy

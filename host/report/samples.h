@@ -10,7 +10,7 @@
 
 struct rlhf__sample {
     rlhf_str prompt, response; // bytes; invalid UTF-8 is replaced
-    double reward;             // mixed score; NaN = the run has no rewards
+    double reward;             // mixed score; NaN = a run without rewards
     double ref_logp;           // sum over the response under the reference, nats; NaN = not known
     double logp;               // the same sum under the policy that sampled it; NaN = not known
     const float *paid;         // [n_rewards of the table] each reward's score; NULL: one reward
@@ -45,7 +45,7 @@ struct rlhf__sample_table {
     size_t n_rewards; // at most RLHF__SAMPLE_REWARDS
     int32_t width;    // columns in total; 0 = the terminal's, or 100 without one
     int32_t boxed;    // 1: boxes with several lines of text each; 0: one line per sample
-    // 1: the run has no rewards. Omit the reward column and, without a reference, the log-prob
+    // 1: a run without rewards. Omit the reward column and, without a reference, the log-prob
     // column.
     int32_t no_reward, reserved;
 };

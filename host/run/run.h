@@ -46,7 +46,7 @@ struct rlhf__run_request {
 struct rlhf__saved {
     int64_t phase;     // phases that the run's newest checkpoint contains; -1 = no checkpoint yet
     int64_t attempted; // the same for the newest attempt
-    double at;         // time of that attempt, or of the start if there was none
+    double at;         // time of that attempt, or else of the start
 };
 
 struct rlhf__run {

@@ -89,8 +89,8 @@ static rlhf_status open_compute(struct rlhf__run *r, struct rlhf__error *err) {
 
 // ---- the plan ----
 
-// Returns the distribution that log-probs are computed under. It has no top-k and top-p: the rows
-// record which tokens these removed during sampling (prompt_feed.c).
+// Returns the distribution that log-probs are computed under. Top-k and top-p are not part of it:
+// the rows record which tokens these removed during sampling (prompt_feed.c).
 static rlhf_dist logp_dist(const struct rlhf__sampling_config *s, const rlhf_plan *plan) {
     rlhf_dist d = RLHF_DIST_WHOLE;
     if (plan->source != RLHF_SOURCE_ROLLOUT) return d;

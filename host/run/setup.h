@@ -122,7 +122,7 @@ rlhf_status rlhf__setup_reward_checkpoints(struct rlhf__run *r, struct rlhf__err
 // must be open. [main]
 rlhf_status rlhf__setup_inputs(struct rlhf__run *r, struct rlhf__error *err);
 
-// Reject explicit settings that have no effect in this run, whose plan has been made. [main]
+// Reject explicit settings that do nothing in this run, whose plan has been made. [main]
 rlhf_status rlhf__effect_rules(const struct rlhf__run *r, struct rlhf__error *err);
 
 #endif

@@ -137,7 +137,7 @@ static rlhf_status check_plan(const struct rlhf__run *r, int32_t n_labels,
 }
 
 // Set *labels to the names in score.labels, or else to those of the classifier that the run starts
-// from. n = 0 if there are none.
+// from. n = 0 if none exist.
 static rlhf_status name_labels(const struct rlhf__run *r, struct rlhf__labels *labels,
                                struct rlhf__error *err) {
     char dir[4200];

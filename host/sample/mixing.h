@@ -10,7 +10,7 @@
 #include "config/schema.h"
 
 // Compute the mean and the biased standard deviation of x over the rows with keep[i] (NULL = all).
-// Both are 0 if there are no such rows. [any]
+// Both are 0 without such rows. [any]
 void rlhf__mean_std(const float *x, const uint8_t *keep, uint32_t n, double *mean, double *std);
 
 // One reward's values for the rows of a batch.

@@ -40,7 +40,7 @@ static void keep(struct rlhf__overlap_answers *e, const struct rlhf__reward_rows
     const size_t len = (size_t)(r->offset[k + 1] - r->offset[k]);
     if (tokens) {
         e->token[i] = malloc((len + 1) * sizeof(float));
-        if (!e->token[i]) return; // out of memory: the row has no answer yet
+        if (!e->token[i]) return; // out of memory: the row stays unanswered for now
         memcpy(e->token[i], a->token + r->offset[k], len * sizeof(float));
     }
     e->seq[i] = a->seq[k];
@@ -104,7 +104,7 @@ void rlhf__reward_ask_overlapped(const struct rlhf__reward_call *q,
     rlhf__reward_answer_finish(&a);
 }
 
-// Copy the early answer for row i. Returns 0 if there is none.
+// Copy the early answer for row i. Returns 0 if none exists.
 static int take_answer(const struct rlhf__overlap_answers *e, uint32_t i,
                        const struct rlhf__reward_rows *r, struct rlhf__reward_answer *a) {
     if (!e->known[i]) return 0;
@@ -205,7 +205,7 @@ static rlhf_status ask_picked(struct asking *s, struct rlhf__error *err) {
 
 // After a call for the picked rows: decide about its reports.
 static void note_reports(struct asking *s) {
-    if (s->whole) return; // a call that failed as a whole has no reports
+    if (s->whole) return; // a call that failed as a whole reports nothing
     const enum reports what = count_reports(s->q, &s->metrics, s->n_open - s->odd, s->odd);
     for (uint32_t k = 0; k < s->n_pick; k++)
         if (what == AGAIN || (what == COUNTED && !s->open[s->pick[k]]))

@@ -18,7 +18,7 @@ struct rlhf__reward_tally {
     double seconds;     // spent in calls
     int64_t failures;   // rows that it could not score, counted in every try
     int64_t retries;    // rows that were scored again, counted in every try
-    int64_t unscored;   // rows that have no score in the end
+    int64_t unscored;   // rows without a score in the end
     int64_t not_finite; // rows that rewards.nan_policy zero or drop affected
 };
 
@@ -101,7 +101,7 @@ int rlhf__reward_bisects(const struct rlhf__mixing_config *rules);
 //   comes with its group, unless RLHF_REWARD_ROW_ALONE.
 // - If that row was not the cause, the other parts are split in halves, and so on.
 // - After the process has ended sixteen times, or after four times rewards.timeout_s, the rows that
-//   have no answer count as failed.
+//   are still unanswered count as failed.
 //
 // *why is then the reason of the first call. Errors: RLHF_E_NOMEM and RLHF_E_CANCELLED of the
 // reward, which do not count as failures of rows. [step]

@@ -84,7 +84,7 @@ void rlhf__reward_rows_finish(struct rlhf__reward_rows *r); // accepts a zeroed 
 // One reward's answers for rows. All arrays are owned. Zero-initialise; release with
 // rlhf__reward_answer_finish, also after a failure.
 struct rlhf__reward_answer {
-    float *seq;       // [n] NaN if there is no answer
+    float *seq;       // [n] NaN without an answer
     float *token;     // [offset[n]] one per token of the rows; 0 without token rewards
     uint8_t *verdict; // [n] enum rlhf_verdict
     uint8_t *failed;  // [n] 1 = could not score the row; ignore its other answers

@@ -129,7 +129,7 @@ static int is_inside(uint64_t at, uint64_t count, uint64_t size, uint64_t bytes)
     return at % sizeof(int32_t) == 0 && at <= bytes && count <= (bytes - at) / size;
 }
 
-// Returns 1 if offset[0..n] ascends from 0 and no prompt is longer than its row.
+// Returns 1 if offset[0..n] ascends from 0 and prompts are not longer than their rows.
 static int are_rows(const rlhf_reward_in *in) {
     if (in->offset[0] != 0) return 0;
     for (uint32_t i = 0; i < in->n; i++) {

@@ -16,7 +16,7 @@ static void put_text(struct rlhf__buf *out, const char *text) {
     rlhf__wire_puts(out, text);
 }
 
-// Write u32 1 and a list of texts, or u32 0 if there is no list.
+// Write u32 1 and a list of texts, or u32 0 without a list.
 static void put_list(struct rlhf__buf *out, const char *const *list) {
     uint32_t n = 0;
     while (list && list[n])
@@ -85,7 +85,8 @@ static const char *get_text(struct rlhf__wire *in, struct rlhf__description *d, 
     return kept;
 }
 
-// Read a list of texts into *out, which is NULL if there is none. The list is kept in d->lists[at].
+// Read a list of texts into *out, which is NULL if a list is not given. The list is kept in
+// d->lists[at].
 static int get_list(struct rlhf__wire *in, struct rlhf__description *d, uint32_t at,
                     const char *const **out, int *no_memory) {
     const uint32_t given = rlhf__wire_get_u32(in), n = rlhf__wire_get_u32(in);

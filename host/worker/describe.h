@@ -16,7 +16,7 @@ enum {
 };
 
 // A worker's description of a reward. It owns its memory. Its config struct has one slot of 8 bytes
-// per option. desc has no functions and no ops.
+// per option. desc is without functions and ops.
 struct rlhf__description {
     rlhf_plugin desc;
     rlhf_opt *opts; // [desc.n_opts]

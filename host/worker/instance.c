@@ -13,7 +13,7 @@
 
 // ---- a worker with the file open ----
 
-// Send a request for which no instance is needed yet.
+// Send a request for which an instance is not needed yet.
 static rlhf_status ask_first(const struct rlhf__stand_in *s, struct rlhf__asked *a,
                              struct rlhf__error *err) {
     char text[1024];
@@ -103,7 +103,7 @@ rlhf_status rlhf__pool_fail_part(const struct rlhf__pool *t, rlhf_status code, c
 }
 
 // Returns the plugin's status in an answered request. A failure is reported with the worker's
-// reason or, if it has none, the plugin's own.
+// reason or, without one, the plugin's own.
 rlhf_status rlhf__pool_said(const struct rlhf__pool *t, const struct rlhf__asked *a, int first) {
     char text[RLHF__POOL_WHY];
     const struct rlhf__ear *e = a->ear;

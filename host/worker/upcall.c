@@ -106,7 +106,7 @@ void rlhf__ear_finish(struct rlhf__ear *e) { rlhf__buf_free(&e->reports); }
 
 // ---- calls ----
 
-// Serve calls that have no reply.
+// Serve calls without a reply.
 static int words(struct rlhf__ear *e, struct rlhf__wire *in) {
     const size_t bytes = (size_t)(in->end - in->at);
     e->bytes += bytes;

@@ -33,7 +33,7 @@ enum rlhf__ask {
     RLHF__ASK_CONFINE = 9
 };
 
-// Calls of the plugin. Those up to RLHF__CALL_METRIC have no reply. The reply to the others is an
+// Calls of the plugin. Those up to RLHF__CALL_METRIC get no reply. The reply to the others is an
 // i32 status and, after success, the results that follow "->" below.
 enum rlhf__wire_call {
     RLHF__CALL_LOG = 1,               // i32 level, text
