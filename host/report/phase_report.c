@@ -116,8 +116,8 @@ static rlhf_status keep_texts(struct rlhf__shown *s, const struct rlhf__scored *
     return RLHF_OK;
 }
 
-// Samples are stored in every phase, because only its end tells whether it was the last one, whose
-// samples are always shown.
+// Samples are stored in every phase. Whether it was the last one, whose samples are always shown,
+// is known only at its end.
 rlhf_status rlhf__completions_take(const struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__log_config *c = &p->config->log;
     const struct rlhf__rows *e = &p->x.rows;

@@ -151,7 +151,7 @@ static uint32_t containing(const struct rlhf__rows *e, int32_t id) {
     return n;
 }
 
-// If most responses contain an end-of-turn token that does not stop them, suggest to make it a stop
+// If most responses contain an end-of-turn token that does not stop them, suggest making it a stop
 // token: a higher length limit would not help.
 static void say_cut_off(const struct rlhf__phase *p, double share) {
     struct rlhf__buf text = RLHF__BUF_INIT;

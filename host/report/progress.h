@@ -45,7 +45,7 @@ void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_
 void rlhf__progress_step(struct rlhf__progress *p, const char *what, int64_t done, int64_t of);
 void rlhf__progress_note(struct rlhf__progress *p, const char *what); // without numbers
 
-// Returns the same function as a watch. It does nothing without a bar, and lives as long as p.
+// Returns rlhf__progress_step as a watch. It does nothing without a bar, and lives as long as p.
 // [any]
 const struct rlhf__watch *rlhf__progress_watch(const struct rlhf__progress *p);
 
