@@ -151,8 +151,7 @@ static uint32_t containing(const struct rlhf__rows *e, int32_t id) {
     return n;
 }
 
-// If most responses contain an end-of-turn token that does not stop them, suggest making it a stop
-// token: a higher length limit would not help.
+// Suggest an end-of-turn token as a stop token if most responses contain it, else a higher limit.
 static void say_cut_off(const struct rlhf__phase *p, double share) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     const char *end;
@@ -261,8 +260,7 @@ static void warn_constant_rewards(const struct rlhf__phase *p, const struct rlhf
                p->cast->plan.group_size > 1 ? ", algo.group_size" : "");
 }
 
-// All responses that are compared with each other have the same reward. Responses to different
-// prompts may still differ.
+// Compared responses all have the same reward; responses to different prompts may still differ.
 static void warn_flat_groups(const struct rlhf__phase *p) {
     const uint32_t size = p->cast->plan.group_size;
     if (size < 2)
