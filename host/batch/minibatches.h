@@ -1,5 +1,5 @@
-// minibatches.h: cuts a phase's batch into minibatches, by groups if there are enough of them,
-// otherwise by rows, and shuffles them in each epoch.
+// minibatches.h: cuts a phase's batch into minibatches and shuffles them in each epoch. The units
+// are groups if there are enough of them, otherwise rows.
 //
 // It only computes row numbers: it copies no rows and does not depend on the algorithm.
 #ifndef RLHF_HOST_MINIBATCHES_H
@@ -7,28 +7,28 @@
 
 #include "batch/rows.h"
 
-// A unit is a group or a row. In an epoch, minibatch k consists of the units unit[k * units / parts
-// .. (k + 1) * units / parts).
+// A unit is a group or a row. In an epoch, minibatch k has the units unit[k * units / parts .. (k +
+// 1) * units / parts).
 struct rlhf__minibatches {
     uint32_t units, parts;
-    uint32_t *unit;    // [units] in the order of the epoch
+    uint32_t *unit;    // [units] in this epoch's order
     uint32_t *begin;   // [units + 1] rows of unit u: [begin[u], begin[u + 1])
-    uint32_t *pick;    // [rows] of a minibatch
-    int32_t ascending; // 1: the rows of a minibatch keep their order in the batch
+    uint32_t *pick;    // [rows] the rows of a minibatch
+    int32_t ascending; // 1: a minibatch's rows are in the order of the batch
     int32_t reserved;
 };
 
-// Cut e into `want` minibatches, or fewer if there are fewer units. whole = 1: never split a group.
-// ascending = 1: sort the rows of a minibatch, so that rows of one group are adjacent. The units
-// are in order until the first shuffle. Release with rlhf__minibatches_finish. Errors:
-// RLHF_E_NOMEM. [any]
+// Cut e into `want` minibatches, or fewer if there are fewer units. With whole = 1, groups are
+// never split. With ascending = 1, the rows of a minibatch are sorted, so that rows of one group
+// are adjacent. Until the first shuffle, units are in order. Release with rlhf__minibatches_finish.
+// Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__minibatches_init(struct rlhf__minibatches *m, const struct rlhf__rows *e,
                                    uint32_t want, int whole, int ascending,
                                    struct rlhf__error *err);
 void rlhf__minibatches_finish(struct rlhf__minibatches *m); // accepts a zeroed one [any]
 
-// Shuffle the units for an epoch (Fisher-Yates). The order depends on (seed, phase, epoch) alone:
-// each phase and epoch uses a separate block of counters of the stream "minibatch". [any]
+// Shuffle the units for an epoch (Fisher-Yates). The order depends only on (seed, phase, epoch):
+// each phase and epoch has its own block of counters in the random stream "minibatch". [any]
 void rlhf__minibatches_shuffle(struct rlhf__minibatches *m, uint64_t seed, int64_t phase,
                                uint32_t epoch);
 

@@ -10,7 +10,7 @@ void rlhf__policy_rows_finish(struct rlhf__policy_rows *p) {
     memset(p, 0, sizeof *p);
 }
 
-// All integers are one block.
+// Allocate the arrays. All integers are in one block.
 static rlhf_status reserve(struct rlhf__policy_rows *p, size_t n, size_t total, size_t arrays,
                            struct rlhf__error *err) {
     rlhf__policy_rows_finish(p);

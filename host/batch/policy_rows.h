@@ -1,10 +1,9 @@
-// policy_rows.h: the third layout of a slice of rows; shared_batch.h has the other two. It shows
-// rows as algorithms see them: the prompt, then only the tokens that the policy wrote. Tokens of an
-// environment are left out.
+// policy_rows.h: a third layout for a slice of rows; shared_batch.h has the other two. It shows
+// rows as algorithms see them: the prompt, then only the tokens that the policy wrote, without
+// those of an environment. It is used only for rows of several turns (rlhf__rows.turn).
 //
-// Lays out ids and offsets, and copies numbers between this layout and the full one. It calls no
-// algorithm (learn/policy_view.h does). It is used only for rows of several turns
-// (rlhf__rows.turn).
+// It lays out ids and offsets, and copies numbers between this layout and the full one. It calls no
+// algorithm: learn/policy_view.h does.
 #ifndef RLHF_HOST_POLICY_ROWS_H
 #define RLHF_HOST_POLICY_ROWS_H
 
@@ -15,29 +14,29 @@ struct rlhf__policy_rows {
     uint32_t n, total;
     int32_t *offset; // [n + 1]
     int32_t *ids;    // [total]
-    int32_t *turn;   // [total] -1 on prompts, then ascending from 0
+    int32_t *turn;   // [total] -1 for prompts, then ascending from 0
     int32_t *at;     // [total] each token's index in the full slice
-    // Space for `room` arrays of `total` floats; the first `used` of them are taken.
+    // Space for `room` arrays of `total` floats, of which the first `used` are taken.
     float *numbers;
     uint32_t used, room;
 };
 
-// Lay out rows [from, to) of e, which must have turns. Reserves space for `arrays` calls of take;
-// arrays taken earlier become invalid. prompt_len and the arrays with one entry per row are those
-// of e. Errors: RLHF_E_NOMEM. [any]
+// Lay out rows [from, to) of e, which must have turns. Reserves space for `arrays` calls of take,
+// and makes arrays that were taken earlier invalid. prompt_len and arrays with one entry per row
+// are borrowed from e. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__policy_rows_fill(struct rlhf__policy_rows *, const struct rlhf__rows *e,
                                    uint32_t from, uint32_t to, uint32_t arrays,
                                    struct rlhf__error *err);
 void rlhf__policy_rows_finish(struct rlhf__policy_rows *); // accepts a zeroed one [any]
 
-// Copy an array of the full slice to this layout. The copy is valid until the next fill. Returns
-// NULL if `full` is NULL. Call it at most `arrays` times (see fill). [any]
+// Returns a copy of an array of the full slice in this layout, valid until the next fill; NULL if
+// `full` is NULL. May be called `arrays` times after a fill. [any]
 float *rlhf__policy_rows_take(struct rlhf__policy_rows *, const float *full);
-// The same for bytes. A call counts as one array, like a call of take. [any]
+// The same for an array of bytes. Each call counts as one array. [any]
 uint8_t *rlhf__policy_rows_take_bytes(struct rlhf__policy_rows *, const uint8_t *full);
 
-// Copy an array of this layout back to the full slice. Only the policy's tokens are written; all
-// other entries keep the 0 that such arrays have there. Does nothing if either pointer is NULL.
+// Copy an array of this layout back to the full slice. Only entries of the policy's tokens are
+// written. All others stay 0, as they are in such arrays. Does nothing if either pointer is NULL.
 // [any]
 void rlhf__policy_rows_put(const struct rlhf__policy_rows *, float *full, const float *own);
 

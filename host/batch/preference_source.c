@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Tokens of a row of the file, for batches that are limited by tokens.
+// Returns the tokens of a row of the file, for batches that are limited by tokens.
 static int64_t row_length(const void *set, int64_t i) {
     struct rlhf__preference p = rlhf__preferences_get(set, i);
     return rlhf__preference_tokens(&p);
@@ -39,7 +39,7 @@ static void put_row(const struct rlhf__preference *p, const int32_t *ids, int32_
     e->prompt_len[at] = p->n_prompt;
 }
 
-// Write the responses of one preference to the rows from *at on.
+// Write all responses of a preference to rows, from row *at on.
 static void put_group(const struct rlhf__preference *p, int32_t group, struct rlhf__rows *e,
                       uint32_t *at) {
     const int32_t *ids = p->ids;
@@ -81,7 +81,7 @@ rlhf_status rlhf__preference_rows(const struct rlhf__preferences *set, const int
     return RLHF_OK;
 }
 
-// The mismatched completion for row i of a batch.
+// Returns the completion to pair with row i of a batch, which is another row's.
 static struct rlhf__preference other(const struct rlhf__preferences *set, const int64_t *pick,
                                      uint32_t n, uint32_t i) {
     const int64_t all = rlhf__preferences_count(set);

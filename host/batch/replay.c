@@ -87,7 +87,7 @@ rlhf_status rlhf__replay_copy(struct rlhf__replay *dst, const struct rlhf__repla
 
 // ---- the order of a round ----
 
-// Shuffle the fresh pairs (Fisher-Yates) with a separate block of counters for each (round, epoch).
+// Shuffle the fresh pairs (Fisher-Yates). Each (round, epoch) has its own block of counters.
 static void shuffle_fresh(const struct rlhf__replay *r, uint64_t seed, int32_t epoch,
                           uint32_t *out) {
     rlhf_rng rng = {seed, rlhf_rng_stream("replay:order"),
@@ -103,12 +103,12 @@ static void shuffle_fresh(const struct rlhf__replay *r, uint64_t seed, int32_t e
     }
 }
 
-// Whether pair k of a round comes from history: floor(k * share) of the first k pairs do.
+// Returns 1 if pair k of a round comes from history: among the first k pairs, floor(k * share) do.
 static int is_history(double share, uint32_t k) {
     return floor(((double)k + 1) * share) > floor((double)k * share);
 }
 
-// Number of pairs in a round that has `fresh` fresh ones.
+// Returns the number of pairs in a round with `fresh` fresh pairs.
 static uint32_t round_length(double share, uint32_t fresh) {
     if (share >= 1) return fresh;
     uint32_t n = 0;
@@ -196,7 +196,7 @@ rlhf_status rlhf__replay_rows(const struct rlhf__replay *r, const uint32_t *pick
 // ---- the file of a checkpoint ----
 
 #define MAX_BYTES ((uint64_t)1 << 36)
-#define HEAD      40 // magic and four u64
+#define HEAD      40 // bytes: magic and four u64
 #define PAIR      12
 #define TAIL      4
 
@@ -231,7 +231,7 @@ static uint64_t get_le(const char *p, int bytes) {
     return v;
 }
 
-// Read the header and check it against the length of the file. Returns the error, or NULL.
+// Read the header and check that it matches the file's length. Returns the error, or NULL.
 static const char *check_head(const char *p, size_t len, uint64_t head[4]) {
     if (len < HEAD + TAIL || memcmp(p, magic, sizeof magic) != 0)
         return "it is not a replay buffer";

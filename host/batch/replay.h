@@ -1,5 +1,5 @@
-// replay.h: preference pairs as token ids: the fresh ones, collected since the last round of
-// reward-model training, and the history of earlier rounds. Chooses the pairs that a round uses.
+// replay.h: preference pairs as token ids. Fresh pairs were collected since the last round of
+// reward-model training; history contains those of earlier rounds. Chooses the pairs of a round.
 //
 // It runs no model and handles no texts. outer/reward_round.h trains on the rows.
 #ifndef RLHF_HOST_REPLAY_H
@@ -9,19 +9,20 @@
 #include "batch/rows.h"
 #include "text/vocab.h"
 
-// Where a pair's tokens start in ids: the prompt, then the chosen and the rejected response.
+// Where a pair's tokens begin in `ids`: the prompt, then the chosen response, then the rejected
+// one.
 struct rlhf__replay_pair {
     size_t at;
-    int32_t prompt, chosen, rejected; // tokens, each at least 1
+    int32_t prompt, chosen, rejected; // number of tokens of each, at least 1
     int32_t reserved;
 };
 
 // Zero-initialise; release with rlhf__replay_finish.
 struct rlhf__replay {
     struct rlhf__ids ids;
-    struct rlhf__replay_pair *pair; // [n]: history first, then the fresh ones
+    struct rlhf__replay_pair *pair; // [n]: history first, then fresh pairs
     size_t n, cap, n_history;
-    uint64_t rounds; // finished rounds; part of the key of a round's random numbers
+    uint64_t rounds; // finished rounds; part of the key for a round's random numbers
 };
 
 void rlhf__replay_finish(struct rlhf__replay *r); // accepts a zeroed one [any]
@@ -32,35 +33,38 @@ rlhf_status rlhf__replay_add(struct rlhf__replay *r, const int32_t *prompt, int3
                              const int32_t *chosen, int32_t n_chosen, const int32_t *rejected,
                              int32_t n_rejected, struct rlhf__error *err);
 
-// The pairs of one round in order of use, as indices into r->pair. Every fresh pair occurs `epochs`
-// times, in a new order each time. History pairs are mixed in, drawn uniformly with replacement, so
-// that floor(k * share) of the first k pairs are history. share 1: only history, as many pairs as
-// the epochs would have fresh ones. Without history the round has only fresh pairs; without fresh
-// pairs it is empty. The draws depend on (seed, r->rounds) alone. The caller frees *out [*n].
-// Errors: RLHF_E_INVALID (share outside [0, 1], epochs < 1, more than 2^31 pairs), RLHF_E_NOMEM.
-// [main]
+// Set *out to the pairs of one round in order of use, as indices into r->pair; the caller frees it.
+// - Every fresh pair occurs `epochs` times, in a new order each time.
+// - History pairs are mixed in, so that floor(k * share) of the first k pairs are from history.
+//   They are drawn uniformly with replacement.
+// - With share 1 all pairs are from history, as many as there would be fresh ones over all epochs.
+// - Without history there are only fresh pairs. Without fresh pairs the round is empty.
+//
+// The draws depend only on (seed, r->rounds). Errors: RLHF_E_INVALID (share outside [0, 1], epochs
+// < 1, more than 2^31 pairs), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__replay_round(const struct rlhf__replay *r, uint64_t seed, int32_t epochs,
                                double share, uint32_t **out, uint32_t *n, struct rlhf__error *err);
 
-// The pairs pick[0..n) as rows, two per pair: first the chosen one with label 1, then the rejected
-// one. The group is the pair's position. A pair is never split and may share its prompt. *e must be
-// zeroed or finished. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (too many tokens). [any]
+// Make rows from the pairs pick[0..n), two per pair: first the chosen one with label 1, then the
+// rejected one. The group number is the pair's position. Pairs are never split and may share their
+// prompt. *e must be zeroed or finished. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (too many tokens).
+// [any]
 rlhf_status rlhf__replay_rows(const struct rlhf__replay *r, const uint32_t *pick, uint32_t n,
                               struct rlhf__rows *e, struct rlhf__error *err);
 
-// End a round: its fresh pairs become history. Only the newest `keep` of it are kept (0 = all).
-// [main]
+// End a round: its fresh pairs become history, of which only the newest `keep` pairs are kept (0 =
+// all). [main]
 void rlhf__replay_retire(struct rlhf__replay *r, size_t keep);
 
-// Copy src to dst, which is zeroed or holds pairs. After RLHF_E_NOMEM dst is empty. [main]
+// Copy src to dst, which is zeroed or already has pairs. After RLHF_E_NOMEM dst is empty. [main]
 rlhf_status rlhf__replay_copy(struct rlhf__replay *dst, const struct rlhf__replay *src,
                               struct rlhf__error *err);
 
-// Write everything to the file `name` in a folder (NULL: name is a path), and read it back into a
+// Write everything to the file `name` in a folder (NULL: name is a path); or read it back into a
 // zeroed or finished *r. Format: "RLHFPAIR"; little-endian u64 rounds, history, pairs, ids; three
-// u32 lengths per pair; the ids as u32; a CRC-32C of everything before it. Ids must be below
-// n_vocab. Errors: RLHF_E_IO, RLHF_E_INVALID (damaged; the message names the file), RLHF_E_NOMEM.
-// [main]
+// u32 lengths per pair; the ids as u32; a CRC-32C of everything before it. On reading, ids must be
+// below n_vocab. Errors: RLHF_E_IO, RLHF_E_INVALID (damaged; the message has the file's name),
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__replay_write(const struct rlhf__replay *r, const struct rlhf__folder *in,
                                const char *name, struct rlhf__error *err);
 rlhf_status rlhf__replay_read(struct rlhf__replay *r, const char *path, int32_t n_vocab,

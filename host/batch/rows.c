@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// calloc that returns a valid pointer for 0 elements too.
+// Like calloc, but also returns a valid pointer for 0 elements.
 static void *zeroed(size_t n, size_t size) { return calloc(n ? n : 1, size); }
 
 rlhf_status rlhf__rows_init(struct rlhf__rows *e, uint32_t n, uint32_t total,
@@ -62,7 +62,7 @@ void rlhf__rows_finish(struct rlhf__rows *e) {
     memset(e, 0, sizeof *e);
 }
 
-// src may have no turns: its response is turn 0.
+// If src lacks turns, its response is turn 0.
 static void copy_turns(struct rlhf__rows *dst, uint32_t to, const struct rlhf__rows *src,
                        uint32_t from) {
     const int32_t a = dst->offset[to], b = src->offset[from], len = src->offset[from + 1] - b;
@@ -182,11 +182,13 @@ rlhf_status rlhf__rows_refer(struct rlhf__rows *e, rlhf_dev hidden, struct rlhf_
     return RLHF_OK;
 }
 
-// Copy the arrays by response token: supports and the rows of the reference's hidden states.
+// Copy the arrays that have one entry per response token: the supports, and the row numbers of the
+// reference's hidden states.
 static rlhf_status pick_responses(struct rlhf__rows *dst, const struct rlhf__rows *src,
                                   const uint32_t *pick, struct rlhf__error *err) {
     if (!src->support && !src->ref_row) return RLHF_OK;
-    size_t *first = calloc((size_t)src->n + 1, sizeof *first); // response tokens before a row
+    // number of response tokens before each row
+    size_t *first = calloc((size_t)src->n + 1, sizeof *first);
     if (!first) return RLHF__NOMEM(err, "out of memory for %u rows", src->n);
     for (uint32_t i = 0; i < src->n; i++)
         first[i + 1] = first[i] + (size_t)rlhf__rows_response_tokens(src, i, i + 1);
@@ -312,9 +314,9 @@ int rlhf__rows_same_prompt(const struct rlhf__rows *e, uint32_t i) {
            0;
 }
 
-// Tokens that rows [at, to) add to a slice that starts at `from`. A prompt of p tokens that is
-// written out costs p in each row. A shared one costs p - 1 once, and each row repeats the prompt's
-// last token, so each row after the first adds its response and one token.
+// Returns the tokens that rows [at, to) add to a slice that starts at `from`. Without sharing, a
+// prompt of p tokens costs p in each row. A shared prompt costs p - 1 once; each row repeats its
+// last token. Every row after the first one therefore adds its response and one token.
 static int64_t slice_cost(const struct rlhf__rows *e, uint32_t from, uint32_t at, uint32_t to,
                           int share) {
     int64_t sum = 0;

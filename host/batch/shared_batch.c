@@ -9,8 +9,8 @@ void rlhf__shared_batch_finish(struct rlhf__shared_batch *b) {
     memset(b, 0, sizeof *b);
 }
 
-// Allocate both layouts for n rows. There are at most n / 2 prefixes, since at least two rows share
-// one. The compact layout never has more tokens than the full one.
+// Allocate both layouts for n rows. There are at most n / 2 prefixes, because at least two rows
+// share each. The compact layout never has more tokens than the full one.
 static rlhf_status reserve(struct rlhf__shared_batch *b, size_t n, size_t total,
                            struct rlhf__error *err) {
     size_t rows = n + n / 2, need = (n + 1) + 2 * n + (rows + 1) + 2 * rows + 2 * total;
@@ -22,13 +22,13 @@ static rlhf_status reserve(struct rlhf__shared_batch *b, size_t n, size_t total,
     return RLHF_OK;
 }
 
-// State of writing the compact layout.
+// The compact layout while it is written.
 struct writer {
     int32_t *ids, *offset, *prompt_len, *prefix, *turn; // turn NULL: one turn
     uint32_t rows;
 };
 
-// The row is tokens [from, from + n) of e.
+// Add a row with tokens [from, from + n) of e. Returns its number.
 static int32_t add_row(struct writer *w, const struct rlhf__rows *e, int32_t from, int32_t n,
                        int32_t prompt_len, int32_t prefix) {
     int32_t at = w->offset[w->rows];
@@ -40,7 +40,7 @@ static int32_t add_row(struct writer *w, const struct rlhf__rows *e, int32_t fro
     return (int32_t)w->rows++;
 }
 
-// End of the run of adjacent rows, from `i` on and within [i, to), that share row i's prompt.
+// Returns the end of the adjacent rows within [i, to) that share row i's prompt.
 static uint32_t run_end(const struct rlhf__rows *e, uint32_t i, uint32_t to, int share) {
     uint32_t end = i + 1;
     while (share && end < to && rlhf__rows_same_prompt(e, end))
@@ -130,7 +130,7 @@ void rlhf__shared_batch_contract(const struct rlhf__shared_batch *b, float *comp
     for (uint32_t i = 0; i < b->full.n; i++) {
         int32_t at = b->full.offset[i], len = b->full.offset[i + 1] - at, cut = b->shared[i];
         int32_t row = b->row[i];
-        // Only the first row after a prefix fills it.
+        // Only the first row after a prefix fills that prefix.
         if (cut && b->compact.prefix[row] == row - 1) {
             int32_t first = b->compact.offset[row - 1];
             move(compact + (size_t)first * d, full + (size_t)at * d, cut, width);
@@ -142,7 +142,7 @@ void rlhf__shared_batch_contract(const struct rlhf__shared_batch *b, float *comp
 
 #define N_HEADS 5
 
-// The per-token heads of a set, in a fixed order.
+// List the per-token heads in a fixed order.
 static void per_token(const rlhf_heads *h, float *out[N_HEADS]) {
     out[0] = h->logp;
     out[1] = h->entropy;

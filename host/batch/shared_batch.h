@@ -4,8 +4,8 @@
 // compact  as the model computes it: adjacent rows of one group share their prompt
 //          (rlhf_batch.prefix)
 //
-// In the compact layout a shared prompt is one row without the prompt's last token. Each row that
-// shares it then has that last token and its response.
+// In the compact layout, a shared prompt without its last token is a separate row. Each row that
+// shares it has only that last token and its response.
 //
 // Copies numbers between the layouts. It runs no model and does not choose slices (see rows.h).
 #ifndef RLHF_HOST_SHARED_BATCH_H
@@ -14,33 +14,34 @@
 #include "batch/rows.h"
 
 struct rlhf__shared_batch {
-    rlhf_batch full;    // the rows as they are; points into the batch
-    rlhf_batch compact; // the same tokens for the model; equal to full when nothing is shared
-    int32_t *ints;      // the arrays of both layouts, one block
+    rlhf_batch full;    // the rows as they are; its arrays belong to the batch of rows
+    rlhf_batch compact; // the same rows for the model; equal to full if nothing is shared
+    int32_t *ints;      // one block with the arrays of both layouts
     size_t ints_cap;
-    int32_t *offset;             // [full.n + 1] of the full layout
-    int32_t *row;                // [full.n] compact row that holds the row's last tokens
-    int32_t *shared;             // [full.n] tokens of the row in its prefix, 0 = no prefix
+    int32_t *offset; // [full.n + 1] of the full layout
+    int32_t *row;    // [full.n] compact row with the last tokens of each row
+    int32_t *shared; // [full.n] tokens of each row that are in its prefix, 0 = no prefix
     int32_t is_shared, reserved; // is_shared 1: compact differs from full
 };
 
-// Lay out rows [from, to) of e; share = 0: share nothing. Arrays are reused by later calls; release
-// with rlhf__shared_batch_finish. e must outlive the use. Errors: RLHF_E_NOMEM. [any]
+// Lay out rows [from, to) of e, which must stay valid while the result is used. With share = 0
+// nothing is shared. Later calls reuse the arrays; release with rlhf__shared_batch_finish. Errors:
+// RLHF_E_NOMEM. [any]
 rlhf_status rlhf__shared_batch_fill(struct rlhf__shared_batch *, const struct rlhf__rows *e,
                                     uint32_t from, uint32_t to, int share, struct rlhf__error *err);
 void rlhf__shared_batch_finish(struct rlhf__shared_batch *); // accepts a zeroed one [any]
 
-// Copy per-token numbers from the compact to the full layout: full [full.total, width] = compact
-// [compact.total, width]. Every row gets a copy of its prefix's numbers. [any]
+// Copy per-token numbers from the compact layout, [compact.total, width], to the full layout,
+// [full.total, width]. Every row gets a copy of its prefix's numbers. [any]
 void rlhf__shared_batch_expand(const struct rlhf__shared_batch *, float *full, const float *compact,
                                int32_t width);
 
-// The reverse: a prefix gets the numbers of the first row that shares it. This is correct for
-// numbers that depend on the prompt alone, and for derivatives, which are 0 on prompts. [any]
+// The reverse. A prefix gets the numbers of the first row that shares it. This is correct for
+// numbers that depend only on the prompt, and for derivatives, which are 0 for prompts. [any]
 void rlhf__shared_batch_contract(const struct rlhf__shared_batch *, float *compact,
                                  const float *full, int32_t width);
 
-// The same for every per-token head that is set on both sides; score and hidden are skipped. [any]
+// The same for all per-token heads that are set on both sides. Skips score and hidden. [any]
 void rlhf__shared_heads_expand(const struct rlhf__shared_batch *, const rlhf_heads *full,
                                const rlhf_heads *compact);
 void rlhf__shared_heads_contract(const struct rlhf__shared_batch *, const rlhf_heads *compact,

@@ -85,12 +85,12 @@ rlhf_status rlhf__text_source_batches(struct rlhf__text_source *s, int64_t *out,
     return rlhf__batches_count(&s->batches, out, err);
 }
 
-// Set prompt_len and left_out of row i of e from row `from` of the tokens.
+// Set prompt_len and left_out of row i of e, using `says` of row `from` in the token rows.
 static void put_says(const struct rlhf__token_rows *rows, int64_t from, struct rlhf__rows *e,
                      uint32_t i) {
     const uint8_t *says = rows->says + rows->offset[from];
     int32_t len = rlhf__token_rows_len(rows, from), first = 1;
-    while (first < len - 1 && !says[first]) // such a token always exists
+    while (first < len - 1 && !says[first]) // there always is such a token
         first++;
     e->prompt_len[i] = first;
     for (int32_t k = first; k < len; k++)

@@ -1,6 +1,6 @@
-// text_source.h: batches for supervised algorithms: {"text"}, {"messages"} or {"prompt",
-// "completion"} rows, or texts with a label. Rows are tokenised once and visited in a new order on
-// every pass.
+// text_source.h: batches for supervised algorithms. Rows are {"text"}, {"messages"} or {"prompt",
+// "completion"}, or texts with a label. They are tokenised once and visited in a new order on every
+// pass.
 //
 // The cursor is that of the order (two integers), so a resumed run continues with the next row.
 // This file does not depend on configurations or phases.
@@ -15,15 +15,15 @@ struct rlhf__text_opts {
     const char *path;
     int64_t limit, skip;    // rows of the file; limit 0 = all
     int64_t batch_size;     // rows per batch, > 0
-    int64_t batch_tokens;   // > 0: instead, as many rows as fit in so many tokens, at least one
-    double epochs;          // passes after which the batches end; 0 = they never end
-    int32_t max_len;        // tokens per row at most, > 0
-    int32_t split;          // 1: long rows are split into several, 0: they are cut
+    int64_t batch_tokens;   // > 0: instead of batch_size, as many rows as fit, at least one
+    double epochs;          // number of passes; 0 = no end
+    int32_t max_len;        // most tokens of a row, > 0
+    int32_t split;          // 1: split long rows into several; 0: cut them
     int32_t labelled;       // 1: every row needs a label; rows are encoded for a classifier
-    int32_t assistant_only; // 1: only tokens of the assistant are part of the loss
+    int32_t assistant_only; // 1: only the assistant's tokens are in the loss
     int32_t reserved;
     int32_t shuffle, threads;       // threads 0 = all cores
-    int32_t n_labels;               // of label_names; 0 = count them in the rows
+    int32_t n_labels;               // number of label_names; 0 = count the labels in the rows
     const char *const *label_names; // NULL = labels are integers only
     uint64_t seed;
     const struct rlhf__loading *loading; // NULL = the default limit, and loading cannot be
@@ -35,29 +35,29 @@ struct rlhf__text_source {
     struct rlhf__token_rows rows;
     int32_t *label; // [dataset rows], NULL if not labelled
     int64_t n_data; // dataset rows
-    int64_t skip;   // rows of the file before them
+    int64_t skip;   // rows of the file that come before `data`
     int32_t n_labels;
-    uint32_t encode_flags; // of texts: enum rlhf__encode_flag
+    uint32_t encode_flags; // enum rlhf__encode_flag, for texts
     struct rlhf__batches batches;
 };
 
-// Read and check the file; sets n_labels. Errors: those of rlhf__dataset_open. Release with
-// rlhf__text_source_finish, also after a failure. [main]
+// Read and check the file, and set n_labels. Release with rlhf__text_source_finish, also after a
+// failure. Errors: those of rlhf__dataset_open. [main]
 rlhf_status rlhf__text_source_open(struct rlhf__text_source *, const struct rlhf__text_opts *,
                                    struct rlhf__error *err);
-// Tokenise the file; afterwards batches can be taken. Errors: those of rlhf__token_rows_init.
-// [main]
+// Tokenise the file, which must be done before the first batch. Errors: those of
+// rlhf__token_rows_init. [main]
 rlhf_status rlhf__text_source_tokenise(struct rlhf__text_source *, const struct rlhf__text_opts *,
                                        const struct rlhf__tokenizer *, struct rlhf__error *err);
 void rlhf__text_source_finish(struct rlhf__text_source *); // accepts a zeroed one [main]
 
-// Number of batches until the end; 0 if they never end. Walks the order, then resets the cursor.
-// [main]
+// Set *out to the number of batches until the end; 0 if they never end. Walks through the order,
+// then resets the cursor. [main]
 rlhf_status rlhf__text_source_batches(struct rlhf__text_source *, int64_t *out,
                                       struct rlhf__error *err);
 
-// The next batch. prompt_len is 1 (at most the row's length). With assistant_only, prompt_len
-// covers the tokens before the assistant's first one, and later tokens of others are left out of
+// Make the next batch. prompt_len is 1, or less in a shorter row. With assistant_only, prompt_len
+// covers everything before the assistant's first token, and later tokens of others are left out of
 // the loss. *e must be zeroed or finished. [main]
 rlhf_status rlhf__text_source_next(struct rlhf__text_source *, struct rlhf__rows *e,
                                    struct rlhf__error *err);

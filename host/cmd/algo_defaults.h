@@ -1,6 +1,6 @@
-// algo_defaults.h: the defaults that an algorithm sets for all settings, in
-// share/rlhf/configs/<algorithm>.json. They override those of the option tables. For `plugin info`
-// and `help settings`.
+// algo_defaults.h: the settings that an algorithm changes by default, in
+// share/rlhf/configs/<algorithm>.json. They override the defaults of the option tables. `plugin
+// info` and `help settings` show them.
 #ifndef RLHF_HOST_ALGO_DEFAULTS_H
 #define RLHF_HOST_ALGO_DEFAULTS_H
 
@@ -13,25 +13,26 @@ struct rlhf__algo_defaults {
     json_t *json;  // owned
 };
 
-// All such files, sorted by name; free with rlhf__algo_defaults_finish. A file that cannot be read
-// is skipped: a run that uses it reports the error. *n = their number. [main]
+// Returns all such files, sorted by name; *n is their number. Free with rlhf__algo_defaults_finish.
+// A file that cannot be read is skipped: a run that uses it reports the error. [main]
 struct rlhf__algo_defaults *rlhf__algo_defaults_all(const struct rlhf__dirs *dirs, size_t *n);
 void rlhf__algo_defaults_finish(struct rlhf__algo_defaults *all, size_t n);
 
-// The value that the file sets for section.key; NULL if it sets none, or o's own default. [any]
+// Returns the value that the file sets for section.key. Returns NULL if it sets none, or if it
+// equals o's own default. [any]
 const json_t *rlhf__algo_defaults_value(const struct rlhf__algo_defaults *t, const char *section,
                                         const rlhf_opt *o);
 
-// The file of the algorithm "grpo" among all, or NULL. [any]
+// Returns the file of an algorithm, e.g. "grpo", or NULL. [any]
 const struct rlhf__algo_defaults *
 rlhf__algo_defaults_of(const char *algo, const struct rlhf__algo_defaults *all, size_t n);
 
-// Append the plugin's default, then the value in the algorithm's file (NULL: no file): "default
+// Append the plugin's default and the value in the algorithm's file (NULL = no file), e.g. "default
 // 0.04; configs/grpo.json: 0.2". [any]
 void rlhf__put_values(struct rlhf__buf *out, const struct rlhf__algo_defaults *defaults,
                       const rlhf_opt *o);
 
-// Append the default of an option or of a file: 0.1, true, adamw, "text". [any]
+// Append the default value of an option, e.g. 0.1, true, adamw, "text". [any]
 void rlhf__put_default(struct rlhf__buf *out, const rlhf_opt *o);
 void rlhf__put_value(struct rlhf__buf *out, const rlhf_opt *o, const json_t *v);
 

@@ -66,7 +66,8 @@ void rlhf__cli_train_help(FILE *out) { rlhf__flags_help(out, flags, N_FLAGS); }
 struct assignments {
     char *made[9]; // heap-allocated
     size_t n_made;
-    // all: assignments made from short flags, then those of --set; flag: the flag that gave each
+    // all: assignments from short flags, then those of --set. flag: the flag that gave each
+    // assignment
     const char **all, **flag;
     size_t n;
 };
@@ -118,15 +119,15 @@ static rlhf_status print_config(const struct rlhf__config *c, struct rlhf__error
     return status;
 }
 
-// log.format=json: signal handlers write JSON too.
+// With log.format=json, signal handlers also write JSON.
 static void speak_json(struct rlhf__log *log) {
     log->json = 1;
     rlhf__signals_json(1);
     rlhf__last_words_json(1);
 }
 
-// Add the command that names everything again, as the end of the run printed it. Its plugins are
-// installed, or else the message lists those that are not.
+// Append the whole resume command, with all code named again, as the end of the run printed it. If
+// some of its plugins are not installed, the message already lists them; then nothing is appended.
 static void say_whole_command(const struct rlhf__config_request *req,
                               const struct rlhf__run_request *run, struct rlhf__error *err) {
     struct rlhf__config_request trusting = *req;
@@ -153,8 +154,8 @@ static void say_whole_command(const struct rlhf__config_request *req,
     rlhf__config_finish(&c);
 }
 
-// Code from a run directory must be named again. If the run cannot be resumed anyway, report that
-// instead. If the code has also changed, report both reasons at once.
+// On resume, code from the run directory must be named again. If the run cannot be resumed anyway,
+// report only that. If the code has also changed, report both.
 static rlhf_status say_trust(const struct options *o, const struct rlhf__config_request *req,
                              const struct rlhf__run_request *run, rlhf_status st,
                              struct rlhf__error *err) {
@@ -178,7 +179,7 @@ static rlhf_status say_trust(const struct options *o, const struct rlhf__config_
     return st;
 }
 
-// *exit_status is set if RLHF_OK is returned.
+// Sets *exit_status if it returns RLHF_OK.
 static rlhf_status train(const struct rlhf__env *env, const struct options *o,
                          const struct rlhf__config_request *req, int *exit_status,
                          struct rlhf__error *err) {
@@ -270,7 +271,7 @@ static rlhf_status find_dir(const struct rlhf__run_request *req, struct rlhf__er
     return rlhf__run_dir_attach(req->dir, req->resume, req->dry_run, req->env->log, err);
 }
 
-// What the run will take, on standard output.
+// Print to standard output how much memory the run will need.
 static rlhf_status print_memory(const struct rlhf__memory_need *need, int json,
                                 struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT;
@@ -310,7 +311,7 @@ int rlhf__cmd_run(const struct rlhf__run_request *asked_for) {
     rlhf__run_destroy(t);
     if (st != RLHF_OK) {
         int status = rlhf__cmd_end(req->env, st, &err);
-        // Status 2 is for bad input only; this run failed after it had begun, so it ends with 1.
+        // Status 2 means bad input. A run that failed after it had begun ends with 1 instead.
         return ran && status == 2 ? 1 : status;
     }
     int asked = req->env->cancelled ? *req->env->cancelled : 0;

@@ -1,5 +1,5 @@
-// command_setup.h: the set-up that commands other than training share (generate, eval, label,
-// pairs): plugins, a terminal bar, compute and services, and the model that --model names.
+// command_setup.h: set-up that generate, eval, label and pairs share: plugins, a progress bar on
+// the terminal, compute and services, and the model that --model names.
 #ifndef RLHF_HOST_COMMAND_SETUP_H
 #define RLHF_HOST_COMMAND_SETUP_H
 
@@ -10,13 +10,13 @@
 #include "model/session.h"
 #include "report/progress.h"
 
-// Additional flags of commands that read rows.
+// A flag of commands that read rows.
 #define RLHF__TEMPLATE_FLAG(T)                                                                     \
     RLHF__FLAG_S(T, "--template", template, "NAME",                                                \
                  "chat template of messages: chatml, llama2, ... [auto: the model's own]")
 
-// --adapter, --threads, --backend, --gpu and --dtype. A command has this struct as member `at` of
-// its options and lists these flags last.
+// The flags --adapter, --threads, --backend, --gpu and --dtype. A command's options contain this
+// struct as member `at`; its list of flags ends with these.
 struct rlhf__command_setup_flags {
     const char *backend, *dtype, *adapter;
     int64_t threads, gpu;
@@ -45,36 +45,40 @@ struct rlhf__command_setup {
     char adapter_room[RLHF__PATH_CAP]; // storage for adapter.dir if --adapter names a run
 };
 
-// Open plugins and the bar (enum rlhf__progress_kind), and check the flags. Errors: RLHF_E_INVALID
-// names the flag. [main]
+// Open plugins and the progress bar (progress is an enum rlhf__progress_kind), and check the flags.
+// Errors: RLHF_E_INVALID, with the flag's name. [main]
 rlhf_status rlhf__command_setup_init(struct rlhf__command_setup *, const struct rlhf__env *,
                                      const struct rlhf__command_setup_flags *, int32_t progress,
                                      struct rlhf__error *err);
 
-// Then open compute and services; seed is for the random numbers. [main]
+// After _init: open compute and services. seed seeds the random numbers. [main]
 rlhf_status rlhf__command_setup_start(struct rlhf__command_setup *, int64_t seed,
                                       struct rlhf__error *err);
 
 void rlhf__command_setup_finish(struct rlhf__command_setup *); // accepts a zeroed one [main]
 
-// The memory limit (--max-mib) and the progress of loading rows. [any]
+// Returns the memory limit (--max-mib) and the progress display for loading rows. [any]
 struct rlhf__loading rlhf__command_setup_loading(const struct rlhf__command_setup *,
                                                  int64_t max_mib);
 
-// *dir = the model's directory. It is the one that --model gave; if that is a run, the run's best
-// checkpoint or else its last one, which is logged. Without --model it is the shipped model `name`.
-// With --adapter alone it is "", because the adapter's config names the model. *dir may point into
-// `room`. Errors: RLHF_E_INVALID: a run without a checkpoint. [main]
+// Set *dir to the model's directory, which may be stored in `room`:
+// - --model DIR: that directory. If it is a run, the run's best checkpoint, or else its last one;
+//   the choice is logged.
+// - --adapter without --model: "", because the adapter's config names the model.
+// - neither: the shipped model `name`.
+//
+// Errors: RLHF_E_INVALID if a run lacks a checkpoint. [main]
 rlhf_status rlhf__command_setup_dir(const struct rlhf__command_setup *w, const char *given,
                                     const char *name, char room[RLHF__PATH_CAP], const char **dir,
                                     struct rlhf__error *err);
 
-// After an attempt to open that directory with result st: if the input was bad, prefix the message
-// with --model. Returns st. [any]
+// st is the result of opening that directory. If the input was bad, prefix the message with
+// --model. Returns st. [any]
 rlhf_status rlhf__command_setup_opened(const char *given, rlhf_status st, struct rlhf__error *err);
 
-// *out = the configuration of the run that wrote the checkpoint in `dir` (of the adapter, if the
-// model has one). NULL if it is not a checkpoint. New reference. [main]
+// Set *out to the configuration of the run that wrote the checkpoint in `dir` (a new reference), or
+// to NULL if `dir` is not a run's checkpoint. For a model with an adapter, this is the run of the
+// adapter. [main]
 rlhf_status rlhf__command_setup_run_config(const struct rlhf__command_setup *, const char *dir,
                                            json_t **out, struct rlhf__error *err);
 
@@ -83,17 +87,17 @@ rlhf_status rlhf__command_setup_run_config(const struct rlhf__command_setup *, c
 rlhf_status rlhf__command_setup_template(const struct rlhf__model *, const char *name,
                                          struct rlhf__error *err);
 
-// Refuse a given --template if `chats`, the number of rows with messages, is 0. [any]
+// Reject a given --template if `chats`, the number of prompts or rows that use it, is 0. [any]
 rlhf_status rlhf__command_setup_template_used(const char *command, const char *name, int64_t chats,
                                               struct rlhf__error *err);
 
-// Open the language model of --model (or the default policy), frozen; it must be able to generate.
-// Close it before the command's set-up is finished. [main]
+// Open the frozen language model of --model, or the default policy. Fails if it cannot generate.
+// Close it before calling _finish. [main]
 rlhf_status rlhf__command_setup_writer(struct rlhf__command_setup *, const char *given,
                                        struct rlhf__model **out, struct rlhf__error *err);
 
-// Open the language model that --reference gave, a directory or a run, frozen. Its vocabulary must
-// be `model`'s. Close it before `model`. [main]
+// Open the frozen language model of --reference, a directory or a run. It must have the same
+// vocabulary as `model`. Close it before `model`. [main]
 rlhf_status rlhf__command_setup_reference(struct rlhf__command_setup *, const char *given,
                                           const struct rlhf__model *model, struct rlhf__model **out,
                                           struct rlhf__error *err);

@@ -1,13 +1,13 @@
-// commands.h: the commands. Each is one file, cmd/<name>.c. Its function gets the command line with
-// argv[0] = the command's name, parses it with flags.h, prints its own errors and returns the exit
-// status:
+// commands.h: the commands, one file each: cmd/<name>.c. A command's function gets the command
+// line, with argv[0] = the command's name, and parses it with flags.h. It prints its own errors and
+// returns the exit status:
 //
 // 0        success
 // 1        the command failed while running
 // 2        bad input
 // 128 + n  signal n asked it to end (Ctrl-C: 130)
 //
-// Training has no subcommand; its command line is in cli.h, which also returns 3 if run.stop_on
+// Training uses no subcommand: its command line is in cli.h, and it also returns 3 if run.stop_on
 // ended the run. A new command also needs a row in tools/main.c and a usage line in help.c.
 #ifndef RLHF_HOST_COMMANDS_H
 #define RLHF_HOST_COMMANDS_H
@@ -19,10 +19,11 @@ struct rlhf__run_request; // run/run.h
 
 int rlhf__cmd_run(const struct rlhf__run_request *req); // train; cmd/cli.c
 
-// The exit status of a command that ended with st; logs err unless a signal ended it. [main]
+// Returns the exit status of a command whose result is st. Logs err, unless a signal ended the
+// command. [main]
 int rlhf__cmd_end(const struct rlhf__env *env, rlhf_status st, const struct rlhf__error *err);
 
-// One function for each command that is given by name.
+// One function for each subcommand.
 int rlhf__cmd_generate(const struct rlhf__env *env, int argc, char **argv);
 int rlhf__cmd_eval(const struct rlhf__env *env, int argc, char **argv);
 int rlhf__cmd_label(const struct rlhf__env *env, int argc, char **argv);

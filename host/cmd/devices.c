@@ -1,6 +1,6 @@
-// devices.c: `rlhf-host devices`: lists the devices that the installed backends can use, and why
-// the others cannot be used. Each backend is asked in a child process, so that a driver that hangs
-// or crashes costs only one line.
+// devices.c: `rlhf-host devices`: lists the devices that the installed backends can use, and gives
+// the reason for those that they cannot use. A child process queries each backend, so that a driver
+// that hangs or crashes costs only one line.
 #include "cmd/help.h"
 
 #include "base/json.h"
@@ -100,7 +100,7 @@ static json_t *row_of(const char *backend, uint32_t gpu, const char *path,
                      text_json(path), "levels", rlhf__levels_json(d));
 }
 
-// "cpu" for "org.rlhf-host.kernels.cpu".
+// Returns "cpu" for the id "org.rlhf-host.kernels.cpu".
 static const char *backend_of(const struct rlhf__plugin *p) {
     const char *dot = strrchr(p->desc.id, '.');
     return dot ? dot + 1 : p->desc.id;
@@ -119,7 +119,7 @@ static rlhf_status add_rows(const struct rlhf__kernels *k, json_t *rows, struct 
     return st;
 }
 
-// In the child: list the backend's devices as JSON.
+// Runs in the child: list the backend's devices as JSON.
 static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     const struct look *l = arg;
     struct rlhf__error err;
@@ -136,7 +136,8 @@ static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     return st;
 }
 
-// Append the rows of one backend to `all`; a backend that cannot be asked is a row with the reason.
+// Append the rows of one backend to `all`. If the backend cannot be queried, append one row with
+// the reason.
 static void look_at(const struct rlhf__dirs *dirs, const char *name, json_t *all) {
     struct look l = {dirs, name};
     struct rlhf__buf text = RLHF__BUF_INIT;
@@ -162,7 +163,7 @@ static double gib_of(const json_t *row, const char *key) {
     return (double)json_integer_value(json_object_get(row, key)) / (1 << 30);
 }
 
-// Append ", what text" if there is a text.
+// Append ", <what> <text>", unless text is empty.
 static void put(struct rlhf__buf *out, const char *what, const char *text) {
     if (text[0]) rlhf__buf_printf(out, ", %s%s", what, text);
 }

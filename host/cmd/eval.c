@@ -1,6 +1,6 @@
-// eval.c: `rlhf-host eval`: measures a model on a file: bits per byte on {"text"} rows; accuracy
-// for a classifier, or on preference rows; with --reward, the rewards of its responses to
-// {"prompt"} rows.
+// eval.c: `rlhf-host eval`: measures a model on a file. A language model gets bits per byte on
+// {"text"} rows; a classifier, or a model on preference rows, gets an accuracy. With --reward, the
+// model responds to {"prompt"} rows and the rewards are reported.
 #include "base/json.h"
 #include "batch/diversity.h"
 #include "cmd/eval_impl.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOT_GIVEN (-1) // a number that flags cannot have
+#define NOT_GIVEN (-1) // a number that no flag accepts
 
 #define O struct rlhf__eval_options
 static const struct rlhf__flag flags[] = {
@@ -50,8 +50,8 @@ static const struct rlhf__flag flags[] = {
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
 
-// ---- --reward: sample responses and score them, with the settings that a checkpoint was trained
-// with (eval_setup.h) ----
+// ---- --reward: sample responses and score them with the settings of the checkpoint's run
+// (eval_setup.h) ----
 
 struct measured {
     const struct rlhf__eval_options *o;
@@ -88,7 +88,8 @@ static rlhf_status score_responses(struct measured *m, struct rlhf__error *err) 
     return st;
 }
 
-// Mean over sequences of sum (log p - log p_ref) over the response: an estimate of the sequence KL.
+// Returns the mean over sequences of sum (log p - log p_ref), summed over the response. It
+// estimates the sequence KL.
 static double sequence_kl(const struct rlhf__rows *e) {
     double sum = 0;
     for (uint32_t i = 0; i < e->n; i++)
@@ -135,8 +136,8 @@ static rlhf_status print_result(const struct measured *m, struct rlhf__error *er
     return rlhf__print_flush(err);
 }
 
-// Print mean reward, sequence KL to --reference and distinct-3 of responses to the prompts of
-// --data.
+// Print the mean reward of responses to the prompts of --data, their sequence KL from --reference,
+// and their distinct-3.
 static rlhf_status eval_rollout(const struct rlhf__env *env, const struct rlhf__eval_options *o,
                                 struct rlhf__error *err) {
     struct measured m = {.o = o};
@@ -187,8 +188,8 @@ static rlhf_status open_rows(const struct rlhf__eval_options *o, const struct rl
     return rlhf__dataset_open(&d, out, err);
 }
 
-// Which tokens of the rows count: as --tokens says, or else those that the checkpoint's run
-// trained.
+// Choose which tokens of the rows count: those that --tokens names, or else those that the
+// checkpoint's run trained on.
 static rlhf_status which_tokens(const struct rlhf__command_setup *w, const char *dir,
                                 const struct rlhf__eval_options *o, const struct rlhf__dataset *ds,
                                 int *assistant_only, struct rlhf__error *err) {
@@ -283,7 +284,7 @@ static rlhf_status eval_texts(struct rlhf__command_setup *w, const char *dir,
     return st;
 }
 
-// Measure a reward model on preferences, a policy on preferences, or a model on texts.
+// Measure a reward model or a policy on preferences, or any other model on texts.
 static rlhf_status eval_kind(struct rlhf__command_setup *w, const char *dir, const json_t *config,
                              const struct rlhf__eval_options *o, int preferences,
                              struct rlhf__error *err) {
@@ -336,8 +337,8 @@ static rlhf_status eval_rows(const struct rlhf__env *env, const struct rlhf__eva
     return st;
 }
 
-// Refuse flags of the other kinds of evaluation, then set the defaults of flags that were not
-// given.
+// Reject flags that belong to another kind of evaluation. Then set the defaults of flags that were
+// not given.
 static rlhf_status check_flags(struct rlhf__eval_options *o, struct rlhf__error *err) {
     const struct rlhf__flag_idle sampling[] = {{"--n", o->n != NOT_GIVEN, 0},
                                                {"--seed", o->seed != NOT_GIVEN, 0},
@@ -361,7 +362,7 @@ static rlhf_status check_flags(struct rlhf__eval_options *o, struct rlhf__error 
         strcmp(o->tokens, "assistant") != 0)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "eval: --tokens is '%s'; allowed: auto, all, assistant", o->tokens);
-    if (o->beta == NOT_GIVEN) o->beta = 0; // use the run's
+    if (o->beta == NOT_GIVEN) o->beta = 0; // use the value of the run
     if (o->n == NOT_GIVEN) o->n = 512;
     if (o->seed == NOT_GIVEN) o->seed = 1;
     if (o->max_tokens == NOT_GIVEN) o->max_tokens = 0;

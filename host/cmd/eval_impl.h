@@ -15,20 +15,18 @@ struct rlhf__eval_options {
     struct rlhf__command_setup_flags at;
 };
 
-// Accuracy, margin and loss of a reward model on the preference rows of --data. Prints the result.
-// [main]
+// Print the accuracy, margin and loss of a reward model on the preference rows of --data. [main]
 rlhf_status rlhf__eval_preferences(struct rlhf__command_setup *, const char *dir,
                                    const struct rlhf__eval_options *o, struct rlhf__error *err);
 
-// Accuracy, margin and log-probs of a policy on those rows. A response's reward is beta times the
-// difference between its log-prob and that of --reference; without --reference it is its log-prob.
-// Prints the result. [main]
+// Print the accuracy, margin and log-probs of a policy on those rows. With --reference, a
+// response's implicit reward is beta * (log p - log p_ref). Without it, the reward is log p. [main]
 rlhf_status rlhf__eval_policy_preferences(struct rlhf__command_setup *, const char *dir,
                                           const struct rlhf__eval_options *o,
                                           struct rlhf__error *err);
 
-// Log-probs of a policy minus those of --reference, of wanted and of unwanted completions: rows of
-// a prompt, a completion and a label. Prints the result. [main]
+// For rows of a prompt, a completion and a label, print the log-probs of a policy minus those of
+// --reference. Wanted and unwanted completions are printed separately. [main]
 rlhf_status rlhf__eval_completions(struct rlhf__command_setup *, const char *dir,
                                    const struct rlhf__eval_options *o, struct rlhf__error *err);
 

@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// The rows of --data in the tokens of m, cut to --max-tokens, or else to the context of `shortest`.
+// Open the rows of --data, tokenised by m. Rows are cut to --max-tokens, or else to the context
+// length of `shortest`.
 static rlhf_status open_rows(const struct rlhf__command_setup *w,
                              const struct rlhf__eval_options *o, const struct rlhf__model *m,
                              const struct rlhf__model *shortest, int32_t bos, int32_t completions,
@@ -80,7 +81,7 @@ struct policy_measured {
     struct rlhf__preference_quality q;
 };
 
-// The directory that a model was opened from. With an adapter it is the adapter's, not the base's.
+// Returns the directory that a model was opened from: with an adapter, that of the adapter.
 static const char *dir_of(const struct rlhf__model *m) {
     return m->peft.dir ? m->peft.dir : m->dir;
 }
@@ -117,8 +118,8 @@ static rlhf_status print_policy(const struct policy_measured *m, struct rlhf__er
     return rlhf__print_flush(err);
 }
 
-// --beta if it was given; else the value of the dpo.so or kto.so run that wrote the checkpoint;
-// else their default.
+// Set beta to --beta if given. Otherwise use the value of the dpo.so or kto.so run that wrote the
+// checkpoint, or else the default 0.1.
 static rlhf_status choose_beta(const struct rlhf__command_setup *w, const char *dir,
                                struct policy_measured *m, struct rlhf__error *err) {
     json_t *run;
@@ -146,7 +147,7 @@ static rlhf_status check_bos(const struct policy_measured *m, struct rlhf__error
     return RLHF_OK;
 }
 
-// Rows are cut to the shorter context of the two models.
+// Rows are cut to the shorter of the two models' context lengths.
 static rlhf_status open_policy(struct rlhf__command_setup *w, const char *dir,
                                struct policy_measured *m, struct rlhf__error *err) {
     const struct rlhf__eval_options *o = m->o;

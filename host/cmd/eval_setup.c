@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// This command uses only settings for sampling and judging. A --config from a run has more, which
-// is fine; but a typed setting without effect is reported.
+// This command uses only settings for sampling and scoring. The config of a run may contain others,
+// but an ineffective setting on the command line is reported.
 static rlhf_status check_effect(const struct rlhf__eval_setup *t,
                                 const struct rlhf__eval_setup_options *o, struct rlhf__error *err) {
     const char *who = o->command;
@@ -44,7 +44,7 @@ static rlhf_status check_effect(const struct rlhf__eval_setup *t,
     return rlhf__effect_check(&t->config, rules, sizeof rules / sizeof *rules, NULL, err);
 }
 
-// A reward that needs what the command does not have.
+// Reject a reward that needs a reference if the command lacks one.
 static rlhf_status check_rewards(const struct rlhf__eval_setup *t,
                                  const struct rlhf__eval_setup_options *o,
                                  struct rlhf__error *err) {
@@ -59,8 +59,8 @@ static rlhf_status check_rewards(const struct rlhf__eval_setup *t,
     return RLHF_OK;
 }
 
-// --adapter or --model may be a run, or a checkpoint of one: *run = its configuration (new
-// reference), path = the file. Else *run = NULL.
+// If --adapter or --model names a run or one of its checkpoints, set *run to the run's
+// configuration (a new reference) and path to its file. Otherwise set *run to NULL.
 static rlhf_status run_config(const struct rlhf__eval_setup_options *o, char path[RLHF__PATH_CAP],
                               json_t **run, struct rlhf__error *err) {
     const char *given = o->at->adapter ? o->at->adapter : o->model;
@@ -77,8 +77,8 @@ static rlhf_status run_config(const struct rlhf__eval_setup_options *o, char pat
     return dir[0] ? rlhf__json_load_any(dir, "config.json", run, err) : RLHF_OK;
 }
 
-// Take sampling, prompts and response from a run that drew responses; which prompts are used is up
-// to the command. Other runs carry these sections without using them.
+// Take the sampling, prompts and response settings from the run if it sampled responses. In other
+// runs these sections are unused. If the command names its own prompts, the run's are left out.
 static rlhf_status take_settings(const struct rlhf__env *env,
                                  const struct rlhf__eval_setup_options *o,
                                  char path[RLHF__PATH_CAP], json_t **out, struct rlhf__error *err) {
@@ -115,7 +115,8 @@ static rlhf_status load_config(struct rlhf__eval_setup *t, const struct rlhf__en
                                        .n_reward = o->reward->n,
                                        .set = o->set->item,
                                        .n_set = o->set->n};
-    const struct rlhf__plugin *judge; // of a run's config: it only scores in training
+    // of the run's config; unused here, outside training
+    const struct rlhf__plugin *judge;
     char run[RLHF__PATH_CAP];
     RLHF_TRY(take_settings(env, o, run, &req.settings, err));
     req.settings_from = run;

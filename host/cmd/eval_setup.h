@@ -1,8 +1,9 @@
-// eval_setup.h: a model, prompts and rewards opened outside a training run, for `eval --reward` and
+// eval_setup.h: opens a model, prompts and rewards outside a training run, for `eval --reward` and
 // `pairs`.
 //
-// Sampling, prompts and response rules come from a run's config (or ppo.so's defaults), so that
-// texts are sampled and judged as in training; rewards are weighted, but not normalised or clipped.
+// Sampling, prompt and response settings come from a run's config or from ppo.so's defaults, so
+// that texts are sampled and scored as in training. Rewards are weighted, but not normalised or
+// clipped.
 #ifndef RLHF_HOST_EVAL_SETUP_H
 #define RLHF_HOST_EVAL_SETUP_H
 
@@ -13,7 +14,7 @@
 struct rlhf__eval_setup_options {
     const char *model;       // NULL = the default policy
     const char *reference;   // NULL = none
-    const char *config;      // --config, NULL = the run's or ppo.so's settings
+    const char *config;      // --config; NULL = settings of the run or of ppo.so
     const char *prompts;     // file that replaces the config's prompts, NULL = the config's
     const char *reward_flag; // flag that `reward` came from, for messages
     const struct rlhf__command_setup_flags *at;
@@ -21,7 +22,7 @@ struct rlhf__eval_setup_options {
     const char *command;   // "eval", "pairs", for messages
     int64_t limit;         // prompts used, 0 = as in the config
     int64_t seed, max_mib; // max_mib 0: data.max_mib
-    int32_t as_the_run;    // 1: without a config, settings are those of the model's run
+    int32_t as_the_run;    // 1: without a config, use the settings of the model's run
     int32_t reserved;
 };
 
@@ -45,15 +46,17 @@ rlhf_status rlhf__eval_setup_open(struct rlhf__eval_setup *t, const struct rlhf_
                                   struct rlhf__error *err);
 void rlhf__eval_setup_finish(struct rlhf__eval_setup *t); // accepts a zeroed one [main]
 
-// A request to sample one response to each of n prompts by the config. The caller sets cache and
-// first if needed. stream names the random numbers. [any]
+// Returns a request to sample one response to each of n prompts with the config's settings. The
+// caller sets cache and first if needed. stream selects the random numbers. [any]
 struct rlhf__rollout_request rlhf__eval_setup_request(const struct rlhf__eval_setup *t, uint32_t n,
                                                       uint32_t slots, int64_t seed,
                                                       const char *stream);
 
-// Score the rows e of that request: sets e->score, e->reward and token rewards; the texts in *x
-// (zeroed; release with rlhf__scored_finish); keep[n] = 0 for rows that nan_policy or on_failure
-// drop; raw[n_reward * n] = each plugin's own scores. [step]
+// Score the rows e of that request:
+// - e->score, e->reward and token rewards are set.
+// - *x receives the texts (zeroed before; release with rlhf__scored_finish).
+// - keep[n] is 0 for rows that nan_policy or on_failure drop.
+// - raw[n_reward * n] receives each plugin's own scores. [step]
 rlhf_status rlhf__eval_setup_score(const struct rlhf__eval_setup *t, struct rlhf__rows *e,
                                    struct rlhf__scored *x, uint8_t *keep, float *raw,
                                    struct rlhf__error *err);

@@ -17,7 +17,8 @@ static const struct rlhf__flag *find(const struct rlhf__flag *flags, size_t n, c
     return NULL;
 }
 
-// A model directory is --policy in training and --model elsewhere; the backend is a setting.
+// Returns the name that this command uses for a flag of another command: a model directory is
+// --policy in training and --model elsewhere, and the backend is a setting in training.
 static const char *other_name(const struct rlhf__flag *flags, size_t n, const char *typed) {
     const char *other = strcmp(typed, "--model") == 0    ? "--policy"
                         : strcmp(typed, "--policy") == 0 ? "--model"
@@ -29,8 +30,8 @@ static const char *other_name(const struct rlhf__flag *flags, size_t n, const ch
                                            : NULL;
 }
 
-// The flag of this command that corresponds to a setting: --max-new for sampling.max_new_tokens,
-// --template for prompts.template. NULL: the command lacks such a flag.
+// Returns this command's flag for a setting, e.g. --max-new for sampling.max_new_tokens or
+// --template for prompts.template. Returns NULL if it lacks such a flag.
 static const char *flag_of(const struct rlhf__flag *flags, size_t n, const char *setting) {
     const char *dot = strrchr(setting, '.');
     char name[64];
@@ -47,8 +48,8 @@ static const char *flag_of(const struct rlhf__flag *flags, size_t n, const char 
     return NULL;
 }
 
-// The flag to suggest when the user typed a setting, or another program's word, to a command that
-// takes no settings.
+// For a command without settings: returns the flag to suggest when the user typed a setting or the
+// word that another program uses.
 static const char *flag_for(const struct rlhf__flag *flags, size_t n, const char *typed) {
     const struct rlhf__alias *a = rlhf__alias_find(typed);
     const char *flag = a && a->ours ? flag_of(flags, n, a->ours) : NULL;
@@ -147,7 +148,7 @@ static rlhf_status set(const struct rlhf__flag *f, const char *text, void *out,
     }
 }
 
-// An argument without a flag: a model's directory, or a text.
+// Report an argument that is not a flag. The user may have meant a model directory or a text.
 static rlhf_status unexpected(const struct rlhf__flag *flags, size_t n, const char *arg,
                               const char *command, struct rlhf__error *err) {
     static const char *const models[] = {"--policy", "--model"};
@@ -163,7 +164,7 @@ static rlhf_status unexpected(const struct rlhf__flag *flags, size_t n, const ch
                       *command ? ": " : "", arg, hint);
 }
 
-// Other programs use temperature 0 for greedy decoding.
+// Other programs use temperature 0 for greedy decoding: point to --greedy.
 static rlhf_status no_temperature(const struct rlhf__flag *flags, size_t n,
                                   const struct rlhf__flag *f, const char *value,
                                   struct rlhf__error *err) {

@@ -1,7 +1,7 @@
-// flags.h: the command-line flags of a subcommand as one table, for parsing, checking and printing.
+// flags.h: the flags of a subcommand in one table, from which they are parsed, checked and printed.
 //
-// "--name value" and "--name=value" are allowed; "--" ends the flags. For an unknown flag the
-// nearest one is suggested.
+// A value is given as "--name value" or "--name=value"; "--" ends the flags. The error for an
+// unknown flag suggests the nearest one.
 #ifndef RLHF_HOST_FLAGS_H
 #define RLHF_HOST_FLAGS_H
 
@@ -43,9 +43,9 @@ struct rlhf__flag_list {
 #define RLHF__FLAG_L(T, name, field, arg, help)                                                    \
     { name, arg, help, RLHF__FLAG_LIST, offsetof(T, field), 0, 0, 0, 0 }
 
-// Parse argv[1..argc) into *out, which the caller has filled with defaults; argv[0] is the
-// subcommand's name, for messages. Other arguments go to *rest (free(rest->item)), or are refused
-// if rest is NULL. Errors: RLHF_E_INVALID with one sentence. [main]
+// Parse argv[1..argc) into *out, which the caller has filled with defaults. argv[0] is the
+// subcommand's name, for messages. Other arguments go to *rest (free(rest->item)); if rest is NULL,
+// they are errors. Errors: RLHF_E_INVALID with one sentence. [main]
 rlhf_status rlhf__flags_parse(const struct rlhf__flag *flags, size_t n, int argc, char **argv,
                               void *out, struct rlhf__flag_list *rest, struct rlhf__error *err);
 
@@ -58,7 +58,7 @@ struct rlhf__flag_idle {
     int32_t given, reserved;
 };
 
-// Refuse the first such flag, with the reason `why`. [main]
+// Reject the first flag that was given without effect; `why` is the reason. [main]
 rlhf_status rlhf__flags_idle(const struct rlhf__flag_idle *flags, size_t n, const char *command,
                              const char *why, struct rlhf__error *err);
 
@@ -68,7 +68,8 @@ int rlhf__flags_want_help(int argc, char **argv);
 // Print one aligned line per flag. [main]
 void rlhf__flags_help(FILE *out, const struct rlhf__flag *flags, size_t n);
 
-// If help was asked for: print "usage: USAGE" and the flags to standard output and return 1. [main]
+// If help was asked for, print "usage: USAGE" and the flags to standard output. Returns 1 if so.
+// [main]
 int rlhf__flags_helped(const struct rlhf__flag *flags, size_t n, const char *usage, int argc,
                        char **argv);
 

@@ -69,12 +69,12 @@ struct job {
     struct rlhf__ids ids;
     size_t *at; // [prompts + 1] offsets in ids
     size_t longest;
-    int32_t texts_alone, reserved;      // 1: the model's run had no rows with messages
+    int32_t texts_alone, reserved; // 1: the run that trained the model had no rows with messages
     struct rlhf__response_rules *rules; // --stop and --stop-id
-    struct rlhf__buf stops;             // the same as sampling.stop has them
+    struct rlhf__buf stops;             // the same rules in the form of sampling.stop
 };
 
-// Prompt i is a text, rather than messages, whose template sets the beginning.
+// Returns 1 if prompt i is a text. Otherwise it is a chat, and the template decides how it begins.
 static int is_text(const struct job *j, size_t i) {
     return !rlhf__typed_prompts_is_chat(&j->prompts, i);
 }
@@ -91,8 +91,8 @@ static rlhf_status no_bos(const struct job *j, size_t i, struct rlhf__error *err
                       where, j->m->dir);
 }
 
-// Policies are trained with a leading BOS (prompts.prepend_bos), and transformers adds one if the
-// tokenizer is set to: tell users who leave it out.
+// Tell users that texts begin without the BOS token. Policies are trained with it
+// (prompts.prepend_bos), and transformers adds it if the tokenizer says so.
 static void log_bos(const struct job *j, struct rlhf__log *log) {
     int left_out = 0;
     for (size_t i = 0; i < j->prompts.n; i++)
@@ -126,7 +126,8 @@ static const char *known(const struct job *j) {
     return rlhf__chat_known(rlhf__tokenizer_chat(j->m->tok));
 }
 
-// A checkpoint records if its run had only plain texts; then typed prompts are plain texts too.
+// A checkpoint records whether its run had only plain texts. If so, typed prompts are also treated
+// as plain texts.
 static rlhf_status see_training(struct job *j, struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
     json_t *state = NULL;
@@ -138,7 +139,7 @@ static rlhf_status see_training(struct job *j, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Log the active template, and whether typed texts become turns in it.
+// Set the chat template, and decide whether typed texts become turns in it.
 static rlhf_status name_template(struct job *j, struct rlhf__error *err) {
     int64_t chats = 0;
     for (size_t i = 0; j->prompts.own && i < j->prompts.n; i++)
@@ -162,7 +163,7 @@ static rlhf_status name_template(struct job *j, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// How texts are treated if the model has a chat template.
+// Log whether texts go through the chat template, if the model has one.
 static void log_template(const struct job *j, struct rlhf__log *log) {
     const char *unknown = rlhf__chat_unknown(rlhf__tokenizer_chat(j->m->tok));
     struct rlhf__buf what = RLHF__BUF_INIT;
@@ -189,7 +190,7 @@ static void log_template(const struct job *j, struct rlhf__log *log) {
     rlhf__buf_free(&what);
 }
 
-// Warn if a template renders some prompt and its end-of-turn token does not end responses.
+// Warn if a prompt goes through a template whose end-of-turn token does not end responses.
 static void warn_turn_end(const struct job *j, struct rlhf__log *log) {
     int chats = 0;
     for (size_t i = 0; i < j->prompts.n; i++)
@@ -198,7 +199,7 @@ static void warn_turn_end(const struct job *j, struct rlhf__log *log) {
         rlhf__model_turn_end_note(j->m, rlhf__buf_text(&j->stops), RLHF__REMEDY_FLAG, log);
 }
 
-// Log what affects texts without being typed. For people: on a terminal only.
+// Log decoding settings, including defaults, for a person at a terminal.
 static void log_decoding(const struct job *j, struct rlhf__log *log) {
     const struct options *o = j->o;
     const char *dtype = j->m->env->dtype == RLHF_BF16 ? "bf16" : "f32";
@@ -225,7 +226,7 @@ static rlhf_status encode_prompts(struct job *j, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Print n texts, of which the first has number `first`.
+// Print n texts, numbered from `first`.
 static rlhf_status print_block(const struct job *j, const struct rlhf__gen_result *r,
                                uint64_t first, uint32_t n, struct rlhf__error *err) {
     struct rlhf__buf out = RLHF__BUF_INIT;
@@ -262,7 +263,7 @@ static rlhf_status print_block(const struct job *j, const struct rlhf__gen_resul
 
 // ---- sampling ----
 
-// A text's random numbers depend only on its own number, so the block size does not change texts.
+// The random numbers of a text depend only on its index, so the block size does not affect texts.
 static rlhf_status sample_block(const struct job *j, rlhf_gen *cache, struct rlhf__gen_request *q,
                                 struct rlhf__error *err) {
     const int32_t *prompt[BLOCK_ROWS];
@@ -278,7 +279,7 @@ static rlhf_status sample_block(const struct job *j, rlhf_gen *cache, struct rlh
     rlhf_status st = rlhf__generate(j->m, cache, q, &r, err);
     if (st == RLHF_OK) st = print_block(j, &r, q->first, q->n, err);
     rlhf__gen_result_finish(&r);
-    q->prompt = NULL; // they were allocated in this function
+    q->prompt = NULL; // these arrays live on this function's stack
     q->prompt_len = NULL;
     return st;
 }
@@ -362,7 +363,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     return st;
 }
 
-// Refuse flags that do nothing with --greedy, then set the defaults of flags that were not
+// Reject flags that do nothing with --greedy. Then set the defaults of flags that were not
 // given.
 static rlhf_status check_flags(struct options *o, struct rlhf__error *err) {
     const struct rlhf__flag_idle drawing[] = {{"--temperature", o->temperature > 0, 0},
@@ -385,7 +386,7 @@ int rlhf__cmd_generate(const struct rlhf__env *env, int argc, char **argv) {
     struct options o = {.at = RLHF__COMMAND_SETUP_DEFAULTS,
                         .n = 1,
                         .max_new = 48,
-                        .seed = -1, // values below the flags' limits: not given
+                        .seed = -1, // below the flag's minimum: not given
                         .top_k = -1,
                         .min_p = -1};
     if (rlhf__flags_helped(flags, N_FLAGS, "rlhf-host generate --model DIR --prompt TEXT [flags]",

@@ -18,7 +18,7 @@ int rlhf__stdin_is_fed(void) {
            (S_ISFIFO(st.st_mode) || S_ISREG(st.st_mode) || S_ISSOCK(st.st_mode));
 }
 
-// The text that is shown for a row of messages. The caller frees *out.
+// Make the text to print for a row of messages. The caller frees *out.
 static rlhf_status show_messages(const struct rlhf__data_row *row, char **out, rlhf_str *text,
                                  struct rlhf__error *err) {
     struct rlhf__messages m = {0};
@@ -221,7 +221,7 @@ void rlhf__generated_json(const struct rlhf__generated *g, struct rlhf__buf *out
     rlhf__buf_puts(out, "]}\n");
 }
 
-// The text unchanged, except on a terminal, which would interpret control characters.
+// Print the text unchanged, but escape control characters on a terminal.
 void rlhf__generated_text(const struct rlhf__generated *g, int first, struct rlhf__buf *out) {
     const char *between = g->chat ? "\n\n" : "";
     if (!first) rlhf__buf_puts(out, "---\n");

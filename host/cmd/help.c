@@ -48,7 +48,7 @@ void rlhf__help(FILE *out) {
         out);
 }
 
-// "      0.99 with grpo.so, ppo.so; 0.9 with ..." if algorithms have other defaults.
+// Append "      0.99 with grpo.so, ppo.so; 0.9 with ..." if some algorithms have other defaults.
 static void put_algo_defaults(struct rlhf__buf *out, const char *section, const rlhf_opt *o,
                               const struct rlhf__algo_defaults *defaults, size_t n) {
     const char *before = "\n      ";
@@ -58,7 +58,7 @@ static void put_algo_defaults(struct rlhf__buf *out, const char *section, const 
             same = rlhf__algo_defaults_value(&defaults[k], section, o);
             if (same && !json_equal(same, v)) same = NULL;
         }
-        if (!v || same) continue; // listed with the first algorithm that has it
+        if (!v || same) continue; // already listed with the first algorithm that has this value
         rlhf__buf_puts(out, before);
         rlhf__put_value(out, o, v);
         const char *comma = " with ";
@@ -83,7 +83,7 @@ static void put_setting(FILE *out, const char *section, const rlhf_opt *o,
     rlhf__buf_free(&text);
 }
 
-// Whether word is the section or the setting, or occurs in the setting's name or help.
+// Returns 1 if word is the section or the setting, or occurs in the setting's name or help.
 static int is_wanted(const char *word, const char *section, const rlhf_opt *o) {
     char full[160];
     snprintf(full, sizeof full, "%s.%s", section, o->key);
@@ -126,7 +126,7 @@ void rlhf__help_trl(FILE *out) {
 
 // ---- version ----
 
-// `rlhf-host --version` and the data of a bug report, also with --json. See cmd/help.h.
+// `rlhf-host --version`, also with --json: prints the data for a bug report.
 
 #if defined __clang__
 #define COMPILER "clang " __clang_version__
@@ -136,8 +136,8 @@ void rlhf__help_trl(FILE *out) {
 #define COMPILER "unknown"
 #endif
 
-// In the child: the CPU backend's description, "amx, ..." or "oneDNN 2.6.3, amx, ...", and its
-// levels.
+// Runs in the child. Write the CPU backend's description, e.g. "amx, ..." or "oneDNN 2.6.3, amx,
+// ...", and its levels.
 static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     const struct rlhf__dirs *dirs = arg;
     struct rlhf__error err;
@@ -157,7 +157,7 @@ static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     return st;
 }
 
-// The output of describe(); NULL if the backend cannot be asked.
+// Returns the output of describe(), or NULL if the backend cannot be queried.
 static json_t *ask(const struct rlhf__dirs *dirs) {
     struct rlhf__buf said = RLHF__BUF_INIT;
     struct rlhf__dirs own = *dirs;
@@ -180,7 +180,7 @@ rlhf_status rlhf__version(const struct rlhf__dirs *dirs, struct rlhf__error *err
     return rlhf__print_flush(err);
 }
 
-// The part of "a, b, c" after its first n commas, or null.
+// Returns the part of "a, b, c" after the first n commas, or JSON null.
 static json_t *part(const char *text, int n) {
     for (; n > 0 && text; n--) {
         text = strstr(text, ", ");

@@ -43,10 +43,10 @@ static const struct rlhf__flag flags[] = {
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
 
-// Rows that are labelled together, as texts.
+// Texts of rows that are labelled together.
 struct chunk {
     rlhf_str text[CHUNK_ROWS];
-    uint8_t rendered[CHUNK_ROWS]; // 1: a conversation; its text is in `chats` from `from` on
+    uint8_t rendered[CHUNK_ROWS]; // 1: a rendered conversation, at offset `from` of `chats`
     size_t from[CHUNK_ROWS];
     struct rlhf__buf chats;
 };

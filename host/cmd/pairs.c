@@ -1,6 +1,6 @@
 // pairs.c: `rlhf-host pairs`: makes preference rows with a model and a judge. The model responds to
-// each prompt several times. The judge's best response is paired with its worst, or marked as the
-// best of all. data/preferences.h reads the rows.
+// each prompt several times. Then the best response, according to the judge, is paired with the
+// worst, or marked as the best of all. data/preferences.h reads these rows.
 #include "cmd/commands.h"
 
 #include "base/clock.h"
@@ -18,7 +18,7 @@
 
 #define MAX_SLOTS     128  // responses decoded at once
 #define CHUNK_ROWS    1024 // responses sampled, then judged
-#define PLAIN_SECONDS 10   // between two lines of progress without a bar
+#define PLAIN_SECONDS 10   // between two progress lines without a bar
 
 struct options {
     const char *model, *prompts, *out, *config;
@@ -53,7 +53,7 @@ static const struct rlhf__flag flags[] = {
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
 
-// State of making the rows.
+// The state while rows are made.
 struct maker {
     const struct options *o;
     struct rlhf__eval_setup with;
@@ -62,13 +62,14 @@ struct maker {
     uint8_t *keep;                    // [CHUNK_ROWS]
     float *raw;                       // [n_reward * CHUNK_ROWS]
     int64_t n, done, written, tokens; // prompts; prompts done; rows written; tokens decoded
-    double gap;                       // sum over the rows written
+    double gap;                       // sum of the score margins of the rows written
     double start, last_line;          // seconds
 };
 
 // ---- choosing ----
 
-// One prompt's responses: rows [first, first + k) of a chunk. An index of -1 means none.
+// The choice among one prompt's responses, rows [first, first + k) of a chunk. An index of -1 means
+// none.
 struct choice {
     int32_t best, second, worst, reserved;
 };
@@ -77,15 +78,15 @@ static int same_text(rlhf_str a, rlhf_str b) {
     return a.len == b.len && memcmp(a.ptr, b.ptr, (size_t)a.len) == 0;
 }
 
-// Whether response i may be in a row whose best is `best` (-1: not known yet). Excluded are empty
-// texts, rows that nan_policy dropped, and other copies of the best text: different tokens can
-// spell the same text and get different scores, but the row could not show the difference.
+// Returns 1 if response i may be in a row whose best response is `best` (-1 = not known yet). It
+// may not if it is empty, if nan_policy dropped it, or if its text equals the best one. Equal texts
+// can consist of different tokens and get different scores, but the row could not show that.
 static int usable(const struct rlhf__scored *x, const uint8_t *keep, int32_t i, int32_t best) {
     if (!keep[i] || x->response[i].len == 0) return 0;
     return i == best || best < 0 || !same_text(x->response[i], x->response[best]);
 }
 
-// Ties go to the first.
+// Ties go to the first response.
 static struct choice choose(const struct rlhf__scored *x, const float *score, const uint8_t *keep,
                             int32_t k) {
     struct choice c = {-1, -1, -1, 0};
@@ -99,7 +100,7 @@ static struct choice choose(const struct rlhf__scored *x, const float *score, co
     return c;
 }
 
-// The margin of the row's best response: best - worst, or best - second for best-of rows.
+// Returns the score margin of a row: best - worst, or best - second for best-of rows.
 static double gap_of(const struct options *o, const struct choice *c, const float *score) {
     int32_t other = o->best_of ? c->second : c->worst;
     if (c->best < 0 || other < 0) return 0;
@@ -110,7 +111,7 @@ static double gap_of(const struct options *o, const struct choice *c, const floa
 
 static json_t *text_json(rlhf_str s) { return json_stringn(s.ptr, (size_t)s.len); }
 
-// The messages of a prompt that has messages, from its row; NULL: it is a text.
+// Returns the messages of a prompt, read from its row; NULL if the prompt is a text.
 static json_t *messages_json(const struct rlhf__prompts *prompts, const struct rlhf__rows *e,
                              uint32_t row) {
     const struct rlhf__prompt p = rlhf__prompts_get(prompts, e->source[row]);
@@ -118,7 +119,7 @@ static json_t *messages_json(const struct rlhf__prompts *prompts, const struct r
         p.is_chat ? rlhf__json_decode(p.meta.ptr, (size_t)p.meta.len, JSON_ALLOW_NUL, NULL) : NULL;
     json_t *list = json_object_get(all, "messages"), *item;
     const char *key;
-    if (!json_is_array(list)) // or the prompt is under this key, whatever its name
+    if (!json_is_array(list)) // another key may hold the messages
         json_object_foreach(all, key, item) if (json_is_array(item) &&
                                                 json_object_get(json_array_get(item, 0), "role"))
             list = item;
@@ -127,7 +128,7 @@ static json_t *messages_json(const struct rlhf__prompts *prompts, const struct r
     return list;
 }
 
-// A prompt and a response to it as a row stores them: texts, or messages.
+// Returns a prompt and its response in the form of a row: texts or messages.
 static json_t *prompt_json(const struct rlhf__scored *x, int32_t i, json_t *messages) {
     return messages ? json_incref(messages) : text_json(x->prompt[i]);
 }

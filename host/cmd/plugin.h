@@ -9,28 +9,28 @@ int rlhf__plugin_list(const struct rlhf__env *env, int argc, char **argv);
 int rlhf__plugin_info(const struct rlhf__env *env, int argc, char **argv);
 int rlhf__plugin_new(const struct rlhf__env *env, int argc, char **argv);
 
-// A file that was opened, in a child process of rlhf__plugin_file_ask.
+// A file that rlhf__plugin_file_ask opened in its child process.
 struct rlhf__plugin_file {
-    struct rlhf__plugins *plugins;      // what `plugin` is borrowed from
+    struct rlhf__plugins *plugins;      // owner of `plugin`
     const struct rlhf__plugin **plugin; // [n]
     size_t n;
-    int32_t other; // 1: the file is not a plugin of any version, which counts as a failure
+    int32_t other; // 1: the file is not a plugin of any version; this counts as a failure
     int32_t reserved;
 };
 
-// Open the file of absolute `path`; with_sum: its plugins get their sha256. *out needs finish also
-// after a failure. Errors: those of rlhf__plugin_open_file. [main, in the child]
+// Open the file at an absolute `path`. With with_sum its plugins get their sha256. Call finish on
+// *out even after a failure. Errors: those of rlhf__plugin_open_file. [main, in the child]
 rlhf_status rlhf__plugin_file_open(const struct rlhf__dirs *dirs, const char *path, int with_sum,
                                    struct rlhf__plugin_file *out, struct rlhf__error *err);
 void rlhf__plugin_file_finish(struct rlhf__plugin_file *); // accepts a zeroed one [main]
 
-// As rlhf__child_ask, but the child has a worker's walls (supervise/confine.h), because foreign
-// code may run there. Messages begin with `what`. [main]
+// Like rlhf__child_ask, but the child is confined as a worker is (supervise/confine.h), because
+// foreign code may run in it. Messages begin with `what`. [main]
 rlhf_status rlhf__plugin_file_ask(const char *what,
                                   rlhf_status (*work)(void *arg, struct rlhf__buf *out), void *arg,
                                   struct rlhf__buf *out, struct rlhf__error *err);
 
-// The flags of `plugin new`, one line each. [main]
+// Print the flags of `plugin new`, one line each. [main]
 void rlhf__plugin_new_help(FILE *out);
 
 #endif

@@ -1,5 +1,5 @@
-// plugin_info.c: `rlhf-host plugin info FILE [--json]`: one file's plugins and their options, as
-// text or as JSON Schema (draft 2020-12). The file is opened in a confined child process.
+// plugin_info.c: `rlhf-host plugin info FILE [--json]`: prints the plugins of a file and their
+// options, as text or as JSON Schema (draft 2020-12). A confined child process opens the file.
 #include "cmd/plugin.h"
 #include "config/schema.h"
 
@@ -65,7 +65,7 @@ void rlhf__plugin_file_finish(struct rlhf__plugin_file *f) {
 
 // ---- text ----
 
-// A plugin's text on a line of ours.
+// Write a text from the plugin as part of one line of output.
 static void put_foreign(struct rlhf__buf *out, const char *text) {
     rlhf__put_printable(out, text ? text : "", text ? strlen(text) : 0, "");
 }
@@ -115,7 +115,7 @@ static void put_line(struct rlhf__buf *out, const char *what, const char *text) 
     rlhf__buf_putc(out, '\n');
 }
 
-// Other settings that an algorithm's file changes.
+// Write the settings that the algorithm's file changes.
 static void put_settings(struct rlhf__buf *out, const struct rlhf__algo_defaults *defaults) {
     size_t n;
     const struct rlhf__section *s = rlhf__sections(&n);
@@ -157,7 +157,8 @@ static void put_text(struct rlhf__buf *out, const struct rlhf__plugin *p,
     if (defaults) put_settings(out, defaults);
 }
 
-// "default" is the plugin's; "x-rlhf-config" is the value that the algorithm's file sets for a run.
+// In the schema, "default" is the plugin's default; "x-rlhf-config" is the value in the algorithm's
+// settings file.
 static void add_algo_defaults(json_t *properties, const struct rlhf__plugin *p,
                               const struct rlhf__algo_defaults *defaults) {
     for (uint32_t i = 0; defaults && i < p->table.n; i++) {
@@ -194,7 +195,7 @@ static json_t *schema(const struct rlhf__plugin *p, const struct rlhf__algo_defa
                      p->desc.kind == RLHF_KIND_MODEL, "x-rlhf-plugin", about);
 }
 
-// The settings file that comes with an algorithm, or NULL.
+// Returns the settings file of an algorithm, or NULL.
 static const struct rlhf__algo_defaults *of(const struct rlhf__plugin *p,
                                             const struct rlhf__algo_defaults *all, size_t n) {
     return p->desc.kind == RLHF_KIND_ALGO ? rlhf__algo_defaults_of(p->stem, all, n) : NULL;
@@ -222,7 +223,7 @@ static void put_found(struct rlhf__buf *out, const struct info *in,
     rlhf__algo_defaults_finish(defaults, n_defaults);
 }
 
-// In the child.
+// Runs in the child.
 static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     const struct info *in = arg;
     struct rlhf__plugin_file f;
@@ -236,7 +237,7 @@ static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     return st;
 }
 
-// Code of the file runs in the process that wrote the text.
+// Do not trust the text: the process that wrote it also ran code of the plugin.
 static rlhf_status print_checked(const struct info *in, const struct rlhf__buf *text,
                                  struct rlhf__error *err) {
     struct rlhf__buf shown = RLHF__BUF_INIT;

@@ -1,5 +1,4 @@
-// plugin_list.c: `rlhf-host plugin`: selects the subcommand, and lists all plugins that can be
-// found.
+// plugin_list.c: `rlhf-host plugin`: runs its subcommands, and lists all plugins that can be found.
 #include "base/json.h"
 #include "cmd/plugin.h"
 
@@ -72,8 +71,8 @@ int rlhf__cmd_plugin(const struct rlhf__env *env, int argc, char **argv) {
 struct list {
     const struct rlhf__env *env;
     json_t *rows;  // one object a plugin
-    json_t *files; // paths, without links, in the order of the search
-    json_t *hides; // by the path of a hidden file: which file hides it
+    json_t *files; // paths with links resolved, in search order
+    json_t *hides; // path of a hidden file -> path of the file that hides it
 };
 
 static const char *text_of(const json_t *row, const char *key) {
@@ -85,7 +84,7 @@ static int same_text(const json_t *a, const json_t *b, const char *key) {
     return strcmp(text_of(a, key), text_of(b, key)) == 0;
 }
 
-// Warn of each id that several files have.
+// Warn of each id that occurs in several files.
 static void warn_shared(const struct list *l) {
     size_t i, k;
     json_t *row, *other;
@@ -105,7 +104,7 @@ static void warn_shared(const struct list *l) {
     }
 }
 
-// Record a file that hides another of the same name.
+// If this file hides another of the same name, warn and record it.
 static void see_hidden(struct list *l, const char *path, const char *real) {
     char other[RLHF__PATH_CAP];
     if (!rlhf__plugin_hidden(l->env->dirs, path, other)) return;
@@ -114,7 +113,7 @@ static void see_hidden(struct list *l, const char *path, const char *real) {
     json_object_set_new(l->hides, other, rlhf__json_text(real));
 }
 
-// Mark the hidden ones.
+// Mark the rows of hidden files.
 static void mark_hidden(const struct list *l) {
     size_t i;
     json_t *row;
@@ -135,7 +134,7 @@ static void add_row(json_t *rows, const char *kind, const char *path, const char
                                           rlhf__json_text(path)));
 }
 
-// Some of the files, which a child process opens.
+// The files that one child process opens.
 struct part {
     const struct list *list;
     size_t from, to;
@@ -155,7 +154,7 @@ static void add_file(const struct rlhf__dirs *dirs, const char *path, json_t *an
     rlhf__plugin_file_finish(&f);
 }
 
-// In the child.
+// Runs in the child.
 static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     const struct part *part = arg;
     json_t *answer = json_array();
@@ -167,7 +166,7 @@ static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     return out->bad ? RLHF_E_NOMEM : RLHF_OK;
 }
 
-// The rows of a file. Its own code may have written them.
+// Take over the rows of a file. Do not trust them: the file's own code may have written them.
 static void take_rows(struct list *l, const char *path, json_t *rows) {
     size_t i;
     json_t *row;
@@ -199,8 +198,8 @@ static rlhf_status ask(struct list *l, size_t from, size_t to, struct rlhf__erro
     return st;
 }
 
-// One child opens all files that came with the program. Every other file gets a separate child,
-// so that its code can only forge the answer for this file.
+// One child opens all files that came with the program. Each other file gets its own child, so that
+// its code can forge only its own answer.
 static void ask_all(struct list *l) {
     const size_t n = json_array_size(l->files);
     struct rlhf__error err;
@@ -228,7 +227,7 @@ static rlhf_status visit(void *arg, int32_t kind, const char *path) {
     (void)kind;
     struct list *l = arg;
     char real[RLHF__PATH_CAP];
-    if (!rlhf__path_real(path, real)) return RLHF_OK; // a link to nothing
+    if (!rlhf__path_real(path, real)) return RLHF_OK; // a dangling link
     if (is_listed(l->files, real)) return RLHF_OK;
     json_array_append_new(l->files, json_string_nocheck(real));
     see_hidden(l, path, real);
@@ -247,7 +246,7 @@ static int width(const json_t *rows, const char *key, const char *title) {
     return (int)n;
 }
 
-// The rows with control characters escaped for a terminal.
+// Returns the rows with control characters escaped, to be printed on a terminal.
 static json_t *printable_rows(json_t *rows) {
     size_t i;
     const char *key;

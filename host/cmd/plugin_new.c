@@ -1,6 +1,5 @@
 // plugin_new.c: `rlhf-host plugin new KIND NAME`: makes a directory with a plugin, its test and two
-// ways to build it, from the installed templates in share/rlhf/templates. This file fills them in
-// and puts them in place.
+// ways to build it. It fills in templates from share/rlhf/templates.
 #include "cmd/plugin.h"
 
 #include "base/buf.h"
@@ -14,18 +13,18 @@
 #include <string.h>
 #include <unistd.h>
 
-// Runs if the program is found; the test needs only the SDK.
+// The Makefile checks the plugin only if rlhf-host is installed; its test needs only the SDK.
 #define PLUGIN_CHECK                                                                               \
     "; \\\n\tif command -v rlhf-host >/dev/null; then rlhf-host plugin check ./$< || bad=1; fi"
 
 static const struct kind {
-    const char *word;    // typed, and part of the templates' names
+    const char *word;    // KIND as typed, and in the templates' names
     const char *what;    // description for the README
     const char *cmake;   // KIND of rlhf_add_plugin
     const char *dir;     // below the directory of plugins
-    const char *prefix;  // of the plugin's file
-    const char *package; // package to link with, for pkg-config
-    const char *links;   // the same for rlhf_add_plugin
+    const char *prefix;  // prefix of the plugin's file name
+    const char *package; // pkg-config package to link with
+    const char *links;   // the same library for rlhf_add_plugin
     const char *check;   // further steps of `make check`
 } kinds[] = {
     {"reward", "a reward", "reward", "rewards", "", "rlhf-sdk", "", PLUGIN_CHECK},
@@ -58,7 +57,7 @@ enum { N_FLAGS = sizeof flags / sizeof *flags };
 
 void rlhf__plugin_new_help(FILE *out) { rlhf__flags_help(out, flags, N_FLAGS); }
 
-// A placeholder of the templates and its text.
+// A placeholder in the templates and the text that replaces it.
 struct word {
     const char *from, *to;
 };
@@ -168,7 +167,7 @@ static rlhf_status put_files(const struct making *m, const struct rlhf__folder *
     return st;
 }
 
-// Write everything under a temporary name first, so that the final name never holds a partial copy.
+// Make the directory under a temporary name, so that the final name never holds a partial one.
 static rlhf_status make(const struct making *m, struct rlhf__error *err) {
     char above[RLHF__PATH_CAP], part[320];
     const char *base = rlhf__path_base(m->to);

@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// Opens descriptors 0 to 2 if they are closed. Otherwise the next opened file would get one of
-// these numbers, and printed text would end up in it.
+// If any of the descriptors 0 to 2 is closed, opens it. Otherwise the next file to be opened would
+// get its number, and printed text would end up in that file.
 static void fill_descriptors(void) {
     for (int fd = 0; fd <= STDERR_FILENO; fd++) {
         if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
@@ -25,15 +25,15 @@ static void fill_descriptors(void) {
     }
 }
 
-// 1 if stdout is a pipe whose reader has gone, as with head. An earlier write may have found that
-// out: its errno is lost by the end.
+// Returns 1 if stdout is a pipe whose reader has gone, as with head. errno cannot tell: the write
+// that failed may have been an earlier one.
 static int reader_is_gone(void) {
     struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
     return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
 }
 
-// Checks that stdout was written, except for progress output (report/progress.c). If the reader has
-// gone, says nothing.
+// Returns the exit status, which is 1 if writing to stdout failed. Does not check progress output
+// (report/progress.c). If the reader has gone, logs nothing.
 static int check_output(struct rlhf__log *log, int status) {
     errno = 0;
     const int bad = fflush(stdout) != 0 || ferror(stdout), why = errno;
@@ -59,7 +59,7 @@ int rlhf__program(int argc, char **argv,
     if (rlhf__dirs_find(&dirs, &err) < 0) {
         rlhf__log_error(&log, err.text);
     } else {
-        // The file that was started, even if another has replaced it since.
+        // This names the running program even if its file has been replaced.
         snprintf(dirs.program, sizeof dirs.program, "/proc/self/exe");
         struct rlhf__env env = {&dirs, &log, rlhf__signals_flag(), rlhf__signals_checkpoint()};
         status = check_output(&log, work(&env, argc, argv));

@@ -1,4 +1,4 @@
-// program.h: the start and the end that all programs share.
+// program.h: what all programs do at their start and end.
 #ifndef RLHF_HOST_CMD_PROGRAM_H
 #define RLHF_HOST_CMD_PROGRAM_H
 
@@ -7,24 +7,23 @@
 
 #include <jansson.h>
 
-// Opens descriptors 0 to 2 if they are closed, installs the handlers of signals and of
-// out-of-memory, finds the directories, runs `work` and flushes what it printed. Returns the exit
-// status: that of `work`, or 1 if the output could not be written. [main]
+// Opens descriptors 0 to 2 if they are closed, installs handlers for signals and for out-of-memory,
+// and finds the directories. Then runs `work` and flushes its output. Returns the exit status of
+// `work`, or 1 if the output could not be written. [main]
 int rlhf__program(int argc, char **argv,
                   int (*work)(const struct rlhf__env *env, int argc, char **argv));
 
-// Replaces this process by another of our programs, `name`, from the directory of this one. argv
-// ends with NULL. Returns only if the program cannot be started: the exit status, after logging
-// the reason. [main]
+// Replaces this process by the program `name` from the same directory. argv ends with NULL. Returns
+// only if that program cannot be started: logs the reason and returns the exit status. [main]
 int rlhf__program_exec(const struct rlhf__env *env, const char *name, char **argv);
 
 // ---- output ----
 
-// Flushes standard output; RLHF_E_IO if it could not be written. [main]
+// Flushes standard output. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__print_flush(struct rlhf__error *err);
 
-// Print v as one line and release it, also on failure; NULL is RLHF_E_NOMEM (a failed json_pack).
-// Errors: RLHF_E_IO. [main]
+// Print v as one line and release it, even after a failure. If v is NULL, which means that
+// json_pack failed, returns RLHF_E_NOMEM. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__print_json_new(json_t *v, struct rlhf__error *err);
 
 #endif

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Rows of the tables of docs/metrics.md, as they are.
+// Rows of the tables in docs/metrics.md, as Markdown.
 static const char *const metric_rows[] = {
 #include "metrics_rows.inc"
     NULL};
@@ -36,7 +36,7 @@ struct search {
     struct rlhf__plugins *plugins;
     const char *word;
     size_t found;
-    char path[RLHF__PATH_CAP]; // of a plugin with that name
+    char path[RLHF__PATH_CAP]; // path of the plugin whose name is the word
 };
 
 static void begin(struct search *s, size_t *before, const char *title) {
@@ -49,7 +49,7 @@ static void begin(struct search *s, size_t *before, const char *title) {
 
 struct options {
     struct search *s;
-    const char *key; // the option meant by TRL's word; NULL: none
+    const char *key; // the plugin option that TRL's word means; NULL if none
     struct rlhf__algo_defaults *defaults;
     size_t n, n_defaults;
 };
@@ -96,7 +96,7 @@ static void search_options(struct search *s) {
     rlhf__plugins_destroy(s->plugins);
 }
 
-// "ppo" and "ppo.so" are the file's names.
+// A plugin file is found as "ppo" and as "ppo.so".
 static rlhf_status visit_name(void *arg, int32_t kind, const char *path) {
     struct search *s = arg;
     const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
@@ -109,7 +109,8 @@ static rlhf_status visit_name(void *arg, int32_t kind, const char *path) {
 
 // ---- metrics and the help itself ----
 
-// Column k of a row of a Markdown table without its markup; "" if the row is shorter.
+// Extract column k from a row of a Markdown table, without its markup. Writes "" if there is no
+// such column.
 static void column(const char *row, int k, char *out, size_t cap) {
     size_t n = 0;
     for (; *row && k >= 0; row++) {
@@ -127,7 +128,7 @@ static void column(const char *row, int k, char *out, size_t cap) {
     memmove(out, out + strspn(out, " "), strlen(out + strspn(out, " ")) + 1);
 }
 
-// A table's heading tells which column holds the definitions.
+// The heading of each table tells which column holds the definitions.
 static void search_metrics(struct search *s) {
     size_t n = 0;
     int at = 2;

@@ -6,9 +6,9 @@
 #include "base/env.h"
 #include "base/nearest.h"
 
-// Print the matches of near->wanted; for a plugin's name, the output of `plugin info`. Returns the
-// exit status: without a match 2, with an error in the log, for which `near` already holds the
-// commands. [main]
+// Print everything that matches near->wanted. If it is a plugin's name, print what `plugin info`
+// prints. Returns the exit status: 2 if nothing matches, after logging an error whose suggestion
+// comes from `near`, which already holds the commands. [main]
 int rlhf__search(const struct rlhf__env *env, struct rlhf__nearest *near);
 
 // The same, but only among settings, for `help settings WORD`. [main]
@@ -17,7 +17,7 @@ int rlhf__search_settings(const struct rlhf__env *env, const char *word);
 // 1 if the word is part of a name, ignoring case. [any]
 int rlhf__search_name(const char *word, const char *name);
 
-// 1 if text contains it as a whole word. [any]
+// Returns 1 if text contains the whole word. [any]
 int rlhf__search_text(const char *word, const char *text);
 
 #endif

@@ -81,7 +81,7 @@ static rlhf_status load_preset(const struct rlhf__config_request *req, const cha
     return rlhf__layer_load(kept, out, err);
 }
 
-// The value of the last assignment to `path`, or NULL.
+// Returns the value of the last assignment to `path`, or NULL.
 static const char *assigned(const struct rlhf__config_request *req, const char *path) {
     size_t n = strlen(path);
     for (size_t i = req->n_set; i-- > 0;)
@@ -95,7 +95,8 @@ static const char *member(const struct rlhf__layer *l, const char *section, cons
 
 enum { ALGO_FILE, PRESET, SETTINGS, USER_FILE, N_FILES };
 
-// The files of a new run; *stem = the algorithm's name without ".so", "" if none is named.
+// Load the files of a new run. stem receives the algorithm's name without ".so", or "" if none is
+// named.
 static rlhf_status load_files(const struct rlhf__config_request *req, struct rlhf__config *c,
                               struct rlhf__layer file[N_FILES], char *stem, size_t cap,
                               struct rlhf__error *err) {
@@ -128,7 +129,7 @@ static rlhf_status load_files(const struct rlhf__config_request *req, struct rlh
 
 // ---- flags ------------------------------------------------------------------------------------
 
-// --reward flags replace the list from the files; on resuming they must name the same plugins.
+// --reward flags replace the list from the files. On resuming they must name the same plugins.
 static rlhf_status apply_rewards(const struct rlhf__config_request *req, struct rlhf__config *c,
                                  struct rlhf__error *err) {
     const char *flag = req->reward_flag ? req->reward_flag : "--reward";
@@ -150,8 +151,8 @@ static int same_stem(const char *a, const char *b) {
     return strcmp(x, y) == 0;
 }
 
-// --sink flags replace the list; the options of a resumed run's sink stay if the flag in its place
-// names the same plugin.
+// --sink flags replace the list. On resuming, a sink keeps its options if the flags name the same
+// plugins in the same order.
 static rlhf_status apply_sinks(const struct rlhf__config_request *req, struct rlhf__config *c,
                                struct rlhf__error *err) {
     int keep = req->resume && req->n_sink == c->n_sink;
@@ -192,7 +193,7 @@ static rlhf_status check_rewards(struct rlhf__config *c, struct rlhf__error *err
     return RLHF_OK;
 }
 
-// Refuse contradictions in a new run. Stored settings are not checked again.
+// Reject contradictions in a new run. Stored settings are not checked again.
 static rlhf_status check_settings(const struct rlhf__config *c, struct rlhf__error *err) {
     const struct rlhf__response_config *r = &c->response;
     if (r->period_min > r->period_max)
@@ -209,7 +210,7 @@ static rlhf_status check_settings(const struct rlhf__config *c, struct rlhf__err
     return RLHF_OK;
 }
 
-// Also for a resumed run, whose checkpoint.* may change.
+// Also called for a resumed run, where checkpoint.* may change.
 static rlhf_status check_best(const struct rlhf__config *c, struct rlhf__error *err) {
     if (strncmp(c->checkpoint.best, "eval/", 5) != 0 || c->data.eval_path[0]) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
@@ -218,7 +219,7 @@ static rlhf_status check_best(const struct rlhf__config *c, struct rlhf__error *
                       c->checkpoint.best);
 }
 
-// The stored settings of a run, then the settings given on resuming.
+// Apply the stored settings of a run, then the settings given on resuming.
 static rlhf_status go_on(const struct rlhf__config_request *req, struct rlhf__config *out,
                          struct rlhf__error *err) {
     struct rlhf__config stored = {0};
@@ -269,7 +270,7 @@ rlhf_status rlhf__config_load(const struct rlhf__config_request *req, struct rlh
 struct search {
     struct rlhf__nearest near;
     char best[160];         // "section.key" of near.best
-    struct rlhf__buf exact; // all settings with exactly that key
+    struct rlhf__buf exact; // all settings that have exactly this key
 };
 
 static void offer(struct search *s, const char *section, const struct rlhf__opt_table *t) {
@@ -284,8 +285,8 @@ static void offer(struct search *s, const char *section, const struct rlhf__opt_
     }
 }
 
-// The options of the algorithm that c names, if it can be opened. In a resumed run the stored
-// config has not been read yet when a typed setting is refused.
+// Offer the options of the algorithm that c names, if it can be opened. On resuming, the stored
+// config may not have been read yet, so there may be no name.
 static void offer_algo(struct search *s, const struct rlhf__config_request *req,
                        const struct rlhf__config *c) {
     struct rlhf__plugins *plugins = NULL;

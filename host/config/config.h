@@ -1,21 +1,21 @@
 // config.h: builds one resolved struct rlhf__config from built-in defaults, files and flags, and
 // writes it back as JSON.
 //
-// Layers, each overriding the one before: built-in defaults; share/rlhf/configs/<algo>.json; the
-// preset; settings of a run; the --config file; flags (--algo, --reward, --policy, ...); --set. If
-// a file names another algorithm than the chosen one, its algorithm options are ignored. A "reward"
-// or "sink" list replaces the whole list.
+// Each of these layers overrides those before it: built-in defaults;
+// share/rlhf/configs/<algo>.json; the preset; settings of a run; the --config file; flags (--algo,
+// --reward, --policy, ...); --set. A "reward" or "sink" list replaces the whole list. The algorithm
+// options in a file are ignored if the file names another algorithm than the chosen one.
 #ifndef RLHF_HOST_CONFIG_H
 #define RLHF_HOST_CONFIG_H
 
 #include "base/dirs.h"
 #include "config/schema.h"
 
-// All borrowed.
+// All members are borrowed.
 struct rlhf__config_request {
     const struct rlhf__dirs *dirs;
-    const char *config_file;   // --config, NULL = none
-    json_t *settings;          // sections under --config and flags, over a preset; NULL = none
+    const char *config_file; // --config, NULL = none
+    json_t *settings; // sections that override a preset, below --config and flags; NULL = none
     const char *settings_from; // their file, for messages
     const char *preset;        // --preset, NULL = none
     const char *algo;          // "X.so[:k=v,...]", NULL = none
@@ -29,51 +29,52 @@ struct rlhf__config_request {
     const char *const *set;      // [n_set] "path.to.key=value", in order
     const char *const *set_flag; // [n_set] the flag each came from, for messages; NULL = "--set"
     size_t n_set;
-    const char *resume; // run directory: its config.json is the base layer; or NULL
-    int32_t trust_run;  // 1: code that the resumed config names may be anywhere
+    const char *resume; // run directory whose config.json is the base layer; NULL = a new run
+    int32_t trust_run;  // 1: trust the resumed config to name code anywhere
     int32_t reserved;
 };
 
 struct rlhf__plugins;
 struct rlhf__plugin;
 
-// *out gets the layered values; plugin options are not validated yet. Free with
-// rlhf__config_finish even after a failure. [main]
+// Fill *out from the layers. Plugin options are not validated yet. Free with rlhf__config_finish,
+// even after a failure. [main]
 rlhf_status rlhf__config_load(const struct rlhf__config_request *req, struct rlhf__config *out,
                               struct rlhf__error *err);
 void rlhf__config_finish(struct rlhf__config *c);
 
-// After rlhf__config_load refused an assignment without a section ("kl_coef=1"): add which settings
-// it may mean, including options of the algorithm (its plugin is opened for that). [main]
+// Call after rlhf__config_load rejected an assignment without a section ("kl_coef=1"). Adds the
+// settings that it may mean to the message, including options of the algorithm, whose plugin is
+// opened for this. [main]
 void rlhf__config_hint(const struct rlhf__config_request *req, const struct rlhf__config *c,
                        struct rlhf__error *err);
 
-// Load the plugins that c names and validate and complete their options. *algo, *rewards
-// [c->n_reward] and *judge (NULL without one) point into `plugins`; free(*rewards). An algorithm
-// must be named. [main]
+// Load the plugins that c names, and validate and complete their options. c must name an algorithm.
+// *algo, *rewards [c->n_reward] and *judge (NULL if none exists) point into `plugins`;
+// free(*rewards). [main]
 rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *plugins,
                                  const struct rlhf__plugin **algo,
                                  const struct rlhf__plugin ***rewards,
                                  const struct rlhf__plugin **judge, struct rlhf__error *err);
 
-// The same for the sinks: *out [c->n_sink]; free(*out). Only runs have them. [main]
+// The same for the sinks, which only runs have: *out [c->n_sink]; free(*out). [main]
 rlhf_status rlhf__config_resolve_sinks(struct rlhf__config *c, struct rlhf__plugins *plugins,
                                        const struct rlhf__plugin ***out, struct rlhf__error *err);
 
-// The whole config as JSON (new reference), as --print-config prints it and config.json stores it.
-// Reading it with --config gives the same config. [any]
+// Set *out to the whole config as JSON (new reference), in the form that --print-config prints and
+// config.json stores. Reading it with --config gives the same config. [any]
 rlhf_status rlhf__config_to_json(const struct rlhf__config *c, json_t **out,
                                  struct rlhf__error *err);
 
-// Call visit for each setting that may differ between two such configs, with its path and both
-// values. visit gets a pair of values that are not both objects or both lists of the same length;
-// NULL = the config lacks it. Stops at the first error of visit, and returns it. [any]
+// Compare two such configs: call visit with each path and its two values. Objects, and lists of the
+// same length, are compared member by member; a value is NULL if one config lacks it. Equal values
+// are visited too. Stops at the first error of visit and returns it. [any]
 rlhf_status rlhf__config_leaves(const char *path, json_t *was, json_t *is,
                                 rlhf_status (*visit)(void *arg, const char *path, const json_t *was,
                                                      const json_t *is, struct rlhf__error *err),
                                 void *arg, struct rlhf__error *err);
 
-// Append this JSON as text with a final newline. [any]
+// Append this JSON as text, with a final newline. [any]
 rlhf_status rlhf__config_print(const struct rlhf__config *c, struct rlhf__buf *out,
                                struct rlhf__error *err);
 

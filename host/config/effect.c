@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-// 1 if path is in list, whose items are separated by one space.
+// Returns 1 if path is in list, whose items are separated by one space.
 static int is_one_of(const char *list, const char *path) {
     size_t n = strlen(path);
     for (const char *at = list; at && (at = strstr(at, path)) != NULL; at += n)
@@ -11,7 +11,7 @@ static int is_one_of(const char *list, const char *path) {
     return 0;
 }
 
-// The rule that makes path ineffective, or NULL.
+// Returns the rule that makes path ineffective, or NULL.
 static const struct rlhf__effect_rule *rule_of(const struct rlhf__effect_rule *rules, size_t n,
                                                const char *path) {
     for (size_t i = 0; i < n; i++) {
@@ -24,7 +24,7 @@ static const struct rlhf__effect_rule *rule_of(const struct rlhf__effect_rule *r
     return NULL;
 }
 
-// 1 if the setting "section.key" of c has its default value.
+// Returns 1 if the setting "section.key" of c has its default value.
 static int is_default(const struct rlhf__config *c, const char *path) {
     size_t n, len = strcspn(path, ".");
     const struct rlhf__section *s = rlhf__sections(&n);
@@ -39,15 +39,16 @@ static int is_default(const struct rlhf__config *c, const char *path) {
     return 1;
 }
 
-// Settings without effect in files.
+// Settings in files that do nothing.
 struct in_files {
     struct rlhf__buf list;
-    const char *last; // the last such file
+    const char *last; // the last file that has one
 };
 
 static int is_typed(const json_t *from) { return json_is_true(json_object_get(from, "typed")); }
 
-// Report the ineffective setting `path`, given at `from`. files NULL: it was typed.
+// Report that the setting `path` does nothing; `from` says where it was given. files NULL: it was
+// typed.
 static rlhf_status found_unused(const char *path, const json_t *from, const char *who,
                                 const char *why, struct in_files *files, struct rlhf__error *err) {
     const char *source = json_string_value(json_object_get(from, "source"));

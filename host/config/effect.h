@@ -1,32 +1,32 @@
-// effect.h: reports settings that were given but change nothing in this run or command.
+// effect.h: reports settings that were given but do nothing in this run or command.
 //
-// For options of a plugin, the plugin decides (rlhf_plugin.idle).
+// For the options of a plugin, the plugin decides (rlhf_plugin.idle).
 //
-// A setting with its default value is never reported. A setting without effect is an error on the
-// command line, but only a warning in a --config file, because a file may hold settings for several
-// algorithms.
+// A setting that has its default value is never reported. A setting without effect is an error on
+// the command line, but only a warning in a --config file, because such a file may have settings
+// for several algorithms.
 #ifndef RLHF_HOST_EFFECT_H
 #define RLHF_HOST_EFFECT_H
 
 #include "base/log.h"
 #include "config/config.h"
 
-// A setting ("optim.muon_lr"), or all settings with a prefix ("sampling.", "optim.muon_") except
-// some, and whether it is unused in this run or command.
+// A rule about a setting ("optim.muon_lr") or about all settings with a prefix ("sampling.",
+// "optim.muon_"), perhaps with exceptions. It says whether they are unused in this run or command.
 struct rlhf__effect_rule {
     const char *path;
     int32_t unused, reserved;
     const char *who;    // the reason's subject ("ppo.so"), NULL = none
     const char *why;    // the reason: "draws no responses", "optim.kind is adamw"
-    const char *except; // settings excluded from the rule, separated by one space; NULL = none
+    const char *except; // exceptions, separated by one space; NULL = none
 };
 
-// Refuse the first setting without effect, or option of a plugin (c->unused), that was typed
+// Reject the first typed setting, or typed option of a plugin (c->unused), that does nothing
 // (RLHF_E_INVALID). Then warn about those in files; log NULL = no warning. [main]
 rlhf_status rlhf__effect_check(const struct rlhf__config *c, const struct rlhf__effect_rule *rules,
                                size_t n, struct rlhf__log *log, struct rlhf__error *err);
 
-// Refuse `path` if it was typed, for a reason that is known only after the models have been opened.
+// Reject `path` if it was typed, for a reason that is known only after the models have been opened.
 // Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__effect_refuse_typed(const struct rlhf__config *c, const char *path,
                                       const char *why, struct rlhf__error *err);

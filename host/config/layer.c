@@ -92,7 +92,7 @@ void rlhf__rewards_clear(struct rlhf__config *c) { clear_entries(c->reward, &c->
 
 void rlhf__sinks_clear(struct rlhf__config *c) { clear_entries(c->sink, &c->n_sink); }
 
-// "source:line" of a path in the layer.
+// Write the "source:line" of a path in the layer.
 static void place(const struct rlhf__layer *l, const char *path, char *out, size_t cap) {
     int64_t line = rlhf__json_line_of(rlhf__buf_text(&l->text), l->text.len, path);
     if (line > 0)
@@ -131,7 +131,7 @@ static rlhf_status unknown_section(const struct rlhf__layer *l, const char *key,
     return RLHF_E_INVALID;
 }
 
-// Set a member of a plugin entry that belongs to the host, such as weight or isolate.
+// Set a member of a plugin entry that the host reads itself, such as weight or isolate.
 static rlhf_status host_member(const struct rlhf__layer *l, const char *path, const char *key,
                                const json_t *v, struct rlhf__plugin_config *p,
                                struct rlhf__error *err) {
@@ -165,8 +165,8 @@ static rlhf_status need_objects(struct rlhf__plugin_config *p, struct rlhf__erro
     return p->options && p->origin ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
 }
 
-// Merge an object {"plugin", ..., options} into p. section: "algo", "judge", "reward.0"
-// or "sink.0".
+// Merge an object {"plugin", ..., options} into p. section is "algo", "judge", "reward.0" or
+// "sink.0".
 static rlhf_status apply_plugin(const struct rlhf__layer *l, const char *section, int entry,
                                 json_t *object, int skip_options, struct rlhf__plugin_config *p,
                                 struct rlhf__error *err) {
@@ -217,7 +217,7 @@ static rlhf_status apply_judge(const struct rlhf__layer *l, json_t *v, struct rl
     return apply_plugin(l, "judge", RLHF__ENTRY_JUDGE, v, 0, &c->judge, err);
 }
 
-// The list "reward" or "sink": it replaces what came before.
+// Apply the list "reward" or "sink", which replaces the earlier list.
 static rlhf_status apply_list(const struct rlhf__layer *l, const char *key, int entry, json_t *v,
                               struct rlhf__config *c, struct rlhf__error *err) {
     const int rewards = entry == RLHF__ENTRY_REWARD;

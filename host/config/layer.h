@@ -1,4 +1,4 @@
-// layer.h: applies one source of settings to a config; only for files of config/.
+// layer.h: applies one source of settings to a config. For use in config/ only.
 #ifndef RLHF_HOST_LAYER_H
 #define RLHF_HOST_LAYER_H
 
@@ -7,9 +7,9 @@
 // A parsed source of settings.
 struct rlhf__layer {
     const char *source;    // for messages: the file as the user wrote it, or "--set"
-    struct rlhf__buf text; // the source text, to look up line numbers
+    struct rlhf__buf text; // the source's text, needed for line numbers
     json_t *json;          // an object
-    int32_t users;         // 1: a user's file; its settings count as given
+    int32_t users;         // 1: a user's file; its settings count as given by the user
     int32_t reserved;
 };
 
@@ -22,27 +22,28 @@ void rlhf__layer_finish(struct rlhf__layer *l);
 rlhf_status rlhf__layer_apply(const struct rlhf__layer *l, const char *algo_stem,
                               struct rlhf__config *c, struct rlhf__error *err);
 
-// Apply "path.to.key=value" to c; flag, for messages, is "--set" or its short form. [main]
+// Apply "path.to.key=value" to c. flag is "--set" or its short form, for messages. [main]
 rlhf_status rlhf__layer_set(const char *flag, const char *assignment, struct rlhf__config *c,
                             struct rlhf__error *err);
 
-// Record that section.key was given, by a flag (typed) or in a file. [main]
+// Record that section.key was given by a flag (typed = 1) or in a file. [main]
 rlhf_status rlhf__layer_given(struct rlhf__config *c, const char *section, const char *key,
                               const char *source, int typed, struct rlhf__error *err);
 
-// The flag that gave section.key; NULL: no flag did. Lives as long as c->given. [main]
+// Returns the flag that gave section.key, or NULL if no flag did. It lives as long as c->given.
+// [main]
 const char *rlhf__layer_typed_by(const struct rlhf__config *c, const char *section,
                                  const char *key);
 
-// Apply "X.so[:k=v,...]", as typed with `flag`, to p: set the plugin's name and add the options,
-// each with its raw text and parsed value. [main]
+// Apply "X.so[:k=v,...]", typed with `flag`, to p: set the plugin's name, and add each option with
+// its raw text and its parsed value. [main]
 rlhf_status rlhf__spec_apply(const char *spec, const char *flag, struct rlhf__plugin_config *p,
                              struct rlhf__config *c, struct rlhf__error *err);
 
-// "imdb" from "/x/imdb.so" or "imdb.so:weight=1"; out has cap bytes. [any]
+// Write "imdb" for "/x/imdb.so" or "imdb.so:weight=1" to out, which has cap bytes. [any]
 void rlhf__plugin_stem(const char *name, char *out, size_t cap);
 
-// A zeroed entry at the end of c->reward. NULL when out of memory. [main]
+// Append a zeroed entry to c->reward and return it; NULL = out of memory. [main]
 struct rlhf__plugin_config *rlhf__reward_add(struct rlhf__config *c);
 
 // The same for c->sink. [main]
@@ -52,17 +53,17 @@ struct rlhf__plugin_config *rlhf__sink_add(struct rlhf__config *c);
 void rlhf__rewards_clear(struct rlhf__config *c);
 void rlhf__sinks_clear(struct rlhf__config *c);
 
-// The section of reward i in messages: "reward.0", or "judge.0" if --judge named it, as in `pairs`.
-// [any]
+// Write the name of reward i's section for messages: "reward.0", or "judge.0" if --judge named it,
+// as in `pairs`. [any]
 void rlhf__reward_section(const struct rlhf__plugin_config *p, size_t i, char out[32]);
 
-// Set the judge's name; options of another plugin are dropped. [main]
+// Set the judge's name. If it names another plugin, the options are dropped. [main]
 void rlhf__judge_name(struct rlhf__config *c, const char *name);
 
 // Free what an entry owns and zero it. [any]
 void rlhf__plugin_config_clear(struct rlhf__plugin_config *p);
 
-// Set `isolate` or `network` of a plugin entry; 0 unless v is true or false. [any]
+// Set `isolate` or `network` of a plugin entry. Returns 0 unless v is true or false. [any]
 int rlhf__layer_switch(struct rlhf__plugin_config *p, const char *key, const json_t *v);
 
 #endif

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Refuse a setting that two different flags give, because one would be ignored. A repeated flag
-// is allowed: it may be a script's command line with something appended.
+// Reject a setting that two different flags give, because one would be ignored. The same flag may
+// be repeated, e.g. to extend a script's command line.
 static rlhf_status given_twice(const char *flag, const char *section, const char *key,
                                const char *before, struct rlhf__error *err) {
     if (strcmp(before, flag) == 0)
@@ -23,7 +23,7 @@ static rlhf_status given_twice(const char *flag, const char *section, const char
                       section, key, before, flag);
 }
 
-// The command line may give a weight only once.
+// Set the weight, which the command line may give only once.
 static rlhf_status set_weight(const char *flag, const char *section, const json_t *v,
                               const char *raw, struct rlhf__plugin_config *p,
                               struct rlhf__error *err) {
@@ -47,7 +47,7 @@ static rlhf_status set_switch(const char *flag, const char *section, const char 
                       section, key, *raw ? raw : "nothing");
 }
 
-// Set one member of a plugin entry (enum rlhf__entry) as typed. flag and section are for messages.
+// Set a member of a plugin entry (enum rlhf__entry) as typed. flag and section are for messages.
 static rlhf_status set_member(const char *flag, const char *section, const char *key,
                               const char *raw, int entry, struct rlhf__plugin_config *p,
                               struct rlhf__error *err) {
@@ -80,7 +80,7 @@ static rlhf_status set_member(const char *flag, const char *section, const char 
 
 // ---- X.so:k=v,... -----------------------------------------------------------------------------
 
-// What rlhf__spec_pairs sets.
+// The entry whose members rlhf__spec_pairs sets.
 struct member {
     const char *flag, *section;
     struct rlhf__plugin_config *p;
@@ -93,7 +93,7 @@ static rlhf_status set_pair(void *arg, const char *key, const char *value,
     return set_member(m->flag, m->section, key, value, m->entry, m->p, err);
 }
 
-// Which entry of c this is (enum rlhf__entry).
+// Returns the kind of entry that p is in c (enum rlhf__entry).
 static int entry_of(const struct rlhf__config *c, const struct rlhf__plugin_config *p) {
     if (p == &c->algo) return RLHF__ENTRY_ALGO;
     if (p == &c->judge) return RLHF__ENTRY_JUDGE;
@@ -126,7 +126,7 @@ rlhf_status rlhf__spec_apply(const char *spec, const char *flag, struct rlhf__pl
 
 // ---- --set ------------------------------------------------------------------------------------
 
-// A member of the list `of`, "reward" or "sink".
+// Set a member of an entry of the list `of`, "reward" or "sink".
 static rlhf_status set_entry(const char *of, const char *path, const char *raw,
                              struct rlhf__config *c, struct rlhf__error *err) {
     const int entry = strcmp(of, "reward") == 0 ? RLHF__ENTRY_REWARD : RLHF__ENTRY_SINK;

@@ -1,5 +1,5 @@
-// resolve.c: completes a layered config: opens plugins, fills in all their options, and makes paths
-// absolute. Writes it all as JSON. See config.h.
+// resolve.c: completes a config after its layers: opens plugins, fills in all their options and
+// makes paths absolute. Also writes a config as JSON. See config.h.
 #include "config/config.h"
 
 #include "base/file.h"
@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 // ---- paths ------------------------------------------------------------------------------------
-// Make an existing relative path absolute, so that the run can be resumed from anywhere.
+// Relative paths that exist are made absolute, so that the run can be resumed from anywhere.
 
 static const char *absolute(const char *path, char out[RLHF__PATH_CAP]) {
     if (!path || !*path || *path == '/' || access(path, F_OK) != 0) return NULL;
@@ -44,7 +44,7 @@ static rlhf_status absolute_fields(const struct rlhf__opt_table *t, void *config
     return RLHF_OK;
 }
 
-// compute.backend is a path, with options after it, only if its name contains a '/'.
+// compute.backend is a path, perhaps with options after it, only if its name contains a '/'.
 static rlhf_status absolute_backend(struct rlhf__config *c, struct rlhf__error *err) {
     char full[RLHF__PATH_CAP], *spec = NULL;
     const char *was = c->compute.backend;
@@ -62,7 +62,7 @@ static rlhf_status absolute_backend(struct rlhf__config *c, struct rlhf__error *
     return c->compute.backend ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
 }
 
-// Check the template before models are opened; make the path of a file absolute.
+// Check the template before models are opened. If it is a file, make its path absolute.
 static rlhf_status absolute_template(struct rlhf__config *c, struct rlhf__error *err) {
     char full[RLHF__PATH_CAP];
     if (rlhf__chat_check_name(c->prompts.template, err) != RLHF_OK)
@@ -104,8 +104,8 @@ static rlhf_status set_options(const struct rlhf__plugin *plugin,
     return RLHF_OK;
 }
 
-// Refuse options that name code to run or places to send data to (RLHF_OPT_CODE) if they come only
-// from a run directory: its author would choose them.
+// Some options name code to run, or where to send data (RLHF_OPT_CODE). Reject them if they come
+// only from a run directory: whoever wrote it would decide.
 static rlhf_status check_code(const struct rlhf__plugin *plugin,
                               const struct rlhf__plugin_config *p, const char *section,
                               const void *config, struct rlhf__error *err) {
@@ -133,7 +133,8 @@ static rlhf_status check_code(const struct rlhf__plugin *plugin,
     return RLHF_OK;
 }
 
-// Record in c->unused a user's options of p that do nothing, given the rest of `config`.
+// Record in c->unused the options of p that a user gave, but that do nothing given the rest of
+// `config`.
 static rlhf_status note_unused(const struct rlhf__plugin *plugin,
                                const struct rlhf__plugin_config *p, const char *section,
                                const void *config, struct rlhf__config *c,
@@ -162,7 +163,7 @@ static rlhf_status note_unused(const struct rlhf__plugin *plugin,
     return RLHF_OK;
 }
 
-// Complete p->options: every option of the plugin, in table order.
+// Complete p->options: all options of the plugin, in the order of its table.
 static rlhf_status complete(const struct rlhf__plugin *plugin, struct rlhf__plugin_config *p,
                             const char *section, struct rlhf__config *c, struct rlhf__error *err) {
     struct rlhf__strings strings = {0};
@@ -189,7 +190,7 @@ static rlhf_status complete(const struct rlhf__plugin *plugin, struct rlhf__plug
     return status;
 }
 
-// Make the path of a plugin file absolute, so that it works when the run is resumed elsewhere.
+// Make a plugin file's path absolute, so that the run can be resumed from another directory.
 static rlhf_status keep_path(const struct rlhf__plugin *plugin, struct rlhf__plugin_config *p,
                              struct rlhf__error *err) {
     char file[1024], *copy = NULL;
@@ -202,8 +203,8 @@ static rlhf_status keep_path(const struct rlhf__plugin *plugin, struct rlhf__plu
     return RLHF_OK;
 }
 
-// Choose the metric name of reward i: the name that the user gave, otherwise the file's name. If
-// the file's name is taken, "-2", "-3", ... is appended.
+// Choose the metric name of reward i: the name that the user gave, or else the file's name. If that
+// is taken, append "-2", "-3", ...
 static rlhf_status name_reward(struct rlhf__config *c, size_t i, const struct rlhf__plugin *plugin,
                                struct rlhf__error *err) {
     struct rlhf__plugin_config *p = &c->reward[i];
@@ -242,8 +243,8 @@ static rlhf_status is_shipped(const struct rlhf__plugins *plugins,
     return RLHF_OK;
 }
 
-// *out = 1 if a reward (or the judge) runs in a worker. `isolate` of its entry decides; without it
-// rewards.isolate, which for third_party asks whether the file came with the program.
+// Set *out to 1 if a reward or the judge runs in a worker. The `isolate` of its entry decides; if
+// not given, rewards.isolate does. third_party means files that did not come with the program.
 static rlhf_status isolates(const struct rlhf__config *c, const struct rlhf__plugins *plugins,
                             const struct rlhf__plugin_config *p, const char *flag, int *out,
                             struct rlhf__error *err) {
@@ -255,8 +256,8 @@ static rlhf_status isolates(const struct rlhf__config *c, const struct rlhf__plu
     return RLHF_OK;
 }
 
-// Refuse a config.json of a run that weakens a worker's confinement: its author would choose that.
-// The user must give the setting again or trust the directory.
+// Reject a run's config.json that weakens a worker's confinement: whoever wrote it would decide.
+// The user must give the setting again, or trust the directory.
 static rlhf_status check_walls(const struct rlhf__config *c, const struct rlhf__plugins *plugins,
                                const struct rlhf__plugin_config *p, const char *section,
                                const char *flag, int apart, struct rlhf__error *err) {
@@ -280,8 +281,8 @@ static rlhf_status check_walls(const struct rlhf__config *c, const struct rlhf__
                       p->isolate ? ".isolate=false" : ".isolate=never");
 }
 
-// Open a reward outside this process, in a worker. Exception: a shipped reward that only starts
-// programs is opened here, and its programs get the walls.
+// Open a reward outside this process, in a worker. A shipped reward that only starts programs is an
+// exception: it is opened in this process, and its programs are confined.
 static rlhf_status open_apart(struct rlhf__plugins *plugins, const struct rlhf__plugin_config *p,
                               const struct rlhf__worker_rules *rules, const char *flag,
                               const struct rlhf__plugin **out, struct rlhf__error *err) {
@@ -296,7 +297,7 @@ static rlhf_status open_apart(struct rlhf__plugins *plugins, const struct rlhf__
     return rlhf__worker_plugin(plugins, rules, p->plugin, p->from, flag, out, err);
 }
 
-// Opened in this process or in a worker.
+// Open a reward in this process or in a worker.
 static rlhf_status open_reward(const struct rlhf__config *c, struct rlhf__plugins *plugins,
                                const struct rlhf__plugin_config *p, const char *section,
                                const char *flag, const struct rlhf__plugin **out,
@@ -319,7 +320,7 @@ static rlhf_status open_reward(const struct rlhf__config *c, struct rlhf__plugin
         program ? "; isolate=true takes it away" : " (isolate=true runs it in a worker)");
 }
 
-// If only a plugin's programs are isolated, it runs in this process.
+// A plugin of which only the programs are isolated runs in this process.
 static int in_worker(const struct rlhf__plugin *p) { return p && p->outside && p->outside->worker; }
 
 // Record rewards.workers in c->unused if the user set it and no reward runs in a worker.

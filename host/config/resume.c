@@ -17,8 +17,8 @@
 
 #define MAX_DEPTH 64
 
-// 1 if the target is in its link's directory or below it. All links of the tree are checked like
-// this, so links in the target's path cannot lead out either.
+// Returns 1 if the target is in its link's directory or below. All links of the tree are checked in
+// this way, so links within a target's path cannot lead out either.
 static int stays(const char *target) {
     if (*target == '/') return 0;
     for (const char *part = target; part; part = strchr(part, '/')) {
@@ -39,15 +39,15 @@ static rlhf_status check_link(const char *path, const char *what, struct rlhf__e
                       target, what);
 }
 
-// Check everything below dir, which may itself be a link. Refuse a link whose target begins with
-// '/' or contains ".." (RLHF_E_INVALID with its path and target, "... leads out of <what>"), pipes,
-// sockets, devices and more than 64 levels; RLHF_E_IO if a directory cannot be read.
+// Check everything below dir, which may itself be a link. Rejects links whose target begins with
+// '/' or contains ".." (RLHF_E_INVALID with path and target, "... leads out of <what>"). Also
+// rejects pipes, sockets, devices and more than 64 levels. RLHF_E_IO if a directory cannot be read.
 static rlhf_status links_stay(const char *dir, const char *what, int depth,
                               struct rlhf__error *err) {
     if (depth > MAX_DEPTH)
         return rlhf__fail(err, RLHF_E_INVALID, "%s: more than %d directories deep", dir, MAX_DEPTH);
     DIR *d = opendir(dir);
-    if (!d && depth > 0 && errno == ENOENT) return RLHF_OK; // removed since
+    if (!d && depth > 0 && errno == ENOENT) return RLHF_OK; // removed in the meantime
     if (!d)
         return rlhf__fail(err, RLHF_E_IO, "%s: cannot read the directory: %s", dir,
                           strerror(errno));
@@ -59,7 +59,7 @@ static rlhf_status links_stay(const char *dir, const char *what, int depth,
         if (!path)
             st = rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", dir);
         else if (lstat(path, &s) != 0)
-            st = RLHF_OK; // removed since
+            st = RLHF_OK; // removed in the meantime
         else if (S_ISLNK(s.st_mode))
             st = check_link(path, what, err);
         else if (S_ISDIR(s.st_mode))
@@ -97,7 +97,7 @@ static const char *const may_change[] = {"run.phases",
                                          "sink",
                                          NULL};
 
-// Files that a run reads and stores a checksum of: they may have moved when the run is resumed.
+// Files for which a run stores a checksum. They may have moved when the run is resumed.
 static const char *const may_move[] = {"data.path",   "data.eval_path", "prompts.path",
                                        "policy.path", "reference.path", "prompts.template",
                                        NULL};
@@ -129,7 +129,7 @@ rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlh
                             "checkpoint's run is the directory above checkpoints/)",
                             req->resume);
     if (status == RLHF_OK) status = rlhf__layer_apply(&layer, NULL, c, err);
-    c->run.stop_after = 0; // applied only to the earlier process
+    c->run.stop_after = 0; // it limited only the earlier process
     rlhf__layer_finish(&layer);
     return status;
 }
@@ -175,7 +175,7 @@ static rlhf_status changed(const char *run, const char *path, const json_t *was,
     return RLHF_E_INVALID;
 }
 
-// A plugin may be named by its file name or by its path.
+// Returns 1 for the same plugin, named once by its file name and once by its path.
 static int same_plugin(const char *path, const json_t *was, const json_t *is) {
     if (!ends_in(path, ".plugin") || !json_is_string(was) || !json_is_string(is)) return 0;
     char a[256], b[256];
@@ -184,7 +184,8 @@ static int same_plugin(const char *path, const json_t *was, const json_t *is) {
     return strcmp(a, b) == 0;
 }
 
-// A file or directory that was made absolute when the run began may be named relative to here.
+// Returns 1 if `is`, which may be relative, names the same file as the stored absolute path, or one
+// whose content will be compared.
 static int same_place(const char *path, const json_t *was, const json_t *is) {
     char real[RLHF__PATH_CAP];
     const int of_plugin = is_of_reward(path);
@@ -192,16 +193,17 @@ static int same_place(const char *path, const json_t *was, const json_t *is) {
     if (!of_plugin && !named && !ends_in(path, "path") && !ends_in(path, ".model")) return 0;
     if (!json_is_string(was) || !json_is_string(is)) return 0;
     if (!rlhf__path_real(json_string_value(is), real)) return 0;
-    if (named) return 1; // its weights are compared
+    if (named) return 1; // its weights will be compared
     for (size_t i = 0; may_move[i] && json_string_length(was) > 0; i++)
         if (strcmp(path, may_move[i]) == 0) return 1;
-    // Later run/setup_inputs.c, which knows the options that name code, refuses all others.
+    // run/setup_inputs.c later rejects options that do not name a file: it knows the plugin's
+    // options.
     const int is_option = of_plugin && !ends_in(path, ".plugin") && !ends_in(path, ".name");
     if (is_option && *json_string_value(was) == '/' && rlhf__is_file(real)) return 1;
     return !strcmp(real, json_string_value(was));
 }
 
-// Refuse a value that differs, unless it may change or means the same.
+// Reject a value that differs, unless the setting may change or both values mean the same.
 static rlhf_status check_leaf(void *arg, const char *path, const json_t *was, const json_t *is,
                               struct rlhf__error *err) {
     const char *const *run = arg;
@@ -215,7 +217,8 @@ static rlhf_status check_leaf(void *arg, const char *path, const json_t *was, co
     return changed(*run, path, was, is, err);
 }
 
-// The run may have moved since its config was stored, so only a run.dir given now counts.
+// The run may have moved since its config was stored, so only a run.dir that is given now is
+// checked.
 static rlhf_status same_dir(const struct rlhf__config_request *req, struct rlhf__error *err) {
     for (size_t i = 0; i < req->n_set; i++) {
         if (strncmp(req->set[i], "run.dir=", 8) != 0) continue;
@@ -230,7 +233,7 @@ static rlhf_status same_dir(const struct rlhf__config_request *req, struct rlhf_
     return RLHF_OK;
 }
 
-// The value at "section.key".
+// Returns the text at "section.key", or NULL.
 static const char *text_at(const json_t *config, const char *path) {
     char section[32];
     const char *dot = strchr(path, '.');
@@ -246,8 +249,8 @@ static rlhf_status mark(json_t *from, const char *was, const char *is, struct rl
                                                                 : RLHF__NOMEM(err, "out of memory");
 }
 
-// Mark the options of a reward that differ from the stored ones. Those that get here are paths of
-// files.
+// Mark the options of a reward that differ from the stored ones. Only paths of files can differ
+// here.
 static rlhf_status mark_options(const json_t *was, const json_t *is, struct rlhf__plugin_config *p,
                                 struct rlhf__error *err) {
     const char *key;

@@ -1,4 +1,4 @@
-// resume.h: the config of a resumed run: the stored one, and the few settings that may change.
+// resume.h: the config of a resumed run: the stored one, with the few settings that may change.
 #ifndef RLHF_HOST_RESUME_H
 #define RLHF_HOST_RESUME_H
 
@@ -7,32 +7,33 @@
 
 struct rlhf__plugin;
 
-// Read RUN/config.json over the defaults in c. Refuses --config and --preset, and a run directory
-// with a link that leads out of it. [main]
+// Read RUN/config.json over the defaults in c. Rejects --config and --preset, and a run directory
+// that contains a link to the outside. [main]
 rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlhf__config *c,
                               struct rlhf__error *err);
 
-// Refuse differences from the stored config (NULL: no such setting was given), except run.phases,
-// run.stop_after, run.stop_on, run.threads, compute.backend, compute.gpu, compute.workspace_mib,
-// data.max_mib, checkpoint.*, early_stop.* and log.*: any other change would make the rest a
-// different run. Rows, prompts, the models of policy.path and reference.path, and the code files in
-// rewards' options may have moved: such a path is marked "moved" in c->given, or in the reward's
-// origin, and must still have the same content as when the run began (keep/manifest.h). Then
-// c->run.dir is the resumed directory. [main]
+// Reject settings that differ from the stored config and would make the rest a different run.
+// stored NULL: no such setting was given. Sets c->run.dir to the resumed directory.
+// - These may change: run.phases, run.stop_after, run.stop_on, run.threads, compute.backend,
+//   compute.gpu, compute.workspace_mib, data.max_mib, checkpoint.*, early_stop.*, log.*, and others
+//   listed in resume.c.
+// - These may have moved: rows, prompts, the models of policy.path and reference.path, and code
+//   files in the rewards' options. A new path is marked "moved" in c->given or in the reward's
+//   origin. Its content must be the same as when the run began (keep/manifest.h). [main]
 rlhf_status rlhf__resume_check(const struct rlhf__config_request *req,
                                const struct rlhf__config *stored, struct rlhf__config *c,
                                struct rlhf__error *err);
 
-// Refuse plugins and kernels that the stored config names by a path outside the search directories,
+// Reject plugins and kernels that the stored config names by a path outside the search directories,
 // unless they were named again or req->trust_run is set. [main]
 rlhf_status rlhf__resume_trust(const struct rlhf__config_request *req, const struct rlhf__config *c,
                                struct rlhf__error *err);
 
-// Append " --reward PATH", " --set SETTING=VALUE" and so on, as typed in a shell, for everything
-// that must be given again to resume a run of this resolved config without --trust-run: code that
-// rlhf__resume_trust refuses, options with RLHF_OPT_CODE, and settings that weaken a worker's
-// confinement. plugin: of the rewards [c->n_reward]; judge: NULL without one; sink: of the sinks
-// [c->n_sink]. [main]
+// Append the flags that must be given again to resume a run of this resolved config without
+// --trust-run, quoted for a shell: " --reward PATH", " --set SETTING=VALUE", ... They name code
+// that rlhf__resume_trust rejects, options with RLHF_OPT_CODE, and settings that weaken a worker's
+// confinement. plugin is that of the rewards [c->n_reward], sink that of the sinks [c->n_sink];
+// judge may be NULL. [main]
 void rlhf__resume_words(const struct rlhf__dirs *dirs, const struct rlhf__config *c,
                         const struct rlhf__plugin *const *plugin, const struct rlhf__plugin *judge,
                         const struct rlhf__plugin *const *sink, struct rlhf__buf *words);

@@ -1,5 +1,5 @@
-// resume_trust.c: rlhf__resume_trust and rlhf__resume_words of resume.h: which code a run's
-// config.json may name, and which must be named again.
+// resume_trust.c: rlhf__resume_trust and rlhf__resume_words of resume.h: decide which code the
+// config.json of a run may name, and which code the user must name again.
 #include "config/resume.h"
 
 #include "base/file.h"
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Whether compute.backend names a file that did not come with the program: those are in one
-// directory.
+// Returns 1 if compute.backend names a file that did not come with the program; files that did are
+// all in one directory.
 static int kernels_foreign(const struct rlhf__dirs *dirs, const char *backend) {
     char real[RLHF__PATH_CAP], home[RLHF__PATH_CAP], own[RLHF__PATH_CAP], path[RLHF__PATH_CAP];
     const size_t len = rlhf__spec_name_len(backend);
@@ -80,9 +80,9 @@ rlhf_status rlhf__resume_trust(const struct rlhf__config_request *req, const str
     return st;
 }
 
-// ---- the flags that name it again ----
+// ---- the flags that name code again ----
 
-// " --set SETTING=VALUE"
+// Append " --set SETTING=VALUE".
 static void add_set(struct rlhf__buf *words, const char *section, const char *key,
                     const char *value) {
     struct rlhf__buf word = RLHF__BUF_INIT;
@@ -93,7 +93,7 @@ static void add_set(struct rlhf__buf *words, const char *section, const char *ke
     rlhf__buf_free(&word);
 }
 
-// The plugin, by its own flag if that flag means this section.
+// Append the flag that names a plugin again; without a flag for this section, use --set.
 static void add_plugin(const struct rlhf__dirs *dirs, const struct rlhf__plugin_config *p,
                        const char *section, const char *flag, struct rlhf__buf *words) {
     struct rlhf__buf list = RLHF__BUF_INIT;
@@ -107,7 +107,8 @@ static void add_plugin(const struct rlhf__dirs *dirs, const struct rlhf__plugin_
     rlhf__buf_free(&list);
 }
 
-// A plugin, and the code that it runs for the user. Default options are the plugin's own choice.
+// Append the flags that name a plugin, and the code that it runs for the user, again. Options with
+// the plugin's own defaults are left out.
 static void add_code(const struct rlhf__dirs *dirs, const struct rlhf__plugin_config *p,
                      const struct rlhf__plugin *plugin, const char *section, const char *flag,
                      struct rlhf__buf *words) {
@@ -124,7 +125,7 @@ static void add_code(const struct rlhf__dirs *dirs, const struct rlhf__plugin_co
         rlhf__buf_free(&text);
     }
     if (p->network) add_set(words, section, "network", "true");
-    if (plugin && plugin->desc.kind == RLHF_KIND_SINK) return; // never in a worker
+    if (plugin && plugin->desc.kind == RLHF_KIND_SINK) return; // sinks never run in a worker
     if (!plugin || plugin->outside || rlhf__plugin_is_shipped(dirs, plugin->path)) return;
     add_set(words, p->isolate ? section : "rewards", "isolate", p->isolate ? "false" : "never");
 }

@@ -11,7 +11,7 @@
 #define E(f, def, names, text)        RLHF_OPT_ENUM(T, f, def, names, text)
 #define F_ABOVE(f, def, lo, hi, text) RLHF_OPT_F64_ABOVE(T, f, def, lo, hi, text)
 #define F_BELOW(f, def, lo, hi, text) RLHF_OPT_F64_BELOW(T, f, def, lo, hi, text)
-// A list of texts and token ids.
+// An option that is a list of texts and token ids.
 #define L(f, text)                                                                                 \
     {                                                                                              \
         .key = #f, .help = (text), .type = RLHF_T_STR, .flags = RLHF__OPT_ENDS,                    \

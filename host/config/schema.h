@@ -1,7 +1,8 @@
 // schema.h: all settings, one struct per section, each described by an option table.
 //
 // Field comments give meaning and unit. Defaults and ranges are in the tables (schema.c), from
-// which --help, --print-config and the docs are made. Strings are never NULL here: "" is unset.
+// which --help, --print-config and the docs are generated. Strings here are never NULL: "" means
+// unset.
 #ifndef RLHF_HOST_SCHEMA_H
 #define RLHF_HOST_SCHEMA_H
 
@@ -14,9 +15,9 @@ enum rlhf__stop_on { RLHF__STOP_ON_NONE = 0, RLHF__STOP_ON_COLLAPSE = 1 };
 struct rlhf__run_config {
     const char *dir;    // "" = runs/<algo>-<date>-<n>
     const char *preset; // share/rlhf/configs/presets/<preset>.json, "" = none
-    const char *note;   // free text, stored with the run; presets name their source here
-    int64_t phases;     // 0 = the algorithm's default (supervised: data.epochs decides)
-    int64_t stop_after; // phases of this process, then write a checkpoint and end; 0 = off
+    const char *note;   // free text stored with the run; presets cite their source here
+    int64_t phases;     // 0 = the algorithm's default (supervised: follows from data.epochs)
+    int64_t stop_after; // phases after which this process writes a checkpoint and ends; 0 = off
     int64_t seed;
     int64_t threads; // 0 = one per available physical core
     int32_t stop_on; // enum rlhf__stop_on
@@ -29,10 +30,9 @@ struct rlhf__compute_config {
     const char *backend; // kernels_<backend>.so or a path, with [:key=value,...]; or "auto"
     int64_t gpu;         // index of the GPU
     int32_t dtype;       // enum rlhf__dtype_choice
-    int32_t guard;       // reference: the host cannot read device buffers; cuda: check after every
-                         // call
+    int32_t guard;       // reference: protect device buffers from the host; cuda: check every call
     int64_t workspace_mib; // 0 = the backend's default
-    int32_t memory_check;  // 1: refuse a run that does not fit into memory before it is loaded
+    int32_t memory_check;  // 1: before loading, reject a run that does not fit into memory
     int32_t recompute;     // enum rlhf_recompute, for models that are trained
 };
 
@@ -40,12 +40,12 @@ enum rlhf__policy_init { RLHF__INIT_PRETRAINED = 0, RLHF__INIT_RANDOM = 1 };
 
 struct rlhf__policy_config {
     const char *path; // model directory; "" = the embedded default
-    int32_t init;     // enum rlhf__policy_init; random needs only config.json and the tokenizer
+    int32_t init;     // enum rlhf__policy_init; `random` needs only config.json and tokenizer
     int32_t reserved;
     // "adapter.path" etc.: train a low-rank adapter and keep the model fixed
     const char *adapter_path;    // PEFT directory to start from; "" = none
-    const char *adapter_targets; // of a new one: layers, separated by commas
-    int64_t adapter_rank;        // of a new one; 0 = train the whole model
+    const char *adapter_targets; // for a new adapter: layers, separated by commas
+    int64_t adapter_rank;        // for a new adapter; 0 = train the whole model
     double adapter_alpha;        // 0 = twice the rank
 };
 
@@ -56,20 +56,21 @@ struct rlhf__reference_config {
 enum rlhf__critic_kind { RLHF__CRITIC_SHARED = 0, RLHF__CRITIC_SEPARATE = 1 };
 
 struct rlhf__value_config {
-    int32_t kind;     // enum rlhf_value_kind (none = refuse algorithms that need a value head)
+    int32_t kind;     // enum rlhf_value_kind (none: reject algorithms that need a value head)
     int32_t init;     // enum rlhf_value_init
     int32_t detach;   // 1: no gradient from the value head into the trunk
     int32_t critic;   // enum rlhf__critic_kind
     const char *path; // separate critic: its first weights; "" = the policy's
-    double lr;        // of the value head (and separate critic); 0 = optim.lr
+    double lr;        // for the value head (and separate critic); 0 = optim.lr
 };
 
-// The score head that classifiers and reward models carry.
+// The score head of classifiers and reward models.
 struct rlhf__score_head_config {
     const char *labels; // comma-separated names by label number; "" = LABEL_0, LABEL_1, ...
     int32_t pooling;    // enum rlhf_pool; 0 = the architecture's default; for a reward model: mean
     int32_t reserved;
-    int64_t calibrate; // samples of the reference to fit gain and bias on, 0 = never
+    // number of the reference's samples that gain and bias are fitted to; 0 = never
+    int64_t calibrate;
 };
 
 enum rlhf__long_rows { RLHF__DATA_TRUNCATE = 0, RLHF__DATA_SPLIT = 1 };
@@ -83,12 +84,13 @@ struct rlhf__data_config {
     int64_t eval_every;    // phases between evaluations, 0 = only at the end
     int64_t max_tokens;    // longest row in tokens, 0 = the model's context
     int64_t batch_tokens;  // tokens per phase; 0 = batch.size rows per phase
-    double epochs;         // passes over the rows when run.phases is 0
+    double epochs;         // passes over the rows; used if run.phases is 0
     int32_t shuffle;
-    int32_t long_rows;      // enum rlhf__long_rows
-    int32_t assistant_only; // 1: loss only on the assistant's tokens, for rows with messages
+    int32_t long_rows; // enum rlhf__long_rows
+    // 1: only the assistant's tokens are in the loss, for rows with messages
+    int32_t assistant_only;
     int32_t reserved;
-    int64_t max_mib; // memory for a file's rows and their tokens, and for prompts
+    int64_t max_mib; // memory for the rows of a file with their tokens, and for prompts
 };
 
 // Prompts of rollout algorithms.
@@ -101,9 +103,9 @@ struct rlhf__prompts_config {
     int64_t max_tokens;         // longest prompt; 0 = limited by the context
     int64_t limit;              // prompts to use, 0 = all
     int32_t prepend_bos;        // prepend the tokenizer's BOS (GPT-2: EOS)
-    int32_t start_after_period; // begin after the first period; texts without one are skipped
+    int32_t start_after_period; // begin after the first period; skip texts without one
     int32_t end_at_period;      // end at the last period within length (or max_tokens)
-    int32_t shuffle;            // a new order on every pass
+    int32_t shuffle;            // 1: a new order on every pass
     int32_t long_rows;          // enum rlhf__long_prompts (data/prompts.h)
     const char *template;       // of messages: a name or a file (rlhf__chat_name), "auto"
 };
@@ -127,14 +129,15 @@ enum rlhf__non_stop {
     RLHF__NON_STOP_SUBTRACT = 2
 };
 
-// Response rules: truncate applies before scoring, penalties after it.
+// Rules for responses. truncate applies before scoring, penalties apply after it.
 struct rlhf__response_config {
-    int32_t truncate;               // enum rlhf__truncate
-    int32_t non_stop;               // enum rlhf__non_stop: effect of non_stop_penalty
-    const char *period_token;       // text of the one token that is a period; "" = any with a "."
-    int64_t period_min, period_max; // tokens from 1: the first period in this range ends the text
-    double period_penalty;          // score without a period
-    double non_stop_penalty;        // for responses that did not end with a stop token
+    int32_t truncate;         // enum rlhf__truncate
+    int32_t non_stop;         // enum rlhf__non_stop: effect of non_stop_penalty
+    const char *period_token; // text of the one token that is a period; "" = any with a "."
+    // the first period among these tokens, counted from 1, ends the text
+    int64_t period_min, period_max;
+    double period_penalty;   // the score without a period
+    double non_stop_penalty; // for responses that no stop token ended
 };
 
 enum rlhf__normalize {
@@ -163,11 +166,11 @@ struct rlhf__mixing_config {
     int32_t nan_policy; // enum rlhf__nan_policy
     double clip;        // |score| at most this after mixing; 0 = off
     int32_t on_failure; // enum rlhf__failure_policy
-    int32_t isolate;    // enum rlhf__isolate: which rewards, and whether the judge, run in workers
-    int64_t retries;    // times that failed rows are scored again
-    double timeout_s;   // per call of a reward outside this process, seconds; 0 = no limit
-    int64_t memory_mib; // per such process; 0 = no limit
-    int64_t workers;    // processes per reward, which share its batch
+    int32_t isolate;    // enum rlhf__isolate: whether rewards and judge run in workers
+    int64_t retries;    // number of times that failed rows are scored again
+    double timeout_s;   // limit of a call to a reward outside this process, seconds; 0 = none
+    int64_t memory_mib; // limit of each such process; 0 = none
+    int64_t workers;    // processes of a reward, which share the batch
     int32_t overlap;    // 1: call rewards that allow it while rows are still being sampled
     int32_t reserved;
 };
@@ -198,10 +201,10 @@ struct rlhf__optim_config {
     double final_scale;   // factor of lr at the last step, for linear and cosine
     double muon_lr, muon_momentum;
     int64_t warmup;          // phases of linear warm-up
-    int64_t schedule_phases; // length of the schedule in phases, or run.phases if that is more. Set
-                             // it if a run will be resumed with more phases: then lr does not
-                             // depend on run.phases
-    int64_t max_skipped;     // non-finite steps in a row before the run stops
+    int64_t schedule_phases; // length of the schedule in phases, or run.phases if that is more.
+                             // Set it if a run will be resumed with more phases, so that lr does
+                             // not depend on run.phases
+    int64_t max_skipped;     // steps in a row that may be skipped before the run stops
 };
 
 struct rlhf__early_stop_config {
@@ -214,11 +217,11 @@ enum rlhf__best_mode { RLHF__BEST_MAX = 0, RLHF__BEST_MIN = 1 };
 enum rlhf__checkpoint_dtype { RLHF__CHECKPOINT_F32 = 0, RLHF__CHECKPOINT_BF16 = 1 };
 
 struct rlhf__checkpoint_config {
-    int64_t every;     // phases, 0 = only at the end
-    int64_t every_s;   // seconds, 0 = not by time
-    int64_t undo_mib;  // largest copy of weights and moments kept in memory; see keep/boundary.h
-    int64_t keep;      // newest checkpoints kept, 0 = all
-    int32_t dtype;     // enum rlhf__checkpoint_dtype: of model.safetensors; state/ is always exact
+    int64_t every;     // phases between checkpoints, 0 = only at the end
+    int64_t every_s;   // seconds between checkpoints, 0 = not by time
+    int64_t undo_mib;  // size limit of the copy of weights and moments in memory; keep/boundary.h
+    int64_t keep;      // number of newest checkpoints to keep, 0 = all
+    int32_t dtype;     // enum rlhf__checkpoint_dtype of model.safetensors; state/ is always exact
     int32_t best_mode; // enum rlhf__best_mode
     const char *best;  // metric by which checkpoints/best is chosen; "" = no such link
 };
@@ -242,27 +245,27 @@ struct rlhf__log_config {
     int64_t samples_every; // phases between tables, 0 = never
 };
 
-// A plugin as the user specified it. options is the JSON object of its options; after
-// rlhf__config_resolve it is complete, defaults included.
+// A plugin as the user specified it. options is a JSON object of its options; after
+// rlhf__config_resolve it has all of them, including defaults.
 struct rlhf__plugin_config {
-    char *plugin;            // name or path; files are made absolute by rlhf__config_resolve
+    char *plugin;            // name or path; rlhf__config_resolve makes the path of a file absolute
     char *name;              // rewards: metric name, unique in the list; NULL for the algorithm
     double weight;           // rewards
     const char *weight_flag; // the flag that gave the weight, NULL = none; static
     const char *flag; // that named it, for messages; NULL = by its place ("--reward"); static
     int32_t from;     // enum rlhf__name_from: the source of `plugin`
-    int32_t stored;   // 1: of a run resumed without --trust-run (resume_trust.c)
-    int32_t isolate;  // rewards and judge: 0 = by rewards.isolate, 1 = in a worker, -1 = in this
-                      // process
-    int32_t network;  // rewards and judge: 1 = its worker may use the network
-    int32_t isolate_typed, network_typed; // 1: on the command line
+    int32_t stored;   // 1: from a run resumed without --trust-run (resume_trust.c)
+    // rewards and judge: 1 = in a worker, -1 = in this process, 0 = as rewards.isolate says
+    int32_t isolate;
+    int32_t network;                      // rewards and judge: 1 = its worker may use the network
+    int32_t isolate_typed, network_typed; // 1: given on the command line
     json_t *options;                      // owned
-    // key -> {source, raw | file}: where each option was set, for messages; raw: as typed, file: a
-    // --config file, neither: defaults that come with the program. Owned.
+    // key -> {source, raw | file}: where each option was set, for messages. raw is the text as
+    // typed, file is a --config file; defaults that come with the program have neither. Owned.
     json_t *origin;
 };
 
-// Section "models" (named.h): further frozen models, by the names that the algorithm gives them.
+// Section "models" (named.h): additional frozen models, with the names that the algorithm uses.
 #define RLHF__NAME_MAX 24 // bytes of a name
 struct rlhf__named_model {
     const char *name, *path; // path "": not given
@@ -291,29 +294,30 @@ struct rlhf__config {
     struct rlhf__checkpoint_config checkpoint;
     struct rlhf__log_config log;
     struct rlhf__models_config models;
-    struct rlhf__plugin_config algo;    // algo.plugin NULL = not given
-    struct rlhf__plugin_config judge;   // judge.plugin NULL = none: a reward that does not train
+    struct rlhf__plugin_config algo; // algo.plugin NULL = not given
+    // plugin NULL = none. A reward whose scores are not trained on
+    struct rlhf__plugin_config judge;
     struct rlhf__plugin_config *reward; // [n_reward]
     size_t n_reward;
-    struct rlhf__plugin_config *sink; // [n_sink]; they get what the run reports
+    struct rlhf__plugin_config *sink; // [n_sink]; plugins that get metrics and samples
     size_t n_sink;
     struct rlhf__strings strings;
-    // Settings of the sections above that a user gave: path -> {source, typed}; typed: on the
-    // command line, otherwise in a --config file. Owned; not part of the config as JSON.
+    // The settings in the sections above that a user gave: path -> {source, typed}. typed is true
+    // on the command line, false in a --config file. Owned; not part of the config as JSON.
     json_t *given;
-    // The same for options that do nothing given the others of their plugin, with the reason as
-    // `why`. Set when the config is resolved.
+    // The same for plugin options that do nothing given the plugin's other options; `why` has
+    // the reason. Set when the config is resolved.
     json_t *unused;
 };
 
-// One section: its name in JSON, its table and its offset in struct rlhf__config.
+// A section: its name in JSON, its table, and its offset in struct rlhf__config.
 struct rlhf__section {
     const char *name, *help;
     struct rlhf__opt_table table;
     uint32_t offset, size;
 };
 
-// The sections in the order in which they are printed; *n = their number. [any]
+// Returns the sections in the order in which they are printed; *n is their number. [any]
 const struct rlhf__section *rlhf__sections(size_t *n);
 
 #endif

@@ -35,7 +35,7 @@ size_t rlhf__spec_name_len(const char *spec) {
     return so ? (size_t)(so + 3 - spec) : strcspn(spec, ":");
 }
 
-// The end of the pair that begins at `pairs`.
+// Returns the end of the pair that begins at `pairs`.
 static char *pair_end(char *pairs) {
     char *end = pairs + strcspn(pairs, ",");
     for (char *more = end; *more; end = more) {

@@ -1,6 +1,6 @@
-// spec.h: "X.so:key=value,...", a plugin and its options as they are typed.
+// spec.h: "X.so:key=value,...", the form in which a plugin and its options are typed.
 //
-// A part without '=' continues the previous value, so values may contain commas.
+// A part without '=' belongs to the value before it, so values may contain commas.
 #ifndef RLHF_HOST_SPEC_H
 #define RLHF_HOST_SPEC_H
 
@@ -9,21 +9,23 @@
 
 #include <stddef.h>
 
-// Length of the plugin's name in spec; the options, if any, follow after a ':'. [any]
+// Returns the length of the plugin's name in spec. A ':' and the options follow, if there are any.
+// [any]
 size_t rlhf__spec_name_len(const char *spec);
 
-// Call set for each "key=value" of pairs ("k=v,k=v"), in order, up to its first error. flag is for
-// messages. Errors: RLHF_E_INVALID (no such form), RLHF_E_NOMEM, those of set. [any]
+// Call set for each "key=value" of pairs ("k=v,k=v"), in order, until it fails. flag is for
+// messages. Errors: RLHF_E_INVALID (wrong form), RLHF_E_NOMEM, those of set. [any]
 rlhf_status rlhf__spec_pairs(const char *pairs, const char *flag,
                              rlhf_status (*set)(void *arg, const char *key, const char *value,
                                                 struct rlhf__error *err),
                              void *arg, struct rlhf__error *err);
 
-// A typed value: JSON if it parses as JSON, otherwise a string. JSON allows blanks around a number,
-// but typed ones are a mistake. New reference, NULL: out of memory. [any]
+// Returns a typed value: JSON if the text parses as JSON, otherwise a string. A number with blanks
+// around it is a string, because typed blanks are a mistake. New reference, NULL = out of memory.
+// [any]
 json_t *rlhf__typed_value(const char *raw);
 
-// RLHF_E_INVALID if a typed text is not UTF-8. [any]
+// Returns RLHF_E_INVALID if a typed text is not UTF-8. [any]
 rlhf_status rlhf__typed_utf8(const char *flag, const char *text, struct rlhf__error *err);
 
 #endif

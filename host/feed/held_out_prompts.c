@@ -28,7 +28,7 @@ struct result {
     double correct; // share of right answers; NaN unless a reward verifies them
 };
 
-// Where its metrics go.
+// Returns the destination of the metrics, with the prefix "eval/".
 static struct rlhf__metrics_under under_eval(const struct rlhf__held_out *h) {
     return (struct rlhf__metrics_under){h->metrics, "eval/"};
 }
@@ -37,7 +37,7 @@ static rlhf_status score_rows(const struct rlhf__feed_env *env, const struct rlh
                               const struct rlhf__held_out *h, struct rlhf__rows *e,
                               struct result *result, struct rlhf__reward_tally *tally,
                               struct rlhf__error *err) {
-    struct rlhf__config config = *env->config; // pointers still point into the run's config
+    struct rlhf__config config = *env->config; // its pointers still belong to the run's config
     config.mixing.normalize = RLHF__NORMALIZE_NONE;
     config.mixing.clip = 0;
     struct rlhf__metrics_under to = under_eval(h);
@@ -65,7 +65,7 @@ static rlhf_status score_rows(const struct rlhf__feed_env *env, const struct rlh
     return st;
 }
 
-// The calls for these rows are counted separately, then added to the run's totals.
+// The calls of rewards for these rows are counted separately, then added to the run's totals.
 static rlhf_status score_and_tally(const struct rlhf__feed_env *env,
                                    const struct rlhf__prompts *prompts,
                                    const struct rlhf__held_out *h, struct rlhf__rows *e,
@@ -86,7 +86,7 @@ static rlhf_status score_and_tally(const struct rlhf__feed_env *env,
     return st;
 }
 
-// The reference's log-probs, if a reward needs them.
+// Compute the reference's log-probs if a reward needs them.
 static rlhf_status refer(const struct rlhf__feed_env *env, struct rlhf__rows *e,
                          struct rlhf__error *err) {
     const struct rlhf__cast *cast = env->cast;
@@ -119,7 +119,7 @@ rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *env,
     rlhf__progress_note(env->progress, "evaluation");
     q.n = (uint32_t)rlhf__prompts_count(q.prompts);
     q.group = 1;
-    // Otherwise only the texts are used.
+    // Supports matter only for log-probs, so they are not kept if no reward needs those.
     q.keep_support &= env->cast->rewards_refer || env->cast->rewards_sampled;
     q.stream = "eval";
     q.first = 0;

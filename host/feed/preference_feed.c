@@ -34,7 +34,7 @@ static struct rlhf__order *preference_order(struct rlhf__feed *f) {
 
 // ---- held-out rows ----
 
-// Report gain and bias: before the first step the head's initial values, later the fitted ones.
+// Report gain and bias: the head's initial values before the first step, later the fitted ones.
 static rlhf_status report_head(struct rlhf__reward_training *r, const struct rlhf__held_out *h,
                                struct rlhf__error *err) {
     if (!r || r->samples.n == 0 || (!h->due && h->phase > 1)) return RLHF_OK;
@@ -56,7 +56,7 @@ static rlhf_status measure(const struct preference_feed *f, struct rlhf__prefere
     return rlhf__evaluate_preferences(&rm, f->held_out, NULL, q, err);
 }
 
-// Labels without rows are not reported.
+// Labels that no row has are not reported.
 static rlhf_status evaluate_completions(const struct preference_feed *f,
                                         const struct rlhf__held_out *h, struct rlhf__error *err) {
     const struct rlhf__cast *cast = f->feed.env->cast;
@@ -89,7 +89,7 @@ static rlhf_status preference_evaluate(struct rlhf__feed *feed, const struct rlh
     double rows = (double)q.rows;
     rlhf__metrics_set(h->metrics, "eval/accuracy", (double)q.correct / rows);
     rlhf__metrics_set(h->metrics, "eval/margin", q.margin / rows);
-    // The algorithm defines a policy's loss, so only a reward model's is reported.
+    // Only a reward model's loss is reported: the loss of a policy depends on the algorithm.
     if (f->reward_training) rlhf__metrics_set(h->metrics, "eval/loss", q.nats / rows);
     rlhf__logf(feed->env->log, RLHF_LOG_INFO, "held-out accuracy %.4f after %lld phase%s",
                (double)q.correct / rows, (long long)h->phase, h->phase == 1 ? "" : "s");
@@ -110,7 +110,7 @@ static const struct rlhf__feed_ops preference_ops = {.next = preference_next,
                                                      .evaluate = preference_evaluate,
                                                      .destroy = preference_destroy};
 
-// For a reward model, its tokenizer decides how rows begin; the setting can only add a BOS token.
+// A reward model's tokenizer decides whether rows begin with BOS; the setting can only add it.
 static struct rlhf__preference_opts row_opts(const struct preference_feed *f,
                                              const char *const *path, const char *setting) {
     const struct rlhf__feed_env *env = f->feed.env;

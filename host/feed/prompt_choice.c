@@ -13,7 +13,7 @@
 
 #define FILE_NAME "state/prompts.safetensors"
 
-// What a checkpoint holds of the prompts.
+// The data about prompts that a checkpoint contains.
 struct known {
     float *last_score; // [n]
     int64_t *seen;     // [n]
@@ -24,10 +24,10 @@ struct rlhf__prompt_choice {
     int64_t n;           // prompts
     rlhf_str *meta;      // [n] borrowed from the prompts
     struct known now;    // as the algorithm sees it
-    struct known noted;  // at the last phase boundary
-    int64_t *used;       // [n] the last phase that used the prompt, -1: no phase of this process
+    struct known noted;  // the same at the last phase boundary
+    int64_t *used;       // [n] the last phase that used the prompt; -1: none in this process
     double *sum;         // [n] sum of the rewards of its responses in that phase
-    uint32_t *responses; // [n] their number
+    uint32_t *responses; // [n] number of those responses
 };
 
 static int known_init(struct known *k, int64_t n) {
@@ -91,7 +91,7 @@ rlhf_status rlhf__prompt_choice_create(const struct rlhf__instance *algo,
 
 // ---- a phase ----
 
-// Mark the prompt as used by the phase. Its last score stays until its responses are scored.
+// Mark the prompt as used by the phase. Its last score is kept until the new responses are scored.
 static void use(struct rlhf__prompt_choice *c, int64_t i, int64_t phase) {
     if (c->used[i] == phase) return;
     c->used[i] = phase;
@@ -121,7 +121,7 @@ rlhf_status rlhf__prompt_choice_ask(struct rlhf__prompt_choice *c, int64_t phase
                              .seen = c->now.seen,
                              .meta = c->meta};
     for (uint32_t k = 0; k < n; k++)
-        row[k] = -1; // an index that was not written is refused
+        row[k] = -1; // so that an index which is not written is rejected
     struct rlhf__call call = rlhf__call_begin(algo, "choose_prompts()");
     const rlhf_status st = algo->plugin->ops.algo.choose_prompts(algo->self, &in, row);
     RLHF_TRY(rlhf__call_end(&call, st, err));

@@ -18,12 +18,12 @@ struct prompt_feed {
     struct rlhf__feed feed;
     struct rlhf__prompts *prompts;
     struct rlhf__prompts *held_out; // data.eval_path, or NULL
-    int64_t n;                      // prompts
+    int64_t n;                      // number of prompts
     struct rlhf__order order;
     rlhf_gen *cache; // NULL until the policy is loaded
     uint32_t slots, prefix_slots;
     uint32_t group;             // rows per prompt
-    int32_t share;              // 1: rows of a group share its prompt
+    int32_t share;              // 1: rows of a group share its prompt in the KV cache
     int32_t keep_support;       // 1: log-probs are over the tokens that top-k and top-p kept
     int32_t reference_is_start; // 1: the reference is the policy as it starts
 };
@@ -36,7 +36,7 @@ static const struct prompt_feed *look(const struct rlhf__feed *f) {
 
 // ---- sampling ----
 
-// The part of the request that is the same for all sampling in a run.
+// Returns the settings of a request that are the same for all sampling in a run.
 static struct rlhf__rollout_request request(const struct prompt_feed *f) {
     const struct rlhf__cast *cast = f->feed.env->cast;
     struct rlhf__rollout_request q =
@@ -49,7 +49,7 @@ static struct rlhf__rollout_request request(const struct prompt_feed *f) {
     return q;
 }
 
-// The request of a phase, whose rows come in groups of one prompt.
+// Returns the request of a phase, whose rows come in groups with the same prompt.
 static struct rlhf__rollout_request batch_request(const struct prompt_feed *f) {
     struct rlhf__rollout_request q = request(f);
     q.n = (uint32_t)f->feed.env->config->batch.size;
@@ -58,7 +58,7 @@ static struct rlhf__rollout_request batch_request(const struct prompt_feed *f) {
     return q;
 }
 
-// With rewards.overlap, rewards that allow it are called while rows are sampled.
+// With rewards.overlap, rewards that allow it are called while rows are being sampled.
 static rlhf_status open_overlap(const struct prompt_feed *f, uint32_t n, struct rlhf__experience *x,
                                 struct rlhf__error *err) {
     const struct rlhf__feed_env *env = f->feed.env;
@@ -73,8 +73,8 @@ static rlhf_status open_overlap(const struct prompt_feed *f, uint32_t n, struct 
     return env->config->mixing.overlap ? rlhf__overlap_create(&q, &x->overlap, err) : RLHF_OK;
 }
 
-// Choose the prompts of n rows: in the order of the file, or as the algorithm wants. In the second
-// case the order only counts prompts.
+// Choose the prompts of n rows, in the order of the file or by the algorithm. If the algorithm
+// chooses, the file's order only counts prompts.
 static rlhf_status pick_prompts(struct prompt_feed *f, uint32_t n, int64_t phase, int64_t *row,
                                 struct rlhf__error *err) {
     const uint32_t groups = n / f->group;
@@ -84,7 +84,7 @@ static rlhf_status pick_prompts(struct prompt_feed *f, uint32_t n, int64_t phase
         const int64_t next = rlhf__order_next(&f->order);
         if (!choice) row[k] = next;
     }
-    // from the end, because row[k] holds the prompt of group k until it is overwritten
+    // backwards, because row[k] has the prompt of group k until it is overwritten
     for (uint32_t i = n; i-- > 0;)
         row[i] = row[i / f->group];
     return RLHF_OK;
@@ -163,8 +163,8 @@ static double largest_difference(const struct rlhf__rows *e, const float *a, con
 
 static rlhf_status compare(const struct rlhf__feed_env *env, const struct rlhf__model *m,
                            const struct rlhf__rows *e, const char *what, struct rlhf__error *err) {
-    // All three compute the same function: the difference is 0 on a backend with exact rows,
-    // otherwise rounding error.
+    // All log-probs come from the same function, so they are equal on a backend with exact rows. On
+    // other backends they may differ by rounding error.
     const double rounding = m->env->dtype == RLHF_BF16 ? 0.1 : 1e-3;
     double allowed = m->compute->flags & RLHF_COMPUTE_ROW_EXACT ? 0 : rounding;
     struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF]};
@@ -183,7 +183,7 @@ static rlhf_status prompt_check(struct rlhf__feed *feed, struct rlhf__error *err
     const struct prompt_feed *f = look(feed);
     const struct rlhf__cast *cast = feed->env->cast;
     struct rlhf__rollout_request q = request(f);
-    // With shared prompts, two rows per prompt, so that sharing is checked too.
+    // If prompts can be shared, use two rows per prompt to check that too.
     uint32_t each = f->share ? 2 : 1, prompts = CHECK_ROWS / each;
     if (prompts > f->n) prompts = (uint32_t)f->n;
     int64_t row[CHECK_ROWS];
@@ -223,7 +223,7 @@ static rlhf_status check_sizes(const struct rlhf__feed_env *env, struct rlhf__er
     return rlhf__plan_check_batch(env->cast->algo->plugin, &env->cast->plan, c, err);
 }
 
-// Log-probs over the sampled support need models that can compute them.
+// Log-probs over the sampled supports need models that can compute them.
 static rlhf_status choose_support(struct prompt_feed *f, struct rlhf__error *err) {
     const struct rlhf__cast *cast = f->feed.env->cast;
     const rlhf_dist d = rlhf__sampling_dist(&f->feed.env->config->sampling);
@@ -273,7 +273,7 @@ static rlhf_status open_cache(const struct prompt_feed *f, rlhf_gen **out,
 
 #define LOOK_AHEAD 64 // phases
 
-// Find the prompts of the phase, among the next ones, that has the most prompt tokens.
+// Among the next phases, find the one with the most prompt tokens; best receives its prompts.
 static void longest_prompts(struct prompt_feed *f, uint32_t n, int64_t *row, int64_t *best) {
     int64_t most = -1;
     for (int k = 0; k < LOOK_AHEAD; k++) {
@@ -298,7 +298,7 @@ static int longer_first(const void *a, const void *b) {
     return (x->prompt > y->prompt) - (x->prompt < y->prompt);
 }
 
-// For an algorithm that may choose any prompts: take the longest ones of all, repeated if there are
+// If the algorithm may choose any prompts, take the longest of all prompts, repeated if there are
 // too few.
 static rlhf_status longest_of_all(const struct prompt_feed *f, uint32_t n, int64_t *row,
                                   struct rlhf__error *err) {
@@ -313,7 +313,7 @@ static rlhf_status longest_of_all(const struct prompt_feed *f, uint32_t n, int64
     return RLHF_OK;
 }
 
-// Rows of those prompts, with responses of max_new tokens.
+// Make rows of these prompts, with responses of max_new tokens.
 static rlhf_status lay_out(const struct prompt_feed *f, const int64_t *row, uint32_t n,
                            int32_t max_new, struct rlhf__rows *e, struct rlhf__error *err) {
     int64_t total = 0;
@@ -357,7 +357,7 @@ static rlhf_status prompt_largest(struct rlhf__feed *feed, struct rlhf__experien
     return st;
 }
 
-// Fill every slot, then decode one more token.
+// Estimate decoding: fill every slot, then decode one more token.
 static rlhf_status prompt_estimate(struct rlhf__feed *feed, const struct rlhf__experience *x,
                                    struct rlhf__error *err) {
     struct prompt_feed *f = of(feed);
@@ -381,8 +381,8 @@ static rlhf_status prompt_estimate(struct rlhf__feed *feed, const struct rlhf__e
     return st;
 }
 
-// A backend that records steps keeps one session for the whole run. Otherwise each rollout opens
-// and closes a session, so that it takes no memory during the update.
+// A backend that records calls keeps one session for the whole run. With others, each rollout opens
+// and closes a session, which then takes no memory during the update.
 static rlhf_status prompt_ready(struct rlhf__feed *feed, struct rlhf__error *err) {
     struct prompt_feed *f = of(feed);
     if (!RLHF_COMPUTE_HAS(feed->env->cast->policy->compute, record)) return RLHF_OK;
@@ -407,7 +407,8 @@ static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {
     RLHF_TRY(rlhf__rollout_prompts(&c->prompts, "prompts.path", policy, &c->sampling, env->dirs,
                                    env->log, env->loading, &f->prompts, err));
     f->n = rlhf__prompts_count(f->prompts);
-    if (!c->prompts.prepend_bos || rlhf__tokenizer_info(policy->tok)->bos >= 0) // else it was said
+    // else it was logged already
+    if (!c->prompts.prepend_bos || rlhf__tokenizer_info(policy->tok)->bos >= 0)
         rlhf__model_text_note(policy, "texts", f->n - rlhf__prompts_chats(f->prompts),
                               c->prompts.prepend_bos ? RLHF__ENCODE_BOS : 0, 0, env->log);
     RLHF_TRY(rlhf__held_out_prompts_open(env, &f->held_out, err));

@@ -16,7 +16,7 @@
 
 // ---- samples of the reference ----
 
-// The prompts of all rows that leave room for a response, at most `room` tokens long.
+// Take the prompts of all rows that leave room for a response, i.e. have at most `room` tokens.
 static rlhf_status take_prompts(const struct rlhf__preferences *rows, int32_t room,
                                 const struct rlhf__model *m, struct rlhf__prompts **out,
                                 struct rlhf__error *err) {
@@ -68,9 +68,9 @@ static rlhf_status draw(const struct rlhf__feed_env *env, const volatile sig_ato
     return st;
 }
 
-// Open the model to sample from: reference.path, or the policy as it starts. *own = NULL if that is
-// the policy itself. A policy whose score head replaced its LM head is opened again with an LM
-// head.
+// Open the model to sample from: reference.path, or else the policy as it starts. *own is NULL if
+// that is the policy itself. If a score head replaced the policy's LM head, its directory is opened
+// again with the LM head.
 static rlhf_status open_reference(const struct rlhf__feed_env *env,
                                   const struct rlhf__model_env *models, int was_classifier,
                                   struct rlhf__model **own, struct rlhf__error *err) {
@@ -97,7 +97,7 @@ static rlhf_status open_reference(const struct rlhf__feed_env *env,
                       (*own)->dir, policy->dir);
 }
 
-// `own`: the reference, or NULL to use the policy.
+// Sample from `own`, or from the policy if that is NULL.
 static rlhf_status sample(const struct rlhf__feed_env *env, const volatile sig_atomic_t *cancelled,
                           const struct rlhf__model *own, const struct rlhf__preferences *rows,
                           struct rlhf__rows *e, struct rlhf__error *err) {
@@ -235,7 +235,7 @@ rlhf_status rlhf__reward_training_save(const struct rlhf__reward_training *r,
     return st == RLHF_OK && r->samples.n > 0 ? write_samples(&r->samples, checkpoint, err) : st;
 }
 
-// A 1-D tensor of i32, or NULL.
+// Returns a 1-D tensor of i32, or NULL.
 static const struct rlhf__tensor *find_i32(const struct rlhf__weights *file, const char *name) {
     const struct rlhf__tensor *t = rlhf__weights_find(file, name);
     return t && t->dtype == RLHF__TENSOR_I32 && t->ndim == 1 && t->count < INT32_MAX ? t : NULL;

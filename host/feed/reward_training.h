@@ -1,10 +1,11 @@
-// reward_training.h: what training a reward model needs in addition to the learner: gain and bias,
-// and the samples of the reference policy that they are fitted on.
+// reward_training.h: what training a reward model needs besides the learner: gain and bias, and the
+// samples of the reference policy that they are fitted to.
 //
-// A new head gets gain and bias before the first step; training does not change them. Every
-// checkpoint is written with gain and bias fitted to its weights (Stiennon et al. 2020; Ziegler et
-// al. 2019, section 2.1: mean 0, standard deviation 1 on the samples). The samples are drawn once,
-// from the starting weights (or reference.path), and saved with the checkpoint.
+// A new head gets gain and bias before the first step, and training does not change them. For every
+// checkpoint, gain and bias are fitted to the current weights, so that rewards on the samples have
+// mean 0 and standard deviation 1 (Stiennon et al. 2020; Ziegler et al. 2019, section 2.1). The
+// samples are drawn once, from the starting weights (or reference.path), and saved with the
+// checkpoint.
 #ifndef RLHF_HOST_REWARD_TRAINING_H
 #define RLHF_HOST_REWARD_TRAINING_H
 
@@ -17,17 +18,17 @@ struct rlhf__preferences;
 
 struct rlhf__reward_training {
     struct rlhf__model *model;        // borrowed
-    struct rlhf__reward_head head;    // used by training steps
-    struct rlhf__reward_head written; // written to checkpoints: the newest fit
+    struct rlhf__reward_head head;    // used in training steps
+    struct rlhf__reward_head written; // written to checkpoints: the newest gain and bias
     struct rlhf__rows samples;        // n = 0: gain and bias are not fitted
-    int64_t calibrated;               // phases done when `written` was calibrated; -1 = never
+    int64_t calibrated;               // phases done when `written` was fitted; -1 = never
 };
 
-// Needs the cast's policy, and turns its config.json into a reward model's. Samples responses to
-// the prompts of `rows` in a random order and fits a new head to them. A resumed run does neither;
-// it must call rlhf__reward_training_load next. The caller owns *out. Errors: RLHF_E_INVALID
-// (score.pooling is `first`; the starting model cannot be sampled from; no prompt leaves room for a
-// response). [main]
+// Turn the config.json of the cast's policy, which must be open, into a reward model's. For a new
+// run, also sample responses to the prompts of `rows` in a random order and fit the head to them. A
+// resumed run must call rlhf__reward_training_load instead. The caller owns *out. Errors:
+// RLHF_E_INVALID (score.pooling is `first`; the starting model cannot be sampled from; no prompt
+// leaves room for a response). [main]
 rlhf_status rlhf__reward_training_create(const struct rlhf__feed_env *env,
                                          const struct rlhf__model_env *models,
                                          const volatile sig_atomic_t *cancelled, int resumed,
@@ -36,15 +37,15 @@ rlhf_status rlhf__reward_training_create(const struct rlhf__feed_env *env,
                                          struct rlhf__error *err);
 void rlhf__reward_training_destroy(struct rlhf__reward_training *); // NULL allowed [main]
 
-// The head that the learner pools with; NULL for NULL. [any]
+// Returns the head that the learner pools with, or NULL if the argument is NULL. [any]
 const struct rlhf__reward_head *rlhf__reward_training_head(const struct rlhf__reward_training *);
 
-// Fit `written` to the weights after `phase` phases (unless that has been done) and put it into the
+// Fit `written` to the weights after `phase` phases, unless that has been done, and put it into the
 // model's config. [step]
 rlhf_status rlhf__reward_training_calibrate(struct rlhf__reward_training *, int64_t phase,
                                             struct rlhf__error *err);
 
-// Save to a checkpoint's state/reward_head.json and state/samples.safetensors, or load from them.
+// Save to state/reward_head.json and state/samples.safetensors of a checkpoint, or load from them.
 // [main]
 rlhf_status rlhf__reward_training_save(const struct rlhf__reward_training *,
                                        const struct rlhf__folder *checkpoint,

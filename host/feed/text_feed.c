@@ -16,7 +16,7 @@ struct text_feed {
     struct rlhf__text_source source;
     struct rlhf__dataset *held_out; // data.eval_path, or NULL
     int32_t max_tokens;
-    int32_t labelled; // 1: a classifier's rows
+    int32_t labelled; // 1: rows with a label, for a classifier
 };
 
 static struct text_feed *of(struct rlhf__feed *f) { return (struct text_feed *)f; }
@@ -149,7 +149,7 @@ static rlhf_status open_held_out(struct text_feed *f, struct rlhf__error *err) {
     return rlhf__dataset_open(&d, &f->held_out, err);
 }
 
-// Refuse a loss on part of a row's tokens unless the algorithm can leave tokens out.
+// Reject a loss on only some of a row's tokens unless the algorithm can leave tokens out.
 static rlhf_status check_assistant_only(const struct text_feed *f, struct rlhf__error *err) {
     const struct rlhf__feed_env *env = f->feed.env;
     if (env->cast->plan.flags & RLHF_PLAN_LEAVES_OUT) return RLHF_OK;
@@ -165,14 +165,15 @@ static rlhf_status check_assistant_only(const struct text_feed *f, struct rlhf__
         env->cast->algo->plugin->file);
 }
 
-// Threads for tokenising: those of a CPU backend, or all cores if the model runs on another device.
+// Returns the threads for tokenising: as many as the CPU backend has; 0, meaning all cores, if the
+// model is on another device.
 static int32_t threads(const struct rlhf__feed_env *env) {
     const rlhf_compute *t = env->cast->policy->compute;
     if (env->config->run.threads > 0) return (int32_t)env->config->run.threads;
     return t->device == RLHF_DEVICE_CPU ? (int32_t)t->threads : 0;
 }
 
-// Rows without a token of their answer.
+// Write how many rows were left out because no token of their answer fits.
 static void say_unreached(const struct text_feed *f, char *out, size_t cap) {
     const struct rlhf__token_rows *rows = &f->source.rows;
     snprintf(out, cap, "; %lld %s left out, first %s: the prompt is longer than %d tokens",

@@ -41,7 +41,7 @@ rlhf_status rlhf__best_load(struct rlhf__best *b, const struct rlhf__checkpoint_
     json_error_t why;
     *b = (struct rlhf__best){0};
     if (!v || !c->best[0]) return RLHF_OK;
-    // json_unpack takes a non-const pointer but changes nothing.
+    // The cast is safe: json_unpack takes a non-const pointer but changes nothing.
     if (json_unpack_ex((json_t *)(uintptr_t)v, &why, 0, "{s:s, s:i, s:I, s:F}", "metric", &metric,
                        "mode", &mode, "phase", &phase, "value", &value) != 0)
         return rlhf__fail(err, RLHF_E_INVALID, "best: %s", why.text);
@@ -78,7 +78,7 @@ static void add_optim(struct rlhf__rollback *u, const struct rlhf__optim *o) {
     }
 }
 
-// Count the tensors; once u->item has been allocated, list them too.
+// Count the tensors. Once u->item has been allocated, also list them.
 static void list(struct rlhf__rollback *u, const struct rlhf__changing *what) {
     u->n = u->bytes = 0;
     for (size_t k = 0; k < RLHF__ROLLBACK_MODELS; k++)
@@ -98,8 +98,8 @@ static rlhf_status reserve(struct rlhf__rollback *u, const struct rlhf__changing
     return RLHF_OK;
 }
 
-// Copy the current values if they take less than max_mib; u->taken says whether it was done. If
-// memory runs out, it counts as above the limit.
+// Copy the current values if they are below max_mib; u->taken says whether that was done. Running
+// out of memory is treated like being above the limit.
 static rlhf_status rollback_take(struct rlhf__rollback *u, const struct rlhf__changing *what,
                                  int64_t max_mib, struct rlhf__error *err) {
     const rlhf_compute *c = what->compute;

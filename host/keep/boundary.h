@@ -1,11 +1,11 @@
-// boundary.h: the last phase boundary of a run, which the run returns to if the next phase fails.
-// It holds the parts of a checkpoint other than the weights, and a copy of everything that an
-// update changes: weights, moments, the reference if it is updated, and a trained reward model with
-// its optimiser and pairs.
+// boundary.h: the last phase boundary of a run, to which the run returns if the next phase fails.
+// It has everything that a checkpoint has except the weights, and a copy (`rollback`) of everything
+// that an update changes. That is: weights, moments, the reference if it is updated, and a reward
+// model in training with its optimizer and pairs.
 //
-// It is noted after every phase and kept in memory; checkpoint.h writes files. The copy
-// (`rollback`) takes as much memory as the tensors (AdamW: 12 bytes per trained parameter), and is
-// skipped above a limit (checkpoint.undo_mib).
+// The boundary is noted after every phase and kept in memory; checkpoint.h writes files. The copy
+// takes as much memory as the tensors (AdamW: 12 bytes per trained parameter). Above the limit
+// checkpoint.undo_mib no copy is made.
 #ifndef RLHF_HOST_BOUNDARY_H
 #define RLHF_HOST_BOUNDARY_H
 
@@ -19,23 +19,25 @@
 
 #include <jansson.h>
 
-// Zero-initialise: none yet.
+// The best checkpoint so far. Zero-initialise for none.
 struct rlhf__best {
-    int64_t phase; // of the best checkpoint, 0 = none yet
+    int64_t phase; // phase of the best checkpoint, 0 = none yet
     double value;  // the metric in that phase
-    double now;    // the metric in the last phase; NaN = it had none
+    double now;    // the metric in the last phase; NaN = no value
 };
 
-// After a phase: record its value, before the metrics are flushed. [main]
+// After a phase: record the metric's value before metrics are flushed. [main]
 void rlhf__best_see(struct rlhf__best *, const struct rlhf__checkpoint_config *,
                     const struct rlhf__metrics *);
 
-// Call when a checkpoint of `phase` is written; it becomes the best if it is better than the best
-// so far. Returns 0 if a metric is named, but was missing or not finite in this phase. [main]
+// Call when a checkpoint of `phase` is written. It becomes the best if its metric is better than
+// the best so far. Returns 0 if a metric is configured, but lacks a finite value in this phase.
+// [main]
 int rlhf__best_offer(struct rlhf__best *, const struct rlhf__checkpoint_config *, int64_t phase);
 
-// State as JSON (new reference, NULL without a named metric or a best checkpoint) and back. A state
-// of another metric, or NULL, is ignored: the search starts over. Errors: RLHF_E_INVALID. [main]
+// Convert to JSON (new reference; NULL if no metric is configured or there is no best checkpoint)
+// and back. A stored state of another metric, or NULL, is ignored: the search starts again. Errors:
+// RLHF_E_INVALID. [main]
 json_t *rlhf__best_save(const struct rlhf__best *, const struct rlhf__checkpoint_config *);
 rlhf_status rlhf__best_load(struct rlhf__best *, const struct rlhf__checkpoint_config *,
                             const json_t *, struct rlhf__error *err);
@@ -43,10 +45,10 @@ rlhf_status rlhf__best_load(struct rlhf__best *, const struct rlhf__checkpoint_c
 #define RLHF__ROLLBACK_MODELS 4
 #define RLHF__ROLLBACK_OPTIMS 3
 
-// Everything that an update changes; NULL if a run lacks that part.
+// Everything that an update changes. Members are NULL if the run lacks that part.
 struct rlhf__changing {
     const rlhf_compute *compute;
-    const struct rlhf__instance *kernels; // that made it
+    const struct rlhf__instance *kernels; // the instance that made `compute`
     struct rlhf__model *model[RLHF__ROLLBACK_MODELS];
     const struct rlhf__optim *optim[RLHF__ROLLBACK_OPTIMS];
     struct rlhf__iteration *iteration;
@@ -61,18 +63,18 @@ struct rlhf__rollback_item {
 struct rlhf__rollback {
     int32_t taken; // 1: the copy was made
     int32_t reserved;
-    uint64_t bytes;                   // of all items
-    size_t n;                         // items, 0 = not listed yet
+    uint64_t bytes;                   // size of all items
+    size_t n;                         // number of items, 0 = not listed yet
     struct rlhf__rollback_item *item; // [n]
     char *copy;                       // [bytes], NULL if above the limit
-    // Of a reward model in training.
+    // For a reward model in training.
     struct rlhf__reward_head head;
     struct rlhf__replay replay;
-    struct rlhf__optim_count count; // of the reward model's optimiser
+    struct rlhf__optim_count count; // of the reward model's optimizer
     uint64_t syncs;
 };
 
-// Counters that grow whenever anything in the copy may have changed.
+// Counters that grow whenever a part of the copy may have changed.
 struct rlhf__boundary_marks {
     int64_t step[RLHF__ROLLBACK_OPTIMS];
     uint64_t syncs, rounds, pairs;
@@ -81,32 +83,32 @@ struct rlhf__boundary_marks {
 // Zero-initialise; release with rlhf__boundary_finish.
 struct rlhf__boundary {
     int64_t phase; // phases done at the boundary
-    json_t *run;   // its run.json, without the best checkpoint
+    json_t *run;   // its run.json, but without the best checkpoint
     struct rlhf__plugin_states plugins;
     struct rlhf__best best;
     struct rlhf__boundary_marks marks;
     struct rlhf__rollback rollback;
 };
 
-// The current values to note.
+// The current values, to be noted.
 struct rlhf__boundary_now {
     int64_t phase;
     struct rlhf__best best;
-    json_t *run; // owned by the boundary afterwards, also after a failure; NULL = out of memory
+    json_t *run; // NULL = out of memory. The boundary takes ownership, even after a failure
     const struct rlhf__cast *cast;
     struct rlhf__changing what;
     int64_t undo_mib; // size limit of the copy
 };
 
-// Note the current boundary. After an error the earlier boundary is unchanged. Errors:
-// RLHF_E_NOMEM, those of a plugin's save(), RLHF_E_DEVICE. [main]
+// Note the current boundary. After an error the previous boundary is kept. Errors: RLHF_E_NOMEM,
+// those of a plugin's save(), RLHF_E_DEVICE. [main]
 rlhf_status rlhf__boundary_note(struct rlhf__boundary *b, const struct rlhf__boundary_now *now,
                                 struct rlhf__error *err);
 
-// After a phase was given up: restore weights, moments and everything else that an update changes
-// to the boundary. Before the first optimiser step of the phase nothing has changed; after it the
-// copy is used. Errors: RLHF_E_UNSUPPORTED if a copy is needed but was not made (the message names
-// the limit, undo_mib), and those of the device. [main]
+// After a phase was abandoned: restore weights, moments and everything else that an update changes.
+// If the phase has not taken an optimizer step, nothing has changed; otherwise the copy is used.
+// Errors: RLHF_E_UNSUPPORTED if a copy is needed but was not made (the message names the limit
+// undo_mib), and those of the device. [main]
 rlhf_status rlhf__boundary_restore(struct rlhf__boundary *b, const struct rlhf__changing *what,
                                    int64_t undo_mib, struct rlhf__error *err);
 

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MAX_BYTES ((uint64_t)1 << 30) // limit per plugin
+#define MAX_BYTES ((uint64_t)1 << 30) // limit of a plugin's state
 
 static struct rlhf__plugin_state *add(struct rlhf__plugin_states *s,
                                       const struct rlhf__instance *plugin) {
@@ -83,18 +83,18 @@ static rlhf_status load_states(const struct rlhf__cast *cast, const char *dir,
     return st;
 }
 
-// The model whose value head is trained: the critic, or the policy.
+// Returns the model whose value head is trained: the critic, or else the policy.
 static struct rlhf__model *value_model(const struct rlhf__kept *k) {
     return k->cast->critic ? k->cast->critic : k->cast->policy;
 }
 
-// Whether a new checkpoint needs the exact weights in addition to the exported ones.
+// Returns 1 if a checkpoint needs the exact weights in addition to model.safetensors.
 static int needs_master(const struct rlhf__kept *k) {
     return k->config->checkpoint.dtype == RLHF__CHECKPOINT_BF16;
 }
 
-// The directory of the tokenizer's files. A resumed run opened its policy from a checkpoint that
-// may have been pruned since.
+// Open the directory with the tokenizer's files. For a resumed run this is the newest checkpoint,
+// because the one from which the policy was opened may have been pruned.
 static rlhf_status open_tokenizer(const struct rlhf__kept *k, const struct rlhf__folder *all,
                                   struct rlhf__folder **out, struct rlhf__error *err) {
     char latest[256];
@@ -103,8 +103,8 @@ static rlhf_status open_tokenizer(const struct rlhf__kept *k, const struct rlhf_
     return rlhf__folder_open(NULL, k->cast->policy->text_dir, out, err);
 }
 
-// Record that the policy's responses end. That is so if it was trained on texts with an end token,
-// or if its responses stopped at end tokens.
+// Record that the policy ends its responses: it was trained on texts with an end token, or its
+// responses stopped at end tokens.
 static void note_ends(const struct rlhf__kept *k) {
     const struct rlhf__cast *c = k->cast;
     if (!rlhf__cast_samples(c) || rlhf__rollout_stops(&k->config->sampling, c->policy))
@@ -162,7 +162,7 @@ rlhf_status rlhf__checkpoint_write(const struct rlhf__kept *k, int64_t phase,
                                    const struct rlhf__folder *all, const char *fresh,
                                    struct rlhf__error *err) {
     struct rlhf__folder *dir = NULL, *folder = NULL;
-    rlhf_status st = rlhf__folder_remove(all, fresh, err); // left by a failure
+    rlhf_status st = rlhf__folder_remove(all, fresh, err); // left by an earlier failure
     if (st == RLHF_OK) st = rlhf__folder_make(all, fresh, NULL, &dir, err);
     if (st == RLHF_OK) st = rlhf__folder_make(dir, "state", NULL, &folder, err);
     if (st == RLHF_OK) st = write_model(k, phase, all, dir, err);
@@ -174,7 +174,7 @@ rlhf_status rlhf__checkpoint_write(const struct rlhf__kept *k, int64_t phase,
     return st;
 }
 
-// Write the path of NAME in the checkpoint to `path`.
+// Write the path of a file in the checkpoint to `path`.
 #define IN(name) rlhf__path_in(path, sizeof path, dir, name)
 
 static rlhf_status load_weights(const struct rlhf__kept *k, const char *dir,

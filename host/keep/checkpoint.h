@@ -1,14 +1,17 @@
 // checkpoint.h: the files of RUN/checkpoints/NNNNNN/, a Hugging Face directory with a state/
-// folder. run/saving.h decides when one is written; checkpoint_dir.h publishes it, so that a crash
-// at any time leaves only complete checkpoints.
+// folder. run/saving.h decides when one is written. checkpoint_dir.h publishes it, so that a crash
+// at any time leaves only complete checkpoints. state/ contains:
 //
-// state/ holds run.json (counters, cursors), optimizer.safetensors, value_head.safetensors,
-// master.safetensors (exact weights, if model.safetensors is bf16), critic.safetensors and
-// critic_optimizer.safetensors (value.critic separate), reward_head.json and samples.safetensors (a
-// reward model in training: gain and bias, and the samples that they are fitted on), algo.bin,
-// reward_<i>.bin and judge.bin (states of plugins), prompts.safetensors (feed/prompt_choice.h), and
-// the state of an outer loop (iteration.h; its reward_model/ is next to state/). Nothing in a
-// checkpoint depends on time, threads or paths.
+// - run.json (counters, cursors), optimizer.safetensors, value_head.safetensors;
+// - master.safetensors: exact weights, if model.safetensors is bf16;
+// - critic.safetensors and critic_optimizer.safetensors, with value.critic separate;
+// - reward_head.json and samples.safetensors, for a reward model in training: gain and bias, and
+//   the samples that they are fitted to;
+// - algo.bin, reward_<i>.bin and judge.bin: states of plugins;
+// - prompts.safetensors (feed/prompt_choice.h);
+// - the state of an outer loop (iteration.h; its reward_model/ is next to state/).
+//
+// Nothing in a checkpoint depends on time, threads or paths.
 #ifndef RLHF_HOST_CHECKPOINT_H
 #define RLHF_HOST_CHECKPOINT_H
 
@@ -34,19 +37,19 @@ struct rlhf__plugin_states {
     size_t n;
 };
 
-// Get the state of every plugin of the cast. Errors: RLHF_E_NOMEM and those of a plugin's save().
-// Release *s also after a failure. [main]
+// Get the state of every plugin of the cast. Release *s even after a failure. Errors: RLHF_E_NOMEM
+// and those of a plugin's save(). [main]
 rlhf_status rlhf__plugin_states_save(struct rlhf__plugin_states *s, const struct rlhf__cast *cast,
                                      struct rlhf__error *err);
 void rlhf__plugin_states_finish(struct rlhf__plugin_states *s);
 
 // ---- the whole checkpoint ----
 
-// The parts of a run that a checkpoint holds. All borrowed.
+// The parts of a run that a checkpoint contains. All borrowed.
 struct rlhf__kept {
     const struct rlhf__config *config;
     const struct rlhf__cast *cast;
-    struct rlhf__optim *optim, *critic_optim;      // critic_optim NULL without a separate critic
+    struct rlhf__optim *optim, *critic_optim;      // critic_optim is NULL without a separate critic
     struct rlhf__reward_training *reward_training; // NULL: the run does not train a reward model
     struct rlhf__iteration *iteration;
     struct rlhf__prompt_choice *choice; // NULL: the algorithm does not choose prompts
@@ -54,7 +57,7 @@ struct rlhf__kept {
     int32_t reserved;
 };
 
-// Write all files to the new directory `fresh` of the folder `all`: the weights after `phase`
+// Write all files to the new directory `fresh` in the folder `all`: the weights after `phase`
 // phases, `plugins`, and `state` as run.json. After a failure the caller removes the directory.
 // [main]
 rlhf_status rlhf__checkpoint_write(const struct rlhf__kept *kept, int64_t phase,
@@ -62,8 +65,8 @@ rlhf_status rlhf__checkpoint_write(const struct rlhf__kept *kept, int64_t phase,
                                    const struct rlhf__folder *all, const char *fresh,
                                    struct rlhf__error *err);
 
-// Restore all parts from the checkpoint in the directory `dir`; the caller reads state/run.json.
-// [main]
+// Restore all parts from the checkpoint in the directory `dir`, except state/run.json, which the
+// caller reads. [main]
 rlhf_status rlhf__checkpoint_read(const struct rlhf__kept *kept, const char *dir,
                                   struct rlhf__error *err);
 

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LINKING  ".latest" // exists while a checkpoint gets its name and its link
+#define LINKING  ".latest" // exists until a new checkpoint has its name and its link
 #define WRITING  RLHF__CHECKPOINT_WRITING
 #define REMOVING ".removing-"
 
@@ -23,7 +23,7 @@ static const char *name_of(int64_t phase, char out[32]) {
 
 // ---- directory contents ----
 
-// The phase of a name in the form of name_of, -1 for any other name.
+// Returns the phase of a name that name_of could have made, or -1.
 static int64_t phase_of(const char *name) {
     char again[32];
     size_t n = strlen(name);
@@ -32,8 +32,8 @@ static int64_t phase_of(const char *name) {
     return strcmp(name_of(phase, again), name) == 0 ? phase : -1;
 }
 
-// 1 if name is the run's checkpoint of that phase, rather than a copy of another or a user's
-// folder.
+// Returns 1 if name is the run's own checkpoint of that phase, not a copy of another one or a
+// user's folder.
 static int is_checkpoint(const struct rlhf__folder *all, const char *name, int64_t phase) {
     char path[64];
     struct stat st;
@@ -56,7 +56,7 @@ static int ascending(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
-// Call visit with each name; stop at the first failure.
+// Call visit with each name in the folder. Stops at the first failure.
 static rlhf_status each_name(const struct rlhf__folder *all,
                              rlhf_status (*visit)(void *arg, const char *name,
                                                   struct rlhf__error *err),
@@ -93,7 +93,7 @@ static rlhf_status add(void *arg, const char *name, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// The run's checkpoints; free l->phase, also after a failure.
+// List the run's checkpoints. Free l->phase, even after a failure.
 static rlhf_status list_all(const struct rlhf__folder *all, struct list *l,
                             struct rlhf__error *err) {
     *l = (struct list){all, NULL, 0};
@@ -110,7 +110,7 @@ size_t rlhf__checkpoint_dir_newest(const struct rlhf__folder *all, int64_t *newe
     return n;
 }
 
-// 1 if the link resolves to that entry, in whatever spelling.
+// Returns 1 if the link leads to that entry, however its target is written.
 static int leads_to(const struct rlhf__folder *all, const char *link, const char *name) {
     struct stat a, b;
     return fstatat(all->fd, link, &a, 0) == 0 &&
@@ -219,13 +219,13 @@ rlhf_status rlhf__checkpoint_dir_commit(const struct rlhf__folder *all, const ch
     if (st == RLHF_OK) st = rlhf__folder_rename(all, LINKING, "latest", err);
     if (st == RLHF_OK) return rlhf__folder_sync(all, ".", err);
     unlinkat(all->fd, LINKING, 0);
-    if (named) rlhf__folder_rename(all, name, fresh, NULL); // the caller removes it
+    if (named) rlhf__folder_rename(all, name, fresh, NULL); // back: the caller removes it
     return st;
 }
 
 // ---- after a crash ----
 
-// 1 if link a exists and was made after b: then a user made it, so keep it.
+// Returns 1 if link a exists and was made after b: then a user made it, and it must be kept.
 static int newer(const struct rlhf__folder *all, const char *a, const char *b) {
     struct stat x, y;
     if (fstatat(all->fd, a, &x, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -262,8 +262,8 @@ rlhf_status rlhf__checkpoint_dir_recover(const struct rlhf__folder *run, struct 
 
 // ---- pruning ----
 
-// Rename first, so that a crash cannot leave half a checkpoint. A checkpoint that a process is
-// reading is kept until the next pruning.
+// Rename before removing, so that a crash cannot leave a partial checkpoint. A checkpoint that a
+// process is reading is kept until the next pruning.
 static rlhf_status remove_one(const struct rlhf__folder *all, const char *name,
                               struct rlhf__error *err) {
     char going[64];
@@ -273,7 +273,7 @@ static rlhf_status remove_one(const struct rlhf__folder *all, const char *name,
     RLHF_TRY(rlhf__folder_open(all, name, &checkpoint, err));
     rlhf_status st = RLHF_OK;
     if (!rlhf__folder_is_held(checkpoint)) st = rlhf__folder_rename(all, name, going, err);
-    rlhf__folder_close(checkpoint); // renamed: its old name cannot be opened now
+    rlhf__folder_close(checkpoint); // it has been renamed, so no process can open it now
     return st == RLHF_OK ? rlhf__folder_remove(all, going, err) : st;
 }
 

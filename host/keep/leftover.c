@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// The files that a run creates before its first checkpoint. Row files are empty until a phase ends;
-// TensorBoard's files repeat metrics.jsonl. The sinks' files are those of plugins/sinks.
+// The files that a run creates before its first checkpoint. Files of rows are empty until a phase
+// ends. TensorBoard files only repeat metrics.jsonl. The files of sinks are those of plugins/sinks.
 static const struct made {
     const char *name;
     enum { WRITTEN, ROWS, FOLDER, CHECKPOINTS } is;
@@ -24,7 +24,7 @@ static const struct made {
             {"sink-wandb.json", WRITTEN}, {"sink-trackio.json", WRITTEN}};
 enum { MADE = sizeof made / sizeof *made };
 
-// 1 if `name` below the directory contains only unfinished checkpoints, or nothing.
+// Returns 1 if the folder `name` contains nothing but unfinished checkpoints.
 static int unfinished_only(int dir, const char *name) {
     const int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
@@ -109,8 +109,8 @@ static void say(const char *path, const json_t *was, const json_t *now, struct r
     rlhf__buf_free(&b);
 }
 
-// If a setting names a run directory, the run stored the checkpoint that it used from there
-// (run/setup_inputs.c).
+// Returns 1 if the setting given now names a run directory and the stored one names a checkpoint in
+// it: the run stored the checkpoint that it used (run/setup_inputs.c).
 static int is_checkpoint_of(const json_t *stored, const json_t *given) {
     static const char below[] = "/checkpoints/";
     const char *was = json_string_value(stored), *now = json_string_value(given);
@@ -143,7 +143,7 @@ size_t rlhf__settings_differ(const json_t *stored, const struct rlhf__config *co
     if (was && rlhf__config_to_json(config, &now, NULL) == RLHF_OK) {
         json_object_del(json_object_get(was, "run"), "dir");
         json_object_del(json_object_get(now, "run"), "dir");
-        // The run replaced "auto" by the backend that it found (run/setup.c).
+        // The run has replaced "auto" by the backend that it found (run/setup.c).
         if (strcmp(config->compute.backend, "auto") == 0) {
             json_object_del(json_object_get(was, "compute"), "backend");
             json_object_del(json_object_get(now, "compute"), "backend");

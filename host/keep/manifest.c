@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FURTHER_MODEL "further model" // of a reward: matched by id, others by position
+// a reward's second model and so on: matched by id, others by position
+#define FURTHER_MODEL "further model"
 
 // Returns 0, or -1 if out of memory.
 static int add(json_t *plugins, const struct rlhf__plugin *p, const char *role) {
@@ -18,7 +19,7 @@ static int add(json_t *plugins, const struct rlhf__plugin *p, const char *role) 
                                            "sha256", p->sha256, "worker", worker));
 }
 
-// All plugins in use, in a fixed order. New reference, NULL = out of memory.
+// Returns all plugins in use, in a fixed order. New reference, NULL = out of memory.
 static json_t *plugins_json(const struct rlhf__manifest *m) {
     const struct rlhf__plugin *policy = m->policy->instance->plugin;
     const struct rlhf__plugin *const *all;
@@ -37,7 +38,7 @@ static json_t *plugins_json(const struct rlhf__manifest *m) {
     return NULL;
 }
 
-// New reference; NULL without sinks, or out of memory.
+// Returns the sinks as a new reference; NULL if none exist, or if out of memory.
 static json_t *sinks_json(const struct rlhf__manifest *m) {
     json_t *sinks = m->n_sinks ? json_array() : NULL;
     int bad = 0;
@@ -52,7 +53,7 @@ static int is_exact(const struct rlhf__compute *c) {
     return (c->table->flags & RLHF_COMPUTE_ROW_EXACT) != 0;
 }
 
-// All options of the backend, NULL without any. New reference.
+// Returns all options of the backend, NULL if none exist. New reference.
 static json_t *kernels_options(const struct rlhf__compute *c) {
     const struct rlhf__kernels *k = &c->kernels;
     struct rlhf__error unread;
@@ -61,7 +62,7 @@ static json_t *kernels_options(const struct rlhf__compute *c) {
     return all;
 }
 
-// New reference, NULL = out of memory.
+// Returns the whole manifest. New reference, NULL = out of memory.
 static json_t *manifest_json(const struct rlhf__manifest *m) {
     const struct rlhf__compute *c = m->compute;
     const char *dtype = m->policy->env->dtype == RLHF_BF16 ? "bf16" : "f32";
@@ -80,8 +81,8 @@ static const char *field(const json_t *o, const char *key) {
     return s ? s : "";
 }
 
-// Find the stored counterpart of item i of `now` among the stored items with the same value of
-// `key`: a further model's by its id, any other by its position.
+// Find item i of `now` among the stored items that have the same value of `key`. A further model is
+// matched by its id, any other item by its position.
 static const json_t *counterpart(const char *key, const json_t *now, size_t i,
                                  const json_t *stored) {
     const json_t *p = json_array_get(now, i), *q;
@@ -97,14 +98,14 @@ static const json_t *counterpart(const char *key, const json_t *now, size_t i,
     return NULL;
 }
 
-// Append "ROLE PATH (FIELD was is now is)" to the list for a field that differs. `was` NULL:
-// nothing is stored about it.
+// If fields differ, append "ROLE PATH (FIELD was is now is, ...)" to the list. `was` is NULL if
+// nothing is stored about the item.
 static void compare(struct rlhf__buf *list, const char *role, const json_t *was, const json_t *is) {
     static const char *const fields[] = {"id", "version", "sha256"};
     size_t start = list->len;
     for (size_t i = 0; was && i < 3; i++) {
         const char *a = field(was, fields[i]), *b = field(is, fields[i]);
-        if (!*a || strcmp(a, b) == 0) continue; // an older host did not store it
+        if (!*a || strcmp(a, b) == 0) continue; // empty: an older host did not store it
         if (list->len == start)
             rlhf__buf_printf(list, "%s%s %s (", start ? ", " : "", role, field(is, "path"));
         else
@@ -115,24 +116,25 @@ static void compare(struct rlhf__buf *list, const char *role, const json_t *was,
     if (list->len > start) rlhf__buf_putc(list, ')');
 }
 
-// 1 if the run used another backend than now.
+// Returns 1 if the run used another backend before.
 static int moved(const json_t *stored, const json_t *now) {
     const char *was = field(json_object_get(stored, "compute"), "backend");
     return was[0] && strcmp(was, field(json_object_get(now, "compute"), "backend")) != 0;
 }
 
-// 1 if the same backend now has other options.
+// Returns 1 if the backend is the same but its options differ.
 static int set_otherwise(const json_t *stored, const json_t *now) {
     const json_t *was = json_object_get(json_object_get(stored, "compute"), "options");
     const json_t *is = json_object_get(json_object_get(now, "compute"), "options");
     return was && is && !moved(stored, now) && !json_equal(was, is);
 }
 
-// Length of a backend's description without what it learned while computing, after a ';'.
+// Returns the length of a backend's description up to a ';', after which comes what it learned
+// while computing.
 static int fixed_part(const char *detail) { return (int)strcspn(detail, ";"); }
 
-// 1 if the same backend now has another GPU or another library. Not checked for a CPU: its detail
-// counts threads, which do not affect any bit.
+// Returns 1 if the backend is the same but has another GPU or another library. Not checked for a
+// CPU: its description contains the number of threads, which does not affect results.
 static int equipped_otherwise(const struct rlhf__manifest *m, const json_t *stored,
                               const json_t *now) {
     const char *was = field(json_object_get(stored, "compute"), "detail");
@@ -143,7 +145,7 @@ static int equipped_otherwise(const struct rlhf__manifest *m, const json_t *stor
 }
 
 // Report a run that promised exact rows until now and no longer would. Older hosts did not store
-// this, so their runs without the promise cannot be distinguished from those with it.
+// the promise. Their runs are reported only if the backend has changed.
 static void compare_exact(struct rlhf__buf *list, const json_t *stored, const json_t *now) {
     const json_t *was = json_object_get(json_object_get(stored, "compute"), "row_exact");
     const json_t *is = json_object_get(now, "compute");
@@ -159,7 +161,7 @@ static rlhf_status compare_all(const json_t *stored, const json_t *now, struct r
     const json_t *before = json_object_get(stored, "plugins");
     const json_t *plugins = json_object_get(now, "plugins"), *p;
     size_t i;
-    // Another backend is not a change of code: the user asked for it, and rlhf__manifest_moved
+    // A change of backend is not reported here: the user asked for it, and rlhf__manifest_moved
     // reports it.
     if (!moved(stored, now))
         compare(list, "compute backend", json_object_get(stored, "compute"),
@@ -170,7 +172,7 @@ static rlhf_status compare_all(const json_t *stored, const json_t *now, struct r
     return rlhf__buf_ok(list, err);
 }
 
-// *stored = NULL if it is missing or cannot be read, with the reason in err.
+// Read the stored manifest. *stored is NULL if it is missing or cannot be read; err has the reason.
 static rlhf_status read_stored(const struct rlhf__folder *run, json_t **stored,
                                struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT;
@@ -185,8 +187,8 @@ static rlhf_status read_stored(const struct rlhf__folder *run, json_t **stored,
                       run->path);
 }
 
-// Get the stored manifest, the current one, and the list of differences in the code. The caller
-// releases them.
+// Get the stored manifest, the current one, and the list of differences between their code. The
+// caller releases them.
 static rlhf_status look(const struct rlhf__manifest *m, const struct rlhf__folder *run,
                         json_t **stored, json_t **now, struct rlhf__buf *list,
                         struct rlhf__error *err) {
@@ -308,8 +310,8 @@ static int other_sinks(const json_t *stored, const json_t *now) {
     return was != is && !json_equal(was, is);
 }
 
-// now += {"earlier": [the stored list of earlier ones ..., the stored one if code or inputs
-// changed]}
+// Add the member "earlier" to now: the stored list of earlier manifests, and the stored manifest
+// itself if code or inputs have changed.
 static rlhf_status keep_earlier(json_t *now, const json_t *stored, int changed,
                                 struct rlhf__error *err) {
     json_t *before = json_object_get(stored, "earlier");

@@ -20,7 +20,7 @@ void rlhf__run_dir_begin(struct rlhf__run_dir *d, const char *resume) {
     memset(d, 0, sizeof *d);
     d->lock = -1;
     if (rlhf__folder_open(NULL, ".", &d->start, NULL) == RLHF_OK)
-        d->start->path[0] = '\0'; // show names as they were given
+        d->start->path[0] = '\0'; // names in messages are then as given
     if (!resume || strlen(resume) >= 4000) return;
     char *real = realpath(resume, NULL);
     if (real && strlen(real) < 4000 && rlhf__folder_open(NULL, resume, &d->root, NULL) == RLHF_OK) {
@@ -46,14 +46,14 @@ enum there {
     NO_DIRECTORY,
     OTHER,
     MODEL,
-    LEFTOVER,      // of a run that ended before its first phase did
-    BEGUN,         // of a run with these settings that ended before its first checkpoint
-    NO_CHECKPOINT, // the same, but with other settings or with a user's files
+    LEFTOVER,      // files of a run that ended before its first phase did
+    BEGUN,         // files of a run with these settings that ended before its first checkpoint
+    NO_CHECKPOINT, // the same, but with other settings or with files of a user
     RUN,
     ALIVE
 };
 
-// Whether the directory is empty.
+// Returns 1 if the directory is empty.
 static int is_empty(const char *path) {
     DIR *d = opendir(path);
     int n = 0;
@@ -63,18 +63,17 @@ static int is_empty(const char *path) {
     return d && n == 0;
 }
 
-// Whether there is a checkpoint to resume from. After a crash between a checkpoint and its link,
-// attaching repairs the link.
+// Returns 1 if there is a checkpoint to resume from.
 static int has_checkpoint(const struct rlhf__folder *run) {
     char name[64], path[96];
     if (rlhf__folder_has(run, "checkpoints/latest")) return 1;
-    // After a crash between the checkpoint and its link, --resume repairs the link.
+    // A crash may have come between a checkpoint and its link, which --resume repairs.
     if (!rlhf__folder_target(run, "checkpoints/.latest", name, sizeof name)) return 0;
     snprintf(path, sizeof path, "checkpoints/%s", name);
     return rlhf__folder_has(run, path);
 }
 
-// Classify a run's directory; `stored` is its config.json.
+// Classify the directory of a run, whose config.json is `stored`.
 static enum there held_of_run(const struct rlhf__folder *run, const json_t *stored,
                               const struct rlhf__config *config) {
     if (has_checkpoint(run)) return RUN;
@@ -84,7 +83,7 @@ static enum there held_of_run(const struct rlhf__folder *run, const json_t *stor
                : NO_CHECKPOINT;
 }
 
-// Classify a directory that is not empty, by its config.json.
+// Classify a directory that is not empty, using its config.json.
 static enum there held(const char *path, const struct rlhf__config *settings) {
     struct rlhf__folder *f = NULL;
     enum there is = OTHER;
@@ -107,7 +106,7 @@ static enum there what_is(const char *path, const struct rlhf__config *config) {
     return is_empty(path) ? EMPTY : held(path, config);
 }
 
-// Say what other files are in the way: `"mine" (1 more), which the run does not write`.
+// Write which files of others are in the way: `"mine" (1 more), which the run does not write`.
 static void say_others(const struct rlhf__folder *run, char *out, size_t cap) {
     char name[RLHF__LEFTOVER_NAME], more[40] = "";
     const size_t n = rlhf__leftover_others(run, 1, name);
@@ -117,8 +116,9 @@ static void say_others(const struct rlhf__folder *run, char *out, size_t cap) {
              more, n > 1 ? "them" : "it");
 }
 
-// Say why the files of a run without a checkpoint are kept: "files of a run that began with other
-// settings (run.seed was 1 and is now 2)". Returns 1 for settings, 0 for other files.
+// Write why the files of a run without a checkpoint are kept: "files of a run that began with other
+// settings (run.seed was 1 and is now 2)". Returns 1 if settings differ, 0 if there are other
+// files.
 static int say_files(const char *path, const struct rlhf__config *settings, char *out, size_t cap) {
     struct rlhf__buf first = RLHF__BUF_INIT;
     struct rlhf__folder *f = NULL;
@@ -175,7 +175,7 @@ static rlhf_status refuse_existing(const char *name, const struct rlhf__config *
     case NOTHING:
     case EMPTY:
     case LEFTOVER:
-    case BEGUN: // it has changed since it was classified
+    case BEGUN: // it has changed after it was classified
         break;
     }
     return rlhf__fail(err, RLHF_E_INVALID, "the run directory '%s' exists already%s", name, how);
@@ -202,8 +202,8 @@ rlhf_status rlhf__run_dir_choose(struct rlhf__run_dir *d, const struct rlhf__con
     return is == NOTHING || d->found ? RLHF_OK : refuse_existing(wanted, config, err);
 }
 
-// The process that creates the directory owns it: another process that chose the same name gets the
-// next one.
+// The process that creates the directory owns it. If another process has created it first, the next
+// number is tried.
 static rlhf_status make_numbered(struct rlhf__run_dir *d, struct rlhf__error *err) {
     const size_t n = strlen(d->name);
     for (int i = 1; i < 100000; i++) {
@@ -253,21 +253,21 @@ static rlhf_status clear(const struct rlhf__run_dir *d, const struct rlhf__confi
 rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__config *config,
                                struct rlhf__log *log, struct rlhf__error *err) {
     RLHF_TRY(make_root(d, config, err));
-    // Two processes may have found the same directory. The lock gives it to one of them; a process
-    // that gets it later sees what the first one left.
+    // Two processes may have found the same directory. The lock gives it to one of them; the other
+    // one, if it gets the lock later, sees the first one's files.
     rlhf_status st = rlhf__run_lock(d->root, log, &d->lock, err);
     if (st == RLHF_E_INVALID) return refuse_existing(d->name, config, err);
     if (st == RLHF_OK && rlhf__folder_has(d->root, "config.json")) st = clear(d, config, log, err);
     if (st != RLHF_OK) return st;
     st = write_start(d, config, err);
-    // It contains nothing that could be resumed.
+    // Remove a directory that was just created: nothing in it can be resumed.
     if (st != RLHF_OK && !d->found) rlhf__folder_remove(d->start, d->name, NULL);
     return st;
 }
 
 // ---- a resumed run ----
 
-// Check the entries of a run directory that will be written to.
+// Check that the entries of a run directory that will be written to are not links.
 static rlhf_status check_links(const struct rlhf__folder *root, struct rlhf__error *err) {
     static const char *const names[] = {"lock",          "metrics.jsonl",  "metrics.csv",
                                         "samples.jsonl", "rollouts.jsonl", "tensorboard",
@@ -277,7 +277,7 @@ static rlhf_status check_links(const struct rlhf__folder *root, struct rlhf__err
     return RLHF_OK;
 }
 
-// Describe the available checkpoints, as the end of a message.
+// Write which checkpoints are available, as the end of a message.
 static void offer(const struct rlhf__folder *root, const char *run, char out[320]) {
     struct rlhf__folder *all = NULL;
     int64_t newest = 0;
@@ -349,7 +349,8 @@ rlhf_status rlhf__run_dir_attach(struct rlhf__run_dir *d, const char *resume, in
 
 // ---- config.json ----
 
-// The run may have been moved, and run.stop_after is for one process only.
+// Keep two stored settings: run.dir, because the run may have been moved, and run.stop_after,
+// because it is for one process only.
 static void keep_stored(json_t *now, const json_t *stored) {
     static const char *const keys[] = {"dir", "stop_after"};
     json_t *run = json_object_get(now, "run");

@@ -1,5 +1,5 @@
-// run_dir.h: a run's output directory: its name, its lock, and the files written at the start. It
-// is held by descriptor, so later changes of the working directory do not matter.
+// run_dir.h: a run's output directory: its name, its lock, and the files that are written at the
+// start. It is held open by descriptor, so later changes of the working directory do not matter.
 #ifndef RLHF_HOST_RUN_DIR_H
 #define RLHF_HOST_RUN_DIR_H
 
@@ -12,41 +12,42 @@ struct rlhf__run_dir {
     char path[4096];            // resumed: absolute
     char checkpoint[4096];      // resumed: absolute path of the checkpoint
     struct rlhf__folder *start; // the working directory at the start; NULL if it cannot be read
-    struct rlhf__folder *root;  // NULL until the directory is made
+    struct rlhf__folder *root;  // NULL until the directory has been created
     int lock;                   // descriptor, -1 = none
-    int32_t numbered;           // 1: the name is runs/<algo>-<date>-<n>, and n may still grow
-    int32_t found;              // 1: it already exists and holds nothing worth keeping
+    int32_t numbered;           // 1: named runs/<algo>-<date>-<n>, where n may still increase
+    int32_t found;              // 1: it already exists, with nothing worth keeping
     int32_t reserved;
 };
 
-// Call it first, before any plugin is opened: remember the working directory and open the directory
-// to resume (NULL = a new run). Errors are reported later. Release with rlhf__run_dir_finish, also
-// after failures. [main]
+// Call this first, before any plugin is opened. It remembers the working directory and opens the
+// directory to resume (NULL = a new run). Errors are reported later. Release with
+// rlhf__run_dir_finish, also after a failure. [main]
 void rlhf__run_dir_begin(struct rlhf__run_dir *d, const char *resume);
 void rlhf__run_dir_finish(struct rlhf__run_dir *d);
 
-// For a new run: choose the name, run.dir or runs/<algo>-<date>-<n>. An existing run.dir is refused
-// (RLHF_E_INVALID, saying what it is), unless it is empty or holds only the files of a run that
-// ended before its first phase (leftover.h). Creates nothing. [main]
+// Choose the name of a new run: run.dir, or runs/<algo>-<date>-<n>. An existing run.dir is rejected
+// (RLHF_E_INVALID, saying what it is), unless it is empty or has only the files of a run that ended
+// before its first phase (leftover.h). Creates nothing. [main]
 rlhf_status rlhf__run_dir_choose(struct rlhf__run_dir *d, const struct rlhf__config *config,
                                  const char *algo, struct rlhf__error *err);
 
-// RLHF_E_INVALID if attaching would fail because the run is alive or lacks a checkpoint. Changes
-// nothing. [main]
+// Returns RLHF_E_INVALID if attaching would fail because the run is alive or lacks a checkpoint.
+// Changes nothing. [main]
 rlhf_status rlhf__run_dir_can_go_on(const struct rlhf__run_dir *d, struct rlhf__error *err);
 
-// Resume a run: take its lock, finish or remove what a crash left half done, and find its newest
-// checkpoint. A dry run changes nothing. Errors: RLHF_E_INVALID if the run is alive, lacks a
-// checkpoint, or is reached through links. [main]
+// Attach to a run that is to be resumed: take its lock, finish or remove what a crash left half
+// done, and find its newest checkpoint. A dry run changes nothing. Errors: RLHF_E_INVALID if the
+// run is alive, lacks a checkpoint, or is reached through links. [main]
 rlhf_status rlhf__run_dir_attach(struct rlhf__run_dir *d, const char *resume, int dry,
                                  struct rlhf__log *log, struct rlhf__error *err);
 
-// Create the directory of a new run, or take over and clear the one that was found, if no other
-// process has taken it since. Take its lock and write config.json (the resolved config). [main]
+// Create the directory of a new run; or take over the directory that was found and clear it, unless
+// another process has taken it since. Then take its lock and write config.json (the resolved
+// config). [main]
 rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__config *config,
                                struct rlhf__log *log, struct rlhf__error *err);
 
-// For a resumed run: store the changed settings in config.json, except run.stop_after. [main]
+// Store the changed settings of a resumed run in config.json, except run.stop_after. [main]
 rlhf_status rlhf__run_dir_store(const struct rlhf__run_dir *d, const struct rlhf__config *config,
                                 struct rlhf__error *err);
 

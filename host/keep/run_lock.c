@@ -1,5 +1,5 @@
-// run_lock.c: see run_lock.h. It is a POSIX record lock, because children of a plugin do not
-// inherit it and network file systems support it.
+// run_lock.c: see run_lock.h. It is a POSIX record lock, because network file systems support those
+// and child processes of a plugin do not inherit them.
 #include "keep/run_lock.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define NAME    "lock"
-#define UNKNOWN "unknown" // a host without a name
+#define UNKNOWN "unknown" // for a host without a name
 
 static struct flock whole_file(void) {
     struct flock l;
@@ -19,8 +19,8 @@ static struct flock whole_file(void) {
     return l;
 }
 
-// Report the holder from the file: "<pid> <host>\n". A holder that has just begun has not written
-// it yet.
+// Report the lock's holder from the file: "<pid> <host>\n". A process that has just taken the lock
+// may not have written it yet.
 static rlhf_status taken(const struct rlhf__folder *run, int fd, struct rlhf__error *err) {
     char text[320] = "", host[256] = "", on[264] = "";
     long pid = 0;
@@ -42,7 +42,7 @@ static void say_who(int fd) {
     char host[256] = "", text[320];
     gethostname(host, sizeof host - 1);
     int n = snprintf(text, sizeof text, "%ld %s\n", (long)getpid(), *host ? host : UNKNOWN);
-    // The text is only for messages; later writes will report a full disk.
+    // Ignore errors: the text is only for messages, and later writes will report a full disk.
     if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n) return;
 }
 
@@ -72,7 +72,7 @@ rlhf_status rlhf__run_lock(const struct rlhf__folder *run, struct rlhf__log *log
 rlhf_status rlhf__run_lock_probe(const struct rlhf__folder *run, struct rlhf__error *err) {
     struct flock l = whole_file();
     int fd = openat(run->fd, NAME, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) return RLHF_OK; // no lock, or none that this user could take
+    if (fd < 0) return RLHF_OK; // not locked, or this user cannot take the lock
     rlhf_status st = RLHF_OK;
     if (fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK) st = taken(run, fd, err);
     close(fd);

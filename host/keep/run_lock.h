@@ -1,18 +1,18 @@
-// run_lock.h: RUN/lock makes sure that only one process writes a run. The kernel holds the lock and
-// releases it when the process ends; the file's text (process and host) is for messages.
+// run_lock.h: RUN/lock ensures that only one process writes to a run. The kernel holds the lock and
+// releases it when the process ends. The file's text (process and host) is only for messages.
 #ifndef RLHF_HOST_RUN_LOCK_H
 #define RLHF_HOST_RUN_LOCK_H
 
 #include "base/folder.h"
 #include "base/log.h"
 
-// Take the lock of a run; *fd holds it until it is closed. If another process has it:
-// RLHF_E_INVALID, with its pid and host. If the file system does not support locks, a warning is
-// logged and *fd is -1. [main]
+// Take the lock of a run; it is held until *fd is closed. Errors: RLHF_E_INVALID if another process
+// has it, with that process's pid and host. If the file system does not support locks, logs a
+// warning and sets *fd to -1. [main]
 rlhf_status rlhf__run_lock(const struct rlhf__folder *run, struct rlhf__log *log, int *fd,
                            struct rlhf__error *err);
 
-// The same result, but nothing is written or held. [main]
+// Returns what rlhf__run_lock would, but writes and holds nothing. [main]
 rlhf_status rlhf__run_lock_probe(const struct rlhf__folder *run, struct rlhf__error *err);
 
 #endif

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK_TOKENS 65536 // scored together: rows of up to this many tokens
+#define CHUNK_TOKENS 65536 // rows of up to this many tokens are scored together
 
 // Rows waiting to be scored, as growing arrays.
 struct chunk {
     struct rlhf__ids ids, offset, prompt_len, label;
-    struct rlhf__buf skip; // a byte per id, 1 = not scored; empty if all ids are scored
+    struct rlhf__buf skip; // one byte per id, 1 = not scored; empty if all ids are scored
     const volatile sig_atomic_t *cancelled;
 };
 
@@ -36,7 +36,7 @@ static rlhf_status chunk_add(struct chunk *c, const int32_t *ids, size_t n, int3
     return st == RLHF_OK ? rlhf__ids_push(&c->label, label, err) : st;
 }
 
-// A view of the chunk: only what rlhf__pass reads is set.
+// Returns a view of the chunk with only those members that rlhf__pass reads.
 static struct rlhf__rows chunk_rows(const struct chunk *c) {
     return (struct rlhf__rows){.n = (uint32_t)c->prompt_len.n,
                                .total = (uint32_t)c->ids.n,
@@ -72,15 +72,16 @@ static rlhf_status score_text(const struct rlhf__model *m, struct chunk *c,
     return st;
 }
 
-// A row to score: its ids, and in `skip` a byte per id, 1 = not scored. An empty skip scores all.
+// A row to score: its ids and, in `skip`, one byte per id, 1 = not scored. If skip is empty, all
+// ids are scored.
 struct scored_row {
     struct rlhf__ids ids;
     struct rlhf__buf skip;
-    int64_t bytes; // of the scored text
+    int64_t bytes; // length of the scored text
 };
 
-// Extend c->skip after n ids of row, from `begin` on, were added to the chunk. It stays empty as
-// long as all ids of the chunk are scored.
+// Call after n ids of row, from `begin` on, were added to the chunk: extends c->skip to match. It
+// stays empty as long as all ids of the chunk are scored.
 static rlhf_status put_skip(struct chunk *c, const struct scored_row *row, size_t begin, size_t n,
                             struct rlhf__error *err) {
     if (!c->skip.len && !row->skip.len) return RLHF_OK;
@@ -92,11 +93,11 @@ static rlhf_status put_skip(struct chunk *c, const struct scored_row *row, size_
     return RLHF_OK;
 }
 
-// Cut bos + text into windows; window w begins at w * (context / 2).
+// Cut BOS + text into windows. Window w begins at w * (context / 2).
 static rlhf_status add_windows(const struct rlhf__model *m, const struct scored_row *row,
                                struct chunk *c, struct rlhf__error *err) {
     size_t context = (size_t)m->info.n_ctx, half = context / 2 ? context / 2 : 1;
-    // tokens before this one have been scored, or serve only as context
+    // earlier tokens have been scored, or are only context
     size_t scored = 1, n = row->ids.n;
     for (size_t begin = 0; scored < n; begin += half) {
         size_t end = begin + context < n ? begin + context : n;
@@ -116,13 +117,13 @@ static rlhf_status read_text(const struct rlhf__model *m, rlhf_str text, struct 
     RLHF_TRY(rlhf__tokenizer_encode(m->tok, text, flags, 0, &out->ids, err));
     if (!flags && out->ids.n)
         unscored = rlhf__tokenizer_decode(m->tok, out->ids.data, 1, 0, NULL, 0);
-    // the tokenizer may have added a space that the text does not have
+    // the tokenizer may have added a space that is not in the text
     if (unscored > text.len) unscored = (size_t)text.len;
     out->bytes = (int64_t)(text.len - unscored);
     return RLHF_OK;
 }
 
-// 0 for special tokens.
+// Returns the bytes of a token's text, 0 for special tokens.
 static int64_t text_bytes(const struct rlhf__model *m, int32_t id) {
     return (int64_t)rlhf__tokenizer_decode(m->tok, &id, 1, RLHF__DECODE_SKIP_SPECIAL, NULL, 0);
 }
@@ -145,8 +146,8 @@ static rlhf_status read_messages(const struct rlhf__model *m, const struct rlhf_
     return st;
 }
 
-// A prompt and a completion: only the completion is scored, and a text completion gets no end
-// token.
+// Read a prompt and a completion, of which only the completion is scored. A completion that is a
+// text gets no end token.
 static rlhf_status read_completion(const struct rlhf__model *m, const struct rlhf__data_row *row,
                                    struct scored_row *out, struct rlhf__error *err) {
     const uint32_t flags = rlhf__tokenizer_info(m->tok)->bos >= 0 ? RLHF__ENCODE_BOS : 0;

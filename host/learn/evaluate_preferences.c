@@ -6,9 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define CHUNK_ROWS 64 // at most; fewer if their tokens reach RLHF__MICROBATCH_TOKENS
+#define CHUNK_ROWS 64 // fewer if they reach RLHF__MICROBATCH_TOKENS tokens
 
-// The mean of a row's k rewards without r[best].
+// Returns the mean of a row's k rewards without r[best].
 static double mean_of_others(const float *r, int32_t k, int32_t best) {
     double others = 0;
     for (int32_t j = 0; j < k; j++)
@@ -16,7 +16,7 @@ static double mean_of_others(const float *r, int32_t k, int32_t best) {
     return others / (double)(k - 1);
 }
 
-// One row's k rewards; r[best] is that of the preferred response.
+// Count a row with k rewards, of which r[best] is that of the preferred response.
 static void count_row(const float *r, int32_t k, int32_t best,
                       struct rlhf__preference_quality *out) {
     const struct rlhf__peak p = rlhf__peak_of(r, k);
@@ -29,20 +29,20 @@ static void count_row(const float *r, int32_t k, int32_t best,
     out->margin += (double)r[best] - mean_of_others(r, k, best);
 }
 
-// One completion and its reward.
+// Count one completion with its reward.
 static void count_completion(float r, int32_t best, struct rlhf__completion_quality *out) {
     out->rows[best == 0]++;
     out->reward[best == 0] += (double)r;
 }
 
-// The model to measure: a reward model, or (rm NULL) a policy with or without a reference.
+// The model to measure: a reward model or, if rm is NULL, a policy, perhaps with a reference.
 struct measured {
     const struct rlhf__reward_model *rm;
     const struct rlhf__model *policy, *reference;
     const volatile sig_atomic_t *cancelled; // NULL: cannot be cancelled
 };
 
-// score[i] += sign * the log-probability of row i's response.
+// Add sign * the log-probability of row i's response to score[i].
 static rlhf_status add_logp(const struct rlhf__model *m, const struct rlhf__rows *e, float sign,
                             struct rlhf__error *err) {
     rlhf_dist dist = RLHF_DIST_WHOLE;
@@ -63,7 +63,7 @@ static rlhf_status check_cancelled(const struct measured *m, struct rlhf__error 
     return rlhf__fail(err, RLHF_E_CANCELLED, "stopped while the rows were measured");
 }
 
-// score[i] = the model's own value for row i.
+// Set score[i] to the model's own value of row i.
 static rlhf_status score(const struct measured *m, const struct rlhf__rows *e,
                          struct rlhf__error *err) {
     if (m->rm)
@@ -72,7 +72,7 @@ static rlhf_status score(const struct measured *m, const struct rlhf__rows *e,
     return add_logp(m->policy, e, 1, err);
 }
 
-// The result to add to: one of the two.
+// The result to add to; the other member is NULL.
 struct counted {
     struct rlhf__preference_quality *preferences;
     struct rlhf__completion_quality *completions;
@@ -119,7 +119,8 @@ static int64_t tokens_of(const struct rlhf__preference *p) {
     return tokens;
 }
 
-// The next rows from `at` on, few enough that a stop is noticed soon. Returns their number.
+// Pick the next rows from `at` on, few enough that cancelling takes effect soon. Returns their
+// number.
 static uint32_t pick_chunk(const struct rlhf__preferences *set, int64_t at, int64_t *pick) {
     int64_t tokens = 0;
     uint32_t n = 0;

@@ -16,7 +16,7 @@ uint32_t rlhf__row_use_count(const struct rlhf__rows *e, int use) {
     return n;
 }
 
-// Response tokens of rows that are not masked: the divisor of a loss.
+// Returns the response tokens of rows that are not excluded, by which a loss is divided.
 static int64_t unmasked_tokens(const struct rlhf__rows *e) {
     int64_t tokens = 0;
     for (uint32_t i = 0; i < e->n; i++)
@@ -24,7 +24,7 @@ static int64_t unmasked_tokens(const struct rlhf__rows *e) {
     return tokens;
 }
 
-// *part = the rows of e with this use, in order.
+// Copy the rows of e that have this use to *part, in order.
 static rlhf_status pick_use(const struct rlhf__rows *e, int use, struct rlhf__rows *part,
                             struct rlhf__error *err) {
     uint32_t n = 0, *pick = calloc((size_t)e->n + 1, sizeof *pick);
@@ -149,7 +149,7 @@ void rlhf__learner_compare(struct rlhf__learner *l, const struct rlhf__rows *e, 
         }
 }
 
-// Process rows in microbatches.
+// Run the rows in microbatches.
 static rlhf_status all_rows(struct rlhf__learner *l, const struct rlhf__rows *e,
                             struct rlhf__place *p, struct rlhf__error *err) {
     rlhf_status st = rlhf__microbatch_reserve(l, e, err);
@@ -162,8 +162,8 @@ static rlhf_status all_rows(struct rlhf__learner *l, const struct rlhf__rows *e,
     return st;
 }
 
-// Process rows of e that have this use. The device is synchronised, so that the measured time
-// belongs to these rows.
+// Run the rows of e that have this use. Waits for the device, so that the measured time is that of
+// these rows.
 static rlhf_status rows_of(struct rlhf__learner *l, const struct rlhf__rows *e, int use,
                            struct rlhf__place *p, struct rlhf__error *err) {
     const rlhf_compute *t = l->model->compute;
@@ -183,8 +183,8 @@ static rlhf_status rows_of(struct rlhf__learner *l, const struct rlhf__rows *e, 
     return st;
 }
 
-// Called when all rows of the phase's first minibatch are masked. The step would change the
-// weights, so compare now, by a forward pass alone, while they are still those that sampled.
+// Called if all rows of a phase's first minibatch are excluded. Compares their log-probs with a
+// forward pass alone, because the step that follows changes the weights that sampled the rows.
 static rlhf_status compare_masked(struct rlhf__learner *l, const struct rlhf__rows *e,
                                   struct rlhf__place *p, struct rlhf__error *err) {
     p->train = 0;
@@ -192,7 +192,7 @@ static rlhf_status compare_masked(struct rlhf__learner *l, const struct rlhf__ro
     return all_rows(l, e, p, err);
 }
 
-// Gradients of all rows; *loss = the algorithm's loss.
+// Compute the gradients of all rows. *loss receives the algorithm's loss.
 static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t epoch,
                              uint32_t minibatch, double *loss, struct rlhf__error *err) {
     struct rlhf__place p = {.epoch = epoch, .minibatch = minibatch, .train = 1};
@@ -202,7 +202,7 @@ static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e
     l->batch_sequences = e->n;
     l->batch_tokens = unmasked_tokens(e);
     for (uint32_t i = 0; i < e->n; i++) {
-        if (e->label[i] < 0) continue; // mismatched: for a measurement, not for the update
+        if (e->label[i] < 0) continue; // mismatched: only measured, not trained on
         l->tally.rows[e->use[i]]++;
         l->tally.tokens[e->use[i]] += rlhf__rows_response_tokens(e, i, i + 1);
     }

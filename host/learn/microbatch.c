@@ -7,7 +7,8 @@
 
 #include <stdlib.h>
 
-// The model's heads to compute. A reward model gives a score per token, which the host pools.
+// Returns the heads that the model must compute. A reward model gives token scores, which the host
+// pools.
 static uint32_t model_heads(const struct rlhf__learner *l) {
     uint32_t pooled = l->reward_head ? l->plan.heads & RLHF_HEAD_SCORE : 0;
     return (l->plan.heads & ~pooled) | (pooled ? RLHF_HEAD_TOKEN_SCORE : 0);
@@ -72,8 +73,8 @@ static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__ro
     return in;
 }
 
-// Gather the reference's hidden states for the compact layout. Response tokens have the same ones
-// in both layouts.
+// Copy the reference's hidden states to the compact layout. Only those of response tokens matter,
+// which both layouts contain.
 static rlhf_status reference_hidden(struct rlhf__learner *l, const struct rlhf__rows *e,
                                     uint32_t from, rlhf_forward *f, struct rlhf__error *err) {
     if (e->ref_row) {
@@ -96,7 +97,7 @@ static rlhf_status reference_hidden(struct rlhf__learner *l, const struct rlhf__
     return RLHF_OK;
 }
 
-// The two forward passes of a microbatch; critic's heads are 0 without one.
+// The two forward passes of a microbatch. Without a critic its heads are 0.
 struct forwards {
     rlhf_forward model, critic;
 };
@@ -151,8 +152,8 @@ static rlhf_status backward(struct rlhf__learner *l, const struct forwards *f,
     return rlhf__model_backward(l->critic, b, &f->critic, &grad, err);
 }
 
-// Count forward and backward of both models; the reference's logits (HEAD_KL) are
-// forwarded only.
+// Count the FLOPs of both models' forward and backward passes. The reference's logits (HEAD_KL)
+// have only a forward pass.
 static void count_flops(struct rlhf__learner *l, const struct forwards *f) {
     const rlhf_batch *full = &l->batch.full;
     int64_t tokens = l->batch.compact.total;
@@ -171,8 +172,8 @@ static int any(const float *x, size_t n) {
     return 0;
 }
 
-// Whether the loss has a gradient for the policy's trunk. Value derivatives are ignored, because a
-// new value head has zero weights and passes no gradient on.
+// Returns 1 if the loss has a gradient for the policy's trunk. Value derivatives do not count,
+// because a new value head has zero weights and passes no gradient to the trunk.
 static int any_derivative(const struct rlhf__learner *l) {
     const rlhf_heads *d = &l->grad.heads;
     const rlhf_batch *b = &l->batch.full;
@@ -180,8 +181,8 @@ static int any_derivative(const struct rlhf__learner *l) {
            any(d->score, (size_t)b->n * (size_t)l->model->n_labels);
 }
 
-// Sum up how far the policy, before the update, has fallen below the reference on wanted responses
-// of a file (label 1). Given tokens do not matter: both of their log-probs are 0.
+// Sum up how far the policy, before the update, is below the reference on wanted responses of a
+// file (label 1). Tokens that the policy did not write add 0: both of their log-probs are 0.
 static void measure_fall(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t from,
                          const rlhf_loss_in *in) {
     if (!in->logp_ref || !in->heads->logp || (e->flags & RLHF__DRAWN)) return;

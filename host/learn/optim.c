@@ -27,7 +27,7 @@ double rlhf__schedule_factor(const struct rlhf__optim_config *c, int64_t phase, 
 
 // ---- life ----
 
-// Muon is for hidden matrices; embeddings, heads, vectors and gains use AdamW.
+// Muon is for hidden matrices. Embeddings, heads, vectors and gains use AdamW.
 static int wants_muon(const struct rlhf__optim_config *c, const rlhf_param *p) {
     return c->kind == RLHF__OPTIM_MUON && p->ndim == 2 && p->group == RLHF_PARAM_TRUNK &&
            !(p->flags & RLHF_PARAM_EMBED);
@@ -51,9 +51,9 @@ static rlhf_status item_init(struct rlhf__optim *o, struct rlhf__optim_item *it,
     return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, "optimiser state", err);
 }
 
-// Prepare one list of all tensors for sumsq_many and adamw_many, if the backend has both. The
-// parameters come first. After them, space is reserved for the parts of the gradient buffer that
-// lie between two parameters.
+// If the backend has sumsq_many and adamw_many, prepare one list of all tensors for them. The
+// parameters come first. After them there is room for the parts of the gradient buffer that lie
+// between two parameters.
 static rlhf_status list_init(struct rlhf__optim *o, struct rlhf__error *err) {
     const rlhf_compute *t = o->compute;
     const size_t n = 2 * (size_t)o->n + 1;
@@ -77,7 +77,7 @@ static rlhf_status list_init(struct rlhf__optim *o, struct rlhf__error *err) {
     return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, "optimiser state", err);
 }
 
-// The name of an op that a step needs and the table lacks, or NULL.
+// Returns the name of an op that a step needs and the table lacks, or NULL.
 static const char *lacking(const rlhf_compute *t, const struct rlhf__optim_config *c) {
     if (!RLHF_COMPUTE_HAS(t, sumsq)) return "sumsq";
     if (!RLHF_COMPUTE_HAS(t, adamw)) return "adamw";
@@ -217,7 +217,7 @@ static rlhf_status zero_grads(const struct rlhf__optim *o, struct rlhf__error *e
     return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, "zeroing the gradients", err);
 }
 
-// The AdamW settings that all tensors share; `step` is the current one.
+// Returns the AdamW settings that all tensors share, for the next step.
 static rlhf_adamw adamw_of(const struct rlhf__optim *o, double lr, double decay, double scale) {
     const struct rlhf__optim_config *c = &o->config;
     return (rlhf_adamw){sizeof(rlhf_adamw), c->epsilon, lr,    c->beta1,
@@ -227,7 +227,7 @@ static rlhf_adamw adamw_of(const struct rlhf__optim *o, double lr, double decay,
 
 // ---- one tensor per call ----
 
-// Sum in parameter order, so that the norm is bit-identical in every run.
+// The sum is in parameter order, so that the norm has the same bits in every run.
 static rlhf_status grad_norm(const struct rlhf__optim *o, double *norm, struct rlhf__error *err) {
     double sum = 0;
     for (uint32_t i = 0; i < o->n; i++) {
@@ -274,8 +274,8 @@ static rlhf_status read_clip(const struct rlhf__optim *o, rlhf_clip *clip,
 }
 
 // The device computes the clip factor and decides whether to skip the step. The host reads both
-// once: at the end, or before Muon, which takes the factor from the host. The ranges between the
-// gradients do not count in the norm, but are zeroed too.
+// once: at the end, or before Muon, which needs the factor on the host. The ranges between the
+// gradients do not count in the norm, but must be zeroed too.
 static rlhf_status step_as_list(const struct rlhf__optim *o, double factor, int32_t loss_ok,
                                 rlhf_clip *clip, struct rlhf__error *err) {
     const rlhf_compute *t = o->compute;

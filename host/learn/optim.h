@@ -1,8 +1,9 @@
-// optim.h: the optimiser: AdamW for all parameters, or Muon for the trunk's matrices and AdamW for
-// the rest; gradient norm, clipping, and skipping of non-finite steps.
+// optim.h: the optimizer: AdamW for all parameters; or Muon for the trunk's matrices and AdamW for
+// the rest. Also gradient norm, clipping, and skipping of steps that are not finite.
 //
-// The state is on the device, one or two f32 tensors per parameter. This file does no I/O (it lists
-// its tensors for the checkpoint), and the caller gives each step a factor for the learning rates.
+// The state is on the device, one or two f32 tensors per parameter. There is no I/O here: the
+// tensors are listed for the checkpoint. The caller gives each step a factor for the learning
+// rates.
 #ifndef RLHF_HOST_OPTIM_H
 #define RLHF_HOST_OPTIM_H
 
@@ -13,75 +14,79 @@
 
 struct rlhf__optim_item {
     rlhf_param param;
-    int64_t n; // elements
+    int64_t n; // number of elements
     int32_t muon, rows, cols, reserved;
-    rlhf_dev m, v; // v NULL for muon, where m is the momentum
+    rlhf_dev m, v; // for muon, m is the momentum and v is NULL
 };
 
 struct rlhf__optim_count {
-    int64_t step;        // steps taken, skipped ones not counted
+    int64_t step;        // steps taken, without skipped ones
     int64_t skipped;     // in total
-    int64_t skipped_row; // in a row, until now
+    int64_t skipped_row; // skipped in a row, up to now
 };
 
 struct rlhf__optim {
     const rlhf_compute *compute;
-    const struct rlhf__instance *kernels; // whose words a failure has; NULL: unknown
+    // instance whose messages explain failures; NULL: not known
+    const struct rlhf__instance *kernels;
     struct rlhf__optim_config config;
-    double head_lr; // of the value head
+    double head_lr; // learning rate of the value head
     struct rlhf__optim_item *items;
     uint32_t n;
     int32_t muon; // 1: some parameters use Muon
     struct rlhf__optim_count count;
-    rlhf_dev grads; // all gradients as one range, or NULL
+    rlhf_dev grads; // all gradients as one range; NULL: separate
     uint64_t grads_bytes;
-    // All parameters as one list (Muon's without a weight), then n_between ranges of grads between
-    // them. size 0: the backend takes one tensor per call. len, places and rates are the list's
-    // arrays.
+    // All parameters as one list (Muon's without a weight), then the n_between ranges of
+    // `grads` between them. size 0: the backend takes one tensor per call. len, places and rates
+    // are the arrays of the list.
     rlhf_tensors list;
     uint32_t n_between, reserved;
-    rlhf_dev clip; // rlhf_clip
+    rlhf_dev clip; // the device's rlhf_clip
     uint64_t *len;
     rlhf_dev *places; // g, w, m, v
-    double *rates;    // lr, weight_decay; of the current step
+    double *rates;    // lr, weight_decay of the current step
 };
 
-// Result of one step.
+// The result of one step.
 struct rlhf__optim_report {
-    double grad_norm;         // L2 over all gradients, before clipping; may be NaN or Inf
+    double grad_norm;         // L2 norm of all gradients before clipping; may be NaN or Inf
     double grad_norm_clipped; // after clipping
     int32_t skipped, reserved;
 };
 
-// Create the state for n parameters, of which at least one is trained. Those with RLHF_PARAM_FROZEN
-// are left out; all others must have a gradient. params is copied. head_lr is the learning rate of
-// the value head, 0 = the same as the rest. kernels, the instance of the backend that made the
-// table, is for messages (NULL: unknown). [main]
+// Create the state for n parameters, at least one of which is trained. Parameters with
+// RLHF_PARAM_FROZEN are left out; all others must have a gradient. params is copied. head_lr is the
+// learning rate of the value head; 0 = the same as the rest. kernels is the instance that made the
+// table, for messages (NULL: not known). [main]
 rlhf_status rlhf__optim_create(const rlhf_compute *, const struct rlhf__instance *kernels,
                                const rlhf_param *params, uint32_t n,
                                const struct rlhf__optim_config *, double head_lr,
                                struct rlhf__optim **out, struct rlhf__error *err);
 void rlhf__optim_destroy(struct rlhf__optim *); // NULL allowed [main]
 
-// The gradients are in one range and are zeroed together (rlhf_model_info.grad_base); base NULL:
-// zero each one. [main]
+// Tell the optimizer that all gradients are in one range (rlhf_model_info.grad_base), which it can
+// zero at once. base NULL: zero each gradient separately. [main]
 void rlhf__optim_range(struct rlhf__optim *, rlhf_dev base, uint64_t bytes);
 
-// One step with learning rates times `factor`, then zero the gradients. A gradient norm that is not
-// finite, or loss_ok = 0, skips the update (E_NUMERIC after max_skipped in a row). The caller
-// refreshes the model. With lists of tensors it synchronises with the device once. [step]
+// Take a step with learning rates times `factor`, then zero the gradients. If the gradient norm is
+// not finite, or loss_ok is 0, the update is skipped; RLHF_E_NUMERIC after max_skipped in a row.
+// The caller refreshes the model. If the backend takes lists of tensors, waits for the device once.
+// [step]
 rlhf_status rlhf__optim_step(struct rlhf__optim *, double factor, int32_t loss_ok,
                              struct rlhf__optim_report *, struct rlhf__error *err);
 
-// State tensor i of the checkpoint: its name ("m.<param>", "v.<param>" or "momentum.<param>", at
-// most cap bytes), buffer and parameter. E_INVALID past the end. [any]
+// Get tensor i of the state for the checkpoint: its name ("m.<param>", "v.<param>" or
+// "momentum.<param>", at most cap bytes), its buffer and its parameter. RLHF_E_INVALID past the
+// end. [any]
 rlhf_status rlhf__optim_tensor(const struct rlhf__optim *, uint32_t i, char *name, size_t cap,
                                rlhf_dev *out, const rlhf_param **param);
 
-// The learning-rate schedule, a pure function: the factor of phase `phase` (0 = first) in a run of
-// `horizon` phases. It is (phase + 1) / warmup during the warm-up (phase / warmup with
-// RLHF__WARMUP_FROM_ZERO), then c->schedule decays it from 1 to c->final_scale. The decay runs from
-// the end of the warm-up to the horizon, which is one step after the last phase. [any]
+// The learning-rate schedule, a pure function. Returns the factor of phase `phase` (0 = first) in a
+// run of `horizon` phases.
+// - During the warm-up: (phase + 1) / warmup; with RLHF__WARMUP_FROM_ZERO phase / warmup.
+// - After it: c->schedule decays from 1 to c->final_scale, which it reaches at the horizon, i.e.
+//   one step after the last phase. [any]
 double rlhf__schedule_factor(const struct rlhf__optim_config *c, int64_t phase, int64_t horizon);
 
 #endif

@@ -1,5 +1,5 @@
-// optim_state.h: an optimiser in a checkpoint: its counters as JSON and its tensors as a
-// safetensors file, f32.
+// optim_state.h: the state of an optimizer in a checkpoint: counters as JSON, and f32 tensors in a
+// safetensors file.
 #ifndef RLHF_HOST_OPTIM_STATE_H
 #define RLHF_HOST_OPTIM_STATE_H
 
@@ -8,13 +8,13 @@
 
 #include <jansson.h>
 
-// {"step", "skipped", "skipped_in_a_row"}: save returns a new reference, NULL = out of memory; load
-// reads it. Errors: RLHF_E_INVALID, without the file's name. [main]
+// Save returns {"step", "skipped", "skipped_in_a_row"} (new reference, NULL = out of memory); load
+// reads it. Errors: RLHF_E_INVALID; the message does not name the file. [main]
 json_t *rlhf__optim_count_save(const struct rlhf__optim_count *);
 rlhf_status rlhf__optim_count_load(struct rlhf__optim_count *, const json_t *,
                                    struct rlhf__error *err);
 
-// Write the file `name` in a folder, or read it from a path. [main]
+// Write the file `name` in a checkpoint's folder, or read it from a path. [main]
 rlhf_status rlhf__optim_write(const struct rlhf__optim *o, const struct rlhf__folder *checkpoint,
                               const char *name, struct rlhf__error *err);
 rlhf_status rlhf__optim_read(struct rlhf__optim *o, const char *path, struct rlhf__error *err);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Operations per token.
+// Returns the LM head's floating-point operations per token.
 static double lm_head(const struct rlhf__model *m) {
     return m->info.causal ? 2 * (double)m->info.d_model * (double)m->info.n_vocab : 0;
 }
@@ -44,13 +44,13 @@ uint64_t rlhf__state_bytes(const struct rlhf__model *m) {
     return (uint64_t)m->info.d_model * rlhf_dtype_size(m->env->dtype);
 }
 
-// State of a pass between microbatches.
+// The state of a pass between two microbatches.
 struct pass {
     const struct rlhf__model *model;
     const struct rlhf__rows *e;
     rlhf_forward forward;
     struct rlhf__shared_batch batch;
-    float *work; // [work_cap] the model's numbers if prompts are shared
+    float *work; // [work_cap] the model's outputs if prompts are shared
     size_t work_cap;
 };
 
@@ -65,12 +65,13 @@ static rlhf_status pass_work(struct pass *p, size_t cells, struct rlhf__error *e
     return RLHF_OK;
 }
 
-// Forward pass of a slice with shared prompts; sets full's logp, value and hidden.
+// Forward a slice with shared prompts. Sets full's logp, value and hidden.
 static rlhf_status pass_shared(struct pass *p, const rlhf_heads *full, struct rlhf__error *err) {
     size_t total = p->batch.compact.total, d = (size_t)p->model->info.d_model;
     rlhf_status st = pass_work(p, total * (2 + (full->hidden ? d : 0)), err);
     if (st != RLHF_OK) return st;
-    rlhf_heads h = {.size = sizeof h, .dev_hidden = full->dev_hidden}; // the same in both layouts
+    // dev_hidden is the same in both layouts
+    rlhf_heads h = {.size = sizeof h, .dev_hidden = full->dev_hidden};
     if (full->logp) h.logp = p->work;
     if (full->value) h.value = p->work + total;
     if (full->hidden) h.hidden = p->work + 2 * total;

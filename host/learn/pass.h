@@ -1,5 +1,5 @@
-// pass.h: runs rows through a model without gradients, in microbatches, and counts the operations
-// of passes (the base of perf/mfu).
+// pass.h: runs rows through a model without gradients, in microbatches. Also counts the FLOPs of
+// passes, from which perf/mfu is computed.
 #ifndef RLHF_HOST_PASS_H
 #define RLHF_HOST_PASS_H
 
@@ -9,42 +9,42 @@
 
 #include <signal.h>
 
-// Operations of the matrix products that `model` computes for `heads` of the rows of `full`.
-// `tokens` go through the layers (shared prompts once); the LM head is computed for response tokens
-// if a head needs it. Attention scores are not counted. [any]
+// Returns the FLOPs of the GEMMs that `model` computes for `heads` of the rows of `full`. `tokens`
+// go through the layers, a shared prompt counting once. The LM head is computed for response
+// tokens, if a head needs it. Attention scores are not counted. [any]
 double rlhf__forward_flops(const struct rlhf__model *model, uint32_t heads, int64_t tokens,
                            const rlhf_batch *full);
 
-// Operations of a forward and its backward pass, as a multiple of the forward's: 3, or 2 if the
-// trunk is frozen under an adapter, whose weight gradients are skipped; 1 without a backward pass.
-// [any]
+// Returns the FLOPs of a forward and its backward pass, as a multiple of the forward's. It is 3; 2
+// if the trunk is frozen under an adapter, so that its weight gradients are skipped; 1 without a
+// backward pass. [any]
 double rlhf__train_ways(const struct rlhf__model *model, int32_t train);
 
-// The LM head alone. [any]
+// The same for the LM head alone, forward only. [any]
 double rlhf__lm_head_flops(const struct rlhf__model *model, const rlhf_batch *full);
 
-// 1 if the model computes the prompt of a group's rows once: the rows allow it
-// (RLHF__SHARE_PROMPTS) and the model can. [any]
+// Returns 1 if a group's prompt is computed once, i.e. if the rows allow it (RLHF__SHARE_PROMPTS)
+// and the model can. [any]
 int rlhf__can_share_prompts(const struct rlhf__model *, const struct rlhf__rows *);
 
-// Bytes of one row of dev_hidden. [any]
+// Returns the bytes of one row of dev_hidden. [any]
 uint64_t rlhf__state_bytes(const struct rlhf__model *);
 
-// Outputs of a pass without gradients; NULL = not needed.
+// The outputs of a pass without gradients; NULL = not needed.
 struct rlhf__pass_out {
     float *logp, *value;             // [total]
     float *hidden;                   // [total, d_model]
-    rlhf_dev dev_hidden;             // as in rlhf_heads; models with RLHF_CAP_DEV_HIDDEN only
+    rlhf_dev dev_hidden;             // as in rlhf_heads; only for models with RLHF_CAP_DEV_HIDDEN
     float *score;                    // [n, n_labels]
-    double *flops;                   // grows by the operations of the pass's matrix products
+    double *flops;                   // the FLOPs of the pass's GEMMs are added
     const struct rlhf__watch *watch; // receives the number of rows done; NULL = none
     const char *doing;               // label for the watch
     // Checked between microbatches (RLHF_E_CANCELLED); NULL = never.
     const volatile sig_atomic_t *cancelled;
 };
 
-// Forward all rows in microbatches, train = 0. Prompts are shared as in training (but not for
-// scores); outputs are laid out with every row written out. [step]
+// Forward all rows in microbatches with train = 0. Prompts are shared as in training, except for
+// scores. Outputs have the layout in which every row is written out. [step]
 rlhf_status rlhf__pass(const struct rlhf__model *, const struct rlhf__rows *, const rlhf_dist *dist,
                        int64_t microbatch_tokens, const struct rlhf__pass_out *out,
                        struct rlhf__error *err);

@@ -1,5 +1,5 @@
 // phase.h: the models and plugins of a run, its progress, and the inputs of one phase.
-// run/phase_run.h runs a phase; the loop does everything around it, including the algorithm's
+// run/phase_run.h runs a phase. The loop does everything around it, including the algorithm's
 // phase_end().
 #ifndef RLHF_HOST_PHASE_H
 #define RLHF_HOST_PHASE_H
@@ -14,47 +14,50 @@
 
 struct rlhf__response_rules;
 
-// Made by the set-up, then fixed until the end. All owned by the run.
+// The models and plugins. Made by the set-up, then unchanged. The run owns all of them.
 struct rlhf__cast {
     struct rlhf__model *policy;
     struct rlhf__model *reference; // NULL: the plan needs none
     struct rlhf__model *critic;    // NULL: the policy has the value head
-    // [plan.n_named] the plan's named models. Several may be the same model, also as the reference.
+    // [plan.n_named] the models that the plan names. Several may be the same model, or the
+    // reference.
     struct rlhf__model *named[RLHF_NAMED_MAX];
     struct rlhf__instance *algo;
     struct rlhf__instance **rewards;    // [n_rewards]
     size_t n_rewards;                   // 0: rows of a file, or responses without rewards
     struct rlhf__instance *judge;       // NULL = none
-    struct rlhf__response_rules *rules; // of responses; NULL if none are sampled
+    struct rlhf__response_rules *rules; // for responses; NULL if none are sampled
     rlhf_plan plan;
     rlhf_iteration iteration; // the algorithm's extension; zeros: none
-    rlhf_dist logp_dist;      // of the log-probs in training
+    rlhf_dist logp_dist;      // log-probs in training are computed under it
     // 1: a reward or the judge needs the reference's log-probs (RLHF_REWARD_LOGP_REF)
     int32_t rewards_refer;
-    int32_t rewards_sampled; // 1: ... or those of sampling, of held-out responses too
+    // 1: ... or needs the log-probs from sampling, also of held-out responses
+    int32_t rewards_sampled;
 };
 
-// 1: the rows of this run are responses, sampled for it; 0: rows of a file, used as they are. [any]
+// Returns 1 if the rows of this run are responses that it samples; 0 if they are rows of a file.
+// [any]
 static inline int rlhf__cast_samples(const struct rlhf__cast *c) {
     return c->plan.source == RLHF_SOURCE_ROLLOUT;
 }
 
-// 1: its responses are scored by rewards. [any]
+// Returns 1 if rewards score the run's responses. [any]
 static inline int rlhf__cast_has_rewards(const struct rlhf__cast *c) { return c->n_rewards > 0; }
 
-// 1 if the run needs the reference's values of its rows. [any]
+// Returns 1 if the run needs the reference's log-probs of its rows. [any]
 static inline int rlhf__cast_wants_reference(const struct rlhf__cast *c) {
     return rlhf__plan_wants_reference(&c->plan) || c->rewards_refer;
 }
 
-// The model on the other side of the KL head, NULL: the plan has no such head. [any]
+// Returns the model that the KL head compares with, or NULL if the plan lacks such a head. [any]
 static inline struct rlhf__model *rlhf__cast_kl_model(const struct rlhf__cast *c) {
     if (!(c->plan.heads & RLHF_HEAD_KL)) return NULL;
     return c->plan.divergence_from ? c->named[rlhf__plan_named(&c->plan, c->plan.divergence_from)]
                                    : c->reference;
 }
 
-// 1 if this named model is also the reference or an earlier named model. [any]
+// Returns 1 if this named model is also the reference or an earlier named model. [any]
 static inline int rlhf__cast_is_shared(const struct rlhf__cast *c, uint32_t i) {
     for (uint32_t k = 0; k < i; k++)
         if (c->named[k] == c->named[i]) return 1;
@@ -64,34 +67,35 @@ static inline int rlhf__cast_is_shared(const struct rlhf__cast *c, uint32_t i) {
 struct rlhf__feed;
 struct rlhf__report;
 
-// Only the loop and a loaded checkpoint change these numbers; all others read them. `phase` is also
-// the current phase's number from 0, as plugins get it. Messages and files count from 1 (phase +
-// 1).
+// The run's counters, which only the loop and a loaded checkpoint change. `phase` is also the
+// number of the current phase, from 0, as plugins get it. Messages and files count from 1, so they
+// use phase + 1.
 struct rlhf__count {
     int64_t phase;       // phases done
     int64_t first_phase; // phases done before this process
     int64_t phases;      // of the whole run
     int64_t horizon;     // phases that the learning-rate schedule spans, at least `phases`
-    int64_t sequences;   // sequences so far: the number of the next one
+    int64_t sequences;   // sequences so far, which is also the next one's number
     int64_t flat_phases; // phases in which all responses to each prompt had the same reward
-    // With an adapter: phases at the start of the run in which it did not move; 0 after it has
+    // With an adapter: phases at the start of the run in which it did not move. 0 once it has
     // moved.
     int64_t still_phases;
-    int32_t stop; // 1: early stopping ends the run
+    int32_t stop; // 1: early stopping ends the run after this phase
     int32_t reserved;
 };
 
-// Parts of a run, and the rows of the phase.
+// The parts of a run that a phase uses, and the rows of the phase.
 struct rlhf__phase {
     const struct rlhf__config *config;
     const struct rlhf__cast *cast;
-    const struct rlhf__count *count; // before the phase: count->phase is the phase's number, from 0
+    // not yet increased: count->phase is this phase's number, from 0
+    const struct rlhf__count *count;
     struct rlhf__feed *feed;
     struct rlhf__learner *learner;
     struct rlhf__report *report;
     int32_t has_adapter, reserved;
     double adapter_norm;       // how far the adapter moved (model/adapter.h)
-    struct rlhf__experience x; // the phase's rows: zeroed before, released by the caller
+    struct rlhf__experience x; // the phase's rows; zeroed before the phase, released by the caller
 };
 
 #endif

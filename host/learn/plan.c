@@ -30,12 +30,12 @@ static const struct bit flags[] = {{RLHF_PLAN_REFERENCE, "RLHF_PLAN_REFERENCE"},
                                    {RLHF_PLAN_REWARDS_OPTIONAL, "RLHF_PLAN_REWARDS_OPTIONAL"},
                                    {0, NULL}};
 
-// Heads that a plan may request; the others are used by the host itself.
+// Heads that a plan may request. The host itself uses the others.
 #define TOKEN_HEADS ((uint32_t)RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL)
 #define ANY_HEAD    (TOKEN_HEADS | RLHF_HEAD_VALUE | RLHF_HEAD_SCORE)
 
-// Rows of a file are read once, in whole groups, with log-probs at temperature 1 over the whole
-// vocabulary. So a plan for them may have only these flags.
+// The only flags that a plan for rows of a file may have: such rows are read once, in whole groups,
+// with log-probs at temperature 1 over the whole vocabulary.
 #define FILE_FLAGS                                                                                 \
     ((uint32_t)RLHF_PLAN_REFERENCE | RLHF_PLAN_RECOMPUTE_LOGP | RLHF_PLAN_FULL_SUPPORT |           \
      RLHF_PLAN_UNIT_TEMPERATURE | RLHF_PLAN_WHOLE_GROUPS | RLHF_PLAN_LEAVES_OUT)
@@ -114,7 +114,7 @@ static rlhf_status check_once(const char *id, const struct source *s, const rlhf
 
 // ---- named models ----
 
-// The name is also a key of the settings, and the model's role in messages and estimates.
+// A name is also a key of the settings, and the model's role in messages and memory estimates.
 static rlhf_status check_name(const char *id, const char *name, struct rlhf__error *err) {
     static const char *const roles[] = {"policy", "reference",  "critic",
                                         "judge",  "classifier", "host"};
@@ -204,7 +204,7 @@ rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_inf
     struct rlhf__call call = rlhf__call_begin(algo, "plan()");
     rlhf_status st = rlhf__call_end(&call, algo->plugin->ops.algo.plan(algo->self, info, out), err);
     if (st == RLHF_OK) st = rlhf__plan_check(algo->plugin, out, err);
-    if (st != RLHF_OK) *out = (rlhf_plan){.size = sizeof *out}; // nothing of it is used
+    if (st != RLHF_OK) *out = (rlhf_plan){.size = sizeof *out}; // do not use any of it
     return st;
 }
 
@@ -259,7 +259,7 @@ rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *
     return RLHF_OK;
 }
 
-// The multiple of the group size nearest to `size` that has a row for each minibatch.
+// Returns the multiple of the group size nearest to `size` that has at least one row per minibatch.
 static int64_t nearest_batch(const rlhf_plan *p, int64_t size) {
     const int64_t g = p->group_size, least = (p->minibatches + g - 1) / g * g;
     const int64_t near = (size + g / 2) / g * g;

@@ -1,5 +1,5 @@
-// plan.h: an algorithm's plan: its requests to the host, checked before anything is loaded. A plan
-// is accepted as a whole or refused. Then the other calls into its plugin.
+// plan.h: an algorithm's plan: what it requests from the host. The plan is checked before anything
+// is loaded, and accepted or rejected as a whole. Also the other calls of the algorithm.
 #ifndef RLHF_HOST_PLAN_H
 #define RLHF_HOST_PLAN_H
 
@@ -10,43 +10,47 @@
 #include <rlhf/algo.h>
 #include <rlhf/draft/iteration.h>
 
-// Ask the algorithm for its plan and check it: fields, bits, what its source of rows supports, and
-// the functions that the source needs. After a failure the plan is empty. Errors:
-// RLHF_E_UNSUPPORTED with the plugin and the field; those of plan(). [main]
+// Ask the algorithm for its plan and check it: its fields and bits, what its source of rows
+// supports, and that the plugin has the functions that the source needs. After a failure the plan
+// is empty. Errors: RLHF_E_UNSUPPORTED with the plugin and the field; those of plan(). [main]
 rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_info *info,
                            rlhf_plan *out, struct rlhf__error *err);
 
-// *out = what the algorithm's extension RLHF_EXT_ITERATION requests; zeros without the extension.
-// Errors: RLHF_E_UNSUPPORTED if it cannot be read, or if the rows of the plan rule it out. [main]
+// Set *out to the requests of the algorithm's extension RLHF_EXT_ITERATION; all 0 without the
+// extension. Errors: RLHF_E_UNSUPPORTED if it cannot be read, or if the plan's source of rows does
+// not allow it. [main]
 rlhf_status rlhf__plan_iteration(const struct rlhf__instance *algo, const rlhf_plan *plan,
                                  rlhf_iteration *out, struct rlhf__error *err);
 
-// Refuse `is` if it differs from the plan that the run was set up with. [main]
+// Reject the plan `is` if it differs from `was`, with which the run was set up. [main]
 rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *was,
                             const rlhf_plan *is, struct rlhf__error *err);
 
-// Check an algorithm's plan: RLHF_E_UNSUPPORTED or RLHF_E_INVALID, with its id, for requests that
-// the host cannot meet in any run. [any]
+// Check an algorithm's plan for requests that the host cannot meet in any run. Errors:
+// RLHF_E_UNSUPPORTED or RLHF_E_INVALID, with the algorithm's id. [any]
 rlhf_status rlhf__plan_check(const struct rlhf__plugin *algo, const rlhf_plan *p,
                              struct rlhf__error *err);
 
-// Check that the configured batches of responses are possible under the plan. Errors:
+// Check that batches of responses, as configured, are possible under the plan. Errors:
 // RLHF_E_INVALID. [main]
 rlhf_status rlhf__plan_check_batch(const struct rlhf__plugin *algo, const rlhf_plan *p,
                                    const struct rlhf__config *c, struct rlhf__error *err);
 
-// 1 if the plan needs the reference's values of the rows. [any]
+// Returns 1 if the plan needs the reference's log-probs of the rows. [any]
 int rlhf__plan_wants_reference(const rlhf_plan *plan);
 
-// The place of a named model in the plan, -1: it has none of that name (or name is NULL). [any]
+// Returns the index of a named model in the plan, or -1 if the plan does not name it (or name is
+// NULL). [any]
 int32_t rlhf__plan_named(const rlhf_plan *plan, const char *name);
 
-// ---- the other calls ----
+// ---- the other calls of an algorithm ----
 
-// The algorithm's loss() and minibatch_end(), for a learner. Borrowed. [any]
+// Returns the algorithm's loss() and minibatch_end() in the form that a learner needs. Borrowed.
+// [any]
 struct rlhf__objective rlhf__algo_objective(struct rlhf__instance *algo);
 
-// As in rlhf/algo.h; a missing optional function does nothing. Errors: those of the plugin. [step]
+// See rlhf/algo.h. If an optional function is missing, these do nothing. Errors: those of the
+// plugin. [step]
 rlhf_status rlhf__algo_advantages(const struct rlhf__instance *algo, const rlhf_rollout *,
                                   struct rlhf__error *err);
 rlhf_status rlhf__algo_phase_end(const struct rlhf__instance *algo, int64_t phase,

@@ -8,7 +8,7 @@
 
 enum { ROLLOUT_ARRAYS = 7, LOSS_ARRAYS = 7, HEADS = 5 };
 
-// The per-token heads, for loops.
+// Offsets of the per-token heads, for loops over them.
 static const size_t head[HEADS] = {offsetof(rlhf_heads, logp), offsetof(rlhf_heads, entropy),
                                    offsetof(rlhf_heads, kl), offsetof(rlhf_heads, value),
                                    offsetof(rlhf_heads, token_score)};

@@ -28,9 +28,8 @@ static rlhf_status sum_of(const char *dir, char hex[65], int64_t *bytes, struct 
     return RLHF_OK;
 }
 
-// Check a base that the user gave: it must be the one that the adapter names, or have the same
-// bytes. If the name is not a directory here (a name on a hub, for example), only shapes are
-// checked.
+// Check that a base given by the user is the one that the adapter names, or has the same bytes. If
+// that name is not a directory here (e.g. a name on a hub), only shapes are checked.
 static rlhf_status check_named(const struct rlhf__peft *p, const char *base,
                                struct rlhf__error *err) {
     char named[RLHF__PATH_CAP], a[65], b[65];
@@ -55,7 +54,7 @@ static rlhf_status no_second(const char *dir, struct rlhf__error *err) {
                       dir);
 }
 
-// Sets base[RLHF__PATH_CAP] to the model's own directory.
+// Sets base[RLHF__PATH_CAP] to the base model's directory.
 rlhf_status rlhf__adapter_find(const char *dir, const struct rlhf__model_adapter *adapter,
                                struct rlhf__peft *p, char *base, struct rlhf__error *err) {
     const int given = dir && *dir, with = adapter->dir && *adapter->dir;
@@ -79,7 +78,7 @@ rlhf_status rlhf__adapter_find(const char *dir, const struct rlhf__model_adapter
                : RLHF_OK;
 }
 
-// Reads state/base.json, which checkpoints have.
+// Compares with state/base.json, which checkpoints contain.
 rlhf_status rlhf__adapter_check_base(const struct rlhf__peft *p, const char *base,
                                      struct rlhf__error *err) {
     char path[RLHF__PATH_CAP], is[65];
@@ -112,7 +111,7 @@ int rlhf__adapter_has_text(const char *dir) {
     return 0;
 }
 
-// A classifier cannot share the LM head: it does not have one.
+// A classifier cannot share its LM head, because it lacks one.
 static int lacks_head(const struct rlhf__model *base, const struct rlhf__model *m) {
     return base->n_labels > 0 && m->n_labels == 0 && !rlhf__hf_tied(m->config);
 }
@@ -138,7 +137,7 @@ rlhf_status rlhf__adapter_resolve(struct rlhf__model *m, struct rlhf__error *err
     m->dir = strdup(base);
     m->text_dir = strdup(rlhf__adapter_has_text(m->peft.dir) ? m->peft.dir : base);
     if (!m->dir || !m->text_dir) return RLHF__NOMEM(err, "out of memory opening a model");
-    // Opening a model with this spec again gives the same.
+    // With this directory, the spec opens the same model again.
     m->spec.dir = m->dir;
     m->spec.adapter.dir = m->peft.dir;
     if (m->peft.rank > 0) RLHF_TRY(sum_of(m->dir, m->base_sha256, &m->base_bytes, err));
@@ -147,7 +146,7 @@ rlhf_status rlhf__adapter_resolve(struct rlhf__model *m, struct rlhf__error *err
 
 // ---- config.json ----
 
-// If no config names labels, there are as many as the score head in the file has rows.
+// If no config names the labels, their number is that of the rows of the score head in the file.
 static rlhf_status count_labels(const struct rlhf__peft *p, json_t *config,
                                 struct rlhf__error *err) {
     static const char *const names[] = {RLHF__PEFT_PREFIX "score.weight",
@@ -172,8 +171,8 @@ static rlhf_status count_labels(const struct rlhf__peft *p, json_t *config,
     return rlhf__classifier_architecture(config, err);
 }
 
-// The members that an adapter's own config.json may have; all others are the base's. Keys keep
-// their order, so that a resumed run writes what it read.
+// Take the members that an adapter's own config.json may have; all others come from the base. The
+// order of keys is kept, so that a resumed run writes the same file.
 static rlhf_status take_head(json_t *config, json_t *own, struct rlhf__error *err) {
     static const char *const keys[] = {"architectures", "id2label",     "label2id",
                                        "num_labels",    "rlhf_pooling", "rlhf_reward",
@@ -255,8 +254,9 @@ static int has(char **name, size_t n, const char *text, size_t len) {
     return 0;
 }
 
-// The part of a parameter's name that adapter_config.json lists: for A the last part of the module,
-// for a score head the module; NULL for other parameters.
+// Returns the part of a parameter's name that adapter_config.json lists. For a matrix A it is the
+// last part of the module's name, for a score head the whole name of the module. Returns NULL for
+// other parameters.
 static const char *part_of(const rlhf_param *p, int32_t group, size_t *n) {
     static const char tail[] = ".lora_A.weight";
     const size_t all = strlen(p->name);
@@ -274,9 +274,10 @@ static const char *part_of(const rlhf_param *p, int32_t group, size_t *n) {
     return from;
 }
 
-// The names of a group, each once, in the order of the parameters: the last name parts of modules
-// with an adapter (the meaning of "all-linear"), or the score heads. [*n]; the caller frees the
-// list, which includes the names (one block). NULL: out of memory.
+// Returns the names in a group, without duplicates, in the order of the parameters. For adapters
+// these are the last parts of the names of modules that have one (the meaning of "all-linear");
+// otherwise, the score heads. *n is their number. The caller frees the list, which is one block
+// with the names. NULL if out of memory.
 static char **list(const struct rlhf__model *m, int32_t group, size_t *n) {
     size_t bytes = 0, len = 0;
     for (uint32_t i = 0; i < m->n_tensors; i++)
@@ -295,7 +296,7 @@ static char **list(const struct rlhf__model *m, int32_t group, size_t *n) {
     return name;
 }
 
-// 1 when the matrices that have adapters are stored [inputs, outputs].
+// Returns 1 if the matrices with adapters are stored as [inputs, outputs].
 static int in_out(const struct rlhf__model *m) {
     const struct rlhf__model *trunk = m->base ? m->base : m;
     for (uint32_t i = 0; i < trunk->n_tensors; i++)

@@ -51,8 +51,8 @@ const struct rlhf__labels *rlhf__classifier_labels(const struct rlhf__classifier
     return &c->model->labels;
 }
 
-// Encode texts[i..) into ids and offset until the microbatch is full; returns the next i, or n + 1
-// after a failure.
+// Encode texts[i..) into ids and offset until the microbatch is full. Returns the index of the next
+// text, or n + 1 after a failure.
 static uint32_t encode(const struct rlhf__classifier *c, uint32_t i, uint32_t n,
                        const rlhf_str *texts, const uint8_t *rendered, struct rlhf__ids *ids,
                        int32_t *offset, struct rlhf__error *err) {
@@ -66,7 +66,7 @@ static uint32_t encode(const struct rlhf__classifier *c, uint32_t i, uint32_t n,
         const uint32_t flags =
             rendered && rendered[i] ? RLHF__ENCODE_SPECIAL : RLHF__ENCODE_TEMPLATE;
         rlhf_status st = rlhf__tokenizer_encode(tok, texts[i], flags, n_ctx, ids, err);
-        // The model needs at least one token, also for an empty text.
+        // The model needs at least one token, even for an empty text.
         if (st == RLHF_OK && ids->n == before)
             st = rlhf__ids_push(ids, info->eos >= 0 ? info->eos : 0, err);
         if (st != RLHF_OK) return n + 1;

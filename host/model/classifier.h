@@ -11,9 +11,9 @@ struct rlhf__classifier;
 rlhf_status rlhf__classifier_open(const struct rlhf__model_env *env, const char *dir,
                                   const struct rlhf__model_adapter *adapter,
                                   struct rlhf__classifier **out, struct rlhf__error *err);
-// Loads the classifier's model if it is on a memory plan. [main]
+// Loads the classifier's model if it is only on a memory plan so far. [main]
 rlhf_status rlhf__classifier_load(struct rlhf__classifier *c, struct rlhf__error *err);
-// Its model; borrowed. [any]
+// Returns its model; borrowed. [any]
 const struct rlhf__model *rlhf__classifier_model(const struct rlhf__classifier *c);
 
 void rlhf__classifier_close(struct rlhf__classifier *); // NULL allowed [main]
@@ -21,9 +21,9 @@ void rlhf__classifier_close(struct rlhf__classifier *); // NULL allowed [main]
 const char *rlhf__classifier_dir(const struct rlhf__classifier *); // absolute [any]
 const struct rlhf__labels *rlhf__classifier_labels(const struct rlhf__classifier *); // [any]
 
-// Computes logits[n, n_labels] of n texts. Each text gets the tokens that its tokenizer adds around
-// a text, and is cut to the context, never padded. rendered[n] (NULL: none): 1 = the chat template
-// rendered the text, so nothing is added. A text's logits do not depend on the others. [step]
+// Computes logits[n, n_labels] of n texts, which do not depend on one another. Each text gets the
+// special tokens that its tokenizer adds, and is cut to the context, never padded. If rendered[i]
+// is 1, the chat template made text i and no tokens are added; rendered = NULL means none. [step]
 rlhf_status rlhf__classifier_logits(struct rlhf__classifier *, uint32_t n, const rlhf_str *texts,
                                     const uint8_t *rendered, float *logits,
                                     struct rlhf__error *err);

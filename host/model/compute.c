@@ -12,9 +12,9 @@
 #include <string.h>
 
 // libgomp's threads spin for milliseconds before they sleep. On a busy machine this stalls every
-// parallel region for a time slice (measured: 38 s instead of 2 s at a load of 14), so this makes
-// them sleep soon, which costs nothing on an idle machine. It must be set before libgomp is loaded,
-// hence before a backend is.
+// parallel region for a time slice: at a load of 14, work of 2 s was measured to take 38 s. This
+// function makes them sleep soon, which costs nothing on an idle machine. It must run before a
+// backend is loaded, because that loads libgomp.
 static void shorten_spinning(void) {
     if (!getenv("OMP_WAIT_POLICY")) setenv("GOMP_SPINCOUNT", "1000", 0);
 }
@@ -27,7 +27,7 @@ static void shorten_spinning(void) {
 #define RETURN_IF_LACKING(f)                                                                       \
     if (!RLHF_COMPUTE_HAS(t, f)) return #f;
 
-// The name of a required member that this table lacks, or NULL.
+// Returns the name of a required member that this table lacks, or NULL.
 static const char *lacking(const rlhf_compute *t) {
     MUST_HAVE(RETURN_IF_LACKING)
     return NULL;
@@ -59,7 +59,7 @@ static rlhf_status read_table(struct rlhf__compute *c, struct rlhf__error *err) 
 
 #define CONTEXT "compute backend '%s': "
 
-// Creates a table of the loaded backend.
+// Creates a table with the loaded backend.
 static rlhf_status make_table(struct rlhf__compute *c, const struct rlhf__compute_spec *spec,
                               struct rlhf__error *err) {
     char text[512];
@@ -78,7 +78,7 @@ static rlhf_status make_table(struct rlhf__compute *c, const struct rlhf__comput
     return read_table(c, err);
 }
 
-// Asks a device that has its own memory how much of it is free.
+// If the device has its own memory, asks how much of it is free.
 static rlhf_status look_at_memory(struct rlhf__compute *c, const struct rlhf__compute_spec *spec,
                                   struct rlhf__error *err) {
     struct rlhf__device_info d;
@@ -118,8 +118,8 @@ static rlhf_status open_named(const struct rlhf__compute_spec *spec, struct rlhf
 
 #define PCI_DEVICES "/sys/bus/pci/devices"
 
-// Find out why a card could not be used. Returns the number of cards; *driver = 1 if there is a
-// driver. Returns 0 if the backend cannot describe itself.
+// Finds out why a card could not be used. Returns the number of cards and sets *driver to 1 if
+// there is a driver. Returns 0 if the backend cannot describe itself.
 static uint32_t look_again(const struct rlhf__compute_spec *spec, const char *path, int *driver) {
     struct rlhf__kernels kernels;
     struct rlhf__device_info d = {0};
@@ -136,8 +136,8 @@ static uint32_t look_again(const struct rlhf__compute_spec *spec, const char *pa
     return devices;
 }
 
-// Opens the CPU backend, because the GPU cannot be used for the reason in `why`. This is logged at
-// INFO for users with a card or its driver, or who named a card, and at DEBUG for others.
+// Opens the CPU backend, because the GPU cannot be used; `why` is the reason. The log level is INFO
+// if there is a card or its driver, or if the user named a card; otherwise DEBUG.
 static rlhf_status open_cpu(const struct rlhf__compute_spec *spec, const char *why, int has_card,
                             struct rlhf__compute **out, struct rlhf__error *err) {
     struct rlhf__compute_spec cpu = *spec;
@@ -173,12 +173,12 @@ static rlhf_status open_auto(const struct rlhf__compute_spec *spec, struct rlhf_
                         0, out, err);
     const rlhf_status st = open_named(&gpu, out, &why);
     if (st == RLHF_OK) return RLHF_OK;
-    if (st == RLHF_E_UNSUPPORTED) { // the fault of options or environment, not of the machine
+    if (st == RLHF_E_UNSUPPORTED) { // wrong options or environment: do not use the CPU instead
         *err = why;
         return st;
     }
     const uint32_t devices = look_again(spec, path, &driver);
-    if (devices && spec->gpu >= devices) { // an explicit card is never replaced
+    if (devices && spec->gpu >= devices) { // if the user named a card, do not use the CPU instead
         *err = why;
         return st;
     }
@@ -242,7 +242,7 @@ rlhf_status rlhf__compute_fail(const struct rlhf__instance *kernels, rlhf_status
 
 enum { NUMBERS = 1 << 18 };
 
-// Fills `to` [n] with random f32 numbers, because a GPU's clock depends on the data. Only a part is
+// Fills `to` [n] with random f32 numbers, because the data affects a GPU's clock. Only a part is
 // uploaded; the device copies it to the rest.
 static rlhf_status fill(const rlhf_compute *t, rlhf_dev to, uint64_t n) {
     rlhf_rng rng = {.seed = 1, .stream = rlhf_rng_stream("peak")};
@@ -260,8 +260,8 @@ static rlhf_status fill(const rlhf_compute *t, rlhf_dev to, uint64_t n) {
     return st;
 }
 
-// Fills the weight and the input of the product with random numbers, if the device has memory of
-// its own.
+// If the device has its own memory, fills the weight and the input of the product with random
+// numbers.
 static rlhf_status feed(const rlhf_compute *t, rlhf_dev src, int32_t dim, rlhf_dev x, int32_t dtype,
                         uint32_t rows) {
     const uint64_t n = (uint64_t)rows * (uint64_t)dim, all = (uint64_t)dim * (uint64_t)dim;
@@ -270,7 +270,8 @@ static rlhf_status feed(const rlhf_compute *t, rlhf_dev src, int32_t dim, rlhf_d
     return t->convert(t->ctx, x, dtype, src, RLHF_F32, n);
 }
 
-// The best speed of repeated products of `rows` rows within `budget` seconds; 0 on failure.
+// Returns the best speed of products of `rows` rows that are repeated for `budget` seconds; 0 on
+// failure.
 static double best_product(const rlhf_compute *t, int32_t dtype, int32_t dim, uint32_t rows,
                            double budget) {
     uint64_t size = rlhf_dtype_size(dtype);
@@ -304,9 +305,9 @@ static double best_product(const rlhf_compute *t, int32_t dtype, int32_t dim, ui
 
 double rlhf__compute_peak(const rlhf_compute *t, int32_t dtype) {
     double small = best_product(t, dtype, 256, 32, 0.002);
-    if (small < 2e10) return small; // a naive backend: a large product would take seconds
+    if (small < 2e10) return small; // a slow backend: a large product would take seconds
     double best = best_product(t, dtype, LARGE, LARGE, 0.05);
-    // That is too little work for a GPU: measures the largest product that fits its memory.
+    // A GPU needs more work than that: measure the largest product that fits its memory.
     for (int32_t dim = 8192; t->device != RLHF_DEVICE_CPU && best > 1e12 && dim > 1024; dim /= 2) {
         double large = best_product(t, dtype, dim, (uint32_t)dim, 0.05);
         if (large > best) best = large;

@@ -1,4 +1,4 @@
-// compute.h: opens a compute backend (kernels_*.so) by name and creates its table.
+// compute.h: finds a compute backend (kernels_*.so) by name, opens it and creates its table.
 //
 // Device memory is accessed only through the table's functions.
 #ifndef RLHF_HOST_COMPUTE_H
@@ -6,8 +6,8 @@
 
 #include "model/compute_load.h"
 
-// Memory of a device or of the machine, in bytes; zeros: not known, or the device
-// uses the machine's.
+// Memory of a device or of the machine, in bytes. Both are 0 if it is not known, or if the device
+// uses the machine's memory.
 struct rlhf__free_memory {
     uint64_t left, total; // left: available to this process
 };
@@ -20,54 +20,54 @@ struct rlhf__compute {
     char path[RLHF__PATH_CAP]; // resolved path of the shared object
     char sha256[65];           // of the file
     char reserved[3];
-    int32_t passed_level;                   // log level of passed_over
+    int32_t passed_level;                   // log level for passed_over
     char passed_over[1024];                 // why "auto" chose the CPU; else ""
-    struct rlhf__free_memory device_memory; // when the backend was opened
+    struct rlhf__free_memory device_memory; // measured when the backend was opened
 };
 
-// What to open. Zero in every field but `backend` and `dirs` is a valid default.
+// What to open. All fields except `backend` and `dirs` may be 0.
 struct rlhf__compute_spec {
     const struct rlhf__dirs *dirs; // kernels are in <lib>/kernels
     const char *backend;           // "auto", or a backend as in compute_load.h
     uint32_t threads;              // 0 = all cores
-    uint32_t guard;                // reference, cuda
+    uint32_t guard;                // for the backends reference and cuda
     uint32_t gpu;                  // index of the card
     uint32_t reserved;
     uint64_t workspace_bytes; // 0 = the backend's own default
-    struct rlhf__log *log;    // of the backend's lines; NULL = silent
+    struct rlhf__log *log;    // gets the backend's log lines; NULL = silent
 };
 
-// Open kernels_<backend>.so and create its table. "auto": the GPU if the backend is built and finds
-// a driver and a usable card, else the CPU; passed_over says why. Errors: RLHF_E_INVALID names a
-// file that is missing, is not a backend, was built for another contract version or may be changed
-// by other users, and a card that does not exist; RLHF_E_NOMEM and RLHF_E_DEVICE from the backend.
-// [main]
+// Open kernels_<backend>.so and create its table. "auto" means the GPU if the CUDA backend is built
+// and finds a driver and a usable card, otherwise the CPU; passed_over then says why. Errors:
+// - RLHF_E_INVALID, with the name: the file is missing, is not a backend, was built for another
+//   contract version, or can be changed by other users; or the card does not exist.
+// - RLHF_E_NOMEM and RLHF_E_DEVICE from the backend. [main]
 rlhf_status rlhf__compute_open(const struct rlhf__compute_spec *, struct rlhf__compute **out,
                                struct rlhf__error *err);
 
-// NULL allowed. Every buffer and weight of the table must have been released. [main]
+// All buffers and weights of the table must have been released. NULL allowed. [main]
 void rlhf__compute_close(struct rlhf__compute *);
 
-// RLHF_E_UNSUPPORTED, with a sentence, if the backend does not implement one of the sampling rules.
-// [any]
+// Returns RLHF_E_UNSUPPORTED, with a message, if the backend does not implement one of the sampling
+// rules. [any]
 rlhf_status rlhf__compute_draws(const rlhf_compute *, const rlhf_dist *, struct rlhf__error *);
 
-// Rows decoded at once, and tokens of a microbatch: the configured value, or if that is 0 the
-// device's hint, else 64 and 4096. [any]
+// Return the number of rows decoded at once and the number of tokens in a microbatch. This is the
+// configured value; if that is 0, the device's hint; without a hint, 64 and 4096. [any]
 uint32_t rlhf__compute_slots(const rlhf_compute *, int64_t configured);
 int64_t rlhf__compute_microbatch(const rlhf_compute *, int64_t configured);
 
-// RLHF_F32 or RLHF_BF16 for a configured "auto", "f32" or "bf16". auto is bf16 if the table lists
-// it as a dtype with full speed. [any]
+// Returns RLHF_F32 or RLHF_BF16 for a configured "auto", "f32" or "bf16". "auto" is bf16 if the
+// table lists bf16 as a dtype with full speed. [any]
 int32_t rlhf__compute_dtype(const rlhf_compute *, const char *configured);
 
-// The message of the backend's last failure, if it had this code, else "", into out[cap]; returns
-// out. [any]
+// Writes the message of the backend's last failure into out[cap], or "" if that failure had another
+// code than st. Returns out. [any]
 const char *rlhf__compute_said(const struct rlhf__compute *, rlhf_status st, char *out, size_t cap);
 
-// Turn a failed table call into a host error: "<what>: <the backend's own message>". Returns st.
-// kernels: the backend's instance, whose table it is; NULL, or if it said nothing: the status'
-// text. [any]
+// Turns a failed table call into a host error: "<what>: <the backend's own message>". Returns st.
+// kernels is the instance of the backend. If it is NULL or gave no message, the text of the status
+// is used. [any]
 rlhf_status rlhf__compute_fail(const struct rlhf__instance *kernels, rlhf_status st,
                                const char *what, struct rlhf__error *err);
 

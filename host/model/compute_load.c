@@ -25,8 +25,8 @@ static rlhf_status is_missing(const char *name, const char *path, struct rlhf__e
                       name, strcmp(name, "auto") == 0 ? "" : "auto, ", path);
 }
 
-// Finds the file of a name in the directories of kernels; if it is not found, out is its path in
-// the last one.
+// Finds the backend's file in the directories of kernels. If it is not found, out is the path that
+// it would have in the last directory.
 static rlhf_status look_up(const struct rlhf__dirs *dirs, const char *name,
                            char out[RLHF__PATH_CAP], struct rlhf__error *err) {
     char file[256], *found = NULL;
@@ -65,7 +65,7 @@ struct typed {
     json_t *options;
 };
 
-// Texts, choices and lists are taken as typed: name=5 is the text "5".
+// Texts, choices and lists are taken literally: name=5 is the text "5".
 static rlhf_status set_option(void *arg, const char *key, const char *value,
                               struct rlhf__error *err) {
     const struct typed *t = arg;
@@ -95,8 +95,8 @@ static rlhf_status set_option(void *arg, const char *key, const char *value,
                                                         : RLHF__NOMEM(err, "out of memory");
 }
 
-// The options after the name. Kernels may be named by a run directory, so they must not have
-// options that name code.
+// Read the options after the backend's name. A run directory may name kernels, so their options
+// must not name code.
 static rlhf_status read_options(const struct rlhf__plugin *plugin, const char *backend,
                                 json_t **out, struct rlhf__error *err) {
     const size_t n = rlhf__spec_name_len(backend);
@@ -161,7 +161,7 @@ rlhf_status rlhf__kernels_describe(const struct rlhf__kernels *k, uint32_t gpu,
     return st == RLHF_OK ? st : rlhf__error_context(err, CONTEXT, k->plugin->path);
 }
 
-// The number in the file root/device/name, such as "0x10de"; 0 without the file.
+// Returns the number in the file root/device/name, e.g. "0x10de"; 0 without such a file.
 static unsigned long pci_number(const char *root, const char *device, const char *name) {
     char path[RLHF__PATH_CAP], text[32] = "";
     FILE *f = fopen(rlhf__path_put(path, "%s/%s/%s", root, device, name), "r");
@@ -178,15 +178,16 @@ int rlhf__nvidia_cards(const char *root) {
     for (const struct dirent *e; (e = readdir(d)) != NULL;) {
         if (e->d_name[0] == '.' || pci_number(root, e->d_name, "vendor") != 0x10de) continue;
         const unsigned long kind = pci_number(root, e->d_name, "class") >> 16;
-        n += kind == 0x03 || kind == 0x12; // a card's sound device does not count
+        // display or accelerator: do not count a card's sound device
+        n += kind == 0x03 || kind == 0x12;
     }
     closedir(d);
     return n;
 }
 
 int rlhf__nvidia_signs(const char *root) {
-    // Device files of the driver, of WSL and of Tegra, and files that the kernel module creates
-    // before the first device file.
+    // Device files of the driver, of WSL and of Tegra; and files that the kernel module creates
+    // even before its first device file.
     static const char *const files[] = {"dev/nvidiactl", "dev/dxg", "dev/nvhost-ctrl-gpu",
                                         "dev/nvgpu", "proc/driver/nvidia"};
     const char *named = getenv("CUDA_VISIBLE_DEVICES");

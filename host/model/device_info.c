@@ -81,7 +81,7 @@ static rlhf_status read_members(struct rlhf__device_info *d, struct rlhf__error 
     int64_t devices, capability = 0, memory = 0, memory_free = 0;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         RLHF_TRY(text_of(d->all, texts[i].key, texts[i].to, err));
-    devices = *d->missing ? 0 : 1; // unless it says how many
+    devices = *d->missing ? 0 : 1; // the default if the backend gives no number
     RLHF_TRY(number_of(d->all, "devices", 4096, &devices, err));
     RLHF_TRY(number_of(d->all, "capability", 100000, &capability, err));
     RLHF_TRY(number_of(d->all, "memory", INT64_MAX, &memory, err));

@@ -36,12 +36,12 @@ void rlhf__free_memory_get(const struct rlhf__model_env *env, struct rlhf__memor
     need->memory = (struct rlhf__free_memory){m.left, m.total};
 }
 
-// True for a use of the process's own memory, on any device.
+// Returns 1 if this use is in host memory on every device.
 static int is_hosts(int32_t use) {
     return use == RLHF__USE_ROWS || use == RLHF__USE_ROLLBACK || use == RLHF__USE_PROGRAM;
 }
 
-// Bytes that one role needs of the checked memory; role u->n means all roles together.
+// Returns the bytes that a role needs of the memory being checked. role u->n means all roles.
 static uint64_t wanted_by(const struct rlhf__memory_need *need, uint32_t role) {
     const struct rlhf__uses *u = &need->uses;
     uint64_t sum = 0;
@@ -56,7 +56,7 @@ uint64_t rlhf__memory_needed(const struct rlhf__memory_need *need) {
     return all > need->there ? all - need->there : 0;
 }
 
-// "policy 1.20 GiB (weights 470.1 MiB, moments 940.2 MiB), reference 470.1 MiB (...)".
+// Append "policy 1.20 GiB (weights 470.1 MiB, moments 940.2 MiB), reference 470.1 MiB (...)".
 static void put_roles(struct rlhf__buf *out, const struct rlhf__memory_need *need) {
     const struct rlhf__uses *u = &need->uses;
     const char *comma = "";
@@ -98,7 +98,7 @@ rlhf_status rlhf__free_memory_check_model(const struct rlhf__model *m, struct rl
     uint64_t *own = need.uses.bytes[rlhf__uses_owner(&need.uses, m->role)];
     own[RLHF__USE_MOMENTS] = own[RLHF__USE_GRADIENTS] * (uint64_t)m->spec.moments;
     rlhf__free_memory_get(m->env, &need);
-    need.there = 0; // the model comes in addition
+    need.there = 0; // the model is not loaded yet: it needs this memory in addition
     if (need.own_memory)
         need.lower = "take a smaller model, another card (compute.gpu) or compute.backend=cpu";
     if (rlhf__free_memory_check(&need, err) == RLHF_OK) return RLHF_OK;

@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The ops have the table's parameters, though most of them use few.
+// The functions must match the table's types, but most use few of their parameters.
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 struct rlhf__memory_plan {
     rlhf_compute table;
     const rlhf_compute *real;
     struct rlhf__allocations allocations;
-    uint64_t workspace[RLHF_WORKSPACES]; // bytes of each so far
+    uint64_t workspace[RLHF_WORKSPACES]; // bytes of each workspace so far
     int32_t bf16_weights;                // 1: a bf16 weight was created, see rlhf_call.dtype
     int32_t reserved;
 };
@@ -35,7 +35,7 @@ static void p_release(void *ctx, rlhf_dev dev) {
 static uint64_t p_bytes_in_use(void *ctx) {
     return ((struct rlhf__memory_plan *)ctx)->allocations.now;
 }
-// Memory of the host is allocated in fact, because models write to it.
+// Host memory is really allocated, because models write to it.
 static rlhf_status p_alloc_host(void *ctx, uint64_t bytes, void **out) {
     *out = bytes > RLHF__ALLOCATIONS_MOST ? NULL : aligned_alloc(64, (bytes + 127) / 64 * 64);
     if (!*out)
@@ -73,7 +73,7 @@ IDLE(wait, uint64_t ticket)
 
 // ---- workspaces ----
 
-// Counts the workspaces of a call. They belong to the backend, whoever makes the call.
+// Counts the workspaces that a call needs. They belong to the backend, not to the model that calls.
 static rlhf_status count(struct rlhf__memory_plan *p, const rlhf_call *call) {
     const rlhf_compute *r = p->real;
     uint64_t bytes[RLHF_WORKSPACES] = {0};
@@ -95,12 +95,12 @@ static void p_workspace_bytes(void *ctx, const rlhf_call *call, uint64_t *bytes)
     p->real->workspace_bytes(p->real->ctx, call, bytes);
 }
 
-// The fields of an rlhf_call that the shape of an op's arguments gives.
+// Fields of an rlhf_call that follow from the shapes of an op's arguments.
 #define SHAPE(...) __VA_ARGS__
 #define CALL(f, ...)                                                                               \
     (&(rlhf_call){.size = sizeof(rlhf_call), .op = RLHF_COMPUTE_OP(f), __VA_ARGS__})
 
-// An op that is counted by the shape of its arguments.
+// Defines an op whose workspaces are counted from the shapes of its arguments.
 #define COUNTED(name, shape, ...)                                                                  \
     static rlhf_status p_##name(void *ctx, __VA_ARGS__) { return count(ctx, CALL(name, shape)); }
 
@@ -297,7 +297,7 @@ static rlhf_status p_lm_sample(void *ctx, const rlhf_lm_sample *a) {
     X(lm_sample) X(muon) X(attention) X(attention_bwd) X(norm_bwd) X(workspace_bytes)
 // clang-format on
 
-// The plan's op, if the real backend has one.
+// Set the plan's op if the real backend has it.
 #define PUT(f)                                                                                     \
     if (RLHF_COMPUTE_HAS(real, f)) t->f = p_##f;
 

@@ -1,9 +1,9 @@
-// memory_plan.h: a compute backend that computes nothing. Its table has the ops of a real backend,
-// but its addresses must not be read: it only counts what the caller allocates, by owner and use.
-// The code that will allocate the memory makes the calls.
+// memory_plan.h: a compute backend that computes nothing. It has the ops of a real backend, but
+// only counts what the caller allocates, by owner and use. Its addresses must not be read. The
+// calls come from the same code that will later allocate the memory.
 //
 // Packed weights and workspaces have the sizes that the real backend states (weight_bytes,
-// workspace_bytes). How much memory there is: free_memory.h.
+// workspace_bytes). free_memory.h compares the result with the free memory.
 #ifndef RLHF_HOST_MEMORY_PLAN_H
 #define RLHF_HOST_MEMORY_PLAN_H
 
@@ -19,15 +19,15 @@
 // What memory is used for.
 enum rlhf__use {
     RLHF__USE_WEIGHTS,     // f32 values of parameters
-    RLHF__USE_PACKED,      // their copies in the layout of matrix products
+    RLHF__USE_PACKED,      // copies of the weights in the layout that GEMMs use
     RLHF__USE_GRADIENTS,   // f32
-    RLHF__USE_MOMENTS,     // of the optimizer
-    RLHF__USE_ACTIVATIONS, // of the largest microbatch, and of a forward pass without gradients
+    RLHF__USE_MOMENTS,     // optimizer moments
+    RLHF__USE_ACTIVATIONS, // for the largest microbatch, and for a forward pass without gradients
     RLHF__USE_CACHE,       // keys and values while sampling
-    RLHF__USE_WORKSPACE,   // of the backend: logits, operands of matrix products
+    RLHF__USE_WORKSPACE,   // the backend's: logits, operands of matrix products
     RLHF__USE_ROWS,        // tokens, numbers and texts of a phase
-    RLHF__USE_ROLLBACK,    // the copy of what an update changes (keep/boundary.h)
-    RLHF__USE_PROGRAM,     // of the process before it loads models: code, data, tokenizers
+    RLHF__USE_ROLLBACK,    // copies of everything that an update changes (keep/boundary.h)
+    RLHF__USE_PROGRAM,     // the process before it loads models: code, data, tokenizers
     RLHF__USES
 };
 const char *rlhf__use_name(int32_t use); // "packed weights" [any]
@@ -41,8 +41,8 @@ struct rlhf__uses {
     uint64_t bytes[RLHF__OWNERS][RLHF__USES];
 };
 
-// The index of an owner, which is added if it is new. When the table is full, the last owner's.
-// [any]
+// Returns the index of an owner, which is added if it is new. If the table is full, returns the
+// index of the last owner. [any]
 uint32_t rlhf__uses_owner(struct rlhf__uses *u, const char *name);
 uint64_t rlhf__uses_total(const struct rlhf__uses *u); // [any]
 
@@ -52,9 +52,9 @@ struct rlhf__allocation;
 
 // Empty when zeroed.
 struct rlhf__allocations {
-    uint64_t next, now, peak; // bytes: of addresses used up, allocated now, allocated at the peak
+    uint64_t next, now, peak; // bytes: address range used, allocated now, allocated at the peak
     struct rlhf__uses uses, at_peak;
-    uint32_t owner, packer; // of later allocations; of later packed weights
+    uint32_t owner, packer; // owners of later allocations and of later packed weights
     int32_t use, reserved;
     struct rlhf__allocation *block; // [n], in ascending order of addresses
     size_t n, cap;
@@ -63,8 +63,8 @@ struct rlhf__allocations {
 
 void rlhf__allocations_finish(struct rlhf__allocations *);
 
-// Adds an allocation of the current owner for `use`. Errors: RLHF_E_NOMEM, with the reason in
-// error. [step]
+// Adds an allocation of the current owner for `use`. Errors: RLHF_E_NOMEM; the member `error` has
+// the reason. [step]
 rlhf_status rlhf__allocations_add(struct rlhf__allocations *, uint64_t bytes, int32_t use,
                                   rlhf_dev *out);
 // Returns RLHF_E_NOMEM for a request of that many bytes, and sets error. [step]
@@ -80,22 +80,22 @@ void rlhf__allocations_set_use(struct rlhf__allocations *, rlhf_dev dev, int32_t
 
 struct rlhf__memory_plan;
 
-// A table like `real`, which is borrowed: a member that it lacks is NULL. Workspaces of a backend
-// without workspace_bytes count 0. Errors: RLHF_E_NOMEM. [main]
+// Creates a plan whose table has the same functions as `real` (borrowed). If the backend does not
+// have workspace_bytes, workspaces count as 0. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__memory_plan_create(const rlhf_compute *real, struct rlhf__memory_plan **out,
                                      struct rlhf__error *err);
 void rlhf__memory_plan_destroy(struct rlhf__memory_plan *); // NULL allowed [main]
 
 const rlhf_compute *rlhf__memory_plan_table(const struct rlhf__memory_plan *);
 
-// Later allocations belong to `owner` and are for `use`. Packed weights and workspaces have uses of
-// their own. [step]
+// Count later allocations for `owner` and `use`. Packed weights and workspaces keep their own uses.
+// [step]
 void rlhf__memory_plan_account(struct rlhf__memory_plan *, const char *owner, int32_t use);
-// Until the next rlhf__memory_plan_account, packed weights belong to `owner`. [step]
+// Count packed weights for `owner` until the next rlhf__memory_plan_account. [step]
 void rlhf__memory_plan_packs(struct rlhf__memory_plan *, const char *owner);
-// The allocation that contains `dev` is for `use`. [step]
+// Change the use of the allocation that contains `dev`. [step]
 void rlhf__memory_plan_set_use(struct rlhf__memory_plan *, rlhf_dev dev, int32_t use);
-// The current allocations, and those at the peak. [any]
+// Return the current allocations, and those at the peak. [any]
 const struct rlhf__uses *rlhf__memory_plan_uses(const struct rlhf__memory_plan *);
 const struct rlhf__uses *rlhf__memory_plan_peak(const struct rlhf__memory_plan *);
 

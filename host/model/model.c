@@ -42,8 +42,8 @@ rlhf_status rlhf__model_knows_turns(const struct rlhf__model *m, struct rlhf__er
         m->dir, m->instance->plugin->desc.id);
 }
 
-// On a memory plan, count the following allocations for this model. Exception: a weight of its base
-// that is packed on first use, as LM heads are, counts for the base.
+// On a memory plan, count later allocations for this model. Weights that are packed on first use,
+// such as the LM head of a shared base, count for the base.
 static void account(const struct rlhf__model *m, int32_t use) {
     if (!m->planned) return;
     rlhf__memory_plan_account(m->env->memory_plan, m->role, use);
@@ -71,7 +71,7 @@ rlhf_status rlhf__model_backward(const struct rlhf__model *m, const rlhf_batch *
     return rlhf__call_end(&call, m->ops->backward(m->self, b, f, grad), err);
 }
 
-// Names are keys of files, and the optimiser's are longer by a word.
+// Names are keys of files. The optimizer's keys are longer by one word.
 static rlhf_status check_name(const char *id, uint32_t i, const rlhf_param *p,
                               struct rlhf__error *err) {
     if (!p->name || !*p->name)
@@ -85,7 +85,7 @@ static rlhf_status check_name(const char *id, uint32_t i, const rlhf_param *p,
 }
 
 static rlhf_status check_shape(const char *id, const rlhf_param *p, struct rlhf__error *err) {
-    int64_t most = INT64_MAX / (int64_t)sizeof(float); // elements whose bytes can be counted
+    int64_t most = INT64_MAX / (int64_t)sizeof(float); // most elements whose size in bytes fits
     if (p->ndim < 1 || p->ndim > 4)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s, param(): its parameter '%s' has %d dimensions; 1 to 4", id, p->name,
@@ -156,7 +156,7 @@ rlhf_status rlhf__model_gen_step(const struct rlhf__model *m, rlhf_gen *g, const
     account(m, RLHF__USE_ACTIVATIONS);
     struct rlhf__call call = rlhf__call_begin(m->instance, "gen_step()");
     rlhf_status st = rlhf__call_end(&call, m->ops->gen_step(m->self, g, s), err);
-    // The first place where weights that are not finite show, so the error names the model.
+    // Here weights that are not finite first show, so the error names the model.
     return st == RLHF_OK ? st : rlhf__error_context(err, "the %s '%s'", m->role, m->dir);
 }
 

@@ -54,8 +54,8 @@ static rlhf_status check_dtypes(const json_t *config, const char *dir, struct rl
                       dir, now, before);
 }
 
-// The use of an architecture: "ForCausalLM" of "LlamaForCausalLM"; NULL if its name does not end in
-// one.
+// Returns the use of an architecture, e.g. "ForCausalLM" of "LlamaForCausalLM", or NULL if its name
+// does not end in a known use.
 static const char *use_of(const char *name) {
     for (const char *s = name; (s = strstr(s, "For")); s++)
         if (s > name && s[3] >= 'A' && s[3] <= 'Z') return s;
@@ -224,7 +224,8 @@ rlhf_status rlhf__score_labels_numbered(int32_t n, struct rlhf__labels *out,
     return RLHF_OK;
 }
 
-// "GPT2LMHeadModel" -> "GPT2": the architecture's name without its use.
+// Returns the length of an architecture's name without its use, e.g. of "GPT2" in
+// "GPT2LMHeadModel".
 static size_t stem_length(const char *name) {
     static const char *const endings[] = {"ForSequenceClassification", "ForMaskedLM", "ForCausalLM",
                                           "LMHeadModel", "Model"};
@@ -262,7 +263,7 @@ rlhf_status rlhf__classifier_config(struct rlhf__model *m, const struct rlhf__la
     RLHF_TRY(rlhf__classifier_architecture(m->config, err));
     if (m->pooling > 0)
         json_object_set_new(m->config, "rlhf_pooling", json_string(pooling[m->pooling]));
-    // transformers looks for the last token before padding by this id.
+    // transformers needs this id to find the last token before padding.
     if (!json_object_get(m->config, "pad_token_id") &&
         json_is_integer(json_object_get(m->config, "eos_token_id")))
         json_object_set(m->config, "pad_token_id", json_object_get(m->config, "eos_token_id"));

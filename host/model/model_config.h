@@ -1,15 +1,16 @@
-// model_config.h: the fields of a model's config.json that are common to all architectures.
-// They are checked before a model is opened; those of a score head (labels, pooling, architecture)
-// are also written. The plugin of an architecture reads the architecture's own fields.
+// model_config.h: the fields of config.json that all architectures have. They are checked before a
+// model is opened. The fields of a score head (labels, pooling, architecture) are also written
+// here. The plugin reads the fields that are specific to its architecture.
 #ifndef RLHF_HOST_MODEL_CONFIG_H
 #define RLHF_HOST_MODEL_CONFIG_H
 
 #include "model/model.h"
 
-// Refuses quantized weights (quantization_config), an unknown dtype, an unsupported use
-// (architectures), an encoder with a decoder, pruned heads, several labels per text (problem_type,
-// if labels > 1), and a number of labels that contradicts their names. The message names field and
-// value; dir is for messages. Errors: RLHF_E_INVALID, RLHF_E_UNSUPPORTED. [any]
+// Rejects what is not supported: quantized weights (quantization_config), an unknown dtype, an
+// unknown use (architectures), an encoder with a decoder, pruned heads, several labels per text
+// (problem_type, if labels > 1), and a number of labels that does not match their names. The
+// message names field and value; dir is used in it. Errors: RLHF_E_INVALID, RLHF_E_UNSUPPORTED.
+// [any]
 rlhf_status rlhf__config_common(const json_t *config, const char *dir, struct rlhf__error *err);
 rlhf_status rlhf__config_labels(const json_t *config, const char *dir, int32_t labels,
                                 struct rlhf__error *err);
@@ -21,11 +22,12 @@ rlhf_status rlhf__model_read_config(struct rlhf__model *m, const struct rlhf__mo
 
 // ---- a score head ----
 
-// Labels of the comma-separated list score.labels; n = 0 for "". Errors: RLHF_E_INVALID (an empty
-// or repeated name, fewer than two), RLHF_E_NOMEM. Release with rlhf__labels_finish. [main]
+// Set *out to the labels in score.labels, a comma-separated list; n = 0 for "". Release with
+// rlhf__labels_finish. Errors: RLHF_E_INVALID (an empty or repeated name, fewer than two),
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__score_labels(const char *list, struct rlhf__labels *out, struct rlhf__error *err);
 
-// LABEL_0, LABEL_1, ... [main]
+// Set *out to n labels LABEL_0, LABEL_1, ... [main]
 rlhf_status rlhf__score_labels_numbered(int32_t n, struct rlhf__labels *out,
                                         struct rlhf__error *err);
 
@@ -34,7 +36,7 @@ rlhf_status rlhf__score_labels_numbered(int32_t n, struct rlhf__labels *out,
 rlhf_status rlhf__classifier_config(struct rlhf__model *m, const struct rlhf__labels *labels,
                                     struct rlhf__error *err);
 
-// Set the architecture in config to the classifier of its family. Errors: RLHF_E_NOMEM. [any]
+// Change the architecture in config to its family's classifier. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__classifier_architecture(json_t *config, struct rlhf__error *err);
 
 #endif

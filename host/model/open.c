@@ -1,5 +1,6 @@
-// open.c: rlhf__model_open, rlhf__model_load and rlhf__model_weigh of model.h: read the directory,
-// find the plugin, fill the parameters; with a memory plan, fill them only in rlhf__model_load.
+// open.c: rlhf__model_open, rlhf__model_load and rlhf__model_weigh of model.h. They read the
+// directory, find the plugin and fill the parameters. With a memory plan, only rlhf__model_load
+// fills them.
 #include "base/folder.h"
 #include "model/adapter.h"
 #include "model/free_memory.h"
@@ -13,8 +14,8 @@
 
 // ---- the plugin of a model type ----
 
-// Whether `stem` is a model type. A plugin of several types lists them; its file name need not be
-// one.
+// Returns 1 if `stem`, a plugin's file name without ".so", is a model type. A plugin for several
+// types lists them, and its file name need not be one of them.
 static int is_type(struct rlhf__plugins *plugins, const char *stem) {
     const struct rlhf__plugin *p = NULL;
     struct rlhf__error unsaid = {0};
@@ -32,8 +33,8 @@ static int is_type(struct rlhf__plugins *plugins, const char *stem) {
     return o.type != RLHF_T_ENUM;
 }
 
-// *out = the model types of all plugins, as "a, b"; *there = 1: model_type has a plugin, which
-// failed.
+// Append the model types of all plugins to *out, as "a, b". *there = 1 if model_type has a plugin,
+// which then must have failed to open.
 static rlhf_status list_types(struct rlhf__plugins *plugins, const char *model_type,
                               struct rlhf__buf *out, int *there) {
     struct rlhf__buf stems = RLHF__BUF_INIT;
@@ -47,7 +48,7 @@ static rlhf_status list_types(struct rlhf__plugins *plugins, const char *model_t
     return st == RLHF_OK && out->bad ? RLHF_E_NOMEM : st;
 }
 
-// Explains a failure to open model_type's plugin, if the type lacks one.
+// If no plugin has this model_type, replace err by an explanation.
 static rlhf_status explain_type(const struct rlhf__model *m, const char *model_type,
                                 struct rlhf__error *err) {
     struct rlhf__buf known = RLHF__BUF_INIT;
@@ -64,7 +65,7 @@ static rlhf_status explain_type(const struct rlhf__model *m, const char *model_t
     return RLHF_E_INVALID;
 }
 
-// The plugin of the config's model_type, and an instance of it. Errors: RLHF_E_INVALID names the
+// Open the plugin for the config's model_type, and an instance. Errors: RLHF_E_INVALID, with the
 // type and the supported ones.
 static rlhf_status open_instance(struct rlhf__model *m, struct rlhf__error *err) {
     char name[256], where[4200];
@@ -82,7 +83,7 @@ static rlhf_status open_instance(struct rlhf__model *m, struct rlhf__error *err)
     snprintf(owner, sizeof owner, "models/%s", m->role);
     st =
         rlhf__instance_create(plugin, m->env->services, owner, m->config, &from, &m->instance, err);
-    // A plugin knows the fields, not where the file lies.
+    // The plugin's message names the field; add the file.
     if (st != RLHF_OK)
         return strstr(err->text, m->dir) ? st : rlhf__error_context(err, "%s", m->dir);
     m->ops = &plugin->ops.model;
@@ -92,7 +93,7 @@ static rlhf_status open_instance(struct rlhf__model *m, struct rlhf__error *err)
 
 // ---- on a compute backend ----
 
-// The functions that this use of the plugin needs.
+// Check that the plugin has the functions that this model needs.
 static rlhf_status check_functions(const struct rlhf__model *m, struct rlhf__error *err) {
     const char *id = m->instance->plugin->desc.id;
     if (m->trainable && !m->ops->backward)
@@ -124,7 +125,7 @@ static rlhf_status check_info(const struct rlhf__model *m, struct rlhf__error *e
     return RLHF_OK;
 }
 
-// Before the first refresh() every parameter has a value.
+// Before the first refresh() all parameters must have values.
 static rlhf_status check_values(const struct rlhf__model *m, struct rlhf__error *err) {
     for (uint32_t i = 0; i < m->n_tensors; i++)
         if (!m->params[i].value)
@@ -151,8 +152,8 @@ static rlhf_status check_gradients(const struct rlhf__model *m, struct rlhf__err
     return RLHF_OK;
 }
 
-// Call open(), info() and param() of the instance on m->compute and check their answers. Errors:
-// theirs; RLHF_E_INVALID and RLHF_E_UNSUPPORTED for wrong answers.
+// Call open(), info() and param() of the instance on m->compute and check their results. Errors:
+// those of the calls; RLHF_E_INVALID and RLHF_E_UNSUPPORTED for wrong results.
 static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_spec *spec,
                                 struct rlhf__error *err) {
     rlhf_model_open o = {.size = sizeof o,
@@ -170,7 +171,7 @@ static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_
     const rlhf_adapter adapter = rlhf__adapter_open(&m->peft);
     if (m->peft.rank > 0) o.adapter = &adapter;
     if (m->base) o.base = m->base->self;
-    // With a base the LM head is the base's.
+    // If there is a base, the LM head is shared with it, so the base's spec counts.
     const struct rlhf__model_spec *whole = m->base ? &m->base->spec : spec;
     if (whole->tokens_only && m->tok) o.n_tokens = rlhf__tokenizer_info(m->tok)->n_vocab;
     rlhf_status st = check_functions(m, err);
@@ -194,7 +195,8 @@ static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_
 
 // ---- parameters ----
 
-// Rows of the embedding, with or without a logit; the tokenizer must not have more ids.
+// Returns the number of rows of the embedding, some of which may lack a logit. The tokenizer must
+// not have more ids.
 static int32_t embedded(const struct rlhf__model *m) {
     if (m->base) return embedded(m->base);
     for (uint32_t i = 0; i < m->n_tensors; i++)
@@ -207,8 +209,8 @@ static rlhf_status check_text(struct rlhf__model *m, struct rlhf__error *err) {
     char what[4200];
     snprintf(what, sizeof what, "%s '%s'", m->role, m->dir);
     RLHF_TRY(rlhf__tokenizer_check_model(m->tok, embedded(m), what, err));
-    // A reward model that is trained from a policy writes too: its scores are set to 0 on these
-    // texts.
+    // This includes a reward model that is trained from a policy: it generates texts, on which its
+    // mean score is set to 0.
     const int writes = m->info.caps & RLHF_CAP_GENERATE;
     return writes ? rlhf__ends_read(m->text_dir, m->config, m->tok, &m->ends, err) : RLHF_OK;
 }
@@ -225,7 +227,8 @@ static rlhf_status fill(struct rlhf__model *m, int32_t start, struct rlhf__error
 
 // ---- on a memory plan ----
 
-// open() allocates values and gradients; it or the first refresh() allocates packed weights.
+// open() allocates values and gradients. Packed weights are allocated by open() or by the first
+// refresh().
 static rlhf_status open_on_plan(struct rlhf__model *m, struct rlhf__memory_plan *plan,
                                 struct rlhf__error *err) {
     m->compute = rlhf__memory_plan_table(plan);
@@ -239,7 +242,7 @@ static rlhf_status open_on_plan(struct rlhf__model *m, struct rlhf__memory_plan 
     return st;
 }
 
-// An instance that other models use stays until they are closed.
+// An instance that other models share is kept until they are closed.
 static void drop_instance(struct rlhf__model *m) {
     if (m->users > 1)
         m->was = m->instance;
@@ -281,13 +284,13 @@ rlhf_status rlhf__model_load(struct rlhf__model *m, struct rlhf__error *err) {
     if (m->env->memory_plan) RLHF_TRY(rlhf__free_memory_check_model(m, err));
     drop_instance(m);
     m->planned = 0;
-    if (m->base && m->base->planned) rlhf__adapter_part(m); // asked before the base is there
+    if (m->base && m->base->planned) rlhf__adapter_part(m); // it is used before its base is loaded
     RLHF_TRY(open_for_good(m, err));
     return fill(m, m->spec.start, err);
 }
 
-// Find the model's directory and its adapter's, and hold both until the model is filled, so that a
-// run that prunes its checkpoints leaves them.
+// Find the directories of the model and its adapter. Lock both until the model is filled, so that a
+// run does not prune them.
 static rlhf_status find(struct rlhf__model *m, struct rlhf__error *err) {
     char real[2][RLHF__PATH_CAP];
     const char **dir[2] = {&m->spec.dir, &m->spec.adapter.dir};

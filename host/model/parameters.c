@@ -33,7 +33,7 @@ rlhf_status rlhf__params_copy(struct rlhf__model *dst, const struct rlhf__model 
     for (uint32_t i = 0; i < dst->n_tensors; i++) {
         const rlhf_param *p = &dst->params[i], *q = NULL;
         if (dst->peft.rank > 0 && p->group == RLHF_PARAM_TRUNK)
-            continue; // training does not change it
+            continue; // training does not change this parameter
         for (uint32_t k = 0; k < src->n_tensors && !q; k++)
             if (strcmp(src->params[k].name, p->name) == 0) q = &src->params[k];
         if (!q && (p->group == RLHF_PARAM_VALUE || p->group == RLHF_PARAM_SCORE)) continue;
@@ -90,7 +90,7 @@ static rlhf_status write_data(const struct rlhf__model *m, int32_t part,
     return st;
 }
 
-// Fill the specs of a part's parameters for a file's header, with space for their names.
+// Fill the specs, and storage for names, for the header of a file with this part's parameters.
 static size_t list_specs(const struct rlhf__model *m, int32_t part, int32_t dtype,
                          struct rlhf__tensor_spec *specs, char (*names)[NAME_BYTES]) {
     size_t n = 0;
@@ -153,7 +153,7 @@ static void uniforms(float *x, size_t n, double bound, uint64_t seed, uint64_t s
     }
 }
 
-// Eight interleaved sums, so that the compiler can use vectors without changing the result.
+// Uses eight interleaved sums, so that the compiler can vectorise without changing the result.
 static double dot(const float *a, const float *b, size_t n) {
     float part[8] = {0};
     double sum = 0;
@@ -185,8 +185,8 @@ static void orthonormalise(float *x, size_t count, size_t len) {
     }
 }
 
-// Turns a random matrix into one with orthonormal rows or columns (whichever are fewer), times the
-// gain. work has n elements.
+// Makes the rows or the columns of a random matrix orthonormal, whichever are fewer, and multiplies
+// by the gain. work has n elements.
 static void orthogonal(float *x, float *work, const rlhf_param *p, size_t n) {
     size_t rows = p->ndim > 0 ? (size_t)p->shape[0] : 1, cols = rows ? n / rows : 0;
     int wide = rows <= cols;

@@ -7,46 +7,50 @@
 
 #define RLHF__PARAM_CHUNK (1 << 18) // floats read or written at a time: 1 MiB of host memory
 
-// Elements of a parameter. [any]
+// Returns the number of elements of a parameter. [any]
 int64_t rlhf__param_count(const rlhf_param *p);
 
-// RLHF_E_INTERNAL if the values of p, a parameter of a frozen model m, have been released. All
-// functions below that read or write values check it. [any]
+// Returns RLHF_E_INTERNAL if the values of p, a parameter of a frozen model m, have been released.
+// All functions below check this before they access values. [any]
 rlhf_status rlhf__param_check(const struct rlhf__model *m, const rlhf_param *p,
                               struct rlhf__error *err);
 
-// Read DIR/model.safetensors into trunk and score parameters, by names with or without the plugin's
-// base_prefix, and check shapes. Other tensors of the file are an error that names one, unless they
-// can be ignored (check_surplus). A tied LM head needs one copy, under either name. Value
-// parameters are read from DIR/state/value_head.safetensors if that holds a head of the same kind,
-// else drawn. A missing score head is drawn if draw_score is set, else an error. An adapter and
-// its score head are read from its directory, or drawn without one. Does not refresh.
-// [main]
+// Read DIR/model.safetensors into the trunk and score parameters and check their shapes.
+// - Names may lack the plugin's base_prefix. Other tensors in the file are an error unless
+//   check_surplus ignores them. A tied LM head needs only one copy, under either name.
+// - Value parameters come from DIR/state/value_head.safetensors if that has a head of the same
+//   kind; otherwise they are drawn at random.
+// - A missing score head is drawn if draw_score is set; otherwise it is an error.
+// - An adapter and its score head come from the adapter's directory, or are drawn if there is none
+// yet.
+//
+// Does not refresh. [main]
 rlhf_status rlhf__params_read(struct rlhf__model *m, int draw_score, struct rlhf__error *err);
 
-// The errors of rlhf__params_read about names and shapes, without reading values; m may be on a
-// memory plan. [main]
+// Returns the errors of rlhf__params_read about names and shapes, without reading values. m may be
+// on a memory plan. [main]
 rlhf_status rlhf__params_check(struct rlhf__model *m, int draw_score, struct rlhf__error *err);
 
-// Read every parameter of `group` (enum rlhf_param_group; -1 = all) from one file, which must have
-// them all. [main]
+// Read all parameters of `group` (enum rlhf_param_group; -1 = all) from one file, which must
+// contain them all. [main]
 rlhf_status rlhf__params_read_file(struct rlhf__model *m, const char *path, int32_t group,
                                    struct rlhf__error *err);
 
-// Read a file of RLHF__PART_MODEL or RLHF__PART_PEFT. [main]
+// Read a file that was written as RLHF__PART_MODEL or RLHF__PART_PEFT. [main]
 rlhf_status rlhf__params_read_back(struct rlhf__model *m, const char *path,
                                    struct rlhf__error *err);
 
-// Draw the parameters of a group (-1 = all) by their init, each from the stream "init:<name>" of
-// env->seed. [main]
+// Draw the parameters of a group (-1 = all) as their init says. Each uses the random stream
+// "init:<name>" of env->seed. [main]
 rlhf_status rlhf__params_draw(struct rlhf__model *m, int32_t group, struct rlhf__error *err);
 
-// Copy src's parameters to dst's of the same names. Heads that src lacks keep their values, and so
-// does the trunk of a dst with an adapter, which is of the same base. Refreshes dst. [step]
+// Copy src's parameters to the parameters of dst that have the same names. Heads that src lacks
+// keep their values. If dst has an adapter, its trunk also keeps its values, because it has the
+// same base. Refreshes dst. [step]
 rlhf_status rlhf__params_copy(struct rlhf__model *dst, const struct rlhf__model *src,
                               struct rlhf__error *err);
 
-// Which parameters a file holds.
+// The parameters that a file contains.
 enum rlhf__params_part {
     RLHF__PART_MODEL =
         0, // trunk and score, as transformers reads them; with an adapter: adapter and score
@@ -54,11 +58,11 @@ enum rlhf__params_part {
     RLHF__PART_PEFT = 2   // adapter and score, named as PEFT names them
 };
 
-// 1 if the model has parameters of that part. [any]
+// Returns 1 if the model has parameters in that part. [any]
 int rlhf__params_has(const struct rlhf__model *m, int32_t part);
 
-// Write a part to the safetensors file `name` in a folder (NULL: name is a path) as f32 or bf16
-// (RLHF_F32, RLHF_BF16). [main]
+// Write a part as RLHF_F32 or RLHF_BF16 to the safetensors file `name` in a folder. If the folder
+// is NULL, name is a path. [main]
 rlhf_status rlhf__params_write(const struct rlhf__model *m, int32_t part, int32_t dtype,
                                const struct rlhf__folder *in, const char *name,
                                struct rlhf__error *err);

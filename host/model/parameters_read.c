@@ -11,7 +11,7 @@
 
 // ---- tensors that belong to no parameter ----
 
-// Heads: a tensor of that name, or with a dot at the end all tensors below it.
+// Names of heads. A name that ends in a dot means all tensors below it.
 static const char *const heads[] = {"score.weight",      "classifier.",      "pre_classifier.",
                                     "vocab_transform.",  "vocab_projector.", "qa_outputs.",
                                     "vocab_layer_norm.", "lm_head.weight"};
@@ -38,13 +38,16 @@ static rlhf_status check_tied(const struct rlhf__model *m, const struct rlhf__te
                       head->file, head->name, embedding->name, m->dir);
 }
 
-// Checks the tensors of a checkpoint that are not read into a parameter. Some can be ignored;
-// others show that the checkpoint belongs to another model. taken[i] is 1 if a parameter of m is
-// read from tensor i of w; embedding is the tensor of m's token embedding, NULL if not known. These
-// are ignored: masks and tables that old versions of transformers stored with the weights
-// (attn.bias, rotary_emb.inv_freq, position_ids); heads of other uses, such as a language model's
-// in a classifier; and a tied LM head without a parameter, whose numbers must equal the
-// embedding's. Errors: RLHF_E_INVALID, with the first other tensor and their number.
+// Checks the tensors of a checkpoint that do not belong to a parameter. taken[i] is 1 if a
+// parameter of m is read from tensor i of w. embedding is the tensor of m's token embedding, or
+// NULL if not known. These tensors are ignored:
+// - masks and tables that old versions of transformers stored (attn.bias, rotary_emb.inv_freq,
+//   position_ids);
+// - heads for other uses, e.g. a language-model head if m is a classifier;
+// - a tied LM head without a parameter, if its values equal the embedding's.
+//
+// Any other tensor shows that the checkpoint belongs to another model. Errors: RLHF_E_INVALID, with
+// the name of the first such tensor and their number.
 static rlhf_status check_surplus(const struct rlhf__model *m, const struct rlhf__weights *w,
                                  const uint8_t *taken, const struct rlhf__tensor *embedding,
                                  struct rlhf__error *err) {
@@ -82,7 +85,7 @@ static const struct rlhf__tensor *find(const struct rlhf__weights *w, const stru
     return rlhf__weights_find(w, longer);
 }
 
-// The same with PEFT's prefix, in an adapter's file.
+// The same for an adapter's file, with PEFT's prefix.
 static const struct rlhf__tensor *find_peft(const struct rlhf__weights *w,
                                             const struct rlhf__model *m, const char *name) {
     char longer[512];
@@ -108,7 +111,7 @@ static rlhf_status check_shape(const struct rlhf__tensor *t, const rlhf_param *p
                       rlhf__tensor_shape_text(p->shape, p->ndim, wanted, sizeof wanted));
 }
 
-// Reads through a chunk of floats, so that not more of the file is in memory at a time.
+// Reads in chunks, so that only one chunk of the file is in memory.
 static rlhf_status upload_chunks(const struct rlhf__model *m, const struct rlhf__tensor *t,
                                  rlhf_dev to, float *chunk, struct rlhf__error *err) {
     const rlhf_compute *c = m->compute;
@@ -167,7 +170,7 @@ rlhf_status rlhf__params_read_back(struct rlhf__model *m, const char *path,
     return rlhf__params_read_file(m, path, RLHF_PARAM_SCORE, err);
 }
 
-// True if a file holds a value head of this model's kind.
+// Returns 1 if a file contains a value head of this model's kind.
 static int same_value_head(const struct rlhf__model *m, const char *path) {
     struct rlhf__weights *w = NULL;
     int same = rlhf__weights_open(path, &w, NULL) == RLHF_OK;
@@ -195,10 +198,10 @@ static rlhf_status read_value_head(struct rlhf__model *m, struct rlhf__error *er
 // The tensor that each parameter is read from.
 struct matches {
     const struct rlhf__weights *w;
-    const struct rlhf__tensor **of; // [n_tensors], NULL: drawn, or read from elsewhere
+    const struct rlhf__tensor **of; // [n_tensors]; NULL: drawn, or read from another file
     uint8_t *taken;                 // [tensors of w]
     const struct rlhf__tensor *embedding;
-    const struct rlhf__weights *adapter; // NULL: none, or a new one
+    const struct rlhf__weights *adapter; // NULL: no adapter, or a new one
     uint8_t *taken_there;                // [tensors of adapter]
     int32_t draw;                        // a score head is missing and may be drawn
 };
@@ -221,8 +224,8 @@ static void matches_finish(struct matches *k) {
     free(k->taken_there);
 }
 
-// Finds parameters of the adapter's file: A, B and the score head, which comes before the base's.
-// *done: the parameter is found, or known to be missing.
+// Match a parameter with a tensor of the adapter's file, which has A, B and perhaps a score head. A
+// score head there takes precedence over the base's. *done = 1 if no other file is to be searched.
 static rlhf_status match_adapter(struct matches *k, const struct rlhf__model *m, uint32_t i,
                                  int *done, struct rlhf__error *err) {
     const rlhf_param *p = &m->params[i];
@@ -257,7 +260,7 @@ static rlhf_status check_adapter(const struct matches *k, const struct rlhf__mod
     return RLHF_OK;
 }
 
-// A missing token embedding may be stored as the LM head that is tied to it.
+// If the token embedding is missing, look for the LM head that is tied to it.
 static const struct rlhf__tensor *find_tied(const struct matches *k, const struct rlhf__model *m,
                                             const rlhf_param *p) {
     if (!(p->flags & RLHF_PARAM_EMBED) || k->embedding) return NULL;
@@ -280,7 +283,7 @@ static rlhf_status match(struct matches *k, const struct rlhf__model *m, uint32_
     }
     if (!t) return missing(m, m->dir, p->name, err);
     RLHF_TRY(check_shape(t, p, err));
-    // The first table is the tokens'; a second one may be that of the positions.
+    // The first embedding is that of the tokens; a second one may be for positions.
     if ((p->flags & RLHF_PARAM_EMBED) && !k->embedding) k->embedding = t;
     k->of[i] = t;
     k->taken[t - rlhf__weights_at(k->w, 0)] = 1;
@@ -291,12 +294,12 @@ static rlhf_status match_all(struct rlhf__model *m, struct matches *k, int draw_
                              struct rlhf__error *err) {
     for (uint32_t i = 0; i < m->n_tensors; i++)
         if (m->params[i].group != RLHF_PARAM_VALUE) RLHF_TRY(match(k, m, i, draw_score, err));
-    // The tensors of a shared trunk belong to the other model.
+    // The tensors of a shared trunk were checked with the model that owns it.
     if (!m->base) RLHF_TRY(check_surplus(m, k->w, k->taken, k->embedding, err));
     return check_adapter(k, m, err);
 }
 
-// Checks all names and shapes before it reads anything.
+// Checks all names and shapes before reading any values.
 static rlhf_status read_model(struct rlhf__model *m, struct matches *k, int draw_score,
                               struct rlhf__error *err) {
     RLHF_TRY(match_all(m, k, draw_score, err));

@@ -78,17 +78,17 @@ int rlhf__reward_fit(struct rlhf__reward_head *h, const float *raw, size_t n) {
     for (size_t i = 0; i < n; i++)
         square += ((double)raw[i] - mean) * ((double)raw[i] - mean);
     double sd = n ? sqrt(square / (double)n) : 0;
-    // Equal scores may differ from their mean by rounding, which does not count as spread.
+    // Rounding can make equal scores differ from their mean. That does not count as spread.
     if (n < 2 || !isfinite(sd) || !(sd > 1e-7 * (1 + fabs(mean)))) return 0;
     h->gain = 1 / sd;
     h->bias = -mean / sd;
     return 1;
 }
 
-// ---- the front of a row ----
+// ---- BOS at the start of a row ----
 
-// What must change in front of a row for this tokenizer: 1 = add a bos, -1 = remove one, 0 =
-// nothing. A prompt that consists of a bos keeps it, because a response has to follow something.
+// Returns how the start of a row must change for this tokenizer: 1 = add a BOS, -1 = remove it, 0 =
+// no change. A prompt that is only a BOS keeps it, because a response must follow some token.
 static int32_t front(const struct rlhf__tokenizer *tok, const int32_t *row, int32_t prompt_len) {
     int32_t bos = rlhf__tokenizer_info(tok)->bos;
     int has = prompt_len > 0 && row[0] == bos, wants = rlhf__tokenizer_has_bos(tok);
@@ -137,12 +137,13 @@ void rlhf__fronted_finish(struct rlhf__fronted *f) {
     *f = (struct rlhf__fronted){0};
 }
 
-// Copies apart[] of f's rows to token[] of the original rows, without tokens that were added.
+// Copies the token rewards apart[] of f's rows to token[] of the original rows, without those of
+// added tokens.
 static void tokens_of(const struct rlhf__fronted *f, uint32_t n, const int32_t *offset,
                       const float *apart, float *token) {
     for (uint32_t i = 0; i < n; i++) {
         int32_t len = offset[i + 1] - offset[i], own = f->offset[i + 1] - f->offset[i];
-        int32_t shared = len < own ? len : own; // the rows end alike
+        int32_t shared = len < own ? len : own; // both rows have the same end
         for (int32_t k = 0; k < len - shared; k++)
             token[offset[i] + k] = 0;
         memcpy(token + offset[i + 1] - shared, apart + f->offset[i + 1] - shared,
@@ -215,7 +216,7 @@ rlhf_status rlhf__reward_model_open(const struct rlhf__model_env *env,
     if (st == RLHF_OK) st = check(spec, rm->model, err);
     if (st == RLHF_OK) rlhf__path_in(file, sizeof file, rm->model->dir, "config.json");
     if (st == RLHF_OK) st = rlhf__reward_head_read(rm->model->config, file, &rm->head, &found, err);
-    // A model trained by transformers or TRL: its logit is the score of the last token.
+    // transformers and TRL train the score of the last token.
     if (st == RLHF_OK && !found) rm->head.pooling = RLHF_POOL_LAST;
     if (st != RLHF_OK) {
         rlhf__reward_model_close(rm);
@@ -233,7 +234,7 @@ void rlhf__reward_model_close(struct rlhf__reward_model *rm) {
 
 // ---- scoring ----
 
-// One microbatch's arrays, rows [from, to) of the caller's.
+// The arrays of a microbatch, which has rows [from, to) of the caller's.
 struct rows {
     uint32_t from, to;
     const int32_t *ids, *offset, *prompt_len;
@@ -269,7 +270,7 @@ static rlhf_status forward(const struct rlhf__reward_model *rm, const struct row
     return RLHF_OK;
 }
 
-// token[]: gain * raw + bias on the rows' response tokens, 0 elsewhere.
+// Sets token[] to gain * raw + bias for the rows' response tokens, and to 0 for prompt tokens.
 static void put_tokens(const struct rows *r, const struct rlhf__reward_head *head, const float *raw,
                        float *token) {
     int32_t base = r->offset[r->from];
@@ -286,7 +287,7 @@ static rlhf_status score_rows(const struct rlhf__reward_model *rm, uint32_t n, s
                               struct rlhf__error *err) {
     int32_t n_ctx = rm->model->info.n_ctx;
     uint32_t most = RLHF__MICROBATCH_TOKENS > n_ctx ? RLHF__MICROBATCH_TOKENS : (uint32_t)n_ctx;
-    int32_t *offset = calloc((size_t)most + 1, sizeof *offset); // a row has a token or more
+    int32_t *offset = calloc((size_t)most + 1, sizeof *offset); // each row has at least one token
     float *raw = calloc(2 * (size_t)most, sizeof *raw);
     rlhf_status st = RLHF_OK;
     if (!offset || !raw) st = RLHF__NOMEM(err, "out of memory for the reward model");
@@ -308,7 +309,7 @@ static rlhf_status score_rows(const struct rlhf__reward_model *rm, uint32_t n, s
     return st;
 }
 
-// The same for rows as the caller has them.
+// The same for the caller's rows, whose BOS may have to be added or removed.
 static rlhf_status score(const struct rlhf__reward_model *rm, uint32_t n, struct rows r,
                          const struct rlhf__reward_head *head, float *seq, float *token,
                          struct rlhf__error *err) {
@@ -358,7 +359,7 @@ rlhf_status rlhf__reward_model_config(struct rlhf__model *m, const struct rlhf__
     char *name[] = {"REWARD"};
     struct rlhf__labels one = {.name = name, .n = 1};
     rlhf_status st = rlhf__classifier_config(m, &one, err);
-    json_object_del(m->config, "rlhf_pooling"); // rlhf_reward says how scores are pooled
+    json_object_del(m->config, "rlhf_pooling"); // rlhf_reward has the pooling
     return st == RLHF_OK ? rlhf__reward_head_write(h, m->config, err) : st;
 }
 

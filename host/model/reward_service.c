@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What plugins hold: one for each directory.
+// A plugin's handle. There is one for each directory.
 struct rlhf_reward_model {
     struct rlhf__reward_model *model;
-    char *dir; // as it was asked for, absolute
+    char *dir; // absolute path of the directory that was asked for
     int64_t users;
     struct rlhf_reward_model *next;
 };
@@ -24,7 +24,7 @@ struct rlhf__reward_service {
     rlhf_reward_model_service table;
 };
 
-// The service behind a caller's table; NULL: the caller does not find it now.
+// Returns the service that owns the caller's table, or NULL if the caller may not use it now.
 static struct rlhf__reward_service *of(const rlhf_host *host) {
     const void *table = host->service(host, RLHF_SVC_REWARD_MODEL);
     const size_t member = offsetof(struct rlhf__reward_service, table);
@@ -79,7 +79,7 @@ static rlhf_status service_open(const rlhf_host *host, const char *path, rlhf_re
 
 static void service_close(const rlhf_host *host, rlhf_reward_model *m) {
     struct rlhf__reward_service *s = of(host);
-    if (!s || !m || --m->users > 0) return; // without s it is closed with the service
+    if (!s || !m || --m->users > 0) return; // if !s, the service closes it later
     struct rlhf_reward_model **at = &s->models;
     while (*at && *at != m)
         at = &(*at)->next;
@@ -99,7 +99,7 @@ static rlhf_status service_score(const rlhf_host *host, rlhf_reward_model *m, ui
         rlhf__fail(&err, RLHF_E_INVALID, "a reward model pools mean or last");
         return rlhf__service_failed(host, &err);
     }
-    rlhf_status st = rlhf__model_load(m->model->model, &err); // asked while the run is set up
+    rlhf_status st = rlhf__model_load(m->model->model, &err); // needed if create() already scores
     if (st == RLHF_OK)
         st = rlhf__reward_model_score(m->model, n, ids, offset, prompt_len, pooling, seq, token,
                                       &err);

@@ -1,5 +1,5 @@
-// reward_service.h: the table behind "rlhf.reward_model/0": reward models that plugins opened,
-// shared by directory, also with the host, which may train them.
+// reward_service.h: implements "rlhf.reward_model/0": reward models that plugins open. Plugins that
+// open the same directory share one model, also with the host, which may train it.
 #ifndef RLHF_HOST_REWARD_SERVICE_H
 #define RLHF_HOST_REWARD_SERVICE_H
 
@@ -9,23 +9,23 @@
 
 struct rlhf__reward_service;
 
-// Offer the service to env->services. Models opened later use env, which must outlive the service;
-// default_dir: the directory of path NULL or "default". Caller owns *out. [main]
+// Offer the service in env->services. Models are opened with env, which must outlive the service.
+// default_dir is the directory for path NULL or "default". The caller owns *out. [main]
 rlhf_status rlhf__reward_service_create(const struct rlhf__model_env *env, const char *default_dir,
                                         struct rlhf__reward_service **out, struct rlhf__error *err);
-// Closes what plugins left open. NULL allowed. [main]
+// Closes models that plugins left open. NULL allowed. [main]
 void rlhf__reward_service_destroy(struct rlhf__reward_service *);
 
-// Set what models opened later are checked against, both borrowed: the vocabulary (NULL: not
-// checked), and the longest prompt + response in tokens (0: not known). The
-// third function says whether they can be trained. [main]
+// Set properties for models that are opened later: the policy's vocabulary, which theirs must equal
+// (borrowed; NULL = not checked); the longest prompt + response in tokens (0 = not known); and
+// whether they can be trained. [main]
 void rlhf__reward_service_policy(struct rlhf__reward_service *, const struct rlhf__tokenizer *tok);
 void rlhf__reward_service_longest(struct rlhf__reward_service *, int32_t longest);
 void rlhf__reward_service_trainable(struct rlhf__reward_service *, int32_t trainable);
 
-// Model i of those that are open, in the order they were opened; NULL past the end. *users (NULL
-// allowed) = how often it is open: a plugin whose create() raised it uses this model. Borrowed,
-// until its last user closes it. [main]
+// Returns open model i, in the order of opening, or NULL past the end. It is borrowed until its
+// last user closes it. *users (may be NULL) = the number of times it is open. To see whether a
+// plugin uses the model, compare this number before and after its create(). [main]
 struct rlhf__reward_model *rlhf__reward_service_at(const struct rlhf__reward_service *, size_t i,
                                                    int64_t *users);
 

@@ -25,7 +25,7 @@ rlhf_status rlhf__dtype_choice(const char *text, const char *flag, int32_t *out,
                       text);
 }
 
-// Warn of more threads than processors: they would wait for each other.
+// Warn if there are more threads than processors: the threads would wait for each other.
 static void say_threads(int64_t threads, struct rlhf__log *log) {
     cpu_set_t allowed;
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
@@ -44,7 +44,7 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
     memset(s, 0, sizeof *s);
     say_threads(run->threads, log);
     s->plugins = plugins;
-    // The caller warns about a card that is set but not used (run/effect_rules.c).
+    // A card that is set but not used is not reported here: the caller warns (run/effect_rules.c).
     const int host =
         strcmp(compute->backend, "cpu") == 0 || strcmp(compute->backend, "reference") == 0;
     struct rlhf__compute_spec spec = {.dirs = dirs,

@@ -1,6 +1,6 @@
-// session.h: what a command needs before it can open a model: compute, plugins, services.
+// session.h: what a command must set up before it can open a model: compute, plugins, services.
 //
-// The training run has its own (run/run.h), since its plugins come from the config.
+// A training run has its own set-up (run/run.h), because its plugins come from the config.
 #ifndef RLHF_HOST_SESSION_H
 #define RLHF_HOST_SESSION_H
 
@@ -20,14 +20,14 @@ struct rlhf__session {
     struct rlhf__services services;
     struct rlhf__model_env models;
     struct rlhf__text_services *text;
-    struct rlhf__programs programs; // of rewards
-    rlhf_limits limits;             // made and offered when rewards are opened (sample/rewards.h)
+    struct rlhf__programs programs; // programs that rewards run
+    rlhf_limits limits;             // set and offered when rewards are opened (sample/rewards.h)
 };
 
-// Where default models lie: <share>/models/<name>. [any]
+// Set out to the directory of a shipped model: <share>/models/<name>. [any]
 void rlhf__default_model(const struct rlhf__dirs *dirs, const char *name, char out[RLHF__PATH_CAP]);
 
-// "auto", "f32" or "bf16" to enum rlhf__dtype_choice; `flag` names the culprit. [any]
+// Convert "auto", "f32" or "bf16" to enum rlhf__dtype_choice. `flag` is named in the error. [any]
 rlhf_status rlhf__dtype_choice(const char *text, const char *flag, int32_t *out,
                                struct rlhf__error *err);
 
@@ -38,7 +38,7 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
                                struct rlhf__plugins *plugins,
                                const struct rlhf__compute_config *compute,
                                const struct rlhf__run_config *run, struct rlhf__error *err);
-// Models opened in it must be closed before. Accepts a zeroed one. [main]
+// Close all models of the session first. Accepts a zeroed one. [main]
 void rlhf__session_finish(struct rlhf__session *s);
 
 #endif

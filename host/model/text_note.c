@@ -15,7 +15,7 @@ static void put_token(const struct rlhf__tokenizer *tok, int32_t id, struct rlhf
     free(text);
 }
 
-// The tokens on one side, from left to right.
+// Append the special tokens before (behind = 0) or after a text, from left to right.
 static void put_side(const struct rlhf__tokenizer *tok, int behind, uint32_t flags,
                      struct rlhf__buf *out) {
     const struct rlhf__tokenizer_info *info = rlhf__tokenizer_info(tok);
@@ -55,7 +55,7 @@ rlhf_status rlhf__model_name_chat(const struct rlhf__model *m, const char *templ
     return rlhf__error_context(err, "prompts.template");
 }
 
-// 1 when sampling.stop, a JSON list, has the token by its text or its id.
+// Returns 1 if sampling.stop, a JSON list, contains the token as a text or as an id.
 static int is_stop(const char *stop, const char *text, int32_t id) {
     json_t *list = json_loads(stop, 0, NULL), *v;
     size_t i;
@@ -68,7 +68,8 @@ static int is_stop(const char *stop, const char *text, int32_t id) {
     return found;
 }
 
-// The id of a turn's end that does not end responses; -1: it does, or the tokenizer lacks it.
+// Returns the id of the end-of-turn token if it does not end responses. Returns -1 if it does, or
+// if the tokenizer lacks it.
 static int32_t ignored_end(const struct rlhf__model *m, const char *end, const char *stop) {
     const int32_t id = rlhf__tokenizer_find(m->tok, (rlhf_str){end, strlen(end)});
     if (id < 0 || !rlhf__tokenizer_is_special(m->tok, id)) return -1;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What a plugin holds: its tokenizer, and whether it owns it.
+// A plugin's handle of a tokenizer. `owned` is NULL if the tokenizer is borrowed.
 struct rlhf_tokenizer {
     const struct rlhf__tokenizer *tok;
     struct rlhf__tokenizer *owned;
@@ -33,7 +33,7 @@ struct rlhf__text_services {
     rlhf_tokenizer_service tokenizer;
 };
 
-// The services behind a caller's table of one of them; NULL: the caller does not find it now.
+// Returns the services that own this table of the caller, or NULL if the caller may not use it now.
 static struct rlhf__text_services *of(const rlhf_host *host, const char *id, size_t member) {
     const void *table = host->service(host, id);
     return table ? (struct rlhf__text_services *)((uintptr_t)table - member) : NULL;
@@ -81,7 +81,7 @@ static rlhf_status classifier_open(const rlhf_host *host, const char *path, rlhf
 
 static void classifier_close(const rlhf_host *host, rlhf_classifier *c) {
     struct rlhf__text_services *s = CLASSIFIERS(host);
-    if (!s || !c || --c->users > 0) return; // without s it is closed with the services
+    if (!s || !c || --c->users > 0) return; // if !s, the services close it later
     struct rlhf_classifier **at = &s->classifiers;
     while (*at && *at != c)
         at = &(*at)->next;
@@ -105,7 +105,7 @@ static rlhf_status classifier_logits(const rlhf_host *host, rlhf_classifier *c, 
                                      const rlhf_str *texts, float *logits) {
     struct rlhf__error err = {0, ""};
     if (!CLASSIFIERS(host)) return rlhf__service_beside(host);
-    rlhf_status st = rlhf__classifier_load(c->model, &err); // asked while the run is set up
+    rlhf_status st = rlhf__classifier_load(c->model, &err); // needed if create() already uses it
     if (st == RLHF_OK) st = rlhf__classifier_logits(c->model, n, texts, NULL, logits, &err);
     return st == RLHF_OK ? st : rlhf__service_failed(host, &err);
 }

@@ -17,7 +17,7 @@
 
 // ---- the service ----
 
-// The table is the first member.
+// The service's table is the first member of the struct.
 static struct rlhf__iteration *of(const rlhf_host *host) {
     return (struct rlhf__iteration *)(uintptr_t)host->service(host, RLHF_SVC_ITERATION);
 }
@@ -41,7 +41,7 @@ static rlhf_status reference_sync(const rlhf_host *host) {
         st = rlhf__fail(&err, RLHF_E_INVALID,
                         "reference_sync() needs rlhf_iteration.moves_reference");
     if (st != RLHF_OK) return tell(host, st, &err);
-    it->syncs++; // before the copy, because a failed copy may have changed the reference too
+    it->syncs++; // counted first, because a failed copy may have changed the reference
     // Without a reference there is nothing to update.
     if (it->cast->reference) st = rlhf__params_copy(it->cast->reference, it->cast->policy, &err);
     return tell(host, st, &err);
@@ -55,7 +55,8 @@ static int same_response(const struct rlhf__iteration *it, uint32_t a, uint32_t 
                   e->ids + e->offset[b] + e->prompt_len[b], (size_t)n * sizeof *e->ids) == 0;
 }
 
-// The chosen response follows its prompt. Pairs are stored as the reward model reads them.
+// Store a pair in the form that the reward model reads. The chosen response follows `prompt` in
+// memory.
 static rlhf_status add_pair(struct rlhf__iteration *it, const int32_t *prompt, int32_t n,
                             int32_t n_chosen, const int32_t *rejected, int32_t n_rejected,
                             struct rlhf__error *err) {
@@ -70,9 +71,9 @@ static rlhf_status add_pair(struct rlhf__iteration *it, const int32_t *prompt, i
     return st;
 }
 
-// Pair the best with the worst of rows [from, to) of one group, and count the pair in *added if
-// their scores differ. Ties go to the first row; empty responses and scores that are not finite are
-// skipped.
+// Pair the best with the worst row among rows [from, to) of a group. If their scores differ, store
+// the pair and increment *added. Ties go to the first row. Empty responses and scores that are not
+// finite are skipped.
 static rlhf_status collect_group(struct rlhf__iteration *it, uint32_t from, uint32_t to,
                                  uint32_t *added, struct rlhf__error *err) {
     const struct rlhf__rows *e = &it->x->rows;
@@ -118,7 +119,7 @@ static rlhf_status collect_pairs(const rlhf_host *host, uint32_t *added) {
     return tell(host, st, &err);
 }
 
-// Report the metrics that the algorithm cannot compute; it reports the others itself.
+// Report the metrics that the algorithm cannot compute itself.
 static void report_round(const struct rlhf__iteration *it, const rlhf_reward_update_report *r,
                          double seconds) {
     const struct rlhf__reward_head *head = &it->round->rm->head;
@@ -194,7 +195,8 @@ static rlhf_status check_plan(const struct rlhf__cast *c, const struct rlhf__plu
                       algo, c->plan.group_size);
 }
 
-// The only reward model that the run's rewards use; *users = number of rewards that use it.
+// Set *out to the only reward model that the run's rewards use, and *users to the number of rewards
+// that use it. More or fewer models are an error.
 static rlhf_status find_model(const struct rlhf__cast *c, const struct rlhf__reward_service *s,
                               struct rlhf__reward_model **out, int64_t *users,
                               struct rlhf__error *err) {
@@ -225,7 +227,7 @@ rlhf_status rlhf__iteration_open(struct rlhf__iteration *it, struct rlhf__reward
     int trains = it->cast->iteration.reward_model;
     if (trains) RLHF_TRY(check_plan(it->cast, judge, err));
     if (trains) RLHF_TRY(find_model(it->cast, models, &rm, &before, err));
-    rlhf__reward_service_trainable(models, 0); // a judge's reward model is not trained
+    rlhf__reward_service_trainable(models, 0); // the judge's reward model is not trained
     RLHF_TRY(open_judge(it, judge, out_judge, err));
     if (!trains) return RLHF_OK;
     rlhf__reward_service_at(models, 0, &after);

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-// w * loss of a pair with rewards r[2]; writes the derivative to d[2].
+// Returns w * loss of a pair with rewards r[2], and writes the derivative to d[2].
 static double one_pair(const float *r, double w, float *d) {
     double chosen = (double)r[0], rejected = (double)r[1];
     double top = rejected > chosen ? rejected : chosen;
@@ -109,12 +109,12 @@ static rlhf_status check(const rlhf_reward_update *u, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// One optimiser step on the pairs pick[0..n).
+// One optimizer step on the pairs pick[0..n).
 static rlhf_status step(struct rlhf__reward_round *r, const struct rlhf__replay *replay,
                         const uint32_t *pick, uint32_t n, uint32_t k, double factor,
                         struct rlhf__error *err) {
     struct rlhf__rows e = {0};
-    int32_t stop; // the round decides
+    int32_t stop; // unused: the round decides when it ends
     rlhf_status st = rlhf__replay_rows(replay, pick, n, &e, err);
     if (st == RLHF_OK) st = rlhf__learner_minibatch(&r->learner, &e, 0, k, factor, &stop, err);
     rlhf__rows_finish(&e);
@@ -143,7 +143,7 @@ static rlhf_status train(struct rlhf__reward_round *r, const struct rlhf__replay
     return RLHF_OK;
 }
 
-// Share of the fresh pairs whose chosen response has the higher reward.
+// Compute the share of the fresh pairs whose chosen response has the higher reward.
 static rlhf_status fresh_accuracy(const struct rlhf__reward_round *r,
                                   const struct rlhf__replay *replay, double *out,
                                   struct rlhf__error *err) {

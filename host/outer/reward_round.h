@@ -1,7 +1,7 @@
-// reward_round.h: one round of reward-model training inside a rollout run: the model that the run's
-// rewards use, its optimiser, the loss of pairs, and gain and bias afterwards.
+// reward_round.h: one round of reward-model training inside a rollout run. It has the model that
+// the run's rewards use, its optimizer and the loss of pairs, and sets gain and bias afterwards.
 //
-// batch/replay.h chooses the pairs of a round; the algorithm decides when a round takes place
+// batch/replay.h chooses the pairs of a round. The algorithm decides when a round takes place
 // (iteration.h).
 #ifndef RLHF_HOST_REWARD_ROUND_H
 #define RLHF_HOST_REWARD_ROUND_H
@@ -13,14 +13,15 @@
 
 #include <rlhf/draft/iteration.h>
 
-// Sums over its calls; zero-initialise.
+// Sums over all calls of the pair loss; zero-initialise.
 struct rlhf__pair_loss {
-    double loss;          // of microbatches, each as a share of its minibatch's loss
+    double loss;          // sum over microbatches of their share of the minibatch's loss
     double margin;        // R_chosen - R_rejected
     int64_t pairs, right; // right: the chosen response has the higher reward
 };
 
-// Rows are pairs, the chosen one first, with one score per row; a pair is never split. [any]
+// Returns the objective. Rows are pairs, the chosen one first, with one score per row. A pair is
+// never split between microbatches. [any]
 struct rlhf__objective rlhf__pair_objective(struct rlhf__pair_loss *);
 
 struct rlhf__reward_round {
@@ -28,7 +29,7 @@ struct rlhf__reward_round {
     const struct rlhf__cast *cast;
     const struct rlhf__feed *feed; // a prompt feed
     struct rlhf__log *log;
-    struct rlhf__reward_model *rm; // owned by the reward service; open as long as the rewards are
+    struct rlhf__reward_model *rm; // owned by the reward service; stays open as long as the rewards
     struct rlhf__optim *optim;     // AdamW with the run's optim.* and the round's lr; owned
     struct rlhf__pair_loss loss;   // of the current round
     struct rlhf__learner learner;
@@ -41,10 +42,11 @@ rlhf_status rlhf__reward_round_create(const struct rlhf__config *config,
                                       struct rlhf__reward_round **out, struct rlhf__error *err);
 void rlhf__reward_round_destroy(struct rlhf__reward_round *); // before rm is closed; NULL allowed
 
-// Train on the buffer's fresh pairs mixed with history as u says, with lr falling linearly to 0,
-// then turn the fresh pairs into history. With u->refit, fit gain and bias again on responses of
-// the reference; their random numbers depend on `syncs` alone. Does nothing without fresh pairs.
-// Errors: RLHF_E_INVALID (u out of range), RLHF_E_NUMERIC, RLHF_E_NOMEM. [step]
+// Train on the replay buffer's fresh pairs, mixed with earlier pairs as u says, while lr falls
+// linearly to 0. The fresh pairs then become earlier pairs. With u->refit, set gain and bias again,
+// from responses of the reference whose random numbers depend only on `syncs`. Does nothing if
+// there are no fresh pairs. Errors: RLHF_E_INVALID (u out of range), RLHF_E_NUMERIC, RLHF_E_NOMEM.
+// [step]
 rlhf_status rlhf__reward_round_run(struct rlhf__reward_round *, struct rlhf__replay *replay,
                                    uint64_t syncs, const rlhf_reward_update *u,
                                    rlhf_reward_update_report *report, struct rlhf__error *err);

@@ -26,13 +26,13 @@ const char *rlhf__combine_fault(double weight, int32_t combine) {
                                            : "its weight must be a finite number of 0 or more";
 }
 
-// A NaN stays: it shows that something is wrong.
+// A NaN is kept, because it shows that something is wrong.
 static double larger(double a, double b) { return isnan(a) || a > b ? a : b; }
 static double smaller(double a, double b) { return isnan(a) || a < b ? a : b; }
 
 int rlhf__combine_merge(struct rlhf__combined *to, const struct rlhf__combined *later) {
     if (later->n == 0) return 1;
-    if (to->n == 0) { // the first report: keep the bits of its value
+    if (to->n == 0) { // first report: take the value as it is, bit for bit
         *to = *later;
         return 1;
     }

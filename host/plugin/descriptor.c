@@ -30,12 +30,12 @@ rlhf_status rlhf__copy_in(void *dst, uint32_t cap, const void *src, uint32_t min
 
 rlhf_status rlhf__bundle_check(const char *path, const rlhf_bundle *src, rlhf_bundle *out,
                                struct rlhf__error *err) {
-    uint32_t head[3]; // size, abi_major, abi_minor: never move
+    uint32_t head[3]; // size, abi_major, abi_minor: at the same place in all versions
     if (!src)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s: %s() returned nothing", path,
                           RLHF_ENTRY_SYMBOL);
     memcpy(head, src, sizeof head);
-    // All of v0 has built_with at this offset.
+    // built_with is at this offset in all versions of ABI 0.
     const char *sdk =
         head[0] >= RLHF_SIZE_TO(rlhf_bundle, built_with) && head[1] == 0 ? src->built_with : NULL;
     if (head[1] == 0 && head[2] == 9)
@@ -70,9 +70,9 @@ static int good_id(const char *id) {
     return n > 0 && n < 128 && strspn(id, allowed) == n;
 }
 
-// The compute contract has a version of its own, which ops tables of models and kernels state.
+// The compute contract has its own version, which the ops tables of models and kernels state.
 static rlhf_status check_compute(const void *src, const char *what, struct rlhf__error *err) {
-    uint32_t head[4]; // size, flags, compute_major, compute_minor: never move
+    uint32_t head[4]; // size, flags, compute_major, compute_minor: always at this place
     memcpy(head, src, sizeof head[0]);
     if (head[0] < sizeof head)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
@@ -88,7 +88,7 @@ static rlhf_status check_compute(const void *src, const char *what, struct rlhf_
         head[2], head[3], what, RLHF_COMPUTE_MAJOR, RLHF_COMPUTE_MINOR);
 }
 
-// Copy the ops table to out->ops; *fault = what is wrong with its functions, or NULL.
+// Copy the ops table to out->ops. *fault says what is wrong with its functions, or is NULL.
 static rlhf_status copy_ops(struct rlhf__plugin *out, const char **fault, struct rlhf__error *err) {
     const void *src = out->desc.ops;
     const uint32_t head = 2 * sizeof(uint32_t); // size and flags
@@ -133,7 +133,7 @@ static uint32_t ops_flags(const struct rlhf__plugin *p) {
     }
 }
 
-// An unknown flag may change the meaning of the plugin.
+// Reject unknown flags, because they may change the meaning of the plugin.
 static rlhf_status check_flags(const struct rlhf__plugin *p, struct rlhf__error *err) {
     uint32_t set = ops_flags(p);
     int ops = set != 0;
@@ -144,7 +144,7 @@ static rlhf_status check_flags(const struct rlhf__plugin *p, struct rlhf__error 
                       p->desc.id, __builtin_ctz(set), ops ? "ops" : "descriptor");
 }
 
-// Plugins may not use the flags of the host's own tables.
+// Reject options with flags that only the host's own tables may use.
 static rlhf_status check_option_flags(const struct rlhf__opt_table *t, struct rlhf__error *err) {
     const uint32_t known = RLHF_OPT_REQUIRED | RLHF_OPT_MIN_OPEN | RLHF_OPT_MAX_OPEN |
                            RLHF_OPT_NULL_IS_0 | RLHF_OPT_CODE;
@@ -166,7 +166,7 @@ static rlhf_status check_options(struct rlhf__plugin *out, struct rlhf__error *e
     RLHF_TRY(rlhf__opt_table_init(&out->table, d->opts, d->n_opts, d->opt_stride, err));
     RLHF_TRY(check_option_flags(&out->table, err));
     RLHF_TRY(rlhf__opts_check(&out->table, d->config_size, err));
-    // config.json belongs to the model alone.
+    // Options of a model or of kernels may have any name: host keys are not mixed with them.
     if (d->kind == RLHF_KIND_MODEL || d->kind == RLHF_KIND_KERNELS) return RLHF_OK;
     const char *const *key =
         rlhf__host_keys(d->kind == RLHF_KIND_REWARD ? RLHF__ENTRY_REWARD : RLHF__ENTRY_ALGO);
@@ -177,7 +177,7 @@ static rlhf_status check_options(struct rlhf__plugin *out, struct rlhf__error *e
     return RLHF_OK;
 }
 
-// Returns the message without the path.
+// Check and copy one descriptor. The message does not have the path.
 static rlhf_status check(const rlhf_plugin *src, struct rlhf__plugin *out,
                          struct rlhf__error *err) {
     rlhf_plugin *d = &out->desc;

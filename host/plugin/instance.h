@@ -6,21 +6,21 @@
 
 #include <stdatomic.h>
 
-// The table that a plugin sees, followed by what its functions need.
+// The table that a plugin sees, followed by the data that its functions need.
 struct rlhf__host {
-    rlhf_host api; // first member: its functions cast back to this struct
+    rlhf_host api; // first member: its functions cast it back to this struct
     struct rlhf__instance instance;
     struct rlhf__services *services;
     struct rlhf__strings strings; // of instance.config
-    struct rlhf__note said;       // last host->fail
-    // Receives its metrics in place of the services (rlhf__instance_metrics_to); NULL: the services
-    // do.
+    struct rlhf__note said;       // the last message of host->fail
+    // Receives its metrics instead of `services` (rlhf__instance_metrics_to). NULL: `services`
+    // does.
     rlhf__metric_fn *metric;
     void *metric_ctx;
     char owner[192];          // from rlhf__instance_create
-    atomic_int warned;        // 1: about an ignored metric
-    atomic_int warned_report; // 1: about a report with a wrong weight or combine
-    atomic_int beside;        // 1: the run's models are computing (rlhf__instance_beside)
+    atomic_int warned;        // 1: has warned about an ignored metric
+    atomic_int warned_report; // 1: has warned about a report with a wrong weight or combine
+    atomic_int beside;        // 1: called while the run's models compute (rlhf__instance_beside)
 };
 
 #endif

@@ -61,7 +61,8 @@ int rlhf__plugin_abi(void *object) {
     return -1;
 }
 
-// The entry function of an opened file, or a sentence about which ABI it was built for.
+// Set *out to the entry function of an opened file. If it lacks one, the error says which ABI the
+// file was built for.
 static rlhf_status find_entry(void *dl, const char *path, rlhf_entry_fn *out,
                               struct rlhf__error *err) {
     void *symbol = dlsym(dl, RLHF_ENTRY_SYMBOL);
@@ -135,7 +136,7 @@ static int is_open(const struct rlhf__plugin *q, const char *path) {
     return !q->outside && strcmp(q->path, path) == 0;
 }
 
-// Add all plugins of the file, or none.
+// Add all plugins of the file, or none of them if one is invalid.
 static rlhf_status open_path(struct rlhf__plugins *p, const char *path, int trusted,
                              struct rlhf__error *err) {
     for (size_t i = 0; i < p->n; i++)
@@ -303,7 +304,7 @@ struct stems {
     int there;
 };
 
-// 1 if the list "a, b" contains this word.
+// Returns 1 if the list "a, b" contains this word.
 static int listed(const char *list, const char *word, size_t n) {
     for (const char *at = list; (at = strstr(at, word)) != NULL; at += n)
         if ((at == list || at[-1] == ' ') && (!at[n] || at[n] == ',')) return 1;
@@ -320,8 +321,8 @@ static rlhf_status add_stem(void *arg, int32_t kind, const char *path) {
     memcpy(stem, file, n);
     stem[n] = '\0';
     if (strcmp(stem, s->name) == 0) s->there = 1;
-    // A directory of RLHF_PLUGIN_PATH may hold plugins of any kind, unless its name is that of a
-    // kind's folder, such as "models".
+    // A directory of RLHF_PLUGIN_PATH may contain plugins of any kind. Only if it has the name of a
+    // kind's folder, such as "models", is the kind known without opening the file.
     const char *dir = rlhf__kind_dir(kind);
     size_t k = strlen(dir), before = (size_t)(file - path);
     int sorted = before > k + 1 && !strncmp(file - k - 1, dir, k) && file[-(ptrdiff_t)k - 2] == '/';

@@ -1,7 +1,6 @@
-// load.h: finds, opens and checks plugins. A refused file is reported in one sentence with the
-// reason.
+// load.h: finds, opens and checks plugins. If a file is rejected, one sentence gives the reason.
 //
-// Files are never dlclosed: code that has run threads may still be needed at exit.
+// Files are never dlclosed: threads that they started may still use their code at exit.
 #ifndef RLHF_HOST_PLUGIN_LOAD_H
 #define RLHF_HOST_PLUGIN_LOAD_H
 
@@ -16,18 +15,19 @@
 
 struct rlhf__plugin;
 
-// Implements a plugin whose work is done in another process (worker/). The process is a worker that
-// has the file open; or, if `worker` is 0, a program that the plugin starts from this process.
+// Implements a plugin whose work is done in another process (worker/). If `worker` is 1, that
+// process is a worker which has opened the file. If 0, it is a program that the plugin starts from
+// this process.
 struct rlhf__outside {
-    // As rlhf_plugin.why_unused, for that plugin. [any]
+    // Like rlhf_plugin.why_unused, for this plugin. [any]
     const char *(*why_unused)(const struct rlhf__plugin *, const void *config, const char *key);
-    // Like rlhf_plugin.extension, but returns a table of the host. NULL: the descriptor's function
-    // is used. [any]
+    // Like rlhf_plugin.extension, but returns a table of the host. If NULL, the descriptor's
+    // function is used. [any]
     const void *(*extension)(const struct rlhf__plugin *, void *self, const char *id);
     void (*destroy)(struct rlhf__outside *); // [main]
-    const char *confined;                    // what that process must not do, in words
-    // The row at which the plugin's process ended during the last score(): the batch's n if it
-    // ended after the last row, -1 if it did not end. NULL: not known. [as score()]
+    const char *confined;                    // the confinement of that process, as text
+    // Returns the row at which the plugin's process ended during the last score(): n if after the
+    // last row of the batch, -1 if it did not end. NULL: not known. [as score()]
     int64_t (*ended_at)(void *self);
     int32_t worker, reserved; // 1: the plugin itself is in another process
 };
@@ -41,20 +41,20 @@ struct rlhf__plugin {
         rlhf_model_ops model;
         rlhf_kernels_ops kernels;
         rlhf_sink_ops sink;
-    } ops; // after desc.kind
+    } ops; // the member that desc.kind names
     struct rlhf__opt_table table;
     char *path;                    // absolute
     char *file;                    // last part of path
     char *stem;                    // file without ".so": "imdb"
-    struct rlhf__outside *outside; // NULL: it works in this process
+    struct rlhf__outside *outside; // NULL: it runs in this process
     char sha256[65];               // of the file; "" after rlhf__plugins_leave_sums
     char reserved[7];
 };
 
-// All plugins opened by this process; owns them.
+// Owns all plugins that this process has opened.
 struct rlhf__plugins;
 
-// [main]
+// Create an empty list of plugins. [main]
 rlhf_status rlhf__plugins_create(const struct rlhf__dirs *dirs, struct rlhf__plugins **out,
                                  struct rlhf__error *err);
 void rlhf__plugins_destroy(struct rlhf__plugins *p); // NULL allowed; files stay mapped
@@ -63,75 +63,83 @@ void rlhf__plugins_destroy(struct rlhf__plugins *p); // NULL allowed; files stay
 // large file takes longer than opening the file. [main]
 void rlhf__plugins_leave_sums(struct rlhf__plugins *p);
 
-// Returns the number of open plugins; *out is an array of them in the order in which they were
-// opened, valid until the next is. [main]
+// Returns the number of open plugins. *out is an array of them in the order of opening, valid until
+// another one is opened. [main]
 size_t rlhf__plugins_list(const struct rlhf__plugins *p, const struct rlhf__plugin *const **out);
 
-// Open the plugin of that kind. name is an existing file, if `from` (enum rlhf__name_from) allows
-// one. Otherwise it is looked up in the directories of RLHF_PLUGIN_PATH, then in the user's
-// (dirs->user), then in <lib>/<kind>s; a missing ".so" is added, and "#id" chooses one of several
-// plugins in a file. `asker` is the origin of the name, for messages ("--algo", "config.json's
-// model_type"). A file that is already open gives the same plugin. A file that others may change is
-// refused (trust.h). *out lives as long as p. [main]
+// Open the plugin of that kind. `asker` is the origin of the name, for messages ("--algo",
+// "config.json's model_type").
+// - If `from` (enum rlhf__name_from) allows it, name may be an existing file.
+// - Otherwise name is looked up in the directories of RLHF_PLUGIN_PATH, then in the user's
+//   directory (dirs->user), then in <lib>/<kind>s. A missing ".so" is added.
+// - "#id" at the end chooses one of several plugins in a file.
+//
+// If the file is already open, the same plugin is returned. A file that others can change is
+// rejected (trust.h). *out lives as long as p. [main]
 rlhf_status rlhf__plugin_open(struct rlhf__plugins *p, const char *name, int32_t kind, int32_t from,
                               const char *asker, const struct rlhf__plugin **out,
                               struct rlhf__error *err);
 
-// Find the file for a name, as rlhf__plugin_open does; *path and *id (after "#", NULL if there is
-// none) are heap-allocated. [main]
+// Find the file for a name, as rlhf__plugin_open does. *path is heap-allocated, and so is *id, the
+// part after "#"; *id is NULL if none exists. [main]
 rlhf_status rlhf__plugins_find(const struct rlhf__plugins *p, const char *name, int32_t kind,
                                int32_t from, const char *asker, char **path, char **id,
                                struct rlhf__error *err);
 
-// rlhf__trust_code for a file. [main]
+// Call rlhf__trust_code for a file. [main]
 rlhf_status rlhf__plugins_trust(const struct rlhf__plugins *p, const char *path,
                                 struct rlhf__error *err);
 
-// rlhf__dirs.program. Borrowed. [main]
+// Returns rlhf__dirs.program, borrowed. [main]
 const char *rlhf__plugins_program(const struct rlhf__plugins *p);
 
-// 1 if the file is among the plugins that came with the program. [main]
+// Returns 1 if the file is one of the plugins that came with the program. [main]
 int rlhf__plugins_shipped(const struct rlhf__plugins *p, const char *path);
 
-// rlhf__plugin_open for a file that the parent process has checked: its permissions are not checked
-// again. id: the plugin's, "" = the only one. [main]
+// Like rlhf__plugin_open, for a file whose permissions the parent process has already checked. id
+// selects the plugin; "" = the only one. [main]
 rlhf_status rlhf__plugin_open_trusted(struct rlhf__plugins *p, const char *path, const char *id,
                                       int32_t kind, const char *asker,
                                       const struct rlhf__plugin **out, struct rlhf__error *err);
 
-// Add the plugin that `src` describes, from a file that is not opened here; it is checked like an
-// opened one. Takes ownership of *outside, except after an error. [main]
+// Add the plugin that `src` describes, whose file is not opened here. The descriptor is checked as
+// if the file were open. Takes ownership of *outside, except after an error. [main]
 rlhf_status rlhf__plugins_add_outside(struct rlhf__plugins *p, const char *path,
                                       const char sha256[65], const rlhf_plugin *src,
                                       struct rlhf__outside *outside,
                                       const struct rlhf__plugin **out, struct rlhf__error *err);
 
-// Why option `key` has no effect given the other options of config; NULL: it has one. [any]
+// Returns why option `key` does nothing given the other options in config, or NULL if it acts.
+// [any]
 const char *rlhf__plugin_why_unused(const struct rlhf__plugin *, const void *config,
                                     const char *key);
 
-// The plugin's table for an optional interface, or NULL; self NULL: without an instance. [any]
+// Returns the plugin's table for an optional interface, or NULL. self may be NULL: no instance.
+// [any]
 const void *rlhf__plugin_extension(const struct rlhf__plugin *, void *self, const char *id);
 
-// The names without ".so" of the plugins in the directories of a kind, in search order, as "a, b";
-// *there = 1 if a plugin file in any directory has this name. Errors: RLHF_E_NOMEM. [main]
+// Append the names, without ".so", of the plugins in a kind's directories to *out, in search order,
+// as "a, b". *there = 1 if a plugin file in any directory has the name `name`. Errors:
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__plugin_stems(const struct rlhf__plugins *p, int32_t kind, const char *name,
                                struct rlhf__buf *out, int *there);
 
-// All plugins of one file, of any kind: *out is [*n], borrowed from p; free(*out). [main]
+// Open all plugins of a file, of any kind. *out is an array [*n] of pointers borrowed from p;
+// free(*out). [main]
 rlhf_status rlhf__plugin_open_file(struct rlhf__plugins *p, const char *path,
                                    const struct rlhf__plugin ***out, size_t *n,
                                    struct rlhf__error *err);
 
-// The ABI's major number by the name of an opened object's entry function, -1 = it is not a plugin.
-// [main]
+// Returns the ABI's major number, from the name of the opened object's entry function, or -1 if the
+// object is not a plugin. [main]
 int rlhf__plugin_abi(void *object);
 
-// "algorithm", "reward", "model", "kernels", "sink" (RLHF_KIND_*), else "unknown kind".
-// [any]
+// Returns "algorithm", "reward", "model", "kernels" or "sink" (RLHF_KIND_*), otherwise "unknown
+// kind". [any]
 const char *rlhf__kind_name(int32_t kind);
 
-// rlhf_copy_in with an error message; `what` names the struct. Errors: RLHF_E_UNSUPPORTED. [any]
+// rlhf_copy_in with an error message, which names the struct `what`. Errors: RLHF_E_UNSUPPORTED.
+// [any]
 rlhf_status rlhf__copy_in(void *dst, uint32_t cap, const void *src, uint32_t min, const char *what,
                           struct rlhf__error *err);
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// Metrics that the host reports; a trailing slash marks a prefix.
+// Metrics that the host reports. A name that ends in a slash is a prefix.
 static const char *const hosts[] = {"phase",
                                     "episode",
                                     "epoch",
@@ -28,7 +28,7 @@ static const char *const hosts[] = {"phase",
 static int is_hosts(const char *name) {
     for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
         size_t n = strlen(hosts[i]);
-        if (hosts[i][n - 1] != '/') n++; // compare the terminating NUL too
+        if (hosts[i][n - 1] != '/') n++; // also compare the terminating NUL
         if (strncmp(name, hosts[i], n) == 0) return 1;
     }
     return 0;

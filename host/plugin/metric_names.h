@@ -1,16 +1,16 @@
-// metric_names.h: the full names of plugins' metrics. They keep a plugin's metric from replacing
-// another's or the host's own (docs/metrics.md).
+// metric_names.h: the full names of metrics from plugins. They prevent a plugin's metric from
+// replacing another plugin's or one of the host (docs/metrics.md).
 #ifndef RLHF_HOST_METRIC_NAMES_H
 #define RLHF_HOST_METRIC_NAMES_H
 
 #include <stddef.h>
 
-// Bytes of a metric's full name with its NUL. Metrics with longer names are ignored.
+// Size of a metric's full name, including its NUL. Metrics with longer names are ignored.
 enum { RLHF__METRIC_NAME = 256 };
 
-// out = the name prefixed by the owner ("rewards/imdb/hits"); for the owner "" the name itself. 1:
-// the plugin may report it. 0: the name belongs to the host. -1: it is too long; `out` is cut.
-// [any]
+// Write the name with the owner as prefix ("rewards/imdb/hits") to out; with owner "", the name
+// alone. Returns 1 if the plugin may report it, 0 if the name belongs to the host, or -1 if it is
+// too long; `out` is then cut. [any]
 int rlhf__metric_name(const char *owner, const char *name, char out[RLHF__METRIC_NAME]);
 
 #endif

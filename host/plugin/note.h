@@ -1,8 +1,8 @@
-// note.h: the message of the last failure, set by the function that failed and read by the caller
-// that reports it.
+// note.h: stores the message of the last failure. The function that fails sets it, and the caller
+// that reports the failure reads it.
 //
-// A failure that was handled must not be reported with a later one. So a reader asks for the
-// message that was set after a mark, which it took when its own call began.
+// A failure that was handled must not be reported with a later one. The reader therefore takes a
+// mark when its own call begins, and asks only for a message that was set after the mark.
 #ifndef RLHF_HOST_NOTE_H
 #define RLHF_HOST_NOTE_H
 
@@ -20,13 +20,14 @@ struct rlhf__note {
 void rlhf__note_init(struct rlhf__note *);   // [main]
 void rlhf__note_finish(struct rlhf__note *); // [main]
 
-// Set status and a copy of text (NULL means ""), replacing the last ones. [any]
+// Set the status and a copy of text (NULL means ""). They replace the previous ones. [any]
 void rlhf__note_put(struct rlhf__note *, rlhf_status status, const char *text);
 
-// A mark for rlhf__note_since. [any]
+// Returns a mark for rlhf__note_since. [any]
 uint64_t rlhf__note_mark(struct rlhf__note *);
 
-// Copy the text set after the mark to out and return its status; 0 and "" without one. [any]
+// If a text was set after the mark, copy it to out and return its status. Otherwise out is "" and
+// the status 0. [any]
 rlhf_status rlhf__note_since(struct rlhf__note *, uint64_t mark, char *out, size_t cap);
 
 #endif

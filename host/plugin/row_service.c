@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { START_BYTES = 60 }; // bytes of a row that a message shows
+enum { START_BYTES = 60 }; // bytes of a row that messages show
 
 static json_t *row_of(const rlhf_row *row) { return (json_t *)(uintptr_t)row; }
 
-// The beginning of a row, in whole characters, so that a user can find it in the file.
+// Append the beginning of a row, without splitting a character, so that users can find the row in
+// the file.
 static void put_start(struct rlhf__buf *out, const rlhf_row *row) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     rlhf__json_write(&text, row_of(row), 0);
@@ -66,7 +67,7 @@ static void row_close(const rlhf_host *host, rlhf_row *row) {
 
 // ---- paths ----
 
-// Whether key equals the escaped step[0..n) of a JSON Pointer.
+// Returns 1 if key equals step[0..n), an escaped step of a JSON Pointer.
 static int is_step(const char *key, const char *step, size_t n) {
     for (size_t i = 0; i < n; i++, key++) {
         char c = step[i];
@@ -86,7 +87,7 @@ static json_t *member(json_t *object, const char *step, size_t n) {
     return NULL;
 }
 
-// An array index: no leading zeros, as in the RFC.
+// Look up an array index; it has no leading zeros, as the RFC says.
 static json_t *entry(const json_t *list, const char *step, size_t n) {
     size_t at = 0;
     if (n == 0 || n > 9 || (n > 1 && *step == '0')) return NULL;

@@ -1,5 +1,5 @@
 // row_service.h: the table of "rlhf.row/0", which reads values of a data row, so that plugins need
-// no JSON parser. It works with any host: it reports a failure through the caller's host->fail.
+// no JSON parser. It works with any host: failures are reported with the caller's host->fail.
 #ifndef RLHF_HOST_ROW_SERVICE_H
 #define RLHF_HOST_ROW_SERVICE_H
 
@@ -7,7 +7,7 @@
 
 #include <rlhf/service.h>
 
-// To be offered as RLHF_SVC_ROW. [any]
+// Returns the table to offer as RLHF_SVC_ROW. [any]
 const rlhf_row_service *rlhf__row_service(void);
 
 #endif

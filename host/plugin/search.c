@@ -47,9 +47,8 @@ const char *rlhf__kind_name(int32_t kind) {
     }
 }
 
-// Call visit for each directory that is searched for a kind; a non-zero return value ends the
-// search. Entries of RLHF_PLUGIN_PATH that are not absolute are skipped (a lookup by name refuses
-// them).
+// Call visit for each directory that is searched for a kind, until it returns nonzero. Entries of
+// RLHF_PLUGIN_PATH that are not absolute are skipped here; a lookup by name rejects them.
 static int each_dir(const struct rlhf__dirs *dirs, int32_t kind,
                     int (*visit)(void *arg, const char *dir), void *arg) {
     const char *env = getenv("RLHF_PLUGIN_PATH");
@@ -93,7 +92,7 @@ struct finder {
     const char *file;
     char *found;
     struct rlhf__nearest near;
-    struct rlhf__buf *looked; // directories, for the message
+    struct rlhf__buf *looked; // directories searched, for the message
     char best[256];
     const struct rlhf__dirs *dirs;
     struct rlhf__error *err;
@@ -161,7 +160,8 @@ rlhf_status rlhf__plugin_look(const struct rlhf__dirs *dirs, const char *file, i
     return f.status;
 }
 
-// Look up a name without a directory: first the directories of the kind, then those of other kinds.
+// Look up a name without a directory: in the kind's directories first, then in those of other
+// kinds.
 static rlhf_status find_by_name(const struct rlhf__dirs *dirs, const char *file, int32_t kind,
                                 int32_t from, const char *name, const char *asker, char **path,
                                 struct rlhf__error *err) {
@@ -184,7 +184,8 @@ static rlhf_status find_by_name(const struct rlhf__dirs *dirs, const char *file,
     return f.status;
 }
 
-// 1 if a name from this origin may be a file. Without a '/' only a typed name may be one.
+// Returns 1 if a name from this origin may be a file. A name without '/' may be one only if it was
+// typed.
 static int may_be_file(const char *name, int32_t from) {
     return from == RLHF__NAME_TYPED || (from == RLHF__NAME_IN_FILE && strchr(name, '/'));
 }
@@ -216,7 +217,7 @@ static rlhf_status resolve(char **path, const char *asker, const char *name,
                       strerror(errno));
 }
 
-// Checked here, because the loader's message would be about ELF headers.
+// Checked here, because the loader's message would mention ELF headers.
 static rlhf_status refuse_python(const char *file, const char *asker, struct rlhf__error *err) {
     const size_t n = strlen(file);
     if (n < 3 || strcmp(file + n - 3, ".py") != 0) return RLHF_OK;

@@ -14,7 +14,7 @@
 
 #define HOST_VERSION RLHF_SDK_VERSION
 
-// The host's struct for a table that a plugin passes back.
+// Returns the host's struct around the table that a plugin passes back.
 static struct rlhf__host *behind(const rlhf_host *api) {
     return (struct rlhf__host *)(uintptr_t)api;
 }
@@ -43,7 +43,7 @@ static void host_free(const rlhf_host *api, void *p) {
     free(p);
 }
 
-// A report that says nothing sensible is left out, which is logged once.
+// Returns 1 for a report that makes no sense, which is dropped. This is logged once.
 static int refused(struct rlhf__host *h, const char *name, double weight, int32_t combine) {
     const char *fault = rlhf__combine_fault(weight, combine);
     char shown[72];
@@ -76,8 +76,8 @@ static void host_metric(const rlhf_host *api, const char *name, double value, do
                    h->instance.plugin->stem, full);
 }
 
-// The stream belongs to the instance: plugins cannot reach streams of the host ("rollout",
-// "minibatch", ...) or of other plugins.
+// The stream's name contains the instance, so that plugins cannot use streams of the host
+// ("rollout", "minibatch", ...) or of other plugins.
 void rlhf__instance_rng(const char *id, const char *owner, uint64_t seed, const char *stream,
                         rlhf_rng *out) {
     char full[1024];
@@ -107,7 +107,7 @@ static int32_t host_cancelled(const rlhf_host *api) {
     return s->cancelled && *s->cancelled;
 }
 
-// Index of a service among those offered, or -1.
+// Returns the index of an offered service, or -1.
 static int place_of(const struct rlhf__services *s, const char *id) {
     for (size_t i = 0; i < s->n_offered; i++)
         if (strcmp(s->offered[i].id, id) == 0) return (int)i;
@@ -128,7 +128,7 @@ void rlhf__instance_beside(const struct rlhf__instance *i, int beside) {
     if (i->host) atomic_store(&behind(i->host)->beside, beside);
 }
 
-// With one process the sum over all processes is its own.
+// There is only one process, so the sum over all processes is its own.
 static rlhf_status host_reduce(const rlhf_host *api, double *sums, uint32_t n) {
     (void)api;
     (void)sums;
@@ -224,7 +224,7 @@ rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
 
 void rlhf__instance_destroy(struct rlhf__instance *i) {
     if (!i) return;
-    // Without create(), self is the config, and the plugin has nothing to free.
+    // Without create(), self is the config, and there is nothing for the plugin to free.
     if (i->plugin->desc.create && i->plugin->desc.destroy) {
         struct rlhf__call call = rlhf__call_begin(i, "destroy()");
         i->plugin->desc.destroy(i->self);
@@ -267,7 +267,8 @@ int rlhf__words_fit(rlhf_status said, rlhf_status status) {
     return said == status || (status != RLHF_E_NOMEM && status != RLHF_E_CANCELLED);
 }
 
-// The reason of a failure: the message of the plugin or of a service, or else the kernels'.
+// Write the reason of a failure: the message of the plugin or of a service, or else that of the
+// kernels.
 const char *rlhf__call_why(const struct rlhf__call *call, rlhf_status status, char *out,
                            size_t cap) {
     struct rlhf__host *h = behind(call->instance->host);

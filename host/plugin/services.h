@@ -10,8 +10,8 @@
 #include <signal.h>
 
 // A table that host->service(id) returns; id and table are borrowed. Its functions get the caller's
-// rlhf_host and find their own data through it: they ask it for their own table. So they work with
-// any host that offers the table: a run's, a worker's, or that of plugin check.
+// rlhf_host, from which they ask for their own table and so find their data. They therefore work
+// with any host that offers the table: a run's, a worker's, or that of `plugin check`.
 struct rlhf__service {
     const char *id;
     const void *table;
@@ -19,12 +19,12 @@ struct rlhf__service {
 
 enum { RLHF__MAX_SERVICES = 16 };
 
-// Receives what a plugin reports with host->metric, under the run's name for it.
+// Receives the values that a plugin reports with host->metric, under their names in the run.
 typedef void rlhf__metric_fn(void *ctx, const char *name, double value, double weight,
                              int32_t combine);
 
-// Shared by all instances of a run. The run fills it; it outlives the instances. It may be copied
-// for instances whose metrics go elsewhere.
+// Shared by all instances of a run, which it outlives. The run fills it. It may be copied for
+// instances whose metrics go elsewhere.
 struct rlhf__services {
     struct rlhf__log *log;   // NULL = silent
     rlhf__metric_fn *metric; // NULL = ignored
@@ -32,108 +32,109 @@ struct rlhf__services {
     const volatile sig_atomic_t *cancelled; // NULL = never
     uint64_t seed;
     int64_t phase; // set by the loop, for messages; < 0 = outside of phases
-    // The backend that models compute with. If a model returns a backend's status without a
-    // message, the backend's message is reported. NULL: no backend.
+    // The backend that models compute with. Its message is reported if a model returns the
+    // backend's status without its own message. NULL: no backend.
     const struct rlhf__instance *kernels;
     struct rlhf__service offered[RLHF__MAX_SERVICES]; // use rlhf__services_offer
     size_t n_offered;
 };
 
-// Offer a table under an id. Earlier copies do not have it. Errors: RLHF_E_INTERNAL if the id is
-// taken, or if there are RLHF__MAX_SERVICES services already. [main]
+// Offer a table under an id. Copies that were made earlier do not have it. Errors: RLHF_E_INTERNAL
+// if the id is taken, or if RLHF__MAX_SERVICES tables are already offered. [main]
 rlhf_status rlhf__services_offer(struct rlhf__services *, const char *id, const void *table,
                                  struct rlhf__error *err);
 
-// The table of that id, or NULL. [any]
+// Returns the table with that id, or NULL. [any]
 const void *rlhf__services_find(const struct rlhf__services *, const char *id);
 
-// For a service of models that the caller does not find now (rlhf__instance_beside). Returns
+// Report that a service which uses models cannot be used now (rlhf__instance_beside). Returns
 // RLHF_E_UNSUPPORTED. [any]
 rlhf_status rlhf__service_beside(const rlhf_host *caller);
 
-// A service's call has failed: report err's message on the caller's host. Returns err->code. [any]
+// Report that a service's call has failed, with err's message, on the caller's host. Returns
+// err->code. [any]
 rlhf_status rlhf__service_failed(const rlhf_host *caller, const struct rlhf__error *err);
 
 struct rlhf__instance {
     const struct rlhf__plugin *plugin;
     void *self;            // first argument of the ops
     void *config;          // the plugin's filled config struct
-    const rlhf_host *host; // NULL: not made by rlhf__instance_create; its calls must not fail
+    const rlhf_host *host; // NULL: not made by rlhf__instance_create; then its calls must not fail
 };
 
-// Fill a config struct from options (may be NULL; lenient per origin, see options.h) and call
-// create. owner is the instance's role in the run: "rewards/<name>", "judge", "models/<role>", or
-// "" for the algorithm. The names of its metrics begin with it. [main]
+// Fill a config struct from options (may be NULL; how strict depends on the origin, see options.h)
+// and call create. owner is the instance's role in the run: "rewards/<name>", "judge",
+// "models/<role>", or "" for the algorithm. It is the prefix of the instance's metrics. [main]
 rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
                                   struct rlhf__services *services, const char *owner,
                                   const json_t *options, const struct rlhf__origin *from,
                                   struct rlhf__instance **out, struct rlhf__error *err);
 void rlhf__instance_destroy(struct rlhf__instance *i); // NULL allowed [main]
 
-// From now on send what the plugin reports with host->metric to `metric`, under the run's name for
-// it. NULL: send it to the run again. [step]
+// From now on, pass the values that the plugin reports with host->metric to `metric`, under their
+// names in the run. NULL: pass them to the run again. [step]
 void rlhf__instance_metrics_to(const struct rlhf__instance *i, rlhf__metric_fn *metric, void *ctx);
 
-// beside = 1: the instance is called while the run's models compute, on another thread: until 0, it
-// does not find the services that compute with models. [any]
+// beside = 1: from now on the instance is called on another thread while the run's models compute,
+// so it cannot find services that use models. beside = 0 ends this. [any]
 void rlhf__instance_beside(const struct rlhf__instance *i, int beside);
 
-// The message of the plugin's last host->fail, "" if there was none, into out[cap]; returns its
-// code. [any]
+// Write the message of the plugin's last host->fail into out[cap], or "" if it has not failed.
+// Returns the code of that failure. [any]
 rlhf_status rlhf__instance_said(const struct rlhf__instance *i, char *out, size_t cap);
 
-// The instance that owns a table, for plugins of the host itself (worker/). [any]
+// Returns the instance that owns a table, for plugins that the host itself implements (worker/).
+// [any]
 const struct rlhf__instance *rlhf__instance_behind(const rlhf_host *);
 struct rlhf__services *rlhf__services_behind(const rlhf_host *);
 const char *rlhf__owner_behind(const rlhf_host *); // owner of that instance
 
-// host->rng of an instance of the plugin `id`. [any]
+// host->rng for an instance of the plugin `id`. [any]
 void rlhf__instance_rng(const char *id, const char *owner, uint64_t seed, const char *stream,
                         rlhf_rng *out);
 
-// A call into a plugin: begin, call, end. Between begin and end the call is recorded
-// (base/running.h).
+// A call into a plugin: begin, call, end. While it runs, it is recorded in base/running.h.
 struct rlhf__call {
     const struct rlhf__instance *instance;
     const char *function; // "score()"
     struct rlhf__running before;
-    uint64_t said, kernels_said; // marks of failures of the plugin and of the kernels
+    uint64_t said, kernels_said; // marks in the messages of the plugin and of the kernels
 };
 struct rlhf__call rlhf__call_begin(const struct rlhf__instance *i, const char *function); // [any]
 
-// `status` is the plugin's return value. A failure becomes err: "reward org.x.period, score(),
-// phase 12: <why>". <why> is the first of these that exists:
+// Call after the plugin has returned `status`. Returns the status; an unknown one becomes
+// RLHF_E_INTERNAL. A failure becomes err: "reward org.x.period, score(), phase 12: <why>". <why> is
+// the first of these that exists:
 //
-// 1. the last message of host->fail during the call, by the plugin or by a service that it called;
-//    for RLHF_E_NOMEM and RLHF_E_CANCELLED, which need no message, only a message with that code
+// 1. the last message of host->fail during the call, from the plugin or from a service that it
+// called;
+//    for RLHF_E_NOMEM and RLHF_E_CANCELLED, which need no message, only if it has the same code
 // 2. the message of the kernels, if they failed with this status during the call
 // 3. the status' text
 //
-// Returns the status; an unknown one becomes RLHF_E_INTERNAL. Ends the process if it is a child
-// that the plugin forked. [any]
+// Ends the process if it is a child that the plugin forked. [any]
 rlhf_status rlhf__call_end(const struct rlhf__call *call, rlhf_status status,
                            struct rlhf__error *err);
 
-// The reason of such a failure alone, into out[cap]; returns out. [any]
+// Write only the <why> of such a failure into out[cap]. Returns out. [any]
 const char *rlhf__call_why(const struct rlhf__call *call, rlhf_status status, char *out,
                            size_t cap);
 
-// Whether a message with code `said` explains a call that returned `status`. After a failure that
-// the plugin handled, the call may still run out of memory, or be cancelled, without a message.
-// [any]
+// Returns 1 if a message with code `said` can explain a call that returned `status`. It may not: a
+// plugin can handle a failure and then run out of memory, or be cancelled, without a message. [any]
 int rlhf__words_fit(rlhf_status said, rlhf_status status);
 
-// Write "it returned 7, which is not a valid status" for a positive status to out[cap]; returns
+// Write "it returned 7, which is not a valid status" into out[cap], for a positive status. Returns
 // out. [any]
 const char *rlhf__no_status(rlhf_status status, char *out, size_t cap);
 
-// Append the instance's state to out: id, state_version, length, bytes, CRC. Appends nothing for
-// plugins without state. [main]
+// Append the instance's state to out: id, state_version, length, bytes, CRC. Appends nothing if the
+// plugin is stateless. [main]
 rlhf_status rlhf__instance_save(const struct rlhf__instance *i, struct rlhf__buf *out,
                                 struct rlhf__error *err);
 
-// Restore what rlhf__instance_save wrote; for a plugin without state n must be 0. Errors:
-// RLHF_E_INVALID for another id, a damaged block or a refused version. [main]
+// Restore a state that rlhf__instance_save wrote. For a plugin without state, n must be 0. Errors:
+// RLHF_E_INVALID for another id, a damaged block, or a version that the plugin rejects. [main]
 rlhf_status rlhf__instance_load(const struct rlhf__instance *i, const void *bytes, size_t n,
                                 struct rlhf__error *err);
 

@@ -75,7 +75,7 @@ static uint64_t get_le(const uint8_t *p, int bytes) {
     return v;
 }
 
-// Check the block. Returns the error; or NULL, and *body, *n and *version are set.
+// Check the block. Returns the error, or NULL after setting *body, *n and *version.
 static const char *open_block(const uint8_t *p, size_t len, const char *id, const uint8_t **body,
                               size_t *n, uint32_t *version) {
     const size_t head = 16, tail = 4;

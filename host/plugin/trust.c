@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Whether the file's owner is the only member of the group: the group has the owner's name and
-// lists no other member.
+// Returns 1 if the file's owner is the only member of its group: the group has the owner's name and
+// lists no one else.
 static int is_private_group(const struct stat *st) {
     const struct passwd *user = getpwuid(st->st_uid);
     const struct group *group = user ? getgrgid(st->st_gid) : NULL;
@@ -45,7 +45,7 @@ static const char *fault(const struct stat *st, const struct rlhf__dirs *dirs, i
     return NULL;
 }
 
-// Check one file or directory on the path to `code`.
+// Check `path`, which is `code` or a directory above it.
 static rlhf_status check(const char *path, const char *code, const struct rlhf__dirs *dirs,
                          int sticky_ok, struct rlhf__error *err) {
     struct stat st;
@@ -66,8 +66,8 @@ static int is_above(const char *dir, const char *path) {
     return *path && strncmp(path, dir, n) == 0 && path[n] == '/';
 }
 
-// 1 if the program or its plugins are in `dir` or below. Then anyone who may write to `dir` could
-// change the program anyway.
+// Returns 1 if the program or its plugins are below `dir`. Anyone who may write to such a directory
+// could change the program anyway.
 static int holds_program(const char *dir, const struct rlhf__dirs *dirs) {
     return is_above(dir, dirs->exe) || is_above(dir, dirs->lib);
 }

@@ -138,7 +138,8 @@ static uint64_t get_le(const char *p, int bytes) {
     return v;
 }
 
-// The step of an Event of n bytes that this file wrote: time, then step; 0 without a step.
+// Returns the step of an n-byte Event that this file wrote, or 0 if the step is missing. Such an
+// Event begins with the wall time, then the step.
 static int64_t step_of(const char *p, size_t n) {
     uint64_t v = 0;
     if (n < 10 || p[9] != (2 << 3 | WIRE_VARINT)) return 0;
@@ -164,7 +165,7 @@ static size_t kept(const struct rlhf__buf *file, int64_t keep_phase) {
     return at;
 }
 
-// The last event file by name (names begin with the time), or 0.
+// Find the event file whose name sorts last; names begin with the time. Returns 0 if none exists.
 static int newest(const struct rlhf__folder *dir, char best[256]) {
     *best = '\0';
     int fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -227,7 +228,7 @@ void rlhf__events_close(struct rlhf__events *e) {
     e->fd = -1;
 }
 
-// ---- the metrics file: one event per phase, without values that are not finite ----
+// ---- the metrics file: one event per phase; values that are not finite are left out ----
 
 static int32_t events_wanted(const struct rlhf__log_config *log) { return log->tensorboard; }
 

@@ -13,9 +13,10 @@ struct rlhf__events {
     int reserved;
 };
 
-// Open the event file in the folder `name` of a run, which is made if needed. keep_phase < 0: start
-// a new file; otherwise cut the newest one before its first event of a later step or its first
-// damaged record, and append to it. [main]
+// Open the event file in the run's folder `name`, which is created if needed. With keep_phase < 0 a
+// new file is started. Otherwise the newest file is cut and then appended to. The cut removes the
+// first event of a later step, or the first damaged record if that comes earlier, and everything
+// after it. [main]
 rlhf_status rlhf__events_open(const struct rlhf__folder *run, const char *name, int64_t keep_phase,
                               struct rlhf__events *out, struct rlhf__error *err);
 void rlhf__events_close(struct rlhf__events *e); // zeroed structs allowed

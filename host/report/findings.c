@@ -14,7 +14,8 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// The median gradient norm of the earlier phases; without any, the first norm of this phase.
+// Returns the median gradient norm of the earlier phases. If there are none, returns the first norm
+// of this phase.
 static double usual_norm(const struct rlhf__findings *f, const struct rlhf__phase_numbers *p) {
     double sorted[RLHF__FINDINGS_NORMS];
     if (f->norms == 0) return p->norm_first;
@@ -37,7 +38,7 @@ static int explodes(double norm, double usual) {
 
 // ---- distance and entropy ----
 
-// If correct answers are counted, growing certainty of them is the goal, not a collapse.
+// If a reward verifies answers and more of them are right, low entropy is the goal, not a collapse.
 static int is_surely_right(const struct rlhf__findings *f, const struct rlhf__phase_numbers *p) {
     return !isnan(p->correct) && !isnan(f->correct) && p->correct > f->correct;
 }
@@ -71,7 +72,8 @@ struct rlhf__found rlhf__findings_judge(struct rlhf__findings *f,
                if_true(exploded, RLHF__EXPLODED) | if_true(diverged, RLHF__DIVERGED) |
                if_true(fell, RLHF__FELL) | if_true(p->cut_off >= RLHF__CUT_OFF, RLHF__ALL_CUT_OFF);
     out.what &= ~(uint32_t)f->said;
-    // After a collapse, further findings and new cut-offs of the phase are only its consequences.
+    // Later findings would only be consequences of a collapse, as are the phase's cut-off
+    // responses.
     if (f->said & RLHF__COLLAPSED) out.what = 0;
     if (out.what & RLHF__COLLAPSED) out.what &= ~(uint32_t)RLHF__ALL_CUT_OFF;
     f->said |= out.what;
@@ -103,7 +105,7 @@ json_t *rlhf__findings_save(const struct rlhf__findings *f) {
                      (json_int_t)f->wild);
 }
 
-// Read a number. A JSON null stands for a number that was not finite and reads as `null`.
+// Read a number. A JSON null stands for a number that was not finite; *out is then `null`.
 static int take(const json_t *v, const char *key, double null, double *out) {
     const json_t *x = json_object_get(v, key);
     *out = json_is_null(x) ? null : json_number_value(x);

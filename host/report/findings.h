@@ -1,8 +1,8 @@
-// findings.h: detects problems of a phase: a policy that has collapsed or jumped away from its
-// reference, responses that are nearly all cut off, exploding gradients, a loss on rows of a file
-// that has diverged, wanted responses of a file that the policy no longer gives.
+// findings.h: detects problems at the end of a phase. The policy has collapsed or jumped away from
+// the reference, nearly all responses are cut off, gradients have exploded, a supervised loss has
+// diverged, or the policy gives much less probability to the wanted responses of a file.
 //
-// The rules use numbers of the phase and their history, which is part of a checkpoint.
+// The rules compare numbers of the phase with their history, which is part of a checkpoint.
 // phase_warnings.c collects the numbers and writes the messages.
 #ifndef RLHF_HOST_FINDINGS_H
 #define RLHF_HOST_FINDINGS_H
@@ -19,10 +19,10 @@
 #define RLHF__NORM_LARGE        10.0   // a norm up to this does not count as exploding
 #define RLHF__CUT_OFF           0.95   // share of the responses, at least
 #define RLHF__FALL              1.0    // nats per token that wanted texts lose, above
-#define RLHF__LOSS_FACTOR       2.0    // a loss diverges above the first phase's times this
-#define RLHF__LOSS_MARGIN       2.0    // plus this, more than the difference between batches
+#define RLHF__LOSS_FACTOR       2.0    // a loss diverges above this times the first phase's loss
+#define RLHF__LOSS_MARGIN       2.0    // plus this margin, to allow for differences of batches
 
-// Of one phase; NaN: not measured.
+// The numbers of one phase. NaN means not measured.
 struct rlhf__phase_numbers {
     double entropy;                    // nats per token: mean -log-prob of the sampled tokens
     double kl;                         // nats per token from the reference
@@ -30,8 +30,8 @@ struct rlhf__phase_numbers {
     double norm, norm_first, norm_max; // gradient norms: mean, first that is not 0, largest
     double cut_off; // share of responses that reached the length limit; NaN: all do by design
     double loss;    // of supervised algorithms
-    // preference rows: how much less the policy gives the wanted responses than the reference does,
-    // nats per token
+    // preference rows: how much lower the policy's log-prob of the wanted responses is than the
+    // reference's, nats per token
     double fall;
 };
 
@@ -44,8 +44,8 @@ enum rlhf__finding {
     RLHF__FELL = 32
 };
 
-// New findings of a phase, with the values that they were compared with. After a collapse there are
-// no new findings.
+// New findings of a phase, and the values that the phase was compared with. After a collapse
+// nothing new is found.
 struct rlhf__found {
     uint32_t what;             // bits of enum rlhf__finding; new in this phase
     int32_t by_kl, by_entropy; // why it counts as collapsed
@@ -73,8 +73,9 @@ struct rlhf__findings {
 struct rlhf__found rlhf__findings_judge(struct rlhf__findings *,
                                         const struct rlhf__phase_numbers *);
 
-// State as JSON (new reference, NULL if out of memory) and back; NULL: no stored state, so the next
-// phase counts as the first. Errors: RLHF_E_INVALID. [main]
+// Convert the state to and from JSON. Save returns a new reference, NULL if out of memory. Load
+// accepts NULL for no stored state; the next phase then counts as the first. Errors:
+// RLHF_E_INVALID. [main]
 json_t *rlhf__findings_save(const struct rlhf__findings *);
 rlhf_status rlhf__findings_load(struct rlhf__findings *, const json_t *, struct rlhf__error *err);
 

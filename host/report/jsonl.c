@@ -20,7 +20,7 @@ rlhf_status rlhf__append_buf(int fd, const char *path, const struct rlhf__buf *b
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0) {
             int why = done < 0 ? errno : ENOSPC;
-            if (start >= 0 && ftruncate(fd, start) != 0) why = errno; // half a line is left
+            if (start >= 0 && ftruncate(fd, start) != 0) why = errno; // do not leave half a line
             return rlhf__fail(err, RLHF_E_IO, "%s: cannot write: %s", path, strerror(why));
         }
         p += done;
@@ -36,10 +36,10 @@ rlhf_status rlhf__append_sync(int fd, const char *path, struct rlhf__error *err)
 
 #define MAX_BYTES ((uint64_t)1 << 32)
 
-// Content of the file of a resumed run.
+// What scan() found in the file of a resumed run.
 struct found {
     size_t kept;           // bytes up to the end of the last row to keep
-    int64_t odd, odd_line; // invalid lines among them, and the first of these
+    int64_t odd, odd_line; // invalid lines before that end, and the line number of the first
 };
 
 enum kind { ROW, LATER_ROW, NO_ROW };
@@ -54,7 +54,7 @@ static enum kind kind_of(const char *line, size_t n, int64_t keep_phase) {
     return kind;
 }
 
-// A line without a newline was being written when the process died: it is dropped.
+// A last line without a newline is dropped: the process died while writing it.
 static struct found scan(const struct rlhf__buf *text, int64_t keep_phase) {
     struct found f = {0, 0, 0};
     int64_t pending = 0, pending_line = 0, number = 0;

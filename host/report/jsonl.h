@@ -1,5 +1,5 @@
-// jsonl.h: appends to files of a run, above all of JSON objects, one per line, each with a "phase".
-// A resumed run first cuts such a file back.
+// jsonl.h: appends to the files of a run, mostly JSON Lines whose objects have a "phase". Cuts such
+// a file back when a run is resumed.
 #ifndef RLHF_HOST_JSONL_H
 #define RLHF_HOST_JSONL_H
 
@@ -7,8 +7,8 @@
 #include "base/folder.h"
 #include "base/log.h"
 
-// Append all bytes to fd; on failure the file is cut back to its earlier length. `path` is for the
-// message. Errors: RLHF_E_IO, RLHF_E_NOMEM (of the buffer). [any]
+// Append all bytes to fd. On failure the file is cut back to its earlier length. `path` is used in
+// messages. Errors: RLHF_E_IO, RLHF_E_NOMEM (the buffer ran out of memory earlier). [any]
 rlhf_status rlhf__append_buf(int fd, const char *path, const struct rlhf__buf *bytes,
                              struct rlhf__error *err);
 
@@ -23,9 +23,10 @@ struct rlhf__jsonl {
     int reserved;
 };
 
-// Open `name` in a run directory for appending. keep_phase < 0: empty the file; otherwise cut it
-// after the last row of a phase up to keep_phase. Invalid lines before that are kept, and the log
-// says how many there are. Errors: RLHF_E_INVALID (a link, not a regular file), RLHF_E_IO. [main]
+// Open `name` in a run directory for appending. With keep_phase < 0 the file is emptied. Otherwise
+// everything after the last row with "phase" <= keep_phase is cut off. Invalid lines before that
+// row are kept, and their number is logged. Errors: RLHF_E_INVALID (a link, not a regular file),
+// RLHF_E_IO. [main]
 rlhf_status rlhf__jsonl_open(const struct rlhf__folder *run, const char *name, int64_t keep_phase,
                              struct rlhf__log *log, struct rlhf__jsonl *out,
                              struct rlhf__error *err);
@@ -35,7 +36,7 @@ void rlhf__jsonl_close(struct rlhf__jsonl *j); // zeroed structs allowed
 rlhf_status rlhf__jsonl_append(struct rlhf__jsonl *j, const struct rlhf__buf *lines,
                                struct rlhf__error *err);
 
-// The sum of a member over the rows of such a file; 0 if the file cannot be read. [main]
+// Returns the sum of a member over the rows of such a file, or 0 if the file cannot be read. [main]
 double rlhf__jsonl_sum(const struct rlhf__folder *run, const char *name, const char *member);
 
 // fsync. [main]

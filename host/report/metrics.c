@@ -15,7 +15,7 @@ enum { N_FILES = sizeof files / sizeof *files };
 struct rlhf__metrics {
     void *file[N_FILES];        // NULL: not enabled
     int bad;                    // a value was lost: out of memory
-    int warned;                 // 1: about a name that is combined in two ways
+    int warned;                 // 1: has warned about a name that is combined in two ways
     pthread_mutex_t lock;       // protects the members below
     struct rlhf__metric *value; // sorted by name
     size_t n, cap;
@@ -46,7 +46,7 @@ static rlhf_status open_file(struct rlhf__metrics *m, size_t i, const struct rlh
     if (!wanted && (keep_phase < 0 || !rlhf__folder_has(run, s->name))) return RLHF_OK;
     rlhf_status st = s->open(run, keep_phase, log, &m->file[i], err);
     if (st != RLHF_OK || wanted) return st;
-    s->close(m->file[i]); // it has been cut back and gets no new rows
+    s->close(m->file[i]); // a disabled file has been cut back and gets no new rows
     m->file[i] = NULL;
     return RLHF_OK;
 }
@@ -69,7 +69,7 @@ rlhf_status rlhf__metrics_open(const struct rlhf__folder *run, const struct rlhf
     return status;
 }
 
-// Index of name, or where to insert it; *there says which.
+// Returns the index of name, or the index at which to insert it. Sets *there to 1 if it exists.
 static size_t place(const struct rlhf__metrics *m, const char *name, int *there) {
     size_t lo = 0, hi = m->n;
     while (lo < hi) {
@@ -108,7 +108,7 @@ static void warn_mixed(struct rlhf__metrics *m, const struct rlhf__metric *one, 
                one->name, rlhf__combine_name(one->reported.combine), rlhf__combine_name(combine));
 }
 
-// Holds the lock. report NULL: the value is the host's own.
+// The caller holds the lock. report NULL: the value is the host's own.
 static rlhf_status put(struct rlhf__metrics *m, const char *name, double value,
                        const struct rlhf__combined *report) {
     int there;
@@ -173,7 +173,7 @@ void rlhf__metrics_under_reported(void *ctx, const char *name, double value, dou
 }
 
 int rlhf__metrics_get(const struct rlhf__metrics *m, const char *name, double *out) {
-    // Locking is not a change that callers can see, so the struct can be const for them.
+    // Locking does not change the state that callers see, so m can be const.
     pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&m->lock;
     int there;
     pthread_mutex_lock(lock);

@@ -1,9 +1,9 @@
-// metrics_csv.c: metrics.csv: a header "phase,<names sorted>", then one line per phase. A cell is
-// empty if a phase lacks the number, and nan if it is not finite.
+// metrics_csv.c: metrics.csv: a header "phase,<sorted names>", then one line per phase. A cell is
+// empty if the phase lacks the metric, and nan if the value is not finite.
 //
-// If a phase has a name that no earlier phase had, the file is rewritten atomically with one more
-// column. A resumed run drops the columns that only dropped phases had, so that the file is byte
-// for byte that of an uninterrupted run.
+// When a phase has a new name, the file is rewritten atomically with another column. A resumed run
+// drops phases, and with them the columns that only those phases filled. The file is then byte for
+// byte the same as that of an uninterrupted run.
 #include "report/metrics_file.h"
 
 #include "base/file.h"
@@ -31,7 +31,7 @@ static unsigned char clean(char c) {
     return c == ',' || c == '"' || (unsigned char)c < ' ' ? '_' : (unsigned char)c;
 }
 
-// Below, equal to or above 0 if the column comes before, is or comes after the name.
+// Compares as strcmp does: negative if the column sorts before the name, 0 if it is the same.
 static int order(const char *column, rlhf_str name) {
     for (uint64_t i = 0; i < name.len; i++)
         if ((unsigned char)column[i] != clean(name.ptr[i]))
@@ -52,7 +52,7 @@ static size_t place(const struct columns *c, rlhf_str name, int *there) {
     return lo;
 }
 
-// Index of the column of a name, or NO_COLUMN.
+// Returns the index of the column with that name, or NO_COLUMN.
 static size_t columns_find(const struct columns *c, rlhf_str name) {
     int there;
     size_t at = place(c, name, &there);
@@ -106,7 +106,7 @@ struct csv {
 
 struct reading {
     struct rlhf__buf text;
-    rlhf_str *name, *cell; // [n] of the header and of the current row; [0] is the phase's
+    rlhf_str *name, *cell; // [n] fields of the header and of the current row; [0] is the phase
     size_t n;
     const char *row, *stop; // start and end of the rows
 };
@@ -133,7 +133,7 @@ static rlhf_status read_file(const struct csv *c, struct reading *r, struct rlhf
     RLHF_TRY(rlhf__file_read_fd(c->fd, c->path, MAX_BYTES, &r->text, err));
     const char *text = rlhf__buf_text(&r->text), *end = memchr(text, '\n', r->text.len);
     r->row = r->stop = text + r->text.len;
-    if (!end) return RLHF_OK; // empty, or a header that was being written
+    if (!end) return RLHF_OK; // empty, or the process died while writing the header
     r->n = split(text, end, NULL, 0);
     r->name = calloc(r->n, sizeof *r->name);
     r->cell = calloc(r->n, sizeof *r->cell);
@@ -147,7 +147,7 @@ static rlhf_status read_file(const struct csv *c, struct reading *r, struct rlhf
                       c->path);
 }
 
-// The phase of the line's cells, -1 if it is not a row of this file.
+// Returns the phase in the line's cells, or -1 if the line is not a row of this file.
 static int64_t phase_of(struct reading *r, const char *line, const char *eol) {
     char *end;
     if (split(line, eol, r->cell, r->n) != r->n) return -1;
@@ -155,8 +155,9 @@ static int64_t phase_of(struct reading *r, const char *line, const char *eol) {
     return end > line && end == r->cell[0].ptr + r->cell[0].len && phase >= 0 ? phase : -1;
 }
 
-// Call visit with r->cell set for each row up to keep_phase; *odd (may be NULL) receives the number
-// of lines that are not rows. A line without a newline was being written and is skipped.
+// Call visit for each row up to keep_phase, whose cells are in r->cell. If odd is not NULL, *odd
+// receives the number of lines that are not rows. A last line without a newline is skipped: the
+// process died while writing it.
 static rlhf_status each_row(struct reading *r, int64_t keep_phase, int64_t *odd,
                             rlhf_status (*visit)(void *arg, const struct reading *,
                                                  struct rlhf__error *),
@@ -186,7 +187,7 @@ static rlhf_status put_line(struct copy *c, struct rlhf__error *err) {
     return rlhf__file_writer_put(c->out, c->line.data, c->line.len, err);
 }
 
-// Write a row with its cells in the new columns.
+// Write the row r->cell under the new columns.
 static rlhf_status copy_row(void *arg, const struct reading *r, struct rlhf__error *err) {
     struct copy *c = arg;
     memset(c->cell, 0, c->to->n * sizeof *c->cell);
@@ -214,7 +215,7 @@ static rlhf_status copy_all(struct copy *c, struct reading *r, int64_t keep_phas
     return each_row(r, keep_phase, NULL, copy_row, c, err);
 }
 
-// Rewrite the file with the columns *to, which are taken over, and its rows up to keep_phase.
+// Rewrite the file with the columns *to and its rows up to keep_phase. Takes over *to.
 static rlhf_status rewrite(struct csv *c, struct reading *r, struct columns *to, int64_t keep_phase,
                            struct rlhf__error *err) {
     struct copy copy = {.to = to};
@@ -238,7 +239,7 @@ static rlhf_status rewrite(struct csv *c, struct reading *r, struct columns *to,
     return RLHF_OK;
 }
 
-// Add the columns in which a row has a number.
+// Add the columns in which this row has a value.
 static rlhf_status add_used(void *arg, const struct reading *r, struct rlhf__error *err) {
     for (size_t i = 1; i < r->n; i++)
         if (r->cell[i].len > 0) RLHF_TRY(columns_add(arg, r->name[i], err));
@@ -279,7 +280,7 @@ static rlhf_status csv_open(const struct rlhf__folder *run, int64_t keep_phase,
 
 static rlhf_str text_of(const char *s) { return (rlhf_str){s, strlen(s)}; }
 
-// Add columns for new names in the row.
+// Add a column for each name in the row that does not have one yet.
 static rlhf_status widen(struct csv *c, const struct rlhf__metrics_row *row,
                          struct rlhf__error *err) {
     struct reading r = {0};

@@ -1,5 +1,5 @@
-// metrics_file.h: an output for the metrics of a phase: a file of the run, which a resumed run
-// first cuts back.
+// metrics_file.h: the interface of an output for metrics: a file in the run directory that gets the
+// numbers of each phase and is cut back when the run is resumed.
 //
 // To add one, write metrics_<name>.c and add a line to the list in metrics.c.
 #ifndef RLHF_HOST_METRICS_FILE_H
@@ -15,7 +15,7 @@
 struct rlhf__metric {
     char *name;
     double value;
-    struct rlhf__combined reported; // by plugins; n 0: the value is the host's own
+    struct rlhf__combined reported; // by plugins; n == 0: the host itself set the value
 };
 
 // A phase's numbers, borrowed for the call. No metric is named "phase".
@@ -27,16 +27,15 @@ struct rlhf__metrics_row {
 
 struct rlhf__metrics_file {
     const char *name; // of its file or folder in the run directory
-    // Whether the settings enable it; NULL = always.
+    // Returns whether the settings enable this output. NULL means always.
     int32_t (*wanted)(const struct rlhf__log_config *);
     // Open for a new run (keep_phase < 0) or a resumed one, for which rows of phases > keep_phase
-    // are dropped. run is borrowed until close. The caller closes *self, also after a failure.
-    // [main]
+    // are dropped. run is borrowed until close. The caller closes *self even if open fails. [main]
     rlhf_status (*open)(const struct rlhf__folder *run, int64_t keep_phase, struct rlhf__log *log,
                         void **self, struct rlhf__error *err);
     // Write a row and flush it to the operating system. A failure leaves the file unchanged. [main]
     rlhf_status (*row)(void *self, const struct rlhf__metrics_row *, struct rlhf__error *err);
-    // Write a Markdown text under a tag; NULL = the file takes no texts. [main]
+    // Write a Markdown text under a tag. NULL if the output does not accept texts. [main]
     rlhf_status (*text)(void *self, int64_t phase, const char *tag, rlhf_str text,
                         struct rlhf__error *err);
     rlhf_status (*sync)(void *self, struct rlhf__error *err); // fsync [main]

@@ -51,7 +51,7 @@ void rlhf__shown_finish(struct rlhf__shown *s) {
     *s = (struct rlhf__shown){0};
 }
 
-// Whether row i has the same group or prompt as one of these rows.
+// Returns 1 if row i has the same group or prompt as one of the n rows in `seen`.
 static int is_repeated(const struct rlhf__phase *p, uint32_t i, const uint32_t *seen, uint32_t n) {
     const int32_t *group = p->x.rows.group;
     const rlhf_str *prompt = p->x.scored.prompt;
@@ -69,8 +69,8 @@ static int compare_rows(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// Pick n rows to show, ascending: the first of each prompt, then, if these are too few, others from
-// the front.
+// Pick n rows to show, in ascending order. First take one row of each prompt. If these are too few,
+// add the earliest of the other rows.
 static void choose(const struct rlhf__phase *p, uint32_t *pick, uint32_t n) {
     const uint32_t rows = p->x.rows.n;
     uint32_t firsts = 0;
@@ -92,7 +92,7 @@ static char *keep_text(char *at, rlhf_str from, rlhf_str *to) {
     return at + from.len;
 }
 
-// Copy the texts of these rows, and several rewards' scores of each, to *s.
+// Copy the texts of the picked rows to *s and, if there are several rewards, each reward's score.
 static rlhf_status keep_texts(struct rlhf__shown *s, const struct rlhf__scored *x,
                               const uint32_t *pick, uint32_t n, struct rlhf__error *err) {
     const size_t each = x->paid ? x->n_rewards : 0;
@@ -116,7 +116,8 @@ static rlhf_status keep_texts(struct rlhf__shown *s, const struct rlhf__scored *
     return RLHF_OK;
 }
 
-// Whether they are shown is decided only at the end of the phase: it may be the last one.
+// Samples are stored in every phase. Whether it was the last one, whose samples are always shown,
+// is known only at its end.
 rlhf_status rlhf__completions_take(const struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__log_config *c = &p->config->log;
     const struct rlhf__rows *e = &p->x.rows;
@@ -138,8 +139,8 @@ rlhf_status rlhf__completions_take(const struct rlhf__phase *p, struct rlhf__err
     return st;
 }
 
-// Write and show the stored samples if they are due (log.samples_every), and in the first and the
-// last phase.
+// Write and show the stored samples in every log.samples_every-th phase, in the first and in the
+// last.
 static rlhf_status show_samples(const struct rlhf__phase *p, int is_last, struct rlhf__error *err) {
     const struct rlhf__log_config *c = &p->config->log;
     struct rlhf__report *r = p->report;
@@ -196,8 +197,8 @@ static void report_optim(const struct rlhf__phase *p) {
     }
 }
 
-// Rows that were left out of the backward pass, and the time that this saved, which is unknown
-// without a timed row.
+// Report the rows that the backward pass left out and the time that this saved. The time is known
+// only if some row was timed.
 static void report_spared(const struct rlhf__phase *p) {
     const struct rlhf__row_tally *b = &p->learner->tally;
     const int64_t rows = b->rows[RLHF_ROW_NO_GRADIENT] + b->rows[RLHF_ROW_EXCLUDED];
@@ -230,7 +231,7 @@ static void report_times(const struct rlhf__phase *p) {
     }
 }
 
-// The peak is that of one large matrix product, measured once, after the first phase.
+// Peak FLOP/s are those of one large GEMM, timed once after the first phase.
 static void report_speed(const struct rlhf__phase *p) {
     const struct rlhf__model_env *env = p->cast->policy->env;
     struct rlhf__report *r = p->report;
@@ -244,7 +245,8 @@ static void report_speed(const struct rlhf__phase *p) {
         set(p, "perf/peak_rss_mb", (double)usage.ru_maxrss / 1024); // KiB on Linux
 }
 
-// Without a table of samples, a terminal keeps about twenty lines of a run.
+// Returns 1 if the terminal keeps this phase's progress line. Unless sample tables separate the
+// phases, about twenty lines of a run are kept.
 static int is_history(const struct rlhf__phase *p) {
     enum { LINES = 20 };
     const struct rlhf__log_config *c = &p->config->log;

@@ -1,5 +1,5 @@
-// phase_report.h: metrics of the host itself and of the responses as texts, samples, and the
-// progress line of a phase.
+// phase_report.h: reports a phase: the host's own metrics, text statistics of the responses,
+// samples, and the progress line.
 #ifndef RLHF_HOST_PHASE_REPORT_H
 #define RLHF_HOST_PHASE_REPORT_H
 
@@ -7,50 +7,55 @@
 #include "report/findings.h"
 #include "report/report.h"
 
-// Set objective/scores, completions/*, val/sequence_lengths, val/num_stop_token_ids from the
-// phase's first responses, before some of them are replaced. [main]
+// Set objective/scores, completions/*, val/sequence_lengths and val/num_stop_token_ids. They
+// describe the phase's responses as first sampled, before some of them are replaced. [main]
 rlhf_status rlhf__completions_measure(const struct rlhf__phase *p, struct rlhf__error *err);
 
-// Store samples of the responses that are learned from in p->report->shown. [main]
+// Store samples of the responses that are trained on in p->report->shown. [main]
 rlhf_status rlhf__completions_take(const struct rlhf__phase *p, struct rlhf__error *err);
 
 void rlhf__shown_finish(struct rlhf__shown *); // accepts a zeroed one [any]
 
 #define RLHF__REWARD_METRIC "objective/scores" // mean reward of the phase's responses
 
-// Set lr, episode, optim/*, time/*, perf/*, sampling/*. Called after the algorithm's phase_end()
-// and after the phase's sequences have been counted, but before the phase itself is. [main]
+// Set lr, episode, optim/*, time/*, perf/* and sampling/*. Call it after the algorithm's
+// phase_end() and after the phase's sequences were added to the count, but before the phase itself
+// is. [main]
 void rlhf__phase_metrics(const struct rlhf__phase *p);
 
-// Write and show samples and progress of the phase, whose metrics are set; is_last = 1: early
-// stopping ends the run after it. Errors: those of writing samples. [main]
+// Write and show the samples and the progress line of a phase whose metrics are set. is_last = 1:
+// early stopping ends the run after this phase. Errors: those of writing samples. [main]
 rlhf_status rlhf__phase_show(const struct rlhf__phase *p, int is_last, struct rlhf__error *err);
 
 // ---- phase_warnings.c: warnings at the end of a phase, before the phase is counted ----
 //
-// Findings (findings.h) with the likely cause and the setting to change, a phase without a learning
-// signal, and a reward model whose scores do not start at the scale that they were fitted to.
+// It warns of findings (findings.h), with the likely cause and the setting to change; of a phase
+// without a learning signal; and of a reward model whose scores start far from its fitted scale.
 
-// Check a phase after the algorithm's phase_end() and log new findings. Phases with rows of a file
-// are not checked. [main]
+// Check a phase after the algorithm's phase_end() and log new findings. Phases that train on rows
+// of a file are not checked. [main]
 void rlhf__phase_warnings(struct rlhf__findings *, const struct rlhf__phase *);
 
-// A run whose adapter has never moved ends after this many phases without a learning signal; a
-// resumed run gets as many again.
+// A run whose adapter has never moved ends after this many phases without a learning signal. A
+// resumed run starts counting from 0.
 enum { RLHF__STILL_PHASES = 16 };
 
-// Whether the phase, whose metrics are set, taught the model anything: a run that teaches nothing
-// would otherwise look like any other. Warns once per process of a phase in which all compared
-// responses have the same reward (unless `findings` has a collapsed policy as the cause) and of one
-// that left the adapter at its start, and adds such phases to *count. Errors: RLHF_E_NUMERIC for an
-// adapter that has never moved although a step was taken for a loss whose gradient is not 0, or if
-// RLHF__STILL_PHASES phases, or all phases to the end of the run, gave no learning signal. [main]
+// Check whether the phase, whose metrics are set, taught the model anything; otherwise such a run
+// would look like any other. *count counts the phases that did not. Two warnings are logged once
+// per process:
+// - All compared responses have the same reward. Not logged if `findings` contains a collapse,
+//   which is then the cause.
+// - No gradient reached an adapter that is still at its start.
+//
+// Errors: RLHF_E_NUMERIC if an adapter has never moved although a step was taken with a nonzero
+// gradient; or if RLHF__STILL_PHASES phases, or all up to the end of the run, gave no learning
+// signal. [main]
 rlhf_status rlhf__check_learning(const struct rlhf__phase *p, struct rlhf__count *count,
                                  const struct rlhf__findings *findings, struct rlhf__error *err);
 
-// Warn of bt_rm.so rewards whose scores in a run's first phase are far from mean 0 and standard
-// deviation 1, because coefficients relative to them (algo.kl_coef) then have a different effect.
-// The phase's metrics are set. [main]
+// Warn if the scores of a bt_rm.so reward in a run's first phase are far from mean 0 and standard
+// deviation 1. Coefficients such as algo.kl_coef are chosen for that scale. The phase's metrics are
+// set. [main]
 void rlhf__calibration_note(const struct rlhf__phase *p);
 
 #endif

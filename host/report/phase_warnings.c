@@ -10,7 +10,7 @@
 
 // ---- the numbers of a phase ----
 
-// Mean -log-prob of the sampled tokens.
+// Returns the mean -log-prob of the sampled tokens.
 static double entropy_of(const struct rlhf__rows *e) {
     const float *logp = e->token[RLHF__LOGP_SAMPLED];
     double sum = 0;
@@ -24,8 +24,8 @@ static double entropy_of(const struct rlhf__rows *e) {
     return n > 0 ? sum / (double)n : NAN;
 }
 
-// Whether responses may end before the length limit, and their texts are not cut at a period
-// anyway.
+// Returns 1 if it is a fault that responses reach the length limit: stop tokens can end them, and
+// their texts are not cut at a period.
 static int may_end(const struct rlhf__phase *p) {
     const struct rlhf__config *c = p->config;
     const struct rlhf__model *m = p->cast->policy;
@@ -51,7 +51,7 @@ static struct rlhf__phase_numbers numbers_of(const struct rlhf__phase *p) {
         rlhf__metrics_get(m, "completions/mean_length", &length) && length > 0)
         out.kl = kl / length;
     rlhf__metrics_get(m, "objective/verifiable_correct_rate", &out.correct);
-    // Without differences in reward only the penalties give gradients, so their norms are not
+    // If every group is flat, gradients come from the penalties alone, so their norms are not
     // typical.
     rlhf__metrics_get(m, RLHF_METRIC_FLAT_GROUPS, &flat);
     if (l->steps > 0 && flat < 1) out.norm = l->norm_sum / (double)l->steps;
@@ -70,8 +70,8 @@ static void put_lr(const struct rlhf__optim_config *o, struct rlhf__buf *out) {
         rlhf__buf_printf(out, "optim.lr %g", o->lr);
 }
 
-// The setting to change first. A policy that jumped, or that collapsed within a few phases, took
-// steps that are too large; one that drifted was not held near the reference.
+// Write which setting to change first. A policy that jumped, or collapsed within a few phases, took
+// too large steps: lower the learning rate. A policy that drifted away needs a higher KL penalty.
 static void put_cause(const struct rlhf__findings *f, const struct rlhf__phase *p, int drifted,
                       struct rlhf__buf *out) {
     const json_t *algo = p->config->algo.options, *coef = json_object_get(algo, "kl_coef");
@@ -139,7 +139,7 @@ static void say_jumped(const struct rlhf__findings *f, const struct rlhf__phase 
     say(p, &text);
 }
 
-// Responses that contain the token.
+// Returns the number of responses that contain the token.
 static uint32_t containing(const struct rlhf__rows *e, int32_t id) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < e->n; i++) {
@@ -151,7 +151,7 @@ static uint32_t containing(const struct rlhf__rows *e, int32_t id) {
     return n;
 }
 
-// Where most responses wrote the end of their turn, a higher limit would not help.
+// Suggest an end-of-turn token as a stop token if most responses contain it, else a higher limit.
 static void say_cut_off(const struct rlhf__phase *p, double share) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     const char *end;
@@ -223,8 +223,8 @@ static void say_metric(void *arg, const char *name) {
     rlhf__buf_printf(s->out, "%s%s %.4g", s->n++ ? ", " : "", name + n, value);
 }
 
-// "answer (correct 0, found 0, marked 0, mean 0, std 0)" for each reward, from the phase's metrics
-// except its time.
+// Write "answer (correct 0, found 0, marked 0, mean 0, std 0)" for each reward: all metrics that
+// the reward has in this phase, except its time.
 static void put_rewards(const struct rlhf__phase *p, struct rlhf__buf *out) {
     for (size_t k = 0; k < p->cast->n_rewards; k++) {
         char owner[128];
@@ -260,7 +260,7 @@ static void warn_constant_rewards(const struct rlhf__phase *p, const struct rlhf
                p->cast->plan.group_size > 1 ? ", algo.group_size" : "");
 }
 
-// Responses that are compared have the same reward; responses to different prompts may differ.
+// Compared responses all have the same reward; responses to different prompts may still differ.
 static void warn_flat_groups(const struct rlhf__phase *p) {
     const uint32_t size = p->cast->plan.group_size;
     if (size < 2)
@@ -293,8 +293,8 @@ static void warn_reward_values(const struct rlhf__phase *p) {
     rlhf__buf_free(&said);
 }
 
-// If groups are compared, their spread counts. A critic, or an algorithm that does not report what
-// it compares, learns if any two responses of the phase have different rewards.
+// Rewards are flat if all groups lack spread. With a critic, or with an algorithm that does not
+// report flat groups, they are flat only if all responses of the phase have the same reward.
 static void check_flat_rewards(const struct rlhf__phase *p, struct rlhf__count *count,
                                const struct rlhf__findings *findings) {
     const struct rlhf__rows *e = &p->x.rows;
@@ -305,8 +305,8 @@ static void check_flat_rewards(const struct rlhf__phase *p, struct rlhf__count *
     count->flat_phases += flat;
     if (count->flat_phases > 0)
         rlhf__metrics_set(p->report->metrics, "optim/flat_phases", (double)count->flat_phases);
-    // A collapse is the cause and has been reported: advice on groups and temperatures would not
-    // help.
+    // After a collapse, which has been reported and is the cause, advice on groups and temperatures
+    // would not help.
     if (!flat || p->report->said_flat || (findings->said & RLHF__COLLAPSED)) return;
     p->report->said_flat = 1;
     if (constant)
@@ -325,8 +325,8 @@ static rlhf_status adapter_stuck(const struct rlhf__phase *p, double lr, struct 
                       (long long)p->count->phase + 1, (long long)p->learner->steps, lr);
 }
 
-// No derivative of the loss reached the adapter. Weight decay may shrink its A, but that does not
-// count as learning.
+// All derivatives of the loss were 0, so no gradient reached the adapter. Weight decay may still
+// shrink its matrix A, but that is not learning.
 static rlhf_status no_gradient(const struct rlhf__phase *p, struct rlhf__count *count,
                                struct rlhf__error *err) {
     const int64_t here = ++count->still_phases, left = count->phases - p->count->phase - 1;
@@ -354,7 +354,7 @@ static rlhf_status check_adapter(const struct rlhf__phase *p, struct rlhf__count
     const double lr = p->config->optim.lr *
                       rlhf__schedule_factor(&p->config->optim, p->count->phase, p->count->horizon);
     rlhf__metrics_set(p->report->metrics, "optim/adapter_update_norm", p->adapter_norm);
-    // `still` until the adapter has moved for the first time since the start of the run.
+    // 1 while the adapter has not moved since the start of the run.
     const int still = p->count->phase == 0 || count->still_phases > 0;
     if (!still) return RLHF_OK;
     if (!p->learner->asked) return no_gradient(p, count, err);

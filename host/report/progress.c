@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BAR_COLUMNS    24  // if the terminal has room for all numbers too
+#define BAR_COLUMNS    24  // only if the terminal also has room for all numbers
 #define NOTE_COLUMNS   20  // enough for most notes
 #define REDRAW_SECONDS 0.1 // between two redraws for the same work
 
@@ -22,17 +22,17 @@ struct rlhf__progress {
     int32_t color;
     int32_t drawn;   // columns of the bar on the screen, 0: not shown
     int32_t hidden;  // 1: do not show it
-    int32_t day;     // of the last line with a date
+    int32_t day;     // day of the last line that showed a date
     int32_t counted; // 1: note has "done/of"
     struct rlhf__progress_state state;
     struct rlhf__watch watch;
-    double last;    // seconds, when the bar was drawn
+    double last;    // time when the bar was last drawn, seconds
     char doing[48]; // subject of the note
     char note[80];
 };
 
-// Move to the first column and clear the line. If the terminal has become narrower, it has broken
-// the bar into several lines, and the cursor is on the last one.
+// Move to the first column and clear the line. If the terminal has become narrower, the bar now
+// fills several lines; the cursor is on the last one.
 static void clear_line(const struct rlhf__progress *p) {
     int columns = rlhf__terminal_width(STDOUT_FILENO, 80), above = 0;
     if (p->drawn > columns && columns > 0) above = (p->drawn - 1) / columns;
@@ -66,10 +66,10 @@ static double seconds_left(const struct rlhf__progress_state *s) {
     return done > 0 ? s->seconds / (double)done * (double)(s->phases - s->phase) : NAN;
 }
 
-// Items that a narrow terminal omits, in this order.
+// Items to leave out on a narrow terminal, in this order.
 enum shed { NOTHING, REPEATED, SPEED, RETRIES, ACCURACY, JUDGE, KL, BAR, FAILURES, VALUE, N_SHED };
 
-// "reward 0.731  kl 3.21  5210 tok/s", without the omitted items.
+// Write "reward 0.731  kl 3.21  5210 tok/s", without the items that are left out.
 static void put_numbers(struct rlhf__buf *b, const struct rlhf__progress_state *s, int shed) {
     if (s->phase <= s->first_phase) return; // not measured yet
     const int repeats = s->accuracy == s->value && shed >= REPEATED;
@@ -85,10 +85,10 @@ static void put_numbers(struct rlhf__buf *b, const struct rlhf__progress_state *
     if (s->retries && shed < RETRIES) rlhf__buf_printf(b, "  retries %lld", (long long)s->retries);
 }
 
-// Shorter on a narrow terminal, where the numbers are more useful than the bar.
+// On a narrow terminal the bar is short: there the numbers are more useful.
 static int bar_columns(int terminal) { return terminal >= 100 ? BAR_COLUMNS : terminal / 8; }
 
-// Columns reserved for the note, so that its length does not make numbers appear and disappear.
+// Columns reserved for the note, so that numbers do not come and go with the length of the note.
 static int note_columns(const struct rlhf__progress *p, int terminal) {
     struct rlhf__buf seen = RLHF__BUF_INIT;
     const int used = rlhf__put_clipped(&seen, (rlhf_str){p->note, strlen(p->note)}, terminal);
@@ -98,7 +98,7 @@ static int note_columns(const struct rlhf__progress *p, int terminal) {
     return 2 + (used > usual ? used : usual);
 }
 
-// Put the numbers and the remaining time, as many as fit next to the bar and the note.
+// Write as many of the numbers as fit next to the bar and the note, and the remaining time.
 static int put_fitting(const struct rlhf__progress *p, int terminal, struct rlhf__buf *text) {
     const struct rlhf__progress_state *s = &p->state;
     const int room = terminal - 1 - note_columns(p, terminal);
@@ -116,7 +116,7 @@ static int put_fitting(const struct rlhf__progress *p, int terminal, struct rlhf
     return 0;
 }
 
-// Put bar and numbers; before the first phase only the note.
+// Write the bar and the numbers. Before the first phase, write only the note.
 static int put_bar(const struct rlhf__progress *p, int terminal, struct rlhf__buf *bar,
                    struct rlhf__buf *text) {
     const struct rlhf__progress_state *s = &p->state;
@@ -153,7 +153,7 @@ static void draw(struct rlhf__progress *p) {
 static void before_log(void *arg) { erase(arg); }
 static void after_log(void *arg) { draw(arg); }
 
-// Call f while log lines are held back.
+// Call f while log output is blocked.
 static void alone(struct rlhf__progress *p, void (*f)(struct rlhf__progress *)) {
     if (p->log) pthread_mutex_lock(&p->log->lock);
     f(p);
@@ -196,7 +196,7 @@ static void end_line(struct rlhf__progress *p) {
 
 void rlhf__progress_end(struct rlhf__progress *p) { alone(p, end_line); }
 
-// Progress that could not be written is not a result, and no reason for the run to fail.
+// Progress is not a result: a run does not fail because it could not be written.
 static void drop_unshown(void) {
     if (fflush(stdout) == 0 && !ferror(stdout)) return;
     __fpurge(stdout);

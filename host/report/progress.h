@@ -8,7 +8,7 @@
 #include "config/schema.h"
 
 struct rlhf__progress_state {
-    int64_t phase, phases; // done, planned
+    int64_t phase, phases; // phases done and planned
     const char *label;     // e.g. "reward"; what `value` is
     double value;          // mean reward (or loss)
     double kl;             // sequence KL, nats; NaN = not shown
@@ -17,18 +17,18 @@ struct rlhf__progress_state {
     int64_t first_phase;   // phases already done when this process started (resume)
     const char *unit;      // what is counted; NULL = "phase"
     double judge;          // mean of the judge; NaN = not shown
-    double accuracy;       // of a supervised stage, or share of right answers; NaN = not shown
-    int64_t failures;      // rows that rewards could not score; shown if not 0
-    int64_t retries;       // rows that were scored again; shown if not 0
-    int32_t history;       // 1: keep a line of this phase above the bar
+    double accuracy;  // accuracy of a supervised run, or share of right answers; NaN = not shown
+    int64_t failures; // rows that rewards could not score; shown if not 0
+    int64_t retries;  // rows that were scored again; shown if not 0
+    int32_t history;  // 1: keep a line of this phase above the bar
     int32_t reserved;
 };
 
 struct rlhf__progress;
 
-// kind: enum rlhf__progress_kind; AUTO = a bar if stdout is a terminal, else plain lines. Lines and
-// bar go to stdout; log lines are printed above the bar through log's hooks. If the log is JSON,
-// phases are logged as objects, without a bar. [main]
+// Show progress on stdout. kind is an enum rlhf__progress_kind; AUTO means a bar if stdout is a
+// terminal, otherwise plain lines. Log lines are printed above the bar, using log's hooks. With a
+// JSON log each phase is logged as an object, and there is no bar. [main]
 rlhf_status rlhf__progress_create(int32_t kind, struct rlhf__log *log, struct rlhf__progress **out,
                                   struct rlhf__error *err);
 
@@ -38,20 +38,22 @@ void rlhf__progress_destroy(struct rlhf__progress *p);
 // Show the state of a finished phase; with phase = first_phase, a bar before the first one. [main]
 void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_state *s);
 
-// Show the current work ("rollout", "loading the policy") and how much of it is `done`; of = 0: the
-// total is not known. It is shown next to the bar, or in its place before the first phase. Redrawn
-// at once if `what` or the kind of counting changes, otherwise at most ten times a second. p may be
-// NULL. [main]
+// Show the current work ("rollout", "loading the policy") and that `done` of `of` items are
+// finished; of = 0 if the total is not known. It appears next to the bar, or in its place before
+// the first phase. The bar is redrawn at once if `what` or the kind of counting changes, otherwise
+// at most ten times a second. p may be NULL. [main]
 void rlhf__progress_step(struct rlhf__progress *p, const char *what, int64_t done, int64_t of);
 void rlhf__progress_note(struct rlhf__progress *p, const char *what); // without numbers
 
-// The same as a watch; it does nothing without a bar. Lives as long as p. [any]
+// Returns rlhf__progress_step as a watch. It does nothing without a bar, and lives as long as p.
+// [any]
 const struct rlhf__watch *rlhf__progress_watch(const struct rlhf__progress *p);
 
-// End of the run: the bar stays, and later output appears below it. [main]
+// End the display: the bar stays on the screen, and later output appears below it. [main]
 void rlhf__progress_end(struct rlhf__progress *p);
 
-// Remove the bar before other output on stdout (the sample table), or show it again. [main]
+// Remove the bar before other output on stdout (the sample table), or show it again afterwards.
+// [main]
 void rlhf__progress_hide(struct rlhf__progress *p);
 void rlhf__progress_show(struct rlhf__progress *p);
 

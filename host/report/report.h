@@ -1,4 +1,5 @@
-// report.h: the outputs of a run: log, progress, metrics, samples and rollouts, and its timers.
+// report.h: everything that a run outputs (log, progress, metrics, samples, rollouts), and its
+// timers.
 #ifndef RLHF_HOST_REPORT_H
 #define RLHF_HOST_REPORT_H
 
@@ -12,8 +13,8 @@
 
 #include <stddef.h>
 
-// Time and failures of a run's rewards and judge, in the current phase and in this process. Entries
-// in the order of the config's rewards, then the judge's. Zero-initialise; release with
+// Times and failures of the rewards and the judge, for the current phase and for the whole process.
+// Each array has the rewards in the config's order, then the judge. Zero-initialise; release with
 // rlhf__reward_tallies_finish.
 struct rlhf__reward_tallies {
     struct rlhf__reward_tally *phase; // [n + 1]
@@ -26,40 +27,40 @@ rlhf_status rlhf__reward_tallies_init(struct rlhf__reward_tallies *a, size_t n_r
                                       struct rlhf__error *err);
 void rlhf__reward_tallies_finish(struct rlhf__reward_tallies *a); // accepts a zeroed one [any]
 
-// At the end of a phase, or after it was given up: add its entries to those of the process and
-// clear them. [main]
+// Add the phase's entries to those of the process and clear them. Call it when a phase ends or is
+// abandoned. [main]
 void rlhf__reward_tallies_close(struct rlhf__reward_tallies *a);
 
-// Set rewards/<name>/{time,failures,retries} of the phase, and judge/... if there is a judge.
-// [main]
+// Set rewards/<name>/{time,failures,retries} of the phase and, if there is a judge,
+// judge/{time,failures,retries}. [main]
 void rlhf__reward_tallies_report(const struct rlhf__reward_tallies *a, const struct rlhf__config *c,
                                  int judges, struct rlhf__metrics *m);
 
-// Sum of all entries of the phase. [main]
+// Returns the sum of the phase's entries. [main]
 struct rlhf__reward_tally rlhf__reward_tallies_sum(const struct rlhf__reward_tallies *a);
 
 // Log a line for each reward that failed in this process. [main]
 void rlhf__reward_tallies_say(const struct rlhf__reward_tallies *a, const struct rlhf__config *c,
                               struct rlhf__log *log);
 
-// Wall-clock seconds of the current phase by part.
+// Wall-clock seconds of the current phase, by activity.
 struct rlhf__phase_times {
     double start, rollout, reward, reference, update;
 };
 
-// The samples of the current phase. `bytes` holds their texts. `paid`: the score of each
-// reward for each sample; NULL if there is only one reward.
+// The samples of the current phase. `bytes` holds their texts. `paid` holds the score of each
+// reward for each sample; it is NULL if there is only one reward.
 struct rlhf__shown {
     struct rlhf__sample *rows; // [n]
     char *bytes;
     float *paid;
     size_t n;
-    int32_t written, reserved; // 1: samples.jsonl has them
+    int32_t written, reserved; // written: 1 if samples.jsonl contains them
 };
 
-// Backward passes saved in this process.
+// Work that the backward passes of this process saved.
 struct rlhf__spared {
-    // rows left out of the backward pass; all rows in the updates of those phases
+    // rows left out of the backward pass, and all rows of the phases that left some out
     int64_t rows, all;
     double seconds;
 };
@@ -75,12 +76,13 @@ struct rlhf__report {
     struct rlhf__phase_times times;
     struct rlhf__spared spared;
     struct rlhf__reward_tallies rewards;
-    double started;       // clock at the start of the process
-    double began;         // clock when this process began its phases; base of the ETA
-    double peak_flops;    // measured after the first phase; 0 = not yet
-    int32_t said_flat;    // 1: a phase without spread in any group has been reported
-    int64_t still_phases; // of this process, with an adapter that never moved and zero gradients
-    int32_t said_left;    // 1: too few fresh prompts has been reported
+    double started;    // clock at the start of the process
+    double began;      // clock at this process's first phase; the ETA counts from here
+    double peak_flops; // measured after the first phase; 0 = not yet
+    int32_t said_flat; // 1: a phase without spread in any group has been reported
+    // phases of this process in which an adapter that never moved got no gradient
+    int64_t still_phases;
+    int32_t said_left; // 1: too few fresh prompts has been reported
 };
 
 #endif

@@ -9,7 +9,7 @@
 
 struct rlhf__rollout_log {
     struct rlhf__jsonl file;
-    struct rlhf__buf lines; // of the current phase
+    struct rlhf__buf lines; // the lines of the current phase
     int64_t phase;
 };
 
@@ -34,7 +34,7 @@ void rlhf__rollout_log_close(struct rlhf__rollout_log *l) {
 
 // ---- parts of a line ----
 
-// The numbers of row i's response tokens.
+// Write the values of row i's response tokens.
 static void put_floats(struct rlhf__buf *b, const struct rlhf__rows *e, uint32_t i,
                        const float *token) {
     const char *between = "";
@@ -48,7 +48,8 @@ static void put_floats(struct rlhf__buf *b, const struct rlhf__rows *e, uint32_t
     rlhf__buf_putc(b, ']');
 }
 
-// Write who wrote the tokens after the prompt, in pieces: each is a turn of the policy, or given.
+// Write who wrote the tokens after the prompt. They are split into segments, each of which the
+// policy sampled or the environment supplied.
 static void put_segments(struct rlhf__buf *b, const struct rlhf__rows *e, uint32_t i) {
     const char *between = "";
     if (!e->turn) return;
@@ -63,7 +64,7 @@ static void put_segments(struct rlhf__buf *b, const struct rlhf__rows *e, uint32
     rlhf__buf_putc(b, ']');
 }
 
-// The numbers of row i's response tokens, or null.
+// Write the values of row i's response tokens, or null if there is nothing to write.
 static void put_tokens(struct rlhf__buf *b, const char *key, const struct rlhf__rows *e, uint32_t i,
                        enum rlhf__token_array which, int there) {
     rlhf__buf_printf(b, ", \"%s\": ", key);
@@ -73,7 +74,7 @@ static void put_tokens(struct rlhf__buf *b, const char *key, const struct rlhf__
         rlhf__buf_puts(b, "null");
 }
 
-// {"teacher": [...], ...}: the log-probs of the plan's named models.
+// Write {"teacher": [...], ...}: the log-probs under the plan's named models.
 static void put_named(struct rlhf__buf *b, const struct rlhf__rows *e, uint32_t i,
                       const char *const *named) {
     for (uint32_t k = 0; k < e->n_named; k++) {
@@ -117,7 +118,7 @@ void rlhf__rollout_log_rows(struct rlhf__rollout_log *l, int64_t phase, const st
         put_row(l, e, i, prompt[i], named, flags);
 }
 
-// [[...], ...]: one array per row.
+// Write [[...], ...]: one array per row.
 static void put_rows(struct rlhf__buf *b, const char *key, const struct rlhf__rows *e,
                      enum rlhf__token_array which) {
     rlhf__buf_printf(b, ", \"%s\": [", key);

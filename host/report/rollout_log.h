@@ -1,8 +1,7 @@
-// rollout_log.h: RUN/rollouts.jsonl: everything that a phase was trained on, so that other programs
-// can recompute its updates. docs/rollouts.md describes the format.
+// rollout_log.h: RUN/rollouts.jsonl contains everything that a phase was trained on, so that other
+// programs can recompute its updates. docs/rollouts.md describes the format.
 //
-// Lines are collected in memory and written when the phase is complete. No values are computed
-// here.
+// Lines are collected in memory and written when the phase is complete. Nothing is computed here.
 #ifndef RLHF_HOST_ROLLOUT_LOG_H
 #define RLHF_HOST_ROLLOUT_LOG_H
 
@@ -18,26 +17,26 @@ rlhf_status rlhf__rollout_log_open(const struct rlhf__folder *run, int64_t keep_
                                    struct rlhf__error *err);
 void rlhf__rollout_log_close(struct rlhf__rollout_log *); // NULL allowed [main]
 
-// Fields of a row that not every run has.
+// Fields that only some runs have.
 enum rlhf__rollout_log_flag {
     RLHF__LOG_REFERENCE = 1,  // log-probs of a reference
     RLHF__LOG_VALUE = 2,      // values
-    RLHF__LOG_ADVANTAGES = 4, // advantages and returns of the whole batch
+    RLHF__LOG_ADVANTAGES = 4, // advantages and returns, computed over the whole batch
 };
 
-// Begin phase `phase` (from 1) with the rows of its batch; prompt[n] is the row of each prompt in
-// its file, named[e->n_named] the names of the plan's models. Lines of an earlier phase that were
-// not written are discarded. [main]
+// Begin phase `phase` (from 1) with the rows of its batch. prompt[n] holds the index of each row's
+// prompt in the prompt file, and named[e->n_named] the names of the plan's models. If the lines of
+// an earlier phase were not written, they are discarded. [main]
 void rlhf__rollout_log_rows(struct rlhf__rollout_log *, int64_t phase, const struct rlhf__rows *e,
                             const int64_t *prompt, const char *const *named, uint32_t flags);
 
-// One optimiser step.
+// One optimizer step.
 struct rlhf__rollout_log_update {
     uint32_t epoch, minibatch, n;
     int32_t skipped;
     const uint32_t *row;           // [n] the rows of the batch in the minibatch
     const struct rlhf__rows *part; // [n] those rows
-    int32_t own;                   // 1: with separate advantages
+    int32_t own;                   // 1: this step has separate advantages
     int32_t reserved;
     double loss;
     double grad_norm, grad_norm_clipped; // of the policy

@@ -106,9 +106,9 @@ rlhf_status rlhf__samples_sync(struct rlhf__samples *s, struct rlhf__error *err)
 
 #define NUMBER_COLUMNS 9
 #define TEXT_LINES     3  // per sample, in a box
-#define TEXT_COLUMNS   40 // with fewer, the reference's log-probs are omitted
+#define TEXT_COLUMNS   40 // in a narrower text column, the reference's log-probs are omitted
 
-// Columns that fit.
+// The columns that fit on the terminal.
 struct layout {
     const struct rlhf__sample_table *t;
     const char *bar, *sep, *end;
@@ -151,7 +151,7 @@ static void put_rule(struct rlhf__buf *b, const struct layout *l, const char *le
     rlhf__buf_printf(b, "%s\n", right);
 }
 
-// "  0.9312", or blanks if the number is not known.
+// Write "  0.9312", or blanks if the number is not known.
 static void put_number_cell(struct rlhf__buf *b, const struct layout *l, double v) {
     char text[32] = "";
     if (isfinite(v)) snprintf(text, sizeof text, fabs(v) >= 1000 ? "%.0f" : "%.3f", v);
@@ -178,8 +178,8 @@ static void put_title(struct rlhf__buf *b, const struct layout *l) {
     put_rule(b, l, "\xe2\x94\x9c", "\xe2\x94\xbc", "\xe2\x94\xa4");
 }
 
-// Where to begin a prompt that would fill most of the space, so that it takes a third of it; at a
-// character boundary. 0: show all of it.
+// Returns where to begin a prompt that would otherwise fill most of the space, so that it takes a
+// third of it. The offset is at a character boundary; 0 means show the whole prompt.
 static size_t tail_of(rlhf_str prompt, size_t columns) {
     if (prompt.len <= columns * 2 / 3) return 0;
     size_t from = (size_t)prompt.len - columns / 3;
@@ -188,8 +188,8 @@ static size_t tail_of(rlhf_str prompt, size_t columns) {
     return from;
 }
 
-// Prompt and response as one text, with a mark between them. Of a long prompt only the end is
-// shown, to leave space for the response.
+// Join prompt and response, with a mark between them. Of a long prompt only the end is kept, to
+// leave space for the response.
 static void join_text(struct rlhf__buf *both, const struct rlhf__sample *s, int columns) {
     size_t from = tail_of(s->prompt, (size_t)columns);
     if (from) rlhf__buf_puts(both, "...");

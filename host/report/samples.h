@@ -1,4 +1,5 @@
-// samples.h: samples of a phase: RUN/samples.jsonl and, every few phases, a table on the terminal.
+// samples.h: samples of a phase, written to RUN/samples.jsonl and every few phases shown as a
+// table.
 #ifndef RLHF_HOST_SAMPLES_H
 #define RLHF_HOST_SAMPLES_H
 
@@ -9,10 +10,10 @@
 
 struct rlhf__sample {
     rlhf_str prompt, response; // bytes; invalid UTF-8 is replaced
-    double reward;             // mixed score; NaN = the run has no rewards
+    double reward;             // mixed score; NaN = a run without rewards
     double ref_logp;           // sum over the response under the reference, nats; NaN = not known
-    double logp;               // the same under the policy that sampled it; NaN = not known
-    const float *paid;         // [n_rewards of the table] the rewards' scores; NULL: one reward
+    double logp;               // the same sum under the policy that sampled it; NaN = not known
+    const float *paid;         // [n_rewards of the table] each reward's score; NULL: one reward
 };
 
 struct rlhf__samples;
@@ -23,8 +24,8 @@ rlhf_status rlhf__samples_open(const struct rlhf__folder *run, int64_t keep_phas
                                struct rlhf__error *err);
 void rlhf__samples_close(struct rlhf__samples *s); // NULL allowed
 
-// Append n lines {"phase", "prompt", "response", "reward", "ref_logp", "logp"}; if m is not NULL,
-// also as a TensorBoard text "samples". [main]
+// Append n lines {"phase", "prompt", "response", "reward", "ref_logp", "logp"}. If m is not NULL,
+// also write them as the TensorBoard text "samples". [main]
 rlhf_status rlhf__samples_write(struct rlhf__samples *s, int64_t phase,
                                 const struct rlhf__sample *samples, size_t n,
                                 struct rlhf__metrics *m, struct rlhf__error *err);
@@ -32,7 +33,7 @@ rlhf_status rlhf__samples_write(struct rlhf__samples *s, int64_t phase,
 // fsync, before a checkpoint is committed. [main]
 rlhf_status rlhf__samples_sync(struct rlhf__samples *s, struct rlhf__error *err);
 
-// One sample as an object of a JSON log: {"event": "sample", "phase", "prompt", ...}. [main]
+// Log one sample as a JSON object: {"event": "sample", "phase", "prompt", ...}. [main]
 void rlhf__samples_event(struct rlhf__log *log, int64_t phase, const struct rlhf__sample *s);
 
 enum { RLHF__SAMPLE_REWARDS = 4 }; // most rewards with a separate column
@@ -43,13 +44,15 @@ struct rlhf__sample_table {
         *rewards;     // [n_rewards] names if there are several rewards; 0: no extra columns
     size_t n_rewards; // at most RLHF__SAMPLE_REWARDS
     int32_t width;    // columns in total; 0 = the terminal's, or 100 without one
-    int32_t boxed;    // 1: box lines, and several lines per text; 0: one line per sample
-    // 1: the responses are not rewarded: no such column, and none of log-probs without a reference
+    int32_t boxed;    // 1: boxes with several lines of text each; 0: one line per sample
+    // 1: a run without rewards. Omit the reward column and, without a reference, the log-prob
+    // column.
     int32_t no_reward, reserved;
 };
 
-// Print the table of a phase: reward, the scores of several rewards, reference log-prob, text. The
-// log-prob is omitted if the text would get too little space. [main]
+// Print the table of a phase. Its columns are the reward, the scores of several rewards, the
+// log-prob under the reference, and the text. The log-prob is omitted if the text would get too
+// little space. [main]
 void rlhf__samples_table(FILE *out, const struct rlhf__sample_table *,
                          const struct rlhf__sample *samples, size_t n);
 

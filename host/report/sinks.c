@@ -16,16 +16,16 @@ struct rlhf__sinks {
     struct sink *sink; // [n]
     size_t n;
     struct rlhf__log *log;
-    // clock at the start of the run; for a resumed run, moved back by its earlier seconds
+    // clock at the start of the run; a resumed run moves it back by the seconds it ran before
     double began;
-    // What was taken of a phase, [n_taken].
+    // the current phase's metrics that rlhf__sinks_take copied, [n_taken]
     char **name;
     double *value;
     size_t n_taken, cap;
-    int32_t full, reserved; // 1: a name was lost: out of memory
+    int32_t full, reserved; // 1: out of memory, a metric was lost
 };
 
-// A sink only observes.
+// A sink only observes, so metrics that it reports are dropped.
 static void drop_metric(void *ctx, const char *name, double value, double weight, int32_t combine) {
     (void)ctx;
     (void)name;
@@ -83,7 +83,7 @@ void rlhf__sinks_close(struct rlhf__sinks *s) {
 
 static const rlhf_sink_ops *ops_of(const struct sink *k) { return &k->instance->plugin->ops.sink; }
 
-// Notes how a call ended.
+// Check how a call ended. The first failure of a sink is logged and marks it as failed.
 static void see(struct rlhf__sinks *s, struct sink *k, const struct rlhf__call *call,
                 rlhf_status status) {
     struct rlhf__error err;
@@ -135,7 +135,7 @@ void rlhf__sinks_take(struct rlhf__sinks *s, const struct rlhf__metrics *m) {
         rlhf__metrics_get(m, s->name[i], &s->value[i]);
 }
 
-// The texts and scores of samples, as the contract has them.
+// The texts and scores of samples in the contract's form.
 struct texts {
     rlhf_str *prompt, *response;
     float *score;

@@ -1,5 +1,5 @@
-// sinks.h: the sinks of a run (rlhf/sink.h): plugins that get its metrics and samples. A sink that
-// fails is left out from then on, with a warning; it cannot end the run.
+// sinks.h: the sinks of a run (rlhf/sink.h): plugins that receive its metrics and samples. After a
+// failure, which is logged, a sink gets no further phases; it cannot end the run.
 #ifndef RLHF_HOST_SINKS_H
 #define RLHF_HOST_SINKS_H
 
@@ -10,8 +10,8 @@
 
 struct rlhf__sinks;
 
-// Create an instance of each: plugin [c->n_sink], borrowed as is `services`. Errors: those of
-// create(), e.g. for options that the sink refuses; RLHF_E_NOMEM. [main]
+// Create an instance of each sink. plugin has c->n_sink entries; plugins and services are borrowed.
+// Errors: those of create(), e.g. for options that the sink rejects; RLHF_E_NOMEM. [main]
 rlhf_status rlhf__sinks_open(const struct rlhf__config *c, const struct rlhf__plugin *const *plugin,
                              struct rlhf__services *services, struct rlhf__log *log,
                              struct rlhf__sinks **out, struct rlhf__error *err);
@@ -20,11 +20,11 @@ void rlhf__sinks_close(struct rlhf__sinks *); // NULL allowed [main]
 // Call begin(). elapsed: seconds of the run before this call. [main]
 void rlhf__sinks_begin(struct rlhf__sinks *, const rlhf_sink_run *run, double elapsed);
 
-// Copy the current phase's metrics, which rlhf__metrics_flush forgets. [main]
+// Copy the current phase's metrics. Call it before rlhf__metrics_flush, which clears them. [main]
 void rlhf__sinks_take(struct rlhf__sinks *, const struct rlhf__metrics *);
 
-// Call phase() with the copied metrics and these samples. phase and steps: as in rlhf_sink_phase.
-// [main]
+// Call phase() with the copied metrics and these samples. phase and steps are as in
+// rlhf_sink_phase. [main]
 void rlhf__sinks_phase(struct rlhf__sinks *, int64_t phase, int64_t steps,
                        const struct rlhf__sample *samples, size_t n);
 

@@ -145,8 +145,8 @@ static rlhf_status no_best(const struct rlhf__phase *p, struct rlhf__error *err)
                       rlhf__nearest_hint(&near, hint, sizeof hint));
 }
 
-// After the first phase of a process every metric is known, except those that only some phases
-// measure: on held-out rows, or from an outer loop.
+// Returns 1 if checkpoint.best must exist by now. After the first phase of a process every metric
+// is known, except those that only some phases measure (on held-out rows, or for an outer loop).
 static int wants_best(const struct rlhf__phase *p, const struct rlhf__best *b) {
     const rlhf_iteration *outer = &p->cast->iteration;
     const char *best = p->config->checkpoint.best;
@@ -203,8 +203,8 @@ static rlhf_status watch_load(struct rlhf__stop_rule *w, int64_t window, const j
     if (!json_is_array(ring) || !json_is_integer(seen) || !json_is_integer(beyond) ||
         json_integer_value(seen) < 0 || json_integer_value(beyond) < 0)
         return rlhf__fail(err, RLHF_E_INVALID, "run.json: early_stop.%s is damaged", name);
-    // The configured window has changed: start a new one, since it is not part of the model's
-    // state.
+    // If the configured window has changed, start an empty one: the window is not part of the
+    // model's state.
     if (json_array_size(ring) != (size_t)window) return RLHF_OK;
     w->seen = json_integer_value(seen);
     w->beyond = json_integer_value(beyond);

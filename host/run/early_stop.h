@@ -1,6 +1,6 @@
-// early_stop.h: ends a run if the mean of the measured sequence KL, or of the reward, over the last
-// `window` phases (fewer at the start) is above a limit for `patience` phases in a row. The windows
-// are part of a checkpoint.
+// early_stop.h: ends a run that stays above a limit. The measured sequence KL and the reward are
+// each averaged over the last `window` phases (fewer at the start). The run ends when an average is
+// above its limit in `patience` phases in a row. The windows are part of a checkpoint.
 #ifndef RLHF_HOST_EARLY_STOP_H
 #define RLHF_HOST_EARLY_STOP_H
 
@@ -27,35 +27,35 @@ rlhf_status rlhf__early_stop_init(struct rlhf__early_stop *, const struct rlhf__
                                   struct rlhf__error *err);
 void rlhf__early_stop_finish(struct rlhf__early_stop *); // accepts a zeroed one [main]
 
-// Whether the config sets a limit for `what` (enum rlhf__early_stop_what). [any]
+// Returns whether the config sets a limit for `what` (enum rlhf__early_stop_what). [any]
 int rlhf__early_stop_looks_at(const struct rlhf__early_stop_config *, int32_t what);
 
-// Refuse limits for quantities that a run of `algo` cannot measure; samples, rewards and reference
-// say whether it samples responses and has the others. RLHF_E_INVALID. [any]
+// Reject limits for quantities that a run of `algo` cannot measure. samples, rewards and reference
+// say whether it samples responses, and has rewards and a reference. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__early_stop_check(const struct rlhf__early_stop_config *, const char *algo,
                                    int samples, int rewards, int reference,
                                    struct rlhf__error *err);
 
-// Refuse a patience or a window that is longer than the phases that are left. RLHF_E_INVALID. [any]
+// Reject a patience or a window that is longer than the remaining phases. Errors: RLHF_E_INVALID.
+// [any]
 rlhf_status rlhf__early_stop_check_left(const struct rlhf__early_stop *, int64_t left,
                                         struct rlhf__error *err);
 
-// Check a phase's value of `what`; a value that is not finite is above every limit. Do not call it
-// for a phase without a value. Returns 1 if the run must end; *why is then a sentence without a
-// final period. Before the window is full, the mean of the values so far is used. [main]
+// Check the value of `what` in a phase. A value that is not finite is above every limit. Do not
+// call this for a phase without a value. Until the window is full, the mean of the values so far is
+// used. Returns 1 if the run must end; *why is then a sentence without a final period. [main]
 int rlhf__early_stop_offer(struct rlhf__early_stop *, int32_t what, double value, char why[160]);
 
-// Check the values of a phase, whose metrics are not flushed yet. Returns 1, after logging a line,
-// if the run must end. [main]
+// Check the values of a phase whose metrics have not been flushed. If the run must end, logs a line
+// and returns 1. [main]
 int rlhf__early_stop_phase(struct rlhf__early_stop *, const struct rlhf__phase *);
 
-// Call after the phase has been counted and before its metrics are flushed. Refuses
-// (RLHF_E_INVALID) a checkpoint.best or early_stop.* that needs a metric which was never
-// reported. [main]
+// Reject a checkpoint.best or early_stop.* setting whose metric the run does not report. Call after
+// the phase was counted and before its metrics are flushed. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__early_stop_measured(const struct rlhf__early_stop *, const struct rlhf__best *,
                                       const struct rlhf__phase *, struct rlhf__error *err);
 
-// State as JSON (new reference, NULL if out of memory) and back. [main]
+// Convert the state to JSON (new reference, NULL if out of memory) and back. [main]
 json_t *rlhf__early_stop_save(const struct rlhf__early_stop *);
 rlhf_status rlhf__early_stop_load(struct rlhf__early_stop *, const json_t *,
                                   struct rlhf__error *err);

@@ -1,6 +1,6 @@
 // effect_rules.c: rlhf__effect_rules of setup.h. Lists the settings that have an effect only in one
-// kind of run, or with another setting. A setting that is not listed always has an effect;
-// switching off a feature that the run lacks is allowed. (early_stop.kl, early_stop.reward
+// kind of run, or only together with another setting. Settings that are not listed always have an
+// effect. Switching off a feature that the run lacks is allowed. (early_stop.kl, early_stop.reward
 // and data.long_rows are checked where they are used.)
 #include "run/setup.h"
 
@@ -31,7 +31,7 @@ static void add(struct rules *rules, const struct rlhf__effect_rule *added, size
 
 #define RESPONDS "responds to prompts (--prompts FILE) and trains on no rows of a file"
 
-// The algorithm decides.
+// Rules that depend on the algorithm.
 static void add_algo_rules(struct rules *rules, const struct rlhf__run *r) {
     const struct rlhf__config *c = r->config;
     const rlhf_plan *p = &r->cast.plan;
@@ -39,7 +39,7 @@ static void add_algo_rules(struct rules *rules, const struct rlhf__run *r) {
     const char *algo = r->req->algo->file;
     const int chooses = r->req->algo->ops.algo.choose_prompts != NULL;
     const int rollout = p->source == RLHF_SOURCE_ROLLOUT;
-    const int preferences = // compared, or labelled one by one
+    const int preferences = // rows of pairs, or of responses with a label each
         p->source == RLHF_SOURCE_PREFERENCES || p->source == RLHF_SOURCE_COMPLETIONS;
     const int labelled = p->source == RLHF_SOURCE_LABELLED, prompts = rollout || preferences;
     const int reward_model = preferences && (p->heads & RLHF_HEAD_SCORE);
@@ -87,7 +87,7 @@ static void add_algo_rules(struct rules *rules, const struct rlhf__run *r) {
     add(rules, added, sizeof added / sizeof *added);
 }
 
-// Another setting decides.
+// Rules that depend on another setting.
 static void add_setting_rules(struct rules *rules, const struct rlhf__config *c, int rollout,
                               const struct rlhf__log *log) {
     const int reference = strcmp(c->compute.backend, "reference") == 0;

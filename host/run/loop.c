@@ -1,5 +1,5 @@
-// loop.c: rlhf__run_phases of run.h: the loop over the phases, and everything around a phase that
-// is the same for all algorithms.
+// loop.c: rlhf__run_phases of run.h: the loop over the phases, with everything that is the same for
+// all algorithms.
 #include "base/signals.h"
 #include "keep/run_dir.h"
 #include "learn/plan.h"
@@ -9,8 +9,8 @@
 #include "run/run_sinks.h"
 #include "run/saving.h"
 
-// Rows of phases after the resumed checkpoint are cut from an earlier file, even if this process
-// writes none.
+// On resume, an earlier rollouts file loses the rows of later phases even if this process writes
+// none.
 static rlhf_status open_rollouts(struct rlhf__run *r, int64_t keep, struct rlhf__error *err) {
     const struct rlhf__folder *run = r->req->dir->root;
     int writes = r->config->log.rollouts;
@@ -46,8 +46,8 @@ static rlhf_status open_reports(struct rlhf__run *r, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// After a phase has been counted: check the metrics that settings name, write them, and note the
-// phase boundary.
+// After a phase has been counted: check that the metrics which settings need exist, write the
+// metrics, and note the phase boundary.
 static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
                              struct rlhf__error *err) {
     rlhf__calibration_note(p);
@@ -62,7 +62,7 @@ static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
     return known == RLHF_OK ? st : known;
 }
 
-// With run.stop_on=collapse, the run ends after the phase that shows the collapse.
+// With run.stop_on=collapse, end the run after the phase in which the policy has collapsed.
 static void see_findings(struct rlhf__run *r, const struct rlhf__phase *p) {
     rlhf__phase_warnings(&r->findings, p);
     if (!r->findings.is_collapsed || r->config->run.stop_on != RLHF__STOP_ON_COLLAPSE) return;
@@ -81,7 +81,7 @@ static rlhf_status report_phase(struct rlhf__run *r, const struct rlhf__phase *p
     return rlhf__phase_show(p, r->count.stop, err);
 }
 
-// One phase, from cleared totals to a written row of metrics.
+// Run one phase, from clearing the totals to writing the metrics.
 static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__phase p = {.config = r->config,
                             .cast = &r->cast,
@@ -107,7 +107,7 @@ static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
     return st;
 }
 
-// Measure the rewards of held-out responses at the start, as row 0 of the metrics.
+// Before the first phase, measure the rewards of held-out responses, as row 0 of the metrics.
 static rlhf_status look_first(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__held_out h = {
         .due = 1, .metrics = r->report.metrics, .tallies = &r->report.rewards};
@@ -130,15 +130,15 @@ static int is_cancelled(const struct rlhf__run *r) {
     return r->req->env->cancelled && *r->req->env->cancelled;
 }
 
-// The last phase of this process: the run's, or run.stop_after's.
+// Returns the last phase of this process. run.stop_after can make it earlier than the run's.
 static int64_t last_phase(const struct rlhf__run *r) {
     const int64_t after = r->config->run.stop_after;
     const int64_t last = r->count.phase + after;
     return after > 0 && last < r->count.phases ? last : r->count.phases;
 }
 
-// Run all phases, then write the checkpoint. A signal ends the loop between two phases; that is not
-// a failure.
+// Run all phases, then write the checkpoint. A signal ends the loop between two phases and is not a
+// failure.
 static rlhf_status run_all(struct rlhf__run *r, struct rlhf__error *err) {
     const int64_t last = last_phase(r);
     r->report.began = rlhf__seconds();
@@ -175,7 +175,7 @@ rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
                    (long long)r->count.phases, r->req->dir->name);
         return RLHF_OK;
     }
-    if (is_cancelled(r)) // during the set-up: there is nothing to save
+    if (is_cancelled(r)) // during set-up: there is nothing to save
         return rlhf__fail(err, RLHF_E_CANCELLED, "stopped before the first phase");
     RLHF_TRY(open_reports(r, err));
     const rlhf_status st = run_all(r, err);
@@ -187,7 +187,7 @@ rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
     if (st != RLHF_OK) rlhf__saving_rescue(r);
     rlhf__reward_tallies_say(&r->report.rewards, r->config, r->report.log);
     rlhf__run_sinks_end(r, st, err);
-    // After a signal, a plugin that left its phase did not fail; without a signal it did.
+    // A plugin may leave its phase after a signal. Without a signal, that is a failure.
     if (st != RLHF_OK && !(st == RLHF_E_CANCELLED && is_cancelled(r))) return st;
     say_end(r);
     return RLHF_OK;

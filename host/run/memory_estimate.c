@@ -1,6 +1,6 @@
-// memory_estimate.c: rlhf__estimate_memory of setup.h. It makes the calls of one phase, with the
-// largest rows that can occur, on models of a memory plan (model/memory_plan.h), which counts what
-// they allocate and computes nothing.
+// memory_estimate.c: rlhf__estimate_memory of setup.h. It runs one phase, with the largest rows
+// that can occur, on models of a memory plan (model/memory_plan.h). The plan counts what they
+// allocate and computes nothing.
 #include "run/setup.h"
 
 #include "base/host_memory.h"
@@ -23,7 +23,7 @@ static rlhf_status no_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *ou
     return RLHF_OK;
 }
 
-// The minibatch of the first epoch whose largest microbatch has the most tokens.
+// Find the minibatch of the first epoch that contains the microbatch with the most tokens.
 static rlhf_status largest_minibatch(const struct rlhf__phase *p, struct rlhf__rows *out,
                                      struct rlhf__error *err) {
     const struct rlhf__rows *e = &p->x.rows;
@@ -63,7 +63,7 @@ static rlhf_status update(struct rlhf__phase *p, struct rlhf__error *err) {
 
 // ---- models of rewards ----
 
-// As many rows as a classifier processes at a time, each as long as possible.
+// Forward the rows that a classifier processes at a time, each as long as possible.
 static rlhf_status classify(const struct rlhf__model *m, const struct rlhf__rows *e,
                             struct rlhf__error *err) {
     const int32_t n_ctx = m->info.n_ctx;
@@ -110,9 +110,9 @@ static rlhf_status score(const struct rlhf__reward_model *rm, const struct rlhf_
     return st;
 }
 
-// Models of rewards that were already used, and are therefore loaded, are opened a second time, on
-// the memory plan. They are opened before anything else is counted, because the models stay loaded
-// for the whole phase.
+// Reward models and classifiers that are already loaded, because a reward has used them, are opened
+// a second time, on the memory plan. This happens before anything else is counted, because they
+// stay loaded for the whole phase.
 struct planned_models {
     struct rlhf__model *model[RLHF__OWNERS];
     const struct rlhf__model *of[RLHF__OWNERS];
@@ -141,7 +141,8 @@ static rlhf_status open_planned_models(const struct rlhf__run *r, struct planned
     return RLHF_OK;
 }
 
-// m if it is on the plan, else the model that was opened there in its place, or NULL.
+// Returns m if it is on the plan, else the copy of m that was opened there, or NULL if there is
+// none.
 static const struct rlhf__model *planned_model(const struct rlhf__model *m,
                                                const struct planned_models *t) {
     for (size_t i = 0; i < t->n; i++)
@@ -170,7 +171,7 @@ static rlhf_status ask_rewards(const struct rlhf__run *r, const struct rlhf__row
 
 // ---- memory of the host ----
 
-// Bytes of the parameters that an update may change.
+// Returns the bytes of the parameters that an update may change.
 static uint64_t params_bytes(const struct rlhf__model *m) {
     uint64_t bytes = 0;
     for (uint32_t i = 0; m && i < m->n_tensors; i++)
@@ -179,7 +180,8 @@ static uint64_t params_bytes(const struct rlhf__model *m) {
     return bytes;
 }
 
-// Size of the copy of everything that an update changes (keep/boundary.h), 0 above its limit.
+// Returns the size of the copy of everything that an update changes (keep/boundary.h), or 0 if it
+// is above its limit.
 static uint64_t rollback_bytes(const struct rlhf__run *r) {
     const struct rlhf__cast *c = &r->cast;
     const uint64_t each = 1 + (uint64_t)rlhf__setup_moments(r->config);
@@ -189,8 +191,8 @@ static uint64_t rollback_bytes(const struct rlhf__run *r) {
     return bytes >> 20 < (uint64_t)r->config->checkpoint.undo_mib ? bytes : 0;
 }
 
-// The rows, a copy of a minibatch's rows, and the supports. fresh: with dynamic sampling as many
-// further rows may be sampled, and both are joined into new ones.
+// Returns the bytes of the rows, of a copy of a minibatch's rows, and of the supports. fresh:
+// dynamic sampling may sample as many rows again and join both sets into a new one.
 static uint64_t rows_bytes(const struct rlhf__rows *e, int fresh) {
     const uint64_t token = sizeof *e->ids + (RLHF__N_TOKEN_ARRAYS + e->n_named) * sizeof(float);
     const uint64_t support =
@@ -297,7 +299,7 @@ rlhf_status rlhf__estimate_memory(struct rlhf__run *r, struct rlhf__memory_need 
                    "of memory does not include them",
                    need->uncounted);
     rlhf__free_memory_get(&r->session.models, need);
-    // Models that rewards have used are in the process already.
+    // The resident size already includes the models that rewards have used.
     const uint64_t loaded = need->own_memory ? 0 : need->there;
     count_host(r, &p.x.rows, resident > loaded ? resident - loaded : 0, &need->uses);
     rlhf__experience_finish(&p.x);

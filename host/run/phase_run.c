@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Allocate the hidden states of the KL head's model: on the device if both it and the policy's
+// Allocate the hidden states of the KL head's other model. They are on the device if both models
 // support that, otherwise in host memory.
 static rlhf_status allocate_hidden(const struct rlhf__phase *p, struct rlhf__experience *x,
                                    const struct rlhf__model *ref, struct rlhf__pass_out *out,
@@ -39,7 +39,7 @@ static rlhf_status allocate_hidden(const struct rlhf__phase *p, struct rlhf__exp
     return RLHF_OK;
 }
 
-// Log-probs of a frozen model for the rows of x and, for the KL head, its hidden states.
+// Compute a frozen model's log-probs for the rows of x and, for the KL head, its hidden states.
 static rlhf_status pass_frozen(const struct rlhf__phase *p, struct rlhf__experience *x,
                                const struct rlhf__model *m, const char *name, float *logp,
                                int hidden, struct rlhf__error *err) {
@@ -53,7 +53,7 @@ static rlhf_status pass_frozen(const struct rlhf__phase *p, struct rlhf__experie
     return RLHF_OK;
 }
 
-// 1 if the KL head needs hidden states of m and the rows do not have them yet.
+// Returns 1 if the KL head needs hidden states of m that the rows do not have yet.
 static int lacks_hidden(const struct rlhf__phase *p, const struct rlhf__model *m) {
     const struct rlhf__rows *e = &p->x.rows;
     return m == rlhf__cast_kl_model(p->cast) && !e->ref_hidden && !e->ref_row;
@@ -67,7 +67,7 @@ static rlhf_status refer(const struct rlhf__phase *p, struct rlhf__experience *x
     return RLHF_OK;
 }
 
-// The log-probs of the named models. A model that has several names is run once.
+// Compute the log-probs of the named models. A model that has several names runs once.
 static rlhf_status pass_named(struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__cast *cast = p->cast;
     struct rlhf__rows *e = &p->x.rows;
@@ -86,8 +86,8 @@ static rlhf_status pass_named(struct rlhf__phase *p, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// The values of the rows by the reference, if the run needs them and they are not there yet, then
-// by the named models.
+// Run the reference, if the run needs it and it has not run on these rows. Then run the named
+// models.
 static rlhf_status pass_reference(struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__cast *cast = p->cast;
     if (rlhf__cast_wants_reference(cast)) {
@@ -97,8 +97,8 @@ static rlhf_status pass_reference(struct rlhf__phase *p, struct rlhf__error *err
     return pass_named(p, err);
 }
 
-// Rows with hidden states cannot be joined. So if there may be further rounds of prompts, the
-// hidden states are left for the end.
+// Rows with hidden states cannot be joined. If there may be further rounds of prompts, the hidden
+// states are therefore computed at the end.
 rlhf_status rlhf__phase_refer(const struct rlhf__phase *p, struct rlhf__experience *x,
                               struct rlhf__error *err) {
     const struct rlhf__cast *cast = p->cast;
@@ -117,7 +117,7 @@ void rlhf__phase_trim(const struct rlhf__phase *p) {
     rlhf__model_trim(p->cast->critic);
 }
 
-// Values before any update, and old log-probs if the plan recomputes them.
+// Compute the values before any update and, if the plan asks for it, recompute the old log-probs.
 static rlhf_status pass_policy(struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__cast *cast = p->cast;
     struct rlhf__rows *e = &p->x.rows;
@@ -172,7 +172,8 @@ static rlhf_status check_use(const struct rlhf__instance *algo, const struct rlh
     return RLHF_OK;
 }
 
-// The data rows of the prompts of e; NULL for rows of a file. The caller frees *out.
+// Returns the data rows of the prompts of e, or NULL if the run's rows come from a file. The caller
+// frees *out.
 static rlhf_status data_rows(const struct rlhf__phase *p, const struct rlhf__rows *e,
                              rlhf_str **out, struct rlhf__error *err) {
     const struct rlhf__prompts *prompts = p->feed->prompts;
@@ -185,7 +186,7 @@ static rlhf_status data_rows(const struct rlhf__phase *p, const struct rlhf__row
     return RLHF_OK;
 }
 
-// Call advantages() for e, the phase's batch or one minibatch of it.
+// Call advantages() for e, which is the phase's batch or one minibatch of it.
 static rlhf_status advantages(const struct rlhf__phase *p, struct rlhf__rows *e,
                               struct rlhf__error *err) {
     const struct rlhf__cast *cast = p->cast;
@@ -270,7 +271,7 @@ static void log_update(const struct rlhf__phase *p, const struct rlhf__rows *par
 
 // ---- minibatches ----
 
-// 1 if `pick` lists all rows of e in order; then they need not be copied.
+// Returns 1 if `pick` lists all rows of e in order, so that they need not be copied.
 static int is_whole(const struct rlhf__rows *e, const uint32_t *pick, uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
         if (pick[i] != i) return 0;
@@ -298,7 +299,7 @@ static rlhf_status minibatch(struct rlhf__phase *p, const uint32_t *pick, uint32
     return st;
 }
 
-// Rows of a file are used once, in the order of their feed.
+// Rows of a file are used once, in the order in which the feed gives them.
 static rlhf_status epochs(struct rlhf__phase *p, struct rlhf__minibatches *m,
                           struct rlhf__error *err) {
     const rlhf_plan *plan = &p->cast->plan;
@@ -319,13 +320,13 @@ static rlhf_status epochs(struct rlhf__phase *p, struct rlhf__minibatches *m,
     return st;
 }
 
-// Advantages, epochs of minibatches, and records for log.rollouts. Learns from p->x, whose numbers
-// must all be set.
+// Compute advantages, train for all epochs of minibatches, and write records for log.rollouts. All
+// numbers in p->x must be set.
 static rlhf_status learn_all(struct rlhf__phase *p, struct rlhf__error *err) {
     const rlhf_plan *plan = &p->cast->plan;
     struct rlhf__minibatches m;
-    // Rows of a file are one minibatch; an algorithm that recomputes log-probs needs a pass over
-    // them first.
+    // Rows of a file form one minibatch. They need a pass before it only if the algorithm
+    // recomputes log-probs.
     const int looks = rlhf__cast_samples(p->cast) || (plan->flags & RLHF_PLAN_RECOMPUTE_LOGP);
     if (looks && !minibatch_scope(p)) RLHF_TRY(advantages(p, &p->x.rows, err));
     if (p->report->rollout_log) RLHF_TRY(log_rows(p, err));
@@ -340,7 +341,7 @@ static rlhf_status learn_all(struct rlhf__phase *p, struct rlhf__error *err) {
 
 // ---- the phase ----
 
-// Give the signal handler an estimate of the phase's remaining time, from earlier phases.
+// Give the signal handler an estimate of the phase's remaining time, based on earlier phases.
 static void tell_signals(const struct rlhf__phase *p) {
     const struct rlhf__report *r = p->report;
     const double done = (double)(p->count->phase - p->count->first_phase);
@@ -366,7 +367,7 @@ static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
     return st;
 }
 
-// Compute the metrics of the rows that are known before training.
+// Set the metrics of the rows that are known before training.
 static rlhf_status describe(struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__rows *e = &p->x.rows;
     struct rlhf__metrics *m = p->report->metrics;
@@ -379,7 +380,7 @@ static rlhf_status describe(struct rlhf__phase *p, struct rlhf__error *err) {
     return rlhf__judge(p, err);
 }
 
-// Evaluate held-out rows if it is time: every data.eval_every phases and after the last one.
+// Evaluate held-out rows every data.eval_every phases and after the last phase.
 static rlhf_status evaluate(struct rlhf__phase *p, struct rlhf__error *err) {
     int64_t every = p->config->data.eval_every, done = p->count->phase + 1;
     int due = (every > 0 && done % every == 0) || done == p->count->phases;

@@ -1,5 +1,5 @@
-// phase_run.h: one phase of a run: its rows, their values before training, the updates, and
-// held-out rows.
+// phase_run.h: one phase of a run: it gets rows, computes their values, makes the updates, and
+// evaluates held-out rows.
 #ifndef RLHF_HOST_PHASE_RUN_H
 #define RLHF_HOST_PHASE_RUN_H
 
@@ -7,46 +7,47 @@
 #include "learn/phase.h"
 #include "report/report.h"
 
-// Fill p->x and learn from it. Everything that can fail for external reasons (a reward, a judge, a
-// file) happens before the first step, so that the weights are still those of the phase boundary.
-// p->x.drawn is correct after failures too. [step]
+// Fill p->x and train on it. Everything that can fail for external reasons (a reward, a judge, a
+// file) happens before the first step, while the weights are still those of the phase boundary.
+// p->x.drawn is correct even after a failure. [step]
 rlhf_status rlhf__phase_run(struct rlhf__phase *p, struct rlhf__error *err);
 
-// Part of it: passes over the rows in p->x without gradients: reference, values, log-probs. [step]
+// One part of a phase: run the passes without gradients over the rows in p->x: reference, values,
+// log-probs. [step]
 rlhf_status rlhf__phase_passes(struct rlhf__phase *p, struct rlhf__error *err);
 
-// If a reward needs them: the reference's values of the rows in x, which are not scored yet. Adds
-// to the time of the reference. [step]
+// If a reward needs the reference's log-probs, run the reference on the rows in x, which have not
+// been scored. The time counts as the reference's. [step]
 rlhf_status rlhf__phase_refer(const struct rlhf__phase *p, struct rlhf__experience *x,
                               struct rlhf__error *err);
 
-// Part of the phase is done with policy and critic: free the buffers that they used for it, so that
-// the memory of a phase's parts does not add up. With rows of a file nothing is freed, because a
-// phase is one step. [step]
+// Call when a part of the phase no longer uses policy and critic: frees their buffers, so that the
+// memory of a phase's parts does not add up. Does nothing for rows of a file, because such a phase
+// is a single step. [step]
 void rlhf__phase_trim(const struct rlhf__phase *p);
 
 // ---- scores ----
 
-// Score the responses in x: those of the phase, or further ones that it sampled. Rows dropped by
-// rewards.nan_policy or rewards.on_failure are removed. more = 1: x holds further responses; all of
-// them may be dropped, and the phase's metrics stay those of the first ones. [step]
+// Score the responses in x and remove rows that rewards.nan_policy or rewards.on_failure drops.
+// With more = 1, x holds additional responses of the phase: all of them may be dropped, and the
+// phase's metrics do not change. [step]
 rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experience *x, int more,
                               struct rlhf__error *err);
 
 // Dynamic sampling (Yu et al. 2025): replace groups without spread by responses to further prompts.
-// p->x is the first round, sampled and scored. While some of its groups lack spread and
-// resample_rounds of the plan allows it, a round samples as many further groups as are missing,
-// scores them, and puts those with spread in place of groups without.
+// p->x is the first round, sampled and scored. Further rounds run while groups without spread
+// remain and the plan's resample_rounds allows it. Each round samples and scores as many groups as
+// are missing; its groups with spread replace groups without.
 //
-// After the last round the remaining groups without spread are kept, so the batch keeps its size.
+// Groups without spread that remain after the last round are kept, so the batch keeps its size.
 // Sets sampling/fresh_rounds, prompts, flat_ratio and flat_left; other metrics are those of the
-// first round. Adds to the times of rollout and reward. [step]
+// first round. The time counts as rollout and reward. [step]
 rlhf_status rlhf__fresh_groups(struct rlhf__phase *p, struct rlhf__error *err);
 
-// Let the judge of the cast, if there is one, score the responses of p->x into p->x.judged. Its
-// scores do not count as rewards. Sets judge/mean and judge/std. A score that is not finite is
-// RLHF_E_NUMERIC with rewards.nan_policy stop; otherwise the metrics omit it. They also omit a row
-// that the judge could not score if rewards.on_failure lets the run continue. [step]
+// If the cast has a judge, let it score the responses of p->x into p->x.judged. Its scores are not
+// rewards. Sets judge/mean and judge/std. A score that is not finite is RLHF_E_NUMERIC if
+// rewards.nan_policy is stop; otherwise the metrics leave it out. They also leave out rows that the
+// judge could not score, if rewards.on_failure lets the run continue. [step]
 rlhf_status rlhf__judge(struct rlhf__phase *p, struct rlhf__error *err);
 
 #endif

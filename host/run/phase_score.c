@@ -25,7 +25,7 @@ rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experien
                              .overlap = x->overlap};
     const struct rlhf__scored_by by = {&p->config->response, p->cast->rules, p->feed->prompts};
     if (!rlhf__cast_samples(p->cast)) return RLHF_OK;
-    if (!rlhf__cast_has_rewards(p->cast)) // the texts alone: all scores are 0
+    if (!rlhf__cast_has_rewards(p->cast)) // there are only texts: all scores are 0
         return rlhf__scored_init(&x->scored, &by, &x->rows, err);
     rlhf__progress_note(p->report->progress, "reward");
     const uint32_t several = p->config->n_reward > 1 ? (uint32_t)p->config->n_reward : 0;
@@ -53,12 +53,13 @@ rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experien
 
 // The rounds of fresh prompts in a phase.
 struct rounds {
-    int64_t rounds, prompts, flat; // rounds; prompts sampled in total; groups without spread
-    uint32_t live, reserved;       // groups with spread in the newest round
+    // rounds; prompts sampled in total; groups without spread in total
+    int64_t rounds, prompts, flat;
+    uint32_t live, reserved; // groups with spread in the newest round
 };
 
-// Set keep[i] = 1 for the rows of groups with spread. Returns the number of those groups; *groups =
-// the number of all.
+// Set keep[i] = 1 for the rows of groups with spread. Returns the number of those groups. *groups
+// is the number of all groups.
 static uint32_t mark_live(const struct rlhf__rows *e, uint8_t *keep, uint32_t *groups) {
     uint32_t live = 0;
     *groups = 0;
@@ -84,7 +85,7 @@ static void keep_flat(const struct rlhf__rows *e, uint8_t *keep, uint32_t room) 
     }
 }
 
-// Groups of y with spread replace groups of x without; y's others are dropped.
+// Replace groups of x without spread by groups of y with spread. Other groups of y are dropped.
 static rlhf_status take(struct rlhf__experience *x, struct rlhf__experience *y, uint32_t want,
                         struct rounds *b, struct rlhf__error *err) {
     uint32_t groups, more;
@@ -167,8 +168,8 @@ rlhf_status rlhf__fresh_groups(struct rlhf__phase *p, struct rlhf__error *err) {
 
 // ---- the judge ----
 
-// Sets finite[i] = 1 if the judge's score of row i is finite, else 0. On entry finite[i] = 1 marks
-// a row that the judge could not score; nan_policy does not apply to it.
+// Set finite[i] to 1 if the judge's score of row i is finite, else to 0. On entry finite[i] = 1
+// marks a row that the judge could not score, so that nan_policy does not apply.
 static rlhf_status check_judged(const struct rlhf__phase *p, uint8_t *finite,
                                 struct rlhf__error *err) {
     const float *judged = p->x.judged;

@@ -1,8 +1,8 @@
-// run.h: the state of a training run and its life cycle: set up from a resolved config, run phase
-// by phase, torn down.
+// run.h: the state of a training run and its life cycle: it is set up from a resolved config, runs
+// phase by phase, and is torn down.
 //
-// Only the set-up, the loop and the checkpoint use the whole struct; all others take the parts that
-// they need.
+// Only the set-up, the loop and the checkpoint code use the whole struct. All other code takes only
+// the parts that it needs.
 #ifndef RLHF_HOST_RUN_H
 #define RLHF_HOST_RUN_H
 
@@ -24,11 +24,11 @@
 struct rlhf__memory_need;
 struct rlhf__run_dir;
 
-// A request for a training run, fully validated: config resolved, plugins open.
+// A validated request for a training run: the config is resolved and the plugins are open.
 struct rlhf__run_request {
     const struct rlhf__env *env;
     struct rlhf__config *config;   // setting up writes the backend that "auto" found into it
-    struct rlhf__plugins *plugins; // open models through it
+    struct rlhf__plugins *plugins; // for opening models
     const struct rlhf__plugin *algo;
     const struct rlhf__plugin **rewards; // [config->n_reward]
     const struct rlhf__plugin *judge;    // NULL = none
@@ -36,17 +36,17 @@ struct rlhf__run_request {
     const char *resume;                  // run directory to resume, NULL = a new run
     struct rlhf__run_dir *dir;           // keep/run_dir.h
     int32_t dry_run;                     // 1: set everything up, run no phase, write nothing
-    int32_t allow_changed_plugins;       // 1: resume with other code than the run began with
-    int32_t allow_changed_inputs;        // 1: resume with other rows and frozen models
+    int32_t allow_changed_plugins;       // 1: resume even if the code has changed
+    int32_t allow_changed_inputs;        // 1: resume even if rows or frozen models have changed
     int32_t reserved;
-    struct rlhf__memory_need *need; // filled with the memory that the run takes; NULL = not wanted
+    struct rlhf__memory_need *need; // receives the memory that the run needs; may be NULL
 };
 
 // The run's checkpoints on disk.
 struct rlhf__saved {
-    int64_t phase;     // phases that the newest checkpoint of this run contains, -1 = none yet
+    int64_t phase;     // phases that the run's newest checkpoint contains; -1 = no checkpoint yet
     int64_t attempted; // the same for the newest attempt
-    double at;         // time of that attempt, or of the start
+    double at;         // time of that attempt, or else of the start
 };
 
 struct rlhf__run {
@@ -61,46 +61,46 @@ struct rlhf__run {
     struct rlhf__feed_env feed_env;
     struct rlhf__reward_training *reward_training; // NULL: the run does not train a reward model
     struct rlhf__learner learner;
-    struct rlhf__optim *optim, *critic_optim; // critic_optim NULL without a separate critic
+    struct rlhf__optim *optim, *critic_optim; // critic_optim is NULL without a separate critic
     struct rlhf__early_stop early_stop;
     struct rlhf__findings findings;
     struct rlhf__best best;
-    struct rlhf__boundary boundary; // the last one
+    struct rlhf__boundary boundary; // the last phase boundary
     struct rlhf__saved saved;
-    struct rlhf__iteration iteration; // moves of the reference, reward-model training
+    struct rlhf__iteration iteration; // updates of the reference, reward-model training
     json_t *inputs;                   // files it reads besides its checkpoints (keep/manifest.h)
-    int32_t bad_input; // 1: a phase showed that the config asks for something that does not exist
-    int32_t collapsed; // 1: the policy has collapsed, which ends the run (run.stop_on)
-    char said_compute[256]; // what was said of the backend last
+    int32_t bad_input;      // 1: a phase showed that the config names something that does not exist
+    int32_t collapsed;      // 1: the policy has collapsed, and run.stop_on ends the run
+    char said_compute[256]; // the last description of the backend that was logged
     // The plan that counted the models' memory before they were loaded; NULL if memory is not
     // checked.
     struct rlhf__memory_plan *memory_plan;
 };
 
-// Open compute, models, plugins and data as configured and, with req->resume, restore the newest
+// Open compute, models, plugins and data as configured. With req->resume, also restore the newest
 // checkpoint. Writes nothing. The caller frees *out with rlhf__run_destroy. [main]
 rlhf_status rlhf__run_create(const struct rlhf__run_request *req, struct rlhf__run **out,
                              struct rlhf__error *err);
 void rlhf__run_destroy(struct rlhf__run *); // NULL allowed [main]
 
-// If the failure st means that a GPU ran out of memory, append to the message the settings that
-// need less. Returns st. [main]
+// If st means that a GPU ran out of memory, append the settings that reduce memory to the message.
+// Returns st. [main]
 rlhf_status rlhf__run_advise(const struct rlhf__run *, rlhf_status st, struct rlhf__error *err);
 
-// Log the backend's description if it has changed: it learns the shapes of matrix products during
-// the run. [main]
+// Log the backend's description if it has changed, because it learns the shapes of GEMMs during the
+// run. [main]
 void rlhf__run_say_compute(struct rlhf__run *);
 
-// The contents of manifest.json. Borrowed. [main]
+// Returns the contents of manifest.json. Borrowed. [main]
 struct rlhf__manifest rlhf__run_manifest(const struct rlhf__run *);
 
 // Exit status of a run ended by run.stop_on=collapse.
 enum { RLHF__EXIT_COLLAPSED = 3 };
 
-// Run the remaining phases. Early stopping or a signal ends it sooner: the current phase is
-// finished first, unless a plugin leaves it with RLHF_E_CANCELLED. It ends with a checkpoint if any
-// phase was done. An error also leaves the checkpoint of the last phase boundary, as described in
-// saving.h. [main]
+// Run the remaining phases. Early stopping or a signal ends the run earlier, after the current
+// phase, unless a plugin leaves that phase with RLHF_E_CANCELLED. At the end a checkpoint is
+// written if any phase was completed. After an error the last phase boundary is saved, as described
+// in saving.h. [main]
 rlhf_status rlhf__run_phases(struct rlhf__run *, struct rlhf__error *err);
 
 #endif

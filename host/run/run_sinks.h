@@ -1,17 +1,18 @@
-// run_sinks.h: what a run tells its sinks (report/sinks.h), and when.
+// run_sinks.h: what a run reports to its sinks (report/sinks.h), and when.
 #ifndef RLHF_HOST_RUN_SINKS_H
 #define RLHF_HOST_RUN_SINKS_H
 
 #include "run/run.h"
 
-// Before the first phase of this process. The run directory is complete. [main]
+// Call before the first phase of this process, when the run directory is complete. [main]
 void rlhf__run_sinks_begin(const struct rlhf__run *r);
 
-// Write the row of metrics of r->count.phase phases, and then tell the sinks about it, with the
-// samples that samples.jsonl got. Errors: those of rlhf__metrics_flush. [main]
+// Write the metrics of phase r->count.phase. Then give them to the sinks, with the samples that
+// were written to samples.jsonl. Errors: those of rlhf__metrics_flush. [main]
 rlhf_status rlhf__run_sinks_phase(const struct rlhf__run *r, struct rlhf__error *err);
 
-// The run has ended with this status; err holds the message of a failure. [main]
+// Tell the sinks that the run has ended with this status. After a failure err has the message.
+// [main]
 void rlhf__run_sinks_end(const struct rlhf__run *r, rlhf_status st, const struct rlhf__error *err);
 
 #endif

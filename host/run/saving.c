@@ -19,8 +19,8 @@
 
 #define STATE_FORMAT 1
 
-// The run's current state (new reference, NULL = out of memory) without the best checkpoint, which
-// is added when the state is written.
+// Returns the run's current state (new reference, NULL = out of memory). The best checkpoint is
+// added when the state is written.
 static json_t *state_json(const struct rlhf__run *r) {
     const struct rlhf__order *order = r->feed->ops->order(r->feed);
     json_t *v =
@@ -35,7 +35,8 @@ static json_t *state_json(const struct rlhf__run *r) {
         json_object_set_new(v, "findings", rlhf__findings_save(&r->findings));
     if (v && r->count.still_phases > 0)
         json_object_set_new(v, "still_phases", json_integer((json_int_t)r->count.still_phases));
-    // For whoever samples from the checkpoint: its chat template was not used.
+    // Tell commands that sample from this checkpoint that the chat template was not used in
+    // training.
     if (v && r->feed->texts_alone && rlhf__chat_known(rlhf__tokenizer_chat(r->cast.policy->tok)))
         json_object_set_new(v, "texts_alone", json_true());
     if (v && r->critic_optim)
@@ -63,7 +64,7 @@ static rlhf_status check(const struct rlhf__run *r, const json_t *v, struct rlhf
     return RLHF_OK;
 }
 
-// Refuse impossible counts: the file was edited by hand or belongs to another checkpoint.
+// Reject impossible counts: someone edited the file, or it belongs to another checkpoint.
 static rlhf_status check_counts(const struct rlhf__run *r, const char *dir,
                                 struct rlhf__error *err) {
     const int64_t phase = r->count.phase;
@@ -150,9 +151,9 @@ static rlhf_status write_files(struct rlhf__run *r, const struct rlhf__folder *a
                                   fresh, err);
 }
 
-// A checkpoint's own state says whether it is the best so far. Only checkpoints that every run of
-// this configuration writes compete, not those written by time, signal or failure: otherwise the
-// state would depend on where a run was stopped.
+// A checkpoint's own state says whether it is the best so far. Only planned checkpoints compete,
+// which every run of this configuration writes. Those written because of time, a signal or a
+// failure do not, because then the state would depend on when a run was stopped.
 static void choose_best(struct rlhf__run *r) {
     const struct rlhf__checkpoint_config *c = &r->config->checkpoint;
     int planned = (c->every > 0 && r->count.phase % c->every == 0) ||
@@ -165,7 +166,7 @@ static void choose_best(struct rlhf__run *r) {
             c->best, (long long)r->count.phase);
 }
 
-// Set the link every time, because a crash may have prevented it.
+// Set the link every time: a crash may have prevented it earlier.
 static rlhf_status point_best(const struct rlhf__run *r, const struct rlhf__folder *all,
                               struct rlhf__error *err) {
     if (!r->config->checkpoint.best[0] || r->best.phase <= 0) return RLHF_OK;
@@ -187,17 +188,18 @@ static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all,
         st = rlhf__checkpoint_dir_commit(all, fresh, r->count.phase, r->report.log, err);
     if (st != RLHF_OK) rlhf__folder_remove(all, fresh, NULL);
     if (st == RLHF_OK) st = point_best(r, all, err);
-    // Keep the previous checkpoint until the next is written: a process that found it through
-    // `latest` may be reading it.
+    // Keep the previous checkpoint until the next one is written, because a process that found it
+    // through `latest` may be reading it.
     const int64_t keep = r->config->checkpoint.keep;
     if (st == RLHF_OK)
         rlhf__checkpoint_dir_prune(all, r->count.phase, keep == 1 ? 2 : keep, r->report.log);
     return st;
 }
 
-// Write the checkpoint of r->boundary (r->count.phase and the weights are those of it), point
-// `latest` at it, choose checkpoints/best and remove old ones beyond checkpoint.keep. Does nothing
-// if `latest` is of this phase already. RLHF_E_IO (disk full) leaves the earlier state.
+// Write a checkpoint of r->boundary, which r->count.phase and the weights must match. Then point
+// `latest` at it, choose checkpoints/best and remove old checkpoints beyond checkpoint.keep. Does
+// nothing if `latest` already is of this phase. After RLHF_E_IO (disk full) the earlier state
+// remains.
 static rlhf_status save_checkpoint(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__folder *all = NULL;
     rlhf_status st = rlhf__folder_make(r->req->dir->root, "checkpoints", NULL, &all, err);
@@ -208,7 +210,7 @@ static rlhf_status save_checkpoint(struct rlhf__run *r, struct rlhf__error *err)
                                (long long)r->count.phase);
 }
 
-// Remove the checkpoints beyond checkpoint.keep; save_checkpoint leaves at least two.
+// Remove the checkpoints beyond checkpoint.keep. (save_checkpoint keeps at least two.)
 static void prune(const struct rlhf__run *r) {
     struct rlhf__folder *all = NULL;
     if (rlhf__folder_open(r->req->dir->root, "checkpoints", &all, NULL) != RLHF_OK) return;
@@ -235,7 +237,7 @@ rlhf_status rlhf__saving_load(struct rlhf__run *r, struct rlhf__error *err) {
 
 // ---- phase boundaries ----
 
-// The command that resumes, including settings that --resume does not take from a run directory.
+// Append the command that resumes the run, with the settings that a run directory cannot provide.
 static void put_command(const struct rlhf__run *r, struct rlhf__buf *out) {
     rlhf__buf_puts(out, "rlhf-host --resume ");
     rlhf__put_shell(out, r->req->dir->name);
@@ -250,7 +252,7 @@ static void say_command(const struct rlhf__run *r, const char *text) {
     rlhf__buf_free(&say);
 }
 
-// Tell what a second signal says in the next phases.
+// Set the message that a second signal prints during the next phases.
 static void note_kept(const struct rlhf__run *r) {
     struct rlhf__buf say = RLHF__BUF_INIT;
     if (r->saved.phase <= 0) return;
@@ -292,13 +294,13 @@ rlhf_status rlhf__saving_note(struct rlhf__run *r, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Restore the run to the last boundary, as far as a checkpoint stores it.
+// Restore the run to the last phase boundary, i.e. everything that a checkpoint stores.
 static rlhf_status restore(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__changing what = changing(r);
     RLHF_TRY(rlhf__boundary_restore(&r->boundary, &what, r->config->checkpoint.undo_mib, err));
     r->count.phase = r->boundary.phase;
     r->best = r->boundary.best;
-    r->count.stop = 0; // it was set in the phase that is given up
+    r->count.stop = 0; // the phase that set it is abandoned
     return RLHF_OK;
 }
 
@@ -313,7 +315,7 @@ static rlhf_status save(struct rlhf__run *r, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Whether SIGUSR1 has asked since the last call.
+// Returns 1 if SIGUSR1 has asked for a checkpoint since the last call.
 static int asked(const struct rlhf__run *r) {
     volatile sig_atomic_t *flag = r->req->env->checkpoint;
     if (!flag || !*flag) return 0;
@@ -365,7 +367,7 @@ void rlhf__saving_rescue(struct rlhf__run *r) {
     }
     r->count.phase = s->phase > 0 ? s->phase : 0;
     const volatile sig_atomic_t *cancelled = r->req->env->cancelled;
-    if (s->phase > 0 && cancelled && *cancelled) return; // rlhf__saving_say_next follows
+    if (s->phase > 0 && cancelled && *cancelled) return; // rlhf__saving_say_next will log it
     if (s->phase > 0)
         say_kept(r, s->phase);
     else if (boundary > 0)

@@ -1,5 +1,5 @@
-// saving.h: decides when a run writes a checkpoint, writes its state/run.json, and rescues the last
-// boundary after a failed phase.
+// saving.h: decides when a run writes a checkpoint, writes its state/run.json, and after a failed
+// phase saves the last boundary.
 //
 // keep/checkpoint.h writes the files; keep/boundary.h holds the boundary in memory.
 #ifndef RLHF_HOST_SAVING_H
@@ -12,30 +12,30 @@ struct rlhf__run;
 // Restore a new run from the checkpoint r->req->dir->checkpoint. [main]
 rlhf_status rlhf__saving_load(struct rlhf__run *r, struct rlhf__error *err);
 
-// For a resumed run: point the link `best` at the checkpoint that the state names and, if phases
-// are to be run, move checkpoints of later phases aside. [main]
+// For a resumed run: point the link `best` at the checkpoint that the state names. If there are
+// phases left to run, also move checkpoints of later phases aside. [main]
 rlhf_status rlhf__saving_mend(const struct rlhf__run *r, struct rlhf__error *err);
 
-// Begin a new or resumed run; for a resumed one r->count.phase has a checkpoint. [main]
+// Begin a new or resumed run. For a resumed run, r->count.phase is the phase of its checkpoint.
+// [main]
 void rlhf__saving_begin(struct rlhf__run *r);
 
 // At a phase boundary: note it in memory (boundary.h). Errors: those of rlhf__boundary_note. [main]
 rlhf_status rlhf__saving_note(struct rlhf__run *r, struct rlhf__error *err);
 
-// After a phase: write a checkpoint if one is due by checkpoint.every, by checkpoint.every_s or
-// because SIGUSR1 asked for it. The time decides only whether a file is written. [main]
+// After a phase: write a checkpoint if checkpoint.every or checkpoint.every_s demands one, or
+// SIGUSR1 has asked for it. Time affects only whether a file is written. [main]
 rlhf_status rlhf__saving_phase(struct rlhf__run *r, struct rlhf__error *err);
 
 // At the normal end: write the checkpoint unless this phase already has one. [main]
 rlhf_status rlhf__saving_end(struct rlhf__run *r, struct rlhf__error *err);
 
-// After a phase or a checkpoint failed: return to the last boundary, write its checkpoint if that
-// was not attempted, and log which phases are saved and which are lost. r->count.phase is then the
-// saved phase.
-// [main]
+// After a phase or a checkpoint failed: return to the last boundary, write its checkpoint unless
+// that was already attempted, and log which phases are saved and which are lost. Sets
+// r->count.phase to the saved phase. [main]
 void rlhf__saving_rescue(struct rlhf__run *r);
 
-// After the end: log the command that resumes the run, unless nothing was saved or all phases are
+// At the end: log the command that resumes the run, unless nothing was saved or all phases are
 // done. [main]
 void rlhf__saving_say_next(const struct rlhf__run *r);
 

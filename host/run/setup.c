@@ -1,5 +1,5 @@
-// setup.c: rlhf__run_create and rlhf__run_destroy of run.h, in the order in which a run is set up.
-// setup.h names the files of the larger steps.
+// setup.c: rlhf__run_create and rlhf__run_destroy of run.h. The steps are in the order in which a
+// run is set up; setup.h names the files of the larger ones.
 #include "run/setup.h"
 
 #include "base/file.h"
@@ -33,8 +33,7 @@ void rlhf__run_say_compute(struct rlhf__run *r) {
     snprintf(r->said_compute, sizeof r->said_compute, "%s", table->detail);
 }
 
-// Log which backend computes and, if a GPU was not used although the user may have expected it,
-// why.
+// Log which backend computes. If no GPU is used although the user may expect it, also log why.
 static void say_compute(struct rlhf__run *r, const char *passed_over, int32_t level) {
     const rlhf_compute *table = r->session.compute->table;
     const int says = passed_over[0] && level >= r->report.log->level;
@@ -52,8 +51,8 @@ static void say_compute(struct rlhf__run *r, const char *passed_over, int32_t le
                    table->name);
 }
 
-// Replace "auto" by the backend that was found: a resumed run uses the backend that it began with,
-// unless another one is given.
+// Replace "auto" by the backend that was found, so that a resumed run uses the same backend unless
+// another one is given.
 static rlhf_status open_compute(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__compute_config *c = &r->req->config->compute;
     const int is_auto = strcmp(c->backend, "auto") == 0;
@@ -90,8 +89,8 @@ static rlhf_status open_compute(struct rlhf__run *r, struct rlhf__error *err) {
 
 // ---- the plan ----
 
-// The distribution of the log-probs. The rows record the tokens that top-k and top-p removed while
-// sampling (prompt_feed.c), so those settings are not applied again.
+// Returns the distribution that log-probs are computed under. Top-k and top-p are not part of it:
+// the rows record which tokens these removed during sampling (prompt_feed.c).
 static rlhf_dist logp_dist(const struct rlhf__sampling_config *s, const rlhf_plan *plan) {
     rlhf_dist d = RLHF_DIST_WHOLE;
     if (plan->source != RLHF_SOURCE_ROLLOUT) return d;
@@ -103,9 +102,9 @@ static int is_typed(const struct rlhf__config *c, const char *section, const cha
     return rlhf__layer_typed_by(c, section, key) != NULL;
 }
 
-// Refuse limits that cannot end the run in the remaining phases. If they come from a preset or a
-// file and the command line only set fewer phases, as for a trial run, warn instead. A run resumed
-// with unchanged settings just continues.
+// Reject limits that cannot end the run in the remaining phases. Only warn if the limits come from
+// a preset or a file and the command line just reduced the phases, as for a trial run. A run that
+// is resumed with unchanged settings simply continues.
 static rlhf_status check_early_stop(const struct rlhf__run *r, const struct rlhf__early_stop *s,
                                     int64_t left, struct rlhf__error *err) {
     static const char *const keys[] = {"kl", "reward", "patience", "window"};
@@ -121,7 +120,7 @@ static rlhf_status check_early_stop(const struct rlhf__run *r, const struct rlhf
     return RLHF_OK;
 }
 
-// What the rewards and the judge of responses need.
+// Note which log-probs the rewards and the judge need.
 static void ask_rewards(struct rlhf__run *r) {
     struct rlhf__cast *cast = &r->cast;
     uint32_t flags = r->req->judge ? r->req->judge->ops.reward.flags : 0;
@@ -132,7 +131,7 @@ static void ask_rewards(struct rlhf__run *r) {
     cast->rewards_sampled = (flags & RLHF_REWARD_LOGP_SAMPLED) != 0;
 }
 
-// The plan determines the heads and the kind of rows that the run needs.
+// Make the plan, which determines the heads and the kind of rows of the run.
 static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     struct rlhf__cast *cast = &r->cast;
@@ -163,11 +162,12 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
 
 // ---- rows and models ----
 
-// A dry run ends before the models are loaded, unless there is a checkpoint to check.
+// Returns 1 for a dry run that ends before models are loaded. With a checkpoint to check, they are
+// loaded.
 static int only_told(const struct rlhf__run *r) { return r->req->dry_run && !r->req->resume; }
 
-// Models are opened on a memory plan first, so that a run that does not fit is refused before it
-// loads anything.
+// Open the models on a memory plan first, so that a run that does not fit is rejected before
+// anything is loaded.
 static rlhf_status open_models(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__model_env *env = &r->session.models;
     if (env->unchecked && !r->req->dry_run) return rlhf__setup_rows(r, err);
@@ -180,8 +180,8 @@ static rlhf_status open_models(struct rlhf__run *r, struct rlhf__error *err) {
     return only_told(r) ? rlhf__setup_check(r, err) : rlhf__setup_load(r, err);
 }
 
-// Log plugins that were found by name and shadow another file of that name: the user may have
-// forgotten the first one.
+// Warn of plugins that were found by name and hide another file of the same name, which the user
+// may have meant.
 static void say_hidden(const struct rlhf__run *r) {
     const struct rlhf__plugin *const *all;
     const size_t n = rlhf__plugins_list(r->req->plugins, &all);
@@ -222,7 +222,8 @@ struct rlhf__manifest rlhf__run_manifest(const struct rlhf__run *r) {
                                    .inputs = r->inputs};
 }
 
-// List these files when the run is resumed, because the author of config.json chose them.
+// On resume, log files outside the run directory: config.json names them, and its author may be
+// someone else.
 static void say_outside(const struct rlhf__run *r) {
     struct rlhf__buf list = RLHF__BUF_INIT;
     char run[RLHF__PATH_CAP];
@@ -291,7 +292,7 @@ rlhf_status rlhf__run_advise(const struct rlhf__run *r, rlhf_status st, struct r
     if (st != RLHF_E_NOMEM || !t || t->device == RLHF_DEVICE_CPU) return st;
     char said[512];
     rlhf__compute_said(r->session.compute, st, said, sizeof said);
-    if (!*said || !strstr(err->text, said)) return st; // host memory ran out
+    if (!*said || !strstr(err->text, said)) return st; // host memory ran out, not the device's
     const size_t n = strlen(err->text);
     snprintf(err->text + n, sizeof err->text - n,
              "; less is taken with a lower batch.microbatch_tokens (now %lld), sampling.slots, "
@@ -332,7 +333,7 @@ static void finish_report(struct rlhf__report *p) {
     rlhf__metrics_close(p->metrics);
 }
 
-// The algorithm has the plan's names, so it goes last.
+// Does not destroy the algorithm, which owns the names in the plan and must go last.
 static void finish_plugins(struct rlhf__cast *c) {
     rlhf__instance_destroy(c->judge);
     rlhf__rewards_close(c->rewards, c->n_rewards);

@@ -13,34 +13,34 @@ struct rlhf__memory_need;
 
 // ---- rows: setup_rows.c ----
 
-// Open everything that depends on the planned source of rows: the feed, the policy and whatever
-// else its rows need. [main]
+// Open everything that depends on where the plan's rows come from: the feed, the policy and the
+// other models that its rows need. [main]
 rlhf_status rlhf__setup_rows(struct rlhf__run *r, struct rlhf__error *err);
 
-// Create the parts that need rows and loaded models: the feed's, and those that train a reward
-// model. [main]
+// Create the parts that need rows and loaded models: those of the feed, and those that train a
+// reward model. [main]
 rlhf_status rlhf__setup_ready(struct rlhf__run *r, struct rlhf__error *err);
 
 // ---- models: setup_models.c ----
 
-// Ask the algorithm for its plan; the run's phases and labels are known only after its rows have
-// been read. [main]
+// Ask the algorithm for its plan. The numbers of phases and labels are known only after the rows
+// have been read. [main]
 rlhf_status rlhf__setup_ask_plan(const struct rlhf__run *r, int64_t phases, int32_t n_labels,
                                  rlhf_plan *out, struct rlhf__error *err);
 
-// The score head that the trained model needs; zeroed: none.
+// The score head that the trained model needs; all zero means none.
 struct rlhf__setup_head {
     int32_t n_labels, pooling; // as in struct rlhf__model_spec
     int32_t init;              // enum rlhf_score_init
     int32_t draws;             // 1: responses are sampled from the model
 };
 
-// The directory that the policy is loaded from: policy.path, the default one, or the newest
-// checkpoint of a resumed run. [main]
+// Set out to the directory that the policy is loaded from: policy.path, the default policy, or the
+// newest checkpoint of a resumed run. [main]
 void rlhf__setup_policy_dir(const struct rlhf__run *r, char out[4200]);
 
-// The adapter that the policy's model begins with, from the settings; none if the checkpoint of a
-// resumed run has it. [any]
+// Returns the adapter that the policy is opened with, from the settings. Empty if the checkpoint of
+// a resumed run contains it. [any]
 struct rlhf__model_adapter rlhf__setup_adapter(const struct rlhf__run *r);
 
 // Open the policy, from the newest checkpoint if the run is resumed, and check that it has the
@@ -51,76 +51,78 @@ rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_hea
 // Open a separate critic if value.critic asks for one. The policy must be open. [main]
 rlhf_status rlhf__setup_critic(struct rlhf__run *r, struct rlhf__error *err);
 
-// Open the reference if the plan needs one: reference.path, or else the policy's start. The policy
-// must be open. Errors: those of rlhf__model_open; RLHF_E_INVALID for another vocabulary and, with
-// RLHF_HEAD_KL, for a model of another plugin or width. [main]
+// Open the reference if the plan needs one: reference.path, or else the weights that the policy
+// started from. The policy must be open. Errors: those of rlhf__model_open; RLHF_E_INVALID if the
+// vocabularies differ or, with RLHF_HEAD_KL, the plugins or the widths. [main]
 rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err);
 
-// Check that m gives log-probs of the policy's tokens and, if it is the model on the KL head's
-// other side, that policy and backend can compute it. what: "reference", "teacher". RLHF_E_INVALID,
-// RLHF_E_UNSUPPORTED. [main]
+// Check that m gives log-probs of the policy's tokens. If the KL head compares the policy with m,
+// also check that policy and backend support that. what: "reference", "teacher". Errors:
+// RLHF_E_INVALID, RLHF_E_UNSUPPORTED. [main]
 rlhf_status rlhf__setup_check_frozen(const struct rlhf__cast *c, const struct rlhf__model *m,
                                      const char *what, struct rlhf__error *err);
 
 // ---- named models: setup_named.c ----
 
-// Check that each named model of the plan has a setting, and each setting a planned name. [main]
+// Check that each named model of the plan has a setting, and that the plan has each name that is
+// set. [main]
 rlhf_status rlhf__setup_names(const struct rlhf__run *r, struct rlhf__error *err);
 
-// Open the plan's named models, frozen. One with the weights of the reference or of another one is
-// that model. Policy and reference must be open. Errors: as rlhf__setup_reference. [main]
+// Open the plan's named models, frozen. Models with the same weights as the reference or as each
+// other are opened once. Policy and reference must be open. Errors: as rlhf__setup_reference.
+// [main]
 rlhf_status rlhf__setup_named(struct rlhf__run *r, struct rlhf__error *err);
 
 // ---- all models: setup_models.c ----
 
-// Check the names and shapes of the tensors that models of the memory plan would read from files.
+// For models on the memory plan: check the names and shapes of the tensors that they would read.
 // Errors: those of rlhf__params_check. [main]
 rlhf_status rlhf__setup_check(struct rlhf__run *r, struct rlhf__error *err);
 
-// Load the models of the memory plan; a reference that begins as the policy becomes a copy of it.
-// Errors: those of rlhf__model_load. [main]
+// Load the models that are on the memory plan. A reference that starts from the policy's weights is
+// copied from the policy. Errors: those of rlhf__model_load. [main]
 rlhf_status rlhf__setup_load(struct rlhf__run *r, struct rlhf__error *err);
 
-// Number of values that the optimiser stores per parameter. [any]
+// Returns the number of values that the optimizer stores per parameter. [any]
 int32_t rlhf__setup_moments(const struct rlhf__config *c);
 
-// Create the optimiser of m, the policy or the critic, which is loaded or on the memory plan.
+// Create the optimizer of m, which is the policy or the critic, loaded or on the memory plan.
 // [main]
 rlhf_status rlhf__setup_optim(const struct rlhf__run *r, const struct rlhf__model *m,
                               struct rlhf__optim **out, struct rlhf__error *err);
 
-// The run's learner with these optimisers; the critic's is NULL without a separate critic. The
-// caller finishes it. [any]
+// Returns the run's learner with these optimizers; the second is NULL without a separate critic.
+// The caller finishes it. [any]
 struct rlhf__learner rlhf__setup_learner(const struct rlhf__run *r, struct rlhf__optim *optim,
                                          struct rlhf__optim *critic_optim);
 
 // ---- memory: memory_estimate.c ----
 
-// Count the memory of one phase with the models that rlhf__setup_rows opened, which are on the
-// memory plan, and refuse the run if less is free (model/free_memory.h), unless
-// compute.memory_check is off. If a model fails on the plan, what was counted so far is compared,
-// with a warning. *out (NULL allowed) = what the run needs, also when it is refused. [main]
+// Count the memory of one phase, using the models on the memory plan that rlhf__setup_rows opened.
+// Reject the run if less is free (model/free_memory.h), unless compute.memory_check is off. If a
+// model fails on the plan, warns and compares what was counted so far. *out (NULL allowed) receives
+// what the run needs, even if it is rejected. [main]
 rlhf_status rlhf__estimate_memory(struct rlhf__run *r, struct rlhf__memory_need *out,
                                   struct rlhf__error *err);
 
 // ---- files and models that settings name: setup_inputs.c ----
 
-// If policy.path, policy.adapter.path, reference.path, value.path or models.* names a run
-// directory, replace it, in the settings too, by the checkpoint that represents the run
-// (weights/run_checkpoint.h). Then config.json names the checkpoint, and a resumed run reads the
-// same weights, however far the other run has progressed. Call it before any model is opened.
-// Errors: RLHF_E_INVALID (a run without a checkpoint). [main]
+// If policy.path, policy.adapter.path, reference.path, value.path or models.* is a run directory,
+// replace it by the checkpoint that represents that run (weights/run_checkpoint.h), also in the
+// settings. config.json then names the checkpoint, and a resumed run reads the same weights even if
+// the other run has continued. Call it before any model is opened. Errors: RLHF_E_INVALID (a run
+// without a checkpoint). [main]
 rlhf_status rlhf__setup_checkpoints(struct rlhf__run *r, struct rlhf__error *err);
 
-// The same for options by which the open rewards and judge use a run's model. [main]
+// The same for options of the open rewards and the judge that name a run as a model. [main]
 rlhf_status rlhf__setup_reward_checkpoints(struct rlhf__run *r, struct rlhf__error *err);
 
 // List in r->inputs what a resumed run reads again: the rows, the reference unless the checkpoint
-// has one, and the files of rewards and judge, except a reward model that the run trains. All of
-// them are open. [main]
+// contains it, and the files of rewards and judge, except a reward model that the run trains. All
+// must be open. [main]
 rlhf_status rlhf__setup_inputs(struct rlhf__run *r, struct rlhf__error *err);
 
-// Refuse typed settings that do nothing in this run, whose plan is made. [main]
+// Reject explicit settings that do nothing in this run, whose plan has been made. [main]
 rlhf_status rlhf__effect_rules(const struct rlhf__run *r, struct rlhf__error *err);
 
 #endif

@@ -34,14 +34,14 @@ static rlhf_status add_rows(const struct rlhf__run *r, struct rlhf__error *err) 
     return RLHF_OK;
 }
 
-// The base model may be in the same directory as the adapter.
+// List the adapter, too. Its base may be in the same directory.
 static rlhf_status add_adapter(const struct rlhf__run *r, const char *setting,
                                const struct rlhf__model *m, struct rlhf__error *err) {
     if (!m->peft.dir) return RLHF_OK;
     return rlhf__inputs_add_model(r->inputs, setting, m->peft.dir, 1, err);
 }
 
-// A reference that was updated is in the checkpoint.
+// A reference that was updated is not listed: the checkpoint contains it.
 static rlhf_status add_reference(const struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     char moved[4400];
@@ -87,7 +87,7 @@ static rlhf_status add_opened(const struct rlhf__run *r, struct rlhf__error *err
     return RLHF_OK;
 }
 
-// Files that a plugin's options name. section: "reward.0", "judge".
+// List the files that a plugin's options name. section: "reward.0", "judge".
 static rlhf_status add_options(const struct rlhf__run *r, const struct rlhf__plugin *plugin,
                                const json_t *options, const char *section,
                                struct rlhf__error *err) {
@@ -123,7 +123,7 @@ static int is_input(const struct rlhf__run *r, const char *path) {
     return 0;
 }
 
-// The same for an option of a reward: if it names a file, its content is compared.
+// The same for an option of a reward. If it names a file, the file's content is compared.
 static rlhf_status check_option(const struct rlhf__run *r, const struct rlhf__plugin_config *p,
                                 const char *section, struct rlhf__error *err) {
     const char *key;
@@ -141,8 +141,8 @@ static rlhf_status check_option(const struct rlhf__run *r, const struct rlhf__pl
     return RLHF_OK;
 }
 
-// A new path must be that of a file that the run reads, so that its checksum is compared; for an
-// adapter's base the checkpoint has the checksum.
+// Check that each new path is that of a file which the run reads, because then its checksum is
+// compared. The base of an adapter is exempt: the checkpoint has its checksum.
 static rlhf_status check_moved(const struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     const char *path;
@@ -209,7 +209,7 @@ static int is_of(const struct rlhf__model *m, const char *dir) {
     return strcmp(m->dir, dir) == 0 || (m->peft.dir && strcmp(m->peft.dir, dir) == 0);
 }
 
-// Whether a plugin has opened the model in this directory.
+// Returns 1 if a plugin has opened the model in this directory.
 static int is_open(const struct rlhf__run *r, const char *dir) {
     const struct rlhf__text_services *text = r->session.text;
     const struct rlhf__reward_model *reward;
@@ -232,7 +232,7 @@ static rlhf_status take_options(const struct rlhf__run *r, const struct rlhf__pl
         if (o.type != RLHF_T_PATH || !path) continue;
         if (rlhf__run_model(o.key, &path, room, NULL, err) != RLHF_OK || path != room ||
             !is_open(r, room))
-            continue; // the plugin uses the directory for something else
+            continue; // it is not a model to the plugin
         if (json_object_set_new(options, o.key, json_string(room)) != 0)
             return RLHF__NOMEM(err, "out of memory for settings");
     }

@@ -1,4 +1,4 @@
-// setup_models.c: opens a run's models and creates their optimisers; see setup.h.
+// setup_models.c: opens a run's models and creates their optimizers; see setup.h.
 #include "run/setup.h"
 
 #include "base/file.h"
@@ -39,7 +39,7 @@ static struct rlhf__model_adapter first_adapter(const struct rlhf__run *r) {
                                         .rank = (int32_t)c->adapter_rank};
 }
 
-// The base of an adapter has been moved, and --policy gives its new path.
+// Returns 1 if an adapter's base has been moved and --policy gives its new path.
 static int base_moved(const struct rlhf__run *r) {
     const json_t *from = json_object_get(r->config->given, "policy.path");
     return r->req->resume && json_is_true(json_object_get(from, "moved")) &&
@@ -52,7 +52,7 @@ struct rlhf__model_adapter rlhf__setup_adapter(const struct rlhf__run *r) {
     return (struct rlhf__model_adapter){.dir = dir};
 }
 
-// The directory that the policy started from, "" if its adapter names it.
+// Returns the directory that the policy started from, or "" if its adapter names it.
 static const char *first_dir(const struct rlhf__run *r, char out[RLHF__PATH_CAP]) {
     const struct rlhf__policy_config *c = &r->config->policy;
     if (c->path[0]) return rlhf__dirs_shared(r->req->env->dirs, c->path, out);
@@ -69,7 +69,7 @@ void rlhf__setup_policy_dir(const struct rlhf__run *r, char out[4200]) {
 
 static int has_adapter(const struct rlhf__run *r) { return r->cast.policy->peft.rank > 0; }
 
-// Refuse an adapter on a randomly initialised model, and Muon without a matrix to train.
+// Reject an adapter on a randomly initialised model, and Muon without a matrix to train.
 static rlhf_status check_adapter(const struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     const struct rlhf__peft *p = &r->cast.policy->peft;
@@ -123,7 +123,7 @@ rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_hea
         .value_kind = value ? c->value.kind : RLHF_VALUE_NONE,
         .value_init = c->value.init,
         .value_detach = c->value.detach};
-    // The checkpoint does not hold the trunk under an adapter.
+    // For a policy with an adapter, the checkpoint does not contain the trunk.
     if (r->req->resume && !rlhf__peft_is(r->req->dir->checkpoint)) spec.start = RLHF__START_EMPTY;
     rlhf__progress_note(r->report.progress, "loading the policy");
     rlhf_status st = rlhf__model_open(&r->session.models, &spec, &r->cast.policy, err);
@@ -136,7 +136,7 @@ rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_hea
     return check_heads(r, value, err);
 }
 
-// Check that the model `what` has the policy's vocabulary.
+// Check that m has the policy's vocabulary. `what` is its role, for the message.
 static rlhf_status check_vocabulary(const struct rlhf__cast *c, const struct rlhf__model *m,
                                     const char *what, struct rlhf__error *err) {
     if (rlhf__tokenizer_equal(m->tok, c->policy->tok)) return RLHF_OK;
@@ -145,7 +145,7 @@ static rlhf_status check_vocabulary(const struct rlhf__cast *c, const struct rlh
                       c->policy->dir);
 }
 
-// Set the start of the critic: the policy's start if there is an adapter, otherwise value.path.
+// Set what the critic starts from: value.path if given, otherwise the policy's start.
 static void critic_start(const struct rlhf__run *r, char room[RLHF__PATH_CAP],
                          struct rlhf__model_spec *spec) {
     const struct rlhf__config *c = r->config;
@@ -158,7 +158,7 @@ static void critic_start(const struct rlhf__run *r, char room[RLHF__PATH_CAP],
     if (has_adapter(r) && !other) {
         spec->adapter = first_adapter(r);
         if (!c->value.path[0]) spec->dir = first_dir(r, room);
-        return; // no checkpoint holds its trunk
+        return; // no checkpoint contains its trunk
     }
     if (c->policy.init == RLHF__INIT_RANDOM && !c->value.path[0]) spec->start = RLHF__START_RANDOM;
     if (r->req->resume) spec->start = RLHF__START_EMPTY;
@@ -176,7 +176,7 @@ rlhf_status rlhf__setup_critic(struct rlhf__run *r, struct rlhf__error *err) {
                                     .value_init = c->value.init,
                                     .value_detach = c->value.detach};
     critic_start(r, room, &spec);
-    // Nor does a checkpoint hold the trunk under an adapter of the critic.
+    // If the critic has an adapter, the checkpoint does not contain its trunk either.
     if (spec.start == RLHF__START_EMPTY && rlhf__peft_is(spec.dir))
         spec.start = RLHF__START_WEIGHTS;
     rlhf__progress_note(r->report.progress, "loading the critic");
@@ -189,8 +189,8 @@ static const char *divergence_name(int32_t divergence) {
     return names[divergence];
 }
 
-// The head 'kl' passes this instance to the policy's plugin, which supports only its own kind, and
-// only some models and backends have other divergences and widths. what: "reference", "teacher".
+// The KL head passes `other` to the policy's plugin, so both must have the same plugin. Only some
+// models and backends support another divergence or another width. what: "reference", "teacher".
 static rlhf_status check_family(const struct rlhf__cast *c, const struct rlhf__model *other,
                                 const char *what, struct rlhf__error *err) {
     const struct rlhf__model *p = c->policy;
@@ -231,8 +231,8 @@ rlhf_status rlhf__setup_check_frozen(const struct rlhf__cast *c, const struct rl
     return m == rlhf__cast_kl_model(c) ? check_family(c, m, what, err) : RLHF_OK;
 }
 
-// The reference of a policy with an adapter is the policy's base. It has a separate adapter if the
-// policy began from one or the reference is updated.
+// If the policy has an adapter, the reference is the policy's base. The reference gets its own
+// adapter if the policy started from one, or if the reference is updated.
 static rlhf_status adapter_reference(const struct rlhf__run *r, struct rlhf__model_spec *spec,
                                      char room[RLHF__PATH_CAP], struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
@@ -272,7 +272,7 @@ static void say_reference(const struct rlhf__run *r) {
 rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     struct rlhf__cast *cast = &r->cast;
-    // A reward model in training needs the reference for the samples that it is fitted on.
+    // Training a reward model needs the reference, which samples the texts for gain and bias.
     if (!rlhf__cast_wants_reference(cast) && !cast->iteration.reward_model) return RLHF_OK;
     char dir[RLHF__PATH_CAP];
     struct rlhf__model_spec spec = {
@@ -288,7 +288,7 @@ rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err) 
         spec.start = RLHF__START_WEIGHTS;
     } else {
         spec.dir = first_dir(r, dir);
-        // copied when loaded: cheaper than reading the file again
+        // copied from the policy when loaded, which is cheaper than reading the file again
         if (!r->req->resume) spec.start = RLHF__START_EMPTY;
     }
     rlhf__progress_note(r->report.progress, "loading the reference");
@@ -303,7 +303,7 @@ rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err) 
 
 // ---- all of them ----
 
-// The run's own models, each once. [MODELS]
+// Returns the number of the run's own models; out[MODELS] lists each of them once.
 enum { MODELS = 3 + RLHF_NAMED_MAX };
 static size_t own_models(const struct rlhf__cast *c, struct rlhf__model *out[MODELS]) {
     struct rlhf__model *const roles[] = {c->policy, c->critic, c->reference};
@@ -342,7 +342,7 @@ rlhf_status rlhf__setup_load(struct rlhf__run *r, struct rlhf__error *err) {
     return rlhf__text_services_load(r->session.text, err);
 }
 
-// ---- optimisers and learner ----
+// ---- optimizers and learner ----
 
 int32_t rlhf__setup_moments(const struct rlhf__config *c) {
     return c->optim.kind == RLHF__OPTIM_MUON ? 1 : 2;

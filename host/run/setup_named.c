@@ -1,4 +1,4 @@
-// setup_named.c: the further frozen models that a plan names; see setup.h.
+// setup_named.c: the frozen models that a plan names, besides the reference; see setup.h.
 #include "run/setup.h"
 
 #include "base/file.h"
@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// A model is missing; a name that the plan does not have may be meant for it.
+// Report a missing model. If a setting has a name that the plan does not use, it may be a
+// misspelling: mention it.
 static rlhf_status missing(const struct rlhf__run *r, const char *name, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     char other[2 * RLHF__NAME_MAX + 80] = "";
@@ -40,7 +41,7 @@ rlhf_status rlhf__setup_names(const struct rlhf__run *r, struct rlhf__error *err
     return st;
 }
 
-// An open frozen model with the weights of this directory, or NULL.
+// Returns an open frozen model with the weights in this directory, or NULL.
 static struct rlhf__model *same_weights(const struct rlhf__cast *c, uint32_t n, const char *dir) {
     char real[RLHF__PATH_CAP];
     if (!rlhf__path_real(dir, real)) return NULL;

@@ -1,6 +1,6 @@
-// setup_rows.c: rlhf__setup_rows of setup.h: opens what the planned source of rows needs.
-// learn/plan.c, setup.c and effect_rules.c check settings against the source too; after the rows
-// are open, nothing depends on it.
+// setup_rows.c: rlhf__setup_rows of setup.h: opens what the planned source of rows needs. After
+// that, no code depends on the source. (learn/plan.c, setup.c and effect_rules.c also check
+// settings against it.)
 #include "run/setup.h"
 
 #include "feed/feed.h"
@@ -48,7 +48,8 @@ static rlhf_status open_rewards(struct rlhf__run *r, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Minibatches of different sizes are one step each, so a row counts for more in a smaller one.
+// Each minibatch is one step, whatever its size, so a row in a smaller minibatch has more weight.
+// Warn.
 static void say_uneven(const struct rlhf__run *r) {
     const rlhf_plan *p = &r->cast.plan;
     const int64_t size = r->config->batch.size, parts = p->minibatches;
@@ -126,7 +127,7 @@ static rlhf_status check_whole_rows(const struct rlhf__run *r, struct rlhf__erro
     return RLHF_OK;
 }
 
-// Now that phases and labels are known, check that the plan is unchanged.
+// Ask for the plan again, now that phases and labels are known, and check that it is unchanged.
 static rlhf_status check_plan(const struct rlhf__run *r, int32_t n_labels,
                               struct rlhf__error *err) {
     int64_t phases = r->config->run.phases > 0 ? r->config->run.phases : r->feed->phases;
@@ -135,7 +136,8 @@ static rlhf_status check_plan(const struct rlhf__run *r, int32_t n_labels,
     return rlhf__plan_same(r->cast.algo, &r->cast.plan, &again, err);
 }
 
-// The names in score.labels, or else those of a classifier that the run starts from; n = 0: none.
+// Set *labels to the names in score.labels, or else to those of the classifier that the run starts
+// from. n = 0 if none exist.
 static rlhf_status name_labels(const struct rlhf__run *r, struct rlhf__labels *labels,
                                struct rlhf__error *err) {
     char dir[4200];
@@ -151,7 +153,7 @@ static rlhf_status name_labels(const struct rlhf__run *r, struct rlhf__labels *l
     return st;
 }
 
-// Rows and policy are open: tokenise, then finish the set-up.
+// Finish the set-up, once rows and policy are open. Tokenise first.
 static rlhf_status finish_text(struct rlhf__run *r, int32_t n_labels, struct rlhf__error *err) {
     RLHF_TRY(rlhf__text_feed_tokenise(r->feed, err));
     RLHF_TRY(check_plan(r, n_labels, err));
@@ -174,8 +176,7 @@ static rlhf_status open_classifier(struct rlhf__run *r, struct rlhf__labels *lab
     if (r->cast.plan.heads & RLHF_HEAD_SCORE) head.n_labels = labels->n;
     RLHF_TRY(rlhf__setup_policy(r, &head, err));
     if (head.n_labels == 0) return RLHF_OK;
-    // A classifier that is trained further keeps its way of reading texts; a new one begins them
-    // with BOS.
+    // A classifier that is trained further keeps its use of BOS. A new one begins texts with BOS.
     if (!rlhf__model_is_classifier(r->cast.policy->config))
         rlhf__tokenizer_set_bos(r->cast.policy->tok, 1);
     return rlhf__classifier_config(r->cast.policy, labels, err);
@@ -190,9 +191,9 @@ static rlhf_status open_labelled(struct rlhf__run *r, struct rlhf__error *err) {
     return st == RLHF_OK ? finish_text(r, n_labels, err) : st;
 }
 
-// A reward model gets a score head. It reads the last token of a row without a response; other rows
-// are pooled by the host. Its tokenizer decides how rows begin, and the setting can only add a BOS
-// token: its directory records how it was trained.
+// A reward model gets a score head, which reads the last token of a row without a response; other
+// rows are pooled by the host. Rows begin as its tokenizer says, because its directory must record
+// how it was trained; the setting can only add a BOS token.
 static rlhf_status open_scored_policy(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__setup_head head = {
         .n_labels = 1, .pooling = RLHF_POOL_LAST, .init = RLHF_SCORE_INIT_REWARD, .draws = 1};

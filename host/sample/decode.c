@@ -4,27 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The sequence in a slot.
+// The sequence that a slot decodes.
 struct row {
     int64_t sequence; // -1 = free
-    int32_t prefix;   // index of the row's shared prompt; -1 = the row's own cache holds its prompt
+    int32_t prefix;   // index of the shared prompt; -1 = the prompt is in the row's own cache
     int32_t own;      // prompt tokens in the row's own cache
 };
 
-// A KV cache with the prompt of the sequences [first, end), without its last token.
+// A KV cache that sequences [first, end) share. It holds their prompt without its last token.
 struct prefix {
     uint32_t first, end;
-    uint32_t users; // running rows
+    uint32_t users; // running rows that use it
     uint32_t used;  // 0 = free
 };
 
-// The rows of one step; step row r is in slot[r], or fills a shared prompt if silent[r].
+// The state of decoding, with the rows of one step: row r of a step is in slot[r]; if silent[r], it
+// only fills a shared prompt.
 struct decoder {
     const struct rlhf__gen_request *q;
     struct rlhf__gen_result *out;
     uint32_t waiting;      // next sequence to start
     struct row *row;       // [slots]
-    struct prefix *shared; // [prefix_slots], in the cache after the slots
+    struct prefix *shared; // [prefix_slots]; in the cache they come after the slots
     int32_t *slot, *start, *offset, *next, *ids, *prefix;
     uint8_t *silent;
     uint64_t *counter;
@@ -33,7 +34,7 @@ struct decoder {
     size_t words;
     uint32_t rows;
     size_t ids_cap;
-    int64_t made; // tokens; a finished sequence counts as max_new
+    int64_t made; // tokens sampled; a finished sequence counts as max_new
 };
 
 void rlhf__gen_result_finish(struct rlhf__gen_result *r) {
@@ -45,7 +46,8 @@ void rlhf__gen_result_finish(struct rlhf__gen_result *r) {
     memset(r, 0, sizeof *r);
 }
 
-// The OS allocates the supports' pages as tokens are sampled: short responses do not touch theirs.
+// The OS allocates a page of the supports when it is first written, so short responses use few
+// pages.
 static rlhf_status result_init(struct rlhf__gen_result *r, uint32_t n, int32_t max_new,
                                size_t words, struct rlhf__error *err) {
     size_t cells = (size_t)n * (size_t)max_new;
@@ -81,7 +83,8 @@ static void decoder_finish(struct decoder *d) {
     free(d->support);
 }
 
-// The largest step is a prefill of the longest prompts in every slot and every shared cache.
+// Allocate for the largest step: a prefill of the longest prompt in every slot and every shared
+// cache.
 static rlhf_status decoder_init(struct decoder *d, const struct rlhf__gen_request *q, size_t words,
                                 struct rlhf__gen_result *out, struct rlhf__error *err) {
     memset(d, 0, sizeof *d);
@@ -126,7 +129,7 @@ static void add_row(struct decoder *d, uint32_t slot, int32_t start, const int32
     d->offset[++d->rows] = from + n;
 }
 
-// End of the adjacent sequences from i on that have the prompt of i.
+// Returns the end of the adjacent sequences, from i on, that have the same prompt as i.
 static uint32_t same_prompt(const struct rlhf__gen_request *q, uint32_t i) {
     uint32_t end = i + 1;
     while (end < q->n && q->prompt[end] == q->prompt[i] && q->prompt_len[end] == q->prompt_len[i])
@@ -134,9 +137,9 @@ static uint32_t same_prompt(const struct rlhf__gen_request *q, uint32_t i) {
     return end;
 }
 
-// Choose the shared prompt of sequence i, which starts now. It is that of its neighbours; or a new
-// one, if more neighbours follow and a cache is free (a silent row then fills it in this step); or
-// -1, none.
+// Returns the index of the shared prompt of sequence i, which starts now, or -1 for none. If its
+// neighbours share one, that is used. Otherwise, if more neighbours follow and a cache is free, a
+// silent row fills a new one in this step.
 static int32_t share(struct decoder *d, uint32_t i) {
     const struct rlhf__gen_request *q = d->q;
     int32_t free_one = -1;
@@ -163,10 +166,11 @@ static void begin(struct decoder *d, uint32_t s) {
     add_row(d, s, 0, q->prompt[i] + cut, d->row[s].own, k);
 }
 
-// Which rows take part in a step: running ones, with one token each, or ones that start now.
+// The rows that take part in a step: running ones, with one token each, and those that start now.
 enum rows { GOING_ON = 1, STARTING = 2 };
 
-// Lay out one step: every occupied slot has a row; a free slot takes the next waiting prompt.
+// Set up the rows of a step. Every occupied slot has a row; a free slot takes the next waiting
+// prompt.
 static void lay_out(struct decoder *d, int which) {
     const struct rlhf__gen_request *q = d->q;
     d->rows = 0;
@@ -187,7 +191,8 @@ static void lay_out(struct decoder *d, int which) {
     }
 }
 
-// A finished sequence frees its slot; the last of its neighbours frees the shared prompt.
+// Free the slot of a finished sequence. The last sequence that shares a prompt also frees its
+// cache.
 static void leave(struct decoder *d, struct row *w) {
     if (w->prefix >= 0) {
         struct prefix *p = &d->shared[w->prefix];
@@ -196,7 +201,7 @@ static void leave(struct decoder *d, struct row *w) {
     w->sequence = -1;
 }
 
-// Whether the token just sampled ends sequence i.
+// Set stopped[i] if the token that was just sampled ends sequence i.
 static rlhf_status ends(struct decoder *d, size_t i, struct rlhf__error *err) {
     const struct rlhf__gen_request *q = d->q;
     const int32_t *ids = d->out->ids + i * (size_t)q->max_new;
@@ -207,7 +212,7 @@ static rlhf_status ends(struct decoder *d, size_t i, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Append the tokens sampled in a step.
+// Append the tokens that a step has sampled.
 static rlhf_status take(struct decoder *d, struct rlhf__error *err) {
     const struct rlhf__gen_request *q = d->q;
     struct rlhf__gen_result *out = d->out;
@@ -258,7 +263,7 @@ static rlhf_status step(struct decoder *d, const struct rlhf__model *m, rlhf_gen
     return st == RLHF_OK ? take(d, err) : st;
 }
 
-// A device that records calls computes the running rows in steps of their own. Such steps are
+// On a device that records calls, the running rows have steps of their own. Those steps are all
 // alike, so the device can replay the recorded calls.
 static rlhf_status run(struct decoder *d, const struct rlhf__model *m, rlhf_gen *cache,
                        struct rlhf__error *err) {

@@ -13,7 +13,7 @@ void rlhf__experience_finish(struct rlhf__experience *x) {
     memset(x, 0, sizeof *x);
 }
 
-// Keep the rows pick[0..n), ascending, and everything that belongs to them.
+// Keep only the rows pick[0..n), ascending, with all their data.
 static rlhf_status pick_rows(struct rlhf__experience *x, const uint32_t *pick, uint32_t n,
                              struct rlhf__error *err) {
     struct rlhf__rows left = {0};

@@ -1,6 +1,5 @@
-// experience.h: the rows of a phase with everything known about them: tokens and numbers, the texts
-// that were scored, the judge's scores. All of these describe the same rows, so rows are removed
-// here, from all of them at once.
+// experience.h: the rows of a phase and all their data: tokens and numbers, the texts that were
+// scored, the judge's scores. Rows are removed here, so that all the data stays consistent.
 #ifndef RLHF_HOST_EXPERIENCE_H
 #define RLHF_HOST_EXPERIENCE_H
 
@@ -9,12 +8,12 @@
 // Zero-initialise; release with rlhf__experience_finish.
 struct rlhf__experience {
     struct rlhf__rows rows;
-    struct rlhf__scored scored;    // n = 0: rows of a file, which are not scored
-    float *judged;                 // [rows.n] the judge's scores, NaN or Inf included; NULL: none
+    struct rlhf__scored scored;    // n = 0: rows of a file are not scored
+    float *judged;                 // [rows.n] the judge's scores, possibly NaN or Inf; NULL: none
     uint32_t drawn;                // number of rows sampled, including those removed since
     int32_t referred;              // 1: the rows have the reference's log-probs
-    int64_t phase;                 // the rows' phase, from 0; set before they are sampled
-    struct rlhf__overlap *overlap; // early answers of the rewards; NULL: none
+    int64_t phase;                 // the phase of the rows, from 0; set before they are sampled
+    struct rlhf__overlap *overlap; // rewards that were computed during sampling; NULL: none
     int64_t sampled;               // response tokens sampled for the rows
     int64_t tokens;              // tokens that the model computed for them; a shared prompt counts
                                  // once
@@ -24,13 +23,14 @@ struct rlhf__experience {
 
 void rlhf__experience_finish(struct rlhf__experience *x); // accepts a zeroed one [step]
 
-// Keep only the rows with keep[i] != 0, in order. Errors: RLHF_E_NOMEM, and *x is unchanged. [any]
+// Keep only the rows with keep[i] != 0, in order. If RLHF_E_NOMEM is returned, *x is unchanged.
+// [any]
 rlhf_status rlhf__experience_keep(struct rlhf__experience *x, const uint8_t *keep,
                                   struct rlhf__error *err);
 
-// Append y's rows to x's and add its token counts; y's group numbers continue after x's. y is empty
-// afterwards. Call before the reference has run on the rows and before they are judged. Errors:
-// RLHF_E_NOMEM. [any]
+// Append y's rows to x's and add its token counts. y's groups are renumbered to follow x's. y is
+// empty afterwards. Call before hidden states exist for the rows and before they are judged.
+// Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__experience_join(struct rlhf__experience *x, struct rlhf__experience *y,
                                   struct rlhf__error *err);
 

@@ -39,13 +39,13 @@ static void take_reward(struct rlhf__rows *e, uint32_t i) {
     e->reward[i] = (float)((double)e->score[i] + token_sum(e, i));
 }
 
-// The weight of a reward after normalising by its standard deviation. A reward without spread gives
-// no information, so its weight becomes 0; otherwise its token rewards would be scaled up.
+// Returns the weight of a reward that is normalised by its standard deviation. A reward without
+// spread gives no information, so its weight is 0. Otherwise its token rewards would be scaled up.
 static double normalised(double weight, double std) {
     return std > 0 ? weight / (std + NORMALISE_EPS) : 0;
 }
 
-// Add one reward to the batch's, normalised first if configured.
+// Add one reward, normalised first if configured, to the rewards of the batch.
 static void add(struct rlhf__rows *e, const struct rlhf__reward_parts *parts, const uint8_t *keep,
                 double weight, int normalise) {
     double mean = 0, std = 0;
@@ -66,7 +66,7 @@ static void normalise_row(struct rlhf__rows *e, uint32_t i, double mean, double 
     take_reward(e, i);
 }
 
-// The row's reward is in e->reward.
+// Clip row i, whose reward is in e->reward.
 static void clip(struct rlhf__rows *e, uint32_t i, double limit) {
     double reward = (double)e->reward[i];
     if (!(limit > 0 && fabs(reward) > limit)) return;

@@ -1,28 +1,28 @@
-// mixing.h: combines several rewards to the reward of each row. Pure functions.
+// mixing.h: combines several rewards into the reward of each row. Pure functions.
 //
-// A row's reward is the sum of its score at the end and its token rewards. That sum is normalised
-// and clipped. Normalising subtracts the mean from the score and scales both parts; clipping scales
-// both parts; a fixed reward (penalties that replace) sets the token rewards to 0.
+// A row's reward is the sum of its score at the end and its token rewards. This sum is normalised
+// and clipped. Normalising subtracts the mean from the score and scales both parts. Clipping scales
+// both parts. A penalty that replaces the reward sets the token rewards to 0.
 #ifndef RLHF_HOST_MIXING_H
 #define RLHF_HOST_MIXING_H
 
 #include "batch/rows.h"
 #include "config/schema.h"
 
-// Mean and biased standard deviation of x over the rows with keep[i] (NULL = all); 0 and 0 without
-// such rows. [any]
+// Compute the mean and the biased standard deviation of x over the rows with keep[i] (NULL = all).
+// Both are 0 without such rows. [any]
 void rlhf__mean_std(const float *x, const uint8_t *keep, uint32_t n, double *mean, double *std);
 
-// One reward for the rows of a batch.
+// One reward's values for the rows of a batch.
 struct rlhf__reward_parts {
     float *seq;   // [n] score at the end
     float *token; // [total], laid out as the batch; NULL = no token rewards
     float *row;   // [n] sum of both
 };
 
-// Set e's score, reward and token[RLHF__TOKEN_REWARD] from parts[n_reward] by config's weights,
-// normalisation, clip and penalties. Rows that are not kept get 0 and are left out of means.
-// no_period as in struct rlhf__scored. [any]
+// Compute e's score, reward and token[RLHF__TOKEN_REWARD] from parts[n_reward], with config's
+// weights, normalisation, clip and penalties. Rows that are not kept get 0 and do not count in
+// means. no_period is as in struct rlhf__scored. [any]
 void rlhf__mix(const struct rlhf__config *, const struct rlhf__reward_parts *parts,
                const uint8_t *keep, const uint8_t *no_period, struct rlhf__rows *e);
 

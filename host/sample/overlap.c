@@ -15,27 +15,28 @@ struct waiting {
     int32_t *ids; // [prompt_len + response_len] owned; NULL: out of memory
     int32_t prompt_len, response_len;
     int64_t source;
-    uint8_t finished, here; // here 1: sampling of the row is done
+    uint8_t finished, here; // here: 1 = the row has been sampled
 };
 
 struct rlhf__overlap {
     struct rlhf__overlap_request q;
-    struct rlhf__overlap_answers *early; // [n_reward]; known NULL: not called early
-    uint32_t unit;                       // rows per call
-    int32_t started;                     // 1: the thread is running
+    // [n_reward]; if its `known` is NULL, the reward is not called early
+    struct rlhf__overlap_answers *early;
+    uint32_t unit;   // rows per call
+    int32_t started; // 1: the thread is running
     pthread_t thread;
     pthread_mutex_t lock; // protects all members below
     pthread_cond_t news;
     struct waiting *row; // [n]
-    // [n] rows that are ready to be scored, in the order in which sampling finished them
+    // [n] rows that are ready to be scored, in the order in which they finished
     uint32_t *ready;
-    uint32_t n_ready, done; // rows in `ready`; how many of them the thread has taken
+    uint32_t n_ready, done; // number of ready rows, and of those that the thread has taken
     int32_t closing, reserved;
 };
 
-// Whether a reward may be called while rows are being sampled. Three things rule it out. Without
-// RLHF_REWARD_EXTERNAL it may use models, even in a worker. A reward with state would depend on how
-// the batch is divided into calls. Log-probs exist only after all rows have been sampled.
+// Returns 1 if a reward may be called while rows are being sampled. Three things prevent this:
+// without RLHF_REWARD_EXTERNAL the reward may use models, even in a worker; a reward with state
+// would depend on how the batch is split into calls; and log-probs exist only after sampling.
 int rlhf__overlap_allowed(const struct rlhf__instance *reward) {
     const uint32_t flags = reward->plugin->ops.reward.flags;
     return (flags & RLHF_REWARD_EXTERNAL) != 0 && reward->plugin->desc.state_version == 0 &&
@@ -80,7 +81,7 @@ static void ask_all(struct rlhf__overlap *a, const uint32_t *number,
     }
 }
 
-// Without memory the rows are scored later, with the batch.
+// Score some rows early. If memory runs out, they are scored later with the batch.
 static void ask(struct rlhf__overlap *a, const uint32_t *number, uint32_t n) {
     struct rlhf__error err;
     struct rlhf__rows e = {0};
@@ -95,8 +96,8 @@ static void ask(struct rlhf__overlap *a, const uint32_t *number, uint32_t n) {
     rlhf__rows_finish(&e);
 }
 
-// Score all rows that are ready in one call. Ready rows do not change any more, so only the counts
-// need the lock.
+// The thread: score all rows that are ready in one call. Ready rows no longer change, so only the
+// counts need the lock.
 static void *work(void *arg) {
     struct rlhf__overlap *a = arg;
     for (;;) {
@@ -111,7 +112,7 @@ static void *work(void *arg) {
     }
 }
 
-// The thread that samples handles signals.
+// Start the thread with signals blocked: the sampling thread handles them.
 static int start(struct rlhf__overlap *a) {
     sigset_t all, before;
     sigfillset(&all);
@@ -136,7 +137,7 @@ static void end(struct rlhf__overlap *a) {
 
 // ---- rows, on the main thread ----
 
-// The caller holds the lock. Make the rows of a unit ready once all of them are finished.
+// Once all rows of a unit are finished, make them ready. The caller holds the lock.
 static void see_unit(struct rlhf__overlap *a, uint32_t first) {
     const uint32_t last = first + a->unit < a->q.n ? first + a->unit : a->q.n;
     for (uint32_t i = first; i < last; i++)

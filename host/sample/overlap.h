@@ -1,9 +1,10 @@
-// overlap.h: scores finished rows of a batch on a separate thread while the others are still being
-// sampled (rewards.overlap). The answers are kept until the batch is scored: reward_ask.h then
-// scores the remaining rows and handles failures. Scores do not depend on when a row was scored.
+// overlap.h: scores the finished rows of a batch on a separate thread while other rows are still
+// being sampled (rewards.overlap). The answers are kept until the batch is scored: reward_ask.h
+// then scores the remaining rows and handles failures. A row's score does not depend on when it was
+// scored.
 //
-// Only rewards with RLHF_REWARD_EXTERNAL are called this way. They must not keep state, which the
-// order of calls could change, or need log-probs, which exist only when all rows are finished.
+// Only rewards with RLHF_REWARD_EXTERNAL are called in this way. They must not keep state, because
+// the order of calls could change it, or need log-probs, because these exist only after sampling.
 #ifndef RLHF_HOST_OVERLAP_H
 #define RLHF_HOST_OVERLAP_H
 
@@ -16,33 +17,34 @@ struct rlhf__overlap_request {
     struct rlhf__instance *const *rewards; // [config->n_reward]
     struct rlhf__scored_by by;
     int64_t phase;
-    // receives failures after the first one, which is reported when the batch is scored
+    // receives all failures but the first, which is reported when the batch is scored
     struct rlhf__log *log;
     uint32_t n, group; // rows of the batch; rows per call
 };
 
 // A finished row; the arrays are borrowed until the call returns.
 struct rlhf__overlap_row {
-    uint32_t row; // of the batch
+    uint32_t row; // index in the batch
     int32_t prompt_len, response_len;
     int32_t finished;
-    int64_t source; // its prompt
+    int64_t source; // index of its prompt
     const int32_t *prompt, *response;
 };
 
-// 1 if the reward may be called so. [any]
+// Returns 1 if the reward may be called while rows are being sampled. [any]
 int rlhf__overlap_allowed(const struct rlhf__instance *reward);
 
-// *out = NULL if no reward of the request may be called so. Errors: RLHF_E_NOMEM. [main]
+// Start the thread. *out is NULL if none of the rewards may be called early. Errors: RLHF_E_NOMEM.
+// [main]
 rlhf_status rlhf__overlap_create(const struct rlhf__overlap_request *q, struct rlhf__overlap **out,
                                  struct rlhf__error *err);
 
-// Add a finished row. It is scored once its group is complete, or at once with
-// RLHF_REWARD_ROW_ALONE. If memory runs out it is scored later, with the batch. [main]
+// Add a finished row. It is scored once its group is complete, or immediately with
+// RLHF_REWARD_ROW_ALONE. If memory runs out, it is scored later with the batch. [main]
 void rlhf__overlap_add(struct rlhf__overlap *a, const struct rlhf__overlap_row *row);
 
-// Reward k's answers so far, after waiting for the thread. NULL: it was not called. Borrowed.
-// [main]
+// Wait for the thread, then return reward k's answers so far. Returns NULL if the reward was not
+// called early. Borrowed. [main]
 struct rlhf__overlap_answers *rlhf__overlap_take(struct rlhf__overlap *a, size_t k);
 
 void rlhf__overlap_destroy(struct rlhf__overlap *a); // waits for the thread; NULL allowed [main]

@@ -14,7 +14,7 @@ struct rlhf__response_rules {
     struct rlhf__buf tail; // scratch
 };
 
-// Replace a text that is a special token by its id, because decoded texts omit special tokens.
+// Replace a stop text that is a special token by its id, because decoded texts omit special tokens.
 static void special_to_id(struct rlhf__response_rules *r, size_t i) {
     const json_t *v = json_array_get(r->stop, i);
     const rlhf_str text = {json_string_value(v), json_string_length(v)};
@@ -87,7 +87,7 @@ const struct rlhf__tokenizer *rlhf__response_rules_tok(const struct rlhf__respon
 
 // ---- stop texts and ids ----
 
-// Offset of the first `text` at or after `from` in n bytes, or n.
+// Returns the offset of the first `text` at or after `from` in n bytes, or n if none exists.
 static size_t find(const char *bytes, size_t n, size_t from, const json_t *text) {
     size_t len = json_string_length(text);
     for (size_t at = from; at + len <= n; at++)
@@ -95,8 +95,8 @@ static size_t find(const char *bytes, size_t n, size_t from, const json_t *text)
     return n;
 }
 
-// Decode the end of a response into r->tail: the last token (*fresh bytes) and at least longest - 1
-// bytes before it, if there are that many.
+// Decode the end of a response into r->tail: its last token, which has *fresh bytes, and before it
+// at least longest - 1 bytes if there are that many.
 static rlhf_status decode_tail(struct rlhf__response_rules *r, const int32_t *ids, int32_t n,
                                size_t *fresh, struct rlhf__error *err) {
     int32_t from = n - 1;
@@ -127,7 +127,8 @@ rlhf_status rlhf__response_stops(struct rlhf__response_rules *r, const int32_t *
             *stops = json_integer_value(v) == ids[n - 1];
             continue;
         }
-        // A match ends in the last token, so it begins at most its own length before that token.
+        // A new match ends in the last token, so it begins at most length - 1 bytes before that
+        // token.
         size_t back = fresh + json_string_length(v) - 1;
         *stops = fresh > 0 && find(r->tail.data, len, len > back ? len - back : 0, v) < len;
     }

@@ -40,7 +40,7 @@ static void keep(struct rlhf__overlap_answers *e, const struct rlhf__reward_rows
     const size_t len = (size_t)(r->offset[k + 1] - r->offset[k]);
     if (tokens) {
         e->token[i] = malloc((len + 1) * sizeof(float));
-        if (!e->token[i]) return; // out of memory: the row stays without an answer
+        if (!e->token[i]) return; // out of memory: the row stays unanswered for now
         memcpy(e->token[i], a->token + r->offset[k], len * sizeof(float));
     }
     e->seq[i] = a->seq[k];
@@ -49,9 +49,9 @@ static void keep(struct rlhf__overlap_answers *e, const struct rlhf__reward_rows
     e->known[i] = 1;
 }
 
-// ---- which reports count ----
+// ---- which metrics count: `reports` are values that a reward reported during a call ----
 
-// 1 if row i's reward is not finite and would end the run, so that it must be scored again.
+// Returns 1 if row i must be scored again because its reward is not finite and would end the run.
 static int is_odd(const struct rlhf__mixing_config *rules, const struct rlhf__reward_answer *a,
                   const struct rlhf__reward_rows *r, uint32_t i) {
     const int numbers =
@@ -59,11 +59,11 @@ static int is_odd(const struct rlhf__mixing_config *rules, const struct rlhf__re
     return numbers && !isfinite(rlhf__reward_answer_paid(a, r, i));
 }
 
-// What becomes of a call's reports.
-// AGAIN: score all rows of the call again, because its reports do not count
+// What happens to a call's reports. COUNTED: they count. NONE: there were none. AGAIN: they do not
+// count, so all rows of the call are scored again.
 enum reports { COUNTED, NONE, AGAIN };
 
-// Decide about a call's reports. `failed` rows of the call failed, `odd` rows have odd numbers.
+// Decide about the reports of a call in which `failed` rows failed and `odd` rows are not finite.
 static enum reports count_reports(const struct rlhf__reward_call *q, struct rlhf__reward_metrics *m,
                                   uint32_t failed, uint32_t odd) {
     const int alone = (q->plugin->plugin->ops.reward.flags & RLHF_REWARD_ROW_ALONE) != 0;
@@ -104,7 +104,7 @@ void rlhf__reward_ask_overlapped(const struct rlhf__reward_call *q,
     rlhf__reward_answer_finish(&a);
 }
 
-// Copy the early answer for row i. Returns 0 without one.
+// Copy the early answer for row i. Returns 0 if none exists.
 static int take_answer(const struct rlhf__overlap_answers *e, uint32_t i,
                        const struct rlhf__reward_rows *r, struct rlhf__reward_answer *a) {
     if (!e->known[i]) return 0;
@@ -117,22 +117,22 @@ static int take_answer(const struct rlhf__overlap_answers *e, uint32_t i,
     return 1;
 }
 
-enum { SHOWN_ROWS = 4 }; // numbers of failed rows in a sentence
+enum { SHOWN_ROWS = 4 }; // row numbers in a message about failures
 
-// The rows of one reward's calls, and the outcome.
+// The state of scoring a batch with one reward.
 struct asking {
     struct rlhf__reward_call *q;
     struct rlhf__overlap_answers *early;
     const struct rlhf__reward_rows *r; // all rows
     struct rlhf__reward_answer *a;     // answers for all rows
     uint8_t *open;                     // [n] 1 = no valid answer yet
-    uint8_t *again; // [n] 1 = the row has a score, but the reports of its call do not count
+    uint8_t *again; // [n] 1 = the row has a score, but must be scored again for its reports
     uint32_t *pick; // [n] rows of the next try
     uint32_t n_open, n_pick;
     uint32_t odd;            // open rows whose score is not finite
     int32_t whole;           // 1: the last call failed as a whole
-    struct rlhf__error why;  // why its rows failed; code 0: none did
-    struct rlhf__buf before; // the reward's state before it; empty: it keeps none
+    struct rlhf__error why;  // reason for the last failure of rows; code 0: none
+    struct rlhf__buf before; // the reward's state before the call; empty: it keeps none
     struct rlhf__reward_metrics metrics;
 };
 
@@ -151,7 +151,7 @@ static void say_no_number(struct asking *s, uint32_t i) {
                rlhf__reward_answer_unwritten(s->a, i) ? "it wrote no result" : what);
 }
 
-// Close the open rows that have an answer.
+// Close the open rows that now have a valid answer.
 static void close_rows(struct asking *s) {
     s->odd = 0;
     for (uint32_t i = 0; i < s->r->n; i++) {
@@ -164,7 +164,8 @@ static void close_rows(struct asking *s) {
     s->n_open = rlhf__marks_count(s->open, s->r->n);
 }
 
-// Pick the rows without an answer, each with its group, or alone if the reward scores rows alone.
+// Pick the rows to score in the next call, each with its whole group unless the reward scores rows
+// alone.
 static void pick_rows(struct asking *s) {
     const int alone = (s->q->plugin->plugin->ops.reward.flags & RLHF_REWARD_ROW_ALONE) != 0;
     const struct rlhf__reward_rows *r = s->r;
@@ -202,9 +203,9 @@ static rlhf_status ask_picked(struct asking *s, struct rlhf__error *err) {
     return rlhf__reward_bisect(s->q, &s->metrics, s->r, s->a, &s->why, &s->whole, err);
 }
 
-// After a call for the picked rows.
+// After a call for the picked rows: decide about its reports.
 static void note_reports(struct asking *s) {
-    if (s->whole) return; // it reported nothing
+    if (s->whole) return; // a call that failed as a whole reports nothing
     const enum reports what = count_reports(s->q, &s->metrics, s->n_open - s->odd, s->odd);
     for (uint32_t k = 0; k < s->n_pick; k++)
         if (what == AGAIN || (what == COUNTED && !s->open[s->pick[k]]))
@@ -224,8 +225,8 @@ static rlhf_status ask(struct asking *s, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Take the early answers; rows without one stay open. check_early checks the early answers after
-// the other rows have been scored.
+// Take the early answers; rows without one stay open. check_early will check the early answers
+// after the other rows have been scored.
 static void take_early(struct asking *s) {
     struct rlhf__overlap_answers *early = s->early;
     if (!early) return;
@@ -250,7 +251,7 @@ static void check_early(struct asking *s) {
     if (s->q->tally) s->q->tally->failures += s->n_open - counted;
 }
 
-// The first try: all rows without an early answer.
+// The first try scores all rows that have no early answer.
 static rlhf_status ask_first(struct asking *s, struct rlhf__error *err) {
     s->n_open = s->r->n;
     take_early(s);
@@ -262,7 +263,7 @@ static rlhf_status ask_first(struct asking *s, struct rlhf__error *err) {
 
 // ---- sentences about failures ----
 
-// "row 3 of 8", "rows 3, 7, 9, 11 and 2 more of 8", "all 8 rows".
+// Write "row 3 of 8", "rows 3, 7, 9, 11 and 2 more of 8" or "all 8 rows".
 static void put_rows(const struct asking *s, char *out, size_t cap) {
     uint32_t shown = 0;
     if (s->n_open == s->r->n && s->n_open > 1) {
@@ -300,7 +301,8 @@ static rlhf_status try_again(struct asking *s, int64_t times, struct rlhf__error
     snprintf(policy, sizeof policy, "retry: scoring again, %lld of %lld", (long long)times + 1,
              (long long)s->q->rules->retries);
     go_on(s, policy);
-    s->q->bisects = times + 1 == s->q->rules->retries; // the last try isolates the rows that fail
+    // the last try isolates rows that end the process
+    s->q->bisects = times + 1 == s->q->rules->retries;
     if (s->q->tally) s->q->tally->retries += s->n_open;
     if (s->whole && s->before.len > 0)
         RLHF_TRY(rlhf__instance_load(s->q->plugin, s->before.data, s->before.len, err));

@@ -1,13 +1,13 @@
 // reward_ask.h: calls one reward for the rows of a batch and handles the rows that it could not
-// score (rewards.on_failure, rewards.retries). It does not check the scores of the other rows, with
-// one exception: `retry` repeats the call for scores that are not finite if rewards.nan_policy
-// would stop the run.
+// score (rewards.on_failure, rewards.retries). Scores are not checked here, with one exception:
+// `retry` also repeats the call for scores that are not finite, if rewards.nan_policy would stop
+// the run.
 //
-// What the reward reports (host->metric) counts once, as if no row had been scored again. To
-// achieve this, a call that reported something is repeated for all its rows if any of them must be
-// scored again; the rows keep their answers, and the first reports are dropped. There is an
-// exception. A reward may mark failed rows and look at each row alone (RLHF_REWARD_ROW_ALONE). What
-// it reports is then about the other rows, so only the marked rows are repeated.
+// Metrics that the reward reports (host->metric) count once, as if no row had been scored again.
+// Therefore, if any row of a call must be scored again and the call reported something, the call is
+// repeated for all its rows; their answers are kept, and the first reports are dropped. The
+// exception is a reward that marks failed rows and looks at each row alone (RLHF_REWARD_ROW_ALONE).
+// Its reports are about the other rows, so only the marked rows are repeated.
 #ifndef RLHF_HOST_REWARD_ASK_H
 #define RLHF_HOST_REWARD_ASK_H
 
@@ -21,11 +21,11 @@ struct rlhf__overlap_answers {
     uint8_t *known;   // [n] 1 = the row has an answer; NULL: the reward is not called early
     uint8_t *verdict; // [n]
     uint8_t *failed;  // [n]
-    uint8_t *again;   // [n] 1 = the reports of its call do not count: see rlhf__reward_ask
+    uint8_t *again;   // [n] 1 = the row must be scored again for its reports; see rlhf__reward_ask
     float *seq;       // [n]
-    float **token;    // [n] scores of the row's tokens, owned; NULL: none
+    float **token;    // [n] rewards of the row's tokens, owned; NULL: none
     uint32_t n, reserved;
-    struct rlhf__error why; // of the first failure; code 0: none
+    struct rlhf__error why; // reason for the first failure; code 0: none
     struct rlhf__reward_tally tally;
     struct rlhf__reward_metrics metrics;
 };
@@ -35,22 +35,24 @@ rlhf_status rlhf__overlap_answers_init(struct rlhf__overlap_answers *e, uint32_t
                                        struct rlhf__error *err);
 void rlhf__overlap_answers_finish(struct rlhf__overlap_answers *e); // accepts a zeroed one [main]
 
-// Call the reward for r, whose row i is row number[i] of the batch, and keep the answers. After a
-// failure that is not caused by the rows (memory, cancelling) they stay unanswered. One call at a
-// time. [step]
+// Call the reward for r and keep the answers. Row i of r is row number[i] of the batch. After a
+// failure that the rows did not cause (memory, cancelling) they stay unanswered for now. Only one
+// call may run at a time. [step]
 void rlhf__reward_ask_overlapped(const struct rlhf__reward_call *q,
                                  const struct rlhf__reward_rows *r, const uint32_t *number,
                                  struct rlhf__overlap_answers *e);
 
 // ---- the batch ----
 
-// Fill *a, which must be allocated for r. early: the answers so far, NULL = none. With on_failure
-// zero or drop, a->failed marks the rows that could not be scored; with stop and retry it marks
-// none. A retry repeats the call for a row together with its group (unless RLHF_REWARD_ROW_ALONE;
-// with metrics, see above, for all rows of the call); the other rows keep their answers. If a whole
-// call failed, the reward's saved state is restored before the retry. Errors: RLHF_E_IO with
-// plugin, phase, rows, the reason and rewards.on_failure; RLHF_E_NOMEM and RLHF_E_CANCELLED, which
-// do not count as failures of rows. [step]
+// Fill *a, which must be allocated for r, with the reward's answers. early has the answers so far;
+// NULL = none. With on_failure zero or drop, a->failed marks the rows that could not be scored;
+// with stop and retry it marks none.
+//
+// A retry repeats the call for a row together with its group (unless RLHF_REWARD_ROW_ALONE); if
+// metrics were reported, see above. Other rows keep their answers. If a call failed as a whole, the
+// reward's saved state is restored before the retry. Errors: RLHF_E_IO with plugin, phase, rows,
+// the reason and rewards.on_failure; RLHF_E_NOMEM and RLHF_E_CANCELLED, which do not count as
+// failures of rows. [step]
 rlhf_status rlhf__reward_ask(const struct rlhf__reward_call *q, struct rlhf__overlap_answers *early,
                              const struct rlhf__reward_rows *r, struct rlhf__reward_answer *a,
                              struct rlhf__error *err);

@@ -60,7 +60,8 @@ static void left_out(struct rlhf__reward_metrics *m) {
     host->log(host, RLHF_LOG_WARN, text);
 }
 
-// Find or add a metric. NULL: the table is full, or out of memory; the metric is left out.
+// Find or add a metric. Returns NULL if the table is full or memory runs out; the metric is then
+// lost.
 static struct rlhf__reward_metric *find(struct rlhf__reward_metrics *m, const char *name) {
     for (size_t i = 0; i < m->n; i++)
         if (strcmp(m->item[i].name, name) == 0) return &m->item[i];
@@ -99,13 +100,13 @@ static void keep(void *arg, const char *name, double value, double weight, int32
     if (one && !rlhf__combine_add(&one->now, value, weight, combine)) mixed(m, name);
 }
 
-// Start a call of the reward: *m stores what it reports.
+// Before a call of the reward: *m will store the metrics that it reports.
 static void metrics_begin(struct rlhf__reward_metrics *m, const struct rlhf__instance *reward) {
     m->reward = reward;
     rlhf__instance_metrics_to(reward, keep, m);
 }
 
-// End a call that scored `rows` rows. If it scored none, its reports are dropped.
+// After a call that scored `rows` rows: if it scored none, drop its reports.
 static void metrics_end(struct rlhf__reward_metrics *m, uint32_t rows) {
     rlhf__instance_metrics_to(m->reward, NULL, NULL);
     for (size_t i = 0; i < m->n; i++) {
@@ -156,7 +157,7 @@ uint32_t rlhf__marks_count(const uint8_t *marks, uint32_t n) {
     return all;
 }
 
-// Complete the message about a reward that marked rows and gave no reason.
+// Complete the message if the reward marked rows but gave no reason.
 static void say_rows(struct rlhf__error *why, const uint8_t *failed, uint32_t n) {
     const char *text = rlhf__status_text(RLHF_E_IO);
     const size_t all = strlen(why->text), end = strlen(text);
@@ -168,8 +169,8 @@ static void say_rows(struct rlhf__error *why, const uint8_t *failed, uint32_t n)
              first);
 }
 
-// Call score() for r; *some = 1 if it returned and marked rows as failed. Returns its status, or
-// RLHF_E_IO with *some = 1.
+// Call score() for r and return its status. If it returns but has marked rows as failed, *some is 1
+// and the status is RLHF_E_IO.
 static rlhf_status score(const struct rlhf__reward_call *q, const struct rlhf__reward_rows *r,
                          struct rlhf__reward_answer *a, struct rlhf__error *why, int *some) {
     const struct rlhf__instance *plugin = q->plugin;
@@ -216,7 +217,7 @@ static rlhf_status call(const struct rlhf__reward_call *q, struct rlhf__reward_m
     return RLHF_OK;
 }
 
-// ---- in parts ----
+// ---- repeating a call in parts ----
 
 enum { MOST_ENDED = 16 };
 
@@ -227,15 +228,15 @@ struct bisection {
     struct rlhf__reward_answer *a;
     uint32_t *pick; // [n]
     uint32_t ended; // number of times the process ended
-    int32_t trust;  // 1: so far the reported row was the cause
-    double until;   // rlhf__seconds(); 0: no limit
+    int32_t trust;  // 1: so far the process always ended because of the row at which it ended
+    double until;   // deadline as in rlhf__seconds(); 0: none
 };
 
 int rlhf__reward_bisects(const struct rlhf__mixing_config *rules) {
     return rules->on_failure == RLHF__FAILURE_ZERO || rules->on_failure == RLHF__FAILURE_DROP;
 }
 
-// The row of the last call at which the reward's process ended; -1: it did not end.
+// Returns the row at which the reward's process ended in the last call, or -1 if it did not end.
 static int64_t ended_at(const struct rlhf__instance *reward) {
     const struct rlhf__outside *o = reward->plugin->outside;
     return o && o->ended_at ? o->ended_at(reward->self) : -1;
@@ -269,8 +270,8 @@ static void fail_rows(const struct bisection *s, uint32_t from, uint32_t to) {
         rlhf__reward_answer_void(s->a, s->r, i);
 }
 
-// Call the reward for rows [from, to). *row = the row at which the process ended, or -1 if it did
-// not end and the answers were taken.
+// Call the reward for rows [from, to). If the process ended, *row is the row at which it did.
+// Otherwise the answers are taken and *row is -1.
 static rlhf_status ask(struct bisection *s, uint32_t from, uint32_t to, int64_t *row,
                        struct rlhf__error *err) {
     struct rlhf__reward_rows some = {0};
@@ -309,7 +310,7 @@ static rlhf_status part(struct bisection *s, uint32_t from, uint32_t to, struct 
     return split(s, from, to, row, err);
 }
 
-// Rows [from, to) ended the process, apparently at `row`.
+// Rows [from, to) have ended the process, apparently at `row`: try them in smaller parts.
 static rlhf_status split(struct bisection *s, uint32_t from, uint32_t to, int64_t row,
                          struct rlhf__error *err) {
     const uint32_t guess = s->trust && row < to ? (uint32_t)row : from + (to - from) / 2;

@@ -67,7 +67,7 @@ rlhf_status rlhf__scored_init(struct rlhf__scored *x, const struct rlhf__scored_
     return RLHF__NOMEM(err, "out of memory for the texts of %u responses", e->n);
 }
 
-// *to = a's n elements, then b's.
+// Set *to to a new array: the n elements of a, then those of b.
 static int joined(void **to, const void *a, size_t n, const void *b, size_t more, size_t size) {
     char *both = *to = calloc(n + more + 1, size);
     if (!both) return 0;
@@ -80,7 +80,8 @@ rlhf_status rlhf__scored_join(struct rlhf__scored *a, struct rlhf__scored *b,
                               struct rlhf__error *err) {
     const size_t n = a->n, more = b->n;
     const size_t each = a->paid && b->paid ? a->n_rewards : 0;
-    const size_t turns = a->turns && b->turns ? 1 : 0; // all rows of a run have turns, or none has
+    // either all rows of a run have turns or none
+    const size_t turns = a->turns && b->turns ? 1 : 0;
     void *p[9] = {0};
     int ok = joined(&p[0], a->prompt, n, b->prompt, more, sizeof *a->prompt) &&
              joined(&p[1], a->response, n, b->response, more, sizeof *a->response) &&

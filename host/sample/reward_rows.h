@@ -1,5 +1,5 @@
-// reward_rows.h: rows as reward plugins see them, and one reward's answers. Each row ends where
-// scoring ends. Holds a batch, or some of its rows.
+// reward_rows.h: rows in the form that reward plugins get, and one reward's answers. The rows are a
+// batch or a part of it. Each row ends where scoring ends.
 #ifndef RLHF_HOST_REWARD_ROWS_H
 #define RLHF_HOST_REWARD_ROWS_H
 
@@ -11,20 +11,19 @@
 
 #include <rlhf/reward.h>
 
-// The scored texts of a batch. With several turns, response is the last one.
+// The scored texts of a batch. In rows of several turns, `response` is the last turn.
 struct rlhf__scored {
     rlhf_str *prompt, *response, *meta; // [n]; response owned, the others borrowed
     char **text;                        // [n] owned bytes of response
-    int32_t *scored_len;                // [n] tokens after the prompt up to where scoring ends
+    int32_t *scored_len;                // [n] tokens after the prompt that are scored
     uint8_t *no_period;                 // [n] 1 = the response lacks a period
-    uint8_t *verdict; // [n] enum rlhf_verdict of all rewards; none before rlhf__score
-    float *paid;      // [n * n_rewards] each reward's score of each row; NULL: there is only one
-                      // reward
+    uint8_t *verdict; // [n] enum rlhf_verdict, over all rewards; none before rlhf__score
+    float *paid;      // [n * n_rewards] each reward's score of each row; NULL with a single reward
     struct rlhf__turn_texts *turns; // [n] further texts; NULL: rows of one turn
     uint32_t n, n_rewards;
 };
 
-// The rules that cut the texts, and the prompts of the rows, by their source; all borrowed.
+// The rules that cut the texts, and the prompt set that e->source refers to; all borrowed.
 struct rlhf__scored_by {
     const struct rlhf__response_config *response;
     const struct rlhf__response_rules *rules;
@@ -36,12 +35,12 @@ rlhf_status rlhf__scored_init(struct rlhf__scored *, const struct rlhf__scored_b
                               const struct rlhf__rows *e, struct rlhf__error *err);
 void rlhf__scored_finish(struct rlhf__scored *); // accepts a zeroed one [any]
 
-// Append b's texts to a's; b is empty afterwards. Errors: RLHF_E_NOMEM, and both are unchanged.
+// Append b's texts to a's; b is empty afterwards. If RLHF_E_NOMEM is returned, both are unchanged.
 // [any]
 rlhf_status rlhf__scored_join(struct rlhf__scored *a, struct rlhf__scored *b,
                               struct rlhf__error *err);
 
-// Keep each of several rewards' scores: raw[n_rewards * n], as rlhf__score fills it. Errors:
+// Keep the scores of each of several rewards: raw[n_rewards * n], as rlhf__score fills it. Errors:
 // RLHF_E_NOMEM. [any]
 rlhf_status rlhf__scored_take_paid(struct rlhf__scored *, const float *raw, uint32_t n_rewards,
                                    struct rlhf__error *err);
@@ -49,13 +48,13 @@ rlhf_status rlhf__scored_take_paid(struct rlhf__scored *, const float *raw, uint
 // Keep only the rows pick[0..n), ascending. [any]
 void rlhf__scored_pick(struct rlhf__scored *, const uint32_t *pick, uint32_t n);
 
-// The share of right answers among the rows with keep[i] != 0 and a verdict, or NaN.
-// [any]
+// Returns the share of right answers among the rows that have a verdict and keep[i] != 0, or NaN if
+// there are none. [any]
 double rlhf__scored_correct(const struct rlhf__scored *, const uint8_t *keep);
 
-// All arrays are owned; the texts are those of a struct rlhf__scored. Zero-initialise; release with
-// rlhf__reward_rows_finish, also after a failure. With several turns these are whole rows;
-// reward_view.h makes what a reward gets.
+// Rows in the form that reward plugins get. All arrays are owned; the texts belong to a struct
+// rlhf__scored. Zero-initialise; release with rlhf__reward_rows_finish, also after a failure. Rows
+// of several turns are whole here; reward_view.h makes the part that a reward gets.
 struct rlhf__reward_rows {
     uint32_t n, reserved;
     rlhf_str *prompt, *response, *meta; // [n]
@@ -71,25 +70,24 @@ struct rlhf__reward_rows {
     const struct rlhf__turn_texts **texts; // [n] borrowed
 };
 
-// All rows of a batch, with the log-probs that the rewards' flags ask for (RLHF_REWARD_LOGP_*),
-// which the batch must have. Errors: RLHF_E_NOMEM. [any]
+// Make the rows of a batch, with the log-probs that the rewards' flags ask for
+// (RLHF_REWARD_LOGP_*). The batch must have these. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__reward_rows_init(struct rlhf__reward_rows *r, const struct rlhf__scored *x,
                                    const struct rlhf__rows *e, uint32_t flags,
                                    struct rlhf__error *err);
 
-// The rows pick[0..n) of `all`, in that order. Errors: RLHF_E_NOMEM. [any]
+// Make a copy of the rows pick[0..n) of `all`, in that order. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__reward_rows_pick(struct rlhf__reward_rows *r, const struct rlhf__reward_rows *all,
                                    const uint32_t *pick, uint32_t n, struct rlhf__error *err);
 void rlhf__reward_rows_finish(struct rlhf__reward_rows *r); // accepts a zeroed one [any]
 
-// One reward's answers for rows; all arrays owned. Zero-initialise; release with
+// One reward's answers for rows. All arrays are owned. Zero-initialise; release with
 // rlhf__reward_answer_finish, also after a failure.
 struct rlhf__reward_answer {
     float *seq;       // [n] NaN without an answer
-    float *token;     // [offset[n]] laid out as the rows; 0 without per-token rewards
+    float *token;     // [offset[n]] one per token of the rows; 0 without token rewards
     uint8_t *verdict; // [n] enum rlhf_verdict
-    uint8_t *failed;  // [n] 1 = it could not score the row; its other answers for the row are
-                      // ignored
+    uint8_t *failed;  // [n] 1 = could not score the row; ignore its other answers
 };
 
 // Allocate empty answers for r. Errors: RLHF_E_NOMEM. [any]
@@ -100,19 +98,19 @@ void rlhf__reward_answer_finish(struct rlhf__reward_answer *a); // accepts a zer
 // Make all answers empty. [any]
 void rlhf__reward_answer_clear(struct rlhf__reward_answer *a, const struct rlhf__reward_rows *r);
 
-// 1 if out->seq of row i is still empty. [any]
+// Returns 1 if the reward has not written a->seq of row i. [any]
 int rlhf__reward_answer_unwritten(const struct rlhf__reward_answer *a, uint32_t i);
 
 // Void the answer for row i. [any]
 void rlhf__reward_answer_void(struct rlhf__reward_answer *a, const struct rlhf__reward_rows *r,
                               uint32_t i);
 
-// Copy the answer for row k of `part` to row i of `r`, which is the same row. [any]
+// Copy the answer for row k of `part` to row i of `r`. Both are the same row. [any]
 void rlhf__reward_answer_take(struct rlhf__reward_answer *a, const struct rlhf__reward_rows *r,
                               uint32_t i, const struct rlhf__reward_answer *part,
                               const struct rlhf__reward_rows *of, uint32_t k);
 
-// Row i's total reward: seq and its response tokens' rewards. [any]
+// Returns row i's total reward: seq plus the rewards of its response tokens. [any]
 float rlhf__reward_answer_paid(const struct rlhf__reward_answer *a,
                                const struct rlhf__reward_rows *r, uint32_t i);
 

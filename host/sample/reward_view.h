@@ -1,6 +1,6 @@
-// reward_view.h: what one reward sees of rows of several turns. With RLHF_REWARD_TURNS it sees the
-// whole row, the conversation and how it ended. Without, it sees the last turn as the response and
-// everything before it as the prompt.
+// reward_view.h: the part of a row of several turns that a reward sees. With RLHF_REWARD_TURNS that
+// is the whole row, the conversation and how it ended. Otherwise the last turn is the response and
+// everything before it is the prompt.
 #ifndef RLHF_HOST_REWARD_VIEW_H
 #define RLHF_HOST_REWARD_VIEW_H
 
@@ -14,14 +14,15 @@ struct rlhf__reward_view {
     float *logp; // [2 offset[n]]
 };
 
-// The view of a reward with these flags (enum rlhf_reward_flag); borrows r. Errors: RLHF_E_NOMEM.
-// [any]
+// Make the view for a reward with these flags (enum rlhf_reward_flag). Borrows r. Errors:
+// RLHF_E_NOMEM. [any]
 rlhf_status rlhf__reward_view_init(struct rlhf__reward_view *, const struct rlhf__reward_rows *r,
                                    uint32_t flags, int64_t phase, struct rlhf__error *err);
 void rlhf__reward_view_finish(struct rlhf__reward_view *); // accepts a zeroed one [any]
 
-// Set per-token rewards to 0 for tokens that are not part of a response: given tokens and, if the
-// reward sees only the last turn, all tokens before it. Does nothing for rows of one turn. [any]
+// Set token rewards to 0 for tokens that the reward does not see as a response: tokens that the
+// policy did not write and, if it sees only the last turn, all earlier tokens. Does nothing for
+// rows of one turn. [any]
 void rlhf__reward_view_keep(const struct rlhf__reward_view *, const struct rlhf__reward_rows *r,
                             float *token);
 

@@ -47,13 +47,13 @@ rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *q, struct rlh
     return st;
 }
 
-// Whether the settings of work outside the process concern it.
+// Returns 1 if the reward works outside the process, so that the settings for such work apply.
 static int is_outside(const struct rlhf__instance *reward) {
     const struct rlhf__outside *o = reward->plugin->outside;
     return (o && o->worker) || (reward->plugin->ops.reward.flags & RLHF_REWARD_EXTERNAL) != 0;
 }
 
-// Whether only the log-probs that it needs prevent an early call.
+// Returns 1 if the reward could be called early except that it needs log-probs.
 static int needs_logps(const struct rlhf__instance *reward) {
     const uint32_t flags = reward->plugin->ops.reward.flags;
     return (flags & RLHF_REWARD_EXTERNAL) != 0 &&

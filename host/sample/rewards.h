@@ -1,4 +1,4 @@
-// rewards.h: opens the reward plugins of a config, in its order.
+// rewards.h: opens the reward plugins of a config, in the config's order.
 #ifndef RLHF_HOST_REWARDS_H
 #define RLHF_HOST_REWARDS_H
 
@@ -20,21 +20,21 @@ struct rlhf__rewards_request {
                                      // none
 };
 
-// *out = the instances, [config->n_reward], each the owner of its metrics rewards/<name>. The
-// caller owns them. NULL after a failure. Errors: RLHF_E_NOMEM, errors of the plugins. [main]
+// Set *out to the instances, [config->n_reward], which the caller owns. Each reports its metrics as
+// rewards/<name>. After a failure *out is NULL. Errors: RLHF_E_NOMEM, those of the plugins. [main]
 rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *, struct rlhf__instance ***out,
                                struct rlhf__error *err);
 
-// Refuse explicit rewards.timeout_s, rewards.memory_mib and rewards.overlap if they do not
-// affect any reward or the judge (NULL: none). The limits need one that asked for
-// "rlhf.limits/0", overlap needs one that may be called early (overlap.h). Errors: RLHF_E_INVALID.
-// [main]
+// Reject explicit rewards.timeout_s, rewards.memory_mib and rewards.overlap if they affect neither
+// a reward nor the judge (NULL: none). The two limits affect plugins that asked for
+// "rlhf.limits/0"; overlap affects those that may be called early (overlap.h). Errors:
+// RLHF_E_INVALID. [main]
 rlhf_status rlhf__rewards_check_limits(const struct rlhf__config *c,
                                        struct rlhf__instance *const *rewards,
                                        const struct rlhf__instance *judge, struct rlhf__error *err);
 
-// Let one reward check every prompt's data row; prompts NULL: rows of a file. Errors:
-// RLHF_E_INVALID with file and line, in the plugin's words; RLHF_E_CANCELLED. [main]
+// Let a reward check the data row of every prompt. prompts NULL: the run uses rows of a file.
+// Errors: RLHF_E_INVALID with file and line, and the plugin's message; RLHF_E_CANCELLED. [main]
 rlhf_status rlhf__reward_check_rows(const struct rlhf__instance *reward,
                                     const struct rlhf__prompts *prompts,
                                     const struct rlhf__watch *watch, struct rlhf__error *err);

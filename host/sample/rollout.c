@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The prompt file: the embedded one if none is named.
+// Returns the path of the prompt file, which is the embedded one if none is named.
 static const char *prompts_file(const struct rlhf__prompts_config *c, const struct rlhf__dirs *dirs,
                                 char own[RLHF__PATH_CAP]) {
     if (c->path[0]) return rlhf__dirs_shared(dirs, c->path, own);
@@ -178,7 +178,7 @@ struct rlhf__rollout_request rlhf__rollout_request(const struct rlhf__config *c,
         .seed = (uint64_t)c->run.seed};
 }
 
-// Length of response i as it is kept, and whether it has a stop token or text.
+// Returns the length of response i after cutting, and whether a stop token or text ended it.
 static int32_t kept_length(const struct rlhf__rollout_request *q, const struct rlhf__gen_result *r,
                            uint32_t i, uint8_t *finished) {
     const int32_t *ids = r->ids + (size_t)i * (size_t)r->stride;
@@ -236,7 +236,7 @@ static rlhf_status assemble(const struct rlhf__rollout_request *q, const int64_t
     return r->support ? assemble_support(q, r, e, err) : RLHF_OK;
 }
 
-// What row_ended needs.
+// The context of row_ended.
 struct telling {
     const struct rlhf__rollout_request *q;
     const int64_t *row;
@@ -258,7 +258,7 @@ static void row_ended(void *ctx, uint32_t i) {
     rlhf__overlap_add(t->q->overlap, &row);
 }
 
-// Sample into r with the request's cache or, without one, a temporary cache.
+// Sample into r, with the request's cache or else a temporary one.
 static rlhf_status draw(const struct rlhf__rollout_request *q, const int64_t *row,
                         struct rlhf__gen_result *r, struct rlhf__error *err) {
     const int32_t **ids = calloc(q->n ? q->n : 1, sizeof *ids);

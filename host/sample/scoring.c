@@ -28,12 +28,13 @@ rlhf_status rlhf__score_alone(const struct rlhf__reward_call *q, const struct rl
 // ---- all rewards of a run ----
 
 struct totals {
-    struct rlhf__reward_parts *parts; // [n_reward], into numbers (row: or into the caller's raw)
+    // [n_reward] pointers into `numbers`, but `row` may point into the caller's raw
+    struct rlhf__reward_parts *parts;
     float *numbers;
     struct rlhf__reward_rows rows;
     struct rlhf__reward_answer answer; // of the current reward
     uint8_t *keep;                     // [n]
-    int64_t not_finite, failed;        // rows, summed over the rewards
+    int64_t not_finite, failed;        // rows, added up over the rewards
 };
 
 static int has_token_rewards(const struct rlhf__scorer *s, size_t k) {
@@ -90,8 +91,8 @@ static rlhf_status refuse(const struct rlhf__scorer *s, size_t k, const struct r
                       shown, x->response[i].ptr);
 }
 
-// Take a reward's values of the rows, as rewards.on_failure and rewards.nan_policy say. A row that
-// could not be scored, or whose reward is not finite, gets nothing from this reward.
+// Take a reward's values and apply rewards.on_failure and rewards.nan_policy. If a row could not be
+// scored or its reward is not finite, this reward adds nothing to it.
 static rlhf_status take_rows(const struct rlhf__scorer *s, const struct rlhf__scored *x, size_t k,
                              struct totals *l, struct rlhf__error *err) {
     const struct rlhf__mixing_config *c = &s->config->mixing;
@@ -103,8 +104,7 @@ static rlhf_status take_rows(const struct rlhf__scorer *s, const struct rlhf__sc
             l->failed++;
             if (c->on_failure == RLHF__FAILURE_DROP) l->keep[i] = 0;
         } else if (!isfinite(paid)) {
-            const uint8_t verdict = a->verdict[i]; // the verdict counts even if the reward is not
-                                                   // finite
+            const uint8_t verdict = a->verdict[i]; // keep it even if the reward is not finite
             l->not_finite++;
             if (c->nan_policy == RLHF__NAN_STOP)
                 return refuse(s, k, x, i, paid, rlhf__reward_answer_unwritten(a, i), err);
@@ -127,8 +127,8 @@ static void take_tokens(const struct rlhf__rows *e, const struct rlhf__reward_pa
             parts->token[e->offset[i] + j] = l->answer.token[r->offset[i] + j];
 }
 
-// Combine the current reward's verdicts with the earlier ones: an answer is right if every reward
-// with a verdict finds it right.
+// Combine the current reward's verdicts with the earlier ones. An answer is right if all rewards
+// that give a verdict find it right.
 static void take_verdicts(struct rlhf__scored *x, const struct rlhf__reward_answer *a) {
     for (uint32_t i = 0; i < x->n; i++)
         if (a->verdict[i] != RLHF_VERDICT_NONE && x->verdict[i] != RLHF_VERDICT_WRONG)

@@ -13,7 +13,7 @@ void rlhf__turn_texts_finish(struct rlhf__turn_texts *x) {
     *x = (struct rlhf__turn_texts){0};
 }
 
-// Append the text of n tokens. What is read as a prompt keeps its special tokens, as prompts do.
+// Append the text of n tokens. With flags 0, special tokens are kept, as in prompts.
 static void put_tokens(struct rlhf__buf *b, const struct rlhf__tokenizer *tok, const int32_t *ids,
                        int32_t n, uint32_t flags) {
     size_t bytes = 0;
@@ -31,7 +31,7 @@ static void put_message(struct rlhf__buf *b, const char *role, const char *text,
     rlhf__buf_putc(b, '}');
 }
 
-// Append what lies between the prompt and the last turn, one message for each piece.
+// Append everything between the prompt and the last turn, as one message for each turn.
 static void put_pieces(struct rlhf__buf *b, const struct rlhf__tokenizer *tok,
                        const struct rlhf__rows *e, uint32_t i, int32_t last) {
     const int32_t end = e->offset[i] + last;

@@ -1,24 +1,25 @@
-// turn_texts.h: the texts of a row of several turns. A reward that knows turns (RLHF_REWARD_TURNS)
-// gets everything after the prompt as the response, and also the conversation. Any other reward
-// gets the last turn as the response and everything before it as the prompt.
+// turn_texts.h: the texts of a row of several turns. A reward with RLHF_REWARD_TURNS gets
+// everything after the prompt as the response, and also the conversation. Any other reward gets the
+// last turn as the response, and everything before it as the prompt.
 #ifndef RLHF_HOST_TURN_TEXTS_H
 #define RLHF_HOST_TURN_TEXTS_H
 
 #include "batch/rows.h"
 #include "text/tokenizer.h"
 
-// All owned. Zero-initialise; release with rlhf__turn_texts_finish, also after a failure.
+// All texts are owned. Zero-initialise; release with rlhf__turn_texts_finish, also after a failure.
 struct rlhf__turn_texts {
     char *before;   // the prompt and everything up to the last turn
     char *after;    // everything after the prompt, up to where scoring ends
     char *messages; // the conversation as a JSON list of {"role", "content"}
     size_t before_len, after_len, messages_len;
-    int32_t last, reserved; // first token of the last turn, counted from the row's first
+    int32_t last, reserved; // index of the last turn's first token within the row
 };
 
-// Make the texts of row i, whose scored part has `len` tokens including the prompt. `response` is
-// the text of its last turn, as rewards get it. Roles: "assistant" for turns of the policy, "user"
-// for the prompt and given tokens. Errors: RLHF_E_NOMEM. [main]
+// Make the texts of row i, of which `len` tokens, including the prompt, are scored. `response` is
+// the text of the last turn, as rewards get it. The role is "assistant" for turns of the policy,
+// and "user" for the prompt and for tokens that the policy did not write. Errors: RLHF_E_NOMEM.
+// [main]
 rlhf_status rlhf__turn_texts_init(struct rlhf__turn_texts *, const struct rlhf__tokenizer *,
                                   const struct rlhf__rows *e, uint32_t i, int32_t len,
                                   rlhf_str prompt, rlhf_str response, struct rlhf__error *err);

@@ -14,7 +14,7 @@
 enum { MOST_ASKED = 64, PER = 3, LONGEST_PRINTED = 4096 };
 #define TICK  0.2 // seconds until a worker learns that the user wants to stop
 #define LEAVE 1.0 // seconds after that during which a call may still end normally
-#define SLICE 0.1 // seconds spent on one worker's calls before looking at the others and the time
+#define SLICE 0.1 // seconds to serve one worker's calls before checking the others and the time
 
 void rlhf__asked_finish(struct rlhf__asked *a) {
     rlhf__buf_free(&a->frame);
@@ -23,9 +23,9 @@ void rlhf__asked_finish(struct rlhf__asked *a) {
     memset(a, 0, sizeof *a);
 }
 
-// ---- what comes ----
+// ---- what arrives from a worker ----
 
-// Lines that are whole, and the last one where the worker has ended.
+// Take complete printed lines and, once the worker has ended, an incomplete last one.
 static void take_printed(struct rlhf__asked *a) {
     struct rlhf__worker *w = a->worker;
     char chunk[4096];
@@ -68,7 +68,7 @@ static void end_one(struct rlhf__asked *a, rlhf_status code, const char *why) {
     a->done = 1;
 }
 
-// It sent a malformed message: `got` is rlhf__channel_front's result.
+// End a worker that sent a malformed message; `got` is the result of rlhf__channel_front.
 static void end_liar(struct rlhf__asked *a, int got, uint64_t most) {
     char why[128];
     if (got == -2)
@@ -88,11 +88,11 @@ static void end_flood(struct rlhf__asked *a) {
     end_one(a, RLHF_E_INTERNAL, why);
 }
 
-// The next call of the plugin, if it has arrived. After the answer has arrived, the channel is read
-// once more, because calls may have been sent before the answer.
+// Get the plugin's next call, if it has arrived. Once the answer has arrived, the channel is read
+// one more time, because calls may have been sent before it.
 static int next_call(struct rlhf__asked *a, struct rlhf__wire *in, size_t *bytes) {
     struct rlhf__channel *c = &a->worker->call;
-    // An unread reply stays in memory, so make no further reply until the worker has read it.
+    // Unread replies stay in memory: do not make another one until the worker has read the last.
     if (c->out.len) return 0;
     const int got = rlhf__channel_front(c, in, bytes);
     if (got != 0 || a->filled) return got;
@@ -101,8 +101,8 @@ static int next_call(struct rlhf__asked *a, struct rlhf__wire *in, size_t *bytes
     return rlhf__channel_front(c, in, bytes);
 }
 
-// Serve the plugin's calls for SLICE seconds. Adds to *worked the seconds in which the host's
-// models and tokenizers worked for the plugin. Returns 1 if more calls are waiting.
+// Serve the plugin's calls for SLICE seconds. Adds to *worked the time that the host's models and
+// tokenizers spent on them. Returns 1 if more calls are waiting.
 static int take_calls(struct rlhf__asked *a, double *worked) {
     struct rlhf__channel *c = &a->worker->call;
     struct rlhf__buf reply = RLHF__BUF_INIT;
@@ -130,14 +130,14 @@ static int take_calls(struct rlhf__asked *a, double *worked) {
     return got > 0 && !flood;
 }
 
-// The answer, when it is there: taken apart.
+// If the answer has arrived, take it and read its status and text.
 static void take_answer(struct rlhf__asked *a) {
     struct rlhf__channel *c = &a->worker->ask;
     struct rlhf__wire in;
     size_t bytes;
-    // Check first whether the worker is over, because it may answer and end in between. The socket
-    // alone does not tell: if the warden was killed, processes that the worker started may still
-    // hold it.
+    // Check whether the worker has ended before reading, because it may answer and then end. The
+    // socket is not enough: if the warden was killed, processes that the worker started may still
+    // hold the socket open.
     const int over = rlhf__ward_over(&a->worker->ward);
     rlhf__channel_fill(c);
     const int got = rlhf__channel_front(c, &in, &bytes);
@@ -149,7 +149,7 @@ static void take_answer(struct rlhf__asked *a) {
         end_liar(a, got, c->most);
         return;
     }
-    a->answer = c->in; // whole: there is one answer to a request
+    a->answer = c->in; // takes the whole buffer: a request has only one answer
     c->in = (struct rlhf__buf)RLHF__BUF_INIT;
     a->result = in;
     a->status = (rlhf_status)rlhf__wire_get_u32(&a->result);
@@ -167,8 +167,8 @@ static void take_answer(struct rlhf__asked *a) {
 struct wait {
     struct rlhf__asked *a;
     size_t n;
-    double until, timeout; // until: 0 = for ever
-    double asked_to_stop;  // when; 0: not yet
+    double until, timeout; // deadline; 0 = none
+    double asked_to_stop;  // time at which the user asked to stop; 0 = not yet
     const char *limit;
 };
 
@@ -181,7 +181,7 @@ static size_t put_polled(const struct wait *w, struct pollfd *p) {
         // send the pending reply before reading the next call
         const short call = k->call.out.len ? POLLOUT : POLLIN;
         p[n++] = (struct pollfd){k->ask.fd, ask, 0};
-        // One that is at its end would be ready for ever.
+        // Do not poll a channel that has ended: it would always be ready.
         p[n++] = (struct pollfd){k->call.ended ? -1 : k->call.fd, call, 0};
         p[n++] = (struct pollfd){k->noise, POLLIN, 0};
     }
@@ -198,7 +198,7 @@ static void pass_on(struct wait *w) {
     }
 }
 
-// Whoever hangs would keep a run alive that is to end.
+// End workers that do not stop when the user asks to, because they would keep the run alive.
 static void leave(const struct wait *w, double now) {
     if (w->asked_to_stop <= 0 || now < w->asked_to_stop + LEAVE) return;
     for (size_t i = 0; i < w->n; i++)
@@ -226,8 +226,8 @@ static void end_call(struct rlhf__asked *a) {
     a->done = 1;
 }
 
-// Process everything that has arrived. Returns how many workers have not answered; *more = 1 if
-// more is waiting.
+// Process everything that has arrived. Returns the number of workers that are not done. *more = 1
+// if more calls are waiting.
 static size_t look(struct wait *w, int *more) {
     size_t left = 0;
     *more = 0;
@@ -241,7 +241,7 @@ static size_t look(struct wait *w, int *more) {
         if (rlhf__ear_flooded(a->ear)) end_flood(a);
         if (!a->done && a->answered == 0) take_answer(a);
         if (a->done) continue;
-        // What it called before it answered, or ended, counts to this call.
+        // Calls that it made before it answered or ended belong to this request.
         const int again = take_calls(a, &worked);
         if (!a->done && !again && a->answered) end_call(a);
         if (w->until > 0) w->until += worked;
@@ -285,7 +285,7 @@ rlhf_status rlhf__ask(struct rlhf__asked *a, size_t n, double timeout_s, const c
         if (a[i].frame.bad || k->ask.out.bad)
             rlhf__worker_fail(k, RLHF_E_NOMEM, "out of memory for a request to its worker");
         a[i].done = k->failed.code != 0;
-        rlhf__ward_order(&k->ward, RLHF__WARDEN_WAKE); // between calls it gets no processor time
+        rlhf__ward_order(&k->ward, RLHF__WARDEN_WAKE); // an idle worker is kept from running
     }
     pass_on(&w);
     if (st == RLHF_OK) wait_all(&w);

@@ -1,38 +1,39 @@
-// ask.h: sends one request to a worker, or to several at once, and waits until they have answered,
-// have ended, or have taken too long. Serves their calls while it waits (upcall.h).
+// ask.h: sends a request to one worker or several, and waits until each has answered, has ended, or
+// has taken too long. While it waits, it serves the workers' calls (upcall.h).
 #ifndef RLHF_HOST_WORKER_ASK_H
 #define RLHF_HOST_WORKER_ASK_H
 
 #include "worker/process.h"
 #include "worker/upcall.h"
 
-// A worker, the receiver of its calls, and its answer. Release with rlhf__asked_finish.
+// A worker, its request and its answer, and the object that serves its calls. Release with
+// rlhf__asked_finish.
 struct rlhf__asked {
     struct rlhf__worker *worker;
     struct rlhf__ear *ear;
-    struct rlhf__buf frame;   // the request: begun and filled by the caller
+    struct rlhf__buf frame;   // the request, which the caller begins and fills
     struct rlhf__buf answer;  // bytes of the answer
-    struct rlhf__wire result; // after status and text
+    struct rlhf__wire result; // the part of the answer after status and text
     char *why;                // the text; "" = none
-    uint64_t most;            // bytes that the answer may have; 0 = RLHF__MOST_ANSWER
-    rlhf_status status;       // of the plugin; meaningless when the worker failed
-    int32_t answered;         // 1: the answer is there, -1: the worker is gone
-    int32_t filled;           // 1: the calls sent before the answer have been received
-    int32_t done;             // 1: answered and its calls done, or worker->failed says why not
-    int32_t may_be_left;      // 1: end the worker if the user asks to stop and it does not answer
+    uint64_t most;            // most bytes of an answer; 0 = RLHF__MOST_ANSWER
+    rlhf_status status;       // the plugin's status; not set if the worker failed
+    int32_t answered;         // 1: has answered; -1: has ended without an answer
+    int32_t filled;           // 1: all calls sent before the answer have been received
+    int32_t done;        // 1: has answered and its calls are done, or has failed (worker->failed)
+    int32_t may_be_left; // 1: may be ended if the user asks to stop and it does not answer
     int32_t reserved;
 };
 
-// Bytes of an answer that brings no state.
+// The most bytes of an answer without state.
 #define RLHF__MOST_ANSWER ((uint64_t)16 << 20)
 
-// Send each request and wait for all answers, at most timeout_s seconds (0 = for ever). Time in
-// which the host's models and tokenizers work for the workers does not count.
+// Send each request and wait for all answers, for at most timeout_s seconds (0 = no limit). Time
+// that the host's models and tokenizers spend on workers' calls does not count.
 //
 // A worker that sends malformed messages, or too many, is ended at once. If the user asks to stop,
-// a worker with may_be_left is ended one second later; its code is then RLHF_E_CANCELLED. limit:
-// the setting that a message about the time names ("rewards.timeout_s"). Returns RLHF_OK if all
-// have answered, else the code of a worker that failed: look at each of them. [main]
+// a worker with may_be_left is ended after one second; its code is then RLHF_E_CANCELLED. limit is
+// the setting that the timeout message names ("rewards.timeout_s"). Returns RLHF_OK if all have
+// answered, otherwise the code of one worker that failed; others may have failed too. [main]
 rlhf_status rlhf__ask(struct rlhf__asked *a, size_t n, double timeout_s, const char *limit);
 
 void rlhf__asked_finish(struct rlhf__asked *a); // accepts a zeroed one [main]

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE = 65536, ALIGN = 16 }; // PAGE is a multiple of every page size that a machine may have
+enum { PAGE = 65536, ALIGN = 16 }; // PAGE: a multiple of all page sizes in use
 
 static uint64_t rounded(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
 
@@ -23,10 +23,10 @@ void rlhf__out_places(uint32_t n, uint64_t total, int has_token, struct rlhf__ou
 
 // ---- writing ----
 
-// Bytes of an array that may not be given.
+// Returns the bytes of an optional array.
 static uint64_t if_given(const void *array, uint64_t bytes) { return array ? bytes : 0; }
 
-// Where things of rows [from, to) lie.
+// Compute where each array of rows [from, to) is in the input.
 static void place(const rlhf_reward_in *in, uint32_t from, uint32_t to,
                   struct rlhf__batch_head *h) {
     const uint64_t n = to - from, total = (uint64_t)(in->offset[to] - in->offset[from]);
@@ -60,8 +60,8 @@ static void place(const rlhf_reward_in *in, uint32_t from, uint32_t to,
     h->bytes = at; // where the texts begin
 }
 
-// 1 if row i has the text of the row before it. Rows of a group share prompt and data row in
-// memory.
+// Returns 1 if row i has the same text as the row before it, by address: rows of a group share the
+// prompt and the data row in memory.
 static int is_before(const rlhf_str *list, uint32_t i, uint32_t from) {
     return i > from && list[i].ptr == list[i - 1].ptr && list[i].len == list[i - 1].len;
 }
@@ -90,7 +90,7 @@ static void put_texts(const rlhf_str *list, uint32_t from, uint32_t to, char *ba
     }
 }
 
-// Where the rows come from; -1 for all if that is not known.
+// Write the prompts' indices, or -1 for all rows if they are not known.
 static void put_sources(const rlhf_reward_in *in, uint32_t from, uint32_t n, int64_t *to) {
     for (uint32_t i = 0; i < n; i++)
         to[i] = in->source ? in->source[from + i] : -1;
@@ -129,7 +129,7 @@ static int is_inside(uint64_t at, uint64_t count, uint64_t size, uint64_t bytes)
     return at % sizeof(int32_t) == 0 && at <= bytes && count <= (bytes - at) / size;
 }
 
-// offset[0..n] from 0 up, and prompts no longer than their rows.
+// Returns 1 if offset[0..n] ascends from 0 and prompts are not longer than their rows.
 static int are_rows(const rlhf_reward_in *in) {
     if (in->offset[0] != 0) return 0;
     for (uint32_t i = 0; i < in->n; i++) {

@@ -10,13 +10,13 @@ enum { MOST_OPTIONS = 4096, MOST_CHOICES = 4096, MOST_TEXT = 1 << 16, SLOT = 8 }
 
 // ---- writing ----
 
-// A text that may be NULL.
+// Write a text that may be NULL.
 static void put_text(struct rlhf__buf *out, const char *text) {
     rlhf__wire_u32(out, text != NULL);
     rlhf__wire_puts(out, text);
 }
 
-// u32 1 and a list of texts, or u32 0: none.
+// Write u32 1 and a list of texts, or u32 0 without a list.
 static void put_list(struct rlhf__buf *out, const char *const *list) {
     uint32_t n = 0;
     while (list && list[n])
@@ -71,8 +71,8 @@ void rlhf__description_put(const struct rlhf__plugin *p, struct rlhf__buf *out) 
 
 // ---- reading ----
 
-// Copy a text; the copy lives as long as the description. NULL without a text, or if memory
-// runs out (bad).
+// Read a text that may be missing. Returns a copy that lives as long as the description; or NULL if
+// there is no text, if it is malformed (in->bad), or if memory runs out (*no_memory).
 static const char *get_text(struct rlhf__wire *in, struct rlhf__description *d, int *no_memory) {
     const uint32_t given = rlhf__wire_get_u32(in);
     const rlhf_str s = rlhf__wire_get_text(in);
@@ -85,7 +85,8 @@ static const char *get_text(struct rlhf__wire *in, struct rlhf__description *d, 
     return kept;
 }
 
-// A list of texts in *out, NULL if there is none; kept in d->lists[at].
+// Read a list of texts into *out, which is NULL if a list is not given. The list is kept in
+// d->lists[at].
 static int get_list(struct rlhf__wire *in, struct rlhf__description *d, uint32_t at,
                     const char *const **out, int *no_memory) {
     const uint32_t given = rlhf__wire_get_u32(in), n = rlhf__wire_get_u32(in);

@@ -1,12 +1,12 @@
-// describe.h: a reward's descriptor as bytes: a worker describes the plugin that it opened, and the
-// host builds a descriptor from it, which is then checked like any other (plugin/descriptor.h).
+// describe.h: the descriptor of a reward as bytes. A worker describes the plugin that it opened;
+// from that, the host builds a descriptor, which is checked like any other (plugin/descriptor.h).
 #ifndef RLHF_HOST_WORKER_DESCRIBE_H
 #define RLHF_HOST_WORKER_DESCRIBE_H
 
 #include "plugin/load.h"
 #include "worker/wire.h"
 
-// Append what rlhf__description_get reads. [any]
+// Append the description of p, which rlhf__description_get reads. [any]
 void rlhf__description_put(const struct rlhf__plugin *p, struct rlhf__buf *out);
 
 enum {
@@ -15,8 +15,8 @@ enum {
     RLHF__DESCRIBED_PROGRAM = 4     // it has the extension RLHF_EXT_PROGRAM
 };
 
-// A worker's description of a reward; owns its memory. The config struct has the host's layout: one
-// slot of 8 bytes per option. desc is without functions and ops.
+// A worker's description of a reward. It owns its memory. Its config struct has one slot of 8 bytes
+// per option. desc is without functions and ops.
 struct rlhf__description {
     rlhf_plugin desc;
     rlhf_opt *opts; // [desc.n_opts]
@@ -25,7 +25,8 @@ struct rlhf__description {
     uint32_t ops_flags, has; // has: RLHF__DESCRIBED_*
 };
 
-// Read one. Errors: RLHF_E_UNSUPPORTED (malformed), RLHF_E_NOMEM. Finish it in any case. [main]
+// Read a description. Call finish on *out in any case. Errors: RLHF_E_UNSUPPORTED (malformed),
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__description_get(struct rlhf__wire *in, struct rlhf__description *out,
                                   struct rlhf__error *err);
 void rlhf__description_finish(struct rlhf__description *); // accepts a zeroed one [main]

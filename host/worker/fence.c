@@ -1,4 +1,4 @@
-// fence.c: see fence.h. Handlers can only reach what is static.
+// fence.c: see fence.h. The state is static, because signal handlers can reach nothing else.
 #include "worker/fence.h"
 
 #include <signal.h>
@@ -33,7 +33,7 @@ int rlhf__fence_input(struct rlhf__fence *f, uint64_t bytes) {
     return 0;
 }
 
-// Blocks in a row, with a gap before each and after the last.
+// Map the blocks one after another, with a gap before each and after the last.
 static int map_blocks(struct rlhf__fence *f) {
     const struct rlhf__out_places *p = &f->places;
     if (f->base) munmap(f->base, (size_t)f->room);
@@ -114,8 +114,8 @@ static void on_fatal(int number, siginfo_t *info, void *context) {
     if (f->limited &&
         mmap(NULL, PROBE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
         atomic_store(&f->note->no_memory, 1);
-    // On return a fault repeats by itself, and now ends the process; a sent signal must be raised
-    // again.
+    // After return, a fault happens again by itself and then ends the process. A signal that was
+    // sent must be raised again.
     signal(number, SIG_DFL);
     if (info->si_code <= 0) raise(number);
 }
@@ -126,7 +126,7 @@ void rlhf__fence_watch(struct rlhf__fence *f) {
     memset(&act, 0, sizeof act);
     watched = f;
     act.sa_sigaction = on_fatal;
-    act.sa_flags = SA_SIGINFO | SA_ONSTACK; // the stack of last_words.c
+    act.sa_flags = SA_SIGINFO | SA_ONSTACK; // alternate stack set up by last_words.c
     sigemptyset(&act.sa_mask);
     for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
         sigaction(fatal[i], &act, NULL);

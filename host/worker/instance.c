@@ -13,7 +13,7 @@
 
 // ---- a worker with the file open ----
 
-// One request of those that come before there is an instance.
+// Send a request for which an instance is not needed yet.
 static rlhf_status ask_first(const struct rlhf__stand_in *s, struct rlhf__asked *a,
                              struct rlhf__error *err) {
     char text[1024];
@@ -68,7 +68,7 @@ rlhf_status rlhf__stand_in_worker(struct rlhf__stand_in *s, struct rlhf__worker 
     *out = NULL;
     if (rlhf__worker_start(s->program, s->rules.network, s->rules.memory_mib, &w, err) < 0)
         return rlhf__error_context(err, "%s", s->path);
-    // It sends messages from its memory, so they cannot be larger.
+    // The worker must hold each message in its memory, so messages cannot be larger than that.
     if (s->rules.memory_mib) w->most = (s->rules.memory_mib + 1) << 20;
     rlhf_status st = ask_confine(s, w, err);
     if (st == RLHF_OK) st = ask_open(s, w, what, err);
@@ -81,12 +81,12 @@ rlhf_status rlhf__stand_in_worker(struct rlhf__stand_in *s, struct rlhf__worker 
 
 // ---- failing ----
 
-// The call fails for the reason `why`; returns code.
+// Fail the call for the reason `why`. Returns code.
 rlhf_status rlhf__pool_fail(const struct rlhf__pool *t, rlhf_status code, const char *why) {
     return t->api->fail(t->api, code, why);
 }
 
-// Log a further failure of a call that has already failed with another.
+// Log another failure of a call that has already failed.
 static void tell_beside(const struct rlhf__pool *t, const char *why) {
     struct rlhf__buf line = RLHF__BUF_INIT;
     rlhf__buf_printf(&line, "in the same call: %s", why);
@@ -94,7 +94,7 @@ static void tell_beside(const struct rlhf__pool *t, const char *why) {
     rlhf__buf_free(&line);
 }
 
-// Fail the call. first 0: another worker's part of it has already failed, and that was reported.
+// Fail the call. first = 0: another worker's part has already failed and was reported.
 rlhf_status rlhf__pool_fail_part(const struct rlhf__pool *t, rlhf_status code, const char *why,
                                  int first) {
     if (first) return rlhf__pool_fail(t, code, why);
@@ -102,8 +102,8 @@ rlhf_status rlhf__pool_fail_part(const struct rlhf__pool *t, rlhf_status code, c
     return code;
 }
 
-// The plugin's status in an answered request. A failure is reported with a reason: the worker's or,
-// without one, the plugin's own.
+// Returns the plugin's status in an answered request. A failure is reported with the worker's
+// reason or, without one, the plugin's own.
 rlhf_status rlhf__pool_said(const struct rlhf__pool *t, const struct rlhf__asked *a, int first) {
     char text[RLHF__POOL_WHY];
     const struct rlhf__ear *e = a->ear;
@@ -146,8 +146,8 @@ static void put_create(const struct rlhf__pool *t, struct rlhf__buf *frame) {
     rlhf__wire_text(frame, t->options.data, t->options.len);
 }
 
-// Send one request to one worker, which must be running. All workers of an instance may get the
-// same request; only the metrics of the first one are reported.
+// Send a request to a worker, which must be running. If all workers of an instance get the same
+// request, only the metrics of the first one are reported.
 static rlhf_status ask(const struct rlhf__pool *t, struct rlhf__pool_worker *h,
                        struct rlhf__asked *a) {
     a->worker = h->worker;
@@ -192,7 +192,7 @@ static void put_down(struct rlhf__pool_worker *h) {
     h->worker = NULL;
 }
 
-// Check that the file is unchanged: a worker with a changed file could not continue the run.
+// Check that the plugin's file is unchanged: a worker with another file could not continue the run.
 static rlhf_status check_file(const struct rlhf__pool *t, struct rlhf__error *err) {
     char now[65];
     RLHF_TRY(rlhf__sha256_file(t->s->path, now, err));
@@ -200,7 +200,7 @@ static rlhf_status check_file(const struct rlhf__pool *t, struct rlhf__error *er
     return rlhf__fail(err, RLHF_E_INVALID, "%s is not the file that it was", t->s->path);
 }
 
-// At the start, and when a later worker has other means.
+// Log the confinement at the start, and again if a later worker's confinement differs.
 static void say_confined(struct rlhf__pool *t) {
     struct rlhf__buf line = RLHF__BUF_INIT;
     if (t->confined.len && strcmp(rlhf__buf_text(&t->confined), t->s->confined) == 0) return;
@@ -352,7 +352,7 @@ rlhf_status rlhf__stand_in_load(void *self, const rlhf_istream *in, uint32_t sta
     return st;
 }
 
-// Keep the state after a good batch; a worker that is started again continues from it.
+// Keep the state after a successful batch; a restarted worker continues from it.
 rlhf_status rlhf__pool_keep_state(struct rlhf__pool *t, struct rlhf__wire *result) {
     const uint32_t kept = rlhf__wire_get_u32(result);
     const rlhf_str bytes = rlhf__wire_get_text(result);

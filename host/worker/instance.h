@@ -1,4 +1,4 @@
-// instance.h: one instance of a stand-in: its workers and the requests to them.
+// instance.h: one instance of a stand-in (stand_in.h): its workers and the requests to them.
 #ifndef RLHF_HOST_WORKER_INSTANCE_H
 #define RLHF_HOST_WORKER_INSTANCE_H
 
@@ -10,43 +10,44 @@
 
 // A plugin file as its worker described it, and how to start workers for it.
 struct rlhf__stand_in {
-    struct rlhf__outside base; // first: load.h gives it back
+    struct rlhf__outside base; // first member: load.h passes it back
     struct rlhf__description what;
     rlhf_reward_ops ops;
     struct rlhf__worker_rules rules;
-    const char *program;     // of the workers, borrowed
-    char *path, *id, *asker; // id NULL: the file's only reward
+    const char *program;     // executable of the workers, borrowed
+    char *path, *id, *asker; // id NULL: the only reward in the file
     char sha256[65];
     char reserved[7];
-    char *confined;             // what is in force, in words
-    struct rlhf__worker *spare; // a worker that has the file open but no instance yet; NULL = none
-    struct rlhf__strings said;  // by why_unused()
+    char *confined; // the confinement in force, as text
+    // a worker without an instance that has opened the file; NULL = none
+    struct rlhf__worker *spare;
+    struct rlhf__strings said; // texts that why_unused() returned
 };
 
-// Start a worker and let it open the file; *what (NULL allowed) = its description. Errors: those of
-// opening the file; RLHF_E_INVALID if the worker fails. [main]
+// Start a worker and let it open the file. If `what` is not NULL, *what receives the description.
+// Errors: those of opening the file; RLHF_E_INVALID if the worker fails. [main]
 rlhf_status rlhf__stand_in_worker(struct rlhf__stand_in *s, struct rlhf__worker **out,
                                   struct rlhf__description *what, struct rlhf__error *err);
 
-// The functions of a stand-in's descriptor and ops, except score() (scoring.h).
-// [as rlhf_plugin says]
+// The functions of a stand-in's descriptor and ops, except score(), which is in scoring.h. [as
+// rlhf_plugin says]
 rlhf_status rlhf__stand_in_create(const rlhf_host *api, const void *config, void **self);
 void rlhf__stand_in_destroy(void *self);
 rlhf_status rlhf__stand_in_save(void *self, const rlhf_ostream *out);
 rlhf_status rlhf__stand_in_load(void *self, const rlhf_istream *in, uint32_t state_version);
 rlhf_status rlhf__stand_in_check_row(void *self, rlhf_str row);
 
-// As struct rlhf__outside says. [as there]
+// See struct rlhf__outside. [as there]
 int64_t rlhf__stand_in_ended_at(void *self);
 
 // ---- for scoring.c ----
 
 #define RLHF__POOL_LIMIT "rewards.timeout_s"
-enum { RLHF__POOL_WHY = 2044 }; // bytes of a reason
+enum { RLHF__POOL_WHY = 2044 }; // most bytes of a reason
 
 // A worker of an instance.
 struct rlhf__pool_worker {
-    struct rlhf__worker *worker; // NULL: none, to be started
+    struct rlhf__worker *worker; // NULL: to be started
     struct rlhf__ear ear;
 };
 
@@ -56,29 +57,29 @@ struct rlhf__pool {
     struct rlhf__buf options;       // as JSON
     struct rlhf__buf confined;      // the confinement that was last logged
     struct rlhf__pool_worker *hand; // [n]
-    uint32_t n, state_version;      // of state
-    struct rlhf__buf state;         // after the last good batch, or as it was loaded
-    int32_t has_state, lost_state;  // lost: it could not be saved after that
-    int64_t ended_at;               // as rlhf__outside says
-    pthread_t home;                 // that created it
+    uint32_t n, state_version;      // state_version: of `state`
+    struct rlhf__buf state;         // after the last successful batch, or as loaded
+    int32_t has_state, lost_state;  // lost_state: could not be saved after the last batch
+    int64_t ended_at;               // see struct rlhf__outside
+    pthread_t home;                 // the thread that created it
 };
 
-// The call fails for the reason `why`; returns code. [main]
+// Fail the call for the reason `why`. Returns code. [main]
 rlhf_status rlhf__pool_fail(const struct rlhf__pool *t, rlhf_status code, const char *why);
 
-// The same for one worker's part of a call. first 0: another part has failed already, so this
+// The same for one worker's part of a call. first = 0: another part has already failed, so this
 // reason is only logged. [main]
 rlhf_status rlhf__pool_fail_part(const struct rlhf__pool *t, rlhf_status code, const char *why,
                                  int first);
 
-// The plugin's status in an answered request; a failure is reported as by rlhf__pool_fail_part,
-// with the worker's reason or the plugin's. [main]
+// Returns the plugin's status in an answered request. A failure is reported as by
+// rlhf__pool_fail_part, with the worker's reason or else the plugin's. [main]
 rlhf_status rlhf__pool_said(const struct rlhf__pool *t, const struct rlhf__asked *a, int first);
 
-// Start the worker if it is not running, or failed. [main]
+// Start the worker if it is not running or has failed. [main]
 rlhf_status rlhf__pool_ready(struct rlhf__pool *t, struct rlhf__pool_worker *h);
 
-// Keep the state after a good batch: a worker that is started again continues from it. [main]
+// Keep the state after a successful batch; a restarted worker continues from it. [main]
 rlhf_status rlhf__pool_keep_state(struct rlhf__pool *t, struct rlhf__wire *result);
 
 #endif

@@ -1,4 +1,4 @@
-// launched.c: the process that becomes a program, and its warden; see programs.h.
+// launched.c: the process that starts a program, and its warden; see programs.h.
 #include "supervise/cgroup.h"
 #include "supervise/confine.h"
 #include "supervise/warden.h"
@@ -17,7 +17,7 @@ struct launched {
     char **argv;
     uint64_t memory; // bytes, 0 = no limit
     int walls, network;
-    unsigned group; // what its control group bounds
+    unsigned group; // limits that its control group enforces
 };
 
 static void limit_memory(const struct launched *l) {
@@ -27,7 +27,7 @@ static void limit_memory(const struct launched *l) {
     if (limit.rlim_max > l->memory) limit.rlim_max = l->memory;
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_AS, &limit);
-    // Files in memory do not count as address space.
+    // RLIMIT_AS does not count files in memory, so forbid writing files.
     if (l->walls) setrlimit(RLIMIT_FSIZE, &none);
 }
 
@@ -36,7 +36,7 @@ static void tell(uint32_t word) {
     (void)put;
 }
 
-// The program itself, unless it cannot be run.
+// Become the program. Returns only if it cannot be executed.
 static int become(void *arg, unsigned spaces) {
     const struct launched *l = arg;
     const struct sigaction normal = {.sa_handler = SIG_DFL};
@@ -68,6 +68,7 @@ int rlhf__launched(const struct rlhf__env *env, int argc, char **argv) {
                                              .walls = l.walls,
                                              .network = l.network,
                                              .orders = RLHF__WARD_ORDERS};
-    l.group = rlhf__cgroup_enter(argv[5]); // with the warden: it is before the first fork
+    // before the first fork, so that the warden is in the group
+    l.group = rlhf__cgroup_enter(argv[5]);
     rlhf__warden(&rules, become, &l);
 }

@@ -15,24 +15,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PATIENCE  5.0 // seconds that a warden has to end what it watches
+#define PATIENCE  5.0 // seconds that a warden gets to end its processes
 #define MOST_TAKE ((size_t)4 << 20)
 
 // ---- the control group ----
 
-// Memory of the worker's and the warden's own code. The limit of each process does not count it
-// either.
+// Memory for the worker's and the warden's own code, which the limit of each process does not
+// include either.
 enum { OWN_MIB = 16 };
 
 static void make_group(struct rlhf__worker *w) {
-#ifndef RLHF_SANITIZED // its shadow needs several times as much
+#ifndef RLHF_SANITIZED // the sanitizers' shadow memory needs several times as much
     if (w->memory_mib) rlhf__cgroup_make("", (w->memory_mib + OWN_MIB) << 20, &w->group);
 #else
     (void)w;
 #endif
 }
 
-// Called when all that was in it has ended.
+// Call when all processes in the group have ended.
 static void close_group(struct rlhf__worker *w) {
     const enum rlhf__cgroup_end how = rlhf__cgroup_close(&w->group);
     if (w->failed.code || how == RLHF__CGROUP_FINE) return;
@@ -52,7 +52,7 @@ static void close_group(struct rlhf__worker *w) {
 static int memory_file(const char *name, uint64_t bytes) {
     const int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) return -1;
-    // A worker that could shorten it would end the host, which reads it.
+    // Seal the size: if a worker could truncate the file, reading it would crash the host.
     if (ftruncate(fd, (off_t)bytes) == 0 &&
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
         return fd;
@@ -179,7 +179,7 @@ void rlhf__worker_fail(struct rlhf__worker *w, rlhf_status code, const char *why
     if (!w->failed.code) rlhf__fail(&w->failed, code, "%s", why);
 }
 
-// What the worker could still say of a write where it may not.
+// Write what the worker recorded about a write outside its arrays.
 static void say_fence(const struct rlhf__worker *w, char *out, size_t cap) {
     const struct rlhf__batch_note *note = rlhf__worker_note(w);
     const unsigned fence = atomic_load(&note->fence);
@@ -262,7 +262,7 @@ void rlhf__channel_flush(struct rlhf__channel *c) {
     c->sent = 0;
 }
 
-// Drops consumed bytes from the buffer, and frees a large buffer once it is empty.
+// Drop consumed bytes from the buffer, and free a large buffer once it is empty.
 static void compact(struct rlhf__channel *c) {
     if (!c->taken) return;
     c->in.len -= c->taken;

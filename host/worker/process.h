@@ -1,7 +1,8 @@
 // process.h: a worker as the host sees it: a separate process (fork and exec of the program itself,
-// supervise/warden.h), its sockets, its output, and the memory files of batches (batch.h).
+// supervise/warden.h), its sockets, its printed output, and the memory files of batches (batch.h).
 //
-// Its messages are not trusted. It can be ended at any time, with all processes that it started.
+// Messages from a worker are not trusted. The host can end it at any time, with all processes that
+// it started.
 #ifndef RLHF_HOST_WORKER_PROCESS_H
 #define RLHF_HOST_WORKER_PROCESS_H
 
@@ -10,59 +11,59 @@
 #include "worker/batch.h"
 #include "worker/wire.h"
 
-// One of its sockets; the host never blocks on it.
+// One socket of a worker. The host never blocks on it.
 struct rlhf__channel {
     int fd, ended;
     struct rlhf__buf in, out;
-    size_t taken, sent; // of in, of out
-    uint64_t most;      // bytes that a frame may have; 0 = RLHF__WIRE_MAX
+    size_t taken, sent; // bytes consumed of `in`, and sent of `out`
+    uint64_t most;      // most bytes of a frame; 0 = RLHF__WIRE_MAX
 };
 
 struct rlhf__worker {
-    struct rlhf__ward ward; // pid 0: it has ended and failed.text says how
-    int noise;              // its output, -1 = closed
+    struct rlhf__ward ward; // pid 0: it has ended; failed.text has the cause
+    int noise;              // what it prints; -1 = closed
     struct rlhf__channel ask, call;
     struct rlhf__buf printed; // the incomplete last line
     int input_fd, output_fd;
     char *input, *output;
     uint64_t input_bytes, output_bytes;
-    uint64_t most;       // bytes that a frame of it may have; 0 = RLHF__WIRE_MAX
-    uint64_t memory_mib; // that its group may have
+    uint64_t most;       // most bytes of a frame that it sends; 0 = RLHF__WIRE_MAX
+    uint64_t memory_mib; // limit of its control group
     struct rlhf__cgroup group;
-    struct rlhf__error failed; // code 0: it has not failed
+    struct rlhf__error failed; // code 0: none
 };
 
-// Start a worker. program: the file to execute (rlhf__dirs.program). network: 1 = it may use the
-// network. memory_mib: memory that it and everything it starts may use together, enforced if a
-// control group can be made; 0 = no limit. Errors: RLHF_E_IO with a sentence. [main]
+// Start a worker. program is the file to execute (rlhf__dirs.program). network = 1 allows use of
+// the network. memory_mib limits the memory of the worker and everything that it starts together (0
+// = no limit); it is enforced if a control group can be made. Errors: RLHF_E_IO with a sentence.
+// [main]
 rlhf_status rlhf__worker_start(const char *program, int network, uint64_t memory_mib,
                                struct rlhf__worker **out, struct rlhf__error *err);
 
-// End it, with all that it started, and free *w. NULL allowed. [main]
+// End a worker and all processes that it started, and free *w. NULL allowed. [main]
 void rlhf__worker_end(struct rlhf__worker *w);
 
-// The worker has failed: end it, and keep the reason in w->failed unless it had failed before.
-// [main]
+// A worker has failed: end it. The reason is kept in w->failed unless it had failed before. [main]
 void rlhf__worker_fail(struct rlhf__worker *w, rlhf_status code, const char *why);
 
-// The worker has gone: end it, and set w->failed to the cause ("its worker was ended by signal 11
-// (Segmentation fault)"). If it has closed its sockets but still lives, wait a little: it may be
-// about to end. [main]
+// A worker has gone: end it and set w->failed to the cause ("its worker was ended by signal 11
+// (Segmentation fault)"). If it has closed its sockets but is still alive, wait a little, because
+// it may be about to end. [main]
 void rlhf__worker_gone(struct rlhf__worker *w);
 
-// Make room for a batch; earlier contents may be lost. [main]
+// Enlarge the memory files for a batch if needed; earlier contents may be lost. [main]
 rlhf_status rlhf__worker_room(struct rlhf__worker *w, uint64_t input, uint64_t output,
                               struct rlhf__error *err);
 
 struct rlhf__batch_note *rlhf__worker_note(const struct rlhf__worker *w); // [any]
 
-// Send pending bytes; receive bytes that have arrived, at most a few MiB. A failure sets ended.
-// [main]
+// Send pending bytes; receive bytes that have arrived, at most a few MiB at a time. A failure sets
+// `ended`. [main]
 void rlhf__channel_flush(struct rlhf__channel *c);
 void rlhf__channel_fill(struct rlhf__channel *c);
-// Look at the first frame received; rlhf__channel_pop removes it. Returns 1 if there is one, 0 =
-// none yet, -1 = not a frame, -2 = longer than c->most. *out is invalid after the channel is filled
-// again. [main]
+// Look at the first received frame; rlhf__channel_pop removes it. Returns 1 if there is one, 0 if
+// none has arrived, -1 if it is malformed, -2 if it is longer than c->most. *out is invalid after
+// the channel is filled again. [main]
 int rlhf__channel_front(const struct rlhf__channel *c, struct rlhf__wire *out, size_t *bytes);
 void rlhf__channel_pop(struct rlhf__channel *c, size_t bytes);
 

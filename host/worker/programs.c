@@ -15,10 +15,10 @@
 enum { IN = 0, OUT = 1, ERR = 2, TOLD = RLHF__PROGRAM_TOLD, N_PIPES = 4 };
 
 struct process {
-    rlhf_process api; // first: the functions cast back
+    rlhf_process api; // first member: the functions cast back
     struct rlhf__ward ward;
     struct rlhf__cgroup group;
-    int how, rests; // how: of one that has ended
+    int how, rests; // how: the way it ended
 };
 
 static void close_fd(int *fd) {
@@ -50,12 +50,12 @@ static size_t count(char *const *list) {
 static char *word(const char *text) {
     const union {
         const char *text;
-        char *word; // execve() changes none of them
+        char *word; // execve() does not change its arguments
     } u = {text};
     return u.word;
 }
 
-// The user's environment, then what the plugin adds. free() it.
+// Returns the user's environment with the plugin's additions. The caller frees it.
 static char **join_env(const rlhf_program *what) {
     const size_t n = count(environ);
     size_t more = 0;
@@ -69,7 +69,7 @@ static char **join_env(const rlhf_program *what) {
     return all;
 }
 
-// 0, or an errno.
+// Start the warden. Returns 0 or an errno.
 static int spawn(const struct rlhf__programs *p, const struct rlhf__program_walls *walls,
                  const rlhf_program *what, int given[RLHF__WARD_FILES], struct process *k) {
     char host[32], bytes[32];
@@ -94,7 +94,8 @@ static int spawn(const struct rlhf__programs *p, const struct rlhf__program_wall
     return why;
 }
 
-// Read what the process reported before it became the program. 0 if it did, otherwise an errno.
+// Read what the process reported before it executed the program. Returns 0 if it did, otherwise an
+// errno.
 static int hear(int fd, uint32_t *in_force) {
     uint32_t said[2] = {0, 0};
     size_t n = 0;
@@ -108,7 +109,7 @@ static int hear(int fd, uint32_t *in_force) {
     return n == sizeof said[0] ? 0 : n == sizeof said && said[1] ? (int)said[1] : EIO;
 }
 
-// In words; NULL = out of memory.
+// Returns the confinement as text; NULL = out of memory.
 static char *in_words(uint32_t in_force, uint64_t memory) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     if (memory) in_force |= RLHF__CONFINED_MEMORY;
@@ -118,11 +119,11 @@ static char *in_words(uint32_t in_force, uint64_t memory) {
     return words;
 }
 
-// Memory of the warden's own code. The limit of each process does not count it either.
+// Memory for the warden's own code, which the limit of each process does not include either.
 enum { OWN_BYTES = 16 << 20 };
 
 static void make_group(struct process *k, uint64_t bytes) {
-#ifndef RLHF_SANITIZED // its shadow needs several times as much
+#ifndef RLHF_SANITIZED // the sanitizers' shadow memory needs several times as much
     if (bytes) rlhf__cgroup_make("", bytes + OWN_BYTES, &k->group);
 #else
     (void)k;
@@ -167,7 +168,7 @@ static int launch(const struct rlhf__programs *p, struct rlhf__program_walls *wa
 
 static rlhf_status do_start(const rlhf_host *host, const rlhf_program *what, rlhf_process **out,
                             int32_t *error) {
-    // The table is the first member.
+    // The service's table is the first member of the struct.
     const struct rlhf__programs *p = host->service(host, RLHF_SVC_PROGRAM);
     struct process *k = calloc(1, sizeof *k);
     *out = NULL;

@@ -10,14 +10,14 @@
 
 // ---- parts ----
 
-// Rows [from, to) of a batch, for one worker.
+// Rows [from, to) of a batch, which one worker scores.
 struct part {
     uint32_t from, to;
     struct rlhf__out_places places;
 };
 
-// Divide the batch into at most t->n parts of similar size, without cutting a group. Returns their
-// number.
+// Split the batch into at most t->n parts of similar size, without splitting a group. Returns the
+// number of parts.
 static uint32_t cut(const struct rlhf__pool *t, const rlhf_reward_in *in, struct part *part) {
     uint32_t n = 0;
     for (uint32_t i = 0, at = 0; i < t->n && at < in->n; i++) {
@@ -35,7 +35,7 @@ static uint64_t tokens_of(const rlhf_reward_in *in, const struct part *p) {
     return (uint64_t)(in->offset[p->to] - in->offset[p->from]);
 }
 
-// The batch into the files in memory, and the request.
+// Write a part to the worker's memory file and make the request.
 static rlhf_status put_part(const struct rlhf__pool *t, struct rlhf__worker *w,
                             const rlhf_reward_in *in, const rlhf_reward_out *out, struct part *p,
                             struct rlhf__buf *frame) {
@@ -61,7 +61,7 @@ static uint32_t word_at(const char *at) {
     return v;
 }
 
-// Copy the worker's output. Cells that it did not write keep the caller's values.
+// Copy the worker's output. Scores that it did not write keep the caller's values.
 static void take_part(const struct rlhf__worker *w, const rlhf_reward_in *in, const struct part *p,
                       const rlhf_reward_out *out) {
     const uint32_t n = p->to - p->from;
@@ -76,9 +76,10 @@ static void take_part(const struct rlhf__worker *w, const rlhf_reward_in *in, co
     memcpy(out->failed + p->from, w->output + p->places.at[RLHF__OUT_FAILED], n);
 }
 
-// ---- how they end ----
+// ---- how parts end ----
 
-// The first row without a result. If the reward scores row by row, it was working on this one.
+// Returns the first row without a result. If the reward scores one row after another, it was
+// working on this one.
 static uint32_t row_at_work(const struct rlhf__worker *w, const struct part *p) {
     uint32_t i = 0;
     const char *seq = w->output + p->places.at[RLHF__OUT_SEQ];
@@ -87,7 +88,8 @@ static uint32_t row_at_work(const struct rlhf__worker *w, const struct part *p) 
     return p->from + i;
 }
 
-// first: 1 for the first failed part of a call. The reasons of later ones are only logged.
+// Fail a part because its worker failed. first = 1 for the first failed part of a call; the reasons
+// of later ones are only logged.
 static rlhf_status part_failed(struct rlhf__pool *t, const struct rlhf__worker *w,
                                const struct part *p, int first) {
     const uint32_t row = row_at_work(w, p);
@@ -102,7 +104,7 @@ static rlhf_status part_failed(struct rlhf__pool *t, const struct rlhf__worker *
     return rlhf__pool_fail_part(t, RLHF_E_INTERNAL, why, first);
 }
 
-// What became of one part; `before`: of those before it.
+// Finish one part. `before` is the status of the parts before it.
 static rlhf_status end_part(struct rlhf__pool *t, struct rlhf__asked *a, const rlhf_reward_in *in,
                             const struct part *p, const rlhf_reward_out *out, rlhf_status before) {
     rlhf__ear_end(a->ear);

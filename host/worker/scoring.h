@@ -1,10 +1,10 @@
-// scoring.h: scores a batch with the workers of an instance, each of which gets a part of it.
+// scoring.h: scores a batch with an instance's workers, each of which gets a part of the batch.
 #ifndef RLHF_HOST_WORKER_SCORING_H
 #define RLHF_HOST_WORKER_SCORING_H
 
 #include <rlhf/reward.h>
 
-// The score() of a stand-in's ops. No group is cut. [as rlhf_reward_ops says]
+// The score() of a stand-in's ops. Never splits a group. [as rlhf_reward_ops says]
 rlhf_status rlhf__stand_in_score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out);
 
 #endif

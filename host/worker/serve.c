@@ -21,11 +21,11 @@
 struct serving {
     const struct rlhf__env *env;
     int32_t network;
-    double timeout_s; // of a call, 0 = no limit
+    double timeout_s; // limit of a call, 0 = none
     unsigned confined;
     struct rlhf__plugins *plugins;
     const struct rlhf__plugin *plugin; // NULL until it is open
-    void *config, *self;               // config NULL until there is an instance
+    void *config, *self;               // config: NULL until there is an instance
     struct rlhf__strings strings;
     struct rlhf__table table;
     struct rlhf__fence fence;
@@ -45,7 +45,7 @@ static char *text_of(struct rlhf__wire *in) {
     return strndup(s.ptr, (size_t)s.len);
 }
 
-// A sentence about a request that no host sends.
+// Answer a request that a correct host does not send.
 static void not_now(struct serving *s) {
     answer(s, RLHF_E_INTERNAL, "the worker was asked for what it cannot do now");
 }
@@ -83,7 +83,7 @@ static void ask_open(struct serving *s, struct rlhf__wire *in) {
     free(asker);
 }
 
-// Make the plugin's config from options as JSON, which are checked again by its own option table.
+// Make the plugin's config from options in JSON. The plugin's own option table checks them again.
 static rlhf_status make_config(struct serving *s, rlhf_str options, struct rlhf__strings *strings,
                                void **config, struct rlhf__error *err) {
     const struct rlhf__origin from = {"the host", "", NULL, 0, 0, 0};
@@ -146,7 +146,7 @@ static void ask_check_row(struct serving *s, struct rlhf__wire *in) {
 // ---- state ----
 
 struct stream {
-    rlhf_ostream api; // first: write() casts back
+    rlhf_ostream api; // first member: write() casts back
     struct rlhf__buf *out;
 };
 
@@ -170,7 +170,7 @@ static void ask_save(struct serving *s) {
 }
 
 struct source {
-    rlhf_istream api; // first: read() casts back
+    rlhf_istream api; // first member: read() casts back
     const char **at;
     const char *end;
 };
@@ -259,7 +259,7 @@ static void serve_one(struct serving *s, struct rlhf__wire *in) {
         not_now(s);
 }
 
-// The worker itself: its result is its exit status.
+// The worker process. Returns its exit status.
 static int work(void *arg, unsigned spaces) {
     struct serving *s = arg;
     struct rlhf__wire in;
@@ -276,7 +276,7 @@ static int work(void *arg, unsigned spaces) {
             answer(s, RLHF_OK, "");
         else
             serve_one(s, &in);
-        fflush(stdout); // what the plugin printed is of this call
+        fflush(stdout); // so that the plugin's printed lines count to this call
         rlhf__wire_end(&s->out);
         if (rlhf__wire_send(RLHF__WORKER_ASK, &s->out) != 0) return 1;
     }
@@ -304,7 +304,8 @@ int rlhf__cmd_worker(const struct rlhf__env *env, int argc, char **argv) {
     signal(SIGTERM, SIG_DFL);
     signal(SIGHUP, SIG_DFL);
     signal(SIGUSR1, SIG_DFL);
-    s.confined = rlhf__cgroup_enter(argv[3]); // with the warden: it is before the first fork
+    // before the first fork, so that the warden is in the group
+    s.confined = rlhf__cgroup_enter(argv[3]);
     const struct rlhf__warden_rules rules = {.host = strtol(argv[1], NULL, 10),
                                              .walls = 1,
                                              .network = s.network,

@@ -1,12 +1,13 @@
-// serve.h: `rlhf-host worker`: a process that has one reward plugin open and serves the host's
-// requests (wire.h) until the host closes its socket. Started only by the host (process.h).
+// serve.h: `rlhf-host worker`: a process that opens one reward plugin and serves the host's
+// requests (wire.h) until the host closes its socket. Only the host starts it (process.h).
 #ifndef RLHF_HOST_WORKER_SERVE_H
 #define RLHF_HOST_WORKER_SERVE_H
 
 #include "base/env.h"
 
-// The command: worker PID closed|network, with the descriptors of wire.h. For a program: the
-// arguments and descriptor of programs.h. Exit status 2 unless the host started it. [main]
+// The command `worker PID closed|network`, which uses the descriptors listed in wire.h. To start a
+// program, it takes the arguments and the descriptor in programs.h instead. The exit status is 2 if
+// someone other than the host started it. [main]
 int rlhf__cmd_worker(const struct rlhf__env *env, int argc, char **argv);
 
 #endif

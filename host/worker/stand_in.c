@@ -1,4 +1,4 @@
-// stand_in.c: see stand_in.h. Workers and instances are instance.c's, score() is scoring.c's.
+// stand_in.c: see stand_in.h. Workers and instances are in instance.c, score() is in scoring.c.
 #include "worker/stand_in.h"
 
 #include "base/hash.h"
@@ -53,7 +53,7 @@ static const char *why_unused(const struct rlhf__plugin *p, const void *config, 
         why = rlhf__strings_add(&s->said, rlhf__buf_text(&shown));
         rlhf__buf_free(&shown);
     }
-    if (st != RLHF_OK) { // the failure is reported when an instance is created
+    if (st != RLHF_OK) { // creating the instance will report the failure
         rlhf__worker_end(s->spare);
         s->spare = NULL;
     }
@@ -66,8 +66,8 @@ out:
 
 // ---- extensions ----
 
-// The functions of a table in another process cannot be called. Of the extensions that the host
-// knows, only this one is without functions, so it can be returned.
+// Functions in another process cannot be called. Among the extensions that the host knows, only
+// this one is without functions and can be returned.
 static const void *extension(const struct rlhf__plugin *p, void *self, const char *id) {
     static const rlhf_program_use programs = {sizeof programs, 0};
     const struct rlhf__stand_in *s = of(p->outside);
@@ -82,7 +82,7 @@ static int is_same(const char *a, const char *b) {
     return (!a && !b) || (a && b && strcmp(a, b) == 0);
 }
 
-// An existing stand-in for this file.
+// Returns an existing stand-in for this file, or NULL.
 static const struct rlhf__plugin *find(const struct rlhf__plugins *p, const char *path,
                                        const char *id, const struct rlhf__worker_rules *rules) {
     const struct rlhf__plugin *const *all;
@@ -114,7 +114,7 @@ static struct rlhf__stand_in *fresh(const struct rlhf__worker_rules *rules, cons
     return NULL;
 }
 
-// The functions of a descriptor of which the worker told the rest.
+// Fill in the functions of a descriptor; the worker described everything else.
 static void fill(struct rlhf__stand_in *s) {
     rlhf_plugin *d = &s->what.desc;
     s->ops = (rlhf_reward_ops){.size = sizeof s->ops, .flags = s->what.ops_flags};

@@ -1,8 +1,9 @@
-// stand_in.h: a reward whose file is not open in this process: the host's own descriptor and ops,
-// which let a worker (process.h) do the plugin's work. It is used like any other reward.
+// stand_in.h: a reward whose file is not open in this process. The host uses its own descriptor and
+// ops, which let a worker (process.h) run the plugin. To the rest of the host, the stand-in is a
+// reward like any other.
 //
 // If a worker crashes, ends, hangs or sends invalid messages, the current call fails with a reason.
-// The next call starts another worker with the state saved after the last good batch.
+// The next call starts another worker with the state after the last successful batch.
 #ifndef RLHF_HOST_WORKER_STAND_IN_H
 #define RLHF_HOST_WORKER_STAND_IN_H
 
@@ -12,15 +13,15 @@ enum { RLHF__MOST_WORKERS = 64 };
 
 // Limits of workers.
 struct rlhf__worker_rules {
-    double timeout_s;    // of a call, 0 = no limit
+    double timeout_s;    // limit of a call, 0 = none
     uint64_t memory_mib; // 0 = no limit
-    uint32_t workers;    // that share a batch, 1 to RLHF__MOST_WORKERS
-    int32_t network;     // 1: they may use it
+    uint32_t workers;    // number that share a batch, 1 to RLHF__MOST_WORKERS
+    int32_t network;     // 1: they may use the network
 };
 
 // Find the reward plugin of that name, as rlhf__plugin_open does, but run it in workers. The same
-// file and rules give the same plugin. Errors: those of rlhf__plugin_open; RLHF_E_INVALID if the
-// worker fails. [main]
+// file and network setting give the same plugin. Errors: those of rlhf__plugin_open; RLHF_E_INVALID
+// if the worker fails. [main]
 rlhf_status rlhf__worker_plugin(struct rlhf__plugins *p, const struct rlhf__worker_rules *rules,
                                 const char *name, int32_t from, const char *asker,
                                 const struct rlhf__plugin **out, struct rlhf__error *err);

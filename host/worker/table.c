@@ -11,7 +11,7 @@ static struct rlhf__table *behind(const rlhf_host *api) {
     return (struct rlhf__table *)(uintptr_t)api;
 }
 
-// If the host cannot be reached, it no longer waits for this worker, so an error needs no handling.
+// Ignore errors: a host that cannot be reached no longer waits for this worker.
 static void send_frame(struct rlhf__table *t) {
     rlhf__wire_end(&t->frame);
     if (rlhf__wire_send(t->calls, &t->frame) != 0) _exit(1);

@@ -1,5 +1,5 @@
 // table.h: the rlhf_host that a plugin in a worker gets. A call is served in the worker if
-// possible, otherwise sent to the host (upcall.h).
+// possible, and otherwise sent to the host (upcall.h).
 #ifndef RLHF_HOST_WORKER_TABLE_H
 #define RLHF_HOST_WORKER_TABLE_H
 
@@ -10,13 +10,14 @@
 #include <pthread.h>
 
 struct rlhf__table {
-    rlhf_host api; // first: the functions cast back
+    rlhf_host api; // first member: the functions cast back
     const struct rlhf__batch_note *note;
     uint64_t seed;
-    char *id, *owner;     // of the plugin and its instance; owned
-    uint32_t services;    // RLHF__HAS_* of upcall_services.h
-    int32_t calls;        // the socket
-    pthread_mutex_t lock; // of the socket and of frame: a call and its reply
+    char *id, *owner;  // of the plugin and of its instance; owned
+    uint32_t services; // RLHF__HAS_* of upcall_services.h
+    int32_t calls;     // socket for calls
+    // held from sending a call until its reply is read: protects socket and frame
+    pthread_mutex_t lock;
     struct rlhf__buf frame;
     rlhf_limits limits;
     rlhf_classifier_service classifier;
@@ -27,10 +28,10 @@ struct rlhf__table {
 // *t must not move. [main]
 void rlhf__table_init(struct rlhf__table *t, int calls, const struct rlhf__batch_note *note);
 
-// table_services.c: fill in the tables of the services. [main]
+// In table_services.c: fill in the tables of the services. [main]
 void rlhf__table_services(struct rlhf__table *t);
 
-// Send `frame` and wait for the reply, if this kind of call has one. Returns the reply's status;
+// Send `frame` and, if this kind of call has a reply, wait for it. Returns the reply's status;
 // after RLHF_OK, *in has the results. The caller holds t->lock until it has read *in. [any]
 rlhf_status rlhf__table_call(struct rlhf__table *t, struct rlhf__wire *in);
 

@@ -1,5 +1,5 @@
-// table_services.c: the host's services for a plugin in a worker. An object of a service holds the
-// host's handle, and answers that were cached.
+// table_services.c: the host's services for a plugin in a worker. An object of a service has the
+// host's handle, and caches some answers.
 #include "worker/table.h"
 
 #include <stdlib.h>
@@ -19,12 +19,12 @@ struct rlhf_reward_model {
     uint32_t handle, reserved;
 };
 
-// The table is a worker's only host.
+// Returns the struct around the table: a worker has only this host.
 static struct rlhf__table *behind(const rlhf_host *api) {
     return (struct rlhf__table *)(uintptr_t)api;
 }
 
-// Begin a call that opens something; held until end().
+// Begin a call that opens an object. The lock is held until end().
 static void begin_open(struct rlhf__table *t, uint32_t kind, const char *path) {
     pthread_mutex_lock(&t->lock);
     rlhf__wire_begin(&t->frame, kind);
@@ -47,7 +47,8 @@ static void close_handle(struct rlhf__table *t, uint32_t handle) {
     end(t);
 }
 
-// Copy a reply's items into an array of n; if the reply has fewer, the rest stays unchanged.
+// Copy the items of a reply to an array of n. If there are fewer, the rest of the array is
+// unchanged.
 static rlhf_status take_items(struct rlhf__wire *in, size_t size, size_t n, void *out) {
     size_t got;
     const void *items = rlhf__wire_get_items(in, size, &got);

@@ -10,7 +10,7 @@
 
 enum { MOST_LINES = 50, LONGEST_LINE = 1000 };
 
-// ---- words ----
+// ---- log lines, failures and metrics ----
 
 void rlhf__ear_begin(struct rlhf__ear *e) {
     e->lines = e->left_out = e->messages = 0;
@@ -30,7 +30,7 @@ int rlhf__ear_flooded(const struct rlhf__ear *e) {
     return e->messages > RLHF__MOST_MESSAGES || e->bytes >> 20 >= RLHF__MOST_TEXT_MIB;
 }
 
-// A line of the plugin, cut and without what a terminal would obey.
+// Log a line from the plugin, shortened and with control characters escaped.
 static void line(struct rlhf__ear *e, int32_t level, const char *front, const char *text,
                  size_t n) {
     struct rlhf__buf b = RLHF__BUF_INIT;
@@ -50,7 +50,7 @@ void rlhf__ear_printed(struct rlhf__ear *e, const char *text, size_t n) {
     line(e, RLHF_LOG_WARN, "it printed: ", text, n);
 }
 
-// A text as messages have it; free() it.
+// Returns a copy of a text that is safe to print; the caller frees it.
 static char *shown(rlhf_str s) {
     struct rlhf__buf b = RLHF__BUF_INIT;
     rlhf__put_printable(&b, s.ptr, (size_t)(s.len < 2000 ? s.len : 2000), "");
@@ -77,7 +77,7 @@ static void call_fail(struct rlhf__ear *e, struct rlhf__wire *in) {
     free(text);
 }
 
-// Keep the report until the call has succeeded; a call that fails or is repeated reports nothing.
+// Keep a report until the call has succeeded. A call that fails or is repeated reports nothing.
 static void call_metric(struct rlhf__ear *e, struct rlhf__wire *in) {
     const rlhf_str name = rlhf__wire_get_text(in);
     const double value = rlhf__wire_get_f64(in), weight = rlhf__wire_get_f64(in);
@@ -106,7 +106,7 @@ void rlhf__ear_finish(struct rlhf__ear *e) { rlhf__buf_free(&e->reports); }
 
 // ---- calls ----
 
-// Calls without a reply.
+// Serve calls without a reply.
 static int words(struct rlhf__ear *e, struct rlhf__wire *in) {
     const size_t bytes = (size_t)(in->end - in->at);
     e->bytes += bytes;

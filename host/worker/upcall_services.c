@@ -8,15 +8,15 @@
 
 enum rlhf__handle_kind { CLASSIFIER = 1, TOKENIZER = 2, MODEL = 3 };
 enum { MOST_TEXTS = 1 << 24 };
-#define MOST_REPLY (RLHF__WIRE_MAX / 4) // bytes of a service's reply
+#define MOST_REPLY (RLHF__WIRE_MAX / 4) // most bytes of a reply
 
-// ---- which there are ----
+// ---- the services ----
 
 static const void *table_of(const struct rlhf__ear *e, const char *id) {
     return e->api ? e->api->service(e->api, id) : NULL;
 }
 
-// As the bits are.
+// In the order of the RLHF__HAS_* bits.
 static const char *const services[] = {RLHF_SVC_CLASSIFIER, RLHF_SVC_TOKENIZER,
                                        RLHF_SVC_REWARD_MODEL, RLHF_SVC_ROW, RLHF_SVC_LIMITS};
 enum { N_SERVICES = sizeof services / sizeof *services };
@@ -30,7 +30,7 @@ uint32_t rlhf__ear_services(const rlhf_host *api) {
 
 // ---- handles ----
 
-// The number of a new handle, from 1; 0 when there are too many.
+// Returns the number of a new handle, from 1, or 0 if there are too many.
 static uint32_t keep(struct rlhf__ear *e, int32_t kind, void *object) {
     for (uint32_t i = 0; i < RLHF__HANDLES; i++)
         if (e->handle[i].kind == 0) {
@@ -67,8 +67,8 @@ void rlhf__handles_close(const rlhf_host *api, struct rlhf__handle handle[RLHF__
 
 // ---- classifiers and tokenizers ----
 
-// Read a path that may be missing: *path = NULL if it is, else a copy, which is also in *room and
-// must be freed. Returns 0 if the text is not a path.
+// Read an optional path. *path is NULL if it is missing, otherwise a copy, which is also in *room
+// and must be freed. Returns 0 if the text is not a valid path.
 static int get_path(struct rlhf__wire *in, const char **path, char **room) {
     const uint32_t given = rlhf__wire_get_u32(in);
     const rlhf_str s = rlhf__wire_get_text(in);
@@ -87,7 +87,7 @@ static rlhf_status too_many(const struct rlhf__ear *e) {
     return rlhf__service_failed(e->api, &err);
 }
 
-// A reply's status, then what a success brings.
+// Write a reply's status. After success the caller appends the results.
 static rlhf_status answer(struct rlhf__buf *out, rlhf_status st) {
     rlhf__wire_u32(out, (uint32_t)st);
     return st;
@@ -223,7 +223,7 @@ static void model_open(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__
     if (answer(out, st) == RLHF_OK) rlhf__wire_u32(out, handle);
 }
 
-// Vocabulary of the policy, which reward models share; 0 without a policy.
+// Returns the size of the policy's vocabulary, which reward models share; 0 without a policy.
 static int32_t vocabulary(struct rlhf__ear *e) {
     const rlhf_tokenizer_service *s = table_of(e, RLHF_SVC_TOKENIZER);
     rlhf_tokenizer *t = NULL;
@@ -234,7 +234,7 @@ static int32_t vocabulary(struct rlhf__ear *e) {
     return e->vocabulary;
 }
 
-// Ragged rows that the host's own code would have made.
+// Ragged rows, checked to be as valid as those that the host itself makes.
 struct rows {
     int32_t *ids, *offset, *prompt_len;
     size_t n, total;
@@ -252,8 +252,8 @@ static int are_rows(struct rlhf__ear *e, const struct rows *r) {
     return 1;
 }
 
-// Read rows. They are copied, because frames are not aligned. 0 if they are not valid, or if memory
-// runs out.
+// Read rows and copy them, because frames are not aligned. Returns 0 if they are not valid or if
+// memory runs out.
 static int get_rows(struct rlhf__ear *e, struct rlhf__wire *in, struct rows *r) {
     size_t offsets, lens;
     const void *ids = rlhf__wire_get_items(in, sizeof(int32_t), &r->total);
@@ -304,7 +304,7 @@ static void call_close(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__
     answer(out, known ? RLHF_OK : RLHF_E_INVALID);
 }
 
-// While rows are drawn the host's models compute for them.
+// Refuse a call while responses are being sampled, because that uses the host's models.
 static void not_beside(const struct rlhf__ear *e, struct rlhf__buf *out) {
     struct rlhf__error err = {0, ""};
     rlhf__fail(&err, RLHF_E_UNSUPPORTED,

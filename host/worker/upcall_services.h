@@ -1,19 +1,19 @@
-// upcall_services.h: serves the calls of services that a plugin in a worker makes: which services
-// there are, the objects that the worker has open, and the calls. Numbers, handles and texts from
-// the worker are checked before use.
+// upcall_services.h: serves the service calls of a plugin in a worker, and keeps the objects that
+// the worker has opened. Numbers, handles and texts from the worker are checked before they are
+// used.
 #ifndef RLHF_HOST_WORKER_UPCALL_SERVICES_H
 #define RLHF_HOST_WORKER_UPCALL_SERVICES_H
 
 #include "worker/upcall.h"
 
-// Serve the service call in a frame; the reply goes to `reply`. Returns -1 if no worker sends such
-// a call. [main]
+// Serve the service call in a frame and write the reply to `reply`. Returns -1 for a call that no
+// correct worker makes. [main]
 int rlhf__ear_serve(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__buf *reply);
 
-// Close what the worker left open. [main]
+// Close the objects that the worker left open. [main]
 void rlhf__handles_close(const rlhf_host *api, struct rlhf__handle handle[RLHF__HANDLES]);
 
-// Bits of the services that the host has, for the worker's table: enum below. [main]
+// Returns the bits (enum below) of the services that the host has, for the worker's table. [main]
 enum {
     RLHF__HAS_CLASSIFIER = 1,
     RLHF__HAS_TOKENIZER = 2,

@@ -7,7 +7,7 @@
 #include <string.h>
 
 struct walled {
-    struct rlhf__outside base; // first: load.h gives it back
+    struct rlhf__outside base; // first member: load.h passes it back
     struct rlhf__program_walls walls;
 };
 

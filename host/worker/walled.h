@@ -1,19 +1,19 @@
-// walled.h: a reward whose programs are isolated. The plugin itself came with the program and is
-// open in this process; the programs that it starts are confined like workers (programs.h).
+// walled.h: a reward whose programs are isolated. The plugin itself came with rlhf-host and is open
+// in this process, but the programs that it starts are confined as workers are (programs.h).
 #ifndef RLHF_HOST_WORKER_WALLED_H
 #define RLHF_HOST_WORKER_WALLED_H
 
 #include "plugin/load.h"
 #include "worker/programs.h"
 
-// Wrap the plugin `open`, which has the extension RLHF_EXT_PROGRAM, so that its programs are
-// confined. network: 1 = they may use the network. The same plugin and network give the same *out,
-// which lives as long as p. Errors: RLHF_E_NOMEM. [main]
+// Wrap the plugin `open`, which must have the extension RLHF_EXT_PROGRAM, so that its programs are
+// confined. network = 1 allows them to use the network. The same plugin and network setting give
+// the same *out, which lives as long as p. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__walled_plugin(struct rlhf__plugins *p, const struct rlhf__plugin *open,
                                 int32_t network, const struct rlhf__plugin **out,
                                 struct rlhf__error *err);
 
-// The walls around the programs of an instance, NULL = none. [any]
+// Returns the confinement of an instance's programs; NULL = none. [any]
 struct rlhf__program_walls *rlhf__walls_of(const rlhf_host *plugin);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { HEAD = 16 }; // bytes of a frame's kind, zero and length
+enum { HEAD = 16 }; // size of a frame's head: kind, zero, length
 
 static uint64_t get_le(const uint8_t *p, int bytes) {
     uint64_t v = 0;

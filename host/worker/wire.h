@@ -1,14 +1,14 @@
 // wire.h: the protocol between host and worker: frames over two local sockets.
 //
-// A frame is u32 kind, u32 zero, u64 length, then that many bytes. Integers are little-endian; a
-// text is a u64 length and its bytes. The reader does not trust the writer: it checks every length
-// against the bytes that it has received.
+// A frame is u32 kind, u32 zero, u64 length, then that many bytes. Integers are little-endian. A
+// text is its u64 length and its bytes. The reader does not trust the writer: it checks every
+// length against the bytes that have arrived.
 #ifndef RLHF_HOST_WORKER_WIRE_H
 #define RLHF_HOST_WORKER_WIRE_H
 
 #include "base/buf.h"
 
-// Descriptors that a worker starts with, besides 0 to 2 and those for its warden (warden.h).
+// Descriptors that a worker starts with, in addition to 0 to 2 and those of its warden (warden.h).
 enum {
     RLHF__WORKER_ASK = 3,   // socket: the host's requests and their answers
     RLHF__WORKER_CALL = 4,  // socket: the plugin's calls
@@ -28,13 +28,13 @@ enum rlhf__ask {
     RLHF__ASK_SAVE = 6,  // -> text state
     RLHF__ASK_LOAD = 7,  // u32 version, text state -> u64 bytes read
     RLHF__ASK_DESTROY = 8,
-    // Always the first request, so no code of the plugin has run: u64 memory_mib, f64 timeout_s ->
-    // text confinement.
+    // Always the first request, sent before any code of the plugin runs: u64 memory_mib, f64
+    // timeout_s -> text confinement.
     RLHF__ASK_CONFINE = 9
 };
 
-// Calls of the plugin. Those up to RLHF__CALL_METRIC get no reply. A reply to the others is an i32
-// status and, after success, the results that follow "->" below.
+// Calls of the plugin. Those up to RLHF__CALL_METRIC get no reply. The reply to the others is an
+// i32 status and, after success, the results that follow "->" below.
 enum rlhf__wire_call {
     RLHF__CALL_LOG = 1,               // i32 level, text
     RLHF__CALL_FAIL = 2,              // i32 code, text
@@ -50,11 +50,11 @@ enum rlhf__wire_call {
     RLHF__CALL_CLOSE = 11 // u32 handle ->
 };
 
-// The greatest length of a frame.
+// The most bytes of a frame.
 #define RLHF__WIRE_MAX ((uint64_t)1 << 30)
 
-// The longest text of a line, a failure or a metric's name, in bytes; longer ones are cut before
-// they are sent.
+// The most bytes of the text of a log line, a failure or a metric's name. Longer texts are cut
+// before they are sent.
 enum { RLHF__LONGEST_TEXT = 1 << 16 };
 
 // ---- writing ----
@@ -65,13 +65,13 @@ void rlhf__wire_f64(struct rlhf__buf *b, double v);                       // [an
 void rlhf__wire_text(struct rlhf__buf *b, const void *bytes, uint64_t n); // [any]
 void rlhf__wire_puts(struct rlhf__buf *b, const char *text);              // NULL as "" [any]
 
-// Begin a frame in the empty buffer b; end it when its bytes are in. [any]
+// Begin a frame in the empty buffer b. End it after its contents have been written. [any]
 void rlhf__wire_begin(struct rlhf__buf *b, uint32_t kind);
 void rlhf__wire_end(struct rlhf__buf *b);
 
 // ---- reading ----
 
-// The unread bytes of a frame. bad = 1 after a read past the end; all further reads give 0.
+// The unread bytes of a frame. After a read past the end, bad is 1 and all reads return 0.
 struct rlhf__wire {
     const uint8_t *at, *end;
     uint32_t kind, bad;
@@ -80,23 +80,23 @@ struct rlhf__wire {
 uint32_t rlhf__wire_get_u32(struct rlhf__wire *w); // [any]
 uint64_t rlhf__wire_get_u64(struct rlhf__wire *w); // [any]
 double rlhf__wire_get_f64(struct rlhf__wire *w);   // [any]
-// Borrowed from the frame. [any]
+// Read a text, borrowed from the frame. [any]
 rlhf_str rlhf__wire_get_text(struct rlhf__wire *w);
-// A text of whole items of that size, aligned or not; *n = how many. [any]
+// Read a text that is an array of items of that size, possibly unaligned; *n is their number. [any]
 const void *rlhf__wire_get_items(struct rlhf__wire *w, size_t size, size_t *n);
 
-// Look at the frame at byte `at` of b. Returns 1 if it is complete: *out borrows from b, *bytes =
-// its whole length. 0 if it is incomplete, -1 if malformed, -2 if it claims more than `most` bytes.
-// [any]
+// Look at the frame at byte `at` of b. Returns 1 if it is complete: *out then borrows from b, and
+// *bytes is its whole length. Returns 0 if it is incomplete, -1 if it is malformed, -2 if its
+// length is above `most`. [any]
 int rlhf__wire_front(const struct rlhf__buf *b, size_t at, uint64_t most, struct rlhf__wire *out,
                      size_t *bytes);
 
 // ---- blocking (the worker's side) ----
 
-// Send the whole frame; 0, or -1 when the other side is gone. [any]
+// Send the whole frame. Returns 0, or -1 if the other side has gone. [any]
 int rlhf__wire_send(int fd, const struct rlhf__buf *frame);
-// The next frame into b (emptied first) and *out; 0, or -1 at the end or for a malformed frame.
-// [any]
+// Receive the next frame into b (emptied first) and *out. Returns 0, or -1 at the end or if the
+// frame is malformed. [any]
 int rlhf__wire_receive(int fd, struct rlhf__buf *b, struct rlhf__wire *out);
 
 #endif
