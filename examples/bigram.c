@@ -3,10 +3,10 @@
 // (log-bilinear, Mnih and Hinton 2007). It shows the functions of a model: open, info, param,
 // refresh, forward, backward, gen_*, using only the compute table.
 //
-// A failing call of the table needs no message from the model: the backend passes its own to the
-// host. info.heads and info.caps lack the unsupported features, so the host refuses them: value,
-// score and hidden heads, kl, prefixes, supports, adapters. f32 only (--set compute.dtype=f32).
-// "model_type": "bigram".
+// If a call of the table fails, the model need not add a message: the backend has given one to the
+// host. The model does not support value, score and hidden heads, kl, prefixes, supports and
+// adapters. info.heads and info.caps do not list them, so the host refuses them. f32 only (--set
+// compute.dtype=f32). "model_type": "bigram".
 #include <rlhf/log.h>
 #include <rlhf/model.h>
 
@@ -162,7 +162,7 @@ static rlhf_status upload(struct bigram *m, rlhf_dev to, const void *from, uint3
     return m->c->upload(m->c->ctx, to, from, 4 * (uint64_t)n);
 }
 
-// hidden [rows, d] = e(last).
+// Computes hidden [rows, d] = e(last).
 static rlhf_status embed(struct bigram *m, uint32_t rows) {
     RLHF_TRY(upload(m, m->last, m->host_last, rows));
     return m->c->embed(m->c->ctx, m->hidden, m->last, NULL, m->param[WTE].value, NULL, rows, m->d);
@@ -182,7 +182,7 @@ static rlhf_lm_head head_of(const struct bigram *m, const rlhf_dist *dist, int e
                           .entropy = entropy ? m->entropy : NULL};
 }
 
-// Lists each response token, which is scored, and the token before it.
+// Lists the response tokens, which are scored, and the token before each.
 static rlhf_status list_rows(struct bigram *m, const rlhf_batch *b) {
     RLHF_TRY(room(m, b->total));
     m->rows = 0;
@@ -194,7 +194,7 @@ static rlhf_status list_rows(struct bigram *m, const rlhf_batch *b) {
     return RLHF_OK;
 }
 
-// Copies an array of response tokens [rows] to one of all tokens [total]; others are 0.
+// Copies values of response tokens [rows] to an array of all tokens [total], which is 0 elsewhere.
 static void spread(const rlhf_batch *b, const float *rows, float *all) {
     memset(all, 0, b->total * sizeof *all);
     for (uint32_t i = 0, r = 0; i < b->n; i++)

@@ -1,10 +1,11 @@
-// csv_sink.c: a sink: the metrics of a run as a table, for a spreadsheet: metrics.csv in the run's
-// directory, a line for each phase. The first phase's metrics are the columns; one that a later
-// phase lacks is empty there, and one that it adds is left out. A resumed run goes on with the
-// table and its columns; rows of phases after its checkpoint are removed, since those phases come
-// again.
+// csv_sink.c: a sink that writes the metrics of a run as a table for a spreadsheet: metrics.csv in
+// the run's directory, with a line for each phase. The columns are the metrics of the first phase.
+// If a later phase lacks a metric, its cell is empty; new metrics of later phases are left out. A
+// resumed run continues the table with the same columns. It first removes the rows of phases after
+// its checkpoint, since those phases arrive again.
 //
-// The names that the columns have are copied: what a call passes is borrowed until it returns.
+// The names of the columns are copied, because the arguments of a call are borrowed until it
+// returns.
 #include <rlhf/log.h>
 #include <rlhf/sink.h>
 
@@ -36,7 +37,7 @@ static void destroy(void *self) {
     s->host->free(s->host, s);
 }
 
-// The columns of a table that is there, behind phase, steps and elapsed.
+// Reads the columns of an existing table, after phase, steps and elapsed.
 static void read_head(struct state *s, const char *line) {
     for (int k = 0; *line; k++) {
         const size_t n = strcspn(line, ",\n");

@@ -1,12 +1,13 @@
-// curriculum.c: REINFORCE (see reinforce.c) that chooses its prompts: those whose responses scored
-// in the middle when they were last used teach most; what always succeeds or always fails teaches
-// little (Florensa et al. 2018, "Automatic Goal Generation for Reinforcement Learning Agents").
+// curriculum.c: REINFORCE (see reinforce.c) that chooses its prompts. It prefers prompts whose last
+// score was near the mean, because the policy learns little from prompts that always succeed or
+// always fail (Florensa et al. 2018, "Automatic Goal Generation for Reinforcement Learning
+// Agents").
 //
 //   weight of a prompt = 0.05 + exp(-((last score - mean last score) / width)^2)
 //
-// A prompt that was not used yet counts as in the middle. Prompts are drawn by weight, none twice,
-// from a stream whose counter is saved, so that a resumed run draws the same. The host keeps the
-// last scores.
+// A prompt that was not used yet counts as if its last score were the mean. Prompts are drawn by
+// weight, without replacement, with a random stream whose counter is saved, so that a resumed run
+// draws the same prompts. The host keeps the last scores.
 #include <rlhf/algo.h>
 
 #include <math.h>
@@ -61,7 +62,7 @@ static void fill_weights(const struct state *s, const rlhf_prompts *in, double *
     }
 }
 
-// Draws one of the prompts that have a weight, and takes its weight away.
+// Draws one of the prompts that have a weight, and sets its weight to 0.
 static int64_t draw(struct state *s, double *weights, int64_t n) {
     double total = 0;
     int64_t last = 0;

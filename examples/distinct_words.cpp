@@ -1,9 +1,8 @@
 // distinct_words.cpp: a reward in C++ (11 and later): the share of a response's words that occur
 // for the first time. A repetitive text gets a lower reward.
 //
-// The tables are static data that the compiler writes out (constexpr): rlhf-host reads them without
-// running anything. They are filled by position, as C++11 requires. Exceptions must not leave
-// score().
+// The tables are constexpr, so the compiler writes them out and no constructor has to run. They are
+// filled by position, as C++11 requires. Exceptions must not leave score().
 #include <rlhf/log.h>
 #include <rlhf/reward.h>
 

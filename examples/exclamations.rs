@@ -1,4 +1,5 @@
-// exclamations.rs: a reward in Rust: the exclamation marks of a response, times `factor`.
+// exclamations.rs: a reward in Rust. The score is the number of exclamation marks in a response,
+// times `factor`.
 //
 // The structs of rlhf/base.h, option.h, reward.h and plugin.h are written by hand; the first field of
 // a sized struct is its size. A panic must not leave score(). Built with just rustc: see the
@@ -139,7 +140,7 @@ unsafe extern "C" fn score(own: *mut c_void, batch: *const RewardIn, out: *const
     }
 }
 
-// Host and tools read constant data; it contains pointers, which need this to be shared.
+// The descriptors are constant data, but they contain pointers. Sync allows them in a static.
 #[repr(transparent)]
 pub struct Shared<T>(T);
 unsafe impl<T> Sync for Shared<T> {}

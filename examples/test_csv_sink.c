@@ -1,5 +1,6 @@
-// test_csv_sink.c: what csv_sink.so writes of a run that is stopped and resumed, and of one whose
-// directory is missing. With <rlhf/test.h> alone: test_csv_sink path/to/csv_sink.so
+// test_csv_sink.c: checks the table that csv_sink.so writes for a run that is stopped and resumed,
+// and the error for a missing directory. Needs only <rlhf/test.h>: test_csv_sink
+// path/to/csv_sink.so
 #include <rlhf/test.h>
 
 #include <stdio.h>
@@ -32,7 +33,7 @@ int main(int argc, char **argv) {
     if (!p) return 2;
     rlhf_test_init(&host, 1);
     RLHF_TEST_CHECK(&host, play(p, ".", 0, 2) == RLHF_OK);
-    RLHF_TEST_CHECK(&host, play(p, ".", 1, 3) == RLHF_OK); // resumed: 2 comes again
+    RLHF_TEST_CHECK(&host, play(p, ".", 1, 3) == RLHF_OK); // a resumed run repeats phase 2
     FILE *f = fopen("./metrics.csv", "r");
     if (RLHF_TEST_CHECK(&host, f)) {
         text[fread(text, 1, sizeof text - 1, f)] = 0;

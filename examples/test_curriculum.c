@@ -1,6 +1,6 @@
-// test_curriculum.c: new prompts first have equal chances, later those in the middle are preferred;
-// none twice; a resumed run chooses the same; the loss. With <rlhf/test.h> alone, no framework:
-// test_curriculum path/to/curriculum.so
+// test_curriculum.c: checks that unused prompts have equal chances, that prompts with scores near
+// the mean are preferred later, that no prompt is chosen twice, and that a resumed run chooses the
+// same prompts; and the loss. Needs only <rlhf/test.h>: test_curriculum path/to/curriculum.so
 #include <rlhf/test.h>
 
 static struct rlhf_test_host host;
@@ -71,5 +71,5 @@ int main(int argc, char **argv) {
     prefers_the_middle(plugin->ops);
     resumes_where_it_was(plugin->ops);
     learns(plugin->ops);
-    return rlhf_test_end(&host); // 1 when something did not hold, or was not freed
+    return rlhf_test_end(&host); // 1 if a check failed or memory was not freed
 }

@@ -1,5 +1,5 @@
-// test_reinforce.c: advantages, the derivative by finite differences, and the split into
-// microbatches. With <rlhf/test.h> alone, no framework: test_reinforce path/to/reinforce.so
+// test_reinforce.c: checks advantages, the derivative (by finite differences), and the split into
+// microbatches. Needs only <rlhf/test.h>: test_reinforce path/to/reinforce.so
 #include <rlhf/algo.h>
 #include <rlhf/test.h>
 
@@ -18,7 +18,7 @@ static const int32_t offset[] = {0, 3, 7}, prompt_len[] = {1, 1};
 static const float score[] = {1, 0};
 static float advantage[7], returns[7];
 
-// Loss of rows [from, to) of the minibatch; adds their derivatives to d_logp [7].
+// Returns the loss of rows [from, to) of the minibatch, and adds their derivatives to d_logp [7].
 static double loss(const rlhf_algo_ops *ops, uint32_t from, uint32_t to, float *logp,
                    float *d_logp) {
     const int32_t base = offset[from];

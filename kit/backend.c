@@ -85,7 +85,7 @@ static const rlhf_host host = {.size = sizeof host,
                                .service = do_service,
                                .reduce = do_reduce};
 
-// Returns why p is no backend that can be opened, or NULL.
+// Returns why p is not a backend that can be opened, or NULL if it is one.
 static const char *fault_of(const rlhf_plugin *p) {
     if (!p) return "it has no plugin";
     const rlhf_kernels_ops *o = p->ops;

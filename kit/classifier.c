@@ -1,7 +1,8 @@
 // classifier.c: a "rlhf.classifier/0" whose logits a test computes. See rlhf/test.h.
 #include <rlhf/test.h>
 
-// The test's object, whose first member is the table that host offers; NULL: the test offers none.
+// Returns the test's object, whose first member is the table that host offers, or NULL if the test
+// does not offer one.
 static struct rlhf_test_classifier *offered(const rlhf_host *host) {
     union {
         const void *table;

@@ -1,5 +1,5 @@
-// difference.c: derivatives by central differences, of any function and of an algorithm's loss. See
-// rlhf/test.h.
+// difference.c: compares derivatives of any function, or of an algorithm's loss, with central
+// differences. See rlhf/test.h.
 #include <rlhf/test.h>
 
 #include <math.h>

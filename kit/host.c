@@ -52,7 +52,7 @@ static void do_free(const rlhf_host *h, void *p) {
     free(p);
 }
 
-// Adds a report to a reading, as the host does: a NaN stays.
+// Adds a report to a reading, as the host does. A reading that is NaN stays NaN.
 static void combine(struct rlhf_test_reading *m, double value, double weight) {
     const int first = m->n++ == 0;
     m->weight = first ? weight : m->weight + weight;
@@ -121,7 +121,7 @@ static const void *do_service(const rlhf_host *h, const char *id) {
     return strcmp(id, RLHF_SVC_LIMITS) == 0 ? &t->limits : NULL;
 }
 
-// One worker; a test of several puts its own function into the table.
+// The sum over a single worker. A test of several workers puts its own function into the table.
 static rlhf_status do_reduce(const rlhf_host *h, double *sums, uint32_t n) {
     (void)h;
     (void)sums;

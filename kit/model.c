@@ -59,7 +59,7 @@ static rlhf_heads heads_of(float *const array[N_HEADS]) {
                         .score = array[4]};
 }
 
-// A slope for each entry that the model computes (not for prompt tokens).
+// Fills in a slope for each entry that the model computes (none for prompt tokens).
 static void put_slopes(struct pass *p, int k) {
     rlhf_rng r = {1, (uint64_t)k, 0};
     for (uint64_t i = 0; i < p->n[k]; i++)
@@ -86,7 +86,7 @@ static int begin(struct pass *p) {
     return 1;
 }
 
-// The loss, followed by a backward pass if gradients are requested.
+// Returns the loss, after a backward pass if gradients are requested.
 static double loss(struct pass *p, int train) {
     static const rlhf_dist whole = RLHF_DIST_WHOLE;
     const rlhf_forward how = {
@@ -102,7 +102,7 @@ static double loss(struct pass *p, int train) {
     return sum;
 }
 
-// The loss with the value at `at` replaced.
+// Returns the loss with the value at `at` replaced.
 static double loss_at(struct pass *p, rlhf_dev at, float x) {
     return p->c->upload(p->c->ctx, at, &x, sizeof x) < 0 ? (double)NAN : loss(p, 0);
 }

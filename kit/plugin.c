@@ -120,7 +120,7 @@ void rlhf_test_config(const rlhf_plugin *p, void *config) {
         put(config, &o, o.i_def, o.f_def, o.s_def);
 }
 
-// Parses text as a value of the option; 0 if it is invalid.
+// Parses text as a value of the option. Returns 0 if it is invalid.
 static int value_of(const rlhf_opt *o, const char *text, int64_t *whole, double *real) {
     char *end = NULL;
     *whole = 0;
@@ -146,7 +146,8 @@ static int value_of(const rlhf_opt *o, const char *text, int64_t *whole, double 
     }
 }
 
-// The option `key`, a list or not; 0, with the reason on stderr.
+// Finds the option `key`; `list` says whether it must be a list. Returns 0, with the reason on
+// stderr, if there is no such option.
 static int find(const rlhf_plugin *p, const char *key, int list, rlhf_opt *o) {
     uint32_t at = 0;
     while (rlhf_test_opt(p, at, o) && strcmp(o->key, key) != 0)

@@ -1,7 +1,8 @@
 // reward_model.c: a "rlhf.reward_model/0" whose rewards of tokens a test computes. See rlhf/test.h.
 #include <rlhf/test.h>
 
-// The test's object, whose first member is the table that host offers; NULL: the test offers none.
+// Returns the test's object, whose first member is the table that host offers, or NULL if the test
+// does not offer one.
 static struct rlhf_test_reward_model *offered(const rlhf_host *host) {
     union {
         const void *table;

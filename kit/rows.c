@@ -2,7 +2,8 @@
 #include <rlhf/log.h>
 #include <rlhf/test.h>
 
-// The test's object, whose first member is the table that host offers; NULL: the test offers none.
+// Returns the test's object, whose first member is the table that host offers, or NULL if the test
+// does not offer one.
 static struct rlhf_test_rows *offered(const rlhf_host *host) {
     union {
         const void *table;
@@ -25,7 +26,7 @@ static void do_close(const rlhf_host *host, rlhf_row *row) {
     if (row) offered(host)->open_count--;
 }
 
-// The value at path, of that type (0: any), or NULL.
+// Returns the value at path, or NULL if it is absent or not of the type (0: any type).
 static const struct rlhf_test_row_value *value_at(const rlhf_host *host, const char *path,
                                                   int32_t type) {
     const struct rlhf_test_rows *r = offered(host);

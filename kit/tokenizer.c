@@ -1,7 +1,8 @@
 // tokenizer.c: a "rlhf.tokenizer/0" for which a byte is a token. See rlhf/test.h.
 #include <rlhf/test.h>
 
-// The test's object, whose first member is the table that host offers; NULL: the test offers none.
+// Returns the test's object, whose first member is the table that host offers, or NULL if the test
+// does not offer one.
 static struct rlhf_test_tokenizer *offered(const rlhf_host *host) {
     union {
         const void *table;

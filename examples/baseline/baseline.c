@@ -1,6 +1,6 @@
-// baseline.c: REINFORCE with a running mean of the scores as its baseline, which a resumed run
-// needs: an algorithm with state in checkpoints. In addition to algo.c it shows save() and load(),
-// state_version and why_unused().
+// baseline.c: an algorithm with state in checkpoints: REINFORCE with a running mean of the scores
+// as its baseline. A resumed run needs that mean. In addition to algo.c, this file shows save() and
+// load(), state_version and why_unused().
 //
 //   advantage of row i = score_i - b;  after the phase b = decay b + (1 - decay) mean score
 #include <rlhf/algo.h>
@@ -37,7 +37,7 @@ static void destroy(void *self) {
     if (s) s->host->free(s->host, s);
 }
 
-// What the host should sample and compute.
+// Tells the host what to sample and which heads to compute.
 static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     (void)self;
     (void)info;
@@ -47,7 +47,7 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     return RLHF_OK;
 }
 
-// Once a phase: from scores to an advantage for each response token.
+// Called once in each phase: turns scores into an advantage for each response token.
 static rlhf_status advantages(void *self, const rlhf_rollout *in) {
     struct state *s = self;
     s->mean = 0;
@@ -60,7 +60,8 @@ static rlhf_status advantages(void *self, const rlhf_rollout *in) {
     return RLHF_OK;
 }
 
-// For each microbatch: its share of the loss, and the derivative of that by each log-prob.
+// Called for each microbatch: computes the microbatch's share of the loss, and the derivative of
+// that share with respect to each log-prob.
 static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
     (void)self;
     for (uint32_t i = 0; i < in->n; i++)
@@ -92,7 +93,7 @@ static rlhf_status phase_end(void *self, int64_t phase) {
     return RLHF_OK;
 }
 
-// Saves the state of a resumed run, with the same bytes on every machine: numbers are
+// Saves the state that a resumed run needs. The bytes are the same on every machine: numbers are
 // little-endian.
 static rlhf_status save(void *self, const rlhf_ostream *out) {
     const struct state *s = self;

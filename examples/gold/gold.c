@@ -1,6 +1,7 @@
 // gold.c: a reward that reads the right answer from the prompt's data row ("answer"). A response
-// that contains it gets 1, plus `rare` times the share of its group that does not. A row without an
-// answer is refused before the first phase. Verdicts are reported separately from the rewards.
+// that contains the answer gets 1 plus `rare` times the share of its group without the answer. A
+// data row without an answer is refused before the first phase. Verdicts are reported separately
+// from the rewards.
 //
 // Rows of prompts come from a file of {"text": ..., "answer": ...} lines (--prompts rows.jsonl).
 #include <rlhf/reward.h>
@@ -43,8 +44,8 @@ static int holds(rlhf_str text, rlhf_str part) {
     return 0;
 }
 
-// *right = 1 if the response contains the answer of its row. If the service fails, it has already
-// reported the error, so only the status is returned.
+// Sets *right to 1 if the response contains the answer of its data row, else to 0. If the service
+// fails, it has already reported the error, so only the status is returned.
 static rlhf_status check(const struct state *s, rlhf_str meta, rlhf_str response, int *right) {
     const rlhf_row_service *rows = s->rows;
     rlhf_row *row = NULL;

@@ -1,8 +1,8 @@
 # rlhf_add_plugin(NAME KIND algo|reward|model|kernels|sink SOURCES a.c ... [LIBS ...] [ALIASES ...])
-# Target plugin_NAME: a module NAME.so (kernels: kernels_<backend>.so) that exports its entry
-# (rlhf_plugin_v0) and nothing else and imports nothing from the host.
-# Installed to <libdir>/rlhf/<abi>/<kind>s under the prefix (kernels: no further s). An alias is a
-# symbolic link beside it: a model plugin is looked for as <model_type>.so.
+# Defines the target plugin_NAME: a module NAME.so (kernels: kernels_<backend>.so) that exports only
+# its entry (rlhf_plugin_v0) and imports nothing from the host. It is installed to
+# <libdir>/rlhf/<abi>/<kind>s under the prefix (kernels: <libdir>/rlhf/<abi>/kernels). An alias is a
+# symbolic link to it in the same directory; a model plugin is looked up as <model_type>.so.
 function(rlhf_add_plugin name)
   cmake_parse_arguments(P "" "KIND" "SOURCES;LIBS;ALIASES" ${ARGN})
   if(NOT P_KIND MATCHES "^(algo|reward|model|kernels|sink)$")
@@ -20,8 +20,9 @@ function(rlhf_add_plugin name)
   set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME ${name}
     C_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON)
   target_link_libraries(${target} PRIVATE rlhf_sdk ${P_LIBS} m)
-  # No multiply-add is fused unless the source says fma(): the same bits for every -march.
-  # In C++ a table that names its fields is warned of for those that it leaves out, as all do.
+  # Multiply-adds are fused only if the source calls fma(), so results have the same bits for every
+  # -march. Compilers warn about C++ tables that name only some of their fields, which all plugins
+  # do.
   target_compile_options(${target} PRIVATE -ffp-contract=off
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>)
   if(TARGET rlhf_warnings)

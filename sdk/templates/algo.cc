@@ -4,8 +4,8 @@
 //   advantage of row i = score_i - mean score;  L = -(1/N) sum_it advantage_i * logp_it
 //
 // N is the number of response tokens of the whole minibatch, so the loss does not depend on how the
-// host splits it into microbatches. The host is C: nothing may be thrown through it. Things to
-// change: config, plan(), advantages(), loss(), the id.
+// host splits it into microbatches. The host is written in C, so no exception may leave a function.
+// Things to change: config, plan(), advantages(), loss(), the id.
 #include <rlhf/algo.h>
 
 namespace {
@@ -36,7 +36,7 @@ void destroy(void *self) {
     if (self) of(self).host->free(of(self).host, self);
 }
 
-// What the host must sample and compute for us.
+// Tells the host what to sample and which heads to compute.
 rlhf_status plan(void *, const rlhf_run_info *, rlhf_plan *out) noexcept {
     out->source = RLHF_SOURCE_ROLLOUT;
     out->heads = RLHF_HEAD_LOGP;
@@ -44,14 +44,14 @@ rlhf_status plan(void *, const rlhf_run_info *, rlhf_plan *out) noexcept {
     return RLHF_OK;
 }
 
-// f(row, t) for each response token.
+// Calls f(row, t) for each response token.
 template <class Rows, class F> void each_token(const Rows &in, F f) {
     for (uint32_t i = 0; i < in.n; i++)
         for (int32_t t = in.offset[i] + in.prompt_len[i]; t < in.offset[i + 1]; t++)
             f(i, t);
 }
 
-// Once a phase: from scores to an advantage for each response token.
+// Called once in each phase: turns scores into an advantage for each response token.
 rlhf_status advantages(void *self, const rlhf_rollout *in) noexcept {
     double mean = 0;
     for (uint32_t i = 0; i < in->n; i++)
@@ -63,7 +63,8 @@ rlhf_status advantages(void *self, const rlhf_rollout *in) noexcept {
     return RLHF_OK;
 }
 
-// For each microbatch: its share of the loss, and the derivative of that by each log-prob.
+// Called for each microbatch: computes the microbatch's share of the loss, and the derivative of
+// that share with respect to each log-prob.
 rlhf_status loss(void *, const rlhf_loss_in *in, rlhf_loss_out *out) noexcept {
     each_token(*in, [&](uint32_t, int32_t t) {
         const double w =

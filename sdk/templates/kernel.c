@@ -1,30 +1,32 @@
-// kernel.c: a compute backend based on the reference backend (rlhf/reference.h): the table starts
-// complete and correct, and functions are replaced one by one. This file replaces `act` for f32 and
-// ReLU; all other cases go to the original function.
+// kernel.c: a compute backend based on the reference backend (rlhf/reference.h): its table is
+// complete and correct from the start, and you replace its functions one by one. This file replaces
+// `act` for f32 and ReLU; all other cases go to the original function.
 //
-// Things to change: which functions are replaced (open_table()), the names, and in the end where
-// the memory is. The file is kernels_my_kernel.so and is chosen by --set compute.backend=my_kernel.
+// Things to change: the list of replaced functions (open_table()), the names, and finally the
+// location of the memory. The file is kernels_my_kernel.so; --set compute.backend=my_kernel chooses
+// it.
 #include <rlhf/reference.h>
 
 #include <stdlib.h>
 
-// The plugin's instance: the host gets the messages of its tables.
+// The plugin's instance. Its host gets the messages of all its tables.
 struct plugin_instance {
     const rlhf_host *host;
 };
 
 // A table's data, in addition to the reference's ctx.
 struct backend {
-    rlhf_compute first; // the table as the reference made it
+    rlhf_compute first; // the reference backend's original table
 };
 
-// out = max(x, 0), as compute.h has it: out may be x.
+// Computes out = max(x, 0). As compute.h requires, out may be x.
 static rlhf_status act(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype,
                        uint64_t n) {
     const struct backend *b = rlhf_reference_own(ctx);
     if (kind != RLHF_ACT_RELU || dtype != RLHF_F32)
         return b->first.act(ctx, out, x, kind, dtype, n);
-    // Device memory is the reference's: it says where, and checks that it is as long.
+    // The reference backend owns the device memory. It returns the addresses and checks the
+    // lengths.
     rlhf_reference_use uses[] = {{out, n * sizeof(float), NULL}, {x, n * sizeof(float), NULL}};
     RLHF_TRY(rlhf_reference_enter(ctx, "act", uses, 2));
     float *to = uses[0].host;

@@ -1,10 +1,10 @@
-// model.cc: a model family on the transformer core, in C++20: what its config.json says, and what
-// its tensors are called. This one is a small decoder with RMS norms, gated MLPs and learned
-// positions.
+// model.cc: a model family on the transformer core, in C++20. It describes the fields of
+// config.json and the names of the tensors. This family is a small decoder with RMS norms, gated
+// MLPs and learned positions.
 //
-// The core does the arithmetic, the heads, adapters and sampling (rlhf/transformer/core.h says what
-// it can be built from). Things to change: config and its table, the names of the tensors, what
-// create() makes of them, and the id. The file is looked for by the model_type of config.json.
+// The core does the arithmetic, the heads, adapters and sampling (rlhf/transformer/core.h lists the
+// building blocks). Things to change: config and its table, the names of the tensors, create(), and
+// the id. The file is looked up by the model_type of config.json.
 #include <rlhf/transformer/core.h>
 
 namespace {
@@ -27,7 +27,7 @@ const rlhf_opt options[] = {
     RLHF_OPT_BOOL(config, tie_word_embeddings, 1, "the LM head is the token embedding"),
 };
 
-// Tensors that exist once, and those of a layer, as the weight files call them.
+// The names in the weight files: tensors that exist once, and the tensors of a layer.
 const rlhf_tf_name globals[] = {
     {RLHF_TF_WTE, RLHF_TF_ALL, "model.tokens.weight"},
     {RLHF_TF_WPE, RLHF_TF_ALL, "model.positions.weight"},

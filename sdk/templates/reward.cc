@@ -1,8 +1,8 @@
 // reward.cc: the smallest useful reward plugin, in C++20. It counts how often a word occurs in a
 // response.
 //
-// The host is C: nothing may be thrown through it, so score() catches what the reward throws.
-// Things to change: the option struct and its table, reward(), and the id.
+// The host is written in C, so no exception may leave a function: score() catches those of
+// reward(). Things to change: the option struct and its table, reward(), and the id.
 #include <rlhf/reward.h>
 
 #include <exception>
@@ -21,7 +21,7 @@ struct state {
     const config *options; // outlive the instance
 };
 
-// Text is a pointer and a length, any bytes, maybe empty.
+// A text is a pointer and a length. It may contain any bytes and may be empty.
 std::string_view view(const rlhf_str &text) {
     return text.len ? std::string_view(text.ptr, text.len) : std::string_view();
 }
@@ -35,7 +35,7 @@ double reward(const config &c, std::string_view response) {
     return c.bonus * found;
 }
 
-// One number for each sequence.
+// Writes one number for each sequence.
 rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
     const auto *s = static_cast<const state *>(self);
     try {

@@ -1,6 +1,6 @@
-// sink.cc: writes one metric to a file in the run's directory, a line for each phase, in C++20: the
-// smallest sink that is of use. The host is C: nothing may be thrown through it. Things to change:
-// config, begin(), phase(), end(), the id.
+// sink.cc: the smallest useful sink, in C++20. It writes one metric to a file in the run's
+// directory, a line for each phase. The host is written in C, so no exception may leave a function.
+// Things to change: config, begin(), phase(), end(), the id.
 #include <rlhf/log.h>
 #include <rlhf/sink.h>
 
@@ -43,7 +43,7 @@ rlhf_status failed(const state &s, const char *what) {
     return rlhf_failf(s.host, RLHF_E_IO, "%s %s: %s", s.options->file, what, std::strerror(errno));
 }
 
-// The file of a resumed run without the phases after its checkpoint, which come again.
+// In a resumed run, removes the phases after the checkpoint from the file, since they arrive again.
 std::FILE *go_on(const char *path, int64_t phases) noexcept {
     char other[4200], line[256];
     std::FILE *from = std::fopen(path, "r");
@@ -67,7 +67,7 @@ rlhf_status begin(void *self, const rlhf_sink_run *run) noexcept {
     return s.to ? RLHF_OK : failed(s, "cannot be opened");
 }
 
-// A failure ends this sink, not the run.
+// If this function fails, the run continues without the sink.
 rlhf_status phase(void *self, const rlhf_sink_phase *in) noexcept {
     state &s = of(self);
     for (uint32_t i = 0; i < in->n_metrics; i++)

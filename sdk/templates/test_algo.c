@@ -14,7 +14,7 @@ static const float logp_ref[] = {0, -1.5F, -1.5F, 0, -0.5F, -1.25F}; // of the r
 static float logp[] = {0, -1, -2, 0, -1, -1};
 static float advantage[6], returns[6];
 
-// Heads that plan() asks for besides want an array here, and one in the slopes below.
+// If plan() requests further heads, add an array for each here, and one for its derivatives below.
 static const rlhf_heads heads = {.size = sizeof heads, .logp = logp};
 static const rlhf_rollout rollout = {.size = sizeof rollout,
                                      .n = 2,
@@ -60,11 +60,12 @@ static void raises_what_scored_well(const rlhf_algo_ops *ops, void *self) {
     RLHF_TEST_CHECK(&host, d_logp[1] < 0 && d_logp[2] < 0); // descent raises the good row
     RLHF_TEST_CHECK(&host, d_logp[4] > 0 && d_logp[5] > 0);
     RLHF_TEST_CHECK(&host, d_logp[0] == 0 && d_logp[3] == 0); // prompts are not trained
-    // The derivative is that of the number in out.loss.
+    // d_logp must be the derivative of out.loss.
     RLHF_TEST_NEAR(&host, rlhf_test_loss_derivative(ops, self, &batch, 1e-3), 0, 1e-3);
 }
 
-// One row at a time gives the loss of both: it does not depend on the split into microbatches.
+// The losses of single rows must add up to the loss of both rows, so the loss does not depend on
+// the split into microbatches.
 static void adds_up_over_microbatches(const rlhf_algo_ops *ops, void *self) {
     double whole = 0, parts = 0;
     for (uint32_t k = 0; k < 3; k++) { // both rows, then each
@@ -117,7 +118,7 @@ int main(int argc, char **argv) {
         if (ops->phase_end) RLHF_TEST_CHECK(&host, ops->phase_end(self, 0) == RLHF_OK);
         plugin->destroy(self);
     }
-    // Each allocation of create() fails once.
+    // Let each allocation of create() fail once.
     RLHF_TEST_CHECK(&host, rlhf_test_alloc_sweep(&host, begin_and_end, NULL) >= 0);
-    return rlhf_test_end(&host); // 1 when something did not hold, or was not freed
+    return rlhf_test_end(&host); // 1 if a check failed or memory was not freed
 }

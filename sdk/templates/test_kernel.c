@@ -1,5 +1,5 @@
-// test_kernel.c: opens kernels_my_kernel.so and gives it and the reference backend the same calls:
-// what this backend does by itself must be what the reference does.
+// test_kernel.c: opens kernels_my_kernel.so and makes the same calls to it and to the reference
+// backend. Replaced functions must give the same results as those of the reference.
 //
 // Usage: test_kernel path/to/kernels_my_kernel.so
 #include <rlhf/compute.h>
@@ -10,7 +10,7 @@ static struct rlhf_test_host host;
 enum { N = 7 };
 static const float given[N] = {-2, -0.5F, -0.0F, 0, 0.25F, 1, 3};
 
-// act over `given`, in place where `same`.
+// Calls act on `given`, in place if `same` is set.
 static void apply(rlhf_compute *c, int32_t kind, int same, float out[N]) {
     rlhf_dev x = NULL, y = NULL;
     RLHF_TEST_CHECK(&host, c->alloc(c->ctx, sizeof given, &x) == RLHF_OK);
@@ -57,5 +57,5 @@ int main(int argc, char **argv) {
     }
     rlhf_test_backend_close(&own);
     rlhf_test_compute_end(reference);
-    return rlhf_test_end(&host); // 1 when something did not hold
+    return rlhf_test_end(&host); // 1 if a check failed
 }

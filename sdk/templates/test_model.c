@@ -1,6 +1,6 @@
-// test_model.c: opens my_model.so on the reference backend, in guarded memory: log-probs of a batch
-// and of its rows alone are the same, the gradients are those that finite differences give, and
-// what fails leaves nothing behind.
+// test_model.c: opens my_model.so on the reference backend, in guarded memory. It checks that a row
+// has the same log-probs alone and in a batch, that gradients agree with finite differences, and
+// that a failing open() frees everything.
 //
 // Usage: test_model path/to/my_model.so
 #include <rlhf/model.h>
@@ -22,7 +22,7 @@ static const rlhf_batch batch = {.size = sizeof batch,
                                  .offset = offset,
                                  .prompt_len = prompt_len};
 
-// A model with weights; NULL when a step of it failed.
+// Returns a model with weights, or NULL if a step failed.
 static void *open_model(rlhf_compute *c) {
     const rlhf_model_ops *ops = plugin->ops;
     const rlhf_model_open how = {.size = sizeof how,
@@ -68,7 +68,7 @@ static void gradients_are_derivatives(void *self, const rlhf_compute *c) {
     RLHF_TEST_NEAR(&host, off, 0, 0.05);
 }
 
-// open() with the first, the second, ... call of the compute table failing.
+// Calls open() while the first, the second, ... call of the compute table fails.
 static void fails_cleanly(rlhf_compute *c) {
     const uint64_t before = c->bytes_in_use(c->ctx);
     for (int64_t n = 1;; n++) {
@@ -78,7 +78,7 @@ static void fails_cleanly(rlhf_compute *c) {
         rlhf_test_fail_op(c, 0, 0);
         if (self) plugin->destroy(self);
         if (!RLHF_TEST_CHECK(&host, c->bytes_in_use(c->ctx) == before)) break;
-        if (made < n) break; // nothing failed any more
+        if (made < n) break; // no call failed
         if (!RLHF_TEST_CHECK(&host, !self)) break;
     }
 }
@@ -100,5 +100,5 @@ int main(int argc, char **argv) {
         RLHF_TEST_CHECK(&host, c->bytes_in_use(c->ctx) == 0);
     }
     rlhf_test_compute_end(c);
-    return rlhf_test_end(&host); // 1 when something did not hold, or was not freed
+    return rlhf_test_end(&host); // 1 if a check failed or memory was not freed
 }

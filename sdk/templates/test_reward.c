@@ -40,5 +40,5 @@ int main(int argc, char **argv) {
     if (!RLHF_TEST_CHECK(&host, p->config_size <= sizeof config)) return rlhf_test_end(&host);
     rlhf_test_config(p, config);
     counts_the_word(p, config);
-    return rlhf_test_end(&host); // 1 when something did not hold, or was not freed
+    return rlhf_test_end(&host); // 1 if a check failed or memory was not freed
 }

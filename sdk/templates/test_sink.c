@@ -1,5 +1,5 @@
-// test_sink.c: loads my_sink.so as the host would, plays runs of a few phases for it and reads what
-// it wrote.
+// test_sink.c: loads my_sink.so as the host would, plays runs of a few phases to it, and checks the
+// file that it wrote.
 //
 // Usage: test_sink path/to/my_sink.so
 #include <rlhf/sink.h>
@@ -46,7 +46,8 @@ static void writes_every_phase(void) {
     RLHF_TEST_CHECK(&host, play(".", 0, 2, RLHF_RUN_STOPPED) == RLHF_OK);
     RLHF_TEST_CHECK(&host, holds(path, "1 2\n2 4\n"));
     RLHF_TEST_CHECK(&host, rlhf_test_logged(&host, "stopped by a test"));
-    RLHF_TEST_CHECK(&host, play(".", 1, 3, RLHF_RUN_DONE) == RLHF_OK); // resumed: 2 comes again
+    RLHF_TEST_CHECK(&host,
+                    play(".", 1, 3, RLHF_RUN_DONE) == RLHF_OK); // a resumed run repeats phase 2
     RLHF_TEST_CHECK(&host, holds(path, "1 2\n2 4\n3 6\n"));
     remove(path);
 }
@@ -66,11 +67,11 @@ int main(int argc, char **argv) {
     if (RLHF_TEST_CHECK(&host, plugin->config_size <= sizeof config)) {
         rlhf_test_config(plugin, config);
         writes_every_phase();
-        // A place that there is not: the sink says so.
+        // If the directory does not exist, the sink must report it.
         RLHF_TEST_CHECK(&host, play("no/such/directory", 0, 1, RLHF_RUN_DONE) == RLHF_E_IO);
         RLHF_TEST_CHECK(&host, strstr(rlhf_test_failure(&host), "cannot be opened"));
-        // Each allocation of create() fails once.
+        // Let each allocation of create() fail once.
         RLHF_TEST_CHECK(&host, rlhf_test_alloc_sweep(&host, begin_and_end, NULL) >= 0);
     }
-    return rlhf_test_end(&host); // 1 when something did not hold, or was not freed
+    return rlhf_test_end(&host); // 1 if a check failed or memory was not freed
 }

@@ -3,10 +3,10 @@
 
 usage: make-problems.py OUT_DIR [EXAMPLES AT MOST]
 
-  examples.jsonl.gz   {"text": "27+65=92"}                  what sft trains on, 11 of 20 wrong
-  unsure.jsonl.gz     the same, 13 of 20 wrong              what sft trains on at last
-  prompts.jsonl       {"prompt": "27+65=", "answer": "92"}  what reinforcement learning trains on
-  heldout.jsonl       the same, for measuring alone
+  examples.jsonl.gz   {"text": "27+65=92"}                  for sft, 11 of 20 wrong
+  unsure.jsonl.gz     the same, 13 of 20 wrong              for the last steps of sft
+  prompts.jsonl       {"prompt": "27+65=", "answer": "92"}  for reinforcement learning
+  heldout.jsonl       the same, only for evaluation
 
 Numbers of a sum or a difference have up to three digits, of a product up to two and one. One
 problem in ten is held out, by a checksum of what it is apart from the order of its operands, so
