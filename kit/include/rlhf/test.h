@@ -1,11 +1,12 @@
 // rlhf/test.h: a fake host for unit-testing a plugin without rlhf-host.
 //
-// It records a plugin's log lines, failures and metrics, counts allocations, can make the n-th of
-// them fail, and offers the services that a test provides. It also computes finite differences and
-// has a compute table for models. Link librlhf-test.a (rlhf::test, pkg-config rlhf-test). A test
-// framework is not needed (RLHF_TEST_CHECK). With CMocka, assert after the plugin has returned,
-// never inside a callback (a failed assert jumps over the plugin's frames). Not for production
-// code, not thread-safe, and not part of the contract: it may change in any version.
+// The fake host records a plugin's log lines, failures and metrics. It counts allocations, can make
+// the n-th allocation fail, and offers the services that a test provides. The kit also computes
+// finite differences and has a compute table for models. Link librlhf-test.a (rlhf::test,
+// pkg-config rlhf-test). A test framework is not needed (RLHF_TEST_CHECK). With CMocka, assert
+// after the plugin has returned, never inside a callback (a failed assert jumps over the plugin's
+// frames). Not for production code, not thread-safe, and not part of the contract: it may change in
+// any version.
 //
 //   static struct rlhf_test_host host;            // large: static or malloc, not the stack
 //   rlhf_test_init(&host, 1);
@@ -58,15 +59,15 @@ struct rlhf_test_service {
 struct rlhf_test_host {
     rlhf_host table; // pass &host.table to the plugin; must stay the first member
     uint64_t seed;
-    // Allocations that are not freed, and calls so far. Call number fail_at (1 = the first) fails;
-    // with fail_on, so does every later one. 0 = all succeed.
+    // live: allocations that are not freed. allocs: calls of alloc() so far. Call number fail_at (1
+    // = the first) fails; with fail_on, so does every later one. fail_at 0: all succeed.
     int64_t live, allocs, fail_at;
     int32_t fail_on, cancel; // cancel: the result of cancelled()
     // The last failure and the number of failures.
     int32_t fail_code, n_fails;
     char fail_text[RLHF_TEST_TEXT];
     uint32_t n_logs, n_metrics, n_services; // n_logs keeps counting when log[] is full
-    uint32_t n_checks, n_bad, reserved;     // of RLHF_TEST_CHECK: all, and failed
+    uint32_t n_checks, n_bad, reserved;     // checks by RLHF_TEST_CHECK: all, and failed ones
     struct rlhf_test_log log[RLHF_TEST_LOGS];
     struct rlhf_test_reading metric[RLHF_TEST_METRICS];
     struct rlhf_test_service service[RLHF_TEST_SERVICES];
@@ -86,14 +87,15 @@ int rlhf_test_offer(struct rlhf_test_host *t, const char *id, const void *table)
 // stop failing. [any]
 void rlhf_test_fail_alloc(struct rlhf_test_host *t, int64_t n, int32_t on);
 
-// The value of a metric, its reports of this phase combined as in the host; 0 if it was not
-// reported. Reports that contradict each other count as failed checks. [any]
+// Sets *value to the value of a metric, combining the reports of this phase as the host does.
+// Returns 0 if it was not reported. Reports that differ in `combine` count as failed checks. [any]
 int rlhf_test_metric(const struct rlhf_test_host *t, const char *name, double *value);
 
 // Begin a phase: metrics reported so far are forgotten. [any]
 void rlhf_test_phase(struct rlhf_test_host *t);
 
-// The text of the last failure, by the plugin or by a service that it called; "" if none. [any]
+// Returns the text of the last failure, of the plugin or of a service that it called; "" if none.
+// [any]
 const char *rlhf_test_failure(const struct rlhf_test_host *t);
 
 // Whether a recorded log line contains text. [any]
@@ -129,7 +131,7 @@ int rlhf_test_refused(const rlhf_plugin *p, char *out, size_t cap);
 // rlhf-host would reject is rejected. Never unloaded. [any]
 const rlhf_plugin *rlhf_test_open(const char *path, uint32_t i);
 
-// Option number i of a plugin; 0 past the last. [any]
+// Copies option number i of a plugin. Returns 0 past the last. [any]
 int rlhf_test_opt(const rlhf_plugin *p, uint32_t i, rlhf_opt *out);
 
 // Fill config (p->config_size bytes) with the defaults of p's options. [any]
@@ -156,15 +158,15 @@ int64_t rlhf_test_alloc_sweep(struct rlhf_test_host *t,
 
 // ---- finite differences ----
 
-// The largest of |(f(x + h e_i) - f(x - h e_i)) / 2h - d[i]| / max(1, |d[i]|) over x[0 .. n-1],
-// with 2h as rounded in f32. x is restored afterwards; *worst (may be NULL) = the index i of the
-// largest. NaN if a value is NaN. [any]
+// Returns the largest of |(f(x + h e_i) - f(x - h e_i)) / 2h - d[i]| / max(1, |d[i]|) over x[0 ..
+// n-1], with 2h as rounded in f32, or NaN if a value is NaN. Sets *worst (may be NULL) to the index
+// i of the largest. Restores x. [any]
 double rlhf_test_derivative(double (*f)(void *arg), void *arg, float *x, const float *d, uint64_t n,
                             double h, uint64_t *worst);
 
-// The same for an algorithm's loss(): compares its d_heads with differences of out->loss, for each
-// entry of every non-NULL head of in->heads except hidden. An h of about 1e-3 suits float heads.
-// NaN if loss() or an allocation fails. [any]
+// The same for an algorithm's loss(): compares d_heads with differences of out->loss, for each
+// entry of every head of in->heads that is not NULL, except hidden. An h of about 1e-3 suits float
+// heads. Returns NaN if loss() or an allocation fails. [any]
 double rlhf_test_loss_derivative(const rlhf_algo_ops *ops, void *self, const rlhf_loss_in *in,
                                  double h);
 
@@ -177,9 +179,9 @@ enum {
     RLHF_TEST_LEN = 8 // most response tokens of a row
 };
 
-// A batch of finished rows with random numbers. Every array is filled, and its structs are what the
-// host would pass. Change numbers in the arrays; set a struct's pointer to NULL to test a plugin
-// without that array. Large: static or malloc, not the stack.
+// A batch of finished rows with random numbers. Every array is filled, and the structs are those
+// that the host would pass. You may change numbers in the arrays, or set a struct's pointer to NULL
+// to test a plugin without that array. Large: static or malloc, not the stack.
 struct rlhf_test_batch {
     rlhf_rollout rollout;     // for advantages()
     rlhf_loss_in loss_in;     // for loss(): all rows as one minibatch and microbatch
@@ -217,15 +219,15 @@ void rlhf_test_batch_init(struct rlhf_test_batch *b, uint32_t n, uint32_t group_
 // Cuts the response of each row with at least two tokens into two turns. [any]
 void rlhf_test_batch_turns(struct rlhf_test_batch *b);
 
-// advantages() of the whole batch. [any]
+// Calls advantages() for the whole batch. [any]
 rlhf_status rlhf_test_advantages(const rlhf_algo_ops *ops, void *self, struct rlhf_test_batch *b);
 
 // Calls loss() for the whole batch. Returns the loss, or NaN if the call fails; gradients are in
 // d_*. [any]
 double rlhf_test_loss(const rlhf_algo_ops *ops, void *self, struct rlhf_test_batch *b);
 
-// Calls score() for the batch, with the arrays that the reward's flags ask for: log-probs, turns.
-// The rewards are in seq, token rewards in token. [any]
+// Calls score() for the batch, with the arrays that the reward's flags request: log-probs, turns.
+// The rewards are then in seq, and token rewards in token. [any]
 rlhf_status rlhf_test_score(const rlhf_reward_ops *ops, void *self, struct rlhf_test_batch *b);
 
 // ---- the choice of prompts ----
@@ -239,11 +241,12 @@ struct rlhf_test_prompts {
     rlhf_str meta[RLHF_TEST_ROWS];
 };
 
-// n prompts (at most RLHF_TEST_ROWS), of which a phase needs n_choose. [any]
+// Fill *p with n prompts (at most RLHF_TEST_ROWS), of which a phase needs n_choose. [any]
 void rlhf_test_prompts_init(struct rlhf_test_prompts *p, uint32_t n, uint32_t n_choose);
 
-// Calls choose_prompts() for the next phase and counts the chosen prompts as seen. RLHF_E_INTERNAL
-// if an entry of chosen[n_choose] was left unwritten or is not the index of a prompt. [any]
+// Calls choose_prompts() for the next phase and counts the chosen prompts as seen. Returns
+// RLHF_E_INTERNAL if an entry of chosen[n_choose] was not written or is not the index of a prompt.
+// [any]
 rlhf_status rlhf_test_choose(const rlhf_algo_ops *ops, void *self, struct rlhf_test_prompts *p,
                              int64_t *chosen);
 
@@ -270,12 +273,13 @@ rlhf_status rlhf_test_sink(const rlhf_sink_ops *ops, void *self, const struct rl
 
 // The reference backend (plain C, double accumulation; rlhf/reference.h) as a table, linked in.
 // guard 1: device memory is readable only while a table function that received it runs, so a model
-// that dereferences it crashes. t gets its messages and outlives it. NULL when out of memory. [any]
+// that dereferences it crashes. t gets the table's messages and must outlive it. Returns NULL when
+// out of memory. [any]
 rlhf_compute *rlhf_test_compute(struct rlhf_test_host *t, uint32_t guard);
 void rlhf_test_compute_end(rlhf_compute *c); // NULL allowed [any]
 
-// Make functions of c that allocate or compute fail with RLHF_E_DEVICE: the n-th call from now (1 =
-// the next); if on is not 0, all later ones too. n = 0: stop failing. [any]
+// Counts calls of functions of c that allocate or compute, and makes the n-th from now (1 = the
+// next) fail with RLHF_E_DEVICE; if on is not 0, all later ones too. n = 0: stop failing. [any]
 void rlhf_test_fail_op(rlhf_compute *c, int64_t n, int32_t on);
 int64_t rlhf_test_ops(const rlhf_compute *c); // such calls since rlhf_test_fail_op [any]
 
@@ -291,7 +295,8 @@ struct rlhf_test_backend {
     char said[RLHF_TEST_TEXT]; // the last failure of the instance or its table, "" if none
 };
 
-// Load a compute backend's .so; NULL with the reason on stderr. Never unloaded. [any]
+// Load a compute backend's .so. Returns NULL, with the reason on stderr, if that fails. Never
+// unloaded. [any]
 const rlhf_plugin *rlhf_test_backend_load(const char *path);
 
 // Create an instance of a backend without options, and open its table unless open is NULL. On
@@ -307,9 +312,9 @@ void rlhf_test_backend_close(struct rlhf_test_backend *b); // also closed, or ze
 rlhf_status rlhf_test_model_fill(const rlhf_model_ops *ops, void *self, const rlhf_compute *c,
                                  uint64_t seed, double scale);
 
-// Compares the model's backward() with finite differences. The loss is the sum over the batch of
-// every planned head (bits of LOGP, ENTROPY, VALUE, SCORE, TOKEN_SCORE) times a factor that differs
-// between entries. `some` entries of each parameter with a gradient are tested. Returns the largest
+// Compares the model's backward() with finite differences. The loss is a weighted sum of all
+// entries of the planned heads (bits of LOGP, ENTROPY, VALUE, SCORE, TOKEN_SCORE), with different
+// weights. `some` entries of each parameter with a gradient are tested. Returns the largest
 // |difference - gradient| / max(|gradient|, 0.01), or NaN if a call failed. The weights are
 // restored afterwards. f32 models only; an h of about 1e-2 is suitable. [any]
 double rlhf_test_model_derivative(const rlhf_model_ops *ops, void *self, const rlhf_compute *c,

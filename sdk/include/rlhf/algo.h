@@ -56,8 +56,8 @@ enum rlhf_source {
 enum rlhf_plan_flag {
     RLHF_PLAN_REFERENCE = 1,       // logp_ref is needed; RLHF_HEAD_KL provides it too
     RLHF_PLAN_MINIBATCH_SCOPE = 2, // advantages() is called for each minibatch, not for the batch
-    // Take logp_old from a second forward pass instead of the rollout; for rows of a file, from a
-    // separate one, and advantages() sees the whole batch before the first loss().
+    // Take logp_old from an additional forward pass instead of the rollout. With rows of a file,
+    // advantages() then sees the whole batch before the first loss().
     RLHF_PLAN_RECOMPUTE_LOGP = 4,
     RLHF_PLAN_FULL_SUPPORT = 8,      // log-probs over the full vocabulary even with top-k/top-p
     RLHF_PLAN_UNIT_TEMPERATURE = 16, // log-probs at temperature 1, not the sampling temperature
@@ -66,10 +66,11 @@ enum rlhf_plan_flag {
     // loss() ignores the tokens marked in rlhf_loss_in.left_out. A user may restrict the loss to
     // some of a row's tokens (data.assistant_only) only if this flag is set.
     RLHF_PLAN_LEAVES_OUT = 64,
-    // COMPLETIONS: each row is followed by a second row of the same group: the same prompt with the
-    // completion of the previous row in the batch (the first row takes the last row's; in a batch
-    // of one row, another row of the file provides it), truncated at the end to the context. Its
-    // label is -1. Set `use` to skip passes it does not need.
+    // COMPLETIONS: each row is followed by a mismatched row of the same group. It has the same
+    // prompt and the completion of the previous row in the batch. The first row takes the
+    // completion of the last row; in a batch of one row, another row of the file provides it. The
+    // row is truncated at its end to the context, and its label is -1. Set `use` to skip passes
+    // that it does not need.
     RLHF_PLAN_MISMATCHED = 128,
     // PREFERENCES: loss() uses rlhf_loss_in.margin. Otherwise a row with a margin is rejected.
     RLHF_PLAN_MARGINS = 256,
@@ -78,8 +79,8 @@ enum rlhf_plan_flag {
     RLHF_PLAN_REWARDS_OPTIONAL = 512
 };
 
-// The algorithm metrics that the host reads, besides the one named by checkpoint.best. All are
-// optional. (The host itself reports the responses' rewards as "objective/scores".)
+// The algorithm metrics that the host reads, in addition to the metric named by checkpoint.best.
+// All are optional. (The host itself reports the responses' rewards as "objective/scores".)
 #define RLHF_METRIC_KL             "objective/kl"          // early_stop.kl, the progress line
 #define RLHF_METRIC_LABEL_ACCURACY "classify/accuracy"     // the progress line, labelled rows
 #define RLHF_METRIC_PAIR_ACCURACY  "reward_model/accuracy" // the progress line, preferences
@@ -117,14 +118,16 @@ typedef struct rlhf_plan {
     uint32_t flags;               // bits of enum rlhf_plan_flag
     uint32_t epochs, minibatches; // per phase; 1 and 1 for supervised
     uint32_t group_size;          // samples a prompt, 1 = no groups
-    // Maximum number of rounds in a phase in which the host replaces groups whose rows all have the
-    // same reward by sampling responses to further prompts. Only for groups of 2 or more. 0: never.
+    // Maximum number of resampling rounds in a phase. In a round, the host replaces groups whose
+    // rows all have the same reward: it samples responses to further prompts. Only for groups of 2
+    // or more. 0: never.
     uint32_t resample_rounds;
-    // Further frozen models, in addition to the reference, by a name of this algorithm's choosing
-    // ("teacher"): letters, digits and '_'. The user sets each one's directory (models.<name>). The
-    // host loads it, checks that its tokenizer is the policy's, plans its memory and passes its
-    // log-probs on as logp_named[i], i being the name's place in this list. Strings and list are
-    // valid until the instance is destroyed; at most RLHF_NAMED_MAX. [n_named]
+    // [n_named] Further frozen models, in addition to the reference. The algorithm chooses their
+    // names ("teacher"; letters, digits and '_'), and the user sets the directory of each
+    // (models.<name>). The host loads the model, checks that its tokenizer is the policy's, plans
+    // its memory and passes its log-probs as logp_named[i], where i is the name's place in this
+    // list. Strings and list are valid until the instance is destroyed. At most RLHF_NAMED_MAX
+    // names.
     const char *const *named;
     uint32_t n_named;
     int32_t divergence; // enum rlhf_divergence (compute.h), of RLHF_HEAD_KL
@@ -137,8 +140,8 @@ typedef struct rlhf_plan {
 #define RLHF_NAMED_MAX 8
 
 // A batch (or one minibatch) of finished rollouts, or a batch of rows of a file. Rows of a file are
-// not sampled or rewarded: their score, token_reward and logp_sampled are zeros. Arrays [total] are
-// 0 on prompt tokens.
+// not sampled or rewarded: their score, token_reward and logp_sampled are 0. Arrays [total] are 0
+// on prompt tokens.
 typedef struct rlhf_rollout {
     uint32_t size, n, total, max_new_tokens;
     int64_t phase; // the first is 0
@@ -148,9 +151,9 @@ typedef struct rlhf_rollout {
     const int32_t *offset, *prompt_len; // [n + 1], [n]
     const int32_t *group;               // [n] rows of the same prompt sample share a number
     const int32_t *label;               // [n] as in rlhf_loss_in
-    // [n] where the row comes from; -1: unknown. Of prompts the index in rlhf_prompts, which has
-    // the prompts that the run uses. Of a file the row in the file, from 0; rows that are left out
-    // count.
+    // [n] where the row comes from; -1: unknown. For a response it is the prompt's index in
+    // rlhf_prompts, which lists the prompts that the run uses. For a row of a file it is the number
+    // of the row in the file, from 0, counting rows that are left out.
     const int64_t *source;
     // [n] number of optimizer steps taken before the row was sampled; `steps` minus this is the
     // row's staleness. Today all rows of a phase are sampled with the weights at its start.
@@ -167,14 +170,14 @@ typedef struct rlhf_rollout {
     // ---- numbers ----
     const float *score;        // [n] mixed reward, after the response rules
     const float *token_reward; // [total] mixed per-token rewards
-    // [total] logp_old: old log-probs for the policy ratio, from the sampler or, with
-    // RLHF_PLAN_RECOMPUTE_LOGP, from a second forward pass. logp_sampled: the sampler's, even if
-    // logp_old differs. logp_ref is NULL unless RLHF_PLAN_REFERENCE is planned, or RLHF_HEAD_KL
-    // from the reference; value_old unless RLHF_HEAD_VALUE is.
+    // [total] logp_old: the denominator of the policy ratio, from the sampler or, with
+    // RLHF_PLAN_RECOMPUTE_LOGP, from a second forward pass. logp_sampled: from the sampler, even if
+    // logp_old differs. logp_ref: NULL unless the plan has RLHF_PLAN_REFERENCE, or RLHF_HEAD_KL
+    // from the reference. value_old: NULL unless the plan has RLHF_HEAD_VALUE.
     const float *logp_old, *logp_sampled, *logp_ref, *value_old;
     const float *const *logp_named; // [n_named] each [total]: rlhf_plan.named; NULL without any
 
-    // ---- the phase's whole batch, of which this rollout may be one minibatch ----
+    // ---- the phase's whole batch; this rollout may be only one minibatch of it ----
     const float *batch_score;      // [batch_n] total rewards of its rows (score plus token_reward);
                                    // NULL: this rollout is the whole batch
     int64_t batch_tokens;          // its response tokens; 0: as in this rollout
@@ -182,8 +185,8 @@ typedef struct rlhf_rollout {
     uint32_t batch_n, reserved;
 
     // ---- results ----
-    // out [total], zeroed: passed on to loss() under the same names. returns is the value head's
-    // regression target. The host only passes both on and writes them to a rollout log.
+    // out [total], zeroed: passed on to loss() under the same names. The host only passes both
+    // arrays on and writes them to a rollout log. returns is the value head's regression target.
     // [R:advantages]
     float *advantage, *returns;
     uint8_t *use; // out [n], zeroed: enum rlhf_row_use
@@ -192,14 +195,15 @@ typedef struct rlhf_rollout {
 typedef struct rlhf_loss_in {
     uint32_t size, n, total;
     uint32_t epoch, minibatch;
-    // Minibatches per epoch in this phase: fewer than planned if too few rows are left after rows
-    // were dropped.
+    // Minibatches per epoch in this phase: fewer than planned if rows were dropped and too few are
+    // left.
     uint32_t minibatches;
-    // The part of the minibatch that this microbatch belongs to, below rlhf_run_info.shards. Sums
-    // kept for each shard (shards.h) have the same bits for any number of processes. [R:shards]
+    // The part of the minibatch that this microbatch belongs to: a number below
+    // rlhf_run_info.shards. Sums kept for each shard (shards.h) have the same bits for any number
+    // of processes. [R:shards]
     uint32_t shard;
-    // Number of outputs of the score head (heads->score is [n, n_labels]): the number of labels, 1
-    // for a reward model, 0 without a score head.
+    // Number of outputs of the score head; heads->score is [n, n_labels]. It is the number of
+    // labels, 1 for a reward model, or 0 without a score head.
     uint32_t n_labels;
     uint32_t max_new_tokens, reserved;
     int64_t phase, steps;    // as in rlhf_rollout
@@ -213,8 +217,8 @@ typedef struct rlhf_loss_in {
     // = any other. COMPLETIONS: 1 = desirable, 0 = undesirable, -1 = mismatched
     // (RLHF_PLAN_MISMATCHED). Otherwise zeros.
     const int32_t *label;
-    // [n] PREFERENCES: the margin of the data row, 0 if the data row lacks one; the same for all
-    // rows of a group. NULL: all data rows lack one, as always without RLHF_PLAN_MARGINS.
+    // [n] PREFERENCES: the margin of the data row, or 0 if the data row has no margin; the same for
+    // all rows of a group. NULL if no data row has a margin, and always without RLHF_PLAN_MARGINS.
     const float *margin;
     const int64_t *source;  // [n] as in rlhf_rollout
     const int64_t *version; // [n] as in rlhf_rollout; NULL for rows of a file
@@ -222,8 +226,8 @@ typedef struct rlhf_loss_in {
     // ---- tokens ----
     const int32_t *ids;  // [total] the tokens, prompts included
     const int32_t *turn; // [total] as in rlhf_rollout
-    // [total] 1: a response token excluded from the loss; its gradient must be 0. NULL: no token is
-    // excluded, as always without RLHF_PLAN_LEAVES_OUT. [R:left-out]
+    // [total] 1: a response token excluded from the loss; its gradient must be 0. NULL if no token
+    // is excluded, and always without RLHF_PLAN_LEAVES_OUT. [R:left-out]
     const uint8_t *left_out;
 
     // ---- numbers ----
@@ -245,8 +249,8 @@ typedef struct rlhf_loss_out {
 typedef struct rlhf_step_info {
     uint32_t size;
     uint32_t epoch, minibatch; // as in rlhf_loss_in
-    // 1: the loss or a gradient was not finite, so the weights were not updated. Values that loss()
-    // reported for this minibatch then do not describe an update.
+    // 1: the loss or a gradient was not finite, so the weights were not updated, and numbers that
+    // loss() computed for this minibatch do not describe an update.
     uint32_t skipped;
     int64_t phase; // as in rlhf_rollout
     int64_t steps; // optimizer steps taken so far, including this one
@@ -255,8 +259,9 @@ typedef struct rlhf_step_info {
     double loss;
     double grad_norm;         // L2 over the policy's gradients, before clipping; may be NaN or Inf
     double grad_norm_clipped; // after clipping; 0 when skipped
-    // AdamW's learning rate for the policy: optim.lr times lr_factor, the schedule's factor.
-    // Matrices trained with Muon use optim.muon_lr, value heads value.lr, times the same factor.
+    // lr: AdamW's learning rate for the policy, which is optim.lr times lr_factor. lr_factor: the
+    // schedule's factor. It also applies to optim.muon_lr (matrices trained with Muon) and value.lr
+    // (value heads).
     double lr, lr_factor;
 } rlhf_step_info;
 
@@ -266,8 +271,9 @@ typedef struct rlhf_prompts {
     uint32_t n_choose; // prompts that the next phase needs
     int64_t n;         // prompts of the run
     int64_t phase;     // the phase that they are for
-    // [n] the mean reward (score plus token rewards) of the prompt's responses when it was last
-    // used; NaN if it was not used yet. The host keeps both arrays in its checkpoints.
+    // [n] the mean reward (score plus token rewards) of the responses when the prompt was last
+    // used; NaN if the prompt was not used yet. The host keeps last_score and seen in its
+    // checkpoints.
     const float *last_score;
     const int64_t *seen; // [n] number of phases that used the prompt
     // [n] the data rows as JSON, as in rlhf_rollout
@@ -286,10 +292,10 @@ typedef struct rlhf_algo_ops {
     // Optional. [step]
     rlhf_status (*phase_end)(void *self, int64_t phase);
     // Choose the prompts of the next phase: write n_choose indices from 0 to n - 1 to chosen; an
-    // index may be repeated. Called once before each phase, and again in the same phase for each
-    // round of resample_rounds; state that it changes belongs to save(). NULL: the host goes
-    // through the prompts in its shuffled order. Optional, for RLHF_SOURCE_ROLLOUT. [step]
-    // [R:choose]
+    // index may be repeated. The host calls this once before each phase, and again in the same
+    // phase for each round of resample_rounds. save() must include the state that this function
+    // changes. NULL: the host uses the prompts in its shuffled order. Optional, for
+    // RLHF_SOURCE_ROLLOUT. [step] [R:choose]
     rlhf_status (*choose_prompts)(void *self, const rlhf_prompts *, int64_t *chosen);
 } rlhf_algo_ops;
 

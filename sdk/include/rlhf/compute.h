@@ -1,5 +1,5 @@
-// rlhf/compute.h: the compute table, the same type for every device. kernels/ implements it
-// (kernels_cpu.so, kernels_reference.so, later kernels_cuda.so); model plugins call it.
+// rlhf/compute.h: the compute table, the same type for every device. Compute backends implement it
+// (kernels_cpu.so, kernels_reference.so, kernels_cuda.so); model plugins call it.
 //
 // Device memory is opaque: an rlhf_dev is never dereferenced outside a table function. Byte offsets
 // into one allocation are allowed (rlhf_dev_at). Everything called `dev` below lives on the device;
@@ -7,7 +7,7 @@
 //
 // Guarantees of a backend, asserted by tests:
 //   row exactness     with RLHF_COMPUTE_ROW_EXACT: the bits of output row i do not depend on which
-//                     other rows are in the call or how many (linear, norm, rms_norm, act,
+//                     or how many other rows are in the call (linear, norm, rms_norm, act,
 //                     gate, rope, attention, lm_head, lm_sample, pool);
 //   threads           no result depends on the number of threads;
 //   reductions        over rows (linear_dw, norm_bwd, rms_norm_bwd, rope_bwd, embed_bwd, sumsq)
@@ -17,10 +17,12 @@
 //
 // Shapes are in elements, row-major and dense unless a stride is given. `act dtype` is the dtype of
 // activations (RLHF_F32 or RLHF_BF16); matrix products accumulate in f32. A bf16 store rounds to
-// nearest even. All functions are [step] per table: one call at a time. They may be asynchronous
-// until sync, download, or a host_ output, and take effect in call order. Unless stated otherwise,
-// outputs must not overlap inputs. Errors: negative status, with the text passed to host->fail; a
-// model returns that status and adds no text. A backend may delay reporting invalid contents of
+// nearest even. All functions are [step] per table: one call at a time. They take effect in call
+// order, but may be asynchronous until sync, download, or a host_ output. Unless stated otherwise,
+// outputs must not overlap inputs.
+//
+// A failing function returns a negative status and passes the message to host->fail; a model
+// returns that status and does not add a message. A backend may delay reporting invalid contents of
 // device arrays (an id outside the vocabulary, inconsistent offsets) until the next sync, download
 // or host_ output; the outputs are then undefined. [R:rows] [R:step]
 #ifndef RLHF_COMPUTE_H
@@ -35,11 +37,11 @@ enum rlhf_dtype { RLHF_F32 = 1, RLHF_BF16 = 2, RLHF_I32 = 3 };
 
 static inline uint64_t rlhf_dtype_size(int32_t dtype) { return dtype == RLHF_BF16 ? 2 : 4; }
 
-// A device address. The struct is never completed, so code outside a backend that dereferences one,
-// or does arithmetic on it other than with rlhf_dev_at, does not compile.
+// A device address. Only a backend completes the struct, so code outside a backend cannot
+// dereference the address or do arithmetic on it, except with rlhf_dev_at.
 typedef struct rlhf_dev_mem *rlhf_dev;
 
-// The address `bytes` after base, within base's allocation.
+// Returns the address `bytes` after base, within base's allocation.
 static inline rlhf_dev rlhf_dev_at(rlhf_dev base, uint64_t bytes) {
     return (rlhf_dev)(void *)((char *)base + bytes);
 }
@@ -50,7 +52,7 @@ typedef struct rlhf_weight rlhf_weight;
 enum rlhf_weight_flag {
     RLHF_WEIGHT_OUT_IN =
         1, // the f32 source is [n, k] (torch.nn.Linear, tied embeddings), not [k, n]
-    RLHF_WEIGHT_BACKWARD = 2 // linear_dx will be called: keep that layout too
+    RLHF_WEIGHT_BACKWARD = 2 // linear_dx will be called: also keep the layout for it
 };
 // All bits defined in this header; weight_create rejects others (RLHF_E_UNSUPPORTED).
 #define RLHF_WEIGHT_KNOWN (RLHF_WEIGHT_OUT_IN | RLHF_WEIGHT_BACKWARD)
@@ -64,13 +66,13 @@ enum rlhf_act {
 enum rlhf_pool { RLHF_POOL_MEAN = 1, RLHF_POOL_FIRST = 2, RLHF_POOL_LAST = 3 };
 
 // Layout of the queries and keys of n ragged rows. Query token t of row i (offset[i] <= t <
-// offset[i+1]) has position start[i] + t - offset[i] and sees the row's keys 0..position (causal)
-// or all its keys, start[i] + offset[i+1] - offset[i] of them. Key j of row i is at (kv_base[i] +
-// j) * kv_stride elements from k and v.
+// offset[i+1]) has position start[i] + t - offset[i]. With causal it sees the row's keys
+// 0..position, otherwise all start[i] + offset[i+1] - offset[i] keys of the row. Key j of row i is
+// at (kv_base[i] + j) * kv_stride elements from k and v.
 //
 // Rows may share a prefix: the first prefix_len[i] keys of row i are then at (prefix_base[i] + j) *
 // kv_stride, key j >= prefix_len[i] at (kv_base[i] + j - prefix_len[i]) * kv_stride. prefix_len[i]
-// <= start[i]. A query's result depends only on its keys, not on their location: the bits are the
+// <= start[i]. A query's result depends on the keys but not on their location, so the bits are the
 // same with and without a shared prefix. The arrays are in device memory.
 typedef struct rlhf_ragged {
     uint32_t size;
@@ -88,8 +90,8 @@ typedef struct rlhf_ragged {
 typedef struct rlhf_attn {
     uint32_t size;
     int32_t heads;
-    // Heads of k and v; 0 = heads. Must divide heads: query head h reads key and value head h /
-    // (heads / kv_heads), and a row of k, v, dk or dv has kv_heads * head_dim columns.
+    // Number of heads of k and v, which must divide heads; 0 = heads. Query head h reads key and
+    // value head h / (heads / kv_heads). A row of k, v, dk or dv has kv_heads * head_dim columns.
     int32_t kv_heads;
     int32_t head_dim, causal, dtype;
     int64_t q_stride, kv_stride, out_stride;
@@ -98,9 +100,9 @@ typedef struct rlhf_attn {
 
 // Rotary position embedding (Su et al. 2021), the variant that rotates the two halves of a head:
 // for pair (c, c + h) with h = head_dim / 2, y_c = x_c cos - x_{c+h} sin and y_{c+h} = x_{c+h} cos
-// + x_c sin, cos and sin from the position's row of turn. Rows are `stride` elements apart and
-// begin with the queries (heads * head_dim elements), followed by the keys (kv_heads * head_dim);
-// elements after those are unchanged.
+// + x_c sin, with cos and sin from the position's row of turn. Rows are `stride` elements apart. A
+// row begins with the queries (heads * head_dim elements), followed by the keys (kv_heads *
+// head_dim); the elements after the keys are unchanged.
 //
 // With gamma_q and gamma_k, each head is RMS-normalised first: x = gamma * x / sqrt(mean(x^2) +
 // eps). Norm and rotation are computed in f32 from the stored values and rounded once.
@@ -130,8 +132,8 @@ typedef struct rlhf_dist {
     double top_p;           // (0, 1]; 1 = off
     int32_t top_k;          // 0 = off
     int32_t reserved;
-    // [0, 1]; 0 = off: drops ids whose probability is below min_p times the highest. Only if the
-    // table has RLHF_COMPUTE_MIN_P.
+    // [0, 1]; 0 = off. Drops ids whose probability is below min_p times the highest probability.
+    // Only if the table has RLHF_COMPUTE_MIN_P.
     double min_p;
 } rlhf_dist;
 
@@ -144,8 +146,8 @@ typedef struct rlhf_dist {
 // bits past the vocabulary are 0. Number of words per row:
 static inline uint32_t rlhf_support_words(int32_t vocab) { return ((uint32_t)vocab + 31) / 32; }
 
-// Which divergence kl is, between the model's distribution p and the reference's q, over the whole
-// vocabulary or the row's support.
+// Which divergence the output kl is. p is the model's distribution and q the reference's, over the
+// whole vocabulary or the row's support.
 enum rlhf_divergence {
     RLHF_DIVERGENCE_REVERSE = 0, // KL(p || q)
     RLHF_DIVERGENCE_FORWARD = 1, // KL(q || p)
@@ -175,14 +177,15 @@ typedef struct rlhf_lm_head {
     rlhf_dev d_logp, d_entropy, d_kl;
     rlhf_dev d_hidden; // act dtype [rows, d], overwritten
     rlhf_dev d_weight; // f32, layout of the weight's source, accumulated; may be NULL
-    // u32 [rows, rlhf_support_words(vocab)]: each row's distribution, and the reference's, covers
-    // this support at dist's temperature; the support includes the row's target, and dist's top_k,
+    // u32 [rows, rlhf_support_words(vocab)]: the support of each row's distribution and of the
+    // reference's. It must include the row's target. dist's temperature applies, but its top_k,
     // top_p and min_p are off. NULL: the distribution covers the ids that dist keeps.
     rlhf_dev support;
 } rlhf_lm_head;
 
-// Arguments of lm_sample: samples one id per row by inverse CDF in vocabulary order, in the
-// backend's fixed order, with u = first double of block {seed, stream, counter[i]} (rng.h).
+// Arguments of lm_sample, which samples one id per row by inverse CDF in vocabulary order. The
+// backend adds probabilities in a fixed order. u is the first double of block {seed, stream,
+// counter[i]} (rng.h).
 typedef struct rlhf_lm_sample {
     uint32_t size, rows;
     int32_t d, vocab, dtype, reserved;
@@ -194,22 +197,23 @@ typedef struct rlhf_lm_sample {
     const uint64_t *host_counter; // [rows]
     int32_t *host_id;             // out [rows]
     float *host_logp;             // out [rows]; same bits as lm_head's logp for that id
-    // out [rows, rlhf_support_words(vocab)]: the ids that dist kept and that the id was sampled
-    // from (greedy: only that id). logp is then over this support at logp_dist's temperature, with
-    // logp_dist's top_k, top_p and min_p off. May be NULL.
+    // out [rows, rlhf_support_words(vocab)]: the ids that dist kept, from which the id was sampled
+    // (greedy: only the sampled id). logp then covers this support, at logp_dist's temperature and
+    // with logp_dist's top_k, top_p and min_p off. May be NULL.
     uint32_t *host_support;
-    // The same on the device. If id is set, counter and logp must be set too; the host_ arrays are
-    // then not accessed, and the call does not wait for its results.
+    // The same arrays on the device. If id is set, counter and logp must be set too. The host_
+    // arrays are then not accessed, and the call does not wait for its results.
     rlhf_dev counter; // u64 [rows]
     rlhf_dev id;      // i32 [rows]; NULL: use the host_ arrays
     rlhf_dev logp;    // f32 [rows]
     rlhf_dev support; // u32 [rows, rlhf_support_words(vocab)], or NULL
 } rlhf_lm_sample;
 
-// A block weight with n outputs. The outputs of block b, from[b] .. from[b] + count[b] - 1, are
-// scale times the product over the inputs b * rank .. (b + 1) * rank - 1; all other outputs are 0.
-// It is the B matrix of low-rank adapters (rlhf_adapter in model.h) when several layers with
-// separate adapters are multiplied as one. Blocks ascend and do not overlap; k = n_blocks * rank.
+// A block weight with n outputs. Block b covers the outputs from[b] .. from[b] + count[b] - 1,
+// which are scale times the product over the inputs b * rank .. (b + 1) * rank - 1. All other
+// outputs are 0. Blocks ascend and do not overlap; k = n_blocks * rank. When several layers are
+// multiplied as one, a block weight holds the B matrices of their separate low-rank adapters
+// (rlhf_adapter in model.h).
 typedef struct rlhf_blocks {
     uint32_t size;
     int32_t n, rank, dtype;
@@ -219,7 +223,7 @@ typedef struct rlhf_blocks {
     double scale;
 } rlhf_blocks;
 
-// Arguments of linear_sum. across: multiply by W^T and W2^T, as linear_dx does.
+// Arguments of linear_sum. With across, it multiplies by W^T and W2^T, as linear_dx does.
 typedef struct rlhf_linear_sum {
     uint32_t size, rows;
     int32_t out_dtype, accumulate; // as in linear
@@ -251,13 +255,13 @@ typedef struct rlhf_muon {
     double lr, momentum, weight_decay, grad_scale;
 } rlhf_muon;
 
-// The tensors of one optimizer step and their individual settings: every array has one element per
-// tensor. The arrays are in host memory, borrowed until the call returns.
+// The tensors of one optimizer step, and the settings of each tensor. Every array has one element
+// per tensor, is in host memory, and is borrowed until the call returns.
 typedef struct rlhf_tensors {
     uint32_t size, n;
     const uint64_t *len; // elements, f32
     const rlhf_dev *g;   // gradients
-    const rlhf_dev *w;   // weights; for a NULL one adamw_many only zeroes the gradient
+    const rlhf_dev *w;   // weights; if an element is NULL, adamw_many only zeroes the gradient
     const rlhf_dev *m, *v;
     const double *lr, *weight_decay;
 } rlhf_tensors;
@@ -271,10 +275,10 @@ typedef struct rlhf_clip {
     int32_t reserved; // 0
 } rlhf_clip;
 
-// One function of the table, as a number: RLHF_COMPUTE_OP(linear).
+// The number of a function of the table: RLHF_COMPUTE_OP(linear).
 #define RLHF_COMPUTE_OP(f) ((uint32_t)offsetof(rlhf_compute, f))
 
-// The most workspaces that a backend reports. Frozen.
+// The largest number of workspaces that a backend reports. Frozen.
 #define RLHF_WORKSPACES 32
 
 enum rlhf_call_flag {
@@ -292,9 +296,10 @@ typedef struct rlhf_call_weight {
     int32_t reserved;
 } rlhf_call_weight;
 
-// A call of one of the table's functions, described by its shape. What the function does not have
-// is 0 or NULL. Addresses in the structs are not read, but NULL still means that an array is
-// absent; their weights are ignored (see weight and weight2), and n, len and dist are read.
+// A call of one of the table's functions, described by its shapes. Members that the function does
+// not use are 0 or NULL. Of the argument structs, n, len and dist are read. Their weights are
+// ignored (see weight and weight2). Their addresses are not read, but NULL still means that an
+// array is absent.
 typedef struct rlhf_call {
     uint32_t size;
     uint32_t op;               // RLHF_COMPUTE_OP of the function
@@ -329,10 +334,10 @@ enum rlhf_compute_flag {
 // What the caller of record does next.
 enum rlhf_record { RLHF_RECORD_RUN = 0, RLHF_RECORD_CAPTURE = 1, RLHF_RECORD_REPLAY = 2 };
 
-// True if the backend's table has member f. A member that is NULL or lies past the table's size is
-// an op that the backend does not support; name, detail and the functions up to sync are always
-// set. A caller of any later function must check for it at open and report a missing one by name: a
-// model for its ops, the host for the optimizer's.
+// True if the backend's table has member f. If a member is NULL or beyond the table's size, the
+// backend does not support this operation. name, detail and the functions up to sync are always
+// set. For later functions, the caller must check at open and report a missing one by name: a model
+// checks its operations, and the host those of the optimizer.
 #define RLHF_COMPUTE_HAS(table, f) RLHF_HAS(rlhf_compute, table, f)
 
 typedef struct rlhf_compute {
@@ -341,19 +346,20 @@ typedef struct rlhf_compute {
     uint32_t dtypes;  // bit 1 << dtype for each activation dtype with full speed
     uint32_t threads; // CPU threads in use
     uint32_t flags;   // bits of enum rlhf_compute_flag
-    // Recommended values for the device: concurrent rows while sampling, tokens per microbatch. 0 =
-    // no recommendation. A row's results do not depend on either, to the bit.
+    // Recommended values for the device: the number of concurrent rows while sampling, and the
+    // tokens per microbatch. 0 = no recommendation. The bits of a row do not depend on either.
     uint32_t slots_hint, microbatch_hint, reserved;
     const char *name;   // "cpu", "reference", "cuda"
     const char *detail; // e.g. "avx512_bf16, bf16 products, 2 threads"
     void *ctx;          // first argument of every function
 
     // ---- memory ----
-    // 64-byte aligned, zeroed. RLHF_E_NOMEM names the size. bytes 0 gives a valid empty buffer.
+    // Allocates a buffer, 64-byte aligned and zeroed. The message of RLHF_E_NOMEM gives the size.
+    // bytes 0 gives a valid empty buffer.
     rlhf_status (*alloc)(void *ctx, uint64_t bytes, rlhf_dev *out);
     void (*release)(void *ctx, rlhf_dev); // NULL allowed
     uint64_t (*bytes_in_use)(void *ctx);  // buffers, packed weights and workspaces
-    // host_src may be changed or freed as soon as upload returns.
+    // The caller may change or free host_src as soon as upload returns.
     rlhf_status (*upload)(void *ctx, rlhf_dev dst, const void *host_src, uint64_t bytes);
     rlhf_status (*download)(void *ctx, void *host_dst, rlhf_dev src, uint64_t bytes);
     rlhf_status (*copy)(void *ctx, rlhf_dev dst, rlhf_dev src, uint64_t bytes);
@@ -363,17 +369,18 @@ typedef struct rlhf_compute {
     // Waits for all calls issued so far, and reports any failure among them.
     rlhf_status (*sync)(void *ctx);
 
-    // Host memory that the device accesses directly (pinned), 64-byte aligned, zeroed. It may also
-    // be passed to upload and download. bytes 0 gives a valid empty buffer.
+    // Allocates host memory that the device accesses directly (pinned), 64-byte aligned and zeroed.
+    // It may also be passed to upload and download. bytes 0 gives a valid empty buffer.
     rlhf_status (*alloc_host)(void *ctx, uint64_t bytes, void **out);
     // Waits for pending operations on the buffer. NULL allowed.
     void (*release_host)(void *ctx, void *);
-    // upload and download that do not wait. The host range must be inside one alloc_host buffer.
-    // Until the copy is done (sync, or wait for a later mark), the caller must not write it
-    // (upload), or read or write it (download).
+    // upload and download without waiting. The host range must be inside one alloc_host buffer. The
+    // copy is done after sync, or after wait for a later mark. Until then the caller must not write
+    // to the host range, and after download_async must not read it either.
     rlhf_status (*upload_async)(void *ctx, rlhf_dev dst, const void *host_src, uint64_t bytes);
     rlhf_status (*download_async)(void *ctx, void *host_dst, rlhf_dev src, uint64_t bytes);
-    // A ticket for all calls issued so far; does not wait. Tickets increase and are never 0.
+    // Returns a ticket for all calls issued so far, without waiting. Tickets increase and are never
+    // 0.
     rlhf_status (*mark)(void *ctx, uint64_t *ticket);
     // Waits until all calls issued before that mark are done, and reports any failure among them.
     // Later calls may still be running. Ticket 0 returns at once.
@@ -383,14 +390,15 @@ typedef struct rlhf_compute {
     rlhf_status (*weight_create)(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
                                  rlhf_weight **out);
     void (*weight_destroy)(void *ctx, rlhf_weight *); // NULL allowed
-    // Creates a block weight, usable in every op that takes a weight of weight_create. The source
-    // of weight_pack, and dw of linear_dw, hold only the rows of the blocks, one after the other:
-    // f32 [sum of count, rank]. A packed element is scale times the source element, in f32, rounded
-    // to dtype. linear_dw adds scale times the sum over rows, which is d(loss)/d(source). Its size
-    // in bytes is that of a weight with k inputs and n outputs.
+    // Creates a block weight, which every op accepts that takes a weight of weight_create. The
+    // source of weight_pack, and dw of linear_dw, contain only the rows of the blocks, one after
+    // the other: f32 [sum of count, rank]. A packed element is scale times the source element, in
+    // f32, rounded to dtype. linear_dw adds scale times the sum over rows, which is
+    // d(loss)/d(source). A block weight takes as many bytes as a weight with k inputs and n
+    // outputs.
     rlhf_status (*weight_create_blocks)(void *ctx, const rlhf_blocks *, rlhf_weight **out);
-    // Bytes of a packed weight with these arguments: the increase of bytes_in_use. Does not
-    // allocate; returns 0 if weight_create would reject the arguments.
+    // Returns the bytes of a packed weight with these arguments, that is, the increase of
+    // bytes_in_use; 0 if weight_create would reject the arguments. Does not allocate.
     uint64_t (*weight_bytes)(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags);
     rlhf_status (*weight_pack)(void *ctx, rlhf_weight *, rlhf_dev src_f32);
     // out[rows, n] (+)= x[rows, k] W + bias[n]. x has the weight's dtype; out_dtype f32 or bf16;
@@ -400,8 +408,8 @@ typedef struct rlhf_compute {
     // dx[rows, k] (+)= dy[rows, n] W^T. dy has the weight's dtype.
     rlhf_status (*linear_dx)(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t accumulate,
                              rlhf_dev dy, const rlhf_weight *, uint32_t rows);
-    // dw += x^T dy in the layout of the weight's f32 source; db[n] += column sums of dy (NULL:
-    // without a bias). x and dy have the weight's dtype; dw and db are f32.
+    // dw += x^T dy, in the layout of the weight's f32 source; db[n] += column sums of dy. db is
+    // NULL without a bias. x and dy have the weight's dtype; dw and db are f32.
     rlhf_status (*linear_dw)(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
                              const rlhf_weight *, uint32_t rows);
 
@@ -411,8 +419,9 @@ typedef struct rlhf_compute {
     rlhf_status (*linear_add)(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
                               const rlhf_weight *, rlhf_dev bias, uint32_t rows);
 
-    // out[rows, n] (+)= x W + bias + x2 W2, rounded once. The bits are those of a linear to f32
-    // with W, an accumulating linear with W2, and a convert; row exactness is as in linear.
+    // out[rows, n] (+)= x W + bias + x2 W2, rounded once. The bits are those of three calls: a
+    // linear to f32 with W, an accumulating linear with W2, and a convert. Row exactness is as in
+    // linear.
     rlhf_status (*linear_sum)(void *ctx, const rlhf_linear_sum *);
 
     // ---- embedding, norm, activation, residual, rows ----
@@ -474,17 +483,18 @@ typedef struct rlhf_compute {
     // out[i, :] = mean, first or last of x[offset[i] .. offset[i+1]-1, :]; all f32, offset i32.
     rlhf_status (*pool)(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev offset, uint32_t n, int32_t d,
                         int32_t mode);
-    // dx f32 [total, d] overwritten.
+    // Overwrites dx f32 [total, d].
     rlhf_status (*pool_bwd)(void *ctx, rlhf_dev dx, rlhf_dev dout, rlhf_dev offset, uint32_t n,
                             int32_t d, int32_t mode);
 
     // ---- attention ----
-    // Store k and v of total new tokens in a cache: token j of row i goes to cache row kv_base[i] +
-    // start[i] - prefix_len[i] + j. k, v: stride kv_src_stride; caches: stride d; all in dtype.
+    // Stores k and v of total new tokens in a cache. Token j of row i goes to cache row kv_base[i]
+    // + start[i] - prefix_len[i] + j. k and v have stride kv_src_stride, the caches stride d; all
+    // are in dtype.
     rlhf_status (*kv_store)(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rlhf_dev k, rlhf_dev v,
                             int64_t kv_src_stride, const rlhf_ragged *, int32_t d, int32_t dtype);
-    // out[t, h * head_dim + c], stride out_stride. lse f32 [total, heads] (log sum exp of the
-    // scaled scores) is kept for the backward pass; may be NULL.
+    // Writes out[t, h * head_dim + c], with stride out_stride. Also writes lse f32 [total, heads],
+    // the log-sum-exp of the scaled scores, for the backward pass; lse may be NULL.
     rlhf_status (*attention)(void *ctx, const rlhf_attn *, const rlhf_ragged *, rlhf_dev out,
                              rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v);
     // Training layout only: a row's own keys are its tokens (kv_base = offset), and start =
@@ -499,12 +509,14 @@ typedef struct rlhf_compute {
     // ---- language-model head ----
     // Logits are computed in row blocks that fit the workspace budget.
     rlhf_status (*lm_head)(void *ctx, const rlhf_lm_head *);
-    // Directly after lm_head with the same arguments, uses stored logits; else recomputes them.
+    // Uses the stored logits if called directly after lm_head with the same arguments; otherwise
+    // recomputes them.
     rlhf_status (*lm_head_bwd)(void *ctx, const rlhf_lm_head *);
     rlhf_status (*lm_sample)(void *ctx, const rlhf_lm_sample *);
 
     // ---- optimizer ----
-    // Sum of squares, accumulated in f64; NaN or Inf in x shows in the result.
+    // Sum of squares, accumulated in f64. If x contains NaN or Inf, the result is NaN or
+    // Inf.
     rlhf_status (*sumsq)(void *ctx, rlhf_dev x, uint64_t n, double *host_out);
     // w, m, v f32 [n]; g f32 [n].
     rlhf_status (*adamw)(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev v, uint64_t n,
@@ -514,7 +526,8 @@ typedef struct rlhf_compute {
                         const rlhf_muon *);
     // The optimizer over many tensors, without a round trip to the host. sumsq_many fills *clip,
     // device memory of sizeof(rlhf_clip) bytes, from all gradients g; it does not read w, m or v
-    // (they may be NULL). max_norm <= 0 does not clip; skip is 1 if the step must not be taken.
+    // (they may be NULL). max_norm <= 0 does not clip. With skip = 1 the step will be skipped in
+    // any case.
     rlhf_status (*sumsq_many)(void *ctx, const rlhf_tensors *, double max_norm, int32_t skip,
                               rlhf_dev clip);
     // Applies adamw to each tensor and zeroes its gradient. lr, weight_decay and grad_scale of
@@ -524,41 +537,47 @@ typedef struct rlhf_compute {
     rlhf_status (*adamw_many)(void *ctx, const rlhf_tensors *, const rlhf_adamw *, rlhf_dev clip);
 
     // ---- recording ----
-    // Recording of repeated calls: the calls between record and record_end are stored under key; a
-    // later record with that key can replay them with less host work. record sets *what.
-    // RLHF_RECORD_RUN: issue the calls; they run as usual. RLHF_RECORD_CAPTURE: issue the calls;
-    // they run at record_end. RLHF_RECORD_REPLAY: do not issue the calls; record_end runs the
-    // stored ones. The caller ensures that all recordings of one key have the same arguments,
-    // including device addresses. Only the contents of device memory and of weights may differ;
-    // arguments by value and data read from host memory are stored. A recording is dropped when
-    // memory or a weight that the backend allocated before it is released; record then returns RUN
-    // or CAPTURE again. Between record and record_end, alloc, release, alloc_host, release_host,
-    // upload, download (async or not), sync, mark, wait, weight_create, weight_destroy, weight_pack
-    // and host_ outputs are errors (RLHF_E_INVALID). A failing call ends the recording, and
-    // record_end returns its status. Recordings do not nest. key is any number except 0.
+    // Recording of repeated calls. The calls between record and record_end are stored under key,
+    // any number except 0. A later record with the same key can replay them with less host work.
+    // record sets *what:
+    //   RLHF_RECORD_RUN: issue the calls; they run as usual.
+    //   RLHF_RECORD_CAPTURE: issue the calls; they run at record_end.
+    //   RLHF_RECORD_REPLAY: do not issue the calls; record_end runs the stored ones.
+    //
+    // The caller ensures that all calls under one key have the same arguments, including device
+    // addresses. Only the contents of device memory and of weights may differ, since arguments
+    // passed by value and data read from host memory are stored. A recording is dropped when memory
+    // or a weight that was allocated before the recording is released; record then returns RUN or
+    // CAPTURE again.
+    //
+    // These are errors (RLHF_E_INVALID) between record and record_end: alloc, release, alloc_host,
+    // release_host, upload, download (async or not), sync, mark, wait, weight_create,
+    // weight_destroy, weight_pack and host_ outputs. A failing call ends the recording, and
+    // record_end returns its status. Recordings do not nest.
     rlhf_status (*record)(void *ctx, uint64_t key, int32_t *what);
     rlhf_status (*record_end)(void *ctx);
 
     // ---- memory estimate ----
-    // What a call takes of each workspace. A workspace is memory that functions allocate for
-    // themselves; it grows to the largest size that a call needs, and stays. Writes bytes[i] for
-    // each of RLHF_WORKSPACES workspaces, 0 for those that the call or the backend does not use.
-    // After any calls, bytes_in_use has grown by the sum of each workspace's largest size (on a GPU
-    // it may be more). Does not allocate. NULL: the backend's workspaces are not known, and the
-    // host's estimate of memory says so.
+    // Writes to bytes[RLHF_WORKSPACES] how many bytes of each workspace a call needs, 0 for
+    // workspaces that the call or the backend does not use. A workspace is memory that the table's
+    // functions allocate for themselves. It grows to the largest size that a call has needed and
+    // never shrinks. So after some calls, bytes_in_use has grown by the sum of the workspaces'
+    // largest sizes (on a GPU possibly by more). Does not allocate. NULL: the workspaces are not
+    // known, and the host's memory estimate reports this.
     void (*workspace_bytes)(void *ctx, const rlhf_call *, uint64_t *bytes);
 } rlhf_compute;
 
-// What the host asks of a table.
+// The properties of a table that the host requests.
 typedef struct rlhf_kernels_open {
     uint32_t size;
     uint32_t threads; // 0 = all cores
     uint32_t gpu;     // index of the card; CPU backends accept only 0
-    // 1: find wrong uses, if the backend can. reference: buffers are unreadable outside table
+    // 1: detect invalid use, if the backend can. reference: buffers are unreadable outside table
     // functions; cuda: every call reports invalid device arrays at once
     uint32_t guard;
-    // lm_head's memory budget; results do not depend on it. 0 = cuda 4 GiB, 8 if the card has 40;
-    // cpu 384 MiB, more if logits and gradients of 1024 rows need it (6 KiB a token)
+    // lm_head's memory budget; results do not depend on it. 0 chooses a default. cuda: 4 GiB, or 8
+    // GiB if the card has 40 GiB. cpu: 384 MiB, or more if the logits and gradients of 1024 rows
+    // need more (6 KiB for each token of the vocabulary)
     uint64_t workspace_bytes;
 } rlhf_kernels_open;
 
@@ -569,17 +588,18 @@ typedef struct rlhf_kernels_ops {
     // The device of the tables, enum rlhf_device.
     int32_t device, reserved;
     // Open a table. The plugin's host, from create(), gets the messages of open() and of the
-    // table's functions; it outlives the table. [main] [R:kernels-open]
+    // table's functions, and outlives the table. [main] [R:kernels-open]
     rlhf_status (*open)(void *self, const rlhf_kernels_open *, rlhf_compute **out);
     void (*close)(void *self, rlhf_compute *); // NULL allowed [main]
-    // Describes device `gpu` without opening a table, even if it cannot be used: *json is a JSON
-    // object, valid until the next describe() or destroy(). Members, all optional: "devices"
-    // (number of devices, usable or not), "name", "driver", "runtime", "library" (of matrix
-    // products), "capability" (CUDA's, 10 * major + minor), "memory" and "memory_free" (bytes),
-    // "missing" (one sentence: why open() would fail), "levels": a list, lowest first, of the
-    // instruction sets that the backend chooses from, each with "name", "supported" and "used"
-    // (booleans), "loops", "f32", "bf16" (the code for row operations and GEMMs) and "why_unused".
-    // NULL: the backend has one device, and open() reports all problems. [main] [R:describe]
+    // Describes device `gpu` without opening a table, even if the device cannot be used. Sets *json
+    // to a JSON object, valid until the next describe() or destroy(). All its members are optional.
+    // "devices" is the number of devices, usable or not. "name", "driver", "runtime" and "library"
+    // (of matrix products) are texts. "capability" is CUDA's compute capability, 10 * major +
+    // minor. "memory" and "memory_free" are in bytes. "missing" is one sentence: why open() would
+    // fail. "levels" is a list of the instruction sets to choose from, lowest first. Each level has
+    // "name", "supported" and "used" (booleans), "loops", "f32" and "bf16" (the code for row
+    // operations and for GEMMs in f32 and bf16), and "why_unused". If describe is NULL, the backend
+    // has one device, and open() reports all problems. [main] [R:describe]
     rlhf_status (*describe)(void *self, uint32_t gpu, const char **json);
 } rlhf_kernels_ops;
 

@@ -1,7 +1,7 @@
 // rlhf/host.h: what the host offers to every plugin.
 //
 // A plugin does not import symbols from the host; it uses only this table. Larger features are
-// services, looked up with service(id), e.g. "rlhf.classifier/0" (see service.h). Messages are
+// services: look one up with service(id), e.g. "rlhf.classifier/0" (see service.h). Messages are
 // complete strings; format them with the helpers in log.h.
 #ifndef RLHF_HOST_H
 #define RLHF_HOST_H
@@ -36,37 +36,38 @@ struct rlhf_host {
     // Record why a call fails and return `code`: `return host->fail(host, RLHF_E_INVALID, "...")`.
     // The host copies msg and prints it with plugin, function and step. [any] [R:no-words]
     rlhf_status (*fail)(const rlhf_host *, rlhf_status code, const char *msg);
-    // Zeroed, 64-byte aligned, NULL when out of memory (or bytes is 0). Release with free. [any]
+    // Zeroed, 64-byte aligned, NULL when out of memory or if bytes is 0. Release with free. [any]
     // [R:alloc-overrun] [R:out-of-memory]
     void *(*alloc)(const rlhf_host *, uint64_t bytes);
     void (*free)(const rlhf_host *, void *); // NULL allowed [any] [R:free]
-    // Report a scalar metric for the current phase. combine (enum rlhf_combine) says how values of
-    // the same name in the same phase become one, and must not differ between them; weight, >= 0,
-    // is usually the number of rows or tokens that the value describes. A mean without weight is
-    // not reported. The helpers below are shorter. The host prefixes the name: rewards/<its
-    // name>/<name> for a reward, judge/<name> for a judge, models/<role>/<name> for a model; an
-    // algorithm's name is used unchanged. Names that the host reports itself (docs/metrics.md) are
-    // dropped with a warning. A name may contain only letters, digits, '_', '-', '.' and '/'.
-    // [step] [R:metric-name] [R:metric-text] [R:metric-weight]
-    // [R:metric-combine] [R:thread]
+    // Report a scalar metric for the current phase. combine (enum rlhf_combine) says how the values
+    // that a phase reports under one name become one number, and must not differ between them;
+    // weight, >= 0, is usually the number of rows or tokens that the value describes. A mean whose
+    // weights sum to 0 is not reported. The helpers below are shorter. The host prefixes the name:
+    // rewards/<its name>/<name> for a reward, judge/<name> for a judge, models/<role>/<name> for a
+    // model; an algorithm's name is used unchanged. Names that the host reports itself
+    // (docs/metrics.md) are dropped with a warning. A name may contain only letters, digits, '_',
+    // '-', '.' and '/'. [step] [R:metric-name] [R:metric-text] [R:metric-weight] [R:metric-combine]
+    // [R:thread]
     void (*metric)(const rlhf_host *, const char *name, double value, double weight,
                    int32_t combine);
-    // Sets *out to the generator of the named stream: the run's seed, counter 0. Streams are per
-    // instance: the same name gives different numbers to other plugins, to other rewards of the
-    // same plugin, and to the host. [any]
+    // Sets *out to the generator of the named stream, with the run's seed and counter 0. Each
+    // instance has separate streams: other plugins, other rewards of the same plugin, and the host
+    // get different numbers under the same name. [any]
     void (*rng)(const rlhf_host *, const char *stream, rlhf_rng *out);
-    // Non-zero once the user has asked to stop; poll in long loops. [any] [R:hang]
+    // Returns non-zero once the user has asked to stop; poll in long loops. [any] [R:hang]
     int32_t (*cancelled)(const rlhf_host *);
     // Returns the service table with that id, or NULL if it is not available. Looking a service up
     // has no other effect. Pass this host as the first argument of its functions. Services are
     // available from create() until destroy() returns. Look them up in create(), fail there if a
     // required one is missing, and keep the pointer. [any]
     const void *(*service)(const rlhf_host *, const char *id);
-    // Sets sums[i] to the sum of sums[i] over all workers that train this model, in rank order, so
-    // that every worker gets the same bits. In a run of one process, as all are today, nothing
-    // changes. The workers divide the rows of a minibatch among them (algo.h), so sums accumulated
-    // in loss() must pass through here before they are used in a decision or a metric. All workers
-    // must make the same calls with the same n, so do not call it in loss(). [step] [R:reduce]
+    // Replaces each sums[i] by its sum over all workers that train this model, added in rank order,
+    // so that every worker gets the same bits. In a run of one process, as all runs are today, the
+    // sums do not change. The workers divide the rows of a minibatch among them (algo.h), so sums
+    // accumulated in loss() must pass through here before they are used in a decision or a metric.
+    // All workers must make the same calls with the same n, so do not call it in loss(). [step]
+    // [R:reduce]
     rlhf_status (*reduce)(const rlhf_host *, double *sums, uint32_t n);
 };
 

@@ -1,5 +1,6 @@
-// rlhf/model.h: model backends. Token ids in, per-token heads out; gradients with respect to those
-// heads in, parameter gradients out. Full [n, T, vocab] logits never cross this boundary.
+// rlhf/model.h: model plugins. A forward pass turns token ids into per-token heads. A backward pass
+// turns gradients with respect to the heads into parameter gradients. Full [n, T, vocab] logits
+// never cross this boundary.
 //
 // The descriptor's options are read from the checkpoint's config.json (with Hugging Face's key
 // names; unknown keys are allowed there). The host reads and writes weights through param(), so the
@@ -85,34 +86,38 @@ typedef struct rlhf_model_open {
     int32_t value_kind, value_init, value_detach; // value head; detach: no gradient to the trunk
     const rlhf_compute *compute;
     int32_t score_init; // enum rlhf_score_init
-    // 1: the host writes values only before the first refresh() and does not read them after it. In
-    // that call the model may release every value that it also keeps packed; param().value is NULL
-    // from then on. A second refresh() fails. Not with trainable.
+    // 1: the host writes parameter values only before the first refresh() and does not read them
+    // after that call. In the call the model may release every value that it also keeps packed;
+    // param().value is NULL from then on. A second refresh() fails. Not with trainable.
     int32_t frozen;
     int32_t recompute; // enum rlhf_recompute; the model must reject unknown values
-    // Number of ids that have a token. Embedding rows from there on are padding, and the LM head
+    // Number of ids that have a token. Embedding rows after these are padding, and the LM head
     // ignores them: info().n_vocab is this number, and logp, entropy, kl, sampling and supports
-    // cover this many ids. 0, or a number not below the embedding's rows: all its rows.
+    // cover only these ids. 0, or a number that is at least the number of embedding rows, means all
+    // rows.
     int32_t n_tokens;
     // adapter and base need a model with RLHF_CAP_ADAPTER; both may be NULL.
     //
     // With an adapter, the trunk's own parameters, the embeddings and the LM head are frozen:
     // param() lists them with RLHF_PARAM_FROZEN and grad NULL. The first refresh() releases every
-    // value that is also kept packed; it is NULL afterwards, as in a `frozen` model (but refresh()
-    // may be called again, to pack the trained parameters). The adapter's parameters follow all
-    // others, in the group RLHF_PARAM_ADAPTER, with one pair for each matched layer of the
-    // checkpoint (separate pairs for q_proj, k_proj and v_proj even if fused; one for c_attn): the
-    // layer's name without ".weight", then ".lora_A.weight" [rank, inputs] or ".lora_B.weight"
-    // [outputs, rank]; f32. Value and score heads are trained in full.
+    // value that is also kept packed, as in a `frozen` model: it is NULL afterwards. But refresh()
+    // may be called again, to pack the trained parameters.
+    //
+    // The adapter's parameters come after all others, in the group RLHF_PARAM_ADAPTER, as f32.
+    // There is one pair for each matched layer of the checkpoint: separate pairs for q_proj, k_proj
+    // and v_proj even if the model fuses them, and a single pair for c_attn. Their names are the
+    // layer's name without ".weight", followed by ".lora_A.weight" [rank, inputs] or
+    // ".lora_B.weight" [outputs, rank]. Value and score heads are trained in full.
     const rlhf_adapter *adapter;
     // Another open instance of the same plugin with the same config, compute table and dtype. This
     // instance uses the base's trunk, embeddings and LM head (values and packed weights) instead of
-    // having copies. The base must have been opened with an adapter or as `frozen`. It must be
-    // trainable if this instance is (otherwise it lacks the layouts needed for the backward pass).
-    // Its first refresh() must come before this instance's, and it must be destroyed later. If the
-    // base itself has a base, that one is used. The base's adapter and heads are not shared.
-    // n_tokens must be 0 or equal to the base's. param() lists only this instance's heads and
-    // adapter. Without an adapter, only the heads are trained, on the base's unchanged trunk.
+    // having copies. The base must have been opened with an adapter or as `frozen`. If this
+    // instance is trainable, the base must be trainable too, since it would otherwise lack the
+    // layouts for the backward pass. The base's first refresh() must come before this instance's,
+    // and the base must be destroyed later. If the base itself has a base, this instance uses the
+    // latter. The base's adapter and heads are not shared. n_tokens must be 0 or equal to the
+    // base's. param() lists only this instance's heads and adapter. Without an adapter, only the
+    // heads are trained, on the base's unchanged trunk.
     const void *base;
 } rlhf_model_open;
 
@@ -122,13 +127,15 @@ typedef struct rlhf_model_info {
     uint32_t caps;     // bits of enum rlhf_cap
     uint32_t reserved; // 0
     int64_t n_params;  // all elements of param()
-    // forward multiply-adds * 2 a token, LM head included, no attention scores
+    // floating-point operations of a token's forward pass (2 for each multiply-add), with the LM
+    // head, without attention scores
     int64_t flops_per_token;
     int32_t n_vocab, n_ctx, d_model, n_layer, n_tensors, causal;
     // e.g. "transformer.": loaders try names with and without it; valid until destroy()
     const char *base_prefix;
     // One range of device memory that contains all gradients, in any order, with zeros between
-    // them, to be summed over workers or zeroed in one call. NULL and 0: allocated separately.
+    // them, so that one call can zero the gradients or sum them over workers. NULL and 0: the
+    // gradients are allocated separately.
     rlhf_dev grad_base;
     uint64_t grad_bytes;
 } rlhf_model_info;
@@ -152,9 +159,8 @@ enum rlhf_param_flag {
     (RLHF_PARAM_DECAY | RLHF_PARAM_EMBED | RLHF_PARAM_IN_OUT | RLHF_PARAM_FROZEN)
 #define RLHF_PARAM_NAME_MAX 299 // bytes of a parameter's name
 
-// One parameter tensor. Its buffers do not move during the model's lifetime, or until a model
-// opened as frozen or with an adapter releases them. Written to the caller's struct
-// (rlhf_copy_out).
+// One parameter tensor, written to the caller's struct with rlhf_copy_out. The buffers do not move
+// during the model's lifetime, or until a model opened as frozen or with an adapter releases them.
 typedef struct rlhf_param {
     uint32_t size;
     int32_t ndim; // 1 to 4
@@ -165,7 +171,8 @@ typedef struct rlhf_param {
     uint32_t flags;   // bits of enum rlhf_param_flag
     uint32_t init;    // enum rlhf_init
     uint32_t reserved;
-    // for RLHF_INIT_NORMAL; gain for RLHF_INIT_ORTHOGONAL, bound for RLHF_INIT_UNIFORM
+    // standard deviation for RLHF_INIT_NORMAL, gain for RLHF_INIT_ORTHOGONAL, bound for
+    // RLHF_INIT_UNIFORM
     double init_std;
     rlhf_dev value, grad; // f32; value NULL when released, grad NULL when not trainable
 } rlhf_param;
@@ -182,27 +189,28 @@ enum rlhf_init {
 enum rlhf_forward_flag {
     // Run the model without its adapter, e.g. as its own reference. Not with train. In a model
     // without an adapter the flag has no effect. With B = 0 the bits are the same with the flag and
-    // without. [R:adapter]
+    // without it. [R:adapter]
     RLHF_FORWARD_BASE = 1
 };
 
 // n ragged rows in host memory. Every row has at least one token.
 //
-// With prefix, row i continues row prefix[i] (-1: without a prefix): its first token has the
-// position after that row's last, and its tokens attend to that row's. Rows that share a prefix
-// follow it directly; a prefix row must not have a prefix. The prefix row is computed once and its
-// gradients are summed; every head has the same bits as if the row were written out in full.
-// prompt_len counts only the row's own tokens, so its first own token is never scored; a prefix row
-// has prompt_len = its length. Causal models with RLHF_CAP_PREFIX only; not for RLHF_HEAD_SCORE.
+// With prefix, row i continues row prefix[i] (-1: row i has no prefix). The first token of row i
+// has the position after the prefix row's last token, and all tokens of row i attend to the prefix
+// row's tokens. Rows that share a prefix follow it directly; a prefix row must not have a prefix.
+// The prefix row is computed once and its gradients are summed. Every head has the same bits as if
+// the row were written out in full. prompt_len counts only the row's own tokens and is at least 1,
+// so the first of them is never scored; a prefix row has prompt_len = its length. Only for causal
+// models with RLHF_CAP_PREFIX; not for RLHF_HEAD_SCORE.
 typedef struct rlhf_batch {
     uint32_t size, n, total, reserved;
     const int32_t *ids;        // [total]
     const int32_t *offset;     // [n + 1], offset[0] = 0
     const int32_t *prompt_len; // [n], 1 <= prompt_len <= row length (for score only: ignored)
     const int32_t *prefix;     // [n] row < i, or -1; NULL: no prefixes
-    // [total] who wrote the token: -1 = given (the prompt, or an environment), k >= 0 = the policy
-    // in its k-th turn. -1 before prompt_len; the token at prompt_len is of turn 0. NULL: every
-    // token from prompt_len on is of turn 0. Only for models with RLHF_CAP_TURNS. [R:turns]
+    // [total] who wrote the token: k >= 0 = the policy in its k-th turn, -1 = given (the prompt, or
+    // text of an environment). It is -1 before prompt_len and 0 at prompt_len. NULL: every token
+    // from prompt_len on belongs to turn 0. Only for models with RLHF_CAP_TURNS. [R:turns]
     const int32_t *turn;
 } rlhf_batch;
 
@@ -213,23 +221,24 @@ typedef struct rlhf_forward {
     const rlhf_dist *dist;  // temperature and support of log-probs
     const void *kl_self;    // RLHF_HEAD_KL: the other instance (same plugin, same vocabulary)
     const float *kl_hidden; // its hidden output for this batch, [total, its d_model]
-    // [response tokens, rlhf_support_words(n_vocab)], row after row: the support of each response
-    // token's distribution (and of the reference's, for kl), as defined in compute.h; dist's top_k
-    // and top_p are then off. logp, entropy and kl are over it. NULL: over dist's ids.
+    // [response tokens, rlhf_support_words(n_vocab)], row after row: the support (compute.h) of
+    // each response token's distribution and, for kl, of the reference's. logp, entropy and kl then
+    // cover this support, and dist's top_k and top_p are off. NULL: they cover the ids that dist
+    // keeps.
     const uint32_t *support;
     // RLHF_HEAD_KL, instead of kl_hidden: the reference's dev_hidden, which must not change until
-    // backward is done. kl_dev_row [response tokens] is each response token's row in it; NULL: 0,
-    // 1, 2, ... The host ensures that the rows exist.
+    // backward is done. kl_dev_row [response tokens] is the row of dev_hidden for each response
+    // token; NULL: rows 0, 1, 2, ... The host ensures that the rows exist.
     rlhf_dev kl_dev_hidden;
     const int32_t *kl_dev_row;
-    // RLHF_HEAD_KL: which divergence (rlhf_divergence in compute.h) and its beta; anything but
-    // REVERSE needs RLHF_CAP_DIVERGENCE.
+    // RLHF_HEAD_KL: which divergence (rlhf_divergence in compute.h), and its beta. Divergences
+    // other than REVERSE need RLHF_CAP_DIVERGENCE.
     int32_t divergence, reserved;
     double divergence_beta;
 } rlhf_forward;
 
-// Host arrays, filled by forward or read by backward (then: gradients of the loss). NULL = not
-// requested / zero. Indexed by [total] unless stated otherwise.
+// Host arrays, [total] unless stated otherwise. forward fills them with outputs; NULL = not
+// requested. backward reads them as gradients of the loss; NULL = zero.
 typedef struct rlhf_heads {
     uint32_t size, reserved;
     float *logp, *entropy, *kl, *value;
@@ -237,7 +246,7 @@ typedef struct rlhf_heads {
     float *hidden;      // [total, d_model], forward only
     float *token_score; // [total] score head after reading ids[t]; 0 on prompt tokens
     // Device memory, act dtype [response tokens, d_model], row after row: for each response token,
-    // the state in `hidden` that predicts it (the input of kl). Forward only, with
+    // the state in `hidden` that predicts the token (the input of kl). Forward only, with
     // RLHF_HEAD_HIDDEN; only for models with RLHF_CAP_DEV_HIDDEN.
     rlhf_dev dev_hidden;
 } rlhf_heads;
@@ -248,9 +257,9 @@ typedef struct rlhf_gen rlhf_gen;
 // One step of continuous batching: row i appends its new tokens to slot[i] (start[i] = 0 clears the
 // slot first; otherwise start[i] is the number of tokens in the slot) and samples the next token.
 // Prefill and decode rows may be mixed. With prefix, the tokens of slot prefix[i] come before those
-// of slot[i]: a prompt is stored once (by a silent row, in the same step or earlier) and read by
-// all rows that share it. Within one step, a slot is either a prefix or a row's own slot, except
-// for the silent row that fills it.
+// of slot[i]. So a prompt is stored once, by a silent row in the same step or earlier, and read by
+// all rows that share it. Within one step, a slot must not be both a prefix and a row's own slot,
+// except for the silent row that fills it.
 typedef struct rlhf_gen_step {
     uint32_t size, n;
     const int32_t *slot, *start; // [n]
@@ -262,9 +271,9 @@ typedef struct rlhf_gen_step {
     float *logp;             // out [n]
     const int32_t *prefix;   // [n] slot, or -1; NULL: all -1
     const uint8_t *silent;   // [n] 1: only store the tokens; NULL: every row samples
-    // out [n, rlhf_support_words(n_vocab)]: the support that row i's token was sampled from; logp
-    // is then over it at logp_dist's temperature, with logp_dist's top_k and top_p off. Not written
-    // for silent rows. NULL: not requested, and logp is under logp_dist.
+    // out [n, rlhf_support_words(n_vocab)]: the support that row i's token was sampled from. logp
+    // then covers this support, at logp_dist's temperature and with logp_dist's top_k and top_p
+    // off. Not written for silent rows. NULL: not requested, and logp is under logp_dist.
     uint32_t *support;
 } rlhf_gen_step;
 
@@ -274,7 +283,8 @@ typedef struct rlhf_model_ops {
     // Allocate parameters (zero). Called once after create(). [main] [R:open]
     rlhf_status (*open)(void *self, const rlhf_model_open *);
     rlhf_status (*info)(void *self, rlhf_model_info *out); // after open [any]
-    // RLHF_E_INVALID past the end. out->size is the size of the caller's struct. [any] [R:param]
+    // Describes parameter i. Returns RLHF_E_INVALID past the end. out->size is the size of the
+    // caller's struct. [any] [R:param]
     rlhf_status (*param)(void *self, uint32_t i, rlhf_param *out);
     // Parameter values changed: re-pack the weights. [step] [R:forward]
     rlhf_status (*refresh)(void *self);
@@ -287,10 +297,10 @@ typedef struct rlhf_model_ops {
                             rlhf_gen **out);                                // [step]
     rlhf_status (*gen_step)(void *self, rlhf_gen *, const rlhf_gen_step *); // [step]
     void (*gen_close)(void *self, rlhf_gen *);                              // NULL allowed [step]
-    // The model may release memory that it can allocate again (activations, scratch): the host does
-    // not use it for now, and other models compute next. Results do not change; backward() needs
-    // another forward() first. Not called while a session is open. The model may keep small
-    // buffers. NULL: nothing is released. [step]
+    // The host does not need the model for some time, and other models compute next. So the model
+    // may release memory that it can allocate again (activations, scratch); it may keep small
+    // buffers. Results do not change, but backward() needs another forward() first. Not called
+    // while a session is open. NULL: nothing is released. [step]
     void (*trim)(void *self);
 } rlhf_model_ops;
 

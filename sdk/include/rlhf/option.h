@@ -2,14 +2,18 @@
 //
 // The host parses the JSON, validates every value against the table, suggests the nearest key for a
 // misspelt one and fills the plugin's config struct. A plugin never sees JSON. `rlhf-host plugin
-// info` prints the table, `--json` turns it into a JSON Schema. Model plugins use the same table to
-// read a checkpoint's config.json (there, keys that the table does not know are allowed, and "a.b"
-// is member b of object a, "a[]" each item of list a).
+// info` prints the table, `--json` turns it into a JSON Schema. Model plugins use the same kind of
+// table to read a checkpoint's config.json. In that case unknown keys are allowed, a key "a.b" is
+// member b of object a, and "a[]" is each item of list a.
 //
-// The plugin defines the config struct: int32_t for BOOL and ENUM, int64_t for I64, double for F64,
-// const char * for STR and PATH (owned by the host, NULL when the default is NULL), const char
-// *const * for LIST (owned by the host, ended by NULL; never NULL itself). The macros below do not
-// compile for a field of another type.
+// The plugin defines the config struct. The host owns the texts and lists in it. Types of fields:
+//   BOOL, ENUM  int32_t;
+//   I64         int64_t;
+//   F64         double;
+//   STR, PATH   const char *, NULL if the default is NULL and the user gave none;
+//   LIST        const char *const *, ended by NULL; never NULL itself.
+//
+// The macros below do not compile for a field of another type.
 #ifndef RLHF_OPTION_H
 #define RLHF_OPTION_H
 
@@ -30,8 +34,8 @@ enum rlhf_opt_flag {
     RLHF_OPT_REQUIRED = 1, // without a default: the user must set it
     RLHF_OPT_MIN_OPEN = 2, // the value must be > min
     RLHF_OPT_MAX_OPEN = 4, // the value must be < max
-    // I64 in a model's config.json: null means 0, while a missing key means the default. Without
-    // this flag, null is treated as missing.
+    // I64 in a model's config.json: null means 0, and a missing key means the default. Without this
+    // flag, null is treated as a missing key.
     RLHF_OPT_NULL_IS_0 = 8,
     // STR, PATH or LIST: names code that the plugin runs, a destination for the data that it sends,
     // or a secret that it sends. A resumed run takes the value from its run directory only if the
@@ -56,8 +60,8 @@ struct rlhf_opt {
     uint64_t n_table;
 };
 
-// Offset of field f in T. Does not compile if the field does not have the type that the row's macro
-// requires. An enum is accepted as an int32_t.
+// Offset of field f in T. Compiles only if the field has the type that the row's macro requires. An
+// enum is accepted as an int32_t.
 #ifdef __cplusplus
 extern "C++" {
 template <class Field> struct rlhf_opt_field {
@@ -180,19 +184,20 @@ template <class Field> struct rlhf_opt_text {
         .key = #f, .help = (text), .type = RLHF_T_ENUM, .offset = RLHF_OPT_I32_AT(T, f),           \
         .i_def = (def), .choices = (names)                                                         \
     }
-// A list of strings. items: the allowed ones, NULL for any; def: the default, NULL = empty; both
-// ended by NULL.
+// A list of strings. items: the allowed strings, or NULL for any; def: the default, or NULL for an
+// empty list. Both lists are ended by NULL.
 #define RLHF_OPT_LIST(T, f, def, items, text)                                                      \
     {                                                                                              \
         .key = #f, .help = (text), .type = RLHF_T_LIST, .offset = RLHF_OPT_LIST_AT(T, f),          \
         .choices = (items), .l_def = (def)                                                         \
     }
-// Includes the n rows of another table whose config struct is the member f of T, so that plugins
-// can share options and add more. Included keys are at the including table's level.
+// Includes the n rows of another table, whose config struct is the member f of T. So plugins can
+// share options and add more. Users set an included option like the table's own options.
 #define RLHF_OPT_TABLE(T, f, rows, n)                                                              \
     { .type = RLHF_T_TABLE, .offset = offsetof(T, f), .table = (rows), .n_table = (n) }
 
-// Copies row i, using the stride (0: this header's). Fields that an older table lacks read as 0.
+// Copies row i of a table with that stride (0: the size of a row in this header). Fields that an
+// older table lacks read as 0.
 static inline void rlhf_opt_row(const rlhf_opt *rows, uint32_t stride, uint64_t i, rlhf_opt *out) {
     const uint32_t step = stride ? stride : (uint32_t)sizeof *out;
     memset(out, 0, sizeof *out);

@@ -1,23 +1,27 @@
 // rlhf/service.h: the service tables returned by host->service(id).
 //
-// Thread tags in this file: [step] = one call at a time over all [step] functions of a service,
-// across plugins and threads, because plugins share models, which compute with all threads. [any] =
-// concurrent calls are allowed, also with [step] ones, but not with open or close of the same
-// object. The host does not run two plugins at once, so this matters only to plugins that start
-// threads, with one exception: a thread of the host may call the score() of a reward with
+// Thread tags in this file:
+//   [step]  at most one call at a time over all [step] functions of a service, in all plugins and
+//           threads together: plugins share models, and a model computes with all threads;
+//   [any]   concurrent calls are allowed, also together with a [step] call, but not during open or
+//           close of the same object.
+//
+// The tags matter only to plugins that start threads, since the host does not run two plugins at
+// once. There is one exception: a thread of the host may call the score() of a reward with
 // RLHF_REWARD_EXTERNAL while the model computes (rewards.overlap).
 //
 // The first argument of every function is the rlhf_host that create() received.
 //
-// A failing call records a message with the host. Return its status without calling host->fail, and
-// the user sees that message.
+// A failing call records a message with the host. Return the status of that call without calling
+// host->fail, and the user sees the message.
 #ifndef RLHF_SERVICE_H
 #define RLHF_SERVICE_H
 
 #include "host.h"
 
-// "rlhf.classifier/0": run any sequence classifier directory (DistilBERT, GPT-2 with score head)
-// with its tokenizer. Texts longer than its context are truncated; padding is never used.
+// "rlhf.classifier/0": runs the sequence classifier of any model directory (DistilBERT, GPT-2 with
+// a score head) with its tokenizer. Texts longer than the model's context are truncated; padding is
+// never used.
 #define RLHF_SVC_CLASSIFIER "rlhf.classifier/0"
 typedef struct rlhf_classifier rlhf_classifier;
 typedef struct rlhf_classifier_service {
@@ -27,10 +31,10 @@ typedef struct rlhf_classifier_service {
     rlhf_status (*open)(const rlhf_host *, const char *path, rlhf_classifier **out);
     void (*close)(const rlhf_host *, rlhf_classifier *);             // NULL allowed [main]
     int32_t (*n_labels)(const rlhf_host *, const rlhf_classifier *); // [any]
-    // Name of label i from config.json's id2label, e.g. "POSITIVE"; NULL past the end. Borrowed
-    // until close. [any]
+    // Returns the name of label i from config.json's id2label, e.g. "POSITIVE", or NULL past the
+    // end. Borrowed until close. [any]
     const char *(*label)(const rlhf_host *, const rlhf_classifier *, int32_t i);
-    // logits[n * n_labels] of n texts. [step]
+    // Writes the logits [n, n_labels] of n texts. [step]
     rlhf_status (*logits)(const rlhf_host *, rlhf_classifier *, uint32_t n, const rlhf_str *texts,
                           float *logits);
 } rlhf_classifier_service;
@@ -40,34 +44,36 @@ typedef struct rlhf_classifier_service {
 typedef struct rlhf_tokenizer rlhf_tokenizer;
 typedef struct rlhf_tokenizer_service {
     uint32_t size, reserved;
-    // NULL path: the policy's tokenizer. [main]
+    // Load the tokenizer of a model directory. path NULL: the policy's tokenizer. [main]
     rlhf_status (*open)(const rlhf_host *, const char *path, rlhf_tokenizer **out);
     void (*close)(const rlhf_host *, rlhf_tokenizer *);            // NULL allowed [main]
     int32_t (*n_vocab)(const rlhf_host *, const rlhf_tokenizer *); // [any]
-    // Writes at most cap ids; *n = number of ids in the text (may exceed cap). [any]
+    // Writes at most cap ids, and sets *n to the number of ids of the whole text. [any]
     rlhf_status (*encode)(const rlhf_host *, const rlhf_tokenizer *, rlhf_str text, int32_t *ids,
                           uint32_t cap, uint32_t *n);
-    // Writes at most cap bytes; *len = full length (may exceed cap). [any]
+    // Writes at most cap bytes, and sets *len to the length of the whole text. [any]
     rlhf_status (*decode)(const rlhf_host *, const rlhf_tokenizer *, const int32_t *ids, uint32_t n,
                           char *utf8, uint64_t cap, uint64_t *len);
 } rlhf_tokenizer_service;
 
-// "rlhf.reward_model/0": a reward model directory (as trained by bradley_terry.so): a trunk with
-// one score per token. Rewards are gain * raw + bias, with both factors from its config.json.
+// "rlhf.reward_model/0": runs a reward model (as trained by bradley_terry.so), which has a trunk
+// and one score per token. Rewards are gain * score + bias, with gain and bias from its
+// config.json.
 #define RLHF_SVC_REWARD_MODEL "rlhf.reward_model/0"
 typedef struct rlhf_reward_model rlhf_reward_model;
 typedef struct rlhf_reward_model_service {
     uint32_t size, reserved;
     // Load the model directory. path NULL or "default": the embedded default reward model. Fails if
-    // its vocabulary differs from the policy's, or its context is shorter than the longest prompt +
-    // response of the run. Models from the same directory are shared, also with the host, which may
-    // train them between phases. Free with close. [main]
+    // the model's vocabulary differs from the policy's, or if its context is shorter than the
+    // longest prompt and response of the run together. Models from the same directory are shared,
+    // also with the host, which may train them between phases. Free with close. [main]
     rlhf_status (*open)(const rlhf_host *, const char *path, rlhf_reward_model **out);
     void (*close)(const rlhf_host *, rlhf_reward_model *); // NULL allowed [main]
-    // Rewards of n ragged rows (arrays as in rlhf_reward_in): token[total] after reading each
-    // response token, 0 on the prompt (may be NULL), and seq[n], their mean or last according to
-    // `pooling`: enum rlhf_pool, 0 = as the model was trained. A row without response tokens gets
-    // the reward of its last prompt token. [step]
+    // Computes the rewards of n ragged rows (arrays as in rlhf_reward_in). token[total] gets the
+    // reward after each response token, and 0 on the prompt; it may be NULL. seq[n] gets the mean
+    // or the last of a row's token rewards, as `pooling` says (enum rlhf_pool; 0 = as the model was
+    // trained). For a row without response tokens it is the reward after its last prompt token.
+    // [step]
     rlhf_status (*score)(const rlhf_host *, rlhf_reward_model *, uint32_t n, const int32_t *ids,
                          const int32_t *offset, const int32_t *prompt_len, int32_t pooling,
                          float *seq, float *token);

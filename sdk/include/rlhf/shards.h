@@ -1,4 +1,5 @@
-// rlhf/shards.h: sums that loss() accumulates, with the same bits for any number of processes.
+// rlhf/shards.h: helpers for sums that loss() accumulates. With them the sums have the same bits
+// for any number of processes.
 //
 // A minibatch is divided into rlhf_run_info.shards parts by a rule that does not depend on the
 // number of processes; rlhf_loss_in.shard says which part a microbatch belongs to. Keep n sums for
@@ -9,20 +10,21 @@
 //   own[0] += ...;
 //   rlhf_shards_total(host, sums, shards, N, total);      // in minibatch_end()
 //
-// Each sum is non-zero on one process only, so host->reduce gives it exact. With one shard this is
-// the same as one set of sums.
+// Each shard's sums are non-zero in only one process, so host->reduce returns them exactly. With
+// one shard this is the same as one set of sums.
 #ifndef RLHF_SHARDS_H
 #define RLHF_SHARDS_H
 
 #include "host.h"
 
-// The n sums of a shard in sums [shards, n]. [any]
+// Returns the n sums of a shard in sums [shards, n]. [any]
 static inline double *rlhf_shard_sums(double *sums, uint32_t shard, uint32_t n) {
     return sums + (uint64_t)shard * n;
 }
 
-// total[i] = sum over shards, in order, of sums[shard][i] over all processes; total may not overlap
-// sums, which are reduced in place. shards 0 counts as 1. Errors: those of host->reduce. [step]
+// Reduces sums [shards, n] in place over all processes, and sets total[i] to the sum of
+// sums[shard][i] over the shards, in order. total must not overlap sums. shards 0 counts as 1.
+// Returns the errors of host->reduce. [step]
 static inline rlhf_status rlhf_shards_total(const rlhf_host *host, double *sums, uint32_t shards,
                                             uint32_t n, double *total) {
     const uint32_t parts = shards ? shards : 1;

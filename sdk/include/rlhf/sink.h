@@ -25,16 +25,16 @@ typedef struct rlhf_sink_run {
 typedef struct rlhf_sink_phase {
     uint32_t size;
     uint32_t n_metrics, n_samples, reserved;
-    // Phases done, 1 after the first: "phase" of metrics.jsonl. 0: held-out responses, measured
-    // before the first phase.
+    // Number of phases done: 1 after the first, as "phase" in metrics.jsonl. 0: the metrics of
+    // held-out responses, measured before the first phase.
     int64_t phase;
     int64_t steps;  // optimizer steps taken so far
     double elapsed; // seconds since the run began, including those before a resume
     // [n_metrics] names and values, as in metrics.jsonl; a value may be NaN
     const char *const *name;
     const double *value;
-    // [n_samples] the phase's samples (log.samples of them, as in samples.jsonl); score is the
-    // total reward
+    // [n_samples] the phase's samples, as in samples.jsonl (log.samples sets their number); score
+    // is the total reward
     const rlhf_str *prompt, *response;
     const float *score;
 } rlhf_sink_phase;
@@ -49,8 +49,8 @@ typedef struct rlhf_sink_ops {
     uint32_t size, flags;
     rlhf_status (*begin)(void *self, const rlhf_sink_run *);   // [main]
     rlhf_status (*phase)(void *self, const rlhf_sink_phase *); // [main]
-    // how: enum rlhf_run_end; why: a sentence if it failed or was stopped, else "". NULL: nothing
-    // to do. [main]
+    // how: enum rlhf_run_end. why: a sentence if the run failed or was stopped, else "". end may be
+    // NULL. [main]
     rlhf_status (*end)(void *self, int32_t how, const char *why);
 } rlhf_sink_ops;
 

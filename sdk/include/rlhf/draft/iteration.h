@@ -41,11 +41,11 @@ typedef struct rlhf_reward_update_report {
 
 typedef struct rlhf_iteration_service {
     uint32_t size, reserved;
-    // The reference's weights := the policy's. Needs rlhf_iteration.moves_reference. [step]
+    // Copies the policy's weights to the reference. Needs rlhf_iteration.moves_reference. [step]
     rlhf_status (*reference_sync)(const rlhf_host *);
-    // Let the judge (config `judge`) score the phase's responses and keep, for each group, the best
-    // and the worst as a fresh pair; groups with equal judge scores are skipped. *added = pairs
-    // kept. [step]
+    // Lets the judge (config `judge`) score the phase's responses, and keeps the best and the worst
+    // of each group as a fresh pair. Groups with equal judge scores are skipped. Sets *added to the
+    // number of pairs kept. [step]
     rlhf_status (*collect_pairs)(const rlhf_host *, uint32_t *added);
     // Train the reward model; the fresh pairs become history. Needs rlhf_iteration.reward_model.
     // [step]

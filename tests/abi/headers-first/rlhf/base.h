@@ -2,25 +2,27 @@
 //
 // It declares neither host functions (host.h) nor plugins (plugin.h).
 //
-// Two contracts with versions of their own share these rules: the plugin contract (base.h, host.h,
-// log.h, rng.h, option.h, plugin.h, reward.h, algo.h, sink.h, service.h) and the compute contract
-// (compute.h, model.h). A new operation of the compute table does not affect a reward.
+// Two contracts share these rules, and each has a separate version: the plugin contract (base.h,
+// host.h, log.h, rng.h, option.h, plugin.h, reward.h, algo.h, sink.h, shards.h, service.h) and the
+// compute contract (compute.h, model.h). So a new operation of the compute table does not affect a
+// reward.
 //
 // Growth rule (contract v0): a struct whose first member is `uint32_t size` only ever grows at its
-// end. The side that creates it sets size to the length it knows. The other side reads it with
-// rlhf_copy_in, writes results into it with rlhf_copy_out, and never compares sizes for equality.
-// An absent field reads as 0, and 0 always means "old behaviour". A longer struct must have a zero
-// tail; otherwise it is rejected. Such a struct is never embedded by value or put in an array.
-// Structs without `size` are frozen for this major version; none has padding (-Wpadded).
+// end. The side that creates the struct sets size to the length it knows. The other side reads the
+// struct with rlhf_copy_in, writes results into it with rlhf_copy_out, and never compares sizes for
+// equality. An absent field reads as 0, and 0 always means "old behaviour". If a struct is longer
+// than the reader's, the extra bytes must be 0; otherwise it is rejected. Such a struct is never
+// embedded by value or put in an array. Structs without `size` are frozen for this major version.
+// No struct has padding (-Wpadded).
 //
 // Number types: uint32_t for counts and indices within one call (rows, tokens, labels, epochs,
 // minibatches); int64_t for numbers that grow with a run (phases, optimizer steps, data rows,
 // tokens of a batch); int32_t for token ids, enums and arrays per row.
 //
-// Reading in place: in v0, host and plugin have the same minor, so every field of that minor is
-// present. The first version of v1 is the layout at the freeze. From then on, test for a field of a
-// later minor with RLHF_HAS, or require it with rlhf_plugin.host_minor_min. A table function that
-// is NULL or lies beyond the table's size is not supported.
+// Reading in place: in v0, host and plugin have the same minor version, so every field of that
+// version is present. v1 starts with the layout at the freeze. From then on, test for a field of a
+// later minor version with RLHF_HAS, or require that version with rlhf_plugin.host_minor_min. A
+// table function that is NULL or beyond the table's size is not supported.
 //
 // Thread tags, in the comment of every function:
 //   [main]  the host's control thread;
@@ -43,7 +45,7 @@
 
 #define RLHF_EXPORT __attribute__((visibility("default")))
 
-// Size in bytes of a T that ends with field f: its size when f was its newest field.
+// Size in bytes of a T that ends with field f, as when f was the newest field.
 #define RLHF_SIZE_TO(T, f) ((uint32_t)(offsetof(T, f) + sizeof(((T *)0)->f)))
 
 // True if *p, a T, is long enough to have field f, and f is non-zero.
@@ -82,9 +84,10 @@ enum rlhf_status_code {
 #define RLHF_STRUCT_MAX 65536u
 
 // Reads a sized struct from the other side: copies its first min(size, own) bytes to dst[own] and
-// zeroes the rest. first is the struct's size in its first version, RLHF_SIZE_TO(T, last field of
-// the first version). RLHF_E_INVALID: src is shorter than that, or longer than RLHF_STRUCT_MAX.
-// RLHF_E_UNSUPPORTED: a byte beyond `own` is set. After an error dst is all zeros. [any]
+// zeroes the rest. `first` is the struct's size in its first version, RLHF_SIZE_TO(T, last field of
+// the first version). Returns RLHF_E_INVALID if src is shorter than `first` or longer than
+// RLHF_STRUCT_MAX, and RLHF_E_UNSUPPORTED if a byte beyond `own` is set. After an error dst is all
+// zeros. [any]
 static inline rlhf_status rlhf_copy_in(void *dst, uint32_t own, const void *src, uint32_t first) {
     const unsigned char *bytes = (const unsigned char *)src;
     uint32_t size;
@@ -98,7 +101,8 @@ static inline rlhf_status rlhf_copy_in(void *dst, uint32_t own, const void *src,
 }
 
 // Writes results into a sized struct of the other side: copies min(size, own) bytes of src to dst
-// and zeroes the rest of dst. dst keeps its size field. RLHF_E_INVALID as in rlhf_copy_in. [any]
+// and zeroes the rest of dst. dst keeps its size field. Returns RLHF_E_INVALID in the same cases as
+// rlhf_copy_in. [any]
 static inline rlhf_status rlhf_copy_out(void *dst, const void *src, uint32_t own, uint32_t first) {
     uint32_t size;
     memcpy(&size, dst, sizeof size);

@@ -1,8 +1,8 @@
 // rlhf/plugin.h: what a shared object must export to be a plugin of rlhf-host.
 //
-// One symbol, `rlhf_plugin_v0`, returning static const data: a bundle of plugin descriptors. It
-// must not allocate, and nothing else may be exported (-fvisibility=hidden). The ops tables of the
-// kinds are in reward.h, algo.h, sink.h, model.h and compute.h.
+// It exports one function, `rlhf_plugin_v0`, which returns static const data: a bundle of plugin
+// descriptors. It must not allocate, and nothing else may be exported (-fvisibility=hidden). The
+// ops tables of the kinds are in reward.h, algo.h, sink.h, model.h and compute.h.
 //
 // Smallest plugin: see sdk/templates/reward.c. [R:exports]
 #ifndef RLHF_PLUGIN_H
@@ -80,8 +80,9 @@ typedef struct rlhf_bundle {
 
 typedef const rlhf_bundle *(*rlhf_entry_fn)(void);
 #define RLHF_ENTRY_SYMBOL "rlhf_plugin_v0"
-// The entry function. To link several plugins into one program, define it before this header, to
-// another name for each (-DRLHF_ENTRY=my_plugin), and call those functions.
+// The name of the entry function. To link several plugins into one program, define RLHF_ENTRY
+// before this header, with a different name for each plugin (-DRLHF_ENTRY=my_plugin), and call the
+// functions of these names.
 #ifndef RLHF_ENTRY
 #define RLHF_ENTRY rlhf_plugin_v0
 #endif
@@ -93,7 +94,7 @@ RLHF_EXPORT const rlhf_bundle *RLHF_ENTRY(void);
 }
 #endif
 
-// Defines a .so's entry point: for the single plugin `descriptor`, or for several by address
+// Define a .so's entry function, for a single plugin `descriptor` or for the addresses of several
 // (&one, &other). Descriptors are static const data.
 #define RLHF_DEFINE_PLUGIN(descriptor) RLHF_DEFINE_PLUGINS(&(descriptor))
 #define RLHF_DEFINE_PLUGINS(...)                                                                   \

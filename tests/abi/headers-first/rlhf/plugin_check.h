@@ -31,7 +31,7 @@ static inline const char *rlhf_plugin_fault(const rlhf_plugin *d) {
                : NULL;
 }
 
-// The same for an ops table (a copy), one function per kind. [any]
+// Return the same for an ops table (a copy), one function per kind. [any]
 static inline const char *rlhf_algo_ops_fault(const rlhf_algo_ops *o) {
     return !o->plan   ? "lacks the required function plan()"
            : !o->loss ? "lacks the required function loss()"

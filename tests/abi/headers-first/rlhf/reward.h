@@ -1,4 +1,5 @@
-// rlhf/reward.h: reward plugins. Flat host memory only, so a batch can cross processes.
+// rlhf/reward.h: reward plugins. All data is flat host memory, so a batch can be passed to another
+// process.
 //
 // In these comments, total is offset[n]: the number of tokens of all rows.
 //
@@ -12,11 +13,12 @@
 
 enum rlhf_reward_flag {
     RLHF_REWARD_PER_TOKEN = 1, // fills out->token
-    // A row's reward depends on that row alone, not even on its group: the host may request it as
-    // soon as the row is finished, together with any other rows. [R:row-alone]
+    // A row's reward depends on that row alone, and not on the other rows of its group. So the host
+    // may request the reward as soon as the row is finished, together with any other rows.
+    // [R:row-alone]
     RLHF_REWARD_ROW_ALONE = 2,
-    // score() waits for something outside the process and uses no service with models: the host
-    // may call it from a thread of its own while the model computes (rewards.overlap).
+    // score() waits for something outside the process and does not use a service with models. So
+    // the host may call it on a separate thread while the model computes (rewards.overlap).
     RLHF_REWARD_EXTERNAL = 4,
     RLHF_REWARD_LOGP_SAMPLED = 8, // needs in->logp_sampled
     // Needs in->logp_ref: the run loads the reference model even if the algorithm does not need it.
@@ -48,11 +50,11 @@ typedef struct rlhf_reward_in {
     const rlhf_str *prompt, *response; // [n] decoded text; the response after the response rules
     // [n] the data row as JSON, len 0 without one: read it with "rlhf.row/0" (service.h)
     const rlhf_str *meta;
-    // [n] index of the prompt among those that the run uses (rlhf_prompts), from 0, the same in
-    // every phase; -1: unknown, as of held-out rows (data.eval_path).
+    // [n] index of the prompt among the prompts that the run uses (rlhf_prompts), from 0, the same
+    // in every phase; -1: unknown, as for held-out rows (data.eval_path).
     const int64_t *source;
-    // [n] responses sampled together for one prompt share a number and are adjacent; without
-    // groups, each row has a different number. Unusable rows may be missing.
+    // [n] the same number for responses that were sampled together for one prompt; these rows are
+    // adjacent. Without groups, each row has a different number. Unusable rows may be missing.
     const int32_t *group;
     const uint8_t *finished;   // [n] 1 = ended by a stop token
     const int32_t *prompt_len; // [n] tokens

@@ -31,7 +31,7 @@ static void destroy(void *self) {
     if (s) s->host->free(s->host, s);
 }
 
-// What the host must sample and compute for us.
+// Tells the host what to sample and which heads to compute.
 static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     (void)self;
     (void)info;
@@ -41,7 +41,7 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     return RLHF_OK;
 }
 
-// Once a phase: from scores to an advantage for each response token.
+// Called once in each phase: turns scores into an advantage for each response token.
 static rlhf_status advantages(void *self, const rlhf_rollout *in) {
     const struct state *s = self;
     double mean = 0;
@@ -53,7 +53,8 @@ static rlhf_status advantages(void *self, const rlhf_rollout *in) {
     return RLHF_OK;
 }
 
-// For each microbatch: its share of the loss, and the derivative of that by each log-prob.
+// Called for each microbatch: computes the microbatch's share of the loss, and the derivative of
+// that share with respect to each log-prob.
 static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
     (void)self;
     for (uint32_t i = 0; i < in->n; i++)

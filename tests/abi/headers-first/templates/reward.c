@@ -19,7 +19,8 @@ static int64_t count(rlhf_str text, const char *word) {
     return found;
 }
 
-// Text is a pointer and a length, any bytes, maybe empty; write one number for each sequence.
+// A text is a pointer and a length. It may contain any bytes and may be empty. Writes one number
+// for each sequence.
 static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
     const struct config *c = self; // without create() the instance is the config
     for (uint32_t i = 0; i < in->n; i++)

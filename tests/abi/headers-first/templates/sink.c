@@ -1,5 +1,5 @@
-// sink.c: writes one metric to a file in the run's directory, a line for each phase: the smallest
-// sink that is of use. Things to change: config, begin(), phase(), end(), the id.
+// sink.c: the smallest useful sink. It writes one metric to a file in the run's directory, a line
+// for each phase. Things to change: config, begin(), phase(), end(), the id.
 #include <rlhf/log.h>
 #include <rlhf/sink.h>
 
@@ -36,7 +36,7 @@ static rlhf_status failed(const struct state *s, const char *what) {
     return rlhf_failf(s->host, RLHF_E_IO, "%s %s: %s", s->config->file, what, strerror(errno));
 }
 
-// The file of a resumed run without the phases after its checkpoint, which come again.
+// In a resumed run, removes the phases after the checkpoint from the file, since they arrive again.
 static FILE *go_on(const char *path, int64_t phases) {
     char other[4200], line[256];
     FILE *from = fopen(path, "r");
@@ -60,7 +60,7 @@ static rlhf_status begin(void *self, const rlhf_sink_run *run) {
     return s->to ? RLHF_OK : failed(s, "cannot be opened");
 }
 
-// A failure ends this sink, not the run.
+// If this function fails, the run continues without the sink.
 static rlhf_status phase(void *self, const rlhf_sink_phase *in) {
     struct state *s = self;
     for (uint32_t i = 0; i < in->n_metrics; i++)
