@@ -118,10 +118,8 @@ struct train_times bench_train_step(const struct bench *b, struct model *m, int6
 
 // Counted operations, two per multiply-add:
 //   - 6 per parameter and token (for the tied head, per scored token), or 4 if the parameters are
-//   frozen
-//     and trained through an adapter, whose own parameters are not counted;
-//   - the scores and weighted sums of causal attention, three times (forward, and twice in
-//   backward).
+//     frozen and trained through an adapter, whose own parameters are not counted;
+//   - scores and weighted sums of causal attention, three times (forward, and twice in backward).
 // Recomputation, norms and activations are not counted.
 double bench_train_flops(const struct bench *b, const struct model *m) {
     const double head = (double)m->info.n_vocab * m->info.d_model;

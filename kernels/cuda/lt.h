@@ -20,9 +20,9 @@
 // Environment variables:
 //   RLHF_CUBLASLT     the file to open, or a directory to search
 //   RLHF_CUDA_LT_LOG  a file to which each decision about a shape is logged
-//   RLHF_CUDA_LT      "off" (own kernels only), "force" (use the library also below compute
-//   capability
-//                     9.0) or "free", which measures the cost of exactness
+//   RLHF_CUDA_LT      "off" (own kernels only), "force" (the library, too, on cards below compute
+//                     capability 9.0) or "free", which measures the cost of exactness
+//
 // In "free" mode the library may split sums and distribute them freely, and chooses an algorithm
 // for each row count, without a proof. The table then does not claim row exactness.
 #ifndef RLHF_CUDA_LT_H

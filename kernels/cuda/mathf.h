@@ -5,8 +5,7 @@
 // It calls no math library and no fast intrinsic. sqrtf and division are used directly, because
 // both compilers round them correctly.
 //
-// The largest errors over all finite floats, in units in the last place (ulp) of the exact result,
-// are
+// The largest errors over all finite floats, in units in the last place (ulp) of the exact result:
 //   rlhf__expf 1.1   rlhf__exp2f 1.1   rlhf__logf 0.9   rlhf__tanhf 1.4   rlhf__erff 1.5
 // tests/cuda/test_mathf.cpp checks a sample of floats against these bounds. The polynomials are
 // minimax fits of the relative error, made for this file. Each comment below gives the error of its

@@ -1,9 +1,8 @@
 // pool.cu: the mean, the first or the last token of each ragged row, and the derivative.
 //
-// A block of 8 warps handles 128 columns of a row, 4 per lane. For a mean, warp w sums tokens w, w
-// + 8,
-// ... of the row, and the 8 sums are added in order. So the result of a row depends only on the
-// row.
+// A block of 8 warps handles 128 columns of a row, 4 per lane. For a mean, warp w sums every eighth
+// token of the row from token w on, and the 8 sums are added in order. So the result of a row
+// depends only on the row.
 #include "lanes.h"
 #include "table.h"
 

@@ -2,8 +2,8 @@
 // blocks run one after another in a seeded order. Each file in emu/ holds one part.
 //
 // It detects these errors:
-//   - barriers that not all threads reach, or that meet a barrier or warp operation of another
-//   source line
+//   - barriers that not all threads reach
+//   - a barrier or warp operation that meets one of another source line
 //   - shuffles from lanes outside the mask
 //   - accesses outside device and shared memory, and misaligned addresses
 //   - shared memory or the target of an asynchronous copy that is read before it is written (NaN)

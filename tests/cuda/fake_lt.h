@@ -3,9 +3,8 @@
 //
 // Two environment variables are read by cublasLtGetVersion and cublasLtCreate. FAKE_LT is one of
 //   honest    (or unset) every algorithm without split-k is row-exact
-//   hostile   no algorithm is row-exact: the number of columns decides how k is summed; also
-//   rejects
-//             odd alignments
+//   hostile   no algorithm is row-exact: the number of columns decides how k is summed. Also
+//             rejects odd alignments
 //   unlike    the algorithm for few columns sums in two pieces: row-exact, but with other bits
 //   giant     with more than 2,000 columns k is summed differently
 //   restless  sums that may be split are split, each time differently

@@ -308,8 +308,7 @@ static void canary(void **state) {
 enum { MOST = 4 };
 
 // n rows with q queries each. With prefix 0, each row has `start` keys before its own. With prefix
-// 1, rows 1
-// .. n - 2 continue row 0, and the last row does not.
+// 1, row 0 is continued by rows 1 .. n - 2, but not by the last row.
 static rlhf_ragged ragged(struct call *k, int n, const int32_t *q, int32_t start, int prefix) {
     int32_t offset[MOST + 1] = {0}, from[MOST] = {0}, base[MOST] = {0}, len[MOST] = {0};
     int32_t zero[MOST] = {0};

@@ -4,8 +4,7 @@
 // An op is a function that creates its inputs from a shape (the same numbers on every backend),
 // calls the table and stores the results. Three checks use the same op. They test whether the
 // backend agrees with the reference, whether its bits depend on the other rows of the call, and
-// whether they depend on the threads. with the reference, and whether its bits depend on the other
-// rows of the call or on the threads.
+// whether they depend on the threads.
 #ifndef RLHF_TESTS_KERNELS_KIT_H
 #define RLHF_TESTS_KERNELS_KIT_H
 

@@ -6,6 +6,7 @@
 //   - their maximum
 //   - the exponentials, and their sum over lanes in key order
 //   - the weighted sum of values, keys in order, one lane per channel, divided by that sum
+//
 // A row of scores fits in the L1 cache, so no online softmax is needed, and the arithmetic of a
 // query depends only on its keys.
 #include "attn_tile.h"
